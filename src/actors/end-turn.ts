@@ -43,13 +43,13 @@ export const endTurn = effectActor<TurnEffectInput>("endTurn", async (host, { tu
   while (host.undelivered().length > 0) await host.delivered();
   const turn = host.turn(turnId);
   if (!turn || interrupted.aborted) return;
-  releaseHeld(host, turnId);
+  if (turn.heldMessageIds.length > 0) releaseHeld(host, turnId);
   const left = { code: "turn_ended", message: "the turn ended without this call of generate()", retryable: false };
   settleOpenGenerates(host, turn, left);
   const { signal, outcome, stopReason, closing, text } = endOf(host, turn);
   const outputMessageId = closing?.id ?? turn.outputMessageId;
   // The turn that makes the conversation too long emits the warning, not the next one.
-  warnOfLength(host, turnId, closing ? [closing] : []);
+  if (host.definition.maxMessages !== undefined) warnOfLength(host, turnId, closing ? [closing] : []);
   const [first, ...others] = wakingAfter(turn, { stopReason });
   const error = outcome === "failed" ? (errorsOf(turn.execution).at(-1) ?? errorOfSignal(signal)) : null;
   host.append(

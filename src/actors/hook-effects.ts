@@ -1,6 +1,6 @@
 import { createDraft } from "../hooks/index.ts";
 import type { CallEffectInput, TurnEffectInput } from "../machines/index.ts";
-import { type Json, type Message, openCallsOf, stepMetadata, textOf, type TurnState } from "../state/index.ts";
+import { type Message, openCallsOf, stepMetadata, textOf, type TurnState } from "../state/index.ts";
 import { effectActor } from "./effect.ts";
 import { endOf } from "./end-turn.ts";
 import { releaseHeld, runHooks } from "./hook-run.ts";
@@ -102,18 +102,6 @@ function repairMessage(host: Host, turnId: string, step: number, issues: string)
     origin: "runtime",
     metadata: stepMetadata(host.identity.agentId, { turnId, step, isTrace: true }),
   };
-}
-
-/** The output of a turn whose answer was checked and fits. */
-export function outputOf(entries: readonly { readonly type: string }[]): Json | undefined {
-  const checked = entries.findLast(isValidOutput);
-  return checked?.value;
-}
-
-function isValidOutput(entry: {
-  readonly type: string;
-}): entry is { readonly type: "output.checked"; readonly valid: true; readonly value: Json } {
-  return entry.type === "output.checked" && "valid" in entry && entry.valid === true;
 }
 
 /** The `afterTools` hooks of a round: every call of it has its result. */

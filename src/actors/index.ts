@@ -8,7 +8,6 @@ export {
   settleEnded,
   unknownResult,
 } from "./tool-calls.ts";
-export { outputOf } from "./hook-effects.ts";
 export { bindHost, isOver } from "./effect.ts";
 export { storedErrorOf } from "./stored-error.ts";
 export type {

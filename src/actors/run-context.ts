@@ -18,7 +18,7 @@ import { artifactOf } from "./tool-calls.ts";
 /** The run context of a tool (row H6). */
 export function runContextOf(host: Host, call: CallState, signal: AbortSignal): RunContext {
   const { turnId, step, callId } = call;
-  const generate = generateFor(host, turnId, step, callId, signal);
+  let generate: RunContext["generate"] | undefined;
   return {
     agent: runAgentOf(host),
     turnId,
@@ -42,7 +42,7 @@ export function runContextOf(host: Host, call: CallState, signal: AbortSignal): 
     signal,
     idempotencyKey: callId,
     progress: (update) => host.viewers.showProgress(call, update),
-    generate,
+    generate: (request) => (generate ??= generateFor(host, turnId, step, callId, signal))(request),
     async saveArtifact({ name, contentType, content }) {
       return await onLive(host, async (live) => {
         const artifact = artifactOf(live, call, { name, contentType, content });

@@ -13,6 +13,7 @@ import { AgentStopError, InvalidInputError, ToolNotStartedError } from "../error
 import { type CallState, type EntryOf, foldCall, type StopSignal, type StoredError } from "../state/index.ts";
 import {
   AwaitedChild,
+  nothingToRedact,
   type Reconciliation,
   type Redact,
   redactError,
@@ -223,7 +224,9 @@ export async function executeTool(
         throw new ToolNotStartedError(`${storedErrorOf(error).message} Nothing was done.`, { cause: error });
       }
     };
-    return await withoutSecrets(redact, () => abortable(withinTrace(place.trace, work), timed.signal));
+    return await withoutSecrets(redact, () =>
+      abortable(place.trace ? withinTrace(place.trace, work) : work(), timed.signal),
+    );
   } finally {
     run.revoke();
     cancel();
@@ -312,6 +315,7 @@ const asItIs: Redact = (text) => text;
 
 /** Removes the tool's own secrets and the place's from a text (S13). */
 function hiding({ redact: known }: AttemptPlace, redact: Redact): Redact {
+  if (redact === nothingToRedact) return known;
   return (text) => known(redact(text));
 }
 

@@ -38,7 +38,7 @@ import { stopSignalOf, storedErrorOf } from "./stored-error.ts";
 export const think = effectActor<TurnEffectInput>("think", async (host, { turnId }, signal) => {
   const started = turnOf(host, turnId);
   if (started.openRequest && (await resume(host, started, started.openRequest, signal))) return;
-  releaseHeld(host, turnId);
+  addHeld(host, turnId);
   await resolveInstructions(host, turnId, signal);
   if (signal.aborted || !(await applyBeforeHooks(host, turnId, signal))) return;
   for (;;) {
@@ -46,9 +46,9 @@ export const think = effectActor<TurnEffectInput>("think", async (host, { turnId
     if (signal.aborted) return;
     const turn = turnOf(host, turnId);
     if (turn.retryAt !== null) await until(host, turn.retryAt, signal);
-    if (!(await compacts(host, turnId, signal))) return;
+    if (limitsLength(host.definition) && !(await compacts(host, turnId, signal))) return;
     // Messages that have come meanwhile are part of this call.
-    releaseHeld(host, turnId);
+    addHeld(host, turnId);
     const request = assembleRequest(host, turnOf(host, turnId));
     const granted = await requestCall(host, turnOf(host, turnId), request, signal);
     if (!granted || signal.aborted) return;
@@ -60,6 +60,14 @@ function turnOf(host: Host, turnId: string): TurnState {
   const turn = host.turn(turnId);
   if (!turn) throw new TurnInterruptedError(`turn ${turnId} is not open any more`);
   return turn;
+}
+
+function addHeld(host: Host, turnId: string): void {
+  if (turnOf(host, turnId).heldMessageIds.length > 0) releaseHeld(host, turnId);
+}
+
+function limitsLength({ maxMessages, autoCompact }: Host["definition"]): boolean {
+  return maxMessages !== undefined || autoCompact !== null;
 }
 
 /**
@@ -92,7 +100,9 @@ async function resolveInstructions(host: Host, turnId: string, signal: AbortSign
 
 /** The `beforeLlm` hooks that are not committed yet; false when the turn is stopped. */
 async function applyBeforeHooks(host: Host, turnId: string, signal: AbortSignal): Promise<boolean> {
-  const place = { turnId, step: nextStep(turnOf(host, turnId)), hook: "beforeLlm" } as const;
+  const turn = turnOf(host, turnId);
+  if (turn.hooks.beforeLlm === 0) return !signal.aborted;
+  const place = { turnId, step: nextStep(turn), hook: "beforeLlm" } as const;
   const registered = host.definition.hooks.beforeLlm;
   const draft = () => createDraft("beforeLlm", { messages: host.history() });
   return await runHooks(host, place, { registered, draft }, signal);
@@ -273,7 +283,7 @@ export function respond(
     },
   );
   noteUsage(host, granted, response.usage);
-  appendWarnings(host, turnId, warnings);
+  if (warnings.length > 0) appendWarnings(host, turnId, warnings);
 }
 
 /** The next prompt is counted from the provider's count of this one. */

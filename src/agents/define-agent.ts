@@ -13,7 +13,7 @@ import { InvalidInputError } from "../errors/index.ts";
 import { type LanguageModel, offlineModel, openaiModel } from "../model/index.ts";
 import { limitsOf } from "../budget/index.ts";
 import { fullHistory, summarize } from "../context/index.ts";
-import { type Plugin, pluginsOf, registerHooks } from "../hooks/index.ts";
+import { hookCountsOf, type Plugin, pluginsOf, registerHooks } from "../hooks/index.ts";
 import type { JsonObject } from "../state/index.ts";
 import { artifactTool, controlTools, createToolRegistry, internalTools, type ToolRegistry } from "../tools/index.ts";
 import { definitionDoor, toolRule } from "./agent-door.ts";
@@ -68,14 +68,17 @@ function made(name: string, options: AgentOptions): AgentDefinition {
   const output = options.output ? outputSchemaOf(name, options.output) : null;
   const answers = output ? ({ type: "json_schema", name: "output", schema: output.jsonSchema } as const) : undefined;
   const responseFormat = answers ?? structuredClone(options.responseFormat);
-  deepFreeze([grantedTools, limits, responseFormat]);
+  const hooks = reading(`${of}: hooks`, () => registerHooks(options.hooks, plugins));
+  const hookCounts = hookCountsOf(hooks);
+  deepFreeze([grantedTools, limits, responseFormat, hookCounts]);
   return Object.freeze({
     name,
     model,
     instructions,
     tools,
     grantedTools,
-    hooks: reading(`${of}: hooks`, () => registerHooks(options.hooks, plugins)),
+    hooks,
+    hookCounts,
     limits,
     maxOutputTokens: options.maxOutputTokens,
     temperature: options.temperature,

@@ -5,7 +5,15 @@ import type { Budget, Limits, Price } from "../budget/index.ts";
 import type { CompactionStrategy, HistoryCompiler } from "../context/index.ts";
 import type { HookRegistry, Hooks, Plugin } from "../hooks/index.ts";
 import type { LanguageModel } from "../model/index.ts";
-import type { Background, DefinitionRef, GrantedTool, Json, JsonObject, ResponseFormat } from "../state/index.ts";
+import type {
+  Background,
+  DefinitionRef,
+  GrantedTool,
+  HookCounts,
+  Json,
+  JsonObject,
+  ResponseFormat,
+} from "../state/index.ts";
 import type { ClientTool, ControlTool, InternalTool, ParsedArguments, Tool, ToolRegistry } from "../tools/index.ts";
 import type { OutputSchema } from "./output-schema.ts";
 
@@ -127,6 +135,7 @@ export interface AgentDefinition {
   readonly tools: ToolRegistry<AgentTool>;
   readonly grantedTools: readonly GrantedTool[];
   readonly hooks: HookRegistry;
+  readonly hookCounts: HookCounts;
   readonly limits: Limits;
   readonly maxOutputTokens: number | undefined;
   readonly temperature: number | undefined;

@@ -154,8 +154,8 @@ function defaultInput(args: Json): string {
  * How many children of a tool run at a time; undefined: any number, or they run in the background, where one too many
  * is refused.
  */
-export function spawnLimitOf(tool: AgentTool | undefined): SpawnLimit | undefined {
-  if (tool?.kind !== "subagent" || tool.background || tool.policy.maxConcurrent === undefined) return undefined;
+export function spawnLimitOf(tool: SubagentTool): SpawnLimit | undefined {
+  if (tool.background || tool.policy.maxConcurrent === undefined) return undefined;
   return { childName: tool.definition.name, maxConcurrent: tool.policy.maxConcurrent };
 }
 

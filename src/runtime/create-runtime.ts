@@ -72,6 +72,7 @@ export async function createRuntime(given: RuntimeOptions): Promise<Runtime> {
     queues: part.queues,
     role: part.role,
     tenant,
+    definitions,
     get overview() {
       if (!overview) {
         const store = createOverview();

@@ -5,7 +5,7 @@ import { type EffectClass, effectClassSchema, type JsonObject } from "../state/i
 import { checkIdentity, checkQueue, checkWaits, toolNameIn } from "./definition-checks.ts";
 import { describer, parseArguments, readParameters, type ToolParameters, uncheckedOf } from "./parameters.ts";
 import type { RunContext } from "./run-context.ts";
-import { checkSecrets, resolveArguments, type SecretResolver } from "./secrets.ts";
+import { checkSecrets, nothingToRedact, resolveArguments, type SecretResolver } from "./secrets.ts";
 import type { Reconciliation, Tool } from "./tool.ts";
 
 /** A model's arguments after the check: the output of the zod schema, or any JSON object with a JSON Schema text. */
@@ -171,7 +171,10 @@ function made<Schema extends ToolParameters, SecretName extends string>(
     ...uncheckedOf(parameters),
     parse: (text) => parseArguments(parameters, text, { toolName: name, maxBytes: maxArgumentBytes, secrets }),
     describeCall: describer(name, definition.describeCall?.bind(self)),
-    resolveArguments: async (json, run) => await resolveArguments(json, run, { name, secrets }),
+    resolveArguments: async (json, run) =>
+      secrets
+        ? await resolveArguments(json, run, { name, secrets })
+        : { args: copyOfJson(json), redact: nothingToRedact },
     execute: (args, run) => definition.execute.call(self, args, run),
     ...(definition.reconcile === undefined
       ? {}

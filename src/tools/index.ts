@@ -47,6 +47,6 @@ export type { ParsedArguments } from "./parsed-arguments.ts";
 export type { ToolParameters } from "./parameters.ts";
 export { createToolRegistry, type RegisteredTool, type ToolRegistry } from "./registry.ts";
 export { type RevocableRun, revocable } from "./revocable.ts";
-export { redactError, type SecretResolver } from "./secrets.ts";
+export { nothingToRedact, redactError, type SecretResolver } from "./secrets.ts";
 export { createSlots, createSlotsByTool, type ReleaseSlot, type Slots } from "./slots.ts";
 export type { Reconciliation, Redact, ResolvedArguments, Tool } from "./tool.ts";

@@ -62,7 +62,7 @@ interface ParseOptions {
  * as a message for the model (guarantees F24, S9).
  */
 export function parseArguments(parameters: Parameters, text: string, options: ParseOptions): ParsedArguments {
-  const { toolName, maxBytes = defaultMaxBytes, secrets = {} } = options;
+  const { toolName, maxBytes = defaultMaxBytes, secrets } = options;
   let value: unknown;
   try {
     value = parseJson(text.trim() === "" ? "{}" : text, { maxBytes, what: "the arguments text" });
@@ -74,11 +74,11 @@ export function parseArguments(parameters: Parameters, text: string, options: Pa
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     return refused(toolName, `the arguments must be one JSON object, not ${kindOf(value)}.`);
   }
-  const given = secretGivenIn(value, secrets);
+  const given = secrets && secretGivenIn(value, secrets);
   if (given !== undefined) return refused(toolName, given);
   const checked = parameters.check(value);
   if (!checked.ok) return refused(toolName, `the arguments do not fit its parameters:\n${checked.message}`);
-  const clash = secretClashIn(checked.json, secrets);
+  const clash = secrets && secretClashIn(checked.json, secrets);
   return clash === undefined ? checked : refused(toolName, `${clash}\n${faultOfTool}`);
 }
 

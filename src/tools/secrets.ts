@@ -22,9 +22,9 @@ export type SecretResolvers = Readonly<Record<string, SecretResolver>>;
 const namePattern = /^[a-zA-Z_][a-zA-Z0-9_]{0,63}$/;
 const unsafeNames: ReadonlySet<string> = new Set(["__proto__", "constructor", "prototype"]);
 
-/** A tool's secrets. Throws by `refuse` for one that has no resolver or is a parameter too. */
-export function checkSecrets(secrets: unknown, jsonSchema: JsonObject, refuse: Refuse): SecretResolvers {
-  if (secrets === undefined) return {};
+/** A tool's secrets; undefined if it has none. Throws by `refuse` for one that has no resolver or is a parameter too. */
+export function checkSecrets(secrets: unknown, jsonSchema: JsonObject, refuse: Refuse): SecretResolvers | undefined {
+  if (secrets === undefined) return undefined;
   if (typeof secrets !== "object" || secrets === null || Array.isArray(secrets)) {
     throw refuse("secrets must be an object of functions, such as { apiKey: (run) => … }.");
   }
@@ -42,7 +42,7 @@ export function checkSecrets(secrets: unknown, jsonSchema: JsonObject, refuse: R
     if (typeof resolver === "function") continue;
     throw refuse(`secrets.${name} must be a function that gives a text, not ${typeof resolver}.`);
   }
-  return { ...secrets } as SecretResolvers;
+  return Object.keys(secrets).length === 0 ? undefined : ({ ...secrets } as SecretResolvers);
 }
 
 function isParameter({ properties, required }: JsonObject, name: string): boolean {
@@ -57,10 +57,10 @@ export async function resolveArguments(
   tool: { readonly name: string; readonly secrets: SecretResolvers },
 ): Promise<ResolvedArguments> {
   const args = copyOfJson(json);
-  const names = Object.keys(tool.secrets);
-  if (names.length === 0) return { args, redact: nothingToRedact };
   const values = await Promise.all(
-    names.map(async (name) => [name, await resolveSecret(tool.name, name, tool.secrets[name], run)] as const),
+    Object.entries(tool.secrets).map(
+      async ([name, resolver]) => [name, await resolveSecret(tool.name, name, resolver, run)] as const,
+    ),
   );
   // Not enumerable: logging, copying and JSON leave them out, as with credentials.
   const properties = values.map(([name, value]) => [name, { value, enumerable: false }] as const);
@@ -73,7 +73,7 @@ export async function resolveArguments(
 async function resolveSecret(
   toolName: string,
   name: string,
-  resolver: SecretResolver | undefined,
+  resolver: SecretResolver,
   run: RunContext,
 ): Promise<string> {
   const failed = (why: string) =>
@@ -83,7 +83,7 @@ async function resolveSecret(
   const { signal } = run;
   let value: unknown;
   try {
-    value = await abortable(Promise.resolve(resolver?.(run)), signal);
+    value = await abortable(Promise.resolve(resolver(run)), signal);
   } catch (error) {
     // Leave out the error and its text: both may contain the value.
     throw failed(signal.aborted ? "was not there before the call was ended" : `could not be had${kindOf(error)}`);
@@ -111,12 +111,10 @@ export function secretGivenIn(args: object, secrets: SecretResolvers): string | 
 
 /** Why secrets cannot be added to the parsed arguments; undefined if they can. */
 export function secretClashIn(json: Json, secrets: SecretResolvers): string | undefined {
-  const names = Object.keys(secrets);
-  if (names.length === 0) return undefined;
   if (typeof json !== "object" || json === null || Array.isArray(json)) {
     return "the tool's own transform gave something else than an object, which cannot carry its secrets.";
   }
-  const clash = names.find((name) => Object.hasOwn(json, name));
+  const clash = Object.keys(secrets).find((name) => Object.hasOwn(json, name));
   return clash === undefined ? undefined : `the tool's own transform set "${clash}", which is one of its secrets.`;
 }
 

@@ -41,6 +41,7 @@ const wings: Readonly<Record<string, readonly (readonly string[])[]>> = {
     [""],
   ],
   stores: [["rules"], ["memory", "sqlite", "redis"], [""]],
+  server: [["core"], ["api", "teal"], [""]],
 };
 
 /** Where a package may be imported, types included. */

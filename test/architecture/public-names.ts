@@ -56,6 +56,11 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     ActorFrame BudgetFrame BudgetRow createInspector InspectionFrame Inspector InspectorOptions InspectorServer
     InspectorServerOptions serveInspector startInspector
   `),
+  "troupe/server": words(`
+    Authenticate Call Caller Failure Identity InputIssue Listening ListenOptions LogLine openAuth Page Route route
+    RuntimesByTenant RuntimeServer ServeLimits ServeOptions serveRuntime ServerError SseFrame StartedTurn Surface
+    tokenAuth TokenAuthOptions
+  `),
   "troupe/telemetry": words(`
     createRedactor EventFeed JournalSource LogOptions OpenTelemetryOptions Redactor RedactorOptions renderTrace
     RenderTraceOptions SessionMessage SessionRecord sessionRecord SessionRecordOptions SessionTurn sessionYaml Telemetry
@@ -94,6 +99,9 @@ export const unnamedTypes: readonly string[] = words(`
   AwaitedChild DeepReadonly ErrorDetails JobStop BudgetOverviews LimitFlag Role RunAgent
 
   DefectError RejectionError TerminalError TransientError
+
+  CallerPlace OpenAgentOptions Output PageOptions RedisClient RequestPart RouteSchemas RouteShape ServerErrorCode
+  ServerErrorOptions StartTurnOptions
 
   BudgetListener EventFrame FrameBase FrameListener FrameSnapshot RedisPlaceOptions SnapshotFrame
 `);

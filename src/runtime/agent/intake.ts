@@ -1,7 +1,6 @@
 import { reportIdOf, reportMessage, saveArtifacts, settleEnded } from "../../actors/index.ts";
 import { backoffDelay } from "../../base/index.ts";
 import { turnAccountId } from "../../budget/index.ts";
-import { hookCountsOf } from "../../hooks/index.ts";
 import {
   type CallEndedItem,
   type ChildReportedItem,
@@ -92,7 +91,7 @@ function beginTurn(activation: Activation, item: TurnItem): boolean {
       limits,
       accountId,
       maxConsecutiveToolFailures: definition.maxConsecutiveToolFailures,
-      hooks: hookCountsOf(definition.hooks),
+      hooks: definition.hookCounts,
       ...(definition.output ? { checksOutput: true } : {}),
       ...(contextWindowSize === undefined ? {} : { contextWindowSize }),
       ...(item.wokenBy === undefined ? {} : { wokenBy: item.wokenBy }),

@@ -115,8 +115,9 @@ export abstract class LiveView {
   isQueuedToSpawn(callId: string): boolean {
     const { openTurnId } = this;
     const call = openTurnId === null ? undefined : this.call(openTurnId, callId);
-    const limit = call && spawnLimitOf(this.definition.tools.get(call.name));
-    return call !== undefined && isQueuedToSpawn(call, this.turnEntries, limit);
+    if (!call) return false;
+    const tool = this.definition.tools.get(call.name);
+    return tool?.kind === "subagent" && isQueuedToSpawn(call, this.turnEntries, spawnLimitOf(tool));
   }
 
   memory(turnId: string): TurnMemory {

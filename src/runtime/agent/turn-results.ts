@@ -1,4 +1,3 @@
-import { outputOf } from "../../actors/index.ts";
 import { deepFreeze } from "../../base/index.ts";
 import { type Account, type Budget, type LimitName, turnAccountId } from "../../budget/index.ts";
 import {
@@ -9,6 +8,7 @@ import {
   type EntryOf,
   errorsOf,
   type ExecutionState,
+  type Json,
   foldTurn,
   numberOfTurn,
   signalOfLimit,
@@ -66,6 +66,12 @@ export function resultAtEnd(
   const text = outputMessageId === null ? "" : live.conversation.text(outputMessageId);
   const { entries } = live.memory(turnId);
   return turnResultOf(entry, live.turn(turnId)?.execution ?? null, text, { entries, account });
+}
+
+/** The output of a turn whose answer was checked and fits. */
+function outputOf(entries: readonly Entry[]): Json | undefined {
+  const checked = entries.findLast((entry) => entry.type === "output.checked" && entry.valid);
+  return checked?.type === "output.checked" && checked.valid ? checked.value : undefined;
 }
 
 /** The limit that made the turn's last call a final answer; null if there was room for more. */

@@ -103,6 +103,8 @@ export interface Runtime {
   readonly queues: Queues;
   readonly role: Role;
   readonly tenant: string;
+  /** The definitions that can be started by name, those of subagents included. */
+  readonly definitions: ReadonlyMap<string, AgentDefinition>;
   /** Live view of all trees of this process: state, step, usage, budgets. */
   readonly overview: Overview;
   /** Creates the agent if there is none of that id; it must still be started. */

@@ -67,7 +67,7 @@ export const turnDoor = {
 
 /** The checked options of a turn. Throws `InvalidInputError`. */
 export function turnOptionsOf(options: unknown): TurnOptions {
-  return optionsOf<TurnOptions>(options, "executeTurn()", turnDoor);
+  return options === undefined ? {} : optionsOf<TurnOptions>(options, "executeTurn()", turnDoor);
 }
 
 /** The parent span of a turn: the given one, else the one that is active here. */

@@ -61,10 +61,12 @@ function linesIn(turn: TurnState, entries: readonly Entry[], definition: AgentDe
   const names = new Map(openCallsOf(turn).map(({ callId, name }) => [callId, name]));
   return (callId: string): boolean => {
     const name = names.get(callId) ?? "";
+    const tool = definition?.tools.get(name);
+    if (tool?.kind !== "subagent") return false;
     const call = entries
       .filter((entry) => "callId" in entry && entry.callId === callId)
       .reduce((folded, entry) => foldCall(folded, entry), declareCall(callId, name));
-    return isQueuedToSpawn(call, entries, spawnLimitOf(definition?.tools.get(name)));
+    return isQueuedToSpawn(call, entries, spawnLimitOf(tool));
   };
 }
 

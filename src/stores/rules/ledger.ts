@@ -12,6 +12,8 @@ import {
   openAccount,
   type Reservation,
   type ReservationAsk,
+  reserve,
+  type ReserveOutcome,
   reserveQueued,
   settle,
   type TimeLimit,
@@ -111,12 +113,17 @@ export class Ledger {
     const before = this.#queueOf(top);
     const find = (id: string): Account | undefined => this.#find(id);
     const { now, steady } = this.#moment;
-    const { outcome, accounts, queue, mayWake } = reserveQueued(chain, ask, { queue: before, find }, steady, now);
-    this.#putAll(accounts);
+    // Where nobody waits there is no order to keep.
+    const alone = before.length === 0 ? reserve(chain, ask, steady, now) : undefined;
+    if (alone?.granted) return this.#granted(alone);
+    const { outcome, queue, mayWake } = reserveQueued(chain, ask, { queue: before, find }, steady, now);
     if (queue !== before) this.#openQueues().change(top, queue);
     if (mayWake) this.#freed.add(top.id);
-    if (!outcome.granted) return outcome;
-    const { reservation, last } = outcome;
+    return outcome.granted ? this.#granted(outcome) : outcome;
+  }
+
+  #granted({ accounts, reservation, last }: Extract<ReserveOutcome, { granted: true }>): Judgement {
+    this.#putAll(accounts);
     return { granted: true, reservation, ...(last ? { last } : {}) };
   }
 
@@ -125,9 +132,8 @@ export class Ledger {
     if (!this.#find(accountId)) return;
     const top = topOf(this.#chain(accountId));
     const queue = this.#queueOf(top);
-    const rest = withoutWaiters(queue, isGone);
-    if (rest === queue) return;
-    this.#openQueues().change(top, rest);
+    if (!queue.some(isGone)) return;
+    this.#openQueues().change(top, withoutWaiters(queue, isGone));
     this.#freed.add(top.id);
   }
 

@@ -1,0 +1,77 @@
+import { parseJson } from "../../base/index.ts";
+import { InvalidInputError } from "../../errors/index.ts";
+import { ServerError } from "./failures.ts";
+
+/**
+ * Reads a JSON body of at most `maxBytes`, declared or chunked; undefined if there is none. Throws `ServerError` with the
+ * codes `body_too_large`, `unsupported_media_type` and `body_already_read`, and `InvalidInputError` for text that is no
+ * JSON, is nested too deeply, or has keys that reach a prototype.
+ */
+export async function readJson(request: Request, maxBytes: number): Promise<unknown> {
+  if (request.bodyUsed) throw alreadyRead();
+  const declared = Number(request.headers.get("content-length") ?? 0);
+  if (declared > maxBytes) throw tooLarge(maxBytes);
+  const text = await textWithin(request, maxBytes);
+  if (text === "") return undefined;
+  assertJson(request.headers);
+  return parseJson(text, { what: "the body", maxBytes });
+}
+
+function assertJson(headers: Headers): void {
+  const type = (headers.get("content-type") ?? "").split(";", 1)[0]?.trim().toLowerCase() ?? "";
+  const encoding = (headers.get("content-encoding") ?? "identity").toLowerCase();
+  if (encoding === "identity" && /^application\/([\w.+-]+\+)?json$/.test(type)) return;
+  throw new ServerError(
+    "unsupported_media_type",
+    "the body must be JSON, not compressed: content-type: application/json",
+  );
+}
+
+/** A body parser that ran before leaves nothing to read. */
+function alreadyRead(): ServerError {
+  return new ServerError(
+    "body_already_read",
+    "the body was read before this handler: mount it before any body parser (express.json() and the like)",
+  );
+}
+
+async function textWithin(request: Request, maxBytes: number): Promise<string> {
+  const reader = readerOf(request);
+  if (reader === undefined) return "";
+  const decoder = new TextDecoder("utf-8", { fatal: true });
+  let bytes = 0;
+  let text = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    bytes += value.byteLength;
+    if (bytes > maxBytes) {
+      await reader.cancel().catch(() => undefined);
+      throw tooLarge(maxBytes);
+    }
+    text += decoded(() => decoder.decode(value, { stream: true }));
+  }
+  return text + decoded(() => decoder.decode());
+}
+
+function readerOf(request: Request): ReadableStreamDefaultReader<Uint8Array> | undefined {
+  try {
+    return request.body?.getReader();
+  } catch {
+    throw alreadyRead();
+  }
+}
+
+function decoded(decode: () => string): string {
+  try {
+    return decode();
+  } catch {
+    throw new InvalidInputError("the body is not UTF-8");
+  }
+}
+
+function tooLarge(maxBytes: number): ServerError {
+  return new ServerError("body_too_large", `the body is larger than the permitted ${maxBytes} bytes`, {
+    headers: { connection: "close" },
+  });
+}

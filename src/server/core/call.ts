@@ -1,0 +1,180 @@
+import type { z } from "zod";
+import { type Clock, combineSignals, type CombinedSignal } from "../../base/index.ts";
+import { InvariantError } from "../../errors/index.ts";
+import { readJson } from "./body.ts";
+import type { Caller } from "./caller.ts";
+import { misfit, type RequestPart, ServerError } from "./failures.ts";
+import type { Identity } from "./identity.ts";
+import type { Limits } from "./limits.ts";
+import { hostOf } from "./origins.ts";
+import type { Call, Route } from "./route.ts";
+import { type SseFrame, sseResponse } from "./sse.ts";
+
+/** Everything that calls need of their server. */
+export interface CallPlace {
+  readonly limits: Limits;
+  readonly clock: Clock;
+  readonly waitMs: number;
+  readonly keepAliveMs: number;
+  readonly stallMs: number;
+  readonly firstFrameMs: number;
+}
+
+/** A request that found its route. */
+export interface Arrival {
+  readonly request: Request;
+  readonly requestId: string;
+  readonly route: Route;
+  /** As the router took them from the path. */
+  readonly params: Readonly<Record<string, string>>;
+  /** Null on public routes. */
+  readonly caller: Caller | null;
+}
+
+/** Checks a request by the schemas of its route. Throws `ServerError` that names each place that does not fit. */
+export async function callOf(arrival: Arrival, place: CallPlace): Promise<RouteCall> {
+  const { request, route } = arrival;
+  const idempotencyKey = keyOf(request);
+  const params = checked("path", route.params, arrival.params);
+  const query = checked("query", route.query, () => queryOf(request));
+  const headers = checked("header", route.headers, () => headersOf(request, route.headers));
+  const body =
+    route.body && checked("body", route.body, await readJson(request, route.bodyBytes ?? place.limits.bodyBytes));
+  return new RouteCall(arrival, place, { params, query, headers, body, idempotencyKey });
+}
+
+type Inputs = Pick<Call, "params" | "query" | "headers" | "body" | "idempotencyKey">;
+
+export class RouteCall implements Call {
+  readonly request: Request;
+  readonly requestId: string;
+  readonly params: unknown;
+  readonly query: unknown;
+  readonly headers: unknown;
+  readonly body: unknown;
+  readonly idempotencyKey: string | undefined;
+  readonly clock: Clock;
+  readonly waitMs: number;
+  readonly #caller: Caller | null;
+  readonly #place: CallPlace;
+  #combined: CombinedSignal | undefined;
+  #isStreaming = false;
+
+  constructor({ request, requestId, caller }: Arrival, place: CallPlace, inputs: Inputs) {
+    this.request = request;
+    this.requestId = requestId;
+    this.params = inputs.params;
+    this.query = inputs.query;
+    this.headers = inputs.headers;
+    this.body = inputs.body;
+    this.idempotencyKey = inputs.idempotencyKey;
+    this.clock = place.clock;
+    this.waitMs = place.waitMs;
+    this.#caller = caller;
+    this.#place = place;
+  }
+
+  get caller(): Caller {
+    if (this.#caller === null) throw new InvariantError("a public route has no caller");
+    return this.#caller;
+  }
+
+  get identity(): Identity {
+    return this.caller.identity;
+  }
+
+  get origin(): string {
+    return `${new URL(this.request.url).protocol}//${hostOf(this.request)}`;
+  }
+
+  // Made when it is asked for: most calls need none, and the request's own is costly to make.
+  get signal(): AbortSignal {
+    this.#combined ??= combineSignals([this.request.signal, this.#place.limits.streams.closing]);
+    return this.#combined.signal;
+  }
+
+  async stream(
+    open: (signal: AbortSignal) => AsyncIterable<SseFrame>,
+    init: { readonly headers?: Readonly<Record<string, string>> | undefined } = {},
+  ): Promise<Response> {
+    if (this.request.method === "HEAD") throw new ServerError("method_not_allowed", "a stream has no HEAD");
+    const { limits, clock, keepAliveMs, stallMs, firstFrameMs } = this.#place;
+    const release = limits.streams.open(callerKey(this.#caller?.identity ?? null));
+    const onEnd = (): void => {
+      release();
+      this.#combined?.dispose();
+    };
+    this.#isStreaming = true;
+    const timing = { clock, keepAliveMs, stallMs, firstFrameMs };
+    try {
+      return await sseResponse(open, { ...timing, headers: init.headers, closing: this.signal, onEnd });
+    } catch (error) {
+      onEnd();
+      throw error;
+    }
+  }
+
+  async within<T>(work: Promise<T>, ms: number = this.waitMs): Promise<{ readonly value: T } | undefined> {
+    const { promise, resolve } = Promise.withResolvers<undefined>();
+    const over = (): void => resolve(undefined);
+    const cancel = this.clock.setDelay(ms, over);
+    const { signal } = this;
+    if (signal.aborted) over();
+    signal.addEventListener("abort", over, { once: true });
+    try {
+      return await Promise.race([work.then((value) => ({ value })), promise]);
+    } finally {
+      cancel();
+      signal.removeEventListener("abort", over);
+    }
+  }
+
+  /** To be called when the handler has answered. */
+  end(): void {
+    if (!this.#isStreaming) this.#combined?.dispose();
+  }
+}
+
+/** Names a caller in counts: users of two tenants may have the same id. */
+export function callerKey(identity: Identity | null): string {
+  return identity === null ? "" : JSON.stringify([identity.tenant ?? null, identity.userId]);
+}
+
+function checked(part: RequestPart, schema: z.ZodType | undefined, given: unknown): unknown {
+  if (schema === undefined) return undefined;
+  const input: unknown = typeof given === "function" ? given() : given;
+  const result = schema.safeParse(input);
+  if (result.success) return result.data;
+  throw misfit(part, input, result.error);
+}
+
+/** A repeated name becomes a list, which only schemas of lists take. */
+function queryOf(request: Request): Readonly<Record<string, string | readonly string[]>> {
+  const { searchParams } = new URL(request.url);
+  const names = [...new Set(searchParams.keys())].filter((name) => name !== "__proto__");
+  return Object.fromEntries(
+    names.map((name) => {
+      const values = searchParams.getAll(name);
+      return [name, values.length === 1 ? (values[0] ?? "") : values];
+    }),
+  );
+}
+
+function headersOf(request: Request, schema: z.ZodObject | undefined): Readonly<Record<string, string>> {
+  const names = Object.keys(schema?.shape ?? {});
+  return Object.fromEntries(
+    names.flatMap((name) => {
+      const value = request.headers.get(name);
+      return value === null ? [] : [[name, value]];
+    }),
+  );
+}
+
+const visibleAscii = /^[\x21-\x7e]{1,255}$/;
+
+function keyOf(request: Request): string | undefined {
+  const key = request.headers.get("idempotency-key");
+  if (key === null) return undefined;
+  if (visibleAscii.test(key)) return key;
+  throw new ServerError("invalid_request", "Idempotency-Key takes 1 to 255 visible ASCII characters");
+}

@@ -1,0 +1,309 @@
+import type { Clock } from "../../base/index.ts";
+import type { Budget } from "../../budget/index.ts";
+import {
+  AgentBusyError,
+  AlreadyOwnedError,
+  InvalidInputError,
+  LeaseLostError,
+  NotFoundError,
+  RequestConflictError,
+} from "../../errors/index.ts";
+import type { Agent, Decide, Runtime, Turn, TurnOptions } from "../../runtime/index.ts";
+import {
+  agentOfTurn,
+  type AgentRecord,
+  type AgentRequest,
+  type Content,
+  type JsonObject,
+  numberOfTurn,
+  textOf,
+  turnIdOf,
+  type TroupeEvent,
+} from "../../state/index.ts";
+import { placeOfAgent } from "../../stores/index.ts";
+import type { Auth } from "../../tools/index.ts";
+import { unauthenticated } from "./failures.ts";
+import type { Identity } from "./identity.ts";
+import { agentIdOfKey, agentIdOfName, type RequestKey, turnKeyOf } from "./names.ts";
+
+/** A part of a list; `next` continues it, null at its end. */
+export interface Page<Item> {
+  readonly items: readonly Item[];
+  readonly next: string | null;
+}
+
+export interface PageOptions {
+  /** 1 to 100. Default 50. */
+  readonly limit?: number | undefined;
+  /** `next` of the page before. */
+  readonly after?: string | undefined;
+}
+
+/** Everything that a caller may need of its server. */
+export interface CallerPlace {
+  readonly runtime: Runtime;
+  readonly clock: Clock;
+  /** Another caller's things are answered like a request without a token, and not like an unknown id. */
+  readonly deniesStrangers: boolean;
+  /** Counts a turn that is about to start. Throws `ServerError` (429) when there are too many. */
+  readonly admitTurn: () => Promise<void>;
+}
+
+export interface OpenAgentOptions {
+  /** Name of the definition. */
+  readonly definition: string;
+  /** A name that the client chooses; the same name is the same agent. */
+  readonly name?: string | undefined;
+  /** Idempotency key, where the client gives no name. */
+  readonly key?: RequestKey | undefined;
+  readonly sessionId?: string | undefined;
+  readonly metadata?: JsonObject | undefined;
+  readonly budget?: Budget | undefined;
+}
+
+export interface StartTurnOptions extends Pick<TurnOptions, "budget" | "ifBusy" | "trace"> {
+  /** Idempotency key: the same key on an agent is the same turn. */
+  readonly key?: RequestKey | undefined;
+}
+
+/** What became of a message. */
+export interface StartedTurn {
+  readonly agent: Agent;
+  readonly turn: Turn;
+  readonly turnId: string;
+  /** The turn had been started before, by a request with the same key. */
+  readonly isReplayed: boolean;
+  /** `answer`: it answered the open question of a waiting turn. `rejection`: it rejected the turn's approvals. */
+  readonly became: "turn" | "answer" | "rejection";
+}
+
+const DEFAULT_LIMIT = 50;
+const MOST_ITEMS = 100;
+
+/**
+ * What one identity may do with a runtime: the rules that all surfaces share.
+ *
+ * 1. Each lookup checks the owner. What belongs to somebody else, or to nobody, is answered like what does not exist.
+ * 2. A name that a client chooses means an agent of this caller alone.
+ * 3. A plain message never approves a call, and never answers a client tool.
+ * 4. The same idempotency key starts the same turn, and creates the same agent.
+ */
+export class Caller {
+  readonly identity: Identity;
+  readonly runtime: Runtime;
+  readonly #place: CallerPlace;
+
+  constructor(identity: Identity, place: CallerPlace) {
+    this.identity = identity;
+    this.runtime = place.runtime;
+    this.#place = place;
+  }
+
+  get ownerId(): string {
+    return this.identity.userId;
+  }
+
+  get tenant(): string {
+    return this.runtime.tenant;
+  }
+
+  /** The caller as its turns and tools see it. */
+  get auth(): Auth {
+    const { userId, credentials } = this.identity;
+    return credentials === undefined ? { actorId: userId } : { actorId: userId, credentials };
+  }
+
+  /** An agent of this caller, subagents included. Rejects with `NotFoundError`. */
+  async agent(agentId: string): Promise<Agent> {
+    await this.#ownRecord(agentId, "agent");
+    return await this.runtime.find(agentId);
+  }
+
+  /** A root agent of this caller. Rejects with `NotFoundError`. */
+  async root(agentId: string): Promise<Agent> {
+    const { parentAgentId } = await this.#ownRecord(agentId, "agent");
+    if (parentAgentId !== null) throw this.#stranger("agent", false);
+    return await this.runtime.find(agentId);
+  }
+
+  /** A turn that was started, whether or not it has ended. Rejects with `NotFoundError`. */
+  async turn(turnId: string): Promise<{ readonly agent: Agent; readonly turn: Turn; readonly turnId: string }> {
+    const record = await this.#ownRecord(agentOfTurn(turnId), "turn");
+    const number = numberOfTurn(turnId);
+    const isGiven = turnId === turnIdOf(record.agentId, number) && number >= 1 && number < record.nextTurnNumber;
+    if (!isGiven) throw this.#stranger("turn", false);
+    const agent = await this.runtime.find(record.agentId);
+    return { agent, turn: agent.turn(turnId), turnId };
+  }
+
+  /** A request in any state. Rejects with `NotFoundError`. */
+  async request(requestId: string): Promise<AgentRequest> {
+    const agentId = agentOfTurn(requestId);
+    await this.#ownRecord(agentId, "request");
+    const request = await this.runtime.stores.request({ tenant: this.tenant, agentId }, requestId);
+    if (!request) throw this.#stranger("request", false);
+    return request;
+  }
+
+  /** Root agents, newest first. */
+  async agents(page: PageOptions & { readonly sessionId?: string | undefined } = {}): Promise<Page<AgentRecord>> {
+    const { sessionId, after } = page;
+    const limit = limitOf(page);
+    const found = await this.runtime.list({
+      ownerId: this.ownerId,
+      rootsOnly: true,
+      order: "newest",
+      limit: limit + 1,
+      ...(sessionId === undefined ? {} : { sessionId }),
+      ...(after === undefined ? {} : { after }),
+    });
+    return pageOf(found, limit, placeOfAgent);
+  }
+
+  /** Requests of one tree, in the order in which they were opened. Default: open ones. */
+  async requests(
+    page: PageOptions & { readonly rootAgentId: string; readonly status?: AgentRequest["status"] | undefined },
+  ): Promise<Page<AgentRequest>> {
+    const { rootAgentId, status = "open", after } = page;
+    const limit = limitOf(page);
+    await this.root(rootAgentId);
+    if (after !== undefined) await this.request(after);
+    const found = await this.runtime.requests({
+      rootAgentId,
+      status,
+      limit: limit + 1,
+      ...(after === undefined ? {} : { after }),
+    });
+    return pageOf(found, limit, ({ requestId }) => requestId);
+  }
+
+  /** The id of the agent that a name of this caller means. */
+  agentIdOf(definition: string, name: string): string {
+    return agentIdOfName({ tenant: this.tenant, ownerId: this.ownerId, definition }, name);
+  }
+
+  /** Creates an agent, or gives the one that the name or the key means, and starts it. */
+  async openAgent(options: OpenAgentOptions): Promise<Agent> {
+    const { definition, name, key, sessionId, metadata, budget } = options;
+    const scope = { tenant: this.tenant, ownerId: this.ownerId, definition };
+    const named = name === undefined ? undefined : agentIdOfName(scope, name);
+    const agentId = named ?? (key === undefined ? undefined : agentIdOfKey(scope, key));
+    const agent = await this.runtime.agent(definition, { ownerId: this.ownerId, agentId, sessionId, metadata, budget });
+    return await this.#started(agent);
+  }
+
+  /** Starts a turn of one of this caller's agents. */
+  async startTurn(agent: Agent, input: Content, options: StartTurnOptions = {}): Promise<StartedTurn> {
+    await this.#place.admitTurn();
+    const { key, ...turnOptions } = options;
+    if (key !== undefined) turnKeyOf(key);
+    const turn = agent.executeTurn(input, { ...turnOptions, auth: this.auth });
+    return { agent, turn, turnId: await turn.id, isReplayed: false, became: "turn" };
+  }
+
+  /**
+   * A message without a request id. To a waiting turn it is the answer to the one open question, or the reason to reject
+   * its approvals. Rejects with `AgentBusyError` while the turn works, and with `RequestConflictError` when it is not
+   * clear which request is meant, or when only a client tool or credentials would help; both name the open requests.
+   */
+  async plainMessage(agent: Agent, content: Content, options: StartTurnOptions = {}): Promise<StartedTurn> {
+    const requests = await agent.requests();
+    const turn = agent.openTurn();
+    if (requests.length === 0 || turn === undefined) return await this.startTurn(agent, content, options);
+    const turnId = await turn.id;
+    const asked = requests.filter(({ kind }) => kind === "question");
+    const approvals = requests.filter(({ kind }) => kind === "approval");
+    const text = textOf(content);
+    const [question] = asked;
+    if (question && asked.length === 1 && approvals.length === 0) {
+      await this.runtime.decide(question.requestId, { verdict: "answered", by: this.ownerId, result: text });
+      return { agent, turn, turnId, isReplayed: false, became: "answer" };
+    }
+    if (asked.length > 0 || approvals.length === 0) throw unclear(agent, requests);
+    for (const { requestId } of approvals) await this.#reject(requestId, text);
+    return { agent, turn, turnId, isReplayed: false, became: "rejection" };
+  }
+
+  /** Decides a request of this caller's agents. Rejects with `NotFoundError` and `RequestConflictError`. */
+  async decide(requestId: string, decide: Omit<Decide, "by">): Promise<AgentRequest> {
+    await this.request(requestId);
+    return await this.runtime.decide(requestId, { ...decide, by: this.ownerId });
+  }
+
+  /** Events of a tree of this caller. The first one rejects with `NotFoundError`. */
+  async *events(
+    rootAgentId: string,
+    options: { readonly after?: string | undefined; readonly signal?: AbortSignal | undefined } = {},
+  ): AsyncGenerator<TroupeEvent, void, undefined> {
+    await this.root(rootAgentId);
+    yield* this.runtime.follow(rootAgentId, options);
+  }
+
+  async #ownRecord(agentId: string, kind: Kind): Promise<AgentRecord> {
+    const record = await this.runtime.stores.readAgent({ tenant: this.tenant, agentId });
+    if (record?.ownerId !== this.ownerId) throw this.#stranger(kind, record !== undefined);
+    return record;
+  }
+
+  /** The message holds no id: answers about unknown ids and about those of others are equal byte for byte. */
+  #stranger(kind: Kind, exists: boolean): Error {
+    if (exists && this.#place.deniesStrangers) return unauthenticated(false);
+    return new NotFoundError(`there is no such ${kind}`);
+  }
+
+  /** Starts a new agent. Another server may be about to start the same one, and holds it for a moment. */
+  async #started(agent: Agent): Promise<Agent> {
+    let known = agent;
+    for (let attempt = 1; ["created", "shutdown"].includes(known.state.status); attempt += 1) {
+      try {
+        await known.start();
+        return known;
+      } catch (error) {
+        const isTaken = error instanceof AlreadyOwnedError || error instanceof LeaseLostError;
+        if (!isTaken || attempt >= MOST_STARTS) throw error;
+      }
+      await this.#place.clock.sleep(START_PAUSE_MS * attempt);
+      known = await this.runtime.find(agent.agentId);
+    }
+    return known;
+  }
+
+  /** A request that somebody else has just rejected is rejected all the same. */
+  async #reject(requestId: string, reason: string): Promise<void> {
+    try {
+      await this.runtime.decide(requestId, { verdict: "rejected", by: this.ownerId, reason });
+    } catch (error) {
+      if (!(error instanceof RequestConflictError)) throw error;
+      const { decision } = await this.request(requestId);
+      if (decision?.verdict !== "rejected" && decision !== null) throw error;
+    }
+  }
+}
+
+type Kind = "agent" | "turn" | "request";
+
+const MOST_STARTS = 10;
+const START_PAUSE_MS = 20;
+
+function unclear(agent: Agent, requests: readonly AgentRequest[]): Error {
+  const ids = requests.map(({ requestId, kind }) => `${requestId} (${kind})`).join(", ");
+  const { openTurnId } = agent.state;
+  return new AgentBusyError(
+    `the turn waits for decisions that a plain message cannot give; decide these requests: ${ids}`,
+    {
+      details: { openTurnId, requestIds: requests.map(({ requestId }) => requestId).join(" ") },
+    },
+  );
+}
+
+function limitOf({ limit = DEFAULT_LIMIT }: PageOptions): number {
+  if (Number.isSafeInteger(limit) && limit >= 1 && limit <= MOST_ITEMS) return limit;
+  throw new InvalidInputError(`limit takes a whole number from 1 to ${MOST_ITEMS}`);
+}
+
+/** A page of a list that was read with one item more than it shows. */
+function pageOf<Item>(found: readonly Item[], limit: number, placeOf: (item: Item) => string): Page<Item> {
+  const items = found.slice(0, limit);
+  const last = found.length > limit ? items.at(-1) : undefined;
+  return { items, next: last === undefined ? null : placeOf(last) };
+}

@@ -1,0 +1,166 @@
+import type { z } from "zod";
+import { CorruptRecordError, type ErrorFamily, TroupeError, type TroupeErrorOptions } from "../../errors/index.ts";
+import type { JsonObject } from "../../state/index.ts";
+
+/** The part of a request that an issue is about. */
+export type RequestPart = "body" | "query" | "path" | "header";
+
+/** A place of a request that does not fit its schema. */
+export interface InputIssue {
+  readonly in: RequestPart;
+  readonly path: readonly (string | number)[];
+  /** The code of zod: `invalid_type`, `unrecognized_keys`. */
+  readonly code: string;
+  readonly message: string;
+  /** The value at this place; where it is missing, the object that lacks it. */
+  readonly input: unknown;
+}
+
+/** An error before a surface gives it its own form. */
+export interface Failure {
+  /** HTTP status. */
+  readonly status: number;
+  readonly code: string;
+  readonly message: string;
+  readonly retryable: boolean;
+  readonly details: JsonObject;
+  /** `retry-after`, `www-authenticate` and the like. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Empty unless the request does not fit the schemas of its route. */
+  readonly issues: readonly InputIssue[];
+}
+
+const serverErrors = {
+  invalid_request: { status: 400, family: "rejection" },
+  unauthenticated: { status: 401, family: "rejection" },
+  forbidden: { status: 403, family: "rejection" },
+  method_not_allowed: { status: 405, family: "rejection" },
+  body_too_large: { status: 413, family: "rejection" },
+  unsupported_media_type: { status: 415, family: "rejection" },
+  key_reused: { status: 422, family: "rejection" },
+  rate_limited: { status: 429, family: "transient" },
+  body_already_read: { status: 500, family: "defect" },
+  unavailable: { status: 503, family: "transient" },
+} as const satisfies Readonly<Record<string, { status: number; family: ErrorFamily }>>;
+
+export type ServerErrorCode = keyof typeof serverErrors;
+
+export interface ServerErrorOptions extends TroupeErrorOptions {
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  readonly issues?: readonly InputIssue[] | undefined;
+}
+
+/** An error that only a server has. */
+export class ServerError extends TroupeError {
+  readonly code: ServerErrorCode;
+  readonly family: ErrorFamily;
+  readonly retryable: boolean;
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly issues: readonly InputIssue[];
+
+  constructor(code: ServerErrorCode, message: string, options: ServerErrorOptions = {}) {
+    super(message, options);
+    const { status, family } = serverErrors[code];
+    this.code = code;
+    this.family = family;
+    this.retryable = family === "transient";
+    this.status = status;
+    this.headers = options.headers ?? {};
+    this.issues = options.issues ?? [];
+  }
+}
+
+/** The refusal of a request that nobody answers for. `hasToken`: it carried credentials, which were not accepted. */
+export function unauthenticated(hasToken: boolean): ServerError {
+  return new ServerError("unauthenticated", "Authentication required", {
+    headers: { "www-authenticate": hasToken ? 'Bearer error="invalid_token"' : "Bearer" },
+  });
+}
+
+const statusOfCode: Readonly<Record<string, number>> = {
+  invalid_input: 400,
+  unsupported: 400,
+  policy_refused: 403,
+  not_found: 404,
+  agent_busy: 409,
+  agent_not_started: 409,
+  request_conflict: 409,
+  already_owned: 409,
+  turn_conflict: 422,
+  lease_lost: 503,
+  store_unavailable: 503,
+  store_rolled_back: 503,
+  turn_interrupted: 503,
+};
+
+/** What callers read in place of messages that may name files, servers or addresses of the operator. */
+const plainMessages: Readonly<Record<string, string>> = {
+  lease_lost: "this server is leaving or lost the agent to another one; ask again",
+  store_unavailable: "the store does not answer; ask again",
+  store_rolled_back: "the store went back to an earlier state; ask again for what was lost",
+  turn_interrupted: "this server is leaving; ask again",
+};
+
+const RETRY_AFTER_SECONDS = "1";
+
+/** The answer to an error. Errors of the operator's side are described without their message, which belongs in the log. */
+export function failureOf(error: unknown): Failure {
+  if (error instanceof ServerError) {
+    const { status, code, message, retryable, headers, issues } = error;
+    return { status, code, message, retryable, details: detailsOf(error), headers, issues };
+  }
+  const status = error instanceof TroupeError ? statusOfCode[error.code] : undefined;
+  if (!(error instanceof TroupeError) || status === undefined) {
+    const code = error instanceof CorruptRecordError ? error.code : "internal";
+    return { status: 500, code, message: "the server failed", retryable: false, details: {}, headers: {}, issues: [] };
+  }
+  const { code, retryable } = error;
+  if (status === 503) {
+    const headers = { "retry-after": RETRY_AFTER_SECONDS };
+    return { status, code, message: plainMessages[code] ?? code, retryable: true, details: {}, headers, issues: [] };
+  }
+  return { status, code, message: error.message, retryable, details: detailsOf(error), headers: {}, issues: [] };
+}
+
+/** The form of the own API, and of requests that belong to no surface. */
+export function jsonFailure({ status, code, message, retryable, details, headers, issues }: Failure): Response {
+  const places = issues.map(({ in: part, path, code: kind, message: words }) => ({
+    in: part,
+    path,
+    code: kind,
+    message: words,
+  }));
+  const error = { code, message, retryable, details: places.length === 0 ? details : { ...details, issues: places } };
+  return Response.json({ error }, { status, headers });
+}
+
+/** The refusal of a part of a request that does not fit its schema. */
+export function misfit(part: RequestPart, input: unknown, error: z.ZodError): ServerError {
+  const issues = error.issues.slice(0, MOST_ISSUES).map((issue): InputIssue => {
+    const path = issue.path.map((step) => (typeof step === "number" ? step : String(step)));
+    return { in: part, path, code: issue.code, message: issue.message, input: valueAt(input, path) };
+  });
+  const [first] = issues;
+  const where = [part, ...(first?.path ?? [])].join(".");
+  return new ServerError("invalid_request", `${where}: ${first?.message ?? "does not fit"}`, { issues });
+}
+
+const MOST_ISSUES = 20;
+
+function valueAt(input: unknown, path: readonly (string | number)[]): unknown {
+  let value = input;
+  for (const step of path) {
+    if (typeof value !== "object" || value === null || !Object.hasOwn(value, step)) break;
+    value = (value as Readonly<Record<string | number, unknown>>)[step];
+  }
+  return value;
+}
+
+function detailsOf({ details }: TroupeError): JsonObject {
+  return Object.fromEntries(
+    Object.entries(details).filter(
+      (entry): entry is [string, string | number | boolean | null] => entry[1] !== undefined,
+    ),
+  );
+}

@@ -1,0 +1,95 @@
+import { createHash, timingSafeEqual } from "node:crypto";
+import { anyRule, type Door, listRule, nameRule, optionsOf, optionsRule } from "../../base/index.ts";
+import { InvalidInputError } from "../../errors/index.ts";
+
+/** A caller, as the deployment knows it. */
+export interface Identity {
+  /** Owns what this caller creates (`ownerId`). Not empty. */
+  readonly userId: string;
+  /** Picks the runtime, where a server has several. */
+  readonly tenant?: string | undefined;
+  readonly scopes: readonly string[];
+  /** Passed to tools as `auth.credentials`; never stored, logged or shown. */
+  readonly credentials?: unknown;
+}
+
+/**
+ * Says who sends a request; null: nobody, which is answered 401. It may throw `ServerError` with the code `unavailable`
+ * when it cannot tell now, which is answered 503.
+ */
+export type Authenticate = (request: Request) => Identity | null | Promise<Identity | null>;
+
+const identityDoor: Door<Identity> = {
+  rules: { userId: nameRule, tenant: nameRule, scopes: listRule("a list of texts", nameRule), credentials: anyRule },
+  needed: ["userId", "scopes"],
+  instead: { id: "userId", user: "userId", scope: "scopes" },
+};
+const identityRule = optionsRule<Identity>(identityDoor);
+
+export interface TokenAuthOptions {
+  /** Who each token stands for. Tokens have at least 16 characters. */
+  readonly tokens: Readonly<Record<string, Identity>>;
+}
+
+const SHORTEST_TOKEN = 16;
+
+/**
+ * Knows callers by fixed bearer tokens: for development, and for a few services that know each other. All tokens are
+ * compared in constant time. Throws `InvalidInputError` for a short token.
+ */
+export function tokenAuth(given: TokenAuthOptions): Authenticate {
+  const { tokens } = optionsOf<TokenAuthOptions>(given, "tokenAuth()", {
+    rules: { tokens: anyRule },
+    needed: ["tokens"],
+  });
+  // A rule of names would show a token in its message.
+  const identities = Object.values(tokens).map((identity, index) =>
+    identityRule(identity, `tokenAuth(): identity ${index + 1}`),
+  );
+  const digests = Object.keys(tokens).map(digestOf);
+  const short = Object.keys(tokens).findIndex((token) => token.length < SHORTEST_TOKEN);
+  if (short >= 0) {
+    throw new InvalidInputError(`tokenAuth(): token ${short + 1} is shorter than ${SHORTEST_TOKEN} characters`);
+  }
+  return (request) => {
+    const token = bearerToken(request);
+    if (token === undefined) return null;
+    const digest = digestOf(token);
+    const matches = digests.map((known) => timingSafeEqual(known, digest));
+    return (identities[matches.indexOf(true)] as Identity | undefined) ?? null;
+  };
+}
+
+const openAuths = new WeakSet<Authenticate>();
+
+/**
+ * Takes everybody for one developer. A server with it answers only requests to a loopback address: `listen()` refuses
+ * other hosts.
+ */
+export function openAuth(identity: Identity = { userId: "developer", scopes: [] }): Authenticate {
+  const developer = identityRule(identity, "openAuth(): identity") as Identity;
+  const authenticate: Authenticate = () => developer;
+  openAuths.add(authenticate);
+  return authenticate;
+}
+
+export function isOpenAuth(authenticate: Authenticate): boolean {
+  return openAuths.has(authenticate);
+}
+
+/** The token of `Authorization: Bearer …`. */
+export function bearerToken(request: Request): string | undefined {
+  const match = /^bearer +([\w.~+/=-]+) *$/i.exec(request.headers.get("authorization") ?? "");
+  return match?.[1];
+}
+
+/** An identity that a deployment's own `authenticate` gave: null unless it names a user, so that nobody owns what has no owner. */
+export function checkedIdentity(given: Identity | null): Identity | null {
+  if (given === null || given === undefined || typeof given.userId !== "string" || given.userId.trim() === "")
+    return null;
+  return { ...given, scopes: given.scopes ?? [] };
+}
+
+function digestOf(text: string): Buffer {
+  return createHash("sha256").update(text).digest();
+}

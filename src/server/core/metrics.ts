@@ -1,0 +1,114 @@
+import type { RuntimeMetrics } from "../../runtime/index.ts";
+
+/** One answered request. It holds no header, no query and no body, so no secret. */
+export interface LogLine {
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+  readonly requestId: string;
+  readonly method: string;
+  /** The surface's name and the path of the route with its parameters in braces; null: no route matched. */
+  readonly route: string | null;
+  readonly status: number;
+  /** Until the headers were sent. */
+  readonly durationMs: number;
+  readonly userId: string | null;
+  readonly tenant: string | null;
+  /** The code of a failed request. */
+  readonly code: string | null;
+  /** Words of an error of the server, without secrets; null for errors of the caller. */
+  readonly error: string | null;
+}
+
+interface RouteCount {
+  readonly route: string;
+  readonly status: number;
+  requests: number;
+  seconds: number;
+}
+
+/** Counts the requests of one server, for `/metrics`. */
+export class RequestMetrics {
+  readonly #counts = new Map<string, RouteCount>();
+
+  note({ route, method, status, durationMs }: LogLine): void {
+    const name = route === null ? "none" : `${method} ${route}`;
+    const key = `${name} ${status}`;
+    const count = this.#counts.get(key) ?? { route: name, status, requests: 0, seconds: 0 };
+    count.requests += 1;
+    count.seconds += durationMs / 1_000;
+    this.#counts.set(key, count);
+  }
+
+  /** In the text format of Prometheus. */
+  text(streams: number, runtimes: Readonly<Record<string, RuntimeMetrics>>): string {
+    const counts = [...this.#counts.values()];
+    const labels = ({ route, status }: RouteCount): string => `route=${quoted(route)},status="${status}"`;
+    const tenants = Object.entries(runtimes);
+    return [
+      ...family(
+        "troupe_http_requests_total",
+        "counter",
+        "Answered requests.",
+        counts.map((count) => [labels(count), count.requests]),
+      ),
+      ...family(
+        "troupe_http_request_seconds_total",
+        "counter",
+        "Time until the headers were sent.",
+        counts.map((count) => [labels(count), count.seconds]),
+      ),
+      ...family("troupe_http_streams", "gauge", "Open streams.", [["", streams]]),
+      ...runtimeFamilies.flatMap(({ name, type, help, value }) =>
+        family(
+          name,
+          type,
+          help,
+          tenants.map(([tenant, metrics]) => [`tenant=${quoted(tenant)}`, value(metrics)]),
+        ),
+      ),
+      "",
+    ].join("\n");
+  }
+}
+
+const runtimeFamilies: readonly {
+  readonly name: string;
+  readonly type: string;
+  readonly help: string;
+  readonly value: (metrics: RuntimeMetrics) => number;
+}[] = [
+  {
+    name: "troupe_live_agents",
+    type: "gauge",
+    help: "Agents in the memory of this process.",
+    value: ({ liveAgents }) => liveAgents,
+  },
+  {
+    name: "troupe_turns_ended_total",
+    type: "counter",
+    help: "Turns that ended here.",
+    value: ({ turnsEnded }) => turnsEnded,
+  },
+  {
+    name: "troupe_parked_turns_total",
+    type: "counter",
+    help: "Turns that were passivated while they waited.",
+    value: ({ parked }) => parked,
+  },
+  {
+    name: "troupe_dead_letters",
+    type: "gauge",
+    help: "Dead letters in the queues.",
+    value: ({ deadLetters }) => deadLetters,
+  },
+  { name: "troupe_heap_used_bytes", type: "gauge", help: "Heap in use.", value: ({ heapUsedBytes }) => heapUsedBytes },
+];
+
+function family(name: string, type: string, help: string, values: readonly (readonly [string, number])[]): string[] {
+  const lines = values.map(([labels, value]) => `${name}${labels === "" ? "" : `{${labels}}`} ${value}`);
+  return [`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`, ...lines];
+}
+
+function quoted(text: string): string {
+  return `"${text.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n")}"`;
+}

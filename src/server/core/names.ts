@@ -1,0 +1,41 @@
+import { createHash } from "node:crypto";
+
+/** The namespace of the names that one caller chooses. */
+export interface NameScope {
+  readonly tenant: string;
+  readonly ownerId: string;
+  /** Name of the agent's definition. */
+  readonly definition: string;
+}
+
+/**
+ * The id of the agent that a client's name means: a conversation, a thread, a context. One name is one conversation on
+ * all surfaces, and a name of another caller is another agent.
+ */
+export function agentIdOfName({ tenant, ownerId, definition }: NameScope, name: string): string {
+  return hashOf([tenant, ownerId, definition, name]);
+}
+
+/** The id of the agent that a request with an idempotency key creates, where the request names none. */
+export function agentIdOfKey({ tenant, ownerId, definition }: NameScope, { route, value }: RequestKey): string {
+  return hashOf([tenant, ownerId, definition, { route, key: value }]);
+}
+
+/** An idempotency key; it counts for one route. */
+export interface RequestKey {
+  /** Name of the surface and of its route: `api.startTurn`. */
+  readonly route: string;
+  readonly value: string;
+}
+
+const LONGEST_TURN_KEY = 255;
+
+/** The key of the turn that a request starts. A long one becomes its hash. */
+export function turnKeyOf({ route, value }: RequestKey): string {
+  const key = `${route}/${value}`;
+  return key.length <= LONGEST_TURN_KEY ? key : `${route}/sha256:${createHash("sha256").update(value).digest("hex")}`;
+}
+
+function hashOf(parts: readonly unknown[]): string {
+  return createHash("sha256").update(JSON.stringify(parts)).digest("hex").slice(0, 32);
+}

@@ -1,0 +1,74 @@
+import { ServerError } from "./failures.ts";
+
+export interface OriginRules {
+  /** Origins of web pages on other hosts that may call: `https://app.example.com`. */
+  readonly cors: readonly string[];
+  /** Values that `Host` may have, in lower case; undefined: any. */
+  readonly hosts: () => readonly string[] | undefined;
+  /** Nobody is asked for a token, so only this machine may call. */
+  readonly loopbackOnly: boolean;
+}
+
+const exposedHeaders = "x-request-id, idempotency-replayed, retry-after, location";
+const allowedHeaders = "authorization, content-type, idempotency-key, last-event-id, prefer, x-request-id, traceparent";
+const allowedMethods = "GET, POST, PUT, PATCH, DELETE";
+const PREFLIGHT_SECONDS = "600";
+
+/**
+ * Refuses requests that a web page of another site makes a browser send: either the page's name was made to resolve to
+ * this machine, then `Host` is foreign, or it asks the address itself, then `Origin` is. Throws `ServerError` (403).
+ */
+export function assertWelcome(request: Request, rules: OriginRules): void {
+  const host = hostOf(request);
+  const hosts = rules.hosts();
+  const isKnown = hosts === undefined || hosts.includes(host);
+  if (!isKnown || (rules.loopbackOnly && !isLoopbackName(hostname(host)))) {
+    throw new ServerError("forbidden", "this server has another name");
+  }
+  const origin = request.headers.get("origin");
+  if (origin === null || rules.cors.includes(origin) || isOwn(origin, host)) return;
+  throw new ServerError("forbidden", "pages of this origin may not call this server");
+}
+
+/** The answer to a browser that asks whether a page may call; undefined for other requests. */
+export function preflight(request: Request, { cors }: OriginRules): Response | undefined {
+  const origin = request.headers.get("origin");
+  const isAsked = request.method === "OPTIONS" && request.headers.has("access-control-request-method");
+  if (!isAsked || origin === null || !cors.includes(origin)) return undefined;
+  const headers = {
+    ...corsHeaders(origin),
+    "access-control-allow-methods": allowedMethods,
+    "access-control-allow-headers": allowedHeaders,
+    "access-control-max-age": PREFLIGHT_SECONDS,
+  };
+  return new Response(null, { status: 204, headers });
+}
+
+/** Headers that let a page of a named origin read an answer; none for other requests. */
+export function sharingHeaders(request: Request, { cors }: OriginRules): Readonly<Record<string, string>> {
+  if (cors.length === 0) return {};
+  const origin = request.headers.get("origin");
+  return origin !== null && cors.includes(origin) ? corsHeaders(origin) : { vary: "Origin" };
+}
+
+export function isLoopbackName(name: string): boolean {
+  return name === "localhost" || name === "::1" || /^127(?:\.\d{1,3}){3}$/.test(name);
+}
+
+/** The host that the client asked for, with its port. */
+export function hostOf(request: Request): string {
+  return (request.headers.get("host") ?? new URL(request.url).host).toLowerCase();
+}
+
+function hostname(host: string): string {
+  return host.replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1");
+}
+
+/** A proxy may have ended TLS, so only the hosts are compared. */
+function isOwn(origin: string, host: string): boolean {
+  return URL.canParse(origin) && new URL(origin).host === host;
+}
+
+function corsHeaders(origin: string): Record<string, string> {
+  return { "access-control-allow-origin": origin, "access-control-expose-headers": exposedHeaders, vary: "Origin" };
+}

@@ -1,0 +1,104 @@
+import type { z } from "zod";
+import type { Clock } from "../../base/index.ts";
+import type { Caller } from "./caller.ts";
+import type { Identity } from "./identity.ts";
+import type { SseFrame } from "./sse.ts";
+
+export interface RouteResponse {
+  readonly description: string;
+  readonly schema?: z.ZodType | undefined;
+  /** The frames of a `text/event-stream`. */
+  readonly stream?: z.ZodType | undefined;
+  /** The body is an error in the form of its surface. */
+  readonly isError?: boolean | undefined;
+  /** The type of a body that is not JSON. */
+  readonly media?: string | undefined;
+}
+
+/** The part of a route that its OpenAPI document shows. */
+export interface RouteShape {
+  /** Unique in its surface: `startTurn`. */
+  readonly id: string;
+  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+  /** With parameters in braces: `/api/agents/{agentId}`. */
+  readonly path: string;
+  /** `caller`: only with an identity, else 401. */
+  readonly access: "public" | "caller";
+  readonly summary: string;
+  readonly description?: string | undefined;
+  readonly responses: Readonly<Record<string, RouteResponse>>;
+  /** Longest body in bytes, where it differs from the server's limit. */
+  readonly bodyBytes?: number | undefined;
+}
+
+/** One route. The same table feeds the router and the OpenAPI document. */
+export interface Route extends RouteShape {
+  readonly params?: z.ZodObject | undefined;
+  readonly query?: z.ZodObject | undefined;
+  /** Names in lower case. */
+  readonly headers?: z.ZodObject | undefined;
+  /** JSON; a request without a body is read as `undefined`. */
+  readonly body?: z.ZodType | undefined;
+  readonly handle: (call: Call) => Response | Promise<Response>;
+}
+
+/** A request to a route, checked by its schemas. */
+export interface Call<Params = unknown, Query = unknown, Headers = unknown, Body = unknown> {
+  /** Its body has been read if the route declares one. */
+  readonly request: Request;
+  readonly params: Params;
+  readonly query: Query;
+  readonly headers: Headers;
+  readonly body: Body;
+  /** Throws `InvariantError` on public routes. */
+  readonly identity: Identity;
+  /** Throws `InvariantError` on public routes. */
+  readonly caller: Caller;
+  readonly requestId: string;
+  /** Aborts when the client leaves or the server closes. */
+  readonly signal: AbortSignal;
+  readonly clock: Clock;
+  /** Longest wait of a blocking call, in milliseconds. */
+  readonly waitMs: number;
+  /** The header `Idempotency-Key`: 1 to 255 visible ASCII characters. */
+  readonly idempotencyKey: string | undefined;
+  /** The host of the request with its scheme: `http://127.0.0.1:8080`. */
+  readonly origin: string;
+  /**
+   * Answers with server-sent events. The first frame is taken before the headers, so that an early error has its status.
+   * Throws `ServerError` (429) when the caller or the server has too many streams.
+   */
+  stream(
+    open: (signal: AbortSignal) => AsyncIterable<SseFrame>,
+    init?: { readonly headers?: Readonly<Record<string, string>> | undefined },
+  ): Promise<Response>;
+  /** Waits for work for at most `ms`, by default `waitMs`, and until the client leaves; undefined if it is not done by then. */
+  within<T>(work: Promise<T>, ms?: number): Promise<{ readonly value: T } | undefined>;
+}
+
+type Output<Schema> = Schema extends z.ZodType ? z.output<Schema> : undefined;
+
+interface RouteSchemas<Params, Query, Headers, Body> {
+  readonly params?: Params;
+  readonly query?: Query;
+  readonly headers?: Headers;
+  readonly body?: Body;
+}
+
+/** Makes a route whose handler gets what its schemas give. */
+export function route<
+  Params extends z.ZodObject | undefined = undefined,
+  Query extends z.ZodObject | undefined = undefined,
+  Headers extends z.ZodObject | undefined = undefined,
+  Body extends z.ZodType | undefined = undefined,
+>(
+  given: RouteShape &
+    RouteSchemas<Params, Query, Headers, Body> & {
+      readonly handle: (
+        call: Call<Output<Params>, Output<Query>, Output<Headers>, Output<Body>>,
+      ) => Response | Promise<Response>;
+    },
+): Route {
+  // The router gives each handler what the schemas of its own route gave.
+  return given as unknown as Route;
+}

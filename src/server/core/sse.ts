@@ -1,0 +1,170 @@
+import type { Clock } from "../../base/index.ts";
+import { InvalidInputError } from "../../errors/index.ts";
+import { parseCursor, type TroupeEvent } from "../../state/index.ts";
+
+/** One server-sent event. */
+export interface SseFrame {
+  /** Where a client continues: `Last-Event-ID` of its next request. One line. */
+  readonly id?: string | undefined;
+  /** One line. */
+  readonly event?: string | undefined;
+  /** Usually JSON. */
+  readonly data: string;
+}
+
+/** An event of a tree. Only durable events have an id, so `Last-Event-ID` is a cursor that `follow` takes. */
+export function eventFrame(event: TroupeEvent): SseFrame {
+  return { id: event.cursor ?? undefined, event: event.type, data: JSON.stringify(event) };
+}
+
+/** The cursor in `Last-Event-ID`. Throws `InvalidInputError` for anything else in it. */
+export function resumePoint(request: Request): string | undefined {
+  const id = request.headers.get("last-event-id") ?? "";
+  if (id === "") return undefined;
+  if (parseCursor(id)) return id;
+  throw new InvalidInputError("Last-Event-ID is not a cursor: send the id of the last event that you have");
+}
+
+export interface SseOptions {
+  readonly clock: Clock;
+  /** Milliseconds after the last frame until a comment is sent, so that proxies keep the connection. */
+  readonly keepAliveMs: number;
+  /** Milliseconds after which a client that takes nothing is dropped. */
+  readonly stallMs: number;
+  /** Milliseconds for the first frame, until the headers are sent without it. */
+  readonly firstFrameMs: number;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** Aborts when the server closes: the stream ends. */
+  readonly closing: AbortSignal;
+  /** Called once, when the stream has ended for any reason. */
+  readonly onEnd: () => void;
+}
+
+const KEEP_ALIVE = ": keep-alive\n\n";
+
+/**
+ * Answers with server-sent events. The stream is pulled: the next frame is asked for when the client has taken the last
+ * one, so a client that does not read holds one frame, and is dropped after `stallMs`. An error before the first frame
+ * rejects; a later one cuts the connection, and the client continues after its last id.
+ * @param open Gets a signal that aborts when nobody reads any more.
+ */
+export async function sseResponse(
+  open: (signal: AbortSignal) => AsyncIterable<SseFrame>,
+  options: SseOptions,
+): Promise<Response> {
+  const stream = new PulledFrames(open, options);
+  try {
+    await stream.first();
+  } catch (error) {
+    stream.end();
+    throw error;
+  }
+  const headers = {
+    ...options.headers,
+    "content-type": "text/event-stream; charset=utf-8",
+    "cache-control": "no-cache, no-transform",
+    "x-accel-buffering": "no",
+  };
+  return new Response(stream.readable(), { headers });
+}
+
+type Taken = IteratorResult<SseFrame, unknown> | "late" | "closing";
+
+/** The frames of one client. Owns: the iterator, the keep-alive and the stall timer. */
+class PulledFrames {
+  readonly #options: SseOptions;
+  readonly #left = new AbortController();
+  readonly #iterator: AsyncIterator<SseFrame>;
+  readonly #encoder = new TextEncoder();
+  /** Asked for and not yet taken: a keep-alive does not lose it. */
+  #next: Promise<IteratorResult<SseFrame, unknown>> | undefined;
+  #cancelStall: (() => void) | undefined;
+  #hasEnded = false;
+
+  constructor(open: (signal: AbortSignal) => AsyncIterable<SseFrame>, options: SseOptions) {
+    this.#options = options;
+    this.#iterator = open(this.#left.signal)[Symbol.asyncIterator]();
+  }
+
+  /** Resolves when the first frame is there, or its time is over. */
+  async first(): Promise<void> {
+    await this.#take(this.#options.firstFrameMs);
+  }
+
+  readable(): ReadableStream<Uint8Array> {
+    return new ReadableStream<Uint8Array>(
+      {
+        pull: (controller) => this.#pull(controller),
+        cancel: () => this.end(),
+      },
+      { highWaterMark: 1 },
+    );
+  }
+
+  end(): void {
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
+    this.#cancelStall?.();
+    this.#left.abort();
+    // A pending read ends by the signal; its outcome has no reader.
+    this.#next?.catch(() => undefined);
+    void Promise.resolve(this.#iterator.return?.()).catch(() => undefined);
+    this.#options.onEnd();
+  }
+
+  async #pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
+    this.#cancelStall?.();
+    try {
+      const taken = await this.#take(this.#options.keepAliveMs);
+      if (this.#hasEnded) return;
+      if (taken === "closing" || (taken !== "late" && taken.done === true)) {
+        this.end();
+        controller.close();
+        return;
+      }
+      if (taken !== "late") this.#next = undefined;
+      controller.enqueue(this.#encoder.encode(taken === "late" ? KEEP_ALIVE : textOfFrame(taken.value)));
+      this.#awaitReader(controller);
+    } catch (error) {
+      if (this.#hasEnded) return;
+      this.end();
+      controller.error(error);
+    }
+  }
+
+  async #take(ms: number): Promise<Taken> {
+    const { clock, closing } = this.#options;
+    if (closing.aborted) return "closing";
+    this.#next ??= this.#iterator.next();
+    const { promise, resolve } = Promise.withResolvers<Taken>();
+    const cancel = clock.setDelay(ms, () => resolve("late"));
+    const close = (): void => resolve("closing");
+    closing.addEventListener("abort", close, { once: true });
+    try {
+      return await Promise.race([this.#next, promise]);
+    } finally {
+      cancel();
+      closing.removeEventListener("abort", close);
+    }
+  }
+
+  /** The next pull comes when the client has taken this frame. */
+  #awaitReader(controller: ReadableStreamDefaultController<Uint8Array>): void {
+    const { clock, stallMs } = this.#options;
+    this.#cancelStall = clock.setDelay(stallMs, () => {
+      if (this.#hasEnded) return;
+      this.end();
+      controller.error(new Error("the client takes nothing"));
+    });
+  }
+}
+
+function textOfFrame({ id, event, data }: SseFrame): string {
+  const lines = data.split(/\r\n|\r|\n/).map((line) => `data: ${line}\n`);
+  return `${id === undefined ? "" : `id: ${oneLine(id)}\n`}${event === undefined ? "" : `event: ${oneLine(event)}\n`}${lines.join("")}\n`;
+}
+
+/** A line break would begin another field. */
+function oneLine(text: string): string {
+  return text.replaceAll(/[\r\n\0]/g, " ");
+}

@@ -1,0 +1,17 @@
+import type { Failure } from "./failures.ts";
+import type { Route } from "./route.ts";
+
+/** A protocol that a server speaks: its routes, and the form of its errors. */
+export interface Surface {
+  /** Unique in its server; also the label of its routes in logs and metrics. */
+  readonly name: string;
+  /** Prefixes of its paths, as `/api`. A request below one of them that matches no route gets this surface's error form. */
+  readonly paths: readonly string[];
+  readonly routes: readonly Route[];
+  failure(failure: Failure, request: Request): Response | Promise<Response>;
+  /**
+   * How another caller's agent, turn or request is answered: like an unknown id, or like a request without a token.
+   * Default `not_found`.
+   */
+  readonly strangers?: "not_found" | "unauthenticated" | undefined;
+}

@@ -1,0 +1,63 @@
+import type { Server, ServerOptions } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Clock } from "../base/index.ts";
+import { InvalidInputError } from "../errors/index.ts";
+
+export interface ListenOptions {
+  /** Default 0: any that is free. */
+  readonly port?: number | undefined;
+  /** Default `127.0.0.1`. */
+  readonly host?: string | undefined;
+}
+
+/** An open port. */
+export interface Listening {
+  readonly host: string;
+  readonly port: number;
+  readonly url: string;
+  /** Takes no connection any more, waits for open requests for at most `timeoutMs`, and then cuts them off. */
+  close(timeoutMs: number, clock: Clock): Promise<void>;
+}
+
+/** Clients that send their head or body slowly are cut off; by default Node checks only each 30 s. */
+const serverOptions = {
+  headersTimeout: 10_000,
+  requestTimeout: 30_000,
+  connectionsCheckingInterval: 1_000,
+  maxHeaderSize: 16_384,
+  keepAliveTimeout: 5_000,
+} as const satisfies ServerOptions;
+
+/** Serves a fetch handler with the HTTP server of Node. Rejects with `InvalidInputError` when the port cannot be had. */
+export async function listenOn(
+  fetch: (request: Request) => Promise<Response>,
+  { port = 0, host = "127.0.0.1" }: ListenOptions,
+): Promise<Listening> {
+  const { createAdaptorServer } = await import("@hono/node-server");
+  const server = createAdaptorServer({ fetch, hostname: host, serverOptions }) as Server;
+  await bound(server, port, host);
+  const address = server.address() as AddressInfo;
+  const shownHost = host.includes(":") ? `[${host}]` : host;
+  return {
+    host,
+    port: address.port,
+    url: `http://${shownHost}:${address.port}`,
+    async close(timeoutMs, clock) {
+      const closed = new Promise<void>((resolve) => void server.close(() => resolve()));
+      server.closeIdleConnections();
+      const cancel = clock.setDelay(timeoutMs, () => server.closeAllConnections());
+      await closed;
+      cancel();
+    },
+  };
+}
+
+async function bound(server: Server, port: number, host: string): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", (cause: NodeJS.ErrnoException) => {
+      const why = cause.code === "EADDRINUSE" ? "is taken" : `cannot be used (${cause.code ?? cause.message})`;
+      reject(new InvalidInputError(`port ${port} of ${host} ${why}`, { cause }));
+    });
+    server.listen(port, host, resolve);
+  });
+}

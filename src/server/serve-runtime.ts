@@ -1,0 +1,351 @@
+import { randomUUID } from "node:crypto";
+import { Hono } from "hono";
+import {
+  anyRule,
+  type Clock,
+  clockRule,
+  createRedactor,
+  type Door,
+  functionRule,
+  harmless,
+  hasMethods,
+  listRule,
+  nameRule,
+  optionsOf,
+  optionsRule,
+  type Redactor,
+  systemClock,
+  wholeNumberRule,
+} from "../base/index.ts";
+import { InvalidInputError, NotFoundError } from "../errors/index.ts";
+import type { Runtime } from "../runtime/index.ts";
+import { callerKey, callOf, type CallPlace } from "./core/call.ts";
+import { Caller } from "./core/caller.ts";
+import { failureOf, jsonFailure, ServerError, unauthenticated } from "./core/failures.ts";
+import { type Authenticate, checkedIdentity, type Identity, isOpenAuth } from "./core/identity.ts";
+import { limitsAtWork, limitsDoor, type ServeLimits } from "./core/limits.ts";
+import { type LogLine, RequestMetrics } from "./core/metrics.ts";
+import { assertWelcome, isLoopbackName, type OriginRules, preflight, sharingHeaders } from "./core/origins.ts";
+import { probeSurface } from "./core/probes.ts";
+import type { Route } from "./core/route.ts";
+import type { Surface } from "./core/surface.ts";
+import { type Listening, type ListenOptions, listenOn } from "./listen.ts";
+
+/** Runtimes by the tenant of the identities that they serve. */
+export type RuntimesByTenant = Readonly<Record<string, Runtime>>;
+
+export interface ServeOptions {
+  /** Says who sends a request: `tokenAuth`, `entraAuth`, `openAuth`, or a function of your own. */
+  readonly authenticate: Authenticate;
+  readonly surfaces: readonly Surface[];
+  /** Origins of web pages that may call, as `https://app.example.com`. Default: none but the server's own. */
+  readonly cors?: readonly string[] | undefined;
+  /**
+   * Values that `Host` may have, with ports. Default: any; the server's own names as soon as it listens on loopback
+   * alone.
+   */
+  readonly hosts?: readonly string[] | undefined;
+  /** With one runtime: the tenant that identities may name. Default: that of the runtime. */
+  readonly tenant?: string | undefined;
+  readonly limits?: ServeLimits | undefined;
+  /** Longest wait of a blocking call, in milliseconds. Default 600,000. */
+  readonly waitMs?: number | undefined;
+  /** Silence in a stream until a comment is sent, in milliseconds. Default 15,000. */
+  readonly keepAliveMs?: number | undefined;
+  /** Time after which a client that does not read its stream is dropped, in milliseconds. Default 60,000. */
+  readonly stallMs?: number | undefined;
+  /** Default: the system's clock. */
+  readonly clock?: Clock | undefined;
+  /** Called with each answered request. */
+  readonly onLog?: ((line: LogLine) => void) | undefined;
+}
+
+/** A runtime behind a fetch handler. */
+export interface RuntimeServer {
+  /** Answers one request; it never rejects. It needs no `this`, so it can be mounted as it is. */
+  readonly fetch: (request: Request) => Promise<Response>;
+  /** Listens on a port of this machine. Rejects with `InvalidInputError` when it is taken. */
+  listen(options?: ListenOptions): Promise<Listening>;
+  /**
+   * Takes nothing new, ends all streams (clients go on elsewhere after their last id), waits for the other requests, and
+   * closes the ports. The runtime goes on.
+   */
+  close(options?: { readonly timeoutMs?: number | undefined }): Promise<void>;
+}
+
+const serveDoor: Door<ServeOptions> = {
+  rules: {
+    authenticate: functionRule,
+    surfaces: listRule("a list of surfaces", anyRule),
+    cors: listRule("a list of origins", nameRule),
+    hosts: listRule("a list of hosts", nameRule),
+    tenant: nameRule,
+    limits: optionsRule(limitsDoor),
+    waitMs: wholeNumberRule(1, 2 ** 31 - 1),
+    keepAliveMs: wholeNumberRule(1, 2 ** 31 - 1),
+    stallMs: wholeNumberRule(1, 2 ** 31 - 1),
+    clock: clockRule,
+    onLog: functionRule,
+  },
+  needed: ["authenticate", "surfaces"],
+  instead: { auth: "authenticate", origins: "cors", timeout: "waitMs" },
+};
+
+const DEFAULT_WAIT_MS = 600_000;
+const DEFAULT_KEEP_ALIVE_MS = 15_000;
+const DEFAULT_STALL_MS = 60_000;
+/** How long a stream may wait for its first frame before its headers are sent, in milliseconds. */
+const FIRST_FRAME_MS = 250;
+const DEFAULT_CLOSE_MS = 5_000;
+
+/**
+ * Serves a runtime over HTTP, or one runtime per tenant: a fetch handler that can be mounted, or can listen itself.
+ * Throws `InvalidInputError` for surfaces whose routes clash.
+ */
+export function serveRuntime(runtime: Runtime | RuntimesByTenant, given: ServeOptions): RuntimeServer {
+  const options = optionsOf<ServeOptions>(given, "serveRuntime()", serveDoor);
+  const server = new Serving(runtimesOf(runtime, options.tenant), options);
+  return {
+    fetch: (request) => server.answer(request),
+    listen: (how) => server.listen(how),
+    close: ({ timeoutMs = DEFAULT_CLOSE_MS } = {}) => server.close(timeoutMs),
+  };
+}
+
+/** What becomes known of one request on its way. */
+interface Passage {
+  readonly request: Request;
+  readonly requestId: string;
+  route: string | null;
+  identity: Identity | null;
+  code: string | null;
+  error: string | null;
+}
+
+type RuntimeOf = (identity: Identity) => Runtime | undefined;
+
+class Serving {
+  readonly #options: ServeOptions;
+  readonly #place: CallPlace;
+  readonly #runtimeOf: RuntimeOf;
+  readonly #surfaces: readonly Surface[];
+  readonly #metrics = new RequestMetrics();
+  readonly #app = new Hono<{ Bindings: { passage: Passage } }>();
+  readonly #origins: OriginRules;
+  readonly #listening = new Set<Listening>();
+  readonly #log: (line: LogLine) => void;
+  #redactor: Redactor | undefined;
+  #isClosing = false;
+
+  constructor({ runtimes, runtimeOf }: ServedRuntimes, options: ServeOptions) {
+    const { clock = systemClock, authenticate, cors = [], onLog, surfaces, limits } = options;
+    this.#options = options;
+    this.#runtimeOf = runtimeOf;
+    this.#place = {
+      limits: limitsAtWork(limits),
+      clock,
+      waitMs: options.waitMs ?? DEFAULT_WAIT_MS,
+      keepAliveMs: options.keepAliveMs ?? DEFAULT_KEEP_ALIVE_MS,
+      stallMs: options.stallMs ?? DEFAULT_STALL_MS,
+      firstFrameMs: FIRST_FRAME_MS,
+    };
+    this.#origins = { cors, hosts: () => this.#ownHosts(), loopbackOnly: isOpenAuth(authenticate) };
+    this.#log = harmless("onLog of serveRuntime()", (line: LogLine) => onLog?.(line));
+    const openStreams = (): number => this.#place.limits.streams.total;
+    this.#surfaces = [probeSurface({ runtimes, metrics: this.#metrics, openStreams }), ...surfaces];
+    assertNoClash(this.#surfaces);
+    for (const surface of this.#surfaces) this.#mount(surface);
+    this.#app.notFound(({ env }) => this.#fail(new NotFoundError("there is no such route"), env.passage));
+    this.#app.onError((error, { env }) => this.#fail(error, env.passage));
+  }
+
+  async answer(request: Request): Promise<Response> {
+    const { clock } = this.#place;
+    const [at, begun] = [clock.now(), clock.elapsed()];
+    const requestId = requestIdOf(request);
+    const passage: Passage = { request, requestId, route: null, identity: null, code: null, error: null };
+    const response = await this.#respond(passage);
+    response.headers.set("x-request-id", requestId);
+    response.headers.set("x-content-type-options", "nosniff");
+    for (const [name, value] of Object.entries(sharingHeaders(request, this.#origins)))
+      response.headers.set(name, value);
+    const { route, identity, code, error } = passage;
+    const line: LogLine = {
+      at,
+      requestId,
+      method: request.method,
+      route,
+      status: response.status,
+      durationMs: clock.elapsed() - begun,
+      userId: identity?.userId ?? null,
+      tenant: identity?.tenant ?? null,
+      code,
+      error,
+    };
+    this.#metrics.note(line);
+    this.#log(line);
+    return response;
+  }
+
+  async listen(given: ListenOptions = {}): Promise<Listening> {
+    const { host = "127.0.0.1" } = given;
+    if (isOpenAuth(this.#options.authenticate) && !isLoopbackName(host)) {
+      throw new InvalidInputError(
+        `openAuth() asks nobody for a token, so the server listens on loopback only, not on ${host}`,
+      );
+    }
+    const listening = await listenOn((request) => this.answer(request), { ...given, host });
+    this.#listening.add(listening);
+    return listening;
+  }
+
+  async close(timeoutMs: number): Promise<void> {
+    this.#isClosing = true;
+    this.#place.limits.streams.close();
+    await Promise.all([...this.#listening].map((listening) => listening.close(timeoutMs, this.#place.clock)));
+    this.#listening.clear();
+  }
+
+  #mount(surface: Surface): void {
+    const paths = new Set(surface.routes.map(({ path }) => path));
+    for (const route of surface.routes) {
+      this.#app.on(route.method, patternOf(route.path), async (context) => {
+        const { passage } = context.env;
+        passage.route = `${surface.name} ${route.path}`;
+        try {
+          return await this.#handle(surface, route, passage, context.req.param() as Record<string, string>);
+        } catch (error) {
+          return await this.#fail(error, passage, surface);
+        }
+      });
+    }
+    for (const path of paths) {
+      const methods = surface.routes.filter((route) => route.path === path).map(({ method }) => method);
+      this.#app.all(patternOf(path), async (context) => {
+        const { passage } = context.env;
+        passage.route = `${surface.name} ${path}`;
+        const headers = { allow: methods.join(", ") };
+        const refusal = new ServerError("method_not_allowed", "Method Not Allowed", { headers });
+        return await this.#fail(refusal, passage, surface);
+      });
+    }
+  }
+
+  async #respond(passage: Passage): Promise<Response> {
+    const { request } = passage;
+    try {
+      if (this.#isClosing)
+        throw new ServerError("unavailable", "this server is leaving", { headers: { "retry-after": "1" } });
+      assertWelcome(request, this.#origins);
+      return preflight(request, this.#origins) ?? (await this.#app.fetch(request, { passage }));
+    } catch (error) {
+      return await this.#fail(error, passage);
+    }
+  }
+
+  async #handle(
+    surface: Surface,
+    route: Route,
+    passage: Passage,
+    params: Readonly<Record<string, string>>,
+  ): Promise<Response> {
+    const { request, requestId } = passage;
+    const caller = route.access === "caller" ? await this.#callerOf(surface, passage) : null;
+    const call = await callOf({ request, requestId, route, params, caller }, this.#place);
+    try {
+      return await route.handle(call);
+    } finally {
+      call.end();
+    }
+  }
+
+  async #callerOf(surface: Surface, passage: Passage): Promise<Caller> {
+    const { request } = passage;
+    const identity = checkedIdentity(await this.#options.authenticate(request));
+    if (identity === null) throw unauthenticated(request.headers.has("authorization"));
+    passage.identity = identity;
+    const { limits, clock } = this.#place;
+    await limits.requests.take(callerKey(identity));
+    const runtime = this.#runtimeOf(identity);
+    if (runtime === undefined) throw new ServerError("forbidden", "this server does not serve your tenant");
+    const admitTurn = (): Promise<void> => limits.turns.take(callerKey(identity));
+    return new Caller(identity, {
+      runtime,
+      clock,
+      deniesStrangers: surface.strangers === "unauthenticated",
+      admitTurn,
+    });
+  }
+
+  /** The answer to an error, in the form of the surface that the request belongs to. */
+  async #fail(error: unknown, passage: Passage, surface = this.#surfaceAt(passage.request)): Promise<Response> {
+    const failure = failureOf(error);
+    passage.code = failure.code;
+    if (failure.status >= 500) {
+      this.#redactor ??= createRedactor();
+      passage.error = this.#redactor.message(error);
+    }
+    const response = await (surface?.failure(failure, passage.request) ?? jsonFailure(failure));
+    for (const [name, value] of Object.entries(failure.headers)) response.headers.set(name, value);
+    return response;
+  }
+
+  #surfaceAt(request: Request): Surface | undefined {
+    const { pathname } = new URL(request.url);
+    const isBelow = (path: string): boolean => pathname === path || pathname.startsWith(`${path}/`);
+    const matches = this.#surfaces.flatMap((surface) =>
+      surface.paths.filter(isBelow).map((path) => ({ surface, path })),
+    );
+    return matches.toSorted((one, other) => other.path.length - one.path.length)[0]?.surface;
+  }
+
+  #ownHosts(): readonly string[] | undefined {
+    if (this.#options.hosts !== undefined) return this.#options.hosts.map((host) => host.toLowerCase());
+    const ports = [...this.#listening];
+    if (ports.length === 0 || !ports.every(({ host }) => isLoopbackName(host))) return undefined;
+    return ports.flatMap(({ port }) => ["127.0.0.1", "localhost", "[::1]"].map((name) => `${name}:${port}`));
+  }
+}
+
+interface ServedRuntimes {
+  readonly runtimes: RuntimesByTenant;
+  readonly runtimeOf: RuntimeOf;
+}
+
+function runtimesOf(given: Runtime | RuntimesByTenant, tenant: string | undefined): ServedRuntimes {
+  if (hasMethods(given, ["agent", "find", "follow", "decide"])) {
+    const runtime = given as Runtime;
+    const served = [undefined, runtime.tenant, tenant];
+    const runtimeOf = (identity: Identity): Runtime | undefined =>
+      served.includes(identity.tenant) ? runtime : undefined;
+    return { runtimes: { [runtime.tenant]: runtime }, runtimeOf };
+  }
+  if (typeof given !== "object" || given === null || Object.keys(given).length === 0) {
+    throw new InvalidInputError("serveRuntime() takes a runtime, or an object with a runtime for each tenant");
+  }
+  const runtimes = new Map<string, Runtime>(Object.entries(given as RuntimesByTenant));
+  return { runtimes: given as RuntimesByTenant, runtimeOf: (identity) => runtimes.get(identity.tenant ?? "") };
+}
+
+/** `/api/agents/{agentId}` as the router writes it. */
+function patternOf(path: string): string {
+  return path.replaceAll(/\{(\w+)\}/g, ":$1");
+}
+
+function assertNoClash(surfaces: readonly Surface[]): void {
+  const known = new Map<string, string>();
+  for (const { name, routes } of surfaces) {
+    for (const { method, path } of routes) {
+      const place = `${method} ${path}`;
+      const other = known.get(place);
+      if (other !== undefined) throw new InvalidInputError(`the surfaces "${other}" and "${name}" both have ${place}`);
+      known.set(place, name);
+    }
+  }
+}
+
+/** The id that a client or a proxy gave, if it can be written into a log as it is. */
+function requestIdOf(request: Request): string {
+  const given = request.headers.get("x-request-id") ?? "";
+  return /^[\w.-]{1,128}$/.test(given) ? given : randomUUID();
+}
