@@ -8,3 +8,5 @@ export { type Call, type Route, route } from "./core/route.ts";
 export type { SseFrame } from "./core/sse.ts";
 export type { Caller, Page, StartedTurn } from "./core/caller.ts";
 export type { Surface } from "./core/surface.ts";
+export { loadTealAgent, type TealAgent, type TealAgentOptions } from "./teal/load-teal-agent.ts";
+export { type TealServed, tealSurface, type TealSurfaceOptions } from "./teal/teal-surface.ts";

@@ -54,6 +54,8 @@ export interface OpenAgentOptions {
   readonly definition: string;
   /** A name that the client chooses; the same name is the same agent. */
   readonly name?: string | undefined;
+  /** An id that the surface made: nobody else can know it. */
+  readonly agentId?: string | undefined;
   /** Idempotency key, where the client gives no name. */
   readonly key?: RequestKey | undefined;
   readonly sessionId?: string | undefined;
@@ -187,7 +189,7 @@ export class Caller {
     const { definition, name, key, sessionId, metadata, budget } = options;
     const scope = { tenant: this.tenant, ownerId: this.ownerId, definition };
     const named = name === undefined ? undefined : agentIdOfName(scope, name);
-    const agentId = named ?? (key === undefined ? undefined : agentIdOfKey(scope, key));
+    const agentId = options.agentId ?? named ?? (key === undefined ? undefined : agentIdOfKey(scope, key));
     const agent = await this.runtime.agent(definition, { ownerId: this.ownerId, agentId, sessionId, metadata, budget });
     return await this.#started(agent);
   }
