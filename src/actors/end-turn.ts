@@ -208,7 +208,7 @@ export const interruptOpenWork = effectActor<TurnEffectInput>(
 );
 
 /** Settles open calls of `generate()` in full: their code is gone or did not wait, so nothing takes their answers. */
-export function settleOpenGenerates(host: Host, turn: TurnState, error: StoredError): void {
+function settleOpenGenerates(host: Host, turn: TurnState, error: StoredError): void {
   const { turnId } = turn;
   const step = Math.max(1, turn.step);
   for (const { run, index, reservation } of turn.openGenerates) {
@@ -302,7 +302,7 @@ function abortOfChild(host: Host, call: CallState, signal: StopSignal | undefine
 }
 
 /** Ends a child with its parent's turn, whether or not a process has it now. */
-export function abortPost(host: Host, childId: string, signal: StopSignal | undefined): Post {
+function abortPost(host: Host, childId: string, signal: StopSignal | undefined): Post {
   const stopReason = signal?.reason === "time_limit" ? "time_limit" : "user_requested";
   return {
     agentId: childId,

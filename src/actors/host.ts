@@ -1,7 +1,7 @@
 import type { AgentDefinition, SubagentTool } from "../agents/index.ts";
 import type { Clock, TraceHeaders } from "../base/index.ts";
 import { LeaseLostError } from "../errors/index.ts";
-import type { ModelDelta, PriceBook } from "../model/index.ts";
+import type { ModelDelta, PriceBook, PromptMemory } from "../model/index.ts";
 import type {
   AgentIdentity,
   AgentRequest,
@@ -21,7 +21,6 @@ import type {
 } from "../state/index.ts";
 import type { BudgetMove, NewArtifact, Post, WakeOrder } from "../stores/index.ts";
 import type { Auth, Slots, SpawnedChild } from "../tools/index.ts";
-import type { PromptMemory } from "./prompt-memory.ts";
 
 /** Writes that go to the store together with a fact. */
 export interface FactParts {

@@ -34,6 +34,6 @@ export {
 } from "./run-tool.ts";
 export { runAgentOf, percentOfWindow } from "./run-context.ts";
 export { reportIdOf, reportMessage } from "./background-calls.ts";
+export { notSpawned } from "./subagent-calls.ts";
 export { requestKeyOf } from "./think.ts";
-export { PromptMemory } from "./prompt-memory.ts";
 export { liveAgentMachine, liveToolCallMachine, liveTurnMachine } from "./provide.ts";

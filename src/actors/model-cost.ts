@@ -13,10 +13,9 @@ import {
   type Settlement,
 } from "../budget/index.ts";
 import { InvalidInputError, ModelError } from "../errors/index.ts";
-import { examplePrice, type LanguageModel, MOST_TOKENS, promptByteBound } from "../model/index.ts";
+import { examplePrice, type LanguageModel, type MeasuredPrompt, MOST_TOKENS, promptByteBound } from "../model/index.ts";
 import type { ModelRequest, TurnState, Usage } from "../state/index.ts";
 import { appendWarnings, type Host } from "./host.ts";
-import type { MeasuredPrompt } from "./prompt-memory.ts";
 import { lent } from "./prompt.ts";
 import { storedErrorOf } from "./stored-error.ts";
 

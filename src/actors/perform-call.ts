@@ -76,7 +76,7 @@ interface Question {
  * Opens the request that has to be decided before the call can go on, if there is one: an approval, the caller's own
  * execution, an answer, or credentials. True when the call now waits, or has been refused.
  */
-export async function askFirst(host: Host, call: CallState, tool: AgentTool, signal: AbortSignal): Promise<boolean> {
+async function askFirst(host: Host, call: CallState, tool: AgentTool, signal: AbortSignal): Promise<boolean> {
   const question = await questionOf(host, call, tool);
   // Interrupted while credentials were looked for: the call is settled.
   if (signal.aborted) return true;
@@ -156,7 +156,7 @@ function openRequest(host: Host, call: CallState, { kind, prompt, expiresAfterMs
 }
 
 /** The call after the decision on its request; undefined when the decision settled it. */
-export function takeDecision(host: Host, call: CallState, tool: AgentTool): CallState | undefined {
+function takeDecision(host: Host, call: CallState, tool: AgentTool): CallState | undefined {
   const { decision } = call;
   if (!decision || call.startedEpoch !== null) return call;
   const { verdict, reason } = decision;

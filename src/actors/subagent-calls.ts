@@ -142,15 +142,17 @@ export function awaitedChildOf(
     (entry) => entry.type === "child.spawned" && entry.callId === undefined && entry.childId === child?.agentId,
   );
   if (spawned) return new AwaitedChild(child.agentId, prefix);
-  throw new InvalidInputError(
-    `run.await() takes a child that this turn has started with run.spawn(), not ${describeChild(child)}`,
-  );
+  throw notSpawned(child, "turn");
 }
 
-/** The value that `run.await()` was given instead of a child of its turn, for an error message. */
-function describeChild(child: { readonly agentId: string } | null | undefined): string {
+/** The error for a value that `run.await()` was given instead of a child of its turn, or of its queued call. */
+export function notSpawned(
+  child: { readonly agentId: string } | null | undefined,
+  by: "turn" | "call",
+): InvalidInputError {
   const agentId: unknown = child?.agentId;
-  return typeof agentId === "string" ? `"${agentId.slice(0, 200)}"` : describeValue(child);
+  const given = typeof agentId === "string" ? `"${agentId.slice(0, 200)}"` : describeValue(child);
+  return new InvalidInputError(`run.await() takes a child that this ${by} has started with run.spawn(), not ${given}`);
 }
 
 /** The result of the child that the tool awaits in place of a result; undefined when the call now waits for it. */

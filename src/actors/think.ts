@@ -202,7 +202,7 @@ async function attempt(
 }
 
 /** Settles a call of a lost owner: nobody knows whether it was answered (design, Budgets). */
-export function abandonRequest(host: Host, turn: TurnState, open: OpenRequest): void {
+function abandonRequest(host: Host, turn: TurnState, open: OpenRequest): void {
   const settlement = unconfirmedSettlement(open.reservation);
   host.append(
     {
@@ -221,7 +221,7 @@ export function abandonRequest(host: Host, turn: TurnState, open: OpenRequest): 
 }
 
 /** Appends the answer, its message and its settlement. */
-export function respond(
+function respond(
   host: Host,
   granted: EntryOf<"model.requested">,
   { response, warnings }: ModelAnswer,
@@ -294,7 +294,7 @@ function noteUsage(host: Host, { messageId, last }: EntryOf<"model.requested">, 
 }
 
 /** Appends the failed attempt, settled by what it may have cost; true when another attempt follows. */
-export function failAttempt(host: Host, granted: EntryOf<"model.requested">, error: unknown): boolean {
+function failAttempt(host: Host, granted: EntryOf<"model.requested">, error: unknown): boolean {
   const { turnId, step, attempt, model, reservation } = granted;
   if (!reservation) return false;
   const known = error instanceof ModelError ? error : undefined;
@@ -328,7 +328,7 @@ export function failAttempt(host: Host, granted: EntryOf<"model.requested">, err
 }
 
 /** Appends the end of a call that a pause with `now` has dropped: it is made again after the pause. */
-export function dropAttempt(host: Host, granted: EntryOf<"model.requested">, outputTokens: number | undefined): void {
+function dropAttempt(host: Host, granted: EntryOf<"model.requested">, outputTokens: number | undefined): void {
   const { turnId, step, attempt, model, reservation, ask, price } = granted;
   if (!reservation) return;
   const usage =

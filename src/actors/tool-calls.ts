@@ -20,7 +20,7 @@ import { type ArtifactInput, excerptOf, LONGEST_ARTIFACT, type RenderedOutput } 
 import type { FactParts, Host } from "./host.ts";
 
 /** The call as the model wrote it. */
-export function requestOfCall(host: Host, callId: string): ToolCallRequest | undefined {
+function requestOfCall(host: Host, callId: string): ToolCallRequest | undefined {
   const { turnId, step, index } = partsOfCall(callId);
   const message = host.message(`${turnId}:${step}`);
   return message?.role === "assistant" ? message.toolCalls?.[index] : undefined;

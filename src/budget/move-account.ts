@@ -1,5 +1,4 @@
-import { type Account, openAccount, usedAt } from "./account.ts";
-import type { Limits } from "./limits.ts";
+import { type Account, openAccount, usedAt, type Limits } from "./account.ts";
 
 /** Account shared by the children that go on in the background when their turn has ended. */
 export function backgroundAccountId(turnId: string): string {

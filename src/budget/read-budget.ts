@@ -1,6 +1,6 @@
 import { type OptionRule, describeValue, nearestName } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
-import { type LimitFlag, type LimitName, type Limits, limitFlags } from "./limits.ts";
+import { type LimitFlag, type LimitName, type Limits, limitFlags } from "./account.ts";
 
 /** A budget as a user writes it. Absent is unlimited; 0 allows nothing; negative, NaN, infinite and text are refused. */
 export interface Budget {

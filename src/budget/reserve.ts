@@ -1,9 +1,7 @@
-import { type Account, activeMsAt, type MetLimit, metLimit } from "./account.ts";
-import type { ReservedAmounts } from "./amounts.ts";
+import { type Account, activeMsAt, type MetLimit, metLimit, type LimitName, type ReservedAmounts } from "./account.ts";
 import { costBound, outputWithin, priceSchema } from "./price.ts";
 import { z } from "zod";
 import type { DeepReadonly } from "../base/index.ts";
-import type { LimitName } from "./limits.ts";
 
 /** The size of a model call before it is made, as it is asked of the accounts. */
 export const reservationAskSchema = z.object({

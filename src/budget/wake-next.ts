@@ -1,5 +1,4 @@
-import type { Account } from "./account.ts";
-import type { ReservedAmounts } from "./amounts.ts";
+import type { Account, ReservedAmounts } from "./account.ts";
 import { gateOf, reserve } from "./reserve.ts";
 import {
   MAX_PASSES,
@@ -13,7 +12,7 @@ import {
   leftOn,
   needOf,
   withoutOverdue,
-} from "./waiter.ts";
+} from "./reservation-queue.ts";
 
 /** The queue after a wake, and the agents to wake, in its order. */
 export interface Woken {

@@ -22,7 +22,7 @@ export function addServeCommand(program: Command, context: CliContext, done: (ex
     .option(
       "--cors <origin>",
       "origin of pages that may call; may be repeated",
-      (origin: string, known: string[] = []) => [...known, nonEmpty(origin)],
+      (origin: string, known: readonly string[] | undefined) => [...(known ?? []), nonEmpty(origin)],
     )
     .option(
       "--plugins <file>",

@@ -15,10 +15,6 @@ export {
   withPatches,
   type CompileInput,
   type HistoryCompiler,
-} from "./compile.ts";
-export { type DropOldestOptions, dropOldest, type SummarizeOptions, summarize } from "./strategies.ts";
-export { isLegal, legalMessages, COMPACTION_ORIGIN, isOfTurn, openTurnStart } from "./turns-and-rounds.ts";
-export {
   type ExpandedWindow,
   expandedWindow,
   type ReactHistoryOptions,
@@ -27,3 +23,5 @@ export {
   withoutTraces,
   windowHistory,
 } from "./histories.ts";
+export { type DropOldestOptions, dropOldest, type SummarizeOptions, summarize } from "./strategies.ts";
+export { isLegal, legalMessages, COMPACTION_ORIGIN, isOfTurn, openTurnStart } from "./turns-and-rounds.ts";

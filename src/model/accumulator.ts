@@ -6,7 +6,7 @@ import type { ModelDelta } from "./language-model.ts";
 import { type ReportedUsage, UsageReport } from "./usage.ts";
 
 /** A complete answer; its `usage` is as the server sent it. */
-export type AccumulatedAnswer = Omit<ModelResponse, "usage"> & { readonly usage: ReportedUsage | undefined };
+type AccumulatedAnswer = Omit<ModelResponse, "usage"> & { readonly usage: ReportedUsage | undefined };
 
 /**
  * Assembles one answer from Chat Completions chunks, or from one whole completion. Pure: no clock, no input or output.
@@ -119,7 +119,7 @@ const textFields = ["reasoning_content", "reasoning"] as const;
 const growingFields: ReadonlySet<string> = new Set(["text", "summary", "data"]);
 
 /** Collects the reasoning fields of an answer, so that they can be sent back unchanged. */
-export class ReasoningParts {
+class ReasoningParts {
   readonly #texts = new Map<string, string>();
   readonly #details: Record<string, unknown>[] = [];
   #thinking = "";
@@ -198,7 +198,7 @@ interface CallPiece {
 }
 
 /** Assembles tool calls from their pieces, also for servers that omit or repeat ids, indexes or names. */
-export class ToolCallParts {
+class ToolCallParts {
   readonly #calls: OpenCall[] = [];
 
   get isEmpty(): boolean {

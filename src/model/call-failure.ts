@@ -2,7 +2,7 @@ import { ModelError, type ErrorDetails } from "../errors/index.ts";
 import { type WireObject, wireObject, wireText } from "./openai-wire.ts";
 
 /** Facts about a failed call, besides the error itself. */
-export interface FailureContext {
+interface FailureContext {
   /** Tokens of the prompt and of the part of the answer that had arrived; `undefined` if they cannot be known. */
   readonly partial: { readonly inputTokens: number; readonly outputTokens: number } | undefined;
   /** Removed from every message. */
@@ -142,7 +142,7 @@ export type ModelFailureKind =
   | "unexpected";
 
 /** An error as the server describes it. */
-export interface ProviderFault {
+interface ProviderFault {
   readonly status: number | undefined;
   readonly code: string;
   readonly type: string;
@@ -156,7 +156,7 @@ const lastingPattern =
   /invalid_request|invalid_api_key|authentication|permission|not_found|bad_?request|content_(filter|policy)/i;
 
 /** Reads an error object, or any other value in its place. */
-export function readFault(value: unknown, status?: number): ProviderFault {
+function readFault(value: unknown, status?: number): ProviderFault {
   const raw: WireObject = wireObject(value) ?? {};
   const code = raw["code"];
   const numeric = Number(code ?? raw["status"]);
@@ -169,7 +169,7 @@ export function readFault(value: unknown, status?: number): ProviderFault {
 }
 
 /** The kind of a fault, and whether another attempt may succeed. Nothing else decides this. */
-export function classifyFault(fault: ProviderFault): { readonly kind: ModelFailureKind; readonly retryable: boolean } {
+function classifyFault(fault: ProviderFault): { readonly kind: ModelFailureKind; readonly retryable: boolean } {
   const { status, message } = fault;
   const named = `${fault.code} ${fault.type}`;
   const isClientFault = status === undefined || (status >= 400 && status < 500 && status !== 429);

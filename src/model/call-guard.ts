@@ -1,7 +1,7 @@
 import { ModelError } from "../errors/index.ts";
 import type { ModelFailureKind } from "./call-failure.ts";
 
-export interface CallLimits {
+interface CallLimits {
   /** Milliseconds for the whole call. */
   readonly requestTimeoutMs: number;
   /** Milliseconds until the answer begins; absent for a whole answer, which begins when it is complete. */

@@ -1,9 +1,26 @@
-import { readableThrown } from "../base/index.ts";
-import { ModelError } from "../errors/index.ts";
-import type { ModelRequest, ModelResponse, Usage } from "../state/index.ts";
-import { completeUsage, isTokenCount } from "./usage.ts";
+import {
+  createId,
+  describeValue,
+  type Json,
+  renderPath,
+  toJson,
+  wordsOfThrown,
+  readableThrown,
+} from "../base/index.ts";
+import { InvalidInputError, ModelError } from "../errors/index.ts";
+import {
+  contentSchema,
+  type FinishReason,
+  finishReasonSchema,
+  type JsonObject,
+  type ModelResponse,
+  taken,
+  textOf,
+  type Usage,
+  type ModelRequest,
+} from "../state/index.ts";
+import { type GivenUsage, readUsage, completeUsage, isTokenCount } from "./usage.ts";
 import type { GenerateOptions, LanguageModel, ModelDelta } from "./language-model.ts";
-import { type TakenAnswer, takeAnswer } from "./take-answer.ts";
 import { byteBound, countPromptTokens, promptByteBound } from "./token-count.ts";
 
 /** An answer ready for the journal, and the warnings for the agent. */
@@ -127,4 +144,143 @@ function isPlain(error: ModelError): boolean {
 
 function isWait(value: unknown): boolean {
   return Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= LONGEST_WAIT_MS;
+}
+
+/** Largest answer in all, in UTF-16 units. */
+const MOST_CHARACTERS = 2 ** 24;
+const MOST_CALLS = 1_000;
+/** Longest name of a tool, id of a call, or name of a model. */
+const LONGEST_NAME = 1_000;
+
+/** A checked answer: plain JSON and bounded. */
+interface TakenAnswer {
+  readonly answer: Omit<ModelResponse, "usage">;
+  readonly usage: GivenUsage;
+  /** Why reasoning was dropped, in words; undefined if nothing was. */
+  readonly lost: string | undefined;
+}
+
+type Fields = Readonly<Record<keyof ModelResponse, unknown>>;
+
+/**
+ * Brings an adapter's answer to the schema of an answer, reading each field once. Values in another form are converted:
+ * arguments that are an object become text, a call without an id gets one, an unknown finish reason becomes `unknown`.
+ * @param requested Names the model if the answer does not.
+ * @throws ModelError, retryable, if it is not an answer; with the reported tokens if they are plausible.
+ */
+function takeAnswer(given: unknown, requested: string): TakenAnswer {
+  let usage: GivenUsage | undefined;
+  try {
+    if (typeof given !== "object" || given === null) {
+      throw new InvalidInputError(
+        `it is ${describeValue(given)}; it must be an object with content, toolCalls and usage`,
+      );
+    }
+    const fields = given as Fields;
+    usage = readUsage(fields.usage);
+    return { ...read(fields, requested), usage };
+  } catch (error) {
+    const words = error instanceof InvalidInputError ? error.message : `it cannot be read: ${wordsOfThrown(error)}`;
+    throw unusable(words, usage?.usage);
+  }
+}
+
+function read(fields: Fields, requested: string): Omit<TakenAnswer, "usage"> {
+  const toolCalls = callsOf(fields.toolCalls);
+  const content = contentOf(fields.content, toolCalls.length > 0);
+  const { reasoning, lost } = reasoningOf(fields.reasoning);
+  let size = content.length;
+  for (const call of toolCalls) size += call.name.length + call.arguments.length;
+  if (size > MOST_CHARACTERS)
+    throw new InvalidInputError(`it is longer than the permitted ${MOST_CHARACTERS} characters`);
+  const { model, finishReason } = fields;
+  const answer: TakenAnswer["answer"] = {
+    content,
+    toolCalls,
+    ...(reasoning === undefined ? {} : { reasoning }),
+    finishReason: isFinishReason(finishReason) ? finishReason : toolCalls.length > 0 ? "tool_calls" : "unknown",
+    model: isName(model) && model !== "" ? model : requested,
+  };
+  return { answer, lost };
+}
+
+const finishReasons: ReadonlySet<unknown> = new Set(finishReasonSchema.options);
+
+function isFinishReason(value: unknown): value is FinishReason {
+  return finishReasons.has(value);
+}
+
+function contentOf(given: unknown, hasCalls: boolean): string {
+  if (typeof given === "string") return given;
+  if ((given === undefined || given === null) && hasCalls) return "";
+  if (Array.isArray(given)) {
+    const parts = taken(contentSchema, given);
+    if (parts.ok) return textOf(parts.value as Parameters<typeof textOf>[0]);
+  }
+  throw new InvalidInputError(`its content is ${describeValue(given)}; it must be a text`);
+}
+
+type Call = ModelResponse["toolCalls"][number];
+
+function callsOf(given: unknown): Call[] {
+  if (given === undefined || given === null) return [];
+  if (!Array.isArray(given))
+    throw new InvalidInputError(`its toolCalls are ${describeValue(given)}; they must be a list`);
+  if (given.length > MOST_CALLS) throw new InvalidInputError(`it has more than the permitted ${MOST_CALLS} tool calls`);
+  const calls: Call[] = [];
+  for (let index = 0; index < given.length; index += 1) calls.push(callOf(given[index], index, calls));
+  return calls;
+}
+
+function callOf(given: unknown, index: number, before: readonly Call[]): Call {
+  if (typeof given !== "object" || given === null) {
+    throw new InvalidInputError(
+      `its toolCalls[${index}] is ${describeValue(given)}; it must be { id, name, arguments }`,
+    );
+  }
+  const { id, name, arguments: args } = given as Readonly<Record<keyof Call, unknown>>;
+  if (!isName(name)) {
+    const what = typeof name === "string" ? `a name of ${name.length} characters` : describeValue(name);
+    throw new InvalidInputError(`its toolCalls[${index}].name is ${what}; it must be the name of a tool`);
+  }
+  // Results are sent back under these ids, so no two calls may have the same one.
+  const isOwn = isName(id) && id !== "" && !before.some((call) => call.id === id);
+  return { id: isOwn ? id : createId("call"), name, arguments: argumentsOf(args, index) };
+}
+
+function argumentsOf(given: unknown, index: number): string {
+  if (typeof given === "string") return given;
+  if (given === undefined || given === null) return "{}";
+  const json = toJson(given);
+  if (json.ok) return JSON.stringify(json.json);
+  const { path, message } = json.issue;
+  throw new InvalidInputError(`its toolCalls[${index}].arguments are no JSON: ${renderPath(path)}: ${message}`);
+}
+
+/** Reasoning is only for its provider: if it cannot be kept, the call merely does without sending it back. */
+function reasoningOf(given: unknown): { readonly reasoning?: JsonObject; readonly lost: string | undefined } {
+  if (given === undefined || given === null) return { lost: undefined };
+  const copied = toJson(given);
+  if (!copied.ok) return { lost: `${renderPath(copied.issue.path)}: ${copied.issue.message}` };
+  if (isObject(copied.json)) return { reasoning: copied.json, lost: undefined };
+  return { lost: `it is ${describeValue(given)}, not an object` };
+}
+
+function isObject(json: Json): json is JsonObject {
+  return typeof json === "object" && json !== null && !Array.isArray(json);
+}
+
+function isName(value: unknown): value is string {
+  return typeof value === "string" && value.length <= LONGEST_NAME;
+}
+
+/** The answer was generated, so it is billed: at the reported usage, or at the whole reservation. */
+function unusable(words: string, usage: Usage | undefined): ModelError {
+  return new ModelError(`The model's adapter gave an answer that cannot be used: ${words}.`, {
+    retryable: true,
+    mayHaveBeenSent: true,
+    partialInputTokens: usage?.inputTokens,
+    partialOutputTokens: usage?.outputTokens,
+    details: { kind: "malformed" },
+  });
 }

@@ -148,7 +148,7 @@ export class HttpResponse implements Response {
 }
 
 /** The reason of an aborted signal, as an Error. */
-export function abortReason(signal: AbortSignal): Error {
+function abortReason(signal: AbortSignal): Error {
   const reason: unknown = signal.reason;
   return reason instanceof Error ? reason : new DOMException("The request was aborted.", "AbortError");
 }

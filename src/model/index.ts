@@ -3,8 +3,15 @@ export { callModel, type ModelAnswer } from "./call-model.ts";
 export { httpFetch } from "./http.ts";
 export { type OpenaiModelOptions, openaiModel } from "./openai-model.ts";
 export { checkedPrice, examplePrice, PriceBook, type PricedModel, type PriceTable } from "./prices.ts";
-export { imageTokenBound } from "./prompt-parts.ts";
-export { byteBound, countPromptTokens, countTokens, promptByteBound } from "./token-count.ts";
+export {
+  byteBound,
+  countPromptTokens,
+  countTokens,
+  imageTokenBound,
+  type MeasuredPrompt,
+  promptByteBound,
+  PromptMemory,
+} from "./token-count.ts";
 export {
   defaultClosingLine,
   type OfflineModelOptions,

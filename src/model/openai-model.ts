@@ -18,8 +18,7 @@ import { httpFetch } from "./http.ts";
 import type { GenerateOptions, LanguageModel } from "./language-model.ts";
 import { wireRequest } from "./openai-wire.ts";
 import { isEventStream, readEvents, readWhole } from "./read-answer.ts";
-import { imageTokenBound } from "./prompt-parts.ts";
-import { countPromptTokens, promptByteBound } from "./token-count.ts";
+import { imageTokenBound, countPromptTokens, promptByteBound } from "./token-count.ts";
 
 export interface OpenaiModelOptions {
   /**
@@ -220,7 +219,7 @@ function notSent(signal: AbortSignal): ModelError {
   });
 }
 
-export interface OpenaiClientOptions {
+interface OpenaiClientOptions {
   readonly apiKey: string | undefined;
   readonly baseURL: string | undefined;
   readonly organization: string | undefined;
@@ -230,7 +229,7 @@ export interface OpenaiClientOptions {
 }
 
 /** The part of the provider's client that is used: authentication, base URL, headers and error parsing. */
-export interface OpenaiClient {
+interface OpenaiClient {
   /** The key it authenticates with, so that messages can be kept free of it. */
   readonly apiKey: string;
   /** Sends one Chat Completions request; resolves when the answer's headers have come with a good status. */
@@ -241,7 +240,7 @@ export interface OpenaiClient {
  * Loads the `openai` package and makes a client that never retries. The key and the base URL default to
  * `OPENAI_API_KEY` and `OPENAI_BASE_URL`. Throws `InvalidInputError` without a key or with an invalid base URL.
  */
-export async function createOpenaiClient(options: OpenaiClientOptions): Promise<OpenaiClient> {
+async function createOpenaiClient(options: OpenaiClientOptions): Promise<OpenaiClient> {
   const apiKey = options.apiKey ?? process.env["OPENAI_API_KEY"] ?? "";
   if (apiKey === "") {
     throw new InvalidInputError(

@@ -71,7 +71,7 @@ const lasting = new Map<string, Price | null>();
  * `anthropic`, `google`, `azure`, `openrouter`, `groq`, … Null if there is none, or none by the token. The list comes
  * with the package, nothing is fetched; it is loaded on first use (20 MB).
  */
-export function publicPrice(
+function publicPrice(
   { provider, name }: { readonly provider: string; readonly name: string },
   now: number,
 ): Price | null | Promise<Price | null> {

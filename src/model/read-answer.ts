@@ -4,7 +4,7 @@ import { answerError } from "./call-failure.ts";
 import { HttpResponse } from "./http.ts";
 import type { ModelDelta } from "./language-model.ts";
 
-export interface AnswerReading {
+interface AnswerReading {
   readonly onDelta: ((delta: ModelDelta) => void) | undefined;
   /** Called for each piece of the body, comments included. */
   readonly onBytes: () => void;

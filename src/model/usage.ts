@@ -62,7 +62,7 @@ function wrongPart(field: string, value: unknown, whole?: unknown): string | und
   return isMore ? `${field}: ${value} of ${whole}` : wrongSide(field, value);
 }
 
-export interface CompleteUsage {
+interface CompleteUsage {
   /** The server's report. */
   readonly reported: ReportedUsage | undefined;
   /** All that was generated. */

@@ -1,26 +1,42 @@
 import { type AgentDefinition, collectDefinitions, isBackground } from "../agents/index.ts";
-import { UnsupportedError, InvalidInputError, NotFoundError } from "../errors/index.ts";
-import { createId, reading, harmless } from "../base/index.ts";
+import { createId, harmless, reading } from "../base/index.ts";
 import { agentAccountId, bindingField, bindingOf, limitsOf, turnFlagsOf } from "../budget/index.ts";
+import { InvalidInputError, NotFoundError, UnsupportedError } from "../errors/index.ts";
 import { PriceBook } from "../model/index.ts";
-import { type AgentIdentity, type AgentRecord, DEFAULT_TENANT, rootOf } from "../state/index.ts";
+import {
+  type AgentIdentity,
+  type AgentRecord,
+  DEFAULT_TENANT,
+  type EventCursor,
+  parseCursor,
+  rootOf,
+  statusOf,
+  type TroupeEvent,
+} from "../state/index.ts";
 import { type ForeignWrites, isTreeChanged, memoryStores } from "../stores/index.ts";
-import { AgentHandle } from "./handles/agent-handle.ts";
-import { listOptionsOf, requestListOptionsOf, startOptionsOf, textOfCaller } from "./doors/agent-doors.ts";
-import { listed } from "./handles/local-agent.ts";
-import { followTree } from "./follow/follow.ts";
-import { healthOptionsOf, runtimeOptionsOf, drainMsOf, shutdownMsOf } from "./doors/runtime-doors.ts";
-import { assertObserver } from "./doors/turn-door.ts";
 import { checkedPorts } from "./core/checked-ports.ts";
-import { createOverview, type Overview } from "./projections/overview.ts";
-import { type Projector, createProjector } from "./projections/projector.ts";
-import { partOf } from "./doors/roles.ts";
-import { healthOf, metricsOf } from "./doors/runtime-health.ts";
-import { RuntimeCore } from "./core/runtime-core.ts";
 import { watchRolledBackTrees } from "./core/rollback.ts";
-import type { EventObserver } from "./doors/turn-types.ts";
-import type { Runtime, RuntimeOptions } from "./doors/runtime-types.ts";
+import { RuntimeCore } from "./core/runtime-core.ts";
+import {
+  followOptionsOf,
+  listOptionsOf,
+  requestListOptionsOf,
+  startOptionsOf,
+  textOfCaller,
+  unknownTree,
+} from "./doors/agent-doors.ts";
 import type { Agent, AgentStartOptions } from "./doors/agent-types.ts";
+import { partOf } from "./doors/roles.ts";
+import { drainMsOf, healthOptionsOf, runtimeOptionsOf, shutdownMsOf } from "./doors/runtime-doors.ts";
+import { healthOf, metricsOf } from "./doors/runtime-health.ts";
+import type { FollowOptions, Runtime, RuntimeOptions } from "./doors/runtime-types.ts";
+import { assertObserver } from "./doors/turn-door.ts";
+import type { EventObserver } from "./doors/turn-types.ts";
+import { type FollowSource, TreeStream } from "./follow/tree-stream.ts";
+import type { WaitingHold } from "./follow/turn-handle.ts";
+import { AgentHandle } from "./handles/agent-handle.ts";
+import { createOverview, type Overview } from "./projections/overview.ts";
+import { createProjector, type Projector } from "./projections/projector.ts";
 import { unsavedTrees } from "./unsaved/unsaved-trees.ts";
 
 /** Deepest tree below a root agent, even if its subagents' own policies allow more. */
@@ -210,7 +226,8 @@ async function recover(core: RuntimeCore, copies: Projector | undefined): Promis
     copies?.lookAtAll(page);
     for (const record of page) {
       if (record.openTurnId !== null && !core.definitions.has(record.definition.name)) left.push(record);
-      if ((await isUnfinished(core, record)) && (await takesUp(core, record.agentId))) taken.push(record.agentId);
+      if ((await isUnfinished(core, record)) && (await activateOrWake(core, record.agentId)))
+        taken.push(record.agentId);
     }
     after = page.at(-1)?.agentId;
     if (page.length < 500 || after === undefined) break;
@@ -231,10 +248,11 @@ function warnOfUnknown(left: readonly AgentRecord[]): void {
   }
 }
 
-async function takesUp(core: RuntimeCore, agentId: string): Promise<boolean> {
+/** False if it is here already, or lives in another process. */
+async function activateOrWake(core: RuntimeCore, agentId: string): Promise<boolean> {
   const { live } = core;
   const key = core.keyOf(agentId);
-  if (!live.isOthers(key)) return await live.rescue(agentId);
+  if (!live.isOthers(key)) return await live.tryActivate(agentId);
   if (live.get(key)) return false;
   await live.wake(key);
   return true;
@@ -261,4 +279,43 @@ export function refuseBackground(definition: AgentDefinition, where: string): vo
       { details: { agent: name, subagent: tool.name } },
     );
   }
+}
+
+/**
+ * `runtime.follow()`: the durable events of one tree in journal order from any cursor, without gaps or duplicates, with
+ * live events in between. It ends when the runtime is shut down; a client continues in another process after its last
+ * cursor. The first event rejects with `NotFoundError` when no such tree is stored.
+ */
+export async function* followTree(
+  source: FollowSource & { readonly waiting: Pick<WaitingHold, "begin"> },
+  rootAgentId: string,
+  given?: FollowOptions,
+): AsyncGenerator<TroupeEvent, void, undefined> {
+  const agentId = textOfCaller(rootAgentId, "runtime.follow(): the id of the tree's root");
+  const { after, signal } = followOptionsOf(given);
+  const from = startOf(after);
+  const { stores, tenant, closed } = source;
+  try {
+    const record = closed.aborted ? undefined : await stores.readAgent({ tenant, agentId });
+    if (closed.aborted) return;
+    if (record?.rootAgentId !== agentId) throw unknownTree(agentId);
+  } catch (error) {
+    // Shutting down the runtime closes its stores.
+    if (closed.aborted) return;
+    throw error;
+  }
+  yield* new TreeStream(source, agentId, { from, signal, hold: source.waiting.begin }).events();
+}
+
+function startOf(after: string | undefined): EventCursor | undefined {
+  const cursor = after === undefined ? undefined : parseCursor(after);
+  if (after === undefined || cursor) return cursor;
+  throw new InvalidInputError(
+    `"${after}" is not a cursor; take the cursor of an event, or leave it out to begin at the start`,
+  );
+}
+
+/** The record with the status that others see. */
+function listed(record: AgentRecord): AgentRecord {
+  return { ...record, status: statusOf(record) };
 }

@@ -56,15 +56,15 @@ export type {
 export type { HealthOptions, RuntimeHealth, RuntimeMetrics } from "./doors/runtime-health.ts";
 export type { Role, RoleOptions, WorkSettings } from "./doors/roles.ts";
 export { eventsOfRow } from "./follow/tree-stream.ts";
-export {
-  ownUse,
-  type Spending,
-  type TurnSpending,
-  type EventObserver,
-  type LimitStop,
-  type Turn,
-  type TurnOptions,
-  type TurnRest,
-  type TurnResult,
-  type WaitingTurn,
+export { ownUse } from "./agent/turn-results.ts";
+export type {
+  Spending,
+  TurnSpending,
+  EventObserver,
+  LimitStop,
+  Turn,
+  TurnOptions,
+  TurnRest,
+  TurnResult,
+  WaitingTurn,
 } from "./doors/turn-types.ts";

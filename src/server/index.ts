@@ -1,12 +1,14 @@
+export { entraAuth, type EntraAuthOptions } from "./core/entra.ts";
 export { type Authenticate, type Identity, openAuth, tokenAuth, type TokenAuthOptions } from "./core/identity.ts";
 export type { ServeLimits } from "./core/limits.ts";
 export type { LogLine } from "./core/metrics.ts";
 export type { Listening, ListenOptions } from "./listen.ts";
 export { type RuntimesByTenant, type RuntimeServer, serveRuntime, type ServeOptions } from "./serve-runtime.ts";
-export { type Failure, type InputIssue, ServerError } from "./core/failures.ts";
+export { type Failure, type InputIssue, jsonFailure, ServerError } from "./core/failures.ts";
 export { type Call, type Route, route } from "./core/route.ts";
-export type { SseFrame } from "./core/sse.ts";
+export { eventFrame, resumePoint, type SseFrame } from "./core/sse.ts";
 export type { Caller, Page, StartedTurn } from "./core/caller.ts";
 export type { Surface } from "./core/surface.ts";
-export { loadTealAgent, type TealAgent, type TealAgentOptions } from "./teal/load-teal-agent.ts";
+export type { TealMetadata } from "./teal/agent-yaml.ts";
+export { loadTealAgent, type TealAgent, type TealAgentOptions, type TealModelOptions } from "./teal/load-teal-agent.ts";
 export { type TealServed, tealSurface, type TealSurfaceOptions } from "./teal/teal-surface.ts";

@@ -30,11 +30,16 @@ const serverOptions = {
 
 /** Serves a fetch handler with the HTTP server of Node. Rejects with `InvalidInputError` when the port cannot be had. */
 export async function listenOn(
-  fetch: (request: Request) => Promise<Response>,
+  fetch: (request: Request, env: unknown) => Promise<Response>,
   { port = 0, host = "127.0.0.1" }: ListenOptions,
 ): Promise<Listening> {
   const { createAdaptorServer } = await import("@hono/node-server");
   const server = createAdaptorServer({ fetch, hostname: host, serverOptions }) as Server;
+  let isClosing = false;
+  server.on("request", (_, response) => {
+    // A connection whose last answer ended is idle a moment later.
+    response.once("close", () => isClosing && setImmediate(() => server.closeIdleConnections()));
+  });
   await bound(server, port, host);
   const address = server.address() as AddressInfo;
   const shownHost = host.includes(":") ? `[${host}]` : host;
@@ -43,6 +48,7 @@ export async function listenOn(
     port: address.port,
     url: `http://${shownHost}:${address.port}`,
     async close(timeoutMs, clock) {
+      isClosing = true;
       const closed = new Promise<void>((resolve) => void server.close(() => resolve()));
       server.closeIdleConnections();
       const cancel = clock.setDelay(timeoutMs, () => server.closeAllConnections());

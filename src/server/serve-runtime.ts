@@ -62,8 +62,11 @@ export interface ServeOptions {
 
 /** A runtime behind a fetch handler. */
 export interface RuntimeServer {
-  /** Answers one request; it never rejects. It needs no `this`, so it can be mounted as it is. */
-  readonly fetch: (request: Request) => Promise<Response>;
+  /**
+   * Answers one request; it never rejects. It needs no `this`, so it can be mounted as it is. `env`: what Node's adapter
+   * of Hono passes (`{ outgoing }`), by which streams of clients that do not read are cut.
+   */
+  readonly fetch: (request: Request, env?: unknown) => Promise<Response>;
   /** Listens on a port of this machine. Rejects with `InvalidInputError` when it is taken. */
   listen(options?: ListenOptions): Promise<Listening>;
   /**
@@ -106,7 +109,7 @@ export function serveRuntime(runtime: Runtime | RuntimesByTenant, given: ServeOp
   const options = optionsOf<ServeOptions>(given, "serveRuntime()", serveDoor);
   const server = new Serving(runtimesOf(runtime, options.tenant), options);
   return {
-    fetch: (request) => server.answer(request),
+    fetch: (request, env) => server.answer(request, env),
     listen: (how) => server.listen(how),
     close: ({ timeoutMs = DEFAULT_CLOSE_MS } = {}) => server.close(timeoutMs),
   };
@@ -116,6 +119,7 @@ export function serveRuntime(runtime: Runtime | RuntimesByTenant, given: ServeOp
 interface Passage {
   readonly request: Request;
   readonly requestId: string;
+  readonly cut: (() => void) | undefined;
   route: string | null;
   identity: Identity | null;
   code: string | null;
@@ -148,6 +152,7 @@ class Serving {
       keepAliveMs: options.keepAliveMs ?? DEFAULT_KEEP_ALIVE_MS,
       stallMs: options.stallMs ?? DEFAULT_STALL_MS,
       firstFrameMs: FIRST_FRAME_MS,
+      onStreamError: (requestId, error) => this.#noteStreamError(requestId, error),
     };
     this.#origins = { cors, hosts: () => this.#ownHosts(), loopbackOnly: isOpenAuth(authenticate) };
     this.#log = harmless("onLog of serveRuntime()", (line: LogLine) => onLog?.(line));
@@ -159,11 +164,12 @@ class Serving {
     this.#app.onError((error, { env }) => this.#fail(error, env.passage));
   }
 
-  async answer(request: Request): Promise<Response> {
+  async answer(request: Request, env: unknown): Promise<Response> {
     const { clock } = this.#place;
     const [at, begun] = [clock.now(), clock.elapsed()];
     const requestId = requestIdOf(request);
-    const passage: Passage = { request, requestId, route: null, identity: null, code: null, error: null };
+    const known = { route: null, identity: null, code: null, error: null };
+    const passage: Passage = { request, requestId, cut: cutOf(env), ...known };
     const response = await this.#respond(passage);
     response.headers.set("x-request-id", requestId);
     response.headers.set("x-content-type-options", "nosniff");
@@ -194,7 +200,7 @@ class Serving {
         `openAuth() asks nobody for a token, so the server listens on loopback only, not on ${host}`,
       );
     }
-    const listening = await listenOn((request) => this.answer(request), { ...given, host });
+    const listening = await listenOn((request, env) => this.answer(request, env), { ...given, host });
     this.#listening.add(listening);
     return listening;
   }
@@ -249,9 +255,9 @@ class Serving {
     passage: Passage,
     params: Readonly<Record<string, string>>,
   ): Promise<Response> {
-    const { request, requestId } = passage;
+    const { request, requestId, cut } = passage;
     const caller = route.access === "caller" ? await this.#callerOf(surface, passage) : null;
-    const call = await callOf({ request, requestId, route, params, caller }, this.#place);
+    const call = await callOf({ request, requestId, cut, route, params, caller }, this.#place);
     try {
       return await route.handle(call);
     } finally {
@@ -281,13 +287,20 @@ class Serving {
   async #fail(error: unknown, passage: Passage, surface = this.#surfaceAt(passage.request)): Promise<Response> {
     const failure = failureOf(error);
     passage.code = failure.code;
-    if (failure.status >= 500) {
-      this.#redactor ??= createRedactor();
-      passage.error = this.#redactor.message(error);
-    }
+    if (failure.status >= 500) passage.error = this.#words(error);
     const response = await (surface?.failure(failure, passage.request) ?? jsonFailure(failure));
     for (const [name, value] of Object.entries(failure.headers)) response.headers.set(name, value);
     return response;
+  }
+
+  #noteStreamError(requestId: string, error: unknown): void {
+    const line = { at: this.#place.clock.now(), requestId, method: "GET", route: null, status: 200, durationMs: 0 };
+    this.#log({ ...line, userId: null, tenant: null, code: "stream_cut", error: this.#words(error) });
+  }
+
+  #words(error: unknown): string {
+    this.#redactor ??= createRedactor();
+    return this.#redactor.message(error);
   }
 
   #surfaceAt(request: Request): Surface | undefined {
@@ -305,6 +318,12 @@ class Serving {
     if (ports.length === 0 || !ports.every(({ host }) => isLoopbackName(host))) return undefined;
     return ports.flatMap(({ port }) => ["127.0.0.1", "localhost", "[::1]"].map((name) => `${name}:${port}`));
   }
+}
+
+/** How to cut the connection of a request that came through Node's adapter of Hono. */
+function cutOf(env: unknown): (() => void) | undefined {
+  const outgoing: unknown = typeof env === "object" && env !== null && "outgoing" in env ? env.outgoing : undefined;
+  return hasMethods(outgoing, ["destroy"]) ? () => (outgoing as { destroy(): void }).destroy() : undefined;
 }
 
 interface ServedRuntimes {

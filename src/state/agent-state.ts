@@ -1,18 +1,13 @@
 import {
   type AgentStep,
-  errorsOf,
   type ExecutionState,
   type ExecutionStatus,
-  lastStepOf,
   type StepType,
   type StoredError,
-  stepsOf,
   stepTypeOf,
-  stopReasonOf,
-  usageOf,
   executionStateSchema,
-  freshExecution,
 } from "./execution.ts";
+import { errorsOf, lastStepOf, stepsOf, stopReasonOf, usageOf, freshExecution } from "./execution-fold.ts";
 import { type Message, textOf, messageSchema } from "./message.ts";
 import { type Usage, type ResponseFormat, responseFormatSchema } from "./model-call.ts";
 import type { Continuation, StopReason } from "./stop.ts";

@@ -1,9 +1,25 @@
 import { addAmounts, type Settlement } from "../budget/index.ts";
 import type { Entry, EntryOf } from "./entry.ts";
 import type { AgentStep, ExecutionState, StoredError, ToolExecution } from "./execution.ts";
-import { addUsage, type Usage } from "./model-call.ts";
-import type { StopSignal } from "./stop.ts";
+import type { Usage } from "./model-call.ts";
+import { noContinuation, type StopReason, stopReasons, type StopSignal } from "./stop.ts";
 import { signalOfRefusal } from "./stop-signals.ts";
+
+export function freshExecution(executionId: string, startedAt: number): ExecutionState {
+  return {
+    executionId,
+    status: "in_progress",
+    startedAt,
+    completedAt: null,
+    stepExecutions: [],
+    continuation: noContinuation,
+    currentStepStartedAt: null,
+    currentStep: null,
+    failedUsage: null,
+    failedCostMicros: 0,
+    errors: [],
+  };
+}
 
 /**
  * The execution after one more entry (rows S2, S3). Entries that do not concern it return the same object.
@@ -191,4 +207,97 @@ function onCall(
     ...step,
     toolExecutions: step.toolExecutions.map((call) => (call.callId === callId ? change(call) : call)),
   }));
+}
+
+/** Steps in order, the open one last. */
+export function stepsOf(execution: ExecutionState): AgentStep[] {
+  const steps = execution.stepExecutions.map((one) => one.step);
+  if (execution.currentStep) steps.push(execution.currentStep);
+  return steps;
+}
+
+export function lastStepOf(execution: ExecutionState): AgentStep | undefined {
+  return execution.currentStep ?? execution.stepExecutions.at(-1)?.step;
+}
+
+const noUsage: Usage = Object.freeze({
+  inputTokens: 0,
+  outputTokens: 0,
+  cachedInputTokens: 0,
+  reasoningTokens: 0,
+  estimated: false,
+});
+
+/** Tokens of the whole turn, failed attempts included. */
+export function usageOf(execution: ExecutionState): Usage {
+  let total: Usage = noUsage;
+  for (const step of stepsOf(execution)) if (step.inference) total = addUsage(total, step.inference.usage);
+  return execution.failedUsage ? addUsage(total, execution.failedUsage) : total;
+}
+
+/** Micro-dollars of the turn; null when the price of any call is unknown. */
+export function costOfExecution(execution: ExecutionState): number | null {
+  let total = execution.failedCostMicros;
+  if (total === null) return null;
+  for (const step of stepsOf(execution)) {
+    if (!step.inference) continue;
+    if (step.inference.costMicros === null) return null;
+    total = addAmounts(total, step.inference.costMicros);
+  }
+  return total;
+}
+
+/** All errors of the turn, those of tools included, in order. */
+export function errorsOf(execution: ExecutionState): StoredError[] {
+  const ofSteps = stepsOf(execution).flatMap((step) => [
+    ...step.errors,
+    ...step.toolExecutions.flatMap((one) => (one.error ? [one.error] : [])),
+  ]);
+  return [...ofSteps, ...execution.errors];
+}
+
+/** Why the turn stopped, or is about to: the strongest signal, else the reason of its last answer. */
+export function stopReasonOf(execution: ExecutionState): StopReason | undefined {
+  const signal = strongestSignal(execution.continuation.stopSignals);
+  if (signal || execution.status !== "completed") return signal?.reason;
+  return naturalStopReason(execution);
+}
+
+/** The stop reason of a turn without signals: its last answer was complete, or the model cut it short. */
+export function naturalStopReason(execution: ExecutionState): StopReason {
+  const finish = lastStepOf(execution)?.inference?.finishReason;
+  return finish === "length" || finish === "content_filter" ? "finish_reason" : "completed";
+}
+
+/** The decisive signal: the one with the highest reason; of equal ones the first (row S6). */
+export function strongestSignal(signals: readonly StopSignal[]): StopSignal | undefined {
+  let strongest: StopSignal | undefined;
+  for (const signal of signals) {
+    if (!strongest || priorityOf(signal.reason) < priorityOf(strongest.reason)) strongest = signal;
+  }
+  return strongest;
+}
+
+/** 0 is the highest priority. */
+export function priorityOf(reason: StopReason): number {
+  return stopReasons.indexOf(reason);
+}
+
+/** The sum of two usages. */
+export function addUsage(one: Usage | null, other: Usage): Usage {
+  if (!one) return other;
+  return {
+    inputTokens: one.inputTokens + other.inputTokens,
+    outputTokens: one.outputTokens + other.outputTokens,
+    cachedInputTokens: (one.cachedInputTokens ?? 0) + (other.cachedInputTokens ?? 0),
+    ...cacheWritesOf(one, other),
+    reasoningTokens: (one.reasoningTokens ?? 0) + (other.reasoningTokens ?? 0),
+    estimated: Boolean(one.estimated) || Boolean(other.estimated),
+  };
+}
+
+/** Few providers report it: it is absent if neither of the two does. */
+function cacheWritesOf(one: Usage, other: Usage): Pick<Usage, "cacheWriteTokens"> {
+  if (one.cacheWriteTokens === undefined && other.cacheWriteTokens === undefined) return {};
+  return { cacheWriteTokens: (one.cacheWriteTokens ?? 0) + (other.cacheWriteTokens ?? 0) };
 }

@@ -1,8 +1,7 @@
 import { z } from "zod";
 import type { DeepReadonly } from "../base/index.ts";
-import { addAmounts } from "../budget/index.ts";
-import { addUsage, finishReasonSchema, type Usage, usageSchema } from "./model-call.ts";
-import { continuationSchema, noContinuation, type StopReason, strongestSignal } from "./stop.ts";
+import { finishReasonSchema, usageSchema } from "./model-call.ts";
+import { continuationSchema } from "./stop.ts";
 
 export const executionStatusSchema = z.enum(["pending", "in_progress", "waiting", "completed", "stopped", "failed"]);
 export type ExecutionStatus = DeepReadonly<z.infer<typeof executionStatusSchema>>;
@@ -100,79 +99,3 @@ export const executionStateSchema = z.object({
   errors: z.array(storedErrorSchema),
 });
 export type ExecutionState = DeepReadonly<z.infer<typeof executionStateSchema>>;
-
-export function freshExecution(executionId: string, startedAt: number): ExecutionState {
-  return {
-    executionId,
-    status: "in_progress",
-    startedAt,
-    completedAt: null,
-    stepExecutions: [],
-    continuation: noContinuation,
-    currentStepStartedAt: null,
-    currentStep: null,
-    failedUsage: null,
-    failedCostMicros: 0,
-    errors: [],
-  };
-}
-
-/** Steps in order, the open one last. */
-export function stepsOf(execution: ExecutionState): AgentStep[] {
-  const steps = execution.stepExecutions.map((one) => one.step);
-  if (execution.currentStep) steps.push(execution.currentStep);
-  return steps;
-}
-
-export function lastStepOf(execution: ExecutionState): AgentStep | undefined {
-  return execution.currentStep ?? execution.stepExecutions.at(-1)?.step;
-}
-
-const noUsage: Usage = Object.freeze({
-  inputTokens: 0,
-  outputTokens: 0,
-  cachedInputTokens: 0,
-  reasoningTokens: 0,
-  estimated: false,
-});
-
-/** Tokens of the whole turn, failed attempts included. */
-export function usageOf(execution: ExecutionState): Usage {
-  let total: Usage = noUsage;
-  for (const step of stepsOf(execution)) if (step.inference) total = addUsage(total, step.inference.usage);
-  return execution.failedUsage ? addUsage(total, execution.failedUsage) : total;
-}
-
-/** Micro-dollars of the turn; null when the price of any call is unknown. */
-export function costOfExecution(execution: ExecutionState): number | null {
-  let total = execution.failedCostMicros;
-  if (total === null) return null;
-  for (const step of stepsOf(execution)) {
-    if (!step.inference) continue;
-    if (step.inference.costMicros === null) return null;
-    total = addAmounts(total, step.inference.costMicros);
-  }
-  return total;
-}
-
-/** All errors of the turn, those of tools included, in order. */
-export function errorsOf(execution: ExecutionState): StoredError[] {
-  const ofSteps = stepsOf(execution).flatMap((step) => [
-    ...step.errors,
-    ...step.toolExecutions.flatMap((one) => (one.error ? [one.error] : [])),
-  ]);
-  return [...ofSteps, ...execution.errors];
-}
-
-/** Why the turn stopped, or is about to: the strongest signal, else the reason of its last answer. */
-export function stopReasonOf(execution: ExecutionState): StopReason | undefined {
-  const signal = strongestSignal(execution.continuation.stopSignals);
-  if (signal || execution.status !== "completed") return signal?.reason;
-  return naturalStopReason(execution);
-}
-
-/** The stop reason of a turn without signals: its last answer was complete, or the model cut it short. */
-export function naturalStopReason(execution: ExecutionState): StopReason {
-  const finish = lastStepOf(execution)?.inference?.finishReason;
-  return finish === "length" || finish === "content_filter" ? "finish_reason" : "completed";
-}

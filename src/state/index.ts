@@ -6,6 +6,7 @@ export { type LastCall } from "./model-entries.ts";
 export * from "./entry.ts";
 export * from "./entry-parts.ts";
 export * from "./execution.ts";
+export * from "./execution-fold.ts";
 export * from "./record.ts";
 export * from "./limit-reached.ts";
 export * from "./stop-signals.ts";

@@ -60,22 +60,3 @@ export const modelResponseSchema = z.object({
   model: z.string(),
 });
 export type ModelResponse = DeepReadonly<z.infer<typeof modelResponseSchema>>;
-
-/** The sum of two usages. */
-export function addUsage(one: Usage | null, other: Usage): Usage {
-  if (!one) return other;
-  return {
-    inputTokens: one.inputTokens + other.inputTokens,
-    outputTokens: one.outputTokens + other.outputTokens,
-    cachedInputTokens: (one.cachedInputTokens ?? 0) + (other.cachedInputTokens ?? 0),
-    ...cacheWritesOf(one, other),
-    reasoningTokens: (one.reasoningTokens ?? 0) + (other.reasoningTokens ?? 0),
-    estimated: Boolean(one.estimated) || Boolean(other.estimated),
-  };
-}
-
-/** Few providers report it: it is absent if neither of the two does. */
-function cacheWritesOf(one: Usage, other: Usage): Pick<Usage, "cacheWriteTokens"> {
-  if (one.cacheWriteTokens === undefined && other.cacheWriteTokens === undefined) return {};
-  return { cacheWriteTokens: (one.cacheWriteTokens ?? 0) + (other.cacheWriteTokens ?? 0) };
-}

@@ -13,7 +13,7 @@ import { accountHolderSchema } from "./limit-reached.ts";
 import { finishReasonSchema, modelResponseSchema, usageSchema } from "./model-call.ts";
 
 /** The limit that leaves one last call; `used` does not include that call's tokens and cost. */
-export const lastCallSchema = z.object({
+const lastCallSchema = z.object({
   accountId: z.string(),
   limit: limitNameSchema,
   used: z.number(),

@@ -36,20 +36,6 @@ export const stopSignalSchema = z.object({
 });
 export type StopSignal = DeepReadonly<z.infer<typeof stopSignalSchema>>;
 
-/** The decisive signal: the one with the highest reason; of equal ones the first (row S6). */
-export function strongestSignal(signals: readonly StopSignal[]): StopSignal | undefined {
-  let strongest: StopSignal | undefined;
-  for (const signal of signals) {
-    if (!strongest || priorityOf(signal.reason) < priorityOf(strongest.reason)) strongest = signal;
-  }
-  return strongest;
-}
-
-/** 0 is the highest priority. */
-export function priorityOf(reason: StopReason): number {
-  return stopReasons.indexOf(reason);
-}
-
 /** Whether a turn that ends for this reason has failed: it has an error, and its agent needs a decision. */
 export function isFailure(reason: StopReason): boolean {
   return reason === "error" || reason === "retry_limit";
@@ -67,10 +53,3 @@ export const continuationSchema = z.object({
 export type Continuation = DeepReadonly<z.infer<typeof continuationSchema>>;
 
 export const noContinuation: Continuation = deepFreeze({ stopSignals: [], isContinuationRequested: false });
-
-/** Whether the turn stops, by the rules of row S5 in their order. */
-export function shouldStop(continuation: Continuation, hasToolCalls: boolean): boolean {
-  if (continuation.stopSignals.length > 0 && !continuation.isContinuationRequested) return true;
-  if (continuation.isContinuationRequested) return false;
-  return !hasToolCalls;
-}

@@ -1,10 +1,55 @@
 import type { Entry, EntryOf } from "./entry.ts";
-import { foldExecution, signalled } from "./execution-fold.ts";
-import { agentTransition, effectsAt, type ReactState } from "./react/index.ts";
+import { foldExecution, freshExecution, signalled } from "./execution-fold.ts";
+import { agentTransition, effectsAt, initialAgentState, type ReactState } from "./react/index.ts";
 import { reactInputsOf, type TextLookup } from "./react-inputs.ts";
 import { callOfRequest } from "./request.ts";
-import { shouldStop } from "./stop.ts";
+import type { Continuation } from "./stop.ts";
 import { hookKeyOf, type TurnState } from "./turn-state.ts";
+
+/** The turn as its first entry makes it. */
+export function startTurn(entry: EntryOf<"turn.started">): TurnState {
+  return {
+    turnId: entry.turnId,
+    number: entry.number,
+    startedAt: entry.at,
+    limits: entry.limits,
+    accountId: entry.accountId,
+    actorId: entry.actorId,
+    hooks: entry.hooks,
+    checksOutput: entry.checksOutput ?? false,
+    outputFits: null,
+    outputRepairs: 0,
+    maxConsecutiveToolFailures: entry.maxConsecutiveToolFailures,
+    react: initialAgentState(),
+    execution: freshExecution(entry.turnId, entry.at),
+    step: 0,
+    attempt: 0,
+    retryAt: null,
+    isLastCall: false,
+    openRequest: null,
+    openGenerates: [],
+    openCallIds: [],
+    roundCalls: 0,
+    roundFailures: 0,
+    consecutiveToolFailures: 0,
+    appliedHooks: [],
+    unreviewedCallIds: [],
+    waitingCallIds: [],
+    queuedCallIds: [],
+    openRequestIds: [],
+    heldMessageIds: [],
+    contextWindowSize: entry.contextWindowSize ?? null,
+    loadedCallIds: [],
+    compactions: 0,
+    hasInstructions: false,
+    openChildIds: [],
+    backgroundIds: [],
+    leavingIds: [],
+    waking: entry.waking ?? [],
+    toolCalls: 0,
+    outputMessageId: null,
+  };
+}
 
 /**
  * The turn after one more entry: one fold for both views, `react` (rows R) and `execution` (rows S), and for the
@@ -231,4 +276,40 @@ export function nextMove(turn: TurnState): NextMove {
   if (shouldStop(continuation, hasCalls || effects.callLlm || turn.attempt > 0)) return "finish";
   if (hasCalls) return "runTools";
   return "think";
+}
+
+/** Whether the turn stops, by the rules of row S5 in their order. */
+export function shouldStop(continuation: Continuation, hasToolCalls: boolean): boolean {
+  if (continuation.stopSignals.length > 0 && !continuation.isContinuationRequested) return true;
+  if (continuation.isContinuationRequested) return false;
+  return !hasToolCalls;
+}
+
+/** Whether a model call or tool call of this turn has no outcome yet. */
+export function hasOpenWork(turn: TurnState): boolean {
+  const { openRequest, openCallIds, unreviewedCallIds, openGenerates } = turn;
+  return openRequest !== null || openCallIds.length + unreviewedCallIds.length + openGenerates.length > 0;
+}
+
+/** Whether hooks or a schema must check the new answer before the turn goes on. */
+export function isAnswerChecked({ hooks, openCallIds, checksOutput }: TurnState): boolean {
+  if (hooks.afterLlm > 0) return true;
+  return openCallIds.length > 0 ? hooks.beforeTools > 0 : checksOutput;
+}
+
+/**
+ * Whether the turn itself does nothing: each open call waits for a child, for a decision, or for room to spawn a child
+ * behind calls that wait too.
+ */
+export function isResting(turn: TurnState, isQueuedToSpawn: (callId: string) => boolean = () => false): boolean {
+  const { openCallIds, waitingCallIds } = turn;
+  if (turn.execution.status !== "in_progress" || turn.openRequest !== null || openCallIds.length === 0) return false;
+  if (turn.openGenerates.length > 0 || turn.unreviewedCallIds.length > 0) return false;
+  return openCallIds.every((callId) => waitingCallIds.includes(callId) || isQueuedToSpawn(callId));
+}
+
+/** The calls of the new answer that are still to be made. */
+export function openCallsOf({ openCallIds, execution }: TurnState): { callId: string; name: string }[] {
+  const calls = execution.currentStep?.toolExecutions ?? [];
+  return calls.flatMap(({ callId, name }) => (openCallIds.includes(callId) ? [{ callId, name }] : []));
 }

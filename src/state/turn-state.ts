@@ -1,10 +1,9 @@
 import { z } from "zod";
 import type { DeepReadonly } from "../base/index.ts";
 import { limitsSchema, reservationSchema } from "../budget/index.ts";
-import type { EntryOf } from "./entry.ts";
 import { hookCountsSchema, wakingReportSchema } from "./entry-parts.ts";
-import { executionStateSchema, freshExecution } from "./execution.ts";
-import { initialAgentState, reactStateSchema } from "./react/index.ts";
+import { executionStateSchema } from "./execution.ts";
+import { reactStateSchema } from "./react/index.ts";
 
 /** A granted model call without an outcome. If its epoch is older than the owner's, its caller is gone. */
 export const openRequestSchema = z.object({
@@ -97,51 +96,6 @@ export const turnStateSchema = z.object({
 });
 export type TurnState = DeepReadonly<z.infer<typeof turnStateSchema>>;
 
-/** The turn as its first entry makes it. */
-export function startTurn(entry: EntryOf<"turn.started">): TurnState {
-  return {
-    turnId: entry.turnId,
-    number: entry.number,
-    startedAt: entry.at,
-    limits: entry.limits,
-    accountId: entry.accountId,
-    actorId: entry.actorId,
-    hooks: entry.hooks,
-    checksOutput: entry.checksOutput ?? false,
-    outputFits: null,
-    outputRepairs: 0,
-    maxConsecutiveToolFailures: entry.maxConsecutiveToolFailures,
-    react: initialAgentState(),
-    execution: freshExecution(entry.turnId, entry.at),
-    step: 0,
-    attempt: 0,
-    retryAt: null,
-    isLastCall: false,
-    openRequest: null,
-    openGenerates: [],
-    openCallIds: [],
-    roundCalls: 0,
-    roundFailures: 0,
-    consecutiveToolFailures: 0,
-    appliedHooks: [],
-    unreviewedCallIds: [],
-    waitingCallIds: [],
-    queuedCallIds: [],
-    openRequestIds: [],
-    heldMessageIds: [],
-    contextWindowSize: entry.contextWindowSize ?? null,
-    loadedCallIds: [],
-    compactions: 0,
-    hasInstructions: false,
-    openChildIds: [],
-    backgroundIds: [],
-    leavingIds: [],
-    waking: entry.waking ?? [],
-    toolCalls: 0,
-    outputMessageId: null,
-  };
-}
-
 /** The id of a step, and the prefix of the ids of its calls and messages. */
 export function stepIdOf(turnId: string, step: number): string {
   return `${turnId}:${step}`;
@@ -149,33 +103,4 @@ export function stepIdOf(turnId: string, step: number): string {
 
 export function hookKeyOf(hook: string, index: number): string {
   return `${hook}:${index}`;
-}
-
-/** Whether a model call or tool call of this turn has no outcome yet. */
-export function hasOpenWork(turn: TurnState): boolean {
-  const { openRequest, openCallIds, unreviewedCallIds, openGenerates } = turn;
-  return openRequest !== null || openCallIds.length + unreviewedCallIds.length + openGenerates.length > 0;
-}
-
-/** Whether hooks or a schema must check the new answer before the turn goes on. */
-export function isAnswerChecked({ hooks, openCallIds, checksOutput }: TurnState): boolean {
-  if (hooks.afterLlm > 0) return true;
-  return openCallIds.length > 0 ? hooks.beforeTools > 0 : checksOutput;
-}
-
-/**
- * Whether the turn itself does nothing: each open call waits for a child, for a decision, or for room to spawn a child
- * behind calls that wait too.
- */
-export function isResting(turn: TurnState, isQueuedToSpawn: (callId: string) => boolean = () => false): boolean {
-  const { openCallIds, waitingCallIds } = turn;
-  if (turn.execution.status !== "in_progress" || turn.openRequest !== null || openCallIds.length === 0) return false;
-  if (turn.openGenerates.length > 0 || turn.unreviewedCallIds.length > 0) return false;
-  return openCallIds.every((callId) => waitingCallIds.includes(callId) || isQueuedToSpawn(callId));
-}
-
-/** The calls of the new answer that are still to be made. */
-export function openCallsOf({ openCallIds, execution }: TurnState): { callId: string; name: string }[] {
-  const calls = execution.currentStep?.toolExecutions ?? [];
-  return calls.flatMap(({ callId, name }) => (openCallIds.includes(callId) ? [{ callId, name }] : []));
 }

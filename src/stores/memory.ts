@@ -1,7 +1,6 @@
 import { MemoryReads } from "./memory/memory-reads.ts";
 import { databaseStores } from "./rules/database-stores.ts";
 import { unattendedIn } from "./rules/leases.ts";
-import { InProcessLiveChannel } from "./rules/live-channel.ts";
 import type { Stores } from "./rules/ports.ts";
 import type { CandidateTables, Database } from "./rules/tables.ts";
 import { UndoLog } from "./rules/undo-log.ts";
@@ -17,7 +16,6 @@ export function memoryStores(): Stores {
 /** Everything is lost with the process and invisible to others. */
 class MemoryDatabase implements Database {
   readonly tables: CandidateTables;
-  readonly live = new InProcessLiveChannel();
   readonly #undo = new UndoLog();
 
   constructor() {

@@ -1,7 +1,7 @@
 import { vi } from "vitest";
 import { createSystemClock } from "../../src/base/index.ts";
 import { checkedPorts } from "../../src/runtime/core/checked-ports.ts";
-import { StoreClock } from "../../src/runtime/core/heartbeat.ts";
+import { StoreClock } from "../../src/runtime/core/runtime-core.ts";
 import { createFakeClock } from "../../src/testing/index.ts";
 import { testClock } from "../contracts/clocks.contract.ts";
 

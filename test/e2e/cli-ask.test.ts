@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { TroupeEvent } from "../../src/state/index.ts";
 import { inFull, rows } from "../support/full.ts";
-import { allotment, answer, eventsIn, question, runCli, startCli, workFolder } from "./cli-process.ts";
+import { allotment, answer, type Ended, eventsIn, question, runCli, startCli, workFolder } from "./cli-process.ts";
 
 let folder: ReturnType<typeof workFolder>;
 beforeEach(() => {
@@ -13,6 +13,14 @@ beforeEach(() => {
 afterEach(() => folder.remove());
 
 const ask = ["ask", "--files", "notes", "--question", question];
+
+/** A question that is answered without any trouble. */
+let undisturbed: Ended;
+beforeAll(async () => {
+  const place = workFolder(allotment);
+  undisturbed = await runCli(place.path, [...ask, "--json"]);
+  place.remove();
+});
 
 describe("troupe ask", () => {
   test("answers with sources, shows who did what, and how to look again", async () => {
@@ -40,7 +48,7 @@ describe("troupe ask", () => {
   });
 
   test("--json prints events and nothing else; each parses", async () => {
-    const { stdout, code } = await runCli(folder.path, [...ask, "--json"]);
+    const { stdout, code } = undisturbed;
     expect(code).toBe(0);
     const events = eventsIn(stdout);
     const types = new Set(events.map((event) => event.type));
@@ -118,13 +126,6 @@ function answerIn(events: readonly TroupeEvent[]): string | undefined {
 }
 
 describe("a process that is killed", () => {
-  let whole: string | undefined;
-  beforeAll(async () => {
-    const other = workFolder(allotment);
-    whole = answerIn(eventsIn((await runCli(other.path, [...ask, "--json"])).stdout));
-    other.remove();
-  });
-
   const points = ["model.effect:1", "model.effect:4", "tool.effect:2", "commit.after:9", "commit.before:12"];
   test.each(rows(points, ["tool.effect:2"]))(
     "at %s is carried on by --resume, without flags and without doing anything twice",
@@ -138,7 +139,7 @@ describe("a process that is killed", () => {
       const cursors = events.flatMap((event) => event.cursor ?? []);
       expect(new Set(cursors).size).toBe(cursors.length);
       expect(answerIn(events)).toMatch(answer);
-      expect(answerIn(events)).toBe(whole);
+      expect(answerIn(events)).toBe(answerIn(eventsIn(undisturbed.stdout)));
     },
   );
 });

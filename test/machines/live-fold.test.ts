@@ -25,7 +25,7 @@ function viewOfFold(fold: MachineFold) {
 }
 
 describeRuntimes("the live machines are the fold of the journal", (stage) => {
-  test.each(rows(scenarios, every(2)))("$name", async ({ run, shows }) => {
+  test.each(rows(scenarios, every(3)))("$name", async ({ run, shows }) => {
     const live = new LiveViews();
     const labels = new Set<string>();
     const runtime = await run(stage(), { onInspect: live.onInspect });

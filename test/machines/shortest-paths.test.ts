@@ -94,7 +94,7 @@ describe.each([agent, ...turns, toolCall])("the machine of a $name", ({ paths, s
   });
 
   test("runs an effect wherever it does not wait for somebody else", () => {
-    const silent = paths.flatMap(({ entries, end }) => {
+    const silent = rows(paths, every(3)).flatMap(({ entries, end }) => {
       const rig = start();
       for (const entry of entries) rig.deliver(entry);
       const effects = effectsOf(rig.actor);
@@ -107,7 +107,7 @@ describe.each([agent, ...turns, toolCall])("the machine of a $name", ({ paths, s
 
   test("stored and restored at every state it runs the same effects and goes the same way (F32)", () => {
     let restorations = 0;
-    const chosen = rows(longestOf(paths), every(5));
+    const chosen = rows(longestOf(paths), every(10));
     for (const { entries, end } of chosen) {
       const never = start();
       const restored = [start(persistedCopy(never.actor))];

@@ -1,7 +1,15 @@
 import { copyFileSync, existsSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { type Account, createRuntime, defineAgent, memoryStores, ModelError, type Stores } from "../../src/index.ts";
+import {
+  type Account,
+  createRuntime,
+  defineAgent,
+  memoryStores,
+  ModelError,
+  type Runtime,
+  type Stores,
+} from "../../src/index.ts";
 import { DEFAULT_TENANT, type Entry } from "../../src/state/index.ts";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { type ModelScript, scriptedModel } from "../../src/testing/index.ts";
@@ -114,7 +122,7 @@ describeRuntimes("a budget through failures", (stage) => {
 });
 
 /** A tree whose only call is in flight, as its process leaves it behind. */
-async function interrupted(stores: Stores): Promise<void> {
+async function interrupted(stores: Stores): Promise<Runtime> {
   const gate = createGate<string>();
   const runtime = await createRuntime({ agents: [workerOf(() => gate.pass())], stores });
   const agent = await runtime.agent("worker", { agentId: id, budget: life });
@@ -122,13 +130,14 @@ async function interrupted(stores: Stores): Promise<void> {
   agent.executeTurn("go").result.catch(() => undefined);
   await gate.reached();
   expect((await lifeIn(stores))?.reserved.tokens).toBeGreaterThan(500);
+  return runtime;
 }
 
 const answer: ModelScript = [{ text: "done", usage }];
 
 it("is neither refilled nor charged twice by a tree that is exported with a call in flight and goes on elsewhere", async () => {
   const stores = memoryStores();
-  await interrupted(stores);
+  const runtime = await interrupted(stores);
   const tree = await stores.exportTree(DEFAULT_TENANT, id);
   if (!tree) throw new Error("there is no tree");
   const reserved = (await lifeIn(stores))?.reserved;
@@ -144,6 +153,7 @@ it("is neither refilled nor charged twice by a tree that is exported with a call
       limits: { maxTokens: 100_000, maxCostMicros: 1_000_000 },
     });
   }
+  await runtime.shutdown({ timeoutMs: 0 });
 });
 
 describeRuntimes(
@@ -153,7 +163,7 @@ describeRuntimes(
       const original = join(stage().folder ?? "", "mine.db");
       const copied = join(stage().folder ?? "", "copy.db");
       const mine = sqliteStores(original);
-      await interrupted(mine);
+      const runtime = await interrupted(mine);
       const before = await lifeIn(mine);
       for (const ending of ["", "-wal"]) {
         if (existsSync(original + ending)) copyFileSync(original + ending, copied + ending);
@@ -166,7 +176,7 @@ describeRuntimes(
       await theirs.importTree({ ...tree, agents: tree.agents.map((agent) => ({ ...agent, isHeld: false })) }, "mover");
       await carryOn(theirs, answer);
       expect(await lifeIn(mine)).toEqual(before);
-      await mine.close();
+      await runtime.shutdown({ timeoutMs: 0 });
     });
   },
   ["sqlite"],

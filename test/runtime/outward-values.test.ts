@@ -169,7 +169,7 @@ function harm(damage: Damage, chosen: (place: string) => boolean): Give {
 describeRuntimes(
   "what user code is given",
   (stage) => {
-    test.each(rows(places, every(6)))("is not the runtime's own to change: %s", async (place) => {
+    test.each(rows(places, every(10)))("is not the runtime's own to change: %s", async (place) => {
       const damage: Damage = { refusals: new Set(), changes: 0 };
       const calm = await played(stage(), "calm", () => undefined);
       const rough = await played(

@@ -83,7 +83,7 @@ const elsewhere = rows(seams, every(8));
 describeRuntimes(
   "whatever a port gives",
   (stage) => {
-    it.each(rows(seams, every(2)))("$name: leaves a store that reads", async (seam) => {
+    it.each(rows(seams, every(3)))("$name: leaves a store that reads", async (seam) => {
       const values = valuesFor(seam);
       expect(await whatIsLeft(stage(), seam, values)).toEqual(values.map(() => asItShouldBe));
     });

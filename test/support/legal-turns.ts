@@ -7,7 +7,7 @@ import { emptyTally } from "./random-world.ts";
 import { describeRuntimes, type VariantName, variantNames } from "./runtimes.ts";
 
 /** Cases of all suites together; 10,000 is the full count. */
-const allCases = randomCases(600, 150);
+const allCases = randomCases(600, 100);
 /** Seed of the first part; each other has its own. The same ones each time, so that a run can be repeated. */
 const firstSeed = Number(process.env["TROUPE_SEED"] ?? 20_261_121);
 const seedsApart = 100_000;

@@ -1,5 +1,5 @@
 import { createRuntime, type Runtime } from "../../runtime/index.ts";
-import { apiSurface, type RuntimeServer, serveRuntime, tealSurface } from "../../server/index.ts";
+import { type RuntimeServer, serveRuntime, tealSurface, type TealServed } from "../../server/index.ts";
 import type { CliContext } from "../cli-context.ts";
 import { type ExitCode, exitCodes } from "../failure.ts";
 import { watchLeaving } from "../job/interrupts.ts";
@@ -32,7 +32,8 @@ export async function serveCommand(
   const { port = usualPort, host = "127.0.0.1", auth = "token", cors = [], on } = options;
   const served = await servedFiles(files, context.directory, options);
   const { authenticate, token } = serveAuth(auth, context.environment);
-  const surfaces = [apiSurface(), ...(served.teal.length === 0 ? [] : [tealSurface({ agents: served.teal })])];
+  const teal = tealServed(served);
+  const surfaces = [tealSurface({ agents: teal })];
   const store = storePlace(context, withOwnStore(options, context.environment));
   const workerWords = files.flatMap((file) => ["--agents", file]);
   return await withStore(store, "open", async (stores) => {
@@ -49,7 +50,7 @@ export async function serveCommand(
       const { url } = await server.listen({ port, host });
       if (queues === undefined) await runtime.recover();
       const place = `${store.name}${queues === undefined ? "" : ", and turns run on workers"}`;
-      for (const line of servingLines(served, { url, token, place })) context.out(line);
+      for (const line of servingLines(teal, { url, token, place })) context.out(line);
     } catch (error) {
       await runtime.shutdown();
       throw error;
@@ -64,6 +65,14 @@ function withOwnStore(options: StoreOptions, environment: CliContext["environmen
   return isNamed ? { store, redis, prefix } : { store: serveStorePath };
 }
 
+/** The version under which an agent of a module is served. */
+const MODULE_VERSION = "1.0";
+
+function tealServed({ agents, teal }: ServedFiles): readonly TealServed[] {
+  const others = agents.filter((definition) => !teal.some((one) => one.definition === definition));
+  return [...teal, ...others.map((definition) => ({ definition, version: MODULE_VERSION }))];
+}
+
 interface ServingPlace {
   readonly url: string;
   readonly token: string | null;
@@ -71,22 +80,16 @@ interface ServingPlace {
 }
 
 /** Where a server is, who may call it, and a command that works as it is typed. */
-export function servingLines({ agents, teal }: ServedFiles, { url, token, place }: ServingPlace): readonly string[] {
+export function servingLines(served: readonly TealServed[], { url, token, place }: ServingPlace): readonly string[] {
+  const addresses = served.map(({ definition, version }) => `${url}/${definition.name}/${version}`);
   const header = token === null ? "" : ` -H 'authorization: Bearer ${token}'`;
-  const curl = (path: string, body: object): string =>
-    `  curl -sS ${url}${path}${header} -H 'content-type: application/json' -d '${JSON.stringify(body)}'`;
-  const [first] = teal;
+  const body = JSON.stringify({ items: [{ content: "Hello, what can you do?" }] });
   return [
-    `Serving ${agents.map(({ name }) => name).join(", ")} at ${url}; agents are kept in ${place}.`,
-    `  API: ${url}/api, its page: ${url}/api/docs`,
-    ...teal.map(
-      ({ name, version }) => `  Teal Agents: ${url}/${name}/${version}, its page: ${url}/${name}/${version}/docs`,
-    ),
+    `Serving ${served.map(({ definition }) => definition.name).join(", ")} at ${url}; agents are kept in ${place}.`,
+    ...addresses.map((address) => `  Teal Agents: ${address}`),
     ...(token === null ? [] : [`Token: ${token}`]),
     "Try:",
-    first === undefined
-      ? curl("/api/agents", { definition: agents[0]?.name })
-      : curl(`/${first.name}/${first.version}`, { items: [{ content: "Hello, what can you do?" }] }),
+    `  curl -sS ${addresses[0]}${header} -H 'content-type: application/json' -d '${body}'`,
   ];
 }
 

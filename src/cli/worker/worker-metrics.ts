@@ -41,7 +41,7 @@ function countedMetrics(metrics: RuntimeMetrics): Metric[] {
     counter("troupe_turns_ended_total", "Turns that ended here.", metrics.turnsEnded),
     counter("troupe_turns_parked_total", "Turns that left memory while they waited.", metrics.parked),
     counter("troupe_tool_jobs_total", "Jobs of tools that ended here, whatever came of them.", metrics.toolJobs),
-    counter("troupe_wakes_total", "Times that an agent was taken up here.", metrics.wakes),
+    counter("troupe_wakes_total", "Times that an agent was woken here.", metrics.wakes),
     counter("troupe_unattended_total", "Agents with work that no process ran.", metrics.unattended),
     counter("troupe_rolled_back_total", "Trees that were found to have lost acknowledged writes.", metrics.rolledBack),
     counter("troupe_worker_deaths_total", "Jobs whose worker was found dead by this one.", metrics.deaths),

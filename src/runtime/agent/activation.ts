@@ -3,7 +3,6 @@ import {
   attemptKeyOf,
   type FactParts,
   type Host,
-  PromptMemory,
   type Proposed,
   requestKeyOf,
   type SpawnRequest,
@@ -11,6 +10,7 @@ import {
 import type { AgentDefinition } from "../../agents/index.ts";
 import type { Clock } from "../../base/index.ts";
 import { LeaseLostError, type StoreUnavailableError } from "../../errors/index.ts";
+import { PromptMemory } from "../../model/index.ts";
 import type {
   AgentKey,
   AgentRecord,
@@ -31,10 +31,9 @@ import { Activity, TurnWaiters } from "./activity.ts";
 import { ActorTree } from "./actor-tree.ts";
 import { backgroundChildrenOf } from "./background-children.ts";
 import { callQueueOf } from "./call-queue.ts";
-import { Conversation } from "./conversation.ts";
-import { IntentGate, proposedOf, spawnBody, spawnedBefore, spawnOrderOf } from "./intents.ts";
+import { Conversation, type ActivationPorts, LiveView } from "./live-view.ts";
+import { IntentGate, spawnBody, spawnedBefore, spawnOrderOf } from "./intents.ts";
 import { JournalWriter } from "./journal-writer.ts";
-import { type ActivationPorts, LiveView } from "./live-view.ts";
 import { assertWritable } from "./writable.ts";
 
 /**
@@ -137,7 +136,8 @@ export class Activation extends LiveView implements Host {
   async propose<Body extends Exclude<IntentBody, { type: "child.spawned" }>>(
     body: Body,
   ): Promise<Proposed<Body["type"]>> {
-    if (this.gate.holds(body.type)) return await this.gate.hold("callId" in body ? body.callId : null);
+    if (this.gate.isClosed && this.gate.holds(body.type))
+      return await this.gate.hold("callId" in body ? body.callId : null);
     return proposedOf(await this.writer.propose(body));
   }
 
@@ -193,7 +193,7 @@ export class Activation extends LiveView implements Host {
   }
 
   resolveAuth(turnId: string): Promise<Auth | undefined> {
-    return this.#ports.resolveAuth(this.identity, turnId, this.turn(turnId)?.actorId ?? null);
+    return this.#ports.auth.resolve(this.identity, turnId, this.turn(turnId)?.actorId ?? null);
   }
 
   child(_turnId: string, childId: string): SpawnedChild["result"] {
@@ -251,6 +251,11 @@ export class Activation extends LiveView implements Host {
     if (turnId !== null) for (const one of outcome.warnings) this.append({ type: "budget.warning", turnId, ...one });
     this.#ports.onCommitted(this, outcome);
   }
+}
+
+/** The committed entry as the answer to the proposal. */
+function proposedOf<Type extends IntentBody["type"]>(entry: Entry): Proposed<Type> {
+  return (entry.type === "intent.refused" ? { granted: false, entry } : { granted: true, entry }) as Proposed<Type>;
 }
 
 /** The start of a live agent: its lease, and its state as recovered from the journal. */

@@ -68,7 +68,7 @@ export function callQueueOf(agent: QueueingAgent, place: CallQueuePlace): CallQu
       const item = withdrawalOf(call, clock.now());
       const tries = { clock, random, signal };
       const { posted } = await untilReached(() => stores.postCallEnd(key, item), tries);
-      const withdrawal = await untilReached(() => whatStands(stores, key, call), tries);
+      const withdrawal = await untilReached(() => readWithdrawal(stores, key, call), tries);
       place.notify(posted);
       // A job that stays in the queue finds in the store that its call is over.
       if (call.queue !== null)
@@ -88,7 +88,7 @@ function withdrawalOf({ turnId, step, callId, attempt }: CallState, at: number):
 /**
  * Reads the outcome after the withdrawal was posted: nobody can claim the call any more, so inbox and record are final.
  */
-async function whatStands(stores: Stores, key: AgentKey, call: CallState): Promise<Withdrawal> {
+async function readWithdrawal(stores: Stores, key: AgentKey, call: CallState): Promise<Withdrawal> {
   const name = callEndedKey(call);
   const posted = (await stores.inbox(key)).find((item) => item.key === name);
   if (posted?.kind === "call.ended" && posted.end.type !== "withdrawn") return { end: posted.end };

@@ -1,4 +1,4 @@
-import type { Proposed, SpawnRequest } from "../../actors/index.ts";
+import type { SpawnRequest } from "../../actors/index.ts";
 import { DEFAULT_MAX_DEPTH, grantOf } from "../../agents/index.ts";
 import { createDeferred, shortHash, type TraceHeaders } from "../../base/index.ts";
 import { agentAccountId, bindingField, bindingOf, turnAccountId, turnFlagsOf } from "../../budget/index.ts";
@@ -22,17 +22,20 @@ const begins: ReadonlySet<IntentBody["type"]> = new Set(["model.requested", "too
  * them again.
  */
 export class IntentGate {
+  /** Whether intents that start something new must wait. */
+  isClosed = false;
   readonly #held = new Set<string | null>();
   #onHeld: (() => void) | undefined;
 
   /** Lets no further intents through that start something new. */
   close(onHeld: () => void): void {
+    this.isClosed = true;
     this.#onHeld ??= onHeld;
   }
 
   /** Whether an intent of this type must wait. */
   holds(type: IntentBody["type"]): boolean {
-    return this.#onHeld !== undefined && begins.has(type);
+    return this.isClosed && begins.has(type);
   }
 
   isHolding(callId: string | null): boolean {
@@ -45,11 +48,6 @@ export class IntentGate {
     this.#onHeld?.();
     return await createDeferred<never>().promise;
   }
-}
-
-/** The committed entry as the answer to the proposal. */
-export function proposedOf<Type extends IntentBody["type"]>(entry: Entry): Proposed<Type> {
-  return (entry.type === "intent.refused" ? { granted: false, entry } : { granted: true, entry }) as Proposed<Type>;
 }
 
 /** The live agent that spawns a child. */

@@ -1,19 +1,23 @@
 import type { InspectionEvent } from "xstate";
 import type { Host, TurnMemory, Viewers } from "../../actors/index.ts";
 import { type AgentDefinition, spawnLimitOf } from "../../agents/index.ts";
-import { type Clock, type TraceHeaders, traceOf } from "../../base/index.ts";
+import { type Clock, deepFreeze, readOnlyLists, type TraceHeaders, traceOf } from "../../base/index.ts";
+import { isOfTurn, openTurnStart, viewOf } from "../../context/index.ts";
 import type { StoreUnavailableError } from "../../errors/index.ts";
+import type { AgentContext } from "../../machines/index.ts";
 import type { PriceBook } from "../../model/index.ts";
 import type { Queues } from "../../queues/index.ts";
 import {
   type AgentIdentity,
   type Artifact,
+  addressOf,
   type CallState,
   type Entry,
   isQueuedToSpawn,
   type Lifecycle,
   type Message,
   type TurnState,
+  textOf,
   type WakingReport,
 } from "../../state/index.ts";
 import type { Committed, Stores } from "../../stores/index.ts";
@@ -21,9 +25,9 @@ import type { Auth, Slots, SpawnedChild } from "../../tools/index.ts";
 import type { ActorTree } from "./actor-tree.ts";
 import type { CallsInFlight } from "./calls-in-flight.ts";
 import type { Committer } from "./committer.ts";
-import type { Conversation } from "./conversation.ts";
+import type { TurnAuth } from "./turn-auth.ts";
 
-type Lent = Pick<ActivationPorts, "prices" | "random" | "auth" | "redactorOf" | "slots" | "definitions" | "stores">;
+type Lent = Pick<ActivationPorts, "prices" | "random" | "auth" | "slots" | "definitions" | "stores">;
 
 /** The readable side of a live agent: the states of its machines, its conversation, and the services of its process. */
 export abstract class LiveView {
@@ -40,11 +44,11 @@ export abstract class LiveView {
   }
 
   auth(turnId: string): Auth | undefined {
-    return this.#lent.auth(turnId);
+    return this.#lent.auth.of(turnId);
   }
 
   redactorOf(turnId: string): (text: string) => string {
-    return this.#lent.redactorOf(turnId);
+    return this.#lent.auth.redactorOf(turnId);
   }
 
   slots(toolName: string, limit: number): Slots {
@@ -172,9 +176,7 @@ export interface ActivationPorts<Live extends Host = Host> {
   random(): number;
   readonly inspect: ((agentId: string, event: InspectionEvent) => void) | undefined;
   slots(toolName: string, limit: number): Slots;
-  auth(turnId: string): Auth | undefined;
-  redactorOf(turnId: string): (text: string) => string;
-  resolveAuth(identity: AgentIdentity, turnId: string, actorId: string | null): Promise<Auth | undefined>;
+  readonly auth: Pick<TurnAuth, "of" | "redactorOf" | "resolve">;
   onCommitted(activation: Live, outcome: Committed): void;
   viewersOf(identity: AgentIdentity): Viewers;
   childResult(activation: Live, childId: string): SpawnedChild["result"];
@@ -188,4 +190,118 @@ export interface ActivationPorts<Live extends Host = Host> {
   onEffectOver(activation: Live): void;
   /** The live activation of this agent: itself, or the one that replaced it in this process. */
   successor(activation: Live): Promise<Host>;
+}
+
+const readOnly = readOnlyLists(
+  "the messages of a conversation are read-only; in a hook use draft.add({ role, content }), draft.edit(id, content) or " +
+    "draft.remove(id), anywhere else change a copy, for instance [...messages]",
+);
+
+/**
+ * The messages of a live agent, and the entries of its open turn. The machines keep only ids and counters; the contents
+ * are here while the agent is live, and always in the store.
+ *
+ * Invariants
+ * 1. All contents are deeply frozen, because hooks, compilers and model adapters get these very messages.
+ * 2. Its internal lists never leave it. Lists that it returns are frozen, and cached until something is added.
+ */
+export class Conversation {
+  readonly #history: Message[];
+  #archive: readonly Message[] | undefined;
+  #view: { readonly compaction: AgentContext["compaction"]; readonly messages: readonly Message[] } | undefined;
+  readonly #byId = new Map<string, Message>();
+  #turnEntries: Entry[];
+  #turnStart: number;
+  #hasExcerpts: boolean;
+
+  constructor(history: readonly Message[], turnEntries: readonly Entry[]) {
+    this.#history = [...history];
+    for (const message of history) this.#byId.set(message.id, deepFreeze(message));
+    this.#hasExcerpts = history.some(isExcerpt);
+    this.#turnEntries = [...turnEntries];
+    turnEntries.forEach(deepFreeze);
+    const turnId = turnEntries[0] && addressOf(turnEntries[0]).turnId;
+    this.#turnStart = turnId ? openTurnStart(this.#history, turnId) : this.#history.length;
+  }
+
+  addMessages(messages: readonly Message[]): void {
+    for (const message of messages) {
+      this.#byId.set(message.id, deepFreeze(message));
+      this.#history.push(message);
+      if (isExcerpt(message)) this.#hasExcerpts = true;
+    }
+    if (messages.length > 0) this.#forgetLists();
+  }
+
+  note(entry: Entry): void {
+    deepFreeze(entry);
+    if (entry.type === "turn.started") this.#startTurn(entry.turnId);
+    if (addressOf(entry).turnId !== null) this.#turnEntries.push(entry);
+  }
+
+  message(messageId: string): Message | undefined {
+    return this.#byId.get(messageId);
+  }
+
+  text(messageId: string): string {
+    return textOf(this.#byId.get(messageId)?.content ?? "");
+  }
+
+  /** Whether some result is stored whole as an artifact, even if that result is not shown any more. */
+  get hasExcerpts(): boolean {
+    return this.#hasExcerpts;
+  }
+
+  /** The whole conversation, oldest first. */
+  get archive(): readonly Message[] {
+    this.#archive ??= readOnly(this.#history);
+    return this.#archive;
+  }
+
+  /** The part that the model may see: since the last compaction. */
+  viewOf(compaction: AgentContext["compaction"]): readonly Message[] {
+    if (!compaction) return this.archive;
+    if (this.#view?.compaction !== compaction) {
+      this.#view = { compaction, messages: readOnly(viewOf(this.#history, compaction)) };
+    }
+    return this.#view.messages;
+  }
+
+  /** Place of the open turn's first message in the view; undefined where a compaction has moved it. */
+  turnStartOf(compaction: AgentContext["compaction"]): number | undefined {
+    return compaction ? undefined : this.#turnStart;
+  }
+
+  /** Finds the turn's first message, because its messages may be added before its entry is noted. */
+  #startTurn(turnId: string): void {
+    this.#turnEntries = [];
+    let start = this.#history.length;
+    for (let last = this.#history[start - 1]; last && isOfTurn(last, turnId); last = this.#history[start - 1])
+      start -= 1;
+    this.#turnStart = start;
+  }
+
+  /** Deletes all messages so far. */
+  clear(): void {
+    this.#turnStart = 0;
+    this.#history.length = 0;
+    this.#byId.clear();
+    this.#hasExcerpts = false;
+    this.#forgetLists();
+  }
+
+  #forgetLists(): void {
+    this.#archive = undefined;
+    this.#view = undefined;
+  }
+
+  memory(turnId: string): TurnMemory {
+    const first = this.#turnEntries[0];
+    const inputs = first?.type === "turn.started" ? first.inputMessageIds : [];
+    return { turnId, prompt: inputs.map((id) => this.text(id)).join("\n"), entries: this.#turnEntries };
+  }
+}
+
+function isExcerpt(message: Message): boolean {
+  return message.role === "tool" && message.artifactId !== undefined;
 }

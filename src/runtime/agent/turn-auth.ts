@@ -56,6 +56,7 @@ export class TurnAuth {
   }
 
   of(turnId: string): Auth | undefined {
+    if (this.#byTurn.size === 0) return undefined;
     let nameOnly: Auth | undefined;
     for (let at: string | null = turnId; at !== null; at = this.#parentTurnOf(agentOfTurn(at))) {
       const auth = this.#byTurn.get(at);

@@ -1,9 +1,20 @@
 import { deepFreeze } from "../../base/index.ts";
-import { type Account, type Budget, type LimitName, turnAccountId } from "../../budget/index.ts";
 import {
+  type Account,
+  addModelUse,
+  type Budget,
+  type LimitName,
+  type ModelUse,
+  modelUseOf,
+  noModelUse,
+  totalUse,
+  turnAccountId,
+  type UseByModel,
+} from "../../budget/index.ts";
+import {
+  type AgentRecord,
   agentOfAccount,
   agentOfTurn,
-  type AgentRecord,
   type Entry,
   type EntryOf,
   errorsOf,
@@ -11,15 +22,15 @@ import {
   type Json,
   foldTurn,
   numberOfTurn,
+  type StopSignal,
   signalOfLimit,
   startTurn,
-  type StopSignal,
-  textOf,
   type TurnState,
+  textOf,
 } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
+import type { LimitStop, Spending, TurnResult, TurnSpending } from "../doors/turn-types.ts";
 import type { LiveView } from "./live-view.ts";
-import { turnSpending, type LimitStop, type TurnResult } from "../doors/turn-types.ts";
 
 /** Number of entries in the first read from the end; a turn of one call has fewer. */
 const FIRST_REACH = 16;
@@ -66,6 +77,35 @@ export function resultAtEnd(
   const text = outputMessageId === null ? "" : live.conversation.text(outputMessageId);
   const { entries } = live.memory(turnId);
   return turnResultOf(entry, live.turn(turnId)?.execution ?? null, text, { entries, account });
+}
+
+/** The spending of a turn: its own part from its entries, that of the tree from its account. */
+function turnSpending(entries: readonly Entry[], account: Account | undefined): TurnSpending {
+  const own = ownUse(entries);
+  const tree = account?.models ?? own;
+  return {
+    own: spendingOf(totalUse(own)),
+    tree: spendingOf(totalUse(tree)),
+    byModel: Object.fromEntries(Object.entries(tree).map(([model, use]) => [model, spendingOf(use)])),
+  };
+}
+
+/** A model's use in the public form. */
+function spendingOf({ costMicros, unpricedCalls, ...use }: ModelUse): Spending {
+  return { ...use, cost: unpricedCalls > 0 ? null : costMicros / 1_000_000 };
+}
+
+/** The use of the settled calls of these entries. */
+export function ownUse(entries: readonly Entry[]): UseByModel {
+  const models = new Map<string, ModelUse>();
+  for (const entry of entries) {
+    const settlement = "settlement" in entry ? entry.settlement : null;
+    const use = settlement && modelUseOf(settlement);
+    if (!settlement || !use) continue;
+    const { model } = settlement.reservation;
+    models.set(model, addModelUse(models.get(model) ?? noModelUse, use));
+  }
+  return Object.fromEntries(models);
 }
 
 /** The output of a turn whose answer was checked and fits. */

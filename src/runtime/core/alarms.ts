@@ -244,10 +244,10 @@ async function activateLost(place: TimerPlace, timer: LimitTimer): Promise<boole
     ({ id, agentId, isActive }) => isActive && isBelow(id) && !place.live.get(place.keyOf(agentId)),
   );
   if (elsewhere.length === 0) return false;
-  const rescue = async ({ agentId }: Account): Promise<void> => {
-    if (await isKnown(place, place.keyOf(agentId))) await place.live.rescue(agentId);
+  const activate = async ({ agentId }: Account): Promise<void> => {
+    if (await isKnown(place, place.keyOf(agentId))) await place.live.tryActivate(agentId);
   };
-  await Promise.all(elsewhere.map(rescue));
+  await Promise.all(elsewhere.map(activate));
   return !(await isStillDue(place, timer));
 }
 

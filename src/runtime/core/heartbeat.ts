@@ -1,13 +1,13 @@
 import type { Clock } from "../../base/index.ts";
-import type { ProcessIdentity, Stores } from "../../stores/index.ts";
+import type { Stores } from "../../stores/index.ts";
 import { LeaseLostError } from "../../errors/index.ts";
 import type { Activation } from "../agent/activation.ts";
 
 export interface HeartbeatOptions {
-  readonly stores: Stores;
-  /** Its `elapsed()` is the stores' steady time. */
-  readonly clock: StoreClock;
-  readonly process: ProcessIdentity;
+  readonly stores: Pick<Stores, "holder">;
+  readonly clock: Clock;
+  /** Writes one heartbeat. */
+  readonly giveSign: () => Promise<void>;
   readonly leaseMs: number;
   /** All agents that live in this process. */
   readonly live: () => readonly Activation[];
@@ -48,9 +48,9 @@ export class Heartbeat {
   }
 
   async #sign(): Promise<void> {
-    const { stores, clock, process: self, leaseMs, live, onBeat } = this.#options;
+    const { clock, giveSign, leaseMs, live, onBeat } = this.#options;
     const sentAt = clock.elapsed();
-    await clock.giveSign(stores, self);
+    await giveSign();
     // It is not known when the heartbeat was stored; until then the process may have seemed dead.
     const wasSilent = clock.elapsed() - this.#lastSign > leaseMs;
     this.#lastSign = sentAt;
@@ -66,44 +66,5 @@ export class Heartbeat {
     activation.discard(
       new LeaseLostError(`agent ${key.agentId} was taken over while this process gave no sign of life`),
     );
-  }
-}
-
-/** A process's clock whose `elapsed()` is the steady time of the stores, once the process is registered with them. */
-export class StoreClock implements Clock {
-  readonly #clock: Clock;
-  #offset = 0;
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
-
-  async register(stores: Stores, process: ProcessIdentity): Promise<void> {
-    this.#offset = await stores.registerProcess(process, this.#clock.now(), this.#clock.elapsed());
-  }
-
-  /** Writes a heartbeat; a process that was forgotten after a long silence is registered again. */
-  async giveSign(stores: Stores, process: ProcessIdentity): Promise<void> {
-    if (!(await stores.heartbeat(process.processId, this.elapsed()))) await this.register(stores, process);
-  }
-
-  now(): number {
-    return this.#clock.now();
-  }
-
-  elapsed(): number {
-    return this.#clock.elapsed() + this.#offset;
-  }
-
-  setTimer(at: number, callback: () => void): () => void {
-    return this.#clock.setTimer(at, callback);
-  }
-
-  setDelay(ms: number, callback: () => void): () => void {
-    return this.#clock.setDelay(ms, callback);
-  }
-
-  sleep(ms: number, signal?: AbortSignal): Promise<void> {
-    return this.#clock.sleep(ms, signal);
   }
 }

@@ -33,15 +33,17 @@ export interface RollbackPlace {
 export function watchRolledBackTrees(place: RollbackPlace): void {
   const stop = place.stores.onRolledBack((found) => {
     if (found.tenant !== place.tenant) return;
-    seeTo(place, found).catch((error: unknown) => {
+    recoverTree(place, found).catch((error: unknown) => {
       if (place.closed.aborted) return;
-      process.emitWarning(`agents of ${found.rootAgentId} could not be taken up after a loss: ${String(error)}`);
+      process.emitWarning(
+        `agents of ${found.rootAgentId} could not be recovered after the stores were rolled back: ${String(error)}`,
+      );
     });
   });
   place.closed.addEventListener("abort", stop, { once: true });
 }
 
-async function seeTo(place: RollbackPlace, { rootAgentId }: RolledBackTree): Promise<void> {
+async function recoverTree(place: RollbackPlace, { rootAgentId }: RolledBackTree): Promise<void> {
   const { live, stores } = place;
   const here = live.all().filter(({ key, identity }) => identity.rootAgentId === rootAgentId && !stores.isHeld(key));
   for (const activation of here) {

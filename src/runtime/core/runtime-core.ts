@@ -1,35 +1,39 @@
-import { type AgentKey, agentOfTurn, type EntryOf, numberOfTurn } from "../../state/index.ts";
-import { type Stores, currentProcess, type ForeignWrites, isPostedTo } from "../../stores/index.ts";
-import type { AgentDefinition } from "../../agents/index.ts";
-import { type Clock, Waiters } from "../../base/index.ts";
-import type { PriceBook } from "../../model/index.ts";
-import type { Part } from "../doors/roles.ts";
-import type { RuntimeOptions, DrainReport, LeftBehind } from "../doors/runtime-types.ts";
-import type { UnsavedTrees } from "../unsaved/unsaved-trees.ts";
 import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
+import type { AgentDefinition } from "../../agents/index.ts";
+import { type Clock, Waiters } from "../../base/index.ts";
 import type { Account } from "../../budget/index.ts";
 import { LeaseLostError } from "../../errors/index.ts";
+import type { PriceBook } from "../../model/index.ts";
 import type { Queues } from "../../queues/index.ts";
+import { type AgentKey, agentOfTurn, type EntryOf, numberOfTurn } from "../../state/index.ts";
+import {
+  currentProcess,
+  type ForeignWrites,
+  isPostedTo,
+  type ProcessIdentity,
+  type Stores,
+} from "../../stores/index.ts";
 import type { Activation } from "../agent/activation.ts";
-import { Alarms, fireTimer } from "./alarms.ts";
-import { TurnAuth } from "../agent/turn-auth.ts";
-import { shutdownMsOf } from "../doors/runtime-doors.ts";
-import { DamageWatch } from "../follow/damage-watch.ts";
-import { EventBus } from "../follow/event-bus.ts";
-import { Heartbeat, StoreClock } from "./heartbeat.ts";
-import { LiveAgents } from "../residence/live-agents.ts";
-import { LiveBroadcast } from "../follow/live-broadcast.ts";
 import { Outage } from "../agent/committer.ts";
+import { TurnAuth } from "../agent/turn-auth.ts";
+import { resultAtEnd } from "../agent/turn-results.ts";
+import type { Part } from "../doors/roles.ts";
+import { shutdownMsOf } from "../doors/runtime-doors.ts";
+import type { DrainReport, LeftBehind, RuntimeOptions } from "../doors/runtime-types.ts";
+import type { TurnRest, TurnResult } from "../doors/turn-types.ts";
+import { DamageWatch } from "../follow/damage-watch.ts";
+import { EventBus, LiveBroadcast } from "../follow/event-bus.ts";
+import { SpawnTrees } from "../follow/spawn-trees.ts";
+import { type TurnSource, WaitingHold } from "../follow/turn-handle.ts";
+import { TurnWatch } from "../follow/turn-watch.ts";
+import { LiveAgents } from "../residence/live-agents.ts";
+import type { UnsavedTrees } from "../unsaved/unsaved-trees.ts";
+import { Worker } from "../work/worker.ts";
+import { Alarms, fireTimer } from "./alarms.ts";
+import { Heartbeat } from "./heartbeat.ts";
 import { Requests } from "./requests.ts";
 import { Shutdown } from "./shutdown.ts";
-import { SpawnTrees } from "../follow/spawn-trees.ts";
-import type { TurnSource } from "../follow/turn-handle.ts";
-import { resultAtEnd } from "../agent/turn-results.ts";
-import type { TurnRest, TurnResult } from "../doors/turn-types.ts";
-import { TurnWatch } from "../follow/turn-watch.ts";
-import { WaitingHold } from "../follow/follow.ts";
-import { Worker } from "../work/worker.ts";
 
 /**
  * The services that all handles of one process share.
@@ -55,7 +59,7 @@ export class RuntimeCore implements TurnSource {
   readonly damage: DamageWatch;
   readonly #turns: TurnWatch;
   readonly trees = new SpawnTrees();
-  readonly #onlookers = new Set<(writes: ForeignWrites) => void>();
+  readonly #writeListeners = new Set<(writes: ForeignWrites) => void>();
   /** Waiters for agents to come to rest. */
   readonly #pauses = new Waiters<string>();
   readonly #alarms: Alarms;
@@ -64,6 +68,7 @@ export class RuntimeCore implements TurnSource {
   readonly closed: AbortSignal = this.#closing.signal;
   readonly leaseMs: number;
   readonly #shutdown: Shutdown;
+  #turnsEnded = 0;
   #heartbeat: Heartbeat | undefined;
   #stopWatching: (() => void) | undefined;
 
@@ -90,7 +95,7 @@ export class RuntimeCore implements TurnSource {
     });
     this.broadcast = new LiveBroadcast({
       bus: this.bus,
-      channel: stores.live,
+      stores,
       tenant,
       processId: this.processId,
       clock,
@@ -170,7 +175,7 @@ export class RuntimeCore implements TurnSource {
     this.#heartbeat = new Heartbeat({
       stores,
       clock,
-      process: self,
+      giveSign: () => clock.giveSign(stores, self),
       leaseMs: this.leaseMs,
       live: () => this.live.all(),
       // An owner learns of a post by notification, and at the latest at its next heartbeat (design, Inbox).
@@ -198,7 +203,7 @@ export class RuntimeCore implements TurnSource {
   }
 
   get isOpen(): boolean {
-    return !this.#shutdown.hasBegun && !this.live.isLeaving;
+    return !this.live.isClosing && !this.live.isLeaving;
   }
 
   drain(timeoutMs: number): Promise<DrainReport> {
@@ -231,6 +236,11 @@ export class RuntimeCore implements TurnSource {
     return live !== undefined && numberOfTurn(turnId) > live.owned.turnCount;
   }
 
+  /** Counts for `metrics()`. */
+  get counted() {
+    return { turnsEnded: this.#turnsEnded, ...this.work.counted };
+  }
+
   /** Resolves when the agent has come to rest. */
   async paused(activation: Activation): Promise<void> {
     if (activation.lifecycle !== "busy") return;
@@ -239,7 +249,7 @@ export class RuntimeCore implements TurnSource {
 
   #onTurnEnded(activation: Activation, entry: EntryOf<"turn.ended">, accounts: readonly Account[]): void {
     const { turnId } = entry;
-    this.work.noteTurnEnded();
+    this.#turnsEnded += 1;
     this.auth.forget(turnId, activation.turn(turnId)?.backgroundIds);
     this.#pauses.resolve(activation.key.agentId);
     if (!this.#turns.isAwaited(turnId)) return;
@@ -259,12 +269,12 @@ export class RuntimeCore implements TurnSource {
     this.live.notify(posted.map(({ key }) => key.agentId));
     this.#alarms.heard(writes);
     this.#turns.lookForAll(writes);
-    for (const onlooker of this.#onlookers) onlooker(writes);
+    for (const listener of this.#writeListeners) listener(writes);
   }
 
   onForeignWrite(listener: (writes: ForeignWrites) => void): () => void {
-    this.#onlookers.add(listener);
-    return () => this.#onlookers.delete(listener);
+    this.#writeListeners.add(listener);
+    return () => this.#writeListeners.delete(listener);
   }
 }
 
@@ -299,4 +309,46 @@ export async function abortAgent(
   const command = { turnId, by: "user", reason, stopReason: "user_requested" } as const;
   const outcome = await place.stores.abort(place.keyOf(agentId), command, place.clock.now());
   if (outcome.type !== "notFound") place.notify(outcome.posted);
+}
+
+/**
+ * A process's clock whose `elapsed()` is the steady time of the stores, once the process is registered with them: a
+ * monotonic time that all processes share and that setting a clock does not change. It measures leases and working time.
+ */
+export class StoreClock implements Clock {
+  readonly #clock: Clock;
+  #offset = 0;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  async register(stores: Stores, process: ProcessIdentity): Promise<void> {
+    this.#offset = await stores.registerProcess(process, this.#clock.now(), this.#clock.elapsed());
+  }
+
+  /** Writes a heartbeat; a process that was forgotten after a long silence is registered again. */
+  async giveSign(stores: Stores, process: ProcessIdentity): Promise<void> {
+    if (!(await stores.heartbeat(process.processId, this.elapsed()))) await this.register(stores, process);
+  }
+
+  now(): number {
+    return this.#clock.now();
+  }
+
+  elapsed(): number {
+    return this.#clock.elapsed() + this.#offset;
+  }
+
+  setTimer(at: number, callback: () => void): () => void {
+    return this.#clock.setTimer(at, callback);
+  }
+
+  setDelay(ms: number, callback: () => void): () => void {
+    return this.#clock.setDelay(ms, callback);
+  }
+
+  sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    return this.#clock.sleep(ms, signal);
+  }
 }

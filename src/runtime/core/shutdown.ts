@@ -39,10 +39,6 @@ export class Shutdown {
     this.#place = place;
   }
 
-  get hasBegun(): boolean {
-    return this.#closed !== undefined;
-  }
-
   /** Returns the agents that were left behind. */
   close(timeoutMs: number): Promise<readonly LeftBehind[]> {
     this.#closed ??= this.#close(new LeavingTime(this.#place.clock, timeoutMs));

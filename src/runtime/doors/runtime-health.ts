@@ -65,9 +65,7 @@ export interface WatchedRuntime {
   readonly outage: { readonly problems: readonly string[] };
   readonly damage: { readonly damaged: RuntimeHealth["damaged"] };
   readonly live: { all(): readonly unknown[]; readonly passivation: { readonly parkedCount: number } };
-  readonly work: {
-    readonly counted: Pick<RuntimeMetrics, "turnsEnded" | "toolJobs" | "wakes" | "unattended" | "rolledBack">;
-  };
+  readonly counted: Pick<RuntimeMetrics, "turnsEnded" | "toolJobs" | "wakes" | "unattended" | "rolledBack">;
 }
 
 /** Never throws: each failure becomes a problem. */
@@ -123,7 +121,7 @@ export async function metricsOf(core: WatchedRuntime): Promise<RuntimeMetrics> {
   return {
     liveAgents: core.live.all().length,
     parked: core.live.passivation.parkedCount,
-    ...core.work.counted,
+    ...core.counted,
     deaths: queues.reduce((sum, { deaths }) => sum + deaths, 0),
     deadLetters: queues.reduce((sum, { dead }) => sum + dead, 0),
     queues,

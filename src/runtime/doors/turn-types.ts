@@ -1,16 +1,5 @@
-import {
-  type Account,
-  addModelUse,
-  type ModelUse,
-  modelUseOf,
-  noModelUse,
-  totalUse,
-  type UseByModel,
-  type Budget,
-  type LimitName,
-} from "../../budget/index.ts";
+import type { Budget, LimitName } from "../../budget/index.ts";
 import type {
-  Entry,
   AgentRequest,
   ExecutionState,
   ExecutionStatus,
@@ -157,33 +146,4 @@ export interface TurnSpending {
   readonly tree: Spending;
   /** `tree` by the name of the requested model. */
   readonly byModel: Readonly<Record<string, Spending>>;
-}
-
-/** The spending of a turn: its own part from its entries, that of the tree from its account. */
-export function turnSpending(entries: readonly Entry[], account: Account | undefined): TurnSpending {
-  const own = ownUse(entries);
-  const tree = account?.models ?? own;
-  return {
-    own: spendingOf(totalUse(own)),
-    tree: spendingOf(totalUse(tree)),
-    byModel: Object.fromEntries(Object.entries(tree).map(([model, use]) => [model, spendingOf(use)])),
-  };
-}
-
-/** A model's use in the public form. */
-export function spendingOf({ costMicros, unpricedCalls, ...use }: ModelUse): Spending {
-  return { ...use, cost: unpricedCalls > 0 ? null : costMicros / 1_000_000 };
-}
-
-/** The use of the settled calls of these entries. */
-export function ownUse(entries: readonly Entry[]): UseByModel {
-  const models = new Map<string, ModelUse>();
-  for (const entry of entries) {
-    const settlement = "settlement" in entry ? entry.settlement : null;
-    const use = settlement && modelUseOf(settlement);
-    if (!settlement || !use) continue;
-    const { model } = settlement.reservation;
-    models.set(model, addModelUse(models.get(model) ?? noModelUse, use));
-  }
-  return Object.fromEntries(models);
 }

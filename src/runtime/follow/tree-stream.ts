@@ -13,9 +13,8 @@ import {
   type TroupeEvent,
 } from "../../state/index.ts";
 import { type ForeignWrites, isTreeChanged, type RolledBackTree, type Stores } from "../../stores/index.ts";
-import type { CommittedRow, EventBus } from "./event-bus.ts";
+import type { CommittedRow, EventBus, LiveBroadcast } from "./event-bus.ts";
 import type { DamageWatch } from "./damage-watch.ts";
-import type { LiveBroadcast } from "./live-broadcast.ts";
 import { eventOfPart, type LivePart, rowOf } from "./live-part.ts";
 import { ShownAnswers } from "./shown-answers.ts";
 import type { SpawnTrees } from "./spawn-trees.ts";

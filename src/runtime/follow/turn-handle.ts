@@ -1,9 +1,8 @@
+import { harmless, holdProcess } from "../../base/index.ts";
 import { StoreUnavailableError } from "../../errors/index.ts";
 import { rootOf, type TroupeEvent } from "../../state/index.ts";
-import { harmless } from "../../base/index.ts";
 import { assertObserver, reasonOf } from "../doors/turn-door.ts";
 import type { EventObserver, Turn, TurnRest, TurnResult } from "../doors/turn-types.ts";
-import type { WaitingHold } from "./follow.ts";
 import type { SpawnTrees } from "./spawn-trees.ts";
 import { type FollowSource, type Reading, TreeStream } from "./tree-stream.ts";
 
@@ -147,4 +146,28 @@ export class TurnHandle implements Turn {
 function endsTurn(event: TroupeEvent, turnId: string): boolean {
   if (event.turnId !== turnId) return false;
   return event.type === "turn.completed" || event.type === "turn.stopped" || event.type === "turn.failed";
+}
+
+/**
+ * Keeps the process from exiting while a caller here waits for something that can still come.
+ *
+ * In shared stores it can always come, because another process may decide a request or end the turn. In the memory of
+ * this process it comes only from work here, which holds the process itself; when there is none, Node reports that
+ * (exit code 13).
+ */
+export class WaitingHold {
+  readonly #isShared: boolean;
+
+  constructor(isShared: boolean) {
+    this.#isShared = isShared;
+  }
+
+  /** Holds the process until the returned function is called. */
+  readonly begin = (): (() => void) => (this.#isShared ? holdProcess() : () => undefined);
+
+  /** Holds the process until the work has settled. */
+  until(work: Promise<unknown>): void {
+    const end = this.begin();
+    work.then(end, end);
+  }
 }

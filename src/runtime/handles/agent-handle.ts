@@ -1,39 +1,47 @@
-import { type AgentDefinition, assertGiven, DEFAULT_MAX_DEPTH, grantOf } from "../../agents/index.ts";
-import { shortHash, wholeNumberRule } from "../../base/index.ts";
-import { agentAccountId, bindingField, bindingOf, limitsOf, turnFlagsOf } from "../../budget/index.ts";
-import { PolicyRefusedError, InvalidInputError, NotFoundError } from "../../errors/index.ts";
+import { percentOfWindow } from "../../actors/index.ts";
+import type { AgentDefinition } from "../../agents/index.ts";
+import { wholeNumberRule } from "../../base/index.ts";
+import { AlreadyOwnedError, LeaseLostError, NotFoundError } from "../../errors/index.ts";
 import {
+  type AgentKey,
   type AgentRecord,
-  childIdOf,
   type AgentRequest,
   type Content,
+  type Lifecycle,
   type Message,
+  type OwnedFields,
+  statusOf,
   turnIdOf,
 } from "../../state/index.ts";
-import { type RuntimeCore, abortAgent } from "../core/runtime-core.ts";
+import type { Activation } from "../agent/activation.ts";
+import { wakeUp } from "../agent/intake.ts";
+import { abortAgent, type RuntimeCore } from "../core/runtime-core.ts";
+import { messagesOptionsOf, resumeOptionsOf, spawnOptionsOf, textOfCaller } from "../doors/agent-doors.ts";
 import type {
-  SpawnAgentOptions,
   Agent,
   AgentStatus,
+  Decide,
   GetMessagesOptions,
   PauseOptions,
   ResumeOptions,
+  SpawnAgentOptions,
   SpawnedAgent,
-  Decide,
 } from "../doors/agent-types.ts";
-import type { Auth } from "../../tools/index.ts";
-import { requestsBelow } from "../follow/rest-watch.ts";
-import { percentOfWindow } from "../../actors/index.ts";
-import type { Activation } from "../agent/activation.ts";
-import { messagesOptionsOf, resumeOptionsOf, spawnOptionsOf, textOfCaller } from "../doors/agent-doors.ts";
-import { startElsewhere, pauseAndSave, saveState, shutDownAndSave, clearAgent } from "./agent-lifecycle.ts";
-import { LocalAgent, agentStatusOf } from "./local-agent.ts";
-import { openTurn, type TurnAsked, assertTurnOf, givenTurn } from "./open-turn.ts";
-import { readAgentState, readMessages, readTrace, readTurn } from "./read-agent.ts";
-import { TurnHandle } from "../follow/turn-handle.ts";
 import { reasonOf } from "../doors/turn-door.ts";
 import type { Turn, TurnOptions } from "../doors/turn-types.ts";
-import { wakeUp } from "../agent/intake.ts";
+import { requestsBelow } from "../follow/rest-watch.ts";
+import { TurnHandle } from "../follow/turn-handle.ts";
+import {
+  clearAgent,
+  createChild,
+  pauseAndSave,
+  provideAuth,
+  saveState,
+  shutDownAndSave,
+  startElsewhere,
+} from "./agent-lifecycle.ts";
+import { assertTurnOf, givenTurn, openTurn, type TurnAsked } from "./open-turn.ts";
+import { readAgentState, readMessages, readTrace, readTurn } from "./read-agent.ts";
 
 /** A user's handle on one durable agent. Any number of handles may refer to the same agent. */
 export class AgentHandle implements Agent {
@@ -229,64 +237,78 @@ export class AgentHandle implements Agent {
 }
 
 /**
- * Gives credentials to every turn of the agent's tree that asks for them. They stay in this process (row L9), so the
- * turn must be carried on here.
+ * An agent's activation in this process, for its handle.
+ * Owns: the activation that the handle last saw.
  */
-export async function provideAuth(core: RuntimeCore, agentId: string, auth: Auth): Promise<void> {
-  const below = await requestsBelow(core.stores, core.tenant, agentId);
-  const requests = below.filter(({ kind }) => kind === "auth");
-  const foreign = requests.find(({ actorId }) => actorId !== null && actorId !== auth.actorId);
-  if (foreign) {
-    throw new InvalidInputError(
-      `turn ${foreign.turnId} runs for "${foreign.actorId}"; credentials of "${auth.actorId}" are not its own`,
-    );
+class LocalAgent {
+  readonly key: AgentKey;
+  readonly #core: RuntimeCore;
+  #seen: Activation | undefined;
+
+  constructor(core: RuntimeCore, agentId: string) {
+    this.#core = core;
+    this.key = core.keyOf(agentId);
   }
-  for (const { requestId, turnId } of requests) {
-    const decide = { verdict: "provided", by: auth.actorId } as const;
-    await core.requests.decide(requestId, decide, () => core.auth.keep(turnId, auth));
+
+  get live(): Activation | undefined {
+    const live = this.#core.live.get(this.key);
+    if (live) this.#seen = live;
+    return live;
+  }
+
+  /** The activation that lives here, else the last one since `forget()`. */
+  get last(): Activation | undefined {
+    return this.live ?? (this.#seen && this.#core.live.lastOf(this.#seen));
+  }
+
+  /** Forgets the last activation, because a newer record was read. */
+  forget(): void {
+    this.#seen = undefined;
+  }
+
+  /** Whether this process runs the agents of its handles. */
+  get runsHere(): boolean {
+    return this.#core.part.role === "all";
+  }
+
+  /** Activates the agent here; undefined if other processes run it, which get its items anyway. */
+  async own(): Promise<Activation | undefined> {
+    if (!this.runsHere) return undefined;
+    try {
+      return await this.#core.live.own(this.key);
+    } catch (error) {
+      if (error instanceof AlreadyOwnedError || error instanceof LeaseLostError) return undefined;
+      throw error;
+    }
+  }
+
+  /**
+   * Notifies the agents that were posted to; this one too, if it does not live here and any process may activate it.
+   */
+  tell(posted: readonly string[], here: Activation | undefined): void {
+    const { agentId } = this.key;
+    const others = posted.filter((one) => one !== agentId);
+    const isToBeWoken = !here && this.#core.live.isOthers(this.key);
+    this.#core.live.notify(isToBeWoken ? [agentId, ...others] : others);
   }
 }
 
-/** Creates a child for user code; the same key gives the same child. */
-export async function createChild(
-  core: RuntimeCore,
-  parent: AgentRecord,
-  definition: AgentDefinition,
-  options: SpawnAgentOptions,
-): Promise<AgentRecord> {
-  assertGiven(core.definitions, definition, "agent.spawn()");
-  const depth = parent.depth + 1;
-  const maxDepth = Math.min(parent.maxDepth, DEFAULT_MAX_DEPTH);
-  if (depth > maxDepth) {
-    throw new PolicyRefusedError(`a subagent here would be at depth ${depth}; the policy allows ${maxDepth}`);
-  }
-  const agentId = childIdOf(parent.rootAgentId, shortHash(`${parent.agentId}\n\n${options.key}`));
-  const accountId = agentAccountId(agentId);
-  const limits = limitsOf(options.budget);
-  const { tenant, rootAgentId, sessionId, ownerId, accountId: parentAccountId } = parent;
-  const { record } = await core.stores.createAgent(
-    {
-      tenant,
-      agentId,
-      rootAgentId,
-      parentAgentId: parent.agentId,
-      parentTurnId: null,
-      parentStep: null,
-      parentCallId: null,
-      depth,
-      definition: definition.ref,
-      ownerId,
-      sessionId,
-      createdAt: core.clock.now(),
-      accountId,
-      parentAccountId,
-      ...bindingField(bindingOf(limits, parent.binding)),
-      ...grantOf({ definition, policy: {} }, parent.deniedTools),
-      maxDepth,
-      turnLimits: turnFlagsOf(limits),
-      metadata: {},
-    },
-    { id: accountId, agentId, turnId: null, parentId: parentAccountId, limits },
-  );
-  return record;
+interface LiveStatus {
+  readonly owned: OwnedFields;
+  readonly lifecycle: Lifecycle;
+  readonly openTurnId: string | null;
+}
+
+/** The status from the activation, or from the last record if the agent does not live here. */
+function agentStatusOf(record: AgentRecord, live: LiveStatus | undefined, isShutDown: boolean): AgentStatus {
+  const { turnCount, lastActivity, error } = live?.owned ?? record;
+  const { metadata } = record;
+  return {
+    status: isShutDown ? "shutdown" : (live?.lifecycle ?? statusOf(record)),
+    turnCount,
+    lastActivity,
+    ...(error ? { error } : {}),
+    ...(Object.keys(metadata).length > 0 ? { metadata } : {}),
+    openTurnId: live ? live.openTurnId : record.openTurnId,
+  };
 }

@@ -1,11 +1,22 @@
-import { AgentBusyError, NotFoundError, AlreadyOwnedError, LeaseLostError } from "../../errors/index.ts";
-import { type AgentKey, rootOf, type AgentRecord } from "../../state/index.ts";
-import type { RuntimeCore } from "../core/runtime-core.ts";
-import { pauseOptionsOf } from "../doors/agent-doors.ts";
-import type { PauseOptions } from "../doors/agent-types.ts";
-import { backoffDelay, createDeferred } from "../../base/index.ts";
+import { type AgentDefinition, assertGiven, DEFAULT_MAX_DEPTH, grantOf } from "../../agents/index.ts";
+import { backoffDelay, createDeferred, shortHash } from "../../base/index.ts";
+import { agentAccountId, bindingField, bindingOf, limitsOf, turnFlagsOf } from "../../budget/index.ts";
+import {
+  AgentBusyError,
+  AlreadyOwnedError,
+  InvalidInputError,
+  LeaseLostError,
+  NotFoundError,
+  PolicyRefusedError,
+} from "../../errors/index.ts";
+import { type AgentKey, type AgentRecord, childIdOf, rootOf } from "../../state/index.ts";
+import type { Auth } from "../../tools/index.ts";
 import type { Activation } from "../agent/activation.ts";
 import { wakeUp } from "../agent/intake.ts";
+import type { RuntimeCore } from "../core/runtime-core.ts";
+import { pauseOptionsOf } from "../doors/agent-doors.ts";
+import type { PauseOptions, SpawnAgentOptions } from "../doors/agent-types.ts";
+import { requestsBelow } from "../follow/rest-watch.ts";
 
 /** Another process that has the agent briefly gives it back within these tries: about ten seconds. */
 const MOST_TRIES = 12;
@@ -146,4 +157,67 @@ function assertIdle({ agentId }: AgentKey, openTurnId: string | null | undefined
   throw new AgentBusyError(`agent "${agentId}" is busy with turn ${openTurnId}; wait for it, or abort it first`, {
     details: { openTurnId },
   });
+}
+
+/**
+ * Gives credentials to every turn of the agent's tree that asks for them. They stay in this process (row L9), so the
+ * turn must be carried on here.
+ */
+export async function provideAuth(core: RuntimeCore, agentId: string, auth: Auth): Promise<void> {
+  const below = await requestsBelow(core.stores, core.tenant, agentId);
+  const requests = below.filter(({ kind }) => kind === "auth");
+  const foreign = requests.find(({ actorId }) => actorId !== null && actorId !== auth.actorId);
+  if (foreign) {
+    throw new InvalidInputError(
+      `turn ${foreign.turnId} runs for "${foreign.actorId}"; credentials of "${auth.actorId}" are not its own`,
+    );
+  }
+  for (const { requestId, turnId } of requests) {
+    const decide = { verdict: "provided", by: auth.actorId } as const;
+    await core.requests.decide(requestId, decide, () => core.auth.keep(turnId, auth));
+  }
+}
+
+/** Creates a child for user code; the same key gives the same child. */
+export async function createChild(
+  core: RuntimeCore,
+  parent: AgentRecord,
+  definition: AgentDefinition,
+  options: SpawnAgentOptions,
+): Promise<AgentRecord> {
+  assertGiven(core.definitions, definition, "agent.spawn()");
+  const depth = parent.depth + 1;
+  const maxDepth = Math.min(parent.maxDepth, DEFAULT_MAX_DEPTH);
+  if (depth > maxDepth) {
+    throw new PolicyRefusedError(`a subagent here would be at depth ${depth}; the policy allows ${maxDepth}`);
+  }
+  const agentId = childIdOf(parent.rootAgentId, shortHash(`${parent.agentId}\n\n${options.key}`));
+  const accountId = agentAccountId(agentId);
+  const limits = limitsOf(options.budget);
+  const { tenant, rootAgentId, sessionId, ownerId, accountId: parentAccountId } = parent;
+  const { record } = await core.stores.createAgent(
+    {
+      tenant,
+      agentId,
+      rootAgentId,
+      parentAgentId: parent.agentId,
+      parentTurnId: null,
+      parentStep: null,
+      parentCallId: null,
+      depth,
+      definition: definition.ref,
+      ownerId,
+      sessionId,
+      createdAt: core.clock.now(),
+      accountId,
+      parentAccountId,
+      ...bindingField(bindingOf(limits, parent.binding)),
+      ...grantOf({ definition, policy: {} }, parent.deniedTools),
+      maxDepth,
+      turnLimits: turnFlagsOf(limits),
+      metadata: {},
+    },
+    { id: accountId, agentId, turnId: null, parentId: parentAccountId, limits },
+  );
+  return record;
 }

@@ -1,17 +1,18 @@
 import { describeValue, reading, wordsOfThrown } from "../../base/index.ts";
-import { InvalidInputError, NotFoundError, AgentBusyError, AgentNotStartedError } from "../../errors/index.ts";
+import { limitsOf } from "../../budget/index.ts";
+import { AgentBusyError, AgentNotStartedError, InvalidInputError, NotFoundError } from "../../errors/index.ts";
 import {
-  agentOfTurn,
-  numberOfTurn,
-  turnIdOf,
+  type AgentKey,
   type AgentRecord,
+  agentOfTurn,
   type Content,
   type Lifecycle,
+  numberOfTurn,
+  turnIdOf,
 } from "../../state/index.ts";
+import type { Activation } from "../agent/activation.ts";
 import type { RuntimeCore } from "../core/runtime-core.ts";
 import { inputOf, traceOfTurn, turnOptionsOf } from "../doors/turn-door.ts";
-import { limitsOf } from "../../budget/index.ts";
-import { type LocalAgent, busyText, notStartedText } from "./local-agent.ts";
 import type { TurnOptions } from "../doors/turn-types.ts";
 
 /** A request for a turn. */
@@ -31,9 +32,18 @@ export interface OpenedTurn {
   readonly record?: AgentRecord | undefined;
 }
 
+/** The agent in this process. */
+interface LocalPlace {
+  readonly key: AgentKey;
+  readonly live: Activation | undefined;
+  readonly runsHere: boolean;
+  own(): Promise<Activation | undefined>;
+  tell(posted: readonly string[], here: Activation | undefined): void;
+}
+
 export interface OpeningPlace {
   readonly core: RuntimeCore;
-  readonly local: LocalAgent;
+  readonly local: LocalPlace;
   readonly status: () => Lifecycle;
 }
 
@@ -194,4 +204,13 @@ function unknown(turnId: string, why: string): NotFoundError {
 function isTurnId(turnId: string): boolean {
   const number = numberOfTurn(turnId);
   return Number.isSafeInteger(number) && number >= 1 && turnIdOf(agentOfTurn(turnId), number) === turnId;
+}
+
+/** The message for a turn that is not accepted. */
+function notStartedText(agentId: string, status: Lifecycle): string {
+  return `agent "${agentId}" is ${status}; call start() before its first turn, and again after shutdown()`;
+}
+
+function busyText(agentId: string, openTurnId: string): string {
+  return `agent "${agentId}" is busy with turn ${openTurnId}; wait for it, or pass { ifBusy: "queue" } or { ifBusy: "supersede" }`;
 }

@@ -12,8 +12,7 @@ import type { Activation } from "../agent/activation.ts";
 import type { ActivationPorts } from "../agent/live-view.ts";
 import type { TurnAuth } from "../agent/turn-auth.ts";
 import type { Part } from "../doors/roles.ts";
-import type { EventBus } from "../follow/event-bus.ts";
-import type { LiveBroadcast } from "../follow/live-broadcast.ts";
+import type { EventBus, LiveBroadcast } from "../follow/event-bus.ts";
 import type { UnsavedTrees } from "../unsaved/unsaved-trees.ts";
 import type { ChildResults } from "./inbox.ts";
 
@@ -22,7 +21,7 @@ export interface LiveAgentsOptions {
   readonly stores: UnsavedTrees;
   readonly part: Part;
   readonly tenant: string;
-  /** Its `elapsed()` is the stores' steady time. */
+  /** Its `elapsed()` is the stores' steady time: monotonic, and the same for all processes (`StoreClock`). */
   readonly clock: Clock;
   readonly prices: PriceBook;
   readonly random: () => number;
@@ -76,9 +75,7 @@ export function activationPortsOf(options: LiveAgentsOptions, owner: Owner): Act
     random,
     inspect: options.onInspect && inspection(options.onInspect),
     slots: createSlotsByTool(),
-    auth: (turnId) => auth.of(turnId),
-    redactorOf: (turnId) => auth.redactorOf(turnId),
-    resolveAuth: (identity, turnId, actorId) => auth.resolve(identity, turnId, actorId),
+    auth,
     viewersOf: (identity) => broadcast.viewersOf(identity),
     childResult: async ({ turnEntries }, childId) => {
       const ended = turnEntries.find((entry) => entry.type === "child.ended" && entry.childId === childId);

@@ -151,14 +151,15 @@ export class Handover {
     const { key, epoch, clock, openTurnId: turnId, writer } = activation;
     const { agentId } = key;
     const note = (reason: string): unknown => this.#leftBehind.set(agentId, { agentId, turnId, reason });
-    note("it could not be given back in time; others take it up when this process' lease has ended");
+    note("it could not be given back in time; another process may activate it when this process' lease has ended");
     try {
       await this.#options.stores.release(key, epoch, { as, steady: clock.elapsed() });
-      if (isLate && !writer.isSettled)
-        note("what it did last could not be stored; the process that takes it up next does that again");
+      if (isLate && !writer.isSettled) note("what it did last could not be stored; its next owner does that again");
       else this.#leftBehind.delete(agentId);
     } catch (error) {
-      note(`it could not be given back (${String(error)}); others take it up when this process' lease has ended`);
+      note(
+        `it could not be given back (${String(error)}); another process may activate it when this process' lease has ended`,
+      );
       throw error;
     }
   }

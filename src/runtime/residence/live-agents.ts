@@ -216,7 +216,7 @@ export class LiveAgents {
   }
 
   /** Activates the agent here; returns false if it is already here or another process has it. */
-  async rescue(agentId: string): Promise<boolean> {
+  async tryActivate(agentId: string): Promise<boolean> {
     const key = this.#keyOf(agentId);
     if (this.isShutDown(key)) return false;
     // An attempt that was already running may have met an owner that has gone since.
@@ -302,16 +302,18 @@ export class LiveAgents {
   }
 
   #look(activation: Activation): void {
-    this.#handover.look(activation);
-    this.passivation.look(activation);
+    if (this.#residences.stay(activation)?.safePoint) this.#handover.look(activation);
+    if (this.passivation.isOn) this.passivation.look(activation);
   }
 
   #afterTurn(activation: Activation, ended: EntryOf<"turn.ended">, accounts: Committed["accounts"]): void {
     this.#options.onTurnEnded(activation, ended, accounts ?? []);
     const isChild = activation.identity.parentAgentId !== null;
-    this.passivation.turnEnded(activation);
-    // Agents that are passivated are checked after their last commit.
-    if (this.passivation.applies(activation.key)) return;
+    if (this.passivation.isOn) {
+      this.passivation.turnEnded(activation);
+      // Agents that are passivated are checked after their last commit.
+      if (this.passivation.applies(activation.key)) return;
+    }
     this.watch(activation.key.agentId, isChild ? this.#releaseAtRest(activation) : this.drainInbox(activation));
   }
 
@@ -366,7 +368,7 @@ export class LiveAgents {
     if (isOthers || error instanceof LeaseLostError || this.isClosing) return;
     // The damage watch has already warned of damaged records.
     const isDamage = error instanceof CorruptRecordError;
-    if (!isDamage) process.emitWarning(`agent ${agentId} could not be taken up: ${String(error)}`);
+    if (!isDamage) process.emitWarning(`agent ${agentId} could not be activated: ${String(error)}`);
     this.#options.onFailed(agentId, error);
   }
 }

@@ -36,12 +36,13 @@ export interface PassivationOptions {
  */
 export class Passivation {
   readonly #options: PassivationOptions;
-  readonly #isOn: boolean;
+  /** Whether agents are passivated here at all; `look` and `turnEnded` need not be called otherwise. */
+  readonly isOn: boolean;
   #parkedCount = 0;
 
   constructor(options: PassivationOptions) {
     this.#options = options;
-    this.#isOn = options.part.isDistributed && options.part.role !== "client";
+    this.isOn = options.part.isDistributed && options.part.role !== "client";
   }
 
   /** Turns that were passivated while they waited. */
@@ -51,7 +52,7 @@ export class Passivation {
 
   /** Whether the agent is passivated when it has nothing to do. */
   applies(key: AgentKey): boolean {
-    return this.#isOn && !this.isPinned(key);
+    return this.isOn && !this.isPinned(key);
   }
 
   /** Whether a handle here holds the agent, or it is only in the memory of this process. */
@@ -70,10 +71,10 @@ export class Passivation {
     return (await waiter?.promise) ?? "waits";
   }
 
-  /** Must be called after each commit and at the end of each effect; costs nothing if passivation is off. */
+  /** Must be called after each commit and at the end of each effect. */
   look(activation: Activation): void {
     const { key, openTurnId, effects } = activation;
-    if (!this.#isOn || !isSettled(activation) || !this.applies(key)) return;
+    if (!this.isOn || !isSettled(activation) || !this.applies(key)) return;
     const isIdle = effects.length === 0;
     if (!isIdle && !waitsForChildren(activation)) return;
     const { residences, clock } = this.#options;
@@ -93,7 +94,7 @@ export class Passivation {
   turnEnded(activation: Activation): void {
     const { residences, clock, part } = this.#options;
     const isRoot = activation.identity.parentAgentId === null;
-    if (!this.#isOn || !isRoot || residences.waiters > 0.75 * part.agents) return;
+    if (!this.isOn || !isRoot || residences.waiters > 0.75 * part.agents) return;
     const event = { type: "turn.ended", activation, now: clock.elapsed() } as const;
     for (const effect of residences.apply(activation.key.agentId, event)) {
       if (effect.type === "lookAgain") clock.setDelay(effect.afterMs, () => this.look(activation));

@@ -2,23 +2,24 @@ import {
   type AgentKey,
   type AgentRecord,
   type AgentRequest,
-  type Timer,
   agentOfAccount,
   agentOfTurn,
   rootOf,
+  type Timer,
 } from "../../state/index.ts";
 import {
   type AgentFilter,
+  type Batch,
   byAge,
+  type CommitOutcome,
+  type LiveChannel,
   type Moment,
   placeOfAgent,
   type RequestFilter,
   type Stores,
-  type Batch,
-  type CommitOutcome,
 } from "../../stores/index.ts";
-import type { UnsavedTree } from "./unsaved-tree.ts";
 import { UnsavedKeeper, type UnsavedOptions } from "./unsaved-keeper.ts";
+import type { UnsavedTree } from "./unsaved-tree.ts";
 
 /**
  * Stores that keep some trees in memory until they are saved, and all others durable. Callers see one set of stores
@@ -50,11 +51,19 @@ export interface UnsavedTrees extends Stores {
 export function unsavedTrees(durable: Stores, options: UnsavedOptions): UnsavedTrees {
   const keeper = new UnsavedKeeper(durable, options);
   const routed = routedStores(keeper);
+  const live: LiveChannel = {
+    // Live texts refer to rows that only this process has.
+    isFollowed: (place) =>
+      !keeper.isHeld({ tenant: place.tenant, agentId: place.rootAgentId }) && durable.live.isFollowed(place),
+    send: (place, message) => durable.live.send(place, message),
+    follow: (place, listener) => durable.live.follow(place, listener),
+    onAsked: (processId, listener) => durable.live.onAsked(processId, listener),
+  };
   const stores: UnsavedTrees = {
     ...ownMethods(durable, [...Object.keys(routed), ...savedOnly]),
     ...(options.guardsRequests || options.onDurable ? { commit: routed.commit } : {}),
     hold: async (key) => {
-      Object.assign(stores, routed);
+      Object.assign(stores, routed, { live });
       await keeper.hold(key);
     },
     save: (key) => keeper.save(key),
@@ -64,14 +73,7 @@ export function unsavedTrees(durable: Stores, options: UnsavedOptions): UnsavedT
 
     kind: durable.kind,
     registerProcess: (process, now, elapsed) => keeper.register(process, now, elapsed),
-    live: {
-      // Live texts refer to rows that only this process has.
-      isFollowed: (place) =>
-        !stores.isHeld({ tenant: place.tenant, agentId: place.rootAgentId }) && durable.live.isFollowed(place),
-      send: (place, message) => durable.live.send(place, message),
-      follow: (place, listener) => durable.live.follow(place, listener),
-      onAsked: (processId, listener) => durable.live.onAsked(processId, listener),
-    },
+    live: durable.live,
     onForeignWrite: (listener) => keeper.onForeignWrite(listener),
     close: () => keeper.close(),
   };

@@ -1,7 +1,7 @@
-import { type AttemptPlace, artifactOf, percentOfWindow, runAgentOf } from "../../actors/index.ts";
+import { type AttemptPlace, artifactOf, notSpawned, percentOfWindow, runAgentOf } from "../../actors/index.ts";
 import { type AgentDefinition, assertGiven } from "../../agents/index.ts";
-import { type Clock, describeValue, type TraceHeaders } from "../../base/index.ts";
-import { InvalidInputError, UnsupportedError } from "../../errors/index.ts";
+import type { Clock, TraceHeaders } from "../../base/index.ts";
+import { UnsupportedError } from "../../errors/index.ts";
 import { type OrderedSpawn, textOf, traceEntriesOf } from "../../state/index.ts";
 import type { NewArtifact, Stores } from "../../stores/index.ts";
 import {
@@ -12,7 +12,7 @@ import {
   type RunContext,
   type SpawnedChild,
 } from "../../tools/index.ts";
-import type { LiveBroadcast } from "../follow/live-broadcast.ts";
+import type { LiveBroadcast } from "../follow/event-bus.ts";
 import type { KnownCall } from "../agent/call-queue.ts";
 import { childIdOfSpawn } from "../agent/intents.ts";
 
@@ -83,9 +83,7 @@ export function queuedAttempt(
     spawn: async (child, input, options) => orderSpawn(place, known, left, child, checkedSpawn(input, options)),
     await: (child, { prefix } = {}) => {
       if (left.spawns.some(({ childId }) => childId === child?.agentId)) return new AwaitedChild(child.agentId, prefix);
-      throw new InvalidInputError(
-        `run.await() takes a child that this call has started with run.spawn(), not ${typeof child?.agentId === "string" ? `"${child.agentId}"` : describeValue(child)}`,
-      );
+      throw notSpawned(child, "call");
     },
   });
   return { clock, redact, contextOf, trace };

@@ -199,9 +199,9 @@ export class Reconciler {
     for (let after: string | undefined; ; ) {
       const query = { processId, leaseMs, limit: PAGE, after };
       const page = await stores.unattended(tenant, query, clock.elapsed());
-      const lonely = page.filter((key) => !isAttended(key));
-      for (const key of lonely) seen.add(keyText(key));
-      const left = await this.#leftBehind(lonely);
+      const unattended = page.filter((key) => !isAttended(key));
+      for (const key of unattended) seen.add(keyText(key));
+      const left = await this.#leftBehind(unattended);
       await Promise.all(left.map((key) => this.#attend(key)));
       after = page.at(-1)?.agentId;
       if (page.length < PAGE || after === undefined || this.#isClosed) break;
@@ -209,10 +209,10 @@ export class Reconciler {
     for (const text of this.#found.keys()) if (!seen.has(text)) this.#found.delete(text);
   }
 
-  async #leftBehind(lonely: readonly AgentKey[]): Promise<readonly AgentKey[]> {
-    if (lonely.length === 0) return lonely;
-    const awaited = await this.#options.areAwaited(lonely);
-    return lonely.filter((_key, at) => awaited[at] !== true);
+  async #leftBehind(unattended: readonly AgentKey[]): Promise<readonly AgentKey[]> {
+    if (unattended.length === 0) return unattended;
+    const awaited = await this.#options.areAwaited(unattended);
+    return unattended.filter((_key, at) => awaited[at] !== true);
   }
 
   async #attend(key: AgentKey): Promise<void> {

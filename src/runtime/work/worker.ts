@@ -25,7 +25,6 @@ export class Worker {
   readonly #reconciler: Reconciler | undefined;
   #toolJobs = 0;
   #wakes = 0;
-  #turnsEnded = 0;
   #rolledBack = 0;
 
   constructor(place: WorkerPlace) {
@@ -44,7 +43,7 @@ export class Worker {
       isAttended: (key) => place.live.isShutDown(key) || !this.#concerns(key),
       // Local queues hold no wakes of other processes.
       areAwaited: async (keys) => (part.isDistributed ? await part.queues.awaited(keys) : []),
-      attend: (key) => (part.isDistributed ? place.live.wake(key) : place.live.rescue(key.agentId)),
+      attend: (key) => (part.isDistributed ? place.live.wake(key) : place.live.tryActivate(key.agentId)),
     });
   }
 
@@ -61,12 +60,7 @@ export class Worker {
 
   get counted() {
     const { count: unattended = 0 } = this.#reconciler ?? {};
-    const ended = { turnsEnded: this.#turnsEnded, toolJobs: this.#toolJobs, wakes: this.#wakes };
-    return { ...ended, unattended, rolledBack: this.#rolledBack };
-  }
-
-  noteTurnEnded(): void {
-    this.#turnsEnded += 1;
+    return { toolJobs: this.#toolJobs, wakes: this.#wakes, unattended, rolledBack: this.#rolledBack };
   }
 
   /** Takes jobs, unless this process takes no part in them. */

@@ -18,6 +18,8 @@ export interface CallPlace {
   readonly keepAliveMs: number;
   readonly stallMs: number;
   readonly firstFrameMs: number;
+  /** Called with an error that ended a stream. */
+  readonly onStreamError: (requestId: string, error: unknown) => void;
 }
 
 /** A request that found its route. */
@@ -29,6 +31,8 @@ export interface Arrival {
   readonly params: Readonly<Record<string, string>>;
   /** Null on public routes. */
   readonly caller: Caller | null;
+  /** Cuts the connection, where the server can. */
+  readonly cut: (() => void) | undefined;
 }
 
 /** Checks a request by the schemas of its route. Throws `ServerError` that names each place that does not fit. */
@@ -56,11 +60,12 @@ export class RouteCall implements Call {
   readonly clock: Clock;
   readonly waitMs: number;
   readonly #caller: Caller | null;
+  readonly #cut: (() => void) | undefined;
   readonly #place: CallPlace;
   #combined: CombinedSignal | undefined;
   #isStreaming = false;
 
-  constructor({ request, requestId, caller }: Arrival, place: CallPlace, inputs: Inputs) {
+  constructor({ request, requestId, caller, cut }: Arrival, place: CallPlace, inputs: Inputs) {
     this.request = request;
     this.requestId = requestId;
     this.params = inputs.params;
@@ -71,6 +76,7 @@ export class RouteCall implements Call {
     this.clock = place.clock;
     this.waitMs = place.waitMs;
     this.#caller = caller;
+    this.#cut = cut;
     this.#place = place;
   }
 
@@ -105,9 +111,11 @@ export class RouteCall implements Call {
       this.#combined?.dispose();
     };
     this.#isStreaming = true;
+    const onError = (error: unknown): void => this.#place.onStreamError(this.requestId, error);
     const timing = { clock, keepAliveMs, stallMs, firstFrameMs };
+    const ends = { closing: this.signal, cut: this.#cut, onEnd, onError };
     try {
-      return await sseResponse(open, { ...timing, headers: init.headers, closing: this.signal, onEnd });
+      return await sseResponse(open, { ...timing, ...ends, headers: init.headers });
     } catch (error) {
       onEnd();
       throw error;

@@ -36,8 +36,12 @@ export interface SseOptions {
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /** Aborts when the server closes: the stream ends. */
   readonly closing: AbortSignal;
+  /** Cuts the connection without a word, where the server can. */
+  readonly cut: (() => void) | undefined;
   /** Called once, when the stream has ended for any reason. */
   readonly onEnd: () => void;
+  /** Called with an error that came after the headers. */
+  readonly onError: (error: unknown) => void;
 }
 
 const KEEP_ALIVE = ": keep-alive\n\n";
@@ -127,8 +131,8 @@ class PulledFrames {
       this.#awaitReader(controller);
     } catch (error) {
       if (this.#hasEnded) return;
-      this.end();
-      controller.error(error);
+      this.#options.onError(error);
+      this.#drop(controller);
     }
   }
 
@@ -139,12 +143,13 @@ class PulledFrames {
     const { promise, resolve } = Promise.withResolvers<Taken>();
     const cancel = clock.setDelay(ms, () => resolve("late"));
     const close = (): void => resolve("closing");
-    closing.addEventListener("abort", close, { once: true });
+    const ends = [closing, this.#left.signal];
+    for (const end of ends) end.addEventListener("abort", close, { once: true });
     try {
       return await Promise.race([this.#next, promise]);
     } finally {
       cancel();
-      closing.removeEventListener("abort", close);
+      for (const end of ends) end.removeEventListener("abort", close);
     }
   }
 
@@ -152,10 +157,16 @@ class PulledFrames {
   #awaitReader(controller: ReadableStreamDefaultController<Uint8Array>): void {
     const { clock, stallMs } = this.#options;
     this.#cancelStall = clock.setDelay(stallMs, () => {
-      if (this.#hasEnded) return;
-      this.end();
-      controller.error(new Error("the client takes nothing"));
+      if (!this.#hasEnded) this.#drop(controller);
     });
+  }
+
+  /** Ends without a proper end, so that the client knows that something is missing. Servers may show the error's text. */
+  #drop(controller: ReadableStreamDefaultController<Uint8Array>): void {
+    this.end();
+    const { cut } = this.#options;
+    if (cut) cut();
+    else controller.error(new Error("the stream was cut off"));
   }
 }
 

@@ -2,9 +2,6 @@ import { z } from "zod";
 import type { AgentDefinition } from "../../agents/index.ts";
 import { type Door, listRule, optionsOf, ruleOf } from "../../base/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
-import { jsonSchema } from "../../state/index.ts";
-import { docsPage, docsPolicy } from "../core/docs-page.ts";
-import type { OpenApiDocument } from "../core/openapi.ts";
 import { type Route, route } from "../core/route.ts";
 import type { Surface } from "../core/surface.ts";
 import { answerFrames } from "./answer-stream.ts";
@@ -45,7 +42,7 @@ export function tealSurface(given: TealSurfaceOptions): Surface {
   const twice = prefixes.find((prefix, index) => prefixes.indexOf(prefix) !== index);
   if (twice !== undefined) throw new InvalidInputError(`tealSurface(): two agents are at ${twice}`);
   const startedAt = performance.now();
-  const routes = agents.flatMap((served, index) => routesOf(served, addresses[index] as Address, startedAt));
+  const routes = addresses.flatMap((address) => routesOf(address, startedAt));
   return {
     name: "teal",
     paths: [...prefixes, "/tealagents/v1alpha1"],
@@ -74,10 +71,8 @@ function servedRule(value: unknown, where: string): unknown {
   );
 }
 
-function routesOf(served: TealServed, address: Address, startedAt: number): readonly Route[] {
-  const prefix = prefixOf(address);
-  const routes = [...invokeRoutes(address), ...resumeRoutes(prefix, [address]), ...healthRoutes(address, startedAt)];
-  return [...routes, ...documentRoutes(served, address, routes)];
+function routesOf(address: Address, startedAt: number): readonly Route[] {
+  return [...invokeRoutes(address), ...resumeRoutes(prefixOf(address), [address]), ...healthRoutes(address, startedAt)];
 }
 
 function invokeRoutes(address: Address): readonly Route[] {
@@ -175,10 +170,6 @@ const errors = {
   504: failed("The request is not finished yet; it goes on."),
 };
 
-const errorSchema = z.object({ detail: z.union([z.string(), z.array(z.record(z.string(), jsonSchema))]) }).meta({
-  id: "Error",
-});
-
 function healthRoutes(address: Address, startedAt: number): readonly Route[] {
   const prefix = prefixOf(address);
   const shape = { method: "GET", access: "public" } as const;
@@ -206,45 +197,6 @@ function healthRoutes(address: Address, startedAt: number): readonly Route[] {
       summary: "That the process answers",
       responses: { 200: { description: "It does." } },
       handle: ({ clock }) => Response.json({ alive: true, timestamp: timestamp(clock.now()) }),
-    }),
-  ];
-}
-
-/** The OpenAPI document of one agent, and the page that shows it. */
-function documentRoutes(served: TealServed, address: Address, routes: readonly Route[]): readonly Route[] {
-  const prefix = prefixOf(address);
-  const shape = { method: "GET", access: "public" } as const;
-  const read = async (): Promise<OpenApiDocument> => {
-    const { openApiDocument } = await import("../core/openapi.ts");
-    return openApiDocument({
-      title: address.name,
-      description: served.description ?? "",
-      version: address.version,
-      routes,
-      error: errorSchema,
-      named: {},
-      anything: [jsonSchema],
-    });
-  };
-  return [
-    route({
-      ...shape,
-      id: `${prefix}.openapi`,
-      path: `${prefix}/openapi.json`,
-      summary: "The OpenAPI document of this agent",
-      responses: { 200: { description: "OpenAPI 3.1." } },
-      handle: async () => Response.json(await read()),
-    }),
-    route({
-      ...shape,
-      id: `${prefix}.docs`,
-      path: `${prefix}/docs`,
-      summary: "This document as a page",
-      responses: { 200: { description: "HTML.", media: "text/html" } },
-      handle: async () =>
-        new Response(docsPage(await read()), {
-          headers: { "content-type": "text/html; charset=utf-8", "content-security-policy": docsPolicy },
-        }),
     }),
   ];
 }

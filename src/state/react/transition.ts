@@ -1,9 +1,9 @@
 import {
   type ReactState,
-  reactInitialWindowSize,
   type ReactMessage,
   type ReactToolCallRecord,
   type ReactToolCallRequest,
+  type ReactToolDefinition,
 } from "./state.ts";
 import { InvalidInputError } from "../../errors/index.ts";
 import type {
@@ -13,6 +13,28 @@ import type {
   ReactObserved,
   ReactToolCallCompleted,
 } from "./input.ts";
+
+/** How many of the latest messages a loop starts with, if there are as many. */
+export const reactInitialWindowSize = 10;
+
+export interface InitialAgentStateOptions {
+  /** External tools by name. Default: none. */
+  readonly tools?: Readonly<Record<string, ReactToolDefinition>>;
+}
+
+/** The state before the first input (row R1). */
+export function initialAgentState(options: InitialAgentStateOptions = {}): ReactState {
+  return {
+    messages: [],
+    tools: options.tools ?? {},
+    toolCalls: {},
+    reActContext: { contextWindowSize: 0, toolCallIds: [], continuedOrdinal: null },
+    calledLlmAt: 0,
+    calledLlmOrdinal: -1,
+    callDueOrdinal: null,
+    ordinal: 0,
+  };
+}
 
 export interface AgentTransitionOptions {
   /** By how many messages `context-window-expanded` widens the window. Positive integer, default 10. */

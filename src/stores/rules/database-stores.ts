@@ -15,6 +15,7 @@ import type { Batch } from "./batch.ts";
 import { commitBatch } from "./commit.ts";
 import { acquire, holderOf, release } from "./leases.ts";
 import { changeTimers, fireAccountTimer } from "./ledger.ts";
+import type { AskListener, LiveChannel, LiveFollowing, LiveListener, LivePlace } from "./live-channel.ts";
 import { abort, pause, resume } from "./marks.ts";
 import type { CommitOutcome, OpenTurnOutcome } from "./outcomes.ts";
 import type { Stores, TreeActivity, TurnCommand } from "./ports.ts";
@@ -91,7 +92,7 @@ export function databaseStores(kind: string, database: Database): Stores {
     projectionCursor: (tenant, name, root) => read(() => tables.projectionCursor(tenant, name, root)),
     moveProjection: (tenant, name, root, cursor) =>
       write(() => tables.moveProjection(tenant, name, root, countOf("cursor", cursor))),
-    live: database.live,
+    live: database.live ?? new InProcessLiveChannel(),
     onForeignWrite: (listener) => database.onForeignWrite(listener),
     onRolledBack: (listener) => database.onRolledBack?.(listener) ?? (() => undefined),
     close: () => database.close(),
@@ -241,4 +242,56 @@ function supersede(
   const reason = "superseded by a new message";
   const outcome = abort(tables, key, { turnId, by, reason, stopReason: "user_requested", isSuperseded: true }, now);
   return outcome.type === "notFound" ? [] : outcome.posted;
+}
+
+interface Follower {
+  readonly processId: string;
+  readonly listener: LiveListener;
+}
+
+/** A live channel among the users of one stores object in this process; it reaches no other process. */
+class InProcessLiveChannel implements LiveChannel {
+  readonly #followers = new Map<string, Set<Follower>>();
+  readonly #owners = new Set<{ readonly processId: string; readonly listener: AskListener }>();
+
+  isFollowed(place: LivePlace): boolean {
+    return this.#others(place).length > 0;
+  }
+
+  send(place: LivePlace, message: string): void {
+    for (const { listener } of this.#others(place)) listener(message);
+  }
+
+  follow(place: LivePlace, listener: LiveListener): LiveFollowing {
+    const text = treeText(place);
+    const { processId, tenant, rootAgentId } = place;
+    const followers = this.#followers.get(text) ?? new Set();
+    const follower: Follower = { processId, listener };
+    this.#followers.set(text, followers.add(follower));
+    const ask = (): void => {
+      for (const owner of this.#owners) if (owner.processId !== processId) owner.listener(tenant, rootAgentId);
+    };
+    ask();
+    const end = (): void => {
+      followers.delete(follower);
+      if (followers.size === 0 && this.#followers.get(text) === followers) this.#followers.delete(text);
+    };
+    return { ask, end };
+  }
+
+  onAsked(processId: string, listener: AskListener): () => void {
+    const owner = { processId, listener };
+    this.#owners.add(owner);
+    return () => {
+      this.#owners.delete(owner);
+    };
+  }
+
+  #others(place: LivePlace): Follower[] {
+    return [...(this.#followers.get(treeText(place)) ?? [])].filter(({ processId }) => processId !== place.processId);
+  }
+}
+
+function treeText({ tenant, rootAgentId }: LivePlace): string {
+  return JSON.stringify([tenant, rootAgentId]);
 }

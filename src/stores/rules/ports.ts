@@ -50,8 +50,8 @@ export interface Stores {
   /**
    * Applies each batch on its own, in one transaction where possible; outcomes come in the order given. A batch that
    * breaks a rule or meets a corrupt record is undone alone: the other batches are applied, and the call rejects with
-   * its error. Sent again one by one, each batch gets its own answer. `steady`: the store's monotonic time, which
-   * measures working time; default `now`.
+   * its error. Sent again one by one, each batch gets its own answer. `steady`: the store's steady time, which
+   * measures working time (`registerProcess`); default `now`.
    */
   commit(batches: readonly Batch[], now: number, steady?: number): Promise<CommitOutcome[]>;
 
@@ -229,7 +229,7 @@ export interface PauseOptions {
 
 /** The stores' form of the options. */
 export interface PauseMark extends PauseOptions {
-  /** The stores' monotonic time; default: `now`. */
+  /** The stores' steady time; default: `now`. */
   readonly steady?: number | undefined;
 }
 

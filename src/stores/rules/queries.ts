@@ -76,8 +76,8 @@ export interface Moment {
   /** Wall-clock time, in milliseconds since the epoch; it may jump. */
   readonly now: number;
   /**
-   * The store's monotonic time, in milliseconds. Setting a clock does not change it, and all processes of one boot
-   * share it. It measures leases and working time.
+   * The store's steady time, in milliseconds: a monotonic one that all processes share. Setting a clock does not change
+   * it. It measures leases and working time.
    */
   readonly steady: number;
 }

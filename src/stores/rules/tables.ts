@@ -179,7 +179,8 @@ export interface RestoredRow {
  */
 export interface Database {
   readonly tables: StoreTables;
-  readonly live: LiveChannel;
+  /** Absent if only users of one stores object in this process can hear each other. */
+  readonly live?: LiveChannel;
   /** Runs work in a transaction; an exception undoes all of it. */
   write<T>(work: () => T): Promise<T>;
   /** Runs a part of a transaction; an exception undoes that part only, and is passed on. */

@@ -4,7 +4,6 @@ import { setTimeout as delay } from "node:timers/promises";
 import { backoffDelay, describeValue } from "../../base/index.ts";
 import { InvalidInputError, InvariantError, StoreUnavailableError } from "../../errors/index.ts";
 import { unattendedIn } from "../rules/leases.ts";
-import { InProcessLiveChannel } from "../rules/live-channel.ts";
 import type { ForeignWrites } from "../rules/ports.ts";
 import type { CandidateTables, Database } from "../rules/tables.ts";
 import { isBusy, isStorageFailure, SqliteConnection, translated } from "./sqlite-connection.ts";
@@ -41,7 +40,6 @@ const pauses = { baseMs: 4, capMs: 100 };
  */
 export class SqliteDatabase implements Database {
   readonly tables: CandidateTables;
-  readonly live = new InProcessLiveChannel();
   readonly #path: string;
   readonly #connection: SqliteConnection;
   readonly #foreignWrites: SqliteForeignWrites;

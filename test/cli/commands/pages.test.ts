@@ -8,13 +8,14 @@ import { findRequest } from "../../../src/cli/job/find-request.ts";
 import { memoryStores, type Stores } from "../../../src/stores/index.ts";
 import { sqliteStores } from "../../../src/stores/sqlite.ts";
 import { temporaryFile } from "../../stores/temporary-file.ts";
+import { amount } from "../../support/full.ts";
 import { commandsOf } from "../../support/redis-counts.ts";
 import { redisProgram } from "../../support/redis-server.ts";
 import { storesOn } from "../../support/redis-stores.ts";
 import { redisOfSuite } from "../../support/redis-suite.ts";
 import { plantTrees } from "../support/many-trees.ts";
 
-const TREES = 3_000;
+const TREES = amount(3_000, 600);
 const PAGE = 20;
 
 interface Counted {
@@ -96,7 +97,7 @@ function contract(open: () => Promise<Stores>, more?: (stores: () => Stores) => 
 
   test("an agent and its request are found by the start of an id without looking through all", async () => {
     const count = counted(stores);
-    expect((await findAgent(count.stores, "job-2999")).agentId).toBe("job-2999");
+    expect((await findAgent(count.stores, `job-${TREES - 1}`)).agentId).toBe(`job-${TREES - 1}`);
     await expect(findAgent(count.stores, "job-29")).resolves.toMatchObject({ agentId: "job-29" });
     await expect(findAgent(count.stores, "job-2")).resolves.toMatchObject({ agentId: "job-2" });
     await expect(findAgent(count.stores, "job-")).rejects.toThrow(

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { defineAgent, defineTool, subagent } from "troupe";
 import { scriptedModel } from "troupe/testing";
-import { address, deletion, type Posted, type Teal, tealServed, text } from "./teal-served.ts";
+import { address, deletion, type Posted, type Teal, type TealJson, tealServed, text } from "./teal-served.ts";
 
 const twoCalls = { toolCalls: [...deletion.toolCalls, ...deletion.toolCalls] };
 const question = { toolCalls: [{ name: "ask_user", arguments: { question: "Which one?" } }] };
@@ -10,7 +10,7 @@ const question = { toolCalls: [{ name: "ask_user", arguments: { question: "Which
 /** A task that waits, and the path at which it is resumed. */
 async function waiting(
   teal: Teal,
-): Promise<{ readonly ids: Posted["json"]; readonly resume: string; readonly paused: Posted }> {
+): Promise<{ readonly ids: TealJson; readonly resume: string; readonly paused: Posted }> {
   const paused = await teal.post("", text("delete me"));
   expect(paused).toMatchObject({ status: 200, json: { status: "Paused" } });
   const { session_id, task_id, request_id } = paused.json;
@@ -38,7 +38,7 @@ describe("T5: pause and resume by request id", () => {
             ai_model_id: null,
             metadata: {},
             content_type: "function_call",
-            id: `${ids["task_id"]}#1:1:0:1`,
+            id: `${ids.task_id}#1:1:0:1`,
             index: 0,
             name: "sensitive_plugin-delete_user_data",
             function_name: "delete_user_data",
@@ -62,7 +62,7 @@ describe("T5: pause and resume by request id", () => {
     const opposite = await teal.post(resume, { action: "reject" });
     expect(opposite).toMatchObject({
       status: 409,
-      json: { detail: `The request was already approved by ann: ${ids["request_id"]}`, ...ids },
+      json: { detail: `The request was already approved by ann: ${ids.request_id}`, ...ids },
     });
   });
 
@@ -75,21 +75,21 @@ describe("T5: pause and resume by request id", () => {
     const late = await teal.post(resume, { action: "approve" });
     expect(late).toMatchObject({ status: 409, json: { detail: expect.stringContaining("already rejected by ann") } });
     expect(teal.runs).toEqual([]);
-    const agent = await teal.runtime.find(ids["task_id"]);
+    const agent = await teal.runtime.find(ids.task_id);
     expect(agent.state).toMatchObject({ status: "ready", openTurnId: null });
-    const [decided] = await teal.runtime.requests({ rootAgentId: ids["task_id"], status: "decided" });
+    const [decided] = await teal.runtime.requests({ rootAgentId: ids.task_id, status: "decided" });
     expect(decided?.decision).toMatchObject({ verdict: "rejected", by: "ann", reason: "not mine" });
-    const next = await teal.post("", { ...text("go on"), task_id: ids["task_id"] });
-    expect(next.json["status"]).toBe("Completed");
+    const next = await teal.post("", { ...text("go on"), task_id: ids.task_id });
+    expect(next.json.status).toBe("Completed");
   });
 
   test("approve takes all open approvals of the request, and only the next pause is a new question", async () => {
     const teal = await tealServed({ script: [twoCalls, deletion, "done"] });
     const { ids, resume, paused } = await waiting(teal);
-    expect(paused.json["content"]["tool_calls"]).toHaveLength(2);
+    expect(paused.json.content.tool_calls).toHaveLength(2);
     const second = await teal.post(resume, { action: "approve" });
     expect(second.json).toMatchObject({ ...ids, message: "Human intervention required." });
-    expect(second.json["tool_calls"]).toHaveLength(1);
+    expect(second.json.tool_calls).toHaveLength(1);
     expect(teal.runs).toHaveLength(2);
     const last = await teal.post(resume, { action: "approve" });
     expect(last.json).toMatchObject({ ...ids, ...completed("done") });
@@ -152,7 +152,7 @@ describe("T5: pause and resume by request id", () => {
     const teal = await tealServed({ script: [twoCalls, "gone"] });
     const { ids, resume, paused } = await waiting(teal);
     const unclear = await teal.post(resume, { action: "approve", arguments: { id: 8 } });
-    const calls = paused.json["content"]["tool_calls"] as { id: string }[];
+    const calls = paused.json.content.tool_calls as { id: string }[];
     expect(unclear).toMatchObject({ status: 422, json: { detail: [{ loc: ["body", "tool_call_id"] }] } });
     expect(JSON.stringify(unclear.json)).toContain(calls[1]?.id);
     const edit = { action: "approve", arguments: { id: 8 }, tool_call_id: calls[1]?.id };
@@ -173,7 +173,7 @@ describe("T5: pause and resume by request id", () => {
   test("a question is shown as a call, and answered", async () => {
     const teal = await tealServed({ script: [question, "the first it is"] });
     const { ids, resume, paused } = await waiting(teal);
-    expect(paused.json["content"]["tool_calls"]).toMatchObject([
+    expect(paused.json.content.tool_calls).toMatchObject([
       {
         name: "ask_user",
         function_name: "ask_user",
@@ -192,12 +192,12 @@ describe("T5: pause and resume by request id", () => {
   test("a plain message to the task answers its question, or rejects its approvals; it never approves", async () => {
     const asking = await tealServed({ script: [question, "thanks"] });
     const asked = await waiting(asking);
-    const answered = await asking.post("", { ...text("the first"), task_id: asked.ids["task_id"] });
+    const answered = await asking.post("", { ...text("the first"), task_id: asked.ids.task_id });
     expect(answered.json).toMatchObject({ ...asked.ids, status: "Completed", content: { output: "thanks" } });
 
     const deleting = await tealServed({ script: [deletion, "I will not"] });
     const paused = await waiting(deleting);
-    const refused = await deleting.post("", { ...text("approve"), task_id: paused.ids["task_id"] });
+    const refused = await deleting.post("", { ...text("approve"), task_id: paused.ids.task_id });
     expect(refused.json).toMatchObject({ ...paused.ids, status: "Completed", content: { output: "I will not" } });
     expect(deleting.runs).toEqual([]);
   });
@@ -217,7 +217,7 @@ describe("T5: pause and resume by request id", () => {
     const tools = [subagent(helper, { description: "Helps" })];
     const teal = await tealServed({ script, agent: { tools } });
     const { ids, resume, paused } = await waiting(teal);
-    expect(paused.json["content"]["tool_calls"]).toMatchObject([{ name: "wipe", plugin_name: null }]);
+    expect(paused.json.content.tool_calls).toMatchObject([{ name: "wipe", plugin_name: null }]);
     const answer = await teal.post(resume, { action: "approve" });
     expect(answer.json).toMatchObject({ ...ids, output: "all clean" });
     expect(await teal.post(resume, { action: "approve" })).toMatchObject({ status: 200, json: answer.json });
@@ -228,13 +228,13 @@ describe("T5: pause and resume by request id", () => {
     for (let round = 0; round < 5; round += 1) {
       const teal = await tealServed({ script: [twoCalls, "gone", "gone"] });
       const { resume, paused, ids } = await waiting(teal);
-      const [call] = paused.json["content"]["tool_calls"] as { id: string }[];
+      const [call] = paused.json.content.tool_calls as { id: string }[];
       const verdicts = Array.from({ length: 20 }, (_, index) => ((index + round) % 2 === 0 ? "approve" : "reject"));
       const answers = await Promise.all(
         verdicts.map(async (action, index) => {
           if (index % 4 < 2) return { action, ...(await teal.post(resume, { action })) };
           const response = await teal.ask(`/test/decide?id=${encodeURIComponent(call?.id ?? "")}&action=${action}`);
-          return { action, status: response.status, json: (await response.json()) as Posted["json"] };
+          return { action, status: response.status, json: (await response.json()) as TealJson };
         }),
       );
       const winners = new Set(answers.filter(({ status }) => status === 200).map(({ action }) => action));
@@ -246,7 +246,7 @@ describe("T5: pause and resume by request id", () => {
         expect([status, JSON.stringify(json)]).toEqual([409, expect.stringContaining(`${word} by ann`)]);
       }
       expect(teal.runs).toHaveLength(winner === "approve" ? 2 : 0);
-      const agent = await teal.runtime.find(ids["task_id"]);
+      const agent = await teal.runtime.find(ids.task_id);
       expect(agent.state.openTurnId).toBeNull();
     }
   });

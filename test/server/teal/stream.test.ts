@@ -14,9 +14,7 @@ describe("T1: a streamed request", () => {
     const frames = await framesOf(response);
     const ids = { session_id: uuid, task_id: uuid, request_id: uuid };
     for (const { data } of frames) expect(data).toMatchObject(ids);
-    expect(
-      new Set(frames.map(({ data }) => [data["task_id"], data["request_id"], data["session_id"]].join())).size,
-    ).toBe(1);
+    expect(new Set(frames.map(({ data }) => [data.task_id, data.request_id, data.session_id].join())).size).toBe(1);
     const last = frames.at(-1);
     expect(last).toEqual({
       event: "final-response",
@@ -30,10 +28,10 @@ describe("T1: a streamed request", () => {
       },
     });
     const partial = frames.slice(0, -1);
-    expect(partial.map(({ event, data }) => [event, data["source"]])).toEqual(
+    expect(partial.map(({ event, data }) => [event, data.source])).toEqual(
       partial.map(() => ["partial-response", "MathAgent:0.1"]),
     );
-    expect(partial.map(({ data }) => data["output_partial"]).join("")).toBe("The answer is 8");
+    expect(partial.map(({ data }) => data.output_partial).join("")).toBe("The answer is 8");
   });
 
   test("begins before the answer does", async () => {
@@ -51,16 +49,16 @@ describe("T1: a streamed request", () => {
     const teal = await tealServed({ script: ["one", deletion] });
     const { json } = await teal.post("", text("a"));
     const frames = await framesOf(
-      await teal.ask(`${address}/sse`, { ...stream, body: { ...text("b"), task_id: json["task_id"] } }),
+      await teal.ask(`${address}/sse`, { ...stream, body: { ...text("b"), task_id: json.task_id } }),
     );
     expect(frames.at(-1)).toMatchObject({
       event: "hitl-response",
-      data: { task_id: json["task_id"], message: "Human intervention required." },
+      data: { task_id: json.task_id, message: "Human intervention required." },
     });
     const strange = await teal.ask(`${address}/sse`, {
       ...stream,
       as: "bob",
-      body: { ...text("b"), task_id: json["task_id"] },
+      body: { ...text("b"), task_id: json.task_id },
     });
     expect([strange.status, await strange.json()]).toEqual([401, { detail: "Authentication required" }]);
   });
@@ -82,16 +80,16 @@ describe("T1: a streamed request", () => {
       event: "hitl-response",
       data: { tool_calls: [{ function_name: "delete_user_data" }] },
     });
-    const url = String(last?.data["approval_url"]).replace("?", "/sse?");
+    const url = String(last?.data.approval_url).replace("?", "/sse?");
     const rest = await framesOf(await teal.ask(url, stream));
     expect(rest.at(-1)).toMatchObject({
       event: "final-response",
-      data: { output: "gone", request_id: last?.data["request_id"] },
+      data: { output: "gone", request_id: last?.data.request_id },
     });
     expect(
       rest
         .slice(0, -1)
-        .map(({ data }) => data["output_partial"])
+        .map(({ data }) => data.output_partial)
         .join(""),
     ).toBe("gone");
     expect(teal.runs).toHaveLength(1);
@@ -100,7 +98,7 @@ describe("T1: a streamed request", () => {
   test("that is rejected ends with the rejection", async () => {
     const teal = await tealServed({ script: [deletion] });
     const { json } = await teal.post("", text("delete"));
-    const url = String(json["content"]["rejection_url"]).replace("?", "/sse?");
+    const url = String(json.content.rejection_url).replace("?", "/sse?");
     const frames = await framesOf(await teal.ask(url, stream));
     expect(frames.at(-1)).toMatchObject({ event: "final-response", data: { message: "Tool excecution rejected." } });
   });

@@ -15,11 +15,11 @@ describe("T4: the status of a task", () => {
   test("history, trace, owner and times are kept, and nothing is cleaned up", async () => {
     const teal = await tealServed({ script: [deletion, "gone"] });
     const { json } = await teal.post("", text("delete"));
-    await teal.post(`/tealagents/v1alpha1/resume/${json["request_id"]}`, { action: "approve" });
+    await teal.post(`/tealagents/v1alpha1/resume/${json.request_id}`, { action: "approve" });
     const [record] = await teal.runtime.list({ rootsOnly: true });
-    expect(record).toMatchObject({ agentId: json["task_id"], sessionId: json["session_id"], ownerId: "ann" });
+    expect(record).toMatchObject({ agentId: json.task_id, sessionId: json.session_id, ownerId: "ann" });
     expect(record?.createdAt).toBeGreaterThan(0);
-    const agent = await teal.runtime.find(json["task_id"]);
+    const agent = await teal.runtime.find(json.task_id);
     expect((await agent.getMessages()).map(({ role }) => role)).toEqual(["user", "assistant", "tool", "assistant"]);
     expect((await agent.getTrace()).length).toBeGreaterThan(0);
     expect(agent.state.lastActivity).toBeGreaterThanOrEqual(record?.createdAt ?? 0);
@@ -80,7 +80,7 @@ describe("T4: the status of a task", () => {
       status: "Paused",
       content: { message: "The task is paused.", tool_calls: [] },
     });
-    const resumed = await teal.post(`/tealagents/v1alpha1/resume/${paused.json["request_id"]}`, { action: "approve" });
+    const resumed = await teal.post(`/tealagents/v1alpha1/resume/${paused.json.request_id}`, { action: "approve" });
     expect(resumed.status).toBe(409);
     gate.resolve();
   });
@@ -111,10 +111,10 @@ describe("T6: callers", () => {
   });
 
   test("are told apart by a port, which may be away for a while", async () => {
-    const away = (): never => {
+    const authenticate = () => {
       throw new ServerError("unavailable", "the key server is away");
     };
-    const teal = await tealServed({ script: "ok", serve: { authenticate: away } });
+    const teal = await tealServed({ script: "ok", serve: { authenticate } });
     expect(await teal.post("", text("a"))).toMatchObject({ status: 503, json: { detail: "the key server is away" } });
   });
 });
@@ -152,8 +152,8 @@ describe("T7: persistence", () => {
     gate.resolve();
     const all = await Promise.all(started);
     const [winner] = all.filter(({ status }) => status === 200);
-    for (const { status, json: told } of all)
-      if (status === 409) expect(told["request_id"]).toBe(winner?.json["request_id"]);
+    const named = all.filter(({ status }) => status === 409).map(({ json: told }) => told["request_id"]);
+    expect(new Set(named)).toEqual(new Set([winner?.json.request_id]));
   });
 
   test("a store that does not answer is 503, a corrupt record 500, and it is left as it is", async () => {
@@ -163,17 +163,17 @@ describe("T7: persistence", () => {
     const { StoreUnavailableError, CorruptRecordError } = await import("troupe");
     const read = vi.spyOn(stores, "readAgent");
     read.mockRejectedValueOnce(new StoreUnavailableError("the disk /secret/path is gone"));
-    const away = await teal.post("", { ...text("b"), task_id: json["task_id"] });
+    const away = await teal.post("", { ...text("b"), task_id: json.task_id });
     expect([away.status, away.json, away.headers.get("retry-after")]).toEqual([
       503,
       { detail: "the store does not answer; ask again" },
       "1",
     ]);
     read.mockRejectedValueOnce(new CorruptRecordError("record 7 does not fit"));
-    const corrupt = await teal.post("", { ...text("b"), task_id: json["task_id"] });
+    const corrupt = await teal.post("", { ...text("b"), task_id: json.task_id });
     expect([corrupt.status, corrupt.json]).toEqual([500, { detail: "the server failed" }]);
     read.mockRestore();
-    expect((await teal.post("", { ...text("b"), task_id: json["task_id"] })).status).toBe(200);
+    expect((await teal.post("", { ...text("b"), task_id: json.task_id })).status).toBe(200);
   });
 });
 
@@ -186,12 +186,12 @@ test("T8: a request that takes too long is answered 504 with its ids, and goes o
     { detail: expect.any(String), session_id: uuid, task_id: uuid, request_id: uuid },
   ]);
   gate.resolve();
-  const agent = await teal.runtime.find(json["task_id"]);
-  expect(await agent.turn(`${json["task_id"]}#1`).result).toMatchObject({ status: "completed", text: "late" });
+  const agent = await teal.runtime.find(json.task_id);
+  expect(await agent.turn(`${json.task_id}#1`).result).toMatchObject({ status: "completed", text: "late" });
 });
 
 describe("T9: what an agent's addresses tell about it", () => {
-  test("health, liveness, document and page are public", async () => {
+  test("health and liveness are public", async () => {
     const teal = await tealServed({ script: "ok" });
     const get = async (path: string): Promise<Response> =>
       await teal.server.fetch(new Request(`http://127.0.0.1${address}${path}`));
@@ -205,14 +205,6 @@ describe("T9: what an agent's addresses tell about it", () => {
       dependencies: null,
     });
     expect(await (await get("/health/live")).json()).toEqual({ alive: true, timestamp });
-    const document = (await (await get("/openapi.json")).json()) as { info: object; paths: object };
-    expect(document.info).toMatchObject({ title: "MathAgent", version: "0.1" });
-    expect(Object.keys(document.paths)).toEqual(
-      expect.arrayContaining([address, `${address}/sse`, `${address}/tealagents/v1alpha1/resume/{request_id}`]),
-    );
-    const page = await get("/docs");
-    expect([page.status, page.headers.get("content-type")]).toEqual([200, "text/html; charset=utf-8"]);
-    expect(await page.text()).toContain("MathAgent");
   });
 
   test("several agents have addresses of their own, and tasks of one are unknown at another", async () => {

@@ -13,13 +13,32 @@ export interface Teal extends Served {
   /** How often the dangerous tool ran, with these arguments. */
   readonly runs: readonly object[];
   /** Posts a body below the agent's address; the status and the JSON of the answer. */
-  post(path: string, body?: unknown, asked?: Asked): Promise<Posted>;
+  post(this: void, path: string, body?: unknown, asked?: Asked): Promise<Posted>;
+}
+
+/** The fields of an answer or an event that tests read. */
+export interface TealJson {
+  readonly session_id: string;
+  readonly task_id: string;
+  readonly request_id: string;
+  readonly status?: string;
+  readonly detail?: unknown;
+  readonly output_partial?: string;
+  readonly source?: string;
+  readonly approval_url?: string;
+  readonly rejection_url?: string;
+  readonly tool_calls?: readonly { readonly id: string }[];
+  readonly content: {
+    readonly output?: string;
+    readonly rejection_url?: string;
+    readonly tool_calls: readonly { readonly id: string }[];
+  };
 }
 
 export interface Posted {
   readonly status: number;
   readonly headers: Headers;
-  readonly json: Record<string, any>;
+  readonly json: TealJson;
 }
 
 export interface TealOptions {
@@ -78,7 +97,7 @@ export const uuid = expect.stringMatching(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f
 
 export interface Frame {
   readonly event: string;
-  readonly data: Record<string, any>;
+  readonly data: TealJson;
 }
 
 /** The events of a stream, without its keep-alives. */

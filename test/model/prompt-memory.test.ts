@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { PromptMemory } from "../../src/actors/index.ts";
+import { PromptMemory } from "../../src/model/index.ts";
 import type { Message, ModelRequest } from "../../src/state/index.ts";
 
 const user = (content: string, id = content): Message => ({ role: "user", id, createdAt: 1, content, origin: "user" });

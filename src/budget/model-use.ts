@@ -1,0 +1,133 @@
+import { z } from "zod";
+import type { DeepReadonly } from "../base/index.ts";
+
+const count = z.number().int().nonnegative();
+
+/** Tokens of one settled call. `inputTokens` includes cached tokens and cache writes, `outputTokens` reasoning tokens. */
+export const settledUsageSchema = z.object({
+  inputTokens: count,
+  outputTokens: count,
+  cachedInputTokens: count.optional(),
+  cacheWriteTokens: count.optional(),
+  reasoningTokens: count.optional(),
+  /** True when the provider sent no usage and it was counted here. */
+  estimated: z.boolean().optional(),
+});
+export type SettledUsage = DeepReadonly<z.infer<typeof settledUsageSchema>>;
+
+/** The use of one model by an account and all below it, in tokens and micro-dollars. */
+export const modelUseSchema = z.object({
+  /** Calls that may have cost something: calls that the provider refused do not count. */
+  calls: count,
+  inputTokens: count,
+  outputTokens: count,
+  cachedInputTokens: count,
+  /** Absent in what was stored before it was counted. */
+  cacheWriteTokens: count.default(0),
+  reasoningTokens: count,
+  costMicros: count,
+  /** Calls whose tokens were counted here because the provider sent no usage. */
+  estimatedCalls: count,
+  /** Calls whose outcome is unknown: all that they had reserved counts. */
+  unconfirmedCalls: count,
+  /** Calls without a known price: they add nothing to the cost. */
+  unpricedCalls: count,
+});
+export type ModelUse = DeepReadonly<z.infer<typeof modelUseSchema>>;
+
+export const noModelUse: ModelUse = Object.freeze({
+  calls: 0,
+  inputTokens: 0,
+  outputTokens: 0,
+  cachedInputTokens: 0,
+  cacheWriteTokens: 0,
+  reasoningTokens: 0,
+  costMicros: 0,
+  estimatedCalls: 0,
+  unconfirmedCalls: 0,
+  unpricedCalls: 0,
+});
+
+/** The sum, at most the largest safe integer: beyond it sums would be rounded. */
+export function addAmounts(one: number, other: number): number {
+  return Math.min(Number.MAX_SAFE_INTEGER, one + other);
+}
+
+export function addModelUse(one: ModelUse, other: ModelUse): ModelUse {
+  return {
+    calls: addAmounts(one.calls, other.calls),
+    inputTokens: addAmounts(one.inputTokens, other.inputTokens),
+    outputTokens: addAmounts(one.outputTokens, other.outputTokens),
+    cachedInputTokens: addAmounts(one.cachedInputTokens, other.cachedInputTokens),
+    cacheWriteTokens: addAmounts(one.cacheWriteTokens, other.cacheWriteTokens),
+    reasoningTokens: addAmounts(one.reasoningTokens, other.reasoningTokens),
+    costMicros: addAmounts(one.costMicros, other.costMicros),
+    estimatedCalls: addAmounts(one.estimatedCalls, other.estimatedCalls),
+    unconfirmedCalls: addAmounts(one.unconfirmedCalls, other.unconfirmedCalls),
+    unpricedCalls: addAmounts(one.unpricedCalls, other.unpricedCalls),
+  };
+}
+
+/** The use of models, by the name that was asked for. */
+export type UseByModel = Readonly<Record<string, ModelUse>>;
+
+export interface AgentSpending {
+  /** By its own calls. */
+  readonly own: UseByModel;
+  /** By its own calls and those of all subagents whose spending counts on its accounts. */
+  readonly tree: UseByModel;
+}
+
+/** The sum over all models. */
+export function totalUse(models: UseByModel): ModelUse {
+  return Object.values(models).reduce(addModelUse, noModelUse);
+}
+
+export function addUse(one: UseByModel, other: UseByModel): UseByModel {
+  return combined(one, other, addModelUse);
+}
+
+/** The part of an account that says who has spent how much. */
+interface Spender {
+  readonly id: string;
+  readonly agentId: string;
+  readonly parentId: string | null;
+  readonly models: UseByModel;
+}
+
+/**
+ * The spending of each agent, from the accounts of its tree. An account counts everything spent below it, so an agent's own
+ * part is its account less those of its children.
+ */
+export function spendingByAgent(accounts: readonly Spender[]): ReadonlyMap<string, AgentSpending> {
+  const holders = new Map(accounts.map(({ id, agentId }) => [id, agentId]));
+  const trees = new Map<string, UseByModel>();
+  const below = new Map<string, UseByModel>();
+  for (const { agentId, parentId, models } of accounts) {
+    const holder = parentId === null ? undefined : holders.get(parentId);
+    // The agent's lifetime account counts the turns under it.
+    if (holder === agentId) continue;
+    trees.set(agentId, addUse(trees.get(agentId) ?? {}, models));
+    if (holder !== undefined) below.set(holder, addUse(below.get(holder) ?? {}, models));
+  }
+  return new Map(
+    [...trees].map(([agentId, tree]) => [agentId, { tree, own: combined(tree, below.get(agentId) ?? {}, less) }]),
+  );
+}
+
+function combined(one: UseByModel, other: UseByModel, join: (left: ModelUse, right: ModelUse) => ModelUse): UseByModel {
+  const names = new Set([...Object.keys(one), ...Object.keys(other)]);
+  const pairs = [...names].map((name) => [name, join(useOfModel(one, name), useOfModel(other, name))] as const);
+  return Object.fromEntries(pairs.filter(([, use]) => use.calls > 0));
+}
+
+/** The use of one model. */
+export function useOfModel(models: UseByModel, name: string): ModelUse {
+  return (Object.hasOwn(models, name) ? models[name] : undefined) ?? noModelUse;
+}
+
+/** Each amount of the first less that of the second, never below zero. */
+function less(one: ModelUse, other: ModelUse): ModelUse {
+  const parts = Object.entries(one) as [keyof ModelUse, number][];
+  return Object.fromEntries(parts.map(([name, amount]) => [name, Math.max(0, amount - other[name])])) as ModelUse;
+}

@@ -1,0 +1,222 @@
+import { connect, type Socket } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
+import type { ServeOptions, SseFrame } from "troupe/server";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { z } from "zod";
+import { createFakeClock } from "troupe/testing";
+import { requestOf, routeAt, runtimeOf, serve, surfaceOf, tokens } from "./served.ts";
+
+const MEBIBYTE = 2 ** 20;
+const echo = routeAt("echo", ({ body }) => Response.json(body), { method: "POST", body: z.json().optional() });
+
+async function listening(options: Partial<ServeOptions> = {}) {
+  const served = serve(await runtimeOf(), { surfaces: [surfaceOf(echo)], ...options });
+  return { ...served, ...(await served.server.listen()) };
+}
+
+/** A connection that is driven by hand; it collects what it gets, if it is told to read. */
+function dial(port: number, { reads = true } = {}): { socket: Socket; text: () => string; closed: Promise<void> } {
+  const socket = connect({ port, host: "127.0.0.1" });
+  onTestFinished(() => void socket.destroy());
+  let text = "";
+  if (reads) socket.on("data", (chunk) => (text += chunk.toString("latin1")));
+  else socket.pause();
+  socket.on("error", () => undefined);
+  const closed = new Promise<void>((resolve) => void socket.once("close", () => resolve()));
+  return { socket, text: () => text, closed };
+}
+
+const head = (port: number, more: string): string =>
+  `POST /test/echo HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nAuthorization: Bearer ${tokens.ann}\r\nContent-Type: application/json\r\n${more}\r\n`;
+
+/** Writes up to `bytes`, as fast as the other side takes them; stops when it closes. */
+async function pour(socket: Socket, bytes: number, chunk: (size: number) => Buffer[]): Promise<number> {
+  const size = 64 * 1_024;
+  let written = 0;
+  while (written < bytes && !socket.destroyed && socket.writable) {
+    for (const part of chunk(size)) socket.write(part);
+    written += size;
+    if (socket.writableNeedDrain) {
+      await Promise.race([
+        new Promise((resolve) => void socket.once("drain", resolve)),
+        new Promise((resolve) => void socket.once("close", resolve)),
+      ]);
+    }
+  }
+  return written;
+}
+
+describe("a body of 100 MB", () => {
+  it("that is declared is refused by its head", async () => {
+    const { port } = await listening();
+    const { socket, text } = dial(port);
+    socket.write(head(port, `Content-Length: ${100 * MEBIBYTE}\r\n`));
+    await expect.poll(text).toMatch(/^HTTP\/1\.1 413 /);
+  });
+
+  it("that comes in chunks is read up to the limit and no further", async () => {
+    const { server } = serve(await runtimeOf(), { surfaces: [surfaceOf(echo)] });
+    let given = 0;
+    const body = new ReadableStream<Uint8Array>({
+      pull(controller) {
+        given += MEBIBYTE;
+        controller.enqueue(new Uint8Array(MEBIBYTE).fill(0x20));
+        if (given >= 100 * MEBIBYTE) controller.close();
+      },
+    });
+    const headers = { authorization: `Bearer ${tokens.ann}`, "content-type": "application/json" };
+    const init = { method: "POST", headers, body, duplex: "half" } as const;
+    expect((await server.fetch(new Request("http://127.0.0.1/test/echo", init))).status).toBe(413);
+    expect(given).toBeLessThan(13 * MEBIBYTE);
+  });
+
+  it("that is poured in costs little memory, ends the connection, and keeps nobody waiting", async () => {
+    const { port, url } = await listening();
+    const { socket, closed } = dial(port);
+    const before = process.memoryUsage.rss();
+    socket.write(head(port, "Transfer-Encoding: chunked\r\n"));
+    const part = Buffer.alloc(64 * 1_024, 0x20);
+    const poured = pour(socket, 100 * MEBIBYTE, (size) => [
+      Buffer.from(`${size.toString(16)}\r\n`),
+      part,
+      Buffer.from("\r\n"),
+    ]);
+    expect((await fetch(`${url}/healthz`)).status).toBe(200);
+    expect(await poured).toBeLessThan(100 * MEBIBYTE);
+    await closed;
+    expect(process.memoryUsage.rss() - before).toBeLessThan(100 * MEBIBYTE);
+  });
+});
+
+describe("a body of JSON", () => {
+  const deep = (levels: number): string => "[".repeat(levels) + "]".repeat(levels);
+  it.each([
+    ["with 100,000 levels", deep(100_000), 400],
+    ["with 100 levels", deep(100), 200],
+    ["that sets a prototype", '{"__proto__":{"isAdmin":true}}', 400],
+    ["that reaches a prototype by its constructor", '{"constructor":{"prototype":{"isAdmin":true}}}', 400],
+    ["that is cut off", '{"a":', 400],
+    ["that is no UTF-8", Buffer.from([0x22, 0xff, 0xfe, 0x22]), 400],
+    ["that is empty", "", 400],
+  ])("%s", async (_, body, status) => {
+    const { server } = serve(await runtimeOf(), { surfaces: [surfaceOf(echo)] });
+    const headers = { authorization: `Bearer ${tokens.ann}`, "content-type": "application/json" };
+    const sent = body === "" ? " " : body;
+    const response = await server.fetch(
+      new Request("http://127.0.0.1/test/echo", { method: "POST", headers, body: sent }),
+    );
+    expect(response.status).toBe(status);
+    expect(({} as { isAdmin?: boolean }).isAdmin).toBeUndefined();
+  });
+
+  it.each(["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", ""])(
+    "that is sent as %j, as a form can, is refused",
+    async (type) => {
+      const { server } = serve(await runtimeOf(), { surfaces: [surfaceOf(echo)] });
+      const headers = { authorization: `Bearer ${tokens.ann}`, "content-type": type };
+      const body = new TextEncoder().encode("{}");
+      const response = await server.fetch(new Request("http://127.0.0.1/test/echo", { method: "POST", headers, body }));
+      expect(response.status).toBe(415);
+    },
+  );
+
+  it("that somebody has read before is explained", async () => {
+    const { server } = serve(await runtimeOf(), { surfaces: [surfaceOf(echo)] });
+    const request = requestOf("/test/echo", { method: "POST", body: {} });
+    await request.text();
+    const response = await server.fetch(request);
+    expect([response.status, await response.json()]).toEqual([
+      500,
+      { code: "body_already_read", message: expect.stringContaining("mount it before any body parser") },
+    ]);
+  });
+});
+
+describe("line breaks in headers", () => {
+  it("reach no answer", async () => {
+    const { port } = await listening();
+    const { socket, text } = dial(port);
+    socket.write(
+      `GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nX-Request-Id: a\rset-cookie: b=1\r\nConnection: close\r\n\r\n`,
+    );
+    await expect.poll(text).toMatch(/^HTTP\/1\.1 /);
+    expect(text()).not.toMatch(/set-cookie/i);
+  });
+
+  it("are no idempotency key, nor a place in a stream", async () => {
+    const { ask } = serve(await runtimeOf(), { surfaces: [surfaceOf(echo)] });
+    for (const key of ["a b", "ä", "x".repeat(256), ""]) {
+      const response = await ask("/test/echo", { method: "POST", body: {}, headers: { "idempotency-key": key } });
+      expect([key, response.status]).toEqual([key, 400]);
+    }
+  });
+});
+
+describe("slow clients", () => {
+  it("a head that does not end does not keep others waiting, and is larger than 16 KB for nobody", async () => {
+    const { port, url } = await listening();
+    const slow = Array.from({ length: 50 }, () => dial(port));
+    for (const { socket } of slow) socket.write(`GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nX-A: `);
+    expect((await fetch(`${url}/healthz`)).status).toBe(200);
+    const large = dial(port);
+    large.socket.write(`GET /healthz HTTP/1.1\r\nX-A: ${"a".repeat(20_000)}\r\n\r\n`);
+    await expect.poll(large.text).toMatch(/^HTTP\/1\.1 431 /);
+  });
+});
+
+describe("a client that never reads its stream", () => {
+  it("costs a bounded number of frames, and is dropped", async () => {
+    const clock = createFakeClock();
+    let given = 0;
+    let isLeft = false;
+    async function* frames(): AsyncGenerator<SseFrame> {
+      try {
+        for (;;) {
+          given += 1;
+          yield { data: "x".repeat(100_000) };
+        }
+      } finally {
+        isLeft = true;
+      }
+    }
+    const stream = routeAt("stream", (call) => call.stream(frames));
+    const { port } = await listening({ clock, surfaces: [surfaceOf(stream)] });
+    const { socket, closed } = dial(port, { reads: false });
+    socket.write(`GET /test/stream HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nAuthorization: Bearer ${tokens.ann}\r\n\r\n`);
+    // The buffers of the two sockets fill, then nothing is asked for any more.
+    let seen = -1;
+    await expect
+      .poll(() => [given > 1 && seen === given, (seen = given)][0], { interval: 200, timeout: 20_000 })
+      .toBe(true);
+    expect(given).toBeLessThan(400);
+    clock.advance(60_000);
+    await expect.poll(() => isLeft).toBe(true);
+    socket.resume();
+    await closed;
+  });
+});
+
+it("closes with an open stream, an idle connection and a half-sent request", async () => {
+  const clock = createFakeClock();
+  const stream = routeAt("stream", (call) =>
+    call.stream(async function* () {
+      yield { data: "1" };
+      await new Promise(() => undefined);
+    }),
+  );
+  const { port, server } = await listening({ clock, surfaces: [surfaceOf(stream)] });
+  const reading = dial(port);
+  reading.socket.write(
+    `GET /test/stream HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nAuthorization: Bearer ${tokens.ann}\r\n\r\n`,
+  );
+  await expect.poll(reading.text).toContain("data: 1");
+  const half = dial(port);
+  half.socket.write(head(port, "Content-Length: 100\r\n"));
+  await delay(0);
+  const closed = server.close({ timeoutMs: 1_000 });
+  await reading.closed;
+  clock.advance(1_000);
+  await Promise.all([closed, half.closed]);
+  // The stream came to its end, and was not cut.
+  expect(reading.text()).toMatch(/\r\n0\r\n\r\n$/);
+});
