@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { AgentDefinition } from "../../agents/index.ts";
-import { type Door, listRule, optionsOf, ruleOf } from "../../base/index.ts";
+import { type Clock, type Door, listRule, optionsOf, ruleOf } from "../../base/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
 import { type Route, route } from "../core/route.ts";
 import type { Surface } from "../core/surface.ts";
@@ -173,7 +173,6 @@ const errors = {
 function healthRoutes(address: Address, startedAt: number): readonly Route[] {
   const prefix = prefixOf(address);
   const shape = { method: "GET", access: "public" } as const;
-  const timestamp = (at: number): string => new Date(at).toISOString();
   return [
     route({
       ...shape,
@@ -184,7 +183,7 @@ function healthRoutes(address: Address, startedAt: number): readonly Route[] {
       handle: ({ clock }) =>
         Response.json({
           status: "healthy",
-          timestamp: timestamp(clock.now()),
+          timestamp: timestampOf(clock),
           version: address.version,
           uptime: (performance.now() - startedAt) / 1_000,
           dependencies: null,
@@ -196,7 +195,11 @@ function healthRoutes(address: Address, startedAt: number): readonly Route[] {
       path: `${prefix}/health/live`,
       summary: "That the process answers",
       responses: { 200: { description: "It does." } },
-      handle: ({ clock }) => Response.json({ alive: true, timestamp: timestamp(clock.now()) }),
+      handle: ({ clock }) => Response.json({ alive: true, timestamp: timestampOf(clock) }),
     }),
   ];
+}
+
+function timestampOf(clock: Clock): string {
+  return new Date(clock.now()).toISOString();
 }

@@ -39,6 +39,13 @@ test("serve prints an address, a token and a command that works as it is typed, 
   expect(lines.at(-1)).toMatch(/^Leaving on SIGTERM/);
 });
 
+/** A file in the folder of these tests. */
+function file(name: string, text: string): string {
+  const path = join(folder, name);
+  writeFileSync(path, text);
+  return path;
+}
+
 describe("what cannot be served is one line and exit code 2, and nothing is started", () => {
   const busy = createServer();
   let port = 0;
@@ -48,11 +55,6 @@ describe("what cannot be served is one line and exit code 2, and nothing is star
   });
   afterAll(() => busy.close());
 
-  const file = (name: string, text: string): string => {
-    const path = join(folder, name);
-    writeFileSync(path, text);
-    return path;
-  };
   test.each([
     ["a taken port", () => [yaml, "--port", String(port)], /port \d+ of 127\.0\.0\.1 is taken/],
     ["a file that is not there", () => ["none.yaml"], /there is no file none\.yaml/],
@@ -84,7 +86,7 @@ describe("what cannot be served is one line and exit code 2, and nothing is star
       () => [
         file(
           "agent.mjs",
-          `export { default } from ${JSON.stringify(join(repositoryRoot, "test/cli/serve/served-desk.ts"))};`,
+          `export { agent } from ${JSON.stringify(join(repositoryRoot, "test/cli/serve/served-desk.ts"))};`,
         ),
         "--plugins",
         "x.ts",

@@ -1,4 +1,3 @@
 import { defineAgent } from "troupe";
 
-const desk = defineAgent({ name: "desk", model: "offline" });
-export { desk as default };
+export const agent = defineAgent({ name: "desk", model: "offline" });

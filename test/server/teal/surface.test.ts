@@ -86,6 +86,10 @@ describe("T4: the status of a task", () => {
   });
 });
 
+const authenticate = () => {
+  throw new ServerError("unavailable", "the key server is away");
+};
+
 describe("T6: callers", () => {
   test("without a valid token are refused alike on every route, before anything else", async () => {
     const teal = await tealServed({ script: "ok" });
@@ -111,9 +115,6 @@ describe("T6: callers", () => {
   });
 
   test("are told apart by a port, which may be away for a while", async () => {
-    const authenticate = () => {
-      throw new ServerError("unavailable", "the key server is away");
-    };
     const teal = await tealServed({ script: "ok", serve: { authenticate } });
     expect(await teal.post("", text("a"))).toMatchObject({ status: 503, json: { detail: "the key server is away" } });
   });

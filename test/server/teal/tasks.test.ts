@@ -60,7 +60,7 @@ describe("T2: a follow-on", () => {
     expect(second.json).toMatchObject({ session_id, task_id, status: "Completed", content: { output: "answer 2" } });
     expect(second.json.request_id).toBe(`${request_id.slice(0, -1)}2`);
     expect(seen[1]).toBe((seen[0] ?? 0) + 2);
-    const third = await teal.post("", { ...text("three"), task_id: String(task_id).toUpperCase() });
+    const third = await teal.post("", { ...text("three"), task_id: task_id.toUpperCase() });
     expect(third.json).toMatchObject({ session_id, task_id, content: { output: "answer 3" } });
   });
 
