@@ -1,5 +1,6 @@
 /** Every fault point of the runtime, in the order in which a step passes them. A test compares it with the sources. */
 export const faultPointNames = [
+  "turn.opened",
   "commit.before",
   "commit.after",
   "commit.acknowledged",

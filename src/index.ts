@@ -129,7 +129,7 @@ export type {
   RuntimeMetrics,
 } from "./runtime/index.ts";
 export type { TraceEntry, TroupeEvent, TroupeEventOf } from "./state/index.ts";
-export { placeOfAgent } from "./stores/index.ts";
+export { placeOfAgent, placeOfTurn } from "./stores/index.ts";
 
 // Store, and hand work on
 export { localQueues, type QueueCount, type QueueHealth, type Queues } from "./queues/index.ts";
@@ -163,6 +163,7 @@ export {
   StoreUnavailableError,
   ToolNotStartedError,
   TroupeError,
+  TurnConflictError,
   TurnInterruptedError,
   UnsupportedError,
 } from "./errors/index.ts";

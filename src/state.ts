@@ -110,6 +110,8 @@ export {
   traceEntrySchema,
   troupeEventSchema,
   type TroupeEventType,
+  type TurnRecord,
+  turnRecordSchema,
   usageSchema,
   type UserMessage,
 } from "./state/index.ts";

@@ -9,7 +9,7 @@ import { appendWarnings, type Host, type Warning } from "./host.ts";
 import { runContextOf } from "./run-context.ts";
 import { storedErrorOf } from "./stored-error.ts";
 import { stopSignalOf } from "./stored-error.ts";
-import { argumentsTextOf, callPatchesOf, grantedTool, hashOfArguments } from "./tool-calls.ts";
+import { argumentsTextOf, callPatchesOf, grantedTool, hashOfArguments, toolsOf } from "./tool-calls.ts";
 
 type Gate = Omit<EntryOf<"call.gated">, "seq" | "at" | "epoch">;
 type Verdict = Pick<Gate, "verdict" | "message"> & Partial<Pick<Gate, "arguments" | "needsApproval">>;
@@ -23,9 +23,9 @@ export async function gateCall(
   call: CallState,
   signal: AbortSignal,
 ): Promise<EntryOf<"call.gated"> | undefined> {
-  const tool = grantedTool(host, call.name);
+  const tool = grantedTool(host, call.turnId, call.name);
   if (!tool) {
-    const message = host.definition.tools.unknownToolMessage(call.name);
+    const message = toolsOf(host, call.turnId).unknownToolMessage(call.name);
     return append(host, call, undefined, { verdict: "not_found", message });
   }
   const denied = callPatchesOf(host, call.callId).find((patch) => patch.denied !== undefined);
@@ -54,7 +54,7 @@ export async function gateCall(
 /** Warns once a turn, when such a tool is called, that its arguments are not checked against all of its schema. */
 function warnOfUnchecked(host: Host, turnId: string, tool: AgentTool): void {
   if (uncheckedOf(tool).length === 0) return;
-  const lines = host.definition.tools.tools.flatMap((one) => uncheckedOf(one).map((part) => `${one.name} ${part}`));
+  const lines = toolsOf(host, turnId).tools.flatMap((one) => uncheckedOf(one).map((part) => `${one.name} ${part}`));
   const more = lines.length > SHOWN_PARTS ? `, and ${lines.length - SHOWN_PARTS} more` : "";
   const message = `parts of schemas that are not checked: ${lines.slice(0, SHOWN_PARTS).join("; ")}${more}`;
   appendWarnings(host, turnId, [{ code: "schema_unchecked", message }]);

@@ -20,7 +20,7 @@ export const performCall = effectActor<CallEffectInput>("performCall", async (ho
   if (!call || call.outcome !== null) return;
   const gated = await gate(host, call, signal);
   if (!gated || signal.aborted) return;
-  const tool = grantedTool(host, gated.name);
+  const tool = grantedTool(host, turnId, gated.name);
   if (!tool) return settleGone(host, gated);
   const decided = takeDecision(host, gated, tool);
   if (!decided || settleRefused(host, decided) || (await askFirst(host, decided, tool, signal))) return;

@@ -16,7 +16,7 @@ import {
   type Usage,
 } from "../state/index.ts";
 import type { Host } from "./host.ts";
-import { grantedTool } from "./tool-calls.ts";
+import { grantedTool, toolsOf } from "./tool-calls.ts";
 
 /** The request of the coming model call, from history, instructions and what hooks edited for this call alone. */
 export function assembleRequest(host: Host, turn: TurnState): ModelRequest {
@@ -29,9 +29,9 @@ export function assembleRequest(host: Host, turn: TurnState): ModelRequest {
   });
   const messages = withOwnReasoning(assembled, definition.model);
   // From the first excerpt on the tool stays: a change of tools would cost the provider's cache of the whole prompt.
-  const all = definition.tools.definitions({ onDemand: host.hasExcerpts() });
+  const all = toolsOf(host, turn.turnId).definitions({ onDemand: host.hasExcerpts() });
   const isNarrowed = identity.grantedTools !== null || identity.deniedTools !== undefined;
-  const tools = isNarrowed ? all.filter(({ name }) => grantedTool(host, name) !== undefined) : all;
+  const tools = isNarrowed ? all.filter(({ name }) => grantedTool(host, turn.turnId, name) !== undefined) : all;
   return {
     messages,
     ...(tools.length > 0 ? { tools } : {}),

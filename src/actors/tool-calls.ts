@@ -5,6 +5,7 @@ import {
   type CallOutcome,
   type CallPatch,
   type CallState,
+  type Entry,
   type EntryOf,
   type Json,
   partsOfCall,
@@ -16,7 +17,15 @@ import {
   type ToolCallRequest,
 } from "../state/index.ts";
 import type { NewArtifact } from "../stores/index.ts";
-import { type ArtifactInput, excerptOf, LONGEST_ARTIFACT, type RenderedOutput } from "../tools/index.ts";
+import {
+  type ArtifactInput,
+  clientToolsOf,
+  excerptOf,
+  LONGEST_ARTIFACT,
+  type RenderedOutput,
+  type ToolRegistry,
+  withTools,
+} from "../tools/index.ts";
 import type { FactParts, Host } from "./host.ts";
 
 /** The call as the model wrote it. */
@@ -42,9 +51,27 @@ export function callPatchesOf(host: Host, callId: string): CallPatch[] {
     );
 }
 
-/** The tool, if the agent has it and was granted it. Neither the journal nor a model can grant one (S14). */
-export function grantedTool(host: Host, name: string): AgentTool | undefined {
-  const { tools } = host.definition;
+/** The tools of turns with client tools, by the first entry of the turn. */
+const registries = new WeakMap<Entry, { readonly own: Registry; readonly all: Registry }>();
+type Registry = ToolRegistry<AgentTool>;
+
+/** The tools of a turn: those of the definition, and behind them those that the turn's caller runs. */
+export function toolsOf(host: Host, turnId: string): Registry {
+  const { tools: own, clientTools: takesMore } = host.definition;
+  const first = takesMore ? host.memory(turnId).entries[0] : undefined;
+  if (first?.type !== "turn.started" || first.clientTools === undefined) return own;
+  let known = registries.get(first);
+  // Runtimes of one process may share the entry, and have different definitions.
+  if (known?.own !== own) {
+    known = { own, all: withTools<AgentTool>(own, clientToolsOf(first.clientTools)) };
+    registries.set(first, known);
+  }
+  return known.all;
+}
+
+/** The tool, if the turn has it and it was granted to the agent. No model can grant one (S14). */
+export function grantedTool(host: Host, turnId: string, name: string): AgentTool | undefined {
+  const tools = toolsOf(host, turnId);
   const { grantedTools, deniedTools = [] } = host.identity;
   const isGranted = tools.isOnDemand(name) ? !deniedTools.includes(name) : (grantedTools?.includes(name) ?? true);
   return isGranted ? tools.get(name) : undefined;

@@ -104,6 +104,7 @@ export const definitionDoor = {
     maxMessages: atLeastOne,
     autoCompact: (value, where) =>
       typeof value === "object" && value !== null ? autoCompactOptions(value, where) : flagRule(value, where),
+    clientTools: flagRule,
     output: portRule("a schema of zod 4", ["safeParseAsync"]),
   },
   needed: ["name", "model"] as const,

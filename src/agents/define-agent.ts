@@ -57,7 +57,7 @@ function made(name: string, options: AgentOptions): AgentDefinition {
   ];
   const tools = createToolRegistry<AgentTool>(
     [...given, ...(given.some(isBackground) ? controlTools : []), ...(history.internalTools ? internalTools : [])],
-    given.length > 0 ? [artifactTool] : [],
+    given.length > 0 || options.clientTools ? [artifactTool] : [],
   );
   const grantedTools = tools.tools.map((tool) => {
     const { name, kind, effect } = tool;
@@ -90,6 +90,7 @@ function made(name: string, options: AgentOptions): AgentDefinition {
     history,
     autoCompact: autoCompactOf(options.autoCompact),
     output,
+    clientTools: options.clientTools ?? false,
     ref: Object.freeze({
       name,
       hash: shortHash(stableStringify(describe(options, { model, tools, history, output, plugins }))),
@@ -124,6 +125,7 @@ function describe(options: AgentOptions, { model, tools, history, output, plugin
       return { name, kind, description, effect, jsonSchema, ...queueOf(tool) };
     }),
     plugins: plugins.map((plugin) => plugin.name),
+    ...(options.clientTools ? { clientTools: true } : {}),
   };
 }
 

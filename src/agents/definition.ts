@@ -125,6 +125,8 @@ export interface AgentOptions {
    * `responseFormat`.
    */
   readonly output?: z.ZodType | undefined;
+  /** Whether callers may bring tools of their own for one turn: `executeTurn(input, { clientTools })`. Default false. */
+  readonly clientTools?: boolean | undefined;
 }
 
 /** An agent as code defines it, without state. Made by `defineAgent`. */
@@ -147,6 +149,8 @@ export interface AgentDefinition {
   readonly history: HistoryCompiler;
   readonly autoCompact: AutoCompact | null;
   readonly output: OutputSchema | null;
+  /** Whether a turn may have tools that its caller runs. */
+  readonly clientTools: boolean;
   /** Name, and a hash of the parts that shape its behaviour: a turn that goes on under another hash emits a warning. */
   readonly ref: DefinitionRef;
 }

@@ -31,6 +31,11 @@ export class AgentBusyError extends RejectionError {
   readonly code = "agent_busy";
 }
 
+/** A turn was asked of an agent under the key of another turn. `details` name that turn. */
+export class TurnConflictError extends RejectionError {
+  readonly code = "turn_conflict";
+}
+
 /** Another living process holds the agent's lease. */
 export class AlreadyOwnedError extends RejectionError {
   readonly code = "already_owned";

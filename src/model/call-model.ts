@@ -52,9 +52,9 @@ export async function callModel(
   } finally {
     isOver = true;
   }
-  const taken = takeAnswer(given, model.name);
-  const usage = taken.usage.usage ?? (await counted(request, taken));
-  return { response: { ...taken.answer, usage }, warnings: warningsOf(taken, usage) };
+  const checked = takeAnswer(given, model.name);
+  const usage = checked.usage.usage ?? (await counted(request, checked));
+  return { response: { ...checked.answer, usage }, warnings: warningsOf(checked, usage) };
 }
 
 /** A valid delta, or undefined. Deltas are shown and never stored, so an invalid one is simply not shown. */

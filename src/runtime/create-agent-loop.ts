@@ -30,7 +30,7 @@ import { unsavedTrees } from "./unsaved/unsaved-trees.ts";
 import { wakeUp } from "./agent/intake.ts";
 
 /** The options of one turn (row L1); the loop keeps none of them. */
-export interface TurnContext extends Omit<TurnOptions, "ifBusy"> {
+export interface TurnContext extends Omit<TurnOptions, "ifBusy" | "key" | "clientTools"> {
   /** Names the conversation in events and for tools. Default: a random UUID. */
   readonly agentId?: string | undefined;
   readonly clock?: Clock | undefined;
@@ -114,7 +114,7 @@ export function createAgentLoop(definition: AgentDefinition, options?: AgentLoop
 
 const loopDoor: Door<AgentLoopOptions> = { rules: { agents: definitionsRule } };
 
-const { ifBusy: _noOther, ...turnRules } = turnDoor.rules;
+const { ifBusy: _noOther, key: _noneKnown, clientTools: _own, ...turnRules } = turnDoor.rules;
 
 const contextDoor: Door<TurnContext> = {
   ...turnDoor,
@@ -149,7 +149,11 @@ class EphemeralTurn extends TurnHandle implements LoopTurn {
   readonly #core: RuntimeCore;
 
   constructor(core: RuntimeCore, agentId: string, accepted: Promise<string>, added: () => Promise<Message[]>) {
-    super(core, agentId, accepted);
+    super(
+      core,
+      agentId,
+      accepted.then((turnId) => ({ turnId, isReplayed: false })),
+    );
     const ended = accepted.then((turnId) => core.end(turnId));
     this.#looped = ended.then(async (result) => ({ ...result, messages: await added() }));
     this.#core = core;

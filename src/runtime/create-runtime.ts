@@ -3,37 +3,26 @@ import { createId, harmless, reading } from "../base/index.ts";
 import { agentAccountId, bindingField, bindingOf, limitsOf, turnFlagsOf } from "../budget/index.ts";
 import { InvalidInputError, NotFoundError, UnsupportedError } from "../errors/index.ts";
 import { PriceBook } from "../model/index.ts";
-import {
-  type AgentIdentity,
-  type AgentRecord,
-  DEFAULT_TENANT,
-  type EventCursor,
-  parseCursor,
-  rootOf,
-  statusOf,
-  type TroupeEvent,
-} from "../state/index.ts";
+import { type AgentIdentity, type AgentRecord, DEFAULT_TENANT, rootOf, statusOf } from "../state/index.ts";
 import { type ForeignWrites, isTreeChanged, memoryStores } from "../stores/index.ts";
 import { checkedPorts } from "./core/checked-ports.ts";
 import { watchRolledBackTrees } from "./core/rollback.ts";
 import { RuntimeCore } from "./core/runtime-core.ts";
 import {
-  followOptionsOf,
   listOptionsOf,
   requestListOptionsOf,
   startOptionsOf,
   textOfCaller,
-  unknownTree,
+  turnListOptionsOf,
 } from "./doors/agent-doors.ts";
 import type { Agent, AgentStartOptions } from "./doors/agent-types.ts";
 import { partOf } from "./doors/roles.ts";
 import { drainMsOf, healthOptionsOf, runtimeOptionsOf, shutdownMsOf } from "./doors/runtime-doors.ts";
 import { healthOf, metricsOf } from "./doors/runtime-health.ts";
-import type { FollowOptions, Runtime, RuntimeOptions } from "./doors/runtime-types.ts";
+import type { Runtime, RuntimeOptions } from "./doors/runtime-types.ts";
 import { assertObserver } from "./doors/turn-door.ts";
 import type { EventObserver } from "./doors/turn-types.ts";
-import { type FollowSource, TreeStream } from "./follow/tree-stream.ts";
-import type { WaitingHold } from "./follow/turn-handle.ts";
+import { followTree, headOf } from "./follow/follow.ts";
 import { AgentHandle } from "./handles/agent-handle.ts";
 import { createOverview, type Overview } from "./projections/overview.ts";
 import { createProjector, type Projector } from "./projections/projector.ts";
@@ -102,12 +91,17 @@ export async function createRuntime(given: RuntimeOptions): Promise<Runtime> {
     agent: (name, start) => lookedAt(copies, openAgent(core, name, start)),
     find: (agentId) => lookedAt(copies, findAgent(core, agentId)),
     list: async (filter) => (await stores.listAgents({ ...listOptionsOf(filter), tenant })).map(listed),
+    turns: async (filter) => await stores.turns({ ...turnListOptionsOf(filter), tenant }),
     accounts: async (rootAgentId) =>
       await stores.accounts(tenant, textOfCaller(rootAgentId, "runtime.accounts(): its id")),
     requests: async (filter) => await core.requests.list(requestListOptionsOf(filter)),
     decide: (requestId, decide) => core.requests.decide(requestId, decide),
     subscribe: (observer) => subscribe(core, observer),
     follow: (rootAgentId, follow) => followTree(core, rootAgentId, follow),
+    head: async (rootAgentId) => {
+      const head = await headOf(core, rootAgentId);
+      return { ...head, agents: head.agents.map(listed) };
+    },
     projected: async (rootAgentId) => {
       textOfCaller(rootAgentId, "runtime.projected(): its id");
       core.assertOpen();
@@ -279,40 +273,6 @@ export function refuseBackground(definition: AgentDefinition, where: string): vo
       { details: { agent: name, subagent: tool.name } },
     );
   }
-}
-
-/**
- * `runtime.follow()`: the durable events of one tree in journal order from any cursor, without gaps or duplicates, with
- * live events in between. It ends when the runtime is shut down; a client continues in another process after its last
- * cursor. The first event rejects with `NotFoundError` when no such tree is stored.
- */
-export async function* followTree(
-  source: FollowSource & { readonly waiting: Pick<WaitingHold, "begin"> },
-  rootAgentId: string,
-  given?: FollowOptions,
-): AsyncGenerator<TroupeEvent, void, undefined> {
-  const agentId = textOfCaller(rootAgentId, "runtime.follow(): the id of the tree's root");
-  const { after, signal } = followOptionsOf(given);
-  const from = startOf(after);
-  const { stores, tenant, closed } = source;
-  try {
-    const record = closed.aborted ? undefined : await stores.readAgent({ tenant, agentId });
-    if (closed.aborted) return;
-    if (record?.rootAgentId !== agentId) throw unknownTree(agentId);
-  } catch (error) {
-    // Shutting down the runtime closes its stores.
-    if (closed.aborted) return;
-    throw error;
-  }
-  yield* new TreeStream(source, agentId, { from, signal, hold: source.waiting.begin }).events();
-}
-
-function startOf(after: string | undefined): EventCursor | undefined {
-  const cursor = after === undefined ? undefined : parseCursor(after);
-  if (after === undefined || cursor) return cursor;
-  throw new InvalidInputError(
-    `"${after}" is not a cursor; take the cursor of an event, or leave it out to begin at the start`,
-  );
 }
 
 /** The record with the status that others see. */

@@ -52,6 +52,7 @@ export type {
   FollowOptions,
   Runtime,
   RuntimeOptions,
+  TreeSnapshot,
 } from "./doors/runtime-types.ts";
 export type { HealthOptions, RuntimeHealth, RuntimeMetrics } from "./doors/runtime-health.ts";
 export type { Role, RoleOptions, WorkSettings } from "./doors/roles.ts";

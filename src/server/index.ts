@@ -3,7 +3,8 @@ export { type Authenticate, type Identity, openAuth, tokenAuth, type TokenAuthOp
 export type { ServeLimits } from "./core/limits.ts";
 export type { LogLine } from "./core/metrics.ts";
 export type { Listening, ListenOptions } from "./listen.ts";
-export { type RuntimesByTenant, type RuntimeServer, serveRuntime, type ServeOptions } from "./serve-runtime.ts";
+export type { RuntimesByTenant, ServeOptions } from "./serve-options.ts";
+export { type RuntimeServer, serveRuntime } from "./serve-runtime.ts";
 export { type Failure, type InputIssue, jsonFailure, ServerError } from "./core/failures.ts";
 export { type Call, type Route, route } from "./core/route.ts";
 export { eventFrame, resumePoint, type SseFrame } from "./core/sse.ts";

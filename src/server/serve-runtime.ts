@@ -1,64 +1,26 @@
 import { randomUUID } from "node:crypto";
 import { Hono } from "hono";
-import {
-  anyRule,
-  type Clock,
-  clockRule,
-  createRedactor,
-  type Door,
-  functionRule,
-  harmless,
-  hasMethods,
-  listRule,
-  nameRule,
-  optionsOf,
-  optionsRule,
-  type Redactor,
-  systemClock,
-  wholeNumberRule,
-} from "../base/index.ts";
+import { createRedactor, harmless, hasMethods, optionsOf, type Redactor, systemClock } from "../base/index.ts";
 import { InvalidInputError, NotFoundError } from "../errors/index.ts";
 import type { Runtime } from "../runtime/index.ts";
 import { callerKey, callOf, type CallPlace } from "./core/call.ts";
 import { Caller } from "./core/caller.ts";
 import { failureOf, jsonFailure, ServerError, unauthenticated } from "./core/failures.ts";
-import { type Authenticate, checkedIdentity, type Identity, isOpenAuth } from "./core/identity.ts";
-import { limitsAtWork, limitsDoor, type ServeLimits } from "./core/limits.ts";
+import { checkedIdentity, type Identity, isOpenAuth } from "./core/identity.ts";
+import { type Limits, limitsAtWork } from "./core/limits.ts";
 import { type LogLine, RequestMetrics } from "./core/metrics.ts";
 import { assertWelcome, isLoopbackName, type OriginRules, preflight, sharingHeaders } from "./core/origins.ts";
 import { probeSurface } from "./core/probes.ts";
 import type { Route } from "./core/route.ts";
 import type { Surface } from "./core/surface.ts";
 import { type Listening, type ListenOptions, listenOn } from "./listen.ts";
-
-/** Runtimes by the tenant of the identities that they serve. */
-export type RuntimesByTenant = Readonly<Record<string, Runtime>>;
-
-export interface ServeOptions {
-  /** Says who sends a request: `tokenAuth`, `entraAuth`, `openAuth`, or a function of your own. */
-  readonly authenticate: Authenticate;
-  readonly surfaces: readonly Surface[];
-  /** Origins of web pages that may call, as `https://app.example.com`. Default: none but the server's own. */
-  readonly cors?: readonly string[] | undefined;
-  /**
-   * Values that `Host` may have, with ports. Default: any; the server's own names as soon as it listens on loopback
-   * alone.
-   */
-  readonly hosts?: readonly string[] | undefined;
-  /** With one runtime: the tenant that identities may name. Default: that of the runtime. */
-  readonly tenant?: string | undefined;
-  readonly limits?: ServeLimits | undefined;
-  /** Longest wait of a blocking call, in milliseconds. Default 600,000. */
-  readonly waitMs?: number | undefined;
-  /** Silence in a stream until a comment is sent, in milliseconds. Default 15,000. */
-  readonly keepAliveMs?: number | undefined;
-  /** Time after which a client that does not read its stream is dropped, in milliseconds. Default 60,000. */
-  readonly stallMs?: number | undefined;
-  /** Default: the system's clock. */
-  readonly clock?: Clock | undefined;
-  /** Called with each answered request. */
-  readonly onLog?: ((line: LogLine) => void) | undefined;
-}
+import {
+  type RuntimesByTenant,
+  runtimesOf,
+  serveDoor,
+  type ServedRuntimes,
+  type ServeOptions,
+} from "./serve-options.ts";
 
 /** A runtime behind a fetch handler. */
 export interface RuntimeServer {
@@ -75,24 +37,6 @@ export interface RuntimeServer {
    */
   close(options?: { readonly timeoutMs?: number | undefined }): Promise<void>;
 }
-
-const serveDoor: Door<ServeOptions> = {
-  rules: {
-    authenticate: functionRule,
-    surfaces: listRule("a list of surfaces", anyRule),
-    cors: listRule("a list of origins", nameRule),
-    hosts: listRule("a list of hosts", nameRule),
-    tenant: nameRule,
-    limits: optionsRule(limitsDoor),
-    waitMs: wholeNumberRule(1, 2 ** 31 - 1),
-    keepAliveMs: wholeNumberRule(1, 2 ** 31 - 1),
-    stallMs: wholeNumberRule(1, 2 ** 31 - 1),
-    clock: clockRule,
-    onLog: functionRule,
-  },
-  needed: ["authenticate", "surfaces"],
-  instead: { auth: "authenticate", origins: "cors", timeout: "waitMs" },
-};
 
 const DEFAULT_WAIT_MS = 600_000;
 const DEFAULT_KEEP_ALIVE_MS = 15_000;
@@ -126,12 +70,10 @@ interface Passage {
   error: string | null;
 }
 
-type RuntimeOf = (identity: Identity) => Runtime | undefined;
-
 class Serving {
   readonly #options: ServeOptions;
   readonly #place: CallPlace;
-  readonly #runtimeOf: RuntimeOf;
+  readonly #runtimeOf: ServedRuntimes["runtimeOf"];
   readonly #surfaces: readonly Surface[];
   readonly #metrics = new RequestMetrics();
   readonly #app = new Hono<{ Bindings: { passage: Passage } }>();
@@ -274,7 +216,7 @@ class Serving {
     await limits.requests.take(callerKey(identity));
     const runtime = this.#runtimeOf(identity);
     if (runtime === undefined) throw new ServerError("forbidden", "this server does not serve your tenant");
-    const admitTurn = (): Promise<void> => limits.turns.take(callerKey(identity));
+    const admitTurn = (): Promise<void> => assertMoreTurns(runtime, identity, limits);
     return new Caller(identity, {
       runtime,
       clock,
@@ -326,26 +268,6 @@ function cutOf(env: unknown): (() => void) | undefined {
   return hasMethods(outgoing, ["destroy"]) ? () => (outgoing as { destroy(): void }).destroy() : undefined;
 }
 
-interface ServedRuntimes {
-  readonly runtimes: RuntimesByTenant;
-  readonly runtimeOf: RuntimeOf;
-}
-
-function runtimesOf(given: Runtime | RuntimesByTenant, tenant: string | undefined): ServedRuntimes {
-  if (hasMethods(given, ["agent", "find", "follow", "decide"])) {
-    const runtime = given as Runtime;
-    const served = [undefined, runtime.tenant, tenant];
-    const runtimeOf = (identity: Identity): Runtime | undefined =>
-      served.includes(identity.tenant) ? runtime : undefined;
-    return { runtimes: { [runtime.tenant]: runtime }, runtimeOf };
-  }
-  if (typeof given !== "object" || given === null || Object.keys(given).length === 0) {
-    throw new InvalidInputError("serveRuntime() takes a runtime, or an object with a runtime for each tenant");
-  }
-  const runtimes = new Map<string, Runtime>(Object.entries(given as RuntimesByTenant));
-  return { runtimes: given as RuntimesByTenant, runtimeOf: (identity) => runtimes.get(identity.tenant ?? "") };
-}
-
 /** `/api/agents/{agentId}` as the router writes it. */
 function patternOf(path: string): string {
   return path.replaceAll(/\{(\w+)\}/g, ":$1");
@@ -361,6 +283,16 @@ function assertNoClash(surfaces: readonly Surface[]): void {
       known.set(place, name);
     }
   }
+}
+
+/** Counts one turn more. Rejects with `ServerError` (429). */
+async function assertMoreTurns(runtime: Runtime, identity: Identity, { turns, openTurns }: Limits): Promise<void> {
+  await turns.take(callerKey(identity));
+  const open = await runtime.turns({ ownerId: identity.userId, status: "open", limit: openTurns });
+  if (open.length < openTurns) return;
+  throw new ServerError("rate_limited", `you have ${openTurns} open turns; wait for one, or decide what it waits for`, {
+    headers: { "retry-after": "5" },
+  });
 }
 
 /** The id that a client or a proxy gave, if it can be written into a log as it is. */

@@ -17,7 +17,7 @@ import { storedErrorSchema } from "./execution.ts";
 import { jsonSchema } from "./json.ts";
 import { lifecycleSchema } from "./record.ts";
 import { accountHolderSchema } from "./limit-reached.ts";
-import { usageSchema } from "./model-call.ts";
+import { modelToolSchema, usageSchema } from "./model-call.ts";
 import { stopReasonSchema, stopSignalSchema } from "./stop.ts";
 
 export const agentEntrySchemas = [
@@ -66,6 +66,8 @@ export const turnEntrySchemas = [
     definition: definitionRefSchema,
     model: z.object({ name: z.string(), provider: z.string() }),
     tools: z.array(grantedToolSchema),
+    /** Tools that the turn's caller runs, besides those of the definition. Absent: none. */
+    clientTools: z.array(modelToolSchema).optional(),
     limits: limitsSchema,
     accountId: z.string(),
     maxConsecutiveToolFailures: z.number().int().positive(),

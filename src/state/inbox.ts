@@ -5,6 +5,7 @@ import { callEndSchema } from "./call-end.ts";
 import { backgroundSchema, turnOutcomeSchema, traceHeadersSchema } from "./entry-parts.ts";
 import { storedErrorSchema } from "./execution.ts";
 import { contentSchema } from "./message.ts";
+import { modelToolSchema } from "./model-call.ts";
 import { queuedCallKey } from "./record.ts";
 import { decisionSchema } from "./request.ts";
 import { stopReasonSchema } from "./stop.ts";
@@ -23,12 +24,16 @@ export const turnItemSchema = z.object({
   inputMessageIds: z.array(z.string()).optional(),
   actorId: z.string().nullable(),
   limits: limitsSchema.nullable(),
+  /** Tools of this turn that its caller runs. Absent: none. */
+  clientTools: z.array(modelToolSchema).optional(),
   /** The child whose end started the turn; absent: somebody requested it. */
   wokenBy: z.string().optional(),
   /** The span in which it was requested. */
   trace: traceHeadersSchema.optional(),
   /** The account above the turn's own, if it is not the agent's. */
   parentAccountId: z.string().optional(),
+  /** The key that its caller chose, and the hash of everything that was asked for. */
+  turnKey: z.object({ text: z.string(), hash: z.string() }).optional(),
 });
 export type TurnItem = DeepReadonly<z.infer<typeof turnItemSchema>>;
 

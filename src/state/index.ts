@@ -8,6 +8,7 @@ export * from "./entry-parts.ts";
 export * from "./execution.ts";
 export * from "./execution-fold.ts";
 export * from "./record.ts";
+export * from "./turn-record.ts";
 export * from "./limit-reached.ts";
 export * from "./stop-signals.ts";
 export * from "./stop.ts";

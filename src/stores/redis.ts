@@ -27,6 +27,7 @@ export function redisStores(options: RedisStoresOptions): Stores {
       return isKnown;
     },
     treeActivity: (tenant, rootAgentId) => database.treeActivity(tenant, rootAgentId),
+    treeHead: (tenant, rootAgentId) => database.treeHead(tenant, rootAgentId),
     /** Each batch is judged on its own; those of one tree share a transaction. */
     commit: async (batches, now, steady = now) => {
       const judged = batches.map((batch) =>

@@ -1,12 +1,13 @@
 import { z } from "zod";
 import { anyRule, type Door, optionsOf, reading } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
-import type { Json, JsonObject } from "../state/index.ts";
+import type { Json, JsonObject, ModelTool } from "../state/index.ts";
 import type { CheckedArguments } from "./define-tool.ts";
 import { checkExpiry, checkIdentity, checkOptionalFunction, toolNameIn } from "./definition-checks.ts";
 import { type RenderedOutput, textOf } from "./output.ts";
 import { describer, parseArguments, readParameters, type ToolParameters, uncheckedOf } from "./parameters.ts";
 import { type ParsedArguments } from "./parsed-arguments.ts";
+import { createToolRegistry } from "./registry.ts";
 
 /**
  * A tool that the agent's caller executes: the turn waits with a request of its kind until somebody answers it.
@@ -53,6 +54,17 @@ export function clientTool<const Schema extends ToolParameters>(definition: Clie
   }
   const options = optionsOf<ClientToolDefinition<Schema>>(definition, of, clientToolDoor);
   return reading(of, () => waitingTool("client", options, definition));
+}
+
+/**
+ * The client tools that a turn's caller names, in order. Throws `InvalidInputError` for a wrong name, description or
+ * schema, and for a name that comes twice.
+ */
+export function clientToolsOf(given: readonly ModelTool[]): readonly ClientTool[] {
+  const tools = given.map(({ name, description, parameters }) =>
+    waitingTool("client", { name, description, parameters: JSON.stringify(parameters) }),
+  );
+  return createToolRegistry(tools).tools;
 }
 
 /** The fields of a definition; each value is checked where it is read. */

@@ -7,6 +7,7 @@ export {
   type ClientTool,
   type ClientToolDefinition,
   clientTool,
+  clientToolsOf,
 } from "./client-tool.ts";
 export {
   type Auth,
@@ -45,7 +46,7 @@ export { type CheckedArguments, defineTool, type ToolArguments, type ToolDefinit
 export { excerptOf, type RenderedOutput, renderOutput } from "./output.ts";
 export type { ParsedArguments } from "./parsed-arguments.ts";
 export type { ToolParameters } from "./parameters.ts";
-export { createToolRegistry, type RegisteredTool, type ToolRegistry } from "./registry.ts";
+export { createToolRegistry, type RegisteredTool, type ToolRegistry, withTools } from "./registry.ts";
 export { type RevocableRun, revocable } from "./revocable.ts";
 export { nothingToRedact, redactError, type SecretResolver } from "./secrets.ts";
 export { createSlots, createSlotsByTool, type ReleaseSlot, type Slots } from "./slots.ts";

@@ -154,6 +154,8 @@ function messageOf(text: string): { readonly message: string; readonly expected?
 
 const maxSchemaBytes = 256_000;
 const maxRemembered = 1_000;
+/** The texts may come from callers of a server. */
+const maxRememberedCharacters = 10_000_000;
 
 /**
  * Parameters given as the text of a JSON Schema (row R7), of any draft from 4 to 2020-12; defaults are not filled in.
@@ -175,12 +177,17 @@ function jsonSchemaParameters(text: string): Parameters {
     unchecked: document.unchecked,
     check: (given: unknown) => checked(check, given),
   };
-  if (remembered.size >= maxRemembered) remembered.clear();
+  rememberedCharacters += text.length;
+  if (remembered.size >= maxRemembered || rememberedCharacters > maxRememberedCharacters) {
+    remembered.clear();
+    rememberedCharacters = text.length;
+  }
   remembered.set(text, parameters);
   return parameters;
 }
 
 const remembered = new Map<string, Parameters>();
+let rememberedCharacters = 0;
 
 function asObject(value: unknown): JsonObject {
   if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as JsonObject;

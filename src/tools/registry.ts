@@ -44,17 +44,37 @@ export function createToolRegistry<Member extends RegisteredTool>(
     get: (name) => byName.get(name),
     isOnDemand: (name) => onDemand.some((tool) => tool.name === name),
     definitions: (options) => (options?.onDemand === true ? all() : usual()),
-    unknownToolMessage(name) {
-      const shown = name.length > 64 ? `${name.slice(0, 64)}…` : name;
-      if (members.length === 0) return `There is no tool "${shown}": this agent has no tools. Answer without one.`;
-      const closest = nearestNames(
-        shown,
-        members.map((member) => member.name),
-      ).slice(0, 3);
-      return `There is no tool "${shown}". The closest names are: ${closest.map((one) => one.name).join(", ")}. Use one of the tools you were given.`;
-    },
+    unknownToolMessage: (name) => unknownToolMessage(name, members),
   };
   return Object.freeze(registry);
+}
+
+/** The registry with further tools behind its own. A name that it has already stays that of its own tool. */
+export function withTools<Member extends RegisteredTool>(
+  base: ToolRegistry<Member>,
+  tools: readonly Member[],
+): ToolRegistry<Member> {
+  const added = createToolRegistry(tools.filter(({ name }) => base.get(name) === undefined));
+  const members = Object.freeze([...base.tools, ...added.tools]);
+  const usual = lazily(() => Object.freeze([...base.definitions(), ...added.definitions()]));
+  const all = lazily(() => Object.freeze([...base.definitions({ onDemand: true }), ...added.definitions()]));
+  return Object.freeze({
+    tools: members,
+    get: (name: string) => base.get(name) ?? added.get(name),
+    isOnDemand: (name: string) => base.isOnDemand(name),
+    definitions: (options?: { readonly onDemand: boolean }) => (options?.onDemand === true ? all() : usual()),
+    unknownToolMessage: (name: string) => unknownToolMessage(name, members),
+  });
+}
+
+function unknownToolMessage(name: string, members: readonly RegisteredTool[]): string {
+  const shown = name.length > 64 ? `${name.slice(0, 64)}…` : name;
+  if (members.length === 0) return `There is no tool "${shown}": this agent has no tools. Answer without one.`;
+  const closest = nearestNames(
+    shown,
+    members.map((member) => member.name),
+  ).slice(0, 3);
+  return `There is no tool "${shown}". The closest names are: ${closest.map((one) => one.name).join(", ")}. Use one of the tools you were given.`;
 }
 
 function modelToolOf({ name, description, jsonSchema }: RegisteredTool): ModelTool {

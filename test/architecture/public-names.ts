@@ -10,12 +10,12 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     HookContext HookDrafts HookName Hooks InstructionsContext InvalidInputError JobStoppedError Json JsonObject
     LanguageModel LeaseLostError LimitName LimitStop localQueues LoopMessage LoopResult LoopTurn memoryStores Message
     MessageCompaction MessageStore ModelDelta ModelError ModelRequest ModelResponse ModelUse noProgressGuard
-    NotFoundError offlineModel openaiModel OpenaiModelOptions Overview OverviewState placeOfAgent Plugin PolicyRefusedError
+    NotFoundError offlineModel openaiModel OpenaiModelOptions Overview OverviewState placeOfAgent placeOfTurn Plugin PolicyRefusedError
     PreviousTool Price PriceTable Projections QueueCount QueueHealth Queues reactHistory Reconciliation reflection RequestConflictError run
     RunContext RunOptions Runtime RuntimeHealth RuntimeMetrics RuntimeOptions SavedArtifact SpawnedAgent SpawnedChild
     Spending StateStore StopReason StopSignal StoredError StoreRolledBackError Stores StoreUnavailableError subagent
     SubagentOptions SubagentTool summarize textOf Tool ToolDefinition toolLogging ToolNotStartedError totalUse
-    TraceEntry TraceHeaders TroupeError TroupeEvent TroupeEventOf trust Turn TurnContext TurnInterruptedError
+    TraceEntry TraceHeaders TroupeError TroupeEvent TroupeEventOf trust Turn TurnConflictError TurnContext TurnInterruptedError
     TurnOptions TurnRest TurnResult TurnSpending TurnWaitingError UnsupportedError Usage UseByModel WaitingTurn
     windowHistory withoutTraces
   `),
@@ -37,7 +37,7 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     RequestVerdict ResponseFormat shouldStop StepExecution stepExecutionJson stepExecutionSchema stepsOf StepType
     stepTypeOf stopReasonOf stopReasons stopReasonSchema stopSignalSchema storedErrorSchema strongestSignal
     SystemMessage ToolCallRequest ToolExecution toolExecutionJson toolExecutionSchema ToolMessage traceEntrySchema
-    troupeEventSchema TroupeEventType unlimited usageOf usageSchema UserMessage viewAgentState wasForceStopped
+    troupeEventSchema TroupeEventType TurnRecord turnRecordSchema unlimited usageOf usageSchema UserMessage viewAgentState wasForceStopped
     withAddedMessages withContext withEntry withLlmConfig withMetadata withNewExecution
   `),
   "troupe/stores/memory": words(`
@@ -90,7 +90,8 @@ export const unnamedTypes: readonly string[] = words(`
   AgentListOptions AgentPlace ArtifactInput AskUserOptions AutoCompactOptions AwaitOptions CheckedArguments ClientToolDefinition
   DropOldestOptions FollowOptions GenerateInput GetMessagesOptions HealthOptions LocalQueuesOptions ModelErrorOptions OfflineModelOptions
   PauseOptions ReactHistoryOptions RequestListOptions ResumeOptions RoleOptions RuntimeDrainOptions SecretResolver SpawnAgentOptions
-  AgentLoopOptions LeftBehind RuntimeShutdownOptions SpawnOptions SubagentPolicy SummarizeOptions ToolArguments ToolParameters TroupeErrorOptions
+  AgentLoopOptions LeftBehind RuntimeShutdownOptions SpawnOptions SubagentPolicy SummarizeOptions ToolArguments ToolParameters TreeSnapshot TroupeErrorOptions
+  TurnListOptions TurnNow TurnPlace
 
   ApprovalOptions ContextWarningOptions NoProgressGuardOptions ReflectionOptions ToolLoggingOptions TrustOptions
 
@@ -101,8 +102,8 @@ export const unnamedTypes: readonly string[] = words(`
 
   DefectError RejectionError TerminalError TransientError
 
-  CallerPlace OpenAgentOptions Output PageOptions RedisClient RequestPart RouteSchemas RouteShape ServerErrorCode
-  ServerErrorOptions StartTurnOptions
+  CallerPlace NewAgentOptions Output PageOptions RedisClient RequestPart RouteSchemas RouteShape ServerErrorCode
+  ServerErrorOptions StartTurnOptions TurnFilter
 
   BudgetListener EventFrame FrameBase FrameListener FrameSnapshot RedisPlaceOptions SnapshotFrame
 `);

@@ -19,6 +19,26 @@ export function messageOf(id: string, content: string = `text of ${id}`): Messag
   return { role: "user", id, createdAt: NOW, content, origin: "user" };
 }
 
+export function turnEnded(changes: Partial<EntryOf<"turn.ended">> = {}): MakeEntry {
+  return (envelope) => ({
+    type: "turn.ended",
+    ...envelope,
+    turnId: TURN,
+    number: 1,
+    outcome: "completed",
+    stopReason: "completed",
+    signal: null,
+    outputMessageId: null,
+    steps: 1,
+    toolCalls: 0,
+    usage: { inputTokens: 0, outputTokens: 0 },
+    costMicros: null,
+    error: null,
+    lifecycle: "ready",
+    ...changes,
+  });
+}
+
 export function askOf(changes: Partial<ReservationAsk> = {}): ReservationAsk {
   return {
     accountId: `turn:${TURN}`,

@@ -32,6 +32,17 @@ export function commandsContract(subject: () => Stores): void {
     expect(await subject().readAgent(keyOf())).toMatchObject({ openTurnId: `${ROOT}#1`, nextTurnNumber: 2 });
   });
 
+  test("a turn's client tools wait with it", async () => {
+    await openAgent(subject());
+    const parameters = { type: "object", properties: { "a\0": { const: ["\ud800", null] } } };
+    const clientTools = [{ name: "pick", description: "Lets the user pick.", parameters }];
+    await subject().openTurn(keyOf(), { ...command, clientTools }, NOW);
+    await subject().openTurn(keyOf(), { ...command, ifBusy: "queue" }, NOW);
+    const [first, second] = await subject().inbox(keyOf());
+    expect(first).toMatchObject({ turnId: `${ROOT}#1`, clientTools });
+    expect(second).not.toHaveProperty("clientTools");
+  });
+
   test("a command never moves seq: the owner's next batch fits (invariant 3)", async () => {
     const owner = await openAgent(subject());
     await subject().openTurn(keyOf(), command, NOW);

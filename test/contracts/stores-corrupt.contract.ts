@@ -36,6 +36,7 @@ const readings = {
   decide: (stores) => stores.decide(keyOf(), requestId, approved, NOW),
   exportTree: (stores) => stores.exportTree(TENANT, ROOT),
   treeActivity: (stores) => stores.treeActivity(TENANT, ROOT),
+  treeHead: (stores) => stores.treeHead(TENANT, ROOT),
 } satisfies Record<string, (stores: Stores) => Promise<unknown>>;
 
 export type Reading = keyof typeof readings;

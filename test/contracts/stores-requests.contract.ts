@@ -5,7 +5,7 @@ import type { RequestFilter, Stores } from "../../src/stores/index.ts";
 import { note } from "./entry-fixtures.ts";
 import { NOW, ROOT, TENANT, TURN } from "./names.ts";
 import { approved, opening, requestOf } from "./request-fixtures.ts";
-import { keyOf, openAgent } from "./stores-fixtures.ts";
+import { identityOf, keyOf, openAgent } from "./stores-fixtures.ts";
 import { openChild } from "./tree-fixtures.ts";
 
 const far = Number.MAX_SAFE_INTEGER;
@@ -45,6 +45,33 @@ export function requestsContract(subject: () => Stores): void {
     expect(await subject().treeActivity("another", ROOT)).toBeUndefined();
     await subject().decide(kid.key, request.requestId, approved, NOW);
     expect(await subject().treeActivity(TENANT, ROOT)).toBeUndefined();
+  });
+
+  test("the head of a tree has its agents, accounts and open requests, and the cursor of its last row", async () => {
+    expect(await subject().treeHead(TENANT, ROOT)).toBeUndefined();
+    const owner = await openAgent(subject());
+    const kid = await openChild(owner, "kid");
+    await openAgent(subject(), { agentId: "other" });
+    const lastCursor = async () => (await subject().readTree(TENANT, ROOT, 0, 100)).at(-1)?.cursor ?? 0;
+    const request = requestOf(kid, 0);
+    await kid.commit(opening(request, requestOf(kid, 1)));
+    await subject().decide(kid.key, requestOf(kid, 1).requestId, approved, NOW);
+    const head = await subject().treeHead(TENANT, ROOT);
+    expect(head?.cursor).toBe(await lastCursor());
+    expect(head?.openRequests).toEqual([request]);
+    expect(head?.agents).toEqual(await subject().listAgents({ tenant: TENANT, rootAgentId: ROOT }));
+    expect(head?.accounts).toEqual(await subject().accounts(TENANT, ROOT));
+    expect(await subject().treeHead(TENANT, kid.key.agentId)).toBeUndefined();
+    expect(await subject().treeHead("another", ROOT)).toBeUndefined();
+    await owner.commit({ acknowledged: [] });
+    expect((await subject().treeHead(TENANT, ROOT))?.cursor).toBe(head?.cursor);
+    const { cursor } = await owner.commit({ entries: [note("more")] });
+    expect((await subject().treeHead(TENANT, ROOT))?.cursor).toBe(cursor);
+  });
+
+  test("a tree without a row has a head, whose cursor is 0", async () => {
+    await subject().createAgent(identityOf(), null);
+    expect(await subject().treeHead(TENANT, ROOT)).toMatchObject({ cursor: 0, accounts: [], openRequests: [] });
   });
 
   test("one that expires sets its alarm, which the commit tells", async () => {

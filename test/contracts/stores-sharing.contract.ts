@@ -211,6 +211,34 @@ export function sharingContract(title: string, open: () => TwoClients): void {
       expect(seen.length).toBeGreaterThan(0);
     });
 
+    test("the head of a tree is read as it stood at one moment, with the cursor of that moment", async () => {
+      const root = await openAgent(theirs);
+      let isOver = false;
+      const writing = (async () => {
+        for (let index = 0; index < 60; index += 1) {
+          await root.commit({ ...opening(requestOf(root, index)) });
+          await theirs.decide(keyOf(), requestOf(root, index).requestId, approved, NOW);
+          await root.commit({ entries: [note("decided")], acknowledged: [] });
+        }
+        isOver = true;
+      })();
+      let readings = 0;
+      while (!isOver) {
+        const head = await mine.treeHead(TENANT, ROOT);
+        const rows = (await mine.readTree(TENANT, ROOT, 0, 1_000)).filter(
+          ({ cursor }) => cursor <= (head?.cursor ?? 0),
+        );
+        const last = rows.at(-1)?.entries.at(-1);
+        readings += 1;
+        const open = head?.openRequests.map(({ requestId }) => requestId) ?? [];
+        // A decision is no row: the request is open or not after the row that opened it, and never after the next one.
+        if (last?.type !== "request.opened") expect(open).toEqual([]);
+        else if (open.length > 0) expect(open).toEqual([last.requestId]);
+      }
+      await writing;
+      expect(readings).toBeGreaterThan(0);
+    });
+
     test("a write of the other one is noticed; an own one is not news, nor any after listening ended", async () => {
       const owner = await openAgent(mine);
       let calls = 0;

@@ -22,6 +22,7 @@ import { queuedAbortContract, supersedeContract } from "./stores-supersede.contr
 import { timersContract } from "./stores-timers.contract.ts";
 import { projectionsContract, treePlacesContract } from "./stores-tree-places.contract.ts";
 import { treesContract } from "./stores-trees.contract.ts";
+import { turnKeysContract, turnsContract } from "./stores-turns.contract.ts";
 import { waitingContract } from "./stores-waiting.contract.ts";
 import { unattendedContract } from "./stores-unattended.contract.ts";
 import { warningsContract } from "./stores-warnings.contract.ts";
@@ -63,6 +64,12 @@ export function storesContract(name: string, open: () => Stores | Promise<Stores
     });
     describe("commands", () => {
       commandsContract(subject);
+    });
+    describe("turns", () => {
+      turnsContract(subject);
+    });
+    describe("keys of turns", () => {
+      turnKeysContract(subject);
     });
     describe("marks", () => {
       marksContract(subject);

@@ -28,7 +28,8 @@ export async function openTeam(stores: Stores): Promise<Team> {
   await root.commit({ entries: [note("one")], messages: [messageOf("m1"), messageOf("m2")], artifacts: [artifact] });
   await kid.commit({ entries: [note("two")], messages: [messageOf("m1", "the child's")] });
   await root.commit(opening(requestOf(root, 0, { expiresAt: NOW + 500 }), requestOf(root, 1)));
-  await stores.openTurn(keyOf(), { input: "go", actorId: null, limits: null, ifBusy: "queue" }, NOW);
+  const key = { text: "k1", hash: "h1" };
+  await stores.openTurn(keyOf(), { input: "go", actorId: null, limits: null, ifBusy: "queue", key }, NOW);
   await stores.decide(keyOf(), requestOf(root, 1).requestId, approved, NOW);
   await root.commit({ entries: [modelRequested()], messages: [messageOf("m3")] });
   return { root, kid };

@@ -4,6 +4,7 @@ import {
   defineAgent,
   defineTool,
   InvalidInputError,
+  NotFoundError,
   type Runtime,
   subagent,
   type TroupeEvent,
@@ -88,6 +89,64 @@ describeRuntimes("follow", (stage) => {
     const texts = events.flatMap((event) => (event.type === "text.delta" && event.agentId === "f" ? [event.text] : []));
     expect(texts.join("")).toBe("all done");
     expect(durable(events).at(-1)).toMatchObject({ type: "turn.completed", text: "all done" });
+  });
+
+  it("now: only what comes after the call, also where the first event is asked for later", async () => {
+    const runtime = await stage().open({ agents: [team()] });
+    const agent = await runtime.agent("lead", { agentId: "f" });
+    await agent.start();
+    await agent.executeTurn("one").result;
+    const events = runtime.follow("f", { after: "now" })[Symbol.asyncIterator]();
+    const { cursor } = await runtime.head("f");
+    await agent.executeTurn("two").result;
+    const seen: TroupeEvent[] = [];
+    while (!seen.some(isEnd)) {
+      const { value } = (await events.next()) as IteratorYieldResult<TroupeEvent>;
+      seen.push(value);
+    }
+    const second = durable(seen);
+    expect(second.find(({ type }) => type === "turn.started")).toMatchObject({ turnId: "f#2" });
+    expect(second.filter(({ turnId }) => turnId === "f#1")).toEqual([]);
+    expect(durable(await followed(runtime, cursor))).toEqual(second);
+    const all = durable(await followed(runtime, undefined, (event) => isEnd(event) && event.turnId === "f#2"));
+    expect(all.slice(-second.length)).toEqual(second);
+    for (const after of ["now", undefined]) {
+      const gone = runtime.follow("nobody", { after })[Symbol.asyncIterator]();
+      await expect(gone.next()).rejects.toThrow(NotFoundError);
+    }
+  });
+
+  it("the head of a tree and the events after it leave no gap and come once, in mid-turn too", async () => {
+    const gate = createGate<string>();
+    const runtime = await stage().open({ agents: [team(gate)] });
+    const agent = await runtime.agent("lead", { agentId: "f", budget: { maxTokens: 100_000 } });
+    expect(await runtime.head("f")).toMatchObject({ cursor: "1.0.0", requests: [] });
+    await agent.start();
+    const turn = agent.executeTurn("go");
+    await gate.reached();
+    const head = await runtime.head("f");
+    expect(head.agents.map(({ agentId, status }) => [agentId === "f", status])).toEqual([
+      [true, "busy"],
+      [false, "ready"],
+      [false, "ready"],
+    ]);
+    expect(head.accounts).toEqual(await runtime.accounts("f"));
+    gate.open("x");
+    await turn.result;
+    const all = durable(await followed(runtime));
+    const after = durable(await followed(runtime, head.cursor));
+    expect(after.length).toBeGreaterThan(1);
+    expect(all.slice(-after.length)).toEqual(after);
+    expect(all.at(-after.length - 1)?.cursor).not.toBe(after[0]?.cursor);
+    // Every one before is in a row up to the head's.
+    const row = (cursor: string | null) => Number(cursor?.split(".")[0]);
+    for (const [index, { cursor }] of all.entries()) {
+      expect(row(cursor) < row(head.cursor)).toBe(index < all.length - after.length);
+    }
+    const childId = head.agents.find(({ agentId }) => agentId !== "f")?.agentId ?? "";
+    await expect(runtime.head(childId)).rejects.toThrow(/in the tree "f"/);
+    await expect(runtime.head("nobody")).rejects.toThrow(NotFoundError);
+    await expect(runtime.head(7 as never)).rejects.toThrow(InvalidInputError);
   });
 
   it("refuses what is no cursor, and tells nothing of other trees", async () => {

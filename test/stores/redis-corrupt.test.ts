@@ -28,7 +28,7 @@ const list: readonly Tampering<Keys>[] = [
   [
     "a record that is no JSON",
     row(`a:${ROOT}`, (text) => text.slice(0, 40)),
-    ["record", "list", "acquire", "openTurn"],
+    ["record", "list", "treeHead", "acquire", "openTurn"],
   ],
   ["a record without its version", row(`a:${ROOT}`, (text) => text.slice(text.indexOf("|"))), ["record", "openTurn"]],
   [

@@ -28,7 +28,11 @@ const change =
   };
 
 const changes: readonly (readonly [what: string, sql: string, refused: readonly Reading[]])[] = [
-  ["a record that is no JSON", "UPDATE agents SET record = '{\"tenant\":'", ["record", "list", "acquire", "openTurn"]],
+  [
+    "a record that is no JSON",
+    "UPDATE agents SET record = '{\"tenant\":'",
+    ["record", "list", "treeHead", "acquire", "openTurn"],
+  ],
   [
     "a record of a wrong type",
     "UPDATE agents SET record = json_set(record, '$.turnCount', 'many')",

@@ -24,6 +24,8 @@ const onRedisToo: ReadonlySet<string> = new Set([
   "ids of turns and trees",
   "follow",
   "two processes on the same stores",
+  "keys of turns over processes",
+  "states of turns",
   "a crash between commits",
   "decisions",
   "pause of an agent that is at rest",
@@ -42,6 +44,7 @@ const onRedisToo: ReadonlySet<string> = new Set([
   "a line for places",
   "one status for all who ask",
   "a turn that is asked again and again whether it rests",
+  "tools of one turn that its caller runs",
 ]);
 
 /** `TROUPE_RUNTIMES=redis` runs every suite on Redis, and on nothing else. */

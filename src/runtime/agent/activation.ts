@@ -27,8 +27,7 @@ import type {
 } from "../../state/index.ts";
 import type { Committed } from "../../stores/index.ts";
 import type { Auth, SpawnedChild } from "../../tools/index.ts";
-import { Activity, TurnWaiters } from "./activity.ts";
-import { ActorTree } from "./actor-tree.ts";
+import { Activity, TurnWaiters, ActorTree } from "./actor-tree.ts";
 import { backgroundChildrenOf } from "./background-children.ts";
 import { callQueueOf } from "./call-queue.ts";
 import { Conversation, type ActivationPorts, LiveView } from "./live-view.ts";

@@ -7,9 +7,18 @@ import {
   type liveToolCallMachine,
   type liveTurnMachine,
 } from "../../actors/index.ts";
-import { holdProcess } from "../../base/index.ts";
+import { createDeferred, type Deferred, holdProcess } from "../../base/index.ts";
 import { type AgentContext, agentHears, allCallsHear, lifecycleOf, turnHears } from "../../machines/index.ts";
-import { addressOf, type CallState, type Entry, type Lifecycle, type TurnState } from "../../state/index.ts";
+import {
+  addressOf,
+  type CallState,
+  type Entry,
+  isResting,
+  type Lifecycle,
+  type Refusal,
+  type TurnState,
+} from "../../state/index.ts";
+import type { BudgetMove } from "../../stores/index.ts";
 
 interface ActorTreeStart {
   readonly agentId: string;
@@ -149,4 +158,163 @@ function isMachine(snapshot: unknown): snapshot is MachineSnapshot & { readonly 
 
 function isCall({ context }: { readonly context: object }): boolean {
   return "callId" in context;
+}
+
+/** A live agent, as `Activity` reads it. */
+interface WorkingAgent {
+  readonly lifecycle: Lifecycle;
+  readonly openTurnId: string | null;
+  turn(turnId: string): TurnState | undefined;
+  /** Whether a call of the open turn waits for a place among its children. */
+  isQueuedToSpawn(callId: string): boolean;
+}
+
+/** A change of activity that must be stored. */
+interface ActivityChange {
+  readonly move: Extract<BudgetMove, { type: "activity" }>;
+  /** Requests that the turn waits for, if none of its work is running. */
+  readonly waitsFor: readonly string[];
+}
+
+/**
+ * Tracks whether the open turn works or rests, because `maxSeconds` runs only while it works (design, Budgets). That
+ * follows from the state alone. Each change goes to the account, and once more after recovery, since a crash may have
+ * lost the last change.
+ */
+export class Activity {
+  readonly #agent: WorkingAgent;
+  #accountId: string | undefined;
+  #isActive = false;
+
+  constructor(agent: WorkingAgent) {
+    this.#agent = agent;
+  }
+
+  /** The last value that was sent to the account. */
+  get isActive(): boolean {
+    return this.#isActive;
+  }
+
+  /** The first value for an agent that is recovered with an open turn. */
+  begin(): ActivityChange["move"] | undefined {
+    const turn = this.#openTurn();
+    if (!turn) return undefined;
+    this.#accountId = turn.accountId;
+    this.#isActive = this.#works(turn);
+    return { type: "activity", accountId: turn.accountId, isActive: this.#isActive };
+  }
+
+  /** Must be called after each entry. */
+  look(entry: Entry): ActivityChange | undefined {
+    const turn = this.#openTurn();
+    const accountId = turn?.accountId ?? this.#accountId;
+    const isActive = turn !== undefined && this.#works(turn);
+    const isChanged = isActive !== this.#isActive || accountId !== this.#accountId;
+    // After a pause the turn still waits for the same requests: followers get `turn.waiting` again.
+    const isBack = entry.type === "agent.resumed" && turn !== undefined && !isActive;
+    if (accountId === undefined || !(isChanged || isBack)) return undefined;
+    this.#accountId = accountId;
+    this.#isActive = isActive;
+    const waits = turn !== undefined && !isActive && entry.type !== "agent.paused";
+    return { move: { type: "activity", accountId, isActive }, waitsFor: waits ? turn.openRequestIds : [] };
+  }
+
+  #openTurn(): TurnState | undefined {
+    const { openTurnId } = this.#agent;
+    return openTurnId === null ? undefined : this.#agent.turn(openTurnId);
+  }
+
+  #works(turn: TurnState): boolean {
+    return this.#agent.lifecycle !== "paused" && !isResting(turn, (callId) => this.#agent.isQueuedToSpawn(callId));
+  }
+}
+
+/** A live agent, as `TurnWaiters` reads it. */
+interface WatchedAgent {
+  readonly openTurnId: string | null;
+  turn(turnId: string): TurnState | undefined;
+  call(turnId: string, callId: string): CallState | undefined;
+  /** Whether an attempt of the call is in flight; one that a lost process started is not. */
+  isOut(call: CallState): boolean;
+}
+
+/**
+ * Waiters of effects: until no call of the open turn is in flight, until a refused intent may be proposed again, or for
+ * the next entry.
+ */
+export class TurnWaiters {
+  readonly #agent: WatchedAgent;
+  #quiet: Deferred<void> | undefined;
+  #freed: Deferred<void> | undefined;
+  #moved: Deferred<void> | undefined;
+  /** Runs of user code that wait to be freed, with their numbers of waits. */
+  readonly #held = new Map<string, number>();
+  /** The last entry after which refused intents may be proposed again. */
+  #freedSeq = 0;
+
+  constructor(agent: WatchedAgent) {
+    this.#agent = agent;
+  }
+
+  async quiet(): Promise<void> {
+    if (this.#isQuiet()) return;
+    this.#quiet ??= createDeferred();
+    await this.#quiet.promise;
+  }
+
+  /** Resolves when a reservation is freed or a pause ends after the refusal; rejects when the agent is discarded. */
+  async freed(refusal: Refusal, run: string): Promise<void> {
+    if (this.#freedSeq > refusal.seq) return;
+    this.#freed ??= createDeferred();
+    this.#held.set(run, (this.#held.get(run) ?? 0) + 1);
+    this.#settleQuiet();
+    try {
+      await this.#freed.promise;
+    } finally {
+      const others = (this.#held.get(run) ?? 1) - 1;
+      if (others > 0) this.#held.set(run, others);
+      else this.#held.delete(run);
+    }
+  }
+
+  /** Resolves with the next entry; a caller that is stopped meanwhile must give up by itself. */
+  moved(): Promise<void> {
+    this.#moved ??= createDeferred();
+    return this.#moved.promise;
+  }
+
+  /** Must be called after each entry. */
+  look(entry: Entry): void {
+    if (entry.type === "budget.freed" || entry.type === "agent.resumed") {
+      this.#freedSeq = entry.seq;
+      this.#freed?.resolve();
+      this.#freed = undefined;
+    }
+    this.#moved?.resolve();
+    this.#moved = undefined;
+    this.#settleQuiet();
+  }
+
+  #settleQuiet(): void {
+    if (!this.#quiet || !this.#isQuiet()) return;
+    this.#quiet.resolve();
+    this.#quiet = undefined;
+  }
+
+  /** Rejects waits for room when the agent is discarded; its successor waits again. */
+  close(error: Error): void {
+    this.#freed?.promise.catch(() => undefined);
+    this.#freed?.reject(error);
+  }
+
+  #isQuiet(): boolean {
+    const { openTurnId } = this.#agent;
+    const turn = openTurnId === null ? undefined : this.#agent.turn(openTurnId);
+    if (openTurnId === null || !turn) return true;
+    const isRunning = (callId: string): boolean => {
+      const call = this.#agent.call(openTurnId, callId);
+      return call !== undefined && this.#agent.isOut(call) && !this.#held.has(callId);
+    };
+    return turn.openRequest === null && !turn.openCallIds.some(isRunning);
+  }
 }

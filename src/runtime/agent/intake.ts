@@ -76,6 +76,7 @@ function beginTurn(activation: Activation, item: TurnItem): boolean {
   const limits = { ...definition.limits, ...identity.turnLimits, ...item.limits };
   const granted = identity.grantedTools;
   const { contextWindowSize } = definition.history;
+  const clientTools = (definition.clientTools && item.clientTools) || [];
   activation.append(
     {
       type: "turn.started",
@@ -85,9 +86,11 @@ function beginTurn(activation: Activation, item: TurnItem): boolean {
       actorId,
       definition: definition.ref,
       model: { name: definition.model.name, provider: definition.model.provider },
-      tools: granted
-        ? definition.grantedTools.filter(({ name }) => granted.includes(name))
-        : [...definition.grantedTools],
+      tools: [
+        ...(granted ? definition.grantedTools.filter(({ name }) => granted.includes(name)) : definition.grantedTools),
+        ...clientTools.map(({ name }) => ({ name, kind: "client", effect: "once" }) as const),
+      ],
+      ...(clientTools.length > 0 ? { clientTools: [...clientTools] } : {}),
       limits,
       accountId,
       maxConsecutiveToolFailures: definition.maxConsecutiveToolFailures,
@@ -115,6 +118,10 @@ function beginTurn(activation: Activation, item: TurnItem): boolean {
       ],
     },
   );
+  if (item.clientTools && !definition.clientTools) {
+    const message = `definition "${definition.name}" takes no tools of its callers any more: the turn goes on without them`;
+    activation.append({ type: "warning", turnId, code: "client_tools_refused", message });
+  }
   return true;
 }
 

@@ -21,7 +21,7 @@ import { resultAtEnd } from "../agent/turn-results.ts";
 import type { Part } from "../doors/roles.ts";
 import { shutdownMsOf } from "../doors/runtime-doors.ts";
 import type { DrainReport, LeftBehind, RuntimeOptions } from "../doors/runtime-types.ts";
-import type { TurnRest, TurnResult } from "../doors/turn-types.ts";
+import type { TurnNow, TurnRest, TurnResult } from "../doors/turn-types.ts";
 import { DamageWatch } from "../follow/damage-watch.ts";
 import { EventBus, LiveBroadcast } from "../follow/event-bus.ts";
 import { SpawnTrees } from "../follow/spawn-trees.ts";
@@ -224,6 +224,10 @@ export class RuntimeCore implements TurnSource {
 
   rest(turnId: string): Promise<TurnRest> {
     return this.#turns.rest(turnId);
+  }
+
+  now(turnId: string): Promise<TurnNow> {
+    return this.#turns.now(turnId);
   }
 
   async abort(turnId: string, reason: string): Promise<void> {

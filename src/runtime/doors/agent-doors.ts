@@ -24,7 +24,7 @@ import type {
   SpawnAgentOptions,
 } from "./agent-types.ts";
 import { authRule } from "./turn-door.ts";
-import type { AgentListOptions, FollowOptions } from "./runtime-types.ts";
+import type { AgentListOptions, FollowOptions, TurnListOptions } from "./runtime-types.ts";
 
 /** Most characters of an agent's metadata, which is written with every change of its record. */
 const METADATA_CHARACTERS = 1_000_000;
@@ -76,6 +76,16 @@ const listDoor: Door<AgentListOptions> = {
     after: textRule,
   },
 };
+const turnsDoor: Door<TurnListOptions> = {
+  rules: {
+    ownerId: textRule,
+    sessionId: textRule,
+    agentId: textRule,
+    status: oneOfRule("queued", "open", "completed", "stopped", "failed"),
+    limit: wholeNumberRule(1),
+    after: textRule,
+  },
+};
 const requestsDoor: Door<RequestListOptions> = {
   rules: {
     rootAgentId: textRule,
@@ -120,6 +130,10 @@ export function followOptionsOf(options: unknown): FollowOptions {
 
 export function listOptionsOf(options: unknown): AgentListOptions {
   return optionsOf<AgentListOptions>(options, "runtime.list()", listDoor);
+}
+
+export function turnListOptionsOf(options: unknown): TurnListOptions {
+  return optionsOf<TurnListOptions>(options, "runtime.turns()", turnsDoor);
 }
 
 export function requestListOptionsOf(options: unknown): RequestListOptions {

@@ -4,8 +4,8 @@ import type { Clock } from "../../base/index.ts";
 import type { Account } from "../../budget/index.ts";
 import type { PriceTable } from "../../model/index.ts";
 import type { Queues } from "../../queues/index.ts";
-import type { AgentRecord, AgentRequest, TroupeEvent } from "../../state/index.ts";
-import type { AgentFilter, Stores } from "../../stores/index.ts";
+import type { AgentRecord, AgentRequest, TroupeEvent, TurnRecord } from "../../state/index.ts";
+import type { AgentFilter, Stores, TurnFilter } from "../../stores/index.ts";
 import type { Auth } from "../../tools/index.ts";
 import type { Overview } from "../projections/overview.ts";
 import type { Projections } from "./projection-stores.ts";
@@ -63,10 +63,24 @@ export interface RuntimeOptions extends RoleOptions {
 /** Filter, order and limit for a list of the tenant's agents. */
 export type AgentListOptions = Omit<AgentFilter, "tenant">;
 
+/** Filter and limit for a list of turns. */
+export type TurnListOptions = Omit<TurnFilter, "tenant">;
+
 export interface FollowOptions {
-  /** Continue after this cursor. Default: the beginning of the journal. */
+  /** Continue after this cursor, or with `"now"` after what is stored at the call. Default: the journal's beginning. */
   readonly after?: string | undefined;
   readonly signal?: AbortSignal | undefined;
+}
+
+/** A tree as it was at one moment, and where its events go on. */
+export interface TreeSnapshot {
+  /** `runtime.follow(rootAgentId, { after: cursor })` goes on from here, without a gap or a double. */
+  readonly cursor: string;
+  /** The root and all subagents. */
+  readonly agents: readonly AgentRecord[];
+  readonly accounts: readonly Account[];
+  /** Open requests, oldest first. */
+  readonly requests: readonly AgentRequest[];
 }
 
 export interface RuntimeShutdownOptions {
@@ -112,6 +126,11 @@ export interface Runtime {
   /** An existing agent of any process. Rejects with `NotFoundError` if there is none. */
   find(agentId: string): Promise<Agent>;
   list(options?: AgentListOptions): Promise<AgentRecord[]>;
+  /**
+   * Turns of root agents, also ended ones: the newest change of status first, then by id. At most 100, or `limit`; go on
+   * with `after: placeOfTurn(last)`.
+   */
+  turns(options?: TurnListOptions): Promise<TurnRecord[]>;
   accounts(rootAgentId: string): Promise<Account[]>;
   /** Requests that wait for a decision, oldest first. */
   requests(options?: RequestListOptions): Promise<AgentRequest[]>;
@@ -128,6 +147,8 @@ export interface Runtime {
    * with `NotFoundError` if no such tree is stored.
    */
   follow(rootAgentId: string, options?: FollowOptions): AsyncIterable<TroupeEvent>;
+  /** A tree at one moment, with the cursor of that moment. Rejects with `NotFoundError` if no such tree is stored. */
+  head(rootAgentId: string): Promise<TreeSnapshot>;
   /**
    * Resolves when the projections have everything that is now saved of a tree; at once without projections. A store
    * that fails is retried until it recovers. Rejects with `TurnInterruptedError` when the runtime is shut down first.

@@ -1,3 +1,4 @@
+import { z } from "zod";
 import {
   activeTrace,
   anyRule,
@@ -15,8 +16,8 @@ import {
 } from "../../base/index.ts";
 import { budgetRule } from "../../budget/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
-import { type Content, contentSchema, take, taken, traceHeadersSchema } from "../../state/index.ts";
-import { type Auth, concealCredentials } from "../../tools/index.ts";
+import { type Content, contentSchema, modelToolSchema, take, taken, traceHeadersSchema } from "../../state/index.ts";
+import { type Auth, clientToolsOf, concealCredentials } from "../../tools/index.ts";
 import type { EventObserver, TurnOptions } from "./turn-types.ts";
 
 /** Longest accepted `data:` URL of an image, in characters: about 15 MB of image. */
@@ -44,13 +45,33 @@ const traceRule: OptionRule = (value) => {
   return take(traceHeadersSchema, isObject ? { traceparent, tracestate } : value, "executeTurn({ trace })");
 };
 
+const keyRule: OptionRule = ruleOf(
+  "1 to 255 visible ASCII characters",
+  (value) => typeof value === "string" && /^[!-~]{1,255}$/.test(value),
+);
+
+/** Most client tools of one turn, and most characters of all of them together. */
+const MOST_CLIENT_TOOLS = 128;
+const CLIENT_TOOLS_CHARACTERS = 1_000_000;
+
+const clientToolsSchema = z.array(z.strictObject(modelToolSchema.shape)).max(MOST_CLIENT_TOOLS);
+
+/** Tools that the turn's caller runs, as a frozen copy whose names, descriptions and schemas can be used. */
+const clientToolsRule: OptionRule = (value, where) => {
+  const tools = take(clientToolsSchema, value, where, { maxSize: CLIENT_TOOLS_CHARACTERS });
+  reading(where, () => clientToolsOf(tools));
+  return tools;
+};
+
 export const turnDoor = {
   rules: {
     auth: authRule,
     signal: signalRule,
     budget: budgetRule,
     ifBusy: oneOfRule("refuse", "queue", "supersede"),
+    key: keyRule,
     trace: traceRule,
+    clientTools: clientToolsRule,
   },
   instead: {
     abortSignal: "signal",
@@ -62,6 +83,8 @@ export const turnDoor = {
     timeout: "budget: { maxSeconds }, or signal: AbortSignal.timeout(…)",
     actorId: "auth: { actorId }",
     headers: "trace",
+    idempotencyKey: "key",
+    tools: "clientTools, or defineAgent({ tools })",
   },
 } satisfies Door<TurnOptions>;
 

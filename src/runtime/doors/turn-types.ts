@@ -4,6 +4,7 @@ import type {
   ExecutionState,
   ExecutionStatus,
   Json,
+  JsonObject,
   StopReason,
   StopSignal,
   StoredError,
@@ -26,10 +27,24 @@ export interface TurnOptions {
    */
   readonly ifBusy?: "refuse" | "queue" | "supersede" | undefined;
   /**
+   * A name that the caller chose for the turn, so that the command can be sent again: 1 to 255 visible ASCII characters.
+   * The agent has one turn of each key, whichever process asks, also after the turn has ended; a command of the same
+   * key with another input, actor, budget or client tools rejects with `TurnConflictError`. Root agents only.
+   */
+  readonly key?: string | undefined;
+  /**
    * The parent span of the turn's own, in whichever process it runs: the W3C headers of a request, for instance.
    * Default: the span that is active at the call, while `traceToOpenTelemetry` is on in this process.
    */
   readonly trace?: TraceHeaders | undefined;
+  /**
+   * Tools of this turn alone, which its caller runs: the model may call them, the turn waits with a request of the kind
+   * `client`, and `decide` answers it. They are stored with the turn. Up to 128, whose names are none of the agent's
+   * own; `parameters` is a JSON Schema of an object. Only for a definition with `clientTools: true`.
+   */
+  readonly clientTools?:
+    | readonly { readonly name: string; readonly description: string; readonly parameters: JsonObject }[]
+    | undefined;
 }
 
 /** A limit that ended a turn, and the account that it belongs to. */
@@ -87,6 +102,11 @@ export interface TurnResult {
 /** The outcome of an ended turn, or a turn that waits for somebody. */
 export type TurnRest = TurnResult | WaitingTurn;
 
+/** The state of a turn at one moment. `step`: the last one that has begun, 0 for none. */
+export type TurnNow =
+  | { readonly status: "queued" | "running"; readonly turnId: string; readonly step: number }
+  | TurnRest;
+
 /** An open turn at rest: paused, or with requests of it or its subagents that somebody has to decide. */
 export type WaitingTurn =
   | { readonly status: "waiting"; readonly turnId: string; readonly reason: "paused" }
@@ -113,6 +133,10 @@ export interface Turn extends AsyncIterable<TroupeEvent> {
    * open now, or, while something works, when that next comes to rest.
    */
   readonly settled: Promise<TurnRest>;
+  /** Whether the agent had the turn before this handle asked for it: `TurnOptions.key` was known. */
+  readonly isReplayed: Promise<boolean>;
+  /** The state now, without waiting for anything. */
+  current(): Promise<TurnNow>;
   subscribe(observer: EventObserver): { unsubscribe(): void };
   /** Ends the turn and all children that it waits for; resolves when the abort is stored. */
   abort(reason?: string): Promise<void>;

@@ -2,7 +2,7 @@ import { harmless, holdProcess } from "../../base/index.ts";
 import { StoreUnavailableError } from "../../errors/index.ts";
 import { rootOf, type TroupeEvent } from "../../state/index.ts";
 import { assertObserver, reasonOf } from "../doors/turn-door.ts";
-import type { EventObserver, Turn, TurnRest, TurnResult } from "../doors/turn-types.ts";
+import type { EventObserver, Turn, TurnNow, TurnRest, TurnResult } from "../doors/turn-types.ts";
 import type { SpawnTrees } from "./spawn-trees.ts";
 import { type FollowSource, type Reading, TreeStream } from "./tree-stream.ts";
 
@@ -10,6 +10,7 @@ import { type FollowSource, type Reading, TreeStream } from "./tree-stream.ts";
 export interface TurnSource extends FollowSource {
   end(turnId: string): Promise<TurnResult>;
   rest(turnId: string): Promise<TurnRest>;
+  now(turnId: string): Promise<TurnNow>;
   abort(turnId: string, reason: string): Promise<void>;
   readonly trees: Pick<SpawnTrees, "note" | "isBelow">;
   /** Whether the turn is open in this process. */
@@ -18,6 +19,12 @@ export interface TurnSource extends FollowSource {
   readonly part: { readonly isDistributed: boolean };
   /** Keeps the process running while a caller here waits. */
   readonly waiting: Pick<WaitingHold, "begin" | "until">;
+}
+
+/** A turn that was opened by this command, or by an earlier one with the same key. */
+export interface AcceptedTurn {
+  readonly turnId: string;
+  readonly isReplayed: boolean;
 }
 
 /** A turn that was opened earlier. */
@@ -30,32 +37,40 @@ export interface EarlierTurn {
 /** A caller's handle on one turn. Its events are those of its tree, filtered, up to the turn's end. */
 export class TurnHandle implements Turn {
   readonly id: Promise<string>;
+  readonly isReplayed: Promise<boolean>;
   readonly #result: Promise<TurnResult>;
   readonly #source: TurnSource;
   readonly #rootAgentId: string;
   /** Aborted when the turn cannot go on and has no further events; the reason is the error that its caller gets. */
   readonly #gone = new AbortController();
-  #acceptedId: string | undefined;
+  #accepted: AcceptedTurn | undefined;
   /** Whether the caller asked for the result: starting a turn alone does not hold the process. */
   #isResultAwaited = false;
 
   /** Takes a turn that is being opened, or an earlier one; `onEnd` is called before its result is given. */
-  constructor(source: TurnSource, agentId: string, turn: Promise<string> | EarlierTurn, onEnd?: () => Promise<void>) {
-    const accepted = "turnId" in turn ? turn.given : turn;
+  constructor(
+    source: TurnSource,
+    agentId: string,
+    turn: Promise<AcceptedTurn> | EarlierTurn,
+    onEnd?: () => Promise<void>,
+  ) {
+    const isEarlier = "turnId" in turn;
+    const accepted = isEarlier ? turn.given.then((turnId) => ({ turnId, isReplayed: true })) : turn;
     this.#source = source;
     this.#rootAgentId = rootOf(agentId);
-    if ("turnId" in turn) this.#acceptedId = turn.turnId;
-    this.id = accepted.then((turnId) => {
-      this.#acceptedId = turnId;
-      return turnId;
+    if (isEarlier) this.#accepted = { turnId: turn.turnId, isReplayed: true };
+    this.id = accepted.then((known) => {
+      this.#accepted = known;
+      return known.turnId;
     });
-    this.#result = accepted.then(async (turnId) => {
+    this.isReplayed = accepted.then(({ isReplayed }) => isReplayed);
+    this.#result = accepted.then(async ({ turnId }) => {
       const result = await source.end(turnId);
       await onEnd?.();
       return result;
     });
     // A caller sees the error on the promise that it uses; the others must not count as unhandled.
-    this.id.catch(() => undefined);
+    for (const one of [this.id, this.isReplayed]) one.catch(() => undefined);
     this.#result.catch((error: unknown) => {
       if (!(error instanceof StoreUnavailableError)) this.#gone.abort(error);
     });
@@ -76,6 +91,10 @@ export class TurnHandle implements Turn {
     for (const one of [rest, settled]) one.catch(() => undefined);
     this.#source.waiting.until(settled);
     return settled;
+  }
+
+  async current(): Promise<TurnNow> {
+    return await this.#source.now(await this.id);
   }
 
   /** The result, without holding the process. */
@@ -113,11 +132,12 @@ export class TurnHandle implements Turn {
     return this.#events({ hold: this.#source.waiting.begin });
   }
 
-  /** Listens from this call on. For a turn that was accepted earlier, past events are read from the journal. */
+  /** Listens from this call on. */
   #events(reading: Pick<Reading, "signal" | "hold">): AsyncGenerator<TroupeEvent, void, undefined> {
     const { isDistributed } = this.#source.part;
-    const isLocal = (): boolean => this.#acceptedId !== undefined && this.#source.isLocal(this.#acceptedId);
-    const isNew = this.#acceptedId === undefined && !isDistributed;
+    // Past events of an earlier turn are read from the journal.
+    const isLocal = (): boolean => this.#accepted?.isReplayed === false && this.#source.isLocal(this.#accepted.turnId);
+    const isNew = this.#accepted === undefined && !isDistributed;
     const stream = new TreeStream(this.#source, this.#rootAgentId, {
       ...reading,
       over: this.#gone.signal,

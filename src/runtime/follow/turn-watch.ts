@@ -4,7 +4,10 @@ import { type AgentRecord, agentOfTurn, numberOfTurn, rootOf } from "../../state
 import { type ForeignWrites, isRecordChanged, isTreeChanged, type Stores } from "../../stores/index.ts";
 import { requestsAtRest } from "./rest-watch.ts";
 import { lookAtTurn } from "../agent/turn-results.ts";
-import type { TurnRest, TurnResult } from "../doors/turn-types.ts";
+import type { TurnNow, TurnRest, TurnResult, WaitingTurn } from "../doors/turn-types.ts";
+
+/** How often to read a turn again that moves meanwhile. */
+const NOW_ATTEMPTS = 5;
 
 export interface TurnWatchOptions {
   readonly stores: Stores;
@@ -52,6 +55,35 @@ export class TurnWatch {
       this.#lookForEnd(turnId).then(() => this.#lookForRest(turnId)),
     );
     return await rested;
+  }
+
+  /** The state now. Reads the turn again if it moves meanwhile. */
+  async now(turnId: string): Promise<TurnNow> {
+    const { stores, tenant, closed } = this.#options;
+    closed.throwIfAborted();
+    const key = { tenant, agentId: agentOfTurn(turnId) };
+    for (let attempt = 1; ; attempt += 1) {
+      const record = await stores.readAgent(key);
+      if (record?.openTurnId === turnId) {
+        const rest = await this.#restNow(turnId);
+        if (rest) return rest;
+        const rows = await stores.readJournal(key, (record.checkpoint?.seq ?? 0) + 1);
+        const entries = rows
+          .flatMap((row) => row.entries)
+          .filter((entry) => "turnId" in entry && entry.turnId === turnId);
+        const steps = entries.map((entry) => ("step" in entry ? entry.step : 0));
+        const hasEnded = entries.at(-1)?.type === "turn.ended" && attempt < NOW_ATTEMPTS;
+        if (!hasEnded) return { status: "running", turnId, step: Math.max(0, ...steps) };
+        continue;
+      }
+      const { result } = await lookAtTurn(stores, tenant, turnId);
+      if (result) return result;
+      // Another process has sent it to the saved copy of a tree that is held in memory here.
+      const isToCome = !record || numberOfTurn(turnId) >= record.nextTurnNumber;
+      if (isToCome || record.queuedTurnIds.includes(turnId) || attempt === NOW_ATTEMPTS) {
+        return { status: "queued", turnId, step: 0 };
+      }
+    }
   }
 
   /** Once the stores are closed with their runtime, the caller gets the runtime's error instead of a failed read. */
@@ -159,12 +191,17 @@ export class TurnWatch {
   }
 
   async #lookForRest(turnId: string): Promise<void> {
-    const { stores, tenant } = this.#options;
     // Waiters that join during the read may know of something newer, for instance their own decision.
     const waiting = this.#rests.of(turnId);
+    const rest = await this.#restNow(turnId);
+    if (rest) this.#settle(rest, waiting);
+  }
+
+  async #restNow(turnId: string): Promise<WaitingTurn | undefined> {
+    const { stores, tenant } = this.#options;
     const requests = await requestsAtRest(stores, tenant, turnId);
-    if (requests) return this.#settle({ status: "waiting", turnId, reason: "request", requests }, waiting);
-    if (await this.#isPaused(turnId)) this.#settle({ status: "waiting", turnId, reason: "paused" }, waiting);
+    if (requests) return { status: "waiting", turnId, reason: "request", requests };
+    return (await this.#isPaused(turnId)) ? { status: "waiting", turnId, reason: "paused" } : undefined;
   }
 
   /**

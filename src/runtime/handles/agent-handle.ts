@@ -30,7 +30,7 @@ import type {
 import { reasonOf } from "../doors/turn-door.ts";
 import type { Turn, TurnOptions } from "../doors/turn-types.ts";
 import { requestsBelow } from "../follow/rest-watch.ts";
-import { TurnHandle } from "../follow/turn-handle.ts";
+import { type AcceptedTurn, TurnHandle } from "../follow/turn-handle.ts";
 import {
   clearAgent,
   createChild,
@@ -96,14 +96,14 @@ export class AgentHandle implements Agent {
     return new TurnHandle(this.#core, this.agentId, this.#openTurn(asked), this.#lookAgain);
   }
 
-  async #openTurn(asked: TurnAsked): Promise<string> {
-    const place = { core: this.#core, local: this.#local, status: () => this.state.status };
-    const { turnId, record } = await openTurn(place, asked);
+  async #openTurn(asked: TurnAsked): Promise<AcceptedTurn> {
+    const place = { core: this.#core, local: this.#local, status: () => this.state.status, record: this.#record };
+    const { record, ...accepted } = await openTurn(place, asked);
     if (record) {
       this.#record = record;
       this.#local.forget();
     }
-    return turnId;
+    return accepted;
   }
 
   openTurn(): Turn | undefined {

@@ -1,12 +1,22 @@
-import { describeValue, reading, wordsOfThrown } from "../../base/index.ts";
+import { createHash } from "node:crypto";
+import { describeValue, faultPoint, reading, stableStringify, wordsOfThrown } from "../../base/index.ts";
 import { limitsOf } from "../../budget/index.ts";
-import { AgentBusyError, AgentNotStartedError, InvalidInputError, NotFoundError } from "../../errors/index.ts";
+import {
+  AgentBusyError,
+  AgentNotStartedError,
+  InvalidInputError,
+  NotFoundError,
+  PolicyRefusedError,
+  type TroupeError,
+  TurnConflictError,
+} from "../../errors/index.ts";
 import {
   type AgentKey,
   type AgentRecord,
   agentOfTurn,
   type Content,
   type Lifecycle,
+  type ModelTool,
   numberOfTurn,
   turnIdOf,
 } from "../../state/index.ts";
@@ -14,6 +24,8 @@ import type { Activation } from "../agent/activation.ts";
 import type { RuntimeCore } from "../core/runtime-core.ts";
 import { inputOf, traceOfTurn, turnOptionsOf } from "../doors/turn-door.ts";
 import type { TurnOptions } from "../doors/turn-types.ts";
+import type { AcceptedTurn } from "../follow/turn-handle.ts";
+import type { TurnCommand, TurnKey } from "../../stores/index.ts";
 
 /** A request for a turn. */
 export interface TurnAsked {
@@ -26,8 +38,7 @@ export interface TurnAsked {
 }
 
 /** A turn that was accepted. */
-export interface OpenedTurn {
-  readonly turnId: string;
+export interface OpenedTurn extends AcceptedTurn {
   /** The stored record, if the agent does not live here. */
   readonly record?: AgentRecord | undefined;
 }
@@ -45,11 +56,12 @@ export interface OpeningPlace {
   readonly core: RuntimeCore;
   readonly local: LocalPlace;
   readonly status: () => Lifecycle;
+  readonly record: Pick<AgentRecord, "definition" | "grantedTools">;
 }
 
 /**
- * Opens a turn; all input is checked before anything is stored. Rejects with `InvalidInputError`, `AgentBusyError`,
- * `AgentNotStartedError` and `NotFoundError`.
+ * Opens a turn, or gives the one of its key; all input is checked before anything is stored. Rejects with
+ * `InvalidInputError`, `AgentBusyError`, `AgentNotStartedError`, `TurnConflictError` and `NotFoundError`.
  */
 export async function openTurn(place: OpeningPlace, asked: TurnAsked): Promise<OpenedTurn> {
   const input = inputOf(asked.input);
@@ -70,32 +82,111 @@ async function accept(place: OpeningPlace, turn: CheckedTurn, heard: HeardSignal
   const { key } = local;
   const { input, options, isFirst, inputMessageIds } = turn;
   const { auth, budget, ifBusy = "refuse" } = options;
+  const clientTools = options.clientTools?.length ? options.clientTools : undefined;
+  if (clientTools) assertTakesTools(place, clientTools);
   const trace = traceOfTurn(options);
-  const limits = budget === undefined ? null : limitsOf(budget, core.clock.now());
   core.assertOpen();
-  if (local.live?.lifecycle === "created" || core.live.isShutDown(key)) throw notStarted(place);
+  const refusal = refusalOf(place, options);
+  // A turn that the agent has already is given, whatever speaks against another one.
+  if (refusal && options.key === undefined) throw refusal;
   const actorId = auth?.actorId ?? null;
-  const command = { input, actorId, limits, ifBusy, trace, isFirst, inputMessageIds } as const;
+  const limits = budget === undefined ? null : limitsOf(budget);
+  const asked = { input, actorId, limits, clientTools };
+  const turnKey = options.key === undefined ? undefined : turnKeyOf(options.key, asked);
+  const known = turnKey && { key: turnKey, onlyKnown: refusal !== undefined };
+  const command = { ...asked, ifBusy, trace, isFirst, inputMessageIds, ...known } as const;
   const outcome = await core.stores.openTurn(key, command, core.clock.now());
   if (outcome.type === "notFound") throw new NotFoundError(`there is no agent "${key.agentId}"`);
-  if (outcome.type === "refused") throw notStarted(place);
-  if (outcome.type === "given") return { turnId: outcome.turnId };
+  if (outcome.type === "refused") throw refusal ?? notStarted(place);
+  if (outcome.type === "conflict") throw otherTurn(key.agentId, options.key, outcome.turnId);
   if (outcome.type === "busy") {
     const { openTurnId } = outcome;
-    throw new AgentBusyError(busyText(key.agentId, openTurnId), { details: { openTurnId } });
+    throw new AgentBusyError(
+      `agent "${key.agentId}" is busy with turn ${openTurnId}; wait for it, or pass { ifBusy: "queue" } or { ifBusy: "supersede" }`,
+      { details: { openTurnId } },
+    );
+  }
+  faultPoint("turn.opened");
+  const { turnId, type } = outcome;
+  if (type === "given") return { turnId, isReplayed: true };
+  if (type === "known" && (refusal || !isUnfinished(outcome.record, turnId))) {
+    heard?.letGo();
+    return { turnId, isReplayed: true };
   }
   // A process that runs no turns has no use for credentials.
-  if (auth && local.runsHere) core.auth.keep(outcome.turnId, auth);
-  if (heard) await abortWithSignal(core, outcome.turnId, heard);
+  if (auth && local.runsHere) core.auth.keep(turnId, auth);
+  if (heard) await abortWithSignal(core, turnId, heard);
   const owner = local.live ?? (await local.own());
-  if (owner && outcome.type === "opened") core.live.take(owner, outcome.item);
+  if (owner && type === "opened") core.live.take(owner, outcome.item);
   else if (owner) await core.live.drainInbox(owner);
-  local.tell(outcome.posted, owner);
-  return { turnId: outcome.turnId, record: owner ? undefined : outcome.record };
+  // The process that opened a known turn may have ended before it could notify anybody.
+  local.tell(type === "known" ? [key.agentId] : outcome.posted, owner);
+  return { turnId, isReplayed: type === "known", record: owner ? undefined : outcome.record };
+}
+
+/** The reason why no turn can be opened now. */
+function refusalOf(place: OpeningPlace, { budget }: TurnOptions): TroupeError | undefined {
+  const { core, local } = place;
+  if (local.live?.lifecycle === "created" || core.live.isShutDown(local.key)) return notStarted(place);
+  try {
+    if (budget !== undefined) limitsOf(budget, core.clock.now());
+    return undefined;
+  } catch (error) {
+    // Its deadline has passed.
+    if (error instanceof InvalidInputError) return error;
+    throw error;
+  }
+}
+
+/** `asked`: everything that makes the turn what it is. When and how to open it does not count. */
+function turnKeyOf(text: string, asked: Pick<TurnCommand, "input" | "actorId" | "limits" | "clientTools">): TurnKey {
+  return { text, hash: createHash("sha256").update(stableStringify(asked)).digest("hex") };
+}
+
+function otherTurn(agentId: string, key: string | undefined, turnId: string): TurnConflictError {
+  return new TurnConflictError(
+    `agent "${agentId}" has turn ${turnId} under the key "${key}", and it was asked for with another input, actor, budget or client tools; take another key for another turn`,
+    { details: { agentId, key, turnId } },
+  );
+}
+
+function isUnfinished({ openTurnId, queuedTurnIds }: AgentRecord, turnId: string): boolean {
+  return openTurnId === turnId || queuedTurnIds.includes(turnId);
+}
+
+/**
+ * Throws `PolicyRefusedError` for an agent that takes no tools of its callers, `InvalidInputError` for the name of one of
+ * its own tools, `NotFoundError` if this process does not know its definition.
+ */
+function assertTakesTools({ core, local, record }: OpeningPlace, tools: readonly ModelTool[]): void {
+  const { agentId } = local.key;
+  const { name } = record.definition;
+  const definition = core.definitions.get(name);
+  const details = { agentId, definition: name };
+  if (!definition) {
+    const what = `executeTurn({ clientTools }): this runtime was not given the definition "${name}" of agent "${agentId}"`;
+    throw new NotFoundError(`${what}, which says whether it takes tools of its callers`, { details });
+  }
+  if (!definition.clientTools) {
+    const way = "its definition must say clientTools: true";
+    throw new PolicyRefusedError(`agent "${agentId}" takes no tools of its callers: ${way}`, { details });
+  }
+  if (record.grantedTools !== null) {
+    const why = "its parent's policy says which tools it has";
+    throw new PolicyRefusedError(`agent "${agentId}" takes no tools of its callers: ${why}`, { details });
+  }
+  const own = tools.find((tool) => definition.tools.get(tool.name) !== undefined);
+  if (!own) return;
+  throw new InvalidInputError(
+    `executeTurn({ clientTools }): agent "${name}" has a tool "${own.name}" already; give yours another name`,
+    { details: { ...details, tool: own.name } },
+  );
 }
 
 function notStarted({ local, status }: OpeningPlace): AgentNotStartedError {
-  return new AgentNotStartedError(notStartedText(local.key.agentId, status()));
+  return new AgentNotStartedError(
+    `agent "${local.key.agentId}" is ${status()}; call start() before its first turn, and again after shutdown()`,
+  );
 }
 
 /** The turns that a signal may end. */
@@ -154,17 +245,13 @@ export function assertTurnOf(agentId: string, turnId: unknown): asserts turnId i
   });
 }
 
-/**
- * The id of a turn that was opened. Rejects with `NotFoundError` for a number that was never given, unless the agent
- * starts turns by itself: then the turn may still come, and callers wait for it.
- */
+/** The id of a turn that was opened. Rejects with `NotFoundError` for a number that was never given. */
 export async function givenTurn(core: RuntimeCore, agentId: string, turnId: string): Promise<string> {
   const record = await readRecord(core, agentId);
   if (!record) throw new NotFoundError(`there is no agent "${agentId}", and so no turn "${turnId}"`);
   const number = numberOfTurn(turnId);
   if (number < (record.firstTurnNumber ?? 1)) throw unknown(turnId, "its numbers begin later");
-  if (number < record.nextTurnNumber || startsTurns(core, record.definition.name)) return turnId;
-  if (number < (await savedTurnNumber(core, agentId))) return turnId;
+  if (number < record.nextTurnNumber || number < (await savedTurnNumber(core, agentId))) return turnId;
   const last = record.nextTurnNumber - 1;
   throw unknown(turnId, last === 0 ? "the agent has had none yet" : `the last one is ${turnIdOf(agentId, last)}`);
 }
@@ -189,13 +276,6 @@ async function savedTurnNumber(core: RuntimeCore, agentId: string): Promise<numb
   return saved?.nextTurnNumber ?? 0;
 }
 
-/** True for an unknown definition, because nothing here says otherwise. */
-function startsTurns(core: RuntimeCore, name: string): boolean {
-  const definition = core.definitions.get(name);
-  if (!definition) return true;
-  return definition.tools.tools.some((tool) => tool.kind === "subagent" && tool.background?.onEnd === "wake");
-}
-
 function unknown(turnId: string, why: string): NotFoundError {
   return new NotFoundError(`there is no turn "${turnId}": ${why}`, { details: { turnId } });
 }
@@ -204,13 +284,4 @@ function unknown(turnId: string, why: string): NotFoundError {
 function isTurnId(turnId: string): boolean {
   const number = numberOfTurn(turnId);
   return Number.isSafeInteger(number) && number >= 1 && turnIdOf(agentOfTurn(turnId), number) === turnId;
-}
-
-/** The message for a turn that is not accepted. */
-function notStartedText(agentId: string, status: Lifecycle): string {
-  return `agent "${agentId}" is ${status}; call start() before its first turn, and again after shutdown()`;
-}
-
-function busyText(agentId: string, openTurnId: string): string {
-  return `agent "${agentId}" is busy with turn ${openTurnId}; wait for it, or pass { ifBusy: "queue" } or { ifBusy: "supersede" }`;
 }

@@ -199,6 +199,10 @@ export class UnsavedTree {
       acquire: (...given) => noted(memory.acquire(...given)),
       release: (...given) => noted(memory.release(...given)),
       readJournal: async (key, fromSeq) => this.#cursors.outwardRows(await memory.readJournal(key, fromSeq)),
+      treeHead: async (tenant, root) => {
+        const head = await memory.treeHead(tenant, root);
+        return head && { ...head, cursor: this.#cursors.outward(head.cursor) };
+      },
       readTree: async (tenant, root, after, limit) =>
         this.#cursors.outwardRows(await memory.readTree(tenant, root, this.#cursors.inward(after), limit)),
     };
@@ -288,8 +292,11 @@ async function give(held: Stores, saved: AgentRecord, item: InboxItem): Promise<
   const key = { tenant, agentId };
   switch (item.kind) {
     case "turn": {
-      const { input, actorId, limits, at } = item;
-      await held.openTurn(key, { input, actorId, limits, ifBusy: "queue" }, at);
+      const { input, actorId, limits, clientTools, trace, at, turnKey } = item;
+      const command = { input, actorId, limits, clientTools, trace, ifBusy: "queue" } as const;
+      const { type } = await held.openTurn(key, { ...command, key: turnKey }, at);
+      // Here the key has come to name another turn since the last save.
+      if (type === "conflict") await held.openTurn(key, command, at);
       return;
     }
     case "decision":

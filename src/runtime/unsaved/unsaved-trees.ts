@@ -2,6 +2,7 @@ import {
   type AgentKey,
   type AgentRecord,
   type AgentRequest,
+  type TurnRecord,
   agentOfAccount,
   agentOfTurn,
   rootOf,
@@ -11,12 +12,15 @@ import {
   type AgentFilter,
   type Batch,
   byAge,
+  byChange,
   type CommitOutcome,
   type LiveChannel,
   type Moment,
   placeOfAgent,
+  placeOfTurn,
   type RequestFilter,
   type Stores,
+  type TurnFilter,
 } from "../../stores/index.ts";
 import { UnsavedKeeper, type UnsavedOptions } from "./unsaved-keeper.ts";
 import type { UnsavedTree } from "./unsaved-tree.ts";
@@ -145,6 +149,7 @@ function routedStores(keeper: UnsavedKeeper): RoutedStores {
     fireTimer: (timer, now, steady) => of(timer).fireTimer(timer, now, steady),
     account: (tenant, accountId) => ofTree(tenant, agentOfAccount(accountId)).account(tenant, accountId),
     treeActivity: (tenant, root) => ofTree(tenant, root).treeActivity(tenant, root),
+    treeHead: (tenant, root) => ofTree(tenant, root).treeHead(tenant, root),
     exportTree: (tenant, root) => ofTree(tenant, root).exportTree(tenant, root),
     importTree: (tree, processId, known) => ofTree(tree.tenant, tree.rootAgentId).importTree(tree, processId, known),
 
@@ -157,6 +162,11 @@ function routedStores(keeper: UnsavedKeeper): RoutedStores {
       const place = filter.rootAgentId ?? filter.agentId ?? (filter.turnId && agentOfTurn(filter.turnId));
       if (place !== undefined) return await ofTree(filter.tenant, place).requests(filter);
       return keeper.isEmpty ? await durable.requests(filter) : await listAllRequests(merged(), filter);
+    },
+    turns: async (filter) => {
+      const { tenant, agentId } = filter;
+      if (agentId !== undefined) return await ofTree(tenant, agentId).turns(filter);
+      return keeper.isEmpty ? await durable.turns(filter) : await listAllTurns(merged(), filter);
     },
     dueTimers: (now, limit, steady = now) =>
       keeper.isEmpty ? durable.dueTimers(now, limit, steady) : allDueTimers(merged(), { now, steady }, limit),
@@ -247,6 +257,23 @@ async function agentsBesides(
     after = filter.order === "newest" ? placeOfAgent(last) : last.agentId;
   }
   return found;
+}
+
+async function listAllTurns({ durable, trees, isHeld }: MergedStores, filter: TurnFilter): Promise<TurnRecord[]> {
+  const { limit = DEFAULT_LIMIT } = filter;
+  const besides = async (): Promise<TurnRecord[]> => {
+    const found: TurnRecord[] = [];
+    for (let after = filter.after; found.length < limit; ) {
+      const page = await durable.turns({ ...filter, limit, after });
+      found.push(...page.filter((turn) => !isHeld(turn)));
+      const last = page.at(-1);
+      if (page.length < limit || last === undefined) break;
+      after = placeOfTurn(last);
+    }
+    return found;
+  };
+  const lists = await Promise.all([besides(), ...trees.map((tree) => tree.stores.turns({ ...filter, limit }))]);
+  return lists.flat().sort(byChange).slice(0, limit);
 }
 
 async function listAllRequests(merged: MergedStores, filter: RequestFilter): Promise<AgentRequest[]> {

@@ -1,4 +1,5 @@
-import type { Clock } from "../../base/index.ts";
+import { createHash } from "node:crypto";
+import { type Clock, createId, stableStringify } from "../../base/index.ts";
 import type { Budget } from "../../budget/index.ts";
 import {
   AgentBusyError,
@@ -18,11 +19,12 @@ import {
   numberOfTurn,
   textOf,
   turnIdOf,
+  type TurnRecord,
   type TroupeEvent,
 } from "../../state/index.ts";
-import { placeOfAgent } from "../../stores/index.ts";
+import { placeOfAgent, placeOfTurn, type TurnFilter } from "../../stores/index.ts";
 import type { Auth } from "../../tools/index.ts";
-import { unauthenticated } from "./failures.ts";
+import { ServerError, unauthenticated } from "./failures.ts";
 import type { Identity } from "./identity.ts";
 import { agentIdOfKey, agentIdOfName, type RequestKey, turnKeyOf } from "./names.ts";
 
@@ -45,25 +47,25 @@ export interface CallerPlace {
   readonly clock: Clock;
   /** Another caller's things are answered like a request without a token, and not like an unknown id. */
   readonly deniesStrangers: boolean;
-  /** Counts a turn that is about to start. Throws `ServerError` (429) when there are too many. */
+  /** Counts a turn that is about to start. Rejects with `ServerError` (429) when there are too many. */
   readonly admitTurn: () => Promise<void>;
 }
 
-export interface OpenAgentOptions {
+export interface NewAgentOptions {
   /** Name of the definition. */
   readonly definition: string;
   /** A name that the client chooses; the same name is the same agent. */
   readonly name?: string | undefined;
-  /** An id that the surface made: nobody else can know it. */
+  /** An id that the surface made for this caller. */
   readonly agentId?: string | undefined;
-  /** Idempotency key, where the client gives no name. */
+  /** Idempotency key; where there is neither a name nor an id, it means the agent. */
   readonly key?: RequestKey | undefined;
   readonly sessionId?: string | undefined;
   readonly metadata?: JsonObject | undefined;
   readonly budget?: Budget | undefined;
 }
 
-export interface StartTurnOptions extends Pick<TurnOptions, "budget" | "ifBusy" | "trace"> {
+export interface StartTurnOptions extends Pick<TurnOptions, "budget" | "ifBusy" | "trace" | "clientTools"> {
   /** Idempotency key: the same key on an agent is the same turn. */
   readonly key?: RequestKey | undefined;
 }
@@ -151,32 +153,51 @@ export class Caller {
   async agents(page: PageOptions & { readonly sessionId?: string | undefined } = {}): Promise<Page<AgentRecord>> {
     const { sessionId, after } = page;
     const limit = limitOf(page);
+    const { ownerId } = this;
     const found = await this.runtime.list({
-      ownerId: this.ownerId,
+      ownerId,
+      sessionId,
       rootsOnly: true,
       order: "newest",
       limit: limit + 1,
-      ...(sessionId === undefined ? {} : { sessionId }),
-      ...(after === undefined ? {} : { after }),
+      after,
     });
     return pageOf(found, limit, placeOfAgent);
   }
 
-  /** Requests of one tree, in the order in which they were opened. Default: open ones. */
+  /** Turns of root agents: the newest change of status first. */
+  async turns(
+    page: PageOptions & Pick<TurnFilter, "agentId" | "sessionId" | "status"> = {},
+  ): Promise<Page<TurnRecord>> {
+    const limit = limitOf(page);
+    const found = await this.runtime.turns({ ...page, ownerId: this.ownerId, limit: limit + 1 });
+    return pageOf(found, limit, placeOfTurn);
+  }
+
+  /**
+   * Requests of one tree, in the order in which they were opened; or the open ones of all trees with an open turn, the
+   * turn with the newest change first, where a page has the requests of so many turns. Default: open ones.
+   */
   async requests(
-    page: PageOptions & { readonly rootAgentId: string; readonly status?: AgentRequest["status"] | undefined },
+    page: PageOptions & {
+      readonly rootAgentId?: string | undefined;
+      readonly status?: AgentRequest["status"] | undefined;
+    },
   ): Promise<Page<AgentRequest>> {
     const { rootAgentId, status = "open", after } = page;
     const limit = limitOf(page);
+    if (rootAgentId === undefined) return await this.#openRequests(page, status);
     await this.root(rootAgentId);
     if (after !== undefined) await this.request(after);
-    const found = await this.runtime.requests({
-      rootAgentId,
-      status,
-      limit: limit + 1,
-      ...(after === undefined ? {} : { after }),
-    });
+    const found = await this.runtime.requests({ rootAgentId, status, limit: limit + 1, after });
     return pageOf(found, limit, ({ requestId }) => requestId);
+  }
+
+  async #openRequests(page: PageOptions, status: AgentRequest["status"]): Promise<Page<AgentRequest>> {
+    if (status !== "open") throw new InvalidInputError("requests that are not open are listed by tree: name its root");
+    const { items: turns, next } = await this.turns({ limit: page.limit, after: page.after, status: "open" });
+    const found = await Promise.all(turns.map(({ agentId }) => this.runtime.requests({ rootAgentId: agentId })));
+    return { items: found.flat(), next };
   }
 
   /** The id of the agent that a name of this caller means. */
@@ -184,44 +205,67 @@ export class Caller {
     return agentIdOfName({ tenant: this.tenant, ownerId: this.ownerId, definition }, name);
   }
 
-  /** Creates an agent, or gives the one that the name or the key means, and starts it. */
-  async openAgent(options: OpenAgentOptions): Promise<Agent> {
-    const { definition, name, key, sessionId, metadata, budget } = options;
-    const scope = { tenant: this.tenant, ownerId: this.ownerId, definition };
-    const named = name === undefined ? undefined : agentIdOfName(scope, name);
-    const agentId = options.agentId ?? named ?? (key === undefined ? undefined : agentIdOfKey(scope, key));
-    const agent = await this.runtime.agent(definition, { ownerId: this.ownerId, agentId, sessionId, metadata, budget });
-    return await this.#started(agent);
+  /** Creates an agent, or gives the one that the name, the id or the key means, and starts it. */
+  async openAgent(options: NewAgentOptions): Promise<Agent> {
+    return (await this.createAgent(options)).agent;
+  }
+
+  /**
+   * Like `openAgent`; `isReplayed` says that the agent was there. With a key, an agent that was created by another request
+   * rejects with `ServerError` (`key_reused`).
+   */
+  async createAgent(options: NewAgentOptions): Promise<{ readonly agent: Agent; readonly isReplayed: boolean }> {
+    const { key, name, agentId: given, definition, metadata = {}, ...rest } = options;
+    const scope = { tenant: this.tenant, ownerId: this.ownerId };
+    const named = given ?? (name === undefined ? undefined : agentIdOfName({ ...scope, definition }, name));
+    const agentId = named ?? (key === undefined ? createId() : agentIdOfKey(scope, key));
+    const before = await this.runtime.stores.readAgent({ tenant: this.tenant, agentId });
+    if (before !== undefined && before.ownerId !== this.ownerId) throw this.#stranger("agent", true);
+    // Where an agent is named, the key is that of the turn.
+    const mark =
+      key === undefined || named !== undefined ? {} : { [creationMark]: hashOf({ ...options, key: undefined }) };
+    if (before !== undefined) assertSame(before.metadata, mark);
+    const agent = await this.runtime.agent(before?.definition.name ?? definition, {
+      ...rest,
+      ownerId: this.ownerId,
+      agentId,
+      metadata: { ...metadata, ...mark },
+    });
+    if (agent.ownerId !== this.ownerId) throw this.#stranger("agent", true);
+    assertSame(agent.state.metadata ?? {}, mark);
+    return { agent: await this.#started(agent), isReplayed: before !== undefined };
   }
 
   /** Starts a turn of one of this caller's agents. */
   async startTurn(agent: Agent, input: Content, options: StartTurnOptions = {}): Promise<StartedTurn> {
     await this.#place.admitTurn();
     const { key, ...turnOptions } = options;
-    if (key !== undefined) turnKeyOf(key);
-    const turn = agent.executeTurn(input, { ...turnOptions, auth: this.auth });
-    return { agent, turn, turnId: await turn.id, isReplayed: false, became: "turn" };
+    const known = key === undefined ? {} : { key: turnKeyOf(key) };
+    const turn = agent.executeTurn(input, { ...turnOptions, ...known, auth: this.auth });
+    const turnId = await turn.id;
+    return { agent, turn, turnId, isReplayed: await turn.isReplayed, became: "turn" };
   }
 
   /**
    * A message without a request id. To a waiting turn it is the answer to the one open question, or the reason to reject
-   * its approvals. Rejects with `AgentBusyError` while the turn works, and with `RequestConflictError` when it is not
-   * clear which request is meant, or when only a client tool or credentials would help; both name the open requests.
+   * its approvals. Rejects with `AgentBusyError` while the turn works, and when it is not clear which request is meant or
+   * only a client tool or credentials would help; then its message names the open requests.
    */
   async plainMessage(agent: Agent, content: Content, options: StartTurnOptions = {}): Promise<StartedTurn> {
-    const requests = await agent.requests();
     const turn = agent.openTurn();
-    if (requests.length === 0 || turn === undefined) return await this.startTurn(agent, content, options);
-    const turnId = await turn.id;
-    const asked = requests.filter(({ kind }) => kind === "question");
+    const now = await turn?.current();
+    if (turn === undefined || now?.status !== "waiting" || now.reason !== "request") {
+      return await this.startTurn(agent, content, options);
+    }
+    const { turnId, requests } = now;
     const approvals = requests.filter(({ kind }) => kind === "approval");
+    const [question, ...others] = requests.filter(({ kind }) => kind === "question");
     const text = textOf(content);
-    const [question] = asked;
-    if (question && asked.length === 1 && approvals.length === 0) {
+    if (question && others.length === 0 && approvals.length === 0) {
       await this.runtime.decide(question.requestId, { verdict: "answered", by: this.ownerId, result: text });
       return { agent, turn, turnId, isReplayed: false, became: "answer" };
     }
-    if (asked.length > 0 || approvals.length === 0) throw unclear(agent, requests);
+    if (question || approvals.length === 0) throw unclear(turnId, requests);
     for (const { requestId } of approvals) await this.#reject(requestId, text);
     return { agent, turn, turnId, isReplayed: false, became: "rejection" };
   }
@@ -287,15 +331,32 @@ type Kind = "agent" | "turn" | "request";
 const MOST_STARTS = 10;
 const START_PAUSE_MS = 20;
 
-function unclear(agent: Agent, requests: readonly AgentRequest[]): Error {
+function unclear(openTurnId: string, requests: readonly AgentRequest[]): Error {
   const ids = requests.map(({ requestId, kind }) => `${requestId} (${kind})`).join(", ");
-  const { openTurnId } = agent.state;
   return new AgentBusyError(
     `the turn waits for decisions that a plain message cannot give; decide these requests: ${ids}`,
     {
       details: { openTurnId, requestIds: requests.map(({ requestId }) => requestId).join(" ") },
     },
   );
+}
+
+/** The member of an agent's metadata that remembers which request created it. */
+const creationMark = "troupe:created-by";
+
+function hashOf(options: object): string {
+  return createHash("sha256").update(stableStringify(options)).digest("hex");
+}
+
+function assertSame(metadata: JsonObject, mark: JsonObject): void {
+  const expected = mark[creationMark];
+  if (expected === undefined || metadata[creationMark] === expected) return;
+  throw new ServerError("key_reused", "this Idempotency-Key was used with another body");
+}
+
+/** An agent's metadata without what the server keeps in it. */
+export function shownMetadata({ [creationMark]: _, ...metadata }: JsonObject): JsonObject {
+  return metadata;
 }
 
 function limitOf({ limit = DEFAULT_LIMIT }: PageOptions): number {

@@ -17,8 +17,8 @@ export function agentIdOfName({ tenant, ownerId, definition }: NameScope, name: 
 }
 
 /** The id of the agent that a request with an idempotency key creates, where the request names none. */
-export function agentIdOfKey({ tenant, ownerId, definition }: NameScope, { route, value }: RequestKey): string {
-  return hashOf([tenant, ownerId, definition, { route, key: value }]);
+export function agentIdOfKey({ tenant, ownerId }: Omit<NameScope, "definition">, { route, value }: RequestKey): string {
+  return hashOf([tenant, ownerId, { route, key: value }]);
 }
 
 /** An idempotency key; it counts for one route. */

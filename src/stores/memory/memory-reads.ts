@@ -8,9 +8,20 @@ import type {
   JournalRow,
   Message,
   Timer,
+  TurnRecord,
 } from "../../state/index.ts";
-import type { StoredRow, StoredTree } from "../rules/ports.ts";
-import { type AgentFilter, type AgentPlace, byAge, type Moment, type RequestFilter } from "../rules/queries.ts";
+import type { StoredRow, StoredTree, StoredTurn } from "../rules/ports.ts";
+import {
+  type AgentFilter,
+  type AgentPlace,
+  byAge,
+  byChange,
+  isTurnOf,
+  type Moment,
+  type RequestFilter,
+  type TurnFilter,
+  type TurnPlace,
+} from "../rules/queries.ts";
 import type { ArtifactMeta, CandidateTables, RestoredRow } from "../rules/tables.ts";
 import { type AgentRows, emptyTree } from "./memory-rows.ts";
 import { MemoryTables } from "./memory-tables.ts";
@@ -47,6 +58,10 @@ export class MemoryReads extends MemoryTables implements CandidateTables {
     const journal = this.rows.tenants.get(tenant)?.trees.get(rootAgentId)?.journal ?? [];
     const start = firstAfter(journal, afterCursor);
     return journal.slice(start, start + limit);
+  }
+
+  lastCursor(tenant: string, rootAgentId: string): number {
+    return this.rows.tenants.get(tenant)?.trees.get(rootAgentId)?.journal.at(-1)?.cursor ?? 0;
   }
 
   messages(key: AgentKey, newest: number | undefined): Message[] {
@@ -87,6 +102,20 @@ export class MemoryReads extends MemoryTables implements CandidateTables {
       }
     }
     return found.sort(byOpening).slice(0, limit);
+  }
+
+  turns(filter: TurnFilter, limit: number, place?: TurnPlace): TurnRecord[] {
+    const found: TurnRecord[] = [];
+    for (const { turns } of this.rows.tenants.get(filter.tenant)?.agents.values() ?? []) {
+      for (const { hash: _hash, ...turn } of turns.values()) {
+        if (isTurnOf(filter, turn) && (place === undefined || byChange(place, turn) < 0)) found.push(turn);
+      }
+    }
+    return found.sort(byChange).slice(0, limit);
+  }
+
+  turnsOf(key: AgentKey): StoredTurn[] {
+    return [...(this.find(key)?.turns.values() ?? [])].sort((a, b) => a.number - b.number);
   }
 
   /** By agent id. */

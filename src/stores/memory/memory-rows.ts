@@ -1,6 +1,7 @@
 import type { Account, Waiter } from "../../budget/index.ts";
 import type { AgentRecord, AgentRequest, Artifact, InboxItem, JournalRow, Message, Timer } from "../../state/index.ts";
 import type { Committed } from "../rules/outcomes.ts";
+import type { StoredTurn } from "../rules/ports.ts";
 import { isDue, type Moment } from "../rules/queries.ts";
 import { freshHead, type Head, type ProcessRow } from "../rules/tables.ts";
 import type { UndoLog } from "../rules/undo-log.ts";
@@ -32,6 +33,10 @@ export interface AgentRows {
   messagesById: Map<string, PlacedMessage>;
   artifacts: Map<string, Artifact>;
   readonly requests: Map<string, AgentRequest>;
+  /** By id. */
+  readonly turns: Map<string, StoredTurn>;
+  /** Ids of turns by the keys that their callers chose. */
+  readonly turnKeys: Map<string, string>;
   readonly timers: Map<string, Timer>;
   readonly children: AgentRows[];
 }
@@ -95,6 +100,8 @@ export function emptyAgent(record: AgentRecord, tree: TreeRows): AgentRows {
     messagesById: new Map(),
     artifacts: new Map(),
     requests: new Map(),
+    turns: new Map(),
+    turnKeys: new Map(),
     timers: new Map(),
     children: [],
   };

@@ -12,12 +12,15 @@ import {
   type Timer,
 } from "../../state/index.ts";
 import type { Committed } from "../rules/outcomes.ts";
+import type { StoredTurn } from "../rules/ports.ts";
 import {
   type ArtifactMeta,
   freshHead,
   type Head,
   type ProcessRow,
   type Tables,
+  type TurnChange,
+  type TurnOfKey,
   type WaiterChanges,
 } from "../rules/tables.ts";
 import type { UndoLog } from "../rules/undo-log.ts";
@@ -196,6 +199,24 @@ export class MemoryTables implements Tables {
   openRequestsOf(key: AgentKey, turnId: string): AgentRequest[] {
     const requests = [...(this.find(key)?.requests.values() ?? [])];
     return requests.filter((request) => request.turnId === turnId && request.status === "open");
+  }
+
+  putTurn(turn: StoredTurn): void {
+    const { turns, turnKeys } = this.#require(turn);
+    this.undo.set(turns, turn.turnId, turn);
+    if (turn.key !== null) this.undo.set(turnKeys, turn.key, turn.turnId);
+  }
+
+  moveTurn(key: AgentKey, turnId: string, change: TurnChange): void {
+    const { turns } = this.#require(key);
+    const turn = turns.get(turnId);
+    if (turn) this.undo.set(turns, turnId, { ...turn, ...change });
+  }
+
+  turnOfKey(key: AgentKey, text: string): TurnOfKey | undefined {
+    const rows = this.find(key);
+    const turnId = rows?.turnKeys.get(text);
+    return turnId === undefined ? undefined : { turnId, hash: rows?.turns.get(turnId)?.hash ?? "" };
   }
 
   setTimer(timer: Timer): void {

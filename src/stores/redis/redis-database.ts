@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { InvariantError } from "../../errors/index.ts";
-import type { ForeignWrites, RolledBackTree, TreeActivity } from "../rules/ports.ts";
+import type { ForeignWrites, RolledBackTree, TreeActivity, TreeHead } from "../rules/ports.ts";
 import type { Database, StoreTables } from "../rules/tables.ts";
 import { AboutTree, ReadSession } from "./redis-agents.ts";
 import { type CheckedOptions, RedisConnection } from "./redis-connection.ts";
@@ -18,7 +18,7 @@ import { Missing, type TreeSession } from "./redis-session.ts";
 import { RedisSubscriber } from "./redis-subscriber.ts";
 import { type QueueContext, TreeQueues } from "./redis-tree-queue.ts";
 import { RedisUnattended } from "./redis-unattended.ts";
-import { readTreeActivity } from "./redis-whole-tree.ts";
+import { readTreeActivity, readTreeHead } from "./redis-whole-tree.ts";
 
 /** Later than any time. */
 const NEVER = Number.MAX_SAFE_INTEGER;
@@ -135,6 +135,10 @@ export class RedisDatabase implements Database {
   /** Read by one script, because the answers to several questions may be of different moments. */
   treeActivity(tenant: string, rootAgentId: string): Promise<TreeActivity | undefined> {
     return this.#noted(() => readTreeActivity(this.#connection, this.#keys.treeOf(tenant, rootAgentId)));
+  }
+
+  treeHead(tenant: string, rootAgentId: string): Promise<TreeHead | undefined> {
+    return this.#noted(() => readTreeHead(this.#connection, this.#keys.treeOf(tenant, rootAgentId), rootAgentId));
   }
 
   unattended(...[tenant, query, steady]: Parameters<Database["unattended"]>): ReturnType<Database["unattended"]> {

@@ -15,6 +15,8 @@ export const treeParts = [
   "waiters",
   "requests",
   "open",
+  "turns",
+  "changes",
   "timers",
   "due",
 ] as const;
@@ -24,7 +26,8 @@ export const PARTITIONS = 16;
 
 /**
  * The indexes over trees. Agents by id: all, the roots, those of a session, those of an owner; roots by age; requests
- * by opening: all, and the open ones; trees by their first timer; trees in which something was posted; trees by the
+ * by opening: all, and the open ones; turns by their last change: all, those of an owner, those of a session, and the
+ * unfinished ones; trees by their first timer; trees in which something was posted; trees by the
  * processes that hold their agents.
  */
 export type IndexName =
@@ -35,6 +38,8 @@ export type IndexName =
   | "owner"
   | "requests"
   | "open"
+  | "turns"
+  | "unfinished"
   | "timers"
   | "posts"
   | "holders";
@@ -69,6 +74,10 @@ export interface TreeKeys {
   /** By the time of opening: all requests, and the open ones. */
   readonly requests: string;
   readonly open: string;
+  /** The turns of the root: what is fixed when they are opened, and what changes. */
+  readonly turns: string;
+  /** Their ids, the newest change first. */
+  readonly changes: string;
   readonly timers: string;
   /** Timers by due time. */
   readonly due: string;
@@ -164,6 +173,8 @@ export class RedisKeys {
       waiters: `${base}waiters`,
       requests: `${base}requests`,
       open: `${base}open`,
+      turns: `${base}turns`,
+      changes: `${base}changes`,
       timers: `${base}timers`,
       due: `${base}due`,
       projections: `${base}projections`,
@@ -183,6 +194,7 @@ export const fields = {
   head: (agentId: string): string => `${headPrefix}${wellFormed(agentId, "agent id")}`,
   account: (accountId: string): string => `$:${wellFormed(accountId, "account id")}`,
   request: (agentId: string, requestId: string): string => `r:${requestMember({ agentId, requestId })}`,
+  turnKey: (agentId: string, text: string): string => `y:${pairOf(agentId, text)}`,
   process: (processId: string): string => `p:${wellFormed(processId, "process id")}`,
   /** Versions of collections. */
   children: (agentId: string): string => `k:${wellFormed(agentId, "agent id")}`,
@@ -220,6 +232,28 @@ export function requestMember({
   readonly agentId: string;
 }): string {
   return JSON.stringify([wellFormed(requestId, "request id"), wellFormed(agentId, "agent id")]);
+}
+
+/** Fields of a turn: what is fixed when it is opened, and what changes. */
+export function turnFields(turnId: string): readonly [string, string] {
+  const id = wellFormed(turnId, "turn id");
+  return [`t:${id}`, `c:${id}`];
+}
+
+/** The indexes that list a turn by its last change. */
+export function turnIndexes(
+  keys: RedisKeys,
+  { tenant, partition }: Pick<TreeKeys, "tenant" | "partition">,
+  {
+    ownerId,
+    sessionId,
+  }: { readonly ownerId?: string | null | undefined; readonly sessionId?: string | null | undefined },
+): readonly IndexKeys[] {
+  const of = (...about: readonly string[]): IndexKeys => keys.index("turns", partition, tenant, ...about);
+  const lists = [of()];
+  if (ownerId !== null && ownerId !== undefined) lists.push(of("owner", ownerId));
+  if (sessionId !== null && sessionId !== undefined) lists.push(of("session", sessionId));
+  return lists;
 }
 
 /** FNV-1a, 32 bits. */

@@ -1,14 +1,36 @@
-import type { AgentRecord, AgentRequest, Timer } from "../../state/index.ts";
-import { type AgentFilter, type AgentPlace, byAge, isDue, type Moment, type RequestFilter } from "../rules/queries.ts";
+import { type AgentRecord, type AgentRequest, agentOfTurn, type Timer, type TurnRecord } from "../../state/index.ts";
+import {
+  type AgentFilter,
+  type AgentPlace,
+  byAge,
+  byChange,
+  isDue,
+  isTurnOf,
+  type Moment,
+  type RequestFilter,
+  type TurnFilter,
+  type TurnPlace,
+} from "../rules/queries.ts";
 import type { RedisConnection } from "./redis-connection.ts";
 import type { RedisIndexes } from "./redis-indexes.ts";
-import { type IndexName, PARTITIONS, type RedisKeys, requestMember, type TreeKeys } from "./redis-keys.ts";
+import {
+  type IndexKeys,
+  type IndexName,
+  PARTITIONS,
+  type RedisKeys,
+  requestMember,
+  type TreeKeys,
+  turnIndexes,
+} from "./redis-keys.ts";
 import { collected, type Member, merged, pagesOf } from "./redis-pages.ts";
 import type { RedisReader } from "./redis-reader.ts";
 import { rowKinds } from "./redis-rows.ts";
 
 /** How many records of one tree are read at once. */
 const RECORDS = 200;
+
+/** How often to list turns again that change meanwhile. */
+const LIST_ATTEMPTS = 3;
 
 const partitions = Array.from({ length: PARTITIONS }, (_, index) => index);
 
@@ -89,6 +111,63 @@ export class RedisLists {
       );
       return found.flatMap((request) => (request && isAsked(request, filter) ? request : []));
     });
+  }
+
+  async turns(filter: TurnFilter, limit: number, place?: TurnPlace): Promise<TurnRecord[]> {
+    for (let attempt = 1; ; attempt += 1) {
+      const { turns, hasMoved } = await this.#turnsListed(filter, limit, place);
+      if (!hasMoved || attempt === LIST_ATTEMPTS) return turns.sort(byChange);
+    }
+  }
+
+  /** `hasMoved`: a turn was found in an outdated place, which is corrected. */
+  async #turnsListed(
+    filter: TurnFilter,
+    limit: number,
+    place: TurnPlace | undefined,
+  ): Promise<{ readonly turns: TurnRecord[]; readonly hasMoved: boolean }> {
+    const { tenant, agentId } = filter;
+    const isOfUnfinished = filter.status === "queued" || filter.status === "open";
+    const indexOf = (partition: number): IndexKeys => {
+      if (isOfUnfinished) return this.#keys.index("unfinished", partition, tenant);
+      const found = turnIndexes(this.#keys, { tenant, partition }, filter).at(-1);
+      return found ?? this.#keys.index("turns", partition, tenant);
+    };
+    const tree = agentId === undefined ? undefined : this.#keys.treeOf(tenant, agentId);
+    const lists = tree ? [tree.changes] : partitions.map((partition) => indexOf(partition).list);
+    const start = place && { member: place.turnId, score: -place.changedAt };
+    let hasMoved = false;
+    const turnOf = async ({ member, score }: Member): Promise<TurnRecord | undefined> => {
+      const ofTree = tree ?? this.#keys.treeOf(tenant, agentOfTurn(member));
+      const turn = await this.#reader.turn(ofTree, member);
+      if (turn && turn.changedAt !== -score) hasMoved = true;
+      if (!tree) await this.#correctTurn(ofTree, indexOf(ofTree.partition), { member, score }, turn);
+      return turn;
+    };
+    const members = merged(pagesOf(this.#connection, lists, { by: "score", wanted: limit }), start);
+    const turns = await collected(members, limit, async (piece) => {
+      const found = await Promise.all(piece.map(turnOf));
+      return found.flatMap((turn) =>
+        turn && isTurnOf(filter, turn) && (!place || byChange(place, turn) < 0) ? turn : [],
+      );
+    });
+    return { turns, hasMoved };
+  }
+
+  /** Corrects an entry of an index: a crash may have kept its writer from writing it. */
+  async #correctTurn(
+    tree: TreeKeys,
+    keys: IndexKeys,
+    { member, score }: Member,
+    turn: TurnRecord | undefined,
+  ): Promise<void> {
+    if (!turn) return void this.#indexes.forget(keys, member).catch(() => undefined);
+    const isOfUnfinished = keys.list === this.#keys.index("unfinished", tree.partition, tree.tenant).list;
+    const isOver = isOfUnfinished && turn.stopReason !== null;
+    if (turn.changedAt === -score && !isOver) return;
+    const written = await this.#indexes.lastWritten(keys, member);
+    const now = await this.#reader.turn(tree, member);
+    if (now) await this.#indexes.correct(keys, member, written, isOver ? undefined : -now.changedAt);
   }
 
   async dueTimers(moment: Moment, limit: number): Promise<Timer[]> {

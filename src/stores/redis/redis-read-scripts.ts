@@ -120,6 +120,16 @@ return {redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2] or '', found}
 `,
 );
 
+const rowsOfTree = `
+local function rowsOf(kind, names)
+  local found = {}
+  for at, name in ipairs(names) do found[at] = redis.call('HGET', KEYS[1], kind .. name) or '' end
+  return found
+end
+local agents = redis.call('LRANGE', KEYS[3], 0, -1)
+local accounts = redis.call('LRANGE', KEYS[4], 0, -1)
+`;
+
 /**
  * Reads who works in a tree and what it waits for.
  * KEYS rows, open requests, ids of the agents, ids of the accounts, inboxes.
@@ -131,16 +141,27 @@ export const treeActivityScript = script(
   `
 local open = redis.call('ZRANGE', KEYS[2], 0, -1)
 if #open == 0 then return {} end
-local function rowsOf(kind, names)
-  local found = {}
-  for at, name in ipairs(names) do found[at] = redis.call('HGET', KEYS[1], kind .. name) or '' end
-  return found
-end
-local agents = redis.call('LRANGE', KEYS[3], 0, -1)
-local accounts = redis.call('LRANGE', KEYS[4], 0, -1)
+${rowsOfTree}
 local activity = {open, rowsOf('r:', open), agents, rowsOf('a:', agents), accounts, rowsOf('$:', accounts)}
 for at = 5, #KEYS do activity[#activity + 1] = redis.call('HVALS', KEYS[at]) end
 return activity
+`,
+);
+
+/**
+ * Reads a tree without its journal.
+ * KEYS rows, open requests, ids of the agents, ids of the accounts, meta.
+ * Gives {last cursor, requests, their rows, agents, their records, accounts, their rows}, "" for what is absent.
+ */
+export const treeHeadScript = script(
+  "tree-head",
+  `
+local open = redis.call('ZRANGE', KEYS[2], 0, -1)
+${rowsOfTree}
+return {
+  redis.call('HGET', KEYS[5], 'c') or '0',
+  open, rowsOf('r:', open), agents, rowsOf('a:', agents), accounts, rowsOf('$:', accounts)
+}
 `,
 );
 

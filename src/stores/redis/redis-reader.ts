@@ -1,10 +1,17 @@
 import { z } from "zod";
 import { CorruptRecordError } from "../../errors/index.ts";
-import { type Artifact, type InboxItem, type JournalRow, messageSchema, type Timer } from "../../state/index.ts";
+import {
+  type Artifact,
+  type InboxItem,
+  type JournalRow,
+  messageSchema,
+  type Timer,
+  type TurnRecord,
+} from "../../state/index.ts";
 import { parsed } from "../rules/stored-values.ts";
 import type { KnownTrees, LoadedMembers } from "./redis-cache.ts";
 import { type RedisConnection, textsOf } from "./redis-connection.ts";
-import { fields, type TreeKeys } from "./redis-keys.ts";
+import { fields, type TreeKeys, turnFields } from "./redis-keys.ts";
 import { agentRowsScript, collectionScript, familiesScript, rowsScript, timersScript } from "./redis-read-scripts.ts";
 import {
   checkOrder,
@@ -19,6 +26,7 @@ import {
   seenRow,
   type StoredMessage,
   timerIn,
+  turnIn,
   valueOf,
   waitersIn,
 } from "./redis-rows.ts";
@@ -222,6 +230,14 @@ export class RedisReader {
       }
     }
     return found;
+  }
+
+  /** Undefined if no such turn is stored. */
+  async turn({ turns }: TreeKeys, turnId: string): Promise<TurnRecord | undefined> {
+    const [opened, changed] = await this.#connection.run((client) => client.hmget(turns, ...turnFields(turnId)));
+    if (opened === null || opened === undefined) return undefined;
+    const { hash: _hash, ...turn } = turnIn(opened, changed, turns);
+    return turn;
   }
 
   /** The tree's timers up to this time, earliest first, and the time of its first timer, "" for none. */

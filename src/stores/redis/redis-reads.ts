@@ -9,15 +9,16 @@ import {
   type JournalRow,
   type Message,
   type Timer,
+  type TurnRecord,
 } from "../../state/index.ts";
-import type { StoredRow, StoredTree } from "../rules/ports.ts";
-import type { AgentFilter, AgentPlace, Moment, RequestFilter } from "../rules/queries.ts";
+import type { StoredRow, StoredTree, StoredTurn } from "../rules/ports.ts";
+import type { AgentFilter, AgentPlace, Moment, RequestFilter, TurnFilter, TurnPlace } from "../rules/queries.ts";
 import { parsed } from "../rules/stored-values.ts";
 import type { ArtifactMeta, RestoredRow, StoreTables } from "../rules/tables.ts";
-import { agentParts, pairOf, type RedisKeys, treeParts } from "./redis-keys.ts";
+import { agentParts, pairOf, type RedisKeys, treeParts, turnFields } from "./redis-keys.ts";
 import type { RedisLists } from "./redis-lists.ts";
 import type { RedisReader } from "./redis-reader.ts";
-import { type RowKind, rowKinds } from "./redis-rows.ts";
+import { type RowKind, rowKinds, turnIn } from "./redis-rows.ts";
 import { RedisTables } from "./redis-tables.ts";
 import type { WholeTree } from "./redis-whole-tree.ts";
 
@@ -48,6 +49,11 @@ export class RedisReads extends RedisTables implements StoreTables {
 
   treeRows(tenant: string, rootAgentId: string, afterCursor: number, limit: number): JournalRow[] {
     return this.ask("rows", () => this.reader.treeRows(this.keys.treeOf(tenant, rootAgentId), afterCursor, limit));
+  }
+
+  lastCursor(tenant: string, rootAgentId: string): number {
+    const { meta } = this.keys.treeOf(tenant, rootAgentId);
+    return this.ask("cursor", () => this.reader.number(meta, "c"));
   }
 
   messages({ tenant, agentId }: AgentKey, newest: number | undefined): Message[] {
@@ -89,6 +95,20 @@ export class RedisReads extends RedisTables implements StoreTables {
     const whole = agentId === undefined ? undefined : this.wholeOf(this.keys.treeOf(tenant, agentId));
     if (whole) return requestsIn(whole, agentId);
     return this.ask("requests", () => this.#lists.requests(filter, after, limit));
+  }
+
+  turns(filter: TurnFilter, limit: number, place?: TurnPlace): TurnRecord[] {
+    return this.ask("turns", () => this.#lists.turns(filter, limit, place));
+  }
+
+  turnsOf({ tenant, agentId }: AgentKey): StoredTurn[] {
+    const tree = this.keys.treeOf(tenant, agentId);
+    const { turns } = this.readWhole(tree);
+    const found = [...turns.keys()].flatMap((field) => (field.startsWith("t:") ? [field.slice("t:".length)] : []));
+    return found
+      .map((turnId) => turnFields(turnId))
+      .map(([opened, changed]) => turnIn(turns.get(opened) ?? "", turns.get(changed), tree.turns))
+      .sort((a, b) => a.number - b.number);
   }
 
   accounts(tenant: string, rootAgentId: string): Account[] {

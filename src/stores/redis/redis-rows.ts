@@ -15,9 +15,11 @@ import {
   readEntries,
   type Timer,
   timerSchema,
+  turnRecordSchema,
 } from "../../state/index.ts";
 import { CorruptTimers, jsonOf, parsed, type StoredOutcome, storedOutcomeSchema } from "../rules/stored-values.ts";
-import { type ArtifactMeta, freshHead, type Head, type ProcessRow } from "../rules/tables.ts";
+import type { StoredTurn } from "../rules/ports.ts";
+import { type ArtifactMeta, freshHead, type Head, type ProcessRow, type TurnOfKey } from "../rules/tables.ts";
 import { textsOf } from "./redis-connection.ts";
 import { fields, pairOf } from "./redis-keys.ts";
 
@@ -88,6 +90,17 @@ const processRowSchema = z.object({
   clockOffset: z.number(),
 });
 
+const turnOfKeySchema = z.object({ turnId: z.string(), hash: z.string() });
+const storedTurnSchema = turnRecordSchema.extend({ hash: z.string().nullable() });
+const turnChangeSchema = turnRecordSchema.pick({ status: true, stopReason: true, changedAt: true });
+
+/** A turn from its two fields, the second of which is absent until it has changed. */
+export function turnIn(opened: string, changed: string | null | undefined, key: string): StoredTurn {
+  const turn = parsed(storedTurnSchema, opened, `a turn (${key})`);
+  if (changed === null || changed === undefined) return turn;
+  return { ...turn, ...parsed(turnChangeSchema, changed, `turn ${turn.turnId} (${key})`) };
+}
+
 export const rowKinds = {
   record: (tenant: string, agentId: string): RowKind<AgentRecord> => ({
     field: fields.record(agentId),
@@ -123,6 +136,11 @@ export const rowKinds = {
       if (request.requestId === requestId && request.agentId === agentId) return request;
       throw new CorruptRecordError(`${where} holds request ${request.requestId}; it is left as it is`);
     },
+  }),
+  turnOfKey: (agentId: string, text: string): RowKind<TurnOfKey> => ({
+    field: fields.turnKey(agentId, text),
+    what: `the turn of key ${text}`,
+    parse: (json, where) => parsed(turnOfKeySchema, json, where),
   }),
   process: (processId: string): RowKind<ProcessRow> => ({
     field: fields.process(processId),

@@ -34,11 +34,16 @@ interface Written {
 
 /** An index entry to write before the tree is changed. */
 export interface IndexWrite {
-  readonly kind: "name" | "at" | "from" | "look";
+  readonly kind: "name" | "at" | "from" | "look" | "gone";
   readonly keys: IndexKeys;
   readonly member: string;
-  /** The score to write. Absent for "look": its member is removed once the tree was changed. */
+  /**
+   * The score to write. Absent for "look": its member is removed once the tree was changed. For "gone", which removes a
+   * member: when it was last written.
+   */
   readonly score: number | undefined;
+  /** Written together with the tree: readers move an entry whose score is not that of its turn. */
+  readonly isBeside?: boolean;
 }
 
 /**

@@ -10,13 +10,14 @@ import {
   type Timer,
 } from "../../state/index.ts";
 import type { Committed } from "../rules/outcomes.ts";
+import type { StoredTurn } from "../rules/ports.ts";
 import { wellFormed } from "../rules/stored-values.ts";
-import type { ArtifactMeta, Head, Tables } from "../rules/tables.ts";
+import type { ArtifactMeta, Head, Tables, TurnChange, TurnOfKey } from "../rules/tables.ts";
 import { RedisAgents } from "./redis-agents.ts";
 import { watchHead, watchPosts } from "./redis-indexes.ts";
-import { fields, pairOf, requestMember, type TreeKeys } from "./redis-keys.ts";
+import { fields, pairOf, requestMember, type TreeKeys, turnFields, turnIndexes } from "./redis-keys.ts";
 import { type PlacedArtifact, rowKinds } from "./redis-rows.ts";
-import type { Collection } from "./redis-session.ts";
+import type { Collection, TreeSession } from "./redis-session.ts";
 
 /** The rows of commits, commands and leases, as a piece of work sees them. */
 export class RedisTables extends RedisAgents implements Tables {
@@ -163,6 +164,42 @@ export class RedisTables extends RedisAgents implements Tables {
     return this.at(this.keys.treeOf(key.tenant, key.agentId))
       .all(open)
       .filter((request) => request.turnId === turnId);
+  }
+
+  putTurn(turn: StoredTurn): void {
+    const session = this.ofAgent(turn);
+    const { agentId, turnId, key, hash } = turn;
+    const [opened] = turnFields(turnId);
+    session.do("put", { key: session.tree.turns }, opened, JSON.stringify(turn));
+    if (key !== null && hash !== null) session.put(rowKinds.turnOfKey(agentId, key), { turnId, hash });
+    this.#listTurn(session, turn, turn);
+  }
+
+  moveTurn(key: AgentKey, turnId: string, change: TurnChange): void {
+    const session = this.ofAgent(key);
+    const [, changed] = turnFields(turnId);
+    session.do("put", { key: session.tree.turns }, changed, JSON.stringify(change));
+    const { ownerId, sessionId } = this.agent(key) ?? { ownerId: null, sessionId: null };
+    this.#listTurn(session, { turnId, ownerId, sessionId }, change);
+  }
+
+  turnOfKey({ tenant, agentId }: AgentKey, text: string): TurnOfKey | undefined {
+    return this.at(this.keys.treeOf(tenant, agentId)).get(rowKinds.turnOfKey(agentId, text));
+  }
+
+  #listTurn(
+    session: TreeSession,
+    { turnId: member, ...place }: Pick<StoredTurn, "turnId" | "ownerId" | "sessionId">,
+    { status, changedAt }: TurnChange,
+  ): void {
+    const { tree } = session;
+    // All lists are read in ascending order, so the newest changes get the lowest scores.
+    const at = { kind: "at", member, score: -changedAt, isBeside: true } as const;
+    session.do("place", { key: tree.changes }, member, String(-changedAt));
+    for (const keys of turnIndexes(this.keys, tree, place)) session.writeIndex({ ...at, keys });
+    const unfinished = this.keys.index("unfinished", tree.partition, tree.tenant);
+    const isUnfinished = status === "queued" || status === "open";
+    session.writeIndex({ ...at, keys: unfinished, ...(isUnfinished ? {} : { kind: "look", score: undefined }) });
   }
 
   setTimer(timer: Timer): void {

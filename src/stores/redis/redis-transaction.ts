@@ -13,11 +13,11 @@ interface Envelope {
   readonly message: string;
 }
 
-/** The keys and arguments of the script; the flag for a repeated transaction goes between `before` and `after`. */
+/** The keys and arguments of the script; the flag for a repeated transaction goes between `head` and `tail`. */
 interface EncodedTransaction {
   readonly keys: readonly string[];
-  readonly before: readonly string[];
-  readonly after: readonly string[];
+  readonly head: readonly string[];
+  readonly tail: readonly string[];
 }
 
 /** Undefined if nothing was read and nothing is to be written. */
@@ -34,16 +34,16 @@ export function encoded(session: TreeSession, envelope: Envelope): EncodedTransa
     return String(keys.length);
   };
   const { indexedAt, channel, message } = envelope;
-  const after = [indexedAt, channel, message, String(session.newest), String(checks.size)];
-  for (const { kind, key, name, expected } of checks.values()) after.push(kind, numberOf(key), name, expected);
+  const tail = [indexedAt, channel, message, String(session.newest), String(checks.size)];
+  for (const { kind, key, name, expected } of checks.values()) tail.push(kind, numberOf(key), name, expected);
   for (const [name, ...args] of operations) {
-    after.push(name, String(args.length), ...args.map((one) => (typeof one === "string" ? one : numberOf(one.key))));
+    tail.push(name, String(args.length), ...args.map((one) => (typeof one === "string" ? one : numberOf(one.key))));
   }
   for (const [field, { text }] of written) {
-    if (text === undefined) after.push("gone", "1", field);
-    else after.push("row", "2", field, text);
+    if (text === undefined) tail.push("gone", "1", field);
+    else tail.push("row", "2", field, text);
   }
-  return { keys, before: [envelope.id, envelope.owner], after };
+  return { keys, head: [envelope.id, envelope.owner], tail };
 }
 
 export type Applied =

@@ -10,7 +10,7 @@ import { fields, type TreeKeys } from "./redis-keys.ts";
 import { rowsScript } from "./redis-read-scripts.ts";
 import { seenRow } from "./redis-rows.ts";
 import { applyScript, unlockScript } from "./redis-scripts.ts";
-import { Answers, type Missing, TreeSession } from "./redis-session.ts";
+import { Answers, type IndexWrite, type Missing, TreeSession } from "./redis-session.ts";
 import {
   type Applied,
   appliedOf,
@@ -59,6 +59,8 @@ class TreeQueue {
   readonly #context: QueueContext;
   #waiting: QueuedWork[] = [];
   #running: Promise<void> | undefined;
+  /** Index entries that are written with the next ones, to save a command; readers skip what is to be removed. */
+  #owed: readonly IndexWrite[] = [];
 
   constructor(tree: TreeKeys, context: QueueContext) {
     this.tree = tree;
@@ -108,7 +110,7 @@ class TreeQueue {
         const session = new TreeSession(this.tree, this.cache, answers);
         const { outcomes, missing } = runTogether(group, session);
         if (missing.length > 0) await this.#load(missing, answers);
-        else if (!isFresh && session.indexWrites.some(({ kind }) => kind !== "look")) {
+        else if (!isFresh && session.indexWrites.some(({ kind, isBeside }) => kind !== "look" && !isBeside)) {
           isFresh = true;
           await this.#look(session);
         } else {
@@ -145,34 +147,51 @@ class TreeQueue {
 
   async #apply(session: TreeSession): Promise<Applied> {
     const { connection, indexes, owner, channel } = this.#context;
-    const written = await indexes.write(session.indexWrites);
+    const before = session.indexWrites.filter(({ isBeside }) => !isBeside);
+    const beside = session.indexWrites.filter(({ isBeside }) => isBeside);
+    const written = await indexes.write(before);
     const notice = noticeOf(session);
     const message = notice && `${owner} ${notice}`;
     const transaction = encoded(session, { id: randomUUID(), owner, indexedAt: written.at, channel, message });
     if (!transaction) return { type: "done", version: "", cursor: 0 };
-    const { keys, before, after } = transaction;
+    const { keys, head, tail } = transaction;
+    const told = before.length + beside.length > 0 ? this.#writeBeside(beside) : nothingWritten;
     const answer = await connection.run(async (client, repeat) => {
       // A Redis that was away may have lost the index entries, which must not be missing.
       if (repeat > 0) await indexes.write(session.indexWrites);
-      return await evaluate(client, applyScript, keys, [...before, repeat > 0 ? "1" : "0", ...after]);
+      return await evaluate(client, applyScript, keys, [...head, repeat > 0 ? "1" : "0", ...tail]);
     });
     const applied = appliedOf(answer, keys);
+    const writtenBeside = await told;
     this.isStale = false;
     if (applied.type === "done") {
       keep(session, this.cache, applied.version);
-      this.#correct(session, written);
+      this.#correct(before, written);
+      this.#owed = [...this.#owed, ...removals(beside, writtenBeside)];
       if (notice) this.#context.onChanged(session);
     }
     return applied;
   }
 
+  /** Entries that cannot be written stay owed; until then readers lack them. */
+  async #writeBeside(writes: readonly IndexWrite[]): Promise<WrittenAt> {
+    const owed = this.#owed;
+    this.#owed = [];
+    try {
+      return await this.#context.indexes.write([...writes, ...owed]);
+    } catch {
+      this.#owed = [...owed, ...writes.filter(({ kind }) => kind !== "look")];
+      return nothingWritten;
+    }
+  }
+
   /** An entry that stays because this fails is skipped by readers. */
-  #correct(session: TreeSession, { stamps }: WrittenAt): void {
-    const looks = session.indexWrites.filter(({ kind }) => kind === "look");
+  #correct(writes: readonly IndexWrite[], { stamps }: WrittenAt): void {
+    const looks = writes.filter(({ kind }) => kind === "look");
     const { indexes } = this.#context;
     for (const [index, look] of looks.entries()) {
       const { keys, member } = look;
-      const later = session.indexWrites.slice(session.indexWrites.indexOf(look) + 1);
+      const later = writes.slice(writes.indexOf(look) + 1);
       // The agent was released and acquired again in one step.
       if (later.some((one) => one.member === member && one.keys.list === keys.list && one.kind !== "look")) continue;
       indexes.correct(keys, member, stamps[index] ?? "").catch(() => undefined);
@@ -227,6 +246,14 @@ class TreeQueue {
       details: { code: failures === 0 ? "ETIMEDOUT" : "CONTENDED" },
     });
   }
+}
+
+const nothingWritten: WrittenAt = { at: "", stamps: [] };
+
+/** The entries that are to be removed now that the tree was changed. */
+function removals(writes: readonly IndexWrite[], { stamps }: WrittenAt): readonly IndexWrite[] {
+  const looks = writes.filter(({ kind }) => kind === "look");
+  return looks.map((look, index) => ({ ...look, kind: "gone", score: Number(stamps[index] ?? "") }));
 }
 
 /** About how many rows of all trees are cached in this process; least recently used trees are dropped beyond it. */

@@ -1,9 +1,9 @@
 import { StoreUnavailableError } from "../../errors/index.ts";
 import type { Artifact, InboxItem, JournalRow, Timer } from "../../state/index.ts";
-import type { TreeActivity } from "../rules/ports.ts";
+import type { TreeActivity, TreeHead } from "../rules/ports.ts";
 import { type RedisConnection, textsOf } from "./redis-connection.ts";
 import type { TreeKeys } from "./redis-keys.ts";
-import { treeActivityScript } from "./redis-read-scripts.ts";
+import { treeActivityScript, treeHeadScript } from "./redis-read-scripts.ts";
 import type { RedisReader } from "./redis-reader.ts";
 import {
   itemsIn,
@@ -34,6 +34,8 @@ export interface WholeTree {
   /** Of all reservation queues, as names and values. */
   readonly waiters: readonly string[];
   readonly agents: ReadonlyMap<string, WholeAgent>;
+  /** As names and values. */
+  readonly turns: ReadonlyMap<string, string>;
   readonly timers: readonly Timer[];
   readonly journal: readonly JournalRow[];
   readonly projections: ReadonlyMap<string, number>;
@@ -57,11 +59,12 @@ export async function readWholeTree(reader: RedisReader, tree: TreeKeys): Promis
 }
 
 async function readOnce(reader: RedisReader, tree: TreeKeys, meta: ReadonlyMap<string, string>): Promise<WholeTree> {
-  const [rows, agentIds, accountIds, waiters, timers, journal, projections] = await Promise.all([
+  const [rows, agentIds, accountIds, waiters, turns, timers, journal, projections] = await Promise.all([
     reader.hash(tree.rows),
     reader.list(tree.agents),
     reader.list(tree.accounts),
     reader.hash(tree.waiters),
+    reader.hash(tree.turns),
     reader.hash(tree.timers),
     reader.treeRows(tree, 0, Number.MAX_SAFE_INTEGER),
     reader.hash(tree.projections),
@@ -80,6 +83,7 @@ async function readOnce(reader: RedisReader, tree: TreeKeys, meta: ReadonlyMap<s
     accountIds,
     waiters: [...waiters].flat(),
     agents,
+    turns,
     timers: [...timers.values()].map((text) => timerIn(text, tree.timers)),
     journal,
     projections: new Map([...projections].map(([name, cursor]) => [name, Number(cursor)])),
@@ -127,6 +131,24 @@ export async function readTreeActivity(connection: RedisConnection, tree: TreeKe
       details: { code: "CONTENDED" },
     },
   );
+}
+
+/** One script reads everything, so that it belongs to one moment. */
+export async function readTreeHead(
+  connection: RedisConnection,
+  tree: TreeKeys,
+  rootAgentId: string,
+): Promise<TreeHead | undefined> {
+  const answer: unknown = await connection.script(
+    treeHeadScript,
+    [tree.rows, tree.open, tree.agents, tree.accounts, tree.meta],
+    [],
+  );
+  const [cursor, ...parts]: readonly unknown[] = Array.isArray(answer) ? answer : [];
+  const { inboxes: _none, ...head } = activityIn(tree, parts, []);
+  // The id of an agent that is no root leads to the tree of another root.
+  const isTree = head.agents.some((agent) => agent.agentId === rootAgentId && agent.rootAgentId === rootAgentId);
+  return isTree ? { cursor: Number(cursor), ...head } : undefined;
 }
 
 function activityIn(tree: TreeKeys, parts: readonly unknown[], asked: readonly string[]): TreeActivity {

@@ -21,6 +21,7 @@ import type { Moment } from "./queries.ts";
 import { changeQueued, type QueueChange, withQueued } from "./queued-calls.ts";
 import { changeRequests } from "./requests.ts";
 import type { Tables, Work } from "./tables.ts";
+import { addTurn, moveTurns } from "./turns.ts";
 
 /**
  * Applies one batch inside a transaction that the adapter has opened. An exception undoes the transaction; everything
@@ -60,6 +61,7 @@ export function commitBatch(tables: Tables, batch: Batch, moment: Moment): Commi
     : undefined;
   const next = nextRecord(record, batch, queue);
   if (next !== record) tables.putAgent(next);
+  moveTurns(tables, record, next, { entries, closedTurnId, now: moment.now });
   const { openRequests } = head;
   const requests = concernsRequests(batch, openRequests)
     ? changeRequests(tables, batch, openRequests)
@@ -123,7 +125,9 @@ function wake(tables: Tables, key: AgentKey, order: WakeOrder, now: number): boo
     wokenBy: childId,
     ...(parentAccountId ? { parentAccountId } : {}),
   };
-  tables.putAgent({ ...record, openTurnId: turnId, nextTurnNumber: number + 1 });
+  const changed = { ...record, openTurnId: turnId, nextTurnNumber: number + 1 };
+  tables.putAgent(changed);
+  addTurn(tables, changed, { turnId, number }, now);
   return tables.addToInbox(key, item);
 }
 

@@ -7,9 +7,8 @@ import {
   agentOfTurn,
   type AgentRecord,
   type AgentRequest,
-  type InboxItem,
   newRecord,
-  turnIdOf,
+  type TurnRecord,
 } from "../../state/index.ts";
 import type { Batch } from "./batch.ts";
 import { commitBatch } from "./commit.ts";
@@ -17,15 +16,23 @@ import { acquire, holderOf, release } from "./leases.ts";
 import { changeTimers, fireAccountTimer } from "./ledger.ts";
 import type { AskListener, LiveChannel, LiveFollowing, LiveListener, LivePlace } from "./live-channel.ts";
 import { abort, pause, resume } from "./marks.ts";
-import type { CommitOutcome, OpenTurnOutcome } from "./outcomes.ts";
-import type { Stores, TreeActivity, TurnCommand } from "./ports.ts";
+import type { CommitOutcome } from "./outcomes.ts";
+import type { Stores, TreeActivity, TreeHead } from "./ports.ts";
 import { heartbeat, isRunning, registerProcess } from "./processes.ts";
-import { agentAtPlace, type AgentFilter, type Moment, type RequestFilter } from "./queries.ts";
+import {
+  agentAtPlace,
+  type AgentFilter,
+  type Moment,
+  type RequestFilter,
+  turnAtPlace,
+  type TurnFilter,
+} from "./queries.ts";
 import { claimCall, fireJobTimer, postCallEnd } from "./queued-calls.ts";
 import { decide } from "./requests.ts";
 import { waitersOf } from "./reservation-queues.ts";
 import type { Database, StoreTables, Tables } from "./tables.ts";
 import { exportTree, importTree } from "./tree-transfer.ts";
+import { openTurn } from "./turns.ts";
 
 const DEFAULT_LIST_LIMIT = 100;
 const ALL = Number.MAX_SAFE_INTEGER;
@@ -74,8 +81,10 @@ export function databaseStores(kind: string, database: Database): Stores {
     artifactByName: (key, name, version) => read(() => tables.artifactByName(key, name, version)),
     requests: (filter) => read(() => listRequests(tables, filter)),
     request: (key, requestId) => read(() => tables.request(key, requestId)),
+    turns: (filter) => read(() => listTurns(tables, filter)),
     account: (tenant, accountId) => read(() => tables.account(tenant, accountId)),
     treeActivity: (tenant, root) => read(() => treeActivityOf(tables, tenant, root)),
+    treeHead: (tenant, root) => read(() => treeHeadOf(tables, tenant, root)),
     accounts: (tenant, root) => read(() => tables.accounts(tenant, root)),
     waiters: (tenant, root) => read(() => waitersOf(tables, tenant, tables.accounts(tenant, root))),
     dueTimers: (now, limit, steady = now) => read(() => tables.dueTimers({ now, steady }, countOf("limit", limit))),
@@ -151,6 +160,11 @@ function listRequests(tables: StoreTables, filter: RequestFilter): AgentRequest[
   );
 }
 
+function listTurns(tables: StoreTables, filter: TurnFilter): TurnRecord[] {
+  const { after, limit = DEFAULT_LIST_LIMIT } = filter;
+  return tables.turns(filter, countOf("limit", limit), after === undefined ? undefined : turnAtPlace(after));
+}
+
 /** Must run within one read. Slow reads come last, so that a tree without open requests costs little. */
 function treeActivityOf(tables: StoreTables, tenant: string, rootAgentId: string): TreeActivity | undefined {
   const openRequests = tables.requests({ tenant, rootAgentId, status: "open" }, undefined, ALL);
@@ -162,6 +176,18 @@ function treeActivityOf(tables: StoreTables, tenant: string, rootAgentId: string
     openRequests,
     accounts: tables.accounts(tenant, rootAgentId),
     inboxes: new Map(atWork.map((agent) => [agent.agentId, tables.inbox(agent)])),
+  };
+}
+
+/** Must run within one read. */
+function treeHeadOf(tables: StoreTables, tenant: string, rootAgentId: string): TreeHead | undefined {
+  const agents = tables.listAgents({ tenant, rootAgentId }, ALL);
+  if (!agents.some(({ agentId }) => agentId === rootAgentId)) return undefined;
+  return {
+    cursor: tables.lastCursor(tenant, rootAgentId),
+    agents,
+    accounts: tables.accounts(tenant, rootAgentId),
+    openRequests: tables.requests({ tenant, rootAgentId, status: "open" }, undefined, ALL),
   };
 }
 
@@ -187,61 +213,6 @@ function createAgent(
     changeTimers(tables, identity.tenant, undefined, opened);
   }
   return { created: true, record };
-}
-
-/** Commands change only the command fields of a record, post to inboxes, and are answered at once (design, Inbox). */
-function openTurn(tables: Tables, key: AgentKey, command: TurnCommand, now: number): OpenTurnOutcome {
-  const found = tables.agent(key);
-  if (!found) return { type: "notFound" };
-  if (found.status === "created" || found.status === "shutdown") return { type: "refused", status: found.status };
-  const { openTurnId } = found;
-  if (command.isFirst && found.nextTurnNumber > 1) return { type: "given", turnId: turnIdOf(key.agentId, 1) };
-  if (openTurnId !== null && command.ifBusy === "refuse") return { type: "busy", openTurnId };
-  const isSuperseding = openTurnId !== null && command.ifBusy === "supersede";
-  const aborted = isSuperseding ? supersede(tables, key, openTurnId, command.actorId, now) : [];
-  // Aborting has changed the record.
-  const record = tables.agent(key) ?? found;
-  const number = record.nextTurnNumber;
-  const turnId = turnIdOf(key.agentId, number);
-  const { input, actorId, limits, trace, inputMessageIds } = command;
-  const item: InboxItem = {
-    kind: "turn",
-    key: `turn:${turnId}`,
-    at: now,
-    turnId,
-    number,
-    input,
-    actorId,
-    limits,
-    ...(trace ? { trace } : {}),
-    ...(inputMessageIds ? { inputMessageIds: [...inputMessageIds] } : {}),
-  };
-  const changed: AgentRecord = {
-    ...record,
-    nextTurnNumber: number + 1,
-    openTurnId: openTurnId ?? turnId,
-    queuedTurnIds: openTurnId === null ? record.queuedTurnIds : [...record.queuedTurnIds, turnId],
-  };
-  tables.putAgent(changed);
-  tables.addToInbox(key, item);
-  const posted = [...new Set([key.agentId, ...aborted])];
-  return { type: openTurnId === null ? "opened" : "queued", turnId, number, item, record: changed, posted };
-}
-
-/**
- * Aborts the open turn and the work below it in favour of a new message. Returns the agents whose inbox got something.
- */
-function supersede(
-  tables: Tables,
-  key: AgentKey,
-  turnId: string,
-  actorId: string | null,
-  now: number,
-): readonly string[] {
-  const by = actorId ?? "user";
-  const reason = "superseded by a new message";
-  const outcome = abort(tables, key, { turnId, by, reason, stopReason: "user_requested", isSuperseded: true }, now);
-  return outcome.type === "notFound" ? [] : outcome.posted;
 }
 
 interface Follower {

@@ -108,6 +108,10 @@ export type OpenTurnOutcome =
     }
   /** The agent has had its first turn, and this command was to open it. */
   | { readonly type: "given"; readonly turnId: string }
+  /** The agent has the turn of this key. */
+  | { readonly type: "known"; readonly turnId: string; readonly record: AgentRecord }
+  /** The turn of this key was asked for otherwise. */
+  | { readonly type: "conflict"; readonly turnId: string }
   | { readonly type: "busy"; readonly openTurnId: string }
   | { readonly type: "refused"; readonly status: Lifecycle }
   | { readonly type: "notFound" };

@@ -12,9 +12,11 @@ import {
   type InboxItem,
   type JournalRow,
   type Message,
+  type ModelTool,
   rootOf,
   type StopReason,
   type Timer,
+  type TurnRecord,
 } from "../../state/index.ts";
 import type { Batch } from "./batch.ts";
 import type { LiveChannel } from "./live-channel.ts";
@@ -32,7 +34,7 @@ import type {
   OpenTurnOutcome,
   ProcessIdentity,
 } from "./outcomes.ts";
-import type { AgentFilter, MessageQuery, RequestFilter, UnattendedQuery } from "./queries.ts";
+import type { AgentFilter, MessageQuery, RequestFilter, TurnFilter, UnattendedQuery } from "./queries.ts";
 
 /**
  * The source of truth. One object per deployment; every adapter passes the same contract suite.
@@ -142,12 +144,19 @@ export interface Stores {
   /** Requests stay after they were decided or closed, and after their turn has ended. */
   requests(filter: RequestFilter): Promise<AgentRequest[]>;
   request(key: AgentKey, requestId: string): Promise<AgentRequest | undefined>;
+  /**
+   * Turns of root agents. They stay after they have ended; each is stored by the transaction that opens it, and changed
+   * by those that begin and end it.
+   */
+  turns(filter: TurnFilter): Promise<TurnRecord[]>;
   accounts(tenant: string, rootAgentId: string): Promise<Account[]>;
   /** Calls of the tree that wait for a reservation, in the order of their first asks. */
   waiters(tenant: string, rootAgentId: string): Promise<Waiter[]>;
   account(tenant: string, accountId: string): Promise<Account | undefined>;
   /** Who works in a tree and what it waits for; undefined if none of its requests is open. */
   treeActivity(tenant: string, rootAgentId: string): Promise<TreeActivity | undefined>;
+  /** A tree and its last cursor at one moment; undefined if its root has no record. */
+  treeHead(tenant: string, rootAgentId: string): Promise<TreeHead | undefined>;
   /** Due timers, oldest first: timers of working time are due by `steady` (default `now`), all others by `now`. */
   dueTimers(now: number, limit: number, steady?: number): Promise<Timer[]>;
   /**
@@ -206,8 +215,27 @@ export interface TurnCommand {
   readonly trace?: TraceHeaders | undefined;
   /** Messages of the conversation that are the input of a turn without content. Absent: none. */
   readonly inputMessageIds?: readonly string[] | undefined;
+  /** Tools of the turn that its caller runs. Absent: none. */
+  readonly clientTools?: readonly ModelTool[] | undefined;
   /** Only opens the turn if it is the agent's first one: the command can be repeated safely. */
   readonly isFirst?: boolean | undefined;
+  /** Only opens the turn if the agent has none of this key. Root agents only. */
+  readonly key?: TurnKey | undefined;
+  /** Opens nothing: only gives the turn of the key. */
+  readonly onlyKnown?: boolean | undefined;
+}
+
+/** Marks a turn as the one of a key that its caller chose, so that the command can be sent again. */
+export interface TurnKey {
+  readonly text: string;
+  /** Of everything that was asked for: a command with the same key and another hash is a conflict. */
+  readonly hash: string;
+}
+
+/** A turn with the part that only the stores use. */
+export interface StoredTurn extends TurnRecord {
+  /** The hash of its key; null without a key. */
+  readonly hash: string | null;
 }
 
 export interface AbortCommand {
@@ -300,12 +328,18 @@ export interface RolledBackTree {
   readonly foundAt: number | null;
 }
 
-/** Who works in a tree and what it waits for, at one moment. */
-export interface TreeActivity {
+/** A tree as it is at one moment, without what was said and done in it. */
+export interface TreeHead {
+  /** Cursor of the last row that is included; 0 if there is none. */
+  readonly cursor: number;
   readonly agents: readonly AgentRecord[];
   readonly accounts: readonly Account[];
   /** In the order in which they were opened. */
   readonly openRequests: readonly AgentRequest[];
+}
+
+/** Who works in a tree and what it waits for, at one moment. */
+export interface TreeActivity extends Omit<TreeHead, "cursor"> {
   /** The inboxes of agents with an open turn, by agent id. */
   readonly inboxes: ReadonlyMap<string, readonly InboxItem[]>;
 }
@@ -350,6 +384,8 @@ export interface StoredTree {
   readonly lines: Readonly<Record<string, readonly Waiter[]>>;
   /** Rows of all agents in the order of their cursors. */
   readonly rows: readonly StoredRow[];
+  /** Turns of the root, by number. */
+  readonly turns: readonly StoredTurn[];
   /** How far each projection has come. */
   readonly projections: readonly { readonly name: string; readonly cursor: number }[];
 }

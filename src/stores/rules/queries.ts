@@ -1,5 +1,5 @@
 import { InvalidInputError } from "../../errors/index.ts";
-import type { AgentRecord, AgentRequest, Timer } from "../../state/index.ts";
+import type { AgentRecord, AgentRequest, Timer, TurnRecord } from "../../state/index.ts";
 
 export interface AgentFilter {
   readonly tenant: string;
@@ -30,6 +30,18 @@ export interface RequestFilter {
   readonly after?: string | undefined;
 }
 
+export interface TurnFilter {
+  readonly tenant: string;
+  readonly ownerId?: string | undefined;
+  readonly sessionId?: string | undefined;
+  readonly agentId?: string | undefined;
+  readonly status?: TurnRecord["status"] | undefined;
+  /** At most this many, 100 by default; the newest change first, then by id. */
+  readonly limit?: number | undefined;
+  /** Continue after this place, as returned by `placeOfTurn(record)`. The turn need not exist any more. */
+  readonly after?: string | undefined;
+}
+
 export interface MessageQuery {
   /** Only the newest so many, oldest first. */
   readonly maxMessages?: number | undefined;
@@ -56,9 +68,8 @@ export function placeOfAgent({ createdAt, agentId }: AgentPlace): string {
 
 /** Throws `InvalidInputError` for a text that does not come from `placeOfAgent`. */
 export function agentAtPlace(text: string): AgentPlace {
-  const [, createdAt, agentId] = /^(-?\d{1,16}):(.+)$/s.exec(text) ?? [];
-  if (createdAt !== undefined && agentId !== undefined && Number.isSafeInteger(Number(createdAt)))
-    return { createdAt: Number(createdAt), agentId };
+  const { at, id } = placeIn(text) ?? {};
+  if (at !== undefined && id !== undefined) return { createdAt: at, agentId: id };
   throw new InvalidInputError(
     `after is ${JSON.stringify(text)}; in the order "newest" it takes the place of a listed agent`,
   );
@@ -69,6 +80,42 @@ export function byAge(one: AgentPlace, other: AgentPlace): number {
   if (one.createdAt !== other.createdAt) return other.createdAt - one.createdAt;
   if (one.agentId === other.agentId) return 0;
   return one.agentId < other.agentId ? -1 : 1;
+}
+
+/** The position of a turn in a list. It moves to the front when the turn's status changes. */
+export type TurnPlace = Pick<TurnRecord, "changedAt" | "turnId">;
+
+/** The place as text, to continue a list of turns after it. */
+export function placeOfTurn({ changedAt, turnId }: TurnPlace): string {
+  return `${changedAt}:${turnId}`;
+}
+
+/** Throws `InvalidInputError` for a text that does not come from `placeOfTurn`. */
+export function turnAtPlace(text: string): TurnPlace {
+  const { at, id } = placeIn(text) ?? {};
+  if (at !== undefined && id !== undefined) return { changedAt: at, turnId: id };
+  throw new InvalidInputError(
+    `after is ${JSON.stringify(text)}; it takes the place of a listed turn: placeOfTurn(record)`,
+  );
+}
+
+/** The newest change first, then by id. */
+export function byChange(one: TurnPlace, other: TurnPlace): number {
+  if (one.changedAt !== other.changedAt) return other.changedAt - one.changedAt;
+  if (one.turnId === other.turnId) return 0;
+  return one.turnId < other.turnId ? -1 : 1;
+}
+
+export function isTurnOf({ ownerId, sessionId, agentId, status }: TurnFilter, turn: TurnRecord): boolean {
+  if (ownerId !== undefined && turn.ownerId !== ownerId) return false;
+  if (sessionId !== undefined && turn.sessionId !== sessionId) return false;
+  if (agentId !== undefined && turn.agentId !== agentId) return false;
+  return status === undefined || turn.status === status;
+}
+
+function placeIn(text: string): { readonly at: number; readonly id: string } | undefined {
+  const [, at, id] = /^(-?\d{1,16}):(.+)$/s.exec(text) ?? [];
+  return at !== undefined && id !== undefined && Number.isSafeInteger(Number(at)) ? { at: Number(at), id } : undefined;
 }
 
 /** One moment in the two times of a store. */

@@ -9,11 +9,20 @@ import type {
   JournalRow,
   Message,
   Timer,
+  TurnRecord,
 } from "../../state/index.ts";
 import type { LiveChannel } from "./live-channel.ts";
 import type { Committed, ProcessIdentity } from "./outcomes.ts";
-import type { ForeignWrites, RolledBackTree, StoredRow, StoredTree } from "./ports.ts";
-import type { AgentFilter, AgentPlace, Moment, RequestFilter, UnattendedQuery } from "./queries.ts";
+import type { ForeignWrites, RolledBackTree, StoredRow, StoredTree, StoredTurn, TurnKey } from "./ports.ts";
+import type {
+  AgentFilter,
+  AgentPlace,
+  Moment,
+  RequestFilter,
+  TurnFilter,
+  TurnPlace,
+  UnattendedQuery,
+} from "./queries.ts";
 
 export type ArtifactMeta = Omit<Artifact, "content">;
 
@@ -59,6 +68,11 @@ export interface WaiterChanges {
   /** Keys of the asks. */
   readonly removed: readonly string[];
 }
+
+export type TurnChange = Pick<TurnRecord, "status" | "stopReason" | "changedAt">;
+
+/** The turn of a key that its caller chose, and the hash of what was asked for. */
+export type TurnOfKey = Pick<TurnRecord, "turnId"> & Pick<TurnKey, "hash">;
 
 export interface ProcessRow extends ProcessIdentity {
   /** Distinguishes the process from a later one with the same pid; null if the system does not tell. */
@@ -110,6 +124,12 @@ export interface Tables {
   putRequest(request: AgentRequest): void;
   /** The open requests of one turn. */
   openRequestsOf(key: AgentKey, turnId: string): AgentRequest[];
+  /** Adds a turn, or replaces the one of its id. */
+  putTurn(turn: StoredTurn): void;
+  /** Changes a turn of a root agent. */
+  moveTurn(key: AgentKey, turnId: string, change: TurnChange): void;
+  /** The turn of a key that a caller chose. */
+  turnOfKey(key: AgentKey, text: string): TurnOfKey | undefined;
   setTimer(timer: Timer): void;
   clearTimer(key: AgentKey, timerId: string): void;
   process(processId: string): ProcessRow | undefined;
@@ -125,6 +145,8 @@ export interface StoreTables extends Tables {
   inbox(key: AgentKey): InboxItem[];
   rowsFrom(key: AgentKey, fromSeq: number): JournalRow[];
   treeRows(tenant: string, rootAgentId: string, afterCursor: number, limit: number): JournalRow[];
+  /** Cursor of the tree's last row; 0 if it has none. */
+  lastCursor(tenant: string, rootAgentId: string): number;
   messages(key: AgentKey, newest: number | undefined): Message[];
   messagesById(key: AgentKey, ids: readonly string[]): Message[];
   artifacts(key: AgentKey): ArtifactMeta[];
@@ -133,6 +155,8 @@ export interface StoreTables extends Tables {
   artifactByName(key: AgentKey, name: string, version: number | undefined): Artifact | undefined;
   /** In the order of opening, then by id; only those behind `after`, if given. */
   requests(filter: RequestFilter, after: AgentRequest | undefined, limit: number): AgentRequest[];
+  /** In the order of change, the newest first, then by id; only those behind `place`, if given. */
+  turns(filter: TurnFilter, limit: number, place?: TurnPlace): TurnRecord[];
   projectionCursor(tenant: string, name: string, rootAgentId: string): number;
   /** A lower cursor than the stored one changes nothing. */
   moveProjection(tenant: string, name: string, rootAgentId: string, cursor: number): void;
@@ -143,6 +167,8 @@ export interface StoreTables extends Tables {
 
   /** In the order in which they were created. */
   agentsOfTree(tenant: string, rootAgentId: string): AgentRecord[];
+  /** All turns of an agent, by number. */
+  turnsOf(key: AgentKey): StoredTurn[];
   /** Oldest first. */
   timersOf(key: AgentKey): Timer[];
   /** All rows of a tree in the order of their cursors. */

@@ -21,6 +21,7 @@ export function exportTree(tables: StoreTables, tenant: string, rootAgentId: str
     accounts,
     lines: Object.fromEntries(waited.map((account) => [account.id, tables.waiters(tenant, account)])),
     rows: tables.storedRows(tenant, rootAgentId),
+    turns: tables.turnsOf({ tenant, agentId: rootAgentId }),
     projections: tables.projections(tenant, rootAgentId),
   };
 }
@@ -61,6 +62,7 @@ export function importTree(tables: StoreTables, tree: StoredTree, processId: str
   tables.removeTree(tenant, rootAgentId);
   for (const agent of agents) putAgent(tables, agent);
   for (const account of accounts) putAccount(tables, tree, account);
+  for (const turn of tree.turns) tables.putTurn(turn);
   const restored = tables.restoreRows(
     tenant,
     rows.map((row, index) => ({ row, cursor: kept[index] })),
@@ -136,7 +138,7 @@ function isSameJson(one: unknown, other: unknown): boolean {
   return isDeepStrictEqual(JSON.parse(JSON.stringify(one)), JSON.parse(JSON.stringify(other)));
 }
 
-function checkTree({ tenant, rootAgentId, agents, rows }: StoredTree): void {
+function checkTree({ tenant, rootAgentId, agents, rows, turns }: StoredTree): void {
   const known = new Set<string>();
   for (const { record, timers, requests } of agents) {
     const { agentId, parentAgentId } = record;
@@ -154,6 +156,10 @@ function checkTree({ tenant, rootAgentId, agents, rows }: StoredTree): void {
     known.add(agentId);
   }
   if (!known.has(rootAgentId)) throw refused(rootAgentId, "its root agent is missing");
+  for (const turn of turns) {
+    if (turn.tenant === tenant && turn.agentId === rootAgentId) continue;
+    throw refused(rootAgentId, `turn ${turn.turnId} is one of agent ${turn.agentId} of tenant ${turn.tenant}`);
+  }
   let last = 0;
   for (const { agentId, cursor } of rows) {
     if (!known.has(agentId)) throw refused(rootAgentId, `row ${cursor} is of agent ${agentId}, which is not in it`);

@@ -30,6 +30,7 @@ export class SqliteJournal {
       | "messages"
       | "place"
       | "ofTree"
+      | "lastOfTree"
       | "wholeTree"
       | "emptyRows"
       | "emptyPlaces",
@@ -56,6 +57,7 @@ export class SqliteJournal {
         `SELECT cursor, version, entries, agent_id FROM journal JOIN agents ON agents.id = journal.agent
          WHERE journal.tree = ? AND cursor > ? ORDER BY cursor LIMIT ?`,
       ),
+      lastOfTree: connection.prepare("SELECT coalesce(max(cursor), 0) AS cursor FROM journal WHERE tree = ?"),
       wholeTree: connection.prepare(
         `SELECT cursor, version, entries, messages, agent_id FROM journal JOIN agents ON agents.id = journal.agent
          WHERE journal.tree = ? ORDER BY cursor`,
@@ -103,6 +105,11 @@ export class SqliteJournal {
   treeRows(tree: number, afterCursor: number, limit: number): JournalRow[] {
     const rows = this.#statements.ofTree.all(tree, afterCursor, limit);
     return rows.map((row) => journalRowOf(row, textOf(row, "agent_id", "a row of agents")));
+  }
+
+  /** 0 if the tree has no rows. */
+  lastOfTree(tree: number): number {
+    return integerOf(this.#statements.lastOfTree.get(tree) ?? {}, "cursor", "the last row of a tree");
   }
 
   storedRows(tree: number): StoredRow[] {

@@ -119,6 +119,27 @@ const firstLayout = `
   CREATE INDEX requests_by_opening ON requests (tenant, opened_at, request_id);
   CREATE INDEX requests_by_tree ON requests (tree, opened_at, request_id);
   CREATE INDEX requests_open ON requests (tenant, opened_at, request_id) WHERE status = 'open';
+  CREATE TABLE turns (
+    agent INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    turn_id TEXT NOT NULL,
+    tenant TEXT NOT NULL,
+    agent_id TEXT NOT NULL,
+    session_id TEXT,
+    owner_id TEXT,
+    turn_key TEXT,
+    hash TEXT,
+    status TEXT NOT NULL,
+    stop_reason TEXT,
+    opened_at INTEGER NOT NULL,
+    changed_at INTEGER NOT NULL,
+    PRIMARY KEY (agent, number)
+  ) STRICT, WITHOUT ROWID;
+  CREATE UNIQUE INDEX turns_by_key ON turns (agent, turn_key) WHERE turn_key IS NOT NULL;
+  CREATE INDEX turns_by_change ON turns (tenant, changed_at DESC, turn_id);
+  CREATE INDEX turns_by_owner ON turns (tenant, owner_id, changed_at DESC, turn_id) WHERE owner_id IS NOT NULL;
+  CREATE INDEX turns_by_session ON turns (tenant, session_id, changed_at DESC, turn_id) WHERE session_id IS NOT NULL;
+  CREATE INDEX turns_unfinished ON turns (tenant, changed_at DESC, turn_id) WHERE status IN ('queued', 'open');
   CREATE TABLE inbox (
     id INTEGER PRIMARY KEY,
     agent INTEGER NOT NULL,

@@ -10,10 +10,11 @@ import type {
   JournalRow,
   Message,
   Timer,
+  TurnRecord,
 } from "../../state/index.ts";
 import type { Committed } from "../rules/outcomes.ts";
-import type { StoredRow, StoredTree } from "../rules/ports.ts";
-import type { AgentFilter, AgentPlace, Moment, RequestFilter } from "../rules/queries.ts";
+import type { StoredRow, StoredTree, StoredTurn } from "../rules/ports.ts";
+import type { AgentFilter, AgentPlace, Moment, RequestFilter, TurnFilter, TurnPlace } from "../rules/queries.ts";
 import {
   type ArtifactMeta,
   type CandidateTables,
@@ -21,6 +22,8 @@ import {
   type Head,
   type ProcessRow,
   type RestoredRow,
+  type TurnChange,
+  type TurnOfKey,
   type WaiterChanges,
 } from "../rules/tables.ts";
 import { SqliteAccounts } from "./sqlite-accounts.ts";
@@ -29,9 +32,10 @@ import type { SqliteConnection } from "./sqlite-connection.ts";
 import { SqliteJournal } from "./sqlite-journal.ts";
 import { SqliteCandidates, SqlitePending } from "./sqlite-pending.ts";
 import { SqliteArtifacts, SqliteProjections, SqliteRequests } from "./sqlite-small-tables.ts";
+import { SqliteTurns } from "./sqlite-turns.ts";
 
 /** Tables whose rows belong to an agent. */
-const agentTables = ["heads", "messages", "artifacts", "requests", "inbox", "timers"];
+const agentTables = ["heads", "messages", "artifacts", "requests", "turns", "inbox", "timers"];
 
 /** The tables in the file. Each kind of row has its class; this one resolves tenant and agent id to the integer key. */
 export class SqliteTables implements CandidateTables {
@@ -42,6 +46,7 @@ export class SqliteTables implements CandidateTables {
   readonly #artifacts: SqliteArtifacts;
   readonly #pending: SqlitePending;
   readonly #requests: SqliteRequests;
+  readonly #turns: SqliteTurns;
   readonly #projections: SqliteProjections;
   readonly #candidates: SqliteCandidates;
   readonly #noteCursor: StatementSync;
@@ -56,6 +61,7 @@ export class SqliteTables implements CandidateTables {
     this.#artifacts = new SqliteArtifacts(connection);
     this.#pending = new SqlitePending(connection);
     this.#requests = new SqliteRequests(connection);
+    this.#turns = new SqliteTurns(connection);
     this.#projections = new SqliteProjections(connection);
     this.#candidates = new SqliteCandidates(connection);
     this.#noteCursor = connection.prepare(
@@ -157,6 +163,11 @@ export class SqliteTables implements CandidateTables {
     return tree === undefined ? [] : this.#journal.treeRows(tree, afterCursor, limit);
   }
 
+  lastCursor(tenant: string, rootAgentId: string): number {
+    const tree = this.#agents.treeOf(tenant, rootAgentId);
+    return tree === undefined ? 0 : this.#journal.lastOfTree(tree);
+  }
+
   messages(key: AgentKey, newest: number | undefined): Message[] {
     return this.#ofAgent(key, (slot) => this.#journal.messages(slot, this.#lastCursor(slot), newest), []);
   }
@@ -214,6 +225,28 @@ export class SqliteTables implements CandidateTables {
     const agent = agentId === undefined ? undefined : (this.#agents.find({ tenant, agentId })?.id ?? null);
     const tree = rootAgentId === undefined ? undefined : (this.#agents.treeOf(tenant, rootAgentId) ?? null);
     return this.#requests.list(filter, { agent, tree }, after, limit);
+  }
+
+  putTurn(turn: StoredTurn): void {
+    this.#turns.put(this.#agents.required(turn), turn);
+  }
+
+  moveTurn(key: AgentKey, turnId: string, change: TurnChange): void {
+    this.#turns.move(this.#agents.required(key), turnId, change);
+  }
+
+  turnOfKey(key: AgentKey, text: string): TurnOfKey | undefined {
+    return this.#ofAgent(key, (slot) => this.#turns.ofKey(slot, text), undefined);
+  }
+
+  turns(filter: TurnFilter, limit: number, place?: TurnPlace): TurnRecord[] {
+    const { tenant, agentId } = filter;
+    const agent = agentId === undefined ? undefined : (this.#agents.find({ tenant, agentId })?.id ?? null);
+    return this.#turns.list(filter, agent, limit, place);
+  }
+
+  turnsOf(key: AgentKey): StoredTurn[] {
+    return this.#ofAgent(key, (slot) => this.#turns.ofAgent(slot), []);
   }
 
   setTimer(timer: Timer): void {

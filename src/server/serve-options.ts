@@ -1,0 +1,88 @@
+import {
+  anyRule,
+  type Clock,
+  clockRule,
+  type Door,
+  functionRule,
+  hasMethods,
+  listRule,
+  nameRule,
+  optionsRule,
+  wholeNumberRule,
+} from "../base/index.ts";
+import { InvalidInputError } from "../errors/index.ts";
+import type { Runtime } from "../runtime/index.ts";
+import type { Authenticate, Identity } from "./core/identity.ts";
+import { limitsDoor, type ServeLimits } from "./core/limits.ts";
+import type { LogLine } from "./core/metrics.ts";
+import type { Surface } from "./core/surface.ts";
+
+/** Runtimes by the tenant of the identities that they serve. */
+export type RuntimesByTenant = Readonly<Record<string, Runtime>>;
+
+export interface ServeOptions {
+  /** Says who sends a request: `tokenAuth`, `entraAuth`, `openAuth`, or a function of your own. */
+  readonly authenticate: Authenticate;
+  readonly surfaces: readonly Surface[];
+  /** Origins of web pages that may call, as `https://app.example.com`. Default: none but the server's own. */
+  readonly cors?: readonly string[] | undefined;
+  /**
+   * Values that `Host` may have, with ports. Default: any; the server's own names as soon as it listens on loopback
+   * alone.
+   */
+  readonly hosts?: readonly string[] | undefined;
+  /** With one runtime: the tenant that identities may name. Default: that of the runtime. */
+  readonly tenant?: string | undefined;
+  readonly limits?: ServeLimits | undefined;
+  /** Longest wait of a blocking call, in milliseconds. Default 600,000. */
+  readonly waitMs?: number | undefined;
+  /** Silence in a stream until a comment is sent, in milliseconds. Default 15,000. */
+  readonly keepAliveMs?: number | undefined;
+  /** Time after which a client that does not read its stream is dropped, in milliseconds. Default 60,000. */
+  readonly stallMs?: number | undefined;
+  /** Default: the system's clock. */
+  readonly clock?: Clock | undefined;
+  /** Called with each answered request. */
+  readonly onLog?: ((line: LogLine) => void) | undefined;
+}
+
+export const serveDoor: Door<ServeOptions> = {
+  rules: {
+    authenticate: functionRule,
+    surfaces: listRule("a list of surfaces", anyRule),
+    cors: listRule("a list of origins", nameRule),
+    hosts: listRule("a list of hosts", nameRule),
+    tenant: nameRule,
+    limits: optionsRule(limitsDoor),
+    waitMs: wholeNumberRule(1, 2 ** 31 - 1),
+    keepAliveMs: wholeNumberRule(1, 2 ** 31 - 1),
+    stallMs: wholeNumberRule(1, 2 ** 31 - 1),
+    clock: clockRule,
+    onLog: functionRule,
+  },
+  needed: ["authenticate", "surfaces"],
+  instead: { auth: "authenticate", origins: "cors", timeout: "waitMs" },
+};
+
+type RuntimeOf = (identity: Identity) => Runtime | undefined;
+
+export interface ServedRuntimes {
+  readonly runtimes: RuntimesByTenant;
+  readonly runtimeOf: RuntimeOf;
+}
+
+/** The runtime of each identity. Throws `InvalidInputError` for anything but runtimes. */
+export function runtimesOf(given: Runtime | RuntimesByTenant, tenant: string | undefined): ServedRuntimes {
+  if (hasMethods(given, ["agent", "find", "follow", "decide"])) {
+    const runtime = given as Runtime;
+    const served = [undefined, runtime.tenant, tenant];
+    const runtimeOf = (identity: Identity): Runtime | undefined =>
+      served.includes(identity.tenant) ? runtime : undefined;
+    return { runtimes: { [runtime.tenant]: runtime }, runtimeOf };
+  }
+  if (typeof given !== "object" || given === null || Object.keys(given).length === 0) {
+    throw new InvalidInputError("serveRuntime() takes a runtime, or an object with a runtime for each tenant");
+  }
+  const runtimes = new Map<string, Runtime>(Object.entries(given as RuntimesByTenant));
+  return { runtimes: given as RuntimesByTenant, runtimeOf: (identity) => runtimes.get(identity.tenant ?? "") };
+}

@@ -1,0 +1,129 @@
+import { UnsupportedError } from "../../errors/index.ts";
+import { type AgentKey, type AgentRecord, type Entry, type InboxItem, turnIdOf } from "../../state/index.ts";
+import { abort } from "./marks.ts";
+import type { OpenTurnOutcome } from "./outcomes.ts";
+import type { TurnCommand, TurnKey } from "./ports.ts";
+import type { Tables } from "./tables.ts";
+
+/** Commands change only the command fields of a record, post to inboxes, and are answered at once (design, Inbox). */
+export function openTurn(tables: Tables, key: AgentKey, command: TurnCommand, now: number): OpenTurnOutcome {
+  const found = tables.agent(key);
+  if (!found) return { type: "notFound" };
+  const { key: turnKey } = command;
+  const known = turnKey && turnOfKey(tables, found, turnKey);
+  if (known) return known;
+  const { status } = found;
+  if (command.onlyKnown || status === "created" || status === "shutdown") return { type: "refused", status };
+  const { openTurnId } = found;
+  if (command.isFirst && found.nextTurnNumber > 1) return { type: "given", turnId: turnIdOf(key.agentId, 1) };
+  if (openTurnId !== null && command.ifBusy === "refuse") return { type: "busy", openTurnId };
+  const isSuperseding = openTurnId !== null && command.ifBusy === "supersede";
+  const aborted = isSuperseding ? supersede(tables, key, openTurnId, command.actorId, now) : [];
+  // Aborting has changed the record.
+  const record = tables.agent(key) ?? found;
+  const number = record.nextTurnNumber;
+  const turnId = turnIdOf(key.agentId, number);
+  const { input, actorId, limits, trace, inputMessageIds, clientTools } = command;
+  const item: InboxItem = {
+    kind: "turn",
+    key: `turn:${turnId}`,
+    at: now,
+    turnId,
+    number,
+    input,
+    actorId,
+    limits,
+    ...(trace ? { trace } : {}),
+    ...(inputMessageIds ? { inputMessageIds: [...inputMessageIds] } : {}),
+    ...(clientTools ? { clientTools: [...clientTools] } : {}),
+    ...(turnKey ? { turnKey } : {}),
+  };
+  const changed: AgentRecord = {
+    ...record,
+    nextTurnNumber: number + 1,
+    openTurnId: openTurnId ?? turnId,
+    queuedTurnIds: openTurnId === null ? record.queuedTurnIds : [...record.queuedTurnIds, turnId],
+  };
+  tables.putAgent(changed);
+  tables.addToInbox(key, item);
+  addTurn(tables, changed, { turnId, number, key: turnKey }, now);
+  const posted = [...new Set([key.agentId, ...aborted])];
+  return { type: openTurnId === null ? "opened" : "queued", turnId, number, item, record: changed, posted };
+}
+
+/**
+ * Aborts the open turn and the work below it in favour of a new message. Returns the agents whose inbox got something.
+ */
+function supersede(
+  tables: Tables,
+  key: AgentKey,
+  turnId: string,
+  actorId: string | null,
+  now: number,
+): readonly string[] {
+  const by = actorId ?? "user";
+  const reason = "superseded by a new message";
+  const outcome = abort(tables, key, { turnId, by, reason, stopReason: "user_requested", isSuperseded: true }, now);
+  return outcome.type === "notFound" ? [] : outcome.posted;
+}
+
+/** The answer to a command with a key that the agent knows; undefined if the command is to open the turn. */
+function turnOfKey(tables: Tables, record: AgentRecord, key: TurnKey): OpenTurnOutcome | undefined {
+  if (record.parentAgentId !== null) {
+    throw new UnsupportedError(
+      `agent ${record.agentId} is a subagent, and keys are for turns of root agents; ask without a key`,
+    );
+  }
+  const known = tables.turnOfKey(record, key.text);
+  if (!known) return undefined;
+  return known.hash === key.hash
+    ? { type: "known", turnId: known.turnId, record }
+    : { type: "conflict", turnId: known.turnId };
+}
+
+interface NewTurn {
+  readonly turnId: string;
+  readonly number: number;
+  readonly key?: TurnKey | undefined;
+}
+
+/**
+ * Lists a turn of a root agent; a turn of a subagent belongs to the turn that spawned it, and is in no list. Call with
+ * the record that the command leaves.
+ */
+export function addTurn(tables: Tables, record: AgentRecord, { turnId, number, key }: NewTurn, now: number): void {
+  const { tenant, agentId, parentAgentId, sessionId, ownerId, openTurnId } = record;
+  if (parentAgentId !== null) return;
+  tables.putTurn({
+    tenant,
+    agentId,
+    turnId,
+    number,
+    sessionId,
+    ownerId,
+    key: key?.text ?? null,
+    hash: key?.hash ?? null,
+    status: openTurnId === turnId ? "open" : "queued",
+    stopReason: null,
+    openedAt: now,
+    changedAt: now,
+  });
+}
+
+interface TurnEnd {
+  readonly entries: readonly Entry[];
+  readonly closedTurnId: string | null;
+  readonly now: number;
+}
+
+/** Notes the end of a turn and the beginning of the queued one that takes its place. */
+export function moveTurns(tables: Tables, before: AgentRecord, after: AgentRecord, end: TurnEnd): void {
+  const { entries, closedTurnId, now: changedAt } = end;
+  if (closedTurnId === null || before.parentAgentId !== null) return;
+  const entry = entries.find((one) => one.type === "turn.ended");
+  const { outcome: status = "stopped", stopReason = "unknown" } = entry?.type === "turn.ended" ? entry : {};
+  tables.moveTurn(before, closedTurnId, { status, stopReason, changedAt });
+  const { openTurnId } = after;
+  if (openTurnId === null || openTurnId === before.openTurnId) return;
+  tables.moveTurn(before, openTurnId, { status: "open", stopReason: null, changedAt });
+}

@@ -1,0 +1,100 @@
+import type { SQLInputValue, StatementSync } from "node:sqlite";
+import { CorruptRecordError } from "../../errors/index.ts";
+import { numberOfTurn, type TurnRecord, turnRecordSchema } from "../../state/index.ts";
+import type { StoredTurn } from "../rules/ports.ts";
+import type { TurnFilter, TurnPlace } from "../rules/queries.ts";
+import { type Row, textOf, textOrNullOf, wellFormed } from "../rules/stored-values.ts";
+import type { TurnChange, TurnOfKey } from "../rules/tables.ts";
+import type { AgentSlot } from "./sqlite-agents.ts";
+import type { SqliteConnection } from "./sqlite-connection.ts";
+
+const columns =
+  "turn_id, number, tenant, agent_id, session_id, owner_id, turn_key, hash, status, stop_reason, opened_at, changed_at";
+
+/** The rows of turns; they stay after their turn has ended. */
+export class SqliteTurns {
+  readonly #connection: SqliteConnection;
+  readonly #statements: Readonly<Record<"put" | "move" | "ofKey" | "ofAgent", StatementSync>>;
+
+  constructor(connection: SqliteConnection) {
+    this.#connection = connection;
+    this.#statements = {
+      put: connection.prepare(
+        `INSERT OR REPLACE INTO turns (agent, ${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      ),
+      move: connection.prepare(
+        "UPDATE turns SET status = ?, stop_reason = ?, changed_at = ? WHERE agent = ? AND number = ?",
+      ),
+      ofKey: connection.prepare("SELECT turn_id, hash FROM turns WHERE agent = ? AND turn_key = ?"),
+      ofAgent: connection.prepare(`SELECT ${columns} FROM turns WHERE agent = ? ORDER BY number`),
+    };
+  }
+
+  put({ id }: AgentSlot, turn: StoredTurn): void {
+    const { turnId, number, tenant, agentId, sessionId, ownerId, key, hash } = turn;
+    const { status, stopReason, openedAt, changedAt } = turn;
+    const owners = [turnId, number, tenant, agentId, sessionId, ownerId] as const;
+    this.#statements.put.run(id, ...owners, key, hash, status, stopReason, openedAt, changedAt);
+  }
+
+  move({ id }: AgentSlot, turnId: string, { status, stopReason, changedAt }: TurnChange): void {
+    this.#statements.move.run(status, stopReason, changedAt, id, numberOfTurn(turnId));
+  }
+
+  ofKey({ id }: AgentSlot, text: string): TurnOfKey | undefined {
+    const row = this.#statements.ofKey.get(id, wellFormed(text, "turn key"));
+    const where = `the turn of key ${text}`;
+    return row && { turnId: textOf(row, "turn_id", where), hash: textOf(row, "hash", where) };
+  }
+
+  ofAgent({ id }: AgentSlot): StoredTurn[] {
+    return this.#statements.ofAgent
+      .all(id)
+      .map((row) => ({ ...turnIn(row), hash: textOrNullOf(row, "hash", "a turn") }));
+  }
+
+  /** `agent`: the integer key of the filter's agent; null if it does not exist. */
+  list(filter: TurnFilter, agent: number | null | undefined, limit: number, place?: TurnPlace): TurnRecord[] {
+    const { tenant, sessionId, ownerId, status } = filter;
+    const conditions = ["tenant = ?"];
+    const values: SQLInputValue[] = [wellFormed(tenant, "tenant")];
+    const only = (condition: string, ...given: SQLInputValue[]): void => {
+      conditions.push(condition);
+      values.push(...given);
+    };
+    if (agent !== undefined) only("agent = ?", agent);
+    if (sessionId !== undefined) only("session_id = ?", sessionId);
+    if (ownerId !== undefined) only("owner_id = ?", ownerId);
+    // As in the index over unfinished turns, so that SQLite uses it.
+    if (status === "queued" || status === "open") only("status IN ('queued', 'open')");
+    if (status !== undefined) only("status = ?", status);
+    if (place) {
+      const { changedAt, turnId } = place;
+      only("changed_at <= ? AND (changed_at < ? OR turn_id > ?)", changedAt, changedAt, turnId);
+    }
+    const sql = `SELECT ${columns} FROM turns WHERE ${conditions.join(" AND ")} ORDER BY changed_at DESC, turn_id LIMIT ?`;
+    const rows = this.#connection.prepare(sql).all(...values, limit);
+    return rows.map(turnIn);
+  }
+}
+
+function turnIn(row: Row): TurnRecord {
+  const turnId = textOf(row, "turn_id", "a turn");
+  const { number, tenant, status } = row;
+  const turn = turnRecordSchema.safeParse({
+    turnId,
+    number,
+    tenant,
+    status,
+    agentId: row["agent_id"],
+    sessionId: row["session_id"],
+    ownerId: row["owner_id"],
+    key: row["turn_key"],
+    stopReason: row["stop_reason"],
+    openedAt: row["opened_at"],
+    changedAt: row["changed_at"],
+  });
+  if (turn.success) return turn.data;
+  const [issue] = turn.error.issues;
+  throw new CorruptRecordError(`turn ${turnId}: ${issue?.message} at ${issue?.path.join(".")}; it is left as it is`);
+}

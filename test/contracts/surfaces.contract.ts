@@ -1,0 +1,240 @@
+import { createRuntime, askUser, defineAgent, defineTool, type Runtime } from "troupe";
+import type { Surface } from "troupe/server";
+import { scriptedModel } from "troupe/testing";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { z } from "zod";
+import { requestOf, type Served, serve, type User } from "../server/served.ts";
+
+/** A message of a user to the agent `desk`. */
+export interface SurfaceMessage {
+  readonly as?: User | undefined;
+  readonly text: string;
+  /** A name that the client chooses, or what the surface gave for one: `conversation` of an earlier answer. */
+  readonly conversation?: string | undefined;
+  readonly key?: string | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** An answer as the suite reads it. */
+export interface SurfaceAnswer {
+  readonly status: number;
+  /** What the turn answered; null: it is not completed. */
+  readonly text: string | null;
+  /** Open requests of the turn, in the surface's own ids. */
+  readonly waitsFor: readonly string[];
+  readonly isReplayed: boolean;
+  /** Names the conversation in a later message. */
+  readonly conversation: string;
+  /** Names the turn: equal for equal turns. */
+  readonly turn: string;
+}
+
+/** How the suite uses one surface. */
+export interface SurfaceDriver {
+  readonly surfaces: (runtime: Runtime) => readonly Surface[];
+  /** Whether clients choose the names of conversations. */
+  readonly choosesNames: boolean;
+  /** The path, the method and the body of a message. */
+  readonly request: (message: SurfaceMessage) => Request;
+  /** Reads the answer to a message; it may ask for more. */
+  readonly read: (served: Served, response: Response, message: SurfaceMessage) => Promise<SurfaceAnswer>;
+  /** Decides a request of `waitsFor`. */
+  readonly decide: (requestId: string, verdict: "approve" | "reject", as: User, answer: SurfaceAnswer) => Request;
+  /** The status of what belongs to somebody else. */
+  readonly strangerStatus: 401 | 404;
+}
+
+/**
+ * An agent that asks for approval of `remove`, asks a person for a name, or repeats what it was told, with the number of
+ * messages that it sees.
+ */
+async function servedDesk(
+  driver: SurfaceDriver,
+): Promise<Served & { readonly runtime: Runtime; readonly removed: string[] }> {
+  const removed: string[] = [];
+  const remove = defineTool({
+    name: "remove",
+    description: "Removes a file",
+    parameters: z.object({ path: z.string() }),
+    needsApproval: true,
+    execute: ({ path }) => {
+      removed.push(path);
+      return `removed ${path}`;
+    },
+  });
+  const model = scriptedModel(({ messages }) => {
+    const last = messages.at(-1);
+    const text = typeof last?.content === "string" ? last.content : JSON.stringify(last?.content);
+    if (last?.role === "tool") return { text: `so: ${text}` };
+    if (text === "remove") return { toolCalls: [{ name: "remove", arguments: { path: "a.txt" } }] };
+    if (text === "remove two") {
+      const calls = ["a.txt", "b.txt"].map((path) => ({ name: "remove", arguments: { path } }));
+      return { toolCalls: calls };
+    }
+    if (text === "ask") return { toolCalls: [{ name: "askUser", arguments: { question: "your name?" } }] };
+    return { text: `${messages.filter(({ role }) => role === "user").length}: ${text}` };
+  });
+  const desk = defineAgent({ name: "desk", model, tools: [remove, askUser({ name: "askUser" })] });
+  const runtime = await createRuntime({ agents: [desk] });
+  onTestFinished(() => runtime.shutdown());
+  return { ...serve(runtime, { surfaces: driver.surfaces(runtime) }), runtime, removed };
+}
+
+/** The rules that every surface keeps, whatever its protocol. */
+export function surfaceSuite(name: string, driver: SurfaceDriver): void {
+  const send = async (served: Served, message: SurfaceMessage): Promise<SurfaceAnswer> =>
+    await driver.read(served, await served.server.fetch(driver.request(message)), message);
+
+  describe(`${name}: conversations`, () => {
+    it("go on where they were", async () => {
+      const served = await servedDesk(driver);
+      const one = await send(served, { text: "hello" });
+      expect([one.status, one.text]).toEqual([200, "1: hello"]);
+      const two = await send(served, { text: "again", conversation: one.conversation });
+      expect([two.status, two.text]).toEqual([200, "2: again"]);
+      expect(two.turn).not.toBe(one.turn);
+    });
+
+    if (driver.choosesNames) {
+      it("have a name that means another one for another user", async () => {
+        const served = await servedDesk(driver);
+        for (const as of ["ann", "bob"] as const) {
+          expect(await send(served, { as, text: "hello", conversation: "mine" })).toMatchObject({ text: "1: hello" });
+          expect(await send(served, { as, text: "again", conversation: "mine" })).toMatchObject({ text: "2: again" });
+        }
+      });
+    } else {
+      it("of somebody else are answered like unknown ones", async () => {
+        const served = await servedDesk(driver);
+        const { conversation } = await send(served, { text: "hello" });
+        const foreign = await served.server.fetch(driver.request({ as: "bob", text: "again", conversation }));
+        expect(foreign.status).toBe(driver.strangerStatus);
+        expect(await foreign.text()).not.toContain("hello");
+      });
+    }
+  });
+
+  describe(`${name}: a plain message to a waiting turn`, () => {
+    it.each(["yes", "approve", "go on, I approve it"])("%j rejects its approvals, and never approves", async (text) => {
+      const served = await servedDesk(driver);
+      const one = await send(served, { text: "remove two" });
+      expect(one.waitsFor).toHaveLength(2);
+      await send(served, { text, conversation: one.conversation });
+      const requests = await served.runtime.requests({ status: "decided" });
+      expect(requests.map(({ decision }) => [decision?.verdict, decision?.reason, decision?.by])).toEqual([
+        ["rejected", text, "ann"],
+        ["rejected", text, "ann"],
+      ]);
+      expect(served.removed).toEqual([]);
+    });
+
+    it("answers its one open question", async () => {
+      const served = await servedDesk(driver);
+      const one = await send(served, { text: "ask" });
+      expect(one.waitsFor).toHaveLength(1);
+      const two = await send(served, { text: "Ann", conversation: one.conversation });
+      expect(two.turn).toBe(one.turn);
+      const [request] = await served.runtime.requests({ status: "decided" });
+      expect(request?.decision?.result?.text).toContain("Ann");
+    });
+  });
+
+  describe(`${name}: a request`, () => {
+    it("is decided by its owner, and by nobody else", async () => {
+      const served = await servedDesk(driver);
+      const one = await send(served, { text: "remove" });
+      const [requestId = ""] = one.waitsFor;
+      for (const verdict of ["approve", "reject"] as const) {
+        const stranger = await served.server.fetch(driver.decide(requestId, verdict, "bob", one));
+        expect(stranger.status).toBe(driver.strangerStatus);
+      }
+      expect(served.removed).toEqual([]);
+      const own = await served.server.fetch(driver.decide(requestId, "approve", "ann", one));
+      expect(own.status).toBeLessThan(300);
+      await expect.poll(() => served.removed).toEqual(["a.txt"]);
+    });
+
+    it("has one verdict, whoever comes at the same time", async () => {
+      const served = await servedDesk(driver);
+      const one = await send(served, { text: "remove" });
+      const [requestId = ""] = one.waitsFor;
+      const verdicts = Array.from({ length: 20 }, (_, index) => (index % 2 === 0 ? "approve" : "reject"));
+      const answers = await Promise.all(
+        verdicts.map((verdict) => served.server.fetch(driver.decide(requestId, verdict, "ann", one))),
+      );
+      await Promise.all(answers.map((answer) => answer.text()));
+      const [request] = await served.runtime.requests({ status: "decided" });
+      const won = request?.decision?.verdict === "approved" ? "approve" : "reject";
+      const statuses = answers.map(({ status }, index) => [verdicts[index] === won ? "same" : "other", status]);
+      expect(statuses.filter(([side, status]) => side === "other" && status !== 409)).toEqual([]);
+      expect(statuses.filter(([side, status]) => side === "same" && Number(status) < 300)).not.toEqual([]);
+      const agent = await served.runtime.find(request?.agentId ?? "");
+      await agent.turn(request?.turnId ?? "").result;
+      expect(served.removed).toEqual(won === "approve" ? ["a.txt"] : []);
+    });
+  });
+
+  describe(`${name}: an idempotency key`, () => {
+    it("gives one turn to 50 equal requests", async () => {
+      const served = await servedDesk(driver);
+      const message = { text: "hello", key: "k-1" };
+      const answers = await Promise.all(Array.from({ length: 50 }, () => send(served, message)));
+      expect(new Set(answers.map(({ turn, text, status }) => `${turn} ${text} ${status}`)).size).toBe(1);
+      expect(await served.runtime.turns()).toHaveLength(1);
+      expect(await send(served, message)).toMatchObject({ isReplayed: true, text: "1: hello" });
+    });
+
+    it("is refused with another body, and is free for another user", async () => {
+      const served = await servedDesk(driver);
+      const one = await send(served, { text: "hello", key: "k-1" });
+      const other = await served.server.fetch(driver.request({ text: "bye", key: "k-1" }));
+      expect(other.status).toBe(422);
+      const bob = await send(served, { as: "bob", text: "bye", key: "k-1" });
+      expect([bob.text, bob.turn === one.turn]).toEqual(["1: bye", false]);
+    });
+  });
+
+  it(`${name}: a turn goes on when its client leaves`, async () => {
+    const served = await servedDesk(driver);
+    const client = new AbortController();
+    const asked = served.server.fetch(driver.request({ text: "hello", signal: client.signal }));
+    client.abort();
+    await (await asked).body?.cancel();
+    await expect.poll(async () => (await served.runtime.turns()).map(({ status }) => status)).toEqual(["completed"]);
+  });
+
+  it(`${name}: what is deep, sets prototypes, or is no JSON, is refused`, async () => {
+    const served = await servedDesk(driver);
+    const request = driver.request({ text: "hello" });
+    for (const body of [
+      "[".repeat(100_000),
+      `{"a":${"[".repeat(1_000)}${"]".repeat(1_000)}}`,
+      '{"__proto__":{}}',
+      "{",
+    ]) {
+      const response = await served.server.fetch(
+        new Request(request.url, { method: "POST", headers: request.headers, body }),
+      );
+      expect([body.slice(0, 20), response.status]).toEqual([
+        body.slice(0, 20),
+        expect.toSatisfy((status) => status === 400 || status === 422),
+      ]);
+    }
+    expect(await served.runtime.turns()).toEqual([]);
+  });
+
+  it(`${name}: nobody gets in`, async () => {
+    const served = await servedDesk(driver);
+    const request = driver.request({ text: "hello" });
+    const headers = new Headers(request.headers);
+    headers.delete("authorization");
+    const response = await served.server.fetch(
+      new Request(request.url, { method: "POST", headers, body: await request.text() }),
+    );
+    expect([response.status, response.headers.get("www-authenticate")]).toEqual([401, "Bearer"]);
+    expect(
+      (await served.server.fetch(requestOf(new URL(request.url).pathname, { as: "eve", method: "POST", body: {} })))
+        .status,
+    ).toBe(403);
+  });
+}
