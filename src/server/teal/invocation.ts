@@ -34,13 +34,25 @@ async function followOn(
   const agent = await taskOf(call, name, taskId);
   const wrong = wrongSession(agent, message);
   if (wrong) return wrong;
+  const content = contentOf(message);
   const key = idempotencyKey === undefined ? undefined : { route: "teal.invoke", value: idempotencyKey };
   try {
-    return await caller.plainMessage(agent, contentOf(message), { key });
+    // A repeat of the message that started the waiting turn is no answer to that turn.
+    const repeated = key && (await unlessBusy(caller.startTurn(agent, content, { key })));
+    return repeated ?? (await caller.plainMessage(agent, content, { key }));
   } catch (error) {
     const open = error instanceof AgentBusyError ? error.details["openTurnId"] : undefined;
     if (typeof open !== "string") throw error;
     return conflict("The task is busy with another request", idsOf(agent, open));
+  }
+}
+
+async function unlessBusy(started: Promise<StartedTurn>): Promise<StartedTurn | undefined> {
+  try {
+    return await started;
+  } catch (error) {
+    if (error instanceof AgentBusyError) return undefined;
+    throw error;
   }
 }
 

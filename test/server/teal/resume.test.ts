@@ -202,6 +202,19 @@ describe("T5: pause and resume by request id", () => {
     expect(deleting.runs).toEqual([]);
   });
 
+  test("a message that is repeated with its key does not reject what it waits for", async () => {
+    const teal = await tealServed({ script: ["hello", deletion, "gone"] });
+    const { task_id } = (await teal.post("", text("a"))).json;
+    const repeat = () => teal.post("", { ...text("delete"), task_id }, { headers: { "idempotency-key": "k" } });
+    const first = await repeat();
+    const second = await repeat();
+    expect(second.json).toEqual(first.json);
+    expect(second.json.status).toBe("Paused");
+    const resume = `/tealagents/v1alpha1/resume/${first.json.request_id}`;
+    expect(await teal.post(resume, { action: "approve" })).toMatchObject({ status: 200, json: { output: "gone" } });
+    expect((await repeat()).json).toMatchObject({ request_id: first.json.request_id, status: "Completed" });
+  });
+
   test("a subagent's approval pauses the request of its root, which decides it", async () => {
     const ran: string[] = [];
     const wipe = defineTool({

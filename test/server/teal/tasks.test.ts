@@ -43,6 +43,19 @@ describe("T1: a new request", () => {
     const { json } = await teal.post("", { ...text("a"), session_id, task_id: null });
     expect(json.session_id).toBe(session_id.toLowerCase());
   });
+
+  test("with a key is sent twice and started once", async () => {
+    const teal = await tealServed({ script: "ok" });
+    const headers = { "idempotency-key": "order-7" };
+    const first = await teal.post("", text("a"), { headers });
+    const second = await teal.post("", text("a"), { headers });
+    expect(second.json).toEqual(first.json);
+    expect([first, second].map((one) => one.headers.get("idempotency-replayed"))).toEqual([null, "true"]);
+    const another = await teal.post("", text("b"), { headers });
+    expect([another.status, another.json]).toMatchObject([422, { detail: expect.any(String) }]);
+    const others = await teal.post("", text("a"), { headers, as: "bob" });
+    expect(others.json.task_id).not.toBe(first.json.task_id);
+  });
 });
 
 describe("T2: a follow-on", () => {
