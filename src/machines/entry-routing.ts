@@ -73,6 +73,7 @@ const notOfTurn: ReadonlySet<EntryType> = new Set<EntryType>([
   "call.expired",
   "call.gated",
   "turn.waiting",
+  "conversation.seeded",
   "conversation.cleared",
   "warning",
 ]);

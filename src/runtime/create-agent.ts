@@ -45,11 +45,11 @@ const createAgentDoor: Door<CreateAgentOptions> = {
 export async function createAgent(given: CreateAgentOptions): Promise<Agent & { readonly runtime: Runtime }> {
   const options = optionsOf<CreateAgentOptions>(given, "createAgent()", createAgentDoor);
   const { agentId, name = "agent", agents = [], stores, projections, autoSave, ...others } = options;
-  const { sessionId, ownerId, metadata, ...definition } = others;
+  const { sessionId, ownerId, metadata, messages, ...definition } = others;
   const own = defineAgent({ ...definition, name });
   const runtime = await createRuntime({ agents: [own, ...agents], stores, projections });
   try {
-    const agent = await runtime.agent(name, { agentId, sessionId, ownerId, metadata, autoSave });
+    const agent = await runtime.agent(name, { agentId, sessionId, ownerId, metadata, autoSave, messages });
     return Object.assign(agent, { runtime });
   } catch (error) {
     await runtime.shutdown();

@@ -3,7 +3,14 @@ import { createId, harmless, reading } from "../base/index.ts";
 import { agentAccountId, bindingField, bindingOf, limitsOf, turnFlagsOf } from "../budget/index.ts";
 import { InvalidInputError, NotFoundError, UnsupportedError } from "../errors/index.ts";
 import { PriceBook } from "../model/index.ts";
-import { type AgentIdentity, type AgentRecord, DEFAULT_TENANT, rootOf, statusOf } from "../state/index.ts";
+import {
+  type AgentIdentity,
+  type AgentRecord,
+  DEFAULT_TENANT,
+  type Message,
+  rootOf,
+  statusOf,
+} from "../state/index.ts";
 import { type ForeignWrites, isTreeChanged, memoryStores } from "../stores/index.ts";
 import { checkedPorts } from "./core/checked-ports.ts";
 import { watchRolledBackTrees } from "./core/rollback.ts";
@@ -146,15 +153,22 @@ async function openAgent(core: RuntimeCore, name: string, given?: AgentStartOpti
     refuseBackground(definition, "autoSave: false");
     await core.stores.hold(core.keyOf(agentId));
   }
-  const { ownerId = null, sessionId = null, metadata = {} } = options;
+  const { ownerId = null, sessionId = null, metadata = {}, messages = [] } = options;
   const bound = { accountId, turnLimits: turnFlagsOf(limits), ...bindingField(bindingOf(limits)) };
   const identity = { ...rootIdentity(core, definition, agentId), ownerId, sessionId, metadata, ...bound };
   const account = accountId === null ? null : { id: accountId, agentId, turnId: null, parentId: null, limits };
-  const { record } = await core.stores.createAgent(identity, account);
+  const { record } = await core.stores.createAgent(identity, account, seedsOf(messages, identity.createdAt));
   if (record.definition.name !== name) {
     throw new InvalidInputError(`agent "${agentId}" exists and is a "${record.definition.name}", not a "${name}"`);
   }
   return new AgentHandle(core, record);
+}
+
+function seedsOf(seeds: NonNullable<AgentStartOptions["messages"]>, createdAt: number): Message[] {
+  return seeds.map(({ role, content }, index) => {
+    const origin = role === "user" ? "user" : "model";
+    return { id: `seed:${index}`, role, content, createdAt, origin };
+  });
 }
 
 /** The identity of a new root agent: no parent, no account, all tools of its definition. */

@@ -40,6 +40,8 @@ export const agentEntrySchemas = [
     to: lifecycleSchema,
   }),
   z.object({ type: z.literal("agent.shutdown"), ...envelope }),
+  /** The first entry of an agent that was created with a conversation; under the epoch of its first owner. */
+  z.object({ type: z.literal("conversation.seeded"), ...envelope, messageIds: z.array(z.string()) }),
   z.object({
     type: z.literal("conversation.cleared"),
     ...envelope,

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Stores } from "../../src/stores/index.ts";
-import { modelRequested, note, reservationIn, settled, toolStarted } from "./entry-fixtures.ts";
+import { messageOf, modelRequested, note, reservationIn, settled, toolStarted } from "./entry-fixtures.ts";
 import { NOW, ROOT, TENANT, TURN } from "./names.ts";
 import { approved, opening, requestOf } from "./request-fixtures.ts";
 import { sharingQueuedContract } from "./stores-sharing-queued.contract.ts";
@@ -209,6 +209,21 @@ export function sharingContract(title: string, open: () => TwoClients): void {
       }
       await asking;
       expect(seen.length).toBeGreaterThan(0);
+    });
+
+    test("of two that create the same agent at once one seeds it, and both read the same conversation", async () => {
+      const own = (who: string) => [messageOf("seed:0", who), messageOf("seed:1", who)];
+      for (let round = 0; round < 10; round += 1) {
+        const agentId = `agent-${round}`;
+        const outcomes = await Promise.all([
+          mine.createAgent(identityOf(agentId), null, own("mine")),
+          theirs.createAgent(identityOf(agentId), null, own("theirs")),
+        ]);
+        expect(outcomes.filter(({ created }) => created)).toHaveLength(1);
+        const winner = outcomes[0].created ? "mine" : "theirs";
+        for (const client of [mine, theirs]) expect(await client.messages(keyOf(agentId))).toEqual(own(winner));
+        expect(await theirs.readJournal(keyOf(agentId), 1)).toHaveLength(1);
+      }
     });
 
     test("the head of a tree is read as it stood at one moment, with the cursor of that moment", async () => {

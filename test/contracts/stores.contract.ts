@@ -17,6 +17,7 @@ import { pausingContract } from "./stores-pausing.contract.ts";
 import { queuedContract } from "./stores-queued.contract.ts";
 import { readsContract } from "./stores-reads.contract.ts";
 import { requestsContract } from "./stores-requests.contract.ts";
+import { seedsContract } from "./stores-seeds.contract.ts";
 import { spawnContract } from "./stores-spawn.contract.ts";
 import { queuedAbortContract, supersedeContract } from "./stores-supersede.contract.ts";
 import { timersContract } from "./stores-timers.contract.ts";
@@ -61,6 +62,9 @@ export function storesContract(name: string, open: () => Stores | Promise<Stores
     });
     describe("children in the background", () => {
       backgroundContract(subject);
+    });
+    describe("agents that begin with a conversation", () => {
+      seedsContract(subject);
     });
     describe("commands", () => {
       commandsContract(subject);

@@ -45,6 +45,7 @@ const onRedisToo: ReadonlySet<string> = new Set([
   "one status for all who ask",
   "a turn that is asked again and again whether it rests",
   "tools of one turn that its caller runs",
+  "agents that begin with a conversation",
 ]);
 
 /** `TROUPE_RUNTIMES=redis` runs every suite on Redis, and on nothing else. */

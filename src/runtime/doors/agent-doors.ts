@@ -1,3 +1,4 @@
+import { z } from "zod";
 import {
   anyRule,
   type Door,
@@ -5,6 +6,7 @@ import {
   idRule,
   nameRule,
   oneOfRule,
+  type OptionRule,
   optionsOf,
   ruleOf,
   signalRule,
@@ -12,8 +14,8 @@ import {
   wholeNumberRule,
 } from "../../base/index.ts";
 import { budgetRule } from "../../budget/index.ts";
-import { NotFoundError } from "../../errors/index.ts";
-import { type JsonObject, rootOf, takeObject } from "../../state/index.ts";
+import { InvalidInputError, NotFoundError } from "../../errors/index.ts";
+import { contentSchema, type JsonObject, LONGEST_CONTENT, rootOf, take, takeObject } from "../../state/index.ts";
 import type {
   Decide,
   RequestListOptions,
@@ -23,7 +25,7 @@ import type {
   ResumeOptions,
   SpawnAgentOptions,
 } from "./agent-types.ts";
-import { authRule } from "./turn-door.ts";
+import { assertImage, authRule } from "./turn-door.ts";
 import type { AgentListOptions, FollowOptions, TurnListOptions } from "./runtime-types.ts";
 
 /** Most characters of an agent's metadata, which is written with every change of its record. */
@@ -34,17 +36,39 @@ export function metadataRule(value: unknown, where: string): JsonObject {
   return takeObject(value, where, { maxSize: METADATA_CHARACTERS });
 }
 
+/** Most messages that an agent may be created with. */
+const MOST_SEEDS = 10_000;
+
+const seedsSchema = z.array(z.strictObject({ role: z.enum(["user", "assistant"]), content: contentSchema }));
+
+/** The conversation of a new agent, as a frozen copy. */
+const seedsRule: OptionRule = (value, where) => {
+  const seeds = take(seedsSchema.max(MOST_SEEDS), value, where, { maxSize: LONGEST_CONTENT });
+  for (const [index, { role, content }] of seeds.entries()) {
+    if (typeof content === "string") continue;
+    const of = `${where}[${index}]`;
+    if (content.length === 0) throw new InvalidInputError(`${of}: the list of content parts is empty; use a text`);
+    for (const [place, part] of content.entries()) {
+      if (part.type !== "image") continue;
+      if (role === "assistant") throw new InvalidInputError(`${of}: an assistant's message has no images`);
+      assertImage(part.url, `${of}: content part ${place}`);
+    }
+  }
+  return seeds;
+};
+
 /** Rules of the options that every way to make an agent shares. */
 export const agentFields = {
   sessionId: textRule,
   ownerId: textRule,
   metadata: metadataRule,
   autoSave: flagRule,
+  messages: seedsRule,
 } as const;
 
 const startDoor: Door<AgentStartOptions> = {
   rules: { ...agentFields, agentId: idRule, budget: budgetRule },
-  instead: { contextId: "agentId", id: "agentId", userId: "ownerId", limits: "budget" },
+  instead: { contextId: "agentId", id: "agentId", userId: "ownerId", limits: "budget", history: "messages" },
 };
 
 const pauseDoor: Door<PauseOptions> = { rules: { now: flagRule } };

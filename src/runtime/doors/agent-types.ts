@@ -91,6 +91,11 @@ export interface AgentStartOptions {
   readonly sessionId?: string | undefined;
   readonly ownerId?: string | undefined;
   readonly metadata?: JsonObject | undefined;
+  /**
+   * The conversation that a new agent begins with, stored together with it: up to 10,000 messages of 64 Mi characters in
+   * all. An agent that exists keeps the conversation that it has.
+   */
+  readonly messages?: readonly { readonly role: "user" | "assistant"; readonly content: Content }[] | undefined;
   /** Limits of the agent's whole life, over all its turns. Default: none. */
   readonly budget?: Budget | undefined;
   /**

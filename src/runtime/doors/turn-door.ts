@@ -109,7 +109,8 @@ export function inputOf(input: unknown): Content | null {
     );
   }
   if (result.value.length === 0) throw new InvalidInputError("the list of content parts is empty; use null, or a text");
-  for (const [index, part] of result.value.entries()) if (part.type === "image") assertImage(part.url, index);
+  for (const [index, part] of result.value.entries())
+    if (part.type === "image") assertImage(part.url, `content part ${index}`);
   return result.value as Content;
 }
 
@@ -132,8 +133,9 @@ export function assertObserver(observer: unknown, of: string): asserts observer 
   );
 }
 
-function assertImage(url: string, index: number): void {
-  const refuse = (what: string): InvalidInputError => new InvalidInputError(`content part ${index}: ${what}`);
+/** Throws `InvalidInputError` for anything but the URL of an image; `of` names the part. */
+export function assertImage(url: string, of: string): void {
+  const refuse = (what: string): InvalidInputError => new InvalidInputError(`${of}: ${what}`);
   if (url.startsWith("data:")) {
     if (url.length > IMAGE_CHARACTERS) {
       throw refuse(`the image has ${url.length} characters; up to ${IMAGE_CHARACTERS} are taken: give its https: URL`);

@@ -192,6 +192,8 @@ function messageIdsOf(entry: Entry): readonly string[] {
   switch (entry.type) {
     case "turn.started":
       return entry.inputMessageIds;
+    case "conversation.seeded":
+      return entry.messageIds;
     case "hook.applied":
       return entry.patch.addedMessageIds;
     case "messages.released":

@@ -154,7 +154,10 @@ export class UnsavedTree {
     const { durable, steady, leaseMs, process } = this.#place;
     const accounts = await this.#memory.accounts(record.tenant, record.rootAgentId);
     const account = accounts.find(({ id }) => id === record.accountId);
-    const { created } = await durable.createAgent(agentIdentitySchema.parse(record), account ?? null);
+    const [first] = await this.#memory.readJournal(this.root, 1);
+    const seed = first?.entries[0]?.type === "conversation.seeded" ? first.entries[0].messageIds : [];
+    const messages = await this.#memory.messagesById(this.root, seed);
+    const { created } = await durable.createAgent(agentIdentitySchema.parse(record), account ?? null, messages);
     const taken = created && (await durable.acquire(this.root, process.processId, leaseMs, steady()));
     if (taken && taken.type === "acquired") {
       this.#isClaimed = true;

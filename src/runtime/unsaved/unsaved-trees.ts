@@ -117,7 +117,7 @@ function routedStores(keeper: UnsavedKeeper): RoutedStores {
   return {
     commit: (batches, now, steady = now) =>
       commit(keeper, options.guardsRequests ? batches.map(guarded) : batches, now, steady),
-    createAgent: (identity, account) => of(identity).createAgent(identity, account),
+    createAgent: (identity, account, messages) => of(identity).createAgent(identity, account, messages),
     openTurn: (key, command, now) => of(key).openTurn(key, command, now),
     pause: (key, by, now, how) => of(key).pause(key, by, now, how),
     resume: (key, by, now) => of(key).resume(key, by, now),

@@ -7,6 +7,8 @@ import {
   agentOfTurn,
   type AgentRecord,
   type AgentRequest,
+  type Entry,
+  type Message,
   newRecord,
   type TurnRecord,
 } from "../../state/index.ts";
@@ -16,7 +18,7 @@ import { acquire, holderOf, release } from "./leases.ts";
 import { changeTimers, fireAccountTimer } from "./ledger.ts";
 import type { AskListener, LiveChannel, LiveFollowing, LiveListener, LivePlace } from "./live-channel.ts";
 import { abort, pause, resume } from "./marks.ts";
-import type { CommitOutcome } from "./outcomes.ts";
+import type { CommitOutcome, Committed } from "./outcomes.ts";
 import type { Stores, TreeActivity, TreeHead } from "./ports.ts";
 import { heartbeat, isRunning, registerProcess } from "./processes.ts";
 import {
@@ -45,7 +47,8 @@ export function databaseStores(kind: string, database: Database): Stores {
   return {
     kind,
     commit: (batches, now, steady = now) => commitAll(database, batches, { now, steady }),
-    createAgent: (identity, account) => write(() => createAgent(tables, identity, account)),
+    createAgent: (identity, account, messages = []) =>
+      write(() => createAgent(tables, identity, { account, messages })),
     openTurn: (key, command, now) => write(() => openTurn(tables, key, command, now)),
     pause: (key, by, now, { now: isHurried, steady } = {}) =>
       write(() => pause(tables, key, { by, isHurried, steady }, now)),
@@ -200,7 +203,7 @@ function countOf(name: string, value: number): number {
 function createAgent(
   tables: Tables,
   identity: AgentIdentity,
-  account: NewAccount | null,
+  { account, messages }: { readonly account: NewAccount | null; readonly messages: readonly Message[] },
 ): { created: boolean; record: AgentRecord } {
   const key = { tenant: identity.tenant, agentId: identity.agentId };
   const known = tables.agent(key);
@@ -212,7 +215,18 @@ function createAgent(
     tables.putAccount(identity.tenant, identity.rootAgentId, opened);
     changeTimers(tables, identity.tenant, undefined, opened);
   }
+  if (messages.length > 0) seed(tables, record, messages);
   return { created: true, record };
+}
+
+/** Writes the first row of a new agent's journal, before it has an owner. */
+function seed(tables: Tables, { tenant, agentId, createdAt: at }: AgentRecord, messages: readonly Message[]): void {
+  const key = { tenant, agentId };
+  const messageIds = messages.map(({ id }) => id);
+  const entries: readonly Entry[] = [{ type: "conversation.seeded", seq: 1, at, epoch: 1, messageIds }];
+  const cursor = tables.addRow(key, entries, messages);
+  const outcome: Committed = { type: "committed", entries, cursor, warnings: [], posted: [], timers: [] };
+  tables.putHead(key, { ...tables.head(key), seq: 1, at }, outcome);
 }
 
 interface Follower {

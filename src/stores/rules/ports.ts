@@ -57,9 +57,11 @@ export interface Stores {
    */
   commit(batches: readonly Batch[], now: number, steady?: number): Promise<CommitOutcome[]>;
 
+  /** Returns the stored agent as it is if there is one; a new one gets the messages as its conversation. */
   createAgent(
     identity: AgentIdentity,
     account: NewAccount | null,
+    messages?: readonly Message[],
   ): Promise<{ readonly created: boolean; readonly record: AgentRecord }>;
   readAgent(key: AgentKey): Promise<AgentRecord | undefined>;
   listAgents(filter: AgentFilter): Promise<AgentRecord[]>;
