@@ -10,7 +10,11 @@ const question = { toolCalls: [{ name: "ask_user", arguments: { question: "Which
 /** A task that waits, and the path at which it is resumed. */
 async function waiting(
   teal: Teal,
-): Promise<{ readonly ids: TealJson; readonly resume: string; readonly paused: Posted }> {
+): Promise<{
+  readonly ids: Pick<TealJson, "session_id" | "task_id" | "request_id">;
+  readonly resume: string;
+  readonly paused: Posted;
+}> {
   const paused = await teal.post("", text("delete me"));
   expect(paused).toMatchObject({ status: 200, json: { status: "Paused" } });
   const { session_id, task_id, request_id } = paused.json;
