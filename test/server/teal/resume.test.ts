@@ -8,9 +8,7 @@ const twoCalls = { toolCalls: [...deletion.toolCalls, ...deletion.toolCalls] };
 const question = { toolCalls: [{ name: "ask_user", arguments: { question: "Which one?" } }] };
 
 /** A task that waits, and the path at which it is resumed. */
-async function waiting(
-  teal: Teal,
-): Promise<{
+async function waiting(teal: Teal): Promise<{
   readonly ids: Pick<TealJson, "session_id" | "task_id" | "request_id">;
   readonly resume: string;
   readonly paused: Posted;
