@@ -60,7 +60,7 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     Authenticate Call Caller entraAuth EntraAuthOptions eventFrame Failure Identity InputIssue jsonFailure Listening
     ListenOptions loadTealAgent LogLine openAuth Page resumePoint Route route RuntimesByTenant RuntimeServer
     ServeLimits ServeOptions serveRuntime ServerError SseFrame StartedTurn Surface TealAgent TealAgentOptions
-    TealServed tealSurface TealSurfaceOptions tokenAuth TokenAuthOptions
+    TealModelOptions TealMetadata TealServed tealSurface TealSurfaceOptions tokenAuth TokenAuthOptions
   `),
   "troupe/telemetry": words(`
     createRedactor EventFeed JournalSource LogOptions OpenTelemetryOptions Redactor RedactorOptions renderTrace
