@@ -53,10 +53,8 @@ describe("a caller", () => {
   });
 
   it("that cannot be known now is answered 503", async () => {
-    const authenticate = () => {
-      throw new ServerError("unavailable", "later", { headers: { "retry-after": "30" } });
-    };
-    const { ask } = serve(await runtimeOf(), { surfaces, authenticate });
+    const away = new ServerError("unavailable", "later", { headers: { "retry-after": "30" } });
+    const { ask } = serve(await runtimeOf(), { surfaces, authenticate: () => Promise.reject(away) });
     const response = await ask("/test/who");
     expect([response.status, response.headers.get("retry-after")]).toEqual([503, "30"]);
   });
@@ -64,7 +62,7 @@ describe("a caller", () => {
   it("may ask so often in a minute, and learns when it may again", async () => {
     const { ask } = serve(await runtimeOf(), { surfaces, limits: { requestsPerMinute: 3 } });
     const statuses = await Promise.all([1, 2, 3, 4].map(async () => (await ask("/test/who")).status));
-    expect(statuses.toSorted()).toEqual([200, 200, 200, 429]);
+    expect(statuses.filter((status) => status === 429)).toHaveLength(1);
     const refused = await ask("/test/who");
     expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
     expect((await ask("/test/who", { as: "bob" })).status).toBe(200);
@@ -72,11 +70,12 @@ describe("a caller", () => {
 });
 
 it("tokens are long, and no message shows one", () => {
-  const short = (): unknown => tokenAuth({ tokens: { "short-secret": { userId: "ann", scopes: [] } } });
-  expect(short).toThrow("tokenAuth(): token 1 is shorter than 16 characters");
-  const wrong = (): unknown => tokenAuth({ tokens: { "a-secret-of-somebody": { userId: 7, scopes: [] } as never } });
-  expect(wrong).toThrow(/identity 1/);
-  expect(wrong).not.toThrow(/a-secret-of-somebody/);
+  expect(() => tokenAuth({ tokens: { "short-secret": { userId: "ann", scopes: [] } } })).toThrow(
+    /^tokenAuth\(\): token 1 is shorter than 16 characters$/,
+  );
+  expect(() => tokenAuth({ tokens: { "a-secret-of-somebody": { userId: 7, scopes: [] } as never } })).toThrow(
+    /^tokenAuth\(\): identity 1\.userId is 7; it takes a text that is not empty$/,
+  );
 });
 
 describe("a browser", () => {

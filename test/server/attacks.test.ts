@@ -88,8 +88,11 @@ describe("a body of 100 MB", () => {
   });
 });
 
+function deep(levels: number): string {
+  return "[".repeat(levels) + "]".repeat(levels);
+}
+
 describe("a body of JSON", () => {
-  const deep = (levels: number): string => "[".repeat(levels) + "]".repeat(levels);
   it.each([
     ["with 100,000 levels", deep(100_000), 400],
     ["with 100 levels", deep(100), 200],

@@ -1,4 +1,4 @@
-import { askUser, clientTool, defineAgent, defineTool, type Runtime } from "troupe";
+import { askUser, clientTool, defineAgent, defineTool, type Runtime, textOf } from "troupe";
 import { type Call, jsonFailure, type Page, type ServeOptions, type Surface } from "troupe/server";
 import { scriptedModel } from "troupe/testing";
 import { describe, expect, it } from "vitest";
@@ -16,7 +16,7 @@ const locate = clientTool({ name: "locate", description: "Where the user is", pa
 const model = scriptedModel(({ messages }) => {
   const last = messages.at(-1);
   if (last?.role !== "user") return { text: "done" };
-  const names = String(last.content)
+  const names = textOf(last.content)
     .split(" ")
     .filter((word) => ["remove", "ask_user", "locate"].includes(word));
   if (names.length === 0) return { text: "hello" };
@@ -45,6 +45,17 @@ async function seen(response: Response): Promise<unknown> {
   const headers = [...response.headers].filter(([name]) => name !== "x-request-id");
   return { status: response.status, headers, body: await response.text() };
 }
+
+const list: Act = async ({ caller }) => ({
+  agents: (await caller.agents()).items.map(({ agentId }) => agentId),
+  turns: (await caller.turns()).items.map(({ turnId }) => turnId),
+  requests: (await caller.requests({})).items.map(({ agentId }) => agentId),
+});
+
+const start: Act = async ({ caller }) => {
+  const agent = await caller.openAgent({ definition: "desk", name: crypto.randomUUID() });
+  await (await caller.startTurn(agent, "remove")).turn.settled;
+};
 
 describe("what belongs to somebody else", () => {
   const lookups: Readonly<Record<string, (call: Call, id: string) => Promise<unknown>>> = {
@@ -107,11 +118,6 @@ describe("what belongs to somebody else", () => {
   });
 
   it("is in no list", async () => {
-    const list: Act = async ({ caller }) => ({
-      agents: (await caller.agents()).items.map(({ agentId }) => agentId),
-      turns: (await caller.turns()).items.map(({ turnId }) => turnId),
-      requests: (await caller.requests({})).items.map(({ agentId }) => agentId),
-    });
     const { ask, runtime } = await doing(list);
     for (const user of ["ann", "bob"]) {
       const agent = await runtime.agent("desk", { agentId: user, ownerId: user });
@@ -158,6 +164,7 @@ describe("an agent that a key creates", () => {
     ["another definition", { definition: "other" }],
     ["other metadata", { metadata: { a: 2 } }],
     ["another session", { sessionId: "s" }],
+    ["another conversation", { messages: [{ role: "user" as const, content: "hello" }] }],
   ])("is not that of %s", async (_, change) => {
     let options = { definition: "desk", key, metadata: { a: 1 } };
     const { ask } = await doing(async ({ caller }) => (await caller.createAgent(options)).isReplayed);
@@ -191,11 +198,6 @@ describe("a plain message is refused", () => {
 });
 
 describe("too many turns", () => {
-  const start: Act = async ({ caller }) => {
-    const agent = await caller.openAgent({ definition: "desk", name: crypto.randomUUID() });
-    await (await caller.startTurn(agent, "remove")).turn.settled;
-  };
-
   it.each([
     ["in a minute", { turnsPerMinute: 2 }, "more than 2 turns in a minute"],
     ["that are open", { openTurns: 2 }, "you have 2 open turns"],

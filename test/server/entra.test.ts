@@ -63,9 +63,13 @@ it("takes the user, the tenant and the scopes from a token of the directory", as
   expect(await authenticate(new Request("http://127.0.0.1/"))).toBeNull();
 });
 
+const minute = 60;
+
+function now(): number {
+  return Math.floor(Date.now() / 1_000);
+}
+
 describe("refuses", () => {
-  const minute = 60;
-  const now = (): number => Math.floor(Date.now() / 1_000);
   it.each<[string, () => SignJWT]>([
     ["another audience", () => token().setAudience("api://other")],
     ["another issuer", () => token().setIssuer("https://login.microsoftonline.com/other/v2.0")],

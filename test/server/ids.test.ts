@@ -1,9 +1,9 @@
-import fc from "fast-check";
+import { assert, constantFrom, integer, property, string, stringMatching } from "fast-check";
 import { describe, expect, it } from "vitest";
 import { agentIdOfName, turnKeyOf } from "../../src/server/core/names.ts";
 import { idOfUrl, openedId, sealedId, urlIdOf } from "../../src/server/core/url-ids.ts";
 
-const agentId = fc.stringMatching(/^[A-Za-z0-9][A-Za-z0-9._@-]{0,40}(~[0-9a-f]{16})?$/);
+const agentId = stringMatching(/^[A-Za-z0-9][A-Za-z0-9._@-]{0,40}(~[0-9a-f]{16})?$/);
 
 describe("ids in URLs", () => {
   it.each([
@@ -16,8 +16,8 @@ describe("ids in URLs", () => {
   });
 
   it("come back as they were", () => {
-    fc.assert(
-      fc.property(agentId, fc.integer({ min: 1 }), fc.constantFrom("", ":1:0", ":2:3:1"), (agent, number, call) => {
+    assert(
+      property(agentId, integer({ min: 1 }), constantFrom("", ":1:0", ":2:3:1"), (agent, number, call) => {
         const id = `${agent}#${number}${call}`;
         expect(idOfUrl(urlIdOf(id))).toBe(id);
         expect(urlIdOf(id)).toBe(encodeURI(urlIdOf(id)));
@@ -33,11 +33,11 @@ describe("ids in URLs", () => {
   );
 
   it("of other protocols are sealed", () => {
-    fc.assert(
-      fc.property(
-        fc.string(),
-        (id) => void expect(openedId("resp", sealedId("resp", id.toWellFormed()))).toBe(id.toWellFormed()),
-      ),
+    assert(
+      property(string(), (id) => {
+        const text = id.toWellFormed();
+        expect(openedId("resp", sealedId("resp", text))).toBe(text);
+      }),
     );
     for (const text of ["resp_", "other_YQ", "resp_YQ==", "resp_Y Q", "YQ"]) {
       expect([text, openedId("resp", text)]).toEqual([text, text === "resp_" ? "" : undefined]);

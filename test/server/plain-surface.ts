@@ -4,11 +4,7 @@ import { z } from "zod";
 const messageSchema = z.strictObject({ text: z.string(), conversation: z.string().optional() });
 const decideSchema = z.strictObject({ verdict: z.enum(["approve", "reject"]) });
 
-async function answerOf(
-  call: Call<unknown, unknown, unknown, unknown>,
-  started: StartedTurn,
-  conversation: string,
-): Promise<Response> {
+async function answerOf(call: Call, started: StartedTurn, conversation: string): Promise<Response> {
   const { turn, turnId, isReplayed } = started;
   const rest = await call.within(turn.settled);
   const settled = rest?.value;

@@ -4,7 +4,8 @@ import { requestOf } from "./served.ts";
 
 const driver: SurfaceDriver = {
   surfaces: () => [plainSurface],
-  choosesNames: true,
+  chosenName: "mine",
+  foreignStatus: 200,
   strangerStatus: 404,
   request: ({ as, text, conversation, key, signal }) =>
     requestOf("/plain", {

@@ -44,7 +44,7 @@ export interface Served {
   readonly server: RuntimeServer;
   readonly lines: readonly LogLine[];
   /** Sends a request to the fetch handler, without a socket; by default as Ann. */
-  ask(path: string, asked?: Asked): Promise<Response>;
+  readonly ask: (path: string, asked?: Asked) => Promise<Response>;
 }
 
 /** A server over a runtime; it closes with the test. */

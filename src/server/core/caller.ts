@@ -9,7 +9,15 @@ import {
   NotFoundError,
   RequestConflictError,
 } from "../../errors/index.ts";
-import type { Agent, Decide, Runtime, Turn, TurnOptions } from "../../runtime/index.ts";
+import type {
+  Agent,
+  AgentStartOptions,
+  Decide,
+  Runtime,
+  TreeSnapshot,
+  Turn,
+  TurnOptions,
+} from "../../runtime/index.ts";
 import {
   agentOfTurn,
   type AgentRecord,
@@ -63,6 +71,8 @@ export interface NewAgentOptions {
   readonly sessionId?: string | undefined;
   readonly metadata?: JsonObject | undefined;
   readonly budget?: Budget | undefined;
+  /** A conversation to begin with; an agent that exists keeps its own. */
+  readonly messages?: AgentStartOptions["messages"];
 }
 
 export interface StartTurnOptions extends Pick<TurnOptions, "budget" | "ifBusy" | "trace" | "clientTools"> {
@@ -276,7 +286,13 @@ export class Caller {
     return await this.runtime.decide(requestId, { ...decide, by: this.ownerId });
   }
 
-  /** Events of a tree of this caller. The first one rejects with `NotFoundError`. */
+  /** A tree of this caller at one moment, with the cursor of that moment. Rejects with `NotFoundError`. */
+  async head(rootAgentId: string): Promise<TreeSnapshot> {
+    await this.root(rootAgentId);
+    return await this.runtime.head(rootAgentId);
+  }
+
+  /** Events of a tree of this caller; `after` takes `"now"` too. The first one rejects with `NotFoundError`. */
   async *events(
     rootAgentId: string,
     options: { readonly after?: string | undefined; readonly signal?: AbortSignal | undefined } = {},
@@ -355,8 +371,8 @@ function assertSame(metadata: JsonObject, mark: JsonObject): void {
 }
 
 /** An agent's metadata without what the server keeps in it. */
-export function shownMetadata({ [creationMark]: _, ...metadata }: JsonObject): JsonObject {
-  return metadata;
+export function shownMetadata(metadata: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(metadata).filter(([name]) => name !== creationMark));
 }
 
 function limitOf({ limit = DEFAULT_LIMIT }: PageOptions): number {

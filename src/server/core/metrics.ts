@@ -42,20 +42,19 @@ export class RequestMetrics {
   /** In the text format of Prometheus. */
   text(streams: number, runtimes: Readonly<Record<string, RuntimeMetrics>>): string {
     const counts = [...this.#counts.values()];
-    const labels = ({ route, status }: RouteCount): string => `route=${quoted(route)},status="${status}"`;
     const tenants = Object.entries(runtimes);
     return [
       ...family(
         "troupe_http_requests_total",
         "counter",
         "Answered requests.",
-        counts.map((count) => [labels(count), count.requests]),
+        counts.map((count) => [labelsOf(count), count.requests]),
       ),
       ...family(
         "troupe_http_request_seconds_total",
         "counter",
         "Time until the headers were sent.",
-        counts.map((count) => [labels(count), count.seconds]),
+        counts.map((count) => [labelsOf(count), count.seconds]),
       ),
       ...family("troupe_http_streams", "gauge", "Open streams.", [["", streams]]),
       ...runtimeFamilies.flatMap(({ name, type, help, value }) =>
@@ -107,6 +106,10 @@ const runtimeFamilies: readonly {
 function family(name: string, type: string, help: string, values: readonly (readonly [string, number])[]): string[] {
   const lines = values.map(([labels, value]) => `${name}${labels === "" ? "" : `{${labels}}`} ${value}`);
   return [`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`, ...lines];
+}
+
+function labelsOf({ route, status }: RouteCount): string {
+  return `route=${quoted(route)},status="${status}"`;
 }
 
 function quoted(text: string): string {

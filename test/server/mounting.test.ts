@@ -1,0 +1,61 @@
+import { getRequestListener } from "@hono/node-server";
+import { Hono } from "hono";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect, it, onTestFinished } from "vitest";
+import { z } from "zod";
+import { requestOf, routeAt, runtimeOf, type Served, serve, surfaceOf } from "./served.ts";
+
+const echo = routeAt("echo", ({ body }) => Response.json(body), {
+  method: "POST",
+  body: z.object({ text: z.string() }),
+});
+
+async function served(): Promise<Served> {
+  return serve(await runtimeOf(), { surfaces: [surfaceOf(echo)] });
+}
+
+type Handler = (request: IncomingMessage, response: ServerResponse) => void;
+
+/** The address of a plain server of Node, as Express and Fastify have one inside. */
+async function mounted(handler: Handler): Promise<string> {
+  const server = createServer(handler);
+  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => void server.close());
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+async function post(url: string): Promise<unknown[]> {
+  const { headers } = requestOf("/", { body: {}, method: "POST" });
+  const response = await fetch(`${url}/test/echo`, { method: "POST", headers, body: JSON.stringify({ text: "hi" }) });
+  return [response.status, await response.json()];
+}
+
+it("a server of Node takes the handler by its adapter", async () => {
+  const { server } = await served();
+  const listener = getRequestListener(server.fetch);
+  expect(await post(await mounted((request, response) => void listener(request, response)))).toEqual([
+    200,
+    { text: "hi" },
+  ]);
+});
+
+it("after a body parser it says so", async () => {
+  const { server } = await served();
+  const listener = getRequestListener(server.fetch);
+  const url = await mounted((request, response) => {
+    // What express.json() does.
+    request.resume().on("end", () => void listener(request, response));
+  });
+  expect(await post(url)).toEqual([
+    500,
+    { code: "body_already_read", message: expect.stringContaining("mount it before any body parser") },
+  ]);
+});
+
+it("another app of Hono mounts it below a path", async () => {
+  const { server } = await served();
+  const app = new Hono().get("/mine", (context) => context.text("mine")).mount("/agents", server.fetch);
+  const response = await app.fetch(requestOf("/agents/test/echo", { method: "POST", body: { text: "hi" } }));
+  expect([response.status, await response.json()]).toEqual([200, { text: "hi" }]);
+});
