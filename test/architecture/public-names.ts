@@ -58,9 +58,10 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
   `),
   "troupe/server": words(`
     apiSurface ApiSurfaceOptions Authenticate Call Caller entraAuth EntraAuthOptions eventFrame Failure Identity InputIssue
-    IssuedTicket jsonFailure Listening ListenOptions LogLine openAuth Page resumePoint Route route
-    RuntimesByTenant RuntimeServer ServeLimits ServeOptions serveRuntime ServerError SseFrame StartedTurn Surface
-    TicketStore tokenAuth TokenAuthOptions
+    IssuedTicket jsonFailure Listening ListenOptions loadTealAgent LogLine openAuth Page resumePoint Route route
+    RuntimesByTenant RuntimeServer ServeLimits ServeOptions ServerError serveRuntime SseFrame StartedTurn Surface TealAgent
+    TealAgentOptions TealMetadata TealModelOptions TealServed tealSurface TealSurfaceOptions TicketStore tokenAuth
+    TokenAuthOptions
   `),
   "troupe/telemetry": words(`
     createRedactor EventFeed JournalSource LogOptions OpenTelemetryOptions Redactor RedactorOptions renderTrace
