@@ -24,6 +24,10 @@ async function started(runtime: Runtime, options: { autoSave?: boolean } = {}): 
   return agent;
 }
 
+function showing(description: string) {
+  return { name: "show", description, parameters: { type: "object" } };
+}
+
 describeRuntimes("keys of turns", (stage) => {
   const opened = async (): Promise<{ runtime: Runtime; agent: Agent }> => {
     const runtime = await stage().open({ agents: [clerk()] });
@@ -161,11 +165,10 @@ describeRuntimes("keys of turns", (stage) => {
     const model = scriptedModel("fine");
     const runtime = await stage().open({ agents: [defineAgent({ name: "clerk", model, clientTools: true })] });
     const agent = await started(runtime);
-    const tool = (description: string) => ({ name: "show", description, parameters: { type: "object" } });
-    await agent.executeTurn("go", { key: "k", clientTools: [tool("Shows it.")] }).result;
-    expect(await agent.executeTurn("go", { key: "k", clientTools: [tool("Shows it.")] }).isReplayed).toBe(true);
+    await agent.executeTurn("go", { key: "k", clientTools: [showing("Shows it.")] }).result;
+    expect(await agent.executeTurn("go", { key: "k", clientTools: [showing("Shows it.")] }).isReplayed).toBe(true);
     await expect(agent.executeTurn("go", { key: "k" }).id).rejects.toThrow(TurnConflictError);
-    const other = agent.executeTurn("go", { key: "k", clientTools: [tool("Shows more.")] });
+    const other = agent.executeTurn("go", { key: "k", clientTools: [showing("Shows more.")] });
     await expect(other.id).rejects.toThrow(TurnConflictError);
   });
 
@@ -188,24 +191,26 @@ describeRuntimes(
   (stage) => {
     it("50 equal commands at once over two processes are one turn, with 50 equal answers", async () => {
       const [here, there] = [await stage().open({ agents: [clerk()] }), await stage().open({ agents: [clerk()] })];
-      const agents = [await started(here), await there.find("c")];
-      const turns = Array.from({ length: 50 }, (_, index) => agents[index % 2]?.executeTurn("go", { key: "k" }));
-      const ids = await Promise.all(turns.map((turn) => turn?.id));
+      const [mine, theirs] = [await started(here), await there.find("c")];
+      const turns = Array.from({ length: 50 }, (_, index) =>
+        (index % 2 === 0 ? mine : theirs).executeTurn("go", { key: "k" }),
+      );
+      const ids = await Promise.all(turns.map((turn) => turn.id));
       expect(new Set(ids)).toEqual(new Set(["c#1"]));
-      const replayed = await Promise.all(turns.map((turn) => turn?.isReplayed));
+      const replayed = await Promise.all(turns.map((turn) => turn.isReplayed));
       expect(replayed.filter((one) => !one)).toHaveLength(1);
-      const results = Promise.all(turns.map((turn) => turn?.result));
-      await agents[0]?.turn("c#1").result;
+      const results = Promise.all(turns.map((turn) => turn.result));
+      await mine.turn("c#1").result;
       stage().clock.advance(5_000);
       for (const result of await results) expect(result).toMatchObject({ turnId: "c#1", text: "I see 1" });
       expect(await here.turns()).toHaveLength(1);
-      expect(await agents[0]?.getMessages()).toHaveLength(2);
+      expect(await mine.getMessages()).toHaveLength(2);
     });
 
     it("a process dies between the command and its answer: the retry gets the turn, and carries it on", async () => {
       const dying = await stage().openProcess({ agents: [clerk()] });
       const agent = await started(dying.runtime);
-      const openTurn = dying.runtime.stores.openTurn;
+      const openTurn = dying.runtime.stores.openTurn.bind(dying.runtime.stores);
       const stored = Promise.withResolvers<void>();
       Object.assign(dying.runtime.stores, {
         openTurn: async (...given: Parameters<typeof openTurn>) => {

@@ -17,21 +17,21 @@ async function firstOf(events: AsyncIterable<unknown>): Promise<unknown> {
   return undefined;
 }
 
-describeRuntimes("states of turns", (stage) => {
-  const asking = () =>
-    defineAgent({
-      name: "desk",
-      model: scriptedModel(({ messages }) =>
-        messages.at(-1)?.role === "tool" ? "thanks" : calling({ name: "ask_user", arguments: { question: "?" } }),
-      ),
-      tools: [askUser()],
-    });
-  const started = async (runtime: Runtime, agentId = "d", ownerId?: string): Promise<Agent> => {
-    const agent = await runtime.agent("desk", { agentId, ownerId });
-    await agent.start();
-    return agent;
-  };
+const asking = () =>
+  defineAgent({
+    name: "desk",
+    model: scriptedModel(({ messages }) =>
+      messages.at(-1)?.role === "tool" ? "thanks" : calling({ name: "ask_user", arguments: { question: "?" } }),
+    ),
+    tools: [askUser()],
+  });
+const started = async (runtime: Runtime, agentId = "d", ownerId?: string): Promise<Agent> => {
+  const agent = await runtime.agent("desk", { agentId, ownerId });
+  await agent.start();
+  return agent;
+};
 
+describeRuntimes("states of turns", (stage) => {
   it("a turn that waits says so, here and in another process, and its result once it has one", async () => {
     const runtime = await stage().open({ agents: [asking()] });
     const agent = await started(runtime);

@@ -3,7 +3,6 @@ import { type NewAccount, openAccount } from "../../budget/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
 import {
   type AgentIdentity,
-  type AgentKey,
   agentOfTurn,
   type AgentRecord,
   type AgentRequest,

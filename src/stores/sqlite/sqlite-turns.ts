@@ -55,27 +55,38 @@ export class SqliteTurns {
 
   /** `agent`: the integer key of the filter's agent; null if it does not exist. */
   list(filter: TurnFilter, agent: number | null | undefined, limit: number, place?: TurnPlace): TurnRecord[] {
-    const { tenant, sessionId, ownerId, status } = filter;
-    const conditions = ["tenant = ?"];
-    const values: SQLInputValue[] = [wellFormed(tenant, "tenant")];
-    const only = (condition: string, ...given: SQLInputValue[]): void => {
-      conditions.push(condition);
-      values.push(...given);
-    };
-    if (agent !== undefined) only("agent = ?", agent);
-    if (sessionId !== undefined) only("session_id = ?", sessionId);
-    if (ownerId !== undefined) only("owner_id = ?", ownerId);
-    // As in the index over unfinished turns, so that SQLite uses it.
-    if (status === "queued" || status === "open") only("status IN ('queued', 'open')");
-    if (status !== undefined) only("status = ?", status);
-    if (place) {
-      const { changedAt, turnId } = place;
-      only("changed_at <= ? AND (changed_at < ? OR turn_id > ?)", changedAt, changedAt, turnId);
-    }
+    const { conditions, values } = turnConditions(filter, agent, place);
     const sql = `SELECT ${columns} FROM turns WHERE ${conditions.join(" AND ")} ORDER BY changed_at DESC, turn_id LIMIT ?`;
     const rows = this.#connection.prepare(sql).all(...values, limit);
     return rows.map(turnIn);
   }
+}
+
+/** Worded so that SQLite uses the index with the fewest rows: a plus keeps it from using the one of that column. */
+export function turnConditions(
+  { tenant, sessionId, ownerId, status }: TurnFilter,
+  agent: number | null | undefined,
+  place: TurnPlace | undefined,
+): { readonly conditions: readonly string[]; readonly values: readonly SQLInputValue[] } {
+  const conditions: string[] = [];
+  const values: SQLInputValue[] = [];
+  const only = (condition: string, ...given: SQLInputValue[]): void => {
+    conditions.push(condition);
+    values.push(...given);
+  };
+  const isOfUnfinished = status === "queued" || status === "open";
+  const column = isOfUnfinished ? "+" : "";
+  if (agent === undefined) only("tenant = ?", wellFormed(tenant, "tenant"));
+  else only("agent = ?", agent);
+  if (sessionId !== undefined) only(`${column}session_id = ?`, sessionId);
+  if (ownerId !== undefined) only(`${column}owner_id = ?`, ownerId);
+  if (isOfUnfinished) only("status IN ('queued', 'open')");
+  if (status !== undefined) only("status = ?", status);
+  if (place) {
+    const { changedAt, turnId } = place;
+    only("changed_at <= ? AND (changed_at < ? OR turn_id > ?)", changedAt, changedAt, turnId);
+  }
+  return { conditions, values };
 }
 
 function turnIn(row: Row): TurnRecord {

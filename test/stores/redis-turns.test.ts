@@ -1,0 +1,98 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { TurnRecord } from "../../src/state/index.ts";
+import { placeOfTurn, type Stores, type TurnFilter } from "../../src/stores/index.ts";
+import { RedisKeys } from "../../src/stores/redis/redis-keys.ts";
+import { turnEnded } from "../contracts/entry-fixtures.ts";
+import { NOW, TENANT } from "../contracts/names.ts";
+import { identityOf, keyOf, Owner, ready } from "../contracts/stores-fixtures.ts";
+import { commandsOf } from "../support/redis-counts.ts";
+import { redisProgram } from "../support/redis-server.ts";
+import { redisOfSuite } from "../support/redis-suite.ts";
+import { ownPrefix, storesOn } from "../support/redis-stores.ts";
+
+const command = { input: "go", actorId: null, limits: null, ifBusy: "refuse" } as const;
+
+async function end(owner: Owner, at: number): Promise<void> {
+  const turnId = `${owner.key.agentId}#1`;
+  await owner.commit({ entries: [turnEnded({ turnId })], closedTurnId: turnId }, NOW + at);
+}
+
+describe.skipIf(!redisProgram)("lists of turns", () => {
+  const redis = redisOfSuite();
+  let prefix: string;
+  let stores: Stores;
+  beforeEach(() => {
+    prefix = ownPrefix();
+    stores = storesOn(redis.server, { prefix });
+  });
+  afterEach(() => stores.close());
+
+  async function opened(agentId: string, at: number): Promise<Owner> {
+    await stores.createAgent(identityOf(agentId, { ownerId: "ann" }), null);
+    const owner = await new Owner(stores, keyOf(agentId)).acquire();
+    await owner.commit({ owned: ready });
+    await stores.openTurn(keyOf(agentId), command, NOW + at);
+    return owner;
+  }
+
+  const idsOf = async (filter: Omit<TurnFilter, "tenant">): Promise<string[]> =>
+    (await stores.turns({ tenant: TENANT, ...filter })).map(({ turnId }) => turnId);
+
+  const index = (name: "turns" | "unfinished", agentId: string, ...of: string[]) => {
+    const keys = new RedisKeys(prefix);
+    return keys.index(name, keys.treeOf(TENANT, agentId).partition, TENANT, ...of);
+  };
+
+  test("put right what a crash has left in an old place, in the list that is read", async () => {
+    const [a] = [await opened("a", 1), await opened("b", 2)];
+    await end(a, 5);
+    expect(await idsOf({ ownerId: "ann" })).toEqual(["a#1", "b#1"]);
+    const { list } = index("turns", "a", "owner", "ann");
+    await redis.client.zadd(list, -(NOW + 1), "a#1");
+    expect(await idsOf({ ownerId: "ann" })).toEqual(["a#1", "b#1"]);
+    expect(await redis.client.zscore(list, "a#1")).toBe(String(-(NOW + 5)));
+    await redis.client.zadd(list, -(NOW + 9), "gone#4");
+    expect(await idsOf({ ownerId: "ann", limit: 1 })).toEqual(["a#1"]);
+  });
+
+  test("of unfinished turns lose what has ended, at the next writing or at the next reading", async () => {
+    const [a, b] = [await opened("a", 1), await opened("b", 2)];
+    await end(a, 5);
+    await end(b, 6);
+    const members = async () => [
+      ...(await redis.client.zrange(index("unfinished", "a").list, "0", "-1")),
+      ...(await redis.client.zrange(index("unfinished", "b").list, "0", "-1")),
+    ];
+    expect(new Set(await members())).toEqual(new Set(["a#1", "b#1"]));
+    await stores.release(a.key, a.epoch, { as: "leaving" });
+    expect(await redis.client.zscore(index("unfinished", "a").list, "a#1")).toBeNull();
+    expect(await idsOf({ status: "open" })).toEqual([]);
+    expect(await members()).toEqual([]);
+    await stores.openTurn(b.key, command, NOW + 7);
+    expect(await idsOf({ status: "open" })).toEqual(["b#2"]);
+  });
+
+  test("cost by page, not by the number of turns", async () => {
+    for (let number = 0; number < 40; number += 1) await opened(`t${number}`, number);
+    const page = (after?: TurnRecord) =>
+      stores.turns({ tenant: TENANT, ownerId: "ann", limit: 5, after: after && placeOfTurn(after) });
+    const few = await commandsOf(redis.client, async () => void (await page()));
+    for (let number = 40; number < 200; number += 1) await opened(`t${number}`, number);
+    const first = await page();
+    expect(first.map(({ turnId }) => turnId)).toEqual([199, 198, 197, 196, 195].map((number) => `t${number}#1`));
+    const many = await commandsOf(redis.client, async () => void (await page(first.at(-1))));
+    expect(many).toBeLessThanOrEqual(few + 16);
+  });
+
+  test("are told by the next write of a tree what could not be told before", async () => {
+    const a = await opened("a", 1);
+    const keys = [index("turns", "a").list, index("turns", "a", "owner", "ann").list];
+    for (const key of keys) await redis.client.del(key);
+    // A list that is none cannot be written.
+    await redis.client.set(keys[0] ?? "", "no list");
+    await end(a, 5);
+    await redis.client.del(keys[0] ?? "");
+    await stores.openTurn(a.key, command, NOW + 6);
+    expect(await idsOf({ ownerId: "ann" })).toEqual(["a#2", "a#1"]);
+  });
+});
