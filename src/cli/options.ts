@@ -59,6 +59,13 @@ export function wholeNumber(from: number, to: number): (text: string) => number 
   };
 }
 
+/** A port, for an option's value. Throws commander's `InvalidArgumentError`. */
+export function portNumber(text: string): number {
+  const value = Number(text);
+  if (/^\d{1,5}$/.test(text) && value <= 65_535) return value;
+  throw new InvalidArgumentError("It takes a port from 1 to 65535, or 0 for any that is free.");
+}
+
 /** Text that is not only white space, for an option's value. Throws commander's `InvalidArgumentError`. */
 export function nonEmpty(text: string): string {
   if (text.trim() !== "") return text;

@@ -24,6 +24,7 @@ import {
   quietOption,
 } from "./options.ts";
 import { addRequestCommands } from "./request-commands.ts";
+import { addServeCommand } from "./serve-commands.ts";
 import { addWorkerCommands } from "./worker-commands.ts";
 
 /** Runs a command line (without `node` and the file) and returns the exit code. Errors go to standard error. */
@@ -98,6 +99,7 @@ function programFor(context: CliContext, done: (exitCode: ExitCode) => void): Co
     });
   addChatCommand(program, context, done);
   addRequestCommands(program, context, done);
+  addServeCommand(program, context, done);
   addWorkerCommands(program, context, done);
   addStoreCommands(program, context, done);
   // Commander copies the settings of the program to its commands only on request.

@@ -57,9 +57,10 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     InspectorServerOptions serveInspector startInspector
   `),
   "troupe/server": words(`
-    Authenticate Call Caller entraAuth EntraAuthOptions eventFrame Failure Identity InputIssue jsonFailure Listening ListenOptions LogLine openAuth Page resumePoint Route route
-    RuntimesByTenant RuntimeServer ServeLimits ServeOptions serveRuntime ServerError SseFrame StartedTurn Surface
-    tokenAuth TokenAuthOptions
+    Authenticate Call Caller entraAuth EntraAuthOptions eventFrame Failure Identity InputIssue jsonFailure Listening
+    ListenOptions loadTealAgent LogLine openAuth Page resumePoint Route route RuntimesByTenant RuntimeServer
+    ServeLimits ServeOptions serveRuntime ServerError SseFrame StartedTurn Surface TealAgent TealAgentOptions
+    TealModelOptions TealMetadata TealServed tealSurface TealSurfaceOptions tokenAuth TokenAuthOptions
   `),
   "troupe/telemetry": words(`
     createRedactor EventFeed JournalSource LogOptions OpenTelemetryOptions Redactor RedactorOptions renderTrace
