@@ -10,7 +10,14 @@ import { failureOf, jsonFailure, ServerError, unauthenticated } from "./core/fai
 import { checkedIdentity, type Identity, isOpenAuth } from "./core/identity.ts";
 import { type Limits, limitsAtWork } from "./core/limits.ts";
 import { type LogLine, RequestMetrics } from "./core/metrics.ts";
-import { assertWelcome, isLoopbackName, type OriginRules, preflight, sharingHeaders } from "./core/origins.ts";
+import {
+  assertNear,
+  assertWelcome,
+  isLoopbackName,
+  type OriginRules,
+  preflight,
+  sharingHeaders,
+} from "./core/origins.ts";
 import { probeSurface } from "./core/probes.ts";
 import type { Route } from "./core/route.ts";
 import type { Surface } from "./core/surface.ts";
@@ -65,6 +72,8 @@ interface Passage {
   readonly request: Request;
   readonly requestId: string;
   readonly cut: (() => void) | undefined;
+  /** Address of the other side, where it is known. */
+  readonly peer: string | undefined;
   route: string | null;
   identity: Identity | null;
   code: string | null;
@@ -103,6 +112,8 @@ class Serving {
     this.#surfaces = [probeSurface({ runtimes, metrics: this.#metrics, openStreams }), ...surfaces];
     assertNoClash(this.#surfaces);
     for (const surface of this.#surfaces) this.#mount(surface);
+    // After all routes: the pattern of one path may match the path of another.
+    for (const surface of this.#surfaces) this.#refuseOtherMethods(surface);
     this.#app.notFound(({ env }) => this.#fail(new NotFoundError("there is no such route"), env.passage));
     this.#app.onError((error, { env }) => this.#fail(error, env.passage));
   }
@@ -112,12 +123,12 @@ class Serving {
     const [at, begun] = [clock.now(), clock.elapsed()];
     const requestId = requestIdOf(request);
     const known = { route: null, identity: null, code: null, error: null };
-    const passage: Passage = { request, requestId, cut: cutOf(env), ...known };
-    const response = await this.#respond(passage);
-    response.headers.set("x-request-id", requestId);
-    response.headers.set("x-content-type-options", "nosniff");
-    for (const [name, value] of Object.entries(sharingHeaders(request, this.#origins)))
-      response.headers.set(name, value);
+    const passage: Passage = { request, requestId, cut: cutOf(env), peer: peerOf(env), ...known };
+    const response = withHeaders(await this.#respond(passage), {
+      "x-request-id": requestId,
+      "x-content-type-options": "nosniff",
+      ...sharingHeaders(request, this.#origins),
+    });
     const { route, identity, code, error } = passage;
     const line: LogLine = {
       at,
@@ -156,7 +167,6 @@ class Serving {
   }
 
   #mount(surface: Surface): void {
-    const paths = new Set(surface.routes.map(({ path }) => path));
     for (const route of surface.routes) {
       this.#app.on(route.method, patternOf(route.path), async (context) => {
         const { passage } = context.env;
@@ -168,7 +178,10 @@ class Serving {
         }
       });
     }
-    for (const path of paths) {
+  }
+
+  #refuseOtherMethods(surface: Surface): void {
+    for (const path of new Set(surface.routes.map((route) => route.path))) {
       const methods = surface.routes.filter((route) => route.path === path).map(({ method }) => method);
       this.#app.all(patternOf(path), async (context) => {
         const { passage } = context.env;
@@ -186,6 +199,7 @@ class Serving {
       if (this.#isClosing)
         throw new ServerError("unavailable", "this server is leaving", { headers: { "retry-after": "1" } });
       assertWelcome(request, this.#origins);
+      if (this.#origins.loopbackOnly) assertNear(passage.peer);
       return preflight(request, this.#origins) ?? (await this.#app.fetch(request, { passage }));
     } catch (error) {
       return await this.#fail(error, passage);
@@ -246,9 +260,13 @@ class Serving {
     const failure = failureOf(error);
     passage.code = failure.code;
     if (failure.status >= 500) passage.error = this.#words(error);
-    const response = await (surface?.failure(failure, passage.request) ?? jsonFailure(failure));
-    for (const [name, value] of Object.entries(failure.headers)) response.headers.set(name, value);
-    return response;
+    try {
+      const response = await (surface?.failure(failure, passage.request) ?? jsonFailure(failure));
+      return withHeaders(response, failure.headers);
+    } catch (fault) {
+      passage.error = this.#words(fault);
+      return jsonFailure(failureOf(fault));
+    }
   }
 
   #noteStreamError(requestId: string, error: unknown): void {
@@ -278,6 +296,21 @@ class Serving {
   }
 }
 
+/** Adds headers; those of an answer that a handler fetched elsewhere cannot be changed. */
+function withHeaders(response: Response, headers: Readonly<Record<string, string>>): Response {
+  try {
+    for (const [name, value] of Object.entries(headers)) response.headers.set(name, value);
+    return response;
+  } catch {
+    const { status, statusText } = response;
+    return new Response(response.body, {
+      status,
+      statusText,
+      headers: { ...Object.fromEntries(response.headers), ...headers },
+    });
+  }
+}
+
 /** How to cut the connection of a request that came through Node's adapter of Hono. */
 function cutOf(env: unknown): (() => void) | undefined {
   const outgoing: unknown = typeof env === "object" && env !== null && "outgoing" in env ? env.outgoing : undefined;
@@ -299,6 +332,11 @@ function assertNoClash(surfaces: readonly Surface[]): void {
       known.set(place, name);
     }
   }
+}
+
+/** The address from which a request came through Node's adapter of Hono. */
+function peerOf(env: unknown): string | undefined {
+  return (env as { incoming?: { socket?: { remoteAddress?: string } } } | undefined)?.incoming?.socket?.remoteAddress;
 }
 
 /** Counts one turn more. Rejects with `ServerError` (429). */
