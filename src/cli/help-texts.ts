@@ -10,6 +10,7 @@ Examples:
   $ npx troupe chat ./my-agent.ts
   $ npx troupe requests
   $ npx troupe list
+  $ npx troupe serve ./my-agent.ts
   $ npx troupe worker --agents ./my-agent.ts --redis redis://127.0.0.1:6379
 
 In a clone of the project: npm start -- --question "…", and npm run troupe -- list.
@@ -169,4 +170,22 @@ Examples:
   $ npx troupe abort ask-mibodu --reason "wrong folder"
 
 The abort is stored: a process that runs the agent sees it within moments, else the next one that resumes it.
+`;
+
+export const serve = `
+Examples:
+  $ npx troupe serve ./my-agent.ts
+  $ npx troupe serve ./agent.yaml --port 9000
+  $ npx troupe serve ./team.ts ./agent.yaml --redis redis://127.0.0.1:6379 --on workers
+  $ npx troupe serve ./agent.yaml --host 0.0.0.0 --auth entra
+
+Prints the address of each surface, a token and a command to try. Agents are kept in ./.troupe/serve.db unless a store is
+named; what a crash interrupted is carried on at the next start. SIGTERM ends streams, brings turns to a safe point and
+exits 0.
+
+Environment:
+  TROUPE_SERVE_TOKEN      the token, of at least 16 characters (default: a new one at each start)
+  TROUPE_ENTRA_TENANT     with --auth entra: the id of the directory
+  TROUPE_ENTRA_AUDIENCE   with --auth entra: the application that tokens are for; several with commas
+  TROUPE_ENTRA_SCOPE      with --auth entra: a scope or role that tokens must have (default: any)
 `;

@@ -4,6 +4,9 @@ import { type JsonObject, jsonObjectSchema } from "../state/index.ts";
 /** The default store, below the working directory. */
 export const defaultStorePath = "./.troupe/ask.db";
 
+/** The port of `serve` where none is named. */
+export const usualPort = 8_080;
+
 export const inspectHelp = "serve the state charts of the live agents on this machine";
 
 /** Default and maximum length of a page of a list. */
@@ -57,6 +60,13 @@ export function wholeNumber(from: number, to: number): (text: string) => number 
     if (/^\d{1,9}$/.test(text) && value >= from && value <= to) return value;
     throw new InvalidArgumentError(`It takes a whole number from ${from} to ${to}.`);
   };
+}
+
+/** A port, for an option's value. Throws commander's `InvalidArgumentError`. */
+export function portNumber(text: string): number {
+  const value = Number(text);
+  if (/^\d{1,5}$/.test(text) && value <= 65_535) return value;
+  throw new InvalidArgumentError("It takes a port from 1 to 65535, or 0 for any that is free.");
 }
 
 /** Text that is not only white space, for an option's value. Throws commander's `InvalidArgumentError`. */

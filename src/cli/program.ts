@@ -24,6 +24,7 @@ import {
   quietOption,
 } from "./options.ts";
 import { addRequestCommands } from "./request-commands.ts";
+import { addListenOptions, addServeCommand } from "./serve-commands.ts";
 import { addWorkerCommands } from "./worker-commands.ts";
 
 /** Runs a command line (without `node` and the file) and returns the exit code. Errors go to standard error. */
@@ -68,8 +69,9 @@ function programFor(context: CliContext, done: (exitCode: ExitCode) => void): Co
       "model of the server, or offline (default: gpt-5-mini with OPENAI_API_KEY, else offline)",
       nonEmpty,
     )
-    .option("--max-readers <number>", "most files to read, each by its own reader (default: 6)", wholeNumber(1, 50));
-  addStoreOptions(addBudgetOptions(ask))
+    .option("--max-readers <number>", "most files to read, each by its own reader (default: 6)", wholeNumber(1, 50))
+    .option("--serve", "serve the team over HTTP; callers ask the questions");
+  addStoreOptions(addBudgetOptions(addListenOptions(ask)))
     .addOption(jsonOption())
     .addOption(quietOption())
     .addOption(onOption())
@@ -98,6 +100,7 @@ function programFor(context: CliContext, done: (exitCode: ExitCode) => void): Co
     });
   addChatCommand(program, context, done);
   addRequestCommands(program, context, done);
+  addServeCommand(program, context, done);
   addWorkerCommands(program, context, done);
   addStoreCommands(program, context, done);
   // Commander copies the settings of the program to its commands only on request.

@@ -1,10 +1,10 @@
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { type Command, Option } from "commander";
 import type { CliContext } from "./cli-context.ts";
 import type { QueuesOptions } from "./commands/queues.ts";
 import type { WorkerOptions } from "./commands/worker.ts";
 import type { ExitCode } from "./failure.ts";
 import * as helpTexts from "./help-texts.ts";
-import { nonEmpty, wholeNumber, addRedisOptions, agentsOption } from "./options.ts";
+import { addRedisOptions, agentsOption, nonEmpty, portNumber, wholeNumber } from "./options.ts";
 import { queuePlan } from "./worker/queue-plan.ts";
 
 type Done = (exitCode: ExitCode) => void;
@@ -31,7 +31,7 @@ export function addWorkerCommands(program: Command, context: CliContext, done: D
       wholeNumber(1, 10_000),
     )
     .option("--drain-seconds <number>", "most seconds for leaving (default: 25)", wholeNumber(1, 86_400))
-    .option("--metrics-port <number>", "port of /metrics, /healthz and /readyz; 0: any free port", port)
+    .option("--metrics-port <number>", "port of /metrics, /healthz and /readyz; 0: any free port", portNumber)
     .option("--metrics-host <address>", "address of that port (default: 127.0.0.1, this machine only)", nonEmpty)
     .addHelpText("after", helpTexts.worker)
     .action(async (options: WorkerOptions) => {
@@ -49,10 +49,4 @@ export function addWorkerCommands(program: Command, context: CliContext, done: D
       const { queuesCommand } = await import("./commands/queues.ts");
       done(await queuesCommand(context, options));
     });
-}
-
-function port(text: string): number {
-  const value = Number(text);
-  if (/^\d{1,5}$/.test(text) && value <= 65_535) return value;
-  throw new InvalidArgumentError("It takes a port from 1 to 65535, or 0 for any that is free.");
 }

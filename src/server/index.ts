@@ -1,3 +1,5 @@
+export { apiSurface, type ApiSurfaceOptions } from "./api/api-surface.ts";
+export type { IssuedTicket, TicketStore } from "./api/tickets.ts";
 export { entraAuth, type EntraAuthOptions } from "./core/entra.ts";
 export { type Authenticate, type Identity, openAuth, tokenAuth, type TokenAuthOptions } from "./core/identity.ts";
 export type { ServeLimits } from "./core/limits.ts";
@@ -11,3 +13,6 @@ export { type Call, type Route, route } from "./core/route.ts";
 export { eventFrame, resumePoint, type SseFrame } from "./core/sse.ts";
 export type { Caller, Page, StartedTurn } from "./core/caller.ts";
 export type { Surface } from "./core/surface.ts";
+export type { TealMetadata } from "./teal/agent-yaml.ts";
+export { loadTealAgent, type TealAgent, type TealAgentOptions, type TealModelOptions } from "./teal/load-teal-agent.ts";
+export { type TealServed, tealSurface, type TealSurfaceOptions } from "./teal/teal-surface.ts";

@@ -13,6 +13,8 @@ export interface TwoClients {
   readonly theirs: Stores;
 }
 
+const seedsOf = (who: string) => [messageOf("seed:0", who), messageOf("seed:1", who)];
+
 /** Model calls of the agent, one after the other. */
 async function use(owner: Owner, times: number): Promise<void> {
   const { agentId } = owner.key;
@@ -212,16 +214,15 @@ export function sharingContract(title: string, open: () => TwoClients): void {
     });
 
     test("of two that create the same agent at once one seeds it, and both read the same conversation", async () => {
-      const own = (who: string) => [messageOf("seed:0", who), messageOf("seed:1", who)];
       for (let round = 0; round < 10; round += 1) {
         const agentId = `agent-${round}`;
         const outcomes = await Promise.all([
-          mine.createAgent(identityOf(agentId), null, own("mine")),
-          theirs.createAgent(identityOf(agentId), null, own("theirs")),
+          mine.createAgent(identityOf(agentId), null, seedsOf("mine")),
+          theirs.createAgent(identityOf(agentId), null, seedsOf("theirs")),
         ]);
         expect(outcomes.filter(({ created }) => created)).toHaveLength(1);
         const winner = outcomes[0].created ? "mine" : "theirs";
-        for (const client of [mine, theirs]) expect(await client.messages(keyOf(agentId))).toEqual(own(winner));
+        for (const client of [mine, theirs]) expect(await client.messages(keyOf(agentId))).toEqual(seedsOf(winner));
         expect(await theirs.readJournal(keyOf(agentId), 1)).toHaveLength(1);
       }
     });
@@ -247,8 +248,7 @@ export function sharingContract(title: string, open: () => TwoClients): void {
         readings += 1;
         const open = head?.openRequests.map(({ requestId }) => requestId) ?? [];
         // A decision is no row: the request is open or not after the row that opened it, and never after the next one.
-        if (last?.type !== "request.opened") expect(open).toEqual([]);
-        else if (open.length > 0) expect(open).toEqual([last.requestId]);
+        expect(last?.type === "request.opened" ? [[], [last.requestId]] : [[]]).toContainEqual(open);
       }
       await writing;
       expect(readings).toBeGreaterThan(0);

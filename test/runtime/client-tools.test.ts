@@ -237,14 +237,14 @@ describeRuntimes("tools of one turn that its caller runs", (stage) => {
   });
 
   it("a copy is taken: later changes by the caller have no effect", async () => {
-    const mine = {
+    const properties: Record<string, unknown> = {};
+    const mine: { name: string; description: string; parameters: { type: string; properties: object } } = {
       ...pick,
-      name: String(pick.name),
-      parameters: { type: "object", properties: {} as Record<string, unknown> },
+      parameters: { type: "object", properties },
     };
     const { agent, model } = await open(["done"]);
     const turn = agent.executeTurn("go", { clientTools: [mine as never] });
-    mine.parameters.properties["late"] = { type: "string" };
+    properties["late"] = { type: "string" };
     mine.name = "own";
     await turn.result;
     expect(model.calls[0]?.tools?.[1]).toMatchObject({ name: "pick_file", parameters: { properties: {} } });

@@ -54,6 +54,8 @@ async function followed(runtime: Runtime, after?: string, until = isEnd): Promis
   return events;
 }
 
+const rowOf = (cursor: string | null) => Number(cursor?.split(".")[0]);
+
 const durable = (events: readonly TroupeEvent[]) => events.filter(({ cursor }) => cursor !== null);
 
 describeRuntimes("follow", (stage) => {
@@ -139,14 +141,33 @@ describeRuntimes("follow", (stage) => {
     expect(all.slice(-after.length)).toEqual(after);
     expect(all.at(-after.length - 1)?.cursor).not.toBe(after[0]?.cursor);
     // Every one before is in a row up to the head's.
-    const row = (cursor: string | null) => Number(cursor?.split(".")[0]);
     for (const [index, { cursor }] of all.entries()) {
-      expect(row(cursor) < row(head.cursor)).toBe(index < all.length - after.length);
+      expect(rowOf(cursor) < rowOf(head.cursor)).toBe(index < all.length - after.length);
     }
     const childId = head.agents.find(({ agentId }) => agentId !== "f")?.agentId ?? "";
     await expect(runtime.head(childId)).rejects.toThrow(/in the tree "f"/);
     await expect(runtime.head("nobody")).rejects.toThrow(NotFoundError);
     await expect(runtime.head(7 as never)).rejects.toThrow(InvalidInputError);
+  });
+
+  it("the head of a tree that is not saved goes on in the same way, before and after it is saved", async () => {
+    const before = await stage().open({ agents: [team()] });
+    const first = await before.agent("lead", { agentId: "f" });
+    await first.start();
+    await first.executeTurn("one").result;
+    await before.shutdown();
+    const runtime = await stage().open({ agents: [team()] });
+    const agent = await runtime.agent("lead", { agentId: "f", autoSave: false });
+    await agent.start();
+    const { cursor } = await runtime.head("f");
+    await agent.executeTurn("two").result;
+    const unsaved = durable(await followed(runtime, cursor));
+    expect(
+      unsaved.filter(({ type }) => type === "turn.started").map(({ turnId, agentId }) => [agentId, turnId])[0],
+    ).toEqual(["f", "f#2"]);
+    expect(unsaved.filter(({ turnId }) => turnId === "f#1")).toEqual([]);
+    await agent.saveState();
+    expect(durable(await followed(runtime, cursor)).map(({ type }) => type)).toEqual(unsaved.map(({ type }) => type));
   });
 
   it("refuses what is no cursor, and tells nothing of other trees", async () => {

@@ -204,6 +204,7 @@ describeRuntimes("tools with a queue", (stage) => {
       ["page", 2],
     ]);
     expect(told).toEqual([1, 2]);
+    expect(artifacts).toMatchObject(told.map(() => ({ turnId: "worker-1#1", callId: "worker-1#1:1:0" })));
     expect((await stage().look().artifactByName(key, "page", 2))?.content).toBe("two");
   });
 });

@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
 import {
+  type Agent,
   type AgentStartOptions,
   createAgent,
   defineAgent,
@@ -32,20 +33,23 @@ function clerk(script: ModelScript = "fine") {
   return { definition: defineAgent({ name: "clerk", model }), model, seen };
 }
 
-describeRuntimes("agents that begin with a conversation", (stage) => {
-  const spoken = async (agent: { getMessages(): Promise<readonly { role: string; content: never }[]> }) =>
-    (await agent.getMessages()).map(({ role, content }) => [role, textOf(content)]);
+async function spoken(agent: Agent): Promise<unknown> {
+  return (await agent.getMessages()).map(({ role, content }) => [role, textOf(content)]);
+}
 
+const conversationOf = (index: number) => [{ role: "user", content: `of ${index}` } as const, messages[1]];
+
+describeRuntimes("agents that begin with a conversation", (stage) => {
   it("have it before they are started, and their model sees it before the first input", async () => {
     const { definition, seen } = clerk();
     const runtime = await stage().open({ agents: [definition] });
     const agent = await runtime.agent("clerk", { agentId: "c", messages, budget: { maxTokens: 100_000 } });
     expect(agent.state).toMatchObject({ status: "created", turnCount: 0 });
-    expect(await spoken(agent as never)).toEqual(said);
+    expect(await spoken(agent)).toEqual(said);
     await agent.start();
     await agent.executeTurn("Who am I?").result;
     expect(seen()).toEqual([[...said, ["user", "Who am I?"]]]);
-    expect(await spoken(agent as never)).toEqual([...said, ["user", "Who am I?"], ["assistant", "fine"]]);
+    expect(await spoken(agent)).toEqual([...said, ["user", "Who am I?"], ["assistant", "fine"]]);
     expect((await agent.getMessages()).map(({ origin }) => origin).slice(0, 3)).toEqual(["user", "model", "user"]);
     const events: TroupeEvent[] = [];
     for await (const event of runtime.follow("c")) {
@@ -68,10 +72,10 @@ describeRuntimes("agents that begin with a conversation", (stage) => {
     const { definition } = clerk();
     const runtime = await stage().open({ agents: [definition] });
     await runtime.agent("clerk", { agentId: "bare" });
-    expect(await spoken((await runtime.agent("clerk", { agentId: "bare", messages })) as never)).toEqual([]);
+    expect(await spoken(await runtime.agent("clerk", { agentId: "bare", messages }))).toEqual([]);
     await runtime.agent("clerk", { agentId: "c", messages });
     const again = await runtime.agent("clerk", { agentId: "c", messages: [{ role: "user", content: "other" }] });
-    expect(await spoken(again as never)).toEqual(said);
+    expect(await spoken(again)).toEqual(said);
   });
 
   it("is there in the next process, whenever the first one ended", async () => {
@@ -91,9 +95,8 @@ describeRuntimes("agents that begin with a conversation", (stage) => {
   it("of processes that create the same agent at once one seeds it, and all have the same", async () => {
     const runtimes = [];
     for (let index = 0; index < 3; index += 1) runtimes.push(await stage().open({ agents: [clerk().definition] }));
-    const own = (index: number) => [{ role: "user", content: `of ${index}` } as const, messages[1]];
     const agents = await Promise.all(
-      runtimes.map((runtime, index) => runtime.agent("clerk", { agentId: "c", messages: own(index) })),
+      runtimes.map((runtime, index) => runtime.agent("clerk", { agentId: "c", messages: conversationOf(index) })),
     );
     const all = await Promise.all(agents.map((agent) => agent.getMessages()));
     expect(all[0]).toHaveLength(2);
@@ -115,7 +118,7 @@ describeRuntimes("agents that begin with a conversation", (stage) => {
   it("is saved with an unsaved tree", async () => {
     const first = await stage().openProcess({ agents: [clerk().definition] });
     const agent = await first.runtime.agent("clerk", { agentId: "c", messages, autoSave: false });
-    expect(await spoken(agent as never)).toEqual(said);
+    expect(await spoken(agent)).toEqual(said);
     await agent.start();
     expect(await stage().look().readAgent({ tenant: "default", agentId: "c" })).toBeUndefined();
     await agent.saveState();
@@ -143,7 +146,7 @@ describeRuntimes("agents that begin with a conversation", (stage) => {
 
   it("createAgent() takes it too; an empty one is none", async () => {
     const agent = await createAgent({ model: scriptedModel("fine"), messages, agentId: "c" });
-    expect(await spoken(agent as never)).toEqual(said);
+    expect(await spoken(agent)).toEqual(said);
     await agent.runtime.shutdown();
     const runtime = await stage().open({ agents: [clerk().definition] });
     const bare = await runtime.agent("clerk", { agentId: "b", messages: [] });

@@ -8,17 +8,20 @@ import { freshId } from "../job/find-agent.ts";
 import { goOn } from "../job/go-on.ts";
 import { defaultQuestion, newAskJob, offlineName, type JobOptions } from "../job/job.ts";
 import { runJob } from "../job/run-job.ts";
+import { type ListenOptions, serveAsk } from "./serve.ts";
 import { type StoreOptions, type StorePlace, storePlace, withStore } from "../job/store-place.ts";
 
-export interface AskOptions extends JobOptions, BudgetOptions, StoreOptions {
+export interface AskOptions extends JobOptions, BudgetOptions, StoreOptions, ListenOptions {
   readonly question?: string | undefined;
   readonly files?: string | undefined;
   readonly resume?: boolean | undefined;
   readonly model?: string | undefined;
   readonly maxReaders?: number | undefined;
+  readonly serve?: boolean | undefined;
 }
 
 export async function askCommand(context: CliContext, options: AskOptions): Promise<ExitCode> {
+  assertServeAlone(options);
   const store = storePlace(context, options);
   if (options.resume === true) return await resumeQuestion(context, store, options);
   const { environment, directory } = context;
@@ -32,11 +35,24 @@ export async function askCommand(context: CliContext, options: AskOptions): Prom
     environment,
   );
   if (job.model === offlineName && options.model === undefined) sayOffline(context);
+  if (options.serve === true) return await serveAsk(context, job, options);
   return await withStore(store, "open", async (stores) => {
     const rootAgentId = await freshId(stores, "ask");
     const asked = jobOfQuestion(context, job, { rootAgentId, store, isResumed: false });
     return await runJob(context, stores, { ...asked, budget: budgetOf(options) }, options);
   });
+}
+
+/** Throws `InvalidInputError` for options that mean something only with --serve, or nothing with it. */
+function assertServeAlone({ serve, ...options }: AskOptions): void {
+  const { port, host, auth, cors, drainSeconds, resume, json, quiet, inspect } = options;
+  const given = serve === true ? { resume, json, quiet, inspect } : { port, host, auth, cors, drainSeconds };
+  const [strange] = Object.entries(given).find(([, value]) => value !== undefined) ?? [];
+  if (strange === undefined) return;
+  const flag = strange === "drainSeconds" ? "--drain-seconds" : `--${strange}`;
+  throw new InvalidInputError(
+    serve === true ? `${flag} does not go with --serve` : `${flag} is for --serve; give that too, or leave it out`,
+  );
 }
 
 async function resumeQuestion(context: CliContext, store: StorePlace, options: AskOptions): Promise<ExitCode> {

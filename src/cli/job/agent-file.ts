@@ -5,8 +5,10 @@ import { pathToFileURL } from "node:url";
 import type { AgentDefinition } from "../../agents/index.ts";
 import { InvalidInputError, NotFoundError } from "../../errors/index.ts";
 import type { RuntimeOptions } from "../../runtime/index.ts";
+import type { TealAgent, TealAgentOptions } from "../../server/index.ts";
 
 const endings = [".ts", ".mts", ".js", ".mjs"];
+const yamlEndings = [".yaml", ".yml"];
 
 /** The exports of an agent file that the command line uses. */
 export interface AgentFile {
@@ -14,19 +16,33 @@ export interface AgentFile {
   readonly agents: readonly [AgentDefinition, ...AgentDefinition[]];
   /** `mayDecide`: who may decide the requests of these agents. */
   readonly mayDecide: RuntimeOptions["mayDecide"];
+  /** The agent of a YAML file. */
+  readonly teal?: TealAgent;
 }
 
 /**
- * Loads an agent file, which runs its code. Throws `InvalidInputError` when there is no such file, when it exports no
- * definition, or when its `mayDecide` is not a function.
+ * Loads an agent file, which runs its code: a module, or the YAML file of an agent with its plugins. Throws
+ * `InvalidInputError` when there is no such file, when it has no definition, or when its `mayDecide` is not a function.
  */
-export async function loadAgentFile(path: string, directory: string): Promise<AgentFile> {
+export async function loadAgentFile(
+  path: string,
+  directory: string,
+  places: Pick<TealAgentOptions, "plugins" | "catalog"> = {},
+): Promise<AgentFile> {
   const file = resolve(directory, path);
+  const ending = extname(file);
   if (!existsSync(file)) throw new InvalidInputError(`there is no file ${path}; give the path of an agent file`);
-  if (!endings.includes(extname(file))) {
-    throw new InvalidInputError(`${path} is no agent file; it must end with ${endings.join(", ")}`);
+  if (![...endings, ...yamlEndings].includes(ending)) {
+    throw new InvalidInputError(
+      `${path} is no agent file; it must end with ${[...endings, ...yamlEndings].join(", ")}`,
+    );
   }
   findTroupe();
+  if (yamlEndings.includes(ending)) {
+    const { loadTealAgent } = await import("../../server/index.ts");
+    const teal = await loadTealAgent(file, places);
+    return { agents: [teal.definition], mayDecide: undefined, teal };
+  }
   const exported = await importFile(file, path);
   const found = definitionsIn(exported);
   const [first, ...others] = found;

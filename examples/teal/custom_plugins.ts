@@ -1,0 +1,27 @@
+// The plugins of agent.yaml: each named export is one, a list of tools. The model sees them as math-add, results-delete.
+import { defineTool } from "troupe";
+import { z } from "zod";
+
+const kept: number[] = [];
+
+export const math = [
+  defineTool({
+    name: "add",
+    description: "Adds two numbers.",
+    parameters: z.object({ a: z.number(), b: z.number() }),
+    execute: ({ a, b }) => {
+      kept.push(a + b);
+      return `${a} + ${b} = ${a + b}`;
+    },
+  }),
+];
+
+// catalog.json wants a person to approve this one.
+export const results = [
+  defineTool({
+    name: "delete",
+    description: "Deletes all kept results.",
+    parameters: z.object({}),
+    execute: () => `deleted ${kept.splice(0).length} results`,
+  }),
+];

@@ -1,0 +1,55 @@
+import { agentIdOfName, type TealServed } from "../../server/index.ts";
+import { developer, type ServeAuth, tokenVariable } from "./serve-auth.ts";
+
+interface Ready {
+  readonly url: string;
+  readonly access: Pick<ServeAuth, "way" | "token" | "isGiven">;
+  /** Where agents are kept, in words. */
+  readonly place: string;
+  readonly tenant: string;
+  /** What the printed command asks. */
+  readonly input: string;
+  /** Whether an agent comes from a YAML file of Teal Agents. */
+  readonly isYaml: boolean;
+}
+
+/** The name of the conversation that the printed command opens. */
+const tryName = "first";
+
+/** What a server says when it listens: what it serves, where, to whom, and a command that works when it is pasted. */
+export function readyLines(served: readonly TealServed[], ready: Ready): readonly string[] {
+  const { url, place, access } = ready;
+  const [first] = served;
+  const tryIt = first === undefined || access.way === "entra" ? undefined : tryLine(first, ready);
+  return [
+    `Serving ${served.map(({ definition }) => definition.name).join(", ")} at ${url}; agents are kept in ${place}.`,
+    `  API: ${url}/api (pages: ${url}/api/docs, document: ${url}/api/openapi.json)`,
+    ...served.map(({ definition, version }) => `  Teal Agents: ${url}/${definition.name}/${version}`),
+    `  Health: ${url}/healthz, ${url}/readyz, ${url}/metrics`,
+    accessLine(access),
+    ...(tryIt === undefined ? [] : ["Try:", `  ${tryIt}`]),
+  ];
+}
+
+function accessLine({ way, token, isGiven }: Ready["access"]): string {
+  if (way === "none") return "Token: none, everybody on this machine may call";
+  if (way === "entra") return "Token: access tokens of Entra ID, as Authorization: Bearer …";
+  return `Token: ${isGiven ? `the one in ${tokenVariable}` : token}`;
+}
+
+/** One line for a POSIX shell: for an agent of a YAML file a task, else an agent and the stream of its turn. */
+function tryLine({ definition, version }: TealServed, { url, access, tenant, input, isYaml }: Ready): string {
+  const token = access.isGiven ? `$${tokenVariable}` : access.token;
+  const bearer = access.way === "none" ? "" : ` -H "authorization: Bearer ${token}"`;
+  const post = `curl -sS${bearer} -H 'content-type: application/json'`;
+  if (isYaml) return `${post} ${url}/${definition.name}/${version} -d ${word({ items: [{ content: input }] })}`;
+  const agentId = agentIdOfName({ tenant, ownerId: developer, definition: definition.name }, tryName);
+  const create = `${post} ${url}/api/agents -d ${word({ definition: definition.name, key: tryName })}`;
+  const turn = `${post} -N -H 'accept: text/event-stream' ${url}/api/agents/${agentId}/turns -d ${word({ input })}`;
+  return `${create} && echo && ${turn}`;
+}
+
+/** JSON as a word of a POSIX shell. */
+function word(value: unknown): string {
+  return `'${JSON.stringify(value).replaceAll("'", `'\\''`)}'`;
+}

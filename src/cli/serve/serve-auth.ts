@@ -1,0 +1,47 @@
+import { randomBytes } from "node:crypto";
+import { InvalidInputError } from "../../errors/index.ts";
+import { type Authenticate, entraAuth, openAuth, tokenAuth } from "../../server/index.ts";
+
+/** The values of --auth. */
+export const authWays = ["token", "entra", "none"] as const;
+export type AuthWay = (typeof authWays)[number];
+
+export interface ServeAuth {
+  readonly way: AuthWay;
+  readonly authenticate: Authenticate;
+  /** Null: there is none, or callers bring their own. */
+  readonly token: string | null;
+  /** The token is in the environment, and is not printed. */
+  readonly isGiven: boolean;
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+export const tokenVariable = "TROUPE_SERVE_TOKEN";
+/** The user that the token stands for. */
+export const developer = "developer";
+const TOKEN_BYTES = 24;
+
+/**
+ * Who may call a server that the command line starts. Throws `InvalidInputError` when the environment lacks what `entra`
+ * needs, or has a token that is too short.
+ */
+export function serveAuth(way: AuthWay, environment: Environment): ServeAuth {
+  if (way === "none") return { way, authenticate: openAuth(), token: null, isGiven: false };
+  if (way === "entra") return { way, authenticate: ofEntra(environment), token: null, isGiven: false };
+  const given = environment[tokenVariable]?.trim() ?? "";
+  const token = given === "" ? randomBytes(TOKEN_BYTES).toString("base64url") : given;
+  const authenticate = tokenAuth({ tokens: { [token]: { userId: developer, scopes: [] } } });
+  return { way, authenticate, token, isGiven: given !== "" };
+}
+
+function ofEntra(environment: Environment): Authenticate {
+  const tenantId = environment["TROUPE_ENTRA_TENANT"]?.trim() ?? "";
+  const audience = (environment["TROUPE_ENTRA_AUDIENCE"] ?? "").split(",").flatMap((part) => part.trim() || []);
+  if (tenantId === "" || audience.length === 0) {
+    throw new InvalidInputError(
+      "--auth entra takes the id of the directory from TROUPE_ENTRA_TENANT and the application from TROUPE_ENTRA_AUDIENCE; set both",
+    );
+  }
+  return entraAuth({ tenantId, audience, scope: environment["TROUPE_ENTRA_SCOPE"]?.trim() || undefined });
+}

@@ -1,0 +1,52 @@
+import { resolve } from "node:path";
+import type { AgentDefinition } from "../../agents/index.ts";
+import { InvalidInputError } from "../../errors/index.ts";
+import type { RuntimeOptions } from "../../runtime/index.ts";
+import type { TealAgent } from "../../server/index.ts";
+import { loadAgentFile } from "../job/agent-file.ts";
+
+export interface FileOptions {
+  /** The module with the plugins of a YAML file. */
+  readonly plugins?: string | undefined;
+  /** The catalog of a YAML file. */
+  readonly catalog?: string | undefined;
+}
+
+/** The agents of all files that a server was given. */
+export interface ServedFiles {
+  readonly agents: readonly AgentDefinition[];
+  /** Those of YAML files. */
+  readonly teal: readonly TealAgent[];
+  /** Everybody whom no file forbids it may decide. */
+  readonly mayDecide: RuntimeOptions["mayDecide"];
+}
+
+/** Throws `InvalidInputError` that names the file and what is wrong in it. */
+export async function servedFiles(
+  files: readonly string[],
+  directory: string,
+  { plugins, catalog }: FileOptions,
+): Promise<ServedFiles> {
+  const places = {
+    ...(plugins === undefined ? {} : { plugins: resolve(directory, plugins) }),
+    ...(catalog === undefined ? {} : { catalog: resolve(directory, catalog) }),
+  };
+  const loaded = [];
+  for (const file of files) loaded.push(await loadAgentFile(file, directory, places));
+  const teal = loaded.flatMap((file) => file.teal ?? []);
+  if (teal.length === 0 && Object.keys(places).length > 0) {
+    throw new InvalidInputError("--plugins and --catalog are for an agent in YAML; give its file, or leave them out");
+  }
+  const rules = loaded.flatMap(({ mayDecide }) => mayDecide ?? []);
+  return {
+    agents: [...new Set(loaded.flatMap((file) => file.agents))],
+    teal,
+    mayDecide:
+      rules.length === 0
+        ? undefined
+        : async (attempt) => {
+            for (const mayDecide of rules) if (!(await mayDecide(attempt))) return false;
+            return true;
+          },
+  };
+}

@@ -1,0 +1,122 @@
+import type { TurnRest } from "../../runtime/index.ts";
+import type { TroupeEvent } from "../../state/index.ts";
+import type { StartedTurn } from "../core/caller.ts";
+import { failureOf } from "../core/failures.ts";
+import type { Call } from "../core/route.ts";
+import type { SseFrame } from "../core/sse.ts";
+import { type Address, answerOf, idsOf, type RequestIds, sourceOf } from "./answers.ts";
+
+type Followed = Pick<StartedTurn, "agent" | "turn" | "turnId">;
+
+/**
+ * The text of a request as it is written, then its answer. The first frame comes at once and has no text: it tells the
+ * three ids, which every frame has. The pieces of the last step, joined, are the output.
+ */
+export async function* answerFrames(
+  call: Call,
+  followed: Followed,
+  { address, signal }: { readonly address: Address; readonly signal: AbortSignal },
+): AsyncGenerator<SseFrame, void, undefined> {
+  const { agent, turnId } = followed;
+  const three = idsOf(agent, turnId);
+  const partial = (text: string): SseFrame =>
+    frameOf("partial-response", { ...three, output_partial: text, source: sourceOf(address) });
+  const shown = new ShownText(turnId);
+  const left = new AbortController();
+  const leaving = AbortSignal.any([signal, left.signal]);
+  try {
+    yield partial("");
+    let rest: TurnRest | undefined;
+    for await (const news of eventsUntilRest(call, followed, leaving)) {
+      if ("rest" in news) rest = news.rest;
+      const piece = "event" in news ? shown.take(news.event) : "";
+      if (piece !== "") yield partial(piece);
+    }
+    if (rest === undefined) return;
+    const missing = rest.status === "completed" ? shown.missing(rest.text, rest.steps) : "";
+    if (missing !== "") yield partial(missing);
+    yield await lastFrame({ agent, turnId, address }, rest, three);
+  } catch (error) {
+    if (!leaving.aborted) yield frameOf("error", { error: failureOf(error).message, ...three });
+  } finally {
+    left.abort();
+  }
+}
+
+type News = { readonly event: TroupeEvent } | { readonly rest: TurnRest };
+
+/** Events of the task, and last the request at rest. Ends without it when nobody reads any more. */
+async function* eventsUntilRest(
+  { caller }: Call,
+  { agent, turn }: Followed,
+  signal: AbortSignal,
+): AsyncGenerator<News, void, undefined> {
+  const events = caller.events(agent.agentId, { signal });
+  const gone = new Promise<undefined>((resolve) => {
+    if (signal.aborted) resolve(undefined);
+    signal.addEventListener("abort", () => resolve(undefined), { once: true });
+  });
+  const settled = turn.settled.then((rest): News => ({ rest }));
+  const nextEvent = async (): Promise<News> => {
+    const { done, value } = await events.next();
+    return done === true ? await settled : { event: value };
+  };
+  for (;;) {
+    const news = await Promise.race([nextEvent(), settled, gone]);
+    if (news === undefined) return;
+    yield news;
+    if ("rest" in news) return;
+  }
+}
+
+async function lastFrame(place: Parameters<typeof answerOf>[0], rest: TurnRest, three: RequestIds): Promise<SseFrame> {
+  const answer = await answerOf(place, rest);
+  if (answer.status === "Failed") return frameOf("error", { error: answer.detail, ...three });
+  if (answer.status === "Paused") return frameOf("hitl-response", answer.content);
+  // Clients of older versions read `output_raw`.
+  const { content } = answer;
+  return frameOf("final-response", "output" in content ? { ...content, output_raw: content.output } : content);
+}
+
+function frameOf(event: string, data: object): SseFrame {
+  return { event, data: JSON.stringify(data) };
+}
+
+/** The text of the current step that the client has. */
+class ShownText {
+  readonly #turnId: string;
+  #step = 0;
+  #attempt = 0;
+  #text = "";
+
+  constructor(turnId: string) {
+    this.#turnId = turnId;
+  }
+
+  /** The part of an event's text that is new to the client. */
+  take(event: TroupeEvent): string {
+    if (event.turnId !== this.#turnId || (event.type !== "text.delta" && event.type !== "text.snapshot")) return "";
+    if (event.step !== this.#step || event.attempt !== this.#attempt) {
+      this.#step = event.step ?? 0;
+      this.#attempt = event.attempt;
+      this.#text = "";
+    }
+    const piece = event.type === "text.snapshot" ? this.#afterShown(event.text) : this.#afterOffset(event);
+    this.#text += piece;
+    return piece;
+  }
+
+  /** The rest of the answer, which came too late or in one piece. */
+  missing(output: string, steps: number): string {
+    return this.#step === steps ? this.#afterShown(output) : output;
+  }
+
+  #afterShown(whole: string): string {
+    return whole.startsWith(this.#text) ? whole.slice(this.#text.length) : "";
+  }
+
+  /** After a gap a snapshot comes, which has what is missing. */
+  #afterOffset({ offset, text }: { readonly offset: number; readonly text: string }): string {
+    return offset > this.#text.length ? "" : text.slice(this.#text.length - offset);
+  }
+}

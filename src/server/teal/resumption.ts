@@ -1,0 +1,164 @@
+import { NotFoundError, RequestConflictError } from "../../errors/index.ts";
+import type { Agent, Decide, Turn } from "../../runtime/index.ts";
+import type { AgentRequest } from "../../state/index.ts";
+import type { Call } from "../core/route.ts";
+import { type Address, idsOf } from "./answers.ts";
+import { conflict } from "./invocation.ts";
+import { turnOfRequestId } from "./task-ids.ts";
+import type { ResumeBody } from "./user-message.ts";
+import { unprocessable, valueError } from "./validation-errors.ts";
+
+export type Action = "approve" | "reject" | "answer";
+
+/** What somebody wants to become of a request that waits. */
+export interface Resumption extends ResumeBody {
+  readonly action: Action;
+}
+
+export type ResumeCall = Call<
+  { readonly request_id: string },
+  { readonly action?: string | undefined },
+  unknown,
+  ResumeBody | null | undefined
+>;
+
+/** The action of body or query. A response where it is missing, unknown or ambiguous. */
+export function resumptionOf({ body, query }: ResumeCall): Resumption | Response {
+  const given = body?.action ?? query.action;
+  const loc = body?.action === undefined && query.action !== undefined ? ["query", "action"] : ["body", "action"];
+  if (given === undefined) {
+    return unprocessable([{ type: "missing", loc, msg: "Field required", input: body ?? null }]);
+  }
+  if (query.action !== undefined && query.action !== given) {
+    return unprocessable([valueError(["query", "action"], "it is another action than the body's", query.action)]);
+  }
+  if (given !== "approve" && given !== "reject" && given !== "answer") {
+    return unprocessable([valueError(loc, "it should be 'approve', 'reject' or 'answer'", given)]);
+  }
+  if (given === "answer" && body?.result === undefined) {
+    return unprocessable([{ type: "missing", loc: ["body", "result"], msg: "Field required", input: body ?? null }]);
+  }
+  return { ...body, action: given };
+}
+
+/** A request of this caller that somebody resumes. */
+export interface Resumed {
+  readonly agent: Agent;
+  readonly turn: Turn;
+  readonly turnId: string;
+  readonly address: Address;
+}
+
+/** Finds the request that a resumption is for, at one of these addresses. Rejects with `NotFoundError`. */
+export async function resumedOf(call: ResumeCall, addresses: readonly Address[]): Promise<Resumed> {
+  const turnId = turnOfRequestId(call.params.request_id);
+  if (turnId === undefined) throw new NotFoundError("there is no such request");
+  const { agent, turn } = await call.caller.turn(turnId);
+  const address = addresses.find(({ name }) => name === agent.definition.name);
+  if (address === undefined) throw new NotFoundError("there is no such request");
+  return { agent, turn, turnId, address };
+}
+
+/**
+ * Decides what a request waits for. Everybody decides its calls in the same order, so the first of several resumptions at
+ * once gets all of them, and the others meet its verdict: an equal one is answered alike, another one is refused with the
+ * name of who won. Returns that refusal; undefined: it is decided as wanted.
+ */
+export async function decideAll(
+  call: Pick<Call, "caller">,
+  resumed: Resumed,
+  resumption: Resumption,
+): Promise<Response | undefined> {
+  const { agent, turn, turnId } = resumed;
+  const open = agent.state.openTurnId === turnId ? await agent.requests() : [];
+  const wanted = open.filter(({ kind }) => decides(resumption.action, kind));
+  const chosen = chosenOf(wanted, resumption);
+  if (chosen instanceof Response) return chosen;
+  let decided = wanted.length === 0 ? await lastDecided(call, resumed) : undefined;
+  for (const request of chosen) {
+    try {
+      await call.caller.decide(request.requestId, decideOf(request, resumption));
+    } catch (error) {
+      if (!(error instanceof RequestConflictError)) throw error;
+      decided = await call.caller.request(request.requestId);
+      if (!isAlike(decided, resumption)) break;
+    }
+  }
+  if (decided === undefined && wanted.length === 0) return nothingToDecide(resumed, open);
+  if (decided !== undefined && !isAlike(decided, resumption)) return lost(decided, resumed);
+  if (resumption.action === "reject") await turn.abort("Tool execution rejected.");
+  return undefined;
+}
+
+/** A rejection refuses everything that the request waits for. */
+function decides(action: Action, kind: AgentRequest["kind"]): boolean {
+  if (action === "reject") return true;
+  return action === "approve" ? kind === "approval" : kind === "question" || kind === "client";
+}
+
+/** The requests to decide. An answer, or other arguments, are for one call, which must be named if there are several. */
+function chosenOf(wanted: readonly AgentRequest[], resumption: Resumption): readonly AgentRequest[] | Response {
+  const { action, tool_call_id: id, arguments: args } = resumption;
+  if (id !== undefined && wanted.length > 0 && !wanted.some(({ requestId }) => requestId === id)) {
+    return unprocessable([valueError(["body", "tool_call_id"], "no open call has this id", id)]);
+  }
+  const isForOne = action === "answer" || args !== undefined;
+  if (isForOne && id === undefined && wanted.length > 1) {
+    const known = wanted.map(({ requestId }) => requestId).join(", ");
+    return unprocessable([valueError(["body", "tool_call_id"], `name one of the open calls: ${known}`, null)]);
+  }
+  return action === "answer" && id !== undefined ? wanted.filter(({ requestId }) => requestId === id) : wanted;
+}
+
+function decideOf(request: AgentRequest, resumption: Resumption): Omit<Decide, "by"> {
+  const { action, reason, arguments: args, result, tool_call_id: id } = resumption;
+  if (action === "answer") return { verdict: "answered", result };
+  if (action === "reject") return { verdict: "rejected", reason: reason ?? "Tool execution rejected." };
+  const isEdited = args !== undefined && (id === undefined || id === request.requestId);
+  return { ...(isEdited ? { verdict: "edited", arguments: args } : { verdict: "approved" }), reason };
+}
+
+/** Whether a decision is the one that this resumption would have made. */
+function isAlike({ decision }: AgentRequest, { action, result, arguments: args }: Resumption): boolean {
+  if (decision === null) return false;
+  if (action === "reject") return decision.verdict === "rejected";
+  if (action === "answer") {
+    const text = typeof result === "string" ? result : JSON.stringify(result);
+    return decision.verdict === "answered" && decision.result?.text === text;
+  }
+  if (args === undefined) return decision.verdict === "approved" || decision.verdict === "edited";
+  return decision.verdict === "edited" && JSON.stringify(decision.arguments) === JSON.stringify(args);
+}
+
+/** The newest decision on this request's calls, those of its subagents included. */
+async function lastDecided(
+  { caller }: Pick<Call, "caller">,
+  { agent, turnId }: Resumed,
+): Promise<AgentRequest | undefined> {
+  let last: AgentRequest | undefined;
+  let after: string | undefined;
+  do {
+    const page = await caller.requests({ rootAgentId: agent.agentId, status: "decided", limit: 100, after });
+    for (const request of page.items) {
+      if (request.agentId === agent.agentId && request.turnId !== turnId) continue;
+      if (last === undefined || (request.decidedAt ?? 0) >= (last.decidedAt ?? 0)) last = request;
+    }
+    after = page.next ?? undefined;
+  } while (after !== undefined);
+  return last;
+}
+
+function lost({ decision }: AgentRequest, { agent, turnId }: Resumed): Response {
+  const by = decision?.by ?? null;
+  const how = decision === null ? "closed without a decision" : decision.verdict;
+  return conflict(`The request was already ${how}${by === null ? "" : ` by ${by}`}`, idsOf(agent, turnId));
+}
+
+function nothingToDecide({ agent, turnId }: Resumed, open: readonly AgentRequest[]): Response {
+  const kinds = [...new Set(open.map(({ kind }) => kind))].join(", ");
+  const why =
+    open.length === 0
+      ? "The request does not wait for a decision"
+      : `The request waits for another decision (${kinds})`;
+  return conflict(why, idsOf(agent, turnId));
+}

@@ -1,0 +1,205 @@
+import { z } from "zod";
+import type { AgentDefinition } from "../../agents/index.ts";
+import { type Clock, type Door, listRule, optionsOf, ruleOf } from "../../base/index.ts";
+import { InvalidInputError } from "../../errors/index.ts";
+import { type Route, route } from "../core/route.ts";
+import type { Surface } from "../core/surface.ts";
+import { answerFrames } from "./answer-stream.ts";
+import {
+  type Address,
+  contentSchema,
+  partialResponseSchema,
+  prefixOf,
+  resumePath,
+  stateResponseSchema,
+} from "./answers.ts";
+import { answerWhenSettled, invoke, replayHeaders } from "./invocation.ts";
+import { decideAll, type ResumeCall, type Resumed, resumedOf, resumptionOf } from "./resumption.ts";
+import { resumeBodySchema, userMessageSchema } from "./user-message.ts";
+import { tealFailure } from "./validation-errors.ts";
+
+/** An agent of this surface: one of a YAML file, or any definition under a version. */
+export interface TealServed {
+  /** Part of its addresses. */
+  readonly version: string;
+  readonly description?: string | null | undefined;
+  readonly definition: AgentDefinition;
+}
+
+export interface TealSurfaceOptions {
+  /** Their definitions must be known to the runtime. */
+  readonly agents: readonly TealServed[];
+}
+
+/**
+ * The HTTP interface of Teal Agents, version `tealagents/v1alpha1`: each agent below `/{name}/{version}`. A task is an
+ * agent, a request one of its turns. Throws `InvalidInputError` for two agents at one address.
+ */
+export function tealSurface(given: TealSurfaceOptions): Surface {
+  const { agents } = optionsOf<TealSurfaceOptions>(given, "tealSurface()", tealDoor);
+  const addresses = agents.map(({ version, definition }): Address => ({ name: definition.name, version }));
+  const prefixes = addresses.map(prefixOf);
+  const twice = prefixes.find((prefix, index) => prefixes.indexOf(prefix) !== index);
+  if (twice !== undefined) throw new InvalidInputError(`tealSurface(): two agents are at ${twice}`);
+  const startedAt = performance.now();
+  const routes = addresses.flatMap((address) => routesOf(address, startedAt));
+  return {
+    name: "teal",
+    paths: [...prefixes, "/tealagents/v1alpha1"],
+    routes: [...routes, ...resumeRoutes("", addresses)],
+    failure: tealFailure,
+    strangers: "unauthenticated",
+  };
+}
+
+const tealDoor: Door<TealSurfaceOptions> = {
+  rules: { agents: listRule("a list of agents, as loadTealAgent() makes them", servedRule) },
+  needed: ["agents"],
+  instead: { files: "agents: [await loadTealAgent(file)]" },
+};
+
+const isServed = ruleOf("an agent { version, definition }, as loadTealAgent() makes it", (value) => {
+  const { definition, version } = (typeof value === "object" && value !== null ? value : {}) as Partial<TealServed>;
+  return typeof definition === "object" && definition !== null && typeof version === "string";
+});
+
+function servedRule(value: unknown, where: string): unknown {
+  const { version } = isServed(value, where) as TealServed;
+  if (/^[\w.+-]{1,64}$/.test(version)) return value;
+  throw new InvalidInputError(
+    `${where}.version is ${JSON.stringify(version)}; an address takes letters, digits, "_", ".", "+" and "-"`,
+  );
+}
+
+function routesOf(address: Address, startedAt: number): readonly Route[] {
+  return [...invokeRoutes(address), ...resumeRoutes(prefixOf(address), [address]), ...healthRoutes(address, startedAt)];
+}
+
+function invokeRoutes(address: Address): readonly Route[] {
+  const prefix = prefixOf(address);
+  const shape = { method: "POST", access: "caller", body: userMessageSchema } as const;
+  return [
+    route({
+      ...shape,
+      id: `${prefix}.invoke`,
+      path: prefix,
+      summary: "Starts a task, or continues one, and waits for the answer",
+      responses: {
+        200: { description: "It is completed, paused or canceled.", schema: stateResponseSchema },
+        ...errors,
+      },
+      handle: async (call) => {
+        const started = await invoke(call, address);
+        return started instanceof Response
+          ? started
+          : await answerWhenSettled(call, started, { address, isBare: false });
+      },
+    }),
+    route({
+      ...shape,
+      id: `${prefix}.invokeStream`,
+      path: `${prefix}/sse`,
+      summary: "Starts a task, or continues one, and streams the answer",
+      responses: { 200: streamed, ...errors },
+      handle: async (call) => {
+        const started = await invoke(call, address);
+        if (started instanceof Response) return started;
+        const headers = replayHeaders(started);
+        return await call.stream((signal) => answerFrames(call, started, { address, signal }), { headers });
+      },
+    }),
+  ];
+}
+
+/** Below an agent's address, and without it, as the original's own URLs are. */
+function resumeRoutes(prefix: string, addresses: readonly Address[]): readonly Route[] {
+  const shape = {
+    method: "POST",
+    access: "caller",
+    params: z.object({ request_id: z.string() }),
+    query: z.object({ action: z.string().optional() }),
+    body: resumeBodySchema,
+  } as const;
+  const resume = async (call: ResumeCall): Promise<Resumed | Response> => {
+    const resumption = resumptionOf(call);
+    if (resumption instanceof Response) return resumption;
+    const resumed = await resumedOf(call, addresses);
+    return (await decideAll(call, resumed, resumption)) ?? resumed;
+  };
+  const path = `${prefix}${resumePath}/{request_id}`;
+  return [
+    route({
+      ...shape,
+      id: `${prefix}.resume`,
+      path,
+      summary: "Decides what a request waits for, and waits for its answer",
+      responses: { 200: { description: "The content of the answer.", schema: contentSchema }, ...errors },
+      handle: async (call) => {
+        const resumed = await resume(call);
+        if (resumed instanceof Response) return resumed;
+        return await answerWhenSettled(call, resumed, { address: resumed.address, isBare: true });
+      },
+    }),
+    route({
+      ...shape,
+      id: `${prefix}.resumeStream`,
+      path: `${path}/sse`,
+      summary: "Decides what a request waits for, and streams its answer",
+      responses: { 200: streamed, ...errors },
+      handle: async (call) => {
+        const resumed = await resume(call);
+        if (resumed instanceof Response) return resumed;
+        return await call.stream((signal) => answerFrames(call, resumed, { address: resumed.address, signal }));
+      },
+    }),
+  ];
+}
+
+const streamed = {
+  description: "`partial-response` events, then `final-response`, `hitl-response` or `error`.",
+  stream: z.union([partialResponseSchema, contentSchema]),
+};
+
+const failed = (description: string) => ({ description, isError: true });
+const errors = {
+  401: failed("No identity, or the task of another user."),
+  404: failed("There is no such task or request."),
+  409: failed("The task is busy, or the request was decided otherwise."),
+  422: failed("The request does not fit."),
+  500: failed("The request failed."),
+  504: failed("The request is not finished yet; it goes on."),
+};
+
+function healthRoutes(address: Address, startedAt: number): readonly Route[] {
+  const prefix = prefixOf(address);
+  const shape = { method: "GET", access: "public" } as const;
+  return [
+    route({
+      ...shape,
+      id: `${prefix}.health`,
+      path: `${prefix}/health`,
+      summary: "That the process answers, and since when",
+      responses: { 200: { description: "It does." } },
+      handle: ({ clock }) =>
+        Response.json({
+          status: "healthy",
+          timestamp: timestampOf(clock),
+          version: address.version,
+          uptime: (performance.now() - startedAt) / 1_000,
+          dependencies: null,
+        }),
+    }),
+    route({
+      ...shape,
+      id: `${prefix}.live`,
+      path: `${prefix}/health/live`,
+      summary: "That the process answers",
+      responses: { 200: { description: "It does." } },
+      handle: ({ clock }) => Response.json({ alive: true, timestamp: timestampOf(clock) }),
+    }),
+  ];
+}
+
+function timestampOf(clock: Clock): string {
+  return new Date(clock.now()).toISOString();
+}

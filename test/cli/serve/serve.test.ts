@@ -1,0 +1,103 @@
+import { spawn } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { execFile } from "node:child_process";
+import { createInterface } from "node:readline";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { repositoryRoot } from "../../../scripts/run-command.ts";
+import { troupe } from "../support/in-process.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "troupe-serve-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const yaml = join(repositoryRoot, "examples/teal/agent.yaml");
+const store = ["--store", join(folder, "serve.db")];
+
+test("serve prints an address, a token and a command that works as it is typed, and leaves on SIGTERM with 0", async () => {
+  const words = [join(repositoryRoot, "src/cli/main.ts"), "serve", yaml, "--port", "0", ...store];
+  const env = { ...process.env, OPENAI_API_KEY: undefined, TROUPE_SERVE_TOKEN: undefined };
+  const server = spawn(process.execPath, words, { cwd: folder, env, stdio: ["ignore", "pipe", "inherit"] });
+  onTestFinished(() => void server.kill("SIGKILL"));
+  const ended = new Promise<number | null>((resolve) => server.once("exit", resolve));
+  const lines: string[] = [];
+  for await (const line of createInterface(server.stdout)) {
+    lines.push(line);
+    if (!line.startsWith("  curl ")) continue;
+    const { stdout } = await promisify(execFile)("bash", ["-c", line]);
+    expect(JSON.parse(stdout)).toMatchObject({ status: "Completed", content: { source: "MathAgent:0.1" } });
+    const withoutToken = await promisify(execFile)("bash", ["-c", line.replace(/ -H 'authorization[^']*'/, "")]);
+    expect(JSON.parse(withoutToken.stdout)).toEqual({ detail: "Authentication required" });
+    server.kill("SIGTERM");
+  }
+  expect(await ended).toBe(0);
+  expect(lines[0]).toMatch(/^Serving MathAgent at http:\/\/127\.0\.0\.1:\d+; agents are kept in /);
+  expect(lines).toContainEqual(expect.stringMatching(/^ {2}Teal Agents: http:.*\/MathAgent\/0\.1$/));
+  expect(lines).toContainEqual(expect.stringMatching(/^Token: [\w-]{32}$/));
+  expect(lines.at(-1)).toMatch(/^Leaving on SIGTERM/);
+});
+
+/** A file in the folder of these tests. */
+function file(name: string, text: string): string {
+  const path = join(folder, name);
+  writeFileSync(path, text);
+  return path;
+}
+
+describe("what cannot be served is one line and exit code 2, and nothing is started", () => {
+  const busy = createServer();
+  let port = 0;
+  beforeAll(async () => {
+    await new Promise<void>((resolve) => void busy.listen(0, "127.0.0.1", resolve));
+    ({ port } = busy.address() as AddressInfo);
+  });
+  afterAll(() => busy.close());
+
+  test.each([
+    ["a taken port", () => [yaml, "--port", String(port)], /port \d+ of 127\.0\.0\.1 is taken/],
+    ["a file that is not there", () => ["none.yaml"], /there is no file none\.yaml/],
+    ["a file of another kind", () => [file("agent.txt", "")], /is no agent file/],
+    [
+      "a field of a wrong kind",
+      () => [
+        file(
+          "hot.yaml",
+          "apiVersion: tealagents/v1alpha1\nname: A\nversion: 1\nspec:\n  agent:\n    model: offline\n    system_prompt: x\n    temperature: hot\n",
+        ),
+      ],
+      /hot\.yaml:8: spec\.agent\.temperature is the text "hot"/,
+    ],
+    [
+      "an unknown version",
+      () => [file("old.yaml", "apiVersion: other/v1\n")],
+      /old\.yaml:1: apiVersion is "other\/v1"/,
+    ],
+    [
+      "no authentication off loopback",
+      () => [yaml, "--auth", "none", "--host", "0.0.0.0", "--port", "0"],
+      /loopback only, not on 0\.0\.0\.0/,
+    ],
+    ["Entra ID without a directory", () => [yaml, "--auth", "entra"], /TROUPE_ENTRA_TENANT/],
+    ["workers without Redis", () => [yaml, "--on", "workers"], /--on workers takes agents in Redis/],
+    [
+      "plugins without a file in YAML",
+      () => [
+        file(
+          "agent.mjs",
+          `export { agent } from ${JSON.stringify(join(repositoryRoot, "test/cli/serve/served-desk.ts"))};`,
+        ),
+        "--plugins",
+        "x.ts",
+      ],
+      /--plugins and --catalog are for an agent in YAML/,
+    ],
+    ["an unknown way to know callers", () => [yaml, "--auth", "basic"], /Allowed choices are token, entra, none/],
+    ["no file", () => [], /missing required argument/],
+  ])("%s", async (_, words, message) => {
+    const { code, out, notes } = await troupe(["serve", ...words(), ...store]);
+    expect({ code, out, notes: notes.length }).toEqual({ code: 2, out: [], notes: 1 });
+    expect(notes[0]).toMatch(message);
+  });
+});

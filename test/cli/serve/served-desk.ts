@@ -1,0 +1,3 @@
+import { defineAgent } from "troupe";
+
+export const agent = defineAgent({ name: "desk", model: "offline" });
