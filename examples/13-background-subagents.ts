@@ -33,7 +33,10 @@ const agent = await runtime.agent("lead", { agentId: "house" });
 await agent.start();
 console.log((await agent.executeTurn("Search the house.").result).text);
 
-// Nobody asks for this turn: the first searcher that came back has started it.
+// Nobody asks for this turn: the first searcher that comes back starts it.
+for await (const { type, turnId } of runtime.follow("house")) {
+  if (type === "turn.started" && turnId === "house#2") break;
+}
 const woken = await agent.turn("house#2").result;
 console.log(`${woken.turnId}: ${woken.text}`);
 for (const { id, parentId, used, limits } of await runtime.accounts("house")) {

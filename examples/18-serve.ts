@@ -49,9 +49,9 @@ console.log(`sent twice, started ${turnId === again.turnId ? "once" : "twice"}`)
 const seen = await eventsUntil("turn.waiting");
 console.log(`the stream so far: ${seen.types.join(", ")}`);
 const { items } = (await get(`/api/requests?root=${agentId}`)) as { items: readonly any[] };
-for (const { id, prompt, argumentsHash } of items) {
+for (const { requestId, prompt, argumentsHash } of items) {
   console.log(`approves: ${String(prompt).split("\n")[0]}`);
-  await post(`/api/requests/${id}`, { verdict: "approved", argumentsHash });
+  await post(`/api/requests/${encodeURIComponent(requestId)}`, { verdict: "approved", argumentsHash });
 }
 const rest = await eventsUntil("turn.completed", seen.lastId);
 console.log(`after the last id: ${rest.types.join(", ")}`);

@@ -31,7 +31,7 @@ interface Served {
 async function served(path: string, words: readonly string[], environment = {}): Promise<Served> {
   const process = startCli(path, words, { TROUPE_SERVE_TOKEN: token, ...environment });
   started.push(process);
-  const line = await process.line((text) => text.startsWith("  API "));
+  const line = await process.line((text) => text.startsWith("  API: "));
   const url = /(http:\S+)\/api /.exec(line)?.[1] ?? "";
   return {
     process,
@@ -51,9 +51,9 @@ test("the printed line works when it is pasted, and SIGTERM ends the server", { 
   const { process } = await served(path, ["ask", "--serve", "--port", "0", "--files", "notes"], {
     TROUPE_SERVE_TOKEN: "",
   });
-  const shown = await process.line((text) => text.startsWith("  Token "));
+  const shown = await process.line((text) => text.startsWith("Token: "));
   const pasted = await process.line((text) => text.startsWith("  curl "));
-  expect(pasted).toContain(shown.replace("  Token ", "").trim());
+  expect(pasted).toContain(shown.replace("Token: ", ""));
   const { ok, stdout, output } = await runCommand("bash", ["-c", pasted], { directory: path, timeoutMs: 60_000 });
   expect(ok, output).toBe(true);
   expect(stdout).toMatch(/^event: turn\.completed$/m);
@@ -81,7 +81,7 @@ test("kill -9 in mid-stream: the next server goes on after the last id, with no 
   const [request] = items;
   if (request === undefined) throw new Error("nothing is asked after the restart");
   const rest = two.ask(`/api/trees/${agentId}/events`, undefined, { "last-event-id": lastId });
-  const approved = await two.ask(`/api/requests/${request.id}`, {
+  const approved = await two.ask(`/api/requests/${encodeURIComponent(request.requestId)}`, {
     verdict: "approved",
     argumentsHash: request.argumentsHash,
   });
@@ -96,7 +96,7 @@ test("kill -9 in mid-stream: the next server goes on after the last id, with no 
 });
 
 interface Asked {
-  readonly id: string;
+  readonly requestId: string;
   readonly argumentsHash: string;
 }
 

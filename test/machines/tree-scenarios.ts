@@ -100,7 +100,9 @@ export const backgroundScenarios: readonly Scenario[] = [
       await agent.start();
       await elapse(stage.clock, agent.executeTurn("go").result);
       await gate.reached();
+      const woken = nextEvent(runtime, ({ type, turnId }) => type === "turn.started" && turnId === "desk#2");
       gate.open("read");
+      await elapse(stage.clock, woken);
       await elapse(stage.clock, agent.turn("desk#2").result);
       return runtime;
     },

@@ -39,8 +39,8 @@ export interface Agent {
   openTurn(): Turn | undefined;
   /**
    * Any turn of this agent by its id, ended ones too. Throws `InvalidInputError` for an id that is not one of its
-   * turns'; for a number that was never given the turn rejects with `NotFoundError`, unless the agent starts turns by
-   * itself.
+   * turns'; for a number that was not given yet the turn rejects with `NotFoundError`. A turn that an agent starts by
+   * itself is announced by `turn.started`.
    */
   turn(turnId: string): Turn;
   /**
