@@ -1,3 +1,5 @@
+export { apiSurface, type ApiSurfaceOptions } from "./api/api-surface.ts";
+export type { IssuedTicket, TicketStore } from "./api/tickets.ts";
 export { entraAuth, type EntraAuthOptions } from "./core/entra.ts";
 export { type Authenticate, type Identity, openAuth, tokenAuth, type TokenAuthOptions } from "./core/identity.ts";
 export type { ServeLimits } from "./core/limits.ts";

@@ -23,7 +23,8 @@ export type RuntimesByTenant = Readonly<Record<string, Runtime>>;
 export interface ServeOptions {
   /** Says who sends a request: `tokenAuth`, `entraAuth`, `openAuth`, or a function of your own. */
   readonly authenticate: Authenticate;
-  readonly surfaces: readonly Surface[];
+  /** Default: troupe's own API, `apiSurface()`. */
+  readonly surfaces?: readonly Surface[] | undefined;
   /** Origins of web pages that may call, as `https://app.example.com`. Default: none but the server's own. */
   readonly cors?: readonly string[] | undefined;
   /**
@@ -60,7 +61,7 @@ export const serveDoor: Door<ServeOptions> = {
     clock: clockRule,
     onLog: functionRule,
   },
-  needed: ["authenticate", "surfaces"],
+  needed: ["authenticate"],
   instead: { auth: "authenticate", origins: "cors", timeout: "waitMs" },
 };
 

@@ -3,13 +3,21 @@ import { Hono } from "hono";
 import { createRedactor, harmless, hasMethods, optionsOf, type Redactor, systemClock } from "../base/index.ts";
 import { InvalidInputError, NotFoundError } from "../errors/index.ts";
 import type { Runtime } from "../runtime/index.ts";
+import { apiSurface } from "./api/api-surface.ts";
 import { callerKey, callOf, type CallPlace } from "./core/call.ts";
 import { Caller } from "./core/caller.ts";
 import { failureOf, jsonFailure, ServerError, unauthenticated } from "./core/failures.ts";
 import { checkedIdentity, type Identity, isOpenAuth } from "./core/identity.ts";
 import { type Limits, limitsAtWork } from "./core/limits.ts";
 import { type LogLine, RequestMetrics } from "./core/metrics.ts";
-import { assertWelcome, isLoopbackName, type OriginRules, preflight, sharingHeaders } from "./core/origins.ts";
+import {
+  assertNear,
+  assertWelcome,
+  isLoopbackName,
+  type OriginRules,
+  preflight,
+  sharingHeaders,
+} from "./core/origins.ts";
 import { probeSurface } from "./core/probes.ts";
 import type { Route } from "./core/route.ts";
 import type { Surface } from "./core/surface.ts";
@@ -64,6 +72,8 @@ interface Passage {
   readonly request: Request;
   readonly requestId: string;
   readonly cut: (() => void) | undefined;
+  /** Address of the other side, where it is known. */
+  readonly peer: string | undefined;
   route: string | null;
   identity: Identity | null;
   code: string | null;
@@ -84,7 +94,7 @@ class Serving {
   #isClosing = false;
 
   constructor({ runtimes, runtimeOf }: ServedRuntimes, options: ServeOptions) {
-    const { clock = systemClock, authenticate, cors = [], onLog, surfaces, limits } = options;
+    const { clock = systemClock, authenticate, cors = [], onLog, surfaces = [apiSurface()], limits } = options;
     this.#options = options;
     this.#runtimeOf = runtimeOf;
     this.#place = {
@@ -102,6 +112,8 @@ class Serving {
     this.#surfaces = [probeSurface({ runtimes, metrics: this.#metrics, openStreams }), ...surfaces];
     assertNoClash(this.#surfaces);
     for (const surface of this.#surfaces) this.#mount(surface);
+    // After all routes: the pattern of one path may match the path of another.
+    for (const surface of this.#surfaces) this.#refuseOtherMethods(surface);
     this.#app.notFound(({ env }) => this.#fail(new NotFoundError("there is no such route"), env.passage));
     this.#app.onError((error, { env }) => this.#fail(error, env.passage));
   }
@@ -111,12 +123,12 @@ class Serving {
     const [at, begun] = [clock.now(), clock.elapsed()];
     const requestId = requestIdOf(request);
     const known = { route: null, identity: null, code: null, error: null };
-    const passage: Passage = { request, requestId, cut: cutOf(env), ...known };
-    const response = await this.#respond(passage);
-    response.headers.set("x-request-id", requestId);
-    response.headers.set("x-content-type-options", "nosniff");
-    for (const [name, value] of Object.entries(sharingHeaders(request, this.#origins)))
-      response.headers.set(name, value);
+    const passage: Passage = { request, requestId, cut: cutOf(env), peer: peerOf(env), ...known };
+    const response = withHeaders(await this.#respond(passage), {
+      "x-request-id": requestId,
+      "x-content-type-options": "nosniff",
+      ...sharingHeaders(request, this.#origins),
+    });
     const { route, identity, code, error } = passage;
     const line: LogLine = {
       at,
@@ -155,7 +167,6 @@ class Serving {
   }
 
   #mount(surface: Surface): void {
-    const paths = new Set(surface.routes.map(({ path }) => path));
     for (const route of surface.routes) {
       this.#app.on(route.method, patternOf(route.path), async (context) => {
         const { passage } = context.env;
@@ -167,7 +178,10 @@ class Serving {
         }
       });
     }
-    for (const path of paths) {
+  }
+
+  #refuseOtherMethods(surface: Surface): void {
+    for (const path of new Set(surface.routes.map((route) => route.path))) {
       const methods = surface.routes.filter((route) => route.path === path).map(({ method }) => method);
       this.#app.all(patternOf(path), async (context) => {
         const { passage } = context.env;
@@ -185,6 +199,7 @@ class Serving {
       if (this.#isClosing)
         throw new ServerError("unavailable", "this server is leaving", { headers: { "retry-after": "1" } });
       assertWelcome(request, this.#origins);
+      if (this.#origins.loopbackOnly) assertNear(passage.peer);
       return preflight(request, this.#origins) ?? (await this.#app.fetch(request, { passage }));
     } catch (error) {
       return await this.#fail(error, passage);
@@ -198,7 +213,7 @@ class Serving {
     params: Readonly<Record<string, string>>,
   ): Promise<Response> {
     const { request, requestId, cut } = passage;
-    const caller = route.access === "caller" ? await this.#callerOf(surface, passage) : null;
+    const caller = route.access === "caller" ? await this.#callerOf(surface, route, passage, params) : null;
     const call = await callOf({ request, requestId, cut, route, params, caller }, this.#place);
     try {
       return await route.handle(call);
@@ -207,9 +222,15 @@ class Serving {
     }
   }
 
-  async #callerOf(surface: Surface, passage: Passage): Promise<Caller> {
+  async #callerOf(
+    surface: Surface,
+    route: Route,
+    passage: Passage,
+    params: Readonly<Record<string, string>>,
+  ): Promise<Caller> {
     const { request } = passage;
-    const identity = checkedIdentity(await this.#options.authenticate(request));
+    const identity =
+      (await this.#identify(route, request, params)) ?? checkedIdentity(await this.#options.authenticate(request));
     if (identity === null) throw unauthenticated(request.headers.has("authorization"));
     passage.identity = identity;
     const { limits, clock } = this.#place;
@@ -225,14 +246,27 @@ class Serving {
     });
   }
 
+  async #identify(
+    { identify }: Route,
+    request: Request,
+    params: Readonly<Record<string, string>>,
+  ): Promise<Identity | null> {
+    if (identify === undefined || request.headers.has("authorization")) return null;
+    return await identify({ params, query: new URL(request.url).searchParams }, this.#place.clock.now());
+  }
+
   /** The answer to an error, in the form of the surface that the request belongs to. */
   async #fail(error: unknown, passage: Passage, surface = this.#surfaceAt(passage.request)): Promise<Response> {
     const failure = failureOf(error);
     passage.code = failure.code;
     if (failure.status >= 500) passage.error = this.#words(error);
-    const response = await (surface?.failure(failure, passage.request) ?? jsonFailure(failure));
-    for (const [name, value] of Object.entries(failure.headers)) response.headers.set(name, value);
-    return response;
+    try {
+      const response = await (surface?.failure(failure, passage.request) ?? jsonFailure(failure));
+      return withHeaders(response, failure.headers);
+    } catch (fault) {
+      passage.error = this.#words(fault);
+      return jsonFailure(failureOf(fault));
+    }
   }
 
   #noteStreamError(requestId: string, error: unknown): void {
@@ -262,6 +296,21 @@ class Serving {
   }
 }
 
+/** Adds headers; those of an answer that a handler fetched elsewhere cannot be changed. */
+function withHeaders(response: Response, headers: Readonly<Record<string, string>>): Response {
+  try {
+    for (const [name, value] of Object.entries(headers)) response.headers.set(name, value);
+    return response;
+  } catch {
+    const { status, statusText } = response;
+    return new Response(response.body, {
+      status,
+      statusText,
+      headers: { ...Object.fromEntries(response.headers), ...headers },
+    });
+  }
+}
+
 /** How to cut the connection of a request that came through Node's adapter of Hono. */
 function cutOf(env: unknown): (() => void) | undefined {
   const outgoing: unknown = typeof env === "object" && env !== null && "outgoing" in env ? env.outgoing : undefined;
@@ -283,6 +332,11 @@ function assertNoClash(surfaces: readonly Surface[]): void {
       known.set(place, name);
     }
   }
+}
+
+/** The address from which a request came through Node's adapter of Hono. */
+function peerOf(env: unknown): string | undefined {
+  return (env as { incoming?: { socket?: { remoteAddress?: string } } } | undefined)?.incoming?.socket?.remoteAddress;
 }
 
 /** Counts one turn more. Rejects with `ServerError` (429). */

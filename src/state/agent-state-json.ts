@@ -38,7 +38,7 @@ const materialisedExecutionSchema = executionStateSchema.extend({
 });
 export type MaterialisedExecution = DeepReadonly<z.infer<typeof materialisedExecutionSchema>>;
 
-const agentStateJsonSchema = agentStateSchema.extend({ execution: materialisedExecutionSchema.nullable() });
+export const agentStateJsonSchema = agentStateSchema.extend({ execution: materialisedExecutionSchema.nullable() });
 export type AgentStateJson = DeepReadonly<z.infer<typeof agentStateJsonSchema>>;
 
 /** `messages`: the messages that the steps name; an agent's state brings its own. */

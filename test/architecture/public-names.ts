@@ -57,10 +57,11 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     InspectorServerOptions serveInspector startInspector
   `),
   "troupe/server": words(`
-    Authenticate Call Caller entraAuth EntraAuthOptions eventFrame Failure Identity InputIssue jsonFailure Listening
-    ListenOptions loadTealAgent LogLine openAuth Page resumePoint Route route RuntimesByTenant RuntimeServer
-    ServeLimits ServeOptions serveRuntime ServerError SseFrame StartedTurn Surface TealAgent TealAgentOptions
-    TealModelOptions TealMetadata TealServed tealSurface TealSurfaceOptions tokenAuth TokenAuthOptions
+    apiSurface ApiSurfaceOptions Authenticate Call Caller entraAuth EntraAuthOptions eventFrame Failure Identity InputIssue
+    IssuedTicket jsonFailure Listening ListenOptions loadTealAgent LogLine openAuth Page resumePoint Route route
+    RuntimesByTenant RuntimeServer ServeLimits ServeOptions ServerError serveRuntime SseFrame StartedTurn Surface TealAgent
+    TealAgentOptions TealMetadata TealModelOptions TealServed tealSurface TealSurfaceOptions TicketStore tokenAuth
+    TokenAuthOptions
   `),
   "troupe/telemetry": words(`
     createRedactor EventFeed JournalSource LogOptions OpenTelemetryOptions Redactor RedactorOptions renderTrace
@@ -102,7 +103,7 @@ export const unnamedTypes: readonly string[] = words(`
 
   DefectError RejectionError TerminalError TransientError
 
-  CallerPlace NewAgentOptions Output PageOptions RedisClient RequestPart RouteSchemas RouteShape ServerErrorCode
+  CallerPlace Identify NewAgentOptions Output PageOptions RedisClient RequestPart RouteSchemas RouteShape ServerErrorCode
   ServerErrorOptions StartTurnOptions TurnFilter
 
   BudgetListener EventFrame FrameBase FrameListener FrameSnapshot RedisPlaceOptions SnapshotFrame

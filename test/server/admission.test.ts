@@ -135,6 +135,10 @@ describe("the name of the server", () => {
     const { ask, server } = serve(await runtimeOf(), { surfaces, authenticate: openAuth() });
     expect(await answered(await ask("/test/who"))).toEqual([200, { user: "developer", tenant: "default" }]);
     expect((await ask("/healthz", { headers: { host: "evil.example.com" } })).status).toBe(403);
+    const from = (remoteAddress: string) =>
+      server.fetch(requestOf("/test/who"), { incoming: { socket: { remoteAddress } } });
+    expect((await from("::ffff:127.0.0.1")).status).toBe(200);
+    expect((await from("10.0.0.7")).status).toBe(403);
     await expect(server.listen({ host: "0.0.0.0" })).rejects.toThrow("listens on loopback only");
   });
 });
@@ -175,6 +179,26 @@ describe("an answer", () => {
     expect(lines[0]).toMatchObject({ route: "test /test/fault", status: 500, userId: "ann", code: "internal" });
     expect(lines[0]?.error).toContain("cannot reach redis://");
     expect(JSON.stringify(lines)).not.toMatch(/geheim|sk-0123/);
+  });
+
+  it("that a handler fetched elsewhere gets its headers too", async () => {
+    const fetched = routeAt("fetched", () => fetch("data:text/plain,hello"));
+    const { ask } = serve(await runtimeOf(), { surfaces: [surfaceOf(fetched)] });
+    const response = await ask("/test/fetched", { headers: { "x-request-id": "abc.1" } });
+    expect([await response.text(), response.headers.get("x-request-id")]).toEqual(["hello", "abc.1"]);
+  });
+
+  it("comes even when the surface has no form for an error", async () => {
+    const broken = { ...surfaceOf(who), failure: () => Promise.reject(new Error("broken")) };
+    const { ask, lines } = serve(await runtimeOf(), { surfaces: [broken] });
+    expect((await ask("/test/who", { method: "PUT" })).status).toBe(500);
+    expect(lines[0]?.error).toBe("broken");
+  });
+
+  it("comes from the route of a path, and not from a pattern of another surface", async () => {
+    const one = { ...surfaceOf(routeAt("{name}", () => Response.json("pattern"), { method: "POST" })), name: "one" };
+    const { ask } = serve(await runtimeOf(), { surfaces: [one, ...surfaces] });
+    expect((await ask("/test/who")).status).toBe(200);
   });
 
   it("has the status of the error", async () => {

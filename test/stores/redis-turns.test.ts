@@ -38,6 +38,9 @@ describe.skipIf(!redisProgram)("lists of turns", () => {
   const idsOf = async (filter: Omit<TurnFilter, "tenant">): Promise<string[]> =>
     (await stores.turns({ tenant: TENANT, ...filter })).map(({ turnId }) => turnId);
 
+  const page = (after?: TurnRecord) =>
+    stores.turns({ tenant: TENANT, ownerId: "ann", limit: 5, after: after && placeOfTurn(after) });
+
   const index = (name: "turns" | "unfinished", agentId: string, ...of: string[]) => {
     const keys = new RedisKeys(prefix);
     return keys.index(name, keys.treeOf(TENANT, agentId).partition, TENANT, ...of);
@@ -74,8 +77,6 @@ describe.skipIf(!redisProgram)("lists of turns", () => {
 
   test("cost by page, not by the number of turns", async () => {
     for (let number = 0; number < 40; number += 1) await opened(`t${number}`, number);
-    const page = (after?: TurnRecord) =>
-      stores.turns({ tenant: TENANT, ownerId: "ann", limit: 5, after: after && placeOfTurn(after) });
     const few = await commandsOf(redis.client, async () => void (await page()));
     for (let number = 40; number < 200; number += 1) await opened(`t${number}`, number);
     const first = await page();

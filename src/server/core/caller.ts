@@ -247,7 +247,7 @@ export class Caller {
   }
 
   /** Starts a turn of one of this caller's agents. */
-  async startTurn(agent: Agent, input: Content, options: StartTurnOptions = {}): Promise<StartedTurn> {
+  async startTurn(agent: Agent, input: Content | null, options: StartTurnOptions = {}): Promise<StartedTurn> {
     await this.#place.admitTurn();
     const { key, ...turnOptions } = options;
     const known = key === undefined ? {} : { key: turnKeyOf(key) };

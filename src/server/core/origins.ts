@@ -30,6 +30,12 @@ export function assertWelcome(request: Request, rules: OriginRules): void {
   throw new ServerError("forbidden", "pages of this origin may not call this server");
 }
 
+/** Refuses a client of another machine, which may name any host. Throws `ServerError` (403). */
+export function assertNear(address: string | undefined): void {
+  if (address === undefined || isLoopbackName(address.replace(/^::ffff:/i, ""))) return;
+  throw new ServerError("forbidden", "this server answers only its own machine");
+}
+
 /** The answer to a browser that asks whether a page may call; undefined for other requests. */
 export function preflight(request: Request, { cors }: OriginRules): Response | undefined {
   const origin = request.headers.get("origin");

@@ -39,8 +39,18 @@ export interface Route extends RouteShape {
   readonly headers?: z.ZodObject | undefined;
   /** JSON; a request without a body is read as `undefined`. */
   readonly body?: z.ZodType | undefined;
+  readonly identify?: Identify | undefined;
   readonly handle: (call: Call) => Response | Promise<Response>;
 }
+
+/**
+ * Says who sends a request without an `Authorization` header, for clients that cannot send one; null: nobody. Asked
+ * before the server's own `authenticate`, with the parameters and the query as they came, and the time now.
+ */
+export type Identify = (
+  given: { readonly params: Readonly<Record<string, string>>; readonly query: URLSearchParams },
+  now: number,
+) => Identity | null | Promise<Identity | null>;
 
 /** A request to a route, checked by its schemas. */
 export interface Call<Params = unknown, Query = unknown, Headers = unknown, Body = unknown> {
@@ -94,6 +104,7 @@ export function route<
 >(
   given: RouteShape &
     RouteSchemas<Params, Query, Headers, Body> & {
+      readonly identify?: Identify | undefined;
       readonly handle: (
         call: Call<Output<Params>, Output<Query>, Output<Headers>, Output<Body>>,
       ) => Response | Promise<Response>;

@@ -1,0 +1,214 @@
+import { z } from "zod";
+import {
+  type Artifact,
+  agentStateJson,
+  agentStateJsonSchema,
+  contentSchema,
+  jsonObjectSchema,
+  messageSchema,
+} from "../../state/index.ts";
+import { NotFoundError } from "../../errors/index.ts";
+import { shownMetadata } from "../core/caller.ts";
+import { type Route, route } from "../core/route.ts";
+import {
+  accountJson,
+  accountJsonSchema,
+  agentJson,
+  agentSchema,
+  artifactInfoSchema,
+  listedAgentJson,
+  budgetSchema,
+  definitionJson,
+  definitionSchema,
+} from "./agent-json.ts";
+import {
+  agentParams,
+  errors,
+  idempotencyHeaders,
+  json,
+  pageAfter,
+  pageJson,
+  pageOf,
+  pageQuery,
+  replayedHeader,
+  wholeList,
+} from "./answers.ts";
+
+const newAgentSchema = z
+  .strictObject({
+    definition: z.string(),
+    key: z
+      .string()
+      .min(1)
+      .max(255)
+      .optional()
+      .meta({ description: "A name of the caller's choice: the same name is the same agent, on every surface." }),
+    sessionId: z.string().optional().meta({ description: "Groups agents for clients." }),
+    metadata: jsonObjectSchema.optional(),
+    budget: budgetSchema.optional().meta({ description: "Limits of the agent's whole life." }),
+    messages: z
+      .array(z.strictObject({ role: z.enum(["user", "assistant"]), content: contentSchema }))
+      .optional()
+      .meta({ description: "The conversation that a new agent begins with; an agent that exists keeps its own." }),
+  })
+  .meta({ id: "NewAgent", description: "An agent to create." });
+
+const agentsQuery = z.object({ session: z.string().optional(), ...pageQuery });
+const artifactParams = agentParams.extend({ artifactId: z.string() });
+
+/** Definitions and agents: creating, listing, and everything that can be read of one. */
+export const agentRoutes: readonly Route[] = [
+  route({
+    id: "listDefinitions",
+    method: "GET",
+    path: "/api/definitions",
+    access: "caller",
+    summary: "The agents that can be created here.",
+    responses: { 200: { description: "All of them.", schema: pageOf(definitionSchema) } },
+    handle: ({ caller }) => wholeList([...caller.runtime.definitions.values()].map(definitionJson)),
+  }),
+  route({
+    id: "createAgent",
+    method: "POST",
+    path: "/api/agents",
+    access: "caller",
+    summary: "Creates and starts an agent; with `key` or an Idempotency-Key only if there is none yet.",
+    headers: idempotencyHeaders,
+    body: newAgentSchema,
+    responses: {
+      201: { description: "It is new.", schema: agentSchema },
+      200: { description: "It was there before.", schema: agentSchema },
+      ...errors(400, 404, 422),
+    },
+    handle: async ({ caller, body, idempotencyKey }) => {
+      const { key: name, ...options } = body;
+      const key = idempotencyKey === undefined ? {} : { key: { route: "api.createAgent", value: idempotencyKey } };
+      const { agent, isReplayed } = await caller.createAgent({ ...options, name, ...key });
+      return json(agentJson(agent), {
+        status: isReplayed ? 200 : 201,
+        headers: { ...replayedHeader(isReplayed), location: `/api/agents/${agent.agentId}` },
+      });
+    },
+  }),
+  route({
+    id: "listAgents",
+    method: "GET",
+    path: "/api/agents",
+    access: "caller",
+    summary: "The caller's agents, newest first; subagents are not among them.",
+    query: agentsQuery,
+    responses: { 200: { description: "A page.", schema: pageOf(agentSchema) }, ...errors(400) },
+    handle: async ({ caller, query: { session: sessionId, ...page } }) => {
+      const { items, next } = await caller.agents({ sessionId, ...page });
+      return pageJson({ items: items.map(listedAgentJson), next });
+    },
+  }),
+  route({
+    id: "getAgent",
+    method: "GET",
+    path: "/api/agents/{agentId}",
+    access: "caller",
+    summary: "One agent.",
+    params: agentParams,
+    responses: { 200: { description: "It as it is now.", schema: agentSchema }, ...errors(404) },
+    handle: async ({ caller, params: { agentId } }) => json(agentJson(await caller.agent(agentId))),
+  }),
+  route({
+    id: "listMessages",
+    method: "GET",
+    path: "/api/agents/{agentId}/messages",
+    access: "caller",
+    summary: "The conversation, oldest first.",
+    params: agentParams,
+    query: z.object({
+      ...pageQuery,
+      last: z.coerce.number().int().min(1).max(200).optional().meta({ description: "Only the newest so many." }),
+      withoutTrace: z
+        .enum(["true", "false"])
+        .optional()
+        .meta({ description: "`true`: without messages that only trace intermediate steps." }),
+    }),
+    responses: { 200: { description: "A page.", schema: pageOf(messageSchema) }, ...errors(400, 404) },
+    handle: async ({ caller, params, query: { last: maxMessages, withoutTrace, ...page } }) => {
+      const agent = await caller.agent(params.agentId);
+      const messages = await agent.getMessages({ maxMessages, withoutTrace: withoutTrace === "true" });
+      return pageJson(pageAfter(messages, page, ({ id }) => id));
+    },
+  }),
+  route({
+    id: "listArtifacts",
+    method: "GET",
+    path: "/api/agents/{agentId}/artifacts",
+    access: "caller",
+    summary: "The agent's artifacts, without their contents.",
+    params: agentParams,
+    query: z.object(pageQuery),
+    responses: { 200: { description: "A page.", schema: pageOf(artifactInfoSchema) }, ...errors(400, 404) },
+    handle: async ({ caller, params, query }) => {
+      const artifacts = await (await caller.agent(params.agentId)).getArtifacts();
+      return pageJson(pageAfter(artifacts, query, ({ artifactId }) => artifactId));
+    },
+  }),
+  route({
+    id: "getArtifact",
+    method: "GET",
+    path: "/api/agents/{agentId}/artifacts/{artifactId}",
+    access: "caller",
+    summary: "The content of an artifact, to be saved as a file.",
+    params: artifactParams,
+    responses: {
+      200: { description: "The content, under its own content type.", media: "application/octet-stream" },
+      ...errors(404),
+    },
+    handle: async ({ caller, params: { agentId, artifactId } }) => {
+      const artifact = await (await caller.agent(agentId)).getArtifact(artifactId);
+      if (!artifact) throw new NotFoundError(`agent "${agentId}" has no artifact "${artifactId}"`);
+      return new Response(artifact.content, { headers: fileHeaders(artifact) });
+    },
+  }),
+  route({
+    id: "getState",
+    method: "GET",
+    path: "/api/agents/{agentId}/state",
+    access: "caller",
+    summary: "The agent as one value: its conversation, settings and newest turn with all steps.",
+    params: agentParams,
+    responses: { 200: { description: "The committed state.", schema: agentStateJsonSchema }, ...errors(404) },
+    handle: async ({ caller, params }) => {
+      const agent = await caller.agent(params.agentId);
+      const { context, ...state } = agentStateJson.toJSON(await agent.getState());
+      return json({ ...state, context: { ...context, metadata: shownMetadata(context.metadata) } });
+    },
+  }),
+  route({
+    id: "listAccounts",
+    method: "GET",
+    path: "/api/agents/{agentId}/accounts",
+    access: "caller",
+    summary: "Limits and use: of a root agent with everything below it, of a subagent its own.",
+    params: agentParams,
+    responses: { 200: { description: "All of them.", schema: pageOf(accountJsonSchema) }, ...errors(404) },
+    handle: async ({ caller, params }) => {
+      const { agentId, rootAgentId } = await caller.agent(params.agentId);
+      const accounts = await caller.runtime.accounts(rootAgentId);
+      const shown = agentId === rootAgentId ? accounts : accounts.filter((account) => account.agentId === agentId);
+      return wholeList(shown.map(accountJson));
+    },
+  }),
+];
+
+/** Headers under which no browser shows the content as a page of this site, whatever its type says. */
+function fileHeaders({ name, contentType }: Artifact): Record<string, string> {
+  // A tool may have given any text as type and name; headers take no control characters.
+  const isType = /^[\w.+-]+\/[\w.+-]+(?:; ?[\w-]+=[\w.+-]+)*$/.test(contentType);
+  return {
+    "content-type": isType ? contentType : "application/octet-stream",
+    "content-disposition": `attachment; filename*=UTF-8''${encodeURIComponent(name).replaceAll(/['()*]/g, escaped)}`,
+    "content-security-policy": "sandbox; default-src 'none'",
+    "x-content-type-options": "nosniff",
+  };
+}
+
+function escaped(sign: string): string {
+  return `%${sign.charCodeAt(0).toString(16)}`;
+}

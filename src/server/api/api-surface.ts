@@ -1,0 +1,32 @@
+import { jsonFailure } from "../core/failures.ts";
+import type { Route } from "../core/route.ts";
+import type { Surface } from "../core/surface.ts";
+import { agentRoutes } from "./agent-routes.ts";
+import { controlRoutes } from "./control-routes.ts";
+import { documentRoutes } from "./document-routes.ts";
+import { requestRoutes } from "./request-routes.ts";
+import { Tickets, type TicketStore } from "./tickets.ts";
+import { treeRoutes } from "./tree-routes.ts";
+import { turnRoutes } from "./turn-routes.ts";
+
+export interface ApiSurfaceOptions {
+  /** Where tickets wait for their use. Default: the memory of this process, so that only it takes those that it gave. */
+  readonly tickets?: TicketStore | undefined;
+}
+
+/** troupe's own API: everything that a client in another language needs, under `/api`. */
+export function apiSurface({ tickets }: ApiSurfaceOptions = {}): Surface {
+  const routes: readonly Route[] = [
+    ...agentRoutes,
+    ...controlRoutes,
+    ...turnRoutes,
+    ...requestRoutes,
+    ...treeRoutes(new Tickets(tickets)),
+  ];
+  return {
+    name: "api",
+    paths: ["/api"],
+    routes: [...routes, ...documentRoutes(routes)],
+    failure: (failure) => jsonFailure(failure),
+  };
+}

@@ -1,0 +1,67 @@
+import { agentOfTurn, parseCursor, type TroupeEvent } from "../../state/index.ts";
+import type { Caller, StartedTurn } from "../core/caller.ts";
+
+/**
+ * The events of one turn and of everything below it, up to its end, after a cursor of its tree. `turn` itself can be
+ * iterated too, but that neither begins after a cursor nor ends with a signal.
+ */
+export async function* turnEvents(
+  caller: Caller,
+  { agent, turn, turnId }: Pick<StartedTurn, "agent" | "turn" | "turnId">,
+  { after, signal }: { readonly after: string | undefined; readonly signal: AbortSignal },
+): AsyncGenerator<TroupeEvent, void, undefined> {
+  const below = new BelowTurn(caller, turnId);
+  // The cursor may be that of the end, after which nothing comes: an ended turn is read from the beginning.
+  const hasEnded = after !== undefined && "stopReason" in (await turn.current());
+  const reading = { after: hasEnded ? undefined : after, signal };
+  for await (const event of caller.events(agent.rootAgentId, reading)) {
+    const isOwn = event.turnId === turnId || (await below.has(event));
+    if (isOwn && !(hasEnded && isUpTo(event.cursor, after))) yield event;
+    if (event.turnId === turnId && isEnd(event)) return;
+  }
+}
+
+/** Whether an event comes in the journal at a cursor or before it. */
+function isUpTo(cursor: string | null, limit: string): boolean {
+  const [one, other] = [parseCursor(cursor ?? ""), parseCursor(limit)];
+  if (!one || !other) return false;
+  return (one.row - other.row || one.seq - other.seq || one.index - other.index) <= 0;
+}
+
+function isEnd({ type }: TroupeEvent): boolean {
+  return type === "turn.completed" || type === "turn.stopped" || type === "turn.failed";
+}
+
+/** Which agents of a tree were spawned under one turn, directly or not. */
+class BelowTurn {
+  readonly #caller: Caller;
+  readonly #turnId: string;
+  readonly #known = new Map<string, boolean>();
+
+  constructor(caller: Caller, turnId: string) {
+    this.#caller = caller;
+    this.#turnId = turnId;
+    this.#known.set(agentOfTurn(turnId), false);
+  }
+
+  async has(event: TroupeEvent): Promise<boolean> {
+    const { agentId, rootAgentId } = event;
+    if (!this.#known.has(agentId)) await this.#readTree(rootAgentId);
+    const isBelow = this.#known.get(agentId) ?? false;
+    // A spawn is told before anything of the child itself.
+    if (event.type === "subagent.spawned") this.#known.set(event.childId, isBelow || event.turnId === this.#turnId);
+    return isBelow;
+  }
+
+  /** For a stream that begins after the spawn: the records say under which turn it was. */
+  async #readTree(rootAgentId: string): Promise<void> {
+    const { runtime } = this.#caller;
+    const records = await runtime.list({ rootAgentId, limit: Number.MAX_SAFE_INTEGER });
+    const parents = new Map(records.map((record) => [record.agentId, record]));
+    for (const { agentId } of records) {
+      let one = parents.get(agentId);
+      while (one && one.parentTurnId !== this.#turnId) one = parents.get(one.parentAgentId ?? "");
+      this.#known.set(agentId, one !== undefined);
+    }
+  }
+}

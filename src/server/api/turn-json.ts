@@ -1,0 +1,160 @@
+import { z } from "zod";
+import type { DeepReadonly } from "../../base/index.ts";
+import { limitNameSchema } from "../../budget/index.ts";
+import type { LimitStop, Spending, Turn, TurnResult } from "../../runtime/index.ts";
+import {
+  contentSchema,
+  jsonObjectSchema,
+  jsonSchema,
+  numberOfTurn,
+  stopReasonSchema,
+  storedErrorSchema,
+  type TurnRecord,
+  usageSchema,
+} from "../../state/index.ts";
+import { budgetSchema, milliseconds } from "./agent-json.ts";
+import { requestJson, requestSchema } from "./request-json.ts";
+
+/* Turns as this API shows them: schemas with the functions that make their values. */
+
+/** The body that starts a turn. */
+export const newTurnSchema = z
+  .strictObject({
+    input: contentSchema
+      .nullable()
+      .meta({ description: "A text or parts of text and images. Null continues without a new message." }),
+    budget: budgetSchema.optional(),
+    ifBusy: z
+      .enum(["refuse", "queue", "supersede"])
+      .optional()
+      .meta({ description: "What to do while another turn is open. Default `refuse`: 409." }),
+    clientTools: z
+      .array(z.strictObject({ name: z.string(), description: z.string(), parameters: jsonObjectSchema }))
+      .optional()
+      .meta({ description: "Tools of this turn that the caller runs, if the definition allows it." }),
+  })
+  .meta({ id: "NewTurn", description: "A turn to start." });
+
+const spendingSchema = z
+  .object({
+    calls: z.number().int(),
+    inputTokens: z.number().int(),
+    outputTokens: z.number().int(),
+    cachedInputTokens: z.number().int(),
+    cacheWriteTokens: z.number().int(),
+    reasoningTokens: z.number().int(),
+    cost: z.number().nullable().meta({ description: "Dollars; null if the price of a call is not known." }),
+    estimatedCalls: z.number().int(),
+    unconfirmedCalls: z.number().int(),
+  })
+  .meta({ id: "Spending", description: "The use of model calls." }) satisfies z.ZodType<Spending>;
+
+const limitStopSchema = z
+  .object({
+    reason: stopReasonSchema,
+    limit: limitNameSchema,
+    agentId: z.string(),
+    accountId: z.string(),
+    used: z.number().nullable(),
+    max: z.number().nullable(),
+    message: z.string(),
+    wayOn: z.string(),
+  })
+  .meta({ id: "LimitStop", description: "A limit that ended a turn." }) satisfies z.ZodType<LimitStop>;
+
+export const turnResultSchema = z
+  .object({
+    text: z.string().meta({ description: "The answer; for a stopped turn its text so far, or why there is none." }),
+    output: jsonSchema.optional().meta({ description: "The checked answer, if the definition has an output schema." }),
+    stopReason: stopReasonSchema,
+    stop: limitStopSchema.nullable(),
+    finalAnswer: limitStopSchema.nullable(),
+    steps: z.number().int(),
+    toolCalls: z.number().int(),
+    usage: usageSchema,
+    cost: z
+      .number()
+      .nullable()
+      .meta({ description: "Dollars of the agent's own calls; null if a price is not known." }),
+    spent: z.object({
+      own: spendingSchema,
+      tree: spendingSchema,
+      byModel: z.record(z.string(), spendingSchema),
+    }),
+    error: storedErrorSchema.nullable(),
+    errors: z.array(storedErrorSchema).meta({ description: "All errors, those of tools included." }),
+  })
+  .meta({ id: "TurnResult", description: "The outcome of an ended turn." });
+export type TurnResultJson = DeepReadonly<z.infer<typeof turnResultSchema>>;
+
+export function turnResultJson(result: TurnResult): TurnResultJson {
+  const { text, output, stopReason, stop, finalAnswer, steps, toolCalls, usage, cost, spent, error, errors } = result;
+  return {
+    text,
+    ...(output === undefined ? {} : { output }),
+    stopReason,
+    stop,
+    finalAnswer,
+    steps,
+    toolCalls,
+    usage,
+    cost,
+    spent,
+    error,
+    errors,
+  };
+}
+
+const place = {
+  turnId: z.string(),
+  agentId: z.string(),
+  number: z.number().int().positive().meta({ description: "Its number among the agent's turns, from 1." }),
+};
+
+export const turnSchema = z
+  .object({
+    ...place,
+    status: z.enum(["queued", "running", "waiting", "completed", "stopped", "failed"]),
+    step: z.number().int().nullable().meta({ description: "The step it is in; null unless it runs." }),
+    waitingFor: z.enum(["paused", "request"]).nullable().meta({ description: "Null unless it waits." }),
+    requests: z.array(requestSchema).meta({ description: "What it waits for: open requests of it and its subagents." }),
+    result: turnResultSchema.nullable().meta({ description: "Null until it has ended." }),
+  })
+  .meta({ id: "Turn", description: "A turn as it is now." });
+export type TurnJson = DeepReadonly<z.infer<typeof turnSchema>>;
+
+export const turnSummarySchema = z
+  .object({
+    ...place,
+    sessionId: z.string().nullable(),
+    status: z
+      .enum(["queued", "open", "completed", "stopped", "failed"])
+      .meta({ description: "`open`: it runs or waits; ask for the turn itself." }),
+    stopReason: stopReasonSchema.nullable(),
+    openedAt: milliseconds,
+    changedAt: milliseconds,
+  })
+  .meta({ id: "TurnSummary", description: "A turn in a list." });
+export type TurnSummaryJson = DeepReadonly<z.infer<typeof turnSummarySchema>>;
+
+export const acceptedTurnSchema = z
+  .object(place)
+  .meta({ id: "AcceptedTurn", description: "A turn that was accepted; it goes on whether or not its caller stays." });
+
+export function placeOf(agentId: string, turnId: string) {
+  return { turnId, agentId, number: numberOfTurn(turnId) };
+}
+
+export function turnJson(agentId: string, now: Awaited<ReturnType<Turn["current"]>>): TurnJson {
+  const rests = { step: null, waitingFor: null, requests: [], result: null };
+  const place = placeOf(agentId, now.turnId);
+  if ("step" in now) return { ...place, ...rests, status: now.status, step: now.step };
+  if (now.status !== "waiting") return { ...place, ...rests, status: now.status, result: turnResultJson(now) };
+  const requests = now.reason === "request" ? now.requests.map(requestJson) : [];
+  return { ...place, ...rests, status: "waiting", waitingFor: now.reason, requests };
+}
+
+export function turnSummaryJson(record: TurnRecord): TurnSummaryJson {
+  const { turnId, agentId, number, sessionId, status, stopReason, openedAt, changedAt } = record;
+  return { turnId, agentId, number, sessionId, status, stopReason, openedAt, changedAt };
+}

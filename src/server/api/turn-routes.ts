@@ -1,0 +1,214 @@
+import { z } from "zod";
+import type { Agent } from "../../runtime/index.ts";
+import { traceEntrySchema, troupeEventSchema, turnIdOf } from "../../state/index.ts";
+import type { Caller, StartedTurn } from "../core/caller.ts";
+import { type Call, type Route, route } from "../core/route.ts";
+import { eventFrame, resumePoint } from "../core/sse.ts";
+import {
+  agentParams,
+  errors,
+  idempotencyHeaders,
+  json,
+  pageJson,
+  pageOf,
+  pageQuery,
+  replayedHeader,
+  wholeList,
+} from "./answers.ts";
+import { turnEvents } from "./turn-events.ts";
+import {
+  acceptedTurnSchema,
+  newTurnSchema,
+  placeOf,
+  turnJson,
+  turnSchema,
+  turnSummaryJson,
+  turnSummarySchema,
+} from "./turn-json.ts";
+
+const turnParams = agentParams.extend({
+  number: z.coerce.number().int().min(1).meta({ description: "The turn's number among those of its agent, from 1." }),
+});
+
+const turnHeaders = z.object({
+  accept: z
+    .string()
+    .optional()
+    .meta({ description: "`text/event-stream`: answer with the turn's events up to its end." }),
+  "last-event-id": z.string().optional().meta({ description: "Only events after this one." }),
+  prefer: z.string().optional().meta({
+    description: "`wait=30`: answer when the turn has ended or waits for somebody, after 30 seconds at the latest.",
+  }),
+});
+
+const turnPath = "/api/agents/{agentId}/turns/{number}";
+
+/** Turns: starting, streaming, reading, ending. A turn goes on whether or not its caller stays. */
+export const turnRoutes: readonly Route[] = [
+  route({
+    id: "startTurn",
+    method: "POST",
+    path: "/api/agents/{agentId}/turns",
+    access: "caller",
+    summary: "Starts a turn.",
+    description:
+      "Answers at once. With `Prefer: wait=30` it waits for the end. With `Accept: text/event-stream` it answers with the turn's " +
+      "events up to its end; the turn's address is in `Location`, where a cut stream is continued with `Last-Event-ID`.",
+    params: agentParams,
+    headers: turnHeaders.extend(idempotencyHeaders.shape),
+    body: newTurnSchema,
+    responses: {
+      202: { description: "It is accepted, and may still run.", schema: acceptedTurnSchema },
+      200: {
+        description: "It has ended or waits for somebody; or its events.",
+        schema: turnSchema,
+        stream: troupeEventSchema,
+      },
+      ...errors(400, 404, 409, 422),
+    },
+    handle: async (call) => {
+      const { caller, params, headers, body, idempotencyKey } = call;
+      const { input, ...options } = body;
+      const agent = await caller.agent(params.agentId);
+      const isStream = wantsEvents(headers);
+      const before = isStream ? (await caller.runtime.head(agent.rootAgentId)).cursor : undefined;
+      const key = idempotencyKey === undefined ? {} : { key: { route: "api.startTurn", value: idempotencyKey } };
+      const started = await caller.startTurn(agent, input, { ...options, ...key });
+      const answer = { location: urlOf(started), ...replayedHeader(started.isReplayed) };
+      if (isStream)
+        return await streamOf(call, started, { before: started.isReplayed ? undefined : before, headers: answer });
+      const wait = waitOf(headers.prefer, call.waitMs);
+      if (wait === undefined) return json(placeOf(agent.agentId, started.turnId), { status: 202, headers: answer });
+      return await settledOf(call, started, { wait, headers: answer });
+    },
+  }),
+  route({
+    id: "listTurns",
+    method: "GET",
+    path: "/api/agents/{agentId}/turns",
+    access: "caller",
+    summary: "The agent's turns, the last changed first.",
+    params: agentParams,
+    query: z.object({ status: turnSummarySchema.shape.status.optional(), ...pageQuery }),
+    responses: { 200: { description: "A page.", schema: pageOf(turnSummarySchema) }, ...errors(400, 404) },
+    handle: async ({ caller, params, query }) => {
+      const { agentId } = await caller.agent(params.agentId);
+      const { items, next } = await caller.turns({ ...query, agentId });
+      return pageJson({ items: items.map(turnSummaryJson), next });
+    },
+  }),
+  route({
+    id: "listAllTurns",
+    method: "GET",
+    path: "/api/turns",
+    access: "caller",
+    summary: "The turns of all the caller's agents, the last changed first; those of subagents are not among them.",
+    query: z.object({
+      session: z.string().optional(),
+      status: turnSummarySchema.shape.status.optional(),
+      ...pageQuery,
+    }),
+    responses: { 200: { description: "A page.", schema: pageOf(turnSummarySchema) }, ...errors(400) },
+    handle: async ({ caller, query: { session: sessionId, ...query } }) => {
+      const { items, next } = await caller.turns({ ...query, sessionId });
+      return pageJson({ items: items.map(turnSummaryJson), next });
+    },
+  }),
+  route({
+    id: "getTurn",
+    method: "GET",
+    path: turnPath,
+    access: "caller",
+    summary: "One turn as it is now; with `Prefer: wait=30` when it has ended or waits for somebody; or its events.",
+    params: turnParams,
+    headers: turnHeaders,
+    responses: {
+      200: { description: "The turn, or its events.", schema: turnSchema, stream: troupeEventSchema },
+      ...errors(404),
+    },
+    handle: async (call) => {
+      const found = await turnOf(call.caller, call.params);
+      if (wantsEvents(call.headers)) return await streamOf(call, found, { before: undefined, headers: {} });
+      const { agent, turn } = found;
+      const wait = waitOf(call.headers.prefer, call.waitMs);
+      if (wait !== undefined) await call.within(turn.settled, wait * 1_000);
+      return json(turnJson(agent.agentId, await turn.current()), { headers: appliedHeader(wait) });
+    },
+  }),
+  route({
+    id: "getTrace",
+    method: "GET",
+    path: `${turnPath}/trace`,
+    access: "caller",
+    summary: "The turn's trace: its input, model calls and tool calls.",
+    params: turnParams,
+    responses: { 200: { description: "All of it.", schema: pageOf(traceEntrySchema) }, ...errors(404) },
+    handle: async ({ caller, params }) => {
+      const { agent, turnId } = await turnOf(caller, params);
+      return wholeList(await agent.getTrace(turnId));
+    },
+  }),
+  route({
+    id: "abortTurn",
+    method: "POST",
+    path: `${turnPath}/abort`,
+    access: "caller",
+    summary: "Ends the turn and the subagents that it waits for; an ended turn stays as it is.",
+    params: turnParams,
+    body: z.strictObject({ reason: z.string().optional() }).optional(),
+    responses: { 200: { description: "The abort is stored.", schema: turnSchema }, ...errors(400, 404) },
+    handle: async ({ caller, params, body }) => {
+      const { agent, turn } = await turnOf(caller, params);
+      await turn.abort(body?.reason);
+      return json(turnJson(agent.agentId, await turn.current()));
+    },
+  }),
+];
+
+async function turnOf(caller: Caller, { agentId, number }: z.infer<typeof turnParams>) {
+  return await caller.turn(turnIdOf(agentId, number));
+}
+
+interface Answer {
+  readonly headers: Record<string, string>;
+}
+
+async function settledOf(call: Call, { agent, turn }: StartedTurn, { wait, headers }: Answer & { wait: number }) {
+  const rest = await call.within(turn.settled, wait * 1_000);
+  return json(turnJson(agent.agentId, rest?.value ?? (await turn.current())), {
+    status: rest ? 200 : 202,
+    headers: { ...headers, ...appliedHeader(wait) },
+  });
+}
+
+type FoundTurn = Pick<StartedTurn, "agent" | "turn" | "turnId">;
+
+/** `before`: a cursor from before the turn, which saves reading what the agent did earlier. */
+function streamOf(call: Call, started: FoundTurn, { before, headers }: Answer & { before: string | undefined }) {
+  const { caller, request } = call;
+  const after = resumePoint(request) ?? before;
+  return call.stream(
+    async function* (signal) {
+      for await (const event of turnEvents(caller, started, { after, signal })) yield eventFrame(event);
+    },
+    { headers },
+  );
+}
+
+function urlOf({ agent, turnId }: { readonly agent: Agent; readonly turnId: string }): string {
+  return `/api/agents/${agent.agentId}/turns/${placeOf(agent.agentId, turnId).number}`;
+}
+
+function wantsEvents({ accept = "" }: { readonly accept?: string | undefined }): boolean {
+  return /\btext\/event-stream\b/.test(accept);
+}
+
+/** The seconds of `Prefer: wait=…`, within the server's own limit. */
+function waitOf(prefer: string | undefined, waitMs: number): number | undefined {
+  const [, seconds] = /(?:^|[,;\s])wait\s*=\s*"?(\d{1,6})\b/i.exec(prefer ?? "") ?? [];
+  return seconds === undefined ? undefined : Math.min(Number(seconds), Math.floor(waitMs / 1_000));
+}
+
+function appliedHeader(wait: number | undefined): Record<string, string> {
+  return wait === undefined ? {} : { "preference-applied": `wait=${wait}` };
+}

@@ -1,0 +1,129 @@
+import { defineAgent, defineTool } from "troupe";
+import { scriptedModel } from "troupe/testing";
+import { expect, it } from "vitest";
+import { z } from "zod";
+import { agentSchema, artifactInfoSchema } from "../../../src/server/api/agent-json.ts";
+import { pageOf } from "../../../src/server/api/answers.ts";
+import { turnSchema } from "../../../src/server/api/turn-json.ts";
+import { checkedAsk } from "./checked-ask.ts";
+import { clerk, served } from "./served.ts";
+
+const wait = { headers: { prefer: "wait=30" } };
+
+it("input that does not fit is refused with its place, and nothing is done", async () => {
+  const { ask } = await checkedAsk(await served());
+  const { agentId } = (await ask("POST /api/agents", { body: { definition: "clerk" } })).as(agentSchema);
+  const turns = `POST /api/agents/${agentId}/turns`;
+  const refused: readonly [string, unknown, string][] = [
+    ["POST /api/agents", { definition: 5 }, "definition"],
+    ["POST /api/agents", { definition: "clerk", owner: "bob" }, "owner"],
+    ["POST /api/agents", { definition: "clerk", budget: { maxSteps: -1 } }, "maxSteps"],
+    ["POST /api/agents", { definition: "clerk", budget: { steps: 1 } }, "steps"],
+    ["POST /api/agents", { definition: "clerk", key: "" }, "key"],
+    [turns, {}, "input"],
+    [turns, { input: [{ type: "video" }] }, "input"],
+    [turns, { input: "chat", ifBusy: "wait" }, "ifBusy"],
+    [turns, { input: "chat", budget: { maxCost: "1" } }, "maxCost"],
+    ["GET /api/agents?limit=0", undefined, "limit"],
+    ["GET /api/agents?limit=101", undefined, "limit"],
+    ["GET /api/agents?after=%2B%2B", undefined, "after"],
+    ["GET /api/agents?after=eA", undefined, "after"],
+    ["GET /api/turns?status=done", undefined, "status"],
+    ["GET /api/turns?after=eA", undefined, "after"],
+    ["GET /api/requests?status=decided", undefined, "name its root"],
+    [`GET /api/agents/${agentId}/turns/zero`, undefined, "number"],
+    [`POST /api/agents/${agentId}/pause`, { later: true }, "later"],
+  ];
+  for (const [place, body, word] of refused) {
+    const answer = await ask(place, { body });
+    expect([place, answer.status, answer.body]).toMatchObject([
+      place,
+      400,
+      { error: { message: expect.stringContaining(word) } },
+    ]);
+  }
+  expect((await ask("GET /api/turns")).body).toEqual({ items: [], next: null });
+  expect((await ask("POST /api/agents", { body: { definition: "none" } })).body).toMatchObject({
+    error: { code: "not_found" },
+  });
+});
+
+it("what the state of an agent does not allow is answered 409, and says why", async () => {
+  const { ask } = await checkedAsk(await served());
+  const { agentId } = (await ask("POST /api/agents", { body: { definition: "clerk" } })).as(agentSchema);
+  const place = `POST /api/agents/${agentId}`;
+  await ask(`${place}/turns`, { body: { input: "remove" }, ...wait });
+  const busy = await ask(`${place}/turns`, { body: { input: "chat" } });
+  expect([busy.status, busy.body]).toMatchObject([
+    409,
+    { error: { code: "agent_busy", details: { openTurnId: `${agentId}#1` } } },
+  ]);
+  expect((await ask(`${place}/clear`)).body).toMatchObject({ error: { code: "agent_busy" } });
+  expect((await ask(`${place}/turns`, { body: { input: "chat", ifBusy: "queue" } })).body).toMatchObject({ number: 2 });
+  expect((await ask(`GET /api/agents/${agentId}/turns/2`)).body).toMatchObject({ status: "queued", result: null });
+  expect((await ask(`${place}/turns/1/abort`, { body: { reason: "enough" } })).status).toBe(200);
+  expect((await ask(`GET /api/agents/${agentId}/turns/1`, wait)).body).toMatchObject({
+    status: "stopped",
+    result: { stopReason: "user_requested" },
+  });
+  expect((await ask(`GET /api/agents/${agentId}/turns/2`, wait)).body).toMatchObject({ status: "completed" });
+  await ask(`${place}/shutdown`);
+  const asleep = await ask(`${place}/turns`, { body: { input: "chat" } });
+  expect([asleep.status, asleep.body]).toMatchObject([409, { error: { code: "agent_not_started" } }]);
+  expect((await ask(`${place}/start`)).body).toMatchObject({ status: "ready" });
+  expect((await ask(`${place}/turns`, { body: { input: null }, ...wait })).body).toMatchObject({ status: "completed" });
+  expect((await ask(`GET /api/agents/${agentId}/turns/9`)).status).toBe(404);
+});
+
+it("tools of the client's own are answered over the same routes, where the definition allows them", async () => {
+  const model = scriptedModel([{ toolCalls: [{ name: "locate", arguments: { precise: true } }] }, "Bern."]);
+  const { ask } = await checkedAsk(
+    await served({ agents: [defineAgent({ name: "guide", model, clientTools: true }), clerk()] }),
+  );
+  const parameters = { type: "object", properties: { precise: { type: "boolean" } } };
+  const body = { input: "go", clientTools: [{ name: "locate", description: "Where the user is.", parameters }] };
+  const guide = (await ask("POST /api/agents", { body: { definition: "guide" } })).as(agentSchema).agentId;
+  const waiting = (await ask(`POST /api/agents/${guide}/turns`, { body, ...wait })).as(turnSchema);
+  expect(waiting.requests).toMatchObject([{ kind: "client", name: "locate", arguments: { precise: true } }]);
+  const place = `POST /api/requests/${waiting.requests[0]?.requestId.replace("#", ".")}`;
+  await ask(place, { body: { verdict: "answered", result: { place: "Bern" } } });
+  expect((await ask(`GET /api/agents/${guide}/turns/1`, wait)).body).toMatchObject({ result: { text: "Bern." } });
+  const other = (await ask("POST /api/agents", { body: { definition: "clerk" } })).as(agentSchema).agentId;
+  expect((await ask(`POST /api/agents/${other}/turns`, { body })).status).toBe(403);
+});
+
+it("routes and methods that are not there are answered in the form of this API", async () => {
+  const { ask } = await served();
+  const missing = await ask("GET /api/none");
+  expect([missing.status, await missing.json()]).toMatchObject([404, { error: { code: "not_found" } }]);
+  const wrong = await ask("DELETE /api/agents");
+  expect([wrong.status, wrong.headers.get("allow")]).toEqual([405, "POST, GET"]);
+});
+
+it("a name and a type that a tool made up do no harm in headers", async () => {
+  const name = 'a"\r\nset-cookie: x=1\u2028/../ü.html';
+  const save = defineTool({
+    name: "save",
+    description: "Saves.",
+    parameters: z.object({}),
+    execute: async (_, run) => {
+      await run.saveArtifact({ name, contentType: "text/html\r\nset-cookie: y=1", content: "<b>ü</b>" });
+      return "saved";
+    },
+  });
+  const model = scriptedModel([{ toolCalls: [{ name: "save" }] }, "Done."]);
+  const { ask } = await checkedAsk(await served({ agents: [defineAgent({ name: "clerk", model, tools: [save] })] }));
+  const { agentId } = (await ask("POST /api/agents", { body: { definition: "clerk" } })).as(agentSchema);
+  const turn = await ask(`POST /api/agents/${agentId}/turns`, { body: { input: "go" }, ...wait });
+  expect(turn.body).toMatchObject({ status: "completed", result: { errors: [] } });
+  const [artifact] = (await ask(`GET /api/agents/${agentId}/artifacts`)).as(pageOf(artifactInfoSchema)).items;
+  const file = await ask(`GET /api/agents/${agentId}/artifacts/${artifact?.artifactId}`);
+  expect(await file.response.text()).toBe("<b>ü</b>");
+  expect([file.headers.get("content-type"), file.headers.get("set-cookie")]).toEqual([
+    "application/octet-stream",
+    null,
+  ]);
+  expect(file.headers.get("content-disposition")).toMatch(
+    /^attachment; filename\*=UTF-8''a%22%0D%0Aset-cookie%3A[\w%.-]+$/,
+  );
+});
