@@ -1,5 +1,5 @@
 import { createRuntime, type Runtime } from "../../runtime/index.ts";
-import { type RuntimeServer, serveRuntime, tealSurface, type TealServed } from "../../server/index.ts";
+import { apiSurface, type RuntimeServer, serveRuntime, tealSurface, type TealServed } from "../../server/index.ts";
 import type { CliContext } from "../cli-context.ts";
 import { type ExitCode, exitCodes } from "../failure.ts";
 import { watchLeaving } from "../job/interrupts.ts";
@@ -33,7 +33,7 @@ export async function serveCommand(
   const served = await servedFiles(files, context.directory, options);
   const { authenticate, token } = serveAuth(auth, context.environment);
   const teal = tealServed(served);
-  const surfaces = [tealSurface({ agents: teal })];
+  const surfaces = [apiSurface(), tealSurface({ agents: teal })];
   const store = storePlace(context, withOwnStore(options, context.environment));
   const workerWords = files.flatMap((file) => ["--agents", file]);
   return await withStore(store, "open", async (stores) => {
@@ -86,6 +86,7 @@ export function servingLines(served: readonly TealServed[], { url, token, place 
   const body = JSON.stringify({ items: [{ content: "Hello, what can you do?" }] });
   return [
     `Serving ${served.map(({ definition }) => definition.name).join(", ")} at ${url}; agents are kept in ${place}.`,
+    `  API: ${url}/api, its page: ${url}/api/docs`,
     ...addresses.map((address) => `  Teal Agents: ${address}`),
     ...(token === null ? [] : [`Token: ${token}`]),
     "Try:",
