@@ -44,7 +44,7 @@ async function served(path: string, words: readonly string[], environment = {}):
   };
 }
 
-const firstAgent = { definition: "till", key: "first" };
+const firstAgent = { definition: "chief", key: "first" };
 
 test("the printed line works when it is pasted, and SIGTERM ends the server", { timeout }, async () => {
   const path = folderWith(allotment);
@@ -59,7 +59,7 @@ test("the printed line works when it is pasted, and SIGTERM ends the server", { 
   expect(stdout).toMatch(/^event: turn\.completed$/m);
   process.signal("SIGTERM");
   const { code, stderr, stdout: said } = await process.ended;
-  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringMatching(/^No OPENAI_API_KEY: .*\n$/) });
   expect(said).toMatch(/^Leaving on SIGTERM: .*\nLeft; nothing was cut off\.$/m);
 });
 

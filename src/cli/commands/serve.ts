@@ -79,7 +79,8 @@ async function serve(context: CliContext, serving: Serving, options: PlaceOption
       showCosts: true,
       ...part,
     });
-    const server = serveRuntime(runtime, { authenticate: access.authenticate, surfaces, cors });
+    const { authenticate, tenant } = access;
+    const server = serveRuntime(runtime, { authenticate, tenant, surfaces, cors });
     try {
       const { url } = await server.listen({ port, host });
       if (queues === undefined) await runtime.recover();

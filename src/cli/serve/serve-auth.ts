@@ -13,6 +13,8 @@ export interface ServeAuth {
   readonly token: string | null;
   /** The token is in the environment, and is not printed. */
   readonly isGiven: boolean;
+  /** The tenant that identities name; undefined: none. */
+  readonly tenant?: string | undefined;
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -28,14 +30,14 @@ const TOKEN_BYTES = 24;
  */
 export function serveAuth(way: AuthWay, environment: Environment): ServeAuth {
   if (way === "none") return { way, authenticate: openAuth(), token: null, isGiven: false };
-  if (way === "entra") return { way, authenticate: ofEntra(environment), token: null, isGiven: false };
+  if (way === "entra") return { way, ...ofEntra(environment), token: null, isGiven: false };
   const given = environment[tokenVariable]?.trim() ?? "";
   const token = given === "" ? randomBytes(TOKEN_BYTES).toString("base64url") : given;
   const authenticate = tokenAuth({ tokens: { [token]: { userId: developer, scopes: [] } } });
   return { way, authenticate, token, isGiven: given !== "" };
 }
 
-function ofEntra(environment: Environment): Authenticate {
+function ofEntra(environment: Environment): Pick<ServeAuth, "authenticate" | "tenant"> {
   const tenantId = environment["TROUPE_ENTRA_TENANT"]?.trim() ?? "";
   const audience = (environment["TROUPE_ENTRA_AUDIENCE"] ?? "").split(",").flatMap((part) => part.trim() || []);
   if (tenantId === "" || audience.length === 0) {
@@ -43,5 +45,6 @@ function ofEntra(environment: Environment): Authenticate {
       "--auth entra takes the id of the directory from TROUPE_ENTRA_TENANT and the application from TROUPE_ENTRA_AUDIENCE; set both",
     );
   }
-  return entraAuth({ tenantId, audience, scope: environment["TROUPE_ENTRA_SCOPE"]?.trim() || undefined });
+  const scope = environment["TROUPE_ENTRA_SCOPE"]?.trim() || undefined;
+  return { authenticate: entraAuth({ tenantId, audience, scope }), tenant: tenantId };
 }

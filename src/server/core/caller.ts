@@ -35,6 +35,7 @@ import type { Auth } from "../../tools/index.ts";
 import { ServerError, unauthenticated } from "./failures.ts";
 import type { Identity } from "./identity.ts";
 import { agentIdOfKey, agentIdOfName, type RequestKey, turnKeyOf } from "./names.ts";
+import { assertNotRaised } from "./turn-budget.ts";
 
 /** A part of a list; `next` continues it, null at its end. */
 export interface Page<Item> {
@@ -248,8 +249,10 @@ export class Caller {
 
   /** Starts a turn of one of this caller's agents. */
   async startTurn(agent: Agent, input: Content | null, options: StartTurnOptions = {}): Promise<StartedTurn> {
-    await this.#place.admitTurn();
     const { key, ...turnOptions } = options;
+    const definition = this.runtime.definitions.get(agent.definition.name);
+    assertNotRaised(definition, options.budget, this.#place.clock.now());
+    await this.#place.admitTurn();
     const known = key === undefined ? {} : { key: turnKeyOf(key) };
     const turn = agent.executeTurn(input, { ...turnOptions, ...known, auth: this.auth });
     const turnId = await turn.id;

@@ -51,7 +51,8 @@ async function* eventsUntilRest(
   { agent, turn }: Followed,
   signal: AbortSignal,
 ): AsyncGenerator<News, void, undefined> {
-  const events = caller.events(agent.agentId, { signal });
+  // A piece that was written before is in the snapshot that comes first, or in the answer.
+  const events = caller.events(agent.agentId, { after: "now", signal });
   const gone = new Promise<undefined>((resolve) => {
     if (signal.aborted) resolve(undefined);
     signal.addEventListener("abort", () => resolve(undefined), { once: true });

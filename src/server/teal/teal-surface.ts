@@ -13,6 +13,7 @@ import {
   resumePath,
   stateResponseSchema,
 } from "./answers.ts";
+import { documentRoutes } from "./document-routes.ts";
 import { answerWhenSettled, invoke, replayHeaders } from "./invocation.ts";
 import { decideAll, type ResumeCall, type Resumed, resumedOf, resumptionOf } from "./resumption.ts";
 import { resumeBodySchema, userMessageSchema } from "./user-message.ts";
@@ -42,7 +43,10 @@ export function tealSurface(given: TealSurfaceOptions): Surface {
   const twice = prefixes.find((prefix, index) => prefixes.indexOf(prefix) !== index);
   if (twice !== undefined) throw new InvalidInputError(`tealSurface(): two agents are at ${twice}`);
   const startedAt = performance.now();
-  const routes = addresses.flatMap((address) => routesOf(address, startedAt));
+  const routes = addresses.flatMap((address, index) => {
+    const own = routesOf(address, startedAt);
+    return [...own, ...documentRoutes(agents[index]?.description ?? "", address, own)];
+  });
   return {
     name: "teal",
     paths: [...prefixes, "/tealagents/v1alpha1"],

@@ -192,7 +192,7 @@ test("T8: a request that takes too long is answered 504 with its ids, and goes o
 });
 
 describe("T9: what an agent's addresses tell about it", () => {
-  test("health and liveness are public", async () => {
+  test("health, liveness, document and page are public", async () => {
     const teal = await tealServed({ script: "ok" });
     const get = async (path: string): Promise<Response> =>
       await teal.server.fetch(new Request(`http://127.0.0.1${address}${path}`));
@@ -206,6 +206,14 @@ describe("T9: what an agent's addresses tell about it", () => {
       dependencies: null,
     });
     expect(await (await get("/health/live")).json()).toEqual({ alive: true, timestamp });
+    const document = (await (await get("/openapi.json")).json()) as { info: object; paths: object };
+    expect(document.info).toMatchObject({ title: "MathAgent", version: "0.1" });
+    expect(Object.keys(document.paths)).toEqual(
+      expect.arrayContaining([address, `${address}/sse`, `${address}/tealagents/v1alpha1/resume/{request_id}`]),
+    );
+    const page = await get("/docs");
+    expect([page.status, page.headers.get("content-type")]).toEqual([200, "text/html; charset=utf-8"]);
+    expect(await page.text()).toContain("MathAgent");
   });
 
   test("several agents have addresses of their own, and tasks of one are unknown at another", async () => {
