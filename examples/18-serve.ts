@@ -31,11 +31,16 @@ const { url } = await server.listen();
 
 // From here on nothing but HTTP, as a client in any language has it.
 const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
-const get = async (path: string) => (await fetch(url + path, { headers })).json();
-const post = async (path: string, body: unknown, more: Readonly<Record<string, string>> = {}) =>
-  (
-    await fetch(url + path, { method: "POST", headers: { ...headers, ...more }, body: JSON.stringify(body) })
-  ).json() as Promise<any>;
+interface Answer {
+  readonly agentId: string;
+  readonly turnId: string;
+  readonly items: readonly { readonly requestId: string; readonly prompt: string; readonly argumentsHash: string }[];
+}
+const get = async (path: string): Promise<Answer> => (await fetch(url + path, { headers })).json() as Promise<Answer>;
+async function post(path: string, body: unknown, more: Readonly<Record<string, string>> = {}): Promise<Answer> {
+  const init = { method: "POST", headers: { ...headers, ...more }, body: JSON.stringify(body) };
+  return (await fetch(url + path, init)).json() as Promise<Answer>;
+}
 
 const { agentId } = await post("/api/agents", { definition: "cashier", key: "monday" });
 const body = { input: "Pay the printer." };
@@ -48,9 +53,9 @@ console.log(`sent twice, started ${turnId === again.turnId ? "once" : "twice"}`)
 
 const seen = await eventsUntil("turn.waiting");
 console.log(`the stream so far: ${seen.types.join(", ")}`);
-const { items } = (await get(`/api/requests?root=${agentId}`)) as { items: readonly any[] };
+const { items } = await get(`/api/requests?root=${agentId}`);
 for (const { requestId, prompt, argumentsHash } of items) {
-  console.log(`approves: ${String(prompt).split("\n")[0]}`);
+  console.log(`approves: ${prompt.split("\n")[0]}`);
   await post(`/api/requests/${encodeURIComponent(requestId)}`, { verdict: "approved", argumentsHash });
 }
 const rest = await eventsUntil("turn.completed", seen.lastId);

@@ -57,8 +57,8 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     InspectorServerOptions serveInspector startInspector
   `),
   "troupe/server": words(`
-    apiSurface ApiSurfaceOptions Authenticate Call Caller entraAuth EntraAuthOptions eventFrame Failure Identity InputIssue
-    IssuedTicket jsonFailure Listening ListenOptions loadTealAgent LogLine openAuth Page resumePoint Route route
+    agentIdOfName apiSurface ApiSurfaceOptions Authenticate Call Caller entraAuth EntraAuthOptions eventFrame Failure Identity InputIssue
+    IssuedTicket jsonFailure Listening ListenOptions loadTealAgent LogLine NameScope nodeListener openAuth Page resumePoint Route route
     RuntimesByTenant RuntimeServer ServeLimits ServeOptions ServerError serveRuntime SseFrame StartedTurn Surface TealAgent
     TealAgentOptions TealMetadata TealModelOptions TealServed tealSurface TealSurfaceOptions TicketStore tokenAuth
     TokenAuthOptions

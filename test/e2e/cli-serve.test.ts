@@ -88,7 +88,6 @@ test("kill -9 in mid-stream: the next server goes on after the last id, with no 
   expect(approved.status, await approved.text()).toBe(200);
   const later = await framesUntil(await rest, "turn.completed");
   const all = await framesUntil(await two.ask(`/api/trees/${agentId}/events`), "turn.completed");
-  const durable = ({ id }: Frame): boolean => id !== undefined;
   expect([...seen, ...later].filter(durable)).toEqual(all.filter(durable));
   expect(paidIn(path)).toEqual(["Ann 5"]);
   two.process.signal("SIGTERM");
@@ -104,6 +103,10 @@ interface Frame {
   readonly id: string | undefined;
   readonly event: string | undefined;
   readonly data: string | undefined;
+}
+
+function durable({ id }: Frame): boolean {
+  return id !== undefined;
 }
 
 /** Reads a stream up to the first event of a type. */

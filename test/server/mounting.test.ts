@@ -1,7 +1,8 @@
-import { getRequestListener } from "@hono/node-server";
+import express from "express";
 import { Hono } from "hono";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { nodeListener } from "troupe/server";
 import { expect, it, onTestFinished } from "vitest";
 import { z } from "zod";
 import { requestOf, routeAt, runtimeOf, type Served, serve, surfaceOf } from "./served.ts";
@@ -31,9 +32,9 @@ async function post(url: string): Promise<unknown[]> {
   return [response.status, await response.json()];
 }
 
-it("a server of Node takes the handler by its adapter", async () => {
+it("a server of Node takes the handler as a listener", async () => {
   const { server } = await served();
-  const listener = getRequestListener(server.fetch);
+  const listener = nodeListener(server);
   expect(await post(await mounted((request, response) => void listener(request, response)))).toEqual([
     200,
     { text: "hi" },
@@ -42,15 +43,29 @@ it("a server of Node takes the handler by its adapter", async () => {
 
 it("after a body parser it says so", async () => {
   const { server } = await served();
-  const listener = getRequestListener(server.fetch);
-  const url = await mounted((request, response) => {
-    // What express.json() does.
-    request.resume().on("end", () => void listener(request, response));
-  });
-  expect(await post(url)).toEqual([
+  const app = express()
+    .use(express.json())
+    .all(/^\/test\//, nodeListener(server));
+  expect(await post(await mounted(app))).toEqual([
     500,
     { code: "body_already_read", message: expect.stringContaining("mount it before any body parser") },
   ]);
+});
+
+it.each(["troupe", "/troupe/", "/", "/a b", 5])("%j is no base path", async (basePath) => {
+  const runtime = await runtimeOf();
+  expect(() => serve(runtime, { basePath: basePath as string })).toThrow(/basePath .*a path like "\/troupe"/);
+});
+
+it("below a path of the app: routes, errors of their surface, and places of what was created", async () => {
+  const made = routeAt("made", () => new Response(null, { status: 201, headers: { location: "/test/made/1" } }));
+  const { ask } = serve(await runtimeOf(), { surfaces: [surfaceOf(made)], basePath: "/troupe" });
+  const created = await ask("/troupe/test/made");
+  expect([created.status, created.headers.get("location")]).toEqual([201, "/troupe/test/made/1"]);
+  const unknown = await ask("/troupe/test/none");
+  expect([unknown.status, await unknown.json()]).toEqual([404, { code: "not_found", message: expect.any(String) }]);
+  expect((await ask("/test/made")).status).toBe(404);
+  expect((await ask("/troupe/healthz")).status).toBe(200);
 });
 
 it("another app of Hono mounts it below a path", async () => {

@@ -9,6 +9,7 @@ import { createInterface } from "node:readline";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { repositoryRoot } from "../../../scripts/run-command.ts";
+import { serveAuth } from "../../../src/cli/serve/serve-auth.ts";
 import { troupe } from "../support/in-process.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "troupe-serve-"));
@@ -37,6 +38,12 @@ test("serve prints an address, a token and a command that works as it is typed, 
   expect(lines).toContainEqual(expect.stringMatching(/^ {2}Teal Agents: http:.*\/MathAgent\/0\.1$/));
   expect(lines).toContainEqual(expect.stringMatching(/^Token: [\w-]{32}$/));
   expect(lines.slice(-2)).toEqual([expect.stringMatching(/^Leaving on SIGTERM/), "Left; nothing was cut off."]);
+});
+
+test("callers of Entra ID are of the directory that the server serves", () => {
+  const environment = { TROUPE_ENTRA_TENANT: "directory-1", TROUPE_ENTRA_AUDIENCE: "app-1, app-2" };
+  expect(serveAuth("entra", environment)).toMatchObject({ tenant: "directory-1", token: null });
+  expect(serveAuth("token", { TROUPE_SERVE_TOKEN: "from-the-environment" })).toMatchObject({ isGiven: true });
 });
 
 /** A file in the folder of these tests. */

@@ -1,0 +1,46 @@
+import { defineAgent } from "troupe";
+import { apiSurface } from "troupe/server";
+import { scriptedModel } from "troupe/testing";
+import { describe, expect, test } from "vitest";
+import { assertNotRaised } from "../../src/server/core/turn-budget.ts";
+import { runtimeOf, serve } from "./served.ts";
+
+const agent = defineAgent({
+  name: "clerk",
+  model: scriptedModel("hello"),
+  budget: { maxSteps: 5, maxCost: 1, maxSeconds: 60, strict: true },
+});
+
+describe("a caller may lower the limits of a turn, and not raise them", () => {
+  test.each([
+    { maxSteps: 5 },
+    { maxSteps: 0 },
+    { maxCost: 0.5, maxSeconds: 59 },
+    // Limits that the agent has not, and so lower it.
+    { maxTokens: 1_000_000, maxToolCalls: 1_000, finalAnswer: true },
+    {},
+  ])("%j is taken", (budget) => {
+    expect(() => assertNotRaised(agent, budget, 0)).not.toThrow();
+  });
+
+  test.each([
+    [{ maxSteps: 6 }, "budget.maxSteps"],
+    [{ maxCost: 1.01 }, "budget.maxCost"],
+    [{ maxSeconds: 61 }, "budget.maxSeconds"],
+    [{ strict: false }, "budget.strict"],
+  ])("%j is refused", (budget, field) => {
+    expect(() => assertNotRaised(agent, budget, 0)).toThrow(`${field} goes beyond the agent's own limit`);
+  });
+});
+
+test("over HTTP it is 403, and no turn begins", async () => {
+  const runtime = await runtimeOf({ agents: [agent] });
+  const { ask } = serve(runtime, { surfaces: [apiSurface()] });
+  const made = await ask("/api/agents", { method: "POST", body: { definition: "clerk" } });
+  const { agentId } = (await made.json()) as { agentId: string };
+  const body = { input: "hi", budget: { maxSteps: 50 } };
+  const refused = await ask(`/api/agents/${agentId}/turns`, { method: "POST", body });
+  expect(refused.status).toBe(403);
+  expect(await refused.json()).toMatchObject({ error: { code: "policy_refused" } });
+  expect(await runtime.turns()).toEqual([]);
+});
