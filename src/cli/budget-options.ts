@@ -127,5 +127,11 @@ export function dateOf(text: string, now: number): Date | undefined {
   if (span) return new Date(now + Number(span[1]) * (units[span[2] ?? ""] ?? 0));
   if (!/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,3})?)?(?:Z|[+-]\d{2}:\d{2})?$/.test(text)) return undefined;
   const date = new Date(text);
-  return Number.isNaN(date.getTime()) ? undefined : date;
+  return Number.isNaN(date.getTime()) || !isDayOfMonth(text) ? undefined : date;
+}
+
+/** False for February 31, which `Date` takes for March 3. */
+function isDayOfMonth(text: string): boolean {
+  const [year, month, day] = text.slice(0, 10).split("-").map(Number) as [number, number, number];
+  return new Date(Date.UTC(year, month - 1, day)).getUTCDate() === day;
 }

@@ -13,9 +13,17 @@ test.each([
   expect(dateOf(text, now)?.toISOString()).toBe(iso);
 });
 
-test.each(["", "tomorrow", "15", "1.5h", "2d", "2026-11-21", "2026-13-41T18:00Z", "18:00", "Infinity"])(
-  "%j is none",
-  (text) => {
-    expect(dateOf(text, now)).toBeUndefined();
-  },
-);
+test.each([
+  "",
+  "tomorrow",
+  "15",
+  "1.5h",
+  "2d",
+  "2026-11-21",
+  "2026-13-41T18:00Z",
+  "2026-02-31T10:00",
+  "18:00",
+  "Infinity",
+])("%j is none", (text) => {
+  expect(dateOf(text, now)).toBeUndefined();
+});

@@ -1,0 +1,129 @@
+// What the compose file starts, without Docker: its commands, as processes on one Redis.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, describe, expect, test } from "vitest";
+import { parse } from "yaml";
+import { z } from "zod";
+import { repositoryRoot } from "../../scripts/run-command.ts";
+import { inFull } from "../support/full.ts";
+import { RedisServer, redisProgram } from "../support/redis-server.ts";
+import { type CliProcess, startCli } from "./cli-process.ts";
+
+const folder = join(repositoryRoot, "examples", "served");
+const read = (name: string): string => readFileSync(join(folder, name), "utf8");
+
+const serviceSchema = z.object({
+  command: z.array(z.string()),
+  environment: z.record(z.string(), z.string()).default({}),
+  deploy: z.object({ replicas: z.number() }).optional(),
+  healthcheck: z.object({ test: z.array(z.string()) }).optional(),
+  ports: z.array(z.string()).default([]),
+  stop_grace_period: z.string().optional(),
+});
+const composeSchema = z.object({
+  services: z.object({ redis: serviceSchema, node: serviceSchema, worker: serviceSchema }),
+});
+const { services } = composeSchema.parse(parse(read("compose.yaml"), { merge: true }));
+const token = "a-token-of-the-test-alone";
+
+describe("the compose file", () => {
+  test("starts two nodes and two workers on one Redis, and gives them longer to leave than they take", () => {
+    const { redis, node, worker } = services;
+    for (const { deploy, environment, stop_grace_period: grace } of [node, worker]) {
+      expect(deploy).toEqual({ replicas: 2 });
+      expect(environment["TROUPE_REDIS"]).toBe("redis://redis:6379");
+      expect(Number(grace?.replace("s", ""))).toBeGreaterThan(25);
+    }
+    expect(redis.command.join(" ")).toContain("--appendonly yes");
+    expect(node.ports).toEqual(["8080-8081:8080"]);
+    expect(node.command).toEqual(expect.arrayContaining(["--host", "0.0.0.0", "--port", "8080"]));
+    expect(node.healthcheck?.test.at(-1)).toContain("http://127.0.0.1:8080/readyz");
+  });
+
+  test("builds an image in which the command is process 1 and not root", () => {
+    const lines = read("Dockerfile").split("\n");
+    const { bin } = z
+      .object({ bin: z.record(z.string(), z.string()) })
+      .parse(JSON.parse(readFileSync(join(repositoryRoot, "package.json"), "utf8")));
+    expect(lines).toContain("FROM node:24-slim");
+    expect(lines.indexOf("USER node")).toBeGreaterThan(lines.indexOf("RUN npm ci --omit=dev"));
+    expect(lines).toContain(`ENTRYPOINT ["node", "node_modules/troupe/${bin["troupe"]}"]`);
+    expect(lines.findLast((line) => line !== "")).toBe('CMD ["serve", "team.ts", "--host", "0.0.0.0"]');
+  });
+});
+
+const started: CliProcess[] = [];
+let server: RedisServer | undefined;
+afterEach(async () => {
+  for (const process of started) process.signal("SIGKILL");
+  await Promise.all(started.splice(0).map(({ ended }) => ended));
+  await server?.stop();
+  server = undefined;
+});
+
+inFull(() => {
+  describe.skipIf(!redisProgram)("its nodes and workers", { timeout: 120_000 }, () => {
+    test("answer for each other, and leave on SIGTERM", async () => {
+      server = await RedisServer.start();
+      const environment = { TROUPE_REDIS: server.url, TROUPE_SERVE_TOKEN: token };
+      const start = (words: readonly string[]): CliProcess => {
+        const anyPort = words.map((word) => (word === "8080" ? "0" : word));
+        const process = startCli(folder, anyPort, environment);
+        started.push(process);
+        return process;
+      };
+      const workers = [1, 2].map(() => start(services.worker.command));
+      await Promise.all(workers.map((worker) => worker.line((line) => line.startsWith("Worker "))));
+      const nodes = [1, 2].map(() => start(services.node.command));
+      const [one, two] = await Promise.all(nodes.map(addressOf));
+      if (one === undefined || two === undefined) throw new Error("two nodes were started");
+      const { agentId } = await post(`${one}/api/agents`, { definition: "desk", key: "first" });
+      expect((await post(`${two}/api/agents`, { definition: "desk", key: "first" })).agentId).toBe(agentId);
+      const ask = { input: "The key is in the drawer. Where is the key?" };
+      const key = { "idempotency-key": "order-1" };
+      const turns = await Promise.all(
+        [one, two, one, two].map((url) => post(`${url}/api/agents/${agentId}/turns`, ask, key)),
+      );
+      expect(new Set(turns.map(({ turnId }) => turnId)).size).toBe(1);
+      const events = await Promise.all([one, two].map((url) => eventsUntilEnd(`${url}/api/trees/${agentId}/events`)));
+      expect(events[0]?.at(-1)).toBe("turn.completed");
+      expect(events[1]).toEqual(events[0]);
+      for (const process of started) process.signal("SIGTERM");
+      const ends = await Promise.all(started.map(({ ended }) => ended));
+      expect(ends.map(({ code }) => code)).toEqual([0, 0, 0, 0]);
+    });
+  });
+});
+
+async function addressOf(node: CliProcess): Promise<string> {
+  const line = await node.line((text) => text.startsWith("  Health: "));
+  const port = /:(\d+)\/healthz/.exec(line)?.[1] ?? "";
+  return `http://127.0.0.1:${port}`;
+}
+
+const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+
+async function post(url: string, body: unknown, more: Readonly<Record<string, string>> = {}) {
+  const response = await fetch(url, { method: "POST", headers: { ...headers, ...more }, body: JSON.stringify(body) });
+  expect(response.ok, `${response.status}`).toBe(true);
+  return (await response.json()) as { readonly agentId: string; readonly turnId: string };
+}
+
+/** The types of the durable events of a tree, up to the end of its first turn. */
+async function eventsUntilEnd(url: string): Promise<string[]> {
+  const { body } = await fetch(url, { headers });
+  const types: string[] = [];
+  let text = "";
+  for await (const piece of body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    text += piece;
+    const frames = text.split("\n\n");
+    text = frames.pop() ?? "";
+    for (const frame of frames) {
+      const type = /^event: (.*)$/m.exec(frame)?.[1];
+      if (type === undefined || !/^id: /m.test(frame)) continue;
+      types.push(type);
+      if (type === "turn.completed") return types;
+    }
+  }
+  throw new Error(`the stream ended too early: ${types.join(", ")}`);
+}
