@@ -7,6 +7,7 @@ export type { LogLine } from "./core/metrics.ts";
 export { agentIdOfName, type NameScope } from "./core/names.ts";
 export { type Listening, type ListenOptions, nodeListener } from "./listen.ts";
 export type { RuntimesByTenant, ServeOptions } from "./serve-options.ts";
+export { type RedisSharing, redisSharing, type RedisSharingOptions } from "./redis-sharing.ts";
 export { type RuntimeServer, serveRuntime } from "./serve-runtime.ts";
 export { type Failure, type InputIssue, jsonFailure, ServerError } from "./core/failures.ts";
 export { type Call, type Route, route } from "./core/route.ts";

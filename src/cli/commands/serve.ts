@@ -1,6 +1,14 @@
 import { askTeam } from "../../demo/index.ts";
 import { createRuntime, type Runtime } from "../../runtime/index.ts";
-import { apiSurface, type RuntimeServer, serveRuntime, tealSurface, type TealServed } from "../../server/index.ts";
+import {
+  apiSurface,
+  type RedisSharing,
+  type RuntimeServer,
+  serveRuntime,
+  tealSurface,
+  type TealServed,
+} from "../../server/index.ts";
+import type { Stores } from "../../stores/index.ts";
 import type { CliContext } from "../cli-context.ts";
 import { type ExitCode, exitCodes } from "../failure.ts";
 import { watchLeaving } from "../job/interrupts.ts";
@@ -9,7 +17,7 @@ import { keptOpen, type StoreOptions, type StorePlace, storePlace, withStore } f
 import { whereOf, type WhereOptions } from "../job/where.ts";
 import { usualPort } from "../options.ts";
 import { readyLines } from "../serve/ready-lines.ts";
-import { type AuthWay, serveAuth } from "../serve/serve-auth.ts";
+import { type AuthWay, type ServeAuth, serveAuth } from "../serve/serve-auth.ts";
 import { type FileOptions, type ServedFiles, servedFiles } from "../serve/served-files.ts";
 
 /** Where a server listens, and to whom. */
@@ -64,44 +72,67 @@ interface Serving {
 }
 
 async function serve(context: CliContext, serving: Serving, options: PlaceOptions): Promise<ExitCode> {
-  const { port = usualPort, host = "127.0.0.1", auth = "token", cors = [], on } = options;
-  const { served, workerWords, input } = serving;
-  const access = serveAuth(auth, context.environment);
-  const teal = tealServed(served);
-  const surfaces = [apiSurface(), tealSurface({ agents: teal })];
+  const access = serveAuth(options.auth ?? "token", context.environment);
   const store = storePlace(context, withOwnStore(options, context.environment));
   return await withStore(store, "open", async (stores) => {
-    const { part, queues, remarks } = await whereOf(context, { store, workerWords }, { on });
-    const runtime = await createRuntime({
-      agents: served.agents,
-      stores: keptOpen(stores),
-      mayDecide: served.mayDecide,
-      showCosts: true,
-      ...part,
-    });
-    const { authenticate, tenant } = access;
-    const server = serveRuntime(runtime, { authenticate, tenant, surfaces, cors });
+    const sharing = await store.openSharing?.();
     try {
-      const { url } = await server.listen({ port, host });
-      if (queues === undefined) await runtime.recover();
-      const place = placeText(store, queues !== undefined);
-      const lines = readyLines(teal, {
-        url,
-        access,
-        place,
-        tenant: runtime.tenant,
-        input,
-        isYaml: served.teal.length > 0,
-      });
-      for (const line of lines) context.out(line);
-      if (queues !== undefined) remarks.forEach(context.note);
-    } catch (error) {
-      await runtime.shutdown();
-      throw error;
+      return await serveStores(context, { ...serving, store, sharing, access }, stores, options);
+    } finally {
+      await sharing?.close();
     }
-    const drainMs = (options.drainSeconds ?? usualDrainSeconds) * 1_000;
-    return await serveUntilTold(context, { runtime, server, drainMs });
   });
+}
+
+interface ServingPlace extends Serving {
+  readonly store: StorePlace;
+  readonly sharing: RedisSharing | undefined;
+  readonly access: ServeAuth;
+}
+
+async function serveStores(
+  context: CliContext,
+  { served, workerWords, input, store, sharing, access }: ServingPlace,
+  stores: Stores,
+  { port = usualPort, host = "127.0.0.1", cors = [], on, drainSeconds }: PlaceOptions,
+): Promise<ExitCode> {
+  const { part, queues, remarks } = await whereOf(context, { store, workerWords }, { on });
+  const runtime = await createRuntime({
+    agents: served.agents,
+    stores: keptOpen(stores),
+    mayDecide: served.mayDecide,
+    showCosts: true,
+    ...part,
+  });
+  const teal = tealServed(served);
+  const { authenticate, tenant } = access;
+  const server = serveRuntime(runtime, {
+    authenticate,
+    tenant,
+    cors,
+    surfaces: [apiSurface({ tickets: sharing?.tickets }), tealSurface({ agents: teal })],
+    limits: { redis: sharing?.client },
+  });
+  try {
+    const { url } = await server.listen({ port, host });
+    if (queues === undefined) await runtime.recover();
+    const place = placeText(store, queues !== undefined);
+    const lines = readyLines(teal, {
+      url,
+      access,
+      place,
+      tenant: runtime.tenant,
+      input,
+      isYaml: served.teal.length > 0,
+    });
+    for (const line of lines) context.out(line);
+    if (queues !== undefined) remarks.forEach(context.note);
+  } catch (error) {
+    await runtime.shutdown();
+    throw error;
+  }
+  const drainMs = (drainSeconds ?? usualDrainSeconds) * 1_000;
+  return await serveUntilTold(context, { runtime, server, drainMs });
 }
 
 function withOwnStore(options: StoreOptions, environment: CliContext["environment"]): StoreOptions {

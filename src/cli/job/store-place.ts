@@ -3,6 +3,7 @@ import { dirname, resolve } from "node:path";
 import { InvalidInputError, StoreUnavailableError } from "../../errors/index.ts";
 import type { SigningKey } from "../../queues/bullmq.ts";
 import type { Queues } from "../../queues/index.ts";
+import type { RedisSharing } from "../../server/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import type { RedisStoresOptions } from "../../stores/redis.ts";
 import type { CliContext } from "../cli-context.ts";
@@ -29,6 +30,8 @@ export interface StorePlace {
   readonly openExisting: () => Promise<Stores>;
   /** Opens the queues of the same Redis; undefined for a file. Throws `InvalidInputError` for wrong signing keys. */
   readonly openQueues: (() => Promise<Queues>) | undefined;
+  /** Connects servers by the same Redis; undefined for a file. */
+  readonly openSharing: (() => Promise<RedisSharing>) | undefined;
 }
 
 /** Throws `InvalidInputError` when the options name two stores, or a wrong address. */
@@ -61,6 +64,7 @@ function filePlace(path: string, isNeeded: boolean): StorePlace {
     open: async () => sqliteAt(fileToWorkIn(path)),
     openExisting: async () => sqliteAt(existingFile(path)),
     openQueues: undefined,
+    openSharing: undefined,
   };
 }
 
@@ -92,6 +96,10 @@ function redisPlace(
       const { bullmqQueues } = await import("../../queues/bullmq.ts");
       const queuePrefix = prefix === undefined ? undefined : `${prefix}queue:`;
       return bullmqQueues({ ...redisOptions(address, queuePrefix), secrets: queueSecrets(environment) });
+    },
+    async openSharing() {
+      const { redisSharing } = await import("../../server/index.ts");
+      return await redisSharing(redisOptions(address, prefix));
     },
   };
 }
