@@ -5,7 +5,14 @@ import { callModel, type ModelAnswer } from "../model/index.ts";
 import type { EntryOf, Message, ModelRequest, ModelResponse } from "../state/index.ts";
 import { type GenerateInput, takeGenerateInput } from "../tools/index.ts";
 import { appendWarnings, type Host, onLive } from "./host.ts";
-import { billOf, boundedRequest, costOf, reservationAskOf, settlementOf, unconfirmedSettlement } from "./model-cost.ts";
+import {
+  billOf,
+  boundedRequest,
+  costIfKnown,
+  reservationAskOf,
+  settlementOf,
+  unconfirmedSettlement,
+} from "./model-cost.ts";
 import { lent, promptHashOf } from "./prompt.ts";
 import { storedErrorOf } from "./stored-error.ts";
 import { refusedCall } from "./stored-error.ts";
@@ -22,7 +29,7 @@ interface SideCall {
 
 /**
  * Model calls of user code (hooks, tools), numbered within their run. Each is reserved and journalled; when the run is repeated,
- * a call with the same number and prompt gets the journalled answer (design, The journal). The code may outlive its activation,
+ * a call with the same number and prompt gets the journalled answer. The code may outlive its activation,
  * so the live host is looked up again after each wait.
  */
 export function generateFor(owner: Host, turnId: string, step: number, run: string, signal: AbortSignal) {
@@ -66,7 +73,7 @@ async function call(owner: Host, side: SideCall): Promise<ModelResponse> {
     deepFreeze<unknown>(response);
     faultPoint("generate.effect");
     const settlement = settlementOf(reservation, response.usage, ask.price);
-    const costMicros = costOf(response.usage, ask.price);
+    const costMicros = costIfKnown(response.usage, ask.price);
     await settle(owner, side, { type: "generate.responded", promptHash, response, costMicros, settlement }, warnings);
     faultPoint("generate.result");
     return response;

@@ -4,7 +4,7 @@ import {
   bindingOf,
   bindsAmounts,
   costBound,
-  costOf as pricedCost,
+  costOf,
   DEFAULT_OUTPUT_TOKENS,
   MINIMUM_OUTPUT_TOKENS,
   type Price,
@@ -75,7 +75,8 @@ export function settlementOf(reservation: Reservation, usage: Usage, price: Pric
   return {
     reservation,
     tokens: usage.inputTokens + usage.outputTokens,
-    costMicros: costOf(usage, price) ?? 0,
+    // An unknown price counts as 0: `priceFor` refuses it wherever a limit on cost binds.
+    costMicros: costIfKnown(usage, price) ?? 0,
     usage,
     unconfirmed: false,
   };
@@ -112,8 +113,8 @@ function emptySettlement(reservation: Reservation): Settlement {
 }
 
 /** Micro-dollars; null when the price is not known. */
-export function costOf(usage: Usage, price: Price | null): number | null {
-  return price ? pricedCost(usage, price) : null;
+export function costIfKnown(usage: Usage, price: Price | null): number | null {
+  return price ? costOf(usage, price) : null;
 }
 
 /** Longest time that counting a prompt may take. */

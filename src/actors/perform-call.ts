@@ -50,7 +50,7 @@ function settleRefused(host: Host, call: CallState): boolean {
   return true;
 }
 
-/** Settles a call whose tool the definition no longer has (design, The journal). */
+/** Settles a call whose tool the definition no longer has. */
 function settleGone(host: Host, call: CallState): void {
   const text = `The tool "${call.name}" is not available any more.`;
   settleCall(
@@ -98,7 +98,7 @@ async function questionOf(host: Host, call: CallState, tool: AgentTool): Promise
     return { kind: tool.requestKind, prompt: describe(), expiresAfterMs: tool.expiresAfterMs };
   }
   if (gate.needsApproval) {
-    // The approval is bound to the hash of the arguments: stored ones may have been changed since (S15).
+    // The approval is bound to the hash of the arguments: stored ones may have been changed since (docs/people.md).
     if (hashOfArguments(gate.arguments) !== gate.argumentsHash) return "tampered";
     if (call.approvedHash !== gate.argumentsHash) {
       const expiresAfterMs = tool.kind === "function" ? tool.approvalExpiresAfterMs : undefined;

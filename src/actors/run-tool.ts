@@ -38,7 +38,7 @@ import {
 } from "./tool-calls.ts";
 
 /**
- * Runs a function tool: slot, intent, body, result; further attempts where its effect class allows them (design, Tool effects).
+ * Runs a function tool: slot, intent, body, result; further attempts where its effect class allows them (docs/tools.md).
  * A tool with a queue ends here with its intent: when that is granted, the call waits for a worker.
  */
 export async function runTool(host: Host, call: CallState, tool: Tool<never>, signal: AbortSignal): Promise<void> {
@@ -178,7 +178,7 @@ async function attempt(host: Host, call: CallState, tool: Tool<never>, signal: A
  */
 export interface AttemptPlace {
   readonly clock: Clock;
-  /** Removes the credentials that the tool is given, and secrets of the environment, from a text (S13). */
+  /** Removes the credentials that the tool is given, and secrets of the environment, from a text. */
   readonly redact: Redact;
   contextOf(signal: AbortSignal): RunContext;
   /** The parent span of the code's own spans. */
@@ -313,13 +313,13 @@ function reconciliationOf(answer: unknown): Reconciliation {
 
 const asItIs: Redact = (text) => text;
 
-/** Removes the tool's own secrets and the place's from a text (S13). */
+/** Removes the tool's own secrets and the place's from a text. */
 function hiding({ redact: known }: AttemptPlace, redact: Redact): Redact {
   if (redact === nothingToRedact) return known;
   return (text) => known(redact(text));
 }
 
-/** The tool's output or error as text, without the secrets that it was called with (S13). */
+/** The tool's output or error as text, without the secrets that it was called with. */
 async function withoutSecrets(redact: Redact, work: () => Promise<unknown>): Promise<RenderedOutput | AwaitedChild> {
   try {
     const value = await work();

@@ -48,7 +48,7 @@ const MESSAGE_CHARACTERS = 8_000;
 
 let redactor: Redactor | undefined;
 
-/** Error texts often hold secrets by accident: headers, addresses, values of the environment (S13). */
+/** Error texts often hold secrets by accident: headers, addresses, values of the environment. */
 function shown(message: string): string {
   redactor ??= createRedactor();
   return redactor.text(bounded(message));

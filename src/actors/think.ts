@@ -17,7 +17,14 @@ import { compactIfDue, COMPACTIONS_WITHOUT_PROGRESS, tooLong } from "./compact.t
 import { effectActor, until } from "./effect.ts";
 import { releaseHeld, runHooks } from "./hook-run.ts";
 import { appendWarnings, type Host } from "./host.ts";
-import { billOf, boundedRequest, costOf, reservationAskOf, settlementOf, unconfirmedSettlement } from "./model-cost.ts";
+import {
+  billOf,
+  boundedRequest,
+  costIfKnown,
+  reservationAskOf,
+  settlementOf,
+  unconfirmedSettlement,
+} from "./model-cost.ts";
 import {
   asLastCall,
   assembleRequest,
@@ -201,7 +208,7 @@ async function attempt(
   }
 }
 
-/** Settles a call of a lost owner: nobody knows whether it was answered (design, Budgets). */
+/** Settles a call of a lost owner: nobody knows whether it was answered (docs/budgets.md). */
 function abandonRequest(host: Host, turn: TurnState, open: OpenRequest): void {
   const settlement = unconfirmedSettlement(open.reservation);
   host.append(
@@ -238,7 +245,7 @@ function respond(
   const isInternal = (name: string): boolean => host.definition.tools.get(name)?.kind === "internal";
   const settlement = settlementOf(reservation, response.usage, price);
   const isFinal = calls.length === 0;
-  const costMicros = costOf(response.usage, price);
+  const costMicros = costIfKnown(response.usage, price);
   // Before the answer, so that its calls never begin.
   if (granted.last && !isFinal) {
     const signal = lastCallSignal(granted.last, response.usage, costMicros);

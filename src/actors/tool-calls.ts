@@ -69,7 +69,7 @@ export function toolsOf(host: Host, turnId: string): Registry {
   return known.all;
 }
 
-/** The tool, if the turn has it and it was granted to the agent. No model can grant one (S14). */
+/** The tool, if the turn has it and it was granted to the agent. No model can grant one. */
 export function grantedTool(host: Host, turnId: string, name: string): AgentTool | undefined {
   const tools = toolsOf(host, turnId);
   const { grantedTools, deniedTools = [] } = host.identity;

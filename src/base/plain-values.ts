@@ -144,7 +144,7 @@ interface Visit {
 }
 
 /**
- * Parses JSON from outside: bounded in size and depth, and without keys that reach an object's prototype (guarantee S9).
+ * Parses JSON from outside: bounded in size and depth, and without keys that reach an object's prototype.
  * Error messages name the place, never the content.
  * @throws InvalidInputError
  */

@@ -63,7 +63,7 @@ export function isExhausted(limits: Limits, used: Amounts, now: number): boolean
   return reachedLimit(limits, used, now) !== undefined;
 }
 
-/** The first limit that is reached, in the order of the stop reasons: steps, tokens, cost, time. */
+/** The first limit that is reached, in the order of `limitNameSchema`: steps, tool calls, tokens, cost, time. */
 export function reachedLimit(limits: Limits, used: Amounts, now: number): LimitName | undefined {
   return limitNameSchema.options.find((name) => {
     const max = limits[name];
@@ -135,7 +135,7 @@ export function turnFlagsOf({ finalAnswer }: Limits): Limits | null {
 
 /**
  * The amounts that an account has used, all integers: tokens, calls, micro-dollars, milliseconds.
- * `steps` and `toolCalls` count the account's own agent, the `tree…` forms its whole subtree (design, Budgets).
+ * `steps` and `toolCalls` count the account's own agent, the `tree…` forms its whole subtree (docs/budgets.md).
  */
 export const amountsSchema = z.object({
   steps: count,
@@ -178,7 +178,7 @@ const waitQueueStateSchema = z.object({
 });
 
 /**
- * One node in the tree of accounts (design, Budgets). A turn has an account; an agent has one if it has a budget for its
+ * One node in the tree of accounts (docs/architecture.md). A turn has an account; an agent has one if it has a budget for its
  * lifetime, as every subagent does. Money reserved below counts here too.
  *
  * Invariants

@@ -7,7 +7,7 @@ export type BudgetOptions = Pick<
   "maxSteps" | "maxTokens" | "maxCost" | "maxSeconds" | "maxToolCalls" | "maxTreeSteps" | "maxTreeToolCalls"
 > & { readonly deadline?: Date | undefined };
 
-interface LimitFlag {
+interface BudgetFlag {
   readonly field: keyof BudgetOptions;
   readonly limit: LimitName;
   readonly flag: string;
@@ -20,7 +20,7 @@ interface LimitFlag {
 
 const count = { value: "<number>", parse: positiveInteger, typed: String } as const;
 
-const limitFlags: readonly LimitFlag[] = [
+const budgetFlags: readonly BudgetFlag[] = [
   { ...count, field: "maxSteps", limit: "maxSteps", flag: "--max-steps", help: "model calls of the agent itself" },
   {
     ...count,
@@ -80,7 +80,7 @@ const limitFlags: readonly LimitFlag[] = [
 
 /** Adds an option for each limit of a turn. */
 export function addBudgetOptions(command: Command): Command {
-  for (const { flag, value, help, parse } of limitFlags) {
+  for (const { flag, value, help, parse } of budgetFlags) {
     command.addOption(new Option(`${flag} ${value}`, `limit of the turn: ${help}`).argParser(parse));
   }
   return command;
@@ -88,13 +88,13 @@ export function addBudgetOptions(command: Command): Command {
 
 /** The given limits; undefined if there are none. */
 export function budgetOf(options: BudgetOptions): Budget | undefined {
-  const given = limitFlags.flatMap(({ field }) => (options[field] === undefined ? [] : [[field, options[field]]]));
+  const given = budgetFlags.flatMap(({ field }) => (options[field] === undefined ? [] : [[field, options[field]]]));
   return given.length === 0 ? undefined : (Object.fromEntries(given) as Budget);
 }
 
 /** The option that gives the same limit again: `--max-tokens 50000`. */
 export function limitWords(limit: LimitName, max: number | undefined): readonly string[] {
-  const known = limitFlags.find((one) => one.limit === limit);
+  const known = budgetFlags.find((one) => one.limit === limit);
   if (known === undefined) return [];
   return [known.flag, max === undefined || known.typed === undefined ? "…" : known.typed(Math.max(1, max))];
 }

@@ -21,7 +21,7 @@ export class UnsupportedError extends RejectionError {
   readonly code = "unsupported";
 }
 
-/** A turn was asked of an agent that was not started, or was shut down: call `start()` first (row L2.4). */
+/** A turn was asked of an agent that was not started, or was shut down: call `start()` first (row L4). */
 export class AgentNotStartedError extends RejectionError {
   readonly code = "agent_not_started";
 }

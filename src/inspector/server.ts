@@ -168,7 +168,7 @@ interface Visitor {
 }
 
 /**
- * True if a request is admitted (guarantee S5). A page of another site can make a browser send requests to this machine:
+ * True if a request is admitted. A page of another site can make a browser send requests to this machine:
  * either its name resolves to 127.0.0.1 (then the Host is foreign), or it requests the address itself (then the Origin is).
  * Programs other than browsers send no Origin. All of them need the token.
  */

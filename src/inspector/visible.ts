@@ -1,7 +1,7 @@
 import type { FrameEvent, FrameSnapshot } from "./frames.ts";
 
 /*
- * The fields that an inspector may show (guarantee S13): ids, counters, names and kinds. Prompts, arguments, results, error
+ * The fields that an inspector may show: ids, counters, names and kinds. Prompts, arguments, results, error
  * texts and the user of a turn are hidden. Both lists name what is allowed, so a new field is hidden until it is added.
  */
 

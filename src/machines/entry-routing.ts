@@ -31,7 +31,7 @@ const families: Record<EntryFamily, true> = {
 
 /**
  * The same transition for every kind of entry. A bare `*` would also match XState's own done and error events, which
- * the fold never sees (design, Machines: no transition depends on them).
+ * the fold never sees: no transition depends on them (docs/architecture.md).
  */
 export function onEveryEntry<const Transition>(transition: Transition): Record<EntryFamily, Transition> {
   const transitions = Object.keys(families).map((family) => [family, transition] as const);

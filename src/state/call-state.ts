@@ -57,7 +57,7 @@ export const callStateSchema = z.object({
   openRequest: z.object({ requestId: z.string(), kind: requestKindSchema, argumentsHash: z.string() }).nullable(),
   /** The last decision, with the request that it answers; it is valid until the call goes on. */
   decision: decisionSchema.extend({ kind: requestKindSchema }).nullable(),
-  /** Hash of the arguments that a person approved: only these may run (S15). */
+  /** Hash of the arguments that a person approved: only these may run. */
   approvedHash: z.string().nullable(),
   outcome: callOutcomeSchema.nullable(),
   /** Hooks have to look at its result. */

@@ -11,7 +11,7 @@ export const toolKindSchema = z.enum(["function", "subagent", "internal", "clien
 export type ToolKind = DeepReadonly<z.infer<typeof toolKindSchema>>;
 
 /**
- * A granted tool with its effect class, which decides whether it may be repeated (design, Tool effects). Journalled
+ * A granted tool with its effect class, which decides whether it may be repeated (docs/tools.md). Journalled
  * with each turn.
  */
 export const grantedToolSchema = z.object({
@@ -45,7 +45,7 @@ export const callPatchSchema = z.object({
 export type CallPatch = DeepReadonly<z.infer<typeof callPatchSchema>>;
 
 /**
- * The changes of one hook, and nothing else (design, The journal). Added messages enter history with origin
+ * The changes of one hook, and nothing else (docs/hooks.md). Added messages enter history with origin
  * `hook:<plugin>`; edits and removals apply to the next model call only.
  */
 export const hookPatchSchema = z.object({

@@ -52,7 +52,7 @@ const end = {
   message: z.string().nullable(),
 };
 
-/** The public events: dotted facts (design, Events). One schema for code, streams, inspector and logs. */
+/** The public events: dotted facts (docs/events.md). One schema for code, streams, inspector and logs. */
 export const troupeEventSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("lifecycle.changed"), ...common, status: lifecycleSchema }),
   z.object({

@@ -130,7 +130,7 @@ export type InboxItem = DeepReadonly<z.infer<typeof inboxItemSchema>>;
 
 const timeLimitSchema = z.enum(["maxActiveMs", "deadlineAt"]);
 
-/** A stored alarm: any living process fires it when it is due (design, Timers). */
+/** A stored alarm: any living process fires it when it is due. */
 const alarm = { tenant: z.string(), agentId: z.string(), id: z.string(), dueAt: z.number().int() };
 export const timerSchema = z.discriminatedUnion("kind", [
   /** A limit on time is reached, or its warning is due. */

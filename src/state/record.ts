@@ -40,7 +40,7 @@ export function numberOfTurn(turnId: string): number {
   return Number(turnId.slice(turnId.indexOf("#") + 1));
 }
 
-/** `turn:step:index`; steps count from 1, the index from 0 (design, The journal). */
+/** `turn:step:index`; steps count from 1, the index from 0. */
 export function callIdOf(turnId: string, step: number, index: number): string {
   return `${turnId}:${step}:${index}`;
 }
@@ -92,7 +92,7 @@ export type Mark = DeepReadonly<z.infer<typeof markSchema>>;
 export const abortMarkSchema = markSchema.extend({ turnId: z.string(), reason: z.string() });
 export type AbortMark = DeepReadonly<z.infer<typeof abortMarkSchema>>;
 
-/** Activation starts from it instead of reading the whole history (design, Machines). */
+/** Activation starts from it instead of reading the whole history (docs/architecture.md). */
 export const checkpointSchema = z.object({
   version: z.literal(1),
   /** The last folded entry. */

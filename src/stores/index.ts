@@ -1,3 +1,5 @@
+// The door of this room: the ports, the rules and values that other rooms need, and the stores in memory, which are the default.
+// `sqlite.ts` and `redis.ts` are entries of the package by themselves, so that `import "troupe"` loads no driver.
 export { memoryStores } from "./memory.ts";
 export * from "./rules/batch.ts";
 export * from "./rules/live-channel.ts";

@@ -90,7 +90,7 @@ const longestName = 180;
 const device = /^(?:con|prn|aux|nul|com\d|lpt\d)(?=\.|$)/;
 
 /**
- * A file name for an id: never a path, and different for different ids (guarantee S6), also on file systems that ignore
+ * A file name for an id: never a path, and different for different ids, also on file systems that ignore
  * case. Keeps lower-case letters, digits, `_` and, except at the start, `-`, `~`, `@` and dots. Everything else becomes `%`
  * and the hexadecimal digits of its UTF-8 bytes. Ids that are too long or not well-formed text end in their SHA-256.
  */

@@ -1,4 +1,4 @@
-/** A regular expression whose test takes time linear in pattern times text (guarantee S11). */
+/** A regular expression whose test takes time linear in pattern times text. */
 export interface LinearPattern {
   /** Whether it matches anywhere in the text, as `RegExp.test` would say. Throws `TooManySteps` past the limit. */
   test(text: string): boolean;
@@ -287,7 +287,7 @@ export class TooManySteps extends Error {
 }
 
 /**
- * Counts the steps of one synchronous check, so that no schema and no value can block the event loop (guarantee S11).
+ * Counts the steps of one synchronous check, so that no schema and no value can block the event loop.
  * One step costs 10 to 35 nanoseconds of the processor, and up to twice that at the first checks, while the engine
  * compiles: the default is at most 25 milliseconds, and 50 at first. More expensive work spends more steps.
  */

@@ -159,9 +159,8 @@ const maxRememberedCharacters = 10_000_000;
 
 /**
  * Parameters given as the text of a JSON Schema (row R7), of any draft from 4 to 2020-12; defaults are not filled in.
- * The schema may be untrusted: no reference leaves it, no check of a value takes more than a fixed number of steps
- * (guarantee S11), and parts that cannot be checked are listed in `unchecked` and shown to the model. Read once per
- * text. Throws `InvalidInputError` if it is not a JSON object.
+ * The schema may be untrusted: no reference leaves it, no check of a value takes more than a fixed number of steps,
+ * and parts that cannot be checked are listed in `unchecked` and shown to the model. Read once per text. Throws `InvalidInputError` if it is not a JSON object.
  */
 function jsonSchemaParameters(text: string): Parameters {
   const known = remembered.get(text);

@@ -15,7 +15,7 @@ class EnoughIssues extends Error {}
 
 /**
  * Checks values against a foreign schema, keyword by keyword as in draft 2020-12 and earlier. It is an interpreter: no code is
- * generated. Each visit of a schema costs steps (guarantee S11); a schema that leads back to itself at the same value adds nothing
+ * generated. Each visit of a schema costs steps; a schema that leads back to itself at the same value adds nothing
  * there.
  */
 export class SchemaCheck implements Checking {

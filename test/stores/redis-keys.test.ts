@@ -52,7 +52,7 @@ function tagIn(key: string): string | undefined {
   return /^[^{]*\{([^}]+)\}/.exec(key)?.[1];
 }
 
-test("no two agents share a key, whatever is in their ids and tenants (row S7)", () => {
+test("no two agents share a key, whatever is in their ids and tenants", () => {
   assert(
     property(id, id, id, id, (tenant, agentId, otherTenant, otherId) => {
       const isSame = tenant === otherTenant && agentId === otherId;
@@ -65,7 +65,7 @@ test("no two agents share a key, whatever is in their ids and tenants (row S7)",
   );
 });
 
-test("all keys of a tree lie in one slot, and other trees' may lie in others (row S7)", () => {
+test("all keys of a tree lie in one slot, and other trees' may lie in others", () => {
   assert(
     property(id, id, id, (tenant, root, hash) => {
       const rootId = root.replaceAll("~", "");

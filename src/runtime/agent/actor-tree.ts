@@ -177,7 +177,7 @@ interface ActivityChange {
 }
 
 /**
- * Tracks whether the open turn works or rests, because `maxSeconds` runs only while it works (design, Budgets). That
+ * Tracks whether the open turn works or rests, because `maxSeconds` runs only while it works (docs/budgets.md). That
  * follows from the state alone. Each change goes to the account, and once more after recovery, since a crash may have
  * lost the last change.
  */

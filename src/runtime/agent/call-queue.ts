@@ -176,7 +176,7 @@ function messageIdsOf(entry: Entry): readonly string[] {
   return entry.type === "tool.settled" ? [entry.messageId] : [];
 }
 
-/** The tool in this process, if the agent was granted it. Neither a job nor a model can grant one (S14). */
+/** The tool in this process, if the agent was granted it. Neither a job nor a model can grant one. */
 export function toolOf({ definition, call, record: { grantedTools } }: KnownCall): Tool<never> | undefined {
   const tool = definition.tools.get(call.name);
   if (tool?.kind !== "function" || (grantedTools && !grantedTools.includes(call.name))) return undefined;

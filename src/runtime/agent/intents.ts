@@ -61,8 +61,7 @@ interface SpawningParent {
 type SpawnBody = Extract<IntentBody, { type: "child.spawned" }>;
 
 /**
- * The intent of a spawn. The child's id is derived, so that a repeated spawn gives the same child (design, The
- * journal).
+ * The intent of a spawn. The child's id is derived, so that a repeated spawn gives the same child.
  */
 export function spawnBody(parent: SpawningParent, request: SpawnRequest): SpawnBody {
   const { turnId, step, callId, key, tool } = request;

@@ -19,7 +19,7 @@ type CallSnapshot = ReturnType<typeof initialTransition<typeof liveToolCallMachi
 
 /**
  * Recovery: each machine is folded separately by pure transitions, and its persisted snapshot is put into its parent's,
- * so that starting the root runs only the effects of the current states (design, Machines). The result depends on the
+ * so that starting the root runs only the effects of the current states (docs/architecture.md). The result depends on the
  * entries alone.
  */
 export class MachineFold {

@@ -25,7 +25,7 @@ const NOT_BEFORE_MS = 250;
 const TIMERS_AT_A_TIME = 1_000;
 
 /**
- * Fires stored timers that are due. Any live process does it (design, Timers).
+ * Fires stored timers that are due. Any live process does it.
  *
  * 1. It looks at the store at least every 5 s of steady time, however the clock is set, and on every request.
  * 2. An early look does no harm, because the store says which timers are due.

@@ -126,7 +126,7 @@ export class Requests {
       if (parsed && !parsed.ok) throw new InvalidInputError(`request "${request.requestId}": ${parsed.message}`);
       return { verdict, by, reason, arguments: decide.arguments };
     }
-    // The stored arguments must match the hash, because people approve what they see (S15).
+    // The stored arguments must match the hash, because people approve what they see.
     if (verdict === "approved" && shortHash(stableStringify(request.arguments)) !== request.argumentsHash) {
       throw new CorruptRecordError(
         `request "${request.requestId}": its stored arguments were changed; it can be rejected`,

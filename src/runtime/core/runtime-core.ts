@@ -178,7 +178,7 @@ export class RuntimeCore implements TurnSource {
       giveSign: () => clock.giveSign(stores, self),
       leaseMs: this.leaseMs,
       live: () => this.live.all(),
-      // An owner learns of a post by notification, and at the latest at its next heartbeat (design, Inbox).
+      // An owner learns of a post by notification, and at the latest at its next heartbeat.
       onBeat: () => {
         this.#onForeignWrite("any");
         this.damage.beat();

@@ -29,14 +29,17 @@ import { rowKinds } from "./redis-rows.ts";
 /** How many records of one tree are read at once. */
 const RECORDS = 200;
 
-/** How often to list turns again that change meanwhile. */
+/**
+ * How often to list turns in which one was found in an outdated place. The second attempt sees it corrected. Turns that have
+ * changed in three attempts change all the time, and any list of them is outdated when it arrives.
+ */
 const LIST_ATTEMPTS = 3;
 
 const partitions = Array.from({ length: PARTITIONS }, (_, index) => index);
 
 /**
  * Answers questions over all trees from the indexes, and looks each result up in its tree, because indexes may be out
- * of date.
+ * of date. Lists with the newest first have negated times as scores, because Redis lists the lowest score first.
  */
 export class RedisLists {
   readonly #connection: RedisConnection;

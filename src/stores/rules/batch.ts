@@ -51,7 +51,7 @@ export interface Post {
 
 /**
  * One agent's next entries and everything that must become true together with them, atomically, under `(epoch,
- * expectedSeq)` (design, The journal).
+ * expectedSeq)` (docs/architecture.md).
  */
 export interface Batch {
   /**

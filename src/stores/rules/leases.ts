@@ -77,7 +77,7 @@ export function isAlive(
 }
 
 /**
- * Time during which nobody who works for an account had an owner does not count as working time (design, Budgets). For
+ * Time during which nobody who works for an account had an owner does not count as working time (docs/budgets.md). For
  * every account above the open turn, counting stops at the last sign of life of the agents below it, and starts again
  * now.
  */

@@ -126,7 +126,7 @@ export type DecideOutcome =
   | { readonly type: "decided"; readonly request: AgentRequest; readonly posted: readonly string[] }
   /** It was decided or closed before, or this decision came after its expiry and has made it expired. */
   | { readonly type: "conflict"; readonly request: AgentRequest; readonly posted: readonly string[] }
-  /** The decision refers to other arguments than the request. Nothing was changed (row S15). */
+  /** The decision refers to other arguments than the request. Nothing was changed. */
   | { readonly type: "changed"; readonly request: AgentRequest }
   /** Requests of this kind do not take this verdict. Nothing was changed. */
   | { readonly type: "unfit"; readonly request: AgentRequest }

@@ -264,7 +264,7 @@ export interface PauseMark extends PauseOptions {
 }
 
 export interface DecideOptions {
-  /** Hash of the arguments that the decider was shown; a request about other arguments is not decided (row S15). */
+  /** Hash of the arguments that the decider was shown; a request about other arguments is not decided. */
   readonly argumentsHash?: string | undefined;
 }
 

@@ -5,7 +5,7 @@ import type { OpenTurnOutcome } from "./outcomes.ts";
 import type { TurnCommand, TurnKey } from "./ports.ts";
 import type { Tables } from "./tables.ts";
 
-/** Commands change only the command fields of a record, post to inboxes, and are answered at once (design, Inbox). */
+/** Commands change only the command fields of a record, post to inboxes, and are answered at once. */
 export function openTurn(tables: Tables, key: AgentKey, command: TurnCommand, now: number): OpenTurnOutcome {
   const found = tables.agent(key);
   if (!found) return { type: "notFound" };
