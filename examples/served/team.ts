@@ -13,7 +13,7 @@ const order = defineTool({
 });
 const scout = defineAgent({ name: "scout", model, instructions: "Answer from what you are given." });
 
-export default defineAgent({
+export const agent = defineAgent({
   name: "desk",
   model,
   tools: [order, subagent(scout)],
