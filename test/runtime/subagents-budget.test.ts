@@ -80,7 +80,7 @@ describeRuntimes("accounts of background children", (stage) => {
     await agent.executeTurn("go").result;
     await gate.reached();
     gate.open("gold");
-    const woken = await result(agent, "desk#2");
+    const woken = await resultOfOwn(runtime, agent, "desk#2");
     expect(woken).toMatchObject({ status: "completed", text: "seen 1" });
     const account = await accountOf(runtime, "turn:desk#2");
     expect(account).toMatchObject({ parentId: "background:desk#1", used: { tokens: 200, steps: 1 } });
@@ -96,7 +96,11 @@ describeRuntimes("accounts of background children", (stage) => {
     await agent.executeTurn("go").result;
     await gate.reached();
     gate.open("gold");
-    expect(await result(agent, "desk#2")).toMatchObject({ status: "stopped", stopReason: "steps_limit", steps: 0 });
+    expect(await resultOfOwn(runtime, agent, "desk#2")).toMatchObject({
+      status: "stopped",
+      stopReason: "steps_limit",
+      steps: 0,
+    });
     expect(await entriesOfType(runtime.stores, "desk", "turn.started")).toHaveLength(2);
     expect(agent.state).toMatchObject({ status: "ready", openTurnId: null });
   });
@@ -111,7 +115,7 @@ describeRuntimes("accounts of background children", (stage) => {
     );
     await agent.executeTurn("go").result;
     for (let number = 2; ; number += 1) {
-      const { stopReason } = await result(agent, `desk#${number}`);
+      const { stopReason } = await resultOfOwn(runtime, agent, `desk#${number}`);
       if (stopReason !== "completed") break;
     }
     const starts = await entriesOfType(runtime.stores, "desk", "turn.started");
@@ -210,6 +214,10 @@ describeRuntimes("accounts of background children", (stage) => {
 });
 
 /** The result of a turn that may not be open yet. */
-async function result(agent: Agent, turnId: string) {
-  return await agent.turn(turnId).result;
+/** The result of a turn that the agent starts by itself, now or later. */
+async function resultOfOwn(runtime: Runtime, agent: Agent, turnId: string) {
+  for await (const event of runtime.follow(agent.agentId)) {
+    if (event.type === "turn.started" && event.turnId === turnId) return await agent.turn(turnId).result;
+  }
+  throw new Error(`the agent started no turn ${turnId}`);
 }
