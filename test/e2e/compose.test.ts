@@ -1,7 +1,7 @@
 // What the compose file starts, without Docker: its commands, as processes on one Redis.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { parse } from "yaml";
 import { z } from "zod";
 import { repositoryRoot } from "../../scripts/run-command.ts";
@@ -65,7 +65,7 @@ inFull(() => {
   describe.skipIf(!redisProgram)("its nodes and workers", { timeout: 120_000 }, () => {
     test("answer for each other, and leave on SIGTERM", async () => {
       server = await RedisServer.start();
-      const environment = { TROUPE_REDIS: server.url, TROUPE_SERVE_TOKEN: token };
+      const environment = { TROUPE_REDIS: server.url, TROUPE_SERVE_TOKEN: token, TROUPE_OFFLINE_SPEED: "15" };
       const start = (words: readonly string[]): CliProcess => {
         const anyPort = words.map((word) => (word === "8080" ? "0" : word));
         const process = startCli(folder, anyPort, environment);
@@ -82,15 +82,34 @@ inFull(() => {
       const ask = { input: "The key is in the drawer. Where is the key?" };
       const key = { "idempotency-key": "order-1" };
       const turns = await Promise.all(
-        [one, two, one, two].map((url) => post(`${url}/api/agents/${agentId}/turns`, ask, key)),
+        Array.from({ length: 50 }, (_, index) =>
+          post(`${index % 2 === 0 ? one : two}/api/agents/${agentId}/turns`, ask, key),
+        ),
       );
       expect(new Set(turns.map(({ turnId }) => turnId)).size).toBe(1);
-      const events = await Promise.all([one, two].map((url) => eventsUntilEnd(`${url}/api/trees/${agentId}/events`)));
+      const other = await send(`${two}/api/agents/${agentId}/turns`, { input: "Something else." }, key);
+      expect(other.status).toBe(422);
+      const events = await Promise.all(
+        [one, two].map((url) => eventsUntilEnd(`${url}/api/trees/${agentId}/events`, `${agentId}#1`)),
+      );
       expect(events[0]?.at(-1)).toBe("turn.completed");
       expect(events[1]).toEqual(events[0]);
+      // Killed after it has accepted the turn, and before its answer: the retry at the other node is the same turn.
+      const next = { "idempotency-key": "order-2", prefer: "wait=60" };
+      const cut = send(`${one}/api/agents/${agentId}/turns`, ask, next).then(
+        async (answer) => `answered ${answer.status}: ${await answer.text()}`,
+        () => "cut",
+      );
+      await Promise.race([untilTurns(two, agentId, 2), cut.then((end) => Promise.reject(new Error(end)))]);
+      nodes[0]?.signal("SIGKILL");
+      expect(await cut).toBe("cut");
+      const again = await send(`${two}/api/agents/${agentId}/turns`, ask, next);
+      expect([again.status, again.headers.get("idempotency-replayed")]).toEqual([200, "true"]);
+      expect(await untilTurns(two, agentId, 2)).toHaveLength(2);
+      await nodes[0]?.ended;
       for (const process of started) process.signal("SIGTERM");
       const ends = await Promise.all(started.map(({ ended }) => ended));
-      expect(ends.map(({ code }) => code)).toEqual([0, 0, 0, 0]);
+      expect(ends.map(({ code }) => code)).toEqual([0, 0, "SIGKILL", 0]);
     });
   });
 });
@@ -103,14 +122,32 @@ async function addressOf(node: CliProcess): Promise<string> {
 
 const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
 
-async function post(url: string, body: unknown, more: Readonly<Record<string, string>> = {}) {
-  const response = await fetch(url, { method: "POST", headers: { ...headers, ...more }, body: JSON.stringify(body) });
+type Headers = Readonly<Record<string, string>>;
+
+async function send(url: string, body: unknown, more: Headers = {}): Promise<Response> {
+  return await fetch(url, { method: "POST", headers: { ...headers, ...more }, body: JSON.stringify(body) });
+}
+
+async function post(url: string, body: unknown, more?: Headers) {
+  const response = await send(url, body, more);
   expect(response.ok, `${response.status}`).toBe(true);
   return (await response.json()) as { readonly agentId: string; readonly turnId: string };
 }
 
-/** The types of the durable events of a tree, up to the end of its first turn. */
-async function eventsUntilEnd(url: string): Promise<string[]> {
+/** The turns of an agent, as soon as there are so many. */
+async function untilTurns(url: string, agentId: string, least: number): Promise<readonly unknown[]> {
+  return await vi.waitUntil(
+    async () => {
+      const response = await fetch(`${url}/api/agents/${agentId}/turns`, { headers });
+      const { items } = (await response.json()) as { readonly items: readonly unknown[] };
+      return items.length >= least && items;
+    },
+    { timeout: 30_000 },
+  );
+}
+
+/** The types of the durable events of a tree, up to the end of its root's turn. */
+async function eventsUntilEnd(url: string, rootTurnId: string): Promise<string[]> {
   const { body } = await fetch(url, { headers });
   const types: string[] = [];
   let text = "";
@@ -122,7 +159,8 @@ async function eventsUntilEnd(url: string): Promise<string[]> {
       const type = /^event: (.*)$/m.exec(frame)?.[1];
       if (type === undefined || !/^id: /m.test(frame)) continue;
       types.push(type);
-      if (type === "turn.completed") return types;
+      const { turnId } = JSON.parse(/^data: (.*)$/m.exec(frame)?.[1] ?? "{}") as { readonly turnId?: string };
+      if (type === "turn.completed" && turnId === rootTurnId) return types;
     }
   }
   throw new Error(`the stream ended too early: ${types.join(", ")}`);
