@@ -48,6 +48,9 @@ function assertServeAlone({ serve, ...options }: AskOptions): void {
   const { port, host, auth, cors, drainSeconds, resume, json, quiet, inspect } = options;
   const given = serve === true ? { resume, json, quiet, inspect } : { port, host, auth, cors, drainSeconds };
   const [strange] = Object.entries(given).find(([, value]) => value !== undefined) ?? [];
+  if (serve === true && budgetOf(options) !== undefined) {
+    throw new InvalidInputError("limits do not go with --serve: each turn has those of the team; leave them out");
+  }
   if (strange === undefined) return;
   const flag = strange === "drainSeconds" ? "--drain-seconds" : `--${strange}`;
   throw new InvalidInputError(

@@ -12,6 +12,7 @@ import type { Stores } from "../../stores/index.ts";
 import type { CliContext } from "../cli-context.ts";
 import { type ExitCode, exitCodes } from "../failure.ts";
 import { watchLeaving } from "../job/interrupts.ts";
+import { workerWordsOf } from "../job/ask-job.ts";
 import type { AskJob } from "../job/job.ts";
 import { keptOpen, type StoreOptions, type StorePlace, storePlace, withStore } from "../job/store-place.ts";
 import { whereOf, type WhereOptions } from "../job/where.ts";
@@ -58,9 +59,10 @@ export async function serveCommand(
 
 /** Serves the team of `ask`: callers ask the questions. */
 export async function serveAsk(context: CliContext, job: AskJob, options: PlaceOptions): Promise<ExitCode> {
-  const agents = [askTeam(job, context.environment, "here")];
+  const { openQueues } = storePlace(context, options);
+  const agents = [askTeam(job, context.environment, openQueues === undefined ? "here" : "anywhere")];
   const served = { agents, teal: [], mayDecide: undefined };
-  return await serve(context, { served, workerWords: ["--ask"], input: job.question }, options);
+  return await serve(context, { served, workerWords: workerWordsOf(job), input: job.question }, options);
 }
 
 interface Serving {

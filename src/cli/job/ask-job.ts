@@ -53,7 +53,7 @@ export function jobOfQuestion({ environment, invocation }: CliContext, asked: As
 }
 
 /** The options of a `worker` that has the team of this question. */
-function workerWordsOf({ files, model, maxReaders }: AskJob): string[] {
+export function workerWordsOf({ files, model, maxReaders }: AskJob): string[] {
   return [
     "--ask",
     ...(files === null ? [] : ["--files", files]),

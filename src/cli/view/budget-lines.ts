@@ -1,4 +1,11 @@
-import { type Account, type LimitName, usedAt, totalUse, type UseByModel } from "../../budget/index.ts";
+import {
+  type Account,
+  type LimitName,
+  limitNameSchema,
+  usedAt,
+  totalUse,
+  type UseByModel,
+} from "../../budget/index.ts";
 import { dollarsText, numberOfTurn } from "../../state/index.ts";
 import { agentLabel } from "./agent-rows.ts";
 import { shortAgentId, formatCost, formatCount, formatDuration, formatTime } from "./format.ts";
@@ -202,18 +209,6 @@ interface BudgetRow {
   readonly max: number | null;
 }
 
-/** In the order in which they are shown. */
-const limits = [
-  "maxSteps",
-  "maxTreeSteps",
-  "maxToolCalls",
-  "maxTreeToolCalls",
-  "maxTokens",
-  "maxCostMicros",
-  "maxActiveMs",
-  "deadlineAt",
-] as const satisfies readonly LimitName[];
-
 const limitNames: Readonly<Record<LimitName, string>> = {
   maxSteps: "steps",
   maxTreeSteps: "tree steps",
@@ -230,7 +225,7 @@ export function budgetRows(accounts: readonly Account[], now: number): BudgetRow
   const members = accounts.map((account) => ({ agentId: account.id, parentAgentId: account.parentId, account }));
   return placeTree(members).flatMap(({ member: { account }, branch }) => {
     const below = branch.replaceAll("├─ ", "│  ").replaceAll("└─ ", "   ");
-    return limits.flatMap((limit) => {
+    return limitNameSchema.options.flatMap((limit) => {
       const row = { branch, below, account, limit, ...amountsOf(account, limit, now) };
       const isUsed = row.used + (row.reserved ?? 0) > 0;
       const isShown = row.max !== null || limit === "maxTokens" || (limit === "maxCostMicros" && isUsed);

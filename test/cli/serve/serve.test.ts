@@ -46,6 +46,17 @@ test("callers of Entra ID are of the directory that the server serves", () => {
   expect(serveAuth("token", { TROUPE_SERVE_TOKEN: "from-the-environment" })).toMatchObject({ isGiven: true });
 });
 
+test.each([
+  [["--port", "0"], "--port is for --serve; give that too, or leave it out"],
+  [["--serve", "--json"], "--json does not go with --serve"],
+  [["--serve", "--resume"], "--resume does not go with --serve"],
+  [["--serve", "--max-cost", "1"], "limits do not go with --serve: each turn has those of the team; leave them out"],
+])("ask %j is refused", async (words, message) => {
+  const { code, out, notes } = await troupe(["ask", ...words, ...store]);
+  expect({ code, out }).toEqual({ code: 2, out: [] });
+  expect(notes).toEqual([expect.stringContaining(message)]);
+});
+
 /** A file in the folder of these tests. */
 function file(name: string, text: string): string {
   const path = join(folder, name);
