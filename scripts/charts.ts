@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import ElkConstructor, { type ElkExtendedEdge, type ElkNode } from "elkjs/lib/elk.bundled.js";
+import elk, { type ElkExtendedEdge, type ElkNode } from "elkjs/lib/elk.bundled.js";
 import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from "xstate";
 import {
   type Chart,
@@ -53,7 +53,7 @@ async function layOut(machine: AnyStateMachine, name: keyof Charts): Promise<Cha
     from !== "" && (pathsWithLines.includes(to) || !pathsWithLines.includes(from));
   const drawn = transitions.filter(isDrawn);
   const states = nodes.map((node) => describe(node, { name, paths: nodes.map(pathIn), transitions, drawn }));
-  const { width = 0, height = 0, ...root } = await new ElkConstructor().layout(graphOf(machine.root, states, drawn));
+  const { width = 0, height = 0, ...root } = await new elk.default().layout(graphOf(machine.root, states, drawn));
   const boxes = new Map(nodesIn(root).map((node) => [node.id, boxOf(node)]));
   const edges = new Map((root.edges ?? []).map((edge) => [edge.id, edge]));
   return {
@@ -117,7 +117,7 @@ function describe(node: AnyStateNode, surroundings: Surroundings): Unplaced {
   const about = stateSentences[name][path];
   if (about === undefined)
     throw new Error(`The state ${path} of ${name} has no sentence in scripts/state-sentences.ts.`);
-  const [effect] = node.invoke.map(({ src }) => String(src));
+  const [effect] = node.invoke.flatMap(({ src }) => (typeof src === "string" ? [src] : []));
   const isFromAnywhere = transitions.some(({ from, to }) => from === "" && to === path);
   // The state around it says where it leads to, and so for all that is inside.
   const outer = path.split(".").slice(0, -1).join(".");
@@ -244,7 +244,7 @@ const letterWidths: readonly (readonly [hundredths: number, letters: string])[] 
 ];
 
 function widthOf(text: string): number {
-  const widths = [...text].map((letter) => letterWidths.find(([, letters]) => letters.includes(letter))?.[0] ?? 64);
+  const widths = Array.from(text, (letter) => letterWidths.find(([, letters]) => letters.includes(letter))?.[0] ?? 64);
   return widths.reduce((sum, width) => sum + width, 0) / 100;
 }
 

@@ -29,12 +29,13 @@ describe.each(["agent", "turn", "toolCall"] as const)("%s", (name) => {
     const { states, transitions } = charts[name];
     expect(states.map(({ path }) => path)).toEqual(paths);
     const notesOf = (path: string): string => states.find((state) => state.path === path)?.notes.join(" ") ?? "";
-    for (const { from, to, line } of transitions) {
-      if (line) continue;
+    const untold = transitions.filter(({ from, to, line }) => {
+      if (line) return false;
+      if (from === "") return !notesOf(to).includes("from any state");
       const [outer = ""] = from.split(".");
-      if (from === "") expect(notesOf(to)).toContain("from any state");
-      else expect(`${notesOf(from)} ${notesOf(outer)}`).toMatch(new RegExp(`⇥ .*\\b${to}\\b`));
-    }
+      return !new RegExp(`⇥ .*\\b${to}\\b`).test(`${notesOf(from)} ${notesOf(outer)}`);
+    });
+    expect(untold).toEqual([]);
   });
 });
 

@@ -10,6 +10,8 @@ function folder(): string {
   return made;
 }
 
+const never = (): boolean => false;
+
 test("one of several that come at once does the work, and the others wait for it", async () => {
   const place = join(folder(), "cache");
   let works = 0;
@@ -35,11 +37,10 @@ test("one of several that come at once does the work, and the others wait for it
 
 test("after a failure the next one works", async () => {
   const place = folder();
-  const isDone = (): boolean => false;
-  const failing = onceAMachine(place, isDone, () => Promise.reject(new Error("no network")));
+  const failing = onceAMachine(place, never, () => Promise.reject(new Error("no network")));
   await expect(failing).rejects.toThrow("no network");
   let worked = false;
-  await onceAMachine(place, isDone, () => {
+  await onceAMachine(place, never, () => {
     worked = true;
     return Promise.resolve();
   });
