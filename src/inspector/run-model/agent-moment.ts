@@ -117,8 +117,7 @@ export function foldAgentEntry(agent: AgentMoment, entry: RunEntry): AgentMoment
         ...inPhase(agent, entry.calls.length > 0 ? "tools" : "thinking", entry.at),
         inputTokens: agent.inputTokens + entry.usage.inputTokens,
         outputTokens: agent.outputTokens + entry.usage.outputTokens,
-        costMicros:
-          agent.costMicros === null || entry.costMicros === null ? null : agent.costMicros + entry.costMicros,
+        costMicros: agent.costMicros === null || entry.costMicros === null ? null : agent.costMicros + entry.costMicros,
       };
     case "model.failed":
       return entry.retryAt === null ? agent : { ...inPhase(agent, "retrying", entry.at), retryAt: entry.retryAt };

@@ -161,10 +161,7 @@ export class Timeline {
     span.label = `waits for ${agent.awaited.size} ${agent.awaited.size === 1 ? "subagent" : "subagents"}`;
   }
 
-  #begin(
-    agent: AgentSpans,
-    given: { key: string; kind: SpanKind; label: string; at: number; callId?: string },
-  ): Span {
+  #begin(agent: AgentSpans, given: { key: string; kind: SpanKind; label: string; at: number; callId?: string }): Span {
     const { key, kind, label, at, callId = null } = given;
     const known = agent.open.get(key);
     if (known) return known;

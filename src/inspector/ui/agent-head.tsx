@@ -1,3 +1,4 @@
+import { AgentActs } from "./agent-acts.tsx";
 import { limitUses } from "../run-model/account-moment.ts";
 import { compact, dollars, milliseconds, plural, shortId } from "./format.ts";
 import { Icon, PhaseIcon, phaseWords } from "./icons.tsx";
@@ -19,7 +20,7 @@ export function AgentHead({ run }: { readonly run: RunSession }) {
     .flatMap((id) => accounts.all[accounts.indexOf(id ?? "")] ?? [])
     .flatMap((account) => limitUses(account, now.accounts[account.index]))
     .toSorted((one, other) => other.used / other.max - one.used / one.max);
-  const shown = uses.filter(({ limit }, index) => uses.findIndex((one) => one.limit === limit) === index).slice(0, 3);
+  const shown = uses.filter(({ limit }, index) => uses.findIndex((one) => one.limit === limit) === index).slice(0, 2);
   return (
     <header class="agent-head">
       <div class="agent-title">
@@ -40,6 +41,7 @@ export function AgentHead({ run }: { readonly run: RunSession }) {
             <span class="figures quiet">{milliseconds(now.time - moment.since)}</span>
           </span>
         )}
+        <AgentActs agentId={agent.agentId} name={agent.name} now={run.isLive.value ? moment : undefined} />
         {parent && (
           <span class="quiet">
             below{" "}

@@ -7,11 +7,13 @@ import { Help } from "./help.tsx";
 import { listenToKeys } from "./keys.ts";
 import { MessagesView } from "./messages-view.tsx";
 import { client, info, notice, selectedAgent, session, startFailure } from "./page-state.ts";
+import { RequestsView } from "./requests-view.tsx";
 import { addressOf, go, route, type View, views } from "./route.ts";
 import type { RunSession } from "./run-session.ts";
 import { RunsView } from "./runs-view.tsx";
 import { Scrubber } from "./scrubber.tsx";
 import { treeWidth } from "./settings.ts";
+import { TalkView } from "./talk-view.tsx";
 import { TimelineView } from "./timeline-view.tsx";
 import { TopBar } from "./top-bar.tsx";
 import { TreeView } from "./tree-view.tsx";
@@ -133,8 +135,12 @@ function Shown({ view, run }: { readonly view: View; readonly run: RunSession })
       return <ChartView run={run} />;
     case "messages":
       return <MessagesView run={run} />;
+    case "requests":
+      return <RequestsView run={run} />;
+    case "talk":
+      return <TalkView run={run} />;
     default:
-      return <p class="empty">Nothing here yet.</p>;
+      return view satisfies never;
   }
 }
 

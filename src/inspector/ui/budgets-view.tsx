@@ -104,9 +104,7 @@ function accountRows(all: readonly RunAccount[], moments: readonly (AccountMomen
     const isLarge = there.length > MOST_CHILDREN;
     const weight = ({ index }: RunAccount): number =>
       (moments[index]?.reservedTokens ?? 0) * 1e9 + (moments[index]?.used.tokens ?? 0);
-    const shown = isLarge
-      ? there.toSorted((one, other) => weight(other) - weight(one)).slice(0, MOST_CHILDREN)
-      : there;
+    const shown = isLarge ? there.toSorted((one, other) => weight(other) - weight(one)).slice(0, MOST_CHILDREN) : there;
     for (const [place, account] of shown.entries()) {
       const left = isLarge && place === shown.length - 1 ? there.length - shown.length : 0;
       rows.push({ account, moment: moments[account.index], level, left });

@@ -109,12 +109,18 @@ function Call({ run, call }: { readonly run: RunSession; readonly call: CallDeta
       )}
       <section>
         <h3>Arguments</h3>
-        {gate ? <JsonView value={gate.arguments as JsonValue} /> : call.asked !== null && <JsonText text={call.asked} />}
+        {gate ? (
+          <JsonView value={gate.arguments as JsonValue} />
+        ) : (
+          call.asked !== null && <JsonText text={call.asked} />
+        )}
       </section>
       {end?.message && (
         <section>
           <h3>Result</h3>
-          <LongText text={typeof end.message.content === "string" ? end.message.content : JSON.stringify(end.message.content)} />
+          <LongText
+            text={typeof end.message.content === "string" ? end.message.content : JSON.stringify(end.message.content)}
+          />
         </section>
       )}
     </>
@@ -122,7 +128,12 @@ function Call({ run, call }: { readonly run: RunSession; readonly call: CallDeta
 }
 
 interface AttemptProps {
-  readonly facts: { readonly attempt: number; readonly at: string; readonly idempotencyKey: string; readonly queue: string | null };
+  readonly facts: {
+    readonly attempt: number;
+    readonly at: string;
+    readonly idempotencyKey: string;
+    readonly queue: string | null;
+  };
   readonly children: string | null;
 }
 

@@ -17,7 +17,13 @@ interface Camera {
 }
 
 /** A chart with its active path, to pan and zoom. It follows the active state until somebody moves it. */
-export function ChartDrawing({ chart, machine }: { readonly chart: Chart; readonly machine: MachineMoment | undefined }) {
+export function ChartDrawing({
+  chart,
+  machine,
+}: {
+  readonly chart: Chart;
+  readonly machine: MachineMoment | undefined;
+}) {
   const { element, size } = useSize();
   const [camera, setCamera] = useState<Camera>({ x: MARGIN, y: MARGIN, scale: 1 });
   const [follows, setFollows] = useState(true);
@@ -35,7 +41,9 @@ export function ChartDrawing({ chart, machine }: { readonly chart: Chart; readon
       event.preventDefault();
       const box = (current as HTMLElement).getBoundingClientRect();
       setFollows(false);
-      setCamera((now) => zoomedAt(now, event.deltaY > 0 ? 0.87 : 1.15, event.clientX - box.left, event.clientY - box.top));
+      setCamera((now) =>
+        zoomedAt(now, event.deltaY > 0 ? 0.87 : 1.15, event.clientX - box.left, event.clientY - box.top),
+      );
     };
     current?.addEventListener("wheel", wheel, { passive: false });
     return () => current?.removeEventListener("wheel", wheel);
@@ -105,7 +113,10 @@ export function ChartDrawing({ chart, machine }: { readonly chart: Chart; readon
             </g>
           ))}
           {chart.transitions.map((transition) => (
-            <Edge key={`${transition.from}>${transition.to}`} transition={transition} isLast={isLast(transition, machine)} />
+            <EdgeLine key={keyOf(transition)} transition={transition} isLast={isLast(transition, machine)} />
+          ))}
+          {chart.transitions.map((transition) => (
+            <EdgeLabel key={keyOf(transition)} transition={transition} isLast={isLast(transition, machine)} />
           ))}
         </g>
       </svg>
@@ -116,7 +127,12 @@ export function ChartDrawing({ chart, machine }: { readonly chart: Chart; readon
         <button type="button" aria-label="Zoom in" onClick={() => zoom(1.25)}>
           <Icon name="plus" />
         </button>
-        <button type="button" aria-pressed={follows} aria-label="Follow the active state" onClick={() => setFollows(true)}>
+        <button
+          type="button"
+          aria-pressed={follows}
+          aria-label="Follow the active state"
+          onClick={() => setFollows(true)}
+        >
           <Icon name="fit" />
         </button>
       </span>
@@ -171,7 +187,12 @@ function StateBox({ state, chart, machine }: StateProps) {
       <title>{about}</title>
       <rect x={x} y={y} width={width} height={height} rx={6} />
       {state.isLast && <rect class="inner" x={x + 3} y={y + 3} width={width - 6} height={height - 6} rx={4} />}
-      <text class="state-name" x={left} y={y + 5 + chartText.stateLineHeight * 0.72} text-anchor={isParent ? "start" : "middle"}>
+      <text
+        class="state-name"
+        x={left}
+        y={y + 5 + chartText.stateLineHeight * 0.72}
+        text-anchor={isParent ? "start" : "middle"}
+      >
         {name}
       </text>
       {lines.map((line, index) => (
@@ -182,7 +203,7 @@ function StateBox({ state, chart, machine }: StateProps) {
           y={y + 5 + chartText.stateLineHeight + chartText.lineHeight * (index + 0.72)}
           text-anchor={isParent ? "start" : "middle"}
         >
-          {line}
+          {line.replace(/^⇥\s*/, "to ")}
         </text>
       ))}
       {visit && (
@@ -194,24 +215,40 @@ function StateBox({ state, chart, machine }: StateProps) {
   );
 }
 
-function Edge({ transition, isLast }: { readonly transition: ChartTransition; readonly isLast: boolean }) {
-  const { line, label, causes } = transition;
+interface EdgeProps {
+  readonly transition: ChartTransition;
+  readonly isLast: boolean;
+}
+
+function keyOf({ from, to }: ChartTransition): string {
+  return `${from}>${to}`;
+}
+
+function EdgeLine({ transition: { line }, isLast }: EdgeProps) {
   if (!line) return null;
-  const lines = labelLines(causes);
   return (
     <g class={isLast ? "edge last" : "edge"}>
       <path d={pathOf(line)} marker-end={isLast ? "url(#arrow-last)" : "url(#arrow)"} />
-      {label &&
-        lines.map((text, index) => (
-          <text
-            key={text}
-            x={label.x + label.width / 2}
-            y={label.y + chartText.lineHeight * (index + 0.74)}
-            text-anchor="middle"
-          >
-            {text}
-          </text>
-        ))}
+    </g>
+  );
+}
+
+/** Above all lines, on a ground that hides them. */
+function EdgeLabel({ transition: { line, label, causes }, isLast }: EdgeProps) {
+  if (!line || !label) return null;
+  return (
+    <g class={isLast ? "edge last" : "edge"}>
+      <rect x={label.x} y={label.y} width={label.width} height={label.height} rx={3} />
+      {labelLines(causes).map((text, index) => (
+        <text
+          key={text}
+          x={label.x + label.width / 2}
+          y={label.y + chartText.lineHeight * (index + 0.74)}
+          text-anchor="middle"
+        >
+          {text}
+        </text>
+      ))}
     </g>
   );
 }

@@ -30,8 +30,7 @@ export function ChartView({ run }: { readonly run: RunSession }) {
   const machines = useMemo(() => machinesAt(transitions, until, moment.time), [transitions, until, moment.time]);
   const name = shownMachine.value;
   const call = machines.calls.find(({ id }) => id === shownCall.value) ?? machines.calls.at(-1);
-  const shown: MachineMoment | undefined =
-    name === "agent" ? machines.agent : name === "turn" ? machines.turn : call;
+  const shown: MachineMoment | undefined = name === "agent" ? machines.agent : name === "turn" ? machines.turn : call;
   if (failure !== null) return <p class="empty">{failure}</p>;
   return (
     <div class="chart-view">
@@ -86,7 +85,7 @@ function noMachine(name: MachineName): string {
 function LastTransition({ run, last }: { readonly run: RunSession; readonly last: Transition }) {
   return (
     <>
-      <code>{pathOfValue(last.from)}</code> → <code class="to">{pathOfValue(last.to)}</code>{" "}
+      <code>{pathOfValue(last.from)}</code> <span class="quiet">to</span> <code class="to">{pathOfValue(last.to)}</code>{" "}
       <span class="quiet">
         on <code>{last.entry}</code>
         {last.guard !== null && (
@@ -161,51 +160,58 @@ function ChartSide({ run, machine, chart }: SideProps) {
   const visit = machine.visits.get(machine.path);
   const shown = machine.past.slice(-100).toReversed();
   return (
-    <aside class="detail chart-side" aria-label="State">
-      <h3>
-        <code>{machine.path}</code>
-      </h3>
-      {state && <p>{state.about}</p>}
-      <p class="quiet figures">
-        {visit && `${plural(visit.count, "visit")}, ${milliseconds(visit.ms)} in all`}
-        {state?.effect !== undefined && (
-          <>
-            {" · runs "}
-            <code>{state.effect}</code>
-          </>
-        )}
-      </p>
-      <table class="transitions">
-        <caption>
-          {plural(machine.past.length, "transition")}
-          {machine.past.length > shown.length && `, the last ${shown.length}`}
-        </caption>
-        <tbody>
-          {shown.map((one) => (
-            <tr key={one.seq}>
-              <td class="figures">
-                <button
-                  type="button"
-                  class="link"
-                  title="Go to this moment"
-                  onClick={() => {
-                    run.pause();
-                    run.pin(run.log.countUpTo(one.cursor));
-                  }}
-                >
-                  {sinceStart(one.at, run.log.startedAt)}
-                </button>
-              </td>
-              <td>
-                <code>{pathOfValue(one.to)}</code>
-                <span class="quiet" title={plainText(one.guard ?? "")}>
-                  {one.entry}
-                </span>
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+    <aside class="chart-side" aria-label="State">
+      <div class="chart-state">
+        <h3>
+          <code>{machine.path}</code>
+        </h3>
+        {state && <p>{state.about}</p>}
+        <p class="quiet figures">
+          {visit && `${plural(visit.count, "visit")}, ${milliseconds(visit.ms)} in all`}
+          {state?.effect !== undefined && (
+            <>
+              {" · runs "}
+              <code>{state.effect}</code>
+            </>
+          )}
+        </p>
+      </div>
+      <div class="chart-past" tabIndex={0} role="region" aria-label="Transitions">
+        <table class="transitions">
+          <caption>
+            {plural(machine.past.length, "transition")}
+            {machine.past.length > shown.length && `, the last ${shown.length}`}
+          </caption>
+          <tbody>
+            {shown.map((one) => (
+              <tr key={`${one.seq} ${pathOfValue(one.to)}`}>
+                <td class="figures">
+                  <button
+                    type="button"
+                    class="link"
+                    title="Go to this moment"
+                    onClick={() => {
+                      run.pause();
+                      run.pin(run.log.countUpTo(one.cursor));
+                    }}
+                  >
+                    {sinceStart(one.at, run.log.startedAt)}
+                  </button>
+                </td>
+                <td>
+                  <code class="quiet">{pathOfValue(one.from)}</code>
+                </td>
+                <td>
+                  <code>{pathOfValue(one.to)}</code>
+                </td>
+                <td class="quiet">
+                  on <code>{one.entry}</code> {one.guard !== null && <code>[{plainText(one.guard)}]</code>}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
     </aside>
   );
 }

@@ -279,7 +279,8 @@ function ContentSearch({ run, text }: { readonly run: RunSession; readonly text:
                   selectAgent(hit.agentId);
                 }}
               >
-                <code class="id">{shortId(hit.agentId)}</code> <span class="quiet">{hit.entry}</span> {oneLine(hit.before)}
+                <code class="id">{shortId(hit.agentId)}</code> <span class="quiet">{hit.entry}</span>{" "}
+                {oneLine(hit.before)}
                 <mark>{oneLine(hit.match)}</mark>
                 {oneLine(hit.after)}
               </button>

@@ -81,7 +81,9 @@ export function feedOfFile(data: PageData): FeedClient {
       const latest = new Map(until.map((transition) => [`${transition.machine} ${transition.id}`, transition]));
       const agent = until.findLast(({ machine }) => machine === "agent");
       const turn = until.findLast(({ machine }) => machine === "turn");
-      const calls = [...latest.values()].filter(({ machine, id }) => machine === "toolCall" && id.startsWith(turn?.id ?? "\0"));
+      const calls = [...latest.values()].filter(
+        ({ machine, id }) => machine === "toolCall" && id.startsWith(turn?.id ?? "\0"),
+      );
       return {
         agentId,
         cursor: until.at(-1)?.cursor ?? 0,

@@ -160,7 +160,8 @@ class Watch {
     if (this.#isEnded || socket !== this.#socket) return;
     const waitMs = this.#waitMs;
     this.#waitMs = Math.min(LONGEST_WAIT_MS, waitMs * 2);
-    const why = reason || (wasOpened ? "The connection was cut." : "The process that serves this page does not answer.");
+    const why =
+      reason || (wasOpened ? "The connection was cut." : "The process that serves this page does not answer.");
     this.#listener.link({ kind: "cut", why, retryAt: Date.now() + waitMs });
     this.#timer = setTimeout(() => this.#connect(), waitMs);
   }

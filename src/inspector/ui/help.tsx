@@ -38,14 +38,12 @@ export function Help() {
       <dl>
         {keys.map(([names, what]) => (
           <div key={what}>
-            <dt>
-              {names.map((name) => (name === "…" ? " … " : <kbd key={name}>{name}</kbd>))}
-            </dt>
+            <dt>{names.map((name) => (name === "…" ? " … " : <kbd key={name}>{name}</kbd>))}</dt>
             <dd>{what}</dd>
           </div>
         ))}
       </dl>
-      <p class="quiet">No key alone approves, aborts or sends anything.</p>
+      <p class="quiet">No key alone approves or aborts anything.</p>
       <form method="dialog">
         <button>Close</button>
       </form>

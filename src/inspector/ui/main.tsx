@@ -11,6 +11,7 @@ import "./styles/tree.css";
 import "./styles/views.css";
 import "./styles/detail.css";
 import "./styles/messages.css";
+import "./styles/people.css";
 
 async function start(): Promise<void> {
   const data = await dataInPage();

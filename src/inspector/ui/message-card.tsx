@@ -13,20 +13,40 @@ interface CardProps {
   /** How it differs from the prompt before. */
   readonly mark?: "new" | "changed" | undefined;
   readonly isCut?: boolean;
+  /** Of a tool's result: the tool. */
+  readonly callName?: string | undefined;
   readonly onCall?: ((callId: string) => void) | undefined;
 }
 
+/** Where messages of each role come from as a rule. */
+const plainOrigins: ReadonlySet<string> = new Set(["", "user", "model", "tool"]);
+
+/** The names of the calls that messages ask for, by their ids. */
+export function callNamesIn(messages: Iterable<ShownMessage>): ReadonlyMap<string, string> {
+  const names = new Map<string, string>();
+  for (const message of messages) {
+    if (message.role !== "assistant") continue;
+    for (const { callId, name } of message.toolCalls ?? []) names.set(callId, name);
+  }
+  return names;
+}
+
+/** The tool whose result a message is. */
+export function callNameOf(message: ShownMessage, names: ReadonlyMap<string, string>): string | undefined {
+  return message.role === "tool" ? names.get(message.callId) : undefined;
+}
+
 /** One message: who said it, where it comes from, its text, the calls that it asks for. */
-export function MessageCard({ message, place = "", mark, isCut = false, onCall }: CardProps) {
+export function MessageCard({ message, place = "", mark, isCut = false, callName, onCall }: CardProps) {
   const isFailure = message.role === "tool" && message.isError === true;
   return (
     <article class={`message ${message.role}${mark ? ` ${mark}` : ""}`}>
       <header>
         <b class="role">{message.role}</b>
-        {message.origin !== message.role && message.origin !== "" && <span class="tag">{oneLine(message.origin, 60)}</span>}
+        {callName !== undefined && <code class="call-name">{oneLine(callName, 60)}</code>}
+        {!plainOrigins.has(message.origin) && <span class="tag">{oneLine(message.origin, 60)}</span>}
         {isFailure && <span class="tag bad">error</span>}
         {mark && <span class="tag mark">{mark}</span>}
-        {message.metadata?.is_trace === true && <span class="tag">trace</span>}
         <span class="spacer" />
         {message.role === "tool" && onCall && (
           <button type="button" class="link" onClick={() => onCall(message.callId)}>

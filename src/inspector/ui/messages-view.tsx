@@ -4,7 +4,7 @@ import type { FeedMessageItem } from "../feed/wire.ts";
 import { useAsked } from "./asked.ts";
 import { CallAside } from "./call-detail.tsx";
 import { info, selectedAgent } from "./page-state.ts";
-import { MessageCard } from "./message-card.tsx";
+import { callNameOf, callNamesIn, MessageCard } from "./message-card.tsx";
 import { PromptsPane } from "./prompts-pane.tsx";
 import { wordsOf } from "./feed-client.ts";
 import { plainText } from "./untrusted.tsx";
@@ -26,10 +26,18 @@ export function MessagesView({ run }: { readonly run: RunSession }) {
       <div class="messages-main">
         <div class="view-bar">
           <span class="segments" role="group" aria-label="Part">
-            <button type="button" aria-pressed={shownPart.value === "conversation"} onClick={() => (shownPart.value = "conversation")}>
+            <button
+              type="button"
+              aria-pressed={shownPart.value === "conversation"}
+              onClick={() => (shownPart.value = "conversation")}
+            >
               Conversation
             </button>
-            <button type="button" aria-pressed={shownPart.value === "prompts"} onClick={() => (shownPart.value = "prompts")}>
+            <button
+              type="button"
+              aria-pressed={shownPart.value === "prompts"}
+              onClick={() => (shownPart.value = "prompts")}
+            >
               Prompts as sent
             </button>
           </span>
@@ -83,6 +91,7 @@ function Conversation({ run, agentId }: { readonly run: RunSession; readonly age
     }
   };
   const text = run.written.value >= 0 ? run.textOf(agentId) : "";
+  const names = callNamesIn(items.map(({ message }) => message));
   return (
     <div class="message-list" role="log" aria-label="Conversation" tabIndex={0}>
       {next !== null && (
@@ -99,6 +108,7 @@ function Conversation({ run, agentId }: { readonly run: RunSession; readonly age
           key={message.id}
           message={message}
           isCut={isCut}
+          callName={callNameOf(message, names)}
           place={placeOf(turnId, step)}
           onCall={showCall}
         />

@@ -5,7 +5,7 @@ import { useAsked } from "./asked.ts";
 import { compact, dollars, milliseconds, plural } from "./format.ts";
 import { Icon } from "./icons.tsx";
 import { type JsonValue, JsonView } from "./json-view.tsx";
-import { MessageCard, type ShownMessage } from "./message-card.tsx";
+import { callNameOf, callNamesIn, MessageCard, type ShownMessage } from "./message-card.tsx";
 import { copyText } from "./page-state.ts";
 import type { RunSession } from "./run-session.ts";
 import { oneLine, plainText } from "./untrusted.tsx";
@@ -114,19 +114,26 @@ interface MessagesProps {
 /** The messages of a prompt: those that the step before had too are folded, what is new or changed is open. */
 function PromptMessages({ prompt, previous, onCall }: MessagesProps) {
   const { same, rest, gone } = useMemo(() => differenceOf(prompt, previous), [prompt, previous]);
+  const names = callNamesIn(prompt.messages);
   return (
     <section class="prompt-messages">
       {same.length > 0 && (
         <details class="same">
           <summary>{plural(same.length, "message")} as in the step before</summary>
           {same.map((message) => (
-            <MessageCard key={message.id} message={message} onCall={onCall} />
+            <MessageCard key={message.id} message={message} callName={callNameOf(message, names)} onCall={onCall} />
           ))}
         </details>
       )}
       {gone > 0 && <p class="note">{plural(gone, "message")} of the step before are no longer sent.</p>}
       {rest.map(({ message, mark }) => (
-        <MessageCard key={message.id} message={message} mark={mark} onCall={onCall} />
+        <MessageCard
+          key={message.id}
+          message={message}
+          mark={mark}
+          callName={callNameOf(message, names)}
+          onCall={onCall}
+        />
       ))}
     </section>
   );
@@ -166,7 +173,7 @@ function Tools({ prompt: { tools, parameters } }: { readonly prompt: Prompt }) {
           <span class="quiet"> {(tools ?? []).map(({ name }) => oneLine(name, 40)).join(", ")}</span>
         </summary>
         {(tools ?? []).map(({ name, description, parameters: schema }) => (
-          <details key={name} class="tool">
+          <details key={name} class="prompt-tool">
             <summary>
               <code>{oneLine(name, 80)}</code> <span class="quiet">{oneLine(description)}</span>
             </summary>
@@ -186,7 +193,9 @@ function Tools({ prompt: { tools, parameters } }: { readonly prompt: Prompt }) {
 function Answer({ prompt, onCall }: { readonly prompt: Prompt; readonly onCall: (callId: string) => void }) {
   const { answer, usage, error } = prompt;
   const figures = [
-    usage ? `${compact(usage.inputTokens)} in${usage.cachedInputTokens ? ` (${compact(usage.cachedInputTokens)} cached)` : ""}` : "",
+    usage
+      ? `${compact(usage.inputTokens)} in${usage.cachedInputTokens ? ` (${compact(usage.cachedInputTokens)} cached)` : ""}`
+      : "",
     usage ? `${compact(usage.outputTokens)} out` : "",
     usage?.estimated === true ? "counted here" : "",
     usage ? dollars(prompt.costMicros) : "",
@@ -203,11 +212,7 @@ function Answer({ prompt, onCall }: { readonly prompt: Prompt; readonly onCall: 
           <code>{error.code}</code> {plainText(error.message)}
         </p>
       )}
-      {answer ? (
-        <MessageCard message={answer} onCall={onCall} />
-      ) : (
-        !error && <p class="quiet">No answer yet.</p>
-      )}
+      {answer ? <MessageCard message={answer} onCall={onCall} /> : !error && <p class="quiet">No answer yet.</p>}
     </section>
   );
 }

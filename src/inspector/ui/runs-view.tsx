@@ -4,6 +4,7 @@ import type { Phase } from "../run-model/agent-moment.ts";
 import { type FeedClient, wordsOf } from "./feed-client.ts";
 import { compact, dateTime, dollars, milliseconds, shortId } from "./format.ts";
 import { Icon, PhaseIcon, phaseWords } from "./icons.tsx";
+import { NewTalk } from "./new-talk.tsx";
 import { addressOf } from "./route.ts";
 import { oneLine, plainText } from "./untrusted.tsx";
 
@@ -57,6 +58,7 @@ export function RunsView({ feed }: { readonly feed: FeedClient }) {
           />
         </label>
       </div>
+      <NewTalk />
       {failure !== null && (
         <p class="banner" role="alert">
           {failure}

@@ -119,7 +119,11 @@ function Track({ run }: { readonly run: RunSession }) {
     >
       <canvas ref={canvas} aria-hidden="true" />
       {axis.gaps.map((gap) => (
-        <span key={gap.from} class="track-gap" style={{ left: `${((gap.place + axis.gapWidth / 2) / axis.length) * 100}%` }} />
+        <span
+          key={gap.from}
+          class="track-gap"
+          style={{ left: `${((gap.place + axis.gapWidth / 2) / axis.length) * 100}%` }}
+        />
       ))}
       <span class="track-future" style={{ left: `${shown * 100}%` }} />
       <span class="track-head" style={{ left: `${shown * 100}%` }} />

@@ -69,7 +69,14 @@ function drawRows(pen: Pen, frame: TimelineFrame, x: (time: number) => number): 
       if (to < 0 || from > width) continue;
       const isFuture = span.first >= moment.count;
       pen.globalAlpha = isFuture ? 0.22 : critical && !critical.has(span) ? 0.3 : 1;
-      const box = { x: from, y: y + 3 + span.lane * laneHeight, width: Math.max(1.5, to - from - 0.5), laneHeight };
+      // In a low row, what excludes all other work takes the whole height.
+      const isAlone = laneHeight < 8 && span.lane === 0 && span.kind !== "tool" && span.kind !== "queue";
+      const box = {
+        x: from,
+        y: y + 3 + span.lane * laneHeight,
+        width: Math.max(1.5, to - from - 0.5),
+        laneHeight: isAlone ? rowHeight - 7 : laneHeight,
+      };
       drawSpan(pen, span, { ...box, colours, hasLabel: !isFuture });
       if (span === frame.hovered) outline(pen, box);
     }
@@ -112,7 +119,14 @@ function coloursOf(pen: Pen): Colours {
   const hatched = ["child", "queue", "budget", "pause"] as const;
   const fills = new Map<string, string | CanvasPattern>(plain.map((kind) => [kind, colour(`span-${kind}`)]));
   for (const kind of hatched) fills.set(kind, hatch(pen, colour(`span-${kind}`)));
-  return { fills, failed: colour("bad"), onFill: colour("on-span"), text: colour("text"), panel: colour("panel"), muted: colour("muted") };
+  return {
+    fills,
+    failed: colour("bad"),
+    onFill: colour("on-span"),
+    text: colour("text"),
+    panel: colour("panel"),
+    muted: colour("muted"),
+  };
 }
 
 function drawSpan(pen: Pen, span: Span, { x, y, width, laneHeight, colours, hasLabel }: SpanBox): void {
@@ -193,12 +207,14 @@ function drawAxis(pen: Pen, frame: TimelineFrame, place: AxisPlace): void {
   const step = stepOf(place);
   const from = view.from * axis.length;
   const { startedAt } = run.log;
+  const gapMiddles = axis.gaps.map((gap) => (x(gap.from) + x(gap.to)) / 2);
   const [line, muted] = [colour("line"), colour("muted")];
   for (let at = Math.ceil(from / step) * step; at <= view.to * axis.length; at += step) {
     const left = (at - from) * scale;
     pen.fillStyle = line;
     pen.fillRect(Math.round(left), axisHeight - 6, 1, 6);
     pen.fillStyle = muted;
+    if (gapMiddles.some((middle) => Math.abs(middle - left - 16) < 64)) continue;
     pen.fillText(at === 0 ? "0" : milliseconds(axis.timeAt(at) - startedAt), left + 4, axisHeight / 2);
   }
   pen.fillStyle = line;

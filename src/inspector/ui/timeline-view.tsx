@@ -75,7 +75,12 @@ export function TimelineView({ run }: { readonly run: RunSession }) {
           <button type="button" aria-label="Zoom in" title="Zoom in (+)" onClick={() => zoom(0.5)}>
             <Icon name="plus" />
           </button>
-          <button type="button" aria-label="Whole run" title="Whole run (0)" onClick={() => setView({ from: 0, to: 1 })}>
+          <button
+            type="button"
+            aria-label="Whole run"
+            title="Whole run (0)"
+            onClick={() => setView({ from: 0, to: 1 })}
+          >
             <Icon name="fit" />
           </button>
         </span>
@@ -196,7 +201,10 @@ function TimelineCanvas({ run, view, setView }: CanvasProps) {
                     type="button"
                     tabIndex={-1}
                     class={index === selectedAgent.value ? "timeline-label selected" : "timeline-label"}
-                    style={{ height: `${(tops[first + place + 1] ?? 0) - (tops[first + place] ?? 0)}px`, paddingLeft: `${8 + Math.min(agent.depth, 4) * 10}px` }}
+                    style={{
+                      height: `${(tops[first + place + 1] ?? 0) - (tops[first + place] ?? 0)}px`,
+                      paddingLeft: `${8 + Math.min(agent.depth, 4) * 10}px`,
+                    }}
                     onClick={() => selectAgent(agent.agentId)}
                   >
                     <b>{oneLine(agent.name, 40)}</b> <code class="id">{shortId(agent.agentId)}</code>

@@ -5,7 +5,8 @@ import { useState } from "preact/hooks";
  * tools could hide behind them, so that their code is shown in their place.
  */
 // oxlint-disable-next-line no-control-regex
-const hiding = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/g;
+const hiding =
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/g;
 
 function codeOf(letter: string): string {
   return `⟨U+${letter.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`;
@@ -18,7 +19,9 @@ export function plainText(text: string): string {
 
 /** The first line or so of a text. */
 export function oneLine(text: string, most = 160): string {
-  const line = plainText(text.slice(0, most * 2)).replace(/\s+/g, " ").trim();
+  const line = plainText(text.slice(0, most * 2))
+    .replace(/\s+/g, " ")
+    .trim();
   return line.length > most ? `${line.slice(0, most)}…` : line;
 }
 
