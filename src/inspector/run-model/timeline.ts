@@ -111,7 +111,7 @@ export class Timeline {
         this.#close(agent, "budget", at);
         return;
       case "turn.ended":
-        for (const key of [...agent.open.keys()]) this.#close(agent, key, at);
+        for (const key of agent.open.keys()) this.#close(agent, key, at);
         agent.awaited = new Set();
         return;
       default:

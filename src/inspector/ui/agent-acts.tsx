@@ -17,23 +17,17 @@ export function AgentActs({ agentId, name, now }: ActsProps) {
   const act = client.value?.act;
   const [isAsking, setAsking] = useState(false);
   if (!act || !now || now.phase === "shutdown") return null;
-  const attempt = (done: string, call: () => Promise<void>): void => {
-    call().then(
-      () => say(done),
-      (error: unknown) => say(wordsOf(error)),
-    );
-  };
   return (
     <span class="acts">
       {now.phase === "paused" ? (
-        <button type="button" onClick={() => attempt("Resumed", () => act.resume(agentId))}>
+        <button type="button" onClick={() => void attempt("Resumed", () => act.resume(agentId))}>
           Resume
         </button>
       ) : (
         <button
           type="button"
           title="What is in flight ends; nothing new begins, here and below"
-          onClick={() => attempt("Pausing", () => act.pause(agentId))}
+          onClick={() => void attempt("Pausing", () => act.pause(agentId))}
         >
           Pause
         </button>
@@ -48,12 +42,22 @@ export function AgentActs({ agentId, name, now }: ActsProps) {
           name={`${oneLine(name, 40)} ${shortId(agentId)}`}
           onEnd={(reason) => {
             setAsking(false);
-            if (reason !== null) attempt("Aborted", () => act.abort(agentId, reason === "" ? {} : { reason }));
+            if (reason !== null) void attempt("Aborted", () => act.abort(agentId, reason === "" ? {} : { reason }));
           }}
         />
       )}
     </span>
   );
+}
+
+/** Says how it went. */
+async function attempt(done: string, call: () => Promise<void>): Promise<void> {
+  try {
+    await call();
+    say(done);
+  } catch (error) {
+    say(wordsOf(error));
+  }
 }
 
 interface DialogProps {

@@ -169,9 +169,6 @@ function Beginning({ run }: { readonly run: RunSession }) {
 
 /** Between the tree and the view, to drag or move by arrow keys. */
 function Divider() {
-  const set = (width: number): void => {
-    treeWidth.value = String(Math.round(Math.max(240, Math.min(640, width))));
-  };
   return (
     <div
       class="divider"
@@ -184,12 +181,16 @@ function Divider() {
       tabIndex={0}
       onKeyDown={({ key }) => {
         const by = { ArrowLeft: -16, ArrowRight: 16 }[key];
-        if (by !== undefined) set(Number(treeWidth.value) + by);
+        if (by !== undefined) setTreeWidth(Number(treeWidth.value) + by);
       }}
       onPointerDown={(event) => event.currentTarget.setPointerCapture(event.pointerId)}
       onPointerMove={(event) => {
-        if (event.currentTarget.hasPointerCapture(event.pointerId)) set(event.clientX);
+        if (event.currentTarget.hasPointerCapture(event.pointerId)) setTreeWidth(event.clientX);
       }}
     />
   );
+}
+
+function setTreeWidth(width: number): void {
+  treeWidth.value = String(Math.round(Math.max(240, Math.min(640, width))));
 }

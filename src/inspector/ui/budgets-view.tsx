@@ -96,14 +96,14 @@ function useStoredAccounts(run: RunSession): StoredAccounts | undefined {
 
 function accountRows(all: readonly RunAccount[], moments: readonly (AccountMoment | undefined)[]): AccountRow[] {
   const rows: AccountRow[] = [];
+  const weight = ({ index }: RunAccount): number =>
+    (moments[index]?.reservedTokens ?? 0) * 1e9 + (moments[index]?.used.tokens ?? 0);
   const add = (members: readonly number[], level: number): void => {
     const there = members.flatMap((index) => {
       const account = all[index];
       return account && moments[index] ? [account] : [];
     });
     const isLarge = there.length > MOST_CHILDREN;
-    const weight = ({ index }: RunAccount): number =>
-      (moments[index]?.reservedTokens ?? 0) * 1e9 + (moments[index]?.used.tokens ?? 0);
     const shown = isLarge ? there.toSorted((one, other) => weight(other) - weight(one)).slice(0, MOST_CHILDREN) : there;
     for (const [place, account] of shown.entries()) {
       const left = isLarge && place === shown.length - 1 ? there.length - shown.length : 0;

@@ -111,8 +111,8 @@ function useTransitions(run: RunSession, agentId: string, index: number) {
   useEffect(() => {
     let isGone = false;
     const read = async (): Promise<void> => {
-      const all: Transition[] = [];
-      let after: string | undefined;
+      const all = state.agentId === agentId ? [...state.transitions] : [];
+      let after = all.length === 0 ? undefined : String(all.at(-1)?.cursor);
       do {
         const page = await run.client.transitions(run.runId, agentId, after === undefined ? {} : { after });
         all.push(...page.items);

@@ -46,7 +46,8 @@ export function Composer({ label, send }: ComposerProps) {
       }
       const reader = new FileReader();
       reader.addEventListener("load", () => {
-        setImages((known) => [...known, String(reader.result)].slice(0, MOST_IMAGES));
+        const { result } = reader;
+        if (typeof result === "string") setImages((known) => [...known, result].slice(0, MOST_IMAGES));
       });
       reader.readAsDataURL(file);
     }

@@ -52,7 +52,6 @@ const MESSAGES_AT_A_TIME = 50;
 
 export function feedOfFile(data: PageData): FeedClient {
   const { run, agents, rows } = data;
-  const left = (what: string): FeedFailure => new FeedFailure("left_out", `This file was exported without ${what}.`);
   const head = rows.at(-1)?.cursor ?? 0;
   return {
     info: async () => infoOf(data),
@@ -93,9 +92,10 @@ export function feedOfFile(data: PageData): FeedClient {
         last: until.at(-1) ?? null,
       };
     },
-    async transitions(_runId, agentId) {
+    async transitions(_runId, agentId, { after = "0" }) {
       if (data.transitions === undefined) throw left("the states of its machines");
-      return { items: data.transitions[agentId] ?? [], next: null };
+      const items = (data.transitions[agentId] ?? []).filter(({ cursor }) => cursor > Number(after));
+      return { items, next: null };
     },
     async messages(_runId, agentId, { at, before, limit = MESSAGES_AT_A_TIME }) {
       if (data.messages === undefined) throw left("messages");
@@ -134,6 +134,10 @@ export function feedOfFile(data: PageData): FeedClient {
       throw left("artifacts");
     },
   };
+}
+
+function left(what: string): FeedFailure {
+  return new FeedFailure("left_out", `This file was exported without ${what}.`);
 }
 
 function infoOf({ run, namesOnly, exportedAt }: PageData): FeedInfo {

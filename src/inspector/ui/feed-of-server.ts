@@ -25,9 +25,6 @@ export function feedOfServer(token: string, mayAct: boolean): FeedClient {
     ask<Answer>(token, `${path}${queryText(query)}`, signal ? { signal } : {});
   const post = <Answer>(path: string, body: object): Promise<Answer> =>
     ask<Answer>(token, path, { method: "POST", body: JSON.stringify(body) });
-  const run = (runId: string): string => `/api/runs/${encodeURIComponent(runId)}`;
-  const agent = (runId: string, agentId: string): string => `${run(runId)}/agents/${encodeURIComponent(agentId)}`;
-  const ofAgent = (agentId: string): string => `/api/agents/${encodeURIComponent(agentId)}`;
   const act: FeedActs = {
     decide: (requestId, body) => post(`/api/requests/${encodeURIComponent(requestId)}/decision`, body),
     pause: (agentId) => post(`${ofAgent(agentId)}/pause`, {}),
@@ -59,6 +56,18 @@ export function feedOfServer(token: string, mayAct: boolean): FeedClient {
       get(`${agent(runId, agentId)}/artifacts/${encodeURIComponent(artifactId)}`),
     act: mayAct ? act : undefined,
   };
+}
+
+function run(runId: string): string {
+  return `/api/runs/${encodeURIComponent(runId)}`;
+}
+
+function agent(runId: string, agentId: string): string {
+  return `${run(runId)}/agents/${encodeURIComponent(agentId)}`;
+}
+
+function ofAgent(agentId: string): string {
+  return `/api/agents/${encodeURIComponent(agentId)}`;
 }
 
 type Query = Readonly<Record<string, string | number | null | undefined>>;

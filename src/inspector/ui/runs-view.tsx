@@ -10,6 +10,8 @@ import { oneLine, plainText } from "./untrusted.tsx";
 
 const REFRESH_MS = 2_000;
 const PAGE = 50;
+/** The server gives at most these at once. */
+const MOST_ROWS = 100;
 
 /** All runs of the source, the newest first. */
 export function RunsView({ feed }: { readonly feed: FeedClient }) {
@@ -21,7 +23,10 @@ export function RunsView({ feed }: { readonly feed: FeedClient }) {
     let isGone = false;
     const read = async (): Promise<void> => {
       try {
-        const page = await feed.runs({ limit: Math.max(PAGE, rows?.length ?? 0), ...(text === "" ? {} : { text }) });
+        const page = await feed.runs({
+          limit: Math.min(MOST_ROWS, Math.max(PAGE, rows?.length ?? 0)),
+          ...(text === "" ? {} : { text }),
+        });
         if (isGone) return;
         setRows(page.items);
         setNext(page.next);

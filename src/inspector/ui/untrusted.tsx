@@ -1,15 +1,14 @@
 import { useState } from "preact/hooks";
 
 /**
- * Characters that change how other text is shown, or that show nothing: controls, directions, zero widths. Texts of models and
- * tools could hide behind them, so that their code is shown in their place.
+ * Characters that change how other text is shown, or that show nothing: controls, directions, zero widths, tags. Texts of models
+ * and tools could hide behind them, so that their code is shown in their place. Joiners are left out, which scripts and emoji
+ * need.
  */
-// oxlint-disable-next-line no-control-regex
-const hiding =
-  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/g;
+const hiding = /(?![\n\r\t\u200c\u200d])[\p{Cc}\p{Cf}\u2028\u2029]/gu;
 
 function codeOf(letter: string): string {
-  return `⟨U+${letter.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`;
+  return `⟨U+${(letter.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}⟩`;
 }
 
 /** The text with the codes of characters that hide something; for attributes and single lines. */
@@ -27,14 +26,13 @@ export function oneLine(text: string, most = 160): string {
 
 /** Text that somebody else wrote, as text and nothing else. */
 export function Untrusted({ text }: { readonly text: string }) {
-  hiding.lastIndex = 0;
-  if (!hiding.test(text)) return <>{text}</>;
   const parts: (string | { readonly code: string })[] = [];
   let from = 0;
-  for (const match of text.matchAll(hiding)) {
-    parts.push(text.slice(from, match.index), { code: codeOf(match[0]) });
-    from = match.index + 1;
+  for (const { 0: letter, index } of text.matchAll(hiding)) {
+    parts.push(text.slice(from, index), { code: codeOf(letter) });
+    from = index + letter.length;
   }
+  if (from === 0) return <>{text}</>;
   parts.push(text.slice(from));
   return <>{parts.map((part) => (typeof part === "string" ? part : <span class="hidden-letter">{part.code}</span>))}</>;
 }
