@@ -1,4 +1,5 @@
 import { AgentActs } from "./agent-acts.tsx";
+import { isBusy } from "../run-model/agent-moment.ts";
 import { limitUses } from "../run-model/account-moment.ts";
 import { compact, dollars, milliseconds, plural, shortId } from "./format.ts";
 import { Icon, PhaseIcon, phaseWords } from "./icons.tsx";
@@ -38,7 +39,7 @@ export function AgentHead({ run }: { readonly run: RunSession }) {
           <span class={`pill ${moment.phase}`}>
             <PhaseIcon phase={moment.phase} />
             {phaseWords[moment.phase]}
-            <span class="figures quiet">{milliseconds(now.time - moment.since)}</span>
+            {isBusy(moment) && <span class="figures quiet">{milliseconds(Math.max(0, run.time - moment.since))}</span>}
           </span>
         )}
         <AgentActs agentId={agent.agentId} name={agent.name} now={run.isLive.value ? moment : undefined} />

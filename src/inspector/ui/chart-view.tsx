@@ -112,10 +112,10 @@ function useTransitions(run: RunSession, agentId: string, index: number) {
     let isGone = false;
     const read = async (): Promise<void> => {
       const all = state.agentId === agentId ? [...state.transitions] : [];
-      let after = all.length === 0 ? undefined : String(all.at(-1)?.cursor);
+      let after = all.length === 0 ? undefined : String(all.length);
       do {
         const page = await run.client.transitions(run.runId, agentId, after === undefined ? {} : { after });
-        all.push(...page.items);
+        all.push(...page.items.map((one) => withEnd(run, index, one)));
         after = page.next ?? undefined;
       } while (after !== undefined && all.length < MOST_TRANSITIONS && !isGone);
       if (!isGone) setState({ agentId, transitions: all, failure: null });
@@ -134,6 +134,17 @@ function useTransitions(run: RunSession, agentId: string, index: number) {
     };
   }, [run, agentId, count]);
   return state.agentId === agentId ? state : { transitions: [], failure: null };
+}
+
+/** A turn that has ended has no state any more; the chart shows how it ended. */
+function withEnd(run: RunSession, agent: number, transition: Transition): Transition {
+  if (transition.entry !== "turn.ended" || transition.machine !== "turn" || transition.to !== null) return transition;
+  for (let place = run.log.countUpTo(transition.cursor) - 1; place >= 0; place -= 1) {
+    const entry = run.log.entries[place];
+    if (entry?.type !== "turn.ended" || run.log.agentOf(place) !== agent || entry.seq !== transition.seq) continue;
+    return { ...transition, to: entry.outcome === "completed" ? "done" : entry.outcome };
+  }
+  return transition;
 }
 
 /** Number of the agent's last entry among the first `count` of the log. */

@@ -58,6 +58,7 @@ export interface FeedClient {
   /** Sends what comes after the cursor, and goes on by itself behind it after a cut. */
   watch(runId: string, after: number, listener: WatchListener): { end(): void };
   machines(runId: string, agentId: string, at: number | null): Promise<AgentMachines>;
+  /** `after`: how many are known already. */
   transitions(runId: string, agentId: string, page: { readonly after?: string }): Promise<TransitionPage>;
   messages(runId: string, agentId: string, query: MessageQuery): Promise<MessagePage>;
   /** One row for each model call, without contents. */

@@ -94,7 +94,7 @@ export function feedOfFile(data: PageData): FeedClient {
     },
     async transitions(_runId, agentId, { after = "0" }) {
       if (data.transitions === undefined) throw left("the states of its machines");
-      const items = (data.transitions[agentId] ?? []).filter(({ cursor }) => cursor > Number(after));
+      const items = (data.transitions[agentId] ?? []).slice(Number(after));
       return { items, next: null };
     },
     async messages(_runId, agentId, { at, before, limit = MESSAGES_AT_A_TIME }) {

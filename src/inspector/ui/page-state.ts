@@ -46,10 +46,14 @@ export async function copyText(text: string, what: string): Promise<void> {
   }
 }
 
+/** When the source's clock was read. */
+let readAt = 0;
+
 /** Opens what the address names, and keeps address and moment in step. */
 export async function startPage(feed: FeedClient): Promise<void> {
   try {
     info.value = await feed.info();
+    readAt = Date.now();
   } catch (error) {
     startFailure.value = wordsOf(error);
     return;
@@ -62,11 +66,17 @@ export async function startPage(feed: FeedClient): Promise<void> {
     const runId = openRun.value;
     untracked(() => {
       session.value?.end();
-      session.value = runId === "" ? undefined : new RunSession(feed, runId);
+      session.value = runId === "" ? undefined : new RunSession(feed, runId, clockAheadMs());
     });
   });
   effect(followAddress);
   effect(writeAddress);
+}
+
+/** Null for an exported run. */
+function clockAheadMs(): number | null {
+  const { source, now } = info.peek() ?? {};
+  return source === "file" || now === undefined ? null : now - readAt;
 }
 
 /** The moment of an address that somebody opened, or came back to. */

@@ -1,11 +1,14 @@
 import { computed, effect, signal } from "@preact/signals";
 import type { FeedMessage } from "../feed/wire.ts";
+import { isBusy } from "../run-model/agent-moment.ts";
 import { RunLog, type RunRow } from "../run-model/run-log.ts";
 import { RunMoments } from "../run-model/run-moments.ts";
 import { TimeAxis, Timeline } from "../run-model/timeline.ts";
 import type { FeedClient, LinkState, RequestRow } from "./feed-client.ts";
 
 export const speeds = [1, 2, 5, 10, 30, 100] as const;
+
+const CLOCK_EVERY_MS = 1_000;
 
 /** Entries that come within this time are shown together. */
 const SHOW_EVERY_MS = 80;
@@ -48,6 +51,10 @@ export class RunSession {
   #frame = 0;
   #stopRequests: () => void;
 
+  /** The clock of the source while somebody works and the newest is shown; else the time of the last entry. */
+  readonly now = signal(0);
+  readonly #clock: ReturnType<typeof setInterval>;
+
   readonly isLive = computed(() => this.pinned.value === null);
   readonly moment = computed(() => {
     const length = this.length.value;
@@ -62,7 +69,8 @@ export class RunSession {
     return this.#axis;
   });
 
-  constructor(client: FeedClient, runId: string) {
+  /** `aheadMs`: how far the source's clock is ahead of this machine's; null: the run is over, its clock stands still. */
+  constructor(client: FeedClient, runId: string, aheadMs: number | null) {
     this.client = client;
     this.runId = runId;
     this.#watch = client.watch(runId, 0, {
@@ -72,10 +80,24 @@ export class RunSession {
       },
     });
     this.#stopRequests = this.#followRequests();
+    this.#clock = setInterval(() => this.#tick(aheadMs), CLOCK_EVERY_MS);
+  }
+
+  /** The time at which all views look: of the moment, or the clock while the newest is shown and somebody works. */
+  get time(): number {
+    return this.isLive.value ? Math.max(this.now.value, this.moment.value.time) : this.moment.value.time;
+  }
+
+  #tick(aheadMs: number | null): void {
+    if (aheadMs === null || this.pinned.peek() !== null || this.link.peek().kind !== "open") return;
+    const { agents } = this.moment.peek();
+    if (agents.some((agent) => agent !== undefined && isBusy(agent))) this.now.value = Date.now() + aheadMs;
+    else this.now.value = 0;
   }
 
   end(): void {
     this.#watch.end();
+    clearInterval(this.#clock);
     clearTimeout(this.#shown);
     this.pause();
     this.#stopRequests();

@@ -100,7 +100,7 @@ function RunFigures({ run }: { readonly run: RunSession }) {
         </div>
         <div>
           <dt>elapsed</dt>
-          <dd>{milliseconds(moment.time - run.log.startedAt)}</dd>
+          <dd>{milliseconds(run.time - run.log.startedAt)}</dd>
         </div>
       </dl>
       {open > 0 && (
