@@ -15,6 +15,7 @@ import {
   type ModelTool,
   rootOf,
   type StopReason,
+  type StoredDefinition,
   type Timer,
   type TurnRecord,
 } from "../../state/index.ts";
@@ -57,11 +58,11 @@ export interface Stores {
    */
   commit(batches: readonly Batch[], now: number, steady?: number): Promise<CommitOutcome[]>;
 
-  /** Returns the stored agent as it is if there is one; a new one gets the messages as its conversation. */
+  /** Returns the stored agent as it is if there is one. */
   createAgent(
     identity: AgentIdentity,
     account: NewAccount | null,
-    messages?: readonly Message[],
+    more?: AgentParts,
   ): Promise<{ readonly created: boolean; readonly record: AgentRecord }>;
   readAgent(key: AgentKey): Promise<AgentRecord | undefined>;
   listAgents(filter: AgentFilter): Promise<AgentRecord[]>;
@@ -155,6 +156,11 @@ export interface Stores {
   /** Calls of the tree that wait for a reservation, in the order of their first asks. */
   waiters(tenant: string, rootAgentId: string): Promise<Waiter[]>;
   account(tenant: string, accountId: string): Promise<Account | undefined>;
+  /**
+   * The definition of that hash, as agents of the tree had it. Kept with the tree, and never changed: by the transaction
+   * that creates an agent, or in which a turn goes on under another definition.
+   */
+  definition(tenant: string, rootAgentId: string, hash: string): Promise<StoredDefinition | undefined>;
   /** Who works in a tree and what it waits for; undefined if none of its requests is open. */
   treeActivity(tenant: string, rootAgentId: string): Promise<TreeActivity | undefined>;
   /** A tree and its last cursor at one moment; undefined if its root has no record. */
@@ -202,6 +208,14 @@ export interface Stores {
    */
   onRolledBack(listener: (found: RolledBackTree) => void): () => void;
   close(): Promise<void>;
+}
+
+/** What a new agent gets besides its record. */
+export interface AgentParts {
+  /** Its conversation so far. Absent: none. */
+  readonly messages?: readonly Message[] | undefined;
+  /** Kept with the tree. */
+  readonly definition?: StoredDefinition | undefined;
 }
 
 export interface TurnCommand {
@@ -388,6 +402,8 @@ export interface StoredTree {
   readonly rows: readonly StoredRow[];
   /** Turns of the root, by number. */
   readonly turns: readonly StoredTurn[];
+  /** By hash. */
+  readonly definitions: readonly StoredDefinition[];
   /** How far each projection has come. */
   readonly projections: readonly { readonly name: string; readonly cursor: number }[];
 }

@@ -1,0 +1,309 @@
+import type { LimitName, ReservedAmounts } from "../../budget/index.ts";
+import type { Entry, EntryOf, RefusalReason } from "../../state/index.ts";
+import { type AccountAt, type AccountTerms, counted, type ExactAmounts, noTime } from "./account-at.ts";
+import { backgroundOf } from "./background-account.ts";
+import { afterEntry, isWorking, type OpenTurn, startedTurn } from "./turn-activity.ts";
+
+/** A reservation of a model call in flight. */
+export interface ReservationAt extends ReservedAmounts {
+  readonly agentId: string;
+  readonly turnId: string;
+  readonly step: number;
+  readonly accountId: string;
+  readonly model: string;
+  /** Of a call of `generate()`: the hook or tool call that makes it. Null: the turn's own call. */
+  readonly run: string | null;
+  readonly since: number;
+}
+
+/** An intent that a limit, a pause or an abort has refused. */
+export interface RefusalAt {
+  readonly at: number;
+  readonly seq: number;
+  readonly agentId: string;
+  readonly turnId: string;
+  readonly callId: string | null;
+  readonly intent: EntryOf<"intent.refused">["intent"];
+  readonly reason: RefusalReason;
+  readonly accountId: string | null;
+  readonly limit: LimitName | null;
+  readonly used: number | null;
+  readonly max: number | null;
+}
+
+/** Refusals that are kept; older ones are only counted. */
+const REFUSALS_KEPT = 200;
+
+const nothing: ReservedAmounts = { tokens: 0, costMicros: 0 };
+const noAmounts: ExactAmounts = { steps: 0, treeSteps: 0, toolCalls: 0, treeToolCalls: 0, tokens: 0, costMicros: 0 };
+
+/**
+ * The accounts of a tree after each entry of its journal, in the order of the tree.
+ * Owns: the accounts, reservations in flight, refusals, and who waits. Does not own: the terms of accounts that code has
+ * opened outside of the journal, which `learn` brings.
+ *
+ * Invariants
+ * 1. Amounts and reservations equal those of the stored accounts after the same row.
+ * 2. An entry costs as much as the chain of its accounts is long; values are never changed, so that a clone copies only
+ *    the maps.
+ */
+export class AccountFold {
+  #accounts = new Map<string, AccountAt>();
+  #known = new Map<string, AccountTerms>();
+  #turns = new Map<string, OpenTurn>();
+  #inFlight = new Map<string, ReservationAt>();
+  #waiting = new Map<string, RefusalAt>();
+  #paused = new Set<string>();
+  #refusals: readonly RefusalAt[] = [];
+  #refused = 0;
+
+  /** For keyframes: neither changes the other from here on. */
+  clone(): AccountFold {
+    const copy = new AccountFold();
+    copy.#accounts = new Map(this.#accounts);
+    copy.#known = new Map(this.#known);
+    copy.#turns = new Map(this.#turns);
+    copy.#inFlight = new Map(this.#inFlight);
+    copy.#waiting = new Map(this.#waiting);
+    copy.#paused = new Set(this.#paused);
+    copy.#refusals = this.#refusals;
+    copy.#refused = this.#refused;
+    return copy;
+  }
+
+  /**
+   * Takes the terms of stored accounts, whenever they become known: the lifetime accounts of agents that code has created
+   * are not in the journal. Such an account is opened by the first entry of its agent, others when the journal opens them.
+   */
+  learn(accounts: Iterable<AccountTerms>): void {
+    for (const { id, agentId, turnId, parentId, limits, openedAt } of accounts) {
+      this.#known.set(id, { id, agentId, turnId, parentId, limits, openedAt });
+    }
+  }
+
+  apply(agentId: string, entry: Entry): void {
+    const own = lifetimeOf(agentId);
+    if (!this.#accounts.has(own)) this.#openKnown(own);
+    this.#settleOrReserve(agentId, entry);
+    this.#count(agentId, entry);
+    this.#open(agentId, entry);
+    this.#noteActivity(agentId, entry);
+    this.#close(agentId, entry);
+  }
+
+  /** In the order in which they were opened. */
+  get accounts(): readonly AccountAt[] {
+    return [...this.#accounts.values()];
+  }
+
+  account(id: string): AccountAt | undefined {
+    return this.#accounts.get(id);
+  }
+
+  get inFlight(): readonly ReservationAt[] {
+    return [...this.#inFlight.values()];
+  }
+
+  /** Turns whose calls wait for others' reservations, by the first refusal of each that still holds. */
+  get waiting(): readonly RefusalAt[] {
+    return [...this.#waiting.values()];
+  }
+
+  /** The newest ones, oldest first. */
+  get refusals(): readonly RefusalAt[] {
+    return this.#refusals;
+  }
+
+  /** How many there were in all. */
+  get refusalCount(): number {
+    return this.#refused;
+  }
+
+  #settleOrReserve(agentId: string, entry: Entry): void {
+    switch (entry.type) {
+      case "model.requested":
+      case "generate.requested": {
+        const { reservation, ask, turnId, step, model, at } = entry;
+        if (!reservation) return;
+        const { accountId, tokens, costMicros } = reservation;
+        const run = entry.type === "generate.requested" ? entry.run : null;
+        this.#inFlight.set(flightOf(entry), {
+          ...{ agentId, turnId, step, accountId, model, run, since: at },
+          ...{ tokens, costMicros },
+        });
+        this.#waiting.delete(`${turnId} ${entry.type}`);
+        // Nothing of the steps before asks any more.
+        if (run === null) this.#waiting.delete(`${turnId} generate.requested`);
+        this.#change(accountId, (account) =>
+          reserved(account, { tokens, costMicros }, ask.opensStep ? ask.agentId : null),
+        );
+        return;
+      }
+      case "model.responded":
+      case "model.failed":
+      case "generate.responded":
+      case "generate.failed": {
+        const { settlement } = entry;
+        this.#inFlight.delete(flightOf(entry));
+        if (settlement) this.#change(settlement.reservation.accountId, (account) => settled(account, settlement));
+        return;
+      }
+      default:
+    }
+  }
+
+  #count(agentId: string, entry: Entry): void {
+    if (entry.type === "intent.refused") return this.#refuse(agentId, entry);
+    const isCall = entry.type === "tool.started" && entry.attempt === 1;
+    // A spawn that is repeated finds its child.
+    const isChild = entry.type === "child.spawned" && !this.#accounts.has(lifetimeOf(entry.childId));
+    if (isCall || isChild) this.#change(entry.accountId, (account) => called(account, agentId));
+  }
+
+  #refuse(agentId: string, entry: EntryOf<"intent.refused">): void {
+    const { at, seq, turnId, callId = null, intent, reason, accountId = null, limit = null } = entry;
+    const { used = null, max = null } = entry;
+    const refusal = { at, seq, agentId, turnId, callId, intent, reason, accountId, limit, used, max };
+    this.#refused += 1;
+    this.#refusals = [...this.#refusals.slice(1 - REFUSALS_KEPT), refusal];
+    const key = `${turnId} ${intent}`;
+    if (reason !== "mustWait") this.#waiting.delete(key);
+    else if (!this.#waiting.has(key)) this.#waiting.set(key, refusal);
+  }
+
+  #open(agentId: string, entry: Entry): void {
+    if (entry.type === "child.spawned") {
+      const { childId, accountId: parentId, at, limits = {} } = entry;
+      this.#add({ id: lifetimeOf(childId), agentId: childId, turnId: null, parentId, limits, openedAt: at });
+    }
+    if (entry.type === "turn.started") {
+      const { accountId: id, turnId, limits, at, wokenBy } = entry;
+      const own = lifetimeOf(agentId);
+      // A turn that a child's end has started spends from what is left of the turn that started the child.
+      const woken = wokenBy === undefined ? undefined : this.#accounts.get(lifetimeOf(wokenBy))?.parentId;
+      const parentId = woken ?? (this.#accounts.has(own) ? own : null);
+      this.#add({ id, agentId, turnId, parentId, limits, openedAt: at });
+    }
+  }
+
+  #noteActivity(agentId: string, entry: Entry): void {
+    if (entry.type === "turn.started") this.#turns.set(agentId, startedTurn(entry));
+    if (entry.type === "agent.paused") this.#paused.add(agentId);
+    if (entry.type === "agent.resumed") this.#paused.delete(agentId);
+    const before = this.#turns.get(agentId);
+    if (!before) return;
+    const turn = afterEntry(before, entry);
+    const isActive = entry.type !== "turn.ended" && !this.#paused.has(agentId) && isWorking(turn);
+    if (entry.type === "turn.ended") this.#endTurn(entry, turn);
+    if (isActive !== turn.isActive) {
+      this.#change(turn.accountId, (account) => ({ ...account, time: counted(account.time, isActive, entry.at) }));
+    }
+    if (entry.type === "turn.ended") this.#turns.delete(agentId);
+    else this.#turns.set(agentId, { ...turn, isActive });
+  }
+
+  /** Children that go on share what the turn has left. */
+  #endTurn({ at }: EntryOf<"turn.ended">, { accountId, backgroundIds, leavingIds, waking }: OpenTurn): void {
+    const turn = this.#accounts.get(accountId);
+    const childIds = new Set([...backgroundIds, ...leavingIds, ...waking.map(({ childId }) => childId)]);
+    const children = [...childIds].flatMap((id) => this.#accounts.get(lifetimeOf(id)) ?? []);
+    const moved = children.filter(({ parentId }) => parentId === accountId);
+    if (!turn || moved.length === 0) return;
+    const above = turn.parentId === null ? undefined : this.#accounts.get(turn.parentId);
+    const stored = this.#known.get(`background:${turn.turnId ?? turn.id}`);
+    for (const account of backgroundOf(turn, moved, { above, stored, at })) this.#accounts.set(account.id, account);
+  }
+
+  #close(agentId: string, entry: Entry): void {
+    const id =
+      entry.type === "turn.ended"
+        ? `turn:${entry.turnId}`
+        : entry.type === "agent.shutdown"
+          ? lifetimeOf(agentId)
+          : undefined;
+    const account = id === undefined ? undefined : this.#accounts.get(id);
+    if (account) this.#accounts.set(account.id, { ...account, closedAt: entry.at });
+    if (entry.type !== "turn.ended") return;
+    for (const intent of ["model.requested", "generate.requested", "tool.started", "child.spawned"]) {
+      this.#waiting.delete(`${entry.turnId} ${intent}`);
+    }
+  }
+
+  #openKnown(id: string): void {
+    const terms = this.#known.get(id);
+    if (terms) this.#add(terms);
+  }
+
+  /** Opening an account again changes nothing. */
+  #add(terms: AccountTerms): void {
+    if (this.#accounts.has(terms.id)) return;
+    const { limits, openedAt } = this.#known.get(terms.id) ?? terms;
+    this.#accounts.set(terms.id, {
+      ...{ ...terms, limits, openedAt, used: noAmounts, reserved: nothing, unconfirmed: nothing },
+      ...{ time: noTime, closedAt: null },
+    });
+  }
+
+  /** Changes an account and all above it. */
+  #change(accountId: string, change: (account: AccountAt) => AccountAt): void {
+    for (let account = this.#accounts.get(accountId); account; ) {
+      this.#accounts.set(account.id, change(account));
+      account = account.parentId === null ? undefined : this.#accounts.get(account.parentId);
+    }
+  }
+}
+
+/** The id of the account of an agent's lifetime. */
+function lifetimeOf(agentId: string): string {
+  return `agent:${agentId}`;
+}
+
+type ModelEntry = EntryOf<
+  | "model.requested"
+  | "model.responded"
+  | "model.failed"
+  | "generate.requested"
+  | "generate.responded"
+  | "generate.failed"
+>;
+
+/** A turn has one model call in flight, and each run of its code one of each number. */
+function flightOf(entry: ModelEntry): string {
+  return "run" in entry ? `${entry.turnId} ${entry.run} ${entry.index}` : entry.turnId;
+}
+
+function reserved(account: AccountAt, amount: ReservedAmounts, stepOf: string | null): AccountAt {
+  const { used } = account;
+  const steps =
+    stepOf === null
+      ? used
+      : { ...used, steps: used.steps + (account.agentId === stepOf ? 1 : 0), treeSteps: used.treeSteps + 1 };
+  return { ...account, used: steps, reserved: sumOf(account.reserved, amount) };
+}
+
+function settled(
+  account: AccountAt,
+  { reservation, tokens, costMicros, unconfirmed }: EntryOf<"model.responded">["settlement"],
+): AccountAt {
+  return {
+    ...account,
+    used: { ...account.used, ...sumOf(account.used, { tokens, costMicros }) },
+    reserved: {
+      tokens: Math.max(0, account.reserved.tokens - reservation.tokens),
+      costMicros: Math.max(0, account.reserved.costMicros - reservation.costMicros),
+    },
+    unconfirmed: unconfirmed ? sumOf(account.unconfirmed, { tokens, costMicros }) : account.unconfirmed,
+  };
+}
+
+/** Beyond the largest safe integer sums would be rounded. */
+function sumOf(one: ReservedAmounts, other: ReservedAmounts): ReservedAmounts {
+  const add = (left: number, right: number): number => Math.min(Number.MAX_SAFE_INTEGER, left + right);
+  return { tokens: add(one.tokens, other.tokens), costMicros: add(one.costMicros, other.costMicros) };
+}
+
+function called(account: AccountAt, agentId: string): AccountAt {
+  const { used } = account;
+  const toolCalls = used.toolCalls + (account.agentId === agentId ? 1 : 0);
+  return { ...account, used: { ...used, toolCalls, treeToolCalls: used.treeToolCalls + 1 } };
+}
