@@ -1,10 +1,9 @@
 import { expect, test } from "vitest";
 import { type AgentMachinesAt, machinesAt, transitionsOf } from "../../src/inspector/replay/machines.ts";
-import type { Entry } from "../../src/state/index.ts";
+import type { JournalRow } from "../../src/state/index.ts";
 import { LiveViews, type TreeView } from "../machines/live-view.ts";
 import { scenarios } from "../machines/scenarios.ts";
 import { every, rows } from "../support/full.ts";
-import { entriesOf } from "../support/journal-probes.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 
 /** The innermost active state, as text. */
@@ -34,28 +33,32 @@ describeRuntimes("machines at any entry", (stage) => {
     const runtime = await run(stage(), { onInspect: live.onInspect });
     let compared = 0;
     for (const { agentId } of await runtime.list()) {
-      const entries = await entriesOf(runtime.stores, agentId);
-      for (const { seq } of entries) {
+      const journal = await runtime.stores.readJournal({ tenant: "default", agentId }, 1);
+      for (const { seq } of journal.flatMap(({ entries }) => entries)) {
         const view = live.before(agentId, seq + 1);
         if (!view) continue;
         const states = liveStates(view);
-        expect(replayedStates(machinesAt(entries, { until: seq }), Object.keys(states.calls))).toEqual(states);
+        expect(replayedStates(machinesAt(journal, { seq }), Object.keys(states.calls))).toEqual(states);
         compared += 1;
       }
-      expectTimes(entries);
+      for (const { cursor, entries } of journal) {
+        expect(machinesAt(journal, { cursor })).toEqual(machinesAt(journal, { seq: entries.at(-1)?.seq }));
+      }
+      expectTimes(journal);
     }
     expect(compared).toBeGreaterThan(5);
   });
 });
 
 /** Each machine was in one outermost state at each moment, and entered one by each transition. */
-function expectTimes(entries: readonly Entry[]): void {
+function expectTimes(journal: readonly JournalRow[]): void {
+  const entries = journal.flatMap((row) => row.entries);
   const [first, last] = [entries[0], entries.at(-1)];
   if (!first || !last) return;
-  const { agent, turn, at } = machinesAt(entries);
+  const { agent, turn, at } = machinesAt(journal);
   const outermost = Object.entries(agent.visits).filter(([path]) => !path.includes("."));
   expect(outermost.reduce((sum, [, { ms }]) => sum + ms, 0)).toBe(last.at - first.at);
-  const moves = transitionsOf(entries).filter(({ turnId }) => turnId === null);
+  const moves = transitionsOf(journal).filter(({ turnId }) => turnId === null);
   expect(agent.last).toMatchObject({ seq: moves.at(-1)?.seq });
   const entered = moves.flatMap(({ from, to }) => to.filter((path) => !from.includes(path)));
   const visits = Object.values(agent.visits).reduce((sum, { count }) => sum + count, 0);

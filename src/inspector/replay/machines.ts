@@ -1,5 +1,5 @@
 import { MachineFold } from "../../runtime/index.ts";
-import { addressOf, type Entry } from "../../state/index.ts";
+import { addressOf, type Entry, type JournalRow } from "../../state/index.ts";
 
 /** A machine's way into its present state. */
 export interface TransitionAt {
@@ -41,27 +41,34 @@ export interface AgentMachinesAt {
   readonly calls: Readonly<Record<string, MachineAt>>;
 }
 
+/** The moment that is looked at. */
+export interface MachineMoment {
+  /** The last row of the tree that counts. Absent: all do. */
+  readonly cursor?: number | undefined;
+  /** The last entry of the agent that counts, within that row too. Absent: all do. */
+  readonly seq?: number | undefined;
+  /** Until when the present states have lasted, in milliseconds since the epoch. Default: the time of the last entry. */
+  readonly now?: number | undefined;
+}
+
 /**
- * The machines of one agent after some of its entries. Each entry takes about 0.15 ms, so that one agent is folded when it is
- * looked at. `until`: the last entry that counts; absent: all do. `now`: until when the present states have lasted, in
- * milliseconds since the epoch; default: the time of that entry.
+ * The machines of one agent at a moment, from the rows of its journal (`Stores.readJournal(key, 1)`). Each entry takes about
+ * 0.15 ms, so an agent is folded when somebody looks at it, and never all of them.
  */
-export function machinesAt(
-  entries: readonly Entry[],
-  { until = Number.POSITIVE_INFINITY, now }: { readonly until?: number; readonly now?: number } = {},
-): AgentMachinesAt {
+export function machinesAt(rows: readonly JournalRow[], moment: MachineMoment = {}): AgentMachinesAt {
+  const { cursor = Number.POSITIVE_INFINITY, seq = Number.POSITIVE_INFINITY, now } = moment;
   const replay = new MachineReplay();
-  for (const entry of entries) {
-    if (entry.seq > until) break;
-    replay.apply(entry);
+  for (const row of rows) {
+    if (row.cursor > cursor) break;
+    for (const entry of row.entries) if (entry.seq <= seq) replay.apply(entry);
   }
   return replay.look(now);
 }
 
 /** All transitions of an agent's machines, in order. */
-export function transitionsOf(entries: readonly Entry[]): readonly NamedTransition[] {
+export function transitionsOf(rows: readonly JournalRow[]): readonly NamedTransition[] {
   const replay = new MachineReplay();
-  return entries.flatMap((entry) => replay.apply(entry));
+  return rows.flatMap(({ entries }) => entries.flatMap((entry) => replay.apply(entry)));
 }
 
 /** A transition and the machine that made it: its agent (both null), a turn or a call. */

@@ -32,16 +32,6 @@ export interface AboutTime {
   readonly since: number | null;
 }
 
-export const noTime: AboutTime = Object.freeze({ isExact: false, activeMs: 0, activeCount: 0, since: null });
-
-/** The time after a turn under the account began to work, or ceased. */
-export function counted({ activeMs, activeCount, since }: AboutTime, isActive: boolean, at: number): AboutTime {
-  const count = Math.max(0, activeCount + (isActive ? 1 : -1));
-  if (since === null) return { isExact: false, activeMs, activeCount: count, since: count > 0 ? at : null };
-  if (count > 0) return { isExact: false, activeMs, activeCount: count, since };
-  return { isExact: false, activeMs: activeMs + Math.max(0, at - since), activeCount: 0, since: null };
-}
-
 /** The working time at a moment, in milliseconds: not exact. */
 export function activeMsAbout({ activeMs, since }: AboutTime, at: number): number {
   return since === null ? activeMs : activeMs + Math.max(0, at - since);

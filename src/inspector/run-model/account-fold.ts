@@ -1,6 +1,6 @@
 import type { LimitName, ReservedAmounts } from "../../budget/index.ts";
 import type { Entry, EntryOf, RefusalReason } from "../../state/index.ts";
-import { type AccountAt, type AccountTerms, counted, type ExactAmounts, noTime } from "./account-at.ts";
+import type { AccountAt, AccountTerms, ExactAmounts } from "./account-at.ts";
 import { backgroundOf } from "./background-account.ts";
 import { afterEntry, isWorking, type OpenTurn, startedTurn } from "./turn-activity.ts";
 
@@ -37,6 +37,13 @@ const REFUSALS_KEPT = 200;
 const nothing: ReservedAmounts = { tokens: 0, costMicros: 0 };
 const noAmounts: ExactAmounts = { steps: 0, treeSteps: 0, toolCalls: 0, treeToolCalls: 0, tokens: 0, costMicros: 0 };
 
+/** An account that nobody else has seen yet. */
+type OwnAccount = {
+  -readonly [Name in keyof AccountAt]: Name extends "used" | "reserved" | "unconfirmed" | "time"
+    ? { -readonly [Field in keyof AccountAt[Name]]: AccountAt[Name][Field] }
+    : AccountAt[Name];
+};
+
 /**
  * The accounts of a tree after each entry of its journal, in the order of the tree.
  * Owns: the accounts, reservations in flight, refusals, and who waits. Does not own: the terms of accounts that code has
@@ -44,11 +51,13 @@ const noAmounts: ExactAmounts = { steps: 0, treeSteps: 0, toolCalls: 0, treeTool
  *
  * Invariants
  * 1. Amounts and reservations equal those of the stored accounts after the same row.
- * 2. An entry costs as much as the chain of its accounts is long; values are never changed, so that a clone copies only
- *    the maps.
+ * 2. What it has given out never changes: an account is copied by the first change after it was given out, or shared
+ *    with a clone. An entry costs as much as the chain of its accounts is long, a clone as much as its maps.
  */
 export class AccountFold {
-  #accounts = new Map<string, AccountAt>();
+  #accounts = new Map<string, OwnAccount>();
+  /** Ids of the accounts that may be changed in place. */
+  #own = new Set<string>();
   #known = new Map<string, AccountTerms>();
   #turns = new Map<string, OpenTurn>();
   #inFlight = new Map<string, ReservationAt>();
@@ -60,6 +69,7 @@ export class AccountFold {
   /** For keyframes: neither changes the other from here on. */
   clone(): AccountFold {
     const copy = new AccountFold();
+    this.#own.clear();
     copy.#accounts = new Map(this.#accounts);
     copy.#known = new Map(this.#known);
     copy.#turns = new Map(this.#turns);
@@ -93,10 +103,12 @@ export class AccountFold {
 
   /** In the order in which they were opened. */
   get accounts(): readonly AccountAt[] {
+    this.#own.clear();
     return [...this.#accounts.values()];
   }
 
   account(id: string): AccountAt | undefined {
+    this.#own.delete(id);
     return this.#accounts.get(id);
   }
 
@@ -134,9 +146,8 @@ export class AccountFold {
         this.#waiting.delete(`${turnId} ${entry.type}`);
         // Nothing of the steps before asks any more.
         if (run === null) this.#waiting.delete(`${turnId} generate.requested`);
-        this.#change(accountId, (account) =>
-          reserved(account, { tokens, costMicros }, ask.opensStep ? ask.agentId : null),
-        );
+        const stepOf = ask.opensStep ? ask.agentId : null;
+        this.#change(accountId, (account) => reserve(account, reservation, stepOf));
         return;
       }
       case "model.responded":
@@ -145,7 +156,7 @@ export class AccountFold {
       case "generate.failed": {
         const { settlement } = entry;
         this.#inFlight.delete(flightOf(entry));
-        if (settlement) this.#change(settlement.reservation.accountId, (account) => settled(account, settlement));
+        if (settlement) this.#change(settlement.reservation.accountId, (account) => settle(account, settlement));
         return;
       }
       default:
@@ -157,7 +168,7 @@ export class AccountFold {
     const isCall = entry.type === "tool.started" && entry.attempt === 1;
     // A spawn that is repeated finds its child.
     const isChild = entry.type === "child.spawned" && !this.#accounts.has(lifetimeOf(entry.childId));
-    if (isCall || isChild) this.#change(entry.accountId, (account) => called(account, agentId));
+    if (isCall || isChild) this.#change(entry.accountId, (account) => countCall(account, agentId));
   }
 
   #refuse(agentId: string, entry: EntryOf<"intent.refused">): void {
@@ -196,7 +207,7 @@ export class AccountFold {
     const isActive = entry.type !== "turn.ended" && !this.#paused.has(agentId) && isWorking(turn);
     if (entry.type === "turn.ended") this.#endTurn(entry, turn);
     if (isActive !== turn.isActive) {
-      this.#change(turn.accountId, (account) => ({ ...account, time: counted(account.time, isActive, entry.at) }));
+      this.#change(turn.accountId, ({ time }) => countActive(time, isActive, entry.at));
     }
     if (entry.type === "turn.ended") this.#turns.delete(agentId);
     else this.#turns.set(agentId, { ...turn, isActive });
@@ -211,7 +222,10 @@ export class AccountFold {
     if (!turn || moved.length === 0) return;
     const above = turn.parentId === null ? undefined : this.#accounts.get(turn.parentId);
     const stored = this.#known.get(`background:${turn.turnId ?? turn.id}`);
-    for (const account of backgroundOf(turn, moved, { above, stored, at })) this.#accounts.set(account.id, account);
+    for (const account of backgroundOf(turn, moved, { above, stored, at })) {
+      this.#accounts.set(account.id, account);
+      this.#own.delete(account.id);
+    }
   }
 
   #close(agentId: string, entry: Entry): void {
@@ -222,7 +236,7 @@ export class AccountFold {
           ? lifetimeOf(agentId)
           : undefined;
     const account = id === undefined ? undefined : this.#accounts.get(id);
-    if (account) this.#accounts.set(account.id, { ...account, closedAt: entry.at });
+    if (account) this.#toChange(account).closedAt = entry.at;
     if (entry.type !== "turn.ended") return;
     for (const intent of ["model.requested", "generate.requested", "tool.started", "child.spawned"]) {
       this.#waiting.delete(`${entry.turnId} ${intent}`);
@@ -239,17 +253,30 @@ export class AccountFold {
     if (this.#accounts.has(terms.id)) return;
     const { limits, openedAt } = this.#known.get(terms.id) ?? terms;
     this.#accounts.set(terms.id, {
-      ...{ ...terms, limits, openedAt, used: noAmounts, reserved: nothing, unconfirmed: nothing },
-      ...{ time: noTime, closedAt: null },
+      ...{ ...terms, limits, openedAt, used: { ...noAmounts }, reserved: { ...nothing }, unconfirmed: { ...nothing } },
+      ...{ time: { isExact: false, activeMs: 0, activeCount: 0, since: null }, closedAt: null },
     });
+    this.#own.add(terms.id);
   }
 
   /** Changes an account and all above it. */
-  #change(accountId: string, change: (account: AccountAt) => AccountAt): void {
+  #change(accountId: string, change: (account: OwnAccount) => void): void {
     for (let account = this.#accounts.get(accountId); account; ) {
-      this.#accounts.set(account.id, change(account));
+      change(this.#toChange(account));
       account = account.parentId === null ? undefined : this.#accounts.get(account.parentId);
     }
+  }
+
+  #toChange(account: OwnAccount): OwnAccount {
+    if (this.#own.has(account.id)) return account;
+    const { used, reserved, unconfirmed, time } = account;
+    const copy = {
+      ...account,
+      ...{ used: { ...used }, reserved: { ...reserved }, unconfirmed: { ...unconfirmed }, time: { ...time } },
+    };
+    this.#accounts.set(account.id, copy);
+    this.#own.add(account.id);
+    return copy;
   }
 }
 
@@ -272,38 +299,39 @@ function flightOf(entry: ModelEntry): string {
   return "run" in entry ? `${entry.turnId} ${entry.run} ${entry.index}` : entry.turnId;
 }
 
-function reserved(account: AccountAt, amount: ReservedAmounts, stepOf: string | null): AccountAt {
-  const { used } = account;
-  const steps =
-    stepOf === null
-      ? used
-      : { ...used, steps: used.steps + (account.agentId === stepOf ? 1 : 0), treeSteps: used.treeSteps + 1 };
-  return { ...account, used: steps, reserved: sumOf(account.reserved, amount) };
+function reserve({ agentId, used, reserved }: OwnAccount, amount: ReservedAmounts, stepOf: string | null): void {
+  if (stepOf !== null) used.treeSteps += 1;
+  if (stepOf === agentId) used.steps += 1;
+  add(reserved, amount);
 }
 
-function settled(
-  account: AccountAt,
-  { reservation, tokens, costMicros, unconfirmed }: EntryOf<"model.responded">["settlement"],
-): AccountAt {
-  return {
-    ...account,
-    used: { ...account.used, ...sumOf(account.used, { tokens, costMicros }) },
-    reserved: {
-      tokens: Math.max(0, account.reserved.tokens - reservation.tokens),
-      costMicros: Math.max(0, account.reserved.costMicros - reservation.costMicros),
-    },
-    unconfirmed: unconfirmed ? sumOf(account.unconfirmed, { tokens, costMicros }) : account.unconfirmed,
-  };
+function settle(
+  { used, reserved, unconfirmed }: OwnAccount,
+  settlement: NonNullable<EntryOf<"model.failed">["settlement"]>,
+): void {
+  const { reservation } = settlement;
+  add(used, settlement);
+  reserved.tokens = Math.max(0, reserved.tokens - reservation.tokens);
+  reserved.costMicros = Math.max(0, reserved.costMicros - reservation.costMicros);
+  if (settlement.unconfirmed) add(unconfirmed, settlement);
 }
 
 /** Beyond the largest safe integer sums would be rounded. */
-function sumOf(one: ReservedAmounts, other: ReservedAmounts): ReservedAmounts {
-  const add = (left: number, right: number): number => Math.min(Number.MAX_SAFE_INTEGER, left + right);
-  return { tokens: add(one.tokens, other.tokens), costMicros: add(one.costMicros, other.costMicros) };
+function add(to: { tokens: number; costMicros: number }, { tokens, costMicros }: ReservedAmounts): void {
+  to.tokens = Math.min(Number.MAX_SAFE_INTEGER, to.tokens + tokens);
+  to.costMicros = Math.min(Number.MAX_SAFE_INTEGER, to.costMicros + costMicros);
 }
 
-function called(account: AccountAt, agentId: string): AccountAt {
-  const { used } = account;
-  const toolCalls = used.toolCalls + (account.agentId === agentId ? 1 : 0);
-  return { ...account, used: { ...used, toolCalls, treeToolCalls: used.treeToolCalls + 1 } };
+function countCall({ agentId, used }: OwnAccount, caller: string): void {
+  if (agentId === caller) used.toolCalls += 1;
+  used.treeToolCalls += 1;
+}
+
+function countActive(time: OwnAccount["time"], isActive: boolean, at: number): void {
+  time.activeCount = Math.max(0, time.activeCount + (isActive ? 1 : -1));
+  if (time.activeCount > 0) time.since ??= at;
+  else if (time.since !== null) {
+    time.activeMs += Math.max(0, at - time.since);
+    time.since = null;
+  }
 }

@@ -1,25 +1,25 @@
 import type { TraceHeaders } from "../../base/index.ts";
 import type { Account, Limits, NewAccount, Waiter } from "../../budget/index.ts";
-import {
-  type AgentIdentity,
-  type AgentKey,
-  type AgentRecord,
-  type AgentRequest,
-  type Artifact,
-  type CallEndedItem,
-  type Content,
-  type Decision,
-  type InboxItem,
-  type JournalRow,
-  type Message,
-  type ModelTool,
-  rootOf,
-  type StopReason,
-  type StoredDefinition,
-  type Timer,
-  type TurnRecord,
+import type {
+  AgentIdentity,
+  AgentKey,
+  AgentRecord,
+  AgentRequest,
+  Artifact,
+  CallEndedItem,
+  Content,
+  Decision,
+  InboxItem,
+  JournalRow,
+  Message,
+  ModelTool,
+  StopReason,
+  StoredDefinition,
+  Timer,
+  TurnRecord,
 } from "../../state/index.ts";
 import type { Batch } from "./batch.ts";
+import type { ForeignWrites } from "./foreign-writes.ts";
 import type { LiveChannel } from "./live-channel.ts";
 import type {
   AccountTimer,
@@ -291,44 +291,6 @@ export interface ReleaseOptions {
   readonly as?: "rest" | "parked" | "leaving" | undefined;
   /** Until when it was worked on; default: its last commit. */
   readonly steady?: number | undefined;
-}
-
-/** A write of another process to one tree. */
-export interface ForeignWrite {
-  readonly tenant: string;
-  readonly rootAgentId: string;
-  /** Agents whose inbox got something; null: possibly any. */
-  readonly posted: readonly string[] | null;
-  /** Agents whose records were changed (the end of a turn changes its agent's record); null: possibly any. */
-  readonly records: readonly string[] | null;
-  /** When the first of the timers that were set is due, in whichever of the two times; null: none was set. */
-  readonly timerAt: number | null;
-}
-
-/** "any": the writes of other processes are not known. */
-export type ForeignWrites = readonly ForeignWrite[] | "any";
-
-/** Whether the tree of an agent may have been changed. */
-export function isTreeChanged(writes: ForeignWrites, { tenant, agentId }: AgentKey): boolean {
-  const root = rootOf(agentId);
-  return writes === "any" || writes.some((write) => write.tenant === tenant && write.rootAgentId === root);
-}
-
-/** Whether the agent's inbox may have got something. */
-export function isPostedTo(writes: ForeignWrites, key: AgentKey): boolean {
-  return isNamed(writes, key, "posted");
-}
-
-/** Whether an agent's record may have been changed. */
-export function isRecordChanged(writes: ForeignWrites, key: AgentKey): boolean {
-  return isNamed(writes, key, "records");
-}
-
-function isNamed(writes: ForeignWrites, { tenant, agentId }: AgentKey, as: "posted" | "records"): boolean {
-  if (writes === "any") return true;
-  const root = rootOf(agentId);
-  const isAmong = ({ [as]: named }: ForeignWrite): boolean => named === null || named.includes(agentId);
-  return writes.some((write) => write.tenant === tenant && write.rootAgentId === root && isAmong(write));
 }
 
 /**

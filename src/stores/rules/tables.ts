@@ -12,9 +12,10 @@ import type {
   Timer,
   TurnRecord,
 } from "../../state/index.ts";
+import type { ForeignWrites } from "./foreign-writes.ts";
 import type { LiveChannel } from "./live-channel.ts";
 import type { Committed, ProcessIdentity } from "./outcomes.ts";
-import type { ForeignWrites, RolledBackTree, StoredRow, StoredTree, StoredTurn, TurnKey } from "./ports.ts";
+import type { RolledBackTree, StoredRow, StoredTree, StoredTurn, TurnKey } from "./ports.ts";
 import type {
   AgentFilter,
   AgentPlace,
