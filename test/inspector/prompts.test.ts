@@ -116,7 +116,8 @@ describeRuntimes("a prompt as it was sent", (stage) => {
     ],
   ];
 
-  it.each(cases)("is rebuilt whole: %s", async (_name, options, play) => {
+  const named = cases.map(([name, options, play]) => ({ name, options, play }));
+  it.each(named)("is rebuilt whole: $name", async ({ options, play }) => {
     const { model, stored } = await played(options, play);
     const prompts = new SentPrompts(stored);
     const rebuilt = prompts.calls.map(({ seq }) => prompts.prompt(seq));

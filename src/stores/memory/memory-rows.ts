@@ -1,4 +1,4 @@
-import type { Account, Waiter } from "../../budget/index.ts";
+import type { Account, Moment, Waiter } from "../../budget/index.ts";
 import type {
   AgentRecord,
   AgentRequest,
@@ -11,7 +11,7 @@ import type {
 } from "../../state/index.ts";
 import type { Committed } from "../rules/outcomes.ts";
 import type { StoredTurn } from "../rules/ports.ts";
-import { isDue, type Moment } from "../rules/queries.ts";
+import { isDue } from "../rules/queries.ts";
 import { freshHead, type Head, type ProcessRow } from "../rules/tables.ts";
 import type { UndoLog } from "../rules/undo-log.ts";
 
