@@ -13,13 +13,19 @@ function stateOf(value: unknown): string {
   return `${name}.${stateOf(below)}`;
 }
 
+/** All active states, outermost first. */
+function pathsOf(value: unknown): string[] {
+  const names = stateOf(value).split(".");
+  return names.map((_name, index) => names.slice(0, index + 1).join("."));
+}
+
 function liveStates({ agent, turn, calls }: TreeView) {
   const named = Object.entries(calls).flatMap(([id, call]) => (call ? [[id, stateOf(call.value)]] : []));
   return { agent: stateOf(agent.value), turn: turn && stateOf(turn.value), calls: Object.fromEntries(named) };
 }
 
 function replayedStates({ agent, turn, calls }: AgentMachinesAt, open: readonly string[]) {
-  const named = open.flatMap((id) => (calls[id] ? [[id, calls[id].path.at(-1)]] : []));
+  const named = calls.flatMap(({ callId, path }) => (open.includes(callId) ? [[callId, path.at(-1)]] : []));
   return {
     agent: agent.path.at(-1),
     turn: turn?.isOver === false ? turn.path.at(-1) : undefined,
@@ -38,37 +44,44 @@ describeRuntimes("machines at any entry", (stage) => {
         const view = live.before(agentId, seq + 1);
         if (!view) continue;
         const states = liveStates(view);
-        expect(replayedStates(machinesAt(journal, { seq }), Object.keys(states.calls))).toEqual(states);
+        expect(replayedStates(machinesAt(agentId, journal, { seq }), Object.keys(states.calls))).toEqual(states);
         compared += 1;
       }
       for (const { cursor, entries } of journal) {
-        expect(machinesAt(journal, { cursor })).toEqual(machinesAt(journal, { seq: entries.at(-1)?.seq }));
+        expect(machinesAt(agentId, journal, { cursor })).toEqual(
+          machinesAt(agentId, journal, { seq: entries.at(-1)?.seq }),
+        );
       }
-      expectTimes(journal);
+      expectTimes(agentId, journal);
     }
     expect(compared).toBeGreaterThan(5);
   });
 });
 
 /** Each machine was in one outermost state at each moment, and entered one by each transition. */
-function expectTimes(journal: readonly JournalRow[]): void {
+function expectTimes(agentId: string, journal: readonly JournalRow[]): void {
   const entries = journal.flatMap((row) => row.entries);
   const [first, last] = [entries[0], entries.at(-1)];
   if (!first || !last) return;
-  const { agent, turn, at } = machinesAt(journal);
+  const { agent, turn, at } = machinesAt(agentId, journal);
   const outermost = Object.entries(agent.visits).filter(([path]) => !path.includes("."));
   expect(outermost.reduce((sum, [, { ms }]) => sum + ms, 0)).toBe(last.at - first.at);
-  const moves = transitionsOf(journal).filter(({ turnId }) => turnId === null);
+  const moves = transitionsOf(agentId, journal).filter(({ machine }) => machine === "agent");
   expect(agent.last).toMatchObject({ seq: moves.at(-1)?.seq });
-  const entered = moves.flatMap(({ from, to }) => to.filter((path) => !from.includes(path)));
+  const entered = moves.flatMap(({ from, to }) => pathsOf(to).filter((path) => !pathsOf(from).includes(path)));
   const visits = Object.values(agent.visits).reduce((sum, { count }) => sum + count, 0);
   expect(visits).toBe(entered.length + 1);
   expect(at).toBe(last.at);
   if (!turn?.isOver) return;
   expect(["done", "stopped", "failed"]).toContain(turn.path.at(-1));
-  expect(turn.last?.type).toBe("turn.ended");
+  expect(turn.last?.entry).toBe("turn.ended");
 }
 
 test("an agent without entries is in its first state", () => {
-  expect(machinesAt([])).toMatchObject({ seq: 0, agent: { path: ["created"], last: null }, turn: null, calls: {} });
+  expect(machinesAt("desk", [])).toMatchObject({
+    seq: 0,
+    agent: { path: ["created"], last: null },
+    turn: null,
+    calls: [],
+  });
 });

@@ -1,15 +1,20 @@
 import { MachineFold } from "../../runtime/index.ts";
-import { addressOf, type Entry, type JournalRow } from "../../state/index.ts";
+import { addressOf, type Entry, type JournalRow, type Json } from "../../state/index.ts";
 
-/** A machine's way into its present state. */
+/** One transition of a machine. */
 export interface TransitionAt {
-  /** Active paths, outermost first: `busy.working`. */
-  readonly from: readonly string[];
-  readonly to: readonly string[];
-  /** The entry that made it. */
+  /** Of the row of its entry. */
+  readonly cursor: number;
   readonly seq: number;
   readonly at: number;
-  readonly type: Entry["type"];
+  readonly machine: "agent" | "turn" | "toolCall";
+  /** The id of the agent, turn or call. */
+  readonly id: string;
+  /** States as XState writes them: a name, or an object from a parent state to its child. */
+  readonly from: Json;
+  readonly to: Json;
+  /** Type of the entry that made it. */
+  readonly entry: Entry["type"];
 }
 
 /** How often a state was entered, and how long the machine was in it. */
@@ -21,6 +26,8 @@ export interface VisitAt {
 
 /** One machine at one moment. */
 export interface MachineAt {
+  /** The present state as XState writes it. */
+  readonly value: Json;
   /** Paths of the active states, outermost first; `["busy", "busy.working"]`. */
   readonly path: readonly string[];
   /** Null: it is in its first state. */
@@ -33,12 +40,16 @@ export interface MachineAt {
 
 /** The machines of one agent at one moment: the newest turn, and the calls of its newest round. */
 export interface AgentMachinesAt {
-  /** Of the last entry; 0 if there was none. */
+  readonly agentId: string;
+  /** Of the last entry and its row; 0 if there was none. */
   readonly seq: number;
+  readonly cursor: number;
   readonly at: number;
+  /** The last transition of any of them; null: none was made. */
+  readonly last: TransitionAt | null;
   readonly agent: MachineAt;
   readonly turn: (MachineAt & { readonly turnId: string }) | null;
-  readonly calls: Readonly<Record<string, MachineAt>>;
+  readonly calls: readonly (MachineAt & { readonly callId: string; readonly name: string })[];
 }
 
 /** The moment that is looked at. */
@@ -55,121 +66,139 @@ export interface MachineMoment {
  * The machines of one agent at a moment, from the rows of its journal (`Stores.readJournal(key, 1)`). Each entry takes about
  * 0.15 ms, so an agent is folded when somebody looks at it, and never all of them.
  */
-export function machinesAt(rows: readonly JournalRow[], moment: MachineMoment = {}): AgentMachinesAt {
+export function machinesAt(agentId: string, rows: readonly JournalRow[], moment: MachineMoment = {}): AgentMachinesAt {
   const { cursor = Number.POSITIVE_INFINITY, seq = Number.POSITIVE_INFINITY, now } = moment;
-  const replay = new MachineReplay();
+  const replay = new MachineReplay(agentId);
   for (const row of rows) {
     if (row.cursor > cursor) break;
-    for (const entry of row.entries) if (entry.seq <= seq) replay.apply(entry);
+    for (const entry of row.entries) if (entry.seq <= seq) replay.apply(entry, row.cursor);
   }
   return replay.look(now);
 }
 
 /** All transitions of an agent's machines, in order. */
-export function transitionsOf(rows: readonly JournalRow[]): readonly NamedTransition[] {
-  const replay = new MachineReplay();
-  return rows.flatMap(({ entries }) => entries.flatMap((entry) => replay.apply(entry)));
-}
-
-/** A transition and the machine that made it: its agent (both null), a turn or a call. */
-export interface NamedTransition extends TransitionAt {
-  readonly turnId: string | null;
-  readonly callId: string | null;
+export function transitionsOf(agentId: string, rows: readonly JournalRow[]): readonly TransitionAt[] {
+  const replay = new MachineReplay(agentId);
+  return rows.flatMap(({ entries, cursor }) => entries.flatMap((entry) => replay.apply(entry, cursor)));
 }
 
 /** Follows one agent from its first entry on. */
 class MachineReplay {
+  readonly #agentId: string;
   readonly #fold = new MachineFold(null);
   readonly #agent: Track;
-  #turn: { readonly turnId: string; readonly track: Track } | undefined;
+  #turn: Track | undefined;
   #calls = new Map<string, Track>();
-  #last: { readonly seq: number; readonly at: number } = { seq: 0, at: 0 };
-  #hasBegun = false;
+  readonly #names = new Map<string, string>();
+  #moment = { seq: 0, cursor: 0, at: 0 };
+  #last: TransitionAt | null = null;
 
-  constructor() {
-    this.#agent = new Track(this.#fold.values.agent, 0);
+  constructor(agentId: string) {
+    this.#agentId = agentId;
+    this.#agent = new Track("agent", agentId, this.#fold.values.agent);
   }
 
-  apply(entry: Entry): NamedTransition[] {
+  /** The transitions that the entry makes. */
+  apply(entry: Entry, cursor: number): TransitionAt[] {
     const { seq, at } = entry;
-    if (!this.#hasBegun) this.#agent.begin(at);
-    this.#hasBegun = true;
+    this.#moment = { seq, cursor, at };
+    this.#agent.begin(at);
     this.#fold.apply(entry);
-    this.#last = { seq, at };
     const { agent, turn, calls } = this.#fold.values;
-    const made: NamedTransition[] = [];
-    const move = (track: Track, value: unknown, turnId: string | null, callId: string | null): void => {
-      const transition = track.move(value, entry);
-      if (transition) made.push({ ...transition, turnId, callId });
+    const made: TransitionAt[] = [];
+    const move = (track: Track, value: unknown): void => {
+      const transition = track.move(value, entry, cursor);
+      if (transition) made.push(transition);
     };
-    move(this.#agent, agent, null, null);
-    const { turnId } = addressOf(entry);
+    move(this.#agent, agent);
     if (entry.type === "turn.started") {
-      this.#turn = { turnId: entry.turnId, track: new Track(turn, at) };
+      this.#turn = new Track("turn", entry.turnId, turn);
+      this.#turn.begin(at);
       this.#calls = new Map();
-      return made;
+    } else if (this.#turn && addressOf(entry).turnId === this.#turn.id) {
+      const isOver = entry.type === "turn.ended";
+      move(this.#turn, isOver ? this.#fold.lastTurnValue : turn);
+      this.#turn.isOver = isOver;
+      this.#followCalls(calls, at, move);
     }
-    if (this.#turn === undefined || turnId !== this.#turn.turnId) return made;
-    const { track } = this.#turn;
-    const isOver = entry.type === "turn.ended";
-    move(track, isOver ? this.#fold.lastTurnValue : turn, turnId, null);
-    track.isOver = isOver;
-    this.#followCalls(calls, entry, (track, value, callId) => move(track, value, turnId, callId));
+    this.#last = made.at(-1) ?? this.#last;
     return made;
   }
 
   #followCalls(
     calls: Readonly<Record<string, unknown>>,
-    entry: Entry,
-    move: (track: Track, value: unknown, callId: string) => void,
+    at: number,
+    move: (track: Track, value: unknown) => void,
   ): void {
     const ids = Object.keys(calls);
     // A new round has other calls.
-    if (ids.length > 0 && !ids.every((id) => this.#calls.has(id))) this.#calls = new Map();
+    if (!ids.every((id) => this.#calls.has(id))) this.#calls = new Map();
     for (const id of ids) {
-      const track = this.#calls.get(id);
-      if (track) move(track, calls[id], id);
-      else this.#calls.set(id, new Track(calls[id], entry.at));
+      const track = this.#calls.get(id) ?? new Track("toolCall", id, calls[id]);
+      track.begin(at);
+      this.#calls.set(id, track);
+      this.#names.set(id, this.#fold.call(id)?.name ?? "");
+      move(track, calls[id]);
+      if (finalOfCall.has(track.path.at(-1) ?? "")) track.isOver = true;
     }
   }
 
-  look(now: number = this.#last.at): AgentMachinesAt {
-    const turn = this.#turn && { turnId: this.#turn.turnId, ...this.#turn.track.look(now) };
-    const isOver = this.#turn?.track.isOver ?? false;
-    const calls = [...this.#calls].map(([id, track]) => {
-      const call = track.look(now);
-      return [id, { ...call, isOver: isOver || call.isOver }] as const;
-    });
-    return { ...this.#last, agent: this.#agent.look(now), turn: turn ?? null, calls: Object.fromEntries(calls) };
+  look(now: number = this.#moment.at): AgentMachinesAt {
+    const turn = this.#turn;
+    const isOver = turn?.isOver ?? false;
+    return {
+      agentId: this.#agentId,
+      ...this.#moment,
+      last: this.#last,
+      agent: this.#agent.look(now),
+      turn: turn ? { turnId: turn.id, ...turn.look(now) } : null,
+      calls: [...this.#calls].map(([callId, track]) => {
+        const call = track.look(now);
+        return { callId, name: this.#names.get(callId) ?? "", ...call, isOver: isOver || call.isOver };
+      }),
+    };
   }
 }
 
 /** The states of one machine so far. */
 class Track {
+  readonly id: string;
+  readonly #machine: TransitionAt["machine"];
+  #value: Json;
   #path: readonly string[];
   #last: TransitionAt | null = null;
+  #hasBegun = false;
   readonly #visits = new Map<string, { count: number; ms: number; since: number | null }>();
   isOver = false;
 
-  constructor(value: unknown, at: number) {
+  constructor(machine: TransitionAt["machine"], id: string, value: unknown) {
+    this.#machine = machine;
+    this.id = id;
+    this.#value = value as Json;
     this.#path = pathOf(value);
-    for (const path of this.#path) this.#enter(path, at);
+    for (const path of this.#path) this.#enter(path, 0);
   }
 
-  /** An agent is in its first state from its first entry on, as far as the journal knows. */
+  get path(): readonly string[] {
+    return this.#path;
+  }
+
+  /** It is in its first state from now on, unless it has begun already. */
   begin(at: number): void {
-    for (const visit of this.#visits.values()) visit.since = at;
+    if (!this.#hasBegun) for (const visit of this.#visits.values()) visit.since = at;
+    this.#hasBegun = true;
   }
 
-  move(value: unknown, { seq, at, type }: Entry): TransitionAt | undefined {
+  move(value: unknown, { seq, at, type }: Entry, cursor: number): TransitionAt | undefined {
     const to = pathOf(value);
     const from = this.#path;
     if (to.length === from.length && to.every((path, index) => path === from[index])) return undefined;
     for (const path of from) if (!to.includes(path)) this.#leave(path, at);
     for (const path of to) if (!from.includes(path)) this.#enter(path, at);
+    const names = { machine: this.#machine, id: this.id };
+    this.#last = { cursor, seq, at, ...names, from: this.#value, to: value as Json, entry: type };
     this.#path = to;
-    this.#last = { from, to, seq, at, type };
-    this.isOver = to.some((path) => finalOfCall.has(path));
+    this.#value = value as Json;
     return this.#last;
   }
 
@@ -178,7 +207,10 @@ class Track {
       const open = since === null || this.isOver ? 0 : Math.max(0, now - since);
       return [path, { count, ms: ms + open }] as const;
     });
-    return { path: this.#path, last: this.#last, visits: Object.fromEntries(visits), isOver: this.isOver };
+    return {
+      ...{ value: this.#value, path: this.#path, last: this.#last },
+      ...{ visits: Object.fromEntries(visits), isOver: this.isOver },
+    };
   }
 
   #enter(path: string, at: number): void {

@@ -56,6 +56,7 @@ export interface SentCall {
   readonly step: number;
   readonly attempt: number;
   readonly model: string;
+  readonly promptHash: string;
   /** Of the answer. */
   readonly messageId: string;
   readonly definition: DefinitionRef;
@@ -141,7 +142,7 @@ export class SentPrompts {
       },
     });
     const request = this.#requestOf(moment, definition, messages, archive.some(isExcerpt));
-    const isSame = promptHashOf(messages) === moment.requested.promptHash;
+    const isSame = promptHashOf(messages) === moment.call.promptHash;
     const check = this.#checkOf(moment, { definition, isKnown: compiler !== undefined, isSame });
     return { ...moment.call, request, check };
   }
@@ -240,8 +241,8 @@ function momentsOf(entries: readonly Entry[]): Map<number, Moment> {
 }
 
 function callOf(entry: EntryOf<"model.requested">, definition: DefinitionRef): SentCall {
-  const { seq, at, turnId, step, attempt, model, messageId, last } = entry;
-  return { seq, at, turnId, step, attempt, model, messageId, definition, isLastCall: last !== undefined };
+  const { seq, at, turnId, step, attempt, model, promptHash, messageId, last } = entry;
+  return { seq, at, turnId, step, attempt, model, promptHash, messageId, definition, isLastCall: last !== undefined };
 }
 
 /** For each message the number of the entry that brought it. The stores keep messages in that order. */

@@ -1,4 +1,10 @@
 import type { Account, Amounts, ReservedAmounts } from "../../budget/index.ts";
+import type { Entry, EntryType } from "../../state/index.ts";
+
+type WithoutEpoch<T> = T extends Entry ? Omit<T, "epoch"> : never;
+/** An entry of the journal, or one of the feed, which comes without its epoch and its contents. */
+export type FoldedEntry = WithoutEpoch<Entry>;
+export type FoldedEntryOf<Type extends EntryType> = Extract<FoldedEntry, { type: Type }>;
 
 /** The part of an account that does not change. */
 export type AccountTerms = Pick<Account, "id" | "agentId" | "turnId" | "parentId" | "limits" | "openedAt">;

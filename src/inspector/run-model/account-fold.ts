@@ -1,6 +1,6 @@
 import type { LimitName, ReservedAmounts } from "../../budget/index.ts";
-import type { Entry, EntryOf, RefusalReason } from "../../state/index.ts";
-import type { AccountAt, AccountTerms, ExactAmounts } from "./account-at.ts";
+import type { RefusalReason } from "../../state/index.ts";
+import type { AccountAt, AccountTerms, ExactAmounts, FoldedEntry, FoldedEntryOf } from "./account-at.ts";
 import { backgroundOf } from "./background-account.ts";
 import { afterEntry, isWorking, type OpenTurn, startedTurn } from "./turn-activity.ts";
 
@@ -23,7 +23,7 @@ export interface RefusalAt {
   readonly agentId: string;
   readonly turnId: string;
   readonly callId: string | null;
-  readonly intent: EntryOf<"intent.refused">["intent"];
+  readonly intent: FoldedEntryOf<"intent.refused">["intent"];
   readonly reason: RefusalReason;
   readonly accountId: string | null;
   readonly limit: LimitName | null;
@@ -91,7 +91,7 @@ export class AccountFold {
     }
   }
 
-  apply(agentId: string, entry: Entry): void {
+  apply(agentId: string, entry: FoldedEntry): void {
     const own = lifetimeOf(agentId);
     if (!this.#accounts.has(own)) this.#openKnown(own);
     this.#settleOrReserve(agentId, entry);
@@ -131,7 +131,7 @@ export class AccountFold {
     return this.#refused;
   }
 
-  #settleOrReserve(agentId: string, entry: Entry): void {
+  #settleOrReserve(agentId: string, entry: FoldedEntry): void {
     switch (entry.type) {
       case "model.requested":
       case "generate.requested": {
@@ -163,7 +163,7 @@ export class AccountFold {
     }
   }
 
-  #count(agentId: string, entry: Entry): void {
+  #count(agentId: string, entry: FoldedEntry): void {
     if (entry.type === "intent.refused") return this.#refuse(agentId, entry);
     const isCall = entry.type === "tool.started" && entry.attempt === 1;
     // A spawn that is repeated finds its child.
@@ -171,7 +171,7 @@ export class AccountFold {
     if (isCall || isChild) this.#change(entry.accountId, (account) => countCall(account, agentId));
   }
 
-  #refuse(agentId: string, entry: EntryOf<"intent.refused">): void {
+  #refuse(agentId: string, entry: FoldedEntryOf<"intent.refused">): void {
     const { at, seq, turnId, callId = null, intent, reason, accountId = null, limit = null } = entry;
     const { used = null, max = null } = entry;
     const refusal = { at, seq, agentId, turnId, callId, intent, reason, accountId, limit, used, max };
@@ -182,7 +182,7 @@ export class AccountFold {
     else if (!this.#waiting.has(key)) this.#waiting.set(key, refusal);
   }
 
-  #open(agentId: string, entry: Entry): void {
+  #open(agentId: string, entry: FoldedEntry): void {
     if (entry.type === "child.spawned") {
       const { childId, accountId: parentId, at, limits = {} } = entry;
       this.#add({ id: lifetimeOf(childId), agentId: childId, turnId: null, parentId, limits, openedAt: at });
@@ -197,7 +197,7 @@ export class AccountFold {
     }
   }
 
-  #noteActivity(agentId: string, entry: Entry): void {
+  #noteActivity(agentId: string, entry: FoldedEntry): void {
     if (entry.type === "turn.started") this.#turns.set(agentId, startedTurn(entry));
     if (entry.type === "agent.paused") this.#paused.add(agentId);
     if (entry.type === "agent.resumed") this.#paused.delete(agentId);
@@ -214,7 +214,7 @@ export class AccountFold {
   }
 
   /** Children that go on share what the turn has left. */
-  #endTurn({ at }: EntryOf<"turn.ended">, { accountId, backgroundIds, leavingIds, waking }: OpenTurn): void {
+  #endTurn({ at }: FoldedEntryOf<"turn.ended">, { accountId, backgroundIds, leavingIds, waking }: OpenTurn): void {
     const turn = this.#accounts.get(accountId);
     const childIds = new Set([...backgroundIds, ...leavingIds, ...waking.map(({ childId }) => childId)]);
     const children = [...childIds].flatMap((id) => this.#accounts.get(lifetimeOf(id)) ?? []);
@@ -228,7 +228,7 @@ export class AccountFold {
     }
   }
 
-  #close(agentId: string, entry: Entry): void {
+  #close(agentId: string, entry: FoldedEntry): void {
     const id =
       entry.type === "turn.ended"
         ? `turn:${entry.turnId}`
@@ -285,7 +285,7 @@ function lifetimeOf(agentId: string): string {
   return `agent:${agentId}`;
 }
 
-type ModelEntry = EntryOf<
+type ModelEntry = FoldedEntryOf<
   | "model.requested"
   | "model.responded"
   | "model.failed"
@@ -307,7 +307,7 @@ function reserve({ agentId, used, reserved }: OwnAccount, amount: ReservedAmount
 
 function settle(
   { used, reserved, unconfirmed }: OwnAccount,
-  settlement: NonNullable<EntryOf<"model.failed">["settlement"]>,
+  settlement: NonNullable<FoldedEntryOf<"model.failed">["settlement"]>,
 ): void {
   const { reservation } = settlement;
   add(used, settlement);

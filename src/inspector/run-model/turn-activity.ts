@@ -1,4 +1,4 @@
-import type { Entry, EntryOf } from "../../state/index.ts";
+import type { FoldedEntry, FoldedEntryOf } from "./account-at.ts";
 
 /**
  * The part of an open turn by which its accounts follow from the journal: whether it works or rests, and which children go on
@@ -21,7 +21,7 @@ export interface OpenTurn {
   readonly heldReportIds: readonly string[];
 }
 
-export function startedTurn({ accountId, waking = [] }: EntryOf<"turn.started">): OpenTurn {
+export function startedTurn({ accountId, waking = [] }: FoldedEntryOf<"turn.started">): OpenTurn {
   return {
     accountId,
     isActive: false,
@@ -44,7 +44,7 @@ export function isWorking(turn: OpenTurn): boolean {
   return !openCallIds.every((callId) => waitingCallIds.includes(callId));
 }
 
-export function afterEntry(turn: OpenTurn, entry: Entry): OpenTurn {
+export function afterEntry(turn: OpenTurn, entry: FoldedEntry): OpenTurn {
   switch (entry.type) {
     case "model.requested":
       if (!entry.reservation) return turn;
@@ -90,7 +90,7 @@ export function afterEntry(turn: OpenTurn, entry: Entry): OpenTurn {
   }
 }
 
-function settled(turn: OpenTurn, { callId, reviewDue, reports = [] }: EntryOf<"tool.settled">): OpenTurn {
+function settled(turn: OpenTurn, { callId, reviewDue, reports = [] }: FoldedEntryOf<"tool.settled">): OpenTurn {
   if (!turn.openCallIds.includes(callId)) return turn;
   return {
     ...turn,
@@ -101,7 +101,7 @@ function settled(turn: OpenTurn, { callId, reviewDue, reports = [] }: EntryOf<"t
   };
 }
 
-function reported(turn: OpenTurn, entry: EntryOf<"child.reported">): OpenTurn {
+function reported(turn: OpenTurn, entry: FoldedEntryOf<"child.reported">): OpenTurn {
   const { childId, messageId, wakes, leavesWork } = entry;
   const isOwn = turn.backgroundIds.includes(childId);
   return {
