@@ -169,7 +169,7 @@ function TimelineCanvas({ run, view, setView }: CanvasProps) {
     <div
       ref={element}
       class="timeline-scroll"
-      role="img"
+      role="region"
       aria-label="Timeline of the run; tick “as a table” for the same as a table"
       tabIndex={0}
       onScroll={({ currentTarget }) => setTop(currentTarget.scrollTop)}
