@@ -325,14 +325,14 @@ function SpanTable({ run }: { readonly run: RunSession }) {
       count={rows.length}
       rowHeight={28}
       columns={5}
-      render={(index) => {
+      render={(index, slot) => {
         const row = rows[index];
         const agent = row && run.log.agents[row.agent];
         if (!row || !agent) return null;
         const { span } = row;
         const end = Math.min(span.end, run.log.endedAt);
         return (
-          <div key={index} role="row" class="grid-row span-row">
+          <div key={slot} role="row" class="grid-row span-row">
             <span role="cell" class="figures">
               {sinceStart(span.start, run.log.startedAt)}
             </span>
