@@ -56,7 +56,7 @@ it("a stored tree is read once, however many agents it has", async () => {
   expect(story.agents).toHaveLength(31);
   expect(story.agents.every(({ stopReason }) => stopReason === "completed")).toBe(true);
   expect(story.end).toMatchObject({ type: "turn.completed", text: "done" });
-  expect(types.filter((type) => type === "tool.completed")).toHaveLength(30);
+  expect(types.filter((type) => type === "turn.completed")).toHaveLength(31);
   // Beside the pages it asks for the prompt and for the answer of each turn.
   expect(calls).toEqual({ listAgents: 1, readTree: 1, messagesById: 62, accounts: 1 });
 });
