@@ -171,11 +171,11 @@ export class OverviewStore implements Overview {
   }
 
   #tell(): void {
+    const startedAt = this.#clock.elapsed();
     this.#presentBudgets();
     const changes = this.#changes;
     this.#changes = undefined;
     if (changes === undefined) return;
-    const startedAt = this.#clock.elapsed();
     tellEach(this.#ofAgents, changes.agents);
     tellEach(this.#ofBudgets, changes.budgets);
     if (this.#observers.size > 0) {
