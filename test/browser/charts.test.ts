@@ -6,9 +6,9 @@ import { browserProgram, openBrowser, screenshot } from "../support/browser.ts";
 const all = charts as unknown as Charts;
 const { size, lineHeight, stateSize, stateLineHeight, padding } = chartText;
 
-describe.skipIf(!browserProgram).each(["agent", "turn", "toolCall"] as const)("the chart of %s", (name) => {
-  const browser = openBrowser();
+const browser = openBrowser();
 
+describe.skipIf(!browserProgram).each(["agent", "turn", "toolCall"] as const)("the chart of %s", (name) => {
   it.each([
     { what: "narrow", font: "Open Sans" },
     { what: "wide", font: "DejaVu Sans" },

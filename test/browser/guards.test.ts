@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { axe, browserProgram, openBrowser } from "../support/browser.ts";
 
-describe.skipIf(!browserProgram)("a page of the tests", () => {
-  const browser = openBrowser();
+const browser = openBrowser();
 
+describe.skipIf(!browserProgram)("a page of the tests", () => {
   it.each([
     ["a name", "http://elsewhere.example/"],
     ["an address", "http://192.0.2.1/"],

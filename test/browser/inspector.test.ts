@@ -1,25 +1,12 @@
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import type { Runtime } from "../../src/index.ts";
 import { startInspector } from "../../src/inspector/index.ts";
 import { watched } from "../inspector/team.ts";
 import { axe, browserProgram, openBrowser, screenshot } from "../support/browser.ts";
 
+const browser = openBrowser();
+
 describe.skipIf(!browserProgram)("the inspector's page", () => {
-  const browser = openBrowser();
-  const left: { close(): Promise<unknown> }[] = [];
-  afterEach(async () => {
-    for (const one of left.splice(0).toReversed()) await one.close();
-  });
-
-  async function team(): Promise<{ url: string; runtime: Runtime; ask: () => Promise<string> }> {
-    const inspector = await startInspector();
-    left.push(inspector);
-    const { runtime, ask } = await watched(inspector);
-    left.push({ close: () => runtime.shutdown() });
-    inspector.watch(runtime);
-    return { url: inspector.url, runtime, ask };
-  }
-
   it.each(["light", "dark"] as const)(
     "M7: shows the actors of a team that works while one looks, %s",
     async (colorScheme) => {
@@ -38,3 +25,12 @@ describe.skipIf(!browserProgram)("the inspector's page", () => {
     },
   );
 });
+
+async function team(): Promise<{ url: string; runtime: Runtime; ask: () => Promise<string> }> {
+  const inspector = await startInspector();
+  onTestFinished(() => inspector.close());
+  const { runtime, ask } = await watched(inspector);
+  onTestFinished(() => runtime.shutdown());
+  inspector.watch(runtime);
+  return { url: inspector.url, runtime, ask };
+}

@@ -75,8 +75,10 @@ export async function findBrowser(): Promise<BrowserProgram | undefined> {
     return { path: own, environment: {} };
   }
   if (!isLinuxWithGlibc()) {
+    const system = `${process.platform} ${process.arch}`;
+    const here = system === "linux x64" ? "Linux without glibc" : system;
     process.stderr.write(
-      `A Chromium for ${process.platform} ${process.arch} cannot be fetched. Install Chromium or Chrome and set ${VARIABLE} to the path of its program; the tests that need a browser are skipped.\n`,
+      `A Chromium for ${here} cannot be fetched. Install Chromium or Chrome and set ${VARIABLE} to the path of its program; the tests that need a browser are skipped.\n`,
     );
     return undefined;
   }

@@ -29,7 +29,10 @@ export interface WatchedPage extends Page {
 }
 
 export interface TestBrowser {
-  /** To be called in a test, at whose end the page is closed. Pages share nothing, neither cookies nor storage. */
+  /**
+   * To be called in a test, at whose end the page is closed. Pages share nothing, neither cookies nor storage. Let the test hand its
+   * server to `onTestFinished` before it calls this: the server is then closed after the page, which else would complain.
+   */
   newPage(options?: PageOptions): Promise<WatchedPage>;
 }
 
