@@ -32,33 +32,31 @@ describe("the address that is counted", () => {
   });
 });
 
-describe("an address that sends wrong tokens", () => {
-  async function served() {
-    const clock = createFakeClock();
-    let checked = 0;
-    const known = tokenAuth({ tokens: identities });
-    const authenticate = (request: Request) => {
-      checked += 1;
-      return known(request);
-    };
-    const { server, lines } = serve(await runtimeOf(), {
-      surfaces,
-      authenticate,
-      clock,
-      limits: { wrongTokensPerMinute: 3 },
-    });
-    const ask = async (token: string, env: unknown) => {
-      const response = await server.fetch(
-        requestOf("/test/who", { headers: { authorization: `Bearer ${token}` } }),
-        env,
-      );
-      return [response.status, response.headers.get("retry-after")];
-    };
-    return { ask, clock, lines, checked: () => checked };
-  }
+/** A server that takes three wrong tokens of an address in a minute. */
+async function guarded() {
+  const clock = createFakeClock();
+  let checked = 0;
+  const known = tokenAuth({ tokens: identities });
+  const authenticate = (request: Request) => {
+    checked += 1;
+    return known(request);
+  };
+  const { server, lines } = serve(await runtimeOf(), {
+    surfaces,
+    authenticate,
+    clock,
+    limits: { wrongTokensPerMinute: 3 },
+  });
+  const ask = async (token: string, env: unknown) => {
+    const response = await server.fetch(requestOf("/test/who", { headers: { authorization: `Bearer ${token}` } }), env);
+    return [response.status, response.headers.get("retry-after")];
+  };
+  return { ask, clock, lines, checked: () => checked };
+}
 
+describe("an address that sends wrong tokens", () => {
   it("has none of them checked above the limit, until its minute is over", async () => {
-    const { ask, clock, checked, lines } = await served();
+    const { ask, clock, checked, lines } = await guarded();
     for (let guess = 1; guess <= 3; guess += 1)
       expect(await ask(`token-of-nobody-00${guess}`, far)).toEqual([401, null]);
     clock.advance(20_000);
@@ -72,7 +70,7 @@ describe("an address that sends wrong tokens", () => {
   });
 
   it("locks out nobody there whose token was accepted before", async () => {
-    const { ask } = await served();
+    const { ask } = await guarded();
     expect(await ask(tokens.ann, far)).toEqual([200, null]);
     for (let guess = 1; guess <= 4; guess += 1) await ask(`token-of-nobody-00${guess}`, far);
     expect(await ask(tokens.ann, far)).toEqual([200, null]);
@@ -80,7 +78,7 @@ describe("an address that sends wrong tokens", () => {
   });
 
   it("is not limited where it is not known, or is this machine", async () => {
-    const { ask } = await served();
+    const { ask } = await guarded();
     for (const env of [undefined, from("127.0.0.1")]) {
       for (let guess = 1; guess <= 5; guess += 1) expect((await ask("token-of-nobody-001", env))[0]).toBe(401);
     }
