@@ -2,11 +2,12 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { createRuntime, defineAgent, defineTool, memoryStores, subagent } from "../../src/index.ts";
+import { AmountAxis, TimeAxis } from "../../src/inspector/run-model/axis.ts";
 import { limitUses } from "../../src/inspector/run-model/account-moment.ts";
 import { countBelow, eventText, filteredEvents } from "../../src/inspector/run-model/event-rows.ts";
 import { type RunAgentRecord, type RunEntry, RunLog, type RunRow } from "../../src/inspector/run-model/run-log.ts";
 import { RunMoments } from "../../src/inspector/run-model/run-moments.ts";
-import { type Span, TimeAxis, Timeline } from "../../src/inspector/run-model/timeline.ts";
+import { type Span, Timeline } from "../../src/inspector/run-model/timeline.ts";
 import { GROUPED_ABOVE, treeRows } from "../../src/inspector/run-model/tree-rows.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { amount } from "../support/full.ts";
@@ -230,6 +231,19 @@ describe("the timeline", () => {
     }
     expect(axis.placeOf(60_000) - axis.placeOf(100)).toBeCloseTo(axis.gapWidth, 6);
   });
+});
+
+test("an axis of tokens is as long as all calls together, and finds the way back", () => {
+  const spans = [modelSpan(0, 100), modelSpan(50, 150), modelSpan(9_000, 9_100)].map((span) => ({
+    ...span,
+    tokens: 500,
+  }));
+  const axis = new AmountAxis(spans, ({ tokens }) => tokens);
+  expect(axis.length).toBeCloseTo(1_500, 6);
+  expect([0, 50, 100, 150, 9_000, 9_100].map((time) => Math.round(axis.placeOf(time)))).toEqual([
+    0, 250, 750, 1_000, 1_000, 1_500,
+  ]);
+  for (const time of [25, 75, 120, 9_050]) expect(axis.timeAt(axis.placeOf(time))).toBeCloseTo(time, 6);
 });
 
 describe("events", () => {

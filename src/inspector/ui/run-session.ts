@@ -3,7 +3,8 @@ import type { FeedMessage } from "../feed/wire.ts";
 import { isBusy } from "../run-model/agent-moment.ts";
 import { RunLog, type RunRow } from "../run-model/run-log.ts";
 import { RunMoments } from "../run-model/run-moments.ts";
-import { TimeAxis, Timeline } from "../run-model/timeline.ts";
+import { TimeAxis } from "../run-model/axis.ts";
+import { Timeline } from "../run-model/timeline.ts";
 import type { FeedClient, LinkState, RequestRow } from "./feed-client.ts";
 
 export const speeds = [1, 2, 5, 10, 30, 100] as const;
