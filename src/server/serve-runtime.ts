@@ -21,7 +21,7 @@ import {
 import { probeSurface } from "./core/probes.ts";
 import type { Route } from "./core/route.ts";
 import type { Surface } from "./core/surface.ts";
-import { type Listening, type ListenOptions, listenOn } from "./listen.ts";
+import { listenDoor, type Listening, type ListenOptions, listenOn } from "./listen.ts";
 import {
   type RuntimesByTenant,
   runtimesOf,
@@ -37,7 +37,7 @@ export interface RuntimeServer {
    * of Hono passes (`{ outgoing }`), by which streams of clients that do not read are cut.
    */
   readonly fetch: (request: Request, env?: unknown) => Promise<Response>;
-  /** Listens on a port of this machine. Rejects with `InvalidInputError` when it is taken. */
+  /** Listens on a port of this machine. Rejects with `InvalidInputError` when it is taken, or for wrong options. */
   listen(options?: ListenOptions): Promise<Listening>;
   /**
    * Takes nothing new, ends all streams (clients go on elsewhere after their last id), waits for the other requests, and
@@ -154,13 +154,14 @@ class Serving {
   }
 
   async listen(given: ListenOptions = {}): Promise<Listening> {
-    const { host = "127.0.0.1" } = given;
+    const options = optionsOf<ListenOptions>(given, "listen()", listenDoor);
+    const { host = "127.0.0.1" } = options;
     if (isOpenAuth(this.#options.authenticate) && !isLoopbackName(host)) {
       throw new InvalidInputError(
         `openAuth() asks nobody for a token, so the server listens on loopback only, not on ${host}`,
       );
     }
-    const listening = await listenOn((request, env) => this.answer(request, env), { ...given, host });
+    const listening = await listenOn((request, env) => this.answer(request, env), options);
     this.#listening.add(listening);
     return listening;
   }
