@@ -1,0 +1,340 @@
+import { z } from "zod";
+import type { DeepReadonly } from "../../base/index.ts";
+import { accountSchema, waiterSchema } from "../../budget/index.ts";
+import {
+  agentRequestSchema,
+  artifactSchema,
+  callOutcomeSchema,
+  definitionRefSchema,
+  effectClassSchema,
+  finishReasonSchema,
+  gateVerdictSchema,
+  jsonSchema,
+  lifecycleSchema,
+  messageSchema,
+  modelToolSchema,
+  requestVerdictSchema,
+  responseFormatSchema,
+  stopReasonSchema,
+  storedErrorSchema,
+  toolKindSchema,
+  turnStatusSchema,
+  usageSchema,
+} from "../../state/index.ts";
+import { feedAgentSchema } from "./messages.ts";
+
+/*
+ * The published format of the feed: the messages of its WebSocket (messages.ts), and here the answers of its REST routes
+ * (docs/inspector.md). New fields may be added under the same name; anything else takes a new one.
+ */
+export const FEED_VERSION = "troupe.feed/1";
+
+const count = z.number().int().nonnegative();
+const cost = count.nullable();
+/** Milliseconds since the epoch. */
+const time = z.number().int();
+
+export const scopeSchema = z.enum(["watch", "act"]);
+export type Scope = z.infer<typeof scopeSchema>;
+
+export const feedInfoSchema = z.object({
+  version: z.literal(FEED_VERSION),
+  /** What the token of the question may do. */
+  scope: scopeSchema,
+  namesOnly: z.boolean(),
+  /** `process`: the agents' own process; `store`: a store, which others may write to; `file`: an exported run. */
+  source: z.enum(["process", "store", "file"]),
+  /** The kind of the stores: `memory`, `sqlite`, `redis`. */
+  stores: z.string(),
+  tenant: z.string(),
+  /** Whether text comes as it is written (`written`), or with its commit (`committed`). */
+  text: z.enum(["written", "committed"]),
+  /** Names of the definitions that one can talk to; empty: none can be started here. */
+  definitions: z.array(z.string()),
+  hasQueues: z.boolean(),
+  /** The server's clock. */
+  now: time,
+  /** The run that the page opens first. Absent: the list. */
+  run: z.string().optional(),
+});
+export type FeedInfo = DeepReadonly<z.infer<typeof feedInfoSchema>>;
+
+export const runRowSchema = z.object({
+  /** The id of the root agent. */
+  runId: z.string(),
+  /** Name of the root's definition. */
+  name: z.string(),
+  status: lifecycleSchema,
+  /** Of the root's newest turn; null: it has none. */
+  turn: turnStatusSchema.nullable(),
+  stopReason: stopReasonSchema.nullable(),
+  turns: count,
+  createdAt: time,
+  lastActivity: time,
+  tokens: count,
+  /** Micro-dollars; null: no call had a price. */
+  costMicros: cost,
+  openRequests: count,
+  /** A process holds the lease of the root. */
+  isHeld: z.boolean(),
+  sessionId: z.string().nullable(),
+});
+export type RunRow = DeepReadonly<z.infer<typeof runRowSchema>>;
+export const runPageSchema = z.object({ items: z.array(runRowSchema), next: z.string().nullable() });
+export type RunPage = DeepReadonly<z.infer<typeof runPageSchema>>;
+
+export const storedAccountsSchema = z.object({
+  cursor: count,
+  accounts: z.array(accountSchema),
+  /** Calls that wait for room, in their order. */
+  waiters: z.array(waiterSchema),
+});
+export type StoredAccounts = DeepReadonly<z.infer<typeof storedAccountsSchema>>;
+
+export const runHeadSchema = storedAccountsSchema.extend({
+  run: runRowSchema,
+  agents: z.array(feedAgentSchema),
+  requests: z.array(agentRequestSchema),
+});
+export type RunHead = DeepReadonly<z.infer<typeof runHeadSchema>>;
+
+/** A state as XState writes it: a name, or an object from a parent state to its child. */
+const stateValue = jsonSchema;
+export const transitionSchema = z.object({
+  cursor: count,
+  seq: count,
+  at: time,
+  machine: z.enum(["agent", "turn", "toolCall"]),
+  /** The id of the agent, turn or call. */
+  id: z.string(),
+  from: stateValue,
+  to: stateValue,
+  /** Type of the entry that moved it. */
+  entry: z.string(),
+  /** The condition that chose the transition; null: it had none. */
+  guard: z.string().nullable(),
+});
+export type Transition = DeepReadonly<z.infer<typeof transitionSchema>>;
+
+export const agentMachinesSchema = z.object({
+  agentId: z.string(),
+  /** The last row that is folded. */
+  cursor: count,
+  agent: z.object({ value: stateValue }),
+  turn: z.object({ turnId: z.string(), value: stateValue }).nullable(),
+  calls: z.array(z.object({ callId: z.string(), name: z.string(), value: stateValue })),
+  last: transitionSchema.nullable(),
+});
+export type AgentMachines = DeepReadonly<z.infer<typeof agentMachinesSchema>>;
+export const transitionPageSchema = z.object({ items: z.array(transitionSchema), next: z.string().nullable() });
+export type TransitionPage = DeepReadonly<z.infer<typeof transitionPageSchema>>;
+
+/** A message with the entry that brought it into the conversation; null: none does so any more, or not yet. */
+export const feedMessageItemSchema = z.object({
+  message: messageSchema,
+  cursor: count.nullable(),
+  seq: count.nullable(),
+  turnId: z.string().nullable(),
+  step: count.nullable(),
+  /** The text is longer than what is sent here. */
+  isCut: z.boolean(),
+});
+export type FeedMessageItem = DeepReadonly<z.infer<typeof feedMessageItemSchema>>;
+export const messagePageSchema = z.object({ items: z.array(feedMessageItemSchema), next: z.string().nullable() });
+export type MessagePage = DeepReadonly<z.infer<typeof messagePageSchema>>;
+
+/** One attempt of a model call. */
+export const promptRowSchema = z.object({
+  /** Number of the entry `model.requested` in its agent's journal: the name of the prompt. */
+  seq: count,
+  cursor: count,
+  at: time,
+  turnId: z.string(),
+  step: count,
+  attempt: z.number().int().positive(),
+  model: z.string(),
+  promptHash: z.string(),
+  /** A limit allows no further call, so that this one could call no tool. */
+  isLast: z.boolean(),
+  outcome: z.enum(["open", "answered", "failed"]),
+  usage: usageSchema.nullable(),
+  costMicros: cost,
+  durationMs: count.nullable(),
+  finishReason: finishReasonSchema.nullable(),
+});
+export type PromptRow = DeepReadonly<z.infer<typeof promptRowSchema>>;
+
+export const promptSchema = promptRowSchema.extend({
+  /** The rebuilt prompt has the hash of the one that was sent. */
+  isExact: z.boolean(),
+  /** Why it may not be what was sent; null: it is exact. */
+  why: z.string().nullable(),
+  messages: z.array(messageSchema),
+  /** Null: not known. */
+  tools: z.array(modelToolSchema).nullable(),
+  parameters: z.object({
+    toolChoice: z.enum(["auto", "none", "required"]).optional(),
+    maxOutputTokens: z.number().int().optional(),
+    temperature: z.number().optional(),
+    responseFormat: responseFormatSchema.optional(),
+  }),
+  answer: messageSchema.nullable(),
+  error: storedErrorSchema.nullable(),
+});
+export type Prompt = DeepReadonly<z.infer<typeof promptSchema>>;
+
+export const artifactViewSchema = artifactSchema.extend({
+  /** The content is longer than what is sent here. */
+  isCut: z.boolean(),
+});
+export type ArtifactView = DeepReadonly<z.infer<typeof artifactViewSchema>>;
+
+export const callDetailSchema = z.object({
+  callId: z.string(),
+  agentId: z.string(),
+  turnId: z.string(),
+  step: count,
+  name: z.string(),
+  kind: toolKindSchema.nullable(),
+  effect: effectClassSchema.nullable(),
+  /** The model's own text; null: unknown. */
+  asked: z.string().nullable(),
+  gate: z
+    .object({
+      at: time,
+      verdict: gateVerdictSchema,
+      /** The checked arguments. */
+      arguments: jsonSchema,
+      argumentsHash: z.string(),
+      needsApproval: z.boolean(),
+      message: z.string().nullable(),
+    })
+    .nullable(),
+  attempts: z.array(
+    z.object({
+      attempt: z.number().int().positive(),
+      startedAt: time,
+      idempotencyKey: z.string(),
+      queue: z.string().nullable(),
+      error: storedErrorSchema.nullable(),
+      retryAt: time.nullable(),
+    }),
+  ),
+  /** The process that runs it or ran it last, for a queued call of an open turn. */
+  worker: z.string().nullable(),
+  end: z
+    .object({
+      at: time,
+      outcome: callOutcomeSchema,
+      durationMs: count,
+      error: storedErrorSchema.nullable(),
+      /** The result as the model saw it. */
+      message: messageSchema.nullable(),
+      artifactId: z.string().nullable(),
+    })
+    .nullable(),
+  requests: z.array(agentRequestSchema),
+  /** Agents that it spawned. */
+  childIds: z.array(z.string()),
+});
+export type CallDetail = DeepReadonly<z.infer<typeof callDetailSchema>>;
+
+/** A row of the journal with its contents, as it is stored. */
+export const rowViewSchema = z.object({
+  version: z.number().int(),
+  cursor: count,
+  agentId: z.string(),
+  entries: z.array(jsonSchema),
+});
+export type RowView = DeepReadonly<z.infer<typeof rowViewSchema>>;
+
+export const searchHitSchema = z.object({
+  cursor: count,
+  agentId: z.string(),
+  seq: count,
+  turnId: z.string().nullable(),
+  /** Type of the entry that holds the text, or that brought the message into the conversation. */
+  entry: z.string(),
+  /** The message that holds it; null: the entry itself does. */
+  messageId: z.string().nullable(),
+  before: z.string(),
+  match: z.string(),
+  after: z.string(),
+});
+export type SearchHit = DeepReadonly<z.infer<typeof searchHitSchema>>;
+/** `next`: search goes on after this cursor; null: all rows have been searched. */
+export const searchPageSchema = z.object({ hits: z.array(searchHitSchema), next: count.nullable() });
+export type SearchPage = DeepReadonly<z.infer<typeof searchPageSchema>>;
+
+export const ownerRowSchema = z.object({
+  agentId: z.string(),
+  processId: z.string(),
+  pid: z.number().int(),
+  epoch: z.number().int(),
+});
+export type OwnerRow = DeepReadonly<z.infer<typeof ownerRowSchema>>;
+
+export const queueRowSchema = z.object({
+  queue: z.string(),
+  waiting: count,
+  active: count,
+  delayed: count,
+  dead: count,
+  /** Live processes that work on it. */
+  workers: count,
+  /** The newest first, at most 20. */
+  deadLetters: z.array(
+    z.object({
+      jobId: z.string(),
+      /** The agent or call of the job; null: its content is not known. */
+      of: z.string().nullable(),
+      at: time,
+      code: z.string(),
+      message: z.string(),
+      deaths: count,
+    }),
+  ),
+});
+export type QueueRow = DeepReadonly<z.infer<typeof queueRowSchema>>;
+
+/** The body of `POST /api/requests/{id}/decision`; `argumentsHash` is that of the request as it was shown. */
+export const decisionBodySchema = z.strictObject({
+  verdict: requestVerdictSchema.exclude(["expired", "provided"]),
+  argumentsHash: z.string().optional(),
+  reason: z.string().max(10_000).optional(),
+  /** With `edited`. */
+  arguments: jsonSchema.optional(),
+  /** With `answered`. */
+  result: z.string().optional(),
+  isError: z.boolean().optional(),
+});
+export type DecisionBody = DeepReadonly<z.infer<typeof decisionBodySchema>>;
+
+export const abortBodySchema = z.strictObject({ reason: z.string().max(10_000).optional() });
+export type AbortBody = DeepReadonly<z.infer<typeof abortBodySchema>>;
+export const agentBodySchema = z.strictObject({ definition: z.string(), agentId: z.string().optional() });
+export type AgentBody = DeepReadonly<z.infer<typeof agentBodySchema>>;
+const imageUrl = z.string().regex(/^data:image\/[a-z0-9.+-]+;base64,[A-Za-z0-9+/=]*$/);
+export const turnBodySchema = z.strictObject({
+  /** A turn that is sent again under its key is the same turn. */
+  key: z.string().min(1).max(200),
+  text: z.string(),
+  images: z.array(imageUrl).max(8).optional(),
+  ifBusy: z.enum(["refuse", "queue", "supersede"]).optional(),
+});
+export type TurnBody = DeepReadonly<z.infer<typeof turnBodySchema>>;
+export const agentAnswerSchema = z.object({ agentId: z.string(), definition: definitionRefSchema });
+export const turnAnswerSchema = z.object({ turnId: z.string() });
+
+/** The body of an answer to a request that failed, other than 401 and 403, which have none. */
+export const failureSchema = z.object({
+  error: z.object({
+    code: z.string(),
+    message: z.string(),
+    /** Mistakes by field, where the fields of a form are to blame. */
+    issues: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
+    /** The request as it is now, where somebody else was faster. */
+    request: agentRequestSchema.optional(),
+  }),
+});
+export type Failure = DeepReadonly<z.infer<typeof failureSchema>>;

@@ -1,0 +1,85 @@
+import { z } from "zod";
+import type { DeepReadonly } from "../../base/index.ts";
+import { type Entry, entrySchema, troupeEventSchema } from "../../state/index.ts";
+
+const count = z.number().int().nonnegative();
+/** Milliseconds since the epoch. */
+const time = z.number().int();
+
+/** The part of an agent's record that never changes. */
+export const feedAgentSchema = z.object({
+  agentId: z.string(),
+  /** Name of its definition. */
+  name: z.string(),
+  /** Hash of its definition. */
+  definition: z.string(),
+  parentAgentId: z.string().nullable(),
+  /** The parent's turn, step and call that spawned it; null: of a root, or code spawned it. */
+  parentTurnId: z.string().nullable(),
+  parentStep: z.number().int().nullable(),
+  parentCallId: z.string().nullable(),
+  isBackground: z.boolean(),
+  depth: count,
+  /** The account of its lifetime, if it has one, and the account above its own. */
+  accountId: z.string().nullable(),
+  parentAccountId: z.string().nullable(),
+  sessionId: z.string().nullable(),
+  createdAt: time,
+});
+export type FeedAgent = DeepReadonly<z.infer<typeof feedAgentSchema>>;
+
+type WithoutEpoch<T> = T extends Entry ? Omit<T, "epoch"> : never;
+/**
+ * An entry of the journal without its epoch and with its contents emptied: texts are "", JSON values null, lists of tools
+ * empty. Under `namesOnly` so are error messages, prompts of requests, reasons and persons. The row has the contents.
+ */
+export type FeedEntry = WithoutEpoch<Entry>;
+export const feedEntrySchema: z.ZodType<FeedEntry> = z.preprocess(
+  (entry) => (typeof entry === "object" && entry !== null ? { ...entry, epoch: 1 } : entry),
+  entrySchema.transform(({ epoch: _epoch, ...entry }): FeedEntry => entry as FeedEntry),
+);
+
+/** The entries of one commit. */
+export const feedRowSchema = z.object({ cursor: count, agentId: z.string(), entries: z.array(feedEntrySchema) });
+export type FeedRow = DeepReadonly<z.infer<typeof feedRowSchema>>;
+
+const live = ["text.delta", "text.snapshot", "reasoning.delta", "tool.progress"] as const;
+const isLiveType = (type: string): boolean => (live as readonly string[]).includes(type);
+export type LiveEvent = Extract<z.infer<typeof troupeEventSchema>, { type: (typeof live)[number] }>;
+
+export const clientMessageSchema = z.discriminatedUnion("type", [
+  /** Begins to send a run's rows after the cursor; with it come `credit` batches. A second one of a run replaces it. */
+  z.strictObject({ type: z.literal("watch"), run: z.string().max(512), after: count, credit: count.max(1_000) }),
+  /** Grants more batches to each run that is watched. */
+  z.strictObject({ type: z.literal("credit"), batches: z.number().int().positive().max(1_000) }),
+  z.strictObject({ type: z.literal("end"), run: z.string().max(512) }),
+]);
+export type ClientMessage = DeepReadonly<z.infer<typeof clientMessageSchema>>;
+
+export const feedErrorCodeSchema = z.enum(["invalid", "not_found", "too_many", "unavailable"]);
+
+/** `run` is the id of the run's root agent. */
+export const feedMessageSchema = z.discriminatedUnion("type", [
+  /** Agents whose first row comes next. Costs no credit. */
+  z.object({ type: z.literal("agents"), run: z.string(), agents: z.array(feedAgentSchema) }),
+  /** One batch: takes one credit. An empty one says that nothing has come and `isCaughtUp` holds. */
+  z.object({
+    type: z.literal("rows"),
+    run: z.string(),
+    rows: z.array(feedRowSchema),
+    /** The cursor to go on behind: that of the last row, or the one that was asked for. */
+    head: count,
+    /** There were no further rows when it was read. */
+    isCaughtUp: z.boolean(),
+  }),
+  /** A piece of what is being written, which is stored nowhere. */
+  z.object({
+    type: z.literal("live"),
+    run: z.string(),
+    event: troupeEventSchema.refine(({ type }) => isLiveType(type)).transform((event) => event as LiveEvent),
+  }),
+  /** Nothing more comes of this run. */
+  z.object({ type: z.literal("gone"), run: z.string(), why: z.string() }),
+  z.object({ type: z.literal("error"), code: feedErrorCodeSchema, message: z.string(), run: z.string().optional() }),
+]);
+export type FeedMessage = DeepReadonly<z.infer<typeof feedMessageSchema>>;
