@@ -52,6 +52,15 @@ export const studies: readonly ListedStudy[] = [
   },
   { name: "workers", load: async () => (await import("./workers.ts")).workers, lacks: lacksRedis },
   { name: "workers-latency", load: async () => (await import("./workers.ts")).workersLatency, lacks: lacksRedis },
+  { name: "served-turn", load: async () => (await import("./served.ts")).servedTurn },
+  { name: "served-requests", load: async () => (await import("./served.ts")).servedRequests },
+  { name: "idle-streams", load: async () => (await import("./idle-streams.ts")).idleStreams, lacks: lacksRedis },
+  {
+    name: "idle-streams-minute",
+    load: async () => (await import("./idle-streams.ts")).idleStreamsMinute,
+    lacks: lacksRedis,
+  },
+  { name: "unread-streams", load: async () => (await import("./idle-streams.ts")).unreadStreams },
   { name: "idle-10000", load: async () => (await import("./idle.ts")).idle },
   { name: "cold-start", load: async () => (await import("./cold-start.ts")).coldStart },
 ];

@@ -13,7 +13,9 @@ export interface TreeEvent extends SeenEvent {
 }
 
 /** What a client knows when it leaves. */
-export type ClientRecord = Pick<ServedClient, "agentId" | "turns" | "seen" | "faults">;
+export type ClientRecord = Readonly<Pick<ServedClient, "agentId">> & {
+  readonly [Fact in "turns" | "seen" | "faults"]: Readonly<ServedClient[Fact]>;
+};
 
 /** What a client was told over all its connections, against the store. `events`: all of the tree, or all that it was told. */
 export function clientViolations(client: ClientRecord, tree: TreeEvidence, events: readonly TreeEvent[]): string[] {

@@ -9,9 +9,12 @@ import { contenderOn } from "../../bench/ours/index.ts";
 import { trafficSides } from "../../bench/ours/redis-traffic.ts";
 import { interleave, sidesOf } from "../../bench/rounds.ts";
 import { type Scenario, scenarios } from "../../bench/scenario.ts";
+import { servedOn } from "../../bench/serving/contender.ts";
 import { idleSides } from "../../bench/studies/idle.ts";
+import { streamSides, unreadSide } from "../../bench/studies/idle-streams.ts";
 import { lateTurn } from "../../bench/studies/late-turn.ts";
 import { limitsPairs } from "../../bench/studies/limits-on.ts";
+import { requestsSide } from "../../bench/studies/served.ts";
 import type { Side } from "../../bench/study.ts";
 import { inFull } from "../support/full.ts";
 import { redisProgram } from "../support/redis-server.ts";
@@ -53,7 +56,19 @@ describe("at a size that takes no time", () => {
     expect(await worked(sides)).toHaveLength(7);
   });
 
+  test("turns over HTTP end as those in process", async () => {
+    const contenders = [servedOn("memory", "wait"), servedOn("memory", "stream")];
+    expect(await worked(contenders.map((one) => sideOf(loopOfThree(), one, 2)))).toHaveLength(2);
+  });
+
   inFull(() => {
+    test("servers in a process of their own answer, keep streams open, and drop who does not read", async () => {
+      const streams = (["bare", "memory"] as const).flatMap((kind) => Object.values(streamSides(kind, { streams: 5 })));
+      const sides = [requestsSide("bare", 50), requestsSide("memory", 50), ...streams];
+      expect(await worked(sides)).toHaveLength(6);
+      expect(await worked([unreadSide(1, 1)])).toHaveLength(1);
+    });
+
     test("a turn with all limits ends as one with none", async () => {
       expect(await worked(sidesOf(limitsPairs(1)))).toHaveLength(8);
     });
