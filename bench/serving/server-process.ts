@@ -1,7 +1,8 @@
 /**
- * A server on loopback in a process of its own, so that nothing else is in its memory: forked with `--expose-gc`, and
- * `bare`, `memory`, `sqlite` or `redis`. `bare` is Hono on the adapter of ours, with a token, one list, and streams that only
- * keep alive. It tells its address, then answers questions.
+ * A server on loopback in a process of its own, so that nothing else is in its memory: forked with `--expose-gc`, and with
+ * `bare`, `memory`, `sqlite` or `redis`, and the milliseconds after which a client that takes nothing is dropped. `bare` is
+ * Hono on the adapter of ours, with a token, one list, and streams that only keep alive. It tells its address, then answers
+ * questions.
  */
 import type { AddressInfo } from "node:net";
 import { createAdaptorServer } from "@hono/node-server";
@@ -35,8 +36,6 @@ export interface Peak {
 }
 
 const KEEP_ALIVE_MS = 15_000;
-/** A client that takes nothing is dropped so soon here: later than all is written. */
-const STALL_MS = 10_000;
 const LOOK_MS = 20;
 const MANY = 1_000_000_000;
 /** An answer has so many pieces. */
@@ -103,7 +102,7 @@ async function serveOurs(kind: StoreKind): Promise<Serving> {
     authenticate: tokenAuth({ tokens: { [token]: { userId: "bench", scopes: [] } } }),
     limits: { requestsPerMinute: MANY, turnsPerMinute: MANY, streamsPerCaller: MANY },
     keepAliveMs: KEEP_ALIVE_MS,
-    stallMs: STALL_MS,
+    stallMs,
   });
   process.once("SIGTERM", () => {
     void runtime
@@ -135,7 +134,7 @@ async function openAgent(runtime: Runtime): Promise<string> {
 
 /** Clients that read have left, and those that do not were dropped. */
 async function untilNobodyReads(metrics: string): Promise<void> {
-  const until = performance.now() + STALL_MS * 2;
+  const until = performance.now() + stallMs * 2;
   for (;;) {
     const text = await (await fetch(metrics)).text();
     if (/^troupe_http_streams 0$/m.test(text)) return;
@@ -173,6 +172,7 @@ async function answerTo(question: Question): Promise<string[] | Weight | Peak> {
 }
 
 const kind = process.argv[2] as ServerKind;
+const stallMs = Number(process.argv[3]);
 const serving = kind === "bare" ? await serveBare() : await serveOurs(kind);
 process.on("message", (question: Question) => {
   answerTo(question).then(

@@ -16,10 +16,21 @@ export interface ServerProcess {
   stop(): Promise<void>;
 }
 
+/** `stallMs`: when a client that takes nothing is dropped. */
+interface ServerOptions {
+  readonly stallMs?: number;
+}
+
 /** Starts a server in a process of its own. Rejects when it ends before it listens. */
-export async function startServerProcess(kind: ServerKind): Promise<ServerProcess> {
+export async function startServerProcess(
+  kind: ServerKind,
+  { stallMs = 60_000 }: ServerOptions = {},
+): Promise<ServerProcess> {
   const program = fileURLToPath(new URL("server-process.ts", import.meta.url));
-  const child = fork(program, [kind], { execArgv: ["--expose-gc"], stdio: ["ignore", "inherit", "inherit", "ipc"] });
+  const child = fork(program, [kind, String(stallMs)], {
+    execArgv: ["--expose-gc"],
+    stdio: ["ignore", "inherit", "inherit", "ipc"],
+  });
   const gone = once(child, "exit");
   const url = (await answerOf(child, gone)) as string;
   return {

@@ -55,7 +55,7 @@ interface StreamsOptions {
 }
 
 /** One process a round gives both figures: whoever is asked first in a round starts it. `processorMs`: to open a stream. */
-export function streamSides(kind: ServerKind, { streams }: Pick<StreamsOptions, "streams">) {
+function streamSides(kind: ServerKind, { streams }: Pick<StreamsOptions, "streams">) {
   const runs: Promise<StreamFigures>[] = [];
   const side = (variant: string, valueOf: (figures: StreamFigures) => number): Side => ({
     name: `${kind}, ${variant}`,
@@ -140,16 +140,24 @@ export const unreadStreams: Study = {
   title: "growth of the server while turns write 40 MB, with 16 clients that never read, against none",
   unit: "MB",
   plan: (quick) => ({ warmUps: 0, rounds: quick ? 3 : 7 }),
-  pairs: async () => [{ stores: "sqlite", ours: unreadSide(UNREAD), bare: unreadSide(0) }],
+  pairs: async () => {
+    const writing = { turns: 20, stallMs: 10_000 };
+    const [ours, bare] = [unreadSide({ ...writing, clients: 16 }), unreadSide({ ...writing, clients: 0 })];
+    return [{ stores: "sqlite", ours, bare }];
+  },
 };
 
-const UNREAD = 16;
-const WRITING_TURNS = 20;
+interface UnreadOptions {
+  readonly clients: number;
+  readonly turns: number;
+  /** When a client that takes nothing is dropped: later than all is written. */
+  readonly stallMs: number;
+}
 
 /** Throws unless the server has dropped them in the end. */
-export function unreadSide(clients: number, turns = WRITING_TURNS): Side {
+export function unreadSide({ clients, turns, stallMs }: UnreadOptions): Side {
   const sample = async (): Promise<Sample> => {
-    const server = await startServerProcess("sqlite");
+    const server = await startServerProcess("sqlite", { stallMs });
     const wires = Array.from({ length: clients }, () => new Wire(server.url));
     try {
       const [path = ""] = await server.ask({ ask: "open", agents: 1 });

@@ -11,7 +11,7 @@ import { interleave, sidesOf } from "../../bench/rounds.ts";
 import { type Scenario, scenarios } from "../../bench/scenario.ts";
 import { servedOn } from "../../bench/serving/contender.ts";
 import { idleSides } from "../../bench/studies/idle.ts";
-import { streamSides, unreadSide } from "../../bench/studies/idle-streams.ts";
+import { unreadSide } from "../../bench/studies/idle-streams.ts";
 import { lateTurn } from "../../bench/studies/late-turn.ts";
 import { limitsPairs } from "../../bench/studies/limits-on.ts";
 import { requestsSide } from "../../bench/studies/served.ts";
@@ -62,11 +62,9 @@ describe("at a size that takes no time", () => {
   });
 
   inFull(() => {
-    test("servers in a process of their own answer, keep streams open, and drop who does not read", async () => {
-      const streams = (["bare", "memory"] as const).flatMap((kind) => Object.values(streamSides(kind, { streams: 5 })));
-      const sides = [requestsSide("bare", 50), requestsSide("memory", 50), ...streams];
-      expect(await worked(sides)).toHaveLength(6);
-      expect(await worked([unreadSide(1, 1)])).toHaveLength(1);
+    test("a server in a process of its own answers, and drops who does not read", { timeout: 180_000 }, async () => {
+      expect(await worked([requestsSide("memory", 50)])).toHaveLength(1);
+      expect(await worked([unreadSide({ clients: 1, turns: 1, stallMs: 1_000 })])).toHaveLength(1);
     });
 
     test("a turn with all limits ends as one with none", async () => {
