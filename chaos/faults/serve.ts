@@ -77,9 +77,10 @@ async function runServed(
     { length: clientCount },
     (_, number) => new ServedClient({ number, random: seededRandom(seed + number), nextNode, counts }),
   );
-  const isOver = (): boolean => pool.kills.length >= kills;
+  // With a fault there is something to look into, and nothing more is killed.
+  const isOver = (): boolean => pool.kills.length >= kills || clients.some(({ faults }) => faults.length > 0);
   const killer = async (): Promise<void> => {
-    while (!isOver() && clients.every(({ faults }) => faults.length === 0)) {
+    while (!isOver()) {
       await delay(random.between(SHORTEST_GAP_MS, LONGEST_GAP_MS));
       if (pool.size < NODES || !pool.kill(random)) continue;
       const deaths = pool.kills.length;

@@ -45,8 +45,8 @@ export interface ClientOptions {
   readonly counts: Counts;
 }
 
-/** No turn takes so long, nor does an answer. */
-const LOST_MS = 120_000;
+/** No turn takes so long, nor does an answer: two deaths and their pauses take minutes on a busy machine. */
+const LOST_MS = 600_000;
 const AGAIN_MS = 50;
 /** Between two turns. */
 const LONGEST_PAUSE_MS = 3_000;
