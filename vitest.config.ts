@@ -60,6 +60,9 @@ const alone = [
   "test/stores/redis-boot.test.ts",
 ];
 
+/** What is shown in a real browser (test/support/browser.ts). */
+const inBrowser = "test/browser/**/*.test.ts";
+
 const shared = {
   setupFiles: ["test/support/fail-on-console.ts", "test/support/fixed-seed.ts"],
   testTimeout: 60_000,
@@ -91,6 +94,7 @@ export default defineConfig(({ mode }) => {
       // One more than there are cores, because many tests wait: for a lease to run out, or for a process that they started.
       maxWorkers: availableParallelism() + 1,
       sequence: { sequencer: LongestFirst },
+      globalSetup: ["test/support/built-page.ts"],
       projects: [
         {
           extends: true,
@@ -98,11 +102,12 @@ export default defineConfig(({ mode }) => {
             ...test,
             name: together,
             include: ["test/**/*.test.ts"],
-            exclude: [...alone, ...left],
+            exclude: [...alone, inBrowser, ...left],
             isolate: false,
           },
         },
         { extends: true, test: { ...test, name: "alone", include: alone } },
+        { extends: true, test: { ...test, name: "browser", include: [inBrowser], exclude: left, isolate: false } },
       ],
     },
   };

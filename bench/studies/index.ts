@@ -61,6 +61,8 @@ export const studies: readonly ListedStudy[] = [
     lacks: lacksRedis,
   },
   { name: "unread-streams", load: async () => (await import("./idle-streams.ts")).unreadStreams },
+  { name: "watched", load: async () => (await import("./watched.ts")).watched },
+  { name: "show", load: async () => (await import("./show.ts")).show },
   { name: "idle-10000", load: async () => (await import("./idle.ts")).idle },
   { name: "cold-start", load: async () => (await import("./cold-start.ts")).coldStart },
 ];

@@ -12,11 +12,11 @@ import {
   turnOutcomeSchema,
   wakingReportSchema,
   traceHeadersSchema,
+  accountHolderSchema,
 } from "./entry-parts.ts";
 import { storedErrorSchema } from "./execution.ts";
 import { jsonSchema } from "./json.ts";
 import { lifecycleSchema } from "./record.ts";
-import { accountHolderSchema } from "./limit-reached.ts";
 import { modelToolSchema, usageSchema } from "./model-call.ts";
 import { stopReasonSchema, stopSignalSchema } from "./stop.ts";
 
@@ -55,6 +55,8 @@ export const agentEntrySchemas = [
     turnId: z.string().optional(),
     code: z.string(),
     message: z.string(),
+    /** Of `definition_changed`: the definition under which the turn goes on. */
+    definition: definitionRefSchema.optional(),
   }),
 ] as const;
 

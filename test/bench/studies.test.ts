@@ -15,6 +15,8 @@ import { unreadSide } from "../../bench/studies/idle-streams.ts";
 import { lateTurn } from "../../bench/studies/late-turn.ts";
 import { limitsPairs } from "../../bench/studies/limits-on.ts";
 import { requestsSide } from "../../bench/studies/served.ts";
+import { showPairs } from "../../bench/studies/show.ts";
+import { watchedPairs } from "../../bench/studies/watched.ts";
 import type { Side } from "../../bench/study.ts";
 import { inFull } from "../support/full.ts";
 import { redisProgram } from "../support/redis-server.ts";
@@ -59,6 +61,11 @@ describe("at a size that takes no time", () => {
   test("turns over HTTP end as those in process", async () => {
     const contenders = [servedOn("memory", "wait"), servedOn("memory", "stream")];
     expect(await worked(contenders.map((one) => sideOf(loopOfThree(), one, 2)))).toHaveLength(2);
+  });
+
+  test("a watched team works as one that nobody watches, and a stored one is shown", async () => {
+    expect(await worked(sidesOf(watchedPairs(3)))).toHaveLength(4);
+    expect(await worked(sidesOf(showPairs(3)))).toHaveLength(2);
   });
 
   inFull(() => {
