@@ -93,14 +93,26 @@ async function runServed(
   } finally {
     await pool.drain();
   }
-  const turns = clients.flatMap((client) => client.turns);
   const violations = [...pool.faults, ...(await audit({ clients, servers, place }))];
+  return reportOfServed({ seed, clients, counts, pool, violations });
+}
+
+interface Outcome {
+  readonly seed: number;
+  readonly clients: readonly ServedClient[];
+  readonly counts: Counts;
+  readonly pool: WorkerPool;
+  readonly violations: readonly string[];
+}
+
+function reportOfServed({ seed, clients, counts, pool, violations }: Outcome): ChaosReport {
+  const turns = clients.flatMap((client) => client.turns);
   return reportOf(
     { name: serve.name, seed },
     { operations: turns.length, succeeded: turns.filter(({ end }) => end === "turn.completed").length, violations },
     {
       deaths: pool.kills.length,
-      clients: clientCount,
+      clients: clients.length,
       events: clients.reduce((sum, { seen }) => sum + seen.length, 0),
       liveEvents: counts.live,
       streams: counts.streams,
