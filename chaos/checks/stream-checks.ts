@@ -29,7 +29,9 @@ export function clientViolations(client: ClientRecord, tree: TreeEvidence, event
   return [
     ...client.faults,
     ...differences(`${agentId}, the stream of the tree`, seen, events.slice(0, seen.length)),
-    ...(rest.some(({ type }) => isEnd(type)) ? [`${agentId}: its stream did not tell of the last turn`] : []),
+    ...(rest.some((event) => event.agentId === agentId && isEnd(event.type))
+      ? [`${agentId}: its stream did not tell of the last turn`]
+      : []),
     ...turns,
     ...turnViolations(client, tree, events),
   ];

@@ -215,8 +215,7 @@ export class ServedClient {
           if (take(frame)) return;
         }
       } catch (error) {
-        // undici tells of a connection that was refused, or broke, with a TypeError.
-        if (!(error instanceof TypeError) && !this.#left.signal.aborted) throw error;
+        if (!isCut(error) && !this.#left.signal.aborted) throw error;
       }
       if (this.#left.signal.aborted) return;
       counts.cut += 1;
@@ -260,9 +259,14 @@ async function fetchWhole(url: string, init: RequestInit): Promise<Answer | unde
     const body = (await response.json()) as Answer["body"];
     return { status: response.status, body, isReplayed: response.headers.get("idempotency-replayed") === "true" };
   } catch (error) {
-    if (error instanceof TypeError) return undefined;
+    if (isCut(error)) return undefined;
     throw error;
   }
+}
+
+/** A connection that was refused or broke, or a body that ended too soon. */
+function isCut(error: unknown): boolean {
+  return error instanceof TypeError || error instanceof SyntaxError;
 }
 
 /** An answer that says that the same request may succeed later. */
