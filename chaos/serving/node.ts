@@ -40,7 +40,7 @@ const sharing = await redisSharing({ url: orders.redis });
 const server = serveRuntime(runtime, {
   authenticate: tokenAuth({ tokens: identitiesOf(orders.clients) }),
   surfaces: [apiSurface({ tickets: sharing.tickets })],
-  limits: { redis: sharing.client },
+  limits: { redis: sharing },
   keepAliveMs,
   onLog: ({ status, route, error }) => {
     if (status === 500) process.stderr.write(`${route} was answered 500: ${error}\n`);
