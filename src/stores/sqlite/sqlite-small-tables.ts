@@ -94,20 +94,22 @@ interface RequestPlace {
 /** The rows of requests; they stay after they were decided. */
 export class SqliteRequests {
   readonly #connection: SqliteConnection;
-  readonly #statements: Readonly<Record<"find" | "put" | "open", StatementSync>>;
+  readonly #statements: Readonly<Record<"find" | "put" | "open" | "ofKey", StatementSync>>;
 
   constructor(connection: SqliteConnection) {
     this.#connection = connection;
     this.#statements = {
       find: connection.prepare("SELECT request_id, request FROM requests WHERE agent = ? AND request_id = ?"),
       put: connection.prepare(
-        `INSERT INTO requests (agent, request_id, tenant, tree, turn_id, status, opened_at, request)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-         ON CONFLICT (agent, request_id) DO UPDATE SET status = excluded.status, request = excluded.request`,
+        `INSERT INTO requests (agent, request_id, tenant, tree, turn_id, owner_id, status, opened_at, decision_key, request)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+         ON CONFLICT (agent, request_id) DO UPDATE SET status = excluded.status, decision_key = excluded.decision_key,
+           request = excluded.request`,
       ),
       open: connection.prepare(
         "SELECT request_id, request FROM requests WHERE agent = ? AND turn_id = ? AND status = 'open'",
       ),
+      ofKey: connection.prepare("SELECT request_id, request FROM requests WHERE tree = ? AND decision_key = ?"),
     };
   }
 
@@ -117,10 +119,16 @@ export class SqliteRequests {
   }
 
   put(slot: AgentSlot, request: AgentRequest): void {
-    const { requestId, tenant, turnId, status, openedAt } = request;
-    const id = wellFormed(requestId, "request id");
-    const turn = wellFormed(turnId, "turn id");
-    this.#statements.put.run(slot.id, id, tenant, slot.tree, turn, status, openedAt, JSON.stringify(request));
+    const { requestId, tenant, turnId, ownerId = null, status, openedAt, decidedWith } = request;
+    const owners = [tenant, slot.tree, wellFormed(turnId, "turn id"), ownerId] as const;
+    const values = [status, openedAt, decidedWith?.key ?? null, JSON.stringify(request)] as const;
+    this.#statements.put.run(slot.id, wellFormed(requestId, "request id"), ...owners, ...values);
+  }
+
+  /** The request of the agent's tree that was decided with the key. */
+  ofKey({ tree }: AgentSlot, text: string): AgentRequest | undefined {
+    const row = this.#statements.ofKey.get(tree, wellFormed(text, "key of a decision"));
+    return row && requestIn(row);
   }
 
   openOf(slot: AgentSlot, turnId: string): AgentRequest[] {
@@ -141,6 +149,7 @@ export class SqliteRequests {
     };
     if (agent !== undefined) only("agent = ?", agent);
     if (tree !== undefined) only("tree = ?", tree);
+    if (filter.ownerId !== undefined) only("owner_id = ?", wellFormed(filter.ownerId, "owner id"));
     if (filter.turnId !== undefined) only("turn_id = ?", wellFormed(filter.turnId, "turn id"));
     // A literal, so that SQLite uses the index over open requests.
     if (filter.status === "open") only("status = 'open'");
