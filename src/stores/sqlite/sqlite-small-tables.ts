@@ -135,33 +135,38 @@ export class SqliteRequests {
     return this.#statements.open.all(slot.id, wellFormed(turnId, "turn id")).map(requestIn);
   }
 
-  list(
-    filter: RequestFilter,
-    { agent, tree }: RequestPlace,
-    after: AgentRequest | undefined,
-    limit: number,
-  ): AgentRequest[] {
-    const conditions = ["tenant = ?"];
-    const values: SQLInputValue[] = [wellFormed(filter.tenant, "tenant")];
-    const only = (condition: string, ...given: SQLInputValue[]): void => {
-      conditions.push(condition);
-      values.push(...given);
-    };
-    if (agent !== undefined) only("agent = ?", agent);
-    if (tree !== undefined) only("tree = ?", tree);
-    if (filter.ownerId !== undefined) only("owner_id = ?", wellFormed(filter.ownerId, "owner id"));
-    if (filter.turnId !== undefined) only("turn_id = ?", wellFormed(filter.turnId, "turn id"));
-    // A literal, so that SQLite uses the index over open requests.
-    if (filter.status === "open") only("status = 'open'");
-    else if (filter.status !== undefined) only("status = ?", filter.status);
-    if (after) only("(opened_at, request_id) > (?, ?)", after.openedAt, after.requestId);
-    const sql = `SELECT request_id, request FROM requests WHERE ${conditions.join(" AND ")}
-      ORDER BY opened_at, request_id LIMIT ?`;
+  list(filter: RequestFilter, place: RequestPlace, after: AgentRequest | undefined, limit: number): AgentRequest[] {
+    const { sql, values } = requestQuery(filter, place, after);
     return this.#connection
       .prepare(sql)
       .all(...values, limit)
       .map(requestIn);
   }
+}
+
+/** The limit comes after the values. A plus keeps SQLite from using the index of a column. */
+export function requestQuery(
+  { tenant, turnId, ownerId, status }: RequestFilter,
+  { agent, tree }: RequestPlace,
+  after: Pick<AgentRequest, "openedAt" | "requestId"> | undefined,
+): { readonly sql: string; readonly values: readonly SQLInputValue[] } {
+  const conditions = ["tenant = ?"];
+  const values: SQLInputValue[] = [wellFormed(tenant, "tenant")];
+  const only = (condition: string, ...given: SQLInputValue[]): void => {
+    conditions.push(condition);
+    values.push(...given);
+  };
+  if (agent !== undefined) only("agent = ?", agent);
+  if (tree !== undefined) only("tree = ?", tree);
+  if (ownerId !== undefined) only(`${tree === undefined ? "" : "+"}owner_id = ?`, wellFormed(ownerId, "owner id"));
+  if (turnId !== undefined) only("turn_id = ?", wellFormed(turnId, "turn id"));
+  // A literal, so that SQLite uses an index over open requests.
+  if (status === "open") only("status = 'open'");
+  else if (status !== undefined) only("status = ?", status);
+  if (after) only("(opened_at, request_id) > (?, ?)", after.openedAt, after.requestId);
+  const sql = `SELECT request_id, request FROM requests WHERE ${conditions.join(" AND ")}
+    ORDER BY opened_at, request_id LIMIT ?`;
+  return { sql, values };
 }
 
 function requestIn(row: Row): AgentRequest {

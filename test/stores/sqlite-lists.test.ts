@@ -1,6 +1,7 @@
 import { DatabaseSync } from "node:sqlite";
 import { expect, onTestFinished, test } from "vitest";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
+import { requestQuery } from "../../src/stores/sqlite/sqlite-small-tables.ts";
 import { turnQueries } from "../../src/stores/sqlite/sqlite-turns.ts";
 import { temporaryFile } from "./temporary-file.ts";
 
@@ -31,5 +32,26 @@ test.each([
       // Only the turns of one agent are sorted.
       expect(details.some((detail) => detail.includes("TEMP B-TREE"))).toBe(agent !== undefined);
     }
+  }
+});
+
+test.each([
+  ["requests_by_opening", {}, undefined],
+  ["requests_open (", { status: "open" }, undefined],
+  ["requests_by_owner", { ownerId: "ann" }, undefined],
+  ["requests_by_owner", { ownerId: "ann", status: "decided" }, undefined],
+  ["requests_open_by_owner", { ownerId: "ann", status: "open" }, undefined],
+  ["requests_by_tree", { ownerId: "ann", status: "open" }, 1],
+  ["requests_by_tree", { status: "open" }, 1],
+] as const)("a list of requests is read by %s for %j, without sorting", async (index, filter, tree) => {
+  const path = temporaryFile();
+  await sqliteStores(path).close();
+  const database = new DatabaseSync(path);
+  onTestFinished(() => database.close());
+  for (const after of [undefined, { openedAt: 5, requestId: "a#1:1:0:1" }]) {
+    const { sql, values } = requestQuery({ tenant, ...filter }, { tree }, after);
+    const plan = database.prepare(`EXPLAIN QUERY PLAN ${sql}`).all(...values, 5);
+    expect(plan).toHaveLength(1);
+    expect(plan[0]?.["detail"]).toContain(index);
   }
 });
