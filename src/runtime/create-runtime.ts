@@ -31,7 +31,7 @@ import { assertObserver } from "./doors/turn-door.ts";
 import type { EventObserver } from "./doors/turn-types.ts";
 import { followTree, headOf } from "./follow/follow.ts";
 import { AgentHandle } from "./handles/agent-handle.ts";
-import { createOverview, type Overview } from "./projections/overview.ts";
+import { OverviewStore } from "./projections/overview.ts";
 import { createProjector, type Projector } from "./projections/projector.ts";
 import { unsavedTrees } from "./unsaved/unsaved-trees.ts";
 
@@ -77,7 +77,7 @@ export async function createRuntime(given: RuntimeOptions): Promise<Runtime> {
   watchRolledBackTrees(core);
   const written = (writes: ForeignWrites) => core.live.all().filter(({ key }) => isTreeChanged(writes, key));
   if (copies) core.onForeignWrite((writes) => copies.lookAtAll(written(writes).map(({ identity }) => identity)));
-  let overview: Overview | undefined;
+  let overview: OverviewStore | undefined;
 
   return {
     stores,
@@ -87,10 +87,9 @@ export async function createRuntime(given: RuntimeOptions): Promise<Runtime> {
     definitions,
     get overview() {
       if (!overview) {
-        const store = createOverview();
-        const tell = harmless("an observer of runtime.overview", (change: () => void) => change());
-        core.bus.listen((event) => tell(() => store.trigger.noted({ event })));
-        core.bus.listenToAccounts((accounts) => tell(() => store.trigger.accounted({ accounts })));
+        const store = new OverviewStore();
+        core.bus.listen((event) => store.noted(event));
+        core.bus.listenToAccounts((accounts) => store.accounted(accounts));
         overview = store;
       }
       return overview;

@@ -13,6 +13,7 @@ export { type Failure, type InputIssue, jsonFailure, ServerError } from "./core/
 export { type Call, type Route, route } from "./core/route.ts";
 export { eventFrame, resumePoint, type SseFrame } from "./core/sse.ts";
 export type { Caller, Page } from "./core/caller.ts";
+export type { RequestKey } from "./core/names.ts";
 export type { StartedTurn } from "./core/plain-message.ts";
 export type { Surface } from "./core/surface.ts";
 export type { TealMetadata } from "./teal/agent-yaml.ts";

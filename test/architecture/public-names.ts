@@ -59,7 +59,7 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
   "troupe/server": words(`
     agentIdOfName apiSurface ApiSurfaceOptions Authenticate Call Caller entraAuth EntraAuthOptions eventFrame Failure Identity InputIssue
     IssuedTicket jsonFailure Listening ListenOptions loadTealAgent LogLine NameScope nodeListener openAuth Page RedisSharing redisSharing RedisSharingOptions resumePoint Route route
-    RuntimesByTenant RuntimeServer ServeLimits ServeOptions ServerError serveRuntime SseFrame StartedTurn Surface TealAgent
+    RequestKey RuntimesByTenant RuntimeServer ServeLimits ServeOptions ServerError serveRuntime SseFrame StartedTurn Surface TealAgent
     TealAgentOptions TealMetadata TealModelOptions TealServed tealSurface TealSurfaceOptions TicketStore tokenAuth
     TokenAuthOptions
   `),
@@ -99,7 +99,8 @@ export const unnamedTypes: readonly string[] = words(`
   AfterEachToolDraft AfterLlmDraft AfterToolsDraft AfterUserInputDraft BeforeEachToolDraft BeforeLlmDraft BeforeToolsDraft OnCompleteDraft
   OnErrorDraft OneOrMore RegisteredTool
 
-  AwaitedChild DeepReadonly ErrorDetails JobStop BudgetOverviews LimitFlag Role RunAgent
+  AwaitedChild DeepReadonly ErrorDetails JobStop BudgetOverviews LimitFlag
+  OverviewObserver OverviewPart OverviewSnapshot Role RunAgent
 
   DefectError RejectionError TerminalError TransientError
 

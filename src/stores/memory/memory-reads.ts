@@ -1,4 +1,4 @@
-import type { Account } from "../../budget/index.ts";
+import type { Account, Moment } from "../../budget/index.ts";
 import type {
   AgentKey,
   AgentRecord,
@@ -18,7 +18,6 @@ import {
   byChange,
   isRequestOf,
   isTurnOf,
-  type Moment,
   type RequestFilter,
   type TurnFilter,
   type TurnPlace,

@@ -1,3 +1,4 @@
+import type { Moment } from "../../budget/index.ts";
 import { type AgentRecord, type AgentRequest, agentOfTurn, type Timer, type TurnRecord } from "../../state/index.ts";
 import {
   type AgentFilter,
@@ -7,7 +8,6 @@ import {
   isDue,
   isRequestOf,
   isTurnOf,
-  type Moment,
   type RequestFilter,
   type TurnFilter,
   type TurnPlace,

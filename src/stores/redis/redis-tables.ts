@@ -142,7 +142,7 @@ export class RedisTables extends RedisAgents implements Tables {
     }
     const member = requestMember(request);
     const places = [[tenant], ...(ownerId === undefined ? [] : [[tenant, ...ofOwner(ownerId)]])];
-    const index = (list: "requests" | "open", kind: "at" | "look"): void => {
+    const index = (list: "requests" | "open", kind: "at" | "leaving"): void => {
       const score = kind === "at" ? openedAt : undefined;
       for (const of of places) {
         session.writeIndex({ kind, keys: this.keys.index(list, tree.partition, ...of), member, score });
@@ -154,7 +154,7 @@ export class RedisTables extends RedisAgents implements Tables {
     }
     const isOpen = status === "open";
     if (isOpen === (before?.status === "open")) return;
-    index("open", isOpen ? "at" : "look");
+    index("open", isOpen ? "at" : "leaving");
     if (isOpen) session.do("place", { key: tree.open }, member, String(openedAt));
     else session.do("unplace", { key: tree.open }, member);
     const row = this.headRow(request);
@@ -202,7 +202,7 @@ export class RedisTables extends RedisAgents implements Tables {
     for (const keys of turnIndexes(this.keys, tree, place)) session.writeIndex({ ...at, keys });
     const unfinished = this.keys.index("unfinished", tree.partition, tree.tenant);
     const isUnfinished = status === "queued" || status === "open";
-    session.writeIndex({ ...at, keys: unfinished, ...(isUnfinished ? {} : { kind: "look", score: undefined }) });
+    session.writeIndex({ ...at, keys: unfinished, ...(isUnfinished ? {} : { kind: "leaving", score: undefined }) });
   }
 
   setTimer(timer: Timer): void {
