@@ -9,6 +9,7 @@ import {
   type InboxItem,
   JOURNAL_VERSION,
   type Message,
+  type StoredDefinition,
   type Timer,
 } from "../../state/index.ts";
 import type { Committed } from "../rules/outcomes.ts";
@@ -220,6 +221,11 @@ export class MemoryTables implements Tables {
 
   meaningOf(root: AgentKey, text: string): KeyMeaning | undefined {
     return this.find(root)?.keys.get(text);
+  }
+
+  keepDefinition(tenant: string, rootAgentId: string, definition: StoredDefinition): void {
+    const { definitions } = this.#tree(tenant, rootAgentId);
+    if (!definitions.has(definition.hash)) this.undo.set(definitions, definition.hash, definition);
   }
 
   setTimer(timer: Timer): void {
