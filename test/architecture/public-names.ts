@@ -57,9 +57,9 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     InspectorServerOptions serveInspector startInspector
   `),
   "troupe/server": words(`
-    agentIdOfName apiSurface ApiSurfaceOptions Authenticate Call Caller entraAuth EntraAuthOptions eventFrame Failure Identity InputIssue
-    IssuedTicket jsonFailure Listening ListenOptions loadTealAgent LogLine NameScope nodeListener openAuth Page RedisSharing redisSharing RedisSharingOptions resumePoint Route route
-    RequestKey RuntimesByTenant RuntimeServer ServeLimits ServeOptions ServerError serveRuntime SseFrame StartedTurn Surface TealAgent
+    agentIdOfName apiSurface ApiSurfaceOptions assertCanListen Authenticate Call Caller entraAuth EntraAuthOptions eventFrame Failure Identity InputIssue
+    IssuedTicket jsonFailure Listening ListenOptions loadTealAgent LogLine MetricsAccess NameScope nodeListener openAuth Page RateRedis RedisSharing redisSharing RedisSharingOptions RequestKey resumePoint Route route
+    RuntimesByTenant RuntimeServer ServeLimits ServeOptions ServerError serveRuntime SseFrame StartedTurn Surface TealAgent
     TealAgentOptions TealMetadata TealModelOptions TealServed tealSurface TealSurfaceOptions TicketStore tokenAuth
     TokenAuthOptions
   `),

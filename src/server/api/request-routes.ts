@@ -48,7 +48,10 @@ export const requestRoutes: readonly Route[] = [
     params: requestParams,
     headers: idempotencyHeaders,
     body: decisionBodySchema,
-    responses: { 200: { description: "The decided request.", schema: requestSchema }, ...errors(400, 404, 409, 422) },
+    responses: {
+      200: { description: "The decided request.", schema: requestSchema },
+      ...errors(400, 403, 404, 409, 422),
+    },
     handle: async ({ caller, params, body, idempotencyKey }) => {
       const request = await caller.request(idOfUrl(params.requestId));
       if (request.kind === "approval" && body.argumentsHash === undefined) {
