@@ -1,9 +1,9 @@
-import fc from "fast-check";
+import { array, assert as check, integer, property } from "fast-check";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { createRuntime, defineAgent, defineTool, memoryStores, subagent } from "../../src/index.ts";
 import { AmountAxis, TimeAxis } from "../../src/inspector/run-model/axis.ts";
-import { limitUses } from "../../src/inspector/run-model/account-moment.ts";
+import { limitUses } from "../../src/inspector/run-model/limit-use.ts";
 import { countBelow, eventText, filteredEvents } from "../../src/inspector/run-model/event-rows.ts";
 import { type RunAgentRecord, type RunEntry, RunLog, type RunRow } from "../../src/inspector/run-model/run-log.ts";
 import { RunMoments } from "../../src/inspector/run-model/run-moments.ts";
@@ -113,13 +113,13 @@ describe("a moment", () => {
     const log = logOf(large);
     const moments = new RunMoments(log);
     moments.at(log.length);
-    fc.assert(
-      fc.property(fc.array(fc.integer({ min: 0, max: log.length }), { minLength: 1, maxLength: 6 }), (places) => {
+    check(
+      property(array(integer({ min: 0, max: log.length }), { minLength: 1, maxLength: 6 }), (places) => {
         for (const place of places) {
           const found = moments.at(place);
           const fresh = new RunMoments(log).at(place);
           expect(found.agents).toEqual(fresh.agents);
-          expect(found.accounts).toEqual(fresh.accounts);
+          expect(found.accounts.accounts).toEqual(fresh.accounts.accounts);
         }
       }),
       { numRuns: amount(40, 8) },
@@ -135,9 +135,9 @@ describe("a moment", () => {
     const { accounts } = moments.at(log.length);
     expect(run.accounts.length).toBeGreaterThan(5);
     for (const { id, used, reserved } of run.accounts) {
-      const now = accounts[moments.accounts.indexOf(id)];
+      const now = accounts.account(id);
       const { activeMs: _time, ...counted } = used;
-      expect({ id, ...now?.used, reserved: now?.reservedTokens }).toEqual({
+      expect({ id, ...now?.used, reserved: now?.reserved.tokens }).toEqual({
         id,
         ...counted,
         reserved: reserved.tokens,
@@ -193,9 +193,8 @@ test("a limit that is reached is full, what is reserved counts", () => {
   const moments = new RunMoments(log);
   let mostReserved = 0;
   for (let count = 0; count <= log.length; count += 1) {
-    const { accounts } = moments.at(count);
-    const root = moments.accounts.all[0];
-    const tokens = root && limitUses(root, accounts[0]).find(({ limit }) => limit === "maxTokens");
+    const root = moments.at(count).accounts.accounts[0];
+    const tokens = root && limitUses(root, log.endedAt).find(({ limit }) => limit === "maxTokens");
     mostReserved = Math.max(mostReserved, tokens?.reserved ?? 0);
   }
   expect(mostReserved).toBeGreaterThan(0);
