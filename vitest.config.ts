@@ -60,6 +60,9 @@ const alone = [
   "test/stores/redis-boot.test.ts",
 ];
 
+/** What is shown in a real browser (test/support/browser.ts). */
+const inBrowser = "test/browser/**/*.test.ts";
+
 const shared = {
   setupFiles: ["test/support/fail-on-console.ts", "test/support/fixed-seed.ts"],
   testTimeout: 60_000,
@@ -98,11 +101,12 @@ export default defineConfig(({ mode }) => {
             ...test,
             name: together,
             include: ["test/**/*.test.ts"],
-            exclude: [...alone, ...left],
+            exclude: [...alone, inBrowser, ...left],
             isolate: false,
           },
         },
         { extends: true, test: { ...test, name: "alone", include: alone } },
+        { extends: true, test: { ...test, name: "browser", include: [inBrowser], exclude: left, isolate: false } },
       ],
     },
   };

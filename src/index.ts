@@ -118,8 +118,8 @@ export type { LimitStop, Spending, TurnSpending } from "./runtime/index.ts";
 export type { StopReason, StopSignal, Usage } from "./state/index.ts";
 
 // Watch
+export type { AgentOverview } from "./state/index.ts";
 export type {
-  AgentOverview,
   BudgetOverview,
   DrainReport,
   EventObserver,

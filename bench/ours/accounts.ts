@@ -72,7 +72,7 @@ export function arithmeticSide(times: number): Side {
       let chain = ids.map((id, place) => openAccount(accountOf(id, enough, { parentId: ids[place + 1] ?? null })));
       const ask = askOf({ accountId: ids[0] ?? "" });
       const once = (): void => {
-        const outcome = reserve(chain, ask, NOW);
+        const outcome = reserve(chain, ask, { now: NOW, steady: NOW });
         if (!outcome.granted) throw new Error("reserve-settle: a reservation was refused.");
         const [move] = settled(outcome.reservation, { tokens: USED }).moves;
         if (move?.type === "settle") chain = settle(outcome.accounts, move.settlement);

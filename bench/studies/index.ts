@@ -52,6 +52,8 @@ export const studies: readonly ListedStudy[] = [
   },
   { name: "workers", load: async () => (await import("./workers.ts")).workers, lacks: lacksRedis },
   { name: "workers-latency", load: async () => (await import("./workers.ts")).workersLatency, lacks: lacksRedis },
+  { name: "watched", load: async () => (await import("./watched.ts")).watched },
+  { name: "show", load: async () => (await import("./show.ts")).show },
   { name: "idle-10000", load: async () => (await import("./idle.ts")).idle },
   { name: "cold-start", load: async () => (await import("./cold-start.ts")).coldStart },
 ];

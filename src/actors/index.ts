@@ -24,7 +24,7 @@ export type {
 } from "./host.ts";
 export {
   type AttemptEnd,
-  type AttemptPlace,
+  type AttemptDependencies,
   endOfError,
   endOfOutput,
   executeTool,

@@ -46,7 +46,7 @@ export async function runTool(host: Host, call: CallState, tool: Tool<never>, si
   let takesUp = leftOpen && host.inFlight.has(attemptKeyOf(call.callId, call.attempt));
   if (leftOpen && !takesUp && isOnce(tool, call)) {
     if (tool.reconcile) await host.committed();
-    const known = await reconcileCall(placeOf(host, call), call, tool, "its process ended while it ran", signal);
+    const known = await reconcileCall(dependenciesOf(host, call), call, tool, "its process ended while it ran", signal);
     if (!signal.aborted) settleCall(host, call, known);
     return;
   }
@@ -71,7 +71,7 @@ export async function runTool(host: Host, call: CallState, tool: Tool<never>, si
   }
 }
 
-function placeOf(host: Host, call: CallState): AttemptPlace {
+function dependenciesOf(host: Host, call: CallState): AttemptDependencies {
   return {
     clock: host.clock,
     redact: (text) => host.redactorOf(call.turnId)(text),
@@ -155,20 +155,20 @@ export function attemptKeyOf(callId: string, attempt: number): string {
 }
 
 async function attempt(host: Host, call: CallState, tool: Tool<never>, signal: AbortSignal): Promise<AttemptEnd> {
-  const place = placeOf(host, call);
+  const dependencies = dependenciesOf(host, call);
   try {
     const output = await host.inFlight.run(
       attemptKeyOf(call.callId, call.attempt),
       signal,
-      (callSignal) => executeTool(place, call, tool, callSignal),
+      (callSignal) => executeTool(dependencies, call, tool, callSignal),
       !isOnce(tool, call),
     );
     faultPoint("tool.effect");
-    return endOfOutput(place, call, tool, output);
+    return endOfOutput(dependencies, call, tool, output);
   } catch (error) {
     if (signal.aborted) throw error;
     if (tool.reconcile) await host.committed();
-    return await endOfError(place, call, tool, error, signal);
+    return await endOfError(dependencies, call, tool, error, signal);
   }
 }
 
@@ -176,7 +176,7 @@ async function attempt(host: Host, call: CallState, tool: Tool<never>, signal: A
  * Where a tool's code runs: in the process that has its agent, or in a worker of its queue. Both run it by the same rules, and
  * handle the outcome in their own way.
  */
-export interface AttemptPlace {
+export interface AttemptDependencies {
   readonly clock: Clock;
   /** Removes the credentials that the tool is given, and secrets of the environment, from a text. */
   readonly redact: Redact;
@@ -200,19 +200,19 @@ export function isOnce(tool: Pick<Tool, "effect">, call: CallState): boolean {
 
 /** Runs the tool's code, with its time-out; its run context is revoked afterwards (row H6). */
 export async function executeTool(
-  place: AttemptPlace,
+  dependencies: AttemptDependencies,
   call: CallState,
   tool: Tool<never>,
   signal: AbortSignal,
 ): Promise<RenderedOutput | AwaitedChild> {
   const timed = combineSignals([signal]);
-  const cancel = place.clock.setDelay(tool.timeoutMs, () => {
+  const cancel = dependencies.clock.setDelay(tool.timeoutMs, () => {
     timed.abort(new Error(`the tool did not end within ${tool.timeoutMs} ms`));
   });
-  const run = revocable(place.contextOf(timed.signal));
+  const run = revocable(dependencies.contextOf(timed.signal));
   try {
     const { args, redact: hide } = await tool.resolveArguments(call.gate?.arguments ?? null, run.run);
-    const redact = hiding(place, hide);
+    const redact = hiding(dependencies, hide);
     run.redactWith(redact);
     const work = async (): Promise<unknown> => {
       try {
@@ -225,7 +225,7 @@ export async function executeTool(
       }
     };
     return await withoutSecrets(redact, () =>
-      abortable(place.trace ? withinTrace(place.trace, work) : work(), timed.signal),
+      abortable(dependencies.trace ? withinTrace(dependencies.trace, work) : work(), timed.signal),
     );
   } finally {
     run.revoke();
@@ -236,18 +236,18 @@ export async function executeTool(
 
 /** The end of an attempt whose code gave an output. */
 export function endOfOutput(
-  place: AttemptPlace,
+  dependencies: AttemptDependencies,
   call: CallState,
   tool: Tool<never>,
   output: RenderedOutput | AwaitedChild,
 ): AttemptEnd {
   if (output instanceof AwaitedChild) return { type: "awaiting", child: output };
-  return { type: "settled", result: resultOfOutput(place, call, output, tool.maxOutputCharacters) };
+  return { type: "settled", result: resultOfOutput(dependencies, call, output, tool.maxOutputCharacters) };
 }
 
 /** The end of an attempt whose code threw. */
 export async function endOfError(
-  place: AttemptPlace,
+  dependencies: AttemptDependencies,
   call: CallState,
   tool: Tool<never>,
   thrown: unknown,
@@ -262,7 +262,7 @@ export async function endOfError(
   const result: CallResult = { outcome: "error", text: `Error: ${stored.message}`, error: stored };
   if (isOnce(tool, call)) {
     if (error instanceof ToolNotStartedError) return { type: "settled", result };
-    return { type: "settled", result: await reconcileCall(place, call, tool, stored.message, signal) };
+    return { type: "settled", result: await reconcileCall(dependencies, call, tool, stored.message, signal) };
   }
   if (call.attempt < tool.maxAttempts) return { type: "retrying", error: stored };
   return { type: "settled", result };
@@ -270,19 +270,19 @@ export async function endOfError(
 
 /** Asks a `once` tool whether it took effect after all; without an answer the outcome stays unknown. */
 export async function reconcileCall(
-  place: AttemptPlace,
+  dependencies: AttemptDependencies,
   call: CallState,
   tool: Tool<never>,
   why: string,
   signal: AbortSignal,
 ): Promise<CallResult> {
   if (!tool.reconcile) return unknownResult(call.name, why);
-  const run = revocable(place.contextOf(signal));
+  const run = revocable(dependencies.contextOf(signal));
   let answer: Reconciliation;
   let hide = asItIs;
   try {
     const { args, redact } = await tool.resolveArguments(call.gate?.arguments ?? null, run.run);
-    hide = hiding(place, redact);
+    hide = hiding(dependencies, redact);
     run.redactWith(hide);
     answer = reconciliationOf(await abortable(tool.reconcile(args as never, run.run), signal));
   } catch (error) {
@@ -295,7 +295,8 @@ export async function reconcileCall(
   }
   faultPoint("reconcile.effect");
   if ("unknown" in answer) return unknownResult(call.name, why);
-  if (answer.done) return resultOfOutput(place, call, renderOutput(answer.result, hide), tool.maxOutputCharacters);
+  if (answer.done)
+    return resultOfOutput(dependencies, call, renderOutput(answer.result, hide), tool.maxOutputCharacters);
   return errorResult(`Error: ${why}. It is known not to have taken effect.`, "not_done");
 }
 
@@ -313,8 +314,8 @@ function reconciliationOf(answer: unknown): Reconciliation {
 
 const asItIs: Redact = (text) => text;
 
-/** Removes the tool's own secrets and the place's from a text. */
-function hiding({ redact: known }: AttemptPlace, redact: Redact): Redact {
+/** Removes the tool's own secrets and those of the runtime from a text. */
+function hiding({ redact: known }: AttemptDependencies, redact: Redact): Redact {
   if (redact === nothingToRedact) return known;
   return (text) => known(redact(text));
 }

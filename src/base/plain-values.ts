@@ -241,7 +241,8 @@ export function deepFreeze<T>(value: T): DeepReadonly<T> {
 function freezeAll(value: object): void {
   if (Object.isFrozen(value)) return;
   Object.freeze(value);
-  for (const member of Object.values(value) as unknown[]) {
+  const members: readonly unknown[] = Array.isArray(value) ? value : Object.values(value);
+  for (const member of members) {
     if (typeof member === "object" && member !== null) freezeAll(member);
   }
 }

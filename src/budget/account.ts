@@ -243,15 +243,26 @@ export function openAccount({ id, agentId, turnId, parentId, limits }: NewAccoun
   };
 }
 
-/** The amounts used at `now`, with the working time until then. */
-export function usedAt(account: Account, now: number): Amounts {
+/** One moment in the two times of a store. */
+export interface Moment {
+  /** Wall-clock time, in milliseconds since the epoch; it may jump. */
+  readonly now: number;
+  /**
+   * The store's steady time, in milliseconds: a monotonic one that all processes share. Setting a clock does not change
+   * it. It measures leases and working time.
+   */
+  readonly steady: number;
+}
+
+/** The amounts used at a moment of steady time, with the working time until then. */
+export function usedAt(account: Account, steady: number): Amounts {
   if (account.activeSince === null) return account.used;
-  return { ...account.used, activeMs: activeMsAt(account, now) };
+  return { ...account.used, activeMs: activeMsAt(account, steady) };
 }
 
 /** The working time of `usedAt`. */
-export function activeMsAt({ activeSince, used }: Account, now: number): number {
-  return activeSince === null ? used.activeMs : used.activeMs + Math.max(0, now - activeSince);
+export function activeMsAt({ activeSince, used }: Account, steady: number): number {
+  return activeSince === null ? used.activeMs : used.activeMs + Math.max(0, steady - activeSince);
 }
 
 /** Account of an agent's lifetime. */
@@ -272,8 +283,8 @@ export interface MetLimit {
   readonly max: number;
 }
 
-/** The use of one of the account's limits at `now`; a deadline goes by `wallNow`. */
-export function metLimit(account: Account, limit: LimitName, now: number, wallNow: number = now): MetLimit {
-  const used = limit === "deadlineAt" ? wallNow : usedAt(account, now)[amountOfLimit[limit]];
+/** The use of one of the account's limits. */
+export function metLimit(account: Account, limit: LimitName, { now, steady }: Moment): MetLimit {
+  const used = limit === "deadlineAt" ? now : usedAt(account, steady)[amountOfLimit[limit]];
   return { accountId: account.id, limit, used, max: account.limits[limit] ?? 0 };
 }

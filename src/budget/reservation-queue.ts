@@ -2,6 +2,7 @@ import {
   type Account,
   type MetLimit,
   metLimit,
+  type Moment,
   nothingReserved,
   type ReservedAmounts,
   reservedAmountsSchema,
@@ -50,32 +51,33 @@ export interface QueueOf {
 }
 
 /**
- * Reserves as `reserve` does, but behind older waiters that were passed often enough. `now` is steady time, for working time
- * and for the claims of woken waiters; deadlines go by `wallNow`.
+ * Reserves as `reserve` does, but behind older waiters that were passed often enough. The claims of woken waiters end by
+ * steady time.
  */
 export function reserveQueued(
   chain: readonly Account[],
   ask: ReservationAsk,
   { queue: all, find }: QueueOf,
-  now: number,
-  wallNow: number = now,
+  moment: Moment,
 ): QueuedOutcome {
-  const outcome = reserve(chain, ask, now, wallNow);
-  const queue = withoutOverdue(all, now);
+  const outcome = reserve(chain, ask, moment);
+  const queue = withoutOverdue(all, moment);
   const isShorter = queue !== all;
   const own = queue.find((one) => one.ask.key === ask.key);
   const wait = (blockedOn: readonly string[], met: MetLimit): QueuedOutcome => {
-    const waiting = waiterOf(chain, ask, { blockedOn, now, wallNow, before: own ?? (queue.at(-1)?.place ?? 0) + 1 });
+    const waiting = waiterOf(chain, ask, { blockedOn, moment, known: own ?? (queue.at(-1)?.place ?? 0) + 1 });
     const entered = own ? queue.map((one) => (one === own ? waiting : one)) : [...queue, waiting];
     const waits = { granted: false, reason: "mustWait", blockedOn } as const;
     return { outcome: { ...waits, ...met }, accounts: [], queue: entered, mayWake: isShorter };
   };
   if (outcome.granted) {
-    const before = othersBefore(queue, own, ask.agentId);
-    const passes = before.flatMap((waiter) => passOf(waiter, outcome.accounts, find, { now, wallNow }) ?? []);
-    const [first, ...more] = passes.flatMap((pass) => mustFollow(pass, chain, before, { now, wallNow }));
-    const heldOn = [first, ...more].flatMap((one) => one?.accountId ?? []);
-    if (first) return wait(heldOn, first);
+    const older = olderThan(own, queue, ask.agentId);
+    const passes = older.flatMap((waiter) => passOf(waiter, outcome.accounts, find, moment) ?? []);
+    const [first, ...more] = passes.flatMap((pass) => keptFor(pass, chain, older));
+    if (first) {
+      const ids = [first, ...more].map(({ account }) => account.id);
+      return wait(ids, metLimit(first.account, first.limit, moment));
+    }
     const mayWake = isShorter || own !== undefined || (ask.opensStep && outcome.accounts.some(hasNoStepLeft));
     return { outcome, accounts: outcome.accounts, queue: afterGrant(queue, own, passes), mayWake };
   }
@@ -87,10 +89,11 @@ export function reserveQueued(
   return { outcome, accounts: [], queue: rest, mayWake: rest !== all };
 }
 
-function othersBefore(queue: readonly Waiter[], own: Waiter | undefined, agentId: string): readonly Waiter[] {
+/** Waiters of other agents before this one; all of them, if it does not wait yet. */
+function olderThan(own: Waiter | undefined, queue: readonly Waiter[], agentId: string): readonly Waiter[] {
   if (queue.length === 0 || queue[0] === own) return [];
-  const before = own ? queue.slice(0, queue.indexOf(own)) : queue;
-  return before.filter(({ ask }) => ask.agentId !== agentId);
+  const older = own ? queue.slice(0, queue.indexOf(own)) : queue;
+  return older.filter(({ ask }) => ask.agentId !== agentId);
 }
 
 function afterGrant(queue: readonly Waiter[], own: Waiter | undefined, passes: readonly Pass[]): readonly Waiter[] {
@@ -106,67 +109,53 @@ function hasNoStepLeft({ limits, used }: Account): boolean {
 
 interface Waits {
   readonly blockedOn: readonly string[];
-  readonly now: number;
-  readonly wallNow: number;
+  readonly moment: Moment;
   /** The waiter as it was, or the place of a new one. */
-  readonly before: Waiter | number;
+  readonly known: Waiter | number;
 }
 
 function waiterOf(
   chain: readonly Account[],
   { finalAnswer: _last, ...ask }: ReservationAsk,
-  { blockedOn, now, wallNow, before }: Waits,
+  { blockedOn, moment, known }: Waits,
 ): Waiter {
   const least = leastOf(chain, ask);
-  const amounts = { ask, least, need: needOf({ ask }, chain, now, wallNow) ?? least, wokenAt: null };
-  if (typeof before === "number") return { ...amounts, place: before, blockedOn: [...blockedOn], passed: 0 };
-  const { place, passed } = before;
-  return { ...amounts, place, blockedOn: [...new Set([...before.blockedOn, ...blockedOn])], passed };
+  const amounts = { ask, least, need: needOf({ ask }, chain, moment) ?? least, wokenAt: null };
+  if (typeof known === "number") return { ...amounts, place: known, blockedOn: [...blockedOn], passed: 0 };
+  const { place, passed } = known;
+  return { ...amounts, place, blockedOn: [...new Set([...known.blockedOn, ...blockedOn])], passed };
 }
 
 /** A waiter for which the granted call leaves no room on these accounts. */
 interface Pass {
   readonly waiter: Waiter;
-  readonly accountIds: readonly string[];
+  /** The limit that is short for it, by account id. */
+  readonly short: ReadonlyMap<string, "maxTokens" | "maxCostMicros">;
 }
 
-function passOf(
-  waiter: Waiter,
-  granted: readonly Account[],
-  find: FindAccount,
-  { now, wallNow }: Times,
-): Pass | undefined {
+function passOf(waiter: Waiter, granted: readonly Account[], find: FindAccount, moment: Moment): Pass | undefined {
   const shared = granted.filter(({ id }) => waiter.blockedOn.includes(id));
   if (shared.length === 0) return undefined;
   const chain = chainOf(waiter, (id) => granted.find((account) => account.id === id) ?? find(id));
   const [only] = shared.length === 1 ? shared : [];
-  const hasNotTheLeast = only && !covers(freeOn(only), waiter.least) && isSurelyHeld(waiter, chain, now, wallNow);
-  const need = hasNotTheLeast ? waiter.least : needOf(waiter, chain, now, wallNow);
-  const taken = shared.filter((account) => need !== undefined && !covers(freeOn(account), need));
-  return taken.length > 0 ? { waiter, accountIds: taken.map(({ id }) => id) } : undefined;
+  const hasNotTheLeast = only && !covers(freeOn(only), waiter.least) && mustSurelyWait(waiter, chain, moment);
+  const need = hasNotTheLeast ? waiter.least : needOf(waiter, chain, moment);
+  if (!need) return undefined;
+  const taken = shared.filter((account) => !covers(freeOn(account), need));
+  if (taken.length === 0) return undefined;
+  const shortOn = (account: Account) => (freeOn(account).tokens < need.tokens ? "maxTokens" : "maxCostMicros");
+  return { waiter, short: new Map(taken.map((account) => [account.id, shortOn(account)])) };
 }
 
-interface Times {
-  readonly now: number;
-  readonly wallNow: number;
-}
-
-/** The limits for which a call must wait although it fits: it would pass a waiter that was passed often enough. */
-function mustFollow(
-  { waiter, accountIds }: Pass,
-  chain: readonly Account[],
-  before: readonly Waiter[],
-  { now, wallNow }: Times,
-): MetLimit[] {
+/** The accounts whose room is kept for a waiter that was passed often enough: a later call must wait although it fits. */
+function keptFor({ waiter, short }: Pass, chain: readonly Account[], older: readonly Waiter[]) {
   if (waiter.passed < MAX_PASSES) return [];
   const isAwaited = ({ id }: Account): boolean =>
-    before.some(({ wokenAt, blockedOn }) => wokenAt !== null && blockedOn.includes(id));
-  const held = chain.filter(
-    (account) => accountIds.includes(account.id) && (isAnythingReserved(account) || isAwaited(account)),
-  );
-  return held.map((account) =>
-    metLimit(account, account.limits.maxTokens === undefined ? "maxCostMicros" : "maxTokens", now, wallNow),
-  );
+    older.some(({ wokenAt, blockedOn }) => wokenAt !== null && blockedOn.includes(id));
+  return chain.flatMap((account) => {
+    const limit = short.get(account.id);
+    return limit && (isAnythingReserved(account) || isAwaited(account)) ? [{ account, limit }] : [];
+  });
 }
 
 /** A call that waits for others' reservations: one row of the queue of its tree's top account. */
@@ -245,11 +234,10 @@ export function chainOf({ ask }: Waiter, find: FindAccount): Account[] {
 export function needOf(
   { ask }: Pick<Waiter, "ask">,
   accounts: readonly Account[],
-  now: number,
-  wallNow: number,
+  moment: Moment,
 ): ReservedAmounts | undefined {
   const free = accounts.map((account) => ({ ...account, reserved: nothingReserved }));
-  const outcome = reserve(free, ask, now, wallNow);
+  const outcome = reserve(free, ask, moment);
   if (!outcome.granted) return undefined;
   const { tokens, costMicros } = outcome.reservation;
   return { tokens, costMicros };
@@ -267,16 +255,11 @@ export function leastOf(chain: readonly Account[], ask: ReservationAsk): Reserve
  * Whether the call surely has to wait: there is no room for it, and no limit refuses it. It compares a few integers, which
  * is enough for most of a long queue.
  */
-export function isSurelyHeld(
-  { ask, least, need }: Waiter,
-  chain: readonly Account[],
-  now: number,
-  wallNow: number,
-): boolean {
+export function mustSurelyWait({ ask, least, need }: Waiter, chain: readonly Account[], moment: Moment): boolean {
   let hasRoom = true;
   let isClamped = false;
   for (const account of chain) {
-    if (isUnpriced(account, ask) || gateOf(account, ask, now, wallNow)) return false;
+    if (isUnpriced(account, ask) || gateOf(account, ask, moment)) return false;
     const left = leftOn(account);
     if (!covers(left, least)) return false;
     if (!covers(left, need)) isClamped = true;
@@ -286,12 +269,12 @@ export function isSurelyHeld(
 }
 
 /** Whether it was woken so long ago that no room is kept for it any more. */
-export function isOverdue({ wokenAt }: Waiter, now: number): boolean {
+export function isOverdue({ wokenAt }: Waiter, { steady }: Moment): boolean {
   // A time to come counts too: the tree has come from another store.
-  return wokenAt !== null && Math.abs(now - wokenAt) > WAKE_CLAIM_MS;
+  return wokenAt !== null && Math.abs(steady - wokenAt) > WAKE_CLAIM_MS;
 }
 
 /** The queue without the woken waiters that did not ask in time; the same array if there are none. */
-export function withoutOverdue(queue: readonly Waiter[], now: number): readonly Waiter[] {
-  return withoutWaiters(queue, (waiter) => isOverdue(waiter, now));
+export function withoutOverdue(queue: readonly Waiter[], moment: Moment): readonly Waiter[] {
+  return withoutWaiters(queue, (waiter) => isOverdue(waiter, moment));
 }

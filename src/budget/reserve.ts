@@ -1,4 +1,12 @@
-import { type Account, activeMsAt, type MetLimit, metLimit, type LimitName, type ReservedAmounts } from "./account.ts";
+import {
+  type Account,
+  activeMsAt,
+  type MetLimit,
+  metLimit,
+  type Moment,
+  type LimitName,
+  type ReservedAmounts,
+} from "./account.ts";
 import { costBound, outputWithin, priceSchema } from "./price.ts";
 import { z } from "zod";
 import type { DeepReadonly } from "../base/index.ts";
@@ -74,14 +82,8 @@ export const MINIMUM_OUTPUT_TOKENS = 256;
  * Refusals: `budget`, if used + prompt + minimum output is over a limit; `mustWait`, if only others' reservations leave no
  * room; `unpriced`, if a limit on cost binds and the call's price is unknown. The output is reduced only to what the limits
  * leave, not to what others' reservations leave.
- * Deadlines go by `wallNow`, working time by `now`.
  */
-export function reserve(
-  chain: readonly Account[],
-  asked: ReservationAsk,
-  now: number,
-  wallNow: number = now,
-): ReserveOutcome {
+export function reserve(chain: readonly Account[], asked: ReservationAsk, moment: Moment): ReserveOutcome {
   const promptTokens = promptOf(chain, asked);
   const ask = promptTokens === asked.promptTokens ? asked : { ...asked, promptTokens };
   const whole = wholeOf(ask);
@@ -89,17 +91,17 @@ export function reserve(
   let isBound = false;
   const rooms: Room[] = [];
   for (const account of chain) {
-    const gate = gateOf(account, ask, now, wallNow);
-    if (gate) return { granted: false, reason: "budget", ...metLimit(account, gate, now, wallNow) };
+    const gate = gateOf(account, ask, moment);
+    if (gate) return { granted: false, reason: "budget", ...metLimit(account, gate, moment) };
     if (isUnpriced(account, ask)) {
-      return { granted: false, reason: "unpriced", ...metLimit(account, "maxCostMicros", now) };
+      return { granted: false, reason: "unpriced", ...metLimit(account, "maxCostMicros", moment) };
     }
     if (account.limits.maxTokens !== undefined || account.limits.maxCostMicros !== undefined) isBound = true;
     // The usual case: there is room for all that was asked.
     if (hasRoomFor(account, whole)) continue;
     for (const room of roomsOn(account, ask)) {
       if (room.alone < ask.minimumOutputTokens) {
-        return { granted: false, reason: "budget", ...metLimit(account, room.limit, now) };
+        return { granted: false, reason: "budget", ...metLimit(account, room.limit, moment) };
       }
       outputTokens = Math.min(outputTokens, room.alone);
       rooms.push(room);
@@ -108,12 +110,12 @@ export function reserve(
   const [tooSmall, ...others] = rooms.filter((room) => room.now < outputTokens);
   if (tooSmall) {
     const blockedOn = [...new Set([tooSmall, ...others].map(({ account }) => account.id))];
-    return { granted: false, reason: "mustWait", blockedOn, ...metLimit(tooSmall.account, tooSmall.limit, now) };
+    return { granted: false, reason: "mustWait", blockedOn, ...metLimit(tooSmall.account, tooSmall.limit, moment) };
   }
   const tokens = ask.promptTokens + outputTokens;
   const costMicros = tokens === whole.tokens ? whole.costMicros : costOfCall(ask, outputTokens);
   const accounts = chain.map((account) => withReservation(account, ask, tokens, costMicros));
-  const last = ask.finalAnswer === true ? lastFor(accounts, ask, { tokens, costMicros }) : undefined;
+  const last = ask.finalAnswer === true ? lastFor(accounts, ask, { tokens, costMicros }, moment) : undefined;
   const { accountId, model } = ask;
   const unpriced = ask.price ? {} : { isUnpriced: true };
   return {
@@ -146,14 +148,13 @@ export function promptOf(chain: readonly Account[], { promptTokens, promptBound 
 export function gateOf(
   account: Account,
   ask: Pick<ReservationAsk, "agentId" | "opensStep">,
-  now: number,
-  wallNow: number,
+  { now, steady }: Moment,
 ): LimitName | undefined {
   const { limits } = account;
   const spent = ask.opensStep ? stepLimitOf(account, ask.agentId) : undefined;
   if (spent) return spent;
-  if (limits.maxActiveMs !== undefined && activeMsAt(account, now) >= limits.maxActiveMs) return "maxActiveMs";
-  return limits.deadlineAt !== undefined && wallNow >= limits.deadlineAt ? "deadlineAt" : undefined;
+  if (limits.maxActiveMs !== undefined && activeMsAt(account, steady) >= limits.maxActiveMs) return "maxActiveMs";
+  return limits.deadlineAt !== undefined && now >= limits.deadlineAt ? "deadlineAt" : undefined;
 }
 
 /** The limit that leaves the agent no step. */
@@ -172,11 +173,16 @@ export function isUnpriced({ limits }: Account, { price }: ReservationAsk): bool
  * The limit that would refuse the same prompt with the least output once this call has used all it may. Others' reservations
  * do not count: a call waits for them.
  */
-function lastFor(after: readonly Account[], ask: ReservationAsk, worst: ReservedAmounts): MetLimit | undefined {
+function lastFor(
+  after: readonly Account[],
+  ask: ReservationAsk,
+  worst: ReservedAmounts,
+  moment: Moment,
+): MetLimit | undefined {
   const least = leastOfCall(ask);
   for (const account of after) {
     const limit = stepLimitOf(account, ask.agentId) ?? amountLimitOf(account, worst, least);
-    if (limit) return metLimit(account, limit, 0);
+    if (limit) return metLimit(account, limit, moment);
   }
   return undefined;
 }

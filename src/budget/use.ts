@@ -6,6 +6,7 @@ import {
   amountOfLimit,
   type LimitName,
   limitNameSchema,
+  type Moment,
 } from "./account.ts";
 import { z } from "zod";
 import { type DeepReadonly, describeValue } from "../base/index.ts";
@@ -91,16 +92,16 @@ export function modelUseOf({ reservation, tokens, costMicros, usage, unconfirmed
 export function countToolCall(
   chain: readonly Account[],
   agentId: string,
-  now: number,
+  moment: Moment,
 ): { readonly granted: true; readonly accounts: Account[] } | ({ readonly granted: false } & MetLimit) {
   for (const account of chain) {
     const { limits, used } = account;
     const own = account.agentId === agentId;
     if (own && limits.maxToolCalls !== undefined && used.toolCalls >= limits.maxToolCalls) {
-      return { granted: false, ...metLimit(account, "maxToolCalls", now) };
+      return { granted: false, ...metLimit(account, "maxToolCalls", moment) };
     }
     if (limits.maxTreeToolCalls !== undefined && used.treeToolCalls >= limits.maxTreeToolCalls) {
-      return { granted: false, ...metLimit(account, "maxTreeToolCalls", now) };
+      return { granted: false, ...metLimit(account, "maxTreeToolCalls", moment) };
     }
   }
   return {
@@ -184,30 +185,29 @@ function warningAt({ limits, openedAt, activeSince, used }: Account, limit: Time
 }
 
 /**
- * The limits of this account that have passed 80 % at `now` without a warning so far; the returned account remembers them.
- * Of a deadline, 80 % of the time since the account was opened, by `wallNow`; there is no warning once it has passed.
+ * The limits of this account that have passed 80 % without a warning so far; the returned account remembers them. Of a
+ * deadline, 80 % of the time since the account was opened; there is no warning once it has passed.
  */
 export function newWarnings(
   account: Account,
-  now: number,
-  wallNow: number = now,
+  moment: Moment,
 ): { readonly account: Account; readonly warnings: readonly BudgetWarning[] } {
   const reached = limitNameSchema.options.filter((limit) => {
     const max = account.limits[limit];
-    return max && isNear(account, limit, max, now, wallNow) && !account.warned.includes(limit);
+    return max && isNear(account, limit, max, moment) && !account.warned.includes(limit);
   });
   if (reached.length === 0) return { account, warnings: none };
-  const warnings = reached.map((limit) => metLimit(account, limit, now, wallNow));
+  const warnings = reached.map((limit) => metLimit(account, limit, moment));
   return { account: { ...account, warned: [...account.warned, ...reached] }, warnings };
 }
 
 const none: readonly BudgetWarning[] = Object.freeze([]);
 
-function isNear(account: Account, limit: LimitName, max: number, now: number, wallNow: number): boolean {
+function isNear(account: Account, limit: LimitName, max: number, { now, steady }: Moment): boolean {
   if (limit === "deadlineAt") {
     const at = warningAt(account, limit);
-    return at !== undefined && wallNow >= at && wallNow < max;
+    return at !== undefined && now >= at && now < max;
   }
-  const amount = limit === "maxActiveMs" ? activeMsAt(account, now) : account.used[amountOfLimit[limit]];
+  const amount = limit === "maxActiveMs" ? activeMsAt(account, steady) : account.used[amountOfLimit[limit]];
   return amount >= max * WARNING_SHARE;
 }

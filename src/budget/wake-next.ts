@@ -1,4 +1,4 @@
-import type { Account, ReservedAmounts } from "./account.ts";
+import type { Account, Moment, ReservedAmounts } from "./account.ts";
 import { gateOf, reserve } from "./reserve.ts";
 import {
   MAX_PASSES,
@@ -8,8 +8,8 @@ import {
   type FindAccount,
   freeOn,
   isAnythingReserved,
-  isSurelyHeld,
   leftOn,
+  mustSurelyWait,
   needOf,
   withoutOverdue,
 } from "./reservation-queue.ts";
@@ -31,11 +31,11 @@ export interface WakeContext {
 /**
  * Chooses the waiters that may ask again: in the order of the queue those that fit beside each other and beside the room kept
  * for woken ones, and those that a limit now refuses. None is woken twice; one that was woken long ago and did not ask is
- * removed. To be called when room came free, a limit was used up, or a waiter left the queue. `now` is steady time.
+ * removed. To be called when room came free, a limit was used up, or a waiter left the queue.
  */
-export function wakeNext(all: readonly Waiter[], context: WakeContext, now: number, wallNow: number = now): Woken {
+export function wakeNext(all: readonly Waiter[], context: WakeContext, moment: Moment): Woken {
   const { find, topId } = context;
-  const { queue, mayRefuse } = withNeeds(withoutOverdue(all, now), context, now, wallNow);
+  const { queue, mayRefuse } = withNeeds(withoutOverdue(all, moment), context, moment);
   const claimed = new Map<string, Account>();
   const withClaims: FindAccount = (id) => claimed.get(id) ?? find(id);
   /** Accounts on which a woken waiter will ask. */
@@ -48,20 +48,20 @@ export function wakeNext(all: readonly Waiter[], context: WakeContext, now: numb
     // No other waiter fits, and none is refused: the rest of a long queue need not be looked at.
     if (!mayRefuse && top && !covers(freeOn(top), smallest)) break;
     const chain = chainOf(waiter, withClaims);
-    const outcome = isSurelyHeld(waiter, chain, now, wallNow) ? undefined : reserve(chain, waiter.ask, now, wallNow);
-    const isHeld = outcome?.granted
-      ? holding.some((one) => isBehind(waiter, outcome.reservation, one, { withClaims, awaited, now, wallNow }))
-      : outcome === undefined || outcome.reason === "mustWait" || !isRefused(waiter, find, now, wallNow);
-    if (isHeld && waiter.passed >= MAX_PASSES) holding.push(waiter);
-    if (!isHeld && outcome?.granted) {
+    const outcome = mustSurelyWait(waiter, chain, moment) ? undefined : reserve(chain, waiter.ask, moment);
+    const mustWait = outcome?.granted
+      ? holding.some((one) => isBehind(waiter, outcome.reservation, one, { withClaims, awaited, moment }))
+      : outcome === undefined || outcome.reason === "mustWait" || !isRefused(waiter, find, moment);
+    if (mustWait && waiter.passed >= MAX_PASSES) holding.push(waiter);
+    if (!mustWait && outcome?.granted) {
       for (const account of outcome.accounts) claimed.set(account.id, account);
     }
-    if (!isHeld || waiter.wokenAt !== null) for (const id of waiter.blockedOn) awaited.add(id);
-    if (!isHeld && waiter.wokenAt === null) woken.add(waiter);
+    if (!mustWait || waiter.wokenAt !== null) for (const id of waiter.blockedOn) awaited.add(id);
+    if (!mustWait && waiter.wokenAt === null) woken.add(waiter);
   }
   if (woken.size === 0) return { queue, agentIds: [] };
   return {
-    queue: queue.map((waiter) => (woken.has(waiter) ? { ...waiter, wokenAt: now } : waiter)),
+    queue: queue.map((waiter) => (woken.has(waiter) ? { ...waiter, wokenAt: moment.steady } : waiter)),
     agentIds: [...new Set([...woken].map(({ ask }) => ask.agentId))],
   };
 }
@@ -73,8 +73,7 @@ export function wakeNext(all: readonly Waiter[], context: WakeContext, now: numb
 function withNeeds(
   queue: readonly Waiter[],
   { changed, find }: WakeContext,
-  now: number,
-  wallNow: number,
+  moment: Moment,
 ): { readonly queue: readonly Waiter[]; readonly mayRefuse: boolean } {
   const largest = { tokens: 0, costMicros: 0 };
   for (const { need } of queue) {
@@ -83,7 +82,7 @@ function withNeeds(
   }
   const near = changed.filter((account) => {
     const step = { agentId: account.agentId, opensStep: true };
-    return !covers(leftOn(account), largest) || gateOf(account, step, now, wallNow) !== undefined;
+    return !covers(leftOn(account), largest) || gateOf(account, step, moment) !== undefined;
   });
   if (near.length === 0) return { queue, mayRefuse: false };
   let mayRefuse = false;
@@ -92,7 +91,7 @@ function withNeeds(
   const looked = queue.map((waiter) => {
     const chain = chainOf(waiter, find);
     if (!chain.some(({ id }) => ids.has(id))) return waiter;
-    const need = needOf(waiter, chain, now, wallNow);
+    const need = needOf(waiter, chain, moment);
     if (!need) mayRefuse = true;
     if (!need || (covers(need, waiter.need) && covers(waiter.need, need))) return waiter;
     isSame = false;
@@ -113,16 +112,15 @@ function smallestNeed(queue: readonly Waiter[]): ReservedAmounts {
 }
 
 /** Whether it would be refused even if the waiters before it took none of the room and steps kept for them. */
-function isRefused(waiter: Waiter, find: FindAccount, now: number, wallNow: number): boolean {
-  const outcome = reserve(chainOf(waiter, find), waiter.ask, now, wallNow);
+function isRefused(waiter: Waiter, find: FindAccount, moment: Moment): boolean {
+  const outcome = reserve(chainOf(waiter, find), waiter.ask, moment);
   return !outcome.granted && outcome.reason !== "mustWait";
 }
 
 interface WakeState {
   readonly withClaims: FindAccount;
   readonly awaited: ReadonlySet<string>;
-  readonly now: number;
-  readonly wallNow: number;
+  readonly moment: Moment;
 }
 
 /** Whether the waiter would have to wait behind `one`, which does not fit yet (`reserveQueued`). */
@@ -130,11 +128,11 @@ function isBehind(
   waiter: Waiter,
   taken: ReservedAmounts,
   one: Waiter,
-  { withClaims, awaited, now, wallNow }: WakeState,
+  { withClaims, awaited, moment }: WakeState,
 ): boolean {
   if (one.ask.agentId === waiter.ask.agentId) return false;
   const accounts = chainOf(one, withClaims);
-  const need = needOf(one, accounts, now, wallNow);
+  const need = needOf(one, accounts, moment);
   if (!need) return false;
   return accounts.some((account) => {
     if (!one.blockedOn.includes(account.id) || !waiter.blockedOn.includes(account.id)) return false;

@@ -1,5 +1,5 @@
 import { type Account, amountOfLimit, type LimitName, limitNameSchema, usedAt } from "../budget/index.ts";
-import type { Overview } from "../runtime/index.ts";
+import type { BudgetOverview, Overview } from "../runtime/index.ts";
 import { numberOfTurn, rootOf } from "../state/index.ts";
 import { type BudgetFrame, type BudgetRow, FRAME_VERSION } from "./frames.ts";
 
@@ -10,11 +10,17 @@ export type BudgetListener = (frame: BudgetFrame) => void;
 
 /**
  * The budgets of watched agents.
- * Owns: the last frame of each agent. Does not own: the overviews.
+ * Owns: the last budget of each agent, those that changed last at the end. Does not own: the overviews.
+ *
+ * Invariant: a change of a budget costs a place in a map; frames are made when somebody listens or asks for them.
  */
 export class BudgetWatch {
   readonly #now: () => number;
-  readonly #frames = new Map<string, BudgetFrame>();
+  readonly #overviews = new Set<Overview>();
+  readonly #budgets = new Map<string, BudgetOverview>();
+  /** Those that were taken, to tell them from changes that observers have not been told of yet. */
+  readonly #taken = new WeakSet<BudgetOverview>();
+  readonly #frames = new WeakMap<BudgetOverview, BudgetFrame>();
   readonly #listeners = new Set<BudgetListener>();
   #count = 0;
 
@@ -24,22 +30,27 @@ export class BudgetWatch {
 
   /** The returned function ends it. */
   watch({ overview }: { readonly overview: Overview }): () => void {
-    let known = overview.getSnapshot().context.budgets;
-    const look = (budgets: typeof known, isFirst: boolean): void => {
-      for (const [agentId, budget] of Object.entries(budgets)) {
-        if (isFirst || known[agentId] !== budget) this.#note(agentId, Object.values(budget.accounts));
+    this.#overviews.add(overview);
+    const subscription = overview.subscribe((_snapshot, { budgets }) => {
+      for (const agentId of budgets) {
+        const budget = overview.budget(agentId).get();
+        if (!budget) continue;
+        this.#take(agentId, budget);
+        if (this.#listeners.size === 0) continue;
+        const frame = this.#frameOf(agentId, budget);
+        for (const listener of this.#listeners) listener(frame);
       }
-      known = budgets;
-    };
-    look(known, true);
-    const subscription = overview.subscribe(({ context }) => {
-      if (context.budgets !== known) look(context.budgets, false);
     });
-    return () => subscription.unsubscribe();
+    return () => {
+      subscription.unsubscribe();
+      this.#takeAll(overview);
+      this.#overviews.delete(overview);
+    };
   }
 
   frames(): BudgetFrame[] {
-    return [...this.#frames.values()];
+    for (const overview of this.#overviews) this.#takeAll(overview);
+    return Array.from(this.#budgets, ([agentId, budget]) => this.#frameOf(agentId, budget));
   }
 
   subscribe(listener: BudgetListener): () => void {
@@ -47,16 +58,30 @@ export class BudgetWatch {
     return () => this.#listeners.delete(listener);
   }
 
-  #note(agentId: string, accounts: readonly Account[]): void {
+  #takeAll(overview: Overview): void {
+    for (const [agentId, budget] of Object.entries(overview.getSnapshot().context.budgets)) {
+      this.#take(agentId, budget);
+    }
+  }
+
+  #take(agentId: string, budget: BudgetOverview): void {
+    if (this.#taken.has(budget)) return;
+    this.#taken.add(budget);
+    this.#budgets.delete(agentId);
+    this.#budgets.set(agentId, budget);
+    if (this.#budgets.size > mostAgents) this.#budgets.delete(this.#budgets.keys().next().value ?? "");
+  }
+
+  #frameOf(agentId: string, budget: BudgetOverview): BudgetFrame {
+    const made = this.#frames.get(budget);
+    if (made) return made;
     this.#count += 1;
     const now = this.#now();
     const base = { sessionId: agentId, rootId: rootOf(agentId), createdAt: String(now), _version: FRAME_VERSION };
-    const rows = accounts.flatMap((account) => rowsOf(account, now));
+    const rows = Object.values(budget.accounts).flatMap((account) => rowsOf(account, now));
     const frame: BudgetFrame = { type: "troupe.budgets", ...base, id: `b${this.#count}`, rows };
-    this.#frames.delete(agentId);
-    this.#frames.set(agentId, frame);
-    if (this.#frames.size > mostAgents) this.#frames.delete(this.#frames.keys().next().value ?? "");
-    for (const listener of this.#listeners) listener(frame);
+    this.#frames.set(budget, frame);
+    return frame;
   }
 }
 

@@ -32,7 +32,7 @@ import type { EventObserver } from "./doors/turn-types.ts";
 import { followTree, headOf } from "./follow/follow.ts";
 import { type TreeWatcher, type TreeWatching, watchTree } from "./follow/watch-tree.ts";
 import { AgentHandle } from "./handles/agent-handle.ts";
-import { createOverview, type Overview } from "./projections/overview.ts";
+import { OverviewStore } from "./projections/overview.ts";
 import { createProjector, type Projector } from "./projections/projector.ts";
 import { unsavedTrees } from "./unsaved/unsaved-trees.ts";
 
@@ -78,7 +78,7 @@ export async function createRuntime(given: RuntimeOptions): Promise<Runtime> {
   watchRolledBackTrees(core);
   const written = (writes: ForeignWrites) => core.live.all().filter(({ key }) => isTreeChanged(writes, key));
   if (copies) core.onForeignWrite((writes) => copies.lookAtAll(written(writes).map(({ identity }) => identity)));
-  let overview: Overview | undefined;
+  let overview: OverviewStore | undefined;
 
   const runtime: Runtime = {
     stores,
@@ -88,10 +88,9 @@ export async function createRuntime(given: RuntimeOptions): Promise<Runtime> {
     definitions,
     get overview() {
       if (!overview) {
-        const store = createOverview();
-        const tell = harmless("an observer of runtime.overview", (change: () => void) => change());
-        core.bus.listen((event) => tell(() => store.trigger.noted({ event })));
-        core.bus.listenToAccounts((accounts) => tell(() => store.trigger.accounted({ accounts })));
+        const store = new OverviewStore();
+        core.bus.listen((event) => store.noted(event));
+        core.bus.listenToAccounts((accounts) => store.accounted(accounts));
         overview = store;
       }
       return overview;

@@ -9,14 +9,15 @@ export {
   type TurnContext,
 } from "./create-agent-loop.ts";
 export { createRuntime, watchTreeOf } from "./create-runtime.ts";
-export {
-  type BudgetOverview,
-  type BudgetOverviews,
-  type AgentOverview,
-  createOverview,
-  noted,
-  type Overview,
-  type OverviewState,
+export type {
+  BudgetOverview,
+  BudgetOverviews,
+  Overview,
+  OverviewChanges,
+  OverviewObserver,
+  OverviewPart,
+  OverviewSnapshot,
+  OverviewState,
 } from "./projections/overview.ts";
 export type {
   AgentMetadata,

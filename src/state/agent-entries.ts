@@ -12,11 +12,11 @@ import {
   turnOutcomeSchema,
   wakingReportSchema,
   traceHeadersSchema,
+  accountHolderSchema,
 } from "./entry-parts.ts";
 import { storedErrorSchema } from "./execution.ts";
 import { jsonSchema } from "./json.ts";
 import { lifecycleSchema } from "./record.ts";
-import { accountHolderSchema } from "./limit-reached.ts";
 import { modelToolSchema, usageSchema } from "./model-call.ts";
 import { stopReasonSchema, stopSignalSchema } from "./stop.ts";
 

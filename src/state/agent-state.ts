@@ -15,7 +15,8 @@ import { z } from "zod";
 import { createId, type DeepReadonly, deepFreeze } from "../base/index.ts";
 import type { Entry } from "./entry.ts";
 import { foldExecution } from "./execution-fold.ts";
-import { numberOfTurn, type AgentRecord } from "./record.ts";
+import { numberOfTurn } from "./agent-ids.ts";
+import type { AgentRecord } from "./record.ts";
 import { jsonObjectSchema, type JsonObject } from "./json.ts";
 
 /** The model of an agent and its settings. */

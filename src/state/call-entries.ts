@@ -11,10 +11,10 @@ import {
   refusalReasonSchema,
   toolKindSchema,
   turnOutcomeSchema,
+  limitFiguresSchema,
 } from "./entry-parts.ts";
 import { callOutcomeSchema, storedErrorSchema } from "./execution.ts";
 import { jsonSchema } from "./json.ts";
-import { limitFiguresSchema } from "./limit-reached.ts";
 import { requestKindSchema, requestVerdictSchema } from "./request.ts";
 import { stopReasonSchema } from "./stop.ts";
 

@@ -5,7 +5,7 @@ import { orderedSpawnSchema } from "./call-end.ts";
 import { gateVerdictSchema, toolKindSchema } from "./entry-parts.ts";
 import { callOutcomeSchema } from "./execution.ts";
 import { jsonSchema } from "./json.ts";
-import { partsOfCall } from "./record.ts";
+import { partsOfCall } from "./agent-ids.ts";
 import { decisionSchema, requestKindSchema } from "./request.ts";
 import { hookKeyOf } from "./turn-state.ts";
 

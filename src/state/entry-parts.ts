@@ -153,3 +153,23 @@ export const traceHeadersSchema = z.object({
     .regex(/^[\x20-\x7e]{0,512}$/, "takes at most 512 printable ASCII characters")
     .optional(),
 }) satisfies z.ZodType<TraceHeaders>;
+
+/** The holder of an account, from the point of view of the agent that met the limit. */
+export const accountHolderSchema = z.object({
+  /** Name of the holder's definition. */
+  name: z.string(),
+  kinship: z.enum(["own", "parent", "ancestor"]),
+});
+export type AccountHolder = DeepReadonly<z.infer<typeof accountHolderSchema>>;
+
+/** Facts about a limit besides its name and account; absent ones are left out of the text. */
+export const limitFiguresSchema = z.object({
+  holder: accountHolderSchema.optional(),
+  /**
+   * In the limit's own unit: steps, tokens, micro-dollars, milliseconds, calls; for a deadline the moment at which it
+   * was met.
+   */
+  used: z.number().optional(),
+  max: z.number().optional(),
+});
+export type LimitFigures = DeepReadonly<z.infer<typeof limitFiguresSchema>>;

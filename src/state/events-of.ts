@@ -1,34 +1,31 @@
-import { deepFreeze } from "../base/index.ts";
+import type { LimitName } from "../budget/index.ts";
+import type { LimitFigures } from "./entry-parts.ts";
 import type { Entry, EntryOf } from "./entry.ts";
 import type { TroupeEvent, TroupeEventBody } from "./event.ts";
 import type { TextLookup } from "./react-inputs.ts";
 import { limitText, warningText } from "./limit-reached.ts";
-import { signalOfLimit } from "./stop-signals.ts";
 import type { AgentIdentity } from "./record.ts";
-import type { StopSignal } from "./stop.ts";
 
 /** The agent of an event: the fixed part of its record. */
 export type EventSource = Pick<AgentIdentity, "agentId" | "parentAgentId" | "rootAgentId" | "sessionId" | "definition">;
 
 /**
  * The durable public events of one committed entry, in order: a pure function, so that a stream can continue from any
- * cursor without gaps or duplicates. They are frozen, because all listeners share them.
+ * cursor without gaps or duplicates. Needs neither Node nor zod, because pages fold stored entries too.
  */
 export function eventsOf(entry: Entry, source: EventSource, rowCursor: number, textOf: TextLookup): TroupeEvent[] {
-  return bodiesOf(entry, textOf).map((body, index) =>
-    deepFreeze({
-      ...body,
-      agentId: source.agentId,
-      agentName: source.definition.name,
-      parentAgentId: source.parentAgentId,
-      rootAgentId: source.rootAgentId,
-      sessionId: source.sessionId,
-      turnId: "turnId" in entry && entry.turnId !== undefined ? entry.turnId : null,
-      step: stepOf(entry, body),
-      at: entry.at,
-      cursor: cursorText({ row: rowCursor, seq: entry.seq, index }),
-    }),
-  );
+  return bodiesOf(entry, textOf).map((body, index) => ({
+    ...body,
+    agentId: source.agentId,
+    agentName: source.definition.name,
+    parentAgentId: source.parentAgentId,
+    rootAgentId: source.rootAgentId,
+    sessionId: source.sessionId,
+    turnId: "turnId" in entry && entry.turnId !== undefined ? entry.turnId : null,
+    step: stepOf(entry, body),
+    at: entry.at,
+    cursor: cursorText({ row: rowCursor, seq: entry.seq, index }),
+  }));
 }
 
 /** The position of a durable event: the commit's row, the entry, and the event's index within that entry. */
@@ -140,8 +137,10 @@ function bodiesOf(entry: Entry, textOf: TextLookup): TroupeEventBody[] {
     }
     case "intent.refused":
       return refusalEvents(entry);
-    case "timer.due":
-      return exhaustedEvents(entry.signal);
+    case "timer.due": {
+      const { accountId, limit, message } = entry.signal;
+      return accountId && limit ? [exhaustedEvent(accountId, limit, { ...entry.signal, message })] : [];
+    }
     default:
       return [];
   }
@@ -179,17 +178,21 @@ function endedEvent(
 
 function refusalEvents(entry: EntryOf<"intent.refused">): TroupeEventBody[] {
   if (entry.reason === "budget" && entry.accountId && entry.limit) {
-    return exhaustedEvents(signalOfLimit(entry.limit, entry.accountId, entry));
+    const message = limitText(entry.limit, entry.accountId, entry);
+    return [exhaustedEvent(entry.accountId, entry.limit, { ...entry, message })];
   }
   if (entry.reason === "paused") return [{ type: "turn.waiting", reason: "paused" }];
   if (entry.reason === "mustWait") return [{ type: "turn.waiting", reason: "budget" }];
   return [];
 }
 
-function exhaustedEvents({ accountId, limit, used, max, message }: StopSignal): TroupeEventBody[] {
-  if (!accountId || !limit) return [];
+function exhaustedEvent(
+  accountId: string,
+  limit: LimitName,
+  { used, max, message }: Pick<LimitFigures, "used" | "max"> & { readonly message: string },
+): TroupeEventBody {
   const figures = { ...(used === undefined ? {} : { used }), ...(max === undefined ? {} : { max }) };
-  return [{ type: "budget.exhausted", accountId, limit, ...figures, message }];
+  return { type: "budget.exhausted", accountId, limit, ...figures, message };
 }
 
 function endEvents(entry: EntryOf<"turn.ended">, textOf: TextLookup): TroupeEventBody[] {

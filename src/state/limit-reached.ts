@@ -1,27 +1,6 @@
-import { z } from "zod";
-import type { DeepReadonly } from "../base/index.ts";
 import type { LimitName } from "../budget/index.ts";
-import { agentOfTurn } from "./record.ts";
-
-/** The holder of an account, from the point of view of the agent that met the limit. */
-export const accountHolderSchema = z.object({
-  /** Name of the holder's definition. */
-  name: z.string(),
-  kinship: z.enum(["own", "parent", "ancestor"]),
-});
-export type AccountHolder = DeepReadonly<z.infer<typeof accountHolderSchema>>;
-
-/** Facts about a limit besides its name and account; absent ones are left out of the text. */
-export const limitFiguresSchema = z.object({
-  holder: accountHolderSchema.optional(),
-  /**
-   * In the limit's own unit: steps, tokens, micro-dollars, milliseconds, calls; for a deadline the moment at which it
-   * was met.
-   */
-  used: z.number().optional(),
-  max: z.number().optional(),
-});
-export type LimitFigures = DeepReadonly<z.infer<typeof limitFiguresSchema>>;
+import { agentOfTurn } from "./agent-ids.ts";
+import type { AccountHolder, LimitFigures } from "./entry-parts.ts";
 
 /**
  * Describes a limit to people: holder, account, used of max: `lead, this turn: 50,000 of 50,000 tokens`. An ancestor's

@@ -7,9 +7,8 @@ import {
   reservationSchema,
   settlementSchema,
 } from "../budget/index.ts";
-import { ofStep } from "./entry-parts.ts";
+import { ofStep, accountHolderSchema } from "./entry-parts.ts";
 import { storedErrorSchema } from "./execution.ts";
-import { accountHolderSchema } from "./limit-reached.ts";
 import { finishReasonSchema, modelResponseSchema, usageSchema } from "./model-call.ts";
 
 /** The limit that leaves one last call; `used` does not include that call's tokens and cost. */

@@ -8,49 +8,6 @@ import { jsonObjectSchema, jsonSchema } from "./json.ts";
 export const agentKeySchema = z.object({ tenant: z.string(), agentId: z.string() });
 export type AgentKey = DeepReadonly<z.infer<typeof agentKeySchema>>;
 
-export const DEFAULT_TENANT = "default";
-
-/** The text form of a key, for maps. Unambiguous, since ids are validated: a tenant cannot contain a `/`. */
-export function keyText(key: AgentKey): string {
-  return `${key.tenant}/${key.agentId}`;
-}
-
-/** A child's id names its root: `root~hash`. */
-export function rootOf(agentId: string): string {
-  const end = agentId.indexOf("~");
-  return end < 0 ? agentId : agentId.slice(0, end);
-}
-
-export function childIdOf(rootAgentId: string, hash: string): string {
-  return `${rootAgentId}~${hash}`;
-}
-
-/** A turn's id consists of its agent and its number: `agent#1`. The first turn is number 1. */
-export function turnIdOf(agentId: string, number: number): string {
-  return `${agentId}#${number}`;
-}
-
-export function agentOfTurn(turnId: string): string {
-  const end = turnId.indexOf("#");
-  return end < 0 ? turnId : turnId.slice(0, end);
-}
-
-/** The number of a turn among those of its agent, from 1. */
-export function numberOfTurn(turnId: string): number {
-  return Number(turnId.slice(turnId.indexOf("#") + 1));
-}
-
-/** `turn:step:index`; steps count from 1, the index from 0. */
-export function callIdOf(turnId: string, step: number, index: number): string {
-  return `${turnId}:${step}:${index}`;
-}
-
-/** The inverse of `callIdOf`. */
-export function partsOfCall(callId: string): { turnId: string; step: number; index: number } {
-  const [index, step, ...turn] = callId.split(":").toReversed();
-  return { turnId: turn.toReversed().join(":"), step: Number(step), index: Number(index) };
-}
-
 export const lifecycleSchema = z.enum(["created", "starting", "ready", "busy", "paused", "failed", "shutdown"]);
 export type Lifecycle = DeepReadonly<z.infer<typeof lifecycleSchema>>;
 

@@ -1,6 +1,7 @@
 import type { LimitName } from "../budget/index.ts";
 import type { EntryOf } from "./entry.ts";
-import { type LimitFigures, limitText } from "./limit-reached.ts";
+import type { LimitFigures } from "./entry-parts.ts";
+import { limitText } from "./limit-reached.ts";
 import { isFailure, type StopReason, type StopSignal } from "./stop.ts";
 
 const reasonOfLimit: Record<LimitName, StopReason> = {

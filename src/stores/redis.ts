@@ -23,7 +23,7 @@ export function redisStores(options: RedisStoresOptions): Stores {
     /** A Redis that has forgotten a living process has lost more: it was emptied or rolled back. */
     heartbeat: async (processId, steady) => {
       const isKnown = await stores.heartbeat(processId, steady);
-      if (!isKnown) database.lookForRollbacks();
+      if (!isKnown) database.checkForRollbacks();
       return isKnown;
     },
     treeActivity: (tenant, rootAgentId) => database.treeActivity(tenant, rootAgentId),

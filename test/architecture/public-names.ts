@@ -99,7 +99,8 @@ export const unnamedTypes: readonly string[] = words(`
   AfterEachToolDraft AfterLlmDraft AfterToolsDraft AfterUserInputDraft BeforeEachToolDraft BeforeLlmDraft BeforeToolsDraft OnCompleteDraft
   OnErrorDraft OneOrMore RegisteredTool
 
-  AwaitedChild DeepReadonly ErrorDetails JobStop BudgetOverviews LimitFlag Role RunAgent
+  AwaitedChild DeepReadonly ErrorDetails JobStop BudgetOverviews LimitFlag
+  OverviewObserver OverviewPart OverviewSnapshot Role RunAgent
 
   DefectError RejectionError TerminalError TransientError
 

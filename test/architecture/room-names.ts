@@ -10,8 +10,9 @@ export const cliExceptions: Readonly<Record<string, readonly string[]>> = {
   ],
   "takes stored ids and cursors apart": ["agentOfTurn", "numberOfTurn", "parseCursor", "rootOf"],
   "folds stored entries as a runtime folds live ones: events, overview, status, trace": [
-    "createOverview",
-    "eventsOf",
+    "agentsAfter",
+    "eventsOfRow",
+    "noAgents",
     "statusOf",
     "traceEntriesOf",
   ],

@@ -12,6 +12,8 @@ import { type Scenario, scenarios } from "../../bench/scenario.ts";
 import { idleSides } from "../../bench/studies/idle.ts";
 import { lateTurn } from "../../bench/studies/late-turn.ts";
 import { limitsPairs } from "../../bench/studies/limits-on.ts";
+import { showPairs } from "../../bench/studies/show.ts";
+import { watchedPairs } from "../../bench/studies/watched.ts";
 import type { Side } from "../../bench/study.ts";
 import { inFull } from "../support/full.ts";
 import { redisProgram } from "../support/redis-server.ts";
@@ -51,6 +53,11 @@ describe("at a size that takes no time", () => {
       ),
     ];
     expect(await worked(sides)).toHaveLength(7);
+  });
+
+  test("a watched team works as one that nobody watches, and a stored one is shown", async () => {
+    expect(await worked(sidesOf(watchedPairs(3)))).toHaveLength(4);
+    expect(await worked(sidesOf(showPairs(3)))).toHaveLength(2);
   });
 
   inFull(() => {

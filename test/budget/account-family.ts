@@ -10,7 +10,7 @@ import {
   type Settlement,
   settle,
 } from "../../src/budget/index.ts";
-import { ask } from "./budget-fixtures.ts";
+import { ask, momentAt } from "./budget-fixtures.ts";
 
 export const price = { inputPerMillion: 1, outputPerMillion: 2 };
 
@@ -75,7 +75,7 @@ export class AccountFamily {
       minimumOutputTokens,
       price,
     };
-    const outcome = reserve(this.chain(id), ask(asked), this.now);
+    const outcome = reserve(this.chain(id), ask(asked), momentAt(this.now));
     if (!outcome.granted) return;
     this.#put(outcome.accounts);
     this.calls.push({ who: id, reservation: outcome.reservation });

@@ -1,5 +1,12 @@
 import type { Budget } from "../../src/budget/index.ts";
-import { type Account, limitsOf, type NewAccount, openAccount, type ReservationAsk } from "../../src/budget/index.ts";
+import {
+  type Account,
+  limitsOf,
+  type Moment,
+  type NewAccount,
+  openAccount,
+  type ReservationAsk,
+} from "../../src/budget/index.ts";
 
 export function account(budget: Budget = {}, changes: Partial<NewAccount> = {}): Account {
   return openAccount({ id: "a", agentId: "agent", turnId: null, parentId: null, limits: limitsOf(budget), ...changes });
@@ -19,4 +26,9 @@ export function ask(changes: Partial<ReservationAsk> = {}): ReservationAsk {
     model: "m",
     ...changes,
   };
+}
+
+/** A moment at which both times of a store are the same. */
+export function momentAt(time: number): Moment {
+  return { now: time, steady: time };
 }

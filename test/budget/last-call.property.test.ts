@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { type Account, openAccount, type ReservationAsk, reserve, settle } from "../../src/budget/index.ts";
-import { ask } from "./budget-fixtures.ts";
+import { ask, momentAt } from "./budget-fixtures.ts";
 
 const limits = fc.record(
   {
@@ -44,13 +44,13 @@ test("a reservation is said to be the last exactly where the same prompt with th
   let granted = 0;
   fc.assert(
     fc.property(chain, call, (accounts, first) => {
-      const outcome = reserve(accounts, first, 0);
+      const outcome = reserve(accounts, first, momentAt(0));
       if (!outcome.granted) return;
       granted += 1;
       const { reservation } = outcome;
       const { tokens, costMicros } = reservation;
       const after = settle(outcome.accounts, { reservation, tokens, costMicros, usage: null, unconfirmed: false });
-      const next = reserve(after, { ...first, outputTokens: first.minimumOutputTokens, opensStep: true }, 0);
+      const next = reserve(after, { ...first, outputTokens: first.minimumOutputTokens, opensStep: true }, momentAt(0));
       const isRefused = !next.granted && next.reason === "budget";
       expect(reservation.isLast === true).toBe(isRefused);
       const met = isRefused ? { accountId: next.accountId, limit: next.limit } : {};

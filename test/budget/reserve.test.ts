@@ -1,13 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { type Budget, costBound, outputWithin, type ReservationAsk, reserve, settle } from "../../src/budget/index.ts";
-import { account, ask } from "./budget-fixtures.ts";
+import { account, ask, momentAt } from "./budget-fixtures.ts";
 
 const price = { inputPerMillion: 2, outputPerMillion: 10 };
 
 describe("a reservation", () => {
   test("is the prompt and the output bound, on every account, and opens a step", () => {
     const chain = [account({}, { id: "turn" }), account({}, { id: "root", agentId: "boss" })];
-    const outcome = reserve(chain, ask({ price }), 0);
+    const outcome = reserve(chain, ask({ price }), momentAt(0));
     expect(outcome).toMatchObject({
       granted: true,
       reservation: { tokens: 500, costMicros: 4200, outputTokens: 400 },
@@ -20,21 +20,25 @@ describe("a reservation", () => {
 
   test("that opens no step is granted where the steps are used up", () => {
     const used = account({ maxSteps: 0, maxTreeSteps: 0 });
-    expect(reserve([used], ask({ opensStep: false }), 0)).toMatchObject({ granted: true });
-    expect(reserve([used], ask(), 0)).toMatchObject({ granted: false, reason: "budget", limit: "maxSteps" });
+    expect(reserve([used], ask({ opensStep: false }), momentAt(0))).toMatchObject({ granted: true });
+    expect(reserve([used], ask(), momentAt(0))).toMatchObject({ granted: false, reason: "budget", limit: "maxSteps" });
   });
 
   test("is bound by its own agent's steps alone, and by the tree's steps of all above", () => {
     const boss = account({ maxSteps: 0 }, { id: "root", agentId: "boss" });
-    expect(reserve([account(), boss], ask(), 0)).toMatchObject({ granted: true });
+    expect(reserve([account(), boss], ask(), momentAt(0))).toMatchObject({ granted: true });
     const strict = account({ maxTreeSteps: 0 }, { id: "root", agentId: "boss" });
-    expect(reserve([account(), strict], ask(), 0)).toMatchObject({ granted: false, accountId: "root" });
+    expect(reserve([account(), strict], ask(), momentAt(0))).toMatchObject({ granted: false, accountId: "root" });
   });
 
   test("is clamped to what the limit leaves, down to the minimum and no further", () => {
-    expect(reserve([account({ maxTokens: 400 })], ask(), 0)).toMatchObject({ reservation: { outputTokens: 300 } });
-    expect(reserve([account({ maxTokens: 356 })], ask(), 0)).toMatchObject({ reservation: { outputTokens: 256 } });
-    expect(reserve([account({ maxTokens: 355 })], ask(), 0)).toMatchObject({
+    expect(reserve([account({ maxTokens: 400 })], ask(), momentAt(0))).toMatchObject({
+      reservation: { outputTokens: 300 },
+    });
+    expect(reserve([account({ maxTokens: 356 })], ask(), momentAt(0))).toMatchObject({
+      reservation: { outputTokens: 256 },
+    });
+    expect(reserve([account({ maxTokens: 355 })], ask(), momentAt(0))).toMatchObject({
       granted: false,
       reason: "budget",
       accountId: "a",
@@ -45,15 +49,17 @@ describe("a reservation", () => {
   });
 
   test("is clamped by cost as well, and the cost is never over the limit", () => {
-    const outcome = reserve([account({ maxCost: 0.0035 })], ask({ price }), 0);
+    const outcome = reserve([account({ maxCost: 0.0035 })], ask({ price }), momentAt(0));
     expect(outcome).toMatchObject({ reservation: { outputTokens: 330, costMicros: 3500 } });
-    expect(reserve([account({ maxCost: 0.0027 })], ask({ price }), 0)).toMatchObject({ limit: "maxCostMicros" });
+    expect(reserve([account({ maxCost: 0.0027 })], ask({ price }), momentAt(0))).toMatchObject({
+      limit: "maxCostMicros",
+    });
   });
 
   test("must wait where others' reservations alone stand in the way, rather than be clamped", () => {
-    const first = reserve([account({ maxTokens: 900 })], ask(), 0);
+    const first = reserve([account({ maxTokens: 900 })], ask(), momentAt(0));
     if (!first.granted) throw new Error("there is room for one");
-    const second = reserve(first.accounts, ask(), 0);
+    const second = reserve(first.accounts, ask(), momentAt(0));
     expect(second).toMatchObject({
       granted: false,
       reason: "mustWait",
@@ -63,47 +69,52 @@ describe("a reservation", () => {
       max: 900,
     });
     const settlement = { reservation: first.reservation, tokens: 100, costMicros: 0, usage: null, unconfirmed: false };
-    expect(reserve(settle(first.accounts, settlement), ask(), 0)).toMatchObject({ reservation: { outputTokens: 400 } });
+    expect(reserve(settle(first.accounts, settlement), ask(), momentAt(0))).toMatchObject({
+      reservation: { outputTokens: 400 },
+    });
   });
 
   test("does not wait for room above that its own turn's limit would not let it use", () => {
-    const busy = reserve([account({ maxTokens: 1000 }, { id: "root" })], ask(), 0);
+    const busy = reserve([account({ maxTokens: 1000 }, { id: "root" })], ask(), momentAt(0));
     if (!busy.granted) throw new Error("there is room for one");
     const turn = account({ maxTokens: 400 }, { id: "turn" });
-    expect(reserve([turn, ...busy.accounts], ask(), 0)).toMatchObject({
+    expect(reserve([turn, ...busy.accounts], ask(), momentAt(0))).toMatchObject({
       granted: true,
       reservation: { outputTokens: 300 },
     });
   });
 
   test("is refused for good, not told to wait, where the rest of one account is too small anyway", () => {
-    const busy = reserve([account({ maxTokens: 900 }, { id: "root" })], ask(), 0);
+    const busy = reserve([account({ maxTokens: 900 }, { id: "root" })], ask(), momentAt(0));
     if (!busy.granted) throw new Error("there is room for one");
-    const outcome = reserve([...busy.accounts, account({ maxTokens: 300 }, { id: "top" })], ask(), 0);
+    const outcome = reserve([...busy.accounts, account({ maxTokens: 300 }, { id: "top" })], ask(), momentAt(0));
     expect(outcome).toMatchObject({ reason: "budget", accountId: "top" });
   });
 
   test("is refused as unpriced where a limit on cost binds and nobody knows the price", () => {
     const chain = [account({}, { id: "turn" }), account({ maxCost: 1 }, { id: "root" })];
-    expect(reserve(chain, ask({ price: null }), 0)).toMatchObject({ reason: "unpriced", accountId: "root" });
+    expect(reserve(chain, ask({ price: null }), momentAt(0))).toMatchObject({ reason: "unpriced", accountId: "root" });
   });
 
   test("says whether a limit stands behind it, so that the provider is told the bound", () => {
-    expect(reserve([account({ maxSteps: 3 })], ask(), 0)).toMatchObject({ reservation: { isBound: false } });
+    expect(reserve([account({ maxSteps: 3 })], ask(), momentAt(0))).toMatchObject({ reservation: { isBound: false } });
     const boss = account({ maxTokens: 9000 }, { id: "boss" });
-    expect(reserve([account(), boss], ask(), 0)).toMatchObject({ reservation: { isBound: true } });
+    expect(reserve([account(), boss], ask(), momentAt(0))).toMatchObject({ reservation: { isBound: true } });
   });
 
   test("is refused when time is up, also when it runs out while work goes on", () => {
     const working = { ...account({ maxSeconds: 1 }), activeCount: 1, activeSince: 1000 };
-    expect(reserve([working], ask(), 1999)).toMatchObject({ granted: true });
-    expect(reserve([working], ask(), 2000)).toMatchObject({ granted: false, limit: "maxActiveMs" });
-    expect(reserve([account({ deadline: 50 })], ask(), 50)).toMatchObject({ granted: false, limit: "deadlineAt" });
+    expect(reserve([working], ask(), momentAt(1999))).toMatchObject({ granted: true });
+    expect(reserve([working], ask(), momentAt(2000))).toMatchObject({ granted: false, limit: "maxActiveMs" });
+    expect(reserve([account({ deadline: 50 })], ask(), momentAt(50))).toMatchObject({
+      granted: false,
+      limit: "deadlineAt",
+    });
   });
 });
 
 function isLast(budget: Budget, changes: Partial<ReservationAsk> = {}, chain = [account(budget)]): boolean {
-  const outcome = reserve(chain, ask({ finalAnswer: true, ...changes }), 0);
+  const outcome = reserve(chain, ask({ finalAnswer: true, ...changes }), momentAt(0));
   if (!outcome.granted) throw new Error("it has to be granted");
   return outcome.reservation.isLast === true;
 }

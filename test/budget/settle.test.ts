@@ -10,7 +10,7 @@ import {
   usedAt,
 } from "../../src/budget/index.ts";
 import { InvariantError } from "../../src/errors/index.ts";
-import { account } from "./budget-fixtures.ts";
+import { account, momentAt } from "./budget-fixtures.ts";
 
 const reservation = { accountId: "a", tokens: 500, costMicros: 90, outputTokens: 400, model: "m" };
 const reserved = { ...account(), reserved: { tokens: 700, costMicros: 100 } };
@@ -103,7 +103,7 @@ describe("the use of models", () => {
 
 describe("a tool call", () => {
   test("counts for its own agent and in every tree above", () => {
-    const outcome = countToolCall([account(), account({}, { id: "root", agentId: "boss" })], "agent", 0);
+    const outcome = countToolCall([account(), account({}, { id: "root", agentId: "boss" })], "agent", momentAt(0));
     expect(outcome).toMatchObject({
       granted: true,
       accounts: [{ used: { toolCalls: 1, treeToolCalls: 1 } }, { used: { toolCalls: 0, treeToolCalls: 1 } }],
@@ -113,9 +113,11 @@ describe("a tool call", () => {
   test("over a limit is refused, and the account that forbids it is named", () => {
     const boss = account({ maxTreeToolCalls: 0 }, { id: "root", agentId: "boss" });
     const refused = { granted: false, accountId: "root", limit: "maxTreeToolCalls", used: 0, max: 0 };
-    expect(countToolCall([account(), boss], "agent", 0)).toEqual(refused);
-    expect(countToolCall([account({ maxToolCalls: 0 })], "agent", 0)).toMatchObject({ limit: "maxToolCalls" });
-    expect(countToolCall([account({ maxToolCalls: 0 })], "another", 0)).toMatchObject({ granted: true });
+    expect(countToolCall([account(), boss], "agent", momentAt(0))).toEqual(refused);
+    expect(countToolCall([account({ maxToolCalls: 0 })], "agent", momentAt(0))).toMatchObject({
+      limit: "maxToolCalls",
+    });
+    expect(countToolCall([account({ maxToolCalls: 0 })], "another", momentAt(0))).toMatchObject({ granted: true });
   });
 });
 
@@ -177,16 +179,16 @@ function at(tokens: number): Account {
 
 describe("a warning", () => {
   test("is given at 80 %, and remembered", () => {
-    expect(newWarnings(at(799), 0).warnings).toEqual([]);
-    const { account: warned, warnings } = newWarnings(at(800), 0);
+    expect(newWarnings(at(799), momentAt(0)).warnings).toEqual([]);
+    const { account: warned, warnings } = newWarnings(at(800), momentAt(0));
     expect(warnings).toEqual([{ accountId: "a", limit: "maxTokens", used: 800, max: 1000 }]);
-    expect(newWarnings({ ...warned, used: { ...warned.used, tokens: 990 } }, 0).warnings).toEqual([]);
+    expect(newWarnings({ ...warned, used: { ...warned.used, tokens: 990 } }, momentAt(0)).warnings).toEqual([]);
   });
 
   test("is given for tool calls, of the agent and of its tree", () => {
     const used = { ...account().used, toolCalls: 4, treeToolCalls: 8 };
     const busy = { ...account({ maxToolCalls: 5, maxTreeToolCalls: 10 }), used };
-    expect(newWarnings(busy, 0).warnings).toEqual([
+    expect(newWarnings(busy, momentAt(0)).warnings).toEqual([
       { accountId: "a", limit: "maxToolCalls", used: 4, max: 5 },
       { accountId: "a", limit: "maxTreeToolCalls", used: 8, max: 10 },
     ]);
@@ -194,11 +196,13 @@ describe("a warning", () => {
 
   test("is given for working time while the work goes on", () => {
     const working = { ...account({ maxSeconds: 10 }), activeCount: 1, activeSince: 1000 };
-    expect(newWarnings(working, 8999).warnings).toEqual([]);
-    expect(newWarnings(working, 9000).warnings).toMatchObject([{ limit: "maxActiveMs", used: 8000, max: 10_000 }]);
+    expect(newWarnings(working, momentAt(8999)).warnings).toEqual([]);
+    expect(newWarnings(working, momentAt(9000)).warnings).toMatchObject([
+      { limit: "maxActiveMs", used: 8000, max: 10_000 },
+    ]);
   });
 
   test("is not given for a limit of 0, where there is nothing to use", () => {
-    expect(newWarnings(account({ maxTokens: 0, maxSteps: 0 }), 0).warnings).toEqual([]);
+    expect(newWarnings(account({ maxTokens: 0, maxSteps: 0 }), momentAt(0)).warnings).toEqual([]);
   });
 });

@@ -12,6 +12,7 @@ import {
   settle,
 } from "../../src/budget/index.ts";
 import { amount } from "../support/full.ts";
+import { momentAt } from "./budget-fixtures.ts";
 
 /** F14: reservations and settlements over random trees, in random order, against a plain sum. */
 
@@ -151,7 +152,7 @@ function judgementFaults(tree: Tree, ask: ReservationAsk, outcome: ReserveOutcom
   const chain = chainOf(tree, ask.accountId);
   const isAlone = chain.find((account) => account.id === outcome.accountId)?.reserved.tokens === 0;
   const free = chain.map((account) => ({ ...account, reserved: { tokens: 0, costMicros: 0 } }));
-  const wouldGo = reserve(free, ask, 0).granted;
+  const wouldGo = reserve(free, ask, momentAt(0)).granted;
   return isAlone || !wouldGo ? ["told to wait for nothing"] : [];
 }
 
@@ -164,7 +165,7 @@ function run(tree: Tree, moves: readonly Move[]): { open: Reservation[]; faults:
       if (reservation) put(tree, settle(chainOf(tree, reservation.accountId), settlementOf(reservation, one.settles)));
     }
     const ask = askOf(tree, one);
-    const outcome = reserve(chainOf(tree, ask.accountId), ask, 0);
+    const outcome = reserve(chainOf(tree, ask.accountId), ask, momentAt(0));
     faults.push(...judgementFaults(tree, ask, outcome));
     if (outcome.granted) {
       put(tree, outcome.accounts);

@@ -11,7 +11,7 @@ import {
   wakeNext,
 } from "../../src/budget/index.ts";
 import { amount } from "../support/full.ts";
-import { ask } from "./budget-fixtures.ts";
+import { ask, momentAt } from "./budget-fixtures.ts";
 
 /** A tree of accounts with one line, played in random order; every wake is looked at with and without the short way. */
 class Line {
@@ -52,7 +52,7 @@ class Line {
       accounts,
       queue: line,
       mayWake,
-    } = reserveQueued(this.#chain(id), asked, { queue: this.line, find: this.find }, now);
+    } = reserveQueued(this.#chain(id), asked, { queue: this.line, find: this.find }, momentAt(now));
     this.#put(accounts);
     this.line = line;
     if (outcome.granted) this.out.push(outcome.reservation);
@@ -73,10 +73,10 @@ class Line {
   #wake(now: number): readonly (readonly string[])[] {
     const changed = [...this.#changed].flatMap((id) => this.find(id) ?? []);
     this.#changed.clear();
-    const { queue: line, agentIds } = wakeNext(this.line, { topId: "a0", find: this.find, changed }, now);
+    const { queue: line, agentIds } = wakeNext(this.line, { topId: "a0", find: this.find, changed }, momentAt(now));
     // Of a line of which nothing is known but what each takes at least.
     const unknown = this.line.map((waiter) => ({ ...waiter, need: waiter.least }));
-    const all = wakeNext(unknown, { topId: "no short way", find: this.find, changed: [] }, now);
+    const all = wakeNext(unknown, { topId: "no short way", find: this.find, changed: [] }, momentAt(now));
     this.line = line;
     return [keysOf(line), keysOf(all.queue), agentIds, all.agentIds];
   }

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { createRuntime, defineAgent, memoryStores } from "../../src/index.ts";
 import type { DeadCause } from "../../src/queues/index.ts";
-import { onDeadWake, type WakePlace } from "../../src/runtime/work/wakes.ts";
+import { onDeadWake, type WakeDependencies } from "../../src/runtime/work/wakes.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { createGate } from "../support/turn-probes.ts";
 
@@ -30,7 +30,7 @@ it.each([
     const damage = { of: () => undefined };
     const place = { stores, tenant: "default", clock: { now: () => 1_000 }, definitions, damage };
     const hearing = { ...place, notify: (agentIds: readonly string[]) => told.push(...agentIds) };
-    await onDeadWake(hearing as unknown as WakePlace, { kind: "wake", tenant: "default", agentId: "c" }, cause);
+    await onDeadWake(hearing as unknown as WakeDependencies, { kind: "wake", tenant: "default", agentId: "c" }, cause);
     const record = await stores.readAgent({ tenant: "default", agentId: "c" });
     expect(record?.abort?.reason).toBe(ends ? `the turn was given up: ${cause.message}` : undefined);
     expect(told).toEqual(ends ? ["c"] : []);

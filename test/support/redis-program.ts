@@ -1,9 +1,9 @@
 import { execFile } from "node:child_process";
-import { closeSync, existsSync, mkdirSync, openSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, renameSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
+import { onceAMachine } from "./once-a-machine.ts";
 
 const run = promisify(execFile);
 
@@ -15,8 +15,6 @@ export interface RedisProgram {
 
 const PACKAGE = "redis-server";
 const cache = join(tmpdir(), `troupe-redis-${process.getuid?.() ?? "user"}`);
-/** Longer than any fetch of it takes, in milliseconds; a lock that is older was left behind. */
-const LOCK_MS = 120_000;
 
 /**
  * `redis-server` from PATH; else the Debian packages, unpacked into a folder of the temporary directory, once a machine.
@@ -26,7 +24,7 @@ export async function findRedis(): Promise<RedisProgram | undefined> {
   const known = onPath() ?? unpacked();
   if (known) return known;
   try {
-    await underLock(unpack);
+    await onceAMachine(cache, () => unpacked() !== undefined, unpack);
   } catch (error) {
     const why = error instanceof Error ? error.message.split("\n")[0] : String(error);
     process.stderr.write(
@@ -48,28 +46,6 @@ function unpacked(): RedisProgram | undefined {
   const libraries = join(root, "usr/lib");
   const folders = readdirSync(libraries).map((name) => join(libraries, name));
   return { path, environment: { LD_LIBRARY_PATH: folders.join(delimiter) } };
-}
-
-/** Workers of one test run come here at once: one of them fetches, the others wait for it. */
-async function underLock(work: () => Promise<void>): Promise<void> {
-  mkdirSync(cache, { recursive: true });
-  const lock = join(cache, "lock");
-  for (;;) {
-    if (unpacked()) return;
-    try {
-      closeSync(openSync(lock, "wx"));
-      break;
-    } catch {
-      const age = Date.now() - (statSync(lock, { throwIfNoEntry: false })?.mtimeMs ?? 0);
-      if (age > LOCK_MS) rmSync(lock, { force: true });
-      await delay(100);
-    }
-  }
-  try {
-    if (!unpacked()) await work();
-  } finally {
-    rmSync(lock, { force: true });
-  }
 }
 
 async function unpack(): Promise<void> {

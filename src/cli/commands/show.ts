@@ -1,8 +1,9 @@
 import { spendingByAgent, type Account } from "../../budget/index.ts";
 import { InvalidInputError, NotFoundError } from "../../errors/index.ts";
-import type { AgentOverview } from "../../runtime/index.ts";
 import {
+  type AgentOverview,
   type AgentRecord,
+  type Entry,
   type Message,
   textOf,
   type TraceEntry,
@@ -16,7 +17,7 @@ import { type ExitCode, exitCodes } from "../failure.ts";
 import { rootsByAge, findAgent, isUnfinished, type Owner, ownerOf } from "../job/find-agent.ts";
 import { allRequests, placedRequests } from "../job/find-request.ts";
 import { type StoreOptions, storePlace, withStore } from "../job/store-place.ts";
-import { type BudgetTree, readBudgets, readStory, type Story } from "../job/story.ts";
+import { type BudgetTree, budgetsOf, readBudgets, readStory } from "../job/story.ts";
 import { summaryLines } from "../view/agent-rows.ts";
 import { budgetLines, budgetRows } from "../view/budget-lines.ts";
 import { formatCost, formatCount, formatDuration, formatNumberOf, formatTime } from "../view/format.ts";
@@ -64,6 +65,7 @@ async function gather(stores: Stores, text: string): Promise<Shown> {
   const key = { tenant: DEFAULT_TENANT, agentId: record.agentId };
   const story = await readStory(stores, record.agentId);
   const tree = subtreeOf(story.agents, record.agentId);
+  const messages = await stores.messages(key);
   const members = new Set([record.agentId, ...tree.map((agent) => agent.agentId)]);
   const requests = await allRequests(stores, { rootAgentId: record.rootAgentId });
   const own = requests.filter((request) => members.has(request.agentId));
@@ -72,9 +74,9 @@ async function gather(stores: Stores, text: string): Promise<Shown> {
     owner: await ownerOf(stores, key),
     tree,
     accounts: story.accounts,
-    budgets: await readBudgets(stores, record),
-    trace: traceOf(story, record.agentId),
-    messages: await stores.messages(key),
+    budgets: budgetsOf(record, story),
+    trace: traceOf(story.entries, messages),
+    messages,
     requests: await placedRequests(stores, own),
   };
 }
@@ -89,13 +91,13 @@ function subtreeOf(agents: readonly AgentOverview[], agentId: string): AgentOver
   });
 }
 
-function traceOf({ rows, messages }: Story, agentId: string): TraceEntry[] {
-  const entries = rows.flatMap((row) => (row.agentId === agentId ? row.entries : []));
+function traceOf(entries: readonly Entry[], messages: readonly Message[]): TraceEntry[] {
   const started = entries.findLast((entry) => entry.type === "turn.started");
   if (started?.type !== "turn.started") return [];
   const ofTurn = entries.filter((entry) => "turnId" in entry && entry.turnId === started.turnId);
-  const prompt = started.inputMessageIds.map((id) => textOf(messages.get(id)?.content ?? "")).join("\n");
-  return traceEntriesOf(ofTurn, prompt, (id) => messages.get(id));
+  const byId = new Map(messages.map((message) => [message.id, message]));
+  const prompt = started.inputMessageIds.map((id) => textOf(byId.get(id)?.content ?? "")).join("\n");
+  return traceEntriesOf(ofTurn, prompt, (id) => byId.get(id));
 }
 
 function linesOf(shown: Shown, isFull: boolean, width: number): string[] {

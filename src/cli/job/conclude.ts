@@ -1,6 +1,6 @@
 import { NotFoundError } from "../../errors/index.ts";
 import type { TurnRest } from "../../runtime/index.ts";
-import type { EntryOf, StopSignal } from "../../state/index.ts";
+import type { Entry, EntryOf, StopSignal, TroupeEvent } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import { limitWords } from "../budget-options.ts";
 import { type CliContext, commandLine } from "../cli-context.ts";
@@ -10,7 +10,7 @@ import { formatNumberOf } from "../view/format.ts";
 import type { TurnEnd } from "../view/reporter.ts";
 import { waitingLines } from "../view/request-lines.ts";
 import type { Job, Following } from "./job.ts";
-import { type JournalRow, lastEndOf, readStory } from "./story.ts";
+import { readStory } from "./story.ts";
 import type { EventFeed } from "./tree-events.ts";
 
 /** Shows the result of a job and returns the exit code. */
@@ -20,14 +20,15 @@ export async function conclude(
   feed: EventFeed,
   rest: TurnRest,
 ): Promise<ExitCode> {
-  const { events, agents, accounts, records, rows } = await readStory(runtime.stores, job.rootAgentId);
-  for (const event of events) feed.push(event);
-  const end = rest.status === "waiting" ? null : (lastEndOf(events, job.rootAgentId) ?? null);
+  const { agents, accounts, records, entries, ...story } = await readStory(runtime.stores, job.rootAgentId, (events) =>
+    events.forEach((event) => feed.push(event)),
+  );
+  const end = rest.status === "waiting" ? null : (story.end ?? null);
   const isAsking = rest.status === "waiting" && rest.reason === "request";
   const isPaused = records.some(({ agentId, pause }) => agentId === job.rootAgentId && pause !== null);
   const remarks =
     end !== null
-      ? [...wayOnLines(context, job, rows), `Look at it again: ${job.showCommand}`]
+      ? [...wayOnLines(context, job, entries), `Look at it again: ${job.showCommand}`]
       : isAsking
         ? [
             `Waits for a decision or an answer: ${formatNumberOf(rest.requests.length, "open request")}.`,
@@ -47,13 +48,15 @@ export async function showEnded(
   job: Pick<Job, "rootAgentId" | "header" | "showCommand" | "store">,
   options: ViewOptions,
 ): Promise<ExitCode> {
-  const { events, agents, accounts, rows } = await readStory(stores, job.rootAgentId);
-  const end = lastEndOf(events, job.rootAgentId);
+  const past: TroupeEvent[] = [];
+  const { agents, accounts, entries, end } = await readStory(stores, job.rootAgentId, (events) => {
+    past.push(...events);
+  });
   if (end === undefined) throw new NotFoundError(`agent "${job.rootAgentId}" has not ended any turn`);
   const reporter = createReporter(context, options, { rootAgentId: job.rootAgentId, accounts: async () => accounts });
   reporter.begin(job.header);
-  reporter.past(events);
-  const remarks = [...wayOnLines(context, job, rows), `Look at it again: ${job.showCommand}`, ...job.store.remarks];
+  reporter.past(past);
+  const remarks = [...wayOnLines(context, job, entries), `Look at it again: ${job.showCommand}`, ...job.store.remarks];
   reporter.end({ end, agents, accounts, now: end.at, remarks });
   return exitCodeOfEnd(end);
 }
@@ -67,9 +70,9 @@ function exitCodeOfEnd({ type, stopReason }: TurnEnd): ExitCode {
 function wayOnLines(
   { invocation }: CliContext,
   { rootAgentId, store }: Pick<Job, "rootAgentId" | "store">,
-  rows: readonly JournalRow[],
+  entries: readonly Entry[],
 ): string[] {
-  const signal = lastEnd(rows, rootAgentId)?.signal;
+  const signal = lastEnd(entries)?.signal;
   if (!signal || !isLimit(signal)) return [];
   const { limit, accountId = "", max } = signal;
   if (!accountId.startsWith("turn:") || limit === undefined) {
@@ -82,10 +85,8 @@ function wayOnLines(
 }
 
 /** The journal entry that ended the agent's newest turn; undefined while it is open. */
-export function lastEnd(rows: readonly JournalRow[], agentId: string): EntryOf<"turn.ended"> | undefined {
-  const last = rows
-    .flatMap((row) => (row.agentId === agentId ? row.entries : []))
-    .findLast(({ type }) => type === "turn.started" || type === "turn.ended");
+export function lastEnd(entries: readonly Entry[]): EntryOf<"turn.ended"> | undefined {
+  const last = entries.findLast(({ type }) => type === "turn.started" || type === "turn.ended");
   return last?.type === "turn.ended" ? last : undefined;
 }
 

@@ -41,7 +41,7 @@ export async function goOn(
     return await runJob(context, stores, { ...(await job()), budget }, options);
   }
   if (budget !== undefined) {
-    assertStopped(agentId, lastEnd((await readStory(stores, agentId)).rows, agentId));
+    assertStopped(agentId, lastEnd((await readStory(stores, agentId)).entries));
     return await runJob(context, stores, { ...(await job()), input: null, budget }, options);
   }
   return await showEnded(context, stores, endedPlace(context, root, store), options);

@@ -65,9 +65,12 @@ async function followJob(context: CliContext, following: Following): Promise<Exi
   reporter.begin(job.header);
   where.remarks.forEach((remark) => reporter.notice(remark));
   const agent = await runtime.agent(job.agents[0].name, { agentId: rootAgentId, metadata: job.metadata });
-  const { events } = await readStory(runtime.stores, rootAgentId);
-  feed.skip(events);
-  reporter.past(events);
+  let after: string | undefined;
+  await readStory(runtime.stores, rootAgentId, (events) => {
+    feed.skip(events);
+    reporter.past(events);
+    after = events.at(-1)?.cursor ?? after;
+  });
   const desk = following.isInteractive ? inlineDesk(context, following) : undefined;
   let isTakenUp = false;
   const hear = (event: TroupeEvent): void => {
@@ -75,7 +78,7 @@ async function followJob(context: CliContext, following: Following): Promise<Exi
     feed.push(event);
     desk?.event(event);
   };
-  const stopListening = listenToTree(source, hear, events.at(-1)?.cursor ?? undefined);
+  const stopListening = listenToTree(source, hear, after);
   const stopWatching = watchJobInterrupts(context, following, agent);
   const stopLooking = watchWorkers(context, following, () => isTakenUp);
   try {

@@ -1,5 +1,5 @@
 import { type Account, type Amounts, type LimitName, usedAt } from "../../budget/index.ts";
-import type { AgentOverview } from "../../runtime/index.ts";
+import type { AgentOverview } from "../../state/index.ts";
 import { shortAgentId, formatCost, formatCount, formatDuration, formatOf, formatRunningTime } from "./format.ts";
 import { waitText } from "./request-lines.ts";
 import { type Column, tableLines, placeTree } from "./table.ts";
@@ -138,15 +138,22 @@ function reservedOf({ reserved }: Account, limit: AmountLimit): number {
 
 /** The accounts of an agent: that of its lifetime and that of its newest turn. */
 function accountsOfAgent(accounts: readonly Account[], agentId: string, turnId: string | null): Account[] {
-  return accounts.filter(
-    (account) => account.agentId === agentId && (account.turnId === null || account.turnId === turnId),
-  );
+  return byAgent(accounts, agentId).filter((account) => account.turnId === null || account.turnId === turnId);
+}
+
+/** Accounts by agent, so that a table does not look through all of them for each row. */
+const indices = new WeakMap<readonly Account[], ReadonlyMap<string, readonly Account[]>>();
+
+function byAgent(accounts: readonly Account[], agentId: string): readonly Account[] {
+  const index = indices.get(accounts) ?? Map.groupBy(accounts, (account) => account.agentId);
+  indices.set(accounts, index);
+  return index.get(agentId) ?? [];
 }
 
 /** Working time of an agent and its children over all its turns, in milliseconds, without pauses. */
 export function workingTimeOf(accounts: readonly Account[], agentId: string, now: number): number {
-  return accounts
-    .filter((account) => account.agentId === agentId && account.turnId !== null)
+  return byAgent(accounts, agentId)
+    .filter((account) => account.turnId !== null)
     .reduce((total, account) => total + usedAt(account, now).activeMs, 0);
 }
 

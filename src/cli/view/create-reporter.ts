@@ -50,7 +50,7 @@ export function plainReporter(write: WriteLine): Reporter {
     begin: (header) => header.forEach(out),
     past(events) {
       startedAt ??= events[0]?.at;
-      kept = events.length;
+      kept += events.length;
     },
     event(event) {
       startedAt ??= event.at;

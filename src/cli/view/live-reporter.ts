@@ -1,11 +1,15 @@
 import type { Clock } from "../../base/index.ts";
 import type { Account } from "../../budget/index.ts";
-import { type AgentOverview, createOverview } from "../../runtime/index.ts";
+import { type AgentOverview, agentsAfter, noAgents } from "../../state/index.ts";
 import { agentCells, agentColumns, type RowContext, stateOf } from "./agent-rows.ts";
 import { LiveScreen, type TerminalStream } from "./live-screen.ts";
 import { endingLines, type Reporter } from "./reporter.ts";
 import { tableLines, placeTree } from "./table.ts";
 import { type Paint, printable, truncate, wrap } from "./terminal-text.ts";
+
+/** Reading the accounts takes at most one part in so many of the time, so that a large tree is not slowed down by it. */
+const shareOfReading = 20;
+const longestReadPauseMs = 5_000;
 
 interface LiveReporterOptions {
   readonly stream: TerminalStream;
@@ -19,18 +23,22 @@ interface LiveReporterOptions {
 /** Draws the tree of agents live at the end of the terminal, and at the end prints the answer and a table. */
 export function liveReporter({ stream, clock, paint, rootAgentId, accounts }: LiveReporterOptions): Reporter {
   const screen = new LiveScreen(stream);
-  const overview = createOverview();
+  let agents = noAgents;
   let header: readonly string[] = [];
   let notice: string | undefined;
   let known: readonly Account[] = [];
   let isAsking = false;
+  let nextReadAt = Number.NEGATIVE_INFINITY;
 
   /** Does not block the drawing, which shows the accounts of the last read. */
   async function refreshAccounts(): Promise<void> {
-    if (isAsking) return;
+    const startedAt = clock.elapsed();
+    if (isAsking || startedAt < nextReadAt) return;
     isAsking = true;
     try {
       known = await accounts();
+      const now = clock.elapsed();
+      nextReadAt = now + Math.min(longestReadPauseMs, (now - startedAt) * shareOfReading);
     } catch {
       // If the store fails, so does the job; the view keeps what it has.
     } finally {
@@ -40,8 +48,15 @@ export function liveReporter({ stream, clock, paint, rootAgentId, accounts }: Li
 
   const redraws = limitRedraws(clock, () => {
     void refreshAccounts();
-    const agents = Object.values(overview.getSnapshot().context.agents);
-    const frame = { agents, rootAgentId, accounts: known, header, notice, now: clock.now(), ...screen.size };
+    const frame = {
+      agents: [...agents.values()],
+      rootAgentId,
+      accounts: known,
+      header,
+      notice,
+      now: clock.now(),
+      ...screen.size,
+    };
     screen.draw(frameLines(frame, paint));
   });
 
@@ -50,9 +65,11 @@ export function liveReporter({ stream, clock, paint, rootAgentId, accounts }: Li
       header = lines;
       redraws.request();
     },
-    past: (events) => events.forEach((event) => overview.trigger.noted({ event })),
+    past(events) {
+      agents = events.reduce(agentsAfter, agents);
+    },
     event(event) {
-      overview.trigger.noted({ event });
+      agents = agentsAfter(agents, event);
       redraws.request();
     },
     notice(text) {
@@ -102,16 +119,16 @@ export function frameLines(frame: Frame, paint: Paint): string[] {
 
 function treeLines(frame: Frame, paint: Paint, { width, most }: { width: number; most: number }): string[] {
   const placed = placeTree(frame.agents);
+  const shown = placed.length > most - 1 ? placed.slice(0, most - 2) : placed;
   const [titles = "", ...lines] = tableLines(
     agentColumns,
-    placed.map(({ member, branch }) => agentCells(member, branch, frame)),
+    shown.map(({ member, branch }) => agentCells(member, branch, frame)),
   );
-  const shown = lines.length > most - 1 ? lines.slice(0, most - 2) : lines;
-  const painted = shown.map((line, index) => {
-    const agent = placed[index]?.member;
+  const painted = lines.map((line, index) => {
+    const agent = shown[index]?.member;
     return paint(agent === undefined ? "plain" : stateOf(agent).style, truncate(line, width));
   });
-  const left = lines.length - shown.length;
+  const left = placed.length - shown.length;
   return [paint("dim", truncate(titles, width)), ...painted, ...(left > 0 ? [`… and ${left} more agents`] : [])];
 }
 

@@ -1,5 +1,4 @@
-import type { AgentOverview } from "../../runtime/index.ts";
-import type { TroupeEvent, TroupeEventOf } from "../../state/index.ts";
+import type { AgentOverview, TroupeEvent, TroupeEventOf } from "../../state/index.ts";
 import { type RowContext, summaryLines } from "./agent-rows.ts";
 import { printable } from "./terminal-text.ts";
 
@@ -22,7 +21,7 @@ export interface Ending extends RowContext {
 export interface Reporter {
   /** Takes the header: a few lines on the question, the model and the store. */
   begin(header: readonly string[]): void;
-  /** Takes the events from before this process, in order. */
+  /** Takes events from before this process, in order; may be called several times. */
   past(events: readonly TroupeEvent[]): void;
   event(event: TroupeEvent): void;
   /** Takes a message of this program while the job runs. */

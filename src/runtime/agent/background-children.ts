@@ -13,7 +13,7 @@ interface BackgroundParent {
   undelivered(): readonly Entry[];
 }
 
-interface BackgroundPlace {
+interface BackgroundDependencies {
   readonly stores: Stores;
   /** Notifies agents that were posted to. */
   notify(agentIds: readonly string[]): void;
@@ -22,17 +22,20 @@ interface BackgroundPlace {
 const ALL = 10_000;
 
 /** The background children of one live agent. Its own state says which run; all else is read from the stores. */
-export function backgroundChildrenOf(parent: BackgroundParent, place: BackgroundPlace): BackgroundChildren {
+export function backgroundChildrenOf(
+  parent: BackgroundParent,
+  dependencies: BackgroundDependencies,
+): BackgroundChildren {
   const { key } = parent;
   const { tenant, agentId } = key;
   const keyOf = (childId: string): AgentKey => ({ tenant, agentId: childId });
   const records = async (): Promise<AgentRecord[]> => {
     const { rootAgentId } = parent.identity;
-    const all = await place.stores.listAgents({ tenant, rootAgentId, limit: ALL });
+    const all = await dependencies.stores.listAgents({ tenant, rootAgentId, limit: ALL });
     return all.filter(({ parentAgentId, background }) => parentAgentId === agentId && background !== undefined);
   };
   const endOf: BackgroundChildren["endOf"] = async (childId) => {
-    const result = await readTurnResult(place.stores, tenant, turnIdOf(childId, 1));
+    const result = await readTurnResult(dependencies.stores, tenant, turnIdOf(childId, 1));
     if (!result) return undefined;
     const { status, stopReason, text, error } = result;
     return { outcome: status, stopReason, text: status === "failed" ? (error?.message ?? text) : text };
@@ -42,8 +45,8 @@ export function backgroundChildrenOf(parent: BackgroundParent, place: Background
     running: () => runningOf(parent),
     async list() {
       const { rootAgentId } = parent.identity;
-      const accounts = await place.stores.accounts(tenant, rootAgentId);
-      const requests = await place.stores.requests({ tenant, rootAgentId, status: "open", limit: ALL });
+      const accounts = await dependencies.stores.accounts(tenant, rootAgentId);
+      const requests = await dependencies.stores.requests({ tenant, rootAgentId, status: "open", limit: ALL });
       const now = parent.clock.now();
       const children: BackgroundChild[] = [];
       for (const record of await records()) {
@@ -63,11 +66,11 @@ export function backgroundChildrenOf(parent: BackgroundParent, place: Background
       return children.toSorted((one, other) => (one.childId < other.childId ? -1 : 1));
     },
     async cancel(childId, reason) {
-      const before = await place.stores.readAgent(keyOf(childId));
+      const before = await dependencies.stores.readAgent(keyOf(childId));
       const command = { turnId: null, by: agentId, reason, stopReason: "user_requested" } as const;
-      const outcome = await place.stores.abort(keyOf(childId), command, parent.clock.now());
+      const outcome = await dependencies.stores.abort(keyOf(childId), command, parent.clock.now());
       const posted = outcome.type === "notFound" ? [] : outcome.posted;
-      place.notify(posted);
+      dependencies.notify(posted);
       return posted.length > 0 && (before?.openTurnId !== null || posted.some((id) => id !== childId));
     },
   };

@@ -27,7 +27,7 @@ interface QueueingAgent {
   traceOf(turnId: string, callId: string): TraceHeaders | undefined;
 }
 
-interface CallQueuePlace {
+interface CallQueueDependencies {
   readonly queues: Queues;
   readonly stores: Stores;
   readonly clock: Clock;
@@ -39,10 +39,10 @@ interface CallQueuePlace {
 const LONGEST_DELAY_MS = 2 ** 31 - 1;
 
 /** The queues as one live agent uses them: it adds jobs and withdraws them. */
-export function callQueueOf(agent: QueueingAgent, place: CallQueuePlace): CallQueue {
+export function callQueueOf(agent: QueueingAgent, dependencies: CallQueueDependencies): CallQueue {
   const { key } = agent;
-  const { queues, stores, clock } = place;
-  const random = (): number => place.random();
+  const { queues, stores, clock } = dependencies;
+  const random = (): number => dependencies.random();
   return {
     async add(call, signal) {
       const { queue, callId, attempt, retryAt } = call;
@@ -69,7 +69,7 @@ export function callQueueOf(agent: QueueingAgent, place: CallQueuePlace): CallQu
       const tries = { clock, random, signal };
       const { posted } = await untilReached(() => stores.postCallEnd(key, item), tries);
       const withdrawal = await untilReached(() => readWithdrawal(stores, key, call), tries);
-      place.notify(posted);
+      dependencies.notify(posted);
       // A job that stays in the queue finds in the store that its call is over.
       if (call.queue !== null)
         queues
@@ -105,7 +105,7 @@ function timeoutOfJob(tool: Tool<never>): number {
   return Math.min(Math.ceil(tool.timeoutMs) * (tool.reconcile ? 2 : 1) + SPARE_MS, LONGEST_MS);
 }
 
-interface QueuedCallPlace {
+interface QueuedCallDependencies {
   readonly stores: Stores;
   readonly tenant: string;
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
@@ -131,7 +131,7 @@ export interface KnownCall extends WaitingCall {
 
 /** Undefined if the call has ended or the agent has given it up. Throws a retryable error for another tenant's call. */
 export async function waitingCall(
-  { stores, tenant: ours }: QueuedCallPlace,
+  { stores, tenant: ours }: QueuedCallDependencies,
   { tenant, agentId, callId, attempt }: ToolJob,
 ): Promise<WaitingCall | undefined> {
   if (tenant !== ours) {
@@ -145,7 +145,7 @@ export async function waitingCall(
 
 /** Undefined when the call is no longer open, or this process does not know its agent's definition. */
 export async function knownCall(
-  { stores, definitions }: QueuedCallPlace,
+  { stores, definitions }: QueuedCallDependencies,
   waiting: WaitingCall,
 ): Promise<KnownCall | undefined> {
   const { key, record, queued } = waiting;

@@ -147,7 +147,7 @@ function alarmOff(): Armed {
   return { at: Number.POSITIVE_INFINITY, cancel: () => undefined };
 }
 
-export interface TimerPlace {
+export interface TimerDependencies {
   readonly stores: Stores;
   readonly queues: Queues;
   readonly part: Pick<Part, "role">;
@@ -168,28 +168,28 @@ type WaitTimer = Extract<Timer, { kind: "wait" }>;
  * Acts on a due timer: expires a request, ends or warns of a time limit, or ends a wait. Returns the timers that this
  * has set.
  */
-export async function fireTimer(place: TimerPlace, timer: Timer): Promise<readonly Timer[]> {
-  if (timer.tenant !== place.tenant) return [];
+export async function fireTimer(dependencies: TimerDependencies, timer: Timer): Promise<readonly Timer[]> {
+  if (timer.tenant !== dependencies.tenant) return [];
   // A client activates no agents, and only after lost agents were activated is it known whether working time is over.
-  if (timer.kind === "limit" && place.part.role === "client") return [];
-  if (timer.kind === "claim" || isWarning(timer, place)) return await hear(place, timer);
-  if (timer.kind === "job") return await addAgain(place, timer);
-  if (timer.kind === "request") await place.requests.expire(timer.requestId);
-  else await fireInAgent(place, timer);
+  if (timer.kind === "limit" && dependencies.part.role === "client") return [];
+  if (timer.kind === "claim" || isWarning(timer, dependencies)) return await hear(dependencies, timer);
+  if (timer.kind === "job") return await addAgain(dependencies, timer);
+  if (timer.kind === "request") await dependencies.requests.expire(timer.requestId);
+  else await fireInAgent(dependencies, timer);
   return [];
 }
 
 /** For timers that need no owner: the stores act on them and return the agents to wake. */
-async function hear(place: TimerPlace, timer: AccountTimer): Promise<readonly Timer[]> {
-  const { stores, clock, live } = place;
-  if (timer.kind === "limit" && isOfWork(timer) && (await activateLost(place, timer))) return [];
+async function hear(dependencies: TimerDependencies, timer: AccountTimer): Promise<readonly Timer[]> {
+  const { stores, clock, live } = dependencies;
+  if (timer.kind === "limit" && isOfWork(timer) && (await activateLost(dependencies, timer))) return [];
   const { posted, timers } = await stores.fireTimer(timer, clock.now(), clock.elapsed());
   live.notify(posted);
   return timers;
 }
 
 /** Adds jobs of queued calls again, since they may be lost. Adding a job that is there changes nothing. */
-async function addAgain({ stores, queues, clock }: TimerPlace, timer: JobTimer): Promise<readonly Timer[]> {
+async function addAgain({ stores, queues, clock }: TimerDependencies, timer: JobTimer): Promise<readonly Timer[]> {
   const { tenant, agentId } = timer;
   const { timers, jobs = [] } = await stores.fireTimer(timer, clock.now(), clock.elapsed());
   for (const { queue, callId, attempt, isRepeatable, priority } of jobs) {
@@ -199,19 +199,19 @@ async function addAgain({ stores, queues, clock }: TimerPlace, timer: JobTimer):
 }
 
 /** Whether the timer warns of a limit that has not been reached. */
-function isWarning(timer: Timer, { clock }: TimerPlace): timer is LimitTimer {
+function isWarning(timer: Timer, { clock }: TimerDependencies): timer is LimitTimer {
   if (timer.kind !== "limit" || timer.limitAt === undefined) return false;
   return timer.limitAt > (isOfWork(timer) ? clock.elapsed() : clock.now());
 }
 
-async function fireInAgent(place: TimerPlace, timer: AgentAlarm): Promise<void> {
-  const key = place.keyOf(timer.agentId);
-  const live = place.live.get(key);
+async function fireInAgent(dependencies: TimerDependencies, timer: AgentAlarm): Promise<void> {
+  const key = dependencies.keyOf(timer.agentId);
+  const live = dependencies.live.get(key);
   // A client runs no agents. Activating an agent whose definition is unknown, only to give it back, would keep every
   // process busy.
-  if (!live && (place.part.role === "client" || !(await isKnown(place, key)))) return;
+  if (!live && (dependencies.part.role === "client" || !(await isKnown(dependencies, key)))) return;
   try {
-    await place.live.passivation.during(key, () => fireInLive(place, timer, key));
+    await dependencies.live.passivation.during(key, () => fireInLive(dependencies, timer, key));
   } catch (error) {
     // The agent's owner, or a runtime that knows its definition, fires the timer.
     if (error instanceof AlreadyOwnedError || error instanceof LeaseLostError || error instanceof NotFoundError) return;
@@ -219,49 +219,49 @@ async function fireInAgent(place: TimerPlace, timer: AgentAlarm): Promise<void> 
   }
 }
 
-async function fireInLive(place: TimerPlace, timer: AgentAlarm, key: AgentKey): Promise<void> {
-  const live = place.live.get(key);
-  const activation = live ?? (await place.live.activateUnlessShutDown(key));
+async function fireInLive(dependencies: TimerDependencies, timer: AgentAlarm, key: AgentKey): Promise<void> {
+  const live = dependencies.live.get(key);
+  const activation = live ?? (await dependencies.live.activateUnlessShutDown(key));
   if (!activation) return;
-  if (timer.kind === "limit" && isOfWork(timer) && (await activateLost(place, timer))) return;
+  if (timer.kind === "limit" && isOfWork(timer) && (await activateLost(dependencies, timer))) return;
   // Activation subtracts the time in which none of the agents worked, and so may have put the timer off.
-  if (!live && !(await isStillDue(place, timer))) return;
-  place.live.notify(await takeTimer(place.stores, activation, timer));
+  if (!live && !(await isStillDue(dependencies, timer))) return;
+  dependencies.live.notify(await takeTimer(dependencies.stores, activation, timer));
 }
 
 /**
  * Activates the agents below the account that count as working in other processes, because those processes may have
  * died long ago. Activation subtracts the time since then. Returns true when the timer is not due any more.
  */
-async function activateLost(place: TimerPlace, timer: LimitTimer): Promise<boolean> {
-  const accounts = await place.stores.accounts(place.tenant, rootOf(timer.agentId));
+async function activateLost(dependencies: TimerDependencies, timer: LimitTimer): Promise<boolean> {
+  const accounts = await dependencies.stores.accounts(dependencies.tenant, rootOf(timer.agentId));
   const parents = new Map(accounts.map(({ id, parentId }) => [id, parentId]));
   const isBelow = (id: string | null): boolean => {
     for (let at = id; at !== null; at = parents.get(at) ?? null) if (at === timer.accountId) return true;
     return false;
   };
   const elsewhere = accounts.filter(
-    ({ id, agentId, isActive }) => isActive && isBelow(id) && !place.live.get(place.keyOf(agentId)),
+    ({ id, agentId, isActive }) => isActive && isBelow(id) && !dependencies.live.get(dependencies.keyOf(agentId)),
   );
   if (elsewhere.length === 0) return false;
   const activate = async ({ agentId }: Account): Promise<void> => {
-    if (await isKnown(place, place.keyOf(agentId))) await place.live.tryActivate(agentId);
+    if (await isKnown(dependencies, dependencies.keyOf(agentId))) await dependencies.live.tryActivate(agentId);
   };
   await Promise.all(elsewhere.map(activate));
-  return !(await isStillDue(place, timer));
+  return !(await isStillDue(dependencies, timer));
 }
 
-async function isKnown({ stores, definitions }: TimerPlace, key: AgentKey): Promise<boolean> {
+async function isKnown({ stores, definitions }: TimerDependencies, key: AgentKey): Promise<boolean> {
   const record = await stores.readAgent(key);
   return record !== undefined && definitions.has(record.definition.name);
 }
 
 /** Whether the timer is still stored and due in the same role: a limit's timer may have become a warning's again. */
-async function isStillDue(place: TimerPlace, timer: Timer): Promise<boolean> {
-  const { stores, clock } = place;
+async function isStillDue(dependencies: TimerDependencies, timer: Timer): Promise<boolean> {
+  const { stores, clock } = dependencies;
   const asSet = await stores.timer(timer, timer.id);
   if (!asSet || !isDue(asSet, { now: clock.now(), steady: clock.elapsed() })) return false;
-  return isWarning(asSet, place) === isWarning(timer, place);
+  return isWarning(asSet, dependencies) === isWarning(timer, dependencies);
 }
 
 /** Fires a due timer in its agent. Returns the agents that were posted to. */

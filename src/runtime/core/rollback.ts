@@ -8,7 +8,7 @@ import type { UnsavedTrees } from "../unsaved/unsaved-trees.ts";
 const PAGE = 500;
 
 /** The part of a process that handles rolled back trees. */
-export interface RollbackPlace {
+export interface RollbackDependencies {
   readonly stores: UnsavedTrees;
   readonly tenant: string;
   readonly processId: string;
@@ -30,29 +30,33 @@ export interface RollbackPlace {
  * Continues from the stored state after the stores were rolled back: agents in memory are ahead of it, and stored
  * leases of this process may be ones that it has given back.
  */
-export function watchRolledBackTrees(place: RollbackPlace): void {
-  const stop = place.stores.onRolledBack((found) => {
-    if (found.tenant !== place.tenant) return;
-    recoverTree(place, found).catch((error: unknown) => {
-      if (place.closed.aborted) return;
+export function watchRolledBackTrees(dependencies: RollbackDependencies): void {
+  const stop = dependencies.stores.onRolledBack((found) => {
+    if (found.tenant !== dependencies.tenant) return;
+    recoverTree(dependencies, found).catch((error: unknown) => {
+      if (dependencies.closed.aborted) return;
       process.emitWarning(
         `agents of ${found.rootAgentId} could not be recovered after the stores were rolled back: ${String(error)}`,
       );
     });
   });
-  place.closed.addEventListener("abort", stop, { once: true });
+  dependencies.closed.addEventListener("abort", stop, { once: true });
 }
 
-async function recoverTree(place: RollbackPlace, { rootAgentId }: RolledBackTree): Promise<void> {
-  const { live, stores } = place;
+async function recoverTree(dependencies: RollbackDependencies, { rootAgentId }: RolledBackTree): Promise<void> {
+  const { live, stores } = dependencies;
   const here = live.all().filter(({ key, identity }) => identity.rootAgentId === rootAgentId && !stores.isHeld(key));
   for (const activation of here) {
     const message = `the stores have lost what they had acknowledged of the tree of ${rootAgentId}`;
     const details = { agentId: activation.key.agentId };
     activation.discard(new LeaseLostError(message, { cause: new StoreRolledBackError(message, { details }) }));
   }
-  const { clock, closed } = place;
-  const left = await untilReached(() => giveBack(place, rootAgentId), { clock, random: Math.random, signal: closed });
+  const { clock, closed } = dependencies;
+  const left = await untilReached(() => giveBack(dependencies, rootAgentId), {
+    clock,
+    random: Math.random,
+    signal: closed,
+  });
   const keys = new Map([...here.map(({ key }) => key), ...left].map((key) => [key.agentId, key]));
   for (const [agentId, key] of keys) {
     const comesBack = live.passivation.isPinned(key) && !live.isOthers(key);
@@ -62,7 +66,7 @@ async function recoverTree(place: RollbackPlace, { rootAgentId }: RolledBackTree
 }
 
 /** Gives back leases of this process for agents that do not live here, so that any process can activate them. */
-async function giveBack({ stores, live, tenant, processId, clock }: RollbackPlace, rootAgentId: string) {
+async function giveBack({ stores, live, tenant, processId, clock }: RollbackDependencies, rootAgentId: string) {
   const left: AgentKey[] = [];
   for (let after: string | undefined; ; ) {
     const page: AgentRecord[] = await stores.listAgents({ tenant, rootAgentId, limit: PAGE, after });

@@ -151,8 +151,12 @@ export class RuntimeCore implements TurnSource {
     });
     this.work = new Worker(this);
     const { work, live, queues } = this;
-    const place = { clock, work, live, queues, stores };
-    this.#shutdown = new Shutdown({ ...place, stop: () => this.#stop(), reject: (error) => this.#reject(error) });
+    const dependencies = { clock, work, live, queues, stores };
+    this.#shutdown = new Shutdown({
+      ...dependencies,
+      stop: () => this.#stop(),
+      reject: (error) => this.#reject(error),
+    });
   }
 
   #stop(): void {
@@ -293,7 +297,7 @@ export interface CoreOptions extends RuntimeOptions {
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
 }
 
-interface AbortPlace {
+interface AbortDependencies {
   readonly stores: Stores;
   readonly clock: { now(): number };
   keyOf(agentId: string): AgentKey;
@@ -304,15 +308,15 @@ interface AbortPlace {
 
 /** Ends a turn of an agent for a user, or the open one if `turnId` is null, and notifies its owner. */
 export async function abortAgent(
-  place: AbortPlace,
+  dependencies: AbortDependencies,
   agentId: string,
   turnId: string | null,
   reason: string,
 ): Promise<void> {
-  place.assertOpen();
+  dependencies.assertOpen();
   const command = { turnId, by: "user", reason, stopReason: "user_requested" } as const;
-  const outcome = await place.stores.abort(place.keyOf(agentId), command, place.clock.now());
-  if (outcome.type !== "notFound") place.notify(outcome.posted);
+  const outcome = await dependencies.stores.abort(dependencies.keyOf(agentId), command, dependencies.clock.now());
+  if (outcome.type !== "notFound") dependencies.notify(outcome.posted);
 }
 
 /**

@@ -11,7 +11,7 @@ const KEPT_AFTER = { store: 1, giveBack: 0.5, queues: 0.25, stores: 0 } as const
 /** Most agents that one warning names. */
 const MOST_NAMED = 20;
 
-export interface ShutdownPlace {
+export interface ShutdownDependencies {
   readonly clock: Clock;
   readonly work: { drain(timeoutMs: number): Promise<Pick<DrainReport, "left">> };
   readonly live: {
@@ -31,17 +31,17 @@ export interface ShutdownPlace {
  * Owns: the order of the steps, and their time. Does not own: the things that are closed.
  */
 export class Shutdown {
-  readonly #place: ShutdownPlace;
+  readonly #dependencies: ShutdownDependencies;
   #closed: Promise<readonly LeftBehind[]> | undefined;
   #drained: Promise<DrainReport> | undefined;
 
-  constructor(place: ShutdownPlace) {
-    this.#place = place;
+  constructor(dependencies: ShutdownDependencies) {
+    this.#dependencies = dependencies;
   }
 
   /** Returns the agents that were left behind. */
   close(timeoutMs: number): Promise<readonly LeftBehind[]> {
-    this.#closed ??= this.#close(new LeavingTime(this.#place.clock, timeoutMs));
+    this.#closed ??= this.#close(new LeavingTime(this.#dependencies.clock, timeoutMs));
     return this.#closed;
   }
 
@@ -51,7 +51,7 @@ export class Shutdown {
   }
 
   async #drain(timeoutMs: number): Promise<DrainReport> {
-    const { clock, work } = this.#place;
+    const { clock, work } = this.#dependencies;
     const end = clock.elapsed() + timeoutMs;
     const forClosing = Math.min(MOST_FOR_CLOSING_MS, Math.floor(timeoutMs / 5));
     const { left } = await work.drain(timeoutMs - forClosing);
@@ -60,10 +60,10 @@ export class Shutdown {
   }
 
   async #close(time: LeavingTime): Promise<readonly LeftBehind[]> {
-    const { live, queues, stores } = this.#place;
-    this.#place.stop();
+    const { live, queues, stores } = this.#dependencies;
+    this.#dependencies.stop();
     await live.close(time);
-    this.#place.reject(
+    this.#dependencies.reject(
       new TurnInterruptedError("this runtime was shut down; the turn is carried on at the next start"),
     );
     try {

@@ -1,5 +1,5 @@
 import type { Viewers } from "../../actors/index.ts";
-import { type Clock, toJson } from "../../base/index.ts";
+import { type Clock, deepFreeze, toJson } from "../../base/index.ts";
 import type { Account } from "../../budget/index.ts";
 import {
   cursorText,
@@ -77,7 +77,8 @@ export class EventBus {
     const last = entries.at(-1);
     if (last) this.#last.set(source, { row: cursor, entry: last });
     if (!last || !this.hasListeners(source.rootAgentId)) return;
-    const events = entries.flatMap((entry) => eventsOf(entry, source, cursor, textOf));
+    // Frozen, because all listeners share them.
+    const events = deepFreeze(entries.flatMap((entry) => eventsOf(entry, source, cursor, textOf)));
     for (const event of events) for (const listener of this.#everywhere) listener(event);
     const row = { cursor, source, entries, events, textOf };
     for (const listener of this.#rows.get(source.rootAgentId) ?? []) listener(row);

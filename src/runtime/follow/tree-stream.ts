@@ -1,4 +1,4 @@
-import { createDeferred } from "../../base/index.ts";
+import { createDeferred, deepFreeze } from "../../base/index.ts";
 import { type CorruptRecordError, StoreRolledBackError } from "../../errors/index.ts";
 import {
   type AgentRecord,
@@ -357,7 +357,7 @@ function isOf(event: TroupeEvent, row: number, entry: Entry, position: EventCurs
 }
 
 /**
- * The durable events of one stored row, equal to those that live listeners got. `sources` caches the records that were
+ * The durable events of one stored row, frozen, equal to those that live listeners got. `sources` caches the records that were
  * read, for the rows that follow.
  */
 export async function eventsOfRow(
@@ -365,7 +365,7 @@ export async function eventsOfRow(
   tenant: string,
   row: JournalRow,
   sources: Map<string, AgentRecord>,
-): Promise<TroupeEvent[]> {
+): Promise<readonly TroupeEvent[]> {
   const key = { tenant, agentId: row.agentId };
   const source = sources.get(row.agentId) ?? (await stores.readAgent(key));
   if (!source) return [];
@@ -374,7 +374,7 @@ export async function eventsOfRow(
   const messages = ids.length === 0 ? [] : await stores.messagesById(key, ids);
   const texts = new Map(messages.map(({ id, content }) => [id, textOf(content)]));
   const textFor: TextLookup = (id) => texts.get(id) ?? "";
-  return row.entries.flatMap((entry) => eventsOf(entry, source, row.cursor, textFor));
+  return deepFreeze(row.entries.flatMap((entry) => eventsOf(entry, source, row.cursor, textFor)));
 }
 
 function textIdsOf(entry: Entry): readonly string[] {

@@ -44,7 +44,7 @@ export interface OpenedTurn extends AcceptedTurn {
 }
 
 /** The agent in this process. */
-interface LocalPlace {
+interface LocalDependencies {
   readonly key: AgentKey;
   readonly live: Activation | undefined;
   readonly runsHere: boolean;
@@ -52,9 +52,9 @@ interface LocalPlace {
   tell(posted: readonly string[], here: Activation | undefined): void;
 }
 
-export interface OpeningPlace {
+export interface OpeningDependencies {
   readonly core: RuntimeCore;
-  readonly local: LocalPlace;
+  readonly local: LocalDependencies;
   readonly status: () => Lifecycle;
   readonly record: Pick<AgentRecord, "definition" | "grantedTools">;
 }
@@ -63,12 +63,12 @@ export interface OpeningPlace {
  * Opens a turn, or gives the one of its key; all input is checked before anything is stored. Rejects with
  * `InvalidInputError`, `AgentBusyError`, `AgentNotStartedError`, `TurnConflictError` and `NotFoundError`.
  */
-export async function openTurn(place: OpeningPlace, asked: TurnAsked): Promise<OpenedTurn> {
+export async function openTurn(dependencies: OpeningDependencies, asked: TurnAsked): Promise<OpenedTurn> {
   const input = inputOf(asked.input);
   const options = turnOptionsOf(asked.options);
   const heard = options.signal && hearSignal(options.signal);
   try {
-    return await accept(place, { ...asked, input, options }, heard);
+    return await accept(dependencies, { ...asked, input, options }, heard);
   } catch (error) {
     heard?.letGo();
     throw error;
@@ -77,16 +77,20 @@ export async function openTurn(place: OpeningPlace, asked: TurnAsked): Promise<O
 
 type CheckedTurn = TurnAsked & { readonly options: TurnOptions };
 
-async function accept(place: OpeningPlace, turn: CheckedTurn, heard: HeardSignal | undefined): Promise<OpenedTurn> {
-  const { core, local } = place;
+async function accept(
+  dependencies: OpeningDependencies,
+  turn: CheckedTurn,
+  heard: HeardSignal | undefined,
+): Promise<OpenedTurn> {
+  const { core, local } = dependencies;
   const { key } = local;
   const { input, options, isFirst, inputMessageIds } = turn;
   const { auth, budget, ifBusy = "refuse" } = options;
   const clientTools = options.clientTools?.length ? options.clientTools : undefined;
-  if (clientTools) assertTakesTools(place, clientTools);
+  if (clientTools) assertTakesTools(dependencies, clientTools);
   const trace = traceOfTurn(options);
   core.assertOpen();
-  const refusal = refusalOf(place, options);
+  const refusal = refusalOf(dependencies, options);
   // A turn that the agent has already is given, whatever speaks against another one.
   if (refusal && options.key === undefined) throw refusal;
   const actorId = auth?.actorId ?? null;
@@ -97,7 +101,7 @@ async function accept(place: OpeningPlace, turn: CheckedTurn, heard: HeardSignal
   const command = { ...asked, ifBusy, trace, isFirst, inputMessageIds, ...known } as const;
   const outcome = await core.stores.openTurn(key, command, core.clock.now());
   if (outcome.type === "notFound") throw new NotFoundError(`there is no agent "${key.agentId}"`);
-  if (outcome.type === "refused") throw refusal ?? notStarted(place);
+  if (outcome.type === "refused") throw refusal ?? notStarted(dependencies);
   if (outcome.type === "conflict") throw otherTurn(key.agentId, options.key, outcome.turnId);
   if (outcome.type === "busy") {
     const { openTurnId } = outcome;
@@ -125,9 +129,9 @@ async function accept(place: OpeningPlace, turn: CheckedTurn, heard: HeardSignal
 }
 
 /** The reason why no turn can be opened now. */
-function refusalOf(place: OpeningPlace, { budget }: TurnOptions): TroupeError | undefined {
-  const { core, local } = place;
-  if (local.live?.lifecycle === "created" || core.live.isShutDown(local.key)) return notStarted(place);
+function refusalOf(dependencies: OpeningDependencies, { budget }: TurnOptions): TroupeError | undefined {
+  const { core, local } = dependencies;
+  if (local.live?.lifecycle === "created" || core.live.isShutDown(local.key)) return notStarted(dependencies);
   try {
     if (budget !== undefined) limitsOf(budget, core.clock.now());
     return undefined;
@@ -158,7 +162,7 @@ function isUnfinished({ openTurnId, queuedTurnIds }: AgentRecord, turnId: string
  * Throws `PolicyRefusedError` for an agent that takes no tools of its callers, `InvalidInputError` for the name of one of
  * its own tools, `NotFoundError` if this process does not know its definition.
  */
-function assertTakesTools({ core, local, record }: OpeningPlace, tools: readonly ModelTool[]): void {
+function assertTakesTools({ core, local, record }: OpeningDependencies, tools: readonly ModelTool[]): void {
   const { agentId } = local.key;
   const { name } = record.definition;
   const definition = core.definitions.get(name);
@@ -183,7 +187,7 @@ function assertTakesTools({ core, local, record }: OpeningPlace, tools: readonly
   );
 }
 
-function notStarted({ local, status }: OpeningPlace): AgentNotStartedError {
+function notStarted({ local, status }: OpeningDependencies): AgentNotStartedError {
   return new AgentNotStartedError(
     `agent "${local.key.agentId}" is ${status()}; call start() before its first turn, and again after shutdown()`,
   );

@@ -1,47 +1,14 @@
-import { deepFreeze } from "../../base/index.ts";
+import { harmless, deepFreeze } from "../../base/index.ts";
 import { type Account, addModelUse, type ModelUse, noModelUse, type UseByModel } from "../../budget/index.ts";
 import {
   agentOfAccount,
+  agentsAfter,
+  type AgentOverview,
+  noAgents,
   numberOfTurn,
-  type Lifecycle,
-  type RequestKind,
+  PersistentMap,
   type TroupeEvent,
-  type Usage,
 } from "../../state/index.ts";
-import { createStore } from "@xstate/store";
-
-/** One agent, as the overview shows it. */
-export interface AgentOverview {
-  readonly agentId: string;
-  readonly name: string;
-  readonly parentAgentId: string | null;
-  readonly rootAgentId: string;
-  /** Started in the background, so that its parent does not wait for it. Absent: no. */
-  readonly isBackground?: boolean;
-  readonly status: Lifecycle;
-  readonly turns: number;
-  readonly turnId: string | null;
-  /** Activity of the open turn. */
-  readonly activity: "idle" | "thinking" | "tools" | "waiting" | "retrying";
-  readonly step: number;
-  readonly steps: number;
-  readonly toolCalls: number;
-  /** Names of the tools that run now, by call. */
-  readonly runningTools: Readonly<Record<string, string>>;
-  /** Requests that somebody has to decide before the agent goes on, by id. */
-  readonly openRequests: Readonly<
-    Record<string, { readonly kind: RequestKind; readonly name: string; readonly prompt: string }>
-  >;
-  readonly usage: Pick<Usage, "inputTokens" | "outputTokens">;
-  readonly costMicros: number | null;
-  /** Text of the answer that is being written. */
-  readonly text: string;
-  readonly startedAt: number | null;
-  readonly endedAt: number | null;
-  readonly stopReason: string | null;
-  readonly message: string | null;
-  readonly prompt: string;
-}
 
 export interface OverviewState {
   readonly agents: Readonly<Record<string, AgentOverview>>;
@@ -49,160 +16,187 @@ export interface OverviewState {
   readonly budgets: BudgetOverviews;
 }
 
-const untouched = {
-  status: "created",
-  turns: 0,
-  turnId: null,
-  activity: "idle",
-  step: 0,
-  steps: 0,
-  toolCalls: 0,
-  runningTools: {},
-  openRequests: {},
-  usage: { inputTokens: 0, outputTokens: 0 },
-  costMicros: 0,
-  text: "",
-  startedAt: null,
-  endedAt: null,
-  stopReason: null,
-  message: null,
-  prompt: "",
-} as const;
-
-/** An `@xstate/store` over public events, for terminals, inspectors and metrics. */
-export function createOverview() {
-  return createStore({
-    context: shown({ agents: {}, budgets: {} }),
-    on: {
-      noted: (context, { event }: { event: TroupeEvent }): OverviewState => {
-        const known = context.agents[event.agentId] ?? {
-          ...untouched,
-          agentId: event.agentId,
-          name: event.agentName,
-          parentAgentId: event.parentAgentId,
-          rootAgentId: event.rootAgentId,
-        };
-        const next = deepFreeze(noted(known, event));
-        const child = backgroundChildOf(context, event);
-        if (next === context.agents[event.agentId] && !child) return context;
-        return shown({ ...context, agents: { ...context.agents, [event.agentId]: next, ...child } });
-      },
-      accounted: (context, { accounts }: { accounts: readonly Account[] }): OverviewState =>
-        shown({ ...context, budgets: accounted(context.budgets, accounts) }),
-    },
-  });
+/** The state at one moment, in the form of a store's snapshot. Its records are made when they are first read. */
+export interface OverviewSnapshot {
+  readonly status: "active";
+  readonly output: undefined;
+  readonly error: undefined;
+  readonly context: OverviewState;
 }
 
-/** Frozen, because all readers get this very object. Agents and budgets are already frozen. */
-function shown(state: OverviewState): OverviewState {
-  Object.freeze(state.agents);
-  Object.freeze(state.budgets);
-  return Object.freeze(state);
+/** The ids of the agents of which something changed since the observer was last called. */
+export interface OverviewChanges {
+  readonly agents: ReadonlySet<string>;
+  readonly budgets: ReadonlySet<string>;
 }
 
-/** Adds a background child as soon as its parent spawns it, because only that event says how it was started. */
-function backgroundChildOf({ agents }: OverviewState, event: TroupeEvent): OverviewState["agents"] | undefined {
-  if (event.type !== "subagent.spawned" || event.mode !== "background") return undefined;
-  const { childId, definition, agentId, rootAgentId } = event;
-  const known = agents[childId] ?? {
-    ...untouched,
-    agentId: childId,
-    name: definition,
-    parentAgentId: agentId,
-    rootAgentId,
-  };
-  return { [childId]: deepFreeze({ ...known, isBackground: true }) };
+export type OverviewObserver = (snapshot: OverviewSnapshot, changes: OverviewChanges) => unknown;
+
+/** A part of the overview: its present value, and its changes. */
+export interface OverviewPart<Value> {
+  get(): Value;
+  /** Calls the observer with the new value, at most once per turn of the event loop. */
+  subscribe(observer: (value: Value) => unknown): { unsubscribe(): void };
 }
 
-export type Overview = ReturnType<typeof createOverview>;
+/**
+ * All agents of this process and their budgets: a value that is always the present one, and observers, which are called at
+ * most once per turn of the event loop, after changes. Watching costs what changed; only who reads whole records pays for
+ * all agents, once a snapshot.
+ */
+export interface Overview {
+  getSnapshot(): OverviewSnapshot;
+  get(): OverviewSnapshot;
+  subscribe(observer: OverviewObserver | { readonly next?: OverviewObserver }): { unsubscribe(): void };
+  /** One agent; undefined until its first event. Its observers are called for its changes only. */
+  agent(agentId: string): OverviewPart<AgentOverview | undefined>;
+  /** The budget of one agent, likewise. */
+  budget(agentId: string): OverviewPart<BudgetOverview | undefined>;
+  /** Anything computed from the state. Its observers are called when the result is another one, by default by `Object.is`. */
+  select<Value>(
+    selector: (state: OverviewState) => Value,
+    isEqual?: (one: Value, other: Value) => boolean,
+  ): OverviewPart<Value>;
+}
 
-/** The agent after one more event. */
-export function noted(agent: AgentOverview, event: TroupeEvent): AgentOverview {
-  switch (event.type) {
-    case "lifecycle.changed":
-      return { ...agent, status: event.status };
-    case "turn.started":
-      return {
-        ...agent,
-        turns: event.number,
-        turnId: event.turnId,
-        activity: "thinking",
-        prompt: event.prompt,
-        text: "",
-        startedAt: agent.startedAt ?? event.at,
-        endedAt: null,
-        stopReason: null,
-        message: null,
-      };
-    case "step.started":
-      return { ...agent, step: event.step ?? agent.step, steps: agent.steps + 1, activity: "thinking", text: "" };
-    case "step.restarted":
-      return { ...agent, activity: "retrying", text: "" };
-    case "text.delta":
-      return { ...agent, activity: "thinking", text: agent.text.slice(0, event.offset) + event.text };
-    case "text.snapshot":
-      return { ...agent, activity: "thinking", text: event.text };
-    case "model.responded":
-      return {
-        ...agent,
-        activity: event.toolCalls > 0 ? "tools" : "thinking",
-        usage: {
-          inputTokens: agent.usage.inputTokens + event.usage.inputTokens,
-          outputTokens: agent.usage.outputTokens + event.usage.outputTokens,
-        },
-        costMicros: agent.costMicros === null || event.costMicros === null ? null : agent.costMicros + event.costMicros,
-      };
-    case "tool.started":
-      return withTool(
-        { ...agent, toolCalls: agent.toolCalls + (event.attempt === 1 ? 1 : 0) },
-        event.callId,
-        event.name,
-      );
-    case "tool.completed":
-    case "tool.failed":
-      return withoutTool(agent, event.callId);
-    case "request.opened": {
-      const { requestId, kind, name, prompt } = event;
-      return { ...agent, openRequests: { ...agent.openRequests, [requestId]: { kind, name, prompt } } };
+/**
+ * The overview of a runtime, fed with its events and accounts.
+ * Owns: the newest version of the agents and budgets. Does not own: the observers' errors, which are warned of.
+ *
+ * Invariants
+ * 1. An event or a commit costs the same however many agents and observers there are.
+ * 2. Reading calls no observer.
+ * 3. All that is given out is frozen.
+ */
+export class OverviewStore implements Overview {
+  #agents = noAgents;
+  #budgets = PersistentMap.empty<BudgetOverview>();
+  /** Accounts that are not in the budgets yet. */
+  readonly #accounts = new Map<string, Account>();
+  #snapshot: OverviewSnapshot | undefined;
+  readonly #observers = new Set<OverviewObserver>();
+  readonly #ofAgents = new Map<string, Set<() => void>>();
+  readonly #ofBudgets = new Map<string, Set<() => void>>();
+  #changes: { readonly agents: Set<string>; readonly budgets: Set<string> } | undefined;
+
+  noted(event: TroupeEvent): void {
+    const after = agentsAfter(this.#agents, event);
+    if (after === this.#agents) return;
+    this.#agents = after;
+    const { agents } = this.#changed();
+    agents.add(event.agentId);
+    if (event.type === "subagent.spawned") agents.add(event.childId);
+  }
+
+  /** Keeps the last of each account until somebody looks, because each commit changes those of all agents above too. */
+  accounted(accounts: readonly Account[]): void {
+    this.#changed();
+    for (const account of accounts) this.#accounts.set(account.id, account);
+  }
+
+  getSnapshot(): OverviewSnapshot {
+    this.#snapshot ??= snapshotOf(this.#agents, this.#presentBudgets());
+    return this.#snapshot;
+  }
+
+  get(): OverviewSnapshot {
+    return this.getSnapshot();
+  }
+
+  subscribe(given: OverviewObserver | { readonly next?: OverviewObserver }): { unsubscribe(): void } {
+    const next: OverviewObserver | undefined = typeof given === "function" ? given : given.next?.bind(given);
+    const observer = harmless("an observer of runtime.overview", (...parts: Parameters<OverviewObserver>) =>
+      next?.(...parts),
+    );
+    this.#observers.add(observer);
+    return { unsubscribe: () => this.#observers.delete(observer) };
+  }
+
+  agent(agentId: string): OverviewPart<AgentOverview | undefined> {
+    const get = (): AgentOverview | undefined => this.#agents.get(agentId);
+    return { get, subscribe: (observer) => subscribeTo(this.#ofAgents, agentId, () => observer(get())) };
+  }
+
+  budget(agentId: string): OverviewPart<BudgetOverview | undefined> {
+    const get = (): BudgetOverview | undefined => this.#presentBudgets().get(agentId);
+    return { get, subscribe: (observer) => subscribeTo(this.#ofBudgets, agentId, () => observer(get())) };
+  }
+
+  select<Value>(
+    selector: (state: OverviewState) => Value,
+    isEqual: (one: Value, other: Value) => boolean = Object.is,
+  ): OverviewPart<Value> {
+    const get = (): Value => selector(this.getSnapshot().context);
+    const subscribe: OverviewPart<Value>["subscribe"] = (observer) => {
+      let known = get();
+      return this.subscribe(({ context }) => {
+        const value = selector(context);
+        if (isEqual(known, value)) return undefined;
+        known = value;
+        return observer(value);
+      });
+    };
+    return { get, subscribe };
+  }
+
+  #presentBudgets(): PersistentMap<BudgetOverview> {
+    const changed = this.#changes?.budgets;
+    if (!changed || this.#accounts.size === 0) return this.#budgets;
+    for (const account of this.#accounts.values()) this.#budgets = accounted(this.#budgets, account, changed);
+    this.#accounts.clear();
+    return this.#budgets;
+  }
+
+  /** The changes that observers have not been told of. */
+  #changed() {
+    this.#snapshot = undefined;
+    if (this.#changes === undefined) {
+      this.#changes = { agents: new Set(), budgets: new Set() };
+      setImmediate(() => this.#tell());
     }
-    case "request.decided":
-      return { ...agent, activity: "tools", openRequests: without(agent.openRequests, event.requestId) };
-    case "subagent.spawned": {
-      const activity = event.mode === "background" ? agent.activity : "waiting";
-      return { ...agent, activity, toolCalls: agent.toolCalls + 1 };
-    }
-    case "turn.waiting":
-      return { ...agent, activity: "waiting" };
-    case "turn.completed":
-    case "turn.stopped":
-    case "turn.failed":
-      return {
-        ...agent,
-        activity: "idle",
-        runningTools: {},
-        openRequests: {},
-        text: event.text,
-        endedAt: event.at,
-        stopReason: event.stopReason,
-        message: event.message,
-      };
-    default:
-      return agent;
+    return this.#changes;
+  }
+
+  #tell(): void {
+    this.#presentBudgets();
+    const changes = this.#changes;
+    this.#changes = undefined;
+    if (changes === undefined) return;
+    tellEach(this.#ofAgents, changes.agents);
+    tellEach(this.#ofBudgets, changes.budgets);
+    if (this.#observers.size === 0) return;
+    const snapshot = this.getSnapshot();
+    for (const observer of this.#observers) observer(snapshot, changes);
   }
 }
 
-function withTool(agent: AgentOverview, callId: string, name: string): AgentOverview {
-  return { ...agent, activity: "tools", runningTools: { ...agent.runningTools, [callId]: name } };
+function snapshotOf(agents: typeof noAgents, budgets: PersistentMap<BudgetOverview>): OverviewSnapshot {
+  const context = Object.freeze({
+    get agents() {
+      return agents.record();
+    },
+    get budgets() {
+      return budgets.record();
+    },
+  });
+  return Object.freeze({ status: "active", output: undefined, error: undefined, context });
 }
 
-function withoutTool(agent: AgentOverview, callId: string): AgentOverview {
-  if (!(callId in agent.runningTools)) return agent;
-  return { ...agent, runningTools: without(agent.runningTools, callId) };
+function subscribeTo(observers: Map<string, Set<() => void>>, id: string, tell: () => unknown) {
+  const observer = harmless("an observer of runtime.overview", tell);
+  const others = observers.get(id) ?? new Set();
+  observers.set(id, others.add(observer));
+  return {
+    unsubscribe: () => {
+      others.delete(observer);
+      if (others.size === 0 && observers.get(id) === others) observers.delete(id);
+    },
+  };
 }
 
-function without<Value>(record: Readonly<Record<string, Value>>, key: string): Record<string, Value> {
-  const { [key]: _gone, ...others } = record;
-  return others;
+function tellEach(observers: ReadonlyMap<string, ReadonlySet<() => void>>, ids: ReadonlySet<string>): void {
+  if (observers.size === 0) return;
+  for (const id of ids) for (const observer of observers.get(id) ?? []) observer();
 }
 
 /** Limits and spending of one agent, as this process last saw them. */
@@ -222,29 +216,34 @@ export type BudgetOverviews = Readonly<Record<string, BudgetOverview>>;
 const none: BudgetOverview = { own: {}, tree: {}, accounts: {} };
 
 /**
- * The budgets after accounts have changed. Spending is added up by differences, so that accounts of ended turns need
- * not be kept.
+ * The budgets after an account has changed; adds the ids of the changed ones to `changed`. Spending is added up by
+ * differences, so that accounts of ended turns need not be kept.
  */
-export function accounted(budgets: BudgetOverviews, accounts: readonly Account[]): BudgetOverviews {
-  const next: Record<string, BudgetOverview> = { ...budgets };
-  for (const account of accounts) {
-    const { id, agentId, parentId, models } = account;
-    const known = next[agentId] ?? none;
-    if (isOver(known, account)) continue;
-    const holder = parentId === null ? null : agentOfAccount(parentId);
-    // A turn under its agent's lifetime account is included in that account's figures.
-    const counts = holder !== agentId;
-    const more = counts ? difference(models, known.accounts[id]?.models ?? {}) : {};
-    next[agentId] = deepFreeze({
-      own: counts ? sum(known.own, more, 1) : known.own,
-      tree: counts ? sum(known.tree, more, 1) : known.tree,
-      accounts: keptAccounts(known.accounts, account),
-    });
-    if (!counts || holder === null) continue;
-    const above = next[holder] ?? none;
-    next[holder] = deepFreeze({ ...above, own: sum(above.own, more, -1) });
-  }
-  return next;
+function accounted(
+  budgets: PersistentMap<BudgetOverview>,
+  account: Account,
+  changed: Set<string>,
+): PersistentMap<BudgetOverview> {
+  const { id, agentId, parentId, models } = account;
+  const known = budgets.get(agentId) ?? none;
+  if (isOver(known, account)) return budgets;
+  const holder = parentId === null ? null : agentOfAccount(parentId);
+  // A turn under its agent's lifetime account is included in that account's figures.
+  const counts = holder !== agentId;
+  const more = counts ? difference(models, known.accounts[id]?.models ?? {}) : {};
+  const next = deepFreeze({
+    own: counts ? sum(known.own, more, 1) : known.own,
+    tree: counts ? sum(known.tree, more, 1) : known.tree,
+    accounts: keptAccounts(known.accounts, account),
+  });
+  changed.add(agentId);
+  const after = budgets.with(agentId, next);
+  if (!counts || holder === null) return after;
+  const above = after.get(holder) ?? none;
+  const own = sum(above.own, more, -1);
+  if (own === above.own) return after;
+  changed.add(holder);
+  return after.with(holder, deepFreeze({ ...above, own }));
 }
 
 function isTurn({ id }: Account): boolean {

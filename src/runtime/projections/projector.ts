@@ -28,11 +28,11 @@ export interface ProjectorOptions {
 /** Undefined without projections. Throws `InvalidInputError` for a store that lacks a required method. */
 export function createProjector(
   { projections, random = Math.random }: Pick<RuntimeOptions, "projections" | "random">,
-  place: Pick<ProjectorOptions, "stores" | "tenant" | "clock">,
+  dependencies: Pick<ProjectorOptions, "stores" | "tenant" | "clock">,
 ): Projector | undefined {
   if (!projections) return undefined;
   checkProjections(projections);
-  return new Projector({ ...place, projections, random });
+  return new Projector({ ...dependencies, projections, random });
 }
 
 /**
@@ -43,7 +43,7 @@ export function createProjector(
  * 1. A failing projection breaks no turn and delays no other projection and no other tree.
  * 2. A store that fails is reported once, until it has recovered.
  */
-export class Projector implements ProjectionPlace {
+export class Projector implements ProjectionDependencies {
   readonly stores: Stores;
   readonly tenant: string;
   readonly clock: Clock;
@@ -123,7 +123,7 @@ export class Projector implements ProjectionPlace {
 const ROWS_AT_A_TIME = 200;
 
 /** The owner of the runs: their environment, and where failures are counted. */
-export interface ProjectionPlace {
+export interface ProjectionDependencies {
   readonly stores: Stores;
   readonly tenant: string;
   readonly clock: Clock;
@@ -144,17 +144,17 @@ export interface ProjectionPlace {
 export class ProjectionRun {
   readonly projection: Projection;
   readonly rootAgentId: string;
-  readonly #place: ProjectionPlace;
+  readonly #dependencies: ProjectionDependencies;
   #waiters: Deferred<void>[] = [];
   #isDue = false;
   #passes: Promise<void> | undefined;
   readonly #closing = new AbortController();
   #isOver = false;
 
-  constructor(projection: Projection, rootAgentId: string, place: ProjectionPlace) {
+  constructor(projection: Projection, rootAgentId: string, dependencies: ProjectionDependencies) {
     this.projection = projection;
     this.rootAgentId = rootAgentId;
-    this.#place = place;
+    this.#dependencies = dependencies;
   }
 
   get isIdle(): boolean {
@@ -200,13 +200,13 @@ export class ProjectionRun {
       try {
         await this.#pass();
         failures = 0;
-        this.#place.onSuccess(this);
+        this.#dependencies.onSuccess(this);
         for (const waiter of waiters) waiter.resolve();
       } catch (error) {
         failures += 1;
         this.#isDue = true;
         this.#waiters.unshift(...waiters);
-        if (!this.#isOver) this.#place.onFailure(this, error);
+        if (!this.#isOver) this.#dependencies.onFailure(this, error);
         if (this.#closing.signal.aborted) break;
         await this.#pause(failures);
       }
@@ -217,7 +217,7 @@ export class ProjectionRun {
   }
 
   async #pass(): Promise<void> {
-    const { stores, tenant } = this.#place;
+    const { stores, tenant } = this.#dependencies;
     const { name } = this.projection;
     let cursor = await stores.projectionCursor(tenant, name, this.rootAgentId);
     for (;;) {
@@ -233,7 +233,7 @@ export class ProjectionRun {
   }
 
   async #pause(failures: number): Promise<void> {
-    const { clock, random } = this.#place;
+    const { clock, random } = this.#dependencies;
     // close() ends the pause.
     await clock.sleep(backoffDelay(failures, random()), this.#closing.signal).catch(() => undefined);
   }

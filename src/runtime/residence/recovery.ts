@@ -67,7 +67,7 @@ function unknownDefinition({ agentId }: AgentKey, name: string): NotFoundError {
   return new NotFoundError(`agent "${agentId}" runs the definition "${name}", which this runtime was not given`);
 }
 
-interface ChangePlace extends RecoverySource {
+interface ChangeDependencies extends RecoverySource {
   readonly residences: Residences<Activation>;
   readonly handover: Handover;
   readonly ports: ActivationPorts<Activation>;
@@ -79,11 +79,11 @@ interface ChangePlace extends RecoverySource {
  * nothing was changed.
  */
 export async function changeAtRest(
-  place: ChangePlace,
+  dependencies: ChangeDependencies,
   key: AgentKey,
   change: (activation: Activation) => void,
 ): Promise<boolean> {
-  const { residences, handover } = place;
+  const { residences, handover } = dependencies;
   for (;;) {
     const live = await residences.present(key.agentId);
     if (live) {
@@ -98,16 +98,20 @@ export async function changeAtRest(
   const over = createDeferred();
   residences.apply(key.agentId, { type: "visit", over: over.promise });
   try {
-    return await visit(place, key, change);
+    return await visit(dependencies, key, change);
   } finally {
     residences.apply(key.agentId, { type: "visit.over" });
     over.resolve();
   }
 }
 
-async function visit(place: ChangePlace, key: AgentKey, change: (activation: Activation) => void): Promise<boolean> {
-  const { stores, handover, ports } = place;
-  const start = await recoverAgent(place, key);
+async function visit(
+  dependencies: ChangeDependencies,
+  key: AgentKey,
+  change: (activation: Activation) => void,
+): Promise<boolean> {
+  const { stores, handover, ports } = dependencies;
+  const start = await recoverAgent(dependencies, key);
   const { openTurnId } = start.record;
   if (openTurnId !== null) await stores.release(key, start.epoch, { as: "leaving" });
   assertAtRest(key, openTurnId);

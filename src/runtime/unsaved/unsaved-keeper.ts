@@ -8,7 +8,7 @@ import {
   type ProcessIdentity,
   type Stores,
 } from "../../stores/index.ts";
-import { type SavePlace, UnsavedTree } from "./unsaved-tree.ts";
+import { type SaveDependencies, UnsavedTree } from "./unsaved-tree.ts";
 
 export interface UnsavedOptions {
   readonly clock: Pick<Clock, "now" | "elapsed">;
@@ -80,7 +80,7 @@ export class UnsavedKeeper {
       );
     }
     const isStored = (await this.durable.readAgent(root)) !== undefined;
-    const tree = isStored ? undefined : await UnsavedTree.create(root, this.#place());
+    const tree = isStored ? undefined : await UnsavedTree.create(root, this.#dependencies());
     if (this.#wanted.has(text)) return;
     this.#wanted.add(text);
     if (tree) this.#trees.set(text, tree);
@@ -128,7 +128,7 @@ export class UnsavedKeeper {
   }
 
   async #load(root: AgentKey): Promise<AcquireOutcome | undefined> {
-    const copied = await UnsavedTree.copy(root, this.#place());
+    const copied = await UnsavedTree.copy(root, this.#dependencies());
     if (!(copied instanceof UnsavedTree)) return copied;
     this.#trees.set(keyText(root), copied);
     // Commands that were sent during the copy.
@@ -195,7 +195,7 @@ export class UnsavedKeeper {
     await this.durable.close();
   }
 
-  #place(): SavePlace {
+  #dependencies(): SaveDependencies {
     if (!this.#process) throw new InvalidInputError("the process has to be registered before trees are held");
     const { clock, leaseMs } = this.options;
     const steady = (): number => clock.elapsed() + this.#clockOffset;

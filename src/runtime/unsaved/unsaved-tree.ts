@@ -18,7 +18,7 @@ import { AlreadyOwnedError, LeaseLostError } from "../../errors/index.ts";
 const ALL = Number.MAX_SAFE_INTEGER;
 
 /** The stores that trees are saved to, and the process that saves them. */
-export interface SavePlace {
+export interface SaveDependencies {
   readonly durable: Stores;
   /** The stores' steady time. */
   readonly steady: () => number;
@@ -42,23 +42,23 @@ export class UnsavedTree {
   readonly stores: Stores;
   /** Counts calls that may have changed the tree. */
   changes = 0;
-  readonly #place: SavePlace;
+  readonly #dependencies: SaveDependencies;
   readonly #memory = memoryStores();
   readonly #commands = new PassedCommands();
   #cursors = new CopiedCursors([], []);
   #isClaimed = false;
   #saving: Promise<unknown> = Promise.resolve();
 
-  private constructor(root: AgentKey, place: SavePlace) {
+  private constructor(root: AgentKey, dependencies: SaveDependencies) {
     this.root = root;
-    this.#place = place;
+    this.#dependencies = dependencies;
     this.stores = this.#asSeen(this.#memory);
   }
 
   /** Creates a tree that no store has yet. */
-  static async create(root: AgentKey, place: SavePlace): Promise<UnsavedTree> {
-    const tree = new UnsavedTree(root, place);
-    await tree.#memory.registerProcess(place.process, place.steady());
+  static async create(root: AgentKey, dependencies: SaveDependencies): Promise<UnsavedTree> {
+    const tree = new UnsavedTree(root, dependencies);
+    await tree.#memory.registerProcess(dependencies.process, dependencies.steady());
     return tree;
   }
 
@@ -66,8 +66,8 @@ export class UnsavedTree {
    * Takes a tree out of the durable stores, with its leases there; returns the refusal if another process holds one.
    * Undefined while one of its agents lives in this process, because that agent would lose its work in progress.
    */
-  static async copy(root: AgentKey, place: SavePlace): Promise<UnsavedTree | AcquireOutcome | undefined> {
-    const { durable, steady, leaseMs, process } = place;
+  static async copy(root: AgentKey, dependencies: SaveDependencies): Promise<UnsavedTree | AcquireOutcome | undefined> {
+    const { durable, steady, leaseMs, process } = dependencies;
     const held: AgentKey[] = [root];
     for (const { tenant, agentId } of await agentsOf(durable, root)) {
       const holder = await durable.holder({ tenant, agentId });
@@ -76,7 +76,7 @@ export class UnsavedTree {
     }
     const taken: AcquireOutcome[] = [];
     for (const key of held) taken.push(await durable.acquire(key, process.processId, leaseMs, steady()));
-    const tree = await UnsavedTree.create(root, place);
+    const tree = await UnsavedTree.create(root, dependencies);
     tree.#isClaimed = true;
     const refused = taken.find(({ type }) => type !== "acquired");
     const stored = refused ? undefined : await durable.exportTree(root.tenant, root.agentId);
@@ -90,7 +90,7 @@ export class UnsavedTree {
 
   async #fill(stored: StoredTree): Promise<void> {
     const { tenant, agentId } = this.root;
-    await this.#memory.importTree(stored, this.#place.process.processId);
+    await this.#memory.importTree(stored, this.#dependencies.process.processId);
     this.#cursors = new CopiedCursors(await this.#memory.readTree(tenant, agentId, 0, ALL), stored.rows);
     this.#commands.note(stored);
   }
@@ -106,7 +106,7 @@ export class UnsavedTree {
   }
 
   async #save(): Promise<boolean> {
-    const { durable, steady, process } = this.#place;
+    const { durable, steady, process } = this.#dependencies;
     const { tenant, agentId } = this.root;
     const record = await this.#memory.readAgent(this.root);
     if (!record) return false;
@@ -132,14 +132,14 @@ export class UnsavedTree {
   /** Passes what other processes sent to the saved copy on to the current tree. Returns whether there was anything. */
   async passCommands(): Promise<boolean> {
     if (!this.#isClaimed) return false;
-    return await this.#commands.pass(this.#place.durable, this.stores, this.root);
+    return await this.#commands.pass(this.#dependencies.durable, this.stores, this.root);
   }
 
   /** Gives back the lease on the root, or with `all` every lease of this process on the saved copy. */
   async giveBack(all = true): Promise<void> {
     if (!this.#isClaimed) return;
     this.#isClaimed = false;
-    const { durable, process } = this.#place;
+    const { durable, process } = this.#dependencies;
     const agents = all ? await agentsOf(durable, this.root) : [this.root];
     for (const { tenant, agentId } of agents) {
       const key = { tenant, agentId };
@@ -151,7 +151,7 @@ export class UnsavedTree {
 
   /** Creates the root in the durable stores. Throws if another process has created an agent of that id. */
   async #claim(record: AgentRecord): Promise<void> {
-    const { durable, steady, leaseMs, process } = this.#place;
+    const { durable, steady, leaseMs, process } = this.#dependencies;
     const accounts = await this.#memory.accounts(record.tenant, record.rootAgentId);
     const account = accounts.find(({ id }) => id === record.accountId);
     const [first] = await this.#memory.readJournal(this.root, 1);
@@ -169,7 +169,7 @@ export class UnsavedTree {
   }
 
   async #checkClaim(): Promise<void> {
-    const { durable, process } = this.#place;
+    const { durable, process } = this.#dependencies;
     const holder = await durable.holder(this.root);
     if (holder?.process.processId === process.processId) return;
     throw new LeaseLostError(

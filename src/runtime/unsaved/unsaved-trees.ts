@@ -1,3 +1,4 @@
+import type { Moment } from "../../budget/index.ts";
 import {
   type AgentKey,
   type AgentRecord,
@@ -15,7 +16,6 @@ import {
   byChange,
   type CommitOutcome,
   type LiveChannel,
-  type Moment,
   placeOfAgent,
   placeOfTurn,
   type RequestFilter,

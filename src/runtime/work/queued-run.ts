@@ -1,4 +1,4 @@
-import { type AttemptPlace, artifactOf, notSpawned, percentOfWindow, runAgentOf } from "../../actors/index.ts";
+import { type AttemptDependencies, artifactOf, notSpawned, percentOfWindow, runAgentOf } from "../../actors/index.ts";
 import { type AgentDefinition, assertGiven } from "../../agents/index.ts";
 import type { Clock, TraceHeaders } from "../../base/index.ts";
 import { UnsupportedError } from "../../errors/index.ts";
@@ -16,7 +16,7 @@ import type { LiveBroadcast } from "../follow/event-bus.ts";
 import type { KnownCall } from "../agent/call-queue.ts";
 import { childIdOfSpawn } from "../agent/intents.ts";
 
-export interface QueuedRunPlace {
+export interface QueuedRunDependencies {
   readonly stores: Stores;
   readonly clock: Clock;
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
@@ -38,17 +38,17 @@ export interface QueuedRunParts {
 
 /** Builds the environment for a call's code in a process that may not have the agent; it was read from the stores. */
 export function queuedAttempt(
-  place: QueuedRunPlace,
+  dependencies: QueuedRunDependencies,
   known: KnownCall,
   { auth, redact, trace, left }: QueuedRunParts,
-): AttemptPlace {
-  const { clock } = place;
+): AttemptDependencies {
+  const { clock } = dependencies;
   const { record, turn, call, entries, definition, messages } = known;
   const { turnId, step, callId } = call;
   const first = entries[0];
   const inputs = first?.type === "turn.started" ? first.inputMessageIds : [];
   const prompt = inputs.map((id) => textOf(messages.get(id)?.content ?? "")).join("\n");
-  const viewers = place.broadcast.viewersOf(record);
+  const viewers = dependencies.broadcast.viewersOf(record);
   const contextOf = (signal: AbortSignal): RunContext => ({
     agent: runAgentOf({ identity: record }),
     turnId,
@@ -74,13 +74,13 @@ export function queuedAttempt(
       );
     },
     saveArtifact: async ({ name, contentType, content }) => {
-      const artifact = artifactOf(place, call, { name, contentType, content });
-      const before = await place.stores.artifactByName(known.key, name);
+      const artifact = artifactOf(dependencies, call, { name, contentType, content });
+      const before = await dependencies.stores.artifactByName(known.key, name);
       const saved = left.artifacts.filter((one) => one.name === name).length;
       left.artifacts.push(artifact);
       return { artifactId: artifact.artifactId, version: (before?.version ?? 0) + saved + 1 };
     },
-    spawn: async (child, input, options) => orderSpawn(place, known, left, child, checkedSpawn(input, options)),
+    spawn: async (child, input, options) => orderSpawn(dependencies, known, left, child, checkedSpawn(input, options)),
     await: (child, { prefix } = {}) => {
       if (left.spawns.some(({ childId }) => childId === child?.agentId)) return new AwaitedChild(child.agentId, prefix);
       throw notSpawned(child, "call");
@@ -91,7 +91,7 @@ export function queuedAttempt(
 
 /** Notes a child that the code spawns; the same key gives the same child. */
 function orderSpawn(
-  { definitions }: QueuedRunPlace,
+  { definitions }: QueuedRunDependencies,
   { record, call }: KnownCall,
   { spawns }: LeftByRun,
   definition: unknown,

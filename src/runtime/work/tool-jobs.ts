@@ -30,7 +30,7 @@ import type { LiveBroadcast } from "../follow/event-bus.ts";
 import { type KnownCall, knownCall, toolOf, type WaitingCall, waitingCall } from "../agent/call-queue.ts";
 
 /** The process that runs queued tools. */
-export interface ToolJobPlace {
+export interface ToolJobDependencies {
   readonly stores: Stores;
   readonly queues: Queues;
   readonly tenant: string;
@@ -48,7 +48,7 @@ export interface ToolJobPlace {
 }
 
 /** Calls of a process that are running, or whose end is not posted yet. */
-const atWork = new WeakMap<ToolJobPlace, Set<string>>();
+const atWork = new WeakMap<ToolJobDependencies, Set<string>>();
 
 /**
  * Runs the body of a queued tool and posts its end, which the owner of the agent journals. All user code of the call
@@ -62,32 +62,32 @@ const atWork = new WeakMap<ToolJobPlace, Set<string>>();
  * 4. A job with a definition or tool that this process does not know is left to others: it is tried again, there or
  *    here.
  */
-export async function runToolJob(place: ToolJobPlace, job: ToolJob, run: JobRun): Promise<JobOutcome> {
-  const waiting = await waitingCall(place, job);
-  if (!waiting || (await isOfOthers(place, waiting))) return "done";
-  const known = await knownCall(place, waiting);
+export async function runToolJob(dependencies: ToolJobDependencies, job: ToolJob, run: JobRun): Promise<JobOutcome> {
+  const waiting = await waitingCall(dependencies, job);
+  if (!waiting || (await isOfOthers(dependencies, waiting))) return "done";
+  const known = await knownCall(dependencies, waiting);
   const tool = known && toolOf(known);
-  if (!known || !tool) return await leaveToOthers(place, waiting, known, run);
-  const auth = await authOf(place, known, tool);
+  if (!known || !tool) return await leaveToOthers(dependencies, waiting, known, run);
+  const auth = await authOf(dependencies, known, tool);
   if (tool.auth === "required" && auth?.credentials === undefined) {
     const text = `The tool "${tool.name}" was not run: it needs credentials, and the worker of its queue "${run.queue}" has none. Its runtime needs resolveAuth, since credentials never travel.`;
-    await abortable(post(place, waiting, endOfResult(errorResult(text, "auth_missing"))), run.signal);
+    await abortable(post(dependencies, waiting, endOfResult(errorResult(text, "auth_missing"))), run.signal);
     return "done";
   }
-  const { processId, leaseMs, clock } = place;
+  const { processId, leaseMs, clock } = dependencies;
   const claim = { callId: job.callId, attempt: job.attempt, processId, leaseMs };
-  const claimed = await place.stores.claimCall(waiting.key, claim, clock.elapsed());
+  const claimed = await dependencies.stores.claimCall(waiting.key, claim, clock.elapsed());
   if (claimed.type === "over" || claimed.type === "refused") return "done";
   const name = `${waiting.key.agentId}/${queuedCallKey(job)}`;
-  const own = ownWork(place);
+  const own = ownWork(dependencies);
   // The process that started the call posts its end, unless this process did and has forgotten it.
   if (claimed.type === "taken" && (own.has(name) || (claimed.isAlive && claimed.by.processId !== processId)))
     return "done";
   own.add(name);
   if (claimed.type === "claimed") faultPoint("tool.claimed");
   const lost = claimed.type === "taken" ? "its process ended while it ran" : null;
-  const posting = endOf(place, known, { tool, auth, signal: run.signal, lost, trace: traceIn(job) })
-    .then((end) => post(place, waiting, end))
+  const posting = endOf(dependencies, known, { tool, auth, signal: run.signal, lost, trace: traceIn(job) })
+    .then((end) => post(dependencies, waiting, end))
     .finally(() => own.delete(name));
   posting.catch(() => undefined);
   // If the job is given up meanwhile, its end is still posted.
@@ -96,14 +96,17 @@ export async function runToolJob(place: ToolJobPlace, job: ToolJob, run: JobRun)
   return "done";
 }
 
-function ownWork(place: ToolJobPlace): Set<string> {
-  const own = atWork.get(place) ?? new Set();
-  atWork.set(place, own);
+function ownWork(dependencies: ToolJobDependencies): Set<string> {
+  const own = atWork.get(dependencies) ?? new Set();
+  atWork.set(dependencies, own);
   return own;
 }
 
 /** Local queues hold only jobs of their own process's agents: if another process has the agent, it has the job too. */
-async function isOfOthers({ queues, stores, live, processId }: ToolJobPlace, { key }: WaitingCall): Promise<boolean> {
+async function isOfOthers(
+  { queues, stores, live, processId }: ToolJobDependencies,
+  { key }: WaitingCall,
+): Promise<boolean> {
   if (queues.kind !== "local" || live.get(key)) return false;
   const holder = await stores.holder(key);
   return holder !== undefined && holder.process.processId !== processId;
@@ -114,16 +117,16 @@ async function isOfOthers({ queues, stores, live, processId }: ToolJobPlace, { k
  * tool is gone.
  */
 async function leaveToOthers(
-  place: ToolJobPlace,
+  dependencies: ToolJobDependencies,
   waiting: WaitingCall,
   known: KnownCall | undefined,
   { queue, signal }: JobRun,
 ): Promise<JobOutcome> {
   const { record, queued } = waiting;
   const { name } = record.definition;
-  if (!known && place.definitions.has(name)) return "done";
-  if (place.queues.kind === "local") {
-    await abortable(post(place, waiting, endOfGone(waiting.queued, known?.call.name)), signal);
+  if (!known && dependencies.definitions.has(name)) return "done";
+  if (dependencies.queues.kind === "local") {
+    await abortable(post(dependencies, waiting, endOfGone(waiting.queued, known?.call.name)), signal);
     return "done";
   }
   const what = known ? `tool "${known.call.name}" of agent definition "${name}"` : `agent definition "${name}"`;
@@ -131,7 +134,11 @@ async function leaveToOthers(
 }
 
 /** Credentials that this process has from the turn, or that the program resolves here. */
-async function authOf({ auth }: ToolJobPlace, { key, turn }: KnownCall, tool: Tool<never>): Promise<Auth | undefined> {
+async function authOf(
+  { auth }: ToolJobDependencies,
+  { key, turn }: KnownCall,
+  tool: Tool<never>,
+): Promise<Auth | undefined> {
   const { turnId, actorId } = turn;
   const here = auth.of(turnId);
   if (actorId === null || here?.credentials !== undefined) return here;
@@ -155,11 +162,11 @@ interface RunOfTool {
 }
 
 /** Runs the tool's code once; rejects if the signal was aborted before it ended. */
-async function endOf(place: ToolJobPlace, known: KnownCall, run: RunOfTool): Promise<CallEnd> {
+async function endOf(dependencies: ToolJobDependencies, known: KnownCall, run: RunOfTool): Promise<CallEnd> {
   const { call } = known;
   const { tool, auth, signal, lost, trace } = run;
   const left: LeftByRun = { artifacts: [], spawns: [] };
-  const at = queuedAttempt(place, known, { auth, redact: place.auth.redactorFor(auth), trace, left });
+  const at = queuedAttempt(dependencies, known, { auth, redact: dependencies.auth.redactorFor(auth), trace, left });
   if (lost !== null) return endOfResult(await reconcileCall(at, call, tool, lost, signal), left);
   try {
     const output = await executeTool(at, call, tool, signal);
@@ -172,33 +179,33 @@ async function endOf(place: ToolJobPlace, known: KnownCall, run: RunOfTool): Pro
 }
 
 /** Posts until the stores can be reached or the runtime is shut down, because the result is stored nowhere else. */
-async function post(place: ToolJobPlace, waiting: WaitingCall, end: CallEnd): Promise<void> {
-  const { clock, closed } = place;
-  await untilReached(() => postOnce(place, waiting, end), { clock, random: Math.random, signal: closed });
+async function post(dependencies: ToolJobDependencies, waiting: WaitingCall, end: CallEnd): Promise<void> {
+  const { clock, closed } = dependencies;
+  await untilReached(() => postOnce(dependencies, waiting, end), { clock, random: Math.random, signal: closed });
 }
 
-async function postOnce(place: ToolJobPlace, { key, queued }: WaitingCall, end: CallEnd): Promise<void> {
+async function postOnce(dependencies: ToolJobDependencies, { key, queued }: WaitingCall, end: CallEnd): Promise<void> {
   const { turnId, step, callId, attempt } = queued;
-  const item = { kind: "call.ended", key: callEndedKey(queued), at: place.clock.now() } as const;
-  const { posted } = await place.stores.postCallEnd(key, { ...item, turnId, step, callId, attempt, end });
-  place.notify(posted);
+  const item = { kind: "call.ended", key: callEndedKey(queued), at: dependencies.clock.now() } as const;
+  const { posted } = await dependencies.stores.postCallEnd(key, { ...item, turnId, step, callId, attempt, end });
+  dependencies.notify(posted);
 }
 
 /**
  * Posts the end of a call whose job was given up. If the call was started and must not be repeated, `reconcile` is
  * asked, or the outcome is unknown; otherwise it gets an error in plain words. The call is not tried again.
  */
-export async function onDeadJob(place: ToolJobPlace, job: Job, cause: DeadCause): Promise<void> {
+export async function onDeadJob(dependencies: ToolJobDependencies, job: Job, cause: DeadCause): Promise<void> {
   if (job.kind !== "tool") return;
-  const waiting = await waitingCall(place, job);
+  const waiting = await waitingCall(dependencies, job);
   if (!waiting) return;
-  const known = await knownCall(place, waiting);
-  if (!known && place.definitions.has(waiting.record.definition.name)) return;
-  await postOnce(place, waiting, await endOfDead(place, waiting, known, cause));
+  const known = await knownCall(dependencies, waiting);
+  if (!known && dependencies.definitions.has(waiting.record.definition.name)) return;
+  await postOnce(dependencies, waiting, await endOfDead(dependencies, waiting, known, cause));
 }
 
 async function endOfDead(
-  place: ToolJobPlace,
+  dependencies: ToolJobDependencies,
   waiting: WaitingCall,
   known: KnownCall | undefined,
   cause: DeadCause,
@@ -210,18 +217,23 @@ async function endOfDead(
     if (!tool && cause.code === "failed") return endOfGone(waiting.queued, known?.call.name);
     return endOfResult(errorResult(`The tool was not run: ${why}.`, `job_${cause.code}`));
   }
-  if (known && tool && isOnce(tool, known.call)) return await reconciled(place, known, tool, why);
+  if (known && tool && isOnce(tool, known.call)) return await reconciled(dependencies, known, tool, why);
   if (isRepeatable) return endOfResult(errorResult(`Error: ${why}. It is not tried again.`, `job_${cause.code}`));
   return endOfResult(unknownResult(known?.call.name ?? "a tool", why));
 }
 
 /** Asks `reconcile`, within the tool's own time limit. */
-async function reconciled(place: ToolJobPlace, known: KnownCall, tool: Tool<never>, why: string): Promise<CallEnd> {
-  const auth = await authOf(place, known, tool);
-  const timed = combineSignals([place.closed]);
-  const cancel = place.clock.setDelay(tool.timeoutMs, () => timed.abort(new Error("it did not answer in time")));
+async function reconciled(
+  dependencies: ToolJobDependencies,
+  known: KnownCall,
+  tool: Tool<never>,
+  why: string,
+): Promise<CallEnd> {
+  const auth = await authOf(dependencies, known, tool);
+  const timed = combineSignals([dependencies.closed]);
+  const cancel = dependencies.clock.setDelay(tool.timeoutMs, () => timed.abort(new Error("it did not answer in time")));
   try {
-    return await endOf(place, known, { tool, auth, signal: timed.signal, lost: why });
+    return await endOf(dependencies, known, { tool, auth, signal: timed.signal, lost: why });
   } finally {
     cancel();
     timed.dispose();

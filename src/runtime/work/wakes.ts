@@ -11,7 +11,7 @@ import {
 import type { DeadCause, JobOutcome, JobRun, WakeJob } from "../../queues/index.ts";
 import type { Activation } from "../agent/activation.ts";
 import type { Rest } from "../residence/residence.ts";
-import type { ToolJobPlace } from "./tool-jobs.ts";
+import type { ToolJobDependencies } from "./tool-jobs.ts";
 
 /** How often one job activates an agent again after a fault here. */
 const MOST_LOSSES = 3;
@@ -20,8 +20,8 @@ const PAGE = 100;
 /** Longest pause, in milliseconds, between attempts at an agent that is found repeatedly; pauses double up to this. */
 const LONGEST_PAUSE_MS = 10 * 60_000;
 
-export interface WakePlace
-  extends Pick<ToolJobPlace, "stores" | "tenant" | "processId" | "clock" | "definitions" | "live" | "notify"> {
+export interface WakeDependencies
+  extends Pick<ToolJobDependencies, "stores" | "tenant" | "processId" | "clock" | "definitions" | "live" | "notify"> {
   readonly damage: {
     found(agentId: string, error: unknown): void;
     of(agentId: string): CorruptRecordError | undefined;
@@ -38,25 +38,31 @@ export interface WakePlace
  *    that.
  * 4. An agent with an unreadable stored record is given back unchanged: it goes on when the record is repaired.
  */
-export async function runWake(place: WakePlace, { tenant, agentId }: WakeJob, run: JobRun): Promise<JobOutcome> {
-  if (tenant !== place.tenant) {
-    throw new StoreUnavailableError(`agent "${agentId}" is of tenant "${tenant}"; this worker is of "${place.tenant}"`);
+export async function runWake(
+  dependencies: WakeDependencies,
+  { tenant, agentId }: WakeJob,
+  run: JobRun,
+): Promise<JobOutcome> {
+  if (tenant !== dependencies.tenant) {
+    throw new StoreUnavailableError(
+      `agent "${agentId}" is of tenant "${tenant}"; this worker is of "${dependencies.tenant}"`,
+    );
   }
   const key = { tenant, agentId };
   for (let losses = 0; ; losses += 1) {
-    if (place.live.isClosing || place.live.isLeaving || run.leaving.aborted) return "again";
-    const activation = await activated(place, key);
+    if (dependencies.live.isClosing || dependencies.live.isLeaving || run.leaving.aborted) return "again";
+    const activation = await activated(dependencies, key);
     if (!activation) return "done";
-    if (place.live.passivation.isPinned(key)) return "done";
-    const rest = await untilRest(place, activation, run);
-    if (rest === "left") return (await hasMore(place.stores, key).catch(() => true)) ? "again" : "done";
+    if (dependencies.live.passivation.isPinned(key)) return "done";
+    const rest = await untilRest(dependencies, activation, run);
+    if (rest === "left") return (await hasMore(dependencies.stores, key).catch(() => true)) ? "again" : "done";
     if (rest === "waits") return "done";
-    const holder = await place.stores.holder(key);
-    if (holder?.process.processId !== place.processId) return "done";
+    const holder = await dependencies.stores.holder(key);
+    if (holder?.process.processId !== dependencies.processId) return "done";
     // No other process has it, and it is not here, so it was given up for a fault.
-    const damage = place.damage.of(agentId);
+    const damage = dependencies.damage.of(agentId);
     if (damage) {
-      await place.stores.release(key, holder.epoch, { as: "leaving", steady: place.clock.elapsed() });
+      await dependencies.stores.release(key, holder.epoch, { as: "leaving", steady: dependencies.clock.elapsed() });
       throw damage;
     }
     if (losses >= MOST_LOSSES) {
@@ -72,7 +78,7 @@ export async function hasMore(stores: Pick<Stores, "readAgent" | "inbox">, key: 
 }
 
 /** The agent's activation here; undefined if another process has the agent, or it cannot be activated. */
-async function activated({ stores, live, damage }: WakePlace, key: AgentKey): Promise<Activation | undefined> {
+async function activated({ stores, live, damage }: WakeDependencies, key: AgentKey): Promise<Activation | undefined> {
   const present = await live.present(key);
   if (present) {
     await live.drainInbox(present);
@@ -90,7 +96,7 @@ async function activated({ stores, live, damage }: WakePlace, key: AgentKey): Pr
   }
 }
 
-async function untilRest({ live }: WakePlace, activation: Activation, run: JobRun): Promise<Rest | "left"> {
+async function untilRest({ live }: WakeDependencies, activation: Activation, run: JobRun): Promise<Rest | "left"> {
   const { leaving, signal } = run;
   const left = createDeferred<"left">();
   const onLeaving = (): void => {
@@ -114,11 +120,11 @@ async function untilRest({ live }: WakePlace, activation: Activation, run: JobRu
  * retried. An agent with an unknown definition keeps its turn, because a worker that knows the definition may still be
  * started.
  */
-export async function onDeadWake(place: WakePlace, job: WakeJob, cause: DeadCause): Promise<void> {
-  const { stores, clock, tenant, definitions } = place;
+export async function onDeadWake(dependencies: WakeDependencies, job: WakeJob, cause: DeadCause): Promise<void> {
+  const { stores, clock, tenant, definitions } = dependencies;
   const { agentId } = job;
   // Damaged records are not changed.
-  if (place.damage.of(agentId)) return;
+  if (dependencies.damage.of(agentId)) return;
   if (job.tenant !== tenant || (cause.code !== "worker_died" && cause.code !== "failed")) return;
   const key = { tenant, agentId };
   const record = await stores.readAgent(key);
@@ -127,7 +133,7 @@ export async function onDeadWake(place: WakePlace, job: WakeJob, cause: DeadCaus
   const reason = `the turn was given up: ${cause.message}`;
   const command = { turnId: record.openTurnId, by: "runtime", reason, stopReason: "error" } as const;
   const outcome = await stores.abort(key, command, clock.now());
-  if (outcome.type !== "notFound") place.notify(outcome.posted);
+  if (outcome.type !== "notFound") dependencies.notify(outcome.posted);
 }
 
 export interface ReconcilerOptions {

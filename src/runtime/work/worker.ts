@@ -3,14 +3,14 @@ import { type AgentKey, rootOf } from "../../state/index.ts";
 import type { DeadCause, Job, JobOutcome, JobRun, ToolJob, WakeJob } from "../../queues/index.ts";
 import type { Activation } from "../agent/activation.ts";
 import type { DrainReport } from "../doors/runtime-types.ts";
-import { Reconciler, hasMore, onDeadWake, runWake, type WakePlace } from "./wakes.ts";
+import { Reconciler, hasMore, onDeadWake, runWake, type WakeDependencies } from "./wakes.ts";
 import type { Part } from "../doors/roles.ts";
-import { onDeadJob, runToolJob, type ToolJobPlace } from "./tool-jobs.ts";
+import { onDeadJob, runToolJob, type ToolJobDependencies } from "./tool-jobs.ts";
 
 /** Longest time before the end of a drain at which running work is cut off, in milliseconds. */
 const LONGEST_NOTICE_MS = 2_000;
 
-interface WorkerPlace extends ToolJobPlace, WakePlace {
+interface WorkerDependencies extends ToolJobDependencies, WakeDependencies {
   readonly part: Part;
 }
 
@@ -19,7 +19,7 @@ interface WorkerPlace extends ToolJobPlace, WakePlace {
  * agents over when it leaves. Does not own: the agents.
  */
 export class Worker {
-  readonly #place: WorkerPlace;
+  readonly #dependencies: WorkerDependencies;
   readonly #part: Part;
   readonly #clock: Clock;
   readonly #reconciler: Reconciler | undefined;
@@ -27,9 +27,9 @@ export class Worker {
   #wakes = 0;
   #rolledBack = 0;
 
-  constructor(place: WorkerPlace) {
-    const { part, clock, stores, tenant, processId, leaseMs } = place;
-    this.#place = place;
+  constructor(dependencies: WorkerDependencies) {
+    const { part, clock, stores, tenant, processId, leaseMs } = dependencies;
+    this.#dependencies = dependencies;
     this.#part = part;
     this.#clock = clock;
     stores.onRolledBack((found) => (this.#rolledBack += found.tenant === tenant ? 1 : 0));
@@ -40,10 +40,10 @@ export class Worker {
       clock,
       processId,
       leaseMs,
-      isAttended: (key) => place.live.isShutDown(key) || !this.#concerns(key),
+      isAttended: (key) => dependencies.live.isShutDown(key) || !this.#concerns(key),
       // Local queues hold no wakes of other processes.
       areAwaited: async (keys) => (part.isDistributed ? await part.queues.awaited(keys) : []),
-      attend: (key) => (part.isDistributed ? place.live.wake(key) : place.live.tryActivate(key.agentId)),
+      attend: (key) => (part.isDistributed ? dependencies.live.wake(key) : dependencies.live.tryActivate(key.agentId)),
     });
   }
 
@@ -52,7 +52,7 @@ export class Worker {
    * a process that runs one job does not start another, which may have been left on purpose.
    */
   #concerns(key: AgentKey): boolean {
-    const { live, part } = this.#place;
+    const { live, part } = this.#dependencies;
     if (live.get(key) !== undefined) return false;
     const root = rootOf(key.agentId);
     return part.isDistributed || live.all().some(({ identity }) => identity.rootAgentId === root);
@@ -73,7 +73,7 @@ export class Worker {
       wakes: isDistributed ? { concurrency: agents, run: (job, run) => this.#wake(job, run) } : undefined,
       tools: hasTools ? { queues: toolQueues, run: (job, run) => this.#runTool(job, run) } : undefined,
       onDead: (job, cause) => this.#onDead(job, cause),
-      onFault: (error) => (this.#place.closed.aborted ? undefined : warn(error)),
+      onFault: (error) => (this.#dependencies.closed.aborted ? undefined : warn(error)),
     });
   }
 
@@ -87,7 +87,7 @@ export class Worker {
    * off. Resolves within the time.
    */
   async drain(timeoutMs: number): Promise<Pick<DrainReport, "left">> {
-    const { live } = this.#place;
+    const { live } = this.#dependencies;
     this.stop();
     live.beginLeaving();
     const cut = new AbortController();
@@ -111,7 +111,7 @@ export class Worker {
 
   /** Removes from `left` the agents that were handed over without being cut off. */
   async #handOver(left: Set<Activation>, cut: AbortSignal): Promise<void> {
-    const { live, stores } = this.#place;
+    const { live, stores } = this.#dependencies;
     const outcomes = await Promise.allSettled(
       [...left].map(async (activation) => {
         const { key } = activation;
@@ -126,7 +126,7 @@ export class Worker {
 
   async #wake(job: WakeJob, run: JobRun): Promise<JobOutcome> {
     try {
-      return await runWake(this.#place, job, run);
+      return await runWake(this.#dependencies, job, run);
     } finally {
       this.#wakes += 1;
     }
@@ -134,15 +134,15 @@ export class Worker {
 
   async #runTool(job: ToolJob, run: JobRun): Promise<JobOutcome> {
     try {
-      return await runToolJob(this.#place, job, run);
+      return await runToolJob(this.#dependencies, job, run);
     } finally {
       this.#toolJobs += 1;
     }
   }
 
   async #onDead(job: Job, cause: DeadCause): Promise<void> {
-    if (job.kind === "wake") await onDeadWake(this.#place, job, cause);
-    else await onDeadJob(this.#place, job, cause);
+    if (job.kind === "wake") await onDeadWake(this.#dependencies, job, cause);
+    else await onDeadJob(this.#dependencies, job, cause);
   }
 }
 

@@ -1,4 +1,4 @@
-import type { Account } from "../../budget/index.ts";
+import type { Account, Moment } from "../../budget/index.ts";
 import type {
   AgentKey,
   AgentRecord,
@@ -17,7 +17,6 @@ import {
   byAge,
   byChange,
   isTurnOf,
-  type Moment,
   type RequestFilter,
   type TurnFilter,
   type TurnPlace,

@@ -1,8 +1,8 @@
-import type { Account, Waiter } from "../../budget/index.ts";
+import type { Account, Moment, Waiter } from "../../budget/index.ts";
 import type { AgentRecord, AgentRequest, Artifact, InboxItem, JournalRow, Message, Timer } from "../../state/index.ts";
 import type { Committed } from "../rules/outcomes.ts";
 import type { StoredTurn } from "../rules/ports.ts";
-import { isDue, type Moment } from "../rules/queries.ts";
+import { isDue } from "../rules/queries.ts";
 import { freshHead, type Head, type ProcessRow } from "../rules/tables.ts";
 import type { UndoLog } from "../rules/undo-log.ts";
 

@@ -69,7 +69,7 @@ export class RedisDatabase implements Database {
     this.#subscriber = new RedisSubscriber(this.#connection);
     this.#rollbacks = new RedisRollbacks(this.#connection, this.#keys);
     this.#foreignWrites = new RedisForeignWrites(this.#subscriber, this.#keys, owner, {
-      onSubscribed: () => this.lookForRollbacks(),
+      onSubscribed: () => this.checkForRollbacks(),
       onTree: (tag) => this.#queues.markStale(tag),
     });
     this.live = new RedisLive(this.#connection, this.#subscriber, this.#keys);
@@ -154,10 +154,10 @@ export class RedisDatabase implements Database {
   }
 
   /** Called after a time in which Redis was not heard, and when something is missing. */
-  lookForRollbacks(): void {
-    const look = this.#noted(() => this.#rollbacks.look(this.#queues.all()));
+  checkForRollbacks(): void {
+    const check = this.#noted(() => this.#rollbacks.check(this.#queues.all()));
     // If Redis does not answer now, the next write finds out.
-    look.catch(() => undefined);
+    check.catch(() => undefined);
   }
 
   async close(): Promise<void> {

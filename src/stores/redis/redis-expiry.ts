@@ -5,12 +5,12 @@ import { type RowKind, rowKinds, seenRow, valueOf } from "./redis-rows.ts";
 import { expireScript } from "./redis-scripts.ts";
 import type { TreeSession } from "./redis-session.ts";
 
-/** How long after a change to look whether the tree is at rest, in milliseconds. */
-const LOOK_AFTER_MS = 250;
+/** How long after a change to check whether the tree is at rest, in milliseconds. */
+const CHECK_AFTER_MS = 250;
 
 /**
  * Lets trees expire some time after they came to rest.
- * Owns: when to look for rest. Does not own: what keeps a tree; every transaction that writes cancels its expiry.
+ * Owns: when to check for rest. Does not own: what keeps a tree; every transaction that writes cancels its expiry.
  *
  * Invariant: all keys of a tree expire at one moment, and only if the tree was not changed since it was found at rest:
  * no agent has an owner, no turn is open.
@@ -22,7 +22,7 @@ export class RedisExpiry {
   readonly #expires: string;
   readonly #milliseconds: number;
   readonly #waiting = new Map<string, NodeJS.Timeout>();
-  readonly #looking = new Set<Promise<void>>();
+  readonly #checking = new Set<Promise<void>>();
 
   constructor(connection: RedisConnection, reader: RedisReader, expires: string, seconds: number) {
     this.#connection = connection;
@@ -32,31 +32,31 @@ export class RedisExpiry {
   }
 
   /**
-   * Schedules one look, however often the tree is changed until then. A write of an owner needs none, because the tree
+   * Schedules one check, however often the tree is changed until then. A write of an owner needs none, because the tree
    * is not at rest.
    */
   changed({ tree, written }: TreeSession): void {
     if (this.#waiting.has(tree.tag) || !tree.tag.includes("/")) return;
     if ([...written.values()].some(({ value }) => isHeldHead(value))) return;
-    const timer = setTimeout(() => this.#look(tree), LOOK_AFTER_MS);
+    const timer = setTimeout(() => this.#check(tree), CHECK_AFTER_MS);
     timer.unref();
     this.#waiting.set(tree.tag, timer);
   }
 
   /** Looks at once at the trees that are scheduled. */
   async close(trees: (tag: string) => TreeKeys): Promise<void> {
-    for (const tag of this.#waiting.keys()) this.#look(trees(tag));
-    await Promise.all(this.#looking);
+    for (const tag of this.#waiting.keys()) this.#check(trees(tag));
+    await Promise.all(this.#checking);
   }
 
-  #look(tree: TreeKeys): void {
+  #check(tree: TreeKeys): void {
     clearTimeout(this.#waiting.get(tree.tag));
     this.#waiting.delete(tree.tag);
-    // The next change schedules another look; a tree that stays longer does no harm.
-    const look: Promise<void> = this.#expireAtRest(tree)
+    // The next change schedules another check; a tree that stays longer does no harm.
+    const check: Promise<void> = this.#expireAtRest(tree)
       .catch(() => undefined)
-      .finally(() => this.#looking.delete(look));
-    this.#looking.add(look);
+      .finally(() => this.#checking.delete(check));
+    this.#checking.add(check);
   }
 
   async #expireAtRest(tree: TreeKeys): Promise<void> {

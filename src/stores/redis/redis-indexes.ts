@@ -10,7 +10,7 @@ import type { IndexWrite, TreeSession } from "./redis-session.ts";
 export interface WrittenAt {
   /** By the clock of Redis, in milliseconds; empty if nothing was written. */
   readonly at: string;
-  /** For each "look", in order: when its member was last written. */
+  /** For each "leaving", in order: when its member was last written. */
   readonly stamps: readonly string[];
 }
 
@@ -149,10 +149,10 @@ function leave(session: TreeSession, keys: RedisKeys, processId: string): void {
   if (!known) return;
   if (known.agents > 1) return session.put(kind, { ...known, agents: known.agents - 1 });
   session.remove(kind);
-  if (known.isTold) writeHolder(session, keys, processId, "look");
+  if (known.isTold) writeHolder(session, keys, processId, "leaving");
 }
 
-function writeHolder(session: TreeSession, keys: RedisKeys, processId: string, kind: "name" | "look"): void {
+function writeHolder(session: TreeSession, keys: RedisKeys, processId: string, kind: "name" | "leaving"): void {
   const { tree } = session;
   const score = kind === "name" ? 0 : undefined;
   session.writeIndex({ kind, keys: holdersIndex(keys, tree), member: holderMember(processId, tree.tag), score });

@@ -1,3 +1,4 @@
+import type { Moment } from "../../budget/index.ts";
 import { type AgentRecord, type AgentRequest, agentOfTurn, type Timer, type TurnRecord } from "../../state/index.ts";
 import {
   type AgentFilter,
@@ -6,7 +7,6 @@ import {
   byChange,
   isDue,
   isTurnOf,
-  type Moment,
   type RequestFilter,
   type TurnFilter,
   type TurnPlace,

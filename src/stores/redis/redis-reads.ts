@@ -1,4 +1,4 @@
-import type { Account } from "../../budget/index.ts";
+import type { Account, Moment } from "../../budget/index.ts";
 import {
   type AgentKey,
   type AgentRecord,
@@ -12,7 +12,7 @@ import {
   type TurnRecord,
 } from "../../state/index.ts";
 import type { StoredRow, StoredTree, StoredTurn } from "../rules/ports.ts";
-import type { AgentFilter, AgentPlace, Moment, RequestFilter, TurnFilter, TurnPlace } from "../rules/queries.ts";
+import type { AgentFilter, AgentPlace, RequestFilter, TurnFilter, TurnPlace } from "../rules/queries.ts";
 import { parsed } from "../rules/stored-values.ts";
 import type { ArtifactMeta, RestoredRow, StoreTables } from "../rules/tables.ts";
 import { agentParts, pairOf, type RedisKeys, treeParts, turnFields } from "./redis-keys.ts";

@@ -17,7 +17,7 @@ const NAMED = 20;
 
 /**
  * Notices that Redis was rolled back, by comparing it with what this process has seen of its trees.
- * Owns: when to look, and who is notified. Does not own: what was seen.
+ * Owns: when to check, and who is notified. Does not own: what was seen.
  *
  * Invariants
  * 1. Nothing is written to a rolled back tree before a process that has seen newer versions has noticed it: the script
@@ -56,13 +56,13 @@ export class RedisRollbacks {
    * Call when Redis may have been replaced for a while. A tree that cannot be asked for now is checked by its next
    * write.
    */
-  async look(known: readonly KnownTree[]): Promise<void> {
+  async check(known: readonly KnownTree[]): Promise<void> {
     for (let at = 0; at < known.length; at += PAGE) {
-      await Promise.all(known.slice(at, at + PAGE).map((one) => this.#lookAt(one)));
+      await Promise.all(known.slice(at, at + PAGE).map((one) => this.#check(one)));
     }
   }
 
-  async #lookAt({ tree, cache }: KnownTree): Promise<void> {
+  async #check({ tree, cache }: KnownTree): Promise<void> {
     const { newest, timesRolledBack } = cache;
     const version = Number((await this.#connection.run((client) => client.hget(tree.meta, "v"))) ?? 0);
     let found = version;

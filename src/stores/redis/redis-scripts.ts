@@ -144,8 +144,8 @@ return {'done', version, before}
  * KEYS the indexes and the hashes of when each member was last written, all of one partition.
  * ARGV operations: kind, number of index, number of hash, member, score
  *   name: a member of an index by name; at: a member at a score; from: a member at the lowest score written since it was
- *   corrected; look: changes nothing; gone: removes a member that was last written at the score
- * Gives {the time in ms, for each "look" when the member was last written or ""}.
+ *   corrected; leaving: changes nothing; gone: removes a member that was last written at the score
+ * Gives {the time in ms, for each "leaving" when the member was last written or ""}.
  */
 export const writeIndexesScript = script(
   "write-indexes",
@@ -156,7 +156,7 @@ local answer = {string.format('%.0f', math.floor(stamp / 1000))}
 for at = 1, #ARGV, 5 do
   local kind, list, stamps = ARGV[at], KEYS[tonumber(ARGV[at + 1])], KEYS[tonumber(ARGV[at + 2])]
   local member, score = ARGV[at + 3], ARGV[at + 4]
-  if kind == 'look' then answer[#answer + 1] = redis.call('HGET', stamps, member) or ''
+  if kind == 'leaving' then answer[#answer + 1] = redis.call('HGET', stamps, member) or ''
   elseif kind == 'gone' then
     if redis.call('HGET', stamps, member) == score then
       redis.call('HDEL', stamps, member)

@@ -34,11 +34,11 @@ interface Written {
 
 /** An index entry to write before the tree is changed. */
 export interface IndexWrite {
-  readonly kind: "name" | "at" | "from" | "look" | "gone";
+  readonly kind: "name" | "at" | "from" | "leaving" | "gone";
   readonly keys: IndexKeys;
   readonly member: string;
   /**
-   * The score to write. Absent for "look": its member is removed once the tree was changed. For "gone", which removes a
+   * The score to write. Absent for "leaving": its member is removed once the tree was changed. For "gone", which removes a
    * member: when it was last written.
    */
   readonly score: number | undefined;

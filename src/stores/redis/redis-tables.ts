@@ -138,7 +138,7 @@ export class RedisTables extends RedisAgents implements Tables {
     const before = this.request(request, requestId);
     session.put(rowKinds.request(agentId, requestId), request);
     const member = requestMember(request);
-    const index = (list: "requests" | "open", kind: "at" | "look"): void =>
+    const index = (list: "requests" | "open", kind: "at" | "leaving"): void =>
       session.writeIndex({
         kind,
         keys: this.keys.index(list, tree.partition, tenant),
@@ -151,7 +151,7 @@ export class RedisTables extends RedisAgents implements Tables {
     }
     const isOpen = status === "open";
     if (isOpen === (before?.status === "open")) return;
-    index("open", isOpen ? "at" : "look");
+    index("open", isOpen ? "at" : "leaving");
     if (isOpen) session.do("place", { key: tree.open }, member, String(openedAt));
     else session.do("unplace", { key: tree.open }, member);
     const row = this.headRow(request);
@@ -199,7 +199,7 @@ export class RedisTables extends RedisAgents implements Tables {
     for (const keys of turnIndexes(this.keys, tree, place)) session.writeIndex({ ...at, keys });
     const unfinished = this.keys.index("unfinished", tree.partition, tree.tenant);
     const isUnfinished = status === "queued" || status === "open";
-    session.writeIndex({ ...at, keys: unfinished, ...(isUnfinished ? {} : { kind: "look", score: undefined }) });
+    session.writeIndex({ ...at, keys: unfinished, ...(isUnfinished ? {} : { kind: "leaving", score: undefined }) });
   }
 
   setTimer(timer: Timer): void {

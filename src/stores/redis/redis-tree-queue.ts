@@ -110,9 +110,9 @@ class TreeQueue {
         const session = new TreeSession(this.tree, this.cache, answers);
         const { outcomes, missing } = runTogether(group, session);
         if (missing.length > 0) await this.#load(missing, answers);
-        else if (!isFresh && session.indexWrites.some(({ kind, isBeside }) => kind !== "look" && !isBeside)) {
+        else if (!isFresh && session.indexWrites.some(({ kind, isBeside }) => kind !== "leaving" && !isBeside)) {
           isFresh = true;
-          await this.#look(session);
+          await this.#checkRows(session);
         } else {
           const applied = await this.#apply(session);
           if (applied.type === "done") {
@@ -133,7 +133,7 @@ class TreeQueue {
   }
 
   /** Validates rows before indexes are written, because writing them is in vain if the transaction fails. */
-  async #look(session: TreeSession): Promise<void> {
+  async #checkRows(session: TreeSession): Promise<void> {
     const checks = [...session.checks.values()].filter(({ kind }) => kind === "row");
     if (checks.length === 0) return;
     const names = checks.map(({ name }) => name);
@@ -180,20 +180,20 @@ class TreeQueue {
     try {
       return await this.#context.indexes.write([...writes, ...owed]);
     } catch {
-      this.#owed = [...owed, ...writes.filter(({ kind }) => kind !== "look")];
+      this.#owed = [...owed, ...writes.filter(({ kind }) => kind !== "leaving")];
       return nothingWritten;
     }
   }
 
   /** An entry that stays because this fails is skipped by readers. */
   #correct(writes: readonly IndexWrite[], { stamps }: WrittenAt): void {
-    const looks = writes.filter(({ kind }) => kind === "look");
+    const leaving = writes.filter(({ kind }) => kind === "leaving");
     const { indexes } = this.#context;
-    for (const [index, look] of looks.entries()) {
-      const { keys, member } = look;
-      const later = writes.slice(writes.indexOf(look) + 1);
+    for (const [index, write] of leaving.entries()) {
+      const { keys, member } = write;
+      const later = writes.slice(writes.indexOf(write) + 1);
       // The agent was released and acquired again in one step.
-      if (later.some((one) => one.member === member && one.keys.list === keys.list && one.kind !== "look")) continue;
+      if (later.some((one) => one.member === member && one.keys.list === keys.list && one.kind !== "leaving")) continue;
       indexes.correct(keys, member, stamps[index] ?? "").catch(() => undefined);
     }
   }
@@ -252,8 +252,8 @@ const nothingWritten: WrittenAt = { at: "", stamps: [] };
 
 /** The entries that are to be removed now that the tree was changed. */
 function removals(writes: readonly IndexWrite[], { stamps }: WrittenAt): readonly IndexWrite[] {
-  const looks = writes.filter(({ kind }) => kind === "look");
-  return looks.map((look, index) => ({ ...look, kind: "gone", score: Number(stamps[index] ?? "") }));
+  const leaving = writes.filter(({ kind }) => kind === "leaving");
+  return leaving.map((write, index) => ({ ...write, kind: "gone", score: Number(stamps[index] ?? "") }));
 }
 
 /** About how many rows of all trees are cached in this process; least recently used trees are dropped beyond it. */

@@ -12,9 +12,9 @@ import type { RedisReader } from "./redis-reader.ts";
 import { itemsIn, rowKinds, seenRow, valueOf } from "./redis-rows.ts";
 import type { TreeSession } from "./redis-session.ts";
 
-/** How many trees are looked at together. */
+/** How many trees are checked together. */
 const AT_ONCE = 16;
-/** How many trees each call looks at whether or not an index lists them. */
+/** How many trees each call checks whether or not an index lists them. */
 const SWEPT = 16;
 /** How many members are read at once. */
 const PAGE = 1000;
@@ -51,7 +51,7 @@ export class RedisUnattended {
   readonly #lists: RedisLists;
   readonly #candidateTrees: CandidateTrees;
   readonly #write: Write;
-  /** The last root that was looked at, by tenant. */
+  /** The last root that was checked, by tenant. */
   readonly #swept = new Map<string, string>();
 
   constructor(
@@ -98,7 +98,7 @@ export class RedisUnattended {
   /** The unattended agents of a tree; removes it from the indexes if there are none. */
   async #unattendedOf(candidate: CandidateTree, isLiving: IsLiving): Promise<readonly string[]> {
     return await this.#skipCorrupt(async () => {
-      const found = await this.#look(candidate.tree, isLiving);
+      const found = await this.#check(candidate.tree, isLiving);
       return found.length > 0 ? found : await this.#remove(candidate, isLiving);
     });
   }
@@ -120,7 +120,7 @@ export class RedisUnattended {
         if (row?.isTold) session.put(watchKinds.holder(id), { ...row, isTold: false });
       }
     });
-    const found = await this.#look(tree, isLiving);
+    const found = await this.#check(tree, isLiving);
     if (found.length > 0) return found;
     for (const { index, member, stamp } of entries) await this.#indexes.correct(index, member, stamp);
     return [];
@@ -132,13 +132,13 @@ export class RedisUnattended {
     const last = ids.length < SWEPT ? undefined : ids.at(-1);
     if (last === undefined) this.#swept.delete(tenant);
     else this.#swept.set(tenant, last);
-    const look = async (rootAgentId: string): Promise<readonly string[]> => {
+    const check = async (rootAgentId: string): Promise<readonly string[]> => {
       const tree = this.#keys.treeOf(tenant, rootAgentId);
-      const found = await this.#look(tree, isLiving);
+      const found = await this.#check(tree, isLiving);
       if (found.length > 0) await this.#writeAgain(tree);
       return found;
     };
-    await Promise.all(ids.map((id) => this.#skipCorrupt(() => look(id))));
+    await Promise.all(ids.map((id) => this.#skipCorrupt(() => check(id))));
   }
 
   async #writeAgain(tree: TreeKeys): Promise<void> {
@@ -148,16 +148,16 @@ export class RedisUnattended {
     });
   }
 
-  async #skipCorrupt(look: () => Promise<readonly string[]>): Promise<readonly string[]> {
+  async #skipCorrupt(check: () => Promise<readonly string[]>): Promise<readonly string[]> {
     try {
-      return await look();
+      return await check();
     } catch (error) {
       if (error instanceof CorruptRecordError) return [];
       throw error;
     }
   }
 
-  #look(tree: TreeKeys, isLiving: IsLiving): Promise<readonly string[]> {
+  #check(tree: TreeKeys, isLiving: IsLiving): Promise<readonly string[]> {
     return unattendedOfTree(this.#connection, this.#reader, tree, isLiving);
   }
 }

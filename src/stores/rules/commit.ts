@@ -1,4 +1,4 @@
-import { agentAccountId, type ReservationAsk, turnAccountId } from "../../budget/index.ts";
+import { agentAccountId, type Moment, type ReservationAsk, turnAccountId } from "../../budget/index.ts";
 import { InvariantError } from "../../errors/index.ts";
 import {
   type AccountHolder,
@@ -17,7 +17,6 @@ import type { Batch, Post, SpawnOrder, WakeOrder } from "./batch.ts";
 import { type Judgement, Ledger } from "./ledger.ts";
 import { abort, effectiveMark } from "./marks.ts";
 import type { CommitOutcome, Committed } from "./outcomes.ts";
-import type { Moment } from "./queries.ts";
 import { changeQueued, type QueueChange, withQueued } from "./queued-calls.ts";
 import { changeRequests } from "./requests.ts";
 import type { Tables, Work } from "./tables.ts";

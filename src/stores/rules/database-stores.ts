@@ -1,5 +1,5 @@
 import { deepFreeze } from "../../base/index.ts";
-import { type NewAccount, openAccount } from "../../budget/index.ts";
+import { type Moment, type NewAccount, openAccount } from "../../budget/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
 import {
   type AgentIdentity,
@@ -20,14 +20,7 @@ import { abort, pause, resume } from "./marks.ts";
 import type { CommitOutcome, Committed } from "./outcomes.ts";
 import type { Stores, TreeActivity, TreeHead } from "./ports.ts";
 import { heartbeat, isRunning, registerProcess } from "./processes.ts";
-import {
-  agentAtPlace,
-  type AgentFilter,
-  type Moment,
-  type RequestFilter,
-  turnAtPlace,
-  type TurnFilter,
-} from "./queries.ts";
+import { agentAtPlace, type AgentFilter, type RequestFilter, turnAtPlace, type TurnFilter } from "./queries.ts";
 import { claimCall, fireJobTimer, postCallEnd } from "./queued-calls.ts";
 import { decide } from "./requests.ts";
 import { waitersOf } from "./reservation-queues.ts";

@@ -6,6 +6,7 @@ import {
   countToolCall,
   type LimitAlarm,
   type MetLimit,
+  type Moment,
   moveToBackground,
   type NewAccount,
   newWarnings,
@@ -25,7 +26,6 @@ import { InvariantError } from "../../errors/index.ts";
 import type { AgentKey, InboxItem, Timer } from "../../state/index.ts";
 import type { BudgetMove } from "./batch.ts";
 import type { AccountTimer, FiredTimer } from "./outcomes.ts";
-import type { Moment } from "./queries.ts";
 import { noWaiters, ReservationQueues } from "./reservation-queues.ts";
 import type { Tables } from "./tables.ts";
 
@@ -112,11 +112,10 @@ export class Ledger {
     const top = topOf(chain);
     const before = this.#queueOf(top);
     const find = (id: string): Account | undefined => this.#find(id);
-    const { now, steady } = this.#moment;
     // Where nobody waits there is no order to keep.
-    const alone = before.length === 0 ? reserve(chain, ask, steady, now) : undefined;
+    const alone = before.length === 0 ? reserve(chain, ask, this.#moment) : undefined;
     if (alone?.granted) return this.#granted(alone);
-    const { outcome, queue, mayWake } = reserveQueued(chain, ask, { queue: before, find }, steady, now);
+    const { outcome, queue, mayWake } = reserveQueued(chain, ask, { queue: before, find }, this.#moment);
     if (queue !== before) this.#openQueues().change(top, queue);
     if (mayWake) this.#freed.add(top.id);
     return outcome.granted ? this.#granted(outcome) : outcome;
@@ -146,7 +145,7 @@ export class Ledger {
   }
 
   countToolCall(accountId: string, agentId: string): Judgement {
-    const outcome = countToolCall(this.#chain(accountId), agentId, this.#moment.steady);
+    const outcome = countToolCall(this.#chain(accountId), agentId, this.#moment);
     if (!outcome.granted) return { ...outcome, reason: "budget" };
     this.#putAll(outcome.accounts);
     return { granted: true, reservation: null };
@@ -163,7 +162,7 @@ export class Ledger {
   warnOf(accountId: string): readonly BudgetWarning[] {
     const current = this.#find(accountId);
     if (!current) return [];
-    const { account, warnings } = newWarnings(current, this.#moment.steady, this.#moment.now);
+    const { account, warnings } = newWarnings(current, this.#moment);
     if (warnings.length > 0) this.#put(account);
     return warnings;
   }
@@ -220,7 +219,7 @@ export class Ledger {
   #wakeNext(topId: string, queue: readonly Waiter[]) {
     const find = (id: string): Account | undefined => this.#find(id);
     const changed = [...this.#changed].flatMap((id) => this.#find(id) ?? []);
-    return wakeNext(queue, { topId, find, changed }, this.#moment.steady, this.#moment.now);
+    return wakeNext(queue, { topId, find, changed }, this.#moment);
   }
 
   #queueOf(top: Account): readonly Waiter[] {

@@ -1,10 +1,9 @@
 import { randomUUID } from "node:crypto";
-import { turnAccountId } from "../../budget/index.ts";
+import { type Moment, turnAccountId } from "../../budget/index.ts";
 import type { AgentKey, AgentRecord, InboxItem } from "../../state/index.ts";
 import { Ledger } from "./ledger.ts";
 import type { MarkOutcome } from "./outcomes.ts";
 import type { AbortCommand } from "./ports.ts";
-import type { Moment } from "./queries.ts";
 import type { Tables } from "./tables.ts";
 
 interface EffectiveMark {

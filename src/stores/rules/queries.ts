@@ -1,3 +1,4 @@
+import type { Moment } from "../../budget/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
 import type { AgentRecord, AgentRequest, Timer, TurnRecord } from "../../state/index.ts";
 
@@ -116,17 +117,6 @@ export function isTurnOf({ ownerId, sessionId, agentId, status }: TurnFilter, tu
 function placeIn(text: string): { readonly at: number; readonly id: string } | undefined {
   const [, at, id] = /^(-?\d{1,16}):(.+)$/s.exec(text) ?? [];
   return at !== undefined && id !== undefined && Number.isSafeInteger(Number(at)) ? { at: Number(at), id } : undefined;
-}
-
-/** One moment in the two times of a store. */
-export interface Moment {
-  /** Wall-clock time, in milliseconds since the epoch; it may jump. */
-  readonly now: number;
-  /**
-   * The store's steady time, in milliseconds: a monotonic one that all processes share. Setting a clock does not change
-   * it. It measures leases and working time.
-   */
-  readonly steady: number;
 }
 
 export function isDue(timer: Timer, { now, steady }: Moment): boolean {

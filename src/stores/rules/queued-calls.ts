@@ -1,3 +1,4 @@
+import type { Moment } from "../../budget/index.ts";
 import {
   type AgentKey,
   type AgentRecord,
@@ -13,7 +14,6 @@ import { isAlive as isLiving, type LeaseRules } from "./leases.ts";
 import { effectiveMark } from "./marks.ts";
 import type { CallClaim, CallClaimOutcome, FiredTimer, JobTimer } from "./outcomes.ts";
 import { identityOf } from "./processes.ts";
-import type { Moment } from "./queries.ts";
 import type { Tables } from "./tables.ts";
 
 /** How long after a call was queued, and again and again until it has ended, its job is added anew; in milliseconds. */

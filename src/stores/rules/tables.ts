@@ -1,4 +1,4 @@
-import type { Account, Waiter } from "../../budget/index.ts";
+import type { Account, Moment, Waiter } from "../../budget/index.ts";
 import type {
   AgentKey,
   AgentRecord,
@@ -14,15 +14,7 @@ import type {
 import type { LiveChannel } from "./live-channel.ts";
 import type { Committed, ProcessIdentity } from "./outcomes.ts";
 import type { ForeignWrites, RolledBackTree, StoredRow, StoredTree, StoredTurn, TurnKey } from "./ports.ts";
-import type {
-  AgentFilter,
-  AgentPlace,
-  Moment,
-  RequestFilter,
-  TurnFilter,
-  TurnPlace,
-  UnattendedQuery,
-} from "./queries.ts";
+import type { AgentFilter, AgentPlace, RequestFilter, TurnFilter, TurnPlace, UnattendedQuery } from "./queries.ts";
 
 export type ArtifactMeta = Omit<Artifact, "content">;
 

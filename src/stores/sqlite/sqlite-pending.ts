@@ -1,6 +1,7 @@
+import type { Moment } from "../../budget/index.ts";
 import type { StatementSync } from "node:sqlite";
 import { type AgentKey, type Timer, timerSchema } from "../../state/index.ts";
-import { isDue, type Moment } from "../rules/queries.ts";
+import { isDue } from "../rules/queries.ts";
 import {
   CorruptTimers,
   integerOf,

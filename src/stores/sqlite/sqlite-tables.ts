@@ -1,5 +1,5 @@
 import type { StatementSync } from "node:sqlite";
-import type { Account, Waiter } from "../../budget/index.ts";
+import type { Account, Moment, Waiter } from "../../budget/index.ts";
 import type {
   AgentKey,
   AgentRecord,
@@ -14,7 +14,7 @@ import type {
 } from "../../state/index.ts";
 import type { Committed } from "../rules/outcomes.ts";
 import type { StoredRow, StoredTree, StoredTurn } from "../rules/ports.ts";
-import type { AgentFilter, AgentPlace, Moment, RequestFilter, TurnFilter, TurnPlace } from "../rules/queries.ts";
+import type { AgentFilter, AgentPlace, RequestFilter, TurnFilter, TurnPlace } from "../rules/queries.ts";
 import {
   type ArtifactMeta,
   type CandidateTables,

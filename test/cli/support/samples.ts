@@ -1,6 +1,11 @@
 import { type Account, openAccount } from "../../../src/budget/index.ts";
-import type { AgentOverview } from "../../../src/runtime/index.ts";
-import type { AgentRequest, TroupeEvent, TroupeEventBody, TroupeEventOf } from "../../../src/state/index.ts";
+import type {
+  AgentOverview,
+  AgentRequest,
+  TroupeEvent,
+  TroupeEventBody,
+  TroupeEventOf,
+} from "../../../src/state/index.ts";
 
 /** An agent in the middle of its first turn. */
 export function agentSample(changes: Partial<AgentOverview> = {}): AgentOverview {

@@ -1,0 +1,67 @@
+import { createRuntime, defineAgent, type LanguageModel, type RuntimeOptions, subagent } from "../../src/index.ts";
+import { answerText } from "../model-answers.ts";
+import { userInput } from "../scenario.ts";
+import { lookupTool } from "./agents.ts";
+import { wholeAnswer } from "./index.ts";
+import { instantModel } from "./instant-model.ts";
+
+/** Calls in one answer; a model may give at most 1,000. */
+const CALLS_AT_A_TIME = 1_000;
+
+export interface LargeTeam {
+  readonly children: number;
+  /** Of each child: calls of a tool, then the answer. Default 3. */
+  readonly steps?: number;
+}
+
+/** A lead that calls its children 1,000 at a time. */
+function largeTeam({ children, steps = 3 }: LargeTeam) {
+  const child = defineAgent({ name: "child", model: instantModel(steps), tools: [lookupTool] });
+  return defineAgent({
+    name: "lead",
+    model: callingModel(children),
+    tools: [subagent(child, { policy: { maxChildren: children } })],
+    budget: { maxTokens: 1_000_000_000 },
+  });
+}
+
+function callingModel(children: number): LanguageModel {
+  const name = "calling";
+  const usage = { inputTokens: 40, outputTokens: 20 };
+  return {
+    name,
+    provider: "bench",
+    countPromptTokens: () => usage.inputTokens,
+    generate: async ({ messages }) => {
+      const called = messages.filter(({ role }) => role === "tool").length;
+      const toolCalls = Array.from({ length: Math.min(CALLS_AT_A_TIME, children - called) }, (_, index) => ({
+        id: `call_${called + index}`,
+        name: "child",
+        arguments: JSON.stringify({ input: `part ${called + index}` }),
+      }));
+      const isDone = toolCalls.length === 0;
+      const finishReason = isDone ? "stop" : "tool_calls";
+      return { content: isDone ? answerText : "", toolCalls, usage, finishReason, model: name };
+    },
+  };
+}
+
+/** One turn of such a team, with a runtime that `watch` may look at while it works. */
+export async function largeTurn(
+  options: Omit<RuntimeOptions, "agents">,
+  { watch, ...team }: LargeTeam & { readonly watch?: (runtime: Runtime) => () => void },
+): Promise<void> {
+  const runtime = await createRuntime({ ...options, agents: [largeTeam(team)] });
+  try {
+    const stop = watch?.(runtime);
+    const agent = await runtime.agent("lead", { agentId: "desk" });
+    await agent.start();
+    const text = await wholeAnswer(agent, userInput);
+    if (text !== answerText) throw new Error(`expected the answer ${answerText}, got ${text}.`);
+    stop?.();
+  } finally {
+    await runtime.shutdown();
+  }
+}
+
+type Runtime = Awaited<ReturnType<typeof createRuntime>>;

@@ -1,0 +1,175 @@
+import type { TroupeEvent, TroupeEventOf } from "./event.ts";
+import type { Usage } from "./model-call.ts";
+import { PersistentMap } from "./persistent-map.ts";
+import type { Lifecycle } from "./record.ts";
+import type { RequestKind } from "./request.ts";
+
+/** One agent, as its events show it. */
+export interface AgentOverview {
+  readonly agentId: string;
+  readonly name: string;
+  readonly parentAgentId: string | null;
+  readonly rootAgentId: string;
+  /** Started in the background, so that its parent does not wait for it. Absent: no. */
+  readonly isBackground?: boolean;
+  readonly status: Lifecycle;
+  readonly turns: number;
+  readonly turnId: string | null;
+  /** Activity of the open turn. */
+  readonly activity: "idle" | "thinking" | "tools" | "waiting" | "retrying";
+  readonly step: number;
+  readonly steps: number;
+  readonly toolCalls: number;
+  /** Names of the tools that run now, by call. */
+  readonly runningTools: Readonly<Record<string, string>>;
+  /** Requests that somebody has to decide before the agent goes on, by id. */
+  readonly openRequests: Readonly<
+    Record<string, { readonly kind: RequestKind; readonly name: string; readonly prompt: string }>
+  >;
+  readonly usage: Pick<Usage, "inputTokens" | "outputTokens">;
+  readonly costMicros: number | null;
+  /** Text of the answer that is being written. */
+  readonly text: string;
+  readonly startedAt: number | null;
+  readonly endedAt: number | null;
+  readonly stopReason: string | null;
+  readonly message: string | null;
+  readonly prompt: string;
+}
+
+/**
+ * Agents by id, in the order in which their first events came. A value that never changes: any of them may be kept and
+ * folded on from, which costs nothing but what the later events change.
+ */
+export type AgentOverviews = PersistentMap<AgentOverview>;
+
+export const noAgents: AgentOverviews = PersistentMap.empty();
+
+/**
+ * The agents after one more event: the same value if nothing changed. Costs the same however many agents there are. Needs
+ * neither Node nor zod, so that pages fold events too.
+ */
+export function agentsAfter(agents: AgentOverviews, event: TroupeEvent): AgentOverviews {
+  const { agentId, agentName: name, parentAgentId, rootAgentId } = event;
+  const known = agents.get(agentId);
+  const next = noted(known ?? { ...untouched, agentId, name, parentAgentId, rootAgentId }, event);
+  const after = next === known ? agents : agents.with(event.agentId, Object.freeze(next));
+  return event.type === "subagent.spawned" && event.mode === "background" ? withBackground(after, event) : after;
+}
+
+/** Adds a background child as soon as its parent spawns it, because only that event says how it was started. */
+function withBackground(agents: AgentOverviews, event: TroupeEventOf<"subagent.spawned">): AgentOverviews {
+  const { childId, definition: name, agentId: parentAgentId, rootAgentId } = event;
+  const known = agents.get(childId) ?? { ...untouched, agentId: childId, name, parentAgentId, rootAgentId };
+  return agents.with(childId, Object.freeze({ ...known, isBackground: true }));
+}
+
+const untouched = Object.freeze({
+  status: "created",
+  turns: 0,
+  turnId: null,
+  activity: "idle",
+  step: 0,
+  steps: 0,
+  toolCalls: 0,
+  runningTools: Object.freeze({}),
+  openRequests: Object.freeze({}),
+  usage: Object.freeze({ inputTokens: 0, outputTokens: 0 }),
+  costMicros: 0,
+  text: "",
+  startedAt: null,
+  endedAt: null,
+  stopReason: null,
+  message: null,
+  prompt: "",
+} as const);
+
+/** The agent after one more of its events: the same object if nothing changed. */
+function noted(agent: AgentOverview, event: TroupeEvent): AgentOverview {
+  switch (event.type) {
+    case "lifecycle.changed":
+      return { ...agent, status: event.status };
+    case "turn.started":
+      return {
+        ...agent,
+        turns: event.number,
+        turnId: event.turnId,
+        activity: "thinking",
+        prompt: event.prompt,
+        text: "",
+        startedAt: agent.startedAt ?? event.at,
+        endedAt: null,
+        stopReason: null,
+        message: null,
+      };
+    case "step.started":
+      return { ...agent, step: event.step ?? agent.step, steps: agent.steps + 1, activity: "thinking", text: "" };
+    case "step.restarted":
+      return { ...agent, activity: "retrying", text: "" };
+    case "text.delta":
+      return { ...agent, activity: "thinking", text: agent.text.slice(0, event.offset) + event.text };
+    case "text.snapshot":
+      return { ...agent, activity: "thinking", text: event.text };
+    case "model.responded":
+      return {
+        ...agent,
+        activity: event.toolCalls > 0 ? "tools" : "thinking",
+        usage: Object.freeze({
+          inputTokens: agent.usage.inputTokens + event.usage.inputTokens,
+          outputTokens: agent.usage.outputTokens + event.usage.outputTokens,
+        }),
+        costMicros: agent.costMicros === null || event.costMicros === null ? null : agent.costMicros + event.costMicros,
+      };
+    case "tool.started":
+      return withTool(
+        { ...agent, toolCalls: agent.toolCalls + (event.attempt === 1 ? 1 : 0) },
+        event.callId,
+        event.name,
+      );
+    case "tool.completed":
+    case "tool.failed":
+      return withoutTool(agent, event.callId);
+    case "request.opened": {
+      const { requestId, kind, name, prompt } = event;
+      const request = Object.freeze({ kind, name, prompt });
+      return { ...agent, openRequests: Object.freeze({ ...agent.openRequests, [requestId]: request }) };
+    }
+    case "request.decided":
+      return { ...agent, activity: "tools", openRequests: without(agent.openRequests, event.requestId) };
+    case "subagent.spawned": {
+      const activity = event.mode === "background" ? agent.activity : "waiting";
+      return { ...agent, activity, toolCalls: agent.toolCalls + 1 };
+    }
+    case "turn.waiting":
+      return { ...agent, activity: "waiting" };
+    case "turn.completed":
+    case "turn.stopped":
+    case "turn.failed":
+      return {
+        ...agent,
+        activity: "idle",
+        runningTools: untouched.runningTools,
+        openRequests: untouched.openRequests,
+        text: event.text,
+        endedAt: event.at,
+        stopReason: event.stopReason,
+        message: event.message,
+      };
+    default:
+      return agent;
+  }
+}
+
+function withTool(agent: AgentOverview, callId: string, name: string): AgentOverview {
+  return { ...agent, activity: "tools", runningTools: Object.freeze({ ...agent.runningTools, [callId]: name }) };
+}
+
+function withoutTool(agent: AgentOverview, callId: string): AgentOverview {
+  if (!(callId in agent.runningTools)) return agent;
+  return { ...agent, runningTools: without(agent.runningTools, callId) };
+}
+
+function without<Value>(record: Readonly<Record<string, Value>>, key: string): Readonly<Record<string, Value>> {
+  const { [key]: _gone, ...others } = record;
+  return Object.freeze(others);
+}
