@@ -1,5 +1,6 @@
 import { abortable, deepFreeze, faultPoint } from "../base/index.ts";
 import type { Reservation, ReservationAsk } from "../budget/index.ts";
+import { promptHashOf } from "../context/index.ts";
 import { InvalidInputError, InvariantError, LeaseLostError, TurnInterruptedError } from "../errors/index.ts";
 import { callModel, type ModelAnswer } from "../model/index.ts";
 import type { EntryOf, Message, ModelRequest, ModelResponse } from "../state/index.ts";
@@ -13,7 +14,7 @@ import {
   settlementOf,
   unconfirmedSettlement,
 } from "./model-cost.ts";
-import { lent, promptHashOf } from "./prompt.ts";
+import { lent } from "./prompt.ts";
 import { storedErrorOf } from "./stored-error.ts";
 import { refusedCall } from "./stored-error.ts";
 

@@ -15,6 +15,7 @@ import type {
   Json,
   Message,
   Refusal,
+  StoredDefinition,
   Timer,
   TurnOutcome,
   TurnState,
@@ -34,6 +35,8 @@ export interface FactParts {
   readonly closedRequests?: readonly string[] | undefined;
   readonly timers?: readonly Timer[] | undefined;
   readonly clearedTimers?: readonly string[] | undefined;
+  /** The definition that the entry names, unless the agent was created under it. */
+  readonly definition?: StoredDefinition | undefined;
   /** A turn to start if none is open after the commit. */
   readonly wake?: WakeOrder | undefined;
 }

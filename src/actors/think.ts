@@ -1,4 +1,5 @@
 import { backoffDelay, faultPoint } from "../base/index.ts";
+import { asLastCall, promptHashOf } from "../context/index.ts";
 import { AgentStopError, ModelError, TurnInterruptedError } from "../errors/index.ts";
 import { createDraft } from "../hooks/index.ts";
 import type { TurnEffectInput } from "../machines/index.ts";
@@ -25,16 +26,7 @@ import {
   settlementOf,
   unconfirmedSettlement,
 } from "./model-cost.ts";
-import {
-  asLastCall,
-  assembleRequest,
-  finalAnswerOf,
-  lastCallSignal,
-  lent,
-  promptHashOf,
-  withNote,
-  writerOf,
-} from "./prompt.ts";
+import { assembleRequest, finalAnswerOf, lastCallSignal, lent, withNote, writerOf } from "./prompt.ts";
 import { stopSignalOf, storedErrorOf } from "./stored-error.ts";
 
 /**

@@ -6,7 +6,6 @@ import {
   describeValue,
   optionsOf,
   reading,
-  shortHash,
   stableStringify,
 } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
@@ -14,8 +13,8 @@ import { type LanguageModel, offlineModel, openaiModel } from "../model/index.ts
 import { limitsOf } from "../budget/index.ts";
 import { fullHistory, summarize } from "../context/index.ts";
 import { hookCountsOf, type Plugin, pluginsOf, registerHooks } from "../hooks/index.ts";
-import type { JsonObject } from "../state/index.ts";
-import { artifactTool, controlTools, createToolRegistry, internalTools, type ToolRegistry } from "../tools/index.ts";
+import { type DefinitionContent, hashOfDefinition, type StoredDefinition } from "../state/index.ts";
+import { artifactTool, controlTools, createToolRegistry, internalTools } from "../tools/index.ts";
 import { definitionDoor, toolRule } from "./agent-door.ts";
 import type { AgentDefinition, AgentOptions, AgentTool, AutoCompact, AutoCompactOptions } from "./definition.ts";
 import { instructionsOf } from "./instructions.ts";
@@ -68,9 +67,27 @@ function made(name: string, options: AgentOptions): AgentDefinition {
   const output = options.output ? outputSchemaOf(name, options.output) : null;
   const answers = output ? ({ type: "json_schema", name: "output", schema: output.jsonSchema } as const) : undefined;
   const responseFormat = answers ?? structuredClone(options.responseFormat);
+  const maxModelAttempts = options.maxModelAttempts ?? 3;
+  const maxConsecutiveToolFailures = options.maxConsecutiveToolFailures ?? 3;
+  const autoCompact = autoCompactOf(options.autoCompact);
   const hooks = reading(`${of}: hooks`, () => registerHooks(options.hooks, plugins));
   const hookCounts = hookCountsOf(hooks);
   deepFreeze([grantedTools, limits, responseFormat, hookCounts]);
+  const stored = storedOf({
+    name,
+    model,
+    instructions,
+    tools,
+    history,
+    autoCompact,
+    output,
+    responseFormat,
+    limits,
+    maxModelAttempts,
+    maxConsecutiveToolFailures,
+    options,
+    plugins,
+  });
   return Object.freeze({
     name,
     model,
@@ -83,18 +100,16 @@ function made(name: string, options: AgentOptions): AgentDefinition {
     maxOutputTokens: options.maxOutputTokens,
     temperature: options.temperature,
     responseFormat,
-    maxModelAttempts: options.maxModelAttempts ?? 3,
-    maxConsecutiveToolFailures: options.maxConsecutiveToolFailures ?? 3,
+    maxModelAttempts,
+    maxConsecutiveToolFailures,
     price: options.price ?? null,
     maxMessages: options.maxMessages,
     history,
-    autoCompact: autoCompactOf(options.autoCompact),
+    autoCompact,
     output,
     clientTools: options.clientTools ?? false,
-    ref: Object.freeze({
-      name,
-      hash: shortHash(stableStringify(describe(options, { model, tools, history, output, plugins }))),
-    }),
+    ref: Object.freeze({ name, hash: stored.hash }),
+    stored,
   });
 }
 
@@ -108,25 +123,63 @@ function toolOfPlugin(plugin: string, tool: unknown, index: number): AgentTool {
   return toolRule(tool, `plugin "${plugin}": tools[${index}]`) as AgentTool;
 }
 
-interface Described extends Pick<AgentDefinition, "model" | "history" | "output"> {
-  readonly tools: ToolRegistry<AgentTool>;
+interface Parts
+  extends Pick<
+    AgentDefinition,
+    | "name"
+    | "model"
+    | "instructions"
+    | "tools"
+    | "history"
+    | "autoCompact"
+    | "output"
+    | "responseFormat"
+    | "limits"
+    | "maxModelAttempts"
+    | "maxConsecutiveToolFailures"
+  > {
+  readonly options: AgentOptions;
   readonly plugins: readonly Plugin[];
 }
 
-function describe(options: AgentOptions, { model, tools, history, output, plugins }: Described): JsonObject {
-  return {
-    name: options.name,
-    model: `${model.provider}/${model.name}`,
+/** Everything of a definition that is no code. No credentials: of the model only its names are kept. */
+function storedOf({
+  model,
+  instructions,
+  tools,
+  history,
+  autoCompact,
+  output,
+  options,
+  ...parts
+}: Parts): StoredDefinition {
+  const { deadlineAt: _moment, ...limits } = parts.limits;
+  const { name, provider, contextWindow } = model;
+  const { maxMessages, temperature, maxOutputTokens, clientTools = false } = options;
+  const content: DefinitionContent = {
+    ...parts,
+    model: { provider, name, contextWindow },
+    instructions: typeof instructions === "string" ? instructions : null,
+    tools: tools.tools.map(describeTool),
+    onDemandTools: tools.onDemand.map(describeTool),
     history: history.name,
+    autoCompact: autoCompact && { ...autoCompact, strategy: autoCompact.strategy.name },
     output: output?.jsonSchema ?? null,
-    instructions: typeof options.instructions === "string" ? options.instructions : "",
-    tools: tools.tools.map((tool) => {
-      const { name, kind, description, effect, jsonSchema } = tool;
-      return { name, kind, description, effect, jsonSchema, ...queueOf(tool) };
-    }),
-    plugins: plugins.map((plugin) => plugin.name),
-    ...(options.clientTools ? { clientTools: true } : {}),
+    limits,
+    plugins: parts.plugins.map((plugin) => plugin.name),
+    maxMessages,
+    temperature,
+    maxOutputTokens,
+    clientTools,
   };
+  // The stores keep it as JSON, so it is JSON from the start.
+  const plain = JSON.parse(stableStringify(content)) as DefinitionContent;
+  return deepFreeze({ hash: hashOfDefinition(plain), ...plain });
+}
+
+function describeTool(tool: AgentTool): DefinitionContent["tools"][number] {
+  const { name, kind, description, effect, jsonSchema } = tool;
+  return { name, kind, description, effect, jsonSchema, ...queueOf(tool) };
 }
 
 function queueOf(tool: AgentTool): { queue?: string } {

@@ -13,6 +13,7 @@ import type {
   Json,
   JsonObject,
   ResponseFormat,
+  StoredDefinition,
 } from "../state/index.ts";
 import type { ClientTool, ControlTool, InternalTool, ParsedArguments, Tool, ToolRegistry } from "../tools/index.ts";
 import type { OutputSchema } from "./output-schema.ts";
@@ -153,6 +154,8 @@ export interface AgentDefinition {
   readonly clientTools: boolean;
   /** Name, and a hash of the parts that shape its behaviour: a turn that goes on under another hash emits a warning. */
   readonly ref: DefinitionRef;
+  /** The parts that the hash covers, as the stores keep them. */
+  readonly stored: StoredDefinition;
 }
 
 /** Whether `defineAgent` made it, in this copy of the package or another one. */

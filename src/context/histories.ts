@@ -347,3 +347,22 @@ export function withoutTraces(): HistoryCompiler {
       legalMessages(history.filter((message) => message.metadata?.is_trace !== true || isOfTurn(message, turnId))),
   });
 }
+
+/** The compiler of this package that has the name; undefined for one that a user has written. */
+export function historyNamed(name: string): HistoryCompiler | undefined {
+  const [, kind, size, expandBy] = /^(\w+)(?:\((\d+)(?:, (\d+))?\))?$/.exec(name) ?? [];
+  const makers: Readonly<Record<string, () => HistoryCompiler>> = {
+    fullHistory,
+    withoutTraces,
+    windowHistory: () => windowHistory(Number(size)),
+    reactHistory: () => reactHistory({ contextWindowSize: Number(size), expandBy: Number(expandBy) }),
+  };
+  const make = kind !== undefined && Object.hasOwn(makers, kind) ? makers[kind] : undefined;
+  try {
+    const made = make?.();
+    return made?.name === name ? made : undefined;
+  } catch {
+    // Numbers that this package would not have accepted.
+    return undefined;
+  }
+}

@@ -22,6 +22,15 @@ export {
   fullHistory,
   withoutTraces,
   windowHistory,
+  historyNamed,
 } from "./histories.ts";
+export {
+  asLastCall,
+  LAST_CALL_NOTE,
+  patchesIn,
+  type PromptSource,
+  promptHashOf,
+  promptMessages,
+} from "./prompt.ts";
 export { type DropOldestOptions, dropOldest, type SummarizeOptions, summarize } from "./strategies.ts";
 export { isLegal, legalMessages, COMPACTION_ORIGIN, isOfTurn, openTurnStart } from "./turns-and-rounds.ts";

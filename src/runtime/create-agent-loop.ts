@@ -99,7 +99,7 @@ export function createAgentLoop(definition: AgentDefinition, options?: AgentLoop
         await core.start();
         const firstTurnNumber = turnNumberAfter(history, agentId);
         const identity = { ...rootIdentity(core, main, agentId), firstTurnNumber };
-        const { record } = await stores.createAgent(identity, null);
+        const { record } = await stores.createAgent(identity, null, { definition: definition.stored });
         const live = await core.live.activate(core.keyOf(agentId));
         wakeUp(live, history);
         await live.committed();

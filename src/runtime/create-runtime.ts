@@ -168,7 +168,11 @@ async function openAgent(core: RuntimeCore, name: string, given?: AgentStartOpti
   const bound = { accountId, turnLimits: turnFlagsOf(limits), ...bindingField(bindingOf(limits)) };
   const identity = { ...rootIdentity(core, definition, agentId), ownerId, sessionId, metadata, ...bound };
   const account = accountId === null ? null : { id: accountId, agentId, turnId: null, parentId: null, limits };
-  const { record } = await core.stores.createAgent(identity, account, seedsOf(messages, identity.createdAt));
+  const seeds = seedsOf(messages, identity.createdAt);
+  const { record } = await core.stores.createAgent(identity, account, {
+    messages: seeds,
+    definition: definition.stored,
+  });
   if (record.definition.name !== name) {
     throw new InvalidInputError(`agent "${agentId}" exists and is a "${record.definition.name}", not a "${name}"`);
   }

@@ -55,6 +55,8 @@ export const agentEntrySchemas = [
     turnId: z.string().optional(),
     code: z.string(),
     message: z.string(),
+    /** Of `definition_changed`: the definition under which the turn goes on. */
+    definition: definitionRefSchema.optional(),
   }),
 ] as const;
 

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { limitNameSchema } from "../budget/index.ts";
+import { limitNameSchema, limitsSchema } from "../budget/index.ts";
 import { orderedSpawnSchema } from "./call-end.ts";
 import {
   envelope,
@@ -114,6 +114,8 @@ export const callEntrySchemas = [
     childTurnId: z.string(),
     definition: definitionRefSchema,
     accountId: z.string(),
+    /** Of the child's own account, below the turn's. Absent: none. */
+    limits: limitsSchema.optional(),
     /** It goes on when the turn ends; the call does not wait for it. */
     background: backgroundSchema.optional(),
   }),

@@ -15,6 +15,7 @@ export * from "./stop-signals.ts";
 export * from "./stop.ts";
 export * from "./react/index.ts";
 export * from "./request.ts";
+export * from "./stored-definition.ts";
 export * from "./inbox.ts";
 export * from "./call-end.ts";
 export * from "./trace.ts";

@@ -2,6 +2,7 @@
 // `sqlite.ts` and `redis.ts` are entries of the package by themselves, so that `import "troupe"` loads no driver.
 export { memoryStores } from "./memory.ts";
 export * from "./rules/batch.ts";
+export * from "./rules/foreign-writes.ts";
 export * from "./rules/live-channel.ts";
 export * from "./rules/outcomes.ts";
 export * from "./rules/ports.ts";

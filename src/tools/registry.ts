@@ -13,6 +13,8 @@ export interface RegisteredTool {
 export interface ToolRegistry<Member extends RegisteredTool> {
   /** In the order of registration, without those on demand. */
   readonly tools: readonly Member[];
+  /** Members that the model sees only when there is something for them to do. */
+  readonly onDemand: readonly Member[];
   get(name: string): Member | undefined;
   /** Whether the model sees the tool of that name only when there is something for it to do. */
   isOnDemand(name: string): boolean;
@@ -41,6 +43,7 @@ export function createToolRegistry<Member extends RegisteredTool>(
   const all = lazily(() => deepFreeze([...usual(), ...onDemand.map(modelToolOf)]));
   const registry: ToolRegistry<Member> = {
     tools: members,
+    onDemand: Object.freeze([...onDemand]),
     get: (name) => byName.get(name),
     isOnDemand: (name) => onDemand.some((tool) => tool.name === name),
     definitions: (options) => (options?.onDemand === true ? all() : usual()),
@@ -60,6 +63,7 @@ export function withTools<Member extends RegisteredTool>(
   const all = lazily(() => Object.freeze([...base.definitions({ onDemand: true }), ...added.definitions()]));
   return Object.freeze({
     tools: members,
+    onDemand: base.onDemand,
     get: (name: string) => base.get(name) ?? added.get(name),
     isOnDemand: (name: string) => base.isOnDemand(name),
     definitions: (options?: { readonly onDemand: boolean }) => (options?.onDemand === true ? all() : usual()),

@@ -42,7 +42,7 @@ const wings: Readonly<Record<string, readonly (readonly string[])[]>> = {
   ],
   stores: [["rules"], ["memory", "sqlite", "redis"], [""]],
   server: [["core"], ["api", "teal"], [""]],
-  inspector: [["run-model"], ["feed", "stately", "ui"], ["http"], [""]],
+  inspector: [["run-model"], ["replay"], ["feed", "stately", "ui"], ["http"], [""]],
 };
 
 /** Where a package may be imported, types included. */

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { CorruptRecordError } from "../../src/errors/index.ts";
 import type { Stores } from "../../src/stores/index.ts";
+import { storedDefinition } from "./definition-fixtures.ts";
 import { messageOf, note } from "./entry-fixtures.ts";
 import { NOW, ROOT, TENANT } from "./names.ts";
 import { approved, opening, requestOf } from "./request-fixtures.ts";
@@ -16,6 +17,7 @@ const artifact = {
   callId: null,
   content: "x",
 };
+export const clerk = storedDefinition();
 const requestId = `${ROOT}#1:1:0:1`;
 
 const readings = {
@@ -37,6 +39,7 @@ const readings = {
   exportTree: (stores) => stores.exportTree(TENANT, ROOT),
   treeActivity: (stores) => stores.treeActivity(TENANT, ROOT),
   treeHead: (stores) => stores.treeHead(TENANT, ROOT),
+  definition: (stores) => stores.definition(TENANT, ROOT, clerk.hash),
 } satisfies Record<string, (stores: Stores) => Promise<unknown>>;
 
 export type Reading = keyof typeof readings;
@@ -69,7 +72,7 @@ export interface Tamperings<P extends Place> {
 /** One agent that has a bit of everything. */
 async function fill(stores: Stores): Promise<void> {
   const owner = await openAgent(stores, { turnBudget: { deadline: NOW + 9 } });
-  await owner.commit({ entries: [note("one")], messages: [messageOf("m1")], artifacts: [artifact] });
+  await owner.commit({ entries: [note("one")], messages: [messageOf("m1")], artifacts: [artifact], definition: clerk });
   await owner.commit(opening(requestOf(owner, 0)));
   await stores.openTurn(keyOf(), { input: "go", actorId: null, limits: null, ifBusy: "refuse" }, NOW);
   await stores.close();

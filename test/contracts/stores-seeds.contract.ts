@@ -18,7 +18,7 @@ export function seedsContract(subject: () => Stores): void {
 
   test("a new agent has its conversation from the start, in the first row of its journal", async () => {
     const account = accountOf(`agent:${ROOT}`, { maxTokens: 9 });
-    const { created, record } = await subject().createAgent(identityOf(), account, seeds);
+    const { created, record } = await subject().createAgent(identityOf(), account, { messages: seeds });
     expect(created).toBe(true);
     expect(record).toMatchObject({ status: "created", openTurnId: null, turnCount: 0 });
     expect(await subject().messages(keyOf())).toEqual(seeds);
@@ -33,7 +33,7 @@ export function seedsContract(subject: () => Stores): void {
   });
 
   test("its first owner goes on after that row", async () => {
-    await subject().createAgent(identityOf(), null, seeds);
+    await subject().createAgent(identityOf(), null, { messages: seeds });
     await subject().registerProcess(here, NOW);
     const taken = await subject().acquire(keyOf(), here.processId, LEASE_MS, NOW);
     expect(taken).toMatchObject({ type: "acquired", epoch: 1, seq: 1, at: NOW });
@@ -50,22 +50,26 @@ export function seedsContract(subject: () => Stores): void {
 
   test("an agent that exists is not seeded, nor seeded again, also after its conversation was cleared", async () => {
     await subject().createAgent(identityOf("bare"), null);
-    expect(await subject().createAgent(identityOf("bare"), null, seeds)).toMatchObject({ created: false });
+    expect(await subject().createAgent(identityOf("bare"), null, { messages: seeds })).toMatchObject({
+      created: false,
+    });
     expect(await subject().messages(keyOf("bare"))).toEqual([]);
     expect(await subject().readJournal(keyOf("bare"), 1)).toEqual([]);
-    await subject().createAgent(identityOf(), null, seeds);
-    expect(await subject().createAgent(identityOf(), null, [messageOf("other")])).toMatchObject({ created: false });
+    await subject().createAgent(identityOf(), null, { messages: seeds });
+    expect(await subject().createAgent(identityOf(), null, { messages: [messageOf("other")] })).toMatchObject({
+      created: false,
+    });
     expect(await subject().messages(keyOf())).toEqual(seeds);
     const owner = await new Owner(subject(), keyOf()).acquire();
     await owner.commit({ entries: [note("cleared")], cleared: "conversation" });
-    await subject().createAgent(identityOf(), null, seeds);
+    await subject().createAgent(identityOf(), null, { messages: seeds });
     expect(await subject().messages(keyOf())).toEqual([]);
     expect(await rows()).toHaveLength(2);
   });
 
   test("of many who create the same agent at once one seeds it", async () => {
     const all = Array.from({ length: 8 }, (_, index) => [messageOf(`of ${index}`), messageOf(`and ${index}`)]);
-    const outcomes = await Promise.all(all.map((own) => subject().createAgent(identityOf(), null, own)));
+    const outcomes = await Promise.all(all.map((own) => subject().createAgent(identityOf(), null, { messages: own })));
     const winner = outcomes.findIndex(({ created }) => created);
     expect(outcomes.filter(({ created }) => created)).toHaveLength(1);
     expect(await subject().messages(keyOf())).toEqual(all[winner]);
@@ -73,7 +77,7 @@ export function seedsContract(subject: () => Stores): void {
   });
 
   test("a tree that is exported and imported keeps it", async () => {
-    await subject().createAgent(identityOf(), null, seeds);
+    await subject().createAgent(identityOf(), null, { messages: seeds });
     const tree = await subject().exportTree(TENANT, ROOT);
     if (!tree) throw new Error("there is no tree");
     expect(tree.rows).toMatchObject([{ entries: [seeded], messages: seeds }]);

@@ -217,8 +217,8 @@ export function sharingContract(title: string, open: () => TwoClients): void {
       for (let round = 0; round < 10; round += 1) {
         const agentId = `agent-${round}`;
         const outcomes = await Promise.all([
-          mine.createAgent(identityOf(agentId), null, seedsOf("mine")),
-          theirs.createAgent(identityOf(agentId), null, seedsOf("theirs")),
+          mine.createAgent(identityOf(agentId), null, { messages: seedsOf("mine") }),
+          theirs.createAgent(identityOf(agentId), null, { messages: seedsOf("theirs") }),
         ]);
         expect(outcomes.filter(({ created }) => created)).toHaveLength(1);
         const winner = outcomes[0].created ? "mine" : "theirs";

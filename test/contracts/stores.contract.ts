@@ -8,6 +8,7 @@ import { claimsContract } from "./stores-claims.contract.ts";
 import { commandsContract } from "./stores-commands.contract.ts";
 import { commitContract } from "./stores-commit.contract.ts";
 import { decideContract } from "./stores-decide.contract.ts";
+import { definitionsContract } from "./stores-definitions.contract.ts";
 import { intentsContract } from "./stores-intents.contract.ts";
 import { keysContract } from "./stores-keys.contract.ts";
 import { leasesContract } from "./stores-leases.contract.ts";
@@ -56,6 +57,9 @@ export function storesContract(name: string, open: () => Stores | Promise<Stores
     });
     describe("warnings", () => {
       warningsContract(subject);
+    });
+    describe("definitions", () => {
+      definitionsContract(subject);
     });
     describe("spawning", () => {
       spawnContract(subject);

@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { describe } from "vitest";
 import { ROOT, TENANT, TURN } from "../contracts/names.ts";
-import { corruptContract, type Place, type Tampering } from "../contracts/stores-corrupt.contract.ts";
+import { clerk, corruptContract, type Place, type Tampering } from "../contracts/stores-corrupt.contract.ts";
 import { redisProgram } from "../support/redis-server.ts";
 import { redisOfSuite } from "../support/redis-suite.ts";
 import { ownPrefix, storesOn } from "../support/redis-stores.ts";
@@ -78,6 +78,12 @@ const list: readonly Tampering<Keys>[] = [
     ({ client, keyTo }) => client.hset(keyTo("timers"), `4:${ROOT}deadlineAt:turn:${TURN}`, "{}"),
     ["exportTree"],
   ],
+  [
+    "a definition with other instructions",
+    change("definitions", clerk.hash, replaced("Answer.", "Give everything away.")),
+    ["definition", "exportTree"],
+  ],
+  ["a definition that is no JSON", change("definitions", clerk.hash, () => "{"), ["definition", "exportTree"]],
   ["a journal with a gap", ({ client, keyTo }) => client.xdel(keyTo("journal"), "2-0"), ["journal"]],
   [
     "an unknown entry",

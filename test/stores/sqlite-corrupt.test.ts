@@ -11,7 +11,18 @@ function file(): File {
   const path = temporaryFile();
   const contents = async (): Promise<unknown> => {
     const database = new DatabaseSync(path, { readOnly: true });
-    const tables = ["agents", "heads", "accounts", "standings", "journal", "artifacts", "inbox", "timers", "requests"];
+    const tables = [
+      "agents",
+      "heads",
+      "accounts",
+      "standings",
+      "journal",
+      "artifacts",
+      "inbox",
+      "timers",
+      "requests",
+      "definitions",
+    ];
     const rows = tables.map((table) => database.prepare(`SELECT * FROM ${table}`).all());
     database.close();
     return rows;
@@ -79,6 +90,17 @@ const changes: readonly (readonly [what: string, sql: string, refused: readonly 
     "UPDATE requests SET request = json_set(request, '$.requestId', 'other')",
     ["requests", "request", "decide"],
   ],
+  [
+    "a definition with other instructions",
+    "UPDATE definitions SET definition = json_set(definition, '$.instructions', 'Give everything away.')",
+    ["definition", "exportTree"],
+  ],
+  [
+    "another definition, of another hash",
+    "UPDATE definitions SET definition = json_set(definition, '$.hash', '0123456789abcdef')",
+    ["definition", "exportTree"],
+  ],
+  ["a definition that is no JSON", "UPDATE definitions SET definition = '{'", ["definition", "exportTree"]],
   [
     "a message that is no JSON, in a whole tree",
     "UPDATE journal SET messages = '[' WHERE messages IS NOT NULL",

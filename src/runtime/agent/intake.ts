@@ -1,9 +1,11 @@
-import { reportIdOf, reportMessage, saveArtifacts, settleEnded } from "../../actors/index.ts";
+import { type FactParts, reportIdOf, reportMessage, saveArtifacts, settleEnded } from "../../actors/index.ts";
 import { backoffDelay } from "../../base/index.ts";
 import { turnAccountId } from "../../budget/index.ts";
 import {
   type CallEndedItem,
   type ChildReportedItem,
+  type DefinitionRef,
+  type Entry,
   type EntryOf,
   type InboxItem,
   isIntent,
@@ -104,6 +106,7 @@ function beginTurn(activation: Activation, item: TurnItem): boolean {
     },
     {
       messages: message ? [message] : [],
+      definition: unlessKept(activation),
       moves: [
         {
           type: "open",
@@ -325,15 +328,32 @@ export function wakeUp(activation: Activation, conversation: readonly Message[] 
   const { lifecycle, definition, identity } = activation;
   if (lifecycle !== "created" && lifecycle !== "shutdown") return;
   activation.append({ type: "agent.starting" });
-  activation.append({ type: "agent.started", definition: definition.ref }, { messages: conversation });
+  const parts = { messages: conversation, definition: unlessKept(activation) };
+  activation.append({ type: "agent.started", definition: definition.ref }, parts);
   if (identity.pause) pauseAgent(activation, identity.pause.by);
 }
 
 /** Completes a start that a crash cut off, and warns of a definition that has changed under an open turn. */
 export function carryOn(activation: Activation): void {
   const { lifecycle, definition, identity, openTurnId } = activation;
-  if (lifecycle === "starting") activation.append({ type: "agent.started", definition: definition.ref });
-  if (identity.definition.hash === definition.ref.hash || openTurnId === null) return;
+  const { ref } = definition;
+  const parts = { definition: unlessKept(activation) };
+  if (lifecycle === "starting") activation.append({ type: "agent.started", definition: ref }, parts);
+  if (openTurnId === null) return;
+  const isOfTurn = definitionOf(activation.turnEntries)?.hash === ref.hash;
+  if (identity.definition.hash === ref.hash && isOfTurn) return;
   const message = `definition "${definition.name}" has changed since agent "${identity.agentId}" was made`;
-  activation.append({ type: "warning", turnId: openTurnId, code: "definition_changed", message });
+  const changed = isOfTurn ? {} : { definition: ref };
+  activation.append({ type: "warning", turnId: openTurnId, code: "definition_changed", message, ...changed }, parts);
+}
+
+/** The definition to keep with an entry that names it. That of the record was kept when the agent was created. */
+function unlessKept({ identity, definition }: Activation): FactParts["definition"] {
+  return identity.definition.hash === definition.ref.hash ? undefined : definition.stored;
+}
+
+/** The definition under which the turn of these entries works now. */
+function definitionOf(turnEntries: readonly Entry[]): DefinitionRef | undefined {
+  const last = turnEntries.findLast((entry) => "definition" in entry && entry.type !== "child.spawned");
+  return last && "definition" in last ? last.definition : undefined;
 }

@@ -75,6 +75,7 @@ export function spawnBody(parent: SpawningParent, request: SpawnRequest): SpawnB
     childTurnId: turnIdOf(childId, 1),
     definition: tool.definition.ref,
     accountId: turnAccountId(turnId),
+    ...(Object.keys(tool.limits).length > 0 ? { limits: tool.limits } : {}),
     ...(tool.background ? { background: tool.background } : {}),
   };
 }
@@ -131,6 +132,7 @@ export function spawnOrderOf(parent: SpawningParent, request: SpawnRequest, body
   return {
     seq,
     identity: child,
+    definition: tool.definition.stored,
     account: { id: accountId, agentId, turnId: null, parentId: body.accountId, limits: tool.limits },
     turn: {
       kind: "turn",

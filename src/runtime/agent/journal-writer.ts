@@ -295,6 +295,7 @@ class PendingBatch {
   cleared: Batch["cleared"] = null;
   owned: OwnedFields | null = null;
   closedTurnId: string | null = null;
+  definition: Batch["definition"];
 
   get isEmpty(): boolean {
     const hasWork = this.entries.length + this.acknowledged.length + this.clearedTimers.length + this.moves.length > 0;
@@ -312,6 +313,7 @@ class PendingBatch {
     if (parts.timers) this.timers.push(...parts.timers);
     for (const timerId of parts.clearedTimers ?? []) this.clearTimer(timerId);
     this.wake ??= parts.wake;
+    this.definition ??= parts.definition;
   }
 
   /** Removes it from this batch's own timers too, because a batch clears timers before it sets them. */
@@ -322,7 +324,7 @@ class PendingBatch {
 
   toBatch({ key, epoch, processId }: Pick<Batch, "key" | "epoch" | "processId">, expectedSeq: number): Batch {
     const { entries, messages, artifacts, owned, closedTurnId, moves, spawns, posts } = this;
-    const { acknowledged, timers, clearedTimers, wake, requests, closedRequests, cleared } = this;
+    const { acknowledged, timers, clearedTimers, wake, requests, closedRequests, cleared, definition } = this;
     return {
       id: createId(),
       key,
@@ -344,6 +346,7 @@ class PendingBatch {
       ...(timers.length > 0 ? { timers } : {}),
       clearedTimers,
       ...(wake ? { wake } : {}),
+      ...(definition ? { definition } : {}),
     };
   }
 }

@@ -28,6 +28,8 @@ export class MachineFold {
   #turnId = "";
   readonly #calls = new Map<string, CallSnapshot>();
   turnEntries: Entry[] = [];
+  /** The state in which the last turn ended. */
+  lastTurnValue: unknown;
 
   constructor(checkpoint: AgentRecord["checkpoint"]) {
     this.#agent = checkpoint ? agentAt(checkpoint.agent) : initialTransition(liveAgentMachine)[0];
@@ -38,7 +40,9 @@ export class MachineFold {
     if (addressOf(entry).turnId === this.#turnId) this.turnEntries.push(entry);
     if (agentHears(entry)) this.#agent = transition(liveAgentMachine, this.#agent, entry)[0];
     if (this.#turn && addressOf(entry).turnId === this.#turnId) this.#applyToTurn(this.#turn, entry);
-    if (entry.type === "turn.ended") this.#turn = undefined;
+    if (entry.type !== "turn.ended") return;
+    this.lastTurnValue = this.#turn?.value;
+    this.#turn = undefined;
   }
 
   #startTurn(entry: EntryOf<"turn.started">): void {

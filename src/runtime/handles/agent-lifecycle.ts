@@ -218,6 +218,7 @@ export async function createChild(
       metadata: {},
     },
     { id: accountId, agentId, turnId: null, parentId: parentAccountId, limits },
+    { definition: definition.stored },
   );
   return record;
 }

@@ -157,7 +157,7 @@ export class UnsavedTree {
     const [first] = await this.#memory.readJournal(this.root, 1);
     const seed = first?.entries[0]?.type === "conversation.seeded" ? first.entries[0].messageIds : [];
     const messages = await this.#memory.messagesById(this.root, seed);
-    const { created } = await durable.createAgent(agentIdentitySchema.parse(record), account ?? null, messages);
+    const { created } = await durable.createAgent(agentIdentitySchema.parse(record), account ?? null, { messages });
     const taken = created && (await durable.acquire(this.root, process.processId, leaseMs, steady()));
     if (taken && taken.type === "acquired") {
       this.#isClaimed = true;

@@ -117,7 +117,7 @@ function routedStores(keeper: UnsavedKeeper): RoutedStores {
   return {
     commit: (batches, now, steady = now) =>
       commit(keeper, options.guardsRequests ? batches.map(guarded) : batches, now, steady),
-    createAgent: (identity, account, messages) => of(identity).createAgent(identity, account, messages),
+    createAgent: (identity, account, more) => of(identity).createAgent(identity, account, more),
     openTurn: (key, command, now) => of(key).openTurn(key, command, now),
     pause: (key, by, now, how) => of(key).pause(key, by, now, how),
     resume: (key, by, now) => of(key).resume(key, by, now),
@@ -148,6 +148,7 @@ function routedStores(keeper: UnsavedKeeper): RoutedStores {
     waiters: (tenant, root) => ofTree(tenant, root).waiters(tenant, root),
     fireTimer: (timer, now, steady) => of(timer).fireTimer(timer, now, steady),
     account: (tenant, accountId) => ofTree(tenant, agentOfAccount(accountId)).account(tenant, accountId),
+    definition: (tenant, root, hash) => ofTree(tenant, root).definition(tenant, root, hash),
     treeActivity: (tenant, root) => ofTree(tenant, root).treeActivity(tenant, root),
     treeHead: (tenant, root) => ofTree(tenant, root).treeHead(tenant, root),
     exportTree: (tenant, root) => ofTree(tenant, root).exportTree(tenant, root),

@@ -7,6 +7,7 @@ import type {
   InboxItem,
   JournalRow,
   Message,
+  StoredDefinition,
   Timer,
   TurnRecord,
 } from "../../state/index.ts";
@@ -133,6 +134,15 @@ export class MemoryReads extends MemoryTables implements CandidateTables {
 
   accounts(tenant: string, rootAgentId: string): Account[] {
     return [...(this.rows.tenants.get(tenant)?.trees.get(rootAgentId)?.accounts.values() ?? [])];
+  }
+
+  definition(tenant: string, rootAgentId: string, hash: string): StoredDefinition | undefined {
+    return this.rows.tenants.get(tenant)?.trees.get(rootAgentId)?.definitions.get(hash);
+  }
+
+  definitionsOf(tenant: string, rootAgentId: string): StoredDefinition[] {
+    const definitions = this.rows.tenants.get(tenant)?.trees.get(rootAgentId)?.definitions.values() ?? [];
+    return [...definitions].sort((one, other) => (one.hash < other.hash ? -1 : 1));
   }
 
   dueTimers(moment: Moment, limit: number): Timer[] {

@@ -1,5 +1,14 @@
 import type { Account, Moment, Waiter } from "../../budget/index.ts";
-import type { AgentRecord, AgentRequest, Artifact, InboxItem, JournalRow, Message, Timer } from "../../state/index.ts";
+import type {
+  AgentRecord,
+  AgentRequest,
+  Artifact,
+  InboxItem,
+  JournalRow,
+  Message,
+  StoredDefinition,
+  Timer,
+} from "../../state/index.ts";
 import type { Committed } from "../rules/outcomes.ts";
 import type { StoredTurn } from "../rules/ports.ts";
 import { isDue } from "../rules/queries.ts";
@@ -50,6 +59,8 @@ export interface TreeRows {
   readonly accounts: Map<string, Account>;
   /** The waiters of each account at the top. */
   readonly queues: Map<string, readonly Waiter[]>;
+  /** By hash. */
+  readonly definitions: Map<string, StoredDefinition>;
 }
 
 /** Each tenant has its own maps, so that keys cannot collide. */
@@ -84,7 +95,7 @@ export function emptyTenant(): TenantRows {
 }
 
 export function emptyTree(lastCursor = 0): TreeRows {
-  return { journal: [], lastCursor, accounts: new Map(), queues: new Map() };
+  return { journal: [], lastCursor, accounts: new Map(), queues: new Map(), definitions: new Map() };
 }
 
 export function emptyAgent(record: AgentRecord, tree: TreeRows): AgentRows {

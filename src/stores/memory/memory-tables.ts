@@ -9,6 +9,7 @@ import {
   type InboxItem,
   JOURNAL_VERSION,
   type Message,
+  type StoredDefinition,
   type Timer,
 } from "../../state/index.ts";
 import type { Committed } from "../rules/outcomes.ts";
@@ -217,6 +218,11 @@ export class MemoryTables implements Tables {
     const rows = this.find(key);
     const turnId = rows?.turnKeys.get(text);
     return turnId === undefined ? undefined : { turnId, hash: rows?.turns.get(turnId)?.hash ?? "" };
+  }
+
+  keepDefinition(tenant: string, rootAgentId: string, definition: StoredDefinition): void {
+    const { definitions } = this.#tree(tenant, rootAgentId);
+    if (!definitions.has(definition.hash)) this.undo.set(definitions, definition.hash, definition);
   }
 
   setTimer(timer: Timer): void {

@@ -38,6 +38,8 @@ export class TreeCache {
    * cleared.
    */
   readonly #heads = new Map<string, number>();
+  /** Hashes of definitions that the tree has. */
+  readonly definitions = new Set<string>();
   #newest = 0;
   #timesRolledBack = 0;
   /**
@@ -56,7 +58,7 @@ export class TreeCache {
   }
 
   get size(): number {
-    return this.#rows.size + this.#collections.size + this.#heads.size;
+    return this.#rows.size + this.#collections.size + this.#heads.size + this.definitions.size;
   }
 
   /** The newest versions seen of agents' heads, by field. */
@@ -123,6 +125,7 @@ export class TreeCache {
   clear(): void {
     this.#rows.clear();
     this.#collections.clear();
+    this.definitions.clear();
     this.#isComplete = false;
   }
 }

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { InvariantError } from "../../errors/index.ts";
-import type { ForeignWrites, RolledBackTree, TreeActivity, TreeHead } from "../rules/ports.ts";
+import type { ForeignWrites } from "../rules/foreign-writes.ts";
+import type { RolledBackTree, TreeActivity, TreeHead } from "../rules/ports.ts";
 import type { Database, StoreTables } from "../rules/tables.ts";
 import { AboutTree, ReadSession } from "./redis-agents.ts";
 import { type CheckedOptions, RedisConnection } from "./redis-connection.ts";

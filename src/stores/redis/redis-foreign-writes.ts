@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { ForeignWrite, ForeignWrites } from "../rules/ports.ts";
+import type { ForeignWrite, ForeignWrites } from "../rules/foreign-writes.ts";
 import { agentOfRecord, type RedisKeys } from "./redis-keys.ts";
 import type { TreeSession } from "./redis-session.ts";
 import type { RedisSubscriber } from "./redis-subscriber.ts";

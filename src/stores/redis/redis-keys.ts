@@ -17,6 +17,7 @@ export const treeParts = [
   "open",
   "turns",
   "changes",
+  "definitions",
   "timers",
   "due",
 ] as const;
@@ -78,6 +79,8 @@ export interface TreeKeys {
   readonly turns: string;
   /** Their ids, the newest change first. */
   readonly changes: string;
+  /** The definitions of the tree's agents, by hash. */
+  readonly definitions: string;
   readonly timers: string;
   /** Timers by due time. */
   readonly due: string;
@@ -175,6 +178,7 @@ export class RedisKeys {
       open: `${base}open`,
       turns: `${base}turns`,
       changes: `${base}changes`,
+      definitions: `${base}definitions`,
       timers: `${base}timers`,
       due: `${base}due`,
       projections: `${base}projections`,

@@ -82,6 +82,10 @@ export class RedisReader {
     return String(await this.#connection.run((client) => client.hlen(key)));
   }
 
+  async field(key: string, name: string): Promise<string | null> {
+    return this.#connection.run((client) => client.hget(key, name));
+  }
+
   /** 0 if it does not exist. */
   async number(key: string, name: string): Promise<number> {
     return Number((await this.#connection.run((client) => client.hget(key, name))) ?? 0);

@@ -8,12 +8,13 @@ import {
   type InboxItem,
   type JournalRow,
   type Message,
+  type StoredDefinition,
   type Timer,
   type TurnRecord,
 } from "../../state/index.ts";
 import type { StoredRow, StoredTree, StoredTurn } from "../rules/ports.ts";
 import type { AgentFilter, AgentPlace, RequestFilter, TurnFilter, TurnPlace } from "../rules/queries.ts";
-import { parsed } from "../rules/stored-values.ts";
+import { definitionIn, parsed } from "../rules/stored-values.ts";
 import type { ArtifactMeta, RestoredRow, StoreTables } from "../rules/tables.ts";
 import { agentParts, pairOf, type RedisKeys, treeParts, turnFields } from "./redis-keys.ts";
 import type { RedisLists } from "./redis-lists.ts";
@@ -117,6 +118,18 @@ export class RedisReads extends RedisTables implements StoreTables {
     if (whole) return this.at(tree).all(kindsOf(whole.accountIds));
     if (!this.reading(tree)) return this.at(tree).all(kindsOf(this.writing(tree).members(this.accountIds(tree))));
     return this.ask("accounts", async () => this.reader.rows(tree, kindsOf(await this.reader.list(tree.accounts))));
+  }
+
+  definition(tenant: string, rootAgentId: string, hash: string): StoredDefinition | undefined {
+    const { definitions } = this.keys.treeOf(tenant, rootAgentId);
+    const text = this.ask("definition", () => this.reader.field(definitions, hash));
+    return text === null ? undefined : definitionIn(text, hash, `definition ${hash} (${definitions})`);
+  }
+
+  definitionsOf(tenant: string, rootAgentId: string): StoredDefinition[] {
+    const tree = this.keys.treeOf(tenant, rootAgentId);
+    const found = [...this.readWhole(tree).definitions].sort(([one], [other]) => (one < other ? -1 : 1));
+    return found.map(([hash, text]) => definitionIn(text, hash, `definition ${hash} (${tree.definitions})`));
   }
 
   dueTimers(moment: Moment, limit: number): Timer[] {

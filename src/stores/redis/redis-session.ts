@@ -62,6 +62,8 @@ export class TreeSession {
   readonly written = new Map<string, Written>();
   readonly operations: Operation[] = [];
   readonly indexWrites: IndexWrite[] = [];
+  /** Hashes of the definitions that are written. */
+  readonly definitions = new Map<string, true>();
   readonly undo = new UndoLog();
   readonly #cache: TreeCache;
   readonly #inbox = new Map<string, ReadonlyMap<string, boolean>>();
@@ -177,6 +179,17 @@ export class TreeSession {
     const changed = new Map(this.#inbox.get(key));
     changed.set(itemKey, isIn);
     this.undo.set(this.#inbox, key, changed);
+  }
+
+  /** Stores a definition, unless the tree has it. It is assumed to have those that were seen there. */
+  keepDefinition(hash: string, text: () => string): void {
+    if (this.definitions.has(hash)) return;
+    const { definitions: key } = this.tree;
+    const found = this.answers.get(`in|${key}|${hash}`) ?? (this.#cache.definitions.has(hash) ? "1" : "0");
+    if (!this.#isRemoved) this.#check({ kind: "in", key, name: hash, expected: found === "1" ? "1" : "0" });
+    if (found === "1" && !this.#isRemoved) return;
+    this.undo.set(this.definitions, hash, true);
+    this.do("put", { key }, hash, text());
   }
 
   inboxSize(key: string, load: () => Promise<string>): number {

@@ -7,6 +7,7 @@ import {
   type InboxItem,
   JOURNAL_VERSION,
   type Message,
+  type StoredDefinition,
   type Timer,
 } from "../../state/index.ts";
 import type { Committed } from "../rules/outcomes.ts";
@@ -200,6 +201,11 @@ export class RedisTables extends RedisAgents implements Tables {
     const unfinished = this.keys.index("unfinished", tree.partition, tree.tenant);
     const isUnfinished = status === "queued" || status === "open";
     session.writeIndex({ ...at, keys: unfinished, ...(isUnfinished ? {} : { kind: "leaving", score: undefined }) });
+  }
+
+  keepDefinition(tenant: string, rootAgentId: string, definition: StoredDefinition): void {
+    const hash = wellFormed(definition.hash, "hash of a definition");
+    this.writing(this.keys.treeOf(tenant, rootAgentId)).keepDefinition(hash, () => JSON.stringify(definition));
   }
 
   setTimer(timer: Timer): void {

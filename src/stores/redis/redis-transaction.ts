@@ -76,6 +76,10 @@ export function appliedOf(answer: unknown, keys: readonly string[]): Applied {
 export function keep(session: TreeSession, cache: TreeCache, version: string): void {
   if (session.whole) cache.clear();
   cache.saw(version);
+  for (const hash of session.definitions.keys()) cache.definitions.add(hash);
+  for (const { key, name, expected } of session.checks.values()) {
+    if (key === session.tree.definitions && expected === "1") cache.definitions.add(name);
+  }
   for (const [field, { kind, text, value }] of session.written) {
     if (kind === "collection") cache.putMembers(field, { version, value });
     else if (kind === "changed collection") cache.forgetMembers(field);

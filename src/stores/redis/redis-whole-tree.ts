@@ -36,6 +36,8 @@ export interface WholeTree {
   readonly agents: ReadonlyMap<string, WholeAgent>;
   /** As names and values. */
   readonly turns: ReadonlyMap<string, string>;
+  /** By hash. */
+  readonly definitions: ReadonlyMap<string, string>;
   readonly timers: readonly Timer[];
   readonly journal: readonly JournalRow[];
   readonly projections: ReadonlyMap<string, number>;
@@ -59,12 +61,13 @@ export async function readWholeTree(reader: RedisReader, tree: TreeKeys): Promis
 }
 
 async function readOnce(reader: RedisReader, tree: TreeKeys, meta: ReadonlyMap<string, string>): Promise<WholeTree> {
-  const [rows, agentIds, accountIds, waiters, turns, timers, journal, projections] = await Promise.all([
+  const [rows, agentIds, accountIds, waiters, turns, definitions, timers, journal, projections] = await Promise.all([
     reader.hash(tree.rows),
     reader.list(tree.agents),
     reader.list(tree.accounts),
     reader.hash(tree.waiters),
     reader.hash(tree.turns),
+    reader.hash(tree.definitions),
     reader.hash(tree.timers),
     reader.treeRows(tree, 0, Number.MAX_SAFE_INTEGER),
     reader.hash(tree.projections),
@@ -84,6 +87,7 @@ async function readOnce(reader: RedisReader, tree: TreeKeys, meta: ReadonlyMap<s
     waiters: [...waiters].flat(),
     agents,
     turns,
+    definitions,
     timers: [...timers.values()].map((text) => timerIn(text, tree.timers)),
     journal,
     projections: new Map([...projections].map(([name, cursor]) => [name, Number(cursor)])),

@@ -8,6 +8,7 @@ import type {
   InboxItem,
   Message,
   OwnedFields,
+  StoredDefinition,
   Timer,
   TurnItem,
 } from "../../state/index.ts";
@@ -34,6 +35,8 @@ export interface SpawnOrder {
   readonly identity: AgentIdentity;
   readonly account: NewAccount;
   readonly turn: TurnItem;
+  /** Kept with the tree. */
+  readonly definition?: StoredDefinition | undefined;
 }
 
 /** Starts a turn that nobody asked for, if none is open once the batch has been applied. */
@@ -83,6 +86,8 @@ export interface Batch {
    */
   readonly cleared: "conversation" | "all" | null;
   readonly owned: OwnedFields | null;
+  /** A definition that these entries name first, to be kept with the tree. Absent: that of the agent's record. */
+  readonly definition?: StoredDefinition | undefined;
   /** Requests to open; one whose id is stored already is left unchanged. An expiry sets a timer. */
   readonly requests: readonly AgentRequest[];
   /** Requests to close because the turn went on without them; requests that are decided already stay decided. */

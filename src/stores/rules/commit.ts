@@ -42,6 +42,7 @@ export function commitBatch(tables: Tables, batch: Batch, moment: Moment): Commi
   checkOrder(batch);
 
   const ledger = new Ledger(tables, { id: batch.id, key: batch.key, rootAgentId: record.rootAgentId }, moment);
+  if (batch.definition) tables.keepDefinition(batch.key.tenant, record.rootAgentId, batch.definition);
   for (const move of batch.moves) ledger.apply(move);
   const posted = new Set<string>();
   if (batch.cleared !== null) tables.clearMessages(batch.key);
@@ -292,6 +293,7 @@ function spawn(tables: Tables, order: SpawnOrder, ledger: Ledger, posted: Set<st
   const key = { tenant: order.identity.tenant, agentId: order.identity.agentId };
   ledger.open(order.account);
   const record = newRecord(order.identity);
+  if (order.definition) tables.keepDefinition(key.tenant, record.rootAgentId, order.definition);
   tables.putAgent({ ...record, openTurnId: order.turn.turnId, nextTurnNumber: order.turn.number + 1 });
   tables.addToInbox(key, order.turn);
   posted.add(key.agentId);

@@ -18,7 +18,7 @@ import { changeTimers, fireAccountTimer } from "./ledger.ts";
 import type { AskListener, LiveChannel, LiveFollowing, LiveListener, LivePlace } from "./live-channel.ts";
 import { abort, pause, resume } from "./marks.ts";
 import type { CommitOutcome, Committed } from "./outcomes.ts";
-import type { Stores, TreeActivity, TreeHead } from "./ports.ts";
+import type { AgentParts, Stores, TreeActivity, TreeHead } from "./ports.ts";
 import { heartbeat, isRunning, registerProcess } from "./processes.ts";
 import { agentAtPlace, type AgentFilter, type RequestFilter, turnAtPlace, type TurnFilter } from "./queries.ts";
 import { claimCall, fireJobTimer, postCallEnd } from "./queued-calls.ts";
@@ -39,8 +39,7 @@ export function databaseStores(kind: string, database: Database): Stores {
   return {
     kind,
     commit: (batches, now, steady = now) => commitAll(database, batches, { now, steady }),
-    createAgent: (identity, account, messages = []) =>
-      write(() => createAgent(tables, identity, { account, messages })),
+    createAgent: (identity, account, more) => write(() => createAgent(tables, identity, { account, ...more })),
     openTurn: (key, command, now) => write(() => openTurn(tables, key, command, now)),
     pause: (key, by, now, { now: isHurried, steady } = {}) =>
       write(() => pause(tables, key, { by, isHurried, steady }, now)),
@@ -78,6 +77,7 @@ export function databaseStores(kind: string, database: Database): Stores {
     request: (key, requestId) => read(() => tables.request(key, requestId)),
     turns: (filter) => read(() => listTurns(tables, filter)),
     account: (tenant, accountId) => read(() => tables.account(tenant, accountId)),
+    definition: (tenant, root, hash) => read(() => tables.definition(tenant, root, hash)),
     treeActivity: (tenant, root) => read(() => treeActivityOf(tables, tenant, root)),
     treeHead: (tenant, root) => read(() => treeHeadOf(tables, tenant, root)),
     accounts: (tenant, root) => read(() => tables.accounts(tenant, root)),
@@ -195,13 +195,14 @@ function countOf(name: string, value: number): number {
 function createAgent(
   tables: Tables,
   identity: AgentIdentity,
-  { account, messages }: { readonly account: NewAccount | null; readonly messages: readonly Message[] },
+  { account, messages = [], definition }: AgentParts & { readonly account: NewAccount | null },
 ): { created: boolean; record: AgentRecord } {
   const key = { tenant: identity.tenant, agentId: identity.agentId };
   const known = tables.agent(key);
   if (known) return { created: false, record: known };
   const record = newRecord(identity);
   tables.putAgent(record);
+  if (definition) tables.keepDefinition(identity.tenant, identity.rootAgentId, definition);
   if (account) {
     const opened = openAccount(account, identity.createdAt);
     tables.putAccount(identity.tenant, identity.rootAgentId, opened);

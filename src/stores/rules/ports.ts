@@ -1,24 +1,25 @@
 import type { TraceHeaders } from "../../base/index.ts";
 import type { Account, Limits, NewAccount, Waiter } from "../../budget/index.ts";
-import {
-  type AgentIdentity,
-  type AgentKey,
-  type AgentRecord,
-  type AgentRequest,
-  type Artifact,
-  type CallEndedItem,
-  type Content,
-  type Decision,
-  type InboxItem,
-  type JournalRow,
-  type Message,
-  type ModelTool,
-  rootOf,
-  type StopReason,
-  type Timer,
-  type TurnRecord,
+import type {
+  AgentIdentity,
+  AgentKey,
+  AgentRecord,
+  AgentRequest,
+  Artifact,
+  CallEndedItem,
+  Content,
+  Decision,
+  InboxItem,
+  JournalRow,
+  Message,
+  ModelTool,
+  StopReason,
+  StoredDefinition,
+  Timer,
+  TurnRecord,
 } from "../../state/index.ts";
 import type { Batch } from "./batch.ts";
+import type { ForeignWrites } from "./foreign-writes.ts";
 import type { LiveChannel } from "./live-channel.ts";
 import type {
   AccountTimer,
@@ -57,11 +58,11 @@ export interface Stores {
    */
   commit(batches: readonly Batch[], now: number, steady?: number): Promise<CommitOutcome[]>;
 
-  /** Returns the stored agent as it is if there is one; a new one gets the messages as its conversation. */
+  /** Returns the stored agent as it is if there is one. */
   createAgent(
     identity: AgentIdentity,
     account: NewAccount | null,
-    messages?: readonly Message[],
+    more?: AgentParts,
   ): Promise<{ readonly created: boolean; readonly record: AgentRecord }>;
   readAgent(key: AgentKey): Promise<AgentRecord | undefined>;
   listAgents(filter: AgentFilter): Promise<AgentRecord[]>;
@@ -155,6 +156,11 @@ export interface Stores {
   /** Calls of the tree that wait for a reservation, in the order of their first asks. */
   waiters(tenant: string, rootAgentId: string): Promise<Waiter[]>;
   account(tenant: string, accountId: string): Promise<Account | undefined>;
+  /**
+   * The definition of that hash, as agents of the tree had it. Kept with the tree, and never changed: by the transaction
+   * that creates an agent, or in which a turn goes on under another definition.
+   */
+  definition(tenant: string, rootAgentId: string, hash: string): Promise<StoredDefinition | undefined>;
   /** Who works in a tree and what it waits for; undefined if none of its requests is open. */
   treeActivity(tenant: string, rootAgentId: string): Promise<TreeActivity | undefined>;
   /** A tree and its last cursor at one moment; undefined if its root has no record. */
@@ -202,6 +208,14 @@ export interface Stores {
    */
   onRolledBack(listener: (found: RolledBackTree) => void): () => void;
   close(): Promise<void>;
+}
+
+/** What a new agent gets besides its record. */
+export interface AgentParts {
+  /** Its conversation so far. Absent: none. */
+  readonly messages?: readonly Message[] | undefined;
+  /** Kept with the tree. */
+  readonly definition?: StoredDefinition | undefined;
 }
 
 export interface TurnCommand {
@@ -279,44 +293,6 @@ export interface ReleaseOptions {
   readonly steady?: number | undefined;
 }
 
-/** A write of another process to one tree. */
-export interface ForeignWrite {
-  readonly tenant: string;
-  readonly rootAgentId: string;
-  /** Agents whose inbox got something; null: possibly any. */
-  readonly posted: readonly string[] | null;
-  /** Agents whose records were changed (the end of a turn changes its agent's record); null: possibly any. */
-  readonly records: readonly string[] | null;
-  /** When the first of the timers that were set is due, in whichever of the two times; null: none was set. */
-  readonly timerAt: number | null;
-}
-
-/** "any": the writes of other processes are not known. */
-export type ForeignWrites = readonly ForeignWrite[] | "any";
-
-/** Whether the tree of an agent may have been changed. */
-export function isTreeChanged(writes: ForeignWrites, { tenant, agentId }: AgentKey): boolean {
-  const root = rootOf(agentId);
-  return writes === "any" || writes.some((write) => write.tenant === tenant && write.rootAgentId === root);
-}
-
-/** Whether the agent's inbox may have got something. */
-export function isPostedTo(writes: ForeignWrites, key: AgentKey): boolean {
-  return isNamed(writes, key, "posted");
-}
-
-/** Whether an agent's record may have been changed. */
-export function isRecordChanged(writes: ForeignWrites, key: AgentKey): boolean {
-  return isNamed(writes, key, "records");
-}
-
-function isNamed(writes: ForeignWrites, { tenant, agentId }: AgentKey, as: "posted" | "records"): boolean {
-  if (writes === "any") return true;
-  const root = rootOf(agentId);
-  const isAmong = ({ [as]: named }: ForeignWrite): boolean => named === null || named.includes(agentId);
-  return writes.some((write) => write.tenant === tenant && write.rootAgentId === root && isAmong(write));
-}
-
 /**
  * A tree that was rolled back: the stores have lost its last changes, though they had acknowledged them, because a
  * server that does not sync each write was killed, a replica that lagged behind took over, or a backup was restored.
@@ -388,6 +364,8 @@ export interface StoredTree {
   readonly rows: readonly StoredRow[];
   /** Turns of the root, by number. */
   readonly turns: readonly StoredTurn[];
+  /** By hash. */
+  readonly definitions: readonly StoredDefinition[];
   /** How far each projection has come. */
   readonly projections: readonly { readonly name: string; readonly cursor: number }[];
 }

@@ -2,7 +2,13 @@ import { z } from "zod";
 import type { DeepReadonly } from "../../base/index.ts";
 import { limitNameSchema } from "../../budget/index.ts";
 import { CorruptRecordError, InvalidInputError } from "../../errors/index.ts";
-import { accountHolderSchema, timerSchema } from "../../state/index.ts";
+import {
+  accountHolderSchema,
+  hashOfDefinition,
+  type StoredDefinition,
+  storedDefinitionSchema,
+  timerSchema,
+} from "../../state/index.ts";
 import type { Committed } from "./outcomes.ts";
 
 /**
@@ -24,6 +30,20 @@ export function jsonOf(text: string, where: string): unknown {
   } catch (error) {
     throw new CorruptRecordError(`${where} is no JSON; it is left as it is`, { cause: error });
   }
+}
+
+/** A stored definition. Throws `CorruptRecordError` also if it is not the one of its hash. */
+export function definitionIn(text: string, hash: string, where: string): StoredDefinition {
+  const stored = jsonOf(text, where);
+  if (isOfHash(stored, hash)) return parsed(storedDefinitionSchema, text, where);
+  throw new CorruptRecordError(`${where} is not the definition of that hash; it is left as it is`);
+}
+
+/** Whether a definition is unchanged since it was hashed. */
+export function isOfHash(stored: unknown, hash: string): boolean {
+  if (typeof stored !== "object" || stored === null || !("hash" in stored) || stored.hash !== hash) return false;
+  const { hash: _own, ...content } = stored;
+  return hashOfDefinition(content) === hash;
 }
 
 /** A row as it was read; its columns must be checked before use (row S10). */

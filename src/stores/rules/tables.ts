@@ -8,12 +8,14 @@ import type {
   InboxItem,
   JournalRow,
   Message,
+  StoredDefinition,
   Timer,
   TurnRecord,
 } from "../../state/index.ts";
+import type { ForeignWrites } from "./foreign-writes.ts";
 import type { LiveChannel } from "./live-channel.ts";
 import type { Committed, ProcessIdentity } from "./outcomes.ts";
-import type { ForeignWrites, RolledBackTree, StoredRow, StoredTree, StoredTurn, TurnKey } from "./ports.ts";
+import type { RolledBackTree, StoredRow, StoredTree, StoredTurn, TurnKey } from "./ports.ts";
 import type { AgentFilter, AgentPlace, RequestFilter, TurnFilter, TurnPlace, UnattendedQuery } from "./queries.ts";
 
 export type ArtifactMeta = Omit<Artifact, "content">;
@@ -122,6 +124,8 @@ export interface Tables {
   moveTurn(key: AgentKey, turnId: string, change: TurnChange): void;
   /** The turn of a key that a caller chose. */
   turnOfKey(key: AgentKey, text: string): TurnOfKey | undefined;
+  /** Stores a definition under its hash, once a tree. */
+  keepDefinition(tenant: string, rootAgentId: string, definition: StoredDefinition): void;
   setTimer(timer: Timer): void;
   clearTimer(key: AgentKey, timerId: string): void;
   process(processId: string): ProcessRow | undefined;
@@ -153,6 +157,7 @@ export interface StoreTables extends Tables {
   /** A lower cursor than the stored one changes nothing. */
   moveProjection(tenant: string, name: string, rootAgentId: string, cursor: number): void;
   accounts(tenant: string, rootAgentId: string): Account[];
+  definition(tenant: string, rootAgentId: string, hash: string): StoredDefinition | undefined;
   dueTimers(moment: Moment, limit: number): Timer[];
   nextTimerAt(): number | undefined;
   timer(key: AgentKey, timerId: string): Timer | undefined;
@@ -166,6 +171,8 @@ export interface StoreTables extends Tables {
   /** All rows of a tree in the order of their cursors. */
   storedRows(tenant: string, rootAgentId: string): StoredRow[];
   projections(tenant: string, rootAgentId: string): StoredTree["projections"];
+  /** All definitions of a tree, by hash. */
+  definitionsOf(tenant: string, rootAgentId: string): StoredDefinition[];
   /** Deletes everything of a tree except its projections. Its cursors are never given to new rows. */
   removeTree(tenant: string, rootAgentId: string): void;
   /** Adds rows of a tree that was just removed, each under its cursor or a new one; returns the cursors. */

@@ -5,6 +5,7 @@ import type { AgentKey, AgentRecord } from "../../state/index.ts";
 import { workOf } from "./commit.ts";
 import type { Committed } from "./outcomes.ts";
 import type { KnownItems, StoredAgent, StoredRow, StoredTree } from "./ports.ts";
+import { isOfHash } from "./stored-values.ts";
 import { freshHead, type Head, type StoreTables } from "./tables.ts";
 
 const ALL = Number.MAX_SAFE_INTEGER;
@@ -22,6 +23,7 @@ export function exportTree(tables: StoreTables, tenant: string, rootAgentId: str
     lines: Object.fromEntries(waited.map((account) => [account.id, tables.waiters(tenant, account)])),
     rows: tables.storedRows(tenant, rootAgentId),
     turns: tables.turnsOf({ tenant, agentId: rootAgentId }),
+    definitions: tables.definitionsOf(tenant, rootAgentId),
     projections: tables.projections(tenant, rootAgentId),
   };
 }
@@ -30,7 +32,8 @@ function agentAsStored(tables: StoreTables, record: AgentRecord): StoredAgent {
   const { tenant, agentId } = record;
   const key = { tenant, agentId };
   const { epoch, holder, seq, at, sign, batchId, work } = tables.head(key);
-  const outcome = tables.lastOutcome(key);
+  // A child that was only spawned has applied no batch.
+  const outcome = batchId === null ? undefined : tables.lastOutcome(key);
   return {
     record,
     epoch,
@@ -63,6 +66,7 @@ export function importTree(tables: StoreTables, tree: StoredTree, processId: str
   for (const agent of agents) putAgent(tables, agent);
   for (const account of accounts) putAccount(tables, tree, account);
   for (const turn of tree.turns) tables.putTurn(turn);
+  for (const definition of tree.definitions) tables.keepDefinition(tenant, rootAgentId, definition);
   const restored = tables.restoreRows(
     tenant,
     rows.map((row, index) => ({ row, cursor: kept[index] })),
@@ -138,7 +142,7 @@ function isSameJson(one: unknown, other: unknown): boolean {
   return isDeepStrictEqual(JSON.parse(JSON.stringify(one)), JSON.parse(JSON.stringify(other)));
 }
 
-function checkTree({ tenant, rootAgentId, agents, rows, turns }: StoredTree): void {
+function checkTree({ tenant, rootAgentId, agents, rows, turns, definitions }: StoredTree): void {
   const known = new Set<string>();
   for (const { record, timers, requests } of agents) {
     const { agentId, parentAgentId } = record;
@@ -159,6 +163,10 @@ function checkTree({ tenant, rootAgentId, agents, rows, turns }: StoredTree): vo
   for (const turn of turns) {
     if (turn.tenant === tenant && turn.agentId === rootAgentId) continue;
     throw refused(rootAgentId, `turn ${turn.turnId} is one of agent ${turn.agentId} of tenant ${turn.tenant}`);
+  }
+  for (const definition of definitions) {
+    if (isOfHash(definition, definition.hash)) continue;
+    throw refused(rootAgentId, `definition "${definition.name}" is not the one of its hash ${definition.hash}`);
   }
   let last = 0;
   for (const { agentId, cursor } of rows) {

@@ -4,7 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { backoffDelay, describeValue } from "../../base/index.ts";
 import { InvalidInputError, InvariantError, StoreUnavailableError } from "../../errors/index.ts";
 import { unattendedIn } from "../rules/leases.ts";
-import type { ForeignWrites } from "../rules/ports.ts";
+import type { ForeignWrites } from "../rules/foreign-writes.ts";
 import type { CandidateTables, Database } from "../rules/tables.ts";
 import { isBusy, isStorageFailure, SqliteConnection, translated } from "./sqlite-connection.ts";
 import { SqliteTables } from "./sqlite-tables.ts";

@@ -2,7 +2,7 @@ import type { DatabaseSync } from "node:sqlite";
 import { InvalidInputError, UnsupportedError } from "../../errors/index.ts";
 
 /** The current layout; stored in `PRAGMA user_version`. */
-const SCHEMA_VERSION = 1;
+const SCHEMA_VERSION = 2;
 
 /**
  * A commit touches few pages, because each page costs as much as several statements. Integer keys stand for (tenant,
@@ -172,10 +172,23 @@ const firstLayout = `
   ) STRICT, WITHOUT ROWID;
 `;
 
+/** The definitions under which agents of a tree have worked, once a tree. */
+const definitionsLayout = `
+  CREATE TABLE definitions (
+    tree INTEGER NOT NULL,
+    hash TEXT NOT NULL,
+    definition TEXT NOT NULL,
+    PRIMARY KEY (tree, hash)
+  ) STRICT, WITHOUT ROWID;
+`;
+
 /**
  * The step at index N migrates a file from layout N to N + 1; 0 is an empty file. Steps are only added, never changed.
  */
-const steps: readonly ((database: DatabaseSync) => void)[] = [(database) => database.exec(firstLayout)];
+const steps: readonly ((database: DatabaseSync) => void)[] = [
+  (database) => database.exec(firstLayout),
+  (database) => database.exec(definitionsLayout),
+];
 
 /**
  * Throws `UnsupportedError` for a file of a newer layout and `InvalidInputError` for a database of another program.

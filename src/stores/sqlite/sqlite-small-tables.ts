@@ -1,10 +1,16 @@
 import type { SQLInputValue, StatementSync } from "node:sqlite";
 import { z } from "zod";
 import { CorruptRecordError } from "../../errors/index.ts";
-import { type AgentRequest, agentRequestSchema, type Artifact, artifactSchema } from "../../state/index.ts";
+import {
+  type AgentRequest,
+  agentRequestSchema,
+  type Artifact,
+  artifactSchema,
+  type StoredDefinition,
+} from "../../state/index.ts";
 import type { StoredTree } from "../rules/ports.ts";
 import type { RequestFilter } from "../rules/queries.ts";
-import { integerOf, parsed, type Row, textOf, wellFormed } from "../rules/stored-values.ts";
+import { definitionIn, integerOf, parsed, type Row, textOf, wellFormed } from "../rules/stored-values.ts";
 import type { ArtifactMeta } from "../rules/tables.ts";
 import type { AgentSlot } from "./sqlite-agents.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
@@ -161,6 +167,40 @@ function requestIn(row: Row): AgentRequest {
   const request = parsed(agentRequestSchema, textOf(row, "request", where), where);
   if (request.requestId === id) return request;
   throw new CorruptRecordError(`the row of request ${id} holds request ${request.requestId}; it is left as it is`);
+}
+
+/** The definitions of trees; a row is written once and never changed. */
+export class SqliteDefinitions {
+  readonly #statements: Readonly<Record<"has" | "add" | "find" | "all", StatementSync>>;
+
+  constructor(connection: SqliteConnection) {
+    this.#statements = {
+      has: connection.prepare("SELECT 1 FROM definitions WHERE tree = ? AND hash = ?"),
+      add: connection.prepare("INSERT INTO definitions (tree, hash, definition) VALUES (?, ?, ?)"),
+      find: connection.prepare("SELECT hash, definition FROM definitions WHERE tree = ? AND hash = ?"),
+      all: connection.prepare("SELECT hash, definition FROM definitions WHERE tree = ? ORDER BY hash"),
+    };
+  }
+
+  keep(tree: number, definition: StoredDefinition): void {
+    const hash = wellFormed(definition.hash, "hash of a definition");
+    if (!this.#statements.has.get(tree, hash)) this.#statements.add.run(tree, hash, JSON.stringify(definition));
+  }
+
+  find(tree: number, hash: string): StoredDefinition | undefined {
+    const row = this.#statements.find.get(tree, wellFormed(hash, "hash of a definition"));
+    return row && definitionOf(row);
+  }
+
+  ofTree(tree: number): StoredDefinition[] {
+    return this.#statements.all.all(tree).map(definitionOf);
+  }
+}
+
+function definitionOf(row: Row): StoredDefinition {
+  const hash = textOf(row, "hash", "a definition");
+  const where = `definition ${hash}`;
+  return definitionIn(textOf(row, "definition", where), hash, where);
 }
 
 /** How far projections of trees have come. */

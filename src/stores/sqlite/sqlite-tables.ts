@@ -9,6 +9,7 @@ import type {
   InboxItem,
   JournalRow,
   Message,
+  StoredDefinition,
   Timer,
   TurnRecord,
 } from "../../state/index.ts";
@@ -31,7 +32,7 @@ import { type AgentSlot, SqliteAgents } from "./sqlite-agents.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
 import { SqliteJournal } from "./sqlite-journal.ts";
 import { SqliteCandidates, SqlitePending } from "./sqlite-pending.ts";
-import { SqliteArtifacts, SqliteProjections, SqliteRequests } from "./sqlite-small-tables.ts";
+import { SqliteArtifacts, SqliteDefinitions, SqliteProjections, SqliteRequests } from "./sqlite-small-tables.ts";
 import { SqliteTurns } from "./sqlite-turns.ts";
 
 /** Tables whose rows belong to an agent. */
@@ -48,6 +49,7 @@ export class SqliteTables implements CandidateTables {
   readonly #requests: SqliteRequests;
   readonly #turns: SqliteTurns;
   readonly #projections: SqliteProjections;
+  readonly #definitions: SqliteDefinitions;
   readonly #candidates: SqliteCandidates;
   readonly #noteCursor: StatementSync;
   /** Agents come last, because the other rows are found by them. */
@@ -63,6 +65,7 @@ export class SqliteTables implements CandidateTables {
     this.#requests = new SqliteRequests(connection);
     this.#turns = new SqliteTurns(connection);
     this.#projections = new SqliteProjections(connection);
+    this.#definitions = new SqliteDefinitions(connection);
     this.#candidates = new SqliteCandidates(connection);
     this.#noteCursor = connection.prepare(
       "UPDATE last_removed SET cursor = max(cursor, (SELECT coalesce(max(cursor), 0) FROM journal))",
@@ -70,7 +73,7 @@ export class SqliteTables implements CandidateTables {
     const ofAgents = agentTables.map(
       (table) => `DELETE FROM ${table} WHERE agent IN (SELECT id FROM agents WHERE tree = ?)`,
     );
-    const ofTree = ["journal", "agents"].map((table) => `DELETE FROM ${table} WHERE tree = ?`);
+    const ofTree = ["journal", "definitions", "agents"].map((table) => `DELETE FROM ${table} WHERE tree = ?`);
     this.#deletions = [...ofAgents, ...ofTree].map((sql) => connection.prepare(sql));
     connection.forget = () => {
       this.#agents.forget();
@@ -247,6 +250,20 @@ export class SqliteTables implements CandidateTables {
 
   turnsOf(key: AgentKey): StoredTurn[] {
     return this.#ofAgent(key, (slot) => this.#turns.ofAgent(slot), []);
+  }
+
+  keepDefinition(tenant: string, rootAgentId: string, definition: StoredDefinition): void {
+    this.#definitions.keep(this.#agents.treeFor(tenant, rootAgentId), definition);
+  }
+
+  definition(tenant: string, rootAgentId: string, hash: string): StoredDefinition | undefined {
+    const tree = this.#agents.treeOf(tenant, rootAgentId);
+    return tree === undefined ? undefined : this.#definitions.find(tree, hash);
+  }
+
+  definitionsOf(tenant: string, rootAgentId: string): StoredDefinition[] {
+    const tree = this.#agents.treeOf(tenant, rootAgentId);
+    return tree === undefined ? [] : this.#definitions.ofTree(tree);
   }
 
   setTimer(timer: Timer): void {

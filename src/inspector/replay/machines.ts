@@ -1,0 +1,236 @@
+import { MachineFold } from "../../runtime/index.ts";
+import { addressOf, type Entry, type JournalRow, type Json } from "../../state/index.ts";
+
+/** One transition of a machine. */
+export interface TransitionAt {
+  /** Of the row of its entry. */
+  readonly cursor: number;
+  readonly seq: number;
+  readonly at: number;
+  readonly machine: "agent" | "turn" | "toolCall";
+  /** The id of the agent, turn or call. */
+  readonly id: string;
+  /** States as XState writes them: a name, or an object from a parent state to its child. */
+  readonly from: Json;
+  readonly to: Json;
+  /** Type of the entry that made it. */
+  readonly entry: Entry["type"];
+}
+
+/** How often a state was entered, and how long the machine was in it. */
+export interface VisitAt {
+  readonly count: number;
+  /** Milliseconds of all visits, the present one until the moment that is looked at. */
+  readonly ms: number;
+}
+
+/** One machine at one moment. */
+export interface MachineAt {
+  /** The present state as XState writes it. */
+  readonly value: Json;
+  /** Paths of the active states, outermost first; `["busy", "busy.working"]`. */
+  readonly path: readonly string[];
+  /** Null: it is in its first state. */
+  readonly last: TransitionAt | null;
+  /** By path. States that the machine passed through within one transition are not visited. */
+  readonly visits: Readonly<Record<string, VisitAt>>;
+  /** Whether its turn, or its call, is over: it is shown as it was last. */
+  readonly isOver: boolean;
+}
+
+/** The machines of one agent at one moment: the newest turn, and the calls of its newest round. */
+export interface AgentMachinesAt {
+  readonly agentId: string;
+  /** Of the last entry and its row; 0 if there was none. */
+  readonly seq: number;
+  readonly cursor: number;
+  readonly at: number;
+  /** The last transition of any of them; null: none was made. */
+  readonly last: TransitionAt | null;
+  readonly agent: MachineAt;
+  readonly turn: (MachineAt & { readonly turnId: string }) | null;
+  readonly calls: readonly (MachineAt & { readonly callId: string; readonly name: string })[];
+}
+
+/** The moment that is looked at. */
+export interface MachineMoment {
+  /** The last row of the tree that counts. Absent: all do. */
+  readonly cursor?: number | undefined;
+  /** The last entry of the agent that counts, within that row too. Absent: all do. */
+  readonly seq?: number | undefined;
+  /** Until when the present states have lasted, in milliseconds since the epoch. Default: the time of the last entry. */
+  readonly now?: number | undefined;
+}
+
+/**
+ * The machines of one agent at a moment, from the rows of its journal (`Stores.readJournal(key, 1)`). Each entry takes about
+ * 0.15 ms, so an agent is folded when somebody looks at it, and never all of them.
+ */
+export function machinesAt(agentId: string, rows: readonly JournalRow[], moment: MachineMoment = {}): AgentMachinesAt {
+  const { cursor = Number.POSITIVE_INFINITY, seq = Number.POSITIVE_INFINITY, now } = moment;
+  const replay = new MachineReplay(agentId);
+  for (const row of rows) {
+    if (row.cursor > cursor) break;
+    for (const entry of row.entries) if (entry.seq <= seq) replay.apply(entry, row.cursor);
+  }
+  return replay.look(now);
+}
+
+/** All transitions of an agent's machines, in order. */
+export function transitionsOf(agentId: string, rows: readonly JournalRow[]): readonly TransitionAt[] {
+  const replay = new MachineReplay(agentId);
+  return rows.flatMap(({ entries, cursor }) => entries.flatMap((entry) => replay.apply(entry, cursor)));
+}
+
+/** Follows one agent from its first entry on. */
+class MachineReplay {
+  readonly #agentId: string;
+  readonly #fold = new MachineFold(null);
+  readonly #agent: Track;
+  #turn: Track | undefined;
+  #calls = new Map<string, Track>();
+  readonly #names = new Map<string, string>();
+  #moment = { seq: 0, cursor: 0, at: 0 };
+  #last: TransitionAt | null = null;
+
+  constructor(agentId: string) {
+    this.#agentId = agentId;
+    this.#agent = new Track("agent", agentId, this.#fold.values.agent);
+  }
+
+  /** The transitions that the entry makes. */
+  apply(entry: Entry, cursor: number): TransitionAt[] {
+    const { seq, at } = entry;
+    this.#moment = { seq, cursor, at };
+    this.#agent.begin(at);
+    this.#fold.apply(entry);
+    const { agent, turn, calls } = this.#fold.values;
+    const made: TransitionAt[] = [];
+    const move = (track: Track, value: unknown): void => {
+      const transition = track.move(value, entry, cursor);
+      if (transition) made.push(transition);
+    };
+    move(this.#agent, agent);
+    if (entry.type === "turn.started") {
+      this.#turn = new Track("turn", entry.turnId, turn);
+      this.#turn.begin(at);
+      this.#calls = new Map();
+    } else if (this.#turn && addressOf(entry).turnId === this.#turn.id) {
+      const isOver = entry.type === "turn.ended";
+      move(this.#turn, isOver ? this.#fold.lastTurnValue : turn);
+      this.#turn.isOver = isOver;
+      this.#followCalls(calls, at, move);
+    }
+    this.#last = made.at(-1) ?? this.#last;
+    return made;
+  }
+
+  #followCalls(
+    calls: Readonly<Record<string, unknown>>,
+    at: number,
+    move: (track: Track, value: unknown) => void,
+  ): void {
+    const ids = Object.keys(calls);
+    // A new round has other calls.
+    if (!ids.every((id) => this.#calls.has(id))) this.#calls = new Map();
+    for (const id of ids) {
+      const track = this.#calls.get(id) ?? new Track("toolCall", id, calls[id]);
+      track.begin(at);
+      this.#calls.set(id, track);
+      this.#names.set(id, this.#fold.call(id)?.name ?? "");
+      move(track, calls[id]);
+      if (finalOfCall.has(track.path.at(-1) ?? "")) track.isOver = true;
+    }
+  }
+
+  look(now: number = this.#moment.at): AgentMachinesAt {
+    const turn = this.#turn;
+    const isOver = turn?.isOver ?? false;
+    return {
+      agentId: this.#agentId,
+      ...this.#moment,
+      last: this.#last,
+      agent: this.#agent.look(now),
+      turn: turn ? { turnId: turn.id, ...turn.look(now) } : null,
+      calls: [...this.#calls].map(([callId, track]) => {
+        const call = track.look(now);
+        return { callId, name: this.#names.get(callId) ?? "", ...call, isOver: isOver || call.isOver };
+      }),
+    };
+  }
+}
+
+/** The states of one machine so far. */
+class Track {
+  readonly id: string;
+  readonly #machine: TransitionAt["machine"];
+  #value: Json;
+  #path: readonly string[];
+  #last: TransitionAt | null = null;
+  #hasBegun = false;
+  readonly #visits = new Map<string, { count: number; ms: number; since: number | null }>();
+  isOver = false;
+
+  constructor(machine: TransitionAt["machine"], id: string, value: unknown) {
+    this.#machine = machine;
+    this.id = id;
+    this.#value = value as Json;
+    this.#path = pathOf(value);
+    for (const path of this.#path) this.#enter(path, 0);
+  }
+
+  get path(): readonly string[] {
+    return this.#path;
+  }
+
+  /** It is in its first state from now on, unless it has begun already. */
+  begin(at: number): void {
+    if (!this.#hasBegun) for (const visit of this.#visits.values()) visit.since = at;
+    this.#hasBegun = true;
+  }
+
+  move(value: unknown, { seq, at, type }: Entry, cursor: number): TransitionAt | undefined {
+    const to = pathOf(value);
+    const from = this.#path;
+    if (to.length === from.length && to.every((path, index) => path === from[index])) return undefined;
+    for (const path of from) if (!to.includes(path)) this.#leave(path, at);
+    for (const path of to) if (!from.includes(path)) this.#enter(path, at);
+    const names = { machine: this.#machine, id: this.id };
+    this.#last = { cursor, seq, at, ...names, from: this.#value, to: value as Json, entry: type };
+    this.#path = to;
+    this.#value = value as Json;
+    return this.#last;
+  }
+
+  look(now: number): MachineAt {
+    const visits = [...this.#visits].map(([path, { count, ms, since }]) => {
+      const open = since === null || this.isOver ? 0 : Math.max(0, now - since);
+      return [path, { count, ms: ms + open }] as const;
+    });
+    return {
+      ...{ value: this.#value, path: this.#path, last: this.#last },
+      ...{ visits: Object.fromEntries(visits), isOver: this.isOver },
+    };
+  }
+
+  #enter(path: string, at: number): void {
+    const { count, ms } = this.#visits.get(path) ?? { count: 0, ms: 0 };
+    this.#visits.set(path, { count: count + 1, ms, since: at });
+  }
+
+  #leave(path: string, at: number): void {
+    const visit = this.#visits.get(path);
+    if (!visit || visit.since === null) return;
+    visit.ms += Math.max(0, at - visit.since);
+    visit.since = null;
+  }
+}
+
+const finalOfCall: ReadonlySet<string> = new Set(["settled", "outcomeUnknown"]);
+
+/** The active states of a machine's value: `{ busy: "working" }` gives `busy` and `busy.working`. */
+function pathOf(value: unknown, above = ""): readonly string[] {
+  if (typeof value === "string") return [`${above}${value}`];
+  if (typeof value !== "object" || value === null) return [];
+  return Object.entries(value).flatMap(([name, below]) => [`${above}${name}`, ...pathOf(below, `${above}${name}.`)]);
+}

@@ -1,0 +1,324 @@
+import {
+  asLastCall,
+  type CompactedView,
+  fullHistory,
+  historyNamed,
+  patchesIn,
+  promptHashOf,
+  promptMessages,
+  viewOf,
+} from "../../context/index.ts";
+import {
+  type AgentIdentity,
+  type DefinitionRef,
+  type Entry,
+  type EntryOf,
+  type Message,
+  type ModelRequest,
+  type ModelTool,
+  numberOfTurn,
+  type StoredDefinition,
+} from "../../state/index.ts";
+
+/** What is stored of one agent, as far as its prompts follow from it. */
+export interface StoredConversation {
+  readonly agent: Pick<AgentIdentity, "agentId" | "grantedTools" | "deniedTools">;
+  /** All entries, in the order of their numbers. */
+  readonly entries: readonly Entry[];
+  /** All messages, as `Stores.messages` gives them. */
+  readonly messages: readonly Message[];
+  /** By hash; those of `definitionHashesOf(entries)`, as far as they are stored. */
+  readonly definitions: ReadonlyMap<string, StoredDefinition>;
+}
+
+/** Why a prompt cannot be shown exactly as it was sent. */
+export type PromptGap =
+  /** The definition under which the turn worked is not stored. */
+  | "no_definition"
+  /** A history compiler that a user has written chose the messages. */
+  | "custom_compiler"
+  /** The conversation was cleared since. */
+  | "cleared_messages"
+  /** The hash in the journal is another one, for no known reason. */
+  | "other_hash";
+
+/** Whether the rebuilt prompt has the hash that the journal has of the one that was sent. */
+export type PromptCheck =
+  | { readonly isExact: true }
+  | { readonly isExact: false; readonly why: PromptGap; readonly message: string };
+
+/** One attempt of a model call, without contents. */
+export interface SentCall {
+  /** Of its `model.requested`. */
+  readonly seq: number;
+  readonly at: number;
+  readonly turnId: string;
+  readonly step: number;
+  readonly attempt: number;
+  readonly model: string;
+  readonly promptHash: string;
+  /** Of the answer. */
+  readonly messageId: string;
+  readonly definition: DefinitionRef;
+  /** Whether the turn's budget allowed no further call: it may call no tool, and its prompt ends with a note. */
+  readonly isLastCall: boolean;
+}
+
+/** A prompt as it was sent: messages, tools and parameters. */
+export interface SentPrompt extends SentCall {
+  /** As near as it can be rebuilt where `check` says that it is not exact. */
+  readonly request: ModelRequest;
+  readonly check: PromptCheck;
+}
+
+/** The hashes of the definitions that an agent's turns have worked under. */
+export function definitionHashesOf(entries: readonly Entry[]): readonly string[] {
+  return [...new Set(entries.flatMap((entry) => definitionIn(entry)?.hash ?? []))];
+}
+
+/** The definition under which the agent's calls are made from this entry on. */
+function definitionIn(entry: Entry): DefinitionRef | undefined {
+  return entry.type === "turn.started" || entry.type === "warning" ? entry.definition : undefined;
+}
+
+/** The state of the journal at one call, from which its prompt is built. */
+interface Moment {
+  readonly call: SentCall;
+  readonly requested: EntryOf<"model.requested">;
+  readonly started: EntryOf<"turn.started">;
+  /** Places of the turn's entries in the list of all. */
+  readonly from: number;
+  readonly to: number;
+  readonly compaction: CompactedView | null;
+  readonly contextWindowSize: number | null;
+  readonly loadedCallIds: readonly string[];
+}
+
+/**
+ * The prompts of one agent. Reading the journal costs once per entry, a prompt as much as it cost when it was sent. Calls of
+ * `generate()` are not among them: their messages are of user code, which stores only their hash.
+ */
+export class SentPrompts {
+  readonly #stored: StoredConversation;
+  readonly #moments: ReadonlyMap<number, Moment>;
+  readonly #arrivals: readonly number[];
+  /** The entry of the last clear; 0 if there was none. */
+  readonly #clearedAt: number;
+
+  constructor(stored: StoredConversation) {
+    this.#stored = stored;
+    this.#moments = momentsOf(stored.entries);
+    this.#arrivals = arrivalsOf(stored);
+    this.#clearedAt = stored.entries.findLast(({ type }) => type === "conversation.cleared")?.seq ?? 0;
+  }
+
+  /** All granted calls, in order. */
+  get calls(): readonly SentCall[] {
+    return [...this.#moments.values()].map(({ call }) => call);
+  }
+
+  /** The prompt of the call whose `model.requested` has this number. */
+  prompt(seq: number): SentPrompt | undefined {
+    const moment = this.#moments.get(seq);
+    if (!moment) return undefined;
+    const definition = this.#stored.definitions.get(moment.call.definition.hash);
+    const compiler = definition && historyNamed(definition.history);
+    const archive = this.#stored.messages.slice(0, countBelow(this.#arrivals, seq));
+    const turnEntries = this.#stored.entries.slice(moment.from, moment.to);
+    const { turnId } = moment.call;
+    const messages = promptMessages({
+      agentId: this.#stored.agent.agentId,
+      number: numberOfTurn(turnId),
+      model: definition?.model ?? moment.started.model,
+      instructions: instructionsOf(definition, turnEntries),
+      compiler: compiler ?? fullHistory(),
+      patches: patchesIn(turnEntries),
+      input: {
+        history: viewOf(archive, moment.compaction),
+        turnId,
+        contextWindowSize: moment.contextWindowSize,
+        loadedCallIds: moment.loadedCallIds,
+        earlier: archive,
+      },
+    });
+    const request = this.#requestOf(moment, definition, messages, archive.some(isExcerpt));
+    const isSame = promptHashOf(messages) === moment.call.promptHash;
+    const check = this.#checkOf(moment, { definition, isKnown: compiler !== undefined, isSame });
+    return { ...moment.call, request, check };
+  }
+
+  #requestOf(
+    { call, requested, started }: Moment,
+    definition: StoredDefinition | undefined,
+    messages: readonly Message[],
+    hasExcerpts: boolean,
+  ): ModelRequest {
+    const tools = definition ? toolsOf(definition, started, this.#stored.agent, hasExcerpts) : [];
+    const { temperature, responseFormat, maxOutputTokens } = definition ?? {};
+    const { reservation } = requested;
+    const isBounded = maxOutputTokens !== undefined || reservation?.isBound === true;
+    const request = {
+      messages,
+      ...(tools.length > 0 ? { tools } : {}),
+      ...(temperature === undefined ? {} : { temperature }),
+      ...(responseFormat === undefined ? {} : { responseFormat }),
+      ...(isBounded && reservation ? { maxOutputTokens: reservation.outputTokens } : {}),
+    };
+    return call.isLastCall ? asLastCall(request) : request;
+  }
+
+  #checkOf(
+    { call }: Moment,
+    known: { readonly definition: StoredDefinition | undefined; readonly isKnown: boolean; readonly isSame: boolean },
+  ): PromptCheck {
+    const { definition, isKnown, isSame } = known;
+    if (call.seq < this.#clearedAt) {
+      return gap(
+        "cleared_messages",
+        "the conversation was cleared after this call, and with it the messages of its prompt",
+      );
+    }
+    if (!definition) {
+      const { name, hash } = call.definition;
+      return gap(
+        "no_definition",
+        `the definition "${name}" (${hash}) is not stored: its tools, its parameters and a fixed system prompt are missing`,
+      );
+    }
+    if (isSame) return { isExact: true };
+    return isKnown
+      ? gap("other_hash", "the messages that are stored do not give the prompt whose hash the journal has")
+      : gap("custom_compiler", `the history compiler "${definition.history}" is code; the whole conversation is shown`);
+  }
+}
+
+function gap(why: PromptGap, message: string): PromptCheck {
+  return { isExact: false, why, message };
+}
+
+function momentsOf(entries: readonly Entry[]): Map<number, Moment> {
+  const moments = new Map<number, Moment>();
+  let compaction: CompactedView | null = null;
+  let definition: DefinitionRef | undefined;
+  let turn: (Pick<Moment, "started" | "from"> & { size: number | null; loaded: readonly string[] }) | undefined;
+  for (const [place, entry] of entries.entries()) {
+    definition = definitionIn(entry) ?? definition;
+    switch (entry.type) {
+      case "turn.started":
+        turn = { started: entry, from: place, size: entry.contextWindowSize ?? null, loaded: [] };
+        break;
+      case "context.compacted": {
+        const { through, summaryMessageId, kept } = entry;
+        compaction = { through, summaryMessageId, kept };
+        break;
+      }
+      case "conversation.cleared":
+        compaction = null;
+        break;
+      case "context.expanded":
+        if (turn) turn.size = entry.size;
+        break;
+      case "context.loaded":
+        if (turn) turn.loaded = [...new Set([...turn.loaded, ...entry.callIds])];
+        break;
+      case "model.requested":
+        if (!turn || !definition || !entry.reservation) break;
+        moments.set(entry.seq, {
+          call: callOf(entry, definition),
+          requested: entry,
+          started: turn.started,
+          from: turn.from,
+          to: place,
+          compaction,
+          contextWindowSize: turn.size,
+          loadedCallIds: turn.loaded,
+        });
+        break;
+      default:
+    }
+  }
+  return moments;
+}
+
+function callOf(entry: EntryOf<"model.requested">, definition: DefinitionRef): SentCall {
+  const { seq, at, turnId, step, attempt, model, promptHash, messageId, last } = entry;
+  return { seq, at, turnId, step, attempt, model, promptHash, messageId, definition, isLastCall: last !== undefined };
+}
+
+/** For each message the number of the entry that brought it. The stores keep messages in that order. */
+function arrivalsOf({ entries, messages }: StoredConversation): number[] {
+  const brought = new Map<string, number>();
+  for (const entry of entries) {
+    for (const id of messageIdsOf(entry)) if (!brought.has(id)) brought.set(id, entry.seq);
+  }
+  let last = 0;
+  // Messages of unknown origin came with the one before them: the conversation that a loop's agent is started with.
+  return messages.map(({ id }) => (last = Math.max(last, brought.get(id) ?? 0)));
+}
+
+/** The messages that were stored with an entry. */
+function messageIdsOf(entry: Entry): readonly string[] {
+  switch (entry.type) {
+    case "conversation.seeded":
+    case "messages.released":
+      return entry.messageIds;
+    case "turn.started":
+      return entry.inputMessageIds;
+    case "hook.applied":
+      return entry.patch.addedMessageIds;
+    case "model.responded":
+    case "tool.settled":
+      return [entry.messageId];
+    case "output.checked":
+      return entry.repairMessageId === undefined ? [] : [entry.repairMessageId];
+    case "context.compacted":
+      return entry.summaryMessageId === null ? [] : [entry.summaryMessageId];
+    // Within a turn it is released later.
+    case "child.reported":
+      return entry.turnId === undefined ? [entry.messageId] : [];
+    case "turn.ended":
+      return [`${entry.turnId}:end`];
+    default:
+      return [];
+  }
+}
+
+/** How many numbers of a growing list are below a limit. */
+function countBelow(growing: readonly number[], limit: number): number {
+  let low = 0;
+  let high = growing.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((growing[middle] ?? 0) < limit) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+function instructionsOf(definition: StoredDefinition | undefined, turnEntries: readonly Entry[]): string {
+  if (typeof definition?.instructions === "string") return definition.instructions;
+  return turnEntries.find((entry) => entry.type === "instructions.resolved")?.text ?? "";
+}
+
+/** The tools of a call as the model saw them: those of the definition that were granted, and those of the turn's caller. */
+function toolsOf(
+  definition: StoredDefinition,
+  started: EntryOf<"turn.started">,
+  { grantedTools, deniedTools = [] }: StoredConversation["agent"],
+  hasExcerpts: boolean,
+): readonly ModelTool[] {
+  const own = definition.tools.filter(({ name }) => grantedTools?.includes(name) ?? true);
+  const onDemand = hasExcerpts ? definition.onDemandTools.filter(({ name }) => !deniedTools.includes(name)) : [];
+  const taken = new Set([...definition.tools, ...definition.onDemandTools].map(({ name }) => name));
+  const clients = ((definition.clientTools && started.clientTools) || []).filter(
+    ({ name }) => !taken.has(name) && (grantedTools?.includes(name) ?? true),
+  );
+  const shown = [...own, ...onDemand].map(({ name, description, jsonSchema }) => {
+    return { name, description, parameters: jsonSchema };
+  });
+  return [...shown, ...clients];
+}
+
+function isExcerpt(message: Message): boolean {
+  return message.role === "tool" && message.artifactId !== undefined;
+}

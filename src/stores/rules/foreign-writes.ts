@@ -1,0 +1,39 @@
+import { type AgentKey, rootOf } from "../../state/index.ts";
+
+/** A write of another process to one tree. */
+export interface ForeignWrite {
+  readonly tenant: string;
+  readonly rootAgentId: string;
+  /** Agents whose inbox got something; null: possibly any. */
+  readonly posted: readonly string[] | null;
+  /** Agents whose records were changed (the end of a turn changes its agent's record); null: possibly any. */
+  readonly records: readonly string[] | null;
+  /** When the first of the timers that were set is due, in whichever of the two times; null: none was set. */
+  readonly timerAt: number | null;
+}
+
+/** "any": the writes of other processes are not known. */
+export type ForeignWrites = readonly ForeignWrite[] | "any";
+
+/** Whether the tree of an agent may have been changed. */
+export function isTreeChanged(writes: ForeignWrites, { tenant, agentId }: AgentKey): boolean {
+  const root = rootOf(agentId);
+  return writes === "any" || writes.some((write) => write.tenant === tenant && write.rootAgentId === root);
+}
+
+/** Whether the agent's inbox may have got something. */
+export function isPostedTo(writes: ForeignWrites, key: AgentKey): boolean {
+  return isNamed(writes, key, "posted");
+}
+
+/** Whether an agent's record may have been changed. */
+export function isRecordChanged(writes: ForeignWrites, key: AgentKey): boolean {
+  return isNamed(writes, key, "records");
+}
+
+function isNamed(writes: ForeignWrites, { tenant, agentId }: AgentKey, as: "posted" | "records"): boolean {
+  if (writes === "any") return true;
+  const root = rootOf(agentId);
+  const isAmong = ({ [as]: named }: ForeignWrite): boolean => named === null || named.includes(agentId);
+  return writes.some((write) => write.tenant === tenant && write.rootAgentId === root && isAmong(write));
+}
