@@ -23,6 +23,7 @@ import {
   onOption,
   quietOption,
 } from "./options.ts";
+import { addInspectCommands } from "./inspect-commands.ts";
 import { addRequestCommands } from "./request-commands.ts";
 import { addListenOptions, addServeCommand } from "./serve-commands.ts";
 import { addWorkerCommands } from "./worker-commands.ts";
@@ -103,6 +104,7 @@ function programFor(context: CliContext, done: (exitCode: ExitCode) => void): Co
   addServeCommand(program, context, done);
   addWorkerCommands(program, context, done);
   addStoreCommands(program, context, done);
+  addInspectCommands(program, context, done);
   // Commander copies the settings of the program to its commands only on request.
   for (const command of program.commands)
     command.copyInheritedSettings(program).helpOption("-h, --help", "show this help");

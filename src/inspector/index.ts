@@ -1,3 +1,10 @@
 export type { ActorFrame, BudgetFrame, BudgetRow, InspectionFrame } from "./frames.ts";
 export { createInspector, type Inspector, type InspectorOptions } from "./hub.ts";
 export { type InspectorServer, type InspectorServerOptions, serveInspector, startInspector } from "./server.ts";
+export { type Actor, runtimeActor, storeActor, type StoreActorOptions, type Talk } from "./feed/act.ts";
+export { Feed, type FeedOptions } from "./feed/feed.ts";
+export { importRun, type RunFile, runFileSchema } from "./feed/run-file.ts";
+export type { FeedSink, RunWatch } from "./feed/run-watch.ts";
+export type { FeedSource } from "./feed/source.ts";
+export { type TraceEvent, traceOfRun } from "./feed/trace-file.ts";
+export { type FeedServer, type FeedServerOptions, serveFeed } from "./serve-feed.ts";

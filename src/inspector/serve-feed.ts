@@ -14,6 +14,8 @@ export interface FeedServer {
   readonly origin: string;
   /** The page; its fragment holds the token that may do most. Print it once and treat it as a password. */
   readonly url: string;
+  /** The same with the token that only shows. */
+  readonly watchUrl: string;
   readonly tokens: Tokens;
   close(): Promise<void>;
 }
@@ -30,6 +32,7 @@ export async function serveFeed(feed: Feed, options: FeedServerOptions = {}): Pr
   return {
     origin,
     url: `${origin}/#token=${tokens.act ?? tokens.watch}`,
+    watchUrl: `${origin}/#token=${tokens.watch}`,
     tokens,
     async close() {
       routes.close();

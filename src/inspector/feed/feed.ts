@@ -22,15 +22,16 @@ import {
   type TransitionPage,
 } from "./answers.ts";
 import { callDetail } from "./call-detail.ts";
-import { machinesAt, transitionPage } from "./machines.ts";
+import { machinesOf, transitionPage } from "./machines.ts";
 import { ownersOf, queueRows } from "./owners.ts";
 import { promptOf, promptRows } from "./prompts.ts";
 import { exportRun, type RunFile } from "./run-file.ts";
 import { type FeedSink, RunWatch, WatchedRun } from "./run-watch.ts";
 import { runHead, runPage, type RunQuery, storedAccountsOf } from "./runs.ts";
 import { type SearchQuery, searchRun } from "./search.ts";
-import { agentOf, type FeedSource, keyOf, type RunSource, Sources } from "./source.ts";
-import { feedEntryOf, type Sight, shownRequest } from "./visible-values.ts";
+import { agentOf, type FeedSource, keyOf, Sources } from "./source.ts";
+import { feedEntryOf, feedRowOf, type Sight, shownRequest } from "./visible-values.ts";
+import type { FeedRow } from "./messages.ts";
 import type { Actor, Talk } from "./act.ts";
 
 export interface FeedOptions {
@@ -44,6 +45,7 @@ export interface FeedOptions {
 
 /** Characters of an artifact that an answer holds. */
 const LONGEST_ARTIFACT = 1_000_000;
+const ROWS_AT_A_TIME = 500;
 
 /**
  * What can be seen of the runs in some stores, for pages and programs: live, of other processes, or long over. Everything
@@ -106,7 +108,7 @@ export class Feed {
   }
 
   async machines(runId: string, agentId: string, at: number | null): Promise<AgentMachines> {
-    return await machinesAt(await this.#sources.ofRun(runId), agentId, at);
+    return await machinesOf(await this.#sources.ofRun(runId), agentId, at);
   }
 
   async transitions(runId: string, agentId: string, after?: string): Promise<TransitionPage> {
@@ -137,6 +139,13 @@ export class Feed {
     const { version, agentId, entries } = row;
     const shown = entries.map((entry) => (namesOnly ? feedEntryOf(entry, this.#sight) : redactor.value(entry)));
     return { version, cursor, agentId, entries: shown as RowView["entries"] };
+  }
+
+  /** A page of rows after a cursor, for programs that read a run once. */
+  async rows(runId: string, after: number): Promise<FeedRow[]> {
+    const { stores, tenant } = await this.#sources.ofRun(runId);
+    const rows = await stores.readTree(tenant, runId, after, ROWS_AT_A_TIME);
+    return rows.map((row) => feedRowOf(row, this.#sight));
   }
 
   async requests(runId: string, status?: AgentRequest["status"]): Promise<AgentRequest[]> {
@@ -201,5 +210,3 @@ export class Feed {
     this.#watched.clear();
   }
 }
-
-export type { RunSource };

@@ -1,6 +1,7 @@
 import { NotFoundError } from "../../errors/index.ts";
+import { definitionHashesOf, SentPrompts } from "../replay/prompts.ts";
 import type { Prompt, PromptRow } from "./answers.ts";
-import { type AgentJournal, journalOf, messageIdsOf, promptRowsOf } from "./agent-journal.ts";
+import { type AgentJournal, journalOf, promptRowsOf } from "./agent-journal.ts";
 import { keyOf, type RunSource } from "./source.ts";
 import { type Sight, shownMessage } from "./visible-values.ts";
 
@@ -12,22 +13,37 @@ export async function promptRows(source: RunSource, agentId: string): Promise<Pr
 export async function promptOf(source: RunSource, agentId: string, seq: number, sight: Sight): Promise<Prompt> {
   const journal = await journalOf(source, agentId);
   const row = promptRowsOf(journal.entries).find((one) => one.seq === seq);
-  if (!row) throw new NotFoundError(`agent "${agentId}" has no model call ${seq}`);
+  const sent = row && (await sentPrompts(source, journal)).prompt(seq);
+  if (!row || !sent) throw new NotFoundError(`agent "${agentId}" has no model call ${seq}`);
   const { answerId, error } = endOf(journal, row);
-  const key = keyOf(source, agentId);
-  const all = await source.stores.messages(key);
-  const known = new Set(journal.entries.flatMap(({ entry }) => (entry.seq < seq ? messageIdsOf(entry) : [])));
-  const [answer] = answerId === null ? [] : await source.stores.messagesById(key, [answerId]);
+  const [answer] = answerId === null ? [] : await source.stores.messagesById(keyOf(source, agentId), [answerId]);
+  const { messages, tools = [], ...parameters } = sent.request;
   return {
     ...row,
-    isExact: false,
-    why: "the definition that the agent ran with is not stored",
-    messages: all.filter(({ id }) => known.has(id)).map((message) => shownMessage(message, sight)),
-    tools: null,
-    parameters: {},
+    isExact: sent.check.isExact,
+    why: sent.check.isExact ? null : sent.check.message,
+    messages: messages.map((message) => shownMessage(message, sight)),
+    tools: tools.map((tool) => (sight.namesOnly ? { name: tool.name, description: "", parameters: {} } : tool)),
+    parameters: sight.namesOnly ? {} : parameters,
     answer: answer ? shownMessage(answer, sight) : null,
     error: error && sight.namesOnly ? { ...error, message: "" } : error,
   };
+}
+
+async function sentPrompts(source: RunSource, { record, entries: placed }: AgentJournal): Promise<SentPrompts> {
+  const { stores, tenant, runId } = source;
+  const entries = placed.map(({ entry }) => entry);
+  const [messages, definitions] = await Promise.all([
+    stores.messages(keyOf(source, record.agentId)),
+    Promise.all(definitionHashesOf(entries).map((hash) => stores.definition(tenant, runId, hash))),
+  ]);
+  const known = definitions.filter((definition) => definition !== undefined);
+  return new SentPrompts({
+    agent: record,
+    entries,
+    messages,
+    definitions: new Map(known.map((definition) => [definition.hash, definition])),
+  });
 }
 
 function endOf({ entries }: AgentJournal, { seq }: PromptRow): { answerId: string | null; error: Prompt["error"] } {

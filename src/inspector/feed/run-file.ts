@@ -12,6 +12,7 @@ import {
   jsonSchema,
   messageSchema,
   readEntries,
+  storedDefinitionSchema,
   turnRecordSchema,
 } from "../../state/index.ts";
 import { memoryStores, type StoredAgent, type StoredRow, type StoredTree, type Stores } from "../../stores/index.ts";
@@ -51,6 +52,8 @@ export const runFileSchema = z.object({
     }),
   ),
   turns: z.array(turnRecordSchema.extend({ hash: z.string().nullable() })),
+  /** Those under which the agents have worked, as far as they are stored. */
+  definitions: z.array(storedDefinitionSchema),
 });
 export type RunFile = DeepReadonly<z.infer<typeof runFileSchema>>;
 
@@ -69,6 +72,8 @@ export async function exportRun({ stores, tenant, runId }: RunSource, sight: Sig
     waiters,
     rows: tree.rows.map((row) => shownRow(row, sight)),
     turns: tree.turns.map((turn) => ({ ...turn, key: null, hash: null, ...(sight.namesOnly ? nobody : {}) })),
+    // A definition is made of texts; by its hash it could not be checked without them.
+    definitions: sight.namesOnly ? [] : tree.definitions,
   } as const;
   return (sight.namesOnly ? file : sight.redactor.value(file)) as RunFile;
 }
@@ -127,7 +132,7 @@ function treeOf(text: string): StoredTree {
       const [issue] = parsed.error.issues;
       throw noRun(`${issue?.message} at ${issue?.path.join(".") || "its top"}`);
     }
-    const { tenant, runId, agents, accounts, waiters, rows, turns } = parsed.data;
+    const { tenant, runId, agents, accounts, waiters, rows, turns, definitions } = parsed.data;
     return {
       tenant,
       rootAgentId: runId,
@@ -139,6 +144,7 @@ function treeOf(text: string): StoredTree {
         entries: readEntries(row.version, entries, `row ${row.cursor}`),
       })),
       turns,
+      definitions,
       projections: [],
     };
   } catch (error) {

@@ -160,10 +160,16 @@ function cut(text: string, most: number): string {
 /** A message as it is shown: redacted, or without its texts. */
 export function shownMessage(message: Message, { namesOnly, redactor }: Sight): Message {
   if (!namesOnly) return redactor.value(message) as Message;
+  // A user's message names the person who sent it.
+  if (message.role === "user") return { ...message, content: "", origin: isOurs(message.origin) ? message.origin : "user" };
   if (message.role !== "assistant") return { ...message, content: "" };
   const { reasoning: _hidden, toolCalls, ...rest } = message;
   const calls = toolCalls && { toolCalls: toolCalls.map((call) => ({ ...call, arguments: "" })) };
   return { ...rest, ...calls, content: "" };
+}
+
+function isOurs(origin: string): boolean {
+  return origin === "runtime" || origin === "model" || origin === "tool" || origin.startsWith("hook:");
 }
 
 /** A request as it is shown. */
