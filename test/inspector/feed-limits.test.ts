@@ -7,7 +7,7 @@ import { createRuntime } from "../../src/index.ts";
 import { Feed } from "../../src/inspector/feed/feed.ts";
 import { importRun } from "../../src/inspector/feed/run-file.ts";
 import type { FeedMessage } from "../../src/inspector/feed/wire.ts";
-import { type FeedServer, serveFeed } from "../../src/inspector/serve-feed.ts";
+import { type FeedServer, serveFeed } from "../../src/inspector/start-inspector.ts";
 import { amount } from "../support/full.ts";
 import { busyTeam } from "./feed-fixtures.ts";
 

@@ -4,7 +4,7 @@ import { createRuntime, defineAgent, defineTool, subagent } from "../../src/inde
 import { runtimeActor } from "../../src/inspector/feed/act.ts";
 import { Feed } from "../../src/inspector/feed/feed.ts";
 import { feedEntrySchema } from "../../src/inspector/feed/wire.ts";
-import { serveFeed } from "../../src/inspector/serve-feed.ts";
+import { serveFeed } from "../../src/inspector/start-inspector.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { isCaughtUp, readerOf } from "./feed-fixtures.ts";
 import { visit } from "./visitors.ts";

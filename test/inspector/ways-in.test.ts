@@ -3,7 +3,7 @@ import { WebSocket } from "ws";
 import { createRuntime, type Runtime } from "../../src/index.ts";
 import { runtimeActor } from "../../src/inspector/feed/act.ts";
 import { Feed } from "../../src/inspector/feed/feed.ts";
-import { type FeedServer, serveFeed } from "../../src/inspector/serve-feed.ts";
+import { type FeedServer, serveFeed } from "../../src/inspector/start-inspector.ts";
 import { busyTeam } from "./feed-fixtures.ts";
 import { knock, visit } from "./visitors.ts";
 

@@ -26,7 +26,7 @@ import { machinesOf, transitionPage } from "./machines.ts";
 import { ownersOf, queueRows } from "./owners.ts";
 import { promptOf, promptRows } from "./prompts.ts";
 import { exportRun, type RunFile } from "./run-file.ts";
-import { type FeedSink, RunWatch, WatchedRun } from "./run-watch.ts";
+import { type FeedSink, RunReader, type RunWatch, WatchedRun } from "./run-watch.ts";
 import { runHead, runPage, type RunQuery, storedAccountsOf } from "./runs.ts";
 import { type SearchQuery, searchRun } from "./search.ts";
 import { agentOf, type FeedSource, keyOf, Sources } from "./source.ts";
@@ -98,11 +98,15 @@ export class Feed {
   }
 
   /** Sends what is stored of a run after the cursor, and what comes. Rejects with `NotFoundError` for an unknown run. */
-  async watch(runId: string, place: { readonly after: number; readonly credit: number }, sink: FeedSink) {
+  async watch(
+    runId: string,
+    place: { readonly after: number; readonly credit: number },
+    sink: FeedSink,
+  ): Promise<RunWatch> {
     const source = await this.#sources.ofRun(runId);
     const run = this.#watched.get(runId) ?? new WatchedRun(this.#sources, source, this.#sight);
     this.#watched.set(runId, run);
-    return new RunWatch(run, place, sink, (watch) => {
+    return new RunReader(run, place, sink, (watch) => {
       if (run.remove(watch) && this.#watched.get(runId) === run) this.#watched.delete(runId);
     });
   }

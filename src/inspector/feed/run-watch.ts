@@ -25,12 +25,21 @@ export interface FeedSink {
   isFull(): boolean;
 }
 
+/** One reader's subscription to a run. */
+export interface RunWatch {
+  /** Lets the feed send so many more batches. */
+  grant(batches: number): void;
+  /** Sends what waits, after a sink that was full has room again. */
+  pump(): void;
+  end(): void;
+}
+
 /** The readers of one run in this process. Owns: the subscription to its tree, and the answers that are being written. */
 export class WatchedRun {
   readonly source: RunSource;
   readonly sight: Sight;
   readonly live = new LiveAnswers();
-  readonly #readers = new Set<RunWatch>();
+  readonly #readers = new Set<RunReader>();
   readonly #watching: TreeWatching;
   readonly #poll: ReturnType<typeof setInterval>;
   readonly #stopLosses: () => void;
@@ -66,12 +75,12 @@ export class WatchedRun {
     });
   }
 
-  add(reader: RunWatch): void {
+  add(reader: RunReader): void {
     this.#readers.add(reader);
   }
 
   /** True if nobody reads any more. */
-  remove(reader: RunWatch): boolean {
+  remove(reader: RunReader): boolean {
     this.#readers.delete(reader);
     if (this.#readers.size > 0) return false;
     this.#watching.end();
@@ -101,10 +110,10 @@ function later(ms: number, work: () => void): ReturnType<typeof setTimeout> {
  * 2. A batch takes one credit; without credit nothing is sent.
  * 3. Live text is sent only while the reader has all rows, so that it never comes after the end of its call.
  */
-export class RunWatch {
+export class RunReader implements RunWatch {
   readonly #run: WatchedRun;
   readonly #sink: FeedSink;
-  readonly #onEnd: (watch: RunWatch) => void;
+  readonly #onEnd: (watch: RunReader) => void;
   readonly #given: Given = new Map();
   #cursor: number;
   #credit: number;
@@ -117,7 +126,7 @@ export class RunWatch {
     run: WatchedRun,
     place: { after: number; credit: number },
     sink: FeedSink,
-    onEnd: (watch: RunWatch) => void,
+    onEnd: (watch: RunReader) => void,
   ) {
     this.#run = run;
     this.#cursor = place.after;

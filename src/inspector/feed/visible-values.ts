@@ -161,7 +161,8 @@ function cut(text: string, most: number): string {
 export function shownMessage(message: Message, { namesOnly, redactor }: Sight): Message {
   if (!namesOnly) return redactor.value(message) as Message;
   // A user's message names the person who sent it.
-  if (message.role === "user") return { ...message, content: "", origin: isOurs(message.origin) ? message.origin : "user" };
+  if (message.role === "user")
+    return { ...message, content: "", origin: isOurs(message.origin) ? message.origin : "user" };
   if (message.role !== "assistant") return { ...message, content: "" };
   const { reasoning: _hidden, toolCalls, ...rest } = message;
   const calls = toolCalls && { toolCalls: toolCalls.map((call) => ({ ...call, arguments: "" })) };
