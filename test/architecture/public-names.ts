@@ -113,5 +113,5 @@ export const unnamedTypes: readonly string[] = words(`
   CallerPlace Identify NewAgentOptions Output PageOptions RedisClient RequestPart RouteSchemas RouteShape ServerErrorCode
   ServerErrorOptions StartTurnOptions TurnFilter
 
-  BudgetListener EventFrame FrameBase FrameListener FrameSnapshot RedisPlaceOptions SnapshotFrame
+  EventFrame FrameBase FrameListener FrameSnapshot RedisPlaceOptions SnapshotFrame
 `);
