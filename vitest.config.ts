@@ -94,6 +94,7 @@ export default defineConfig(({ mode }) => {
       // One more than there are cores, because many tests wait: for a lease to run out, or for a process that they started.
       maxWorkers: availableParallelism() + 1,
       sequence: { sequencer: LongestFirst },
+      globalSetup: ["test/support/built-page.ts"],
       projects: [
         {
           extends: true,

@@ -10,10 +10,13 @@ const dist = join(repositoryRoot, "dist");
 const src = join(repositoryRoot, "src");
 const manifest = readManifest();
 
+/** The sources of the inspector's page, which is built into assets of its own. */
+const page = join(src, "inspector", "ui");
+
 /** tsc emits code and declarations only; pages, styles and database scripts travel as they are. */
 function copyAssets(): void {
   for (const file of readdirSync(src, { recursive: true, withFileTypes: true })) {
-    if (!file.isFile() || file.name.endsWith(".ts")) continue;
+    if (!file.isFile() || file.name.endsWith(".ts") || file.parentPath.startsWith(page)) continue;
     const source = join(file.parentPath, file.name);
     const target = join(dist, source.slice(src.length + 1));
     mkdirSync(dirname(target), { recursive: true });
@@ -33,6 +36,7 @@ const compile = (...options: readonly string[]) =>
   runCommand("tsc", ["-p", "tsconfig.build.json", "--noCheck", ...options]);
 // Comments are in the declarations, where editors show them; in the code they would be there twice.
 const compiled = await Promise.all([
+  runCommand("node", ["scripts/build-ui.ts"]),
   compile("--declaration", "false", "--removeComments"),
   compile("--emitDeclarationOnly"),
 ]);

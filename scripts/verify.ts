@@ -25,6 +25,7 @@ const stages: readonly Stage[] = [
     name: "types",
     commands: [
       ["tsc", "--noEmit"],
+      ["tsc", "--noEmit", "-p", "src/inspector/ui"],
       ["tsc", "-p", "tsconfig.build.json", "--outDir", temporary],
     ],
   },

@@ -22,7 +22,7 @@ const waysToRedis: Readonly<Record<string, string>> = {
 };
 
 /** Errors that a different command line avoids. */
-const usageCodes: readonly string[] = ["invalid_input", "not_found", "request_conflict"];
+const usageCodes: readonly string[] = ["invalid_input", "not_found", "request_conflict", "policy_refused"];
 
 /** The message for an error: its code, what is wrong and, if known, what to do. */
 export function failureOf(error: unknown, environment: Readonly<Record<string, string | undefined>>): Failure {

@@ -37,10 +37,23 @@ export function addListenOptions(command: Command): Command {
         "who may call: whoever has the token, users of Entra ID, or everybody on this machine (default: token)",
       ).choices(["token", "entra", "none"]),
     )
+    .option("--cors <origin>", "origin of pages that may call; may be repeated", repeated)
     .option(
-      "--cors <origin>",
-      "origin of pages that may call; may be repeated",
-      (origin: string, known: readonly string[] | undefined) => [...(known ?? []), nonEmpty(origin)],
+      "--hosts <name>",
+      "value that the header Host may have, with its port; may be repeated (default: any; on 127.0.0.1 its own names)",
+      repeated,
     )
+    .option("--proxies <number>", "proxies in front that add to X-Forwarded-For (default: 0)", wholeNumber(0, 10))
+    .addOption(
+      new Option(
+        "--metrics <who>",
+        "who sees /metrics: clients on this machine, everybody, or nobody (default: local)",
+      ).choices(["local", "open", "off"]),
+    )
+    .option("--log", "print a line of JSON on stderr for each answered request")
     .option("--drain-seconds <number>", "most seconds for leaving (default: 25)", wholeNumber(1, 86_400));
+}
+
+function repeated(text: string, known: readonly string[] | undefined): readonly string[] {
+  return [...(known ?? []), nonEmpty(text)];
 }

@@ -41,7 +41,10 @@ export class AlreadyOwnedError extends RejectionError {
   readonly code = "already_owned";
 }
 
-/** The parent's policy refuses a subagent: depth, number, or a tool the parent does not have (row S8). */
+/**
+ * A rule refuses it: the parent's policy a subagent, by depth, number, or a tool the parent does not have (row S8);
+ * `mayDecide` a decision; a definition the tools of a client.
+ */
 export class PolicyRefusedError extends RejectionError {
   readonly code = "policy_refused";
 }

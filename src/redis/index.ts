@@ -6,5 +6,5 @@ export {
   redisPlaceRules,
 } from "./redis-place.ts";
 export { checkServers, type ServerFacts, unlessRefused } from "./redis-check.ts";
-export { letGo, RedisLink, type RedisUser, within } from "./redis-link.ts";
+export { letGo, RedisLink, type RedisUser, sharedLinkOf, within, withSharedLink } from "./redis-link.ts";
 export { hasAnswered, isMissingScript, networkCode, translated } from "./redis-errors.ts";

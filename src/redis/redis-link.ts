@@ -20,6 +20,24 @@ export interface RedisUser {
   readonly check: (client: RedisClient) => Promise<void>;
 }
 
+/** What else in this process may use a connection: where it is kept, and the prefix of the keys there. */
+export interface SharedLink {
+  readonly link: RedisLink;
+  readonly prefix: string;
+}
+
+const sharedLink = Symbol("troupe.redis");
+
+/** An object that others may use the connection of. Copies of it keep that. */
+export function withSharedLink<Owner extends object>(owner: Owner, shared: SharedLink): Owner {
+  return { ...owner, [sharedLink]: shared };
+}
+
+/** The connection of an object; undefined: it has none. */
+export function sharedLinkOf(owner: object): SharedLink | undefined {
+  return (owner as { readonly [sharedLink]?: SharedLink })[sharedLink];
+}
+
 /**
  * The connection to Redis.
  * Owns: the connection for commands, waiting for it and sending again. Does not own: what the commands mean.

@@ -1,7 +1,10 @@
 import type { IncomingMessage, Server, ServerOptions, ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, createServer, type Server as NetServer } from "node:net";
 import type { Clock } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
+import { type Authenticate, isOpenAuth } from "./core/identity.ts";
+import { isLoopbackName } from "./core/origins.ts";
+import type { ServeOptions } from "./serve-options.ts";
 
 export interface ListenOptions {
   /** Default 0: any that is free. */
@@ -74,7 +77,30 @@ export async function listenOn(
   };
 }
 
-async function bound(server: Server, port: number, host: string): Promise<void> {
+/**
+ * Rejects with `InvalidInputError` when `serveRuntime(…, { authenticate }).listen({ port, host })` would now: for a program
+ * that wants to know before it opens stores and makes a runtime.
+ */
+export async function assertCanListen({
+  authenticate,
+  port = 0,
+  host = "127.0.0.1",
+}: ListenOptions & Pick<ServeOptions, "authenticate">): Promise<void> {
+  assertOpenToLoopback(authenticate, host);
+  const probe = createServer();
+  await bound(probe, port, host);
+  await new Promise<void>((resolve) => void probe.close(() => resolve()));
+}
+
+/** Throws `InvalidInputError` for a server that asks nobody for a token and listens for other machines. */
+export function assertOpenToLoopback(authenticate: Authenticate, host: string): void {
+  if (!isOpenAuth(authenticate) || isLoopbackName(host)) return;
+  throw new InvalidInputError(
+    `openAuth() asks nobody for a token, so the server listens on loopback only, not on ${host}`,
+  );
+}
+
+async function bound(server: NetServer, port: number, host: string): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     server.once("error", (cause: NodeJS.ErrnoException) => {
       const why = cause.code === "EADDRINUSE" ? "is taken" : `cannot be used (${cause.code ?? cause.message})`;

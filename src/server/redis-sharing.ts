@@ -1,54 +1,54 @@
-import { nameRule, optionsOf } from "../base/index.ts";
+import { hasMethods, nameRule, optionsOf, ruleOf } from "../base/index.ts";
+import { InvalidInputError } from "../errors/index.ts";
 import {
   checkedPlace,
   checkServers,
-  letGo,
   type RedisClient,
   RedisLink,
   redisPlaceRules,
   type RedisPlaceOptions,
+  sharedLinkOf,
 } from "../redis/index.ts";
+import type { Stores } from "../stores/index.ts";
 import type { IssuedTicket, TicketStore } from "./api/tickets.ts";
+import type { RateRedis } from "./core/limits.ts";
 
 export interface RedisSharingOptions extends RedisPlaceOptions {
-  /** Prefix of the keys of tickets. Default `troupe:`. */
+  /** Stores of `redisStores()`: their connection and their prefix are used. In place of `url`, `client` or `cluster`. */
+  readonly stores?: Stores | undefined;
+  /** Prefix of the keys. Default `troupe:`, or that of the stores. */
   readonly prefix?: string | undefined;
 }
 
-/** What the servers of one Redis share. */
-export interface RedisSharing {
-  /** For `limits.redis`: rates are counted for all servers together. */
+/** What the servers of one Redis share; as `limits.redis` it counts the rates for all servers together. */
+export interface RedisSharing extends RateRedis {
   readonly client: RedisClient;
+  readonly prefix: string;
   /** For `apiSurface({ tickets })`: a ticket that one server gave opens a stream at any. */
   readonly tickets: TicketStore;
+  /** Closes the connection, unless it is that of the stores. */
   close(): Promise<void>;
 }
 
 const TIMEOUT_MS = 5_000;
 
 /**
- * Connects several servers by a Redis, which must be 6.2 or later. Rejects with `InvalidInputError` for a wrong place,
- * and with `StoreUnavailableError` when it does not answer within 5 seconds.
+ * Connects several servers by a Redis, which must be 6.2 or later: that of their stores, or another one. Rejects with
+ * `InvalidInputError` for a wrong place, and with `StoreUnavailableError` when it does not answer within 5 seconds.
  */
 export async function redisSharing(given: RedisSharingOptions): Promise<RedisSharing> {
-  const { prefix = "troupe:", ...place } = optionsOf<RedisSharingOptions>(given, "redisSharing()", {
-    rules: { ...redisPlaceRules, prefix: nameRule },
+  const options = optionsOf<RedisSharingOptions>(given, "redisSharing()", {
+    rules: { ...redisPlaceRules, stores: storesRule, prefix: nameRule },
   });
-  const name = "servers that share a Redis";
-  const link = new RedisLink({
-    place: checkedPlace("redisSharing()", place),
-    timeoutMs: TIMEOUT_MS,
-    name,
-    needing: "Servers that share a Redis need",
-    check: async (client) => void (await checkServers(client, { user: name, atStake: "tickets and counts" })),
-  });
+  const { link, isOwn, prefix } = linkOf(options);
   const keyOf = (hash: string): string => `${prefix}ticket:${hash}`;
-  await link.run((client) => client.exists(keyOf("")));
-  const client = await link.another();
-  // Counting goes on in memory while Redis is away, so its errors are nobody's.
-  client.on("error", () => undefined);
+  const client = await link.run(async (redis) => {
+    await redis.exists(keyOf(""));
+    return redis;
+  });
   return {
     client,
+    prefix,
     tickets: {
       put: async (hash, issued, now) => {
         await link.run((redis) => redis.set(keyOf(hash), JSON.stringify(issued), "PX", issued.expiresAt - now));
@@ -60,8 +60,33 @@ export async function redisSharing(given: RedisSharingOptions): Promise<RedisSha
       },
     },
     async close() {
-      letGo(client);
-      await link.close();
+      if (isOwn) await link.close();
     },
   };
+}
+
+const storesRule = ruleOf("stores of redisStores()", (value) => hasMethods(value, ["commit", "close"]));
+
+function linkOf({ stores, prefix, ...place }: RedisSharingOptions): {
+  readonly link: RedisLink;
+  readonly isOwn: boolean;
+  readonly prefix: string;
+} {
+  if (stores !== undefined) {
+    if (Object.values(place).some((one) => one !== undefined)) {
+      throw new InvalidInputError("redisSharing() takes stores, or a place of its own; give one of them");
+    }
+    const shared = sharedLinkOf(stores);
+    if (shared === undefined) throw new InvalidInputError("redisSharing(): stores are not kept in Redis; give a url");
+    return { link: shared.link, isOwn: false, prefix: prefix ?? shared.prefix };
+  }
+  const name = "servers that share a Redis";
+  const link = new RedisLink({
+    place: checkedPlace("redisSharing()", place),
+    timeoutMs: TIMEOUT_MS,
+    name,
+    needing: "Servers that share a Redis need",
+    check: async (client) => void (await checkServers(client, { user: name, atStake: "tickets and counts" })),
+  });
+  return { link, isOwn: true, prefix: prefix ?? "troupe:" };
 }

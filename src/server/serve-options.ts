@@ -16,6 +16,7 @@ import type { Runtime } from "../runtime/index.ts";
 import type { Authenticate, Identity } from "./core/identity.ts";
 import { limitsDoor, type ServeLimits } from "./core/limits.ts";
 import type { LogLine } from "./core/metrics.ts";
+import type { MetricsAccess } from "./core/probes.ts";
 import type { Surface } from "./core/surface.ts";
 
 /** Runtimes by the tenant of the identities that they serve. */
@@ -29,13 +30,20 @@ export interface ServeOptions {
   /** Origins of web pages that may call, as `https://app.example.com`. Default: none but the server's own. */
   readonly cors?: readonly string[] | undefined;
   /**
-   * Values that `Host` may have, with ports. Default: any; the server's own names as soon as it listens on loopback
-   * alone.
+   * Values that `Host` may have, with ports, besides the loopback names of a server that listens. Default: any; those
+   * names alone as soon as it listens on loopback alone.
    */
   readonly hosts?: readonly string[] | undefined;
   /** With one runtime: the tenant that identities may name. Default: that of the runtime. */
   readonly tenant?: string | undefined;
   readonly limits?: ServeLimits | undefined;
+  /**
+   * Proxies in front of the server, each of which adds the address it sees to `X-Forwarded-For`. Default 0: the header is
+   * not read, and limits by address count the other side of the connection.
+   */
+  readonly proxies?: number | undefined;
+  /** Who sees `/metrics`. Default `local`: clients on this machine that came through no proxy. */
+  readonly metrics?: MetricsAccess | undefined;
   /** The path that the handler is mounted at, as `/troupe`. Default: none, its routes are at the root. */
   readonly basePath?: string | undefined;
   /** Longest wait of a blocking call, in milliseconds. Default 600,000. */
@@ -49,6 +57,11 @@ export interface ServeOptions {
   /** Called with each answered request. */
   readonly onLog?: ((line: LogLine) => void) | undefined;
 }
+
+const metricsRule = ruleOf('"local", "open", "off" or { scope }', (value) => {
+  if (typeof value !== "object" || value === null) return ["local", "open", "off"].includes(value as string);
+  return "scope" in value && typeof value.scope === "string" && value.scope !== "";
+});
 
 const basePathRule = ruleOf(
   'a path like "/troupe", without a slash at its end',
@@ -64,6 +77,8 @@ export const serveDoor: Door<ServeOptions> = {
     tenant: nameRule,
     basePath: basePathRule,
     limits: optionsRule(limitsDoor),
+    proxies: wholeNumberRule(0, 10),
+    metrics: metricsRule,
     waitMs: wholeNumberRule(1, 2 ** 31 - 1),
     keepAliveMs: wholeNumberRule(1, 2 ** 31 - 1),
     stallMs: wholeNumberRule(1, 2 ** 31 - 1),

@@ -4,11 +4,12 @@ import { createRedactor, harmless, hasMethods, optionsOf, type Redactor, systemC
 import { InvalidInputError, NotFoundError } from "../errors/index.ts";
 import type { Runtime } from "../runtime/index.ts";
 import { apiSurface } from "./api/api-surface.ts";
-import { callerKey, callOf, type CallPlace } from "./core/call.ts";
-import { Caller } from "./core/caller.ts";
-import { failureOf, jsonFailure, ServerError, unauthenticated } from "./core/failures.ts";
-import { checkedIdentity, type Identity, isOpenAuth } from "./core/identity.ts";
-import { type Limits, limitsAtWork } from "./core/limits.ts";
+import { countedAddress } from "./core/addresses.ts";
+import { Admission, type Passage } from "./core/admission.ts";
+import { callOf, type CallPlace } from "./core/call.ts";
+import { failureOf, jsonFailure, ServerError } from "./core/failures.ts";
+import { isOpenAuth } from "./core/identity.ts";
+import { limitsAtWork } from "./core/limits.ts";
 import { type LogLine, RequestMetrics } from "./core/metrics.ts";
 import {
   assertNear,
@@ -21,7 +22,7 @@ import {
 import { probeSurface } from "./core/probes.ts";
 import type { Route } from "./core/route.ts";
 import type { Surface } from "./core/surface.ts";
-import { type Listening, type ListenOptions, listenOn } from "./listen.ts";
+import { assertOpenToLoopback, type Listening, type ListenOptions, listenOn } from "./listen.ts";
 import {
   type RuntimesByTenant,
   runtimesOf,
@@ -67,23 +68,10 @@ export function serveRuntime(runtime: Runtime | RuntimesByTenant, given: ServeOp
   };
 }
 
-/** What becomes known of one request on its way. */
-interface Passage {
-  readonly request: Request;
-  readonly requestId: string;
-  readonly cut: (() => void) | undefined;
-  /** Address of the other side, where it is known. */
-  readonly peer: string | undefined;
-  route: string | null;
-  identity: Identity | null;
-  code: string | null;
-  error: string | null;
-}
-
 class Serving {
   readonly #options: ServeOptions;
   readonly #place: CallPlace;
-  readonly #runtimeOf: ServedRuntimes["runtimeOf"];
+  readonly #admission: Admission;
   readonly #surfaces: readonly Surface[];
   readonly #metrics = new RequestMetrics();
   readonly #app = new Hono<{ Bindings: { passage: Passage } }>();
@@ -98,7 +86,6 @@ class Serving {
     const { clock = systemClock, authenticate, cors = [], onLog, surfaces = [apiSurface()], limits } = options;
     this.#options = options;
     this.#base = options.basePath ?? "";
-    this.#runtimeOf = runtimeOf;
     this.#place = {
       limits: limitsAtWork(limits),
       clock,
@@ -107,17 +94,18 @@ class Serving {
       keepAliveMs: options.keepAliveMs ?? DEFAULT_KEEP_ALIVE_MS,
       stallMs: options.stallMs ?? DEFAULT_STALL_MS,
       firstFrameMs: FIRST_FRAME_MS,
-      onStreamError: (requestId, error) => this.#noteStreamError(requestId, error),
     };
+    this.#admission = new Admission({ authenticate, runtimeOf, limits: this.#place.limits, clock });
     this.#origins = { cors, hosts: () => this.#ownHosts(), loopbackOnly: isOpenAuth(authenticate) };
     this.#log = harmless("onLog of serveRuntime()", (line: LogLine) => onLog?.(line));
     const openStreams = (): number => this.#place.limits.streams.total;
-    this.#surfaces = [probeSurface({ runtimes, metrics: this.#metrics, openStreams }), ...surfaces];
+    const access = options.metrics ?? "local";
+    this.#surfaces = [probeSurface({ runtimes, metrics: this.#metrics, openStreams, access }), ...surfaces];
     assertNoClash(this.#surfaces);
     for (const surface of this.#surfaces) this.#mount(surface);
     // After all routes: the pattern of one path may match the path of another.
     for (const surface of this.#surfaces) this.#refuseOtherMethods(surface);
-    this.#app.notFound(({ env }) => this.#fail(new NotFoundError("there is no such route"), env.passage));
+    this.#app.notFound(({ env }) => this.#failUncalled(new NotFoundError("there is no such route"), env.passage));
     this.#app.onError((error, { env }) => this.#fail(error, env.passage));
   }
 
@@ -126,7 +114,9 @@ class Serving {
     const [at, begun] = [clock.now(), clock.elapsed()];
     const requestId = requestIdOf(request);
     const known = { route: null, identity: null, code: null, error: null };
-    const passage: Passage = { request, requestId, cut: cutOf(env), peer: peerOf(env), ...known };
+    const peer = peerOf(env);
+    const address = countedAddress({ request, peer, proxies: this.#options.proxies ?? 0 });
+    const passage: Passage = { request, requestId, cut: cutOf(env), peer, address, begun, ...known };
     const answer = await this.#respond(passage);
     const location = answer.headers.get("location");
     const response = withHeaders(answer, {
@@ -135,19 +125,7 @@ class Serving {
       ...(location?.startsWith("/") ? { location: this.#base + location } : {}),
       ...sharingHeaders(request, this.#origins),
     });
-    const { route, identity, code, error } = passage;
-    const line: LogLine = {
-      at,
-      requestId,
-      method: request.method,
-      route,
-      status: response.status,
-      durationMs: clock.elapsed() - begun,
-      userId: identity?.userId ?? null,
-      tenant: identity?.tenant ?? null,
-      code,
-      error,
-    };
+    const line = this.#lineOf(passage, { at, status: response.status });
     this.#metrics.note(line);
     this.#log(line);
     return response;
@@ -155,11 +133,7 @@ class Serving {
 
   async listen(given: ListenOptions = {}): Promise<Listening> {
     const { host = "127.0.0.1" } = given;
-    if (isOpenAuth(this.#options.authenticate) && !isLoopbackName(host)) {
-      throw new InvalidInputError(
-        `openAuth() asks nobody for a token, so the server listens on loopback only, not on ${host}`,
-      );
-    }
+    assertOpenToLoopback(this.#options.authenticate, host);
     const listening = await listenOn((request, env) => this.answer(request, env), { ...given, host });
     this.#listening.add(listening);
     return listening;
@@ -194,7 +168,7 @@ class Serving {
         passage.route = `${surface.name} ${path}`;
         const headers = { allow: methods.join(", ") };
         const refusal = new ServerError("method_not_allowed", "Method Not Allowed", { headers });
-        return await this.#fail(refusal, passage, surface);
+        return await this.#failUncalled(refusal, passage, surface);
       });
     }
   }
@@ -219,8 +193,9 @@ class Serving {
     params: Readonly<Record<string, string>>,
   ): Promise<Response> {
     const { request, requestId, cut } = passage;
-    const caller = route.access === "caller" ? await this.#callerOf(surface, route, passage, params) : null;
-    const call = await callOf({ request, requestId, cut, route, params, caller }, this.#place);
+    const caller = await this.#admission.callerOf(passage, { surface, route, params });
+    const onStreamError = (error: unknown): void => this.#noteStreamError(passage, error);
+    const call = await callOf({ request, requestId, cut, route, params, caller, onStreamError }, this.#place);
     try {
       return await route.handle(call);
     } finally {
@@ -228,37 +203,14 @@ class Serving {
     }
   }
 
-  async #callerOf(
-    surface: Surface,
-    route: Route,
-    passage: Passage,
-    params: Readonly<Record<string, string>>,
-  ): Promise<Caller> {
-    const { request } = passage;
-    const identity =
-      (await this.#identify(route, request, params)) ?? checkedIdentity(await this.#options.authenticate(request));
-    if (identity === null) throw unauthenticated(request.headers.has("authorization"));
-    passage.identity = identity;
-    const { limits, clock } = this.#place;
-    await limits.requests.take(callerKey(identity));
-    const runtime = this.#runtimeOf(identity);
-    if (runtime === undefined) throw new ServerError("forbidden", "this server does not serve your tenant");
-    const admitTurn = (): Promise<void> => assertMoreTurns(runtime, identity, limits);
-    return new Caller(identity, {
-      runtime,
-      clock,
-      deniesStrangers: surface.strangers === "unauthenticated",
-      admitTurn,
-    });
-  }
-
-  async #identify(
-    { identify }: Route,
-    request: Request,
-    params: Readonly<Record<string, string>>,
-  ): Promise<Identity | null> {
-    if (identify === undefined || request.headers.has("authorization")) return null;
-    return await identify({ params, query: new URL(request.url).searchParams }, this.#place.clock.now());
+  /** The refusal of a request that is for no route, which counts like one without a caller. */
+  async #failUncalled(error: Error, passage: Passage, surface?: Surface): Promise<Response> {
+    try {
+      this.#admission.assertFewAnonymous(passage);
+    } catch (refusal) {
+      return await this.#fail(refusal, passage, surface);
+    }
+    return await this.#fail(error, passage, surface);
   }
 
   /** The answer to an error, in the form of the surface that the request belongs to. */
@@ -275,9 +227,25 @@ class Serving {
     }
   }
 
-  #noteStreamError(requestId: string, error: unknown): void {
-    const line = { at: this.#place.clock.now(), requestId, method: "GET", route: null, status: 200, durationMs: 0 };
-    this.#log({ ...line, userId: null, tenant: null, code: "stream_cut", error: this.#words(error) });
+  #noteStreamError(passage: Passage, error: unknown): void {
+    const line = this.#lineOf(passage, { at: this.#place.clock.now(), status: 200 });
+    this.#log({ ...line, code: "stream_cut", error: this.#words(error) });
+  }
+
+  #lineOf(passage: Passage, { at, status }: Pick<LogLine, "at" | "status">): LogLine {
+    const { request, requestId, route, identity, code, error, begun } = passage;
+    return {
+      at,
+      requestId,
+      method: request.method,
+      route,
+      status,
+      durationMs: this.#place.clock.elapsed() - begun,
+      userId: identity?.userId ?? null,
+      tenant: identity?.tenant ?? null,
+      code,
+      error,
+    };
   }
 
   #words(error: unknown): string {
@@ -295,10 +263,11 @@ class Serving {
   }
 
   #ownHosts(): readonly string[] | undefined {
-    if (this.#options.hosts !== undefined) return this.#options.hosts.map((host) => host.toLowerCase());
     const ports = [...this.#listening];
-    if (ports.length === 0 || !ports.every(({ host }) => isLoopbackName(host))) return undefined;
-    return ports.flatMap(({ port }) => ["127.0.0.1", "localhost", "[::1]"].map((name) => `${name}:${port}`));
+    const own = ports.flatMap(({ port }) => ["127.0.0.1", "localhost", "[::1]"].map((name) => `${name}:${port}`));
+    const { hosts } = this.#options;
+    if (hosts !== undefined) return [...hosts.map((host) => host.toLowerCase()), ...own];
+    return ports.length > 0 && ports.every(({ host }) => isLoopbackName(host)) ? own : undefined;
   }
 }
 
@@ -343,16 +312,6 @@ function assertNoClash(surfaces: readonly Surface[]): void {
 /** The address from which a request came through Node's adapter of Hono. */
 function peerOf(env: unknown): string | undefined {
   return (env as { incoming?: { socket?: { remoteAddress?: string } } } | undefined)?.incoming?.socket?.remoteAddress;
-}
-
-/** Counts one turn more. Rejects with `ServerError` (429). */
-async function assertMoreTurns(runtime: Runtime, identity: Identity, { turns, openTurns }: Limits): Promise<void> {
-  await turns.take(callerKey(identity));
-  const open = await runtime.turns({ ownerId: identity.userId, status: "open", limit: openTurns });
-  if (open.length < openTurns) return;
-  throw new ServerError("rate_limited", `you have ${openTurns} open turns; wait for one, or decide what it waits for`, {
-    headers: { "retry-after": "5" },
-  });
 }
 
 /** The id that a client or a proxy gave, if it can be written into a log as it is. */

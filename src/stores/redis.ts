@@ -1,3 +1,4 @@
+import { withSharedLink } from "../redis/index.ts";
 import { checkedOptions, type RedisStoresOptions } from "./redis/redis-connection.ts";
 import { RedisDatabase } from "./redis/redis-database.ts";
 import { commitBatch } from "./rules/commit.ts";
@@ -16,9 +17,10 @@ export type { RedisStoresOptions } from "./redis/redis-connection.ts";
  * is missing; any use throws `StoreUnavailableError` if Redis does not answer within `timeoutMs`.
  */
 export function redisStores(options: RedisStoresOptions): Stores {
-  const database = new RedisDatabase(checkedOptions(options));
+  const checked = checkedOptions(options);
+  const database = new RedisDatabase(checked);
   const stores = databaseStores("redis", database);
-  return {
+  const whole: Stores = {
     ...stores,
     /** A Redis that has forgotten a living process has lost more: it was emptied or rolled back. */
     heartbeat: async (processId, steady) => {
@@ -40,6 +42,7 @@ export function redisStores(options: RedisStoresOptions): Stores {
       });
     },
   };
+  return withSharedLink(whole, { link: database.connection, prefix: checked.prefix });
 }
 
 /** The cursor of a new row is known once it is written. */

@@ -1,13 +1,15 @@
 import { readdirSync, readFileSync } from "node:fs";
-import { join, relative, sep } from "node:path";
+import { join, posix, relative, sep } from "node:path";
 import { describe, expect, test } from "vitest";
 import { entryFiles, lazyModules, readManifest, vendoredPackages } from "../../scripts/manifest.ts";
 import { repositoryRoot, sourceCondition } from "../../scripts/run-command.ts";
+import { maximumLines } from "./house.ts";
+import { type ImportKind, importsOf } from "./source-imports.ts";
 import { fileCycles, type Rules, violations } from "./violations.ts";
 
-function readSources(folder: string): ReadonlyMap<string, string> {
+function readSources(folder: string, endings = /\.ts$/): ReadonlyMap<string, string> {
   const names = readdirSync(join(repositoryRoot, folder), { recursive: true, withFileTypes: true });
-  const paths = names.filter((file) => file.isFile() && file.name.endsWith(".ts"));
+  const paths = names.filter((file) => file.isFile() && endings.test(file.name));
   return new Map(
     paths.map((file) => {
       const path = join(file.parentPath, file.name);
@@ -22,14 +24,44 @@ function faultsOf(files: Readonly<Record<string, string>>, rules: Rules = {}): r
 
 const empty = "export {};\n";
 
+/** The inspector's page runs in browsers and has rules of its own. */
+const page = "src/inspector/ui/";
+
 test("the sources keep to the house", () => {
-  const sources = readSources("src");
+  const sources = new Map([...readSources("src")].filter(([path]) => !path.startsWith(page)));
   expect([...sources.keys()]).toContain("src/errors/index.ts");
   const manifest = readManifest();
   const declared = [...Object.keys(manifest.dependencies), ...Object.keys(manifest.peerDependencies ?? {})];
   const packages = [...declared, ...vendoredPackages];
   expect(violations(sources, { entries: entryFiles(manifest, sourceCondition), packages, lazyModules })).toEqual([]);
 });
+
+test("the inspector's page takes nothing of Node, and of the runtime only the run model and types of the feed", () => {
+  const sources = readSources(page, /\.tsx?$/);
+  expect(sources.size).toBeGreaterThan(20);
+  const foreign = [...sources].flatMap(([path, source]) => {
+    const imports = importsOf(path, source);
+    if (typeof imports === "string") return [imports];
+    return imports
+      .filter(({ specifier, kind }) => !isForPage(path, specifier ?? "", kind))
+      .map(({ specifier, line }) => `${path}:${line} imports ${specifier}`);
+  });
+  expect(foreign).toEqual([]);
+  const long = [...sources].filter(([, source]) => source.split("\n").length > maximumLines + 1);
+  expect(long.map(([path]) => path)).toEqual([]);
+  expect(fileCycles(new Map([...sources].map(([path, source]) => [path, withoutAssets(source)])))).toEqual([]);
+});
+
+function isForPage(path: string, specifier: string, kind: ImportKind): boolean {
+  if (!specifier.startsWith(".")) return ["preact", "preact/hooks", "@preact/signals"].includes(specifier);
+  const to = posix.join(posix.dirname(path), specifier);
+  if (to.startsWith(page) || to.startsWith("src/inspector/run-model/")) return true;
+  return kind === "type" && to === "src/inspector/feed/wire.ts";
+}
+
+function withoutAssets(source: string): string {
+  return source.replace(/^import .*\.(?:css|json)";$/gm, "");
+}
 
 test.each(["bench", "chaos", "scripts", "test"])("there are no import circles in %s/", (folder) => {
   const files = readSources(folder);

@@ -57,8 +57,8 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     InspectorServerOptions serveInspector startInspector
   `),
   "troupe/server": words(`
-    agentIdOfName apiSurface ApiSurfaceOptions Authenticate Call Caller entraAuth EntraAuthOptions eventFrame Failure Identity InputIssue
-    IssuedTicket jsonFailure Listening ListenOptions loadTealAgent LogLine NameScope nodeListener openAuth Page RedisSharing redisSharing RedisSharingOptions resumePoint Route route
+    agentIdOfName apiSurface ApiSurfaceOptions assertCanListen Authenticate Call Caller entraAuth EntraAuthOptions eventFrame Failure Identity InputIssue
+    IssuedTicket jsonFailure Listening ListenOptions loadTealAgent LogLine MetricsAccess NameScope nodeListener openAuth Page RateRedis RedisSharing redisSharing RedisSharingOptions resumePoint Route route
     RuntimesByTenant RuntimeServer ServeLimits ServeOptions ServerError serveRuntime SseFrame StartedTurn Surface TealAgent
     TealAgentOptions TealMetadata TealModelOptions TealServed tealSurface TealSurfaceOptions TicketStore tokenAuth
     TokenAuthOptions

@@ -34,6 +34,13 @@ export interface SurfaceDriver {
   readonly surfaces: (runtime: Runtime) => readonly Surface[];
   /** A name for a conversation, where clients choose them. */
   readonly chosenName?: string | undefined;
+  /** Opens a conversation for a message that names none, where a message does not do that itself. */
+  readonly open?: ((served: Served, message: SurfaceMessage) => Promise<string>) | undefined;
+  /**
+   * What a message to a waiting turn is: a decision, as in protocols that have only messages, or a turn of its own, which
+   * is refused with 409 and decides nothing.
+   */
+  readonly messageIs: "decision" | "turn";
   /** The answer to a message to another user's conversation; 200 where its name means one of the sender's own. */
   readonly foreignStatus: 200 | 401 | 404;
   /** The path, the method and the body of a message. */
@@ -82,10 +89,17 @@ async function servedDesk(
   return { ...serve(runtime, { surfaces: driver.surfaces(runtime) }), runtime, removed };
 }
 
-/** The rules that every surface keeps, whatever its protocol. */
+/**
+ * The rules that every surface keeps, whatever its protocol. Left out, where a new turn is never a decision: what a plain
+ * message to a waiting turn decides; there it decides nothing.
+ */
 export function surfaceSuite(name: string, driver: SurfaceDriver): void {
+  const requestFor = async (served: Served, message: SurfaceMessage): Promise<Request> => {
+    const { conversation = await driver.open?.(served, message) } = message;
+    return driver.request({ ...message, conversation });
+  };
   const send = async (served: Served, message: SurfaceMessage): Promise<SurfaceAnswer> =>
-    await driver.read(served, await served.server.fetch(driver.request(message)), message);
+    await driver.read(served, await served.server.fetch(await requestFor(served, message)), message);
 
   describe(`${name}: conversations`, () => {
     it("go on where they were", async () => {
@@ -114,7 +128,22 @@ export function surfaceSuite(name: string, driver: SurfaceDriver): void {
     });
   });
 
-  describe(`${name}: a plain message to a waiting turn`, () => {
+  describe.runIf(driver.messageIs === "turn")(`${name}: a new turn while another one waits`, () => {
+    it.each([
+      ["remove two", 2],
+      ["ask", 1],
+    ])("after %j is refused, and decides nothing", async (text, count) => {
+      const served = await servedDesk(driver);
+      const one = await send(served, { text });
+      expect(one.waitsFor).toHaveLength(count);
+      const request = driver.request({ text: "yes, I approve it", conversation: one.conversation });
+      expect((await served.server.fetch(request)).status).toBe(409);
+      expect(await served.runtime.requests({ status: "decided" })).toEqual([]);
+      expect(served.removed).toEqual([]);
+    });
+  });
+
+  describe.runIf(driver.messageIs === "decision")(`${name}: a plain message to a waiting turn`, () => {
     it.each(["yes", "approve", "go on, I approve it"])("%j rejects its approvals, and never approves", async (text) => {
       const served = await servedDesk(driver);
       const one = await send(served, { text: "remove two" });
@@ -187,7 +216,7 @@ export function surfaceSuite(name: string, driver: SurfaceDriver): void {
     it("is refused with another body, and is free for another user", async () => {
       const served = await servedDesk(driver);
       const one = await send(served, { text: "hello", key: "k-1" });
-      const other = await served.server.fetch(driver.request({ text: "bye", key: "k-1" }));
+      const other = await served.server.fetch(await requestFor(served, { text: "bye", key: "k-1" }));
       expect(other.status).toBe(422);
       const bob = await send(served, { as: "bob", text: "bye", key: "k-1" });
       expect([bob.text, bob.turn === one.turn]).toEqual(["1: bye", false]);
@@ -197,7 +226,7 @@ export function surfaceSuite(name: string, driver: SurfaceDriver): void {
   it(`${name}: a turn goes on when its client leaves`, async () => {
     const served = await servedDesk(driver);
     const client = new AbortController();
-    const asked = served.server.fetch(driver.request({ text: "hello", signal: client.signal }));
+    const asked = served.server.fetch(await requestFor(served, { text: "hello", signal: client.signal }));
     client.abort();
     await (await asked).body?.cancel();
     await expect.poll(async () => (await served.runtime.turns()).map(({ status }) => status)).toEqual(["completed"]);
@@ -205,7 +234,7 @@ export function surfaceSuite(name: string, driver: SurfaceDriver): void {
 
   it(`${name}: what is deep, sets prototypes, or is no JSON, is refused`, async () => {
     const served = await servedDesk(driver);
-    const request = driver.request({ text: "hello" });
+    const request = await requestFor(served, { text: "hello" });
     for (const body of [
       "[".repeat(100_000),
       `{"a":${"[".repeat(1_000)}${"]".repeat(1_000)}}`,
@@ -225,7 +254,7 @@ export function surfaceSuite(name: string, driver: SurfaceDriver): void {
 
   it(`${name}: nobody gets in`, async () => {
     const served = await servedDesk(driver);
-    const request = driver.request({ text: "hello" });
+    const request = await requestFor(served, { text: "hello" });
     const headers = new Headers(request.headers);
     headers.delete("authorization");
     const response = await served.server.fetch(
@@ -235,6 +264,6 @@ export function surfaceSuite(name: string, driver: SurfaceDriver): void {
     expect(
       (await served.server.fetch(requestOf(new URL(request.url).pathname, { as: "eve", method: "POST", body: {} })))
         .status,
-    ).toBe(403);
+    ).toBe(401);
   });
 }

@@ -1,9 +1,22 @@
 // A server that the command starts: what it prints works when it is pasted, it leaves on SIGTERM, and after a kill -9 a stream
 // goes on at the next server after its last id.
-import { afterEach, expect, test } from "vitest";
-import { runCommand } from "../../scripts/run-command.ts";
+import { request } from "node:http";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { repositoryRoot, runCommand } from "../../scripts/run-command.ts";
+import { redisProgram, RedisServer } from "../support/redis-server.ts";
 import { askingAgents, paidIn } from "./asking-agents.ts";
-import { allotment, type CliProcess, startCli, workFolder } from "./cli-process.ts";
+import {
+  allotment,
+  answer,
+  type CliProcess,
+  question,
+  runCli,
+  runCliWith,
+  startCli,
+  workFolder,
+} from "./cli-process.ts";
+import { WorkPlace } from "./work-place.ts";
 
 const timeout = 120_000;
 const token = "a-token-of-the-test-alone";
@@ -25,12 +38,16 @@ function folderWith(files: Readonly<Record<string, string>>): string {
 interface Served {
   readonly process: CliProcess;
   readonly url: string;
-  ask(path: string, body?: unknown, headers?: Readonly<Record<string, string>>): Promise<Response>;
+  ask(this: void, path: string, body?: unknown, headers?: Readonly<Record<string, string>>): Promise<Response>;
 }
 
 async function served(path: string, words: readonly string[], environment = {}): Promise<Served> {
   const process = startCli(path, words, { TROUPE_SERVE_TOKEN: token, ...environment });
   started.push(process);
+  return await servedBy(process);
+}
+
+async function servedBy(process: CliProcess): Promise<Served> {
   const line = await process.line((text) => text.startsWith("  API: "));
   const url = /(http:\S+)\/api /.exec(line)?.[1] ?? "";
   return {
@@ -92,6 +109,107 @@ test("kill -9 in mid-stream: the next server goes on after the last id, with no 
   expect(paidIn(path)).toEqual(["Ann 5"]);
   two.process.signal("SIGTERM");
   expect((await two.process.ended).code).toBe(0);
+});
+
+/** The agent of a YAML file, with its plugins beside it. */
+const tealAgent = join(repositoryRoot, "examples", "teal", "agent.yaml");
+const addition = { items: [{ content: "Add 5 + 3" }] };
+
+test("--cors, --hosts and --log do what they say", { timeout }, async () => {
+  const app = "https://app.example.com";
+  const named = ["--cors", app, "--hosts", "api.example.com", "--hosts", "api.example.org:8443"];
+  const { process, url, ask } = await served(folderWith({}), ["serve", tealAgent, "--port", "0", "--log", ...named]);
+  const shared = await ask("/api/definitions", undefined, { origin: app, "x-request-id": "of-a-page" });
+  expect([shared.status, shared.headers.get("access-control-allow-origin")]).toEqual([200, app]);
+  expect((await ask("/api/definitions", undefined, { origin: "https://evil.example.com" })).status).toBe(403);
+  const statuses = [];
+  for (const host of ["api.example.com", "api.example.org:8443", "evil.example.com"])
+    statuses.push(await statusAt(url, host));
+  expect(statuses).toEqual([200, 200, 403]);
+  process.signal("SIGTERM");
+  const { code, stderr } = await process.ended;
+  expect(code).toBe(0);
+  const lines = stderr
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
+  expect(lines.map(({ status }) => status)).toEqual([200, 403, 200, 200, 403]);
+  expect(lines[0]).toMatchObject({ requestId: "of-a-page", route: "api /api/definitions", userId: "developer" });
+  expect(stderr).not.toContain(token);
+});
+
+/** The status of `/healthz` under a name, which `fetch` does not let one choose. */
+async function statusAt(url: string, host: string): Promise<number | undefined> {
+  const { promise, resolve, reject } = Promise.withResolvers<number | undefined>();
+  request(`${url}/healthz`, { headers: { host } }, (response) => {
+    response.resume();
+    resolve(response.statusCode);
+  })
+    .on("error", reject)
+    .end();
+  return await promise;
+}
+
+test("run and chat take the agent of a YAML file", { timeout }, async () => {
+  const path = folderWith({});
+  const ran = await runCli(path, ["run", tealAgent, "Add 5 + 3", "--quiet"]);
+  expect({ code: ran.code, stderr: ran.stderr }).toEqual({ code: 0, stderr: "" });
+  expect(ran.stdout).toContain("8");
+  const talked = await runCliWith(path, ["Add 5 + 4"], ["chat", tealAgent]);
+  expect(talked.code, talked.stderr).toBe(0);
+  expect(talked.stdout).toContain("9");
+});
+
+describe.skipIf(!redisProgram)("with work on workers", { timeout }, () => {
+  let redis: RedisServer;
+  beforeAll(async () => {
+    redis = await RedisServer.start();
+  });
+  afterAll(() => redis.stop());
+
+  async function atPlace(
+    files: Readonly<Record<string, string>>,
+    play: (place: WorkPlace) => Promise<void>,
+  ): Promise<void> {
+    const place = new WorkPlace(redis, files);
+    try {
+      await play(place);
+    } finally {
+      await place.close();
+    }
+  }
+
+  test("serve hands turns of a YAML agent to a worker that knows its file", () =>
+    atPlace({}, async (place) => {
+      const { process: worker } = await place.worker(["--agents", tealAgent]);
+      const words = ["serve", tealAgent, "--port", "0", "--on", "workers"];
+      const server = place.start(words, { TROUPE_SERVE_TOKEN: token });
+      const { ask } = await servedBy(server);
+      const response = await ask("/MathAgent/0.1", addition);
+      expect([response.status, await response.json()]).toMatchObject([200, { status: "Completed" }]);
+      server.signal("SIGTERM");
+      expect((await server.ended).code).toBe(0);
+      worker.signal("SIGTERM");
+      expect((await worker.ended).stdout).toMatch(/1 turn ended/);
+    }));
+
+  test("ask --serve hands questions to a worker that has its team", () =>
+    atPlace(allotment, async (place) => {
+      const team = ["--files", "notes", "--model", "offline"];
+      const { process: worker } = await place.worker(["--ask", ...team]);
+      const words = ["ask", "--serve", ...team, "--port", "0", "--on", "workers"];
+      const server = place.start(words, { TROUPE_SERVE_TOKEN: token });
+      const { ask } = await servedBy(server);
+      const { items } = (await (await ask("/api/definitions")).json()) as { items: { name: string }[] };
+      const definition = items.find(({ name }) => name.startsWith("lead-"))?.name;
+      const { agentId } = (await (await ask("/api/agents", { definition })).json()) as { agentId: string };
+      const turn = await ask(`/api/agents/${agentId}/turns`, { input: question }, { prefer: "wait=60" });
+      const { status, result } = (await turn.json()) as { status: string; result: { text: string } };
+      expect(status).toBe("completed");
+      expect(result.text).toMatch(answer);
+      worker.signal("SIGTERM");
+      expect((await worker.ended).stdout).toMatch(/turns? ended/);
+    }));
 });
 
 interface Asked {

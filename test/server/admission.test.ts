@@ -2,7 +2,7 @@ import { createRuntime, NotFoundError } from "troupe";
 import { openAuth, ServerError, tokenAuth } from "troupe/server";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { identities, requestOf, routeAt, runtimeOf, serve, surfaceOf, tokens } from "./served.ts";
+import { from, identities, requestOf, routeAt, runtimeOf, serve, surfaceOf, tokens } from "./served.ts";
 
 const who = routeAt("who", ({ identity, caller }) => Response.json({ user: identity.userId, tenant: caller.tenant }));
 const surfaces = [surfaceOf(who)];
@@ -42,12 +42,21 @@ describe("a caller", () => {
     const { ask } = serve({ one, two }, { surfaces, authenticate });
     expect(await answered(await ask("/test/who"))).toEqual([200, { user: "ann", tenant: "one" }]);
     expect(await answered(await ask("/test/who", { as: "bob" }))).toEqual([200, { user: "bob", tenant: "two" }]);
-    expect((await ask("/test/who", { as: "eve" })).status).toBe(403);
+    expect((await ask("/test/who", { as: "eve" })).status).toBe(401);
   });
 
-  it("of another tenant than the only runtime is refused", async () => {
-    const { ask } = serve(await runtimeOf(), { surfaces });
-    expect((await ask("/test/who", { as: "eve" })).status).toBe(403);
+  it("of another tenant than the only runtime is answered like an unknown token, and the log says why", async () => {
+    const { ask, server, lines } = serve(await runtimeOf(), { surfaces });
+    const refused = await ask("/test/who", { as: "eve", headers: { "x-request-id": "1" } });
+    const headers = { authorization: "Bearer token-of-eve-000002", "x-request-id": "1" };
+    const unknown = await server.fetch(new Request("http://127.0.0.1/test/who", { headers }));
+    expect([...refused.headers]).toEqual([...unknown.headers]);
+    expect(await answered(refused)).toEqual(await answered(unknown));
+    expect(lines[0]).toMatchObject({
+      status: 401,
+      tenant: "elsewhere",
+      error: 'no runtime serves the tenant "elsewhere"',
+    });
     const { ask: askOther } = serve(await runtimeOf(), { surfaces, tenant: "elsewhere" });
     expect((await askOther("/test/who", { as: "eve" })).status).toBe(200);
   });
@@ -131,14 +140,22 @@ describe("the name of the server", () => {
     expect((await ask("/test/who", { headers: { host: "evil.example.com" } })).status).toBe(403);
   });
 
+  it("is also its own on this machine, for probes", async () => {
+    const { server } = serve(await runtimeOf(), { surfaces, hosts: ["api.example.com"] });
+    const { url } = await server.listen();
+    expect((await fetch(`${url}/healthz`)).status).toBe(200);
+    expect((await server.fetch(requestOf("/healthz", { headers: { host: "evil.example.com" } }))).status).toBe(403);
+  });
+
   it("is a loopback name where nobody is asked for a token", async () => {
     const { ask, server } = serve(await runtimeOf(), { surfaces, authenticate: openAuth() });
-    expect(await answered(await ask("/test/who"))).toEqual([200, { user: "developer", tenant: "default" }]);
-    expect((await ask("/healthz", { headers: { host: "evil.example.com" } })).status).toBe(403);
-    const from = (remoteAddress: string) =>
-      server.fetch(requestOf("/test/who"), { incoming: { socket: { remoteAddress } } });
-    expect((await from("::ffff:127.0.0.1")).status).toBe(200);
-    expect((await from("10.0.0.7")).status).toBe(403);
+    const askFrom = (address: string, headers = {}) => server.fetch(requestOf("/test/who", { headers }), from(address));
+    expect(await answered(await askFrom("::ffff:127.0.0.1"))).toEqual([200, { user: "developer", tenant: "default" }]);
+    expect((await askFrom("127.0.0.1", { host: "evil.example.com" })).status).toBe(403);
+    expect((await askFrom("10.0.0.7")).status).toBe(403);
+    // Mounted without Node's connection, nothing says that the client is near.
+    const { error } = (await (await ask("/elsewhere")).json()) as { error: { code: string; message: string } };
+    expect(error).toMatchObject({ code: "forbidden", message: expect.stringContaining("nodeListener()") });
     await expect(server.listen({ host: "0.0.0.0" })).rejects.toThrow("listens on loopback only");
   });
 });
@@ -216,8 +233,12 @@ describe("an answer", () => {
 it("logs, metrics and answers hold no secret of a request", async () => {
   const canary = "canary-0123456789";
   const echo = routeAt("echo", () => Response.json({}), { method: "POST", body: z.strictObject({ n: z.number() }) });
-  const authenticate = tokenAuth({ tokens: { [canary]: { userId: "ann", scopes: [], credentials: canary } } });
-  const { server, ask, lines } = serve(await runtimeOf(), { surfaces: [surfaceOf(echo)], authenticate });
+  const authenticate = tokenAuth({ tokens: { [canary]: { userId: "ann", scopes: ["m"], credentials: canary } } });
+  const { server, ask, lines } = serve(await runtimeOf(), {
+    surfaces: [surfaceOf(echo)],
+    authenticate,
+    metrics: { scope: "m" },
+  });
   const headers = { authorization: `Bearer ${canary}`, cookie: `token=${canary}` };
   const answers = await Promise.all(
     [{ n: 1 }, { n: canary }, { n: { a: canary } }, canary].map((body) =>
@@ -226,7 +247,7 @@ it("logs, metrics and answers hold no secret of a request", async () => {
   );
   expect(answers.map(({ status }) => status)).toEqual([200, 400, 400, 400]);
   const bodies = await Promise.all(answers.map((answer) => answer.text()));
-  const seen = [JSON.stringify(lines), await (await ask("/metrics")).text(), ...bodies];
+  const seen = [JSON.stringify(lines), await (await ask("/metrics", { headers })).text(), ...bodies];
   expect(seen.filter((text) => text.includes(canary))).toEqual([]);
 });
 

@@ -20,13 +20,18 @@ it.skipIf(!redisProgram)(
     redis.on("error", () => undefined);
     onTestFinished(() => redis.disconnect());
     await redis.connect();
-    const limits = { requestsPerMinute: 4, redis };
+    const limits = { requestsPerMinute: 4, redis: { client: redis, prefix: "desk:" } };
     const runtime = await runtimeOf();
     const servers = [serve(runtime, { surfaces, limits }), serve(runtime, { surfaces, limits })];
     const ask = async (): Promise<number[]> =>
       await Promise.all(servers.flatMap((server) => [1, 2, 3].map(async () => (await server.ask("/test/who")).status)));
     expect((await ask()).filter((status) => status === 429)).toHaveLength(2);
     expect((await servers[0]?.ask("/test/who", { as: "bob" }))?.status).toBe(200);
+    const keys = await redis.keys("*");
+    expect(keys.filter((key) => key.includes("rate:")).every((key) => key.startsWith("desk:rate:requests:"))).toBe(
+      true,
+    );
+    expect(keys).not.toEqual([]);
     await place.kill();
     // Each counts for itself from here on.
     expect((await ask()).filter((status) => status === 429)).toHaveLength(0);

@@ -1,7 +1,9 @@
+import { memoryStores } from "troupe";
+import { redisStores } from "troupe/stores/redis";
 import { apiSurface, redisSharing, serveRuntime, tokenAuth } from "troupe/server";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { redisProgram, RedisServer } from "../support/redis-server.ts";
-import { identities, requestOf, runtimeOf } from "./served.ts";
+import { identities, requestOf, runtimeOf, serve } from "./served.ts";
 
 describe.skipIf(!redisProgram)("servers that share a Redis", () => {
   test("a ticket that one gave opens one stream at another", async () => {
@@ -13,7 +15,7 @@ describe.skipIf(!redisProgram)("servers that share a Redis", () => {
       const sharing = await redisSharing({ url: place.url });
       onTestFinished(() => sharing.close());
       const surfaces = [apiSurface({ tickets: sharing.tickets })];
-      const server = serveRuntime(runtime, { authenticate, surfaces, limits: { redis: sharing.client } });
+      const server = serveRuntime(runtime, { authenticate, surfaces, limits: { redis: sharing } });
       onTestFinished(() => server.close());
       return server;
     };
@@ -32,6 +34,41 @@ describe.skipIf(!redisProgram)("servers that share a Redis", () => {
     expect(await client.keys("*ticket*")).toEqual([]);
     client.disconnect();
   });
+});
+
+describe.skipIf(!redisProgram)("servers over the stores of their runtime", () => {
+  test("use the connection and the prefix of the stores, and leave both open", async () => {
+    const place = await RedisServer.start();
+    onTestFinished(() => place.stop());
+    const stores = redisStores({ url: place.url, prefix: "desk:" });
+    onTestFinished(() => stores.close());
+    const client = place.client();
+    onTestFinished(() => client.disconnect());
+    const connections = async () =>
+      String(await client.client("LIST"))
+        .trim()
+        .split("\n").length;
+    await stores.requests({ tenant: "default" });
+    const before = await connections();
+    const sharing = await redisSharing({ stores: { ...stores } });
+    const runtime = await runtimeOf();
+    const { ask } = serve(runtime, {
+      surfaces: [apiSurface({ tickets: sharing.tickets })],
+      limits: { redis: sharing },
+    });
+    const made = await ask("/api/agents", { method: "POST", body: { definition: "desk" } });
+    const { agentId } = (await made.json()) as { agentId: string };
+    expect((await ask("/api/tickets", { method: "POST", body: { rootAgentId: agentId } })).status).toBe(201);
+    expect(await connections()).toBe(before);
+    expect(await client.keys("*rate:*")).toEqual([expect.stringMatching(/^desk:rate:requests:/)]);
+    expect(await client.keys("*ticket:*")).toEqual([expect.stringMatching(/^desk:ticket:/)]);
+    await sharing.close();
+    expect(await stores.requests({ tenant: "default" })).toEqual([]);
+  });
+});
+
+test("stores of a file connect nobody", async () => {
+  await expect(redisSharing({ stores: memoryStores() })).rejects.toThrow("stores are not kept in Redis; give a url");
 });
 
 test("a place that is none is refused", async () => {

@@ -5,6 +5,7 @@ import { requestOf } from "./served.ts";
 const driver: SurfaceDriver = {
   surfaces: () => [plainSurface],
   chosenName: "mine",
+  messageIs: "decision",
   foreignStatus: 200,
   strangerStatus: 404,
   request: ({ as, text, conversation, key, signal }) =>

@@ -1,14 +1,65 @@
-import { expect, it } from "vitest";
+import { serveRuntime, tokenAuth } from "troupe/server";
+import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { routeAt, runtimeOf, serve, surfaceOf } from "./served.ts";
+import { from, requestOf, routeAt, runtimeOf, serve, surfaceOf, tokens } from "./served.ts";
 
 it("answers probes, and counts what it answered", async () => {
-  const { ask } = serve(await runtimeOf());
+  const { ask, server } = serve(await runtimeOf());
   expect(await (await ask("/healthz")).json()).toEqual({ status: "ok" });
   expect((await ask("/readyz")).status).toBe(200);
-  const metrics = await (await ask("/metrics")).text();
+  const metrics = await (await server.fetch(requestOf("/metrics"), from("127.0.0.1"))).text();
   expect(metrics).toContain('troupe_http_requests_total{route="GET server /healthz",status="200"} 1');
   expect(metrics).toContain('troupe_live_agents{tenant="default"} 0');
+});
+
+describe("/metrics", () => {
+  const near = from("::ffff:127.0.0.1");
+  const tenantLabel = 'troupe_live_agents{tenant="default"} 0';
+
+  it("is for clients of this machine that came through no proxy, and for nobody else", async () => {
+    const { server } = serve(await runtimeOf());
+    const status = async (env: unknown, headers = {}) =>
+      (await server.fetch(requestOf("/metrics", { headers }), env)).status;
+    expect(await status(near)).toBe(200);
+    for (const [env, headers] of [
+      [from("10.0.0.7"), {}],
+      [undefined, {}],
+      [near, { "x-forwarded-for": "10.0.0.7" }],
+      [near, { forwarded: "for=10.0.0.7" }],
+      [near, { host: "api.example.com" }],
+    ] as const) {
+      expect([env, headers, await status(env, headers)]).toEqual([env, headers, 403]);
+    }
+  });
+
+  it("that is open shows no names of tenants", async () => {
+    const runtimes = { one: await runtimeOf({ tenant: "one" }), two: await runtimeOf({ tenant: "two" }) };
+    const { server } = serve(runtimes, { metrics: "open" });
+    const text = await (await server.fetch(requestOf("/metrics"), from("10.0.0.7"))).text();
+    expect(text).toMatch(/^troupe_live_agents 0$/m);
+    expect(text).not.toContain("tenant");
+  });
+
+  it("takes a scope where one is named, and a token for it", async () => {
+    const authenticate = tokenAuth({
+      tokens: {
+        [tokens.ann]: { userId: "ann", scopes: [] },
+        [tokens.bob]: { userId: "bob", scopes: ["metrics.read"] },
+      },
+    });
+    const { ask, server } = serve(await runtimeOf(), { metrics: { scope: "metrics.read" }, authenticate });
+    expect((await ask("/metrics")).status).toBe(403);
+    expect(await (await ask("/metrics", { as: "bob" })).text()).toContain(tenantLabel);
+    expect((await server.fetch(new Request("http://127.0.0.1/metrics"), near)).status).toBe(401);
+  });
+
+  it("that is off is no route", async () => {
+    const { server } = serve(await runtimeOf(), { metrics: "off" });
+    expect((await server.fetch(requestOf("/metrics"), near)).status).toBe(404);
+    expect(() => serveRuntime({} as never, { authenticate: () => null, metrics: "all" as never })).toThrow(
+      'metrics is the text "all"; it takes "local", "open", "off" or { scope }',
+    );
+  });
 });
 
 it("gives a handler what its schemas took from the request", async () => {

@@ -66,6 +66,11 @@ export function requestOf(path: string, { as = "ann", headers, body, ...init }: 
   });
 }
 
+/** What Node's adapter says of a connection from this address. */
+export function from(remoteAddress: string): unknown {
+  return { incoming: { socket: { remoteAddress } } };
+}
+
 /** A surface of these routes, with plain errors. */
 export function surfaceOf(...routes: readonly Route[]): Surface {
   return {

@@ -203,3 +203,26 @@ describe("at most so many streams", () => {
     expect((await ask("/test/stream", { method: "HEAD" })).status).toBe(405);
   });
 });
+
+/** A stream that fails after its first frame. */
+async function* broken(): AsyncGenerator<SseFrame> {
+  yield { data: "1" };
+  throw new Error("the disk is gone");
+}
+
+it("an error in the middle is a line of the log, with the route and the user of its stream", async () => {
+  const stream = routeAt("stream/{id}", (call) => call.stream(broken), { method: "POST" });
+  const clock = createFakeClock();
+  const { ask, lines } = serve(await runtimeOf(), { surfaces: [surfaceOf(stream)], clock });
+  const response = await ask("/test/stream/7", { method: "POST", headers: { "x-request-id": "abc" } });
+  clock.advance(40);
+  await expect(response.text()).rejects.toThrow("the stream was cut off");
+  expect(lines.map(({ code }) => code)).toEqual([null, "stream_cut"]);
+  expect(lines[1]).toMatchObject({
+    requestId: "abc",
+    method: "POST",
+    route: "test /test/stream/{id}",
+    userId: "ann",
+    error: "the disk is gone",
+  });
+});

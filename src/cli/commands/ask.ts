@@ -45,8 +45,9 @@ export async function askCommand(context: CliContext, options: AskOptions): Prom
 
 /** Throws `InvalidInputError` for options that mean something only with --serve, or nothing with it. */
 function assertServeAlone({ serve, ...options }: AskOptions): void {
-  const { port, host, auth, cors, drainSeconds, resume, json, quiet, inspect } = options;
-  const given = serve === true ? { resume, json, quiet, inspect } : { port, host, auth, cors, drainSeconds };
+  const { port, host, auth, cors, hosts, log, metrics, proxies, drainSeconds, resume, json, quiet, inspect } = options;
+  const ofServer = { port, host, auth, cors, hosts, log, metrics, proxies, drainSeconds };
+  const given = serve === true ? { resume, json, quiet, inspect } : ofServer;
   const [strange] = Object.entries(given).find(([, value]) => value !== undefined) ?? [];
   if (serve === true && budgetOf(options) !== undefined) {
     throw new InvalidInputError("limits do not go with --serve: each turn has those of the team; leave them out");

@@ -1,21 +1,20 @@
-import { askTeam } from "../../demo/index.ts";
-import { createRuntime, type Runtime } from "../../runtime/index.ts";
+import { createRuntime } from "../../runtime/index.ts";
 import {
   apiSurface,
+  assertCanListen,
   type RedisSharing,
-  type RuntimeServer,
   serveRuntime,
   tealSurface,
   type TealServed,
 } from "../../server/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import type { CliContext } from "../cli-context.ts";
-import { type ExitCode, exitCodes } from "../failure.ts";
-import { watchLeaving } from "../job/interrupts.ts";
-import { workerWordsOf } from "../job/ask-job.ts";
+import type { ExitCode } from "../failure.ts";
+import { teamOf, workerWordsOf } from "../job/ask-job.ts";
 import type { AskJob } from "../job/job.ts";
+import { workUntilTold } from "../job/leaving.ts";
 import { keptOpen, type StoreOptions, type StorePlace, storePlace, withStore } from "../job/store-place.ts";
-import { whereOf, type WhereOptions } from "../job/where.ts";
+import { assertWhere, whereOf, type WhereOptions } from "../job/where.ts";
 import { usualPort } from "../options.ts";
 import { readyLines } from "../serve/ready-lines.ts";
 import { type AuthWay, type ServeAuth, serveAuth } from "../serve/serve-auth.ts";
@@ -29,20 +28,27 @@ export interface ListenOptions {
   readonly auth?: AuthWay | undefined;
   /** Origins of pages in browsers. */
   readonly cors?: readonly string[] | undefined;
+  /** Values that `Host` may have. */
+  readonly hosts?: readonly string[] | undefined;
+  /** Prints a line for each answered request. */
+  readonly log?: boolean | undefined;
+  /** Who sees `/metrics`. */
+  readonly metrics?: MetricsWay | undefined;
+  /** Proxies in front of the server. */
+  readonly proxies?: number | undefined;
   readonly drainSeconds?: number | undefined;
 }
+
+/** The values of --metrics. */
+export type MetricsWay = "local" | "open" | "off";
 
 type PlaceOptions = ListenOptions & StoreOptions & Pick<WhereOptions, "on">;
 export type ServeOptions = PlaceOptions & FileOptions;
 
 /** Apart from the jobs of other commands, so that a server carries on its own agents alone. */
 const serveStorePath = "./.troupe/serve.db";
-/** Below the 30 seconds after which Kubernetes and others kill. */
-const usualDrainSeconds = 25;
 /** The part of the time to leave that the server's open requests have, before turns come to rest. */
 const closingShare = 1 / 5;
-/** Time kept for the end of the process, in milliseconds; a fifth of all time if that is less. */
-const mostPartingMs = 1_000;
 /** The version under which an agent of a module is served in the form of Teal Agents. */
 const moduleVersion = "1.0";
 
@@ -54,32 +60,37 @@ export async function serveCommand(
 ): Promise<ExitCode> {
   const served = await servedFiles(files, context.directory, options);
   const workerWords = files.flatMap((file) => ["--agents", file]);
-  return await serve(context, { served, workerWords, input: "Hello, what can you do?" }, options);
+  const store = servedStore(context, options);
+  return await serve(context, { served, workerWords, store, input: "Hello, what can you do?" }, options);
 }
 
 /** Serves the team of `ask`: callers ask the questions. */
 export async function serveAsk(context: CliContext, job: AskJob, options: PlaceOptions): Promise<ExitCode> {
-  const { openQueues } = storePlace(context, options);
-  const agents = [askTeam(job, context.environment, openQueues === undefined ? "here" : "anywhere")];
-  const served = { agents, teal: [], mayDecide: undefined };
-  return await serve(context, { served, workerWords: workerWordsOf(job), input: job.question }, options);
+  const store = servedStore(context, options);
+  const served = { agents: [teamOf(job, context.environment, store)], teal: [], mayDecide: undefined };
+  return await serve(context, { served, workerWords: workerWordsOf(job), store, input: job.question }, options);
 }
 
 interface Serving {
   readonly served: ServedFiles;
   /** The options of a `worker` that knows these agents. */
   readonly workerWords: readonly string[];
+  readonly store: StorePlace;
   /** What the printed command asks. */
   readonly input: string;
 }
 
 async function serve(context: CliContext, serving: Serving, options: PlaceOptions): Promise<ExitCode> {
-  const access = serveAuth(options.auth ?? "token", context.environment);
-  const store = storePlace(context, withOwnStore(options, context.environment));
+  const { store } = serving;
+  const { port = usualPort, host = "127.0.0.1", on, auth = "token" } = options;
+  const access = serveAuth(auth, context.environment);
+  // Whatever can be known is known before a file is made.
+  assertWhere(store, { on });
+  await assertCanListen({ port, host, authenticate: access.authenticate });
   return await withStore(store, "open", async (stores) => {
-    const sharing = await store.openSharing?.();
+    const sharing = await store.openSharing?.(stores);
     try {
-      return await serveStores(context, { ...serving, store, sharing, access }, stores, options);
+      return await serveStores(context, { ...serving, sharing, access }, stores, { ...options, port, host });
     } finally {
       await sharing?.close();
     }
@@ -87,7 +98,6 @@ async function serve(context: CliContext, serving: Serving, options: PlaceOption
 }
 
 interface ServingPlace extends Serving {
-  readonly store: StorePlace;
   readonly sharing: RedisSharing | undefined;
   readonly access: ServeAuth;
 }
@@ -96,7 +106,7 @@ async function serveStores(
   context: CliContext,
   { served, workerWords, input, store, sharing, access }: ServingPlace,
   stores: Stores,
-  { port = usualPort, host = "127.0.0.1", cors = [], on, drainSeconds }: PlaceOptions,
+  { port, host, cors = [], hosts, log = false, metrics, proxies, on, drainSeconds }: PlaceOptions,
 ): Promise<ExitCode> {
   const { part, queues, remarks } = await whereOf(context, { store, workerWords }, { on });
   const runtime = await createRuntime({
@@ -112,8 +122,12 @@ async function serveStores(
     authenticate,
     tenant,
     cors,
+    hosts,
+    metrics,
+    proxies,
     surfaces: [apiSurface({ tickets: sharing?.tickets }), tealSurface({ agents: teal })],
-    limits: { redis: sharing?.client },
+    limits: { redis: sharing },
+    onLog: log ? (line) => context.note(JSON.stringify(line)) : undefined,
   });
   try {
     const { url } = await server.listen({ port, host });
@@ -133,14 +147,23 @@ async function serveStores(
     await runtime.shutdown();
     throw error;
   }
-  const drainMs = (drainSeconds ?? usualDrainSeconds) * 1_000;
-  return await serveUntilTold(context, { runtime, server, drainMs });
+  return await workUntilTold(context, {
+    drainSeconds,
+    plan: () => "nothing new, streams end, turns come to a safe point.",
+    atOnce: "what was at work is carried on at the next start.",
+    late: "it is carried on at the next start.",
+    leave: async (ms) => {
+      await server.close({ timeoutMs: Math.round(ms * closingShare) });
+      const { left } = await runtime.drain({ timeoutMs: Math.round(ms * (1 - closingShare)) });
+      return left === 0 ? "Left; nothing was cut off." : `Left; ${left} cut off, which go on at the next start.`;
+    },
+  });
 }
 
-function withOwnStore(options: StoreOptions, environment: CliContext["environment"]): StoreOptions {
-  const { store, redis, prefix } = options;
-  const isNamed = [store, redis, prefix].some((one) => one !== undefined) || (environment["TROUPE_REDIS"] ?? "") !== "";
-  return isNamed ? { store, redis, prefix } : { store: serveStorePath };
+function servedStore(context: CliContext, { store, redis, prefix }: StoreOptions): StorePlace {
+  const isNamed =
+    [store, redis, prefix].some((one) => one !== undefined) || (context.environment["TROUPE_REDIS"] ?? "") !== "";
+  return storePlace(context, isNamed ? { store, redis, prefix } : { store: serveStorePath });
 }
 
 function placeText({ name }: StorePlace, isOnWorkers: boolean): string {
@@ -150,41 +173,4 @@ function placeText({ name }: StorePlace, isOnWorkers: boolean): string {
 function tealServed({ agents, teal }: ServedFiles): readonly TealServed[] {
   const others = agents.filter((definition) => !teal.some((one) => one.definition === definition));
   return [...teal, ...others.map((definition) => ({ definition, version: moduleVersion }))];
-}
-
-interface AtWork {
-  readonly runtime: Runtime;
-  readonly server: RuntimeServer;
-  readonly drainMs: number;
-}
-
-async function serveUntilTold({ out, note }: CliContext, { runtime, server, drainMs }: AtWork): Promise<ExitCode> {
-  const told = Promise.withResolvers<NodeJS.Signals>();
-  const stopWatching = watchLeaving(
-    process,
-    {
-      leave: told.resolve,
-      leaveAtOnce(exitCode) {
-        note("Left at once; what was at work is carried on at the next start.");
-        process.exit(exitCode);
-      },
-    },
-    () => performance.now(),
-  );
-  const signal = await told.promise;
-  out(`Leaving on ${signal}: nothing new, streams end, turns come to a safe point. A second signal leaves at once.`);
-  const late = setTimeout(() => {
-    note(`Left after ${drainMs / 1_000} s, before all work had stopped; it is carried on at the next start.`);
-    process.exit(exitCodes.success);
-  }, drainMs);
-  try {
-    const leavingMs = drainMs - Math.min(mostPartingMs, drainMs / 5);
-    await server.close({ timeoutMs: Math.round(leavingMs * closingShare) });
-    const { left } = await runtime.drain({ timeoutMs: Math.round(leavingMs * (1 - closingShare)) });
-    out(left === 0 ? "Left; nothing was cut off." : `Left; ${left} cut off, which go on at the next start.`);
-    return exitCodes.success;
-  } finally {
-    stopWatching();
-    late.unref();
-  }
 }

@@ -1,15 +1,15 @@
 import { type AgentDefinition, collectDefinitions } from "../../agents/index.ts";
 import { askTeam, folderAt } from "../../demo/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
-import { type RuntimeMetrics, createRuntime, type Runtime } from "../../runtime/index.ts";
+import { type RuntimeMetrics, createRuntime } from "../../runtime/index.ts";
 import type { CliContext } from "../cli-context.ts";
-import { type ExitCode, exitCodes } from "../failure.ts";
+import type { ExitCode } from "../failure.ts";
 import { type AgentFile, loadAgentFile } from "../job/agent-file.ts";
-import { watchLeaving } from "../job/interrupts.ts";
 import { newAskJob } from "../job/job.ts";
+import { workUntilTold } from "../job/leaving.ts";
 import { keptOpen, type StoreOptions, storePlace, withStore } from "../job/store-place.ts";
 import { formatDuration, formatNumberOf } from "../view/format.ts";
-import { type Endpoint, startEndpoint } from "../worker/endpoint.ts";
+import { startEndpoint } from "../worker/endpoint.ts";
 import { type QueuePlan, queueText, queuesOfDefinitions, workOfQueues } from "../worker/queue-plan.ts";
 import { toldOf } from "../worker/worker-metrics.ts";
 
@@ -22,12 +22,7 @@ export interface WorkerOptions extends DefinitionOptions, Omit<StoreOptions, "st
   readonly metricsHost?: string | undefined;
 }
 
-/** Below the 30 seconds after which Kubernetes and others kill. */
-export const usualDrainSeconds = 25;
 export const usualConcurrency = 50;
-
-/** Time kept for the end of the process after the drain, in milliseconds; a fifth of all time if that is less. */
-const mostPartingMs = 1_000;
 
 /** Works on agents and tool queues for any client of the same Redis until a signal ends it. */
 export async function workerCommand(context: CliContext, options: WorkerOptions): Promise<ExitCode> {
@@ -63,58 +58,26 @@ export async function workerCommand(context: CliContext, options: WorkerOptions)
           });
     const names = [...definitions.keys()];
     context.out(readyLine({ names, concurrency, queuePlan, storeName: place.name, metricsUrl: endpoint?.url }));
-    const drainMs = (options.drainSeconds ?? usualDrainSeconds) * 1_000;
-    return await workUntilTold(context, { runtime, endpoint, drainMs, leave: told.leave });
-  });
-}
-
-interface AtWork {
-  readonly runtime: Runtime;
-  readonly endpoint: Endpoint | undefined;
-  readonly drainMs: number;
-  /** Makes the worker not ready. */
-  readonly leave: () => void;
-}
-
-async function workUntilTold({ out, note }: CliContext, work: AtWork): Promise<ExitCode> {
-  const { runtime, endpoint, drainMs } = work;
-  const told = Promise.withResolvers<NodeJS.Signals>();
-  const stopWatching = watchLeaving(
-    process,
-    {
-      leave: told.resolve,
-      leaveAtOnce(exitCode) {
-        note("Left at once; other workers carry on what was at work.");
-        process.exit(exitCode);
+    return await workUntilTold(context, {
+      drainSeconds: options.drainSeconds,
+      plan: (seconds) => `no new work; what is at work has ${seconds} s.`,
+      atOnce: "other workers carry on what was at work.",
+      late: "other workers carry it on.",
+      leave: async (timeoutMs) => {
+        const from = performance.now();
+        // Makes the worker not ready.
+        told.leave();
+        try {
+          const before = await runtime.metrics().catch(() => null);
+          const { left } = await runtime.drain({ timeoutMs });
+          const metrics = await runtime.metrics().catch(() => before);
+          return summaryLine(metrics, { left, tookMs: performance.now() - from });
+        } finally {
+          await endpoint?.close();
+        }
       },
-    },
-    () => performance.now(),
-  );
-  // Waiting for work does not keep the process alive by itself.
-  const alive = setInterval(() => {}, 60_000);
-  const signal = await told.promise;
-  const from = performance.now();
-  const seconds = drainMs / 1_000;
-  out(`Leaving on ${signal}: no new work; what is at work has ${seconds} s. A second signal leaves at once.`);
-  work.leave();
-  const late = setTimeout(() => {
-    note(`Left after ${seconds} s, before all work had stopped; other workers carry it on.`);
-    process.exit(exitCodes.success);
-  }, drainMs);
-  try {
-    const before = await runtime.metrics().catch(() => null);
-    const partingMs = Math.min(mostPartingMs, drainMs / 5);
-    const { left } = await runtime.drain({ timeoutMs: Math.round(drainMs - partingMs) });
-    const metrics = await runtime.metrics().catch(() => before);
-    out(summaryLine(metrics, { left, tookMs: performance.now() - from }));
-    return exitCodes.success;
-  } finally {
-    await endpoint?.close();
-    clearInterval(alive);
-    stopWatching();
-    // If something else keeps the process alive, this timer still ends it.
-    late.unref();
-  }
+    });
+  });
 }
 
 export interface DefinitionOptions {

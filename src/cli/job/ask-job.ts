@@ -1,3 +1,4 @@
+import type { AgentDefinition } from "../../agents/index.ts";
 import { askTeam, documentsIn } from "../../demo/index.ts";
 import type { AgentRecord } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
@@ -36,7 +37,7 @@ export function jobOfQuestion({ environment, invocation }: CliContext, asked: As
   const job = withUsableModel(asked, environment);
   const model = job.model === offlineName ? "rule-based offline engine, no language model" : job.model;
   return {
-    agents: [askTeam(job, environment, store.openQueues === undefined ? "here" : "anywhere")],
+    agents: [teamOf(job, environment, store)],
     workerWords: workerWordsOf(job),
     rootAgentId,
     metadata: { ...job },
@@ -50,6 +51,15 @@ export function jobOfQuestion({ environment, invocation }: CliContext, asked: As
     showCommand: commandLine(invocation, "show", [rootAgentId, ...store.words]),
     store,
   };
+}
+
+/** The team of a question, under names by which workers of its store know it if they can run it. */
+export function teamOf(
+  asked: AskJob,
+  environment: CliContext["environment"],
+  { openQueues }: Pick<StorePlace, "openQueues">,
+): AgentDefinition {
+  return askTeam(asked, environment, openQueues === undefined ? "here" : "anywhere");
 }
 
 /** The options of a `worker` that has the team of this question. */

@@ -30,8 +30,8 @@ export interface StorePlace {
   readonly openExisting: () => Promise<Stores>;
   /** Opens the queues of the same Redis; undefined for a file. Throws `InvalidInputError` for wrong signing keys. */
   readonly openQueues: (() => Promise<Queues>) | undefined;
-  /** Connects servers by the same Redis; undefined for a file. */
-  readonly openSharing: (() => Promise<RedisSharing>) | undefined;
+  /** Connects servers by the same Redis, over the connection of these stores; undefined for a file. */
+  readonly openSharing: ((stores: Stores) => Promise<RedisSharing>) | undefined;
 }
 
 /** Throws `InvalidInputError` when the options name two stores, or a wrong address. */
@@ -97,9 +97,9 @@ function redisPlace(
       const queuePrefix = prefix === undefined ? undefined : `${prefix}queue:`;
       return bullmqQueues({ ...redisOptions(address, queuePrefix), secrets: queueSecrets(environment) });
     },
-    async openSharing() {
+    async openSharing(stores) {
       const { redisSharing } = await import("../../server/index.ts");
-      return await redisSharing(redisOptions(address, prefix));
+      return await redisSharing({ stores });
     },
   };
 }

@@ -32,6 +32,12 @@ export interface Where {
 
 const here: Where = { part: {}, queues: undefined, remarks: [] };
 
+/** Throws `InvalidInputError` for --on workers on a store that no worker reaches. */
+export function assertWhere({ openQueues }: Pick<StorePlace, "openQueues">, { on }: Pick<WhereOptions, "on">): void {
+  if (on !== "workers" || openQueues !== undefined) return;
+  throw new InvalidInputError("--on workers takes agents in Redis: give --redis, or set TROUPE_REDIS");
+}
+
 /** Throws `InvalidInputError` when --on workers cannot be done. */
 export async function whereOf(
   context: Pick<CliContext, "invocation">,
@@ -39,9 +45,7 @@ export async function whereOf(
   { on, inspect }: WhereOptions,
 ): Promise<Where> {
   const { openQueues } = job.store;
-  if (on === "workers" && openQueues === undefined) {
-    throw new InvalidInputError("--on workers takes agents in Redis: give --redis, or set TROUPE_REDIS");
-  }
+  assertWhere(job.store, { on });
   if (on === "workers" && inspect === true) {
     throw new InvalidInputError("--inspect shows agents that live in this process; it does not go with --on workers");
   }

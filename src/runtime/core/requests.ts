@@ -5,6 +5,7 @@ import {
   InvalidInputError,
   InvariantError,
   NotFoundError,
+  PolicyRefusedError,
   RequestConflictError,
 } from "../../errors/index.ts";
 import {
@@ -55,8 +56,9 @@ export class Requests {
   }
 
   /**
-   * Decides a request once. Later attempts get `RequestConflictError`, which says who decided and how. `onAllowed` is
-   * called before the decision is stored, once `mayDecide` has allowed it.
+   * Decides a request once. Later attempts get `RequestConflictError`, which says who decided and how; those that
+   * `mayDecide` refuses get `PolicyRefusedError`. `onAllowed` is called before the decision is stored, once `mayDecide`
+   * has allowed it.
    */
   async decide(requestId: string, given: Decide, onAllowed?: () => void): Promise<AgentRequest> {
     textOfCaller(requestId, "the id of the request");
@@ -66,7 +68,7 @@ export class Requests {
     const { by = null } = decide;
     const { mayDecide } = this.#options;
     if (mayDecide && !isAllowed(await mayDecide({ request, by, verdict: decision.verdict }))) {
-      throw new InvalidInputError(`${by ?? "nobody"} may not decide request "${requestId}"`, {
+      throw new PolicyRefusedError(`${by ?? "nobody"} may not decide request "${requestId}"`, {
         details: { requestId, by },
       });
     }

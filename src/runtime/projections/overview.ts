@@ -1,4 +1,4 @@
-import { harmless, deepFreeze } from "../../base/index.ts";
+import { type Clock, harmless, deepFreeze } from "../../base/index.ts";
 import { type Account, addModelUse, type ModelUse, noModelUse, type UseByModel } from "../../budget/index.ts";
 import {
   agentOfAccount,
@@ -40,8 +40,8 @@ export interface OverviewPart<Value> {
 }
 
 /**
- * All agents of this process and their budgets: a value that is always the present one, and observers, which are called at
- * most once per turn of the event loop, after changes. Watching costs what changed; only who reads whole records pays for
+ * All agents of this process and their budgets: a value that is always the present one, and observers, which are called
+ * after changes, at most once per turn of the event loop, and less often where they take long. Watching costs what changed; only who reads whole records pays for
  * all agents, once a snapshot.
  */
 export interface Overview {
@@ -59,13 +59,17 @@ export interface Overview {
   ): OverviewPart<Value>;
 }
 
+/** After observers took some time, they are not called for so many times as long, or for the longest pause. */
+const PAUSES = 20;
+const LONGEST_PAUSE_MS = 1_000;
+
 /**
  * The overview of a runtime, fed with its events and accounts.
  * Owns: the newest version of the agents and budgets. Does not own: the observers' errors, which are warned of.
  *
  * Invariants
  * 1. An event or a commit costs the same however many agents and observers there are.
- * 2. Reading calls no observer.
+ * 2. Reading calls no observer; observers take at most a twentieth of the time.
  * 3. All that is given out is frozen.
  */
 export class OverviewStore implements Overview {
@@ -78,6 +82,13 @@ export class OverviewStore implements Overview {
   readonly #ofAgents = new Map<string, Set<() => void>>();
   readonly #ofBudgets = new Map<string, Set<() => void>>();
   #changes: { readonly agents: Set<string>; readonly budgets: Set<string> } | undefined;
+  readonly #clock: Clock;
+  /** By the clock's `elapsed()`. */
+  #nextTellAt = Number.NEGATIVE_INFINITY;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
 
   noted(event: TroupeEvent): void {
     const after = agentsAfter(this.#agents, event);
@@ -152,21 +163,27 @@ export class OverviewStore implements Overview {
     this.#snapshot = undefined;
     if (this.#changes === undefined) {
       this.#changes = { agents: new Set(), budgets: new Set() };
-      setImmediate(() => this.#tell());
+      const pauseMs = this.#nextTellAt - this.#clock.elapsed();
+      if (pauseMs > 0) this.#clock.setDelay(pauseMs, () => this.#tell());
+      else setImmediate(() => this.#tell());
     }
     return this.#changes;
   }
 
   #tell(): void {
+    const startedAt = this.#clock.elapsed();
     this.#presentBudgets();
     const changes = this.#changes;
     this.#changes = undefined;
     if (changes === undefined) return;
     tellEach(this.#ofAgents, changes.agents);
     tellEach(this.#ofBudgets, changes.budgets);
-    if (this.#observers.size === 0) return;
-    const snapshot = this.getSnapshot();
-    for (const observer of this.#observers) observer(snapshot, changes);
+    if (this.#observers.size > 0) {
+      const snapshot = this.getSnapshot();
+      for (const observer of this.#observers) observer(snapshot, changes);
+    }
+    const endedAt = this.#clock.elapsed();
+    this.#nextTellAt = endedAt + Math.min(LONGEST_PAUSE_MS, (endedAt - startedAt) * PAUSES);
   }
 }
 

@@ -18,6 +18,7 @@ export const errorSchema = z
 
 const problems = {
   400: "The input does not fit; the message says where.",
+  403: "A rule of the server forbids it to this caller.",
   404: "There is no such thing, or it is not the caller's.",
   409: "The state of the agent or the request does not allow it now.",
   422: "This Idempotency-Key was used with another body.",

@@ -49,7 +49,7 @@ export const requestRoutes: readonly Route[] = [
     summary: "Decides a request, once; 409 tells who decided it before, and how.",
     params: requestParams,
     body: decisionBodySchema,
-    responses: { 200: { description: "The decided request.", schema: requestSchema }, ...errors(400, 404, 409) },
+    responses: { 200: { description: "The decided request.", schema: requestSchema }, ...errors(400, 403, 404, 409) },
     handle: async ({ caller, params, body }) => {
       const request = await caller.request(idOfUrl(params.requestId));
       if (request.kind === "approval" && body.argumentsHash === undefined) {

@@ -20,8 +20,6 @@ export interface CallPlace {
   readonly keepAliveMs: number;
   readonly stallMs: number;
   readonly firstFrameMs: number;
-  /** Called with an error that ended a stream. */
-  readonly onStreamError: (requestId: string, error: unknown) => void;
 }
 
 /** A request that found its route. */
@@ -35,6 +33,8 @@ export interface Arrival {
   readonly caller: Caller | null;
   /** Cuts the connection, where the server can. */
   readonly cut: (() => void) | undefined;
+  /** Called with an error that ended its stream. */
+  readonly onStreamError: (error: unknown) => void;
 }
 
 /** Checks a request by the schemas of its route. Throws `ServerError` that names each place that does not fit. */
@@ -63,11 +63,12 @@ export class RouteCall implements Call {
   readonly waitMs: number;
   readonly #caller: Caller | null;
   readonly #cut: (() => void) | undefined;
+  readonly #onStreamError: (error: unknown) => void;
   readonly #place: CallPlace;
   #combined: CombinedSignal | undefined;
   #isStreaming = false;
 
-  constructor({ request, requestId, caller, cut }: Arrival, place: CallPlace, inputs: Inputs) {
+  constructor({ request, requestId, caller, cut, onStreamError }: Arrival, place: CallPlace, inputs: Inputs) {
     this.request = request;
     this.requestId = requestId;
     this.params = inputs.params;
@@ -79,6 +80,7 @@ export class RouteCall implements Call {
     this.waitMs = place.waitMs;
     this.#caller = caller;
     this.#cut = cut;
+    this.#onStreamError = onStreamError;
     this.#place = place;
   }
 
@@ -113,9 +115,8 @@ export class RouteCall implements Call {
       this.#combined?.dispose();
     };
     this.#isStreaming = true;
-    const onError = (error: unknown): void => this.#place.onStreamError(this.requestId, error);
     const timing = { clock, keepAliveMs, stallMs, firstFrameMs };
-    const ends = { closing: this.signal, cut: this.#cut, onEnd, onError };
+    const ends = { closing: this.signal, cut: this.#cut, onEnd, onError: this.#onStreamError };
     try {
       return await sseResponse(open, { ...timing, ...ends, headers: init.headers });
     } catch (error) {
@@ -125,6 +126,12 @@ export class RouteCall implements Call {
   }
 
   async within<T>(work: Promise<T>, ms: number = this.waitMs): Promise<{ readonly value: T } | undefined> {
+    const release = this.#place.limits.waits.tryOpen(callerKey(this.#caller?.identity ?? null));
+    if (release === undefined) {
+      // The caller does not learn how it ends.
+      work.catch(() => undefined);
+      return undefined;
+    }
     const { promise, resolve } = Promise.withResolvers<undefined>();
     const over = (): void => resolve(undefined);
     const cancel = this.clock.setDelay(ms, over);
@@ -134,6 +141,7 @@ export class RouteCall implements Call {
     try {
       return await Promise.race([work.then((value) => ({ value })), promise]);
     } finally {
+      release();
       cancel();
       signal.removeEventListener("abort", over);
     }

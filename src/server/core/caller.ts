@@ -56,8 +56,11 @@ export interface CallerPlace {
   readonly clock: Clock;
   /** Another caller's things are answered like a request without a token, and not like an unknown id. */
   readonly deniesStrangers: boolean;
-  /** Counts a turn that is about to start. Rejects with `ServerError` (429) when there are too many. */
-  readonly admitTurn: () => Promise<void>;
+  /**
+   * Counts a turn that is about to start, until the returned function is called. Rejects with `ServerError` (429) when
+   * there are too many.
+   */
+  readonly admitTurn: () => Promise<() => void>;
 }
 
 export interface NewAgentOptions {
@@ -227,6 +230,7 @@ export class Caller {
    */
   async createAgent(options: NewAgentOptions): Promise<{ readonly agent: Agent; readonly isReplayed: boolean }> {
     const { key, name, agentId: given, definition, metadata = {}, ...rest } = options;
+    if (Object.hasOwn(metadata, creationMark)) throw new InvalidInputError(`metadata.${creationMark} is the server's`);
     const scope = { tenant: this.tenant, ownerId: this.ownerId };
     const named = given ?? (name === undefined ? undefined : agentIdOfName({ ...scope, definition }, name));
     const agentId = named ?? (key === undefined ? createId() : agentIdOfKey(scope, key));
@@ -252,11 +256,15 @@ export class Caller {
     const { key, ...turnOptions } = options;
     const definition = this.runtime.definitions.get(agent.definition.name);
     assertNotRaised(definition, options.budget, this.#place.clock.now());
-    await this.#place.admitTurn();
-    const known = key === undefined ? {} : { key: turnKeyOf(key) };
-    const turn = agent.executeTurn(input, { ...turnOptions, ...known, auth: this.auth });
-    const turnId = await turn.id;
-    return { agent, turn, turnId, isReplayed: await turn.isReplayed, became: "turn" };
+    const release = await this.#place.admitTurn();
+    try {
+      const known = key === undefined ? {} : { key: turnKeyOf(key) };
+      const turn = agent.executeTurn(input, { ...turnOptions, ...known, auth: this.auth });
+      const turnId = await turn.id;
+      return { agent, turn, turnId, isReplayed: await turn.isReplayed, became: "turn" };
+    } finally {
+      release();
+    }
   }
 
   /**
@@ -354,9 +362,7 @@ function unclear(openTurnId: string, requests: readonly AgentRequest[]): Error {
   const ids = requests.map(({ requestId, kind }) => `${requestId} (${kind})`).join(", ");
   return new AgentBusyError(
     `the turn waits for decisions that a plain message cannot give; decide these requests: ${ids}`,
-    {
-      details: { openTurnId, requestIds: requests.map(({ requestId }) => requestId).join(" ") },
-    },
+    { details: { openTurnId, requestIds: requests.map(({ requestId }) => requestId).join(" ") } },
   );
 }
 

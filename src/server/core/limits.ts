@@ -1,6 +1,6 @@
 import { setMaxListeners } from "node:events";
 import type { RateLimiterAbstract } from "rate-limiter-flexible";
-import { anyRule, type Door, wholeNumberRule } from "../../base/index.ts";
+import { type Door, hasMethods, ruleOf, wholeNumberRule } from "../../base/index.ts";
 import type { RedisClient } from "../../redis/index.ts";
 import { ServerError } from "./failures.ts";
 
@@ -12,14 +12,32 @@ export interface ServeLimits {
   readonly requestsPerMinute?: number | undefined;
   /** Turns that one caller starts in a minute. Default 120. */
   readonly turnsPerMinute?: number | undefined;
-  /** Turns of one caller that are open at a time, waiting ones included. Default 200. */
+  /** Turns of one caller that are open or queued at a time, waiting ones included. Default 200. */
   readonly openTurns?: number | undefined;
   /** Streams that one caller has open on this server. Default 100. */
   readonly streamsPerCaller?: number | undefined;
   /** Streams that are open on this server. Default 5,000. */
   readonly streams?: number | undefined;
-  /** A client of ioredis, in which rates are counted for all servers together. Default: each server counts for itself. */
-  readonly redis?: RedisClient | undefined;
+  /** Requests of one caller that wait for a turn on this server; above it they are answered without a wait. Default 200. */
+  readonly waitsPerCaller?: number | undefined;
+  /** The same of all callers. Default 5,000. */
+  readonly waits?: number | undefined;
+  /**
+   * Requests without a caller from one address in a minute: public routes, unknown ones, no token. Default 600. This
+   * machine has no such limit.
+   */
+  readonly anonymousPerMinute?: number | undefined;
+  /** Requests with a wrong token from one address in a minute. Default 60. */
+  readonly wrongTokensPerMinute?: number | undefined;
+  /** Where the rates of callers are counted for all servers together. Default: each server counts for itself. */
+  readonly redis?: RateRedis | undefined;
+}
+
+/** A Redis that counts rates: what `redisSharing()` gives, or a client of ioredis. */
+export interface RateRedis {
+  readonly client: RedisClient;
+  /** Prefix of the keys. Default `troupe:`. */
+  readonly prefix?: string | undefined;
 }
 
 const number = wholeNumberRule(1);
@@ -32,7 +50,15 @@ export const limitsDoor: Door<ServeLimits> = {
     openTurns: number,
     streamsPerCaller: number,
     streams: number,
-    redis: anyRule,
+    waitsPerCaller: number,
+    waits: number,
+    anonymousPerMinute: number,
+    wrongTokensPerMinute: number,
+    redis: ruleOf(
+      "what redisSharing() gives, or { client } with a client of ioredis",
+      (value) =>
+        typeof value === "object" && value !== null && "client" in value && hasMethods(value.client, ["multi"]),
+    ),
   },
 };
 
@@ -42,18 +68,25 @@ export interface Limits {
   readonly requests: Rate;
   readonly turns: Rate;
   readonly openTurns: number;
-  readonly streams: OpenStreams;
+  readonly streams: OpenCalls;
+  readonly waits: OpenCalls;
+  readonly anonymousPerMinute: number;
+  readonly wrongTokensPerMinute: number;
 }
 
 export function limitsAtWork(given: ServeLimits = {}): Limits {
   const { bodyBytes = 10_000_000, requestsPerMinute = 1_200, turnsPerMinute = 120, redis } = given;
-  const { openTurns = 200, streamsPerCaller = 100, streams = 5_000 } = given;
+  const { openTurns = 200, streamsPerCaller = 100, streams = 5_000, waitsPerCaller = 200, waits = 5_000 } = given;
+  const { anonymousPerMinute = 600, wrongTokensPerMinute = 60 } = given;
   return {
     bodyBytes,
     requests: new Rate({ perMinute: requestsPerMinute, what: "requests", redis }),
     turns: new Rate({ perMinute: turnsPerMinute, what: "turns", redis }),
     openTurns,
-    streams: new OpenStreams({ most: streams, mostPerCaller: streamsPerCaller }),
+    streams: new OpenCalls({ most: streams, mostPerCaller: streamsPerCaller, what: "streams" }),
+    waits: new OpenCalls({ most: waits, mostPerCaller: waitsPerCaller, what: "waiting requests" }),
+    anonymousPerMinute,
+    wrongTokensPerMinute,
   };
 }
 
@@ -63,7 +96,7 @@ interface RateOptions {
   /** Names the limit in keys and messages: `requests`. */
   readonly what: string;
   /** Counts for all servers together. Absent: for this process. */
-  readonly redis?: RedisClient | undefined;
+  readonly redis?: RateRedis | undefined;
 }
 
 const MINUTE_SECONDS = 60;
@@ -92,32 +125,43 @@ export class Rate {
     if (refusal === undefined) return;
     if (refusal instanceof Error) throw refusal;
     const { msBeforeNext = 1_000 } = refusal as { readonly msBeforeNext?: number };
-    const seconds = Math.max(1, Math.ceil(msBeforeNext / 1_000));
-    throw new ServerError("rate_limited", `more than ${perMinute} ${what} in a minute; try again in ${seconds} s`, {
-      headers: { "retry-after": String(seconds) },
-    });
+    throw tooOften(`${perMinute} ${what}`, msBeforeNext);
   }
+}
+
+/** The refusal of somebody who used up a minute's worth of `allowed`. */
+export function tooOften(allowed: string, leftMs: number): ServerError {
+  const seconds = Math.max(1, Math.ceil(leftMs / 1_000));
+  return new ServerError("rate_limited", `more than ${allowed} in a minute; try again in ${seconds} s`, {
+    headers: { "retry-after": String(seconds) },
+  });
 }
 
 async function limiterOf({ perMinute, what, redis }: RateOptions): Promise<RateLimiterAbstract> {
   const { RateLimiterMemory, RateLimiterRedis } = await import("rate-limiter-flexible");
-  const bounds = { keyPrefix: `troupe:rate:${what}`, points: perMinute, duration: MINUTE_SECONDS };
+  const { client, prefix = "troupe:" } = redis ?? {};
+  const bounds = { keyPrefix: `${prefix}rate:${what}`, points: perMinute, duration: MINUTE_SECONDS };
   const memory = new RateLimiterMemory(bounds);
-  if (redis === undefined) return memory;
-  return new RateLimiterRedis({ ...bounds, storeClient: redis, insuranceLimiter: memory });
+  if (client === undefined) return memory;
+  return new RateLimiterRedis({ ...bounds, storeClient: client, insuranceLimiter: memory });
 }
 
-/** The open streams of one server, by caller. */
-export class OpenStreams {
-  readonly #most: number;
-  readonly #mostPerCaller: number;
+interface OpenCallsOptions {
+  readonly most: number;
+  readonly mostPerCaller: number;
+  /** Names them in messages: `streams`. */
+  readonly what: string;
+}
+
+/** Calls of one kind that are open on one server, by caller. */
+export class OpenCalls {
+  readonly #options: OpenCallsOptions;
   readonly #counts = new Map<string, number>();
   readonly #closing = new AbortController();
   #total = 0;
 
-  constructor({ most, mostPerCaller }: { readonly most: number; readonly mostPerCaller: number }) {
-    this.#most = most;
-    this.#mostPerCaller = mostPerCaller;
+  constructor(options: OpenCallsOptions) {
+    this.#options = options;
     setMaxListeners(0, this.#closing.signal);
   }
 
@@ -130,11 +174,24 @@ export class OpenStreams {
     return this.#closing.signal;
   }
 
-  /** Counts a stream until the returned function is called. Throws `ServerError` (429). */
+  /** Counts a call until the returned function is called. Throws `ServerError` (429). */
   open(caller: string): () => void {
+    const release = this.tryOpen(caller);
+    if (release !== undefined) return release;
+    const { mostPerCaller, what } = this.#options;
+    const isCallers = (this.#counts.get(caller) ?? 0) >= mostPerCaller;
+    throw new ServerError(
+      "rate_limited",
+      isCallers ? `you have ${mostPerCaller} open ${what}; close one of them` : `this server has too many open ${what}`,
+      { headers: { "retry-after": RETRY_AFTER_SECONDS } },
+    );
+  }
+
+  /** The same; undefined when there are too many. */
+  tryOpen(caller: string): (() => void) | undefined {
+    const { most, mostPerCaller } = this.#options;
     const count = this.#counts.get(caller) ?? 0;
-    if (count >= this.#mostPerCaller) throw tooMany(`you have ${count} open streams; close one of them`);
-    if (this.#total >= this.#most) throw tooMany("this server has too many open streams");
+    if (count >= mostPerCaller || this.#total >= most) return undefined;
     this.#counts.set(caller, count + 1);
     this.#total += 1;
     let isOpen = true;
@@ -154,7 +211,3 @@ export class OpenStreams {
 }
 
 const RETRY_AFTER_SECONDS = "5";
-
-function tooMany(message: string): ServerError {
-  return new ServerError("rate_limited", message, { headers: { "retry-after": RETRY_AFTER_SECONDS } });
-}

@@ -9,13 +9,13 @@ export interface LogLine {
   /** The surface's name and the path of the route with its parameters in braces; null: no route matched. */
   readonly route: string | null;
   readonly status: number;
-  /** Until the headers were sent. */
+  /** Until the headers were sent, or the stream was cut. */
   readonly durationMs: number;
   readonly userId: string | null;
   readonly tenant: string | null;
   /** The code of a failed request. */
   readonly code: string | null;
-  /** Words of an error of the server, without secrets; null for errors of the caller. */
+  /** Words for the operator, without secrets: of an error of the server, or on a tenant that is not served. Else null. */
   readonly error: string | null;
 }
 
@@ -39,10 +39,19 @@ export class RequestMetrics {
     this.#counts.set(key, count);
   }
 
-  /** In the text format of Prometheus. */
-  text(streams: number, runtimes: Readonly<Record<string, RuntimeMetrics>>): string {
+  /** In the text format of Prometheus. `showsTenants`: figures of runtimes by tenant, else their sums. */
+  text(
+    streams: number,
+    runtimes: Readonly<Record<string, RuntimeMetrics>>,
+    { showsTenants }: { readonly showsTenants: boolean },
+  ): string {
     const counts = [...this.#counts.values()];
     const tenants = Object.entries(runtimes);
+    const valuesOf = (value: (metrics: RuntimeMetrics) => number): (readonly [string, number])[] =>
+      showsTenants
+        ? tenants.map(([tenant, metrics]) => [`tenant=${quoted(tenant)}`, value(metrics)])
+        : [["", tenants.reduce((sum, [, metrics]) => sum + value(metrics), 0)]];
+    const heap = Math.max(0, ...tenants.map(([, { heapUsedBytes }]) => heapUsedBytes));
     return [
       ...family(
         "troupe_http_requests_total",
@@ -57,14 +66,9 @@ export class RequestMetrics {
         counts.map((count) => [labelsOf(count), count.seconds]),
       ),
       ...family("troupe_http_streams", "gauge", "Open streams.", [["", streams]]),
-      ...runtimeFamilies.flatMap(({ name, type, help, value }) =>
-        family(
-          name,
-          type,
-          help,
-          tenants.map(([tenant, metrics]) => [`tenant=${quoted(tenant)}`, value(metrics)]),
-        ),
-      ),
+      ...runtimeFamilies.flatMap(({ name, type, help, value }) => family(name, type, help, valuesOf(value))),
+      // All runtimes of a process have the same heap.
+      ...family("troupe_heap_used_bytes", "gauge", "Heap in use.", [["", heap]]),
       "",
     ].join("\n");
   }
@@ -100,7 +104,6 @@ const runtimeFamilies: readonly {
     help: "Dead letters in the queues.",
     value: ({ deadLetters }) => deadLetters,
   },
-  { name: "troupe_heap_used_bytes", type: "gauge", help: "Heap in use.", value: ({ heapUsedBytes }) => heapUsedBytes },
 ];
 
 function family(name: string, type: string, help: string, values: readonly (readonly [string, number])[]): string[] {

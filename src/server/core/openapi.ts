@@ -44,7 +44,7 @@ function operationOf(route: Route, error: z.ZodType): ZodOpenApiOperationObject 
     operationId: id,
     summary,
     ...(description === undefined ? {} : { description }),
-    ...(access === "public" ? { security: [] } : {}),
+    ...(access !== "caller" ? { security: [] } : {}),
     requestParams: {
       ...(params ? { path: params } : {}),
       ...(query ? { query } : {}),

@@ -30,10 +30,34 @@ export function assertWelcome(request: Request, rules: OriginRules): void {
   throw new ServerError("forbidden", "pages of this origin may not call this server");
 }
 
-/** Refuses a client of another machine, which may name any host. Throws `ServerError` (403). */
-export function assertNear(address: string | undefined): void {
-  if (address === undefined || isLoopbackName(address.replace(/^::ffff:/i, ""))) return;
+/**
+ * Refuses a client of another machine, which may name any host, and one whose address is not known. Throws `ServerError`
+ * (403).
+ */
+export function assertNear(peer: string | undefined): void {
+  if (peer === undefined) {
+    throw new ServerError(
+      "forbidden",
+      "openAuth() answers this machine alone, and the client's address is not known here: mount the server with nodeListener(), or pass the bindings of Node to fetch(request, env)",
+    );
+  }
+  if (isLoopbackName(plainAddress(peer))) return;
   throw new ServerError("forbidden", "this server answers only its own machine");
+}
+
+const forwardedHeaders = ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via"];
+
+/** Refuses all but clients on this machine that came through no proxy. Throws `ServerError` (403). */
+export function assertLocal(request: Request, peer: string | undefined): void {
+  const isNear = peer !== undefined && isLoopbackName(plainAddress(peer));
+  const isForwarded = forwardedHeaders.some((name) => request.headers.has(name));
+  if (isNear && !isForwarded && isLoopbackName(hostname(hostOf(request)))) return;
+  throw new ServerError("forbidden", "this is shown only on the server's own machine");
+}
+
+/** `::ffff:10.0.0.1` as `10.0.0.1`. */
+export function plainAddress(address: string): string {
+  return address.replace(/^::ffff:(?=\d+\.)/i, "");
 }
 
 /** The answer to a browser that asks whether a page may call; undefined for other requests. */

@@ -4,20 +4,28 @@ import type { RequestMetrics } from "./metrics.ts";
 import { type Route, route } from "./route.ts";
 import type { Surface } from "./surface.ts";
 
+/**
+ * Who sees `/metrics`: clients on the server's own machine; everybody, without names of tenants; callers with a scope; or
+ * nobody.
+ */
+export type MetricsAccess = "local" | "open" | "off" | { readonly scope: string };
+
 export interface ProbePlace {
   /** By tenant. */
   readonly runtimes: Readonly<Record<string, Runtime>>;
   readonly metrics: RequestMetrics;
   readonly openStreams: () => number;
+  readonly access: MetricsAccess;
 }
 
 const PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8";
 
 /**
- * `/healthz`: the process answers. `/readyz`: its runtimes are healthy, else 503. `/metrics`: counters. They are public,
- * and hold no name, no address and no text of anybody.
+ * `/healthz`: the process answers. `/readyz`: its runtimes are healthy, else 503. These two are public and say nothing
+ * else. `/metrics`: counters, for those whom `access` names.
  */
-export function probeSurface({ runtimes, metrics, openStreams }: ProbePlace): Surface {
+export function probeSurface(place: ProbePlace): Surface {
+  const { runtimes } = place;
   const shape = { method: "GET", access: "public" } as const;
   const routes: readonly Route[] = [
     route({
@@ -40,20 +48,34 @@ export function probeSurface({ runtimes, metrics, openStreams }: ProbePlace): Su
         throw new ServerError("unavailable", "not ready", { headers: { "retry-after": "5" } });
       },
     }),
-    route({
-      ...shape,
-      id: "metrics",
-      path: "/metrics",
-      summary: "Counters in the text format of Prometheus",
-      responses: { 200: { description: "The counters.", media: "text/plain" } },
-      handle: async () => {
-        const counted = Object.entries(runtimes).map(
-          async ([tenant, runtime]) => [tenant, await runtime.metrics()] as const,
-        );
-        const text = metrics.text(openStreams(), Object.fromEntries(await Promise.all(counted)));
-        return new Response(text, { headers: { "content-type": PROMETHEUS } });
-      },
-    }),
+    ...metricsRoutes(place),
   ];
   return { name: "server", paths: [], routes, failure: jsonFailure };
+}
+
+function metricsRoutes({ runtimes, metrics, openStreams, access }: ProbePlace): readonly Route[] {
+  if (access === "off") return [];
+  const scope = typeof access === "object" ? access.scope : undefined;
+  const ways = { local: "local", open: "public" } as const;
+  const shown = route({
+    id: "metrics",
+    method: "GET",
+    path: "/metrics",
+    access: typeof access === "object" ? "caller" : ways[access],
+    summary: "Counters in the text format of Prometheus",
+    responses: { 200: { description: "The counters.", media: "text/plain" } },
+    handle: async (call) => {
+      if (scope !== undefined && !call.identity.scopes.includes(scope)) {
+        throw new ServerError("forbidden", `the metrics take the scope "${scope}"`);
+      }
+      const counted = Object.entries(runtimes).map(
+        async ([tenant, runtime]) => [tenant, await runtime.metrics()] as const,
+      );
+      const text = metrics.text(openStreams(), Object.fromEntries(await Promise.all(counted)), {
+        showsTenants: access !== "open",
+      });
+      return new Response(text, { headers: { "content-type": PROMETHEUS } });
+    },
+  });
+  return [shown];
 }

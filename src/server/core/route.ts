@@ -22,8 +22,8 @@ export interface RouteShape {
   readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   /** With parameters in braces: `/api/agents/{agentId}`. */
   readonly path: string;
-  /** `caller`: only with an identity, else 401. */
-  readonly access: "public" | "caller";
+  /** `caller`: only with an identity, else 401. `local`: without one, only on the server's own machine, else 403. */
+  readonly access: "public" | "local" | "caller";
   readonly summary: string;
   readonly description?: string | undefined;
   readonly responses: Readonly<Record<string, RouteResponse>>;
@@ -82,7 +82,10 @@ export interface Call<Params = unknown, Query = unknown, Headers = unknown, Body
     open: (signal: AbortSignal) => AsyncIterable<SseFrame>,
     init?: { readonly headers?: Readonly<Record<string, string>> | undefined },
   ): Promise<Response>;
-  /** Waits for work for at most `ms`, by default `waitMs`, and until the client leaves; undefined if it is not done by then. */
+  /**
+   * Waits for work for at most `ms`, by default `waitMs`, and until the client leaves; undefined if it is not done by
+   * then, and at once where the caller or the server has too many waiting requests.
+   */
   within<T>(work: Promise<T>, ms?: number): Promise<{ readonly value: T } | undefined>;
 }
 

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { jsonSchema, type AgentRequest } from "../../state/index.ts";
 import type { Agent, TurnRest, TurnResult } from "../../runtime/index.ts";
+import { urlIdOf } from "../core/url-ids.ts";
 import { requestIdOfTurn } from "./task-ids.ts";
 
 const ids = { session_id: z.string(), task_id: z.string(), request_id: z.string() };
@@ -124,17 +125,24 @@ function completedContent(three: RequestIds, address: Address, { text, spent }: 
   };
 }
 
-function pausedContent(three: RequestIds, address: Address, requests: readonly AgentRequest[]): AnswerContent {
+/** `approval_url` names the calls that are shown, so that it approves no others. */
+export function pausedContent(three: RequestIds, address: Address, requests: readonly AgentRequest[]): AnswerContent {
   const url = `${prefixOf(address)}${resumePath}/${three.request_id}`;
+  const shown = requests.filter(({ kind }) => kind === "approval").map(({ requestId }) => urlIdOf(requestId));
+  const calls = shown.length === 0 ? "" : `&calls=${shown.map(queryWord).join(",")}`;
   return {
     task_id: three.task_id,
     session_id: three.session_id,
     request_id: three.request_id,
     message: requests.length === 0 ? "The task is paused." : "Human intervention required.",
-    approval_url: `${url}?action=approve`,
+    approval_url: `${url}?action=approve${calls}`,
     rejection_url: `${url}?action=reject`,
     tool_calls: requests.map(toolCallOf),
   };
+}
+
+function queryWord(text: string): string {
+  return encodeURIComponent(text).replaceAll("%3A", ":");
 }
 
 /** The format's own words, with their slip of the pen. */

@@ -2,7 +2,8 @@ import { NotFoundError, RequestConflictError } from "../../errors/index.ts";
 import type { Agent, Decide, Turn } from "../../runtime/index.ts";
 import type { AgentRequest } from "../../state/index.ts";
 import type { Call } from "../core/route.ts";
-import { type Address, idsOf } from "./answers.ts";
+import { idOfUrl } from "../core/url-ids.ts";
+import { type Address, idsOf, pausedContent } from "./answers.ts";
 import { conflict } from "./invocation.ts";
 import { turnOfRequestId } from "./task-ids.ts";
 import type { ResumeBody } from "./user-message.ts";
@@ -13,11 +14,13 @@ export type Action = "approve" | "reject" | "answer";
 /** What somebody wants to become of a request that waits. */
 export interface Resumption extends ResumeBody {
   readonly action: Action;
+  /** The calls that were shown to whom approves, from `approval_url`; undefined: the sender names none. */
+  readonly calls: readonly string[] | undefined;
 }
 
 export type ResumeCall = Call<
   { readonly request_id: string },
-  { readonly action?: string | undefined },
+  { readonly action?: string | undefined; readonly calls?: string | undefined },
   unknown,
   ResumeBody | null | undefined
 >;
@@ -38,7 +41,7 @@ export function resumptionOf({ body, query }: ResumeCall): Resumption | Response
   if (given === "answer" && body?.result === undefined) {
     return unprocessable([{ type: "missing", loc: ["body", "result"], msg: "Field required", input: body ?? null }]);
   }
-  return { ...body, action: given };
+  return { ...body, action: given, calls: query.calls?.split(",").map(idOfUrl) };
 }
 
 /** A request of this caller that somebody resumes. */
@@ -62,7 +65,8 @@ export async function resumedOf(call: ResumeCall, addresses: readonly Address[])
 /**
  * Decides what a request waits for. Everybody decides its calls in the same order, so the first of several resumptions at
  * once gets all of them, and the others meet its verdict: an equal one is answered alike, another one is refused with the
- * name of who won. Returns that refusal; undefined: it is decided as wanted.
+ * name of who won. What the request came to wait for after a decision takes a resumption that names it, so that one which
+ * comes late decides nothing that its sender has not seen. Returns the refusal; undefined: it is decided as wanted.
  */
 export async function decideAll(
   call: Pick<Call, "caller">,
@@ -72,9 +76,12 @@ export async function decideAll(
   const { agent, turn, turnId } = resumed;
   const open = agent.state.openTurnId === turnId ? await agent.requests() : [];
   const wanted = open.filter(({ kind }) => decides(resumption.action, kind));
-  const chosen = chosenOf(wanted, resumption);
+  const before = await decidedOf(call, resumed, wanted);
+  const seen = wanted.filter((request) => isSeen(request, resumption, before));
+  if (wanted.length > 0 && seen.length === 0 && resumption.calls === undefined) return pausedAgain(resumed, open);
+  const chosen = chosenOf(seen, resumption);
   if (chosen instanceof Response) return chosen;
-  let decided = wanted.length === 0 ? await lastDecided(call, resumed) : undefined;
+  let decided = seen.length === 0 ? lastOf(before, resumption) : undefined;
   for (const request of chosen) {
     try {
       await call.caller.decide(request.requestId, decideOf(request, resumption));
@@ -84,10 +91,28 @@ export async function decideAll(
       if (!isAlike(decided, resumption)) break;
     }
   }
-  if (decided === undefined && wanted.length === 0) return nothingToDecide(resumed, open);
+  if (decided === undefined && seen.length === 0) return nothingToDecide(resumed, open);
   if (decided !== undefined && !isAlike(decided, resumption)) return lost(decided, resumed);
   if (resumption.action === "reject") await turn.abort("Tool execution rejected.");
   return undefined;
+}
+
+/**
+ * Whether who resumes has seen this request: it is named, or no decision came before it. A rejection is for all, seen or
+ * not.
+ */
+function isSeen(request: AgentRequest, { action, calls, tool_call_id }: Resumption, before: readonly AgentRequest[]) {
+  if (action === "reject" || tool_call_id !== undefined) return true;
+  if (calls !== undefined) return calls.includes(request.requestId);
+  return !before.some((decided) => isLater(request, decided));
+}
+
+/** Whether a request was opened after another one had been decided. Steps are compared where clocks need not be. */
+function isLater(request: AgentRequest, decided: AgentRequest): boolean {
+  // Somebody decided it a moment ago.
+  if (request.requestId === decided.requestId) return false;
+  if (request.agentId !== decided.agentId) return (decided.decidedAt ?? 0) <= request.openedAt;
+  return request.turnId === decided.turnId && (request.step > decided.step || request.callId === decided.callId);
 }
 
 /** A rejection refuses everything that the request waits for. */
@@ -130,22 +155,30 @@ function isAlike({ decision }: AgentRequest, { action, result, arguments: args }
   return decision.verdict === "edited" && JSON.stringify(decision.arguments) === JSON.stringify(args);
 }
 
-/** The newest decision on this request's calls, those of its subagents included. */
-async function lastDecided(
+/** The decided requests of this request's calls, those of its subagents included. */
+async function decidedOf(
   { caller }: Pick<Call, "caller">,
   { agent, turnId }: Resumed,
-): Promise<AgentRequest | undefined> {
-  let last: AgentRequest | undefined;
+  wanted: readonly AgentRequest[],
+): Promise<readonly AgentRequest[]> {
+  const [opened] = wanted.length === 0 ? [] : (await caller.turns({ agentId: agent.agentId, status: "open" })).items;
+  const found: AgentRequest[] = [];
   let after: string | undefined;
   do {
     const page = await caller.requests({ rootAgentId: agent.agentId, status: "decided", limit: 100, after });
-    for (const request of page.items) {
-      if (request.agentId === agent.agentId && request.turnId !== turnId) continue;
-      if (last === undefined || (request.decidedAt ?? 0) >= (last.decidedAt ?? 0)) last = request;
-    }
+    found.push(...page.items);
     after = page.next ?? undefined;
   } while (after !== undefined);
-  return last;
+  // Subagents of earlier turns are in the same tree.
+  return found.filter((request) =>
+    request.agentId === agent.agentId ? request.turnId === turnId : request.openedAt >= (opened?.openedAt ?? 0),
+  );
+}
+
+/** The newest of these decisions, or of those on the calls that the resumption names. */
+function lastOf(decided: readonly AgentRequest[], { calls }: Resumption): AgentRequest | undefined {
+  const meant = decided.filter(({ requestId }) => calls?.includes(requestId) ?? true);
+  return meant.toSorted((one, other) => (one.decidedAt ?? 0) - (other.decidedAt ?? 0)).at(-1);
 }
 
 function lost({ decision }: AgentRequest, { agent, turnId }: Resumed): Response {
@@ -161,4 +194,11 @@ function nothingToDecide({ agent, turnId }: Resumed, open: readonly AgentRequest
       ? "The request does not wait for a decision"
       : `The request waits for another decision (${kinds})`;
   return conflict(why, idsOf(agent, turnId));
+}
+
+/** Shows what the request waits for now, with the address that approves it. */
+function pausedAgain({ agent, turnId, address }: Resumed, open: readonly AgentRequest[]): Response {
+  const three = idsOf(agent, turnId);
+  const detail = `The request has paused again since: decide it by the approval_url of what it waits for now, or name the tool_call_id: ${three.request_id}`;
+  return Response.json({ detail, ...pausedContent(three, address, open) }, { status: 409 });
 }

@@ -121,7 +121,7 @@ function resumeRoutes(prefix: string, addresses: readonly Address[]): readonly R
     method: "POST",
     access: "caller",
     params: z.object({ request_id: z.string() }),
-    query: z.object({ action: z.string().optional() }),
+    query: z.object({ action: z.string().optional(), calls: z.string().optional() }),
     body: resumeBodySchema,
   } as const;
   const resume = async (call: ResumeCall): Promise<Resumed | Response> => {
@@ -167,6 +167,7 @@ const streamed = {
 const failed = (description: string) => ({ description, isError: true });
 const errors = {
   401: failed("No identity, or the task of another user."),
+  403: failed("A rule of the server forbids the decision."),
   404: failed("There is no such task or request."),
   409: failed("The task is busy, or the request was decided otherwise."),
   422: failed("The request does not fit."),

@@ -76,6 +76,11 @@ export class RedisDatabase implements Database {
     this.live = new RedisLive(this.#connection, this.#subscriber, this.#keys);
   }
 
+  /** The connection for commands, which others in this process may use. */
+  get connection(): RedisConnection {
+    return this.#connection;
+  }
+
   get tables(): StoreTables {
     return this.#tables;
   }

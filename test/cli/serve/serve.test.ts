@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -48,6 +48,8 @@ test("callers of Entra ID are of the directory that the server serves", () => {
 
 test.each([
   [["--port", "0"], "--port is for --serve; give that too, or leave it out"],
+  [["--log"], "--log is for --serve; give that too, or leave it out"],
+  [["--hosts", "a.example.com"], "--hosts is for --serve; give that too, or leave it out"],
   [["--serve", "--json"], "--json does not go with --serve"],
   [["--serve", "--resume"], "--resume does not go with --serve"],
   [["--serve", "--max-cost", "1"], "limits do not go with --serve: each turn has those of the team; leave them out"],
@@ -64,7 +66,8 @@ function file(name: string, text: string): string {
   return path;
 }
 
-describe("what cannot be served is one line and exit code 2, and nothing is started", () => {
+describe("what cannot be served is one line and exit code 2, nothing is started, and no store is made", () => {
+  const unmade = join(folder, "unmade");
   const busy = createServer();
   let port = 0;
   beforeAll(async () => {
@@ -98,6 +101,7 @@ describe("what cannot be served is one line and exit code 2, and nothing is star
       /loopback only, not on 0\.0\.0\.0/,
     ],
     ["Entra ID without a directory", () => [yaml, "--auth", "entra"], /TROUPE_ENTRA_TENANT/],
+    ["an address of another machine", () => [yaml, "--host", "203.0.113.7", "--port", "0"], /cannot be used/],
     ["workers without Redis", () => [yaml, "--on", "workers"], /--on workers takes agents in Redis/],
     [
       "plugins without a file in YAML",
@@ -114,8 +118,9 @@ describe("what cannot be served is one line and exit code 2, and nothing is star
     ["an unknown way to know callers", () => [yaml, "--auth", "basic"], /Allowed choices are token, entra, none/],
     ["no file", () => [], /missing required argument/],
   ])("%s", async (_, words, message) => {
-    const { code, out, notes } = await troupe(["serve", ...words(), ...store]);
+    const { code, out, notes } = await troupe(["serve", ...words(), "--store", join(unmade, "serve.db")]);
     expect({ code, out, notes: notes.length }).toEqual({ code: 2, out: [], notes: 1 });
     expect(notes[0]).toMatch(message);
+    expect(existsSync(unmade)).toBe(false);
   });
 });

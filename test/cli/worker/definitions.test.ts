@@ -26,6 +26,12 @@ describe("what a worker knows", () => {
     for (const other of await Promise.all(others)) expect(other).not.toEqual(own);
   });
 
+  test("an agent of a YAML file, with its plugins", async () => {
+    const { agents } = await definitionsOf(context, { agents: "examples/teal/agent.yaml" });
+    expect(agents.map(({ name }) => name)).toEqual(["MathAgent"]);
+    expect(agents[0]?.tools.tools.map(({ name }) => name)).toContain("math-add");
+  });
+
   test("a team that is run by its own process has names that people know", () => {
     const { name } = askTeam({ files: null, model: "offline", maxReaders: 6 }, {});
     expect(name).toBe("lead");

@@ -127,3 +127,43 @@ it("a name and a type that a tool made up do no harm in headers", async () => {
     /^attachment; filename\*=UTF-8''a%22%0D%0Aset-cookie%3A[\w%.-]+$/,
   );
 });
+
+it("whom mayDecide forbids it is answered 403, and the request still waits", async () => {
+  const { ask } = await served({ mayDecide: ({ verdict }) => verdict === "rejected" });
+  const made = agentSchema.parse(await (await ask("POST /api/agents", { body: { definition: "clerk" } })).json());
+  const begun = await ask(`POST /api/agents/${made.agentId}/turns`, {
+    body: { input: "remove" },
+    headers: { prefer: "wait=30" },
+  });
+  const [request] = turnSchema.parse(await begun.json()).requests;
+  const place = `POST /api/requests/${request?.requestId.replace("#", ".")}`;
+  const argumentsHash = request?.argumentsHash;
+  const refused = await ask(place, { body: { verdict: "approved", argumentsHash } });
+  expect([refused.status, await refused.json()]).toMatchObject([403, { error: { code: "policy_refused" } }]);
+  expect((await ask(place, { body: { verdict: "rejected", argumentsHash } })).status).toBe(200);
+});
+
+it("the mark by which the server knows who created an agent cannot be given, and is shown nowhere", async () => {
+  const { ask } = await served();
+  const body = { definition: "clerk", metadata: { desk: 7 } };
+  const forged = { ...body, metadata: { "troupe:created-by": "x" } };
+  expect((await ask("POST /api/agents", { body: forged })).status).toBe(400);
+  const headers = { "idempotency-key": "one" };
+  const made = await (await ask("POST /api/agents", { body, headers })).text();
+  const { agentId } = agentSchema.parse(JSON.parse(made));
+  const turn = await ask(`POST /api/agents/${agentId}/turns`, {
+    body: { input: "chat" },
+    headers: { accept: "text/event-stream" },
+  });
+  const places = [
+    "agents",
+    `agents/${agentId}`,
+    `agents/${agentId}/state`,
+    `trees/${agentId}`,
+    `agents/${agentId}/turns/1`,
+  ];
+  const read = await Promise.all(places.map(async (place) => await (await ask(`GET /api/${place}`)).text()));
+  const shown = [made, await turn.text(), ...read];
+  expect(shown.filter((text) => text.includes("created-by"))).toEqual([]);
+  expect(read[1]).toContain('"metadata":{"desk":7}');
+});

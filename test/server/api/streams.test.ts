@@ -135,7 +135,7 @@ it("a tree and its cursor, and the events after that cursor, are one story", asy
 });
 
 it("a client that leaves ends its stream, and the turn goes on", async () => {
-  const here = await served();
+  const here = await served({}, { metrics: "open" });
   const agentId = await createAgent(here);
   const leaving = new AbortController();
   const stream = await here.ask(`POST /api/agents/${agentId}/turns`, {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { defineAgent, defineTool, subagent } from "troupe";
+import { type DecisionAttempt, defineAgent, defineTool, subagent } from "troupe";
 import { scriptedModel } from "troupe/testing";
 import { address, deletion, type Posted, type Teal, type TealJson, tealServed, text } from "./teal-served.ts";
 
@@ -19,6 +19,9 @@ async function waiting(teal: Teal): Promise<{
   return { ids: { session_id, task_id, request_id }, resume: `/tealagents/v1alpha1/resume/${request_id}`, paused };
 }
 
+/** Below the address of the agent. */
+const approvalOf = ({ json }: { readonly json: TealJson }): string => String(json.approval_url).slice(address.length);
+
 const completed = (output: string) => ({ output, source: "MathAgent:0.1", extra_data: null });
 const rejected = { message: "Tool excecution rejected." };
 
@@ -32,7 +35,7 @@ describe("T5: pause and resume by request id", () => {
       content: {
         ...ids,
         message: "Human intervention required.",
-        approval_url: `${address}${resume}?action=approve`,
+        approval_url: `${address}${resume}?action=approve&calls=${ids.task_id}.1:1:0:1`,
         rejection_url: `${address}${resume}?action=reject`,
         tool_calls: [
           {
@@ -93,9 +96,61 @@ describe("T5: pause and resume by request id", () => {
     expect(second.json).toMatchObject({ ...ids, message: "Human intervention required." });
     expect(second.json.tool_calls).toHaveLength(1);
     expect(teal.runs).toHaveLength(2);
-    const last = await teal.post(resume, { action: "approve" });
+    const last = await teal.post(approvalOf(second), { action: "approve" });
     expect(last.json).toMatchObject({ ...ids, ...completed("done") });
     expect(teal.runs).toHaveLength(3);
+  });
+
+  test("an approve that comes late, after the request has paused again, approves nothing that it has not seen", async () => {
+    const teal = await tealServed({ script: [deletion, deletion, "done"] });
+    const { ids, resume, paused } = await waiting(teal);
+    const first = approvalOf({ json: paused.json.content as TealJson });
+    const second = await teal.post(first);
+    expect(second.json).toMatchObject({ ...ids, message: "Human intervention required." });
+    // The address of the first pause gets the answer of the first time, and the bare one is told where to look.
+    expect(await teal.post(first)).toMatchObject({ status: 200, json: second.json });
+    const { approval_url } = second.json;
+    const late = await teal.post(resume, { action: "approve" });
+    expect(late).toMatchObject({ status: 409, json: { ...ids, approval_url, tool_calls: second.json.tool_calls } });
+    expect(late.json.detail).toContain("has paused again since");
+    expect(teal.runs).toHaveLength(1);
+    expect(await teal.post(approvalOf(second))).toMatchObject({ status: 200, json: { output: "done" } });
+    expect(teal.runs).toHaveLength(2);
+  });
+
+  test("one call of a pause that another surface approved does not keep a bare approve from the others", async () => {
+    const teal = await tealServed({ script: [twoCalls, "done"] });
+    const { resume, paused } = await waiting(teal);
+    const [call] = paused.json.content.tool_calls;
+    await teal.ask(`/test/decide?id=${encodeURIComponent(call?.id ?? "")}&action=approve`);
+    expect(await teal.post(resume, { action: "approve" })).toMatchObject({ status: 200, json: { output: "done" } });
+    expect(teal.runs).toHaveLength(2);
+  });
+
+  test("a rejection is for all that the request waits for, also after another pause", async () => {
+    const teal = await tealServed({ script: [deletion, deletion, "done"] });
+    const { resume, paused } = await waiting(teal);
+    await teal.post(approvalOf({ json: paused.json.content as TealJson }));
+    expect(await teal.post(resume, { action: "reject" })).toMatchObject({ status: 200, json: rejected });
+    expect(teal.runs).toHaveLength(1);
+  });
+
+  test("calls of the address that nobody knows approve nothing", async () => {
+    const teal = await tealServed({ script: [deletion, "done"] });
+    const { resume, ids } = await waiting(teal);
+    const answer = await teal.post(`${resume}?calls=${ids.task_id}.9:1:0:1`, { action: "approve" });
+    expect(answer.status).toBe(409);
+    expect(teal.runs).toEqual([]);
+  });
+
+  test("whom mayDecide forbids it is answered 403, and the request still waits", async () => {
+    const runtime = { mayDecide: ({ verdict }: DecisionAttempt) => verdict === "rejected" };
+    const teal = await tealServed({ script: [deletion], runtime });
+    const { resume } = await waiting(teal);
+    const refused = await teal.post(resume, { action: "approve" });
+    expect([refused.status, refused.json.detail]).toEqual([403, expect.stringContaining("ann may not decide")]);
+    expect(teal.runs).toEqual([]);
+    expect(await teal.post(resume, { action: "reject" })).toMatchObject({ status: 200, json: rejected });
   });
 
   test("the action may be in the query, at the full path and at the short one", async () => {

@@ -16,6 +16,7 @@ const driver: SurfaceDriver = {
     if (definition === undefined) throw new Error("the suite serves an agent desk");
     return [tealSurface({ agents: [{ definition, version: "0.1" }] })];
   },
+  messageIs: "decision",
   foreignStatus: 401,
   strangerStatus: 401,
   request: ({ as, text, conversation, key, signal }) =>

@@ -1,0 +1,275 @@
+import type { EntryType } from "../../state/index.ts";
+import type { RunEntry, RunEntryOf, RunLog } from "./run-log.ts";
+
+/** Groups of entries, by which a list of them is filtered. */
+export const eventGroups = ["turn", "model", "tool", "subagent", "budget", "request", "hook", "agent"] as const;
+export type EventGroup = (typeof eventGroups)[number];
+
+export type EventTone = "plain" | "work" | "good" | "bad" | "warning" | "person" | "quiet";
+
+/** One entry in words. */
+export interface EventText {
+  /** The type in words, without the name of what it is about. */
+  readonly title: string;
+  /** The name of a tool, a model, a child; empty: none. */
+  readonly name: string;
+  readonly detail: string;
+  readonly tone: EventTone;
+}
+
+const groupByType: Readonly<Partial<Record<EntryType, EventGroup>>> = {
+  "model.requested": "model",
+  "model.responded": "model",
+  "model.failed": "model",
+  "generate.requested": "model",
+  "generate.responded": "model",
+  "generate.failed": "model",
+  "call.gated": "tool",
+  "tool.started": "tool",
+  "tool.retrying": "tool",
+  "tool.settled": "tool",
+  "call.reviewed": "tool",
+  "call.expired": "tool",
+  "context.expanded": "tool",
+  "context.loaded": "tool",
+  "artifact.saved": "tool",
+  "child.spawned": "subagent",
+  "child.ended": "subagent",
+  "child.ordered": "subagent",
+  "child.awaited": "subagent",
+  "child.reported": "subagent",
+  "call.waiting": "subagent",
+  "budget.warning": "budget",
+  "budget.freed": "budget",
+  "intent.refused": "budget",
+  "timer.due": "budget",
+  "request.opened": "request",
+  "request.decided": "request",
+  "turn.waiting": "request",
+  "hook.applied": "hook",
+  "hooks.settled": "hook",
+  "messages.released": "hook",
+  "agent.starting": "agent",
+  "agent.started": "agent",
+  "agent.pausing": "agent",
+  "agent.paused": "agent",
+  "agent.resumed": "agent",
+  "agent.shutdown": "agent",
+  "conversation.seeded": "agent",
+  "conversation.cleared": "agent",
+};
+
+export function groupOf(type: EntryType): EventGroup {
+  return groupByType[type] ?? "turn";
+}
+
+export interface EventFilter {
+  /** Lower case; in type, agent, name. */
+  readonly text: string;
+  /** Place of the one agent whose entries are wanted; -1: all. */
+  readonly agent: number;
+  /** Empty: all. */
+  readonly groups: ReadonlySet<EventGroup>;
+}
+
+/**
+ * The places of the entries that pass, in order; null: all of them do. Looks at columns alone, so that it can run at each
+ * key.
+ */
+export function filteredEvents(log: RunLog, filter: EventFilter): Uint32Array | null {
+  const { text, agent, groups } = filter;
+  if (text === "" && agent < 0 && groups.size === 0) return null;
+  const count = log.length;
+  const places = new Uint32Array(count);
+  const isWantedType = log.types.texts.map((type) => groups.size === 0 || groups.has(groupOf(type as EntryType)));
+  const parts = text.split(/\s+/).filter((part) => part !== "");
+  const matches = parts.map((part) => ({
+    types: log.types.texts.map((type) => type.includes(part)),
+    words: log.words.texts.map((word) => word.toLowerCase().includes(part)),
+    agents: log.agents.map(({ name, agentId }) => `${name} ${agentId}`.toLowerCase().includes(part)),
+  }));
+  let length = 0;
+  for (let index = 0; index < count; index += 1) {
+    if (agent >= 0 && log.agentOf(index) !== agent) continue;
+    const type = log.typeOf(index);
+    if (isWantedType[type] !== true) continue;
+    let isMatch = true;
+    for (const { types, words, agents } of matches) {
+      if (types[type] === true || words[log.wordOf(index)] === true || agents[log.agentOf(index)] === true) continue;
+      isMatch = false;
+      break;
+    }
+    if (!isMatch) continue;
+    places[length] = index;
+    length += 1;
+  }
+  return places.subarray(0, length);
+}
+
+/** How many of ascending places are below a number. */
+export function countBelow(places: Uint32Array, number: number): number {
+  let low = 0;
+  let high = places.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((places[middle] ?? 0) >= number) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+export function eventText(entry: RunEntry): EventText {
+  switch (entry.type) {
+    case "agent.starting":
+      return text("agent starting", { tone: "quiet" });
+    case "agent.started":
+      return text("agent ready", { tone: "quiet" });
+    case "agent.pausing":
+      return text("pausing", { detail: `by ${entry.by}`, tone: "warning" });
+    case "agent.paused":
+      return text("paused", { tone: "warning" });
+    case "agent.resumed":
+      return text("resumed", { detail: `by ${entry.by}` });
+    case "agent.shutdown":
+      return text("agent shut down", { tone: "quiet" });
+    case "turn.started":
+      return text(`turn ${entry.number} started`, { name: entry.model.name, tone: "work" });
+    case "turn.ended":
+      return turnEnded(entry);
+    case "instructions.resolved":
+      return text("instructions resolved", { tone: "quiet" });
+    case "hook.applied":
+      return text("hook applied", { name: entry.hook, detail: `by ${entry.plugin}` });
+    case "hooks.settled":
+      return text("hooks settled", { detail: entry.phase, tone: "quiet" });
+    case "context.compacted":
+      return text("context compacted", { name: entry.strategy, detail: `${entry.messages} messages replaced` });
+    case "conversation.cleared":
+      return text("conversation cleared", { detail: `by ${entry.by}`, tone: "warning" });
+    case "stop.signalled":
+    case "timer.due":
+      return text("stop signalled", { name: entry.signal.reason, detail: entry.signal.message, tone: "warning" });
+    case "warning":
+      return text("warning", { name: entry.code, detail: entry.message, tone: "warning" });
+    case "effect.failed":
+      return text("effect failed", { name: entry.effect, detail: entry.error.message, tone: "bad" });
+    case "output.checked":
+      return text("output checked", {
+        detail: entry.valid ? "valid" : (entry.issues ?? "not valid"),
+        tone: entry.valid ? "plain" : "warning",
+      });
+    case "budget.warning":
+      return text("budget warning", { name: entry.limit, detail: `${entry.used} of ${entry.max}`, tone: "warning" });
+    case "budget.freed":
+      return text("budget freed");
+    case "intent.refused":
+      return refused(entry);
+    default:
+      return modelText(entry) ?? callText(entry) ?? text(entry.type, { tone: "quiet" });
+  }
+}
+
+function modelText(entry: RunEntry): EventText | undefined {
+  switch (entry.type) {
+    case "model.requested": {
+      const again = entry.attempt > 1 ? `, attempt ${entry.attempt}` : "";
+      const last = entry.last ? ", last permitted call" : "";
+      const detail = `step ${entry.step}${again}${last}, ${grouped(entry.ask.promptTokens)} tokens counted`;
+      return text("model requested", { name: entry.model, detail, tone: "work" });
+    }
+    case "model.responded": {
+      const { inputTokens, outputTokens } = entry.usage;
+      const calls = entry.calls.length === 0 ? "" : `, asks for ${entry.calls.map(({ name }) => name).join(", ")}`;
+      const detail = `${grouped(inputTokens)} tokens in, ${grouped(outputTokens)} out, ${milliseconds(entry.durationMs)}${calls}`;
+      return text("model responded", { name: entry.model, detail, tone: "good" });
+    }
+    case "model.failed":
+      return text("model failed", { name: entry.error.code, detail: entry.error.message, tone: "bad" });
+    case "generate.requested":
+      return text("side call requested", { name: entry.model, tone: "work" });
+    case "generate.responded":
+      return text("side call responded", { detail: entry.run, tone: "good" });
+    case "generate.failed":
+      return text("side call failed", { name: entry.error.code, detail: entry.error.message, tone: "bad" });
+    default:
+      return undefined;
+  }
+}
+
+function callText(entry: RunEntry): EventText | undefined {
+  switch (entry.type) {
+    case "call.gated":
+      return entry.verdict === "allowed"
+        ? text("call allowed", { name: entry.name, tone: "quiet" })
+        : text(`call ${entry.verdict}`, { name: entry.name, detail: entry.message ?? "", tone: "bad" });
+    case "tool.started": {
+      const detail = entry.queue === undefined ? "" : `in the queue ${entry.queue}`;
+      return text("tool started", { name: entry.name, detail, tone: "work" });
+    }
+    case "tool.retrying":
+      return text("tool retries", { name: entry.error.code, detail: entry.error.message, tone: "warning" });
+    case "tool.settled":
+      return entry.outcome === "success"
+        ? text("tool done", { name: entry.name, detail: milliseconds(entry.durationMs), tone: "good" })
+        : text(`tool ${entry.outcome}`, { name: entry.name, detail: entry.error?.message ?? "", tone: "bad" });
+    case "child.spawned":
+      return text("subagent spawned", {
+        name: entry.definition.name,
+        detail: entry.background ? "in the background" : "",
+        tone: "work",
+      });
+    case "child.ended":
+    case "child.reported":
+      return text("subagent ended", { detail: entry.stopReason, tone: entry.outcome === "failed" ? "bad" : "good" });
+    case "call.waiting":
+      return text("call waits", { detail: `for ${entry.openIds.length} subagents` });
+    case "request.opened":
+      return text(`${entry.kind} asked for`, { name: entry.name, detail: entry.prompt, tone: "person" });
+    case "request.decided":
+      return text(`request ${entry.verdict}`, {
+        name: entry.name,
+        detail: entry.by === null ? "" : `by ${entry.by}`,
+        tone: "person",
+      });
+    case "turn.waiting":
+      return text("turn waits for a decision", { tone: "person" });
+    case "artifact.saved":
+      return text("artifact saved", { name: entry.name, detail: `version ${entry.version ?? 1}, ${entry.size} bytes` });
+    default:
+      return undefined;
+  }
+}
+
+function text(title: string, rest: Partial<Omit<EventText, "title">> = {}): EventText {
+  return { title, name: "", detail: "", tone: "plain", ...rest };
+}
+
+function turnEnded(entry: RunEntryOf<"turn.ended">): EventText {
+  const why = entry.signal?.message ?? entry.error?.message ?? "";
+  const tone = entry.outcome === "completed" ? "good" : entry.outcome === "failed" ? "bad" : "warning";
+  return text(`turn ${entry.number} ${entry.outcome}`, { name: entry.stopReason, detail: why, tone });
+}
+
+function refused(entry: RunEntryOf<"intent.refused">): EventText {
+  const limit = entry.limit ?? "";
+  const title = entry.reason === "mustWait" ? "waits for room" : `refused: ${entry.reason}`;
+  return text(title, {
+    name: limit,
+    detail: `${entry.intent}${entry.max === undefined ? "" : `, ${entry.used} of ${entry.max} used`}`,
+    tone: "warning",
+  });
+}
+
+/** Digits in groups of three. */
+export function grouped(amount: number): string {
+  return String(amount).replace(/\B(?=(\d{3})+(?!\d))/g, ",");
+}
+
+/** A duration in its most readable unit. */
+export function milliseconds(amount: number): string {
+  if (amount < 1_000) return `${Math.round(amount)} ms`;
+  if (amount < 60_000) return `${(amount / 1_000).toFixed(amount < 10_000 ? 2 : 1)} s`;
+  const minutes = Math.floor(amount / 60_000);
+  if (minutes < 60) return `${minutes} min ${Math.round((amount % 60_000) / 1_000)} s`;
+  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}

@@ -1,0 +1,252 @@
+import type { Entry, EntryType } from "../../state/index.ts";
+
+type Thin<One> = One extends Entry ? Omit<One, "epoch"> : never;
+/** A journal entry as a page gets it: without its epoch, and perhaps without contents. */
+export type RunEntry = Thin<Entry>;
+export type RunEntryOf<Type extends EntryType> = Extract<RunEntry, { type: Type }>;
+
+/** One commit of one agent. */
+export interface RunRow {
+  readonly cursor: number;
+  readonly agentId: string;
+  readonly entries: readonly RunEntry[];
+}
+
+/** The fixed part of an agent's record. */
+export interface RunAgentRecord {
+  readonly agentId: string;
+  readonly name: string;
+  /** Hash of its definition. */
+  readonly definition: string;
+  readonly parentAgentId: string | null;
+  readonly parentTurnId: string | null;
+  readonly parentStep: number | null;
+  readonly parentCallId: string | null;
+  readonly isBackground: boolean;
+  readonly depth: number;
+  readonly accountId: string | null;
+  readonly parentAccountId: string | null;
+  readonly sessionId: string | null;
+  readonly createdAt: number;
+}
+
+/** An agent by its place in the log, with the places of its children in the order of their creation. */
+export interface RunAgent extends RunAgentRecord {
+  readonly index: number;
+  readonly parent: number;
+  readonly children: number[];
+}
+
+/** A list of numbers that grows without copies of its elements as objects. */
+class Column<Values extends Uint8Array | Uint32Array | Float64Array> {
+  #values: Values;
+  readonly #grown: (length: number) => Values;
+  length = 0;
+
+  constructor(grown: (length: number) => Values) {
+    this.#grown = grown;
+    this.#values = grown(1024);
+  }
+
+  push(value: number): void {
+    if (this.length === this.#values.length) {
+      const larger = this.#grown(this.length * 2);
+      larger.set(this.#values as never);
+      this.#values = larger;
+    }
+    this.#values[this.length] = value;
+    this.length += 1;
+  }
+
+  /** 0 past the end. */
+  at(index: number): number {
+    return this.#values[index] ?? 0;
+  }
+}
+
+/** Texts by number: each text is kept once. */
+class Words {
+  readonly texts: string[] = [];
+  readonly #numbers = new Map<string, number>();
+
+  numberOf(text: string): number {
+    const known = this.#numbers.get(text);
+    if (known !== undefined) return known;
+    this.#numbers.set(text, this.texts.length);
+    this.texts.push(text);
+    return this.texts.length - 1;
+  }
+}
+
+/**
+ * All entries of a run in the order of their commits, in columns, so that a page can hold 250,000 of them.
+ * Owns: entries and agents. Does not own: anything derived from them.
+ *
+ * 1. Rows are appended in the order of their cursors; a row that is already there is ignored.
+ * 2. An agent is added before its first row.
+ */
+export class RunLog {
+  readonly entries: RunEntry[] = [];
+  readonly agents: RunAgent[] = [];
+  readonly types = new Words();
+  /** Names in entries: of tools, models, hooks, outcomes. */
+  readonly words = new Words();
+  readonly #byId = new Map<string, number>();
+  readonly #agentOf = new Column((length) => new Uint32Array(length));
+  readonly #cursorOf = new Column((length) => new Float64Array(length));
+  readonly #timeOf = new Column((length) => new Float64Array(length));
+  readonly #typeOf = new Column((length) => new Uint8Array(length));
+  readonly #wordOf = new Column((length) => new Uint32Array(length));
+  readonly #shared = new Map<string, string>();
+  /** The last cursor; 0: no row is there yet. */
+  head = 0;
+
+  get length(): number {
+    return this.entries.length;
+  }
+
+  addAgents(records: readonly RunAgentRecord[]): void {
+    for (const record of records) {
+      if (this.#byId.has(record.agentId)) continue;
+      const parent = record.parentAgentId === null ? -1 : this.indexOfAgent(record.parentAgentId);
+      const index = this.agents.length;
+      this.#byId.set(record.agentId, index);
+      this.agents.push({ ...record, index, parent, children: [] });
+      this.agents[parent]?.children.push(index);
+    }
+  }
+
+  /** -1 for an agent that is not known. */
+  indexOfAgent(agentId: string): number {
+    return this.#byId.get(agentId) ?? -1;
+  }
+
+  append(rows: readonly RunRow[]): void {
+    for (const row of rows) {
+      if (row.cursor <= this.head) continue;
+      const agent = this.indexOfAgent(row.agentId);
+      if (agent < 0) continue;
+      this.head = row.cursor;
+      for (const entry of row.entries) this.#add(agent, row.cursor, entry);
+    }
+  }
+
+  #add(agent: number, cursor: number, entry: RunEntry): void {
+    const before = this.length === 0 ? entry.at : this.timeOf(this.length - 1);
+    this.entries.push(this.#sharing(entry));
+    this.#agentOf.push(agent);
+    this.#cursorOf.push(cursor);
+    // Clocks of processes differ; on the page time never runs backwards.
+    this.#timeOf.push(Math.max(before, entry.at));
+    this.#typeOf.push(this.types.numberOf(entry.type));
+    this.#wordOf.push(this.words.numberOf(wordOf(entry)));
+  }
+
+  /** Ids come again in many entries: each is kept once. */
+  #sharing(entry: RunEntry): RunEntry {
+    const fields = entry as unknown as Record<string, unknown>;
+    for (const name of idFields) {
+      const value = fields[name];
+      if (typeof value !== "string") continue;
+      const known = this.#shared.get(value);
+      if (known === undefined) this.#shared.set(value, value);
+      else fields[name] = known;
+    }
+    return entry;
+  }
+
+  agentOf(index: number): number {
+    return this.#agentOf.at(index);
+  }
+
+  cursorOf(index: number): number {
+    return this.#cursorOf.at(index);
+  }
+
+  timeOf(index: number): number {
+    return this.#timeOf.at(index);
+  }
+
+  typeOf(index: number): number {
+    return this.#typeOf.at(index);
+  }
+
+  wordOf(index: number): number {
+    return this.#wordOf.at(index);
+  }
+
+  get startedAt(): number {
+    return this.timeOf(0);
+  }
+
+  get endedAt(): number {
+    return this.length === 0 ? 0 : this.timeOf(this.length - 1);
+  }
+
+  /** How many entries there are up to and including the row of that cursor. */
+  countUpTo(cursor: number): number {
+    return this.#firstAfter((index) => this.cursorOf(index) > cursor);
+  }
+
+  /** How many entries had happened by that time. */
+  countUntil(time: number): number {
+    return this.#firstAfter((index) => this.timeOf(index) > time);
+  }
+
+  #firstAfter(isAfter: (index: number) => boolean): number {
+    let low = 0;
+    let high = this.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (isAfter(middle)) high = middle;
+      else low = middle + 1;
+    }
+    return low;
+  }
+}
+
+const idFields = ["turnId", "callId", "accountId", "childId", "childTurnId", "messageId"] as const;
+
+/** The name by which an entry is looked for: of a tool, a model, a hook, a limit, an outcome. */
+function wordOf(entry: RunEntry): string {
+  switch (entry.type) {
+    case "tool.settled":
+      return entry.outcome === "success" ? entry.name : `${entry.name} ${entry.outcome}`;
+    case "call.gated":
+      return entry.verdict === "allowed" ? entry.name : `${entry.name} ${entry.verdict}`;
+    case "tool.started":
+    case "request.opened":
+    case "artifact.saved":
+    case "child.reported":
+      return entry.name;
+    case "request.decided":
+      return `${entry.name} ${entry.verdict} ${entry.by ?? ""}`;
+    case "model.requested":
+    case "model.responded":
+    case "generate.requested":
+      return entry.model;
+    case "model.failed":
+    case "tool.retrying":
+    case "generate.failed":
+    case "effect.failed":
+      return entry.error.code;
+    case "hook.applied":
+      return `${entry.hook} ${entry.plugin}`;
+    case "child.spawned":
+      return entry.definition.name;
+    case "child.ended":
+    case "turn.ended":
+      return `${entry.outcome} ${entry.stopReason}`;
+    case "intent.refused":
+      return `${entry.intent} ${entry.reason} ${entry.limit ?? ""}`;
+    case "budget.warning":
+      return entry.limit;
+    case "stop.signalled":
+    case "timer.due":
+      return entry.signal.reason;
+    case "warning":
+      return entry.code;
+    default:
+      return "";
+  }
+}

@@ -1,0 +1,274 @@
+import type { RunEntry, RunLog } from "./run-log.ts";
+
+/** What an agent spent time on: `child` is the wait for subagents, `person` for a decision, `budget` for room. */
+export const spanKinds = ["model", "retry", "queue", "tool", "child", "person", "budget", "pause"] as const;
+export type SpanKind = (typeof spanKinds)[number];
+
+export interface Span {
+  readonly kind: SpanKind;
+  /** Milliseconds since the epoch. */
+  readonly start: number;
+  /** Infinity while it is open. */
+  end: number;
+  /** Spans at the same time lie in different lanes, from 0. */
+  readonly lane: number;
+  label: string;
+  readonly callId: string | null;
+  /** Place of its first entry in the log. */
+  readonly first: number;
+  /** Place of the entry that ended it; -1 while it is open. */
+  last: number;
+  isFailed: boolean;
+  tokens: number;
+  costMicros: number;
+}
+
+/** More calls at once than this lie in the last lane on top of each other. */
+const MOST_LANES = 8;
+
+interface AgentSpans {
+  readonly spans: Span[];
+  /** Open spans by the id of the call, or the kind. */
+  readonly open: Map<string, Span>;
+  awaited: Set<string>;
+  lanes: number;
+}
+
+/**
+ * The spans of each agent, from the log.
+ * Owns: spans. Does not own: the log, the axis.
+ */
+export class Timeline {
+  readonly #log: RunLog;
+  readonly #agents: AgentSpans[] = [];
+  #read = 0;
+
+  constructor(log: RunLog) {
+    this.#log = log;
+  }
+
+  /** Takes in what the log has got; true if that was anything. */
+  update(): boolean {
+    const { entries } = this.#log;
+    if (this.#read === entries.length) return false;
+    for (; this.#read < entries.length; this.#read += 1) {
+      const entry = entries[this.#read];
+      if (entry) this.#add(this.#agentAt(this.#log.agentOf(this.#read)), entry, this.#log.timeOf(this.#read));
+    }
+    return true;
+  }
+
+  spansOf(agent: number): readonly Span[] {
+    return this.#agents[agent]?.spans ?? [];
+  }
+
+  lanesOf(agent: number): number {
+    return this.#agents[agent]?.lanes ?? 0;
+  }
+
+  *all(): Generator<Span> {
+    for (const agent of this.#agents) if (agent) yield* agent.spans;
+  }
+
+  #agentAt(index: number): AgentSpans {
+    const agent = this.#agents[index] ?? { spans: [], open: new Map(), awaited: new Set(), lanes: 0 };
+    this.#agents[index] = agent;
+    return agent;
+  }
+
+  #add(agent: AgentSpans, entry: RunEntry, at: number): void {
+    switch (entry.type) {
+      case "model.requested":
+        this.#close(agent, "retry", at);
+        this.#close(agent, "budget", at);
+        this.#close(agent, "pause", at);
+        if (entry.reservation !== null) this.#begin(agent, { key: "model", kind: "model", label: entry.model, at });
+        return;
+      case "model.responded": {
+        const span = this.#close(agent, "model", at);
+        if (!span) return;
+        span.tokens = entry.usage.inputTokens + entry.usage.outputTokens;
+        span.costMicros = entry.costMicros ?? 0;
+        return;
+      }
+      case "model.failed": {
+        this.#close(agent, "model", at, true);
+        if (entry.retryAt !== null) this.#begin(agent, { key: "retry", kind: "retry", label: entry.error.code, at });
+        return;
+      }
+      case "intent.refused":
+        if (entry.reason === "mustWait") {
+          this.#begin(agent, { key: "budget", kind: "budget", label: `waits for ${entry.limit ?? "room"}`, at });
+        } else if (entry.reason === "paused") this.#begin(agent, { key: "pause", kind: "pause", label: "paused", at });
+        return;
+      case "agent.paused":
+        this.#begin(agent, { key: "pause", kind: "pause", label: "paused", at });
+        return;
+      case "agent.resumed":
+        this.#close(agent, "pause", at);
+        return;
+      case "budget.freed":
+        this.#close(agent, "budget", at);
+        return;
+      case "turn.ended":
+        for (const key of agent.open.keys()) this.#close(agent, key, at);
+        agent.awaited = new Set();
+        return;
+      default:
+        this.#addOfCall(agent, entry, at);
+    }
+  }
+
+  #addOfCall(agent: AgentSpans, entry: RunEntry, at: number): void {
+    switch (entry.type) {
+      case "tool.started": {
+        const { callId, name, queue } = entry;
+        this.#begin(agent, { key: callId, kind: queue === undefined ? "tool" : "queue", label: name, at, callId });
+        return;
+      }
+      case "tool.retrying":
+        this.#close(agent, entry.callId, at, true);
+        return;
+      case "tool.settled":
+        this.#close(agent, entry.callId, at, entry.outcome !== "success");
+        return;
+      case "request.opened": {
+        const { requestId, callId, name } = entry;
+        this.#begin(agent, { key: requestId, kind: "person", label: `${name}: waits for a decision`, at, callId });
+        return;
+      }
+      case "request.decided":
+        this.#close(agent, entry.requestId, at, entry.verdict === "rejected" || entry.verdict === "expired");
+        return;
+      case "child.spawned":
+        if (!entry.background) this.#await(agent, entry.childId, at);
+        return;
+      case "call.waiting":
+        for (const childId of entry.openIds) this.#await(agent, childId, at);
+        return;
+      case "child.ended":
+      case "child.reported":
+        agent.awaited.delete(entry.childId);
+        if (agent.awaited.size === 0) this.#close(agent, "child", at);
+        return;
+      default:
+    }
+  }
+
+  #await(agent: AgentSpans, childId: string, at: number): void {
+    agent.awaited.add(childId);
+    const span = this.#begin(agent, { key: "child", kind: "child", label: "", at });
+    span.label = `waits for ${agent.awaited.size} ${agent.awaited.size === 1 ? "subagent" : "subagents"}`;
+  }
+
+  #begin(agent: AgentSpans, given: { key: string; kind: SpanKind; label: string; at: number; callId?: string }): Span {
+    const { key, kind, label, at, callId = null } = given;
+    const known = agent.open.get(key);
+    if (known) return known;
+    const taken = new Set([...agent.open.values()].map(({ lane }) => lane));
+    let lane = 0;
+    while (taken.has(lane) && lane < MOST_LANES - 1) lane += 1;
+    const span: Span = {
+      kind,
+      start: at,
+      end: Number.POSITIVE_INFINITY,
+      lane,
+      label,
+      callId,
+      first: this.#read,
+      last: -1,
+      isFailed: false,
+      tokens: 0,
+      costMicros: 0,
+    };
+    agent.lanes = Math.max(agent.lanes, lane + 1);
+    agent.open.set(key, span);
+    agent.spans.push(span);
+    return span;
+  }
+
+  #close(agent: AgentSpans, key: string, at: number, isFailed = false): Span | undefined {
+    const span = agent.open.get(key);
+    if (!span) return undefined;
+    span.end = at;
+    span.last = this.#read;
+    span.isFailed = isFailed;
+    agent.open.delete(key);
+    return span;
+  }
+}
+
+/** Time in which nothing worked, folded to a short piece of the axis. */
+export interface Gap {
+  readonly from: number;
+  readonly to: number;
+  /** Its place on the axis. */
+  readonly place: number;
+}
+
+const working: ReadonlySet<SpanKind> = new Set(["model", "tool", "retry"]);
+
+/**
+ * The axis of time with idle gaps folded. Places on it are milliseconds of work, from 0; a gap takes `gapWidth`.
+ */
+export class TimeAxis {
+  readonly gaps: readonly Gap[];
+  readonly gapWidth: number;
+  readonly length: number;
+  readonly #start: number;
+
+  constructor(spans: Iterable<Span>, start: number, end: number) {
+    this.#start = start;
+    const busy = mergedIntervals(spans, end);
+    const work = busy.reduce((sum, { from, to }) => sum + to - from, 0);
+    const least = Math.max(1_000, work * 0.08);
+    this.gapWidth = least / 4;
+    const gaps: Gap[] = [];
+    let last = start;
+    let folded = 0;
+    for (const { from, to } of [...busy, { from: end, to: end }]) {
+      if (from - last > least) {
+        gaps.push({ from: last, to: from, place: last - start - folded });
+        folded += from - last - this.gapWidth;
+      }
+      last = Math.max(last, to);
+    }
+    this.gaps = gaps;
+    this.length = Math.max(1, end - start - folded);
+  }
+
+  placeOf(time: number): number {
+    let place = time - this.#start;
+    for (const { from, to } of this.gaps) {
+      if (time <= from) break;
+      const inside = Math.min(time, to) - from;
+      place -= inside - (inside / (to - from)) * this.gapWidth;
+    }
+    return place;
+  }
+
+  timeAt(place: number): number {
+    let time = this.#start + place;
+    for (const gap of this.gaps) {
+      if (place <= gap.place) break;
+      const inside = Math.min(place - gap.place, this.gapWidth);
+      time += (inside / this.gapWidth) * (gap.to - gap.from) - inside;
+    }
+    return time;
+  }
+}
+
+function mergedIntervals(spans: Iterable<Span>, now: number): { from: number; to: number }[] {
+  const sorted: { from: number; to: number }[] = [];
+  for (const { kind, start, end } of spans) {
+    if (working.has(kind)) sorted.push({ from: start, to: Math.min(end, now) });
+  }
+  sorted.sort((one, other) => one.from - other.from);
+  const merged: { from: number; to: number }[] = [];
+  for (const { from, to } of sorted) {
+    const last = merged.at(-1);
+    if (last && from <= last.to + 1) last.to = Math.max(last.to, to);
+    else merged.push({ from, to });
+  }
+  return merged;
+}

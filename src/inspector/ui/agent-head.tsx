@@ -1,0 +1,92 @@
+import { AgentActs } from "./agent-acts.tsx";
+import { isBusy } from "../run-model/agent-moment.ts";
+import { limitUses } from "../run-model/account-moment.ts";
+import { compact, dollars, milliseconds, plural, shortId } from "./format.ts";
+import { Icon, PhaseIcon, phaseWords } from "./icons.tsx";
+import { LimitBar, limitTitle } from "./limit-bar.tsx";
+import { copyText, selectAgent, selectedAgent } from "./page-state.ts";
+import type { RunSession } from "./run-session.ts";
+import { doing } from "./tree-view.tsx";
+import { oneLine, plainText } from "./untrusted.tsx";
+
+/** The selected agent at the moment: who it is, what it does, what it has used. */
+export function AgentHead({ run }: { readonly run: RunSession }) {
+  const agent = run.log.agents[selectedAgent.value];
+  if (!agent) return null;
+  const now = run.moment.value;
+  const moment = now.agents[agent.index];
+  const parent = run.log.agents[agent.parent];
+  const { accounts } = run.moments;
+  const uses = [moment?.accountId, agent.accountId]
+    .flatMap((id) => accounts.all[accounts.indexOf(id ?? "")] ?? [])
+    .flatMap((account) => limitUses(account, now.accounts[account.index]))
+    .toSorted((one, other) => other.used / other.max - one.used / one.max);
+  const shown = uses.filter(({ limit }, index) => uses.findIndex((one) => one.limit === limit) === index).slice(0, 2);
+  return (
+    <header class="agent-head">
+      <div class="agent-title">
+        <h1>{oneLine(agent.name, 60)}</h1>
+        <button
+          type="button"
+          class="id copyable"
+          title={`${plainText(agent.agentId)} (copies)`}
+          onClick={() => void copyText(agent.agentId, "Id")}
+        >
+          <code>{oneLine(shortId(agent.agentId), 28)}</code>
+          <Icon name="copy" />
+        </button>
+        {moment && (
+          <span class={`pill ${moment.phase}`}>
+            <PhaseIcon phase={moment.phase} />
+            {phaseWords[moment.phase]}
+            {isBusy(moment) && <span class="figures quiet">{milliseconds(Math.max(0, run.time - moment.since))}</span>}
+          </span>
+        )}
+        <AgentActs agentId={agent.agentId} name={agent.name} now={run.isLive.value ? moment : undefined} />
+        {parent && (
+          <span class="quiet">
+            below{" "}
+            <button type="button" class="link" onClick={() => selectAgent(parent.agentId)}>
+              {oneLine(parent.name, 40)}
+            </button>
+          </span>
+        )}
+      </div>
+      {moment ? (
+        <>
+          <p class="agent-doing">{moment.message !== null ? plainText(moment.message) : doing(moment)}</p>
+          <ul class="agent-figures figures">
+            <li>
+              turn <b>{moment.turn}</b>, step <b>{moment.step}</b>
+            </li>
+            <li>
+              <b>{compact(moment.inputTokens)}</b> in, <b>{compact(moment.outputTokens)}</b> out
+            </li>
+            <li>
+              <b>{dollars(moment.costMicros)}</b>
+            </li>
+            <li>{plural(moment.toolCalls, "tool call")}</li>
+            {moment.model !== null && (
+              <li>
+                <code>{oneLine(moment.model, 40)}</code>
+              </li>
+            )}
+            {moment.stopReason !== null && (
+              <li>
+                stop reason <code>{moment.stopReason}</code>
+              </li>
+            )}
+            {shown.map((use) => (
+              <li key={use.limit} class="agent-limit">
+                <LimitBar use={use} isWide />
+                {limitTitle(use)}
+              </li>
+            ))}
+          </ul>
+        </>
+      ) : (
+        <p class="agent-doing quiet">Not there yet at this moment.</p>
+      )}
+    </header>
+  );
+}

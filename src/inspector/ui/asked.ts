@@ -1,0 +1,48 @@
+import { useEffect, useState } from "preact/hooks";
+import { wordsOf } from "./feed-client.ts";
+
+/** An answer of the feed that a view waits for. The last one stays while the next is on its way. */
+export interface Asked<Answer> {
+  readonly answer: Answer | undefined;
+  readonly failure: string | null;
+  readonly isWaiting: boolean;
+}
+
+interface AskOptions {
+  /** The question is another one when one of these is; the last answer then is none any more when `subject` changed. */
+  readonly on: readonly unknown[];
+  readonly subject: unknown;
+  /** Waits so long for further changes. */
+  readonly delayMs?: number;
+}
+
+export function useAsked<Answer>(ask: () => Promise<Answer>, { on, subject, delayMs = 0 }: AskOptions): Asked<Answer> {
+  const [state, setState] = useState<Asked<Answer> & { readonly subject: unknown }>({
+    answer: undefined,
+    failure: null,
+    isWaiting: true,
+    subject,
+  });
+  const isSame = state.subject === subject;
+  useEffect(() => {
+    let isGone = false;
+    const timer = setTimeout(
+      () => {
+        ask().then(
+          (answer) => {
+            if (!isGone) setState({ answer, failure: null, isWaiting: false, subject });
+          },
+          (error: unknown) => {
+            if (!isGone) setState({ answer: undefined, failure: wordsOf(error), isWaiting: false, subject });
+          },
+        );
+      },
+      isSame && state.answer !== undefined ? delayMs : 0,
+    );
+    return () => {
+      isGone = true;
+      clearTimeout(timer);
+    };
+  }, [subject, ...on]);
+  return isSame ? state : { answer: undefined, failure: null, isWaiting: true };
+}

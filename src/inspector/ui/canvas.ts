@@ -1,0 +1,46 @@
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
+
+/** The size of an element, as it changes. */
+export function useSize() {
+  const element = useRef<HTMLDivElement>(null);
+  const [size, setSize] = useState({ width: 0, height: 0 });
+  useLayoutEffect(() => {
+    const { current } = element;
+    if (!current) return undefined;
+    const look = (): void => setSize({ width: current.clientWidth, height: current.clientHeight });
+    look();
+    const observer = new ResizeObserver(look);
+    observer.observe(current);
+    return () => observer.disconnect();
+  }, []);
+  return { element, size };
+}
+
+/** A canvas in the pixels of the screen, cleared, ready to be drawn on in CSS pixels. */
+export function cleared(canvas: HTMLCanvasElement, width: number, height: number): CanvasRenderingContext2D | null {
+  const ratio = devicePixelRatio;
+  const pixels = { width: Math.round(width * ratio), height: Math.round(height * ratio) };
+  if (canvas.width !== pixels.width || canvas.height !== pixels.height) Object.assign(canvas, pixels);
+  const context = canvas.getContext("2d");
+  context?.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context?.clearRect(0, 0, width, height);
+  return context;
+}
+
+/** A stripe pattern for what is set aside or waited for. */
+export function hatch(context: CanvasRenderingContext2D, colour: string): CanvasPattern | string {
+  const tile = document.createElement("canvas");
+  tile.width = 6;
+  tile.height = 6;
+  const pen = tile.getContext("2d");
+  if (!pen) return colour;
+  pen.strokeStyle = colour;
+  pen.lineWidth = 1.5;
+  pen.beginPath();
+  for (const from of [-6, 0, 6]) {
+    pen.moveTo(from, 6);
+    pen.lineTo(from + 6, 0);
+  }
+  pen.stroke();
+  return context.createPattern(tile, "repeat") ?? colour;
+}

@@ -1,0 +1,228 @@
+import { signal } from "@preact/signals";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import type { Transition } from "../feed/wire.ts";
+import { ChartDrawing } from "./chart-drawing.tsx";
+import type { Charts } from "./chart.ts";
+import chartsJson from "./charts.json";
+import { wordsOf } from "./feed-client.ts";
+import { milliseconds, plural, sinceStart } from "./format.ts";
+import { type MachineMoment, type MachineName, machinesAt, pathOfValue } from "./machine-history.ts";
+import { selectedAgent } from "./page-state.ts";
+import type { RunSession } from "./run-session.ts";
+import { oneLine, plainText } from "./untrusted.tsx";
+
+const charts = chartsJson as unknown as Charts;
+const shownMachine = signal<MachineName>("turn");
+const shownCall = signal<string | null>(null);
+/** A page holds at most these; an agent with more is followed at its end. */
+const MOST_TRANSITIONS = 20_000;
+const REFRESH_MS = 500;
+
+const machineNames: Readonly<Record<MachineName, string>> = { agent: "Agent", turn: "Turn", toolCall: "Tool call" };
+
+/** The statechart of the selected agent, its turn or one of its calls, at the moment. */
+export function ChartView({ run }: { readonly run: RunSession }) {
+  const index = selectedAgent.value;
+  const agent = run.log.agents[index];
+  const { transitions, failure } = useTransitions(run, agent?.agentId ?? "", index);
+  const moment = run.moment.value;
+  const until = useMemo(() => lastSeq(run, index, moment.count), [run, index, moment.count]);
+  const machines = useMemo(() => machinesAt(transitions, until, moment.time), [transitions, until, moment.time]);
+  const name = shownMachine.value;
+  const call = machines.calls.find(({ id }) => id === shownCall.value) ?? machines.calls.at(-1);
+  const shown: MachineMoment | undefined = name === "agent" ? machines.agent : name === "turn" ? machines.turn : call;
+  if (failure !== null) return <p class="empty">{failure}</p>;
+  return (
+    <div class="chart-view">
+      <div class="view-bar">
+        <span class="segments" role="group" aria-label="Machine">
+          {(["agent", "turn", "toolCall"] as const).map((one) => (
+            <button
+              key={one}
+              type="button"
+              aria-pressed={one === name}
+              onClick={() => {
+                shownMachine.value = one;
+              }}
+            >
+              {machineNames[one]}
+            </button>
+          ))}
+        </span>
+        {name === "toolCall" && machines.calls.length > 0 && (
+          <select
+            aria-label="Call"
+            value={call?.id ?? ""}
+            onChange={({ currentTarget }) => {
+              shownCall.value = currentTarget.value;
+            }}
+          >
+            {machines.calls.map(({ id, path }) => (
+              <option key={id} value={id}>
+                {oneLine(callName(run, id), 40)} {id.slice(id.indexOf("#"))} – {path}
+              </option>
+            ))}
+          </select>
+        )}
+        <span class="last-transition">
+          {shown?.last ? <LastTransition run={run} last={shown.last} /> : <span class="quiet">{noMachine(name)}</span>}
+        </span>
+      </div>
+      <div class="chart-body">
+        <ChartDrawing key={name} chart={charts[name]} machine={shown} />
+        {shown && <ChartSide run={run} machine={shown} chart={charts[name]} />}
+      </div>
+    </div>
+  );
+}
+
+function noMachine(name: MachineName): string {
+  if (name === "turn") return "No turn has begun at this moment.";
+  if (name === "toolCall") return "No tool call of this turn at this moment.";
+  return "The agent has not begun at this moment.";
+}
+
+function LastTransition({ run, last }: { readonly run: RunSession; readonly last: Transition }) {
+  return (
+    <>
+      <code>{pathOfValue(last.from)}</code> <span class="quiet">to</span> <code class="to">{pathOfValue(last.to)}</code>{" "}
+      <span class="quiet">
+        on <code>{last.entry}</code>
+        {last.guard !== null && (
+          <>
+            {" "}
+            because <code>{last.guard}</code>
+          </>
+        )}{" "}
+        at {sinceStart(last.at, run.log.startedAt)}
+      </span>
+    </>
+  );
+}
+
+/** All changes of state of one agent; read anew when it has got entries. */
+function useTransitions(run: RunSession, agentId: string, index: number) {
+  const [state, setState] = useState<{ agentId: string; transitions: readonly Transition[]; failure: string | null }>({
+    agentId: "",
+    transitions: [],
+    failure: null,
+  });
+  const count = useMemo(() => lastSeq(run, index, run.log.length), [run, index, run.length.value]);
+  useEffect(() => {
+    let isGone = false;
+    const read = async (): Promise<void> => {
+      const all = state.agentId === agentId ? [...state.transitions] : [];
+      let after = all.length === 0 ? undefined : String(all.length);
+      do {
+        const page = await run.client.transitions(run.runId, agentId, after === undefined ? {} : { after });
+        all.push(...page.items.map((one) => withEnd(run, index, one)));
+        after = page.next ?? undefined;
+      } while (after !== undefined && all.length < MOST_TRANSITIONS && !isGone);
+      if (!isGone) setState({ agentId, transitions: all, failure: null });
+    };
+    const timer = setTimeout(
+      () => {
+        read().catch((error: unknown) => {
+          if (!isGone) setState({ agentId, transitions: [], failure: wordsOf(error) });
+        });
+      },
+      state.agentId === agentId ? REFRESH_MS : 0,
+    );
+    return () => {
+      isGone = true;
+      clearTimeout(timer);
+    };
+  }, [run, agentId, count]);
+  return state.agentId === agentId ? state : { transitions: [], failure: null };
+}
+
+/** A turn that has ended has no state any more; the chart shows how it ended. */
+function withEnd(run: RunSession, agent: number, transition: Transition): Transition {
+  if (transition.entry !== "turn.ended" || transition.machine !== "turn" || transition.to !== null) return transition;
+  for (let place = run.log.countUpTo(transition.cursor) - 1; place >= 0; place -= 1) {
+    const entry = run.log.entries[place];
+    if (entry?.type !== "turn.ended" || run.log.agentOf(place) !== agent || entry.seq !== transition.seq) continue;
+    return { ...transition, to: entry.outcome === "completed" ? "done" : entry.outcome };
+  }
+  return transition;
+}
+
+/** Number of the agent's last entry among the first `count` of the log. */
+function lastSeq(run: RunSession, agent: number, count: number): number {
+  for (let place = count - 1; place >= 0; place -= 1) {
+    if (run.log.agentOf(place) === agent) return run.log.entries[place]?.seq ?? 0;
+  }
+  return 0;
+}
+
+function callName(run: RunSession, callId: string): string {
+  const entry = run.log.entries.findLast((one) => one.type === "call.gated" && one.callId === callId);
+  return entry?.type === "call.gated" ? entry.name : "call";
+}
+
+interface SideProps {
+  readonly run: RunSession;
+  readonly machine: MachineMoment;
+  readonly chart: Charts[MachineName];
+}
+
+function ChartSide({ run, machine, chart }: SideProps) {
+  const state = chart.states.find(({ path }) => path === machine.path);
+  const visit = machine.visits.get(machine.path);
+  const shown = machine.past.slice(-100).toReversed();
+  return (
+    <aside class="chart-side" aria-label="State">
+      <div class="chart-state">
+        <h3>
+          <code>{machine.path}</code>
+        </h3>
+        {state && <p>{state.about}</p>}
+        <p class="quiet figures">
+          {visit && `${plural(visit.count, "visit")}, ${milliseconds(visit.ms)} in all`}
+          {state?.effect !== undefined && (
+            <>
+              {" · runs "}
+              <code>{state.effect}</code>
+            </>
+          )}
+        </p>
+      </div>
+      <div class="chart-past" tabIndex={0} role="region" aria-label="Transitions">
+        <table class="transitions">
+          <caption>
+            {plural(machine.past.length, "transition")}
+            {machine.past.length > shown.length && `, the last ${shown.length}`}
+          </caption>
+          <tbody>
+            {shown.map((one) => (
+              <tr key={`${one.seq} ${pathOfValue(one.to)}`}>
+                <td class="figures">
+                  <button
+                    type="button"
+                    class="link"
+                    title="Go to this moment"
+                    onClick={() => {
+                      run.pause();
+                      run.pin(run.log.countUpTo(one.cursor));
+                    }}
+                  >
+                    {sinceStart(one.at, run.log.startedAt)}
+                  </button>
+                </td>
+                <td>
+                  <code class="quiet">{pathOfValue(one.from)}</code>
+                </td>
+                <td>
+                  <code>{pathOfValue(one.to)}</code>
+                </td>
+                <td class="quiet">
+                  on <code>{one.entry}</code> {one.guard !== null && <code>[{plainText(one.guard)}]</code>}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </aside>
+  );
+}

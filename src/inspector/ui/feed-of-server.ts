@@ -1,0 +1,177 @@
+import type { Failure, FeedMessage } from "../feed/wire.ts";
+import { type FeedActs, type FeedClient, FeedFailure, type WatchListener } from "./feed-client.ts";
+
+const TOKEN_KEY = "troupe.token";
+/** Batches that may be on their way at once. */
+const CREDIT = 8;
+const SHORTEST_WAIT_MS = 500;
+const LONGEST_WAIT_MS = 10_000;
+
+/**
+ * The token of the address, which leaves the address at once, or the one of this tab: a reload has no fragment. A link
+ * without a token never replaces the one that is kept.
+ */
+export function takeToken(): string {
+  const [, given] = /^#(?:.*&)?token=([^&]+)/.exec(location.hash) ?? [];
+  if (given === undefined) return sessionStorage.getItem(TOKEN_KEY) ?? "";
+  sessionStorage.setItem(TOKEN_KEY, given);
+  const rest = location.hash.replace(/^#?&?token=[^&]+&?/, "#").replace(/&token=[^&]+/, "");
+  history.replaceState(null, "", rest === "#" ? location.pathname : rest);
+  return given;
+}
+
+export function feedOfServer(token: string, mayAct: boolean): FeedClient {
+  const get = <Answer>(path: string, query: Query = {}, signal?: AbortSignal): Promise<Answer> =>
+    ask<Answer>(token, `${path}${queryText(query)}`, signal ? { signal } : {});
+  const post = <Answer>(path: string, body: object): Promise<Answer> =>
+    ask<Answer>(token, path, { method: "POST", body: JSON.stringify(body) });
+  const act: FeedActs = {
+    decide: (requestId, body) => post(`/api/requests/${encodeURIComponent(requestId)}/decision`, body),
+    pause: (agentId) => post(`${ofAgent(agentId)}/pause`, {}),
+    resume: (agentId) => post(`${ofAgent(agentId)}/resume`, {}),
+    abort: (agentId, body) => post(`${ofAgent(agentId)}/abort`, body),
+    createAgent: (body) => post("/api/agents", body),
+    startTurn: (agentId, body) => post(`${ofAgent(agentId)}/turns`, body),
+  };
+  return {
+    info: () => get("/api/info"),
+    runs: (query) => get("/api/runs", { ...query }),
+    watch: (runId, after, listener) => new Watch(token, runId, after, listener),
+    machines: (runId, agentId, at) => get(`${agent(runId, agentId)}/machines`, { at }),
+    transitions: (runId, agentId, page) => get(`${agent(runId, agentId)}/transitions`, { ...page }),
+    messages: (runId, agentId, query) => get(`${agent(runId, agentId)}/messages`, { ...query }),
+    prompts: async (runId, agentId) => itemsOf(await get(`${agent(runId, agentId)}/prompts`)),
+    prompt: (runId, agentId, seq) => get(`${agent(runId, agentId)}/prompts/${seq}`),
+    call: (runId, callId) => get(`${run(runId)}/calls/${encodeURIComponent(callId)}`),
+    row: (runId, cursor) => get(`${run(runId)}/rows/${cursor}`),
+    requests: async (runId) => itemsOf(await get(`${run(runId)}/requests`)),
+    search: (runId, text, { after, signal }) => get(`${run(runId)}/search`, { text, after }, signal),
+    storedAccounts: (runId) => get(`${run(runId)}/accounts`),
+    owners: async (runId) => itemsOf(await get(`${run(runId)}/owners`)),
+    queues: async () => {
+      const answer = await get<ListAnswer<never> | null>("/api/queues");
+      return answer === null ? null : itemsOf(answer);
+    },
+    artifact: (runId, agentId, artifactId) =>
+      get(`${agent(runId, agentId)}/artifacts/${encodeURIComponent(artifactId)}`),
+    act: mayAct ? act : undefined,
+  };
+}
+
+function run(runId: string): string {
+  return `/api/runs/${encodeURIComponent(runId)}`;
+}
+
+function agent(runId: string, agentId: string): string {
+  return `${run(runId)}/agents/${encodeURIComponent(agentId)}`;
+}
+
+function ofAgent(agentId: string): string {
+  return `/api/agents/${encodeURIComponent(agentId)}`;
+}
+
+type Query = Readonly<Record<string, string | number | null | undefined>>;
+
+function queryText(query: Query): string {
+  const parts = Object.entries(query).flatMap(([name, value]) =>
+    value === undefined || value === null || value === "" ? [] : [`${name}=${encodeURIComponent(value)}`],
+  );
+  return parts.length === 0 ? "" : `?${parts.join("&")}`;
+}
+
+type ListAnswer<Item> = readonly Item[] | { readonly items: readonly Item[] };
+
+function itemsOf<Item>(answer: ListAnswer<Item>): readonly Item[] {
+  return "items" in answer ? answer.items : answer;
+}
+
+async function ask<Answer>(token: string, path: string, options: RequestInit): Promise<Answer> {
+  const headers = { authorization: `Bearer ${token}`, ...(options.body ? { "content-type": "application/json" } : {}) };
+  const response = await fetch(path, { ...options, headers, cache: "no-store", credentials: "omit" }).catch((cause) => {
+    if (options.signal?.aborted === true) throw cause;
+    throw new FeedFailure("unreachable", "The process that serves this page does not answer.");
+  });
+  if (response.status === 401) throw new FeedFailure("unauthorized", noToken);
+  if (response.status === 403) throw new FeedFailure("forbidden", "This link may only watch.");
+  const body = response.status === 204 ? undefined : ((await response.json().catch(() => undefined)) as unknown);
+  if (response.ok) return body as Answer;
+  const { error } = (body ?? {}) as Partial<Failure>;
+  const { code = `http_${response.status}`, message = `The server answered ${response.status}.` } = error ?? {};
+  throw new FeedFailure(code, message, {
+    ...(error?.issues ? { issues: error.issues } : {}),
+    ...(error?.request ? { request: error.request } : {}),
+  });
+}
+
+const noToken = "The token of this address is missing or no longer valid. Open the address that the command printed.";
+
+/**
+ * One run over a WebSocket.
+ * Owns: the socket, and the cursor of the last row that was handed on. Goes on behind it after a cut.
+ */
+class Watch {
+  readonly #token: string;
+  readonly #runId: string;
+  readonly #listener: WatchListener;
+  #cursor: number;
+  #socket: WebSocket | undefined;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #isEnded = false;
+  #waitMs = SHORTEST_WAIT_MS;
+
+  constructor(token: string, runId: string, after: number, listener: WatchListener) {
+    this.#token = token;
+    this.#runId = runId;
+    this.#cursor = after;
+    this.#listener = listener;
+    this.#connect();
+  }
+
+  end(): void {
+    this.#isEnded = true;
+    clearTimeout(this.#timer);
+    this.#socket?.close();
+  }
+
+  #connect(): void {
+    if (this.#isEnded) return;
+    this.#listener.link({ kind: "connecting" });
+    const address = `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/feed`;
+    const socket = new WebSocket(address, ["troupe.feed.v1", `bearer.${this.#token}`]);
+    this.#socket = socket;
+    let isOpened = false;
+    socket.addEventListener("open", () => {
+      isOpened = true;
+      this.#waitMs = SHORTEST_WAIT_MS;
+      this.#listener.link({ kind: "open" });
+      socket.send(JSON.stringify({ type: "watch", run: this.#runId, after: this.#cursor, credit: CREDIT }));
+    });
+    socket.addEventListener("message", ({ data }) => this.#take(socket, JSON.parse(String(data)) as FeedMessage));
+    socket.addEventListener("close", ({ reason }) => this.#lost(socket, isOpened, reason));
+  }
+
+  #take(socket: WebSocket, message: FeedMessage): void {
+    if (this.#isEnded || socket !== this.#socket) return;
+    if (message.type === "error" && message.code !== "unavailable") {
+      this.#isEnded = true;
+      this.#listener.link({ kind: "refused", why: message.message });
+      socket.close();
+      return;
+    }
+    this.#listener.message(message);
+    if (message.type !== "rows") return;
+    this.#cursor = message.head;
+    // What was folded makes room for the next batch.
+    if (socket.readyState === WebSocket.OPEN) socket.send(JSON.stringify({ type: "credit", batches: 1 }));
+  }
+
+  #lost(socket: WebSocket, wasOpened: boolean, reason: string): void {
+    if (this.#isEnded || socket !== this.#socket) return;
+    const waitMs = this.#waitMs;
+    this.#waitMs = Math.min(LONGEST_WAIT_MS, waitMs * 2);
+    const why =
+      reason || (wasOpened ? "The connection was cut." : "The process that serves this page does not answer.");
+    this.#listener.link({ kind: "cut", why, retryAt: Date.now() + waitMs });
+    this.#timer = setTimeout(() => this.#connect(), waitMs);
+  }
+}

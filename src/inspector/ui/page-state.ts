@@ -1,0 +1,110 @@
+import { computed, effect, signal, untracked } from "@preact/signals";
+import type { FeedInfo } from "../feed/wire.ts";
+import { type FeedClient, wordsOf } from "./feed-client.ts";
+import { go, note, route } from "./route.ts";
+import { RunSession } from "./run-session.ts";
+
+/** The source of all that is shown; undefined until it has answered. */
+export const client = signal<FeedClient | undefined>(undefined);
+export const info = signal<FeedInfo | undefined>(undefined);
+/** Why nothing can be shown. */
+export const startFailure = signal<string | null>(null);
+export const session = signal<RunSession | undefined>(undefined);
+export const isHelpOpen = signal(false);
+/** A line that says what has just been done. */
+export const notice = signal<string | null>(null);
+
+/** Place of the selected agent in the log; -1: none. */
+export const selectedAgent = computed(() => {
+  const run = session.value;
+  if (!run) return -1;
+  const count = run.length.value;
+  const { agent } = route.value;
+  return count === 0 ? -1 : run.log.indexOfAgent(agent ?? run.runId);
+});
+
+export function selectAgent(agentId: string): void {
+  go({ agent: agentId });
+}
+
+let noticeTimer: ReturnType<typeof setTimeout> | undefined;
+
+export function say(text: string): void {
+  notice.value = text;
+  clearTimeout(noticeTimer);
+  noticeTimer = setTimeout(() => {
+    notice.value = null;
+  }, 4_000);
+}
+
+export async function copyText(text: string, what: string): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(text);
+    say(`${what} copied`);
+  } catch {
+    say(`The browser did not let ${what} be copied`);
+  }
+}
+
+/** When the source's clock was read. */
+let readAt = 0;
+
+/** Opens what the address names, and keeps address and moment in step. */
+export async function startPage(feed: FeedClient): Promise<void> {
+  try {
+    info.value = await feed.info();
+    readAt = Date.now();
+  } catch (error) {
+    startFailure.value = wordsOf(error);
+    return;
+  }
+  client.value = feed;
+  const { run } = info.value;
+  if (run !== undefined && location.hash.replace(/^#\/?/, "") === "") note({ page: "run", runId: run });
+  const openRun = computed(() => (route.value.page === "run" ? route.value.runId : ""));
+  effect(() => {
+    const runId = openRun.value;
+    untracked(() => {
+      session.value?.end();
+      session.value = runId === "" ? undefined : new RunSession(feed, runId, clockAheadMs());
+    });
+  });
+  effect(followAddress);
+  effect(writeAddress);
+}
+
+/** Null for an exported run. */
+function clockAheadMs(): number | null {
+  const { source, now } = info.peek() ?? {};
+  return source === "file" || now === undefined ? null : now - readAt;
+}
+
+/** The moment of an address that somebody opened, or came back to. */
+function followAddress(): void {
+  const run = session.value;
+  const { at } = route.value;
+  if (!run?.isCaughtUp.value || at === written) return;
+  written = at;
+  untracked(() => {
+    const count = at === null ? null : run.countAt(at);
+    if (count === null) run.goLive();
+    else run.pin(count);
+  });
+}
+
+let written: string | null = null;
+let addressTimer: ReturnType<typeof setTimeout> | undefined;
+/** Browsers refuse more than about 100 changes of the address in 30 s. */
+const ADDRESS_EVERY_MS = 400;
+
+function writeAddress(): void {
+  const run = session.value;
+  if (!run?.isCaughtUp.value) return;
+  const at = run.addressOfMoment();
+  clearTimeout(addressTimer);
+  addressTimer = setTimeout(() => {
+    if (session.peek() !== run || at === written) return;
+    written = at;
+    note({ at });
+  }, ADDRESS_EVERY_MS);
+}

@@ -1,0 +1,272 @@
+import type { Span, TimeAxis } from "../run-model/timeline.ts";
+import { cleared, hatch } from "./canvas.ts";
+import { milliseconds } from "./format.ts";
+import { selectedAgent } from "./page-state.ts";
+import type { RunSession } from "./run-session.ts";
+import { colour } from "./settings.ts";
+
+/** The part of the axis that is shown, from 0 to 1. */
+export interface Window {
+  readonly from: number;
+  readonly to: number;
+}
+
+export interface TimelineFrame {
+  readonly run: RunSession;
+  /** Agents in the order of their rows. */
+  readonly order: readonly number[];
+  /** Where each row begins, and after the last one the end. */
+  readonly tops: readonly number[];
+  /** How far the rows are scrolled. */
+  readonly top: number;
+  readonly width: number;
+  readonly height: number;
+  readonly view: Window;
+  /** Spans without which the run would have ended sooner; undefined: they are not asked for. */
+  readonly critical: ReadonlySet<Span> | undefined;
+  readonly hovered: Span | undefined;
+}
+
+type Pen = CanvasRenderingContext2D;
+
+export function drawTimeline(canvas: HTMLCanvasElement, frame: TimelineFrame, axisHeight: number): void {
+  const { width, height, run } = frame;
+  Object.assign(canvas.style, { width: `${width}px`, height: `${height + axisHeight}px` });
+  const pen = cleared(canvas, width, height + axisHeight);
+  if (!pen) return;
+  const axis = run.axis.peek();
+  const scale = width / ((frame.view.to - frame.view.from) * axis.length);
+  const x = (time: number): number => (axis.placeOf(time) - frame.view.from * axis.length) * scale;
+  pen.save();
+  pen.beginPath();
+  pen.rect(0, axisHeight, width, height);
+  pen.clip();
+  pen.translate(0, axisHeight);
+  const place = { axis, scale, x, axisHeight };
+  drawGrid(pen, frame, place);
+  drawRows(pen, frame, x);
+  pen.restore();
+  drawAxis(pen, frame, place);
+}
+
+function drawRows(pen: Pen, frame: TimelineFrame, x: (time: number) => number): void {
+  const { run, order, tops, top, width, height, critical } = frame;
+  const moment = run.moment.peek();
+  const now = run.log.endedAt;
+  const colours = coloursOf(pen);
+  const line = colour("line-soft");
+  for (let row = rowAt(tops, top); row < order.length && (tops[row] ?? 0) < top + height; row += 1) {
+    const agent = order[row] ?? 0;
+    const y = (tops[row] ?? 0) - top;
+    const rowHeight = (tops[row + 1] ?? 0) - (tops[row] ?? 0);
+    pen.fillStyle = line;
+    pen.fillRect(0, y + rowHeight - 1, width, 1);
+    const lanes = Math.max(1, run.timeline.lanesOf(agent));
+    const laneHeight = (rowHeight - 7) / lanes;
+    for (const span of run.timeline.spansOf(agent)) {
+      const from = x(span.start);
+      const to = x(Math.min(span.end, now));
+      if (to < 0 || from > width) continue;
+      const isFuture = span.first >= moment.count;
+      pen.globalAlpha = isFuture ? 0.22 : critical && !critical.has(span) ? 0.3 : 1;
+      // In a low row, what excludes all other work takes the whole height.
+      const isAlone = laneHeight < 8 && span.lane === 0 && span.kind !== "tool" && span.kind !== "queue";
+      const box = {
+        x: from,
+        y: y + 3 + span.lane * laneHeight,
+        width: Math.max(1.5, to - from - 0.5),
+        laneHeight: isAlone ? rowHeight - 7 : laneHeight,
+      };
+      drawSpan(pen, span, { ...box, colours, hasLabel: !isFuture });
+      if (span === frame.hovered) outline(pen, box);
+    }
+    pen.globalAlpha = 1;
+  }
+}
+
+interface SpanBox {
+  readonly x: number;
+  readonly y: number;
+  readonly width: number;
+  readonly laneHeight: number;
+  readonly colours: Colours;
+  readonly hasLabel: boolean;
+}
+
+/** The row at that height. */
+export function rowAt(tops: readonly number[], y: number): number {
+  let low = 0;
+  let high = tops.length - 1;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((tops[middle + 1] ?? Number.POSITIVE_INFINITY) > y) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+interface Colours {
+  readonly fills: ReadonlyMap<string, string | CanvasPattern>;
+  readonly failed: string;
+  readonly onFill: string;
+  readonly text: string;
+  readonly panel: string;
+  readonly muted: string;
+}
+
+function coloursOf(pen: Pen): Colours {
+  const plain = ["model", "tool", "retry", "person"] as const;
+  const hatched = ["child", "queue", "budget", "pause"] as const;
+  const fills = new Map<string, string | CanvasPattern>(plain.map((kind) => [kind, colour(`span-${kind}`)]));
+  for (const kind of hatched) fills.set(kind, hatch(pen, colour(`span-${kind}`)));
+  return {
+    fills,
+    failed: colour("bad"),
+    onFill: colour("on-span"),
+    text: colour("text"),
+    panel: colour("panel"),
+    muted: colour("muted"),
+  };
+}
+
+function drawSpan(pen: Pen, span: Span, { x, y, width, laneHeight, colours, hasLabel }: SpanBox): void {
+  const tall = Math.max(2, laneHeight - (laneHeight > 5 ? 1.5 : 0.5));
+  pen.fillStyle = colours.fills.get(span.kind) ?? colours.text;
+  pen.beginPath();
+  pen.roundRect(x, y, width, tall, Math.min(3, tall / 3, width / 2));
+  pen.fill();
+  if (span.isFailed) {
+    pen.fillStyle = colours.failed;
+    pen.fillRect(x + width - Math.min(3, width), y, Math.min(3, width), tall);
+  }
+  if (!hasLabel || tall < 12 || width < 28) return;
+  pen.font = "11px system-ui, sans-serif";
+  pen.textBaseline = "middle";
+  const isSolid = typeof colours.fills.get(span.kind) === "string";
+  pen.fillStyle = isSolid ? colours.onFill : colours.text;
+  pen.save();
+  pen.beginPath();
+  pen.rect(x, y, width - 4, tall);
+  pen.clip();
+  const left = Math.max(x, 0) + 6;
+  if (!isSolid) {
+    const wide = pen.measureText(span.label).width;
+    pen.fillStyle = colours.panel;
+    pen.fillRect(left - 3, y, wide + 6, tall);
+    pen.fillStyle = colours.muted;
+  }
+  pen.fillText(span.label, left, y + tall / 2 + 0.5);
+  pen.restore();
+}
+
+function outline(pen: Pen, { x, y, width, laneHeight }: Omit<SpanBox, "colours" | "hasLabel">): void {
+  pen.strokeStyle = colour("text");
+  pen.lineWidth = 1.5;
+  pen.strokeRect(x - 0.5, y - 0.5, width + 1, laneHeight);
+}
+
+interface AxisPlace {
+  readonly axis: TimeAxis;
+  /** Pixels a millisecond of the axis. */
+  readonly scale: number;
+  readonly x: (time: number) => number;
+  readonly axisHeight: number;
+}
+
+const steps = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 3e4, 6e4, 12e4, 3e5, 6e5, 18e5, 36e5];
+
+function stepOf({ scale }: AxisPlace): number {
+  return steps.find((one) => one * scale >= 84) ?? 36e5;
+}
+
+/** Lines behind the rows, the selected row, idle gaps. */
+function drawGrid(pen: Pen, { order, tops, top, width, height, view }: TimelineFrame, place: AxisPlace): void {
+  const { axis, scale, x } = place;
+  const row = order.indexOf(selectedAgent.peek());
+  if (row >= 0) {
+    pen.fillStyle = colour("selected");
+    pen.fillRect(0, (tops[row] ?? 0) - top, width, (tops[row + 1] ?? 0) - (tops[row] ?? 0));
+  }
+  pen.fillStyle = colour("line-soft");
+  const from = view.from * axis.length;
+  const step = stepOf(place);
+  for (let at = Math.ceil(from / step) * step; at <= view.to * axis.length; at += step) {
+    pen.fillRect(Math.round((at - from) * scale), 0, 1, height);
+  }
+  pen.fillStyle = hatch(pen, colour("line"));
+  for (const gap of axis.gaps) pen.fillRect(x(gap.from), 0, x(gap.to) - x(gap.from), height);
+}
+
+function drawAxis(pen: Pen, frame: TimelineFrame, place: AxisPlace): void {
+  const { width, height, view, run } = frame;
+  const { axis, scale, x, axisHeight } = place;
+  pen.fillStyle = colour("panel");
+  pen.fillRect(0, 0, width, axisHeight);
+  pen.font = "11px system-ui, sans-serif";
+  pen.textBaseline = "middle";
+  const step = stepOf(place);
+  const from = view.from * axis.length;
+  const { startedAt } = run.log;
+  const gapMiddles = axis.gaps.map((gap) => (x(gap.from) + x(gap.to)) / 2);
+  const [line, muted] = [colour("line"), colour("muted")];
+  for (let at = Math.ceil(from / step) * step; at <= view.to * axis.length; at += step) {
+    const left = (at - from) * scale;
+    pen.fillStyle = line;
+    pen.fillRect(Math.round(left), axisHeight - 6, 1, 6);
+    pen.fillStyle = muted;
+    if (gapMiddles.some((middle) => Math.abs(middle - left - 16) < 64)) continue;
+    pen.fillText(at === 0 ? "0" : milliseconds(axis.timeAt(at) - startedAt), left + 4, axisHeight / 2);
+  }
+  pen.fillStyle = line;
+  pen.fillRect(0, axisHeight - 1, width, 1);
+  for (const { from: start, to } of axis.gaps) {
+    drawGap(pen, { left: x(start), right: x(to), ms: to - start }, frame, axisHeight);
+  }
+  const head = x(run.moment.peek().time);
+  pen.fillStyle = colour("accent");
+  if (!run.isLive.peek() && head >= 0 && head <= width) pen.fillRect(Math.round(head) - 1, 0, 2, height + axisHeight);
+}
+
+function drawGap(
+  pen: Pen,
+  { left, right, ms }: { readonly left: number; readonly right: number; readonly ms: number },
+  { width }: TimelineFrame,
+  axisHeight: number,
+): void {
+  if (right < 0 || left > width) return;
+  const text = `${milliseconds(ms)} idle`;
+  const wide = pen.measureText(text).width;
+  pen.fillStyle = colour("panel");
+  pen.fillRect((left + right - wide) / 2 - 4, axisHeight / 2 - 8, wide + 8, 16);
+  pen.fillStyle = colour("muted");
+  pen.fillText(text, (left + right - wide) / 2, axisHeight / 2);
+}
+
+/**
+ * The spans that decided how long the run took: from its end backwards, always the one that ended last before, through the
+ * child that was waited for longest.
+ */
+export function criticalSpans(run: RunSession): Set<Span> {
+  const path = new Set<Span>();
+  const { agents } = run.log;
+  const walk = (agent: number, from: number, to: number): void => {
+    let time = to;
+    while (time > from) {
+      const until = time;
+      const before = run.timeline.spansOf(agent).filter(({ start, end }) => start < until && end > from);
+      const span = before.toSorted((one, other) => Math.min(other.end, until) - Math.min(one.end, until))[0];
+      if (!span || path.has(span)) return;
+      path.add(span);
+      if (span.kind === "child") {
+        const last = (agents[agent]?.children ?? [])
+          .map((child) => ({ child, end: run.timeline.spansOf(child).at(-1)?.end ?? 0 }))
+          .filter(({ end }) => end > span.start && end <= until + 5)
+          .toSorted((one, other) => other.end - one.end)[0];
+        if (last) walk(last.child, span.start, Math.min(last.end, until));
+      }
+      time = Math.min(span.start, until - 0.001);
+    }
+  };
+  for (const { index, parent } of agents) if (parent < 0) walk(index, run.log.startedAt, run.log.endedAt);
+  return path;
+}

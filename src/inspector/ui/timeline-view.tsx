@@ -1,0 +1,355 @@
+import { signal } from "@preact/signals";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { Span } from "../run-model/timeline.ts";
+import { useSize } from "./canvas.ts";
+import { compact, dollars, milliseconds, shortId, sinceStart } from "./format.ts";
+import { Icon } from "./icons.tsx";
+import { selectAgent, selectedAgent } from "./page-state.ts";
+import type { RunSession } from "./run-session.ts";
+import { shownTheme } from "./settings.ts";
+import { criticalSpans, drawTimeline, rowAt, type TimelineFrame, type Window } from "./timeline-canvas.ts";
+import { oneLine, plainText } from "./untrusted.tsx";
+import { VirtualList } from "./virtual-list.tsx";
+
+const LABEL_WIDTH = 148;
+const AXIS_HEIGHT = 28;
+
+const isTable = signal(false);
+const showsCritical = signal(false);
+
+export const spanWords: Readonly<Record<Span["kind"], string>> = {
+  model: "model call",
+  retry: "wait before a retry",
+  queue: "in a queue",
+  tool: "tool",
+  child: "waits for subagents",
+  person: "waits for a person",
+  budget: "waits for budget",
+  pause: "paused",
+};
+
+/** When each agent did what: a row an agent, lanes for what ran at the same time. */
+export function TimelineView({ run }: { readonly run: RunSession }) {
+  const axis = run.axis.value;
+  const [view, setView] = useState<Window>({ from: 0, to: 1 });
+  const zoom = (factor: number, around = 0.5): void => setView(zoomed(view, factor, around));
+  const shownKinds = (["model", "tool", "child", "queue", "retry", "person", "budget", "pause"] as const).filter(
+    (kind) => kindsIn(run).has(kind),
+  );
+  return (
+    <div class="timeline">
+      <div class="view-bar">
+        <ul class="legend">
+          {shownKinds.map((kind) => (
+            <li key={kind}>
+              <span class={`swatch ${kind}`} />
+              {spanWords[kind]}
+            </li>
+          ))}
+        </ul>
+        <span class="spacer" />
+        <label class="check">
+          <input
+            type="checkbox"
+            checked={showsCritical.value}
+            onChange={({ currentTarget }) => {
+              showsCritical.value = currentTarget.checked;
+            }}
+          />
+          critical path
+        </label>
+        <label class="check">
+          <input
+            type="checkbox"
+            checked={isTable.value}
+            onChange={({ currentTarget }) => {
+              isTable.value = currentTarget.checked;
+            }}
+          />
+          as a table
+        </label>
+        <span class="button-group">
+          <button type="button" aria-label="Zoom out" title="Zoom out (-)" onClick={() => zoom(2)}>
+            <Icon name="minus" />
+          </button>
+          <button type="button" aria-label="Zoom in" title="Zoom in (+)" onClick={() => zoom(0.5)}>
+            <Icon name="plus" />
+          </button>
+          <button
+            type="button"
+            aria-label="Whole run"
+            title="Whole run (0)"
+            onClick={() => setView({ from: 0, to: 1 })}
+          >
+            <Icon name="fit" />
+          </button>
+        </span>
+      </div>
+      {isTable.value ? (
+        <SpanTable run={run} />
+      ) : (
+        <TimelineCanvas key={axis.gapWidth === 0 ? 0 : 1} run={run} view={view} setView={setView} />
+      )}
+    </div>
+  );
+}
+
+function zoomed({ from, to }: Window, factor: number, around: number): Window {
+  const width = Math.min(1, Math.max(0.0005, (to - from) * factor));
+  const middle = from + (to - from) * around;
+  const start = Math.max(0, Math.min(1 - width, middle - width * around));
+  return { from: start, to: start + width };
+}
+
+function kindsIn(run: RunSession): Set<Span["kind"]> {
+  const kinds = new Set<Span["kind"]>();
+  for (const { kind } of run.timeline.all()) kinds.add(kind);
+  return kinds;
+}
+
+interface CanvasProps {
+  readonly run: RunSession;
+  readonly view: Window;
+  readonly setView: (view: Window) => void;
+}
+
+interface Hovered {
+  readonly span: Span;
+  readonly agent: number;
+  readonly x: number;
+  readonly y: number;
+}
+
+function TimelineCanvas({ run, view, setView }: CanvasProps) {
+  const { element, size } = useSize();
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const [top, setTop] = useState(0);
+  const [hovered, setHovered] = useState<Hovered | null>(null);
+  const drag = useRef<{ x: number; view: Window; moved: boolean } | null>(null);
+  const moment = run.moment.value;
+  const axis = run.axis.value;
+  const theme = shownTheme.value;
+  const order = useMemo(() => agentOrder(run), [run, run.log.agents.length]);
+  const tops = useMemo(() => rowTops(run, order), [run, order, axis]);
+  const critical = useMemo(() => (showsCritical.value ? criticalSpans(run) : undefined), [axis, showsCritical.value]);
+  const frame: TimelineFrame = {
+    run,
+    order,
+    tops,
+    top,
+    width: Math.max(0, size.width - LABEL_WIDTH),
+    height: Math.max(0, size.height - AXIS_HEIGHT),
+    view,
+    critical,
+    hovered: hovered?.span,
+  };
+  useLayoutEffect(() => {
+    if (canvas.current && frame.width > 0) drawTimeline(canvas.current, frame, AXIS_HEIGHT);
+  }, [moment, axis, size, top, view, theme, hovered?.span, critical, selectedAgent.value]);
+  const shareAt = (clientX: number): number => {
+    const left = canvas.current?.getBoundingClientRect().left ?? 0;
+    return frame.width === 0 ? 0 : (clientX - left) / frame.width;
+  };
+  const find = (event: PointerEvent): Hovered | null => {
+    const box = canvas.current?.getBoundingClientRect();
+    if (!box) return null;
+    const y = event.clientY - box.top - AXIS_HEIGHT + top;
+    const row = rowAt(tops, y);
+    const agent = order[row];
+    if (agent === undefined || event.clientY - box.top < AXIS_HEIGHT) return null;
+    const from = tops[row] ?? 0;
+    const lane = (y - from) / Math.max(1, (tops[row + 1] ?? 0) - from);
+    const place = (view.from + shareAt(event.clientX) * (view.to - view.from)) * axis.length;
+    const span = spanAt(run, agent, { time: axis.timeAt(place), lane });
+    return span ? { span, agent, x: event.clientX - box.left + LABEL_WIDTH, y: event.clientY - box.top } : null;
+  };
+  const first = rowAt(tops, top);
+  const last = Math.min(order.length, rowAt(tops, top + frame.height) + 1);
+  return (
+    <div
+      ref={element}
+      class="timeline-scroll"
+      role="img"
+      aria-label="Timeline of the run; tick “as a table” for the same as a table"
+      tabIndex={0}
+      onScroll={({ currentTarget }) => setTop(currentTarget.scrollTop)}
+      onKeyDown={(event) => {
+        if (event.key === "+") setView(zoomed(view, 0.5, 0.5));
+        else if (event.key === "-") setView(zoomed(view, 2, 0.5));
+        else if (event.key === "0") setView({ from: 0, to: 1 });
+        else if (event.key === "ArrowLeft") setView(panned(view, -0.1));
+        else if (event.key === "ArrowRight") setView(panned(view, 0.1));
+        else return;
+        event.preventDefault();
+      }}
+      onWheel={(event) => {
+        if (!event.ctrlKey && !event.metaKey) return;
+        event.preventDefault();
+        setView(zoomed(view, event.deltaY > 0 ? 1.25 : 0.8, Math.max(0, Math.min(1, shareAt(event.clientX)))));
+      }}
+    >
+      <div class="timeline-space" style={{ height: `${(tops.at(-1) ?? 0) + AXIS_HEIGHT}px` }}>
+        <div class="timeline-pane" style={{ height: `${size.height}px` }}>
+          <div class="timeline-labels" style={{ width: `${LABEL_WIDTH}px`, paddingTop: `${AXIS_HEIGHT}px` }}>
+            <div style={{ transform: `translateY(${(tops[first] ?? 0) - top}px)` }}>
+              {order.slice(first, last).map((index, place) => {
+                const agent = run.log.agents[index];
+                if (!agent) return null;
+                return (
+                  <button
+                    key={index}
+                    type="button"
+                    tabIndex={-1}
+                    class={index === selectedAgent.value ? "timeline-label selected" : "timeline-label"}
+                    style={{
+                      height: `${(tops[first + place + 1] ?? 0) - (tops[first + place] ?? 0)}px`,
+                      paddingLeft: `${8 + Math.min(agent.depth, 4) * 10}px`,
+                    }}
+                    onClick={() => selectAgent(agent.agentId)}
+                  >
+                    <b>{oneLine(agent.name, 40)}</b> <code class="id">{shortId(agent.agentId)}</code>
+                  </button>
+                );
+              })}
+            </div>
+          </div>
+          <canvas
+            ref={canvas}
+            onPointerDown={(event) => {
+              event.currentTarget.setPointerCapture(event.pointerId);
+              drag.current = { x: event.clientX, view, moved: false };
+            }}
+            onPointerMove={(event) => {
+              const { current } = drag;
+              if (!current) return setHovered(find(event));
+              const moved = event.clientX - current.x;
+              if (Math.abs(moved) > 3) current.moved = true;
+              if (current.moved) setView(panned(current.view, -moved / Math.max(1, frame.width)));
+              return undefined;
+            }}
+            onPointerLeave={() => setHovered(null)}
+            onPointerUp={(event) => {
+              const wasDrag = drag.current?.moved === true;
+              drag.current = null;
+              if (wasDrag) return;
+              const found = find(event);
+              run.pause();
+              if (found) {
+                run.pin(found.span.first + 1);
+                selectAgent(run.log.agents[found.agent]?.agentId ?? run.runId);
+                return;
+              }
+              const place = (view.from + shareAt(event.clientX) * (view.to - view.from)) * axis.length;
+              run.pin(run.log.countUntil(axis.timeAt(place)));
+            }}
+          />
+          {hovered && <SpanTip run={run} hovered={hovered} width={size.width} />}
+        </div>
+      </div>
+    </div>
+  );
+}
+
+function panned({ from, to }: Window, share: number): Window {
+  const width = to - from;
+  const start = Math.max(0, Math.min(1 - width, from + share * width));
+  return { from: start, to: start + width };
+}
+
+/** Agents from the root down, each before its children. */
+function agentOrder(run: RunSession): number[] {
+  const order: number[] = [];
+  const { agents } = run.log;
+  const add = (index: number): void => {
+    order.push(index);
+    for (const child of agents[index]?.children ?? []) add(child);
+  };
+  for (const { index, parent } of agents) if (parent < 0) add(index);
+  return order;
+}
+
+/** In a small run a row is as high as its lanes; in a large one all are low. */
+function rowTops(run: RunSession, order: readonly number[]): number[] {
+  const tops = [0];
+  for (const agent of order) {
+    const height = order.length > 40 ? 20 : 9 + Math.max(1, run.timeline.lanesOf(agent)) * 16;
+    tops.push((tops.at(-1) ?? 0) + height);
+  }
+  return tops;
+}
+
+function spanAt(run: RunSession, agent: number, at: { time: number; lane: number }): Span | undefined {
+  const lanes = Math.max(1, run.timeline.lanesOf(agent));
+  const lane = Math.floor(at.lane * lanes);
+  const spans = run.timeline.spansOf(agent).filter(({ start, end }) => start <= at.time + 1 && end >= at.time - 1);
+  return spans.find((span) => span.lane === lane) ?? spans.at(-1);
+}
+
+function SpanTip({ run, hovered, width }: { run: RunSession; hovered: Hovered; width: number }) {
+  const { span, x, y } = hovered;
+  const end = Math.min(span.end, run.log.endedAt);
+  const figures = [
+    milliseconds(end - span.start),
+    span.tokens > 0 ? `${compact(span.tokens)} tokens` : "",
+    span.costMicros > 0 ? dollars(span.costMicros) : "",
+    span.last < 0 ? "open" : span.isFailed ? "failed" : "",
+  ].filter((part) => part !== "");
+  return (
+    <div class="tip" style={{ left: `${Math.min(x + 12, width - 240)}px`, top: `${y + 14}px` }}>
+      <b>{oneLine(span.label, 80)}</b>
+      <span class="quiet">{spanWords[span.kind]}</span>
+      <span class="figures">{figures.join(" · ")}</span>
+      <span class="figures quiet">from {sinceStart(span.start, run.log.startedAt)}</span>
+    </div>
+  );
+}
+
+/** The same facts without a picture. */
+function SpanTable({ run }: { readonly run: RunSession }) {
+  const moment = run.moment.value;
+  const rows = useMemo(
+    () =>
+      run.log.agents.flatMap(({ index }) =>
+        run.timeline
+          .spansOf(index)
+          .filter(({ first }) => first < moment.count)
+          .map((span) => ({ span, agent: index })),
+      ),
+    [moment.count, run],
+  );
+  return (
+    <VirtualList
+      role="table"
+      label="Timeline"
+      class="grid-rows"
+      count={rows.length}
+      rowHeight={28}
+      columns={5}
+      render={(index) => {
+        const row = rows[index];
+        const agent = row && run.log.agents[row.agent];
+        if (!row || !agent) return null;
+        const { span } = row;
+        const end = Math.min(span.end, run.log.endedAt);
+        return (
+          <div key={index} role="row" class="grid-row span-row">
+            <span role="cell" class="figures">
+              {sinceStart(span.start, run.log.startedAt)}
+            </span>
+            <span role="cell" title={plainText(agent.agentId)}>
+              {oneLine(agent.name, 40)} <code class="id">{shortId(agent.agentId)}</code>
+            </span>
+            <span role="cell" class="quiet">
+              {spanWords[span.kind]}
+            </span>
+            <span role="cell">{oneLine(span.label, 80)}</span>
+            <span role="cell" class="figures">
+              {span.last < 0 ? "open" : milliseconds(end - span.start)}
+              {span.isFailed && " failed"}
+            </span>
+          </div>
+        );
+      }}
+    />
+  );
+}

@@ -1,0 +1,125 @@
+import { isBusy } from "../run-model/agent-moment.ts";
+import { compact, dollars, milliseconds, plural, shortId } from "./format.ts";
+import { Icon, PhaseIcon, phaseWords } from "./icons.tsx";
+import { info, isHelpOpen, session } from "./page-state.ts";
+import { go, route } from "./route.ts";
+import type { RunSession } from "./run-session.ts";
+import { theme, themes } from "./settings.ts";
+import { oneLine, plainText } from "./untrusted.tsx";
+
+const themeIcons = { system: "system", light: "sun", dark: "moon" } as const;
+
+export function TopBar() {
+  const run = session.value;
+  const next = themes[(themes.indexOf(theme.value) + 1) % themes.length] ?? "system";
+  return (
+    <header class="top">
+      <a class="brand" href="#/runs" title="All runs">
+        troupe
+      </a>
+      {info.value?.hasQueues === true && (
+        <a class="top-link" href="#/queues" aria-current={route.value.page === "queues" ? "page" : undefined}>
+          Queues
+        </a>
+      )}
+      {run && route.value.page === "run" && run.length.value > 0 && <RunFigures run={run} />}
+      <span class="spacer" />
+      {run && route.value.page === "run" && <LinkMark run={run} />}
+      <button
+        type="button"
+        class="plain"
+        title={`Theme: ${theme.value}`}
+        aria-label={`Theme: ${theme.value}. Change to ${next}`}
+        onClick={() => {
+          theme.value = next;
+        }}
+      >
+        <Icon name={themeIcons[theme.value]} />
+      </button>
+      <button
+        type="button"
+        class="plain help-button"
+        title="Keys (?)"
+        aria-label="Keys"
+        onClick={() => {
+          isHelpOpen.value = true;
+        }}
+      >
+        ?
+      </button>
+    </header>
+  );
+}
+
+function RunFigures({ run }: { readonly run: RunSession }) {
+  const moment = run.moment.value;
+  const root = moment.agents[0];
+  const agent = run.log.agents[0];
+  let tokens = 0;
+  let micros: number | null = 0;
+  let count = 0;
+  let busy = 0;
+  let open = 0;
+  for (const one of moment.agents) {
+    if (!one) continue;
+    count += 1;
+    if (isBusy(one)) busy += 1;
+    open += one.requests.length;
+    tokens += one.inputTokens + one.outputTokens;
+    micros = micros === null || one.costMicros === null ? null : micros + one.costMicros;
+  }
+  return (
+    <>
+      <span class="run-name">
+        <b>{oneLine(agent?.name ?? "", 40)}</b>
+        <code class="id" title={plainText(run.runId)}>
+          {oneLine(shortId(run.runId), 24)}
+        </code>
+      </span>
+      {root && (
+        <span class={`pill ${root.phase}`}>
+          <PhaseIcon phase={root.phase} />
+          {phaseWords[root.phase]}
+        </span>
+      )}
+      <dl class="run-figures">
+        <div>
+          <dt>agents</dt>
+          <dd>
+            {count.toLocaleString("en")}
+            {busy > 0 && <span class="quiet"> · {busy.toLocaleString("en")} busy</span>}
+          </dd>
+        </div>
+        <div>
+          <dt>tokens</dt>
+          <dd>{compact(tokens)}</dd>
+        </div>
+        <div>
+          <dt>cost</dt>
+          <dd>{dollars(micros)}</dd>
+        </div>
+        <div>
+          <dt>elapsed</dt>
+          <dd>{milliseconds(run.time - run.log.startedAt)}</dd>
+        </div>
+      </dl>
+      {open > 0 && (
+        <button type="button" class="pill asking" onClick={() => go({ view: "requests" })}>
+          <PhaseIcon phase="asking" />
+          {plural(open, "open request")}
+        </button>
+      )}
+    </>
+  );
+}
+
+/** Whether what is shown still moves. */
+function LinkMark({ run }: { readonly run: RunSession }) {
+  const { kind } = run.link.value;
+  const source = info.value?.source;
+  if (source === "file") return <span class="link-mark still">exported file</span>;
+  if (run.gone.value !== null) return <span class="link-mark still">ended</span>;
+  if (kind === "cut" || kind === "refused") return <span class="link-mark cut">not connected</span>;
+  if (kind === "connecting") return <span class="link-mark">connecting</span>;
+  return <span class="link-mark open">{run.isCaughtUp.value ? "connected" : "reading"}</span>;
+}

@@ -1,0 +1,147 @@
+import type { Clock } from "../../base/index.ts";
+import type { Runtime } from "../../runtime/index.ts";
+import { AddressLimits } from "./addresses.ts";
+import { callerKey } from "./call.ts";
+import { Caller } from "./caller.ts";
+import { ServerError, unauthenticated } from "./failures.ts";
+import { type Authenticate, checkedIdentity, type Identity } from "./identity.ts";
+import type { Limits } from "./limits.ts";
+import { assertLocal } from "./origins.ts";
+import type { Route } from "./route.ts";
+import type { Surface } from "./surface.ts";
+
+/** A request on its way to a route. */
+export interface Passage {
+  readonly request: Request;
+  readonly requestId: string;
+  readonly cut: (() => void) | undefined;
+  /** Address of the other side of the connection, where it is known. */
+  readonly peer: string | undefined;
+  /** The address whose requests are counted; undefined: none is. */
+  readonly address: string | undefined;
+  /** When it came, by `clock.elapsed()`. */
+  readonly begun: number;
+  route: string | null;
+  identity: Identity | null;
+  code: string | null;
+  error: string | null;
+}
+
+interface AdmissionPlace {
+  readonly authenticate: Authenticate;
+  readonly runtimeOf: (identity: Identity) => Runtime | undefined;
+  readonly limits: Limits;
+  readonly clock: Clock;
+}
+
+/** The place of a request: its route, and the parameters of its path. */
+interface Target {
+  readonly surface: Surface;
+  readonly route: Route;
+  readonly params: Readonly<Record<string, string>>;
+}
+
+/**
+ * Lets requests in: says who sends them, and refuses them above the limits of an address or a caller.
+ *
+ * Invariants
+ * 1. A tenant that is not served is answered like a token that is not known, whatever is asked for.
+ * 2. On one server a caller never has more than `openTurns` turns that are open or queued, however many start at once.
+ */
+export class Admission {
+  readonly #place: AdmissionPlace;
+  readonly #addresses: AddressLimits;
+  /** Turns that were let in and are not stored yet, by caller. */
+  readonly #starting = new Map<string, number>();
+
+  constructor(place: AdmissionPlace) {
+    const { limits, clock } = place;
+    const { anonymousPerMinute, wrongTokensPerMinute } = limits;
+    this.#place = place;
+    this.#addresses = new AddressLimits({ anonymousPerMinute, wrongTokensPerMinute, clock });
+  }
+
+  /** Counts a request that needs no caller. Throws `ServerError` (429). */
+  assertFewAnonymous({ address }: Passage): void {
+    this.#addresses.takeAnonymous(address);
+  }
+
+  /** The caller of a route; null on public ones. Rejects with `ServerError` (401, 403, 429, 503). */
+  async callerOf(passage: Passage, target: Target): Promise<Caller | null> {
+    const { route, surface } = target;
+    if (route.access !== "caller") {
+      this.assertFewAnonymous(passage);
+      if (route.access === "local") assertLocal(passage.request, passage.peer);
+      return null;
+    }
+    const identity = await this.#identityOf(passage, target);
+    passage.identity = identity;
+    const { limits, clock, runtimeOf } = this.#place;
+    await limits.requests.take(callerKey(identity));
+    const runtime = runtimeOf(identity);
+    if (runtime === undefined) {
+      passage.error = `no runtime serves the tenant ${JSON.stringify(identity.tenant ?? null)}`;
+      throw unauthenticated(passage.request.headers.has("authorization"));
+    }
+    return new Caller(identity, {
+      runtime,
+      clock,
+      deniesStrangers: surface.strangers === "unauthenticated",
+      admitTurn: () => this.#admitTurn(runtime, identity),
+    });
+  }
+
+  async #identityOf({ request, address }: Passage, { route, params }: Target): Promise<Identity> {
+    const credentials = request.headers.get("authorization");
+    if (credentials !== null) this.#addresses.assertMayTry(address, credentials);
+    const identity =
+      (credentials === null ? await this.#byRoute(route, request, params) : null) ??
+      checkedIdentity(await this.#place.authenticate(request));
+    if (identity !== null) {
+      if (credentials !== null) this.#addresses.accepted(address, credentials);
+      return identity;
+    }
+    if (credentials === null) this.#addresses.takeAnonymous(address);
+    else this.#addresses.refused(address, credentials);
+    throw unauthenticated(credentials !== null);
+  }
+
+  async #byRoute({ identify }: Route, request: Request, params: Target["params"]): Promise<Identity | null> {
+    const query = new URL(request.url).searchParams;
+    return (await identify?.({ params, query }, this.#place.clock.now())) ?? null;
+  }
+
+  /**
+   * Counts one turn more. The returned function is to be called when it is stored, or has failed: until then it counts
+   * here, afterwards in the store. Rejects with `ServerError` (429).
+   */
+  async #admitTurn(runtime: Runtime, identity: Identity): Promise<() => void> {
+    const { turns, openTurns } = this.#place.limits;
+    const key = callerKey(identity);
+    const starting = this.#starting.get(key) ?? 0;
+    this.#starting.set(key, starting + 1);
+    const release = (): void => {
+      const left = (this.#starting.get(key) ?? 1) - 1;
+      if (left === 0) this.#starting.delete(key);
+      else this.#starting.set(key, left);
+    };
+    try {
+      await turns.take(key);
+      const filter = { ownerId: identity.userId, limit: openTurns };
+      const found = await Promise.all([
+        runtime.turns({ ...filter, status: "open" }),
+        runtime.turns({ ...filter, status: "queued" }),
+      ]);
+      if (found.flat().length + starting < openTurns) return release;
+    } catch (error) {
+      release();
+      throw error;
+    }
+    release();
+    throw new ServerError(
+      "rate_limited",
+      `you have ${openTurns} open turns; wait for one, or decide what it waits for`,
+      { headers: { "retry-after": "5" } },
+    );
+  }
+}

@@ -1,0 +1,259 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { createRuntime, defineAgent, defineTool, memoryStores, subagent } from "../../src/index.ts";
+import { limitUses } from "../../src/inspector/run-model/account-moment.ts";
+import { countBelow, eventText, filteredEvents } from "../../src/inspector/run-model/event-rows.ts";
+import { type RunAgentRecord, type RunEntry, RunLog, type RunRow } from "../../src/inspector/run-model/run-log.ts";
+import { RunMoments } from "../../src/inspector/run-model/run-moments.ts";
+import { type Span, TimeAxis, Timeline } from "../../src/inspector/run-model/timeline.ts";
+import { GROUPED_ABOVE, treeRows } from "../../src/inspector/run-model/tree-rows.ts";
+import { scriptedModel } from "../../src/testing/index.ts";
+import { amount } from "../support/full.ts";
+
+const tenant = "default";
+const noOptions = { closed: new Set<string>(), open: new Set<string>(), filter: "" };
+
+/** A lead with so many readers, each of which calls tools of which one fails, under budgets. */
+async function recordedRun(readers: number) {
+  const stores = memoryStores();
+  const price = { inputPerMillion: 1, outputPerMillion: 2 };
+  const look = defineTool({
+    name: "look",
+    description: "Looks.",
+    parameters: z.object({ at: z.string() }),
+    effect: "none",
+    execute: ({ at }) => {
+      if (at === "nowhere") throw new Error("there is nothing");
+      return "seen";
+    },
+  });
+  const reader = defineAgent({
+    name: "reader",
+    price,
+    tools: [look],
+    model: scriptedModel(({ messages }) =>
+      messages.at(-1)?.role === "tool"
+        ? "read"
+        : { toolCalls: ["here", "nowhere"].map((at) => ({ name: "look", arguments: { at } })) },
+    ),
+  });
+  const lead = defineAgent({
+    name: "lead",
+    price,
+    budget: { maxTokens: 10_000_000, maxTreeSteps: 5_000 },
+    tools: [subagent(reader, { budget: { maxSteps: 4 }, policy: { maxChildren: 500 } })],
+    model: scriptedModel(({ messages }) =>
+      messages.at(-1)?.role === "tool"
+        ? "done"
+        : {
+            toolCalls: Array.from({ length: readers }, (_, file) => ({
+              name: "reader",
+              arguments: { input: `${file}` },
+            })),
+          },
+    ),
+  });
+  const runtime = await createRuntime({ agents: [lead], stores });
+  const agent = await runtime.agent("lead", { agentId: "desk" });
+  await agent.start();
+  await agent.executeTurn("go").result;
+  const records = await stores.listAgents({ tenant, rootAgentId: "desk", limit: 10_000 });
+  const rows = await stores.readTree(tenant, "desk", 0, 100_000);
+  const accounts = await stores.accounts(tenant, "desk");
+  await runtime.shutdown();
+  const agents = records
+    .toSorted((one, other) => one.depth - other.depth)
+    .map(
+      (record): RunAgentRecord => ({
+        ...record,
+        name: record.definition.name,
+        definition: record.definition.hash,
+        isBackground: record.background !== undefined,
+      }),
+    );
+  return { agents, rows: rows as unknown as RunRow[], accounts };
+}
+
+const small = await recordedRun(6);
+const large = await recordedRun(GROUPED_ABOVE + 20);
+
+function logOf({ agents, rows }: { agents: readonly RunAgentRecord[]; rows: readonly RunRow[] }): RunLog {
+  const log = new RunLog();
+  log.addAgents(agents);
+  log.append(structuredClone(rows));
+  return log;
+}
+
+describe("the log", () => {
+  test("takes each row once, whatever comes again", () => {
+    const log = logOf(small);
+    const { length } = log;
+    log.append(small.rows);
+    log.append(small.rows.slice(3));
+    expect(log.length).toBe(length);
+    expect(log.head).toBe(small.rows.at(-1)?.cursor);
+  });
+
+  test("finds the entries up to a cursor and a time", () => {
+    const log = logOf(small);
+    for (const { cursor } of small.rows) {
+      const count = log.countUpTo(cursor);
+      expect(log.cursorOf(count - 1)).toBe(cursor);
+      expect(log.cursorOf(count) === 0 || log.cursorOf(count) > cursor).toBe(true);
+    }
+    expect(log.countUntil(log.endedAt)).toBe(log.length);
+    expect(log.countUntil(log.startedAt - 1)).toBe(0);
+  });
+});
+
+describe("a moment", () => {
+  test("is the same from the beginning, forwards, and from a keyframe", () => {
+    const log = logOf(large);
+    const moments = new RunMoments(log);
+    moments.at(log.length);
+    fc.assert(
+      fc.property(fc.array(fc.integer({ min: 0, max: log.length }), { minLength: 1, maxLength: 6 }), (places) => {
+        for (const place of places) {
+          const found = moments.at(place);
+          const fresh = new RunMoments(log).at(place);
+          expect(found.agents).toEqual(fresh.agents);
+          expect(found.accounts).toEqual(fresh.accounts);
+        }
+      }),
+      { numRuns: amount(40, 8) },
+    );
+  });
+
+  test.each([
+    ["small", small],
+    ["large", large],
+  ] as const)("at the head of the %s run has the stored accounts", (_name, run) => {
+    const log = logOf(run);
+    const moments = new RunMoments(log);
+    const { accounts } = moments.at(log.length);
+    expect(run.accounts.length).toBeGreaterThan(5);
+    for (const { id, used, reserved } of run.accounts) {
+      const now = accounts[moments.accounts.indexOf(id)];
+      const { activeMs: _time, ...counted } = used;
+      expect({ id, ...now?.used, reserved: now?.reservedTokens }).toEqual({
+        id,
+        ...counted,
+        reserved: reserved.tokens,
+      });
+    }
+  });
+
+  test("says what each agent does", () => {
+    const log = logOf(small);
+    const moments = new RunMoments(log);
+    const phases = new Set<string>();
+    for (let count = 0; count <= log.length; count += 1) {
+      for (const agent of moments.at(count).agents) if (agent) phases.add(agent.phase);
+    }
+    expect([...phases].toSorted()).toEqual(["created", "done", "ready", "starting", "thinking", "tools", "waiting"]);
+    const [lead] = moments.at(log.length).agents;
+    expect(lead).toMatchObject({ phase: "done", turn: 1, steps: 2, toolCalls: 6, running: [], awaits: 0 });
+  });
+});
+
+describe("the tree", () => {
+  test("shows agents below their parents, closed ones without what is below", () => {
+    const log = logOf(small);
+    const moment = new RunMoments(log).at(log.length);
+    const rows = treeRows(log, moment, noOptions);
+    expect(rows.map(({ level }) => level)).toEqual([1, 2, 2, 2, 2, 2, 2]);
+    expect(rows.map(({ place, setSize }) => `${place}/${setSize}`).slice(1, 3)).toEqual(["1/6", "2/6"]);
+    expect(treeRows(log, moment, { ...noOptions, closed: new Set(["desk"]) })).toHaveLength(1);
+    expect(treeRows(log, moment, { ...noOptions, filter: "reader" })).toHaveLength(7);
+    expect(treeRows(log, moment, { ...noOptions, filter: "nobody" })).toEqual([]);
+  });
+
+  test("groups many children of one kind by what they do", () => {
+    const log = logOf(large);
+    const moments = new RunMoments(log);
+    const rows = treeRows(log, moments.at(log.length), noOptions);
+    expect(rows).toMatchObject([{ kind: "agent" }, { kind: "group", phase: "done", count: GROUPED_ABOVE + 20 }]);
+    const opened = treeRows(log, moments.at(log.length), { ...noOptions, open: new Set([rows[1]?.key ?? ""]) });
+    expect(opened).toHaveLength(GROUPED_ABOVE + 22);
+    for (let count = 0; count <= log.length; count += 97) {
+      const moment = moments.at(count);
+      const shown = treeRows(log, moment, noOptions).reduce(
+        (sum, row) => sum + (row.kind === "group" ? row.count : 1),
+        0,
+      );
+      expect(shown).toBe(moment.agents.filter((agent) => agent !== undefined).length);
+    }
+  });
+});
+
+test("a limit that is reached is full, what is reserved counts", () => {
+  const log = logOf(small);
+  const moments = new RunMoments(log);
+  let mostReserved = 0;
+  for (let count = 0; count <= log.length; count += 1) {
+    const { accounts } = moments.at(count);
+    const root = moments.accounts.all[0];
+    const tokens = root && limitUses(root, accounts[0]).find(({ limit }) => limit === "maxTokens");
+    mostReserved = Math.max(mostReserved, tokens?.reserved ?? 0);
+  }
+  expect(mostReserved).toBeGreaterThan(0);
+});
+
+function modelSpan(start: number, end: number): Span {
+  const ids = { callId: null, first: 0, last: 1, lane: 0 };
+  return { kind: "model", label: "model", start, end, isFailed: false, tokens: 0, costMicros: 0, ...ids };
+}
+
+describe("the timeline", () => {
+  test("has a span for each model call and tool, none of them left open, lanes for what ran at once", () => {
+    const log = logOf(small);
+    const timeline = new Timeline(log);
+    expect(timeline.update()).toBe(true);
+    expect(timeline.update()).toBe(false);
+    const spans = [...timeline.all()];
+    const count = (type: RunEntry["type"]): number => log.entries.filter((entry) => entry.type === type).length;
+    expect(spans.filter(({ kind }) => kind === "model")).toHaveLength(count("model.responded"));
+    expect(spans.filter(({ kind }) => kind === "tool")).toHaveLength(count("tool.started"));
+    expect(spans.filter(({ kind, isFailed }) => kind === "tool" && isFailed)).toHaveLength(6);
+    expect(spans.filter(({ kind }) => kind === "child")).toMatchObject([{ label: "waits for 6 subagents" }]);
+    expect(spans.every(({ start, end }) => end >= start && Number.isFinite(end))).toBe(true);
+    expect(timeline.lanesOf(1)).toBe(2);
+  });
+
+  test("folds idle time, and finds the way back from each place", () => {
+    const axis = new TimeAxis([modelSpan(0, 100), modelSpan(60_000, 60_400)], 0, 60_400);
+    expect(axis.gaps).toHaveLength(1);
+    expect(axis.length).toBeLessThan(2_000);
+    for (const time of [0, 50, 100, 30_000, 60_000, 60_123, 60_400]) {
+      expect(axis.timeAt(axis.placeOf(time))).toBeCloseTo(time, 3);
+    }
+    expect(axis.placeOf(60_000) - axis.placeOf(100)).toBeCloseTo(axis.gapWidth, 6);
+  });
+});
+
+describe("events", () => {
+  test("are filtered by type, name and agent", () => {
+    const log = logOf(small);
+    const all = { text: "", agent: -1, groups: new Set<never>() };
+    expect(filteredEvents(log, all)).toBeNull();
+    const looked = filteredEvents(log, { ...all, text: "look" }) ?? [];
+    expect(looked).toHaveLength(log.entries.filter((entry) => "name" in entry && entry.name === "look").length);
+    const ofLead = filteredEvents(log, { ...all, agent: 0 }) ?? [];
+    expect([...ofLead].every((place) => log.agentOf(place) === 0)).toBe(true);
+    const models = filteredEvents(log, { ...all, text: "reader responded" }) ?? [];
+    expect([...models].map((place) => log.entries[place]?.type)).toEqual(
+      Array.from({ length: 12 }, () => "model.responded"),
+    );
+  });
+
+  test("have a place among those that pass", () => {
+    const places = Uint32Array.of(2, 5, 9);
+    expect([0, 2, 3, 5, 9, 10].map((place) => countBelow(places, place))).toEqual([0, 0, 1, 1, 2, 3]);
+  });
+
+  test("have words, each of them", () => {
+    const log = logOf(small);
+    for (const entry of log.entries) expect(eventText(entry).title).not.toBe("");
+  });
+});
