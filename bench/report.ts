@@ -1,6 +1,6 @@
 import type { Samples } from "./rounds.ts";
 import { median, medianInterval, quantile } from "./statistics.ts";
-import type { Pair, Study, Unit } from "./study.ts";
+import { isRate, type Pair, type Study, type Unit } from "./study.ts";
 
 /** One line of the result: ours on some stores against what is bare. */
 export interface Row {
@@ -52,7 +52,7 @@ export function rowsOf(
       stores: pair.stores,
       ...(pair.variant === undefined ? {} : { variant: pair.variant }),
       unit: study.unit,
-      better: study.unit === "turns/s" ? "higher" : "lower",
+      better: isRate(study.unit) ? "higher" : "lower",
       ours: median(ours),
       bare: median(bare),
       ratio: median(ours) / median(bare),

@@ -1,7 +1,21 @@
 import type { ModelProcess } from "./model-process.ts";
 
-/** `turns/s` is the only one of which more is better. */
-export type Unit = "turns/s" | "ms/turn" | "ms" | "µs" | "KB/agent" | "per step";
+const rates = ["turns/s", "requests/s"] as const;
+export type Unit =
+  | (typeof rates)[number]
+  | "ms/turn"
+  | "ms/minute"
+  | "ms"
+  | "µs"
+  | "KB/agent"
+  | "KB/stream"
+  | "MB"
+  | "per step";
+
+/** Of all other units less is better. */
+export function isRate(unit: Unit): boolean {
+  return rates.some((rate) => rate === unit);
+}
 
 /** How often each side does its work. Warm-up samples are checked like the others and not counted. */
 export interface Plan {

@@ -28,6 +28,7 @@ import { f6 } from "./faults/f6.ts";
 import { f7 } from "./faults/f7.ts";
 import { f8 } from "./faults/f8.ts";
 import { f9 } from "./faults/f9.ts";
+import { serve } from "./faults/serve.ts";
 import { fight } from "./faults/fight.ts";
 import type { ChaosScenario } from "./scenario.ts";
 
@@ -64,5 +65,6 @@ export const scenarios: readonly ChaosScenario[] = [
   children,
   many,
   fight,
+  serve,
   job,
 ];

@@ -69,7 +69,8 @@ export function chaosFan(ledgerOrigin: string, baseURL: string): AgentDefinition
   return defineAgent({ ...memberOf(baseURL)("fan"), tools: [look, charge, send, book] });
 }
 
-function ledgerTools(origin: string) {
+/** A tool of each effect class, run in the process of the turn. */
+export function ledgerTools(origin: string) {
   const ledger = ledgerAt(origin);
   const act = async (name: string, effect: EffectClass, run: RunContext): Promise<string> => {
     const { receipt } = await ledger.attempt({ key: run.idempotencyKey, tool: name, effect }, run.signal);

@@ -94,7 +94,7 @@ export async function runTurn({ client }: WorkersStage, name: string, agentId: s
 }
 
 /** A turn that was given up leaves calls that nobody finishes; all else is as it has to be. */
-function auditTree({ servers }: WorkersStage, tree: TreeEvidence): string[] {
+export function auditTree(servers: WorkersStage["servers"], tree: TreeEvidence): string[] {
   const isGivenUp = tree.agents.some(({ entries }) =>
     entries.some((entry) => entry.type === "turn.ended" && entry.outcome !== "completed"),
   );
@@ -145,7 +145,7 @@ export async function reportOfDeaths(
     ...pool.faults,
     ...sent.flatMap(({ agentId, status, words }) => (status === "lost" ? [`${agentId}: ${words}`] : [])),
     ...sent.flatMap(({ agentId }) => (stored.has(agentId) ? [] : [`${agentId}: it is gone`])),
-    ...trees.flatMap((tree) => auditTree(stage, tree)),
+    ...trees.flatMap((tree) => auditTree(stage.servers, tree)),
     ...witnessViolations(agents, lines),
     ...late.map(
       ({ agentId, ms }) => `${agentId}: nobody had it for ${Math.round(ms ?? 0)} ms after its worker's death`,

@@ -19,6 +19,11 @@ export const plans: Readonly<Record<string, readonly Round[]>> = {
     ["charge"],
     ["send", "charge", "book"],
   ],
+  // That of chaos/serving/team.ts, with the hand of above.
+  desk: [
+    ["look", "charge", "send"],
+    ["hand", "book"],
+  ],
   // One call, no tool.
   talker: [],
   // Those whose tools are the end of their worker.

@@ -5,7 +5,7 @@ import type { SeededRandom } from "../seeded-random.ts";
 import { steadyNow } from "../witness.ts";
 import type { Fault } from "../worker-process.ts";
 import type { Weight } from "./weight.ts";
-import type { WorkerLine, WorkerOrders } from "./worker.ts";
+import type { WorkerLine } from "./worker.ts";
 
 /** Longest life of a worker, in milliseconds. */
 const LIFE_MS = 3_600_000;
@@ -40,6 +40,19 @@ interface Living {
   readonly end: Promise<RunEnd>;
 }
 
+export interface PoolOptions {
+  /** Below `chaos/`; it takes its orders as JSON, and writes a `WorkerLine` when it is up. */
+  readonly program: string;
+  /** Orders of the n-th process that is started. */
+  readonly ordersOf: (index: number) => object;
+  /** Agents whose wakes a dead one had taken. */
+  readonly takenBy: (pid: number) => Promise<readonly string[]>;
+  /** Where the next one is to die. Default: nowhere. */
+  readonly nextFault?: (() => Fault | undefined) | undefined;
+  /** Called when one is up. */
+  readonly onUp?: ((line: Extract<WorkerLine, { type: "up" }>) => void) | undefined;
+}
+
 /** Worker processes, of which there are always so many: one that was killed is followed by another at once. */
 export class WorkerPool {
   readonly kills: Kill[] = [];
@@ -53,26 +66,14 @@ export class WorkerPool {
   readonly drains: Extract<WorkerLine, { type: "drained" }>[] = [];
   /** Agents whose wakes those that were killed had taken, by process id; complete after `drain`. */
   readonly taken = new Map<number, readonly string[]>();
-  readonly #takenBy: (pid: number) => Promise<readonly string[]>;
+  readonly #options: PoolOptions;
   readonly #looks: Promise<void>[] = [];
-  readonly #orders: (index: number) => WorkerOrders;
-  readonly #nextFault: () => Fault | undefined;
   readonly #living: Living[] = [];
   #started = 0;
   #isOver = false;
 
-  /**
-   * `orders`: of the n-th process that is started. `takenBy`: agents whose wakes a dead one had taken. `nextFault`: where the
-   * next one is to die; by default it is not.
-   */
-  constructor(
-    orders: (index: number) => WorkerOrders,
-    takenBy: (pid: number) => Promise<readonly string[]>,
-    nextFault: () => Fault | undefined = () => undefined,
-  ) {
-    this.#orders = orders;
-    this.#takenBy = takenBy;
-    this.#nextFault = nextFault;
+  constructor(options: PoolOptions) {
+    this.#options = options;
   }
 
   /** Resolves when as many as asked for are up. */
@@ -130,21 +131,25 @@ export class WorkerPool {
 
   async #launch(): Promise<void> {
     const isUp = Promise.withResolvers<void>();
-    const orders = this.#orders(this.#started);
+    const { program, ordersOf, nextFault, onUp } = this.#options;
+    const orders = ordersOf(this.#started);
     this.#started += 1;
-    const fault = this.#nextFault();
+    const fault = nextFault?.();
     const living: Living = {
       pid: undefined,
       fault,
       killed: undefined,
       weighed: undefined,
       up: isUp.promise,
-      end: runProcess("workers/worker.ts", [JSON.stringify(orders)], {
+      end: runProcess(program, [JSON.stringify(orders)], {
         environment: { NODE_COMPILE_CACHE: compileCache, TROUPE_FAULT: fault ? `${fault.name}:${fault.hit}` : "" },
         limitMs: LIFE_MS,
         onLine: (text) => {
           const line = JSON.parse(text) as WorkerLine;
-          if (line.type === "up") living.pid = line.pid;
+          if (line.type === "up") {
+            living.pid = line.pid;
+            onUp?.(line);
+          }
           if (line.type === "weighed") living.weighed?.(line);
           isUp.resolve();
         },
@@ -165,7 +170,8 @@ export class WorkerPool {
     const { fault, killed } = living;
     const pid = killed?.pid ?? living.pid ?? 0;
     if (by === "SIGKILL" && fault && !killed) this.strikes.push({ pid, at: steadyNow(), fault });
-    if (by === "SIGKILL") this.#looks.push(this.#takenBy(pid).then((agentIds) => void this.taken.set(pid, agentIds)));
+    if (by === "SIGKILL")
+      this.#looks.push(this.#options.takenBy(pid).then((agentIds) => void this.taken.set(pid, agentIds)));
     if (this.#isOver) return;
     this.#living.splice(this.#living.indexOf(living), 1);
     if (by !== "SIGKILL") this.faults.push(`a worker ended by itself with exit code ${exitCode}, signal ${by}`);

@@ -68,7 +68,12 @@ export async function withWorkers<Found>(
           crowd,
         };
       };
-      const pool = new WorkerPool(ordersOf, (pid) => takenBy(looking, place, pid), size.nextFault);
+      const pool = new WorkerPool({
+        program: "workers/worker.ts",
+        ordersOf,
+        takenBy: (pid) => takenBy(looking, place, pid),
+        nextFault: size.nextFault,
+      });
       const client = await createRuntime({
         agents: queuedTeam(ledger, model, crowd),
         stores: storesAt(place),

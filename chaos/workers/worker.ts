@@ -31,7 +31,7 @@ export type WorkerOrders = z.infer<typeof ordersSchema>;
 
 /** What it writes, one line each. */
 export type WorkerLine =
-  | { readonly type: "up"; readonly pid: number }
+  | { readonly type: "up"; readonly pid: number; readonly url?: string }
   | ({ readonly type: "weighed" } & Weight)
   | { readonly type: "drained"; readonly milliseconds: number; readonly metrics: unknown };
 

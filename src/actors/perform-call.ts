@@ -119,7 +119,7 @@ async function hasCredentials(host: Host, turnId: string): Promise<boolean> {
 function openRequest(host: Host, call: CallState, { kind, prompt, expiresAfterMs }: Question): void {
   const { turnId, step, callId, name, gate } = call;
   if (!gate) return;
-  const { tenant, agentId, rootAgentId, definition } = host.identity;
+  const { tenant, agentId, rootAgentId, definition, ownerId } = host.identity;
   const requestId = requestIdOf(callId, call.requests + 1);
   const openedAt = host.clock.now();
   const expiresAt = expiresAfterMs === undefined ? null : openedAt + expiresAfterMs;
@@ -133,6 +133,7 @@ function openRequest(host: Host, call: CallState, { kind, prompt, expiresAfterMs
           requestId,
           agentId,
           agentName: definition.name,
+          ...(ownerId === null ? {} : { ownerId }),
           rootAgentId,
           turnId,
           step,

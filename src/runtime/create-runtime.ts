@@ -88,7 +88,7 @@ export async function createRuntime(given: RuntimeOptions): Promise<Runtime> {
     definitions,
     get overview() {
       if (!overview) {
-        const store = new OverviewStore();
+        const store = new OverviewStore(clock);
         core.bus.listen((event) => store.noted(event));
         core.bus.listenToAccounts((accounts) => store.accounted(accounts));
         overview = store;

@@ -1,6 +1,6 @@
 import type { IncomingMessage, Server, ServerOptions, ServerResponse } from "node:http";
 import { type AddressInfo, createServer, type Server as NetServer } from "node:net";
-import type { Clock } from "../base/index.ts";
+import { type Clock, type Door, nameRule, wholeNumberRule } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import { type Authenticate, isOpenAuth } from "./core/identity.ts";
 import { isLoopbackName } from "./core/origins.ts";
@@ -11,7 +11,24 @@ export interface ListenOptions {
   readonly port?: number | undefined;
   /** Default `127.0.0.1`. */
   readonly host?: string | undefined;
+  /** Longest time that the head of a request may take to arrive, in milliseconds. Default 10,000. */
+  readonly headMs?: number | undefined;
+  /** Longest time that a whole request may take to arrive, in milliseconds. Default 30,000. */
+  readonly requestMs?: number | undefined;
 }
+
+const DEFAULT_HEAD_MS = 10_000;
+const DEFAULT_REQUEST_MS = 30_000;
+const LONGEST_CHECK_MS = 1_000;
+
+export const listenDoor: Door<ListenOptions> = {
+  rules: {
+    port: wholeNumberRule(0, 65_535),
+    host: nameRule,
+    headMs: wholeNumberRule(1, 2 ** 31 - 1),
+    requestMs: wholeNumberRule(1, 2 ** 31 - 1),
+  },
+};
 
 /** An open port. */
 export interface Listening {
@@ -21,15 +38,6 @@ export interface Listening {
   /** Takes no connection any more, waits for open requests for at most `timeoutMs`, and then cuts them off. */
   close(timeoutMs: number, clock: Clock): Promise<void>;
 }
-
-/** Clients that send their head or body slowly are cut off; by default Node checks only each 30 s. */
-const serverOptions = {
-  headersTimeout: 10_000,
-  requestTimeout: 30_000,
-  connectionsCheckingInterval: 1_000,
-  maxHeaderSize: 16_384,
-  keepAliveTimeout: 5_000,
-} as const satisfies ServerOptions;
 
 /**
  * The handler of a server as a listener of `node:http`, Express and Fastify. It reads the body itself, so it goes before
@@ -50,9 +58,18 @@ export function nodeListener({
 /** Serves a fetch handler with the HTTP server of Node. Rejects with `InvalidInputError` when the port cannot be had. */
 export async function listenOn(
   fetch: (request: Request, env: unknown) => Promise<Response>,
-  { port = 0, host = "127.0.0.1" }: ListenOptions,
+  { port = 0, host = "127.0.0.1", headMs = DEFAULT_HEAD_MS, requestMs = DEFAULT_REQUEST_MS }: ListenOptions,
 ): Promise<Listening> {
   const { createAdaptorServer } = await import("@hono/node-server");
+  const headersTimeout = Math.min(headMs, requestMs);
+  const serverOptions: ServerOptions = {
+    headersTimeout,
+    requestTimeout: requestMs,
+    // By default Node looks for clients that are late only each 30 s.
+    connectionsCheckingInterval: Math.min(LONGEST_CHECK_MS, Math.ceil(headersTimeout / 2)),
+    maxHeaderSize: 16_384,
+    keepAliveTimeout: 5_000,
+  };
   const server = createAdaptorServer({ fetch, hostname: host, serverOptions }) as Server;
   let isClosing = false;
   server.on("request", (_, response) => {

@@ -22,7 +22,7 @@ import {
 import { probeSurface } from "./core/probes.ts";
 import type { Route } from "./core/route.ts";
 import type { Surface } from "./core/surface.ts";
-import { assertOpenToLoopback, type Listening, type ListenOptions, listenOn } from "./listen.ts";
+import { assertOpenToLoopback, listenDoor, type Listening, type ListenOptions, listenOn } from "./listen.ts";
 import {
   type RuntimesByTenant,
   runtimesOf,
@@ -38,7 +38,7 @@ export interface RuntimeServer {
    * of Hono passes (`{ outgoing }`), by which streams of clients that do not read are cut.
    */
   readonly fetch: (request: Request, env?: unknown) => Promise<Response>;
-  /** Listens on a port of this machine. Rejects with `InvalidInputError` when it is taken. */
+  /** Listens on a port of this machine. Rejects with `InvalidInputError` when it is taken, or for wrong options. */
   listen(options?: ListenOptions): Promise<Listening>;
   /**
    * Takes nothing new, ends all streams (clients go on elsewhere after their last id), waits for the other requests, and
@@ -132,9 +132,9 @@ class Serving {
   }
 
   async listen(given: ListenOptions = {}): Promise<Listening> {
-    const { host = "127.0.0.1" } = given;
-    assertOpenToLoopback(this.#options.authenticate, host);
-    const listening = await listenOn((request, env) => this.answer(request, env), { ...given, host });
+    const options = optionsOf<ListenOptions>(given, "listen()", listenDoor);
+    assertOpenToLoopback(this.#options.authenticate, options.host ?? "127.0.0.1");
+    const listening = await listenOn((request, env) => this.answer(request, env), options);
     this.#listening.add(listening);
     return listening;
   }

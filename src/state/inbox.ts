@@ -124,6 +124,8 @@ export const inboxItemSchema = z.discriminatedUnion("kind", [
     turnId: z.string(),
     callId: z.string(),
     decision: decisionSchema,
+    /** The key that it was made with. Absent: none. */
+    decisionKey: z.string().optional(),
   }),
 ]);
 export type InboxItem = DeepReadonly<z.infer<typeof inboxItemSchema>>;

@@ -43,6 +43,8 @@ export const agentRequestSchema = z.object({
   agentId: z.string(),
   /** Name of the agent's definition. */
   agentName: z.string(),
+  /** The owner of the agent. Absent: it has none. */
+  ownerId: z.string().optional(),
   rootAgentId: z.string(),
   turnId: z.string(),
   step: z.number().int().positive(),
@@ -63,6 +65,11 @@ export const agentRequestSchema = z.object({
   status: z.enum(["open", "decided", "closed"]),
   decision: decisionSchema.nullable(),
   decidedAt: z.number().int().nullable(),
+  /**
+   * The key that its decision was made with, and the turn of the root agent at that time: the open one, else the last.
+   * Absent: it was decided without a key, or is not decided.
+   */
+  decidedWith: z.object({ key: z.string(), turnId: z.string() }).optional(),
   /** The runtime that opened it has a rule on who may decide (`mayDecide`). Absent: no. */
   isGuarded: z.boolean().optional(),
 });

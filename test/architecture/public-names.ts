@@ -63,7 +63,7 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
   `),
   "troupe/server": words(`
     agentIdOfName apiSurface ApiSurfaceOptions assertCanListen Authenticate Call Caller entraAuth EntraAuthOptions eventFrame Failure Identity InputIssue
-    IssuedTicket jsonFailure Listening ListenOptions loadTealAgent LogLine MetricsAccess NameScope nodeListener openAuth Page RateRedis RedisSharing redisSharing RedisSharingOptions resumePoint Route route
+    IssuedTicket jsonFailure Listening ListenOptions loadTealAgent LogLine MetricsAccess NameScope nodeListener openAuth Page RateRedis RedisSharing redisSharing RedisSharingOptions RequestKey resumePoint Route route
     RuntimesByTenant RuntimeServer ServeLimits ServeOptions ServerError serveRuntime SseFrame StartedTurn Surface TealAgent
     TealAgentOptions TealMetadata TealModelOptions TealServed tealSurface TealSurfaceOptions TicketStore tokenAuth
     TokenAuthOptions

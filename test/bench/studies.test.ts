@@ -9,9 +9,12 @@ import { contenderOn } from "../../bench/ours/index.ts";
 import { trafficSides } from "../../bench/ours/redis-traffic.ts";
 import { interleave, sidesOf } from "../../bench/rounds.ts";
 import { type Scenario, scenarios } from "../../bench/scenario.ts";
+import { servedOn } from "../../bench/serving/contender.ts";
 import { idleSides } from "../../bench/studies/idle.ts";
+import { unreadSide } from "../../bench/studies/idle-streams.ts";
 import { lateTurn } from "../../bench/studies/late-turn.ts";
 import { limitsPairs } from "../../bench/studies/limits-on.ts";
+import { requestsSide } from "../../bench/studies/served.ts";
 import { showPairs } from "../../bench/studies/show.ts";
 import { watchedPairs } from "../../bench/studies/watched.ts";
 import type { Side } from "../../bench/study.ts";
@@ -55,12 +58,22 @@ describe("at a size that takes no time", () => {
     expect(await worked(sides)).toHaveLength(7);
   });
 
+  test("turns over HTTP end as those in process", async () => {
+    const contenders = [servedOn("memory", "wait"), servedOn("memory", "stream")];
+    expect(await worked(contenders.map((one) => sideOf(loopOfThree(), one, 2)))).toHaveLength(2);
+  });
+
   test("a watched team works as one that nobody watches, and a stored one is shown", async () => {
     expect(await worked(sidesOf(watchedPairs(3)))).toHaveLength(4);
     expect(await worked(sidesOf(showPairs(3)))).toHaveLength(2);
   });
 
   inFull(() => {
+    test("a server in a process of its own answers, and drops who does not read", { timeout: 180_000 }, async () => {
+      expect(await worked([requestsSide("memory", 50)])).toHaveLength(1);
+      expect(await worked([unreadSide({ clients: 1, turns: 1, stallMs: 1_000 })])).toHaveLength(1);
+    });
+
     test("a turn with all limits ends as one with none", async () => {
       expect(await worked(sidesOf(limitsPairs(1)))).toHaveLength(8);
     });

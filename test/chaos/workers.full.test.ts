@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { f12 } from "../../chaos/faults/f12.ts";
 import { f19 } from "../../chaos/faults/f19.ts";
 import { many } from "../../chaos/faults/many.ts";
+import { serve } from "../../chaos/faults/serve.ts";
 import { shortFormOf } from "../support/chaos-forms.ts";
 import { redisProgram } from "../support/redis-server.ts";
 
@@ -20,5 +21,11 @@ describe.skipIf(!redisProgram)("workers on Redis, in short forms", () => {
     const report = await shortFormOf(many, 12);
     expect(report.succeeded).toBe(12);
     expect(report["parent"]).toMatchObject({ weighed: expect.any(Number), held: expect.any(Number) });
+  });
+
+  it("SERVE: clients of nodes that are killed are told each event once", { timeout }, async () => {
+    const report = await shortFormOf(serve, 2);
+    expect(report["deaths"]).toBe(2);
+    expect(report["cutStreams"]).toBeGreaterThan(0);
   });
 });

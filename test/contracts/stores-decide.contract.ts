@@ -1,10 +1,13 @@
 import { expect, test } from "vitest";
 import { type Decision, type RequestKind, requestVerdictSchema, verdictsOf } from "../../src/state/index.ts";
-import type { Stores } from "../../src/stores/index.ts";
+import type { Stores, TurnCommand } from "../../src/stores/index.ts";
+import { memoryStores } from "../../src/stores/memory.ts";
 import { note } from "./entry-fixtures.ts";
-import { NOW, ROOT } from "./names.ts";
+import { NOW, ROOT, TENANT, TURN } from "./names.ts";
 import { approved, opening, rejected, requestOf } from "./request-fixtures.ts";
-import { keyOf, openAgent } from "./stores-fixtures.ts";
+import { here, keyOf, openAgent } from "./stores-fixtures.ts";
+import { exported } from "./team-fixtures.ts";
+import { openChild } from "./tree-fixtures.ts";
 
 export function decideContract(subject: () => Stores): void {
   /** Decides the request of the first call, as seen in the store afterwards. */
@@ -146,5 +149,120 @@ export function decideContract(subject: () => Stores): void {
       for (const outcome of outcomes) expect(outcome).toMatchObject({ request: winner });
     }
     expect(await subject().inbox(keyOf())).toHaveLength(20);
+  });
+}
+
+const command: TurnCommand = { input: "go", actorId: null, limits: null, ifBusy: "queue" };
+
+export function decisionKeysContract(subject: () => Stores): void {
+  const key = "k1";
+  const decidedWith = { key, turnId: TURN };
+
+  test("the same decision with the same key is answered with the request as decided, whatever has become of it", async () => {
+    const owner = await openAgent(subject());
+    const request = requestOf(owner, 0, { expiresAt: NOW + 500 });
+    const { requestId } = request;
+    await subject().openTurn(keyOf(), command, NOW);
+    await owner.commit(opening(request));
+    const { posted, ...decided } = {
+      posted: [],
+      ...(await subject().decide(keyOf(), requestId, approved, NOW, { key })),
+    };
+    expect([posted, decided]).toMatchObject([[ROOT], { type: "decided", request: { decidedWith } }]);
+    const known = { ...decided, type: "known" };
+    const again = () => subject().decide(keyOf(), requestId, { ...approved }, NOW + 900, { key });
+    expect(await again()).toEqual(known);
+    expect((await subject().inbox(keyOf())).filter(({ kind }) => kind === "decision")).toMatchObject([
+      { requestId, decisionKey: key },
+    ]);
+    await owner.commit({ entries: [note("ended")], closedTurnId: TURN });
+    expect(await again()).toEqual(known);
+    expect(await subject().request(keyOf(), requestId)).toMatchObject({ decidedAt: NOW, decidedWith });
+  });
+
+  test("the key is taken for another decision, for another request and for a turn", async () => {
+    const owner = await openAgent(subject());
+    const [first, second] = [requestOf(owner, 0).requestId, requestOf(owner, 1).requestId];
+    await subject().openTurn(keyOf(), command, NOW);
+    await owner.commit(opening(requestOf(owner, 0), requestOf(owner, 1)));
+    await subject().decide(keyOf(), first, approved, NOW, { key });
+    const taken = { type: "taken", turnId: TURN, requestId: first };
+    expect(await subject().decide(keyOf(), first, rejected, NOW, { key })).toEqual(taken);
+    expect(await subject().decide(keyOf(), second, approved, NOW, { key })).toEqual(taken);
+    const turn = { ...command, key: { text: key, hash: "h" } };
+    const conflict = { type: "conflict", turnId: TURN, requestId: first };
+    expect(await subject().openTurn(keyOf(), turn, NOW)).toEqual(conflict);
+    expect(await subject().openTurn(keyOf(), { ...turn, onlyKnown: true }, NOW)).toEqual(conflict);
+    expect(await subject().turns({ tenant: TENANT })).toHaveLength(1);
+    expect(await subject().request(keyOf(), second)).toMatchObject({ status: "open" });
+    expect(await subject().decide(keyOf(), second, approved, NOW, { key: "k2" })).toMatchObject({ type: "decided" });
+    expect(await subject().decide(keyOf(), second, approved, NOW)).toMatchObject({ type: "conflict" });
+  });
+
+  test("the key of a turn is taken for a decision", async () => {
+    const owner = await openAgent(subject());
+    await subject().openTurn(keyOf(), { ...command, key: { text: key, hash: "h" } }, NOW);
+    await owner.commit(opening(requestOf(owner, 0)));
+    const { requestId } = requestOf(owner, 0);
+    const outcome = await subject().decide(keyOf(), requestId, approved, NOW, { key });
+    expect(outcome).toEqual({ type: "taken", turnId: TURN, requestId: undefined });
+    expect(await subject().request(keyOf(), requestId)).toMatchObject({ status: "open" });
+  });
+
+  test("a tree has its keys in common, another tree its own", async () => {
+    const owner = await openAgent(subject());
+    const kid = await openChild(owner, "kid");
+    const other = await openAgent(subject(), { agentId: "other" });
+    await subject().openTurn(keyOf(), command, NOW);
+    await kid.commit(opening(requestOf(kid, 0)));
+    await owner.commit(opening(requestOf(owner, 0)));
+    await other.commit(opening(requestOf(other, 0)));
+    const { requestId } = requestOf(kid, 0);
+    const decided = await subject().decide(kid.key, requestId, approved, NOW, { key });
+    expect(decided).toMatchObject({ type: "decided", request: { decidedWith } });
+    const taken = { type: "taken", turnId: TURN, requestId };
+    expect(await subject().decide(keyOf(), requestOf(owner, 0).requestId, approved, NOW, { key })).toEqual(taken);
+    const elsewhere = await subject().decide(other.key, requestOf(other, 0).requestId, approved, NOW, { key });
+    expect(elsewhere).toMatchObject({ type: "decided" });
+  });
+
+  test("many equal decisions at once are one", async () => {
+    const owner = await openAgent(subject());
+    await owner.commit(opening(requestOf(owner, 0)));
+    const { requestId } = requestOf(owner, 0);
+    const outcomes = await Promise.all(
+      Array.from({ length: 20 }, () => subject().decide(keyOf(), requestId, approved, NOW, { key })),
+    );
+    expect(outcomes.filter(({ type }) => type === "decided")).toHaveLength(1);
+    expect(outcomes.filter(({ type }) => type === "known")).toHaveLength(19);
+    expect(await subject().inbox(keyOf())).toHaveLength(1);
+  });
+
+  test("a turn and a decision at once: one has the key", async () => {
+    const owner = await openAgent(subject());
+    await owner.commit(opening(requestOf(owner, 0)));
+    const { requestId } = requestOf(owner, 0);
+    const types = await Promise.all(
+      Array.from({ length: 10 }, async (_, index) => {
+        if (index % 2 === 0) return (await subject().decide(keyOf(), requestId, approved, NOW, { key })).type;
+        return (await subject().openTurn(keyOf(), { ...command, key: { text: key, hash: "h" } }, NOW)).type;
+      }),
+    );
+    const meanings = types.filter((type) => type === "decided" || type === "opened");
+    expect(meanings).toHaveLength(1);
+    expect(types.filter((type) => type === "known")).toHaveLength(4);
+  });
+
+  test("goes with its tree to another store", async () => {
+    const source = memoryStores();
+    const owner = await openAgent(source);
+    await source.openTurn(keyOf(), command, NOW);
+    await owner.commit(opening(requestOf(owner, 0)));
+    const { requestId } = requestOf(owner, 0);
+    await source.decide(keyOf(), requestId, approved, NOW, { key });
+    await subject().importTree(JSON.parse(JSON.stringify(await exported(source))), here.processId);
+    expect(await subject().decide(keyOf(), requestId, approved, NOW, { key })).toMatchObject({ type: "known" });
+    const turn = { ...command, key: { text: key, hash: "h" } };
+    expect(await subject().openTurn(keyOf(), turn, NOW)).toMatchObject({ type: "conflict", requestId });
   });
 }

@@ -205,6 +205,34 @@ export function requestsContract(subject: () => Stores): void {
     expect(await ids({ status: "closed" })).toEqual([tied.requestId]);
   });
 
+  test("requests are listed by owner, those of subagents too, in pages that stay whole while some are decided", async () => {
+    const [ann, bob] = [await openAgent(subject()), await openAgent(subject(), { agentId: "bobs" })];
+    const kid = await openChild(ann, "kid");
+    const nobody = await openAgent(subject(), { agentId: "nobodys" });
+    const of = (owner: typeof ann, index: number, ownerId?: string): AgentRequest =>
+      requestOf(owner, index, { openedAt: NOW + Math.floor(index / 3), ...(ownerId ? { ownerId } : {}) });
+    const anns = Array.from({ length: 8 }, (_, index) => of(index % 2 ? kid : ann, index, "ann"));
+    for (const request of anns) await (request.agentId === ROOT ? ann : kid).commit(opening(request));
+    await bob.commit(opening(of(bob, 0, "bob")));
+    await nobody.commit(opening(of(nobody, 0)));
+    const all = await ids({ ownerId: "ann" });
+    const byOpening = anns.toSorted((a, b) => a.openedAt - b.openedAt || (a.requestId < b.requestId ? -1 : 1));
+    expect(all).toEqual(byOpening.map(({ requestId }) => requestId));
+    expect(await ids({ ownerId: "bob" })).toEqual([requestOf(bob, 0).requestId]);
+    expect(await ids({ ownerId: "eve" })).toEqual([]);
+    expect(await ids({ ownerId: "ann", agentId: kid.key.agentId })).toHaveLength(4);
+    expect(await ids({ ownerId: "bob", rootAgentId: ROOT })).toEqual([]);
+    const page = await ids({ ownerId: "ann", status: "open", limit: 3 });
+    expect(page).toEqual(all.slice(0, 3));
+    for (const requestId of page.slice(1)) {
+      await subject().decide(keyOf(requestId.split("#")[0]), requestId, approved, NOW);
+    }
+    expect(await ids({ ownerId: "ann", status: "open", limit: 3, after: page[2] })).toEqual(all.slice(3, 6));
+    expect(await ids({ ownerId: "ann", status: "open" })).toEqual([all[0], ...all.slice(3)]);
+    expect(await ids({ ownerId: "ann", status: "decided" })).toEqual(all.slice(1, 3));
+    expect(await ids({ ownerId: "ann" })).toEqual(all);
+  });
+
   test("a list has at most 100 unless more are asked for; what makes no sense is refused", async () => {
     const owner = await openAgent(subject());
     await owner.commit(opening(...Array.from({ length: 101 }, (_, index) => requestOf(owner, index))));

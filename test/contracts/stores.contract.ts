@@ -7,7 +7,7 @@ import { callEndsContract } from "./stores-call-ends.contract.ts";
 import { claimsContract } from "./stores-claims.contract.ts";
 import { commandsContract } from "./stores-commands.contract.ts";
 import { commitContract } from "./stores-commit.contract.ts";
-import { decideContract } from "./stores-decide.contract.ts";
+import { decideContract, decisionKeysContract } from "./stores-decide.contract.ts";
 import { definitionsContract } from "./stores-definitions.contract.ts";
 import { intentsContract } from "./stores-intents.contract.ts";
 import { keysContract } from "./stores-keys.contract.ts";
@@ -106,6 +106,9 @@ export function storesContract(name: string, open: () => Stores | Promise<Stores
     });
     describe("deciding", () => {
       decideContract(subject);
+    });
+    describe("keys of decisions", () => {
+      decisionKeysContract(subject);
     });
     describe("artifacts", () => {
       artifactsContract(subject);

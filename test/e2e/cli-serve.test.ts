@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { repositoryRoot, runCommand } from "../../scripts/run-command.ts";
 import { redisProgram, RedisServer } from "../support/redis-server.ts";
+import { type SseFrame, sseFrames } from "../support/sse-frames.ts";
 import { askingAgents, paidIn } from "./asking-agents.ts";
 import {
   allotment,
@@ -217,32 +218,17 @@ interface Asked {
   readonly argumentsHash: string;
 }
 
-interface Frame {
-  readonly id: string | undefined;
-  readonly event: string | undefined;
-  readonly data: string | undefined;
-}
-
-function durable({ id }: Frame): boolean {
+function durable({ id }: SseFrame): boolean {
   return id !== undefined;
 }
 
 /** Reads a stream up to the first event of a type. */
-async function framesUntil(response: Response, type: string): Promise<Frame[]> {
+async function framesUntil(response: Response, type: string): Promise<SseFrame[]> {
   expect(response.status).toBe(200);
-  const frames: Frame[] = [];
-  let text = "";
-  for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
-    text += chunk;
-    const blocks = text.split("\n\n");
-    text = blocks.pop() ?? "";
-    for (const block of blocks) {
-      const fields = new Map(block.split("\n").map((line) => [line.split(":")[0] ?? "", line.replace(/^\w+: ?/, "")]));
-      const frame = { id: fields.get("id"), event: fields.get("event"), data: fields.get("data") };
-      if (frame.event === undefined) continue;
-      frames.push(frame);
-      if (frame.event === type) return frames;
-    }
+  const frames: SseFrame[] = [];
+  for await (const frame of sseFrames(response)) {
+    frames.push(frame);
+    if (frame.event === type) return frames;
   }
   throw new Error(`the stream ended before ${type}: ${frames.map(({ event }) => event).join(", ")}`);
 }

@@ -202,10 +202,13 @@ describeRuntimes("saveState()", (stage) => {
 
     const other = await stage().open({ agents: [clerk()] });
     expect(await other.requests()).toEqual([request]);
-    await other.decide(request.requestId, { verdict: "approved", by: "ann" });
+    const decide = { verdict: "approved", by: "ann", key: "k" } as const;
+    expect(await other.decide(request.requestId, decide)).not.toHaveProperty("isReplayed");
     expect(await elapse(stage().clock, turn.result)).toMatchObject({ status: "completed", text: "paid" });
     expect(till.paid).toEqual([{ to: "Ada", amount: 5 }]);
-    expect(await first.runtime.requests({ status: "decided" })).toMatchObject([{ decision: { by: "ann" } }]);
+    const [decided] = await first.runtime.requests({ status: "decided" });
+    expect(decided).toMatchObject({ decision: { by: "ann" }, decidedWith: { key: "k", turnId: request.turnId } });
+    expect(await first.runtime.decide(request.requestId, decide)).toEqual({ ...decided, isReplayed: true });
     await first.agent.saveState();
     expect(await other.requests()).toEqual([]);
     expect((await stage().look().readAgent({ tenant, agentId: "u" }))?.turnCount).toBe(1);

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, it, vi } from "vitest";
 import { defineAgent, type OverviewState, subagent } from "../../src/index.ts";
 import { OverviewStore } from "../../src/runtime/projections/overview.ts";
-import { scriptedModel } from "../../src/testing/index.ts";
+import { createFakeClock, scriptedModel } from "../../src/testing/index.ts";
 import type { TroupeEvent } from "../../src/state/index.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 
@@ -22,7 +22,7 @@ const event = (agentId: string, status: string): TroupeEvent =>
   }) as TroupeEvent;
 
 it("observers are called once a turn of the event loop, with the ids of what changed", async () => {
-  const overview = new OverviewStore();
+  const overview = new OverviewStore(createFakeClock());
   const seen: [OverviewState, string[]][] = [];
   const { unsubscribe } = overview.subscribe(({ context }, { agents }) => seen.push([context, [...agents]]));
   for (let index = 0; index < 100; index += 1) overview.noted(event(`a${index}`, "ready"));
@@ -46,7 +46,7 @@ it("observers are called once a turn of the event loop, with the ids of what cha
 
 it("an observer of one agent is called for that agent only; nobody copies the others", async () => {
   const records = vi.spyOn(Object, "fromEntries");
-  const overview = new OverviewStore();
+  const overview = new OverviewStore(createFakeClock());
   const one = vi.fn();
   const count = vi.fn();
   overview.agent("a1").subscribe(one);
@@ -66,8 +66,27 @@ it("an observer of one agent is called for that agent only; nobody copies the ot
   expect(overview.agent("a2").get()).toMatchObject({ status: "busy" });
 });
 
+it("observers that take long are called less often, and then with everything", async () => {
+  const clock = createFakeClock();
+  const overview = new OverviewStore(clock);
+  const seen: string[][] = [];
+  overview.subscribe((_snapshot, { agents }) => {
+    seen.push([...agents]);
+    clock.advance(10);
+  });
+  overview.noted(event("a", "ready"));
+  await nextTurn();
+  overview.noted(event("b", "ready"));
+  await nextTurn();
+  overview.noted(event("c", "ready"));
+  clock.advance(199);
+  expect(seen).toEqual([["a"]]);
+  clock.advance(1);
+  expect(seen).toEqual([["a"], ["b", "c"]]);
+});
+
 it("a selected part tells of its changes, and reading calls nobody", async () => {
-  const overview = new OverviewStore();
+  const overview = new OverviewStore(createFakeClock());
   const busy = overview.select(({ agents }) => Object.values(agents).filter(({ status }) => status === "busy").length);
   const seen: number[] = [];
   busy.subscribe((value) => seen.push(value));

@@ -200,6 +200,38 @@ describeRuntimes("decisions", (stage) => {
     expect(till.paid).toEqual([]);
   });
 
+  it("a decision with a key is sent again from any process, also after the turn's end", async () => {
+    const { runtime, agent, till } = await open(({ messages }) =>
+      messages.at(-1)?.role === "user" ? calling(payment(1), payment(2)) : "the end",
+    );
+    const turn = agent.executeTurn("pay", { key: "t" });
+    const [one, two] = (await requestsOf(turn)).map(({ requestId }) => requestId);
+    if (one === undefined || two === undefined) throw new Error("two payments were asked for");
+    const decide: Decide = { verdict: "approved", by: "ann", key: "k" };
+    const first = await runtime.decide(one, decide);
+    expect(first).toMatchObject({ requestId: one, decidedWith: { key: "k", turnId: "c#1" } });
+    const elsewhere = await stage().open({ agents: [] });
+    const repeated = { ...first, isReplayed: true };
+    expect(await elsewhere.decide(one, decide)).toEqual(repeated);
+    const taken = { code: "request_conflict", details: { key: "k", requestId: one, turnId: "c#1" } };
+    await expect(elsewhere.decide(two, decide)).rejects.toMatchObject(taken);
+    await expect(runtime.decide(one, { ...decide, verdict: "rejected" })).rejects.toMatchObject(taken);
+    await expect(runtime.decide(two, { ...decide, key: "t" })).rejects.toMatchObject({
+      code: "request_conflict",
+      details: { key: "t", requestId: null, turnId: "c#1" },
+    });
+    await runtime.decide(two, { verdict: "rejected" });
+    await turn.result;
+    expect(await elsewhere.decide(one, decide)).toEqual(repeated);
+    expect(await agent.decide(one, decide)).toEqual(repeated);
+    await expect(agent.executeTurn("pay", { key: "k" }).id).rejects.toMatchObject({
+      code: "turn_conflict",
+      details: { agentId: "c", key: "k", turnId: "c#1", requestId: one },
+    });
+    expect(till.paid).toHaveLength(1);
+    await expect(runtime.decide(one, { ...decide, key: "a b" })).rejects.toThrow(InvalidInputError);
+  });
+
   it("lists what waits by tree, agent, turn and status, in pages", async () => {
     const { runtime, agent } = await open(({ messages }) =>
       messages.at(-1)?.role === "user" ? calling(payment(1), payment(2), payment(3)) : "the end",

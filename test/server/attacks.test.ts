@@ -1,6 +1,6 @@
 import { connect, type Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
-import type { ServeOptions, SseFrame } from "troupe/server";
+import type { ListenOptions, ServeOptions, SseFrame } from "troupe/server";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { z } from "zod";
 import { createFakeClock } from "troupe/testing";
@@ -9,9 +9,9 @@ import { requestOf, routeAt, runtimeOf, serve, surfaceOf, tokens } from "./serve
 const MEBIBYTE = 2 ** 20;
 const echo = routeAt("echo", ({ body }) => Response.json(body), { method: "POST", body: z.json().optional() });
 
-async function listening(options: Partial<ServeOptions> = {}) {
+async function listening(options: Partial<ServeOptions> = {}, how: ListenOptions = {}) {
   const served = serve(await runtimeOf(), { surfaces: [surfaceOf(echo)], ...options });
-  return { ...served, ...(await served.server.listen()) };
+  return { ...served, ...(await served.server.listen(how)) };
 }
 
 /** A connection that is driven by hand; it collects what it gets, if it is told to read. */
@@ -164,6 +164,34 @@ describe("slow clients", () => {
     const large = dial(port);
     large.socket.write(`GET /healthz HTTP/1.1\r\nX-A: ${"a".repeat(20_000)}\r\n\r\n`);
     await expect.poll(large.text).toMatch(/^HTTP\/1\.1 431 /);
+  });
+
+  it.each([
+    ["a head", { headMs: 400 }, (port: number) => `GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nX-A: `],
+    ["a body", { requestMs: 400 }, (port: number) => head(port, "Content-Length: 100000\r\n")],
+  ])("%s that comes byte by byte is cut off at its time, and others are served meanwhile", async (_, how, beginOf) => {
+    const { port, url } = await listening({}, how);
+    const { socket, text, closed } = dial(port);
+    socket.write(beginOf(port));
+    const begun = performance.now();
+    const drip = setInterval(() => socket.write("a"), 10);
+    onTestFinished(() => clearInterval(drip));
+    let isOver = false;
+    void closed.then(() => (isOver = true));
+    let served = 0;
+    while (!isOver) {
+      expect((await fetch(`${url}/healthz`)).status).toBe(200);
+      served += 1;
+    }
+    expect(served).toBeGreaterThan(1);
+    expect(performance.now() - begun).toBeGreaterThan(300);
+    expect(text()).toMatch(/^HTTP\/1\.1 408 /);
+  });
+
+  it("the times of a listener are checked", async () => {
+    const { server } = serve(await runtimeOf());
+    await expect(server.listen({ headMs: 0 })).rejects.toThrow("headMs is 0; it takes a whole number from 1 to");
+    await expect(server.listen({ headTimeout: 1 } as ListenOptions)).rejects.toThrow("headTimeout");
   });
 });
 

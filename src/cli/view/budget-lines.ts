@@ -56,7 +56,7 @@ function fitting(width: number, forms: readonly (() => string[])[]): string[] {
   let lines: string[] = [];
   for (const form of forms) {
     lines = form();
-    if (lines.every((line) => widthOf(line) <= width)) return lines;
+    if (width === Number.POSITIVE_INFINITY || lines.every((line) => widthOf(line) <= width)) return lines;
   }
   return lines.map((line) => truncate(line, width));
 }

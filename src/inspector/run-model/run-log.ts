@@ -97,7 +97,6 @@ export class RunLog {
   readonly #timeOf = new Column((length) => new Float64Array(length));
   readonly #typeOf = new Column((length) => new Uint8Array(length));
   readonly #wordOf = new Column((length) => new Uint32Array(length));
-  readonly #shared = new Map<string, string>();
   /** The last cursor; 0: no row is there yet. */
   head = 0;
 
@@ -133,26 +132,13 @@ export class RunLog {
 
   #add(agent: number, cursor: number, entry: RunEntry): void {
     const before = this.length === 0 ? entry.at : this.timeOf(this.length - 1);
-    this.entries.push(this.#sharing(entry));
+    this.entries.push(entry);
     this.#agentOf.push(agent);
     this.#cursorOf.push(cursor);
     // Clocks of processes differ; on the page time never runs backwards.
     this.#timeOf.push(Math.max(before, entry.at));
     this.#typeOf.push(this.types.numberOf(entry.type));
     this.#wordOf.push(this.words.numberOf(wordOf(entry)));
-  }
-
-  /** Ids come again in many entries: each is kept once. */
-  #sharing(entry: RunEntry): RunEntry {
-    const fields = entry as unknown as Record<string, unknown>;
-    for (const name of idFields) {
-      const value = fields[name];
-      if (typeof value !== "string") continue;
-      const known = this.#shared.get(value);
-      if (known === undefined) this.#shared.set(value, value);
-      else fields[name] = known;
-    }
-    return entry;
   }
 
   agentOf(index: number): number {
@@ -204,8 +190,6 @@ export class RunLog {
     return low;
   }
 }
-
-const idFields = ["turnId", "callId", "accountId", "childId", "childTurnId", "messageId"] as const;
 
 /** The name by which an entry is looked for: of a tool, a model, a hook, a limit, an outcome. */
 function wordOf(entry: RunEntry): string {

@@ -19,7 +19,7 @@ interface Keyframe {
 }
 
 /** Entries between two keyframes: about what folds within 2 ms. */
-const KEYFRAME_EVERY = 2_048;
+const KEYFRAME_EVERY = 1_024;
 
 /**
  * The state of a run at any of its moments, forwards entry by entry, backwards from keyframes.

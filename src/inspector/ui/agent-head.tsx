@@ -1,5 +1,7 @@
+import { useAsked } from "./asked.ts";
 import { AgentActs } from "./agent-acts.tsx";
-import { isBusy } from "../run-model/agent-moment.ts";
+import { useEffect, useState } from "preact/hooks";
+import { type AgentMoment, isBusy } from "../run-model/agent-moment.ts";
 import { limitUses } from "../run-model/account-moment.ts";
 import { compact, dollars, milliseconds, plural, shortId } from "./format.ts";
 import { Icon, PhaseIcon, phaseWords } from "./icons.tsx";
@@ -54,7 +56,7 @@ export function AgentHead({ run }: { readonly run: RunSession }) {
       </div>
       {moment ? (
         <>
-          <p class="agent-doing">{moment.message !== null ? plainText(moment.message) : doing(moment)}</p>
+          <p class="agent-doing">{wordsFor(moment)}</p>
           <ul class="agent-figures figures">
             <li>
               turn <b>{moment.turn}</b>, step <b>{moment.step}</b>
@@ -76,6 +78,7 @@ export function AgentHead({ run }: { readonly run: RunSession }) {
                 stop reason <code>{moment.stopReason}</code>
               </li>
             )}
+            {run.isLive.value && isBusy(moment) && <Owner run={run} agentId={agent.agentId} />}
             {shown.map((use) => (
               <li key={use.limit} class="agent-limit">
                 <LimitBar use={use} isWide />
@@ -88,5 +91,33 @@ export function AgentHead({ run }: { readonly run: RunSession }) {
         <p class="agent-doing quiet">Not there yet at this moment.</p>
       )}
     </header>
+  );
+}
+
+/** What the state alone does not say. */
+function wordsFor(moment: AgentMoment): string {
+  const { phase, message, turn, step } = moment;
+  if (message !== null) return plainText(message);
+  if (phase === "done") return `turn ${turn} completed after ${plural(step, "step")}`;
+  if (phase === "thinking") return moment.model === null ? "begins its turn" : `waits for ${oneLine(moment.model, 60)}`;
+  return doing(moment);
+}
+
+const OWNERS_EVERY_MS = 5_000;
+
+/** The process that runs the agent. */
+function Owner({ run, agentId }: { readonly run: RunSession; readonly agentId: string }) {
+  const [tick, setTick] = useState(0);
+  useEffect(() => {
+    const timer = setInterval(() => setTick((count) => count + 1), OWNERS_EVERY_MS);
+    return () => clearInterval(timer);
+  }, []);
+  const { answer } = useAsked(() => run.client.owners(run.runId), { subject: run, on: [tick, agentId] });
+  const owner = answer?.find((one) => one.agentId === agentId);
+  if (!owner) return null;
+  return (
+    <li title={`${plainText(owner.processId)}, epoch ${owner.epoch}`}>
+      run by process <b>{owner.pid}</b>
+    </li>
   );
 }

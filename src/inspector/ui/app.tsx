@@ -7,6 +7,7 @@ import { Help } from "./help.tsx";
 import { listenToKeys } from "./keys.ts";
 import { MessagesView } from "./messages-view.tsx";
 import { client, info, notice, selectedAgent, session, startFailure } from "./page-state.ts";
+import { QueuesView } from "./queues-view.tsx";
 import { RequestsView } from "./requests-view.tsx";
 import { addressOf, go, route, type View, views } from "./route.ts";
 import type { RunSession } from "./run-session.ts";
@@ -33,6 +34,8 @@ export function App() {
         <p class="empty loading">Connecting …</p>
       ) : route.value.page === "run" && run ? (
         <RunPage key={run.runId} run={run} />
+      ) : route.value.page === "queues" ? (
+        <QueuesView feed={client.value} />
       ) : (
         <RunsView feed={client.value} />
       )}

@@ -3,7 +3,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { type AccountMoment, changeOf, limitUses, type RunAccount, shareOf } from "../run-model/account-moment.ts";
 import type { StoredAccounts } from "../feed/wire.ts";
 import { useSize } from "./canvas.ts";
-import { amountText, compact, dollars, limitWord, plural, shortId, sinceStart } from "./format.ts";
+import { amountText, compact, dollars, grouped, limitWord, plural, shortId, sinceStart } from "./format.ts";
 import { LimitBar } from "./limit-bar.tsx";
 import { selectAgent, selectedAgent } from "./page-state.ts";
 import type { RunSession } from "./run-session.ts";
@@ -53,10 +53,10 @@ export function BudgetsView({ run }: { readonly run: RunSession }) {
           count={rows.length}
           rowHeight={ROW_HEIGHT}
           columns={6}
-          render={(index) => {
+          render={(index, slot) => {
             const row = rows[index];
             return row ? (
-              <AccountLine key={index} run={run} row={row} isChosen={row.account === account} total={rows.length} />
+              <AccountLine key={slot} run={run} row={row} isChosen={row.account === account} total={rows.length} />
             ) : null;
           }}
         />
@@ -166,7 +166,7 @@ function AccountLine({ run, row, isChosen }: LineProps) {
         {dollars(moment?.used.costMicros ?? 0)}
       </span>
       <span role="gridcell" class="number figures">
-        {moment?.used.treeSteps ?? 0}
+        {grouped(moment?.used.treeSteps ?? 0)}
       </span>
     </div>
   );

@@ -85,7 +85,7 @@ export function EventsView({ run }: { readonly run: RunSession }) {
               const next = shown + by;
               if (next >= 0 && next < length) opened.value = placeAt(next);
             }}
-            render={(index) => <EventRow key={index} run={run} place={placeAt(index)} />}
+            render={(index, slot) => <EventRow key={slot} run={run} place={placeAt(index)} />}
           />
         )}
         {text.length > 1 && <ContentSearch key={text} run={run} text={filter.value.trim()} />}

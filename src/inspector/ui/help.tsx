@@ -3,14 +3,14 @@ import { isHelpOpen } from "./page-state.ts";
 
 const keys: readonly (readonly [keys: readonly string[], what: string])[] = [
   [["/"], "Filter the agents"],
-  [["↑", "↓", "←", "→"], "Move, open and close in the tree"],
+  [["Arrows"], "Move, open and close in the tree"],
   [["Enter"], "Select the agent"],
   [["[", "]"], "Previous and next event"],
   [["{", "}"], "Previous and next model call of the selected agent"],
   [["Space"], "Play and pause"],
   [["L"], "Follow the newest"],
   [["1", "…", "7"], "Timeline, chart, messages, events, budgets, requests, talk"],
-  [["+", "−", "0"], "Zoom the timeline or the chart"],
+  [["+", "-", "0"], "Zoom the timeline or the chart"],
   [["?"], "These keys"],
 ];
 

@@ -47,6 +47,7 @@ export class RunSession {
   readonly #watch: { end(): void };
   #shown: ReturnType<typeof setTimeout> | undefined;
   #axisAt = 0;
+  #axisLength = 0;
   #axis: TimeAxis = new TimeAxis([], 0, 0);
   #frame = 0;
   #stopRequests: () => void;
@@ -62,9 +63,11 @@ export class RunSession {
   });
   readonly axis = computed(() => {
     const length = this.length.value;
+    this.timeline.update();
     const isDue = performance.now() - this.#axisAt > AXIS_EVERY_MS || length < 5_000 || this.isCaughtUp.value;
-    if (!this.timeline.update() || !isDue) return this.#axis;
+    if (length === this.#axisLength || !isDue) return this.#axis;
     this.#axisAt = performance.now();
+    this.#axisLength = length;
     this.#axis = new TimeAxis(this.timeline.all(), this.log.startedAt, this.log.endedAt);
     return this.#axis;
   });

@@ -52,7 +52,16 @@ export function startTheme(): void {
   });
 }
 
-/** The colours of the theme, for a canvas. */
+const colours = new Map<string, string>();
+effect(() => {
+  if (shownTheme.value) colours.clear();
+});
+
+/** A colour of the theme, for a canvas. Each is read once, because reading makes the browser compute all styles. */
 export function colour(name: string): string {
-  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+  const known = colours.get(name);
+  if (known !== undefined) return known;
+  const read = getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+  colours.set(name, read);
+  return read;
 }

@@ -236,10 +236,11 @@ function drawGap(
   if (right < 0 || left > width) return;
   const text = `${milliseconds(ms)} idle`;
   const wide = pen.measureText(text).width;
+  const at = Math.max(4, Math.min(width - wide - 4, (left + right - wide) / 2));
   pen.fillStyle = colour("panel");
-  pen.fillRect((left + right - wide) / 2 - 4, axisHeight / 2 - 8, wide + 8, 16);
+  pen.fillRect(at - 4, axisHeight / 2 - 8, wide + 8, 16);
   pen.fillStyle = colour("muted");
-  pen.fillText(text, (left + right - wide) / 2, axisHeight / 2);
+  pen.fillText(text, at, axisHeight / 2);
 }
 
 /**

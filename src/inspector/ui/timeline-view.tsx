@@ -169,7 +169,7 @@ function TimelineCanvas({ run, view, setView }: CanvasProps) {
     <div
       ref={element}
       class="timeline-scroll"
-      role="img"
+      role="region"
       aria-label="Timeline of the run; tick “as a table” for the same as a table"
       tabIndex={0}
       onScroll={({ currentTarget }) => setTop(currentTarget.scrollTop)}
@@ -325,14 +325,14 @@ function SpanTable({ run }: { readonly run: RunSession }) {
       count={rows.length}
       rowHeight={28}
       columns={5}
-      render={(index) => {
+      render={(index, slot) => {
         const row = rows[index];
         const agent = row && run.log.agents[row.agent];
         if (!row || !agent) return null;
         const { span } = row;
         const end = Math.min(span.end, run.log.endedAt);
         return (
-          <div key={index} role="row" class="grid-row span-row">
+          <div key={slot} role="row" class="grid-row span-row">
             <span role="cell" class="figures">
               {sinceStart(span.start, run.log.startedAt)}
             </span>

@@ -72,7 +72,7 @@ export function TreeView({ run }: { readonly run: RunSession }) {
           columns={1}
           shown={focused.value === null ? -1 : shown.findIndex(({ key }) => key === current)}
           onKeyDown={(event) => moveFocus(event, shown, current)}
-          render={(index) => <Row key={index} row={shown[index] as TreeRow} run={run} current={current} />}
+          render={(index, slot) => <Row key={slot} row={shown[index] as TreeRow} run={run} current={current} />}
         />
       )}
     </section>

@@ -4,7 +4,8 @@ import { useCallback, useLayoutEffect, useRef, useState } from "preact/hooks";
 interface VirtualListProps {
   readonly count: number;
   readonly rowHeight: number;
-  readonly render: (index: number) => ComponentChildren;
+  /** `slot`: the row's place among those in the page, its key: elements are filled anew when the list moves, not made anew. */
+  readonly render: (index: number, slot: number) => ComponentChildren;
   /** Keeps the end in sight while it is in sight. */
   readonly sticksToEnd?: boolean;
   /** The row to bring into sight when it changes; -1: none. */
@@ -46,15 +47,14 @@ export function VirtualList(props: VirtualListProps) {
     const element = box.current;
     if (!element || shown < 0) return;
     const top = shown * rowHeight;
-    if (top < element.scrollTop) element.scrollTop = top;
-    else if (top + rowHeight > element.scrollTop + element.clientHeight) {
-      element.scrollTop = top + rowHeight - element.clientHeight;
-    }
+    // The known place and not the element's, which would make the browser lay everything out first.
+    if (top < place.top) element.scrollTop = top;
+    else if (top + rowHeight > place.top + place.height) element.scrollTop = top + rowHeight - place.height;
   }, [shown, rowHeight]);
   const first = Math.max(0, Math.floor(place.top / rowHeight) - SPARE_ROWS);
   const last = Math.min(count, Math.ceil((place.top + place.height) / rowHeight) + SPARE_ROWS);
   const rows = [];
-  for (let index = first; index < last; index += 1) rows.push(render(index));
+  for (let index = first; index < last; index += 1) rows.push(render(index, index - first));
   return (
     <div
       ref={box}

@@ -19,7 +19,7 @@ import {
   takeJson,
   verdictsOf,
 } from "../../state/index.ts";
-import type { Stores } from "../../stores/index.ts";
+import type { DecideOptions, Stores } from "../../stores/index.ts";
 import { answerText } from "../../tools/index.ts";
 import { decideOf, textOfCaller } from "../doors/agent-doors.ts";
 import type { Decide, RequestListOptions } from "../doors/agent-types.ts";
@@ -34,6 +34,9 @@ export interface RequestsOptions {
   /** Called with the agents that were posted to. */
   readonly notify: (agentIds: readonly string[]) => void;
 }
+
+/** `isReplayed`: it was decided before, with the same key. */
+type Decided = AgentRequest & { readonly isReplayed?: true };
 
 /** Requests and their decisions, for agents of any process, whether or not an owner is alive. */
 export class Requests {
@@ -60,7 +63,7 @@ export class Requests {
    * `mayDecide` refuses get `PolicyRefusedError`. `onAllowed` is called before the decision is stored, once `mayDecide`
    * has allowed it.
    */
-  async decide(requestId: string, given: Decide, onAllowed?: () => void): Promise<AgentRequest> {
+  async decide(requestId: string, given: Decide, onAllowed?: () => void): Promise<Decided> {
     textOfCaller(requestId, "the id of the request");
     const decide = copyOf(requestId, given);
     const request = await this.find(requestId);
@@ -73,7 +76,8 @@ export class Requests {
       });
     }
     onAllowed?.();
-    return await this.#apply(request, decision, decide.argumentsHash);
+    const { argumentsHash, key } = decide;
+    return await this.#apply(request, decision, { argumentsHash, key });
   }
 
   /** Closes a request whose time is over, so that it cannot be decided any more. */
@@ -84,10 +88,9 @@ export class Requests {
     if (outcome.type === "decided") this.#notify(outcome.request, outcome.posted);
   }
 
-  async #apply(request: AgentRequest, decision: Decision, argumentsHash?: string): Promise<AgentRequest> {
+  async #apply(request: AgentRequest, decision: Decision, options: DecideOptions): Promise<Decided> {
     const { stores, clock } = this.#options;
     const { requestId } = request;
-    const options = argumentsHash === undefined ? {} : { argumentsHash };
     const outcome = await stores.decide(this.#keyOf(requestId), requestId, decision, clock.now(), options);
     switch (outcome.type) {
       case "decided":
@@ -96,6 +99,12 @@ export class Requests {
       case "conflict":
         this.#notify(request, outcome.posted);
         throw conflictOf(outcome.request);
+      case "known":
+        // The process that stored the decision may have ended before it could notify anybody.
+        this.#notify(request, [request.agentId]);
+        return { ...outcome.request, isReplayed: true };
+      case "taken":
+        throw takenKey(request, options.key, outcome);
       case "changed":
         throw new RequestConflictError(
           `request "${requestId}" is about other arguments than those you have seen; look at it again`,
@@ -174,6 +183,23 @@ function unfit({ requestId, kind }: AgentRequest, verdict: string | undefined): 
   const fit = verdictsOf[kind].filter((one) => one !== "expired").join(", ");
   if (verdict === undefined) return `request "${requestId}" needs a verdict, one of: ${fit}`;
   return `request "${requestId}" is of kind "${kind}" and cannot be ${verdict}; it can be ${fit}`;
+}
+
+function takenKey(
+  { requestId: asked }: AgentRequest,
+  key: string | undefined,
+  { turnId, requestId }: { readonly turnId: string; readonly requestId?: string | undefined },
+): RequestConflictError {
+  const meaning =
+    requestId === undefined
+      ? `turn ${turnId}`
+      : requestId === asked
+        ? "another decision on it"
+        : `the decision on request "${requestId}"`;
+  return new RequestConflictError(
+    `request "${asked}": the key "${key}" means ${meaning}; take another key for this decision`,
+    { details: { requestId: requestId ?? null, turnId, key } },
+  );
 }
 
 function conflictOf({ requestId, status, decision }: AgentRequest): RequestConflictError {

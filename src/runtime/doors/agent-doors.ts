@@ -25,7 +25,7 @@ import type {
   ResumeOptions,
   SpawnAgentOptions,
 } from "./agent-types.ts";
-import { assertImage, authRule } from "./turn-door.ts";
+import { assertImage, authRule, keyRule } from "./turn-door.ts";
 import type { AgentListOptions, FollowOptions, TurnListOptions } from "./runtime-types.ts";
 
 /** Most characters of an agent's metadata, which is written with every change of its record. */
@@ -115,17 +115,24 @@ const requestsDoor: Door<RequestListOptions> = {
     rootAgentId: textRule,
     agentId: textRule,
     turnId: textRule,
+    ownerId: textRule,
     status: oneOfRule("open", "decided", "closed"),
     limit: wholeNumberRule(1),
     after: textRule,
   },
 };
 
-const byWhom = { by: textRule, reason: textRule, argumentsHash: textRule } as const;
+const byWhom = { by: textRule, reason: textRule, argumentsHash: textRule, key: keyRule } as const;
 const decideDoor: Door<Decide> = {
   // The verdict, the arguments and the result are checked later, against the request that they decide.
   rules: { ...byWhom, verdict: textRule, arguments: anyRule, result: anyRule, isError: flagRule },
-  instead: { decision: "verdict", args: "arguments", answer: "result", actorId: "by" },
+  instead: {
+    decision: "verdict",
+    args: "arguments",
+    answer: "result",
+    actorId: "by",
+    idempotencyKey: "key",
+  },
 };
 
 export function startOptionsOf(options: unknown): AgentStartOptions {

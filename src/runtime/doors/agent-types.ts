@@ -168,6 +168,14 @@ export interface Decide {
   readonly isError?: boolean | undefined;
   /** Hash of the arguments that were shown to the person who decides; a request with other arguments is not decided. */
   readonly argumentsHash?: string | undefined;
+  /**
+   * A name that the caller chose for the decision, so that the command can be sent again: 1 to 255 visible ASCII
+   * characters. The same decision on the same request with the same key is answered with the request as it was decided,
+   * whichever process asks. The turns of the tree's root agent and all decisions in the tree share their keys: a key
+   * that means something else rejects with `RequestConflictError`, whose `details` name that (`key`, `turnId`,
+   * `requestId`).
+   */
+  readonly key?: string | undefined;
 }
 
 /** A filter for requests. Default: open ones. */

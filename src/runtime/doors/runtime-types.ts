@@ -137,9 +137,9 @@ export interface Runtime {
   /**
    * Decides a request once, whichever process its agent lives in. Rejects with `RequestConflictError` when it was
    * already decided or has expired, `NotFoundError`, or `InvalidInputError` when the verdict or the arguments do not
-   * fit.
+   * fit. `isReplayed`: it was decided before, by this decision with this key.
    */
-  decide(requestId: string, decide: Decide): Promise<AgentRequest>;
+  decide(requestId: string, decide: Decide): Promise<AgentRequest & { readonly isReplayed?: true }>;
   /** Every event of every live agent, ephemeral ones included. */
   subscribe(observer: EventObserver): { unsubscribe(): void };
   /**

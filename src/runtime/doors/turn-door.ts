@@ -45,7 +45,7 @@ const traceRule: OptionRule = (value) => {
   return take(traceHeadersSchema, isObject ? { traceparent, tracestate } : value, "executeTurn({ trace })");
 };
 
-const keyRule: OptionRule = ruleOf(
+export const keyRule: OptionRule = ruleOf(
   "1 to 255 visible ASCII characters",
   (value) => typeof value === "string" && /^[!-~]{1,255}$/.test(value),
 );

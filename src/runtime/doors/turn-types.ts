@@ -29,7 +29,8 @@ export interface TurnOptions {
   /**
    * A name that the caller chose for the turn, so that the command can be sent again: 1 to 255 visible ASCII characters.
    * The agent has one turn of each key, whichever process asks, also after the turn has ended; a command of the same
-   * key with another input, actor, budget or client tools rejects with `TurnConflictError`. Root agents only.
+   * key with another input, actor, budget or client tools rejects with `TurnConflictError`, and so does the key of a
+   * decision (`Decide.key`). Root agents only.
    */
   readonly key?: string | undefined;
   /**

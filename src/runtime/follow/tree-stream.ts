@@ -244,7 +244,7 @@ export class TreeStream {
   async *#stored(row: JournalRow): AsyncGenerator<TroupeEvent, void, undefined> {
     const { stores, tenant, trees } = this.#source;
     const isNew = !this.#records.has(row.agentId);
-    const events = await eventsOfRow(stores, tenant, row, this.#records);
+    const events = deepFreeze(await eventsOfRow(stores, tenant, row, this.#records));
     const source = this.#records.get(row.agentId);
     if (source && isNew) trees.note(source);
     const textNow = async (messageId: string): Promise<string> => {
@@ -357,7 +357,7 @@ function isOf(event: TroupeEvent, row: number, entry: Entry, position: EventCurs
 }
 
 /**
- * The durable events of one stored row, frozen, equal to those that live listeners got. `sources` caches the records that were
+ * The durable events of one stored row, equal to those that live listeners got. `sources` caches the records that were
  * read, for the rows that follow.
  */
 export async function eventsOfRow(
@@ -374,7 +374,7 @@ export async function eventsOfRow(
   const messages = ids.length === 0 ? [] : await stores.messagesById(key, ids);
   const texts = new Map(messages.map(({ id, content }) => [id, textOf(content)]));
   const textFor: TextLookup = (id) => texts.get(id) ?? "";
-  return deepFreeze(row.entries.flatMap((entry) => eventsOf(entry, source, row.cursor, textFor)));
+  return row.entries.flatMap((entry) => eventsOf(entry, source, row.cursor, textFor));
 }
 
 function textIdsOf(entry: Entry): readonly string[] {

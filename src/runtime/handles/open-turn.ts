@@ -102,7 +102,7 @@ async function accept(
   const outcome = await core.stores.openTurn(key, command, core.clock.now());
   if (outcome.type === "notFound") throw new NotFoundError(`there is no agent "${key.agentId}"`);
   if (outcome.type === "refused") throw refusal ?? notStarted(dependencies);
-  if (outcome.type === "conflict") throw otherTurn(key.agentId, options.key, outcome.turnId);
+  if (outcome.type === "conflict") throw otherMeaning(key.agentId, options.key, outcome);
   if (outcome.type === "busy") {
     const { openTurnId } = outcome;
     throw new AgentBusyError(
@@ -147,7 +147,17 @@ function turnKeyOf(text: string, asked: Pick<TurnCommand, "input" | "actorId" | 
   return { text, hash: createHash("sha256").update(stableStringify(asked)).digest("hex") };
 }
 
-function otherTurn(agentId: string, key: string | undefined, turnId: string): TurnConflictError {
+function otherMeaning(
+  agentId: string,
+  key: string | undefined,
+  { turnId, requestId }: { readonly turnId: string; readonly requestId?: string | undefined },
+): TurnConflictError {
+  if (requestId !== undefined) {
+    return new TurnConflictError(
+      `request "${requestId}" was decided with the key "${key}" during turn ${turnId}; take another key for a turn`,
+      { details: { agentId, key, turnId, requestId } },
+    );
+  }
   return new TurnConflictError(
     `agent "${agentId}" has turn ${turnId} under the key "${key}", and it was asked for with another input, actor, budget or client tools; take another key for another turn`,
     { details: { agentId, key, turnId } },

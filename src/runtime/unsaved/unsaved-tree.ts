@@ -302,9 +302,13 @@ async function give(held: Stores, saved: AgentRecord, item: InboxItem): Promise<
       if (type === "conflict") await held.openTurn(key, command, at);
       return;
     }
-    case "decision":
-      await held.decide(key, item.requestId, item.decision, item.at);
+    case "decision": {
+      const { requestId, decision, at, decisionKey } = item;
+      const { type } = await held.decide(key, requestId, decision, at, { key: decisionKey });
+      // Here the key has come to name something else since the last save.
+      if (type === "taken") await held.decide(key, requestId, decision, at);
       return;
+    }
     case "pause":
       // Descendants have the item without the mark; pausing `held` posts to them again.
       if (saved.pause) await held.pause(key, item.by, item.at, { now: item.now });

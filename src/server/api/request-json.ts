@@ -5,12 +5,12 @@ import { type AgentRequest, agentRequestSchema, jsonSchema } from "../../state/i
 /* Requests to people and clients as this API shows them, and the body that decides one. */
 
 export const requestSchema = agentRequestSchema
-  .omit({ tenant: true, isGuarded: true })
+  .omit({ tenant: true, ownerId: true, isGuarded: true, decidedWith: true })
   .meta({ id: "Request", description: "What a turn waits for: an approval, an answer, a client's tool, credentials." });
 export type RequestJson = DeepReadonly<z.infer<typeof requestSchema>>;
 
 export function requestJson(request: AgentRequest): RequestJson {
-  const { tenant: _tenant, isGuarded: _isGuarded, ...shown } = request;
+  const { tenant: _tenant, ownerId: _ownerId, isGuarded: _isGuarded, decidedWith: _decidedWith, ...shown } = request;
   return shown;
 }
 

@@ -3,7 +3,7 @@ import { InvalidInputError } from "../../errors/index.ts";
 import { agentRequestSchema } from "../../state/index.ts";
 import { type Route, route } from "../core/route.ts";
 import { idOfUrl } from "../core/url-ids.ts";
-import { errors, json, pageJson, pageOf, pageQuery } from "./answers.ts";
+import { errors, idempotencyHeaders, json, pageJson, pageOf, pageQuery, replayedHeader } from "./answers.ts";
 import { decisionBodySchema, requestJson, requestSchema } from "./request-json.ts";
 
 const requestParams = z.object({
@@ -19,9 +19,7 @@ export const requestRoutes: readonly Route[] = [
     access: "caller",
     summary: "Requests of the caller's agents and their subagents, oldest first.",
     query: z.object({
-      status: agentRequestSchema.shape.status
-        .optional()
-        .meta({ description: "Default `open`; others only together with `root`." }),
+      status: agentRequestSchema.shape.status.optional().meta({ description: "Default `open`." }),
       root: z.string().optional().meta({ description: "Only those of the tree of this root agent." }),
       ...pageQuery,
     }),
@@ -48,16 +46,22 @@ export const requestRoutes: readonly Route[] = [
     access: "caller",
     summary: "Decides a request, once; 409 tells who decided it before, and how.",
     params: requestParams,
+    headers: idempotencyHeaders,
     body: decisionBodySchema,
-    responses: { 200: { description: "The decided request.", schema: requestSchema }, ...errors(400, 403, 404, 409) },
-    handle: async ({ caller, params, body }) => {
+    responses: {
+      200: { description: "The decided request.", schema: requestSchema },
+      ...errors(400, 403, 404, 409, 422),
+    },
+    handle: async ({ caller, params, body, idempotencyKey }) => {
       const request = await caller.request(idOfUrl(params.requestId));
       if (request.kind === "approval" && body.argumentsHash === undefined) {
         throw new InvalidInputError(
           "the decision on an approval takes argumentsHash: the hash of the arguments that were shown to the person who decides",
         );
       }
-      return json(requestJson(await caller.decide(request.requestId, body)));
+      const key = idempotencyKey === undefined ? {} : { key: { route: "api.decideRequest", value: idempotencyKey } };
+      const { isReplayed = false, ...decided } = await caller.decide(request.requestId, { ...body, ...key });
+      return json(requestJson(decided), { headers: replayedHeader(isReplayed) });
     },
   }),
 ];

@@ -1,7 +1,8 @@
 import { z } from "zod";
 import type { Agent } from "../../runtime/index.ts";
 import { traceEntrySchema, troupeEventSchema, turnIdOf } from "../../state/index.ts";
-import type { Caller, StartedTurn } from "../core/caller.ts";
+import type { Caller } from "../core/caller.ts";
+import type { StartedTurn } from "../core/plain-message.ts";
 import { type Call, type Route, route } from "../core/route.ts";
 import { eventFrame, resumePoint } from "../core/sse.ts";
 import {

@@ -1,23 +1,8 @@
 import { createHash } from "node:crypto";
 import { type Clock, createId, stableStringify } from "../../base/index.ts";
 import type { Budget } from "../../budget/index.ts";
-import {
-  AgentBusyError,
-  AlreadyOwnedError,
-  InvalidInputError,
-  LeaseLostError,
-  NotFoundError,
-  RequestConflictError,
-} from "../../errors/index.ts";
-import type {
-  Agent,
-  AgentStartOptions,
-  Decide,
-  Runtime,
-  TreeSnapshot,
-  Turn,
-  TurnOptions,
-} from "../../runtime/index.ts";
+import { AlreadyOwnedError, InvalidInputError, LeaseLostError, NotFoundError } from "../../errors/index.ts";
+import type { Agent, AgentStartOptions, Decide, Runtime, TreeSnapshot, Turn } from "../../runtime/index.ts";
 import {
   agentOfTurn,
   type AgentRecord,
@@ -25,16 +10,16 @@ import {
   type Content,
   type JsonObject,
   numberOfTurn,
-  textOf,
   turnIdOf,
   type TurnRecord,
   type TroupeEvent,
 } from "../../state/index.ts";
 import { placeOfAgent, placeOfTurn, type TurnFilter } from "../../stores/index.ts";
 import type { Auth } from "../../tools/index.ts";
-import { ServerError, unauthenticated } from "./failures.ts";
+import { keyReused, unauthenticated } from "./failures.ts";
 import type { Identity } from "./identity.ts";
 import { agentIdOfKey, agentIdOfName, type RequestKey, turnKeyOf } from "./names.ts";
+import { isKeyTaken, sendPlainMessage, type StartedTurn, type StartTurnOptions } from "./plain-message.ts";
 import { assertNotRaised } from "./turn-budget.ts";
 
 /** A part of a list; `next` continues it, null at its end. */
@@ -79,22 +64,6 @@ export interface NewAgentOptions {
   readonly messages?: AgentStartOptions["messages"];
 }
 
-export interface StartTurnOptions extends Pick<TurnOptions, "budget" | "ifBusy" | "trace" | "clientTools"> {
-  /** Idempotency key: the same key on an agent is the same turn. */
-  readonly key?: RequestKey | undefined;
-}
-
-/** What became of a message. */
-export interface StartedTurn {
-  readonly agent: Agent;
-  readonly turn: Turn;
-  readonly turnId: string;
-  /** The turn had been started before, by a request with the same key. */
-  readonly isReplayed: boolean;
-  /** `answer`: it answered the open question of a waiting turn. `rejection`: it rejected the turn's approvals. */
-  readonly became: "turn" | "answer" | "rejection";
-}
-
 const DEFAULT_LIMIT = 50;
 const MOST_ITEMS = 100;
 
@@ -104,7 +73,7 @@ const MOST_ITEMS = 100;
  * 1. Each lookup checks the owner. What belongs to somebody else, or to nobody, is answered like what does not exist.
  * 2. A name that a client chooses means an agent of this caller alone.
  * 3. A plain message never approves a call, and never answers a client tool.
- * 4. The same idempotency key starts the same turn, and creates the same agent.
+ * 4. The same idempotency key starts the same turn, gives the same answer, and creates the same agent.
  */
 export class Caller {
   readonly identity: Identity;
@@ -133,25 +102,24 @@ export class Caller {
 
   /** An agent of this caller, subagents included. Rejects with `NotFoundError`. */
   async agent(agentId: string): Promise<Agent> {
-    await this.#ownRecord(agentId, "agent");
-    return await this.runtime.find(agentId);
+    return await this.#own(agentId, "agent");
   }
 
   /** A root agent of this caller. Rejects with `NotFoundError`. */
   async root(agentId: string): Promise<Agent> {
-    const { parentAgentId } = await this.#ownRecord(agentId, "agent");
-    if (parentAgentId !== null) throw this.#stranger("agent", false);
-    return await this.runtime.find(agentId);
+    const agent = await this.#own(agentId, "agent");
+    if (agent.rootAgentId !== agentId) throw this.#stranger("agent", false);
+    return agent;
   }
 
   /** A turn that was started, whether or not it has ended. Rejects with `NotFoundError`. */
   async turn(turnId: string): Promise<{ readonly agent: Agent; readonly turn: Turn; readonly turnId: string }> {
-    const record = await this.#ownRecord(agentOfTurn(turnId), "turn");
+    const agent = await this.#own(agentOfTurn(turnId), "turn");
     const number = numberOfTurn(turnId);
-    const isGiven = turnId === turnIdOf(record.agentId, number) && number >= 1 && number < record.nextTurnNumber;
-    if (!isGiven) throw this.#stranger("turn", false);
-    const agent = await this.runtime.find(record.agentId);
-    return { agent, turn: agent.turn(turnId), turnId };
+    if (turnId !== turnIdOf(agent.agentId, number) || !(number >= 1)) throw this.#stranger("turn", false);
+    const turn = agent.turn(turnId);
+    await this.#known("turn", turn.id);
+    return { agent, turn, turnId };
   }
 
   /** A request in any state. Rejects with `NotFoundError`. */
@@ -188,10 +156,7 @@ export class Caller {
     return pageOf(found, limit, placeOfTurn);
   }
 
-  /**
-   * Requests of one tree, in the order in which they were opened; or the open ones of all trees with an open turn, the
-   * turn with the newest change first, where a page has the requests of so many turns. Default: open ones.
-   */
+  /** Requests of one tree, or of all agents, in the order in which they were opened. Default: open ones. */
   async requests(
     page: PageOptions & {
       readonly rootAgentId?: string | undefined;
@@ -200,18 +165,11 @@ export class Caller {
   ): Promise<Page<AgentRequest>> {
     const { rootAgentId, status = "open", after } = page;
     const limit = limitOf(page);
-    if (rootAgentId === undefined) return await this.#openRequests(page, status);
-    await this.root(rootAgentId);
+    const { ownerId } = this;
+    if (rootAgentId !== undefined) await this.root(rootAgentId);
     if (after !== undefined) await this.request(after);
-    const found = await this.runtime.requests({ rootAgentId, status, limit: limit + 1, after });
+    const found = await this.runtime.requests({ ownerId, rootAgentId, status, limit: limit + 1, after });
     return pageOf(found, limit, ({ requestId }) => requestId);
-  }
-
-  async #openRequests(page: PageOptions, status: AgentRequest["status"]): Promise<Page<AgentRequest>> {
-    if (status !== "open") throw new InvalidInputError("requests that are not open are listed by tree: name its root");
-    const { items: turns, next } = await this.turns({ limit: page.limit, after: page.after, status: "open" });
-    const found = await Promise.all(turns.map(({ agentId }) => this.runtime.requests({ rootAgentId: agentId })));
-    return { items: found.flat(), next };
   }
 
   /** The id of the agent that a name of this caller means. */
@@ -270,31 +228,28 @@ export class Caller {
   /**
    * A message without a request id. To a waiting turn it is the answer to the one open question, or the reason to reject
    * its approvals. Rejects with `AgentBusyError` while the turn works, and when it is not clear which request is meant or
-   * only a client tool or credentials would help; then its message names the open requests.
+   * only a client tool or credentials would help; then its message names the open requests. With a key it can be sent
+   * again: it does something once, and has the same outcome later. Other content rejects with `TurnConflictError` or
+   * `ServerError` (`key_reused`).
    */
   async plainMessage(agent: Agent, content: Content, options: StartTurnOptions = {}): Promise<StartedTurn> {
-    const turn = agent.openTurn();
-    const now = await turn?.current();
-    if (turn === undefined || now?.status !== "waiting" || now.reason !== "request") {
-      return await this.startTurn(agent, content, options);
-    }
-    const { turnId, requests } = now;
-    const approvals = requests.filter(({ kind }) => kind === "approval");
-    const [question, ...others] = requests.filter(({ kind }) => kind === "question");
-    const text = textOf(content);
-    if (question && others.length === 0 && approvals.length === 0) {
-      await this.runtime.decide(question.requestId, { verdict: "answered", by: this.ownerId, result: text });
-      return { agent, turn, turnId, isReplayed: false, became: "answer" };
-    }
-    if (question || approvals.length === 0) throw unclear(turnId, requests);
-    for (const { requestId } of approvals) await this.#reject(requestId, text);
-    return { agent, turn, turnId, isReplayed: false, became: "rejection" };
+    return await sendPlainMessage(this, { agent, content, options });
   }
 
-  /** Decides a request of this caller's agents. Rejects with `NotFoundError` and `RequestConflictError`. */
-  async decide(requestId: string, decide: Omit<Decide, "by">): Promise<AgentRequest> {
+  /**
+   * Decides a request of this caller's agents. With a key the same decision can be sent again. Rejects with
+   * `NotFoundError`, `RequestConflictError` and `ServerError` (`key_reused`).
+   */
+  async decide(
+    requestId: string,
+    { key, ...decide }: Omit<Decide, "by" | "key"> & { readonly key?: RequestKey | undefined },
+  ): ReturnType<Runtime["decide"]> {
     await this.request(requestId);
-    return await this.runtime.decide(requestId, { ...decide, by: this.ownerId });
+    try {
+      return await this.runtime.decide(requestId, { ...decide, by: this.ownerId, key: key && turnKeyOf(key) });
+    } catch (error) {
+      throw isKeyTaken(error) ? keyReused() : error;
+    }
   }
 
   /** A tree of this caller at one moment, with the cursor of that moment. Rejects with `NotFoundError`. */
@@ -310,6 +265,21 @@ export class Caller {
   ): AsyncGenerator<TroupeEvent, void, undefined> {
     await this.root(rootAgentId);
     yield* this.runtime.follow(rootAgentId, options);
+  }
+
+  async #own(agentId: string, kind: Kind): Promise<Agent> {
+    const agent = await this.#known(kind, this.runtime.find(agentId));
+    if (agent.ownerId !== this.ownerId) throw this.#stranger(kind, true);
+    return agent;
+  }
+
+  /** Errors about what does not exist name it, and answers must not. */
+  async #known<T>(kind: Kind, found: Promise<T>): Promise<T> {
+    try {
+      return await found;
+    } catch (error) {
+      throw error instanceof NotFoundError ? this.#stranger(kind, false) : error;
+    }
   }
 
   async #ownRecord(agentId: string, kind: Kind): Promise<AgentRecord> {
@@ -340,31 +310,12 @@ export class Caller {
     }
     return known;
   }
-
-  /** A request that somebody else has just rejected is rejected all the same. */
-  async #reject(requestId: string, reason: string): Promise<void> {
-    try {
-      await this.runtime.decide(requestId, { verdict: "rejected", by: this.ownerId, reason });
-    } catch (error) {
-      if (!(error instanceof RequestConflictError)) throw error;
-      const { decision } = await this.request(requestId);
-      if (decision?.verdict !== "rejected" && decision !== null) throw error;
-    }
-  }
 }
 
 type Kind = "agent" | "turn" | "request";
 
 const MOST_STARTS = 10;
 const START_PAUSE_MS = 20;
-
-function unclear(openTurnId: string, requests: readonly AgentRequest[]): Error {
-  const ids = requests.map(({ requestId, kind }) => `${requestId} (${kind})`).join(", ");
-  return new AgentBusyError(
-    `the turn waits for decisions that a plain message cannot give; decide these requests: ${ids}`,
-    { details: { openTurnId, requestIds: requests.map(({ requestId }) => requestId).join(" ") } },
-  );
-}
 
 /** The member of an agent's metadata that remembers which request created it. */
 const creationMark = "troupe:created-by";
@@ -376,7 +327,7 @@ function hashOf(options: object): string {
 function assertSame(metadata: JsonObject, mark: JsonObject): void {
   const expected = mark[creationMark];
   if (expected === undefined || metadata[creationMark] === expected) return;
-  throw new ServerError("key_reused", "this Idempotency-Key was used with another body");
+  throw keyReused();
 }
 
 /** An agent's metadata without what the server keeps in it. */

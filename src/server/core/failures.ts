@@ -71,6 +71,11 @@ export class ServerError extends TroupeError {
   }
 }
 
+/** The refusal of a key that means another request. */
+export function keyReused(): ServerError {
+  return new ServerError("key_reused", "this Idempotency-Key was used with another body");
+}
+
 /** The refusal of a request that nobody answers for. `hasToken`: it carried credentials, which were not accepted. */
 export function unauthenticated(hasToken: boolean): ServerError {
   return new ServerError("unauthenticated", "Authentication required", {

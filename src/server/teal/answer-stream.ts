@@ -1,6 +1,6 @@
 import type { TurnRest } from "../../runtime/index.ts";
 import type { TroupeEvent } from "../../state/index.ts";
-import type { StartedTurn } from "../core/caller.ts";
+import type { StartedTurn } from "../core/plain-message.ts";
 import { failureOf } from "../core/failures.ts";
 import type { Call } from "../core/route.ts";
 import type { SseFrame } from "../core/sse.ts";

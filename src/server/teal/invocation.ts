@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { AgentBusyError, NotFoundError } from "../../errors/index.ts";
 import type { Agent, TurnRest } from "../../runtime/index.ts";
-import type { StartedTurn } from "../core/caller.ts";
+import type { StartedTurn } from "../core/plain-message.ts";
 import type { Call } from "../core/route.ts";
 import { type Address, answerOf, idsOf, type RequestIds } from "./answers.ts";
 import { isTaskId, newTaskId, taskIdOfKey } from "./task-ids.ts";
@@ -37,22 +37,11 @@ async function followOn(
   const content = contentOf(message);
   const key = idempotencyKey === undefined ? undefined : { route: "teal.invoke", value: idempotencyKey };
   try {
-    // A repeat of the message that started the waiting turn is no answer to that turn.
-    const repeated = key && (await unlessBusy(caller.startTurn(agent, content, { key })));
-    return repeated ?? (await caller.plainMessage(agent, content, { key }));
+    return await caller.plainMessage(agent, content, { key });
   } catch (error) {
     const open = error instanceof AgentBusyError ? error.details["openTurnId"] : undefined;
     if (typeof open !== "string") throw error;
     return conflict("The task is busy with another request", idsOf(agent, open));
-  }
-}
-
-async function unlessBusy(started: Promise<StartedTurn>): Promise<StartedTurn | undefined> {
-  try {
-    return await started;
-  } catch (error) {
-    if (error instanceof AgentBusyError) return undefined;
-    throw error;
   }
 }
 

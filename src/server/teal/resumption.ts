@@ -135,7 +135,7 @@ function chosenOf(wanted: readonly AgentRequest[], resumption: Resumption): read
   return action === "answer" && id !== undefined ? wanted.filter(({ requestId }) => requestId === id) : wanted;
 }
 
-function decideOf(request: AgentRequest, resumption: Resumption): Omit<Decide, "by"> {
+function decideOf(request: AgentRequest, resumption: Resumption): Omit<Decide, "by" | "key"> {
   const { action, reason, arguments: args, result, tool_call_id: id } = resumption;
   if (action === "answer") return { verdict: "answered", result };
   if (action === "reject") return { verdict: "rejected", reason: reason ?? "Tool execution rejected." };

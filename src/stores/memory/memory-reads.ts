@@ -17,6 +17,7 @@ import {
   type AgentPlace,
   byAge,
   byChange,
+  isRequestOf,
   isTurnOf,
   type RequestFilter,
   type TurnFilter,
@@ -90,15 +91,10 @@ export class MemoryReads extends MemoryTables implements CandidateTables {
   }
 
   requests(filter: RequestFilter, after: AgentRequest | undefined, limit: number): AgentRequest[] {
-    const { tenant, rootAgentId, agentId, turnId, status } = filter;
     const found: AgentRequest[] = [];
-    for (const { requests } of this.rows.tenants.get(tenant)?.agents.values() ?? []) {
+    for (const { requests } of this.rows.tenants.get(filter.tenant)?.agents.values() ?? []) {
       for (const request of requests.values()) {
-        if (rootAgentId !== undefined && request.rootAgentId !== rootAgentId) continue;
-        if (agentId !== undefined && request.agentId !== agentId) continue;
-        if (turnId !== undefined && request.turnId !== turnId) continue;
-        if (status !== undefined && request.status !== status) continue;
-        if (after === undefined || byOpening(after, request) < 0) found.push(request);
+        if (isRequestOf(filter, request) && (after === undefined || byOpening(after, request) < 0)) found.push(request);
       }
     }
     return found.sort(byOpening).slice(0, limit);

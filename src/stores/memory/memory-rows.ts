@@ -12,7 +12,7 @@ import type {
 import type { Committed } from "../rules/outcomes.ts";
 import type { StoredTurn } from "../rules/ports.ts";
 import { isDue } from "../rules/queries.ts";
-import { freshHead, type Head, type ProcessRow } from "../rules/tables.ts";
+import { freshHead, type Head, type KeyMeaning, type ProcessRow } from "../rules/tables.ts";
 import type { UndoLog } from "../rules/undo-log.ts";
 
 /** An item and its place in the order of arrival. */
@@ -44,8 +44,8 @@ export interface AgentRows {
   readonly requests: Map<string, AgentRequest>;
   /** By id. */
   readonly turns: Map<string, StoredTurn>;
-  /** Ids of turns by the keys that their callers chose. */
-  readonly turnKeys: Map<string, string>;
+  /** Of a root agent: the meanings of the keys that callers chose. */
+  readonly keys: Map<string, KeyMeaning>;
   readonly timers: Map<string, Timer>;
   readonly children: AgentRows[];
 }
@@ -112,7 +112,7 @@ export function emptyAgent(record: AgentRecord, tree: TreeRows): AgentRows {
     artifacts: new Map(),
     requests: new Map(),
     turns: new Map(),
-    turnKeys: new Map(),
+    keys: new Map(),
     timers: new Map(),
     children: [],
   };

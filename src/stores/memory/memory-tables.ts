@@ -18,10 +18,10 @@ import {
   type ArtifactMeta,
   freshHead,
   type Head,
+  type KeyMeaning,
   type ProcessRow,
   type Tables,
   type TurnChange,
-  type TurnOfKey,
   type WaiterChanges,
 } from "../rules/tables.ts";
 import type { UndoLog } from "../rules/undo-log.ts";
@@ -194,7 +194,11 @@ export class MemoryTables implements Tables {
   }
 
   putRequest(request: AgentRequest): void {
-    this.undo.set(this.#require(request).requests, request.requestId, request);
+    const { tenant, requestId, rootAgentId, decidedWith } = request;
+    this.undo.set(this.#require(request).requests, requestId, request);
+    if (!decidedWith) return;
+    const { keys } = this.#require({ tenant, agentId: rootAgentId });
+    this.undo.set(keys, decidedWith.key, { requestId, turnId: decidedWith.turnId });
   }
 
   openRequestsOf(key: AgentKey, turnId: string): AgentRequest[] {
@@ -203,9 +207,10 @@ export class MemoryTables implements Tables {
   }
 
   putTurn(turn: StoredTurn): void {
-    const { turns, turnKeys } = this.#require(turn);
-    this.undo.set(turns, turn.turnId, turn);
-    if (turn.key !== null) this.undo.set(turnKeys, turn.key, turn.turnId);
+    const { turns, keys } = this.#require(turn);
+    const { turnId, key, hash } = turn;
+    this.undo.set(turns, turnId, turn);
+    if (key !== null && hash !== null) this.undo.set(keys, key, { turnId, hash });
   }
 
   moveTurn(key: AgentKey, turnId: string, change: TurnChange): void {
@@ -214,10 +219,8 @@ export class MemoryTables implements Tables {
     if (turn) this.undo.set(turns, turnId, { ...turn, ...change });
   }
 
-  turnOfKey(key: AgentKey, text: string): TurnOfKey | undefined {
-    const rows = this.find(key);
-    const turnId = rows?.turnKeys.get(text);
-    return turnId === undefined ? undefined : { turnId, hash: rows?.turns.get(turnId)?.hash ?? "" };
+  meaningOf(root: AgentKey, text: string): KeyMeaning | undefined {
+    return this.find(root)?.keys.get(text);
   }
 
   keepDefinition(tenant: string, rootAgentId: string, definition: StoredDefinition): void {

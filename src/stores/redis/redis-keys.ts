@@ -27,7 +27,7 @@ export const PARTITIONS = 16;
 
 /**
  * The indexes over trees. Agents by id: all, the roots, those of a session, those of an owner; roots by age; requests
- * by opening: all, and the open ones; turns by their last change: all, those of an owner, those of a session, and the
+ * by opening: all, and the open ones, each of them again by owner; turns by their last change: all, those of an owner, those of a session, and the
  * unfinished ones; trees by their first timer; trees in which something was posted; trees by the
  * processes that hold their agents.
  */
@@ -198,7 +198,7 @@ export const fields = {
   head: (agentId: string): string => `${headPrefix}${wellFormed(agentId, "agent id")}`,
   account: (accountId: string): string => `$:${wellFormed(accountId, "account id")}`,
   request: (agentId: string, requestId: string): string => `r:${requestMember({ agentId, requestId })}`,
-  turnKey: (agentId: string, text: string): string => `y:${pairOf(agentId, text)}`,
+  meaning: (agentId: string, text: string): string => `y:${pairOf(agentId, text)}`,
   process: (processId: string): string => `p:${wellFormed(processId, "process id")}`,
   /** Versions of collections. */
   children: (agentId: string): string => `k:${wellFormed(agentId, "agent id")}`,
@@ -244,6 +244,11 @@ export function turnFields(turnId: string): readonly [string, string] {
   return [`t:${id}`, `c:${id}`];
 }
 
+/** The part of an index that lists what belongs to an owner. */
+export function ofOwner(ownerId: string): readonly [string, string] {
+  return ["owner", ownerId];
+}
+
 /** The indexes that list a turn by its last change. */
 export function turnIndexes(
   keys: RedisKeys,
@@ -255,7 +260,7 @@ export function turnIndexes(
 ): readonly IndexKeys[] {
   const of = (...about: readonly string[]): IndexKeys => keys.index("turns", partition, tenant, ...about);
   const lists = [of()];
-  if (ownerId !== null && ownerId !== undefined) lists.push(of("owner", ownerId));
+  if (ownerId !== null && ownerId !== undefined) lists.push(of(...ofOwner(ownerId)));
   if (sessionId !== null && sessionId !== undefined) lists.push(of("session", sessionId));
   return lists;
 }

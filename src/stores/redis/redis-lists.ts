@@ -6,6 +6,7 @@ import {
   byAge,
   byChange,
   isDue,
+  isRequestOf,
   isTurnOf,
   type RequestFilter,
   type TurnFilter,
@@ -16,6 +17,7 @@ import type { RedisIndexes } from "./redis-indexes.ts";
 import {
   type IndexKeys,
   type IndexName,
+  ofOwner,
   PARTITIONS,
   type RedisKeys,
   requestMember,
@@ -93,12 +95,13 @@ export class RedisLists {
   }
 
   async requests(filter: RequestFilter, after: AgentRequest | undefined, limit: number): Promise<AgentRequest[]> {
-    const { tenant, rootAgentId, agentId, status } = filter;
+    const { tenant, rootAgentId, agentId, ownerId, status } = filter;
     const inTree = agentId ?? rootAgentId;
     const list = status === "open" ? "open" : "requests";
+    const of = ownerId === undefined ? [] : ofOwner(ownerId);
     const lists =
       inTree === undefined
-        ? partitions.map((partition) => this.#keys.index(list, partition, tenant).list)
+        ? partitions.map((partition) => this.#keys.index(list, partition, tenant, ...of).list)
         : [this.#keys.treeOf(tenant, inTree)[list]];
     const start = after && { member: requestMember(after), score: after.openedAt };
     const members = merged(pagesOf(this.#connection, lists, { by: "score", wanted: limit }), start);
@@ -108,11 +111,11 @@ export class RedisLists {
           const [requestId = "", ofAgent = ""] = JSON.parse(member) as readonly string[];
           const tree = this.#keys.treeOf(tenant, ofAgent);
           const request = await this.#reader.row(tree, rowKinds.request(ofAgent, requestId));
-          if (!request && inTree === undefined) this.#forget(ofAgent, member, list, tenant);
+          if (!request && inTree === undefined) this.#forget(ofAgent, member, list, tenant, ...of);
           return request;
         }),
       );
-      return found.flatMap((request) => (request && isAsked(request, filter) ? request : []));
+      return found.flatMap((request) => (request && isRequestOf(filter, request) ? request : []));
     });
   }
 
@@ -249,11 +252,4 @@ function isWanted(record: AgentRecord, { rootAgentId, sessionId, ownerId, rootsO
   if (sessionId !== undefined && record.sessionId !== sessionId) return false;
   if (ownerId !== undefined && record.ownerId !== ownerId) return false;
   return !rootsOnly || record.parentAgentId === null;
-}
-
-function isAsked(request: AgentRequest, { rootAgentId, agentId, turnId, status }: RequestFilter): boolean {
-  if (rootAgentId !== undefined && request.rootAgentId !== rootAgentId) return false;
-  if (agentId !== undefined && request.agentId !== agentId) return false;
-  if (turnId !== undefined && request.turnId !== turnId) return false;
-  return status === undefined || request.status === status;
 }

@@ -19,7 +19,7 @@ import {
 } from "../../state/index.ts";
 import { CorruptTimers, jsonOf, parsed, type StoredOutcome, storedOutcomeSchema } from "../rules/stored-values.ts";
 import type { StoredTurn } from "../rules/ports.ts";
-import { type ArtifactMeta, freshHead, type Head, type ProcessRow, type TurnOfKey } from "../rules/tables.ts";
+import { type ArtifactMeta, freshHead, type Head, type KeyMeaning, type ProcessRow } from "../rules/tables.ts";
 import { textsOf } from "./redis-connection.ts";
 import { fields, pairOf } from "./redis-keys.ts";
 
@@ -90,7 +90,10 @@ const processRowSchema = z.object({
   clockOffset: z.number(),
 });
 
-const turnOfKeySchema = z.object({ turnId: z.string(), hash: z.string() });
+const meaningSchema = z.union([
+  z.object({ turnId: z.string(), hash: z.string() }),
+  z.object({ turnId: z.string(), requestId: z.string() }),
+]);
 const storedTurnSchema = turnRecordSchema.extend({ hash: z.string().nullable() });
 const turnChangeSchema = turnRecordSchema.pick({ status: true, stopReason: true, changedAt: true });
 
@@ -137,10 +140,10 @@ export const rowKinds = {
       throw new CorruptRecordError(`${where} holds request ${request.requestId}; it is left as it is`);
     },
   }),
-  turnOfKey: (agentId: string, text: string): RowKind<TurnOfKey> => ({
-    field: fields.turnKey(agentId, text),
-    what: `the turn of key ${text}`,
-    parse: (json, where) => parsed(turnOfKeySchema, json, where),
+  meaning: (rootAgentId: string, text: string): RowKind<KeyMeaning> => ({
+    field: fields.meaning(rootAgentId, text),
+    what: `the meaning of key ${text}`,
+    parse: (json, where) => parsed(meaningSchema, json, where),
   }),
   process: (processId: string): RowKind<ProcessRow> => ({
     field: fields.process(processId),

@@ -13,10 +13,10 @@ import {
 import type { Committed } from "../rules/outcomes.ts";
 import type { StoredTurn } from "../rules/ports.ts";
 import { wellFormed } from "../rules/stored-values.ts";
-import type { ArtifactMeta, Head, Tables, TurnChange, TurnOfKey } from "../rules/tables.ts";
+import type { ArtifactMeta, Head, KeyMeaning, Tables, TurnChange } from "../rules/tables.ts";
 import { RedisAgents } from "./redis-agents.ts";
 import { watchHead, watchPosts } from "./redis-indexes.ts";
-import { fields, pairOf, requestMember, type TreeKeys, turnFields, turnIndexes } from "./redis-keys.ts";
+import { fields, ofOwner, pairOf, requestMember, type TreeKeys, turnFields, turnIndexes } from "./redis-keys.ts";
 import { type PlacedArtifact, rowKinds } from "./redis-rows.ts";
 import type { Collection, TreeSession } from "./redis-session.ts";
 
@@ -133,19 +133,22 @@ export class RedisTables extends RedisAgents implements Tables {
   }
 
   putRequest(request: AgentRequest): void {
-    const { agentId, requestId, openedAt, status, tenant } = request;
+    const { agentId, rootAgentId, requestId, openedAt, status, tenant, ownerId, decidedWith } = request;
     const session = this.ofAgent(request);
     const { tree } = session;
     const before = this.request(request, requestId);
     session.put(rowKinds.request(agentId, requestId), request);
+    if (decidedWith) {
+      session.put(rowKinds.meaning(rootAgentId, decidedWith.key), { turnId: decidedWith.turnId, requestId });
+    }
     const member = requestMember(request);
-    const index = (list: "requests" | "open", kind: "at" | "leaving"): void =>
-      session.writeIndex({
-        kind,
-        keys: this.keys.index(list, tree.partition, tenant),
-        member,
-        score: kind === "at" ? openedAt : undefined,
-      });
+    const places = [[tenant], ...(ownerId === undefined ? [] : [[tenant, ...ofOwner(ownerId)]])];
+    const index = (list: "requests" | "open", kind: "at" | "leaving"): void => {
+      const score = kind === "at" ? openedAt : undefined;
+      for (const of of places) {
+        session.writeIndex({ kind, keys: this.keys.index(list, tree.partition, ...of), member, score });
+      }
+    };
     if (!before) {
       session.do("place", { key: tree.requests }, member, String(openedAt));
       index("requests", "at");
@@ -172,7 +175,7 @@ export class RedisTables extends RedisAgents implements Tables {
     const { agentId, turnId, key, hash } = turn;
     const [opened] = turnFields(turnId);
     session.do("put", { key: session.tree.turns }, opened, JSON.stringify(turn));
-    if (key !== null && hash !== null) session.put(rowKinds.turnOfKey(agentId, key), { turnId, hash });
+    if (key !== null && hash !== null) session.put(rowKinds.meaning(agentId, key), { turnId, hash });
     this.#listTurn(session, turn, turn);
   }
 
@@ -184,8 +187,8 @@ export class RedisTables extends RedisAgents implements Tables {
     this.#listTurn(session, { turnId, ownerId, sessionId }, change);
   }
 
-  turnOfKey({ tenant, agentId }: AgentKey, text: string): TurnOfKey | undefined {
-    return this.at(this.keys.treeOf(tenant, agentId)).get(rowKinds.turnOfKey(agentId, text));
+  meaningOf({ tenant, agentId }: AgentKey, text: string): KeyMeaning | undefined {
+    return this.at(this.keys.treeOf(tenant, agentId)).get(rowKinds.meaning(agentId, text));
   }
 
   #listTurn(

@@ -110,8 +110,8 @@ export type OpenTurnOutcome =
   | { readonly type: "given"; readonly turnId: string }
   /** The agent has the turn of this key. */
   | { readonly type: "known"; readonly turnId: string; readonly record: AgentRecord }
-  /** The turn of this key was asked for otherwise. */
-  | { readonly type: "conflict"; readonly turnId: string }
+  /** The key means a turn that was asked for otherwise, or a decision on this request, made during the turn. */
+  | { readonly type: "conflict"; readonly turnId: string; readonly requestId?: string | undefined }
   | { readonly type: "busy"; readonly openTurnId: string }
   | { readonly type: "refused"; readonly status: Lifecycle }
   | { readonly type: "notFound" };
@@ -124,6 +124,10 @@ export type MarkOutcome =
 /** `request` is the request after the command: a conflict shows who decided first. */
 export type DecideOutcome =
   | { readonly type: "decided"; readonly request: AgentRequest; readonly posted: readonly string[] }
+  /** This decision was made before with the same key. */
+  | { readonly type: "known"; readonly request: AgentRequest }
+  /** The key means this turn, or another decision on this request. Nothing was changed. */
+  | { readonly type: "taken"; readonly turnId: string; readonly requestId?: string | undefined }
   /** It was decided or closed before, or this decision came after its expiry and has made it expired. */
   | { readonly type: "conflict"; readonly request: AgentRequest; readonly posted: readonly string[] }
   /** The decision refers to other arguments than the request. Nothing was changed. */

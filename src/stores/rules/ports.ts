@@ -75,7 +75,8 @@ export interface Stores {
   abort(key: AgentKey, command: AbortCommand, now: number): Promise<MarkOutcome>;
   /**
    * Decides an open request and posts the decision to its agent. Only the first decision counts. From `expiresAt` on,
-   * any decision makes the request `expired`, decided by nobody, whether or not its timer has fired.
+   * any decision makes the request `expired`, decided by nobody, whether or not its timer has fired. With a key it can
+   * be sent again; turns and decisions of one tree share their keys.
    */
   decide(
     key: AgentKey,
@@ -235,7 +236,7 @@ export interface TurnCommand {
   readonly clientTools?: readonly ModelTool[] | undefined;
   /** Only opens the turn if it is the agent's first one: the command can be repeated safely. */
   readonly isFirst?: boolean | undefined;
-  /** Only opens the turn if the agent has none of this key. Root agents only. */
+  /** Only opens the turn if the key means no turn and no decision of the agent yet. Root agents only. */
   readonly key?: TurnKey | undefined;
   /** Opens nothing: only gives the turn of the key. */
   readonly onlyKnown?: boolean | undefined;
@@ -280,6 +281,8 @@ export interface PauseMark extends PauseOptions {
 export interface DecideOptions {
   /** Hash of the arguments that the decider was shown; a request about other arguments is not decided. */
   readonly argumentsHash?: string | undefined;
+  /** Marks the decision as the one of a key that its caller chose, so that the command can be sent again. */
+  readonly key?: string | undefined;
 }
 
 export interface ReleaseOptions {

@@ -24,6 +24,8 @@ export interface RequestFilter {
   readonly rootAgentId?: string | undefined;
   readonly agentId?: string | undefined;
   readonly turnId?: string | undefined;
+  /** The owner of the agents. */
+  readonly ownerId?: string | undefined;
   readonly status?: AgentRequest["status"] | undefined;
   /** At most this many, 100 by default; in the order of opening, then by id. */
   readonly limit?: number | undefined;
@@ -105,6 +107,17 @@ export function byChange(one: TurnPlace, other: TurnPlace): number {
   if (one.changedAt !== other.changedAt) return other.changedAt - one.changedAt;
   if (one.turnId === other.turnId) return 0;
   return one.turnId < other.turnId ? -1 : 1;
+}
+
+export function isRequestOf(
+  { rootAgentId, agentId, turnId, ownerId, status }: RequestFilter,
+  request: AgentRequest,
+): boolean {
+  if (rootAgentId !== undefined && request.rootAgentId !== rootAgentId) return false;
+  if (agentId !== undefined && request.agentId !== agentId) return false;
+  if (turnId !== undefined && request.turnId !== turnId) return false;
+  if (ownerId !== undefined && request.ownerId !== ownerId) return false;
+  return status === undefined || request.status === status;
 }
 
 export function isTurnOf({ ownerId, sessionId, agentId, status }: TurnFilter, turn: TurnRecord): boolean {

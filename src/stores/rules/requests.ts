@@ -1,3 +1,4 @@
+import { stableStringify } from "../../base/index.ts";
 import { InvariantError } from "../../errors/index.ts";
 import {
   type AgentKey,
@@ -5,6 +6,7 @@ import {
   type Decision,
   type InboxItem,
   type Timer,
+  turnIdOf,
   verdictsOf,
 } from "../../state/index.ts";
 import type { Batch } from "./batch.ts";
@@ -68,9 +70,16 @@ interface DecideCommand extends AgentKey, DecideOptions {
 
 /** Decides a request by compare-and-set on its status: only the first decision counts (F20). */
 export function decide(tables: Tables, command: DecideCommand, now: number): DecideOutcome {
-  const { requestId, decision, argumentsHash } = command;
+  const { requestId, argumentsHash } = command;
   const request = tables.request(command, requestId);
   if (!request) return { type: "notFound" };
+  const { decision, key } = command;
+  const meaning = key === undefined ? undefined : tables.meaningOf(rootOf(request), key);
+  if (meaning) {
+    const decidedId = "requestId" in meaning ? meaning.requestId : undefined;
+    const isSame = decidedId === requestId && stableStringify(request.decision) === stableStringify(decision);
+    return isSame ? { type: "known", request } : { type: "taken", turnId: meaning.turnId, requestId: decidedId };
+  }
   if (request.status !== "open") return { type: "conflict", request, posted: [] };
   if (isOver(request, now) && decision.verdict !== "expired") {
     // Its timer may be late; nobody may approve in the meantime.
@@ -78,7 +87,11 @@ export function decide(tables: Tables, command: DecideCommand, now: number): Dec
   }
   if (!verdictsOf[request.kind].includes(decision.verdict)) return { type: "unfit", request };
   if (argumentsHash !== undefined && argumentsHash !== request.argumentsHash) return { type: "changed", request };
-  return { ...settled(tables, request, decision, now), type: "decided" };
+  return { ...settled(tables, request, decision, now, key), type: "decided" };
+}
+
+function rootOf({ tenant, rootAgentId }: AgentRequest): AgentKey {
+  return { tenant, agentId: rootAgentId };
 }
 
 function isOver({ expiresAt }: AgentRequest, now: number): boolean {
@@ -90,10 +103,14 @@ function settled(
   open: AgentRequest,
   decision: Decision,
   now: number,
+  decisionKey?: string,
 ): { request: AgentRequest; posted: string[] } {
   const { tenant, agentId, requestId, turnId, callId } = open;
   const key = { tenant, agentId };
-  const request: AgentRequest = { ...open, status: "decided", decision, decidedAt: now };
+  const withKey = decisionKey === undefined ? {} : { decisionKey };
+  const decidedWith =
+    decisionKey === undefined ? {} : { decidedWith: { key: decisionKey, turnId: turnOfTree(tables, open) } };
+  const request: AgentRequest = { ...open, status: "decided", decision, decidedAt: now, ...decidedWith };
   tables.putRequest(request);
   const head = tables.head(key);
   tables.putHead(key, { ...head, openRequests: head.openRequests - 1 });
@@ -106,8 +123,16 @@ function settled(
     turnId,
     callId,
     decision,
+    ...withKey,
   };
   return { request, posted: tables.addToInbox(key, item) ? [agentId] : [] };
+}
+
+/** The open turn of the root agent, else its last one. */
+function turnOfTree(tables: Tables, request: AgentRequest): string {
+  const { agentId } = rootOf(request);
+  const root = tables.agent(rootOf(request));
+  return root?.openTurnId ?? turnIdOf(agentId, Math.max(1, (root?.nextTurnNumber ?? 1) - 1));
 }
 
 function requestTimerId(requestId: string): string {

@@ -15,7 +15,7 @@ import type {
 import type { ForeignWrites } from "./foreign-writes.ts";
 import type { LiveChannel } from "./live-channel.ts";
 import type { Committed, ProcessIdentity } from "./outcomes.ts";
-import type { RolledBackTree, StoredRow, StoredTree, StoredTurn, TurnKey } from "./ports.ts";
+import type { RolledBackTree, StoredRow, StoredTree, StoredTurn } from "./ports.ts";
 import type { AgentFilter, AgentPlace, RequestFilter, TurnFilter, TurnPlace, UnattendedQuery } from "./queries.ts";
 
 export type ArtifactMeta = Omit<Artifact, "content">;
@@ -65,8 +65,13 @@ export interface WaiterChanges {
 
 export type TurnChange = Pick<TurnRecord, "status" | "stopReason" | "changedAt">;
 
-/** The turn of a key that its caller chose, and the hash of what was asked for. */
-export type TurnOfKey = Pick<TurnRecord, "turnId"> & Pick<TurnKey, "hash">;
+/**
+ * The meaning of a key that a caller chose: a turn, with the hash of what was asked for, or the decision on a request,
+ * with the turn of the root agent in which it was made.
+ */
+export type KeyMeaning =
+  | { readonly turnId: string; readonly hash: string }
+  | { readonly turnId: string; readonly requestId: string };
 
 export interface ProcessRow extends ProcessIdentity {
   /** Distinguishes the process from a later one with the same pid; null if the system does not tell. */
@@ -122,8 +127,8 @@ export interface Tables {
   putTurn(turn: StoredTurn): void;
   /** Changes a turn of a root agent. */
   moveTurn(key: AgentKey, turnId: string, change: TurnChange): void;
-  /** The turn of a key that a caller chose. */
-  turnOfKey(key: AgentKey, text: string): TurnOfKey | undefined;
+  /** `root`: the agent at the root of the tree, which has the keys of all its turns and decisions. */
+  meaningOf(root: AgentKey, text: string): KeyMeaning | undefined;
   /** Stores a definition under its hash, once a tree. */
   keepDefinition(tenant: string, rootAgentId: string, definition: StoredDefinition): void;
   setTimer(timer: Timer): void;

@@ -10,7 +10,7 @@ export function openTurn(tables: Tables, key: AgentKey, command: TurnCommand, no
   const found = tables.agent(key);
   if (!found) return { type: "notFound" };
   const { key: turnKey } = command;
-  const known = turnKey && turnOfKey(tables, found, turnKey);
+  const known = turnKey && knownTurn(tables, found, turnKey);
   if (known) return known;
   const { status } = found;
   if (command.onlyKnown || status === "created" || status === "shutdown") return { type: "refused", status };
@@ -67,18 +67,18 @@ function supersede(
   return outcome.type === "notFound" ? [] : outcome.posted;
 }
 
-/** The answer to a command with a key that the agent knows; undefined if the command is to open the turn. */
-function turnOfKey(tables: Tables, record: AgentRecord, key: TurnKey): OpenTurnOutcome | undefined {
+/** The answer to a command with a key that has a meaning; undefined if the command is to open the turn. */
+function knownTurn(tables: Tables, record: AgentRecord, key: TurnKey): OpenTurnOutcome | undefined {
   if (record.parentAgentId !== null) {
     throw new UnsupportedError(
       `agent ${record.agentId} is a subagent, and keys are for turns of root agents; ask without a key`,
     );
   }
-  const known = tables.turnOfKey(record, key.text);
+  const known = tables.meaningOf(record, key.text);
   if (!known) return undefined;
-  return known.hash === key.hash
-    ? { type: "known", turnId: known.turnId, record }
-    : { type: "conflict", turnId: known.turnId };
+  if ("requestId" in known) return { type: "conflict", ...known };
+  const { turnId, hash } = known;
+  return hash === key.hash ? { type: "known", turnId, record } : { type: "conflict", turnId };
 }
 
 interface NewTurn {

@@ -9,7 +9,9 @@ const SCHEMA_VERSION = 2;
  * agent) and (tenant, root agent). A commit appends one row to `journal`, messages included, and rewrites a short row
  * of `heads` and one of `standings` (the figures of an account) for each account it changes. The figures of a tree are
  * contiguous, many to a page; `accounts` holds the terms of the accounts. `journal.previous` is the agent's row before
- * (0: none) and `heads.cursor` its last one, so that an agent's rows need no index. `messages` says in which row each
+ * (0: none) and `heads.cursor` its last one, so that an agent's rows need no index. A turn is in one index while it is
+ * unfinished, and in the others from its end on, so that each of them is written once; they ascend, because SQLite adds
+ * fastest at the end. `messages` says in which row each
  * message is stored; `heads.open_requests` says whether `requests` need be read. Cursors are never used again, even
  * after a tree was removed: `last_removed` keeps the highest cursor that may be gone. JSON columns are checked by
  * schema when they are read.
@@ -111,20 +113,25 @@ const firstLayout = `
     tenant TEXT NOT NULL,
     tree INTEGER NOT NULL,
     turn_id TEXT NOT NULL,
+    owner_id TEXT,
     status TEXT NOT NULL,
     opened_at INTEGER NOT NULL,
+    decision_key TEXT,
     request TEXT NOT NULL,
     PRIMARY KEY (agent, request_id)
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX requests_by_opening ON requests (tenant, opened_at, request_id);
   CREATE INDEX requests_by_tree ON requests (tree, opened_at, request_id);
+  CREATE INDEX requests_by_owner ON requests (tenant, owner_id, opened_at, request_id) WHERE owner_id IS NOT NULL;
   CREATE INDEX requests_open ON requests (tenant, opened_at, request_id) WHERE status = 'open';
+  CREATE INDEX requests_open_by_owner ON requests (tenant, owner_id, opened_at, request_id)
+    WHERE status = 'open' AND owner_id IS NOT NULL;
+  CREATE UNIQUE INDEX requests_by_key ON requests (tree, decision_key) WHERE decision_key IS NOT NULL;
   CREATE TABLE turns (
     agent INTEGER NOT NULL,
     number INTEGER NOT NULL,
     turn_id TEXT NOT NULL,
     tenant TEXT NOT NULL,
-    agent_id TEXT NOT NULL,
     session_id TEXT,
     owner_id TEXT,
     turn_key TEXT,
@@ -136,10 +143,12 @@ const firstLayout = `
     PRIMARY KEY (agent, number)
   ) STRICT, WITHOUT ROWID;
   CREATE UNIQUE INDEX turns_by_key ON turns (agent, turn_key) WHERE turn_key IS NOT NULL;
-  CREATE INDEX turns_by_change ON turns (tenant, changed_at DESC, turn_id);
-  CREATE INDEX turns_by_owner ON turns (tenant, owner_id, changed_at DESC, turn_id) WHERE owner_id IS NOT NULL;
-  CREATE INDEX turns_by_session ON turns (tenant, session_id, changed_at DESC, turn_id) WHERE session_id IS NOT NULL;
-  CREATE INDEX turns_unfinished ON turns (tenant, changed_at DESC, turn_id) WHERE status IN ('queued', 'open');
+  CREATE INDEX turns_unfinished ON turns (tenant, changed_at, turn_id DESC) WHERE stop_reason IS NULL;
+  CREATE INDEX turns_by_change ON turns (tenant, changed_at, turn_id DESC) WHERE stop_reason IS NOT NULL;
+  CREATE INDEX turns_by_owner ON turns (tenant, owner_id, changed_at, turn_id DESC)
+    WHERE owner_id IS NOT NULL AND stop_reason IS NOT NULL;
+  CREATE INDEX turns_by_session ON turns (tenant, session_id, changed_at, turn_id DESC)
+    WHERE session_id IS NOT NULL AND stop_reason IS NOT NULL;
   CREATE TABLE inbox (
     id INTEGER PRIMARY KEY,
     agent INTEGER NOT NULL,

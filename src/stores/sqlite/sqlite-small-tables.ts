@@ -100,20 +100,22 @@ interface RequestPlace {
 /** The rows of requests; they stay after they were decided. */
 export class SqliteRequests {
   readonly #connection: SqliteConnection;
-  readonly #statements: Readonly<Record<"find" | "put" | "open", StatementSync>>;
+  readonly #statements: Readonly<Record<"find" | "put" | "open" | "ofKey", StatementSync>>;
 
   constructor(connection: SqliteConnection) {
     this.#connection = connection;
     this.#statements = {
       find: connection.prepare("SELECT request_id, request FROM requests WHERE agent = ? AND request_id = ?"),
       put: connection.prepare(
-        `INSERT INTO requests (agent, request_id, tenant, tree, turn_id, status, opened_at, request)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-         ON CONFLICT (agent, request_id) DO UPDATE SET status = excluded.status, request = excluded.request`,
+        `INSERT INTO requests (agent, request_id, tenant, tree, turn_id, owner_id, status, opened_at, decision_key, request)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+         ON CONFLICT (agent, request_id) DO UPDATE SET status = excluded.status, decision_key = excluded.decision_key,
+           request = excluded.request`,
       ),
       open: connection.prepare(
         "SELECT request_id, request FROM requests WHERE agent = ? AND turn_id = ? AND status = 'open'",
       ),
+      ofKey: connection.prepare("SELECT request_id, request FROM requests WHERE tree = ? AND decision_key = ?"),
     };
   }
 
@@ -123,42 +125,54 @@ export class SqliteRequests {
   }
 
   put(slot: AgentSlot, request: AgentRequest): void {
-    const { requestId, tenant, turnId, status, openedAt } = request;
-    const id = wellFormed(requestId, "request id");
-    const turn = wellFormed(turnId, "turn id");
-    this.#statements.put.run(slot.id, id, tenant, slot.tree, turn, status, openedAt, JSON.stringify(request));
+    const { requestId, tenant, turnId, ownerId = null, status, openedAt, decidedWith } = request;
+    const owners = [tenant, slot.tree, wellFormed(turnId, "turn id"), ownerId] as const;
+    const values = [status, openedAt, decidedWith?.key ?? null, JSON.stringify(request)] as const;
+    this.#statements.put.run(slot.id, wellFormed(requestId, "request id"), ...owners, ...values);
+  }
+
+  /** The request of the agent's tree that was decided with the key. */
+  ofKey({ tree }: AgentSlot, text: string): AgentRequest | undefined {
+    const row = this.#statements.ofKey.get(tree, wellFormed(text, "key of a decision"));
+    return row && requestIn(row);
   }
 
   openOf(slot: AgentSlot, turnId: string): AgentRequest[] {
     return this.#statements.open.all(slot.id, wellFormed(turnId, "turn id")).map(requestIn);
   }
 
-  list(
-    filter: RequestFilter,
-    { agent, tree }: RequestPlace,
-    after: AgentRequest | undefined,
-    limit: number,
-  ): AgentRequest[] {
-    const conditions = ["tenant = ?"];
-    const values: SQLInputValue[] = [wellFormed(filter.tenant, "tenant")];
-    const only = (condition: string, ...given: SQLInputValue[]): void => {
-      conditions.push(condition);
-      values.push(...given);
-    };
-    if (agent !== undefined) only("agent = ?", agent);
-    if (tree !== undefined) only("tree = ?", tree);
-    if (filter.turnId !== undefined) only("turn_id = ?", wellFormed(filter.turnId, "turn id"));
-    // A literal, so that SQLite uses the index over open requests.
-    if (filter.status === "open") only("status = 'open'");
-    else if (filter.status !== undefined) only("status = ?", filter.status);
-    if (after) only("(opened_at, request_id) > (?, ?)", after.openedAt, after.requestId);
-    const sql = `SELECT request_id, request FROM requests WHERE ${conditions.join(" AND ")}
-      ORDER BY opened_at, request_id LIMIT ?`;
+  list(filter: RequestFilter, place: RequestPlace, after: AgentRequest | undefined, limit: number): AgentRequest[] {
+    const { sql, values } = requestQuery(filter, place, after);
     return this.#connection
       .prepare(sql)
       .all(...values, limit)
       .map(requestIn);
   }
+}
+
+/** The limit comes after the values. A plus keeps SQLite from using the index of a column. */
+export function requestQuery(
+  { tenant, turnId, ownerId, status }: RequestFilter,
+  { agent, tree }: RequestPlace,
+  after: Pick<AgentRequest, "openedAt" | "requestId"> | undefined,
+): { readonly sql: string; readonly values: readonly SQLInputValue[] } {
+  const conditions = ["tenant = ?"];
+  const values: SQLInputValue[] = [wellFormed(tenant, "tenant")];
+  const only = (condition: string, ...given: SQLInputValue[]): void => {
+    conditions.push(condition);
+    values.push(...given);
+  };
+  if (agent !== undefined) only("agent = ?", agent);
+  if (tree !== undefined) only("tree = ?", tree);
+  if (ownerId !== undefined) only(`${tree === undefined ? "" : "+"}owner_id = ?`, wellFormed(ownerId, "owner id"));
+  if (turnId !== undefined) only("turn_id = ?", wellFormed(turnId, "turn id"));
+  // A literal, so that SQLite uses an index over open requests.
+  if (status === "open") only("status = 'open'");
+  else if (status !== undefined) only("status = ?", status);
+  if (after) only("(opened_at, request_id) > (?, ?)", after.openedAt, after.requestId);
+  const sql = `SELECT request_id, request FROM requests WHERE ${conditions.join(" AND ")}
+    ORDER BY opened_at, request_id LIMIT ?`;
+  return { sql, values };
 }
 
 function requestIn(row: Row): AgentRequest {

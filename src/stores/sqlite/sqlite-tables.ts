@@ -21,10 +21,10 @@ import {
   type CandidateTables,
   freshHead,
   type Head,
+  type KeyMeaning,
   type ProcessRow,
   type RestoredRow,
   type TurnChange,
-  type TurnOfKey,
   type WaiterChanges,
 } from "../rules/tables.ts";
 import { SqliteAccounts } from "./sqlite-accounts.ts";
@@ -238,8 +238,12 @@ export class SqliteTables implements CandidateTables {
     this.#turns.move(this.#agents.required(key), turnId, change);
   }
 
-  turnOfKey(key: AgentKey, text: string): TurnOfKey | undefined {
-    return this.#ofAgent(key, (slot) => this.#turns.ofKey(slot, text), undefined);
+  meaningOf(root: AgentKey, text: string): KeyMeaning | undefined {
+    const slot = this.#agents.find(root);
+    const turn = slot && this.#turns.ofKey(slot, text);
+    if (turn) return turn;
+    const { requestId, decidedWith } = (slot && this.#requests.ofKey(slot, text)) ?? {};
+    return requestId === undefined || !decidedWith ? undefined : { requestId, turnId: decidedWith.turnId };
   }
 
   turns(filter: TurnFilter, limit: number, place?: TurnPlace): TurnRecord[] {

@@ -1,15 +1,15 @@
 import type { SQLInputValue, StatementSync } from "node:sqlite";
 import { CorruptRecordError } from "../../errors/index.ts";
-import { numberOfTurn, type TurnRecord, turnRecordSchema } from "../../state/index.ts";
+import { agentOfTurn, numberOfTurn, type TurnRecord, turnRecordSchema } from "../../state/index.ts";
 import type { StoredTurn } from "../rules/ports.ts";
-import type { TurnFilter, TurnPlace } from "../rules/queries.ts";
+import { byChange, type TurnFilter, type TurnPlace } from "../rules/queries.ts";
 import { type Row, textOf, textOrNullOf, wellFormed } from "../rules/stored-values.ts";
-import type { TurnChange, TurnOfKey } from "../rules/tables.ts";
+import type { KeyMeaning, TurnChange } from "../rules/tables.ts";
 import type { AgentSlot } from "./sqlite-agents.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
 
 const columns =
-  "turn_id, number, tenant, agent_id, session_id, owner_id, turn_key, hash, status, stop_reason, opened_at, changed_at";
+  "turn_id, number, tenant, session_id, owner_id, turn_key, hash, status, stop_reason, opened_at, changed_at";
 
 /** The rows of turns; they stay after their turn has ended. */
 export class SqliteTurns {
@@ -20,7 +20,7 @@ export class SqliteTurns {
     this.#connection = connection;
     this.#statements = {
       put: connection.prepare(
-        `INSERT OR REPLACE INTO turns (agent, ${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+        `INSERT OR REPLACE INTO turns (agent, ${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
       ),
       move: connection.prepare(
         "UPDATE turns SET status = ?, stop_reason = ?, changed_at = ? WHERE agent = ? AND number = ?",
@@ -31,9 +31,9 @@ export class SqliteTurns {
   }
 
   put({ id }: AgentSlot, turn: StoredTurn): void {
-    const { turnId, number, tenant, agentId, sessionId, ownerId, key, hash } = turn;
+    const { turnId, number, tenant, sessionId, ownerId, key, hash } = turn;
     const { status, stopReason, openedAt, changedAt } = turn;
-    const owners = [turnId, number, tenant, agentId, sessionId, ownerId] as const;
+    const owners = [turnId, number, tenant, sessionId, ownerId] as const;
     this.#statements.put.run(id, ...owners, key, hash, status, stopReason, openedAt, changedAt);
   }
 
@@ -41,7 +41,7 @@ export class SqliteTurns {
     this.#statements.move.run(status, stopReason, changedAt, id, numberOfTurn(turnId));
   }
 
-  ofKey({ id }: AgentSlot, text: string): TurnOfKey | undefined {
+  ofKey({ id }: AgentSlot, text: string): KeyMeaning | undefined {
     const row = this.#statements.ofKey.get(id, wellFormed(text, "turn key"));
     const where = `the turn of key ${text}`;
     return row && { turnId: textOf(row, "turn_id", where), hash: textOf(row, "hash", where) };
@@ -55,38 +55,55 @@ export class SqliteTurns {
 
   /** `agent`: the integer key of the filter's agent; null if it does not exist. */
   list(filter: TurnFilter, agent: number | null | undefined, limit: number, place?: TurnPlace): TurnRecord[] {
-    const { conditions, values } = turnConditions(filter, agent, place);
-    const sql = `SELECT ${columns} FROM turns WHERE ${conditions.join(" AND ")} ORDER BY changed_at DESC, turn_id LIMIT ?`;
-    const rows = this.#connection.prepare(sql).all(...values, limit);
-    return rows.map(turnIn);
+    const lists = turnQueries(filter, agent, place).map(({ sql, values }) =>
+      this.#connection
+        .prepare(sql)
+        .all(...values, limit)
+        .map(turnIn),
+    );
+    const [only = [], ...others] = lists;
+    return others.length === 0 ? only : lists.flat().sort(byChange).slice(0, limit);
   }
 }
 
-/** Worded so that SQLite uses the index with the fewest rows: a plus keeps it from using the one of that column. */
-export function turnConditions(
+interface TurnQuery {
+  readonly sql: string;
+  /** The limit comes after them. */
+  readonly values: readonly SQLInputValue[];
+}
+
+/**
+ * Each reads one index, because no index has both unfinished turns and ended ones. A plus keeps SQLite from using the
+ * index of a column.
+ */
+export function turnQueries(
   { tenant, sessionId, ownerId, status }: TurnFilter,
   agent: number | null | undefined,
   place: TurnPlace | undefined,
-): { readonly conditions: readonly string[]; readonly values: readonly SQLInputValue[] } {
-  const conditions: string[] = [];
-  const values: SQLInputValue[] = [];
-  const only = (condition: string, ...given: SQLInputValue[]): void => {
-    conditions.push(condition);
-    values.push(...given);
+): TurnQuery[] {
+  const query = (state?: "stop_reason IS NULL" | "stop_reason IS NOT NULL"): TurnQuery => {
+    const conditions: string[] = state ? [state] : [];
+    const values: SQLInputValue[] = [];
+    const only = (condition: string, ...given: SQLInputValue[]): void => {
+      conditions.push(condition);
+      values.push(...given);
+    };
+    if (agent === undefined) only("tenant = ?", wellFormed(tenant, "tenant"));
+    else only("agent = ?", agent);
+    if (sessionId !== undefined) only(`${ownerId === undefined ? "" : "+"}session_id = ?`, sessionId);
+    if (ownerId !== undefined) only("owner_id = ?", ownerId);
+    if (status !== undefined) only("status = ?", status);
+    if (place) {
+      const { changedAt, turnId } = place;
+      only("changed_at <= ? AND (changed_at < ? OR turn_id > ?)", changedAt, changedAt, turnId);
+    }
+    const sql = `SELECT ${columns} FROM turns WHERE ${conditions.join(" AND ")} ORDER BY changed_at DESC, turn_id LIMIT ?`;
+    return { sql, values };
   };
+  if (agent !== undefined) return [query()];
   const isOfUnfinished = status === "queued" || status === "open";
-  const column = isOfUnfinished ? "+" : "";
-  if (agent === undefined) only("tenant = ?", wellFormed(tenant, "tenant"));
-  else only("agent = ?", agent);
-  if (sessionId !== undefined) only(`${column}session_id = ?`, sessionId);
-  if (ownerId !== undefined) only(`${column}owner_id = ?`, ownerId);
-  if (isOfUnfinished) only("status IN ('queued', 'open')");
-  if (status !== undefined) only("status = ?", status);
-  if (place) {
-    const { changedAt, turnId } = place;
-    only("changed_at <= ? AND (changed_at < ? OR turn_id > ?)", changedAt, changedAt, turnId);
-  }
-  return { conditions, values };
+  if (status !== undefined) return [query(isOfUnfinished ? "stop_reason IS NULL" : "stop_reason IS NOT NULL")];
+  return [query("stop_reason IS NULL"), query("stop_reason IS NOT NULL")];
 }
 
 function turnIn(row: Row): TurnRecord {
@@ -97,7 +114,7 @@ function turnIn(row: Row): TurnRecord {
     number,
     tenant,
     status,
-    agentId: row["agent_id"],
+    agentId: agentOfTurn(turnId),
     sessionId: row["session_id"],
     ownerId: row["owner_id"],
     key: row["turn_key"],

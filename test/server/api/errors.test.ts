@@ -30,7 +30,6 @@ it("input that does not fit is refused with its place, and nothing is done", asy
     ["GET /api/agents?after=eA", undefined, "after"],
     ["GET /api/turns?status=done", undefined, "status"],
     ["GET /api/turns?after=eA", undefined, "after"],
-    ["GET /api/requests?status=decided", undefined, "name its root"],
     [`GET /api/agents/${agentId}/turns/zero`, undefined, "number"],
     [`POST /api/agents/${agentId}/pause`, { later: true }, "later"],
   ];

@@ -1,6 +1,7 @@
 import { expect, it } from "vitest";
 import { agentSchema } from "../../../src/server/api/agent-json.ts";
 import { errorSchema } from "../../../src/server/api/answers.ts";
+import { requestSchema } from "../../../src/server/api/request-json.ts";
 import { acceptedTurnSchema } from "../../../src/server/api/turn-json.ts";
 import { framesOf, served, type Served } from "./served.ts";
 
@@ -69,4 +70,22 @@ it.each(["", "two words", "ü".repeat(2), "x".repeat(256)])("the key %j is refus
     { "idempotency-key": encodeURI(value) === value ? value : "%00 \u00fc" },
   );
   expect(response.status).toBe(400);
+});
+
+it("a decision that is sent again with its key is answered alike, and another one is refused", async () => {
+  const here = await served();
+  const agentId = await idOf(await createAgent(here));
+  await here.ask(`POST /api/agents/${agentId}/turns`, { body: { input: "ask" }, headers: { prefer: "wait=30" } });
+  const place = `POST /api/requests/${agentId}.1:1:0:1`;
+  const decide = (result: string, headers: Record<string, string> = key) =>
+    here.ask(place, { body: { verdict: "answered", result }, headers });
+  const [first, second] = [await decide("tea"), await decide("tea")];
+  const answers = await Promise.all([first, second].map(async (one) => requestSchema.parse(await one.json())));
+  expect([first.status, second.status]).toEqual([200, 200]);
+  expect([first, second].map(({ headers }) => headers.get("idempotency-replayed"))).toEqual([null, "true"]);
+  expect(answers[1]).toEqual(answers[0]);
+  expect(answers[0]).toMatchObject({ status: "decided", decision: { result: { text: "tea" } } });
+  const refused = await decide("coffee");
+  expect([refused.status, errorSchema.parse(await refused.json()).error.code]).toEqual([422, "key_reused"]);
+  expect((await decide("tea", {})).status).toBe(409);
 });

@@ -15,6 +15,7 @@ import { apiSurface } from "../../../src/server/api/api-surface.ts";
 import type { Identity } from "../../../src/server/core/identity.ts";
 import { tokenAuth } from "../../../src/server/core/identity.ts";
 import { type RuntimeServer, serveRuntime, type ServeOptions } from "troupe/server";
+import { sseFrames } from "../../support/sse-frames.ts";
 
 export const ada = "token-of-ada-0001";
 export const bob = "token-of-bob-0001";
@@ -124,22 +125,9 @@ export interface Frame {
   readonly data: { readonly type: string; readonly cursor: string | null; readonly [key: string]: unknown };
 }
 
-/** The frames of a stream as they come; comments are left out. */
+/** The frames of a stream as they come. */
 export async function* framesOf(response: Response): AsyncGenerator<Frame, void, undefined> {
-  const decoder = new TextDecoder();
-  let rest = "";
-  for await (const bytes of response.body ?? []) {
-    rest += decoder.decode(bytes as Uint8Array, { stream: true });
-    const blocks = rest.split("\n\n");
-    rest = blocks.pop() ?? "";
-    for (const block of blocks) {
-      const field = (name: string): string | undefined =>
-        block
-          .split("\n")
-          .find((line) => line.startsWith(`${name}: `))
-          ?.slice(name.length + 2);
-      const data = field("data");
-      if (data !== undefined) yield { id: field("id"), event: field("event"), data: JSON.parse(data) as Frame["data"] };
-    }
+  for await (const { id, event, data } of sseFrames(response)) {
+    yield { id, event, data: JSON.parse(data) as Frame["data"] };
   }
 }

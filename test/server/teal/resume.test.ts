@@ -272,6 +272,20 @@ describe("T5: pause and resume by request id", () => {
     expect((await repeat()).json).toMatchObject({ request_id: first.json.request_id, status: "Completed" });
   });
 
+  test("an answer that is repeated with its key is the same answer, also after the end of the request", async () => {
+    const teal = await tealServed({ script: [question, "thanks"] });
+    const { ids } = await waiting(teal);
+    const say = (words: string) =>
+      teal.post("", { ...text(words), task_id: ids.task_id }, { headers: { "idempotency-key": "k" } });
+    const first = await say("the first");
+    const second = await say("the first");
+    expect(second.json).toEqual(first.json);
+    expect(first.json).toMatchObject({ ...ids, status: "Completed", content: { output: "thanks" } });
+    expect([first, second].map((one) => one.headers.get("idempotency-replayed"))).toEqual([null, "true"]);
+    expect((await say("the second")).status).toBe(422);
+    expect(await teal.runtime.turns()).toHaveLength(1);
+  });
+
   test("a subagent's approval pauses the request of its root, which decides it", async () => {
     const ran: string[] = [];
     const wipe = defineTool({

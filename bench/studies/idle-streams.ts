@@ -1,0 +1,178 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { Weight } from "../serving/server-process.ts";
+import { startServerProcess } from "../serving/server.ts";
+import { type ServerKind, Wire } from "../serving/wire.ts";
+import type { Pair, Sample, Side, Study } from "../study.ts";
+
+const STREAMS = 1_000;
+const QUIET_MS = { quick: 30_000, full: 60_000 };
+const MINUTE_MS = 60_000;
+/** Opened before the first look, so that all code for a stream is loaded and compiled. */
+const FIRST_STREAMS = 50;
+const OPENED_AT_ONCE = 20;
+const SETTLE_MS = 1_000;
+
+const kinds = ["memory", "sqlite", "redis"] as const;
+
+/** Open streams in which nothing happens, each of a tree of its own, against streams of Hono that only keep alive. */
+export const idleStreams: Study = {
+  name: "idle-streams",
+  title: "memory of 1,000 open streams (300 with --quick) in which nothing happens, against as many of Hono",
+  unit: "KB/stream",
+  plan: (quick) => ({ warmUps: 0, rounds: quick ? 1 : 5 }),
+  pairs: async (quick) => {
+    const sidesOf = (kind: ServerKind) => streamSides(kind, { streams: quick ? 300 : STREAMS });
+    const bare = sidesOf("bare");
+    return kinds.flatMap((stores): Pair[] => {
+      const ours = sidesOf(stores);
+      return (["heap", "rss"] as const).map((variant) => ({
+        stores,
+        variant,
+        ours: ours[variant],
+        bare: bare[variant],
+      }));
+    });
+  },
+};
+
+/** What the server works in a minute for such streams: comments that keep them alive, and looks for news. */
+export const idleStreamsMinute: Study = {
+  name: "idle-streams-minute",
+  title: "processor time in a minute for 1,000 open streams in which nothing happens, against as many of Hono",
+  unit: "ms/minute",
+  plan: (quick) => ({ warmUps: 0, rounds: quick ? 1 : 3 }),
+  pairs: async (quick) => {
+    const quietMs = QUIET_MS[quick ? "quick" : "full"];
+    const bare = minuteSide("bare", { streams: STREAMS, quietMs });
+    return kinds.map((stores) => ({ stores, ours: minuteSide(stores, { streams: STREAMS, quietMs }), bare }));
+  },
+};
+
+interface StreamsOptions {
+  readonly streams: number;
+  /** How long is looked on while nothing happens, once without the streams and once with them. */
+  readonly quietMs: number;
+}
+
+/** One process a round gives both figures: whoever is asked first in a round starts it. `processorMs`: to open a stream. */
+function streamSides(kind: ServerKind, { streams }: Pick<StreamsOptions, "streams">) {
+  const runs: Promise<StreamFigures>[] = [];
+  const side = (variant: string, valueOf: (figures: StreamFigures) => number): Side => ({
+    name: `${kind}, ${variant}`,
+    prepare: async () => {
+      let round = 0;
+      const sample = async (): Promise<Sample> => {
+        const figures = await (runs[round] ??= figuresOf(kind, { streams, quietMs: 0 }));
+        round += 1;
+        return { value: valueOf(figures), processorMs: figures.openingMs };
+      };
+      return { sample, close: async () => undefined };
+    },
+  });
+  return { heap: side("heap", ({ heapKb }) => heapKb), rss: side("rss", ({ rssKb }) => rssKb) };
+}
+
+function minuteSide(kind: ServerKind, options: StreamsOptions): Side {
+  const sample = async (): Promise<Sample> => {
+    const { minuteMs } = await figuresOf(kind, options);
+    return { value: minuteMs, processorMs: minuteMs };
+  };
+  return { name: `${kind}, a minute`, prepare: async () => ({ sample, close: async () => undefined }) };
+}
+
+interface StreamFigures {
+  readonly heapKb: number;
+  readonly rssKb: number;
+  /** Of the server, to open one. */
+  readonly openingMs: number;
+  /** Of the server, for all in a minute. */
+  readonly minuteMs: number;
+}
+
+async function figuresOf(kind: ServerKind, { streams, quietMs }: StreamsOptions): Promise<StreamFigures> {
+  const server = await startServerProcess(kind);
+  const weigh = (): Promise<Weight> => server.ask({ ask: "weigh" });
+  const wires: Wire[] = [];
+  try {
+    const paths = await server.ask({ ask: "open", agents: streams + FIRST_STREAMS });
+    wires.push(...(await openAll(server.url, paths.slice(0, FIRST_STREAMS))));
+    const [idle, before] = [await quietly(quietMs, weigh), await weigh()];
+    wires.push(...(await openAll(server.url, paths.slice(FIRST_STREAMS))));
+    const after = await weigh();
+    const busy = await quietly(quietMs, weigh);
+    const each = (of: (weight: Weight) => number): number => (of(after) - of(before)) / streams;
+    return {
+      heapKb: each(({ heapBytes }) => heapBytes) / 1_000,
+      rssKb: each(({ rssBytes }) => rssBytes) / 1_000,
+      openingMs: each(({ processorMs }) => processorMs),
+      minuteMs: ((busy - idle) / Math.max(1, quietMs)) * MINUTE_MS,
+    };
+  } finally {
+    for (const wire of wires) wire.close();
+    await server.stop();
+  }
+}
+
+/** Processor time of the server while nobody asks it for anything. */
+async function quietly(ms: number, weigh: () => Promise<Weight>): Promise<number> {
+  const before = await weigh();
+  await delay(ms);
+  return (await weigh()).processorMs - before.processorMs;
+}
+
+async function openAll(url: string, paths: readonly string[]): Promise<Wire[]> {
+  const wires: Wire[] = [];
+  for (let from = 0; from < paths.length; from += OPENED_AT_ONCE) {
+    const opening = paths.slice(from, from + OPENED_AT_ONCE).map(async (path) => {
+      const wire = new Wire(url);
+      wires.push(wire);
+      await wire.stream(path);
+    });
+    await Promise.all(opening);
+  }
+  await delay(SETTLE_MS);
+  return wires;
+}
+
+/** Clients that never read, while the agent that they follow writes: what they cost the server, against nobody there. */
+export const unreadStreams: Study = {
+  name: "unread-streams",
+  title: "growth of the server while turns write 40 MB, with 16 clients that never read, against none",
+  unit: "MB",
+  plan: (quick) => ({ warmUps: 0, rounds: quick ? 3 : 7 }),
+  pairs: async () => {
+    const writing = { turns: 20, stallMs: 10_000 };
+    const [ours, bare] = [unreadSide({ ...writing, clients: 16 }), unreadSide({ ...writing, clients: 0 })];
+    return [{ stores: "sqlite", ours, bare }];
+  },
+};
+
+interface UnreadOptions {
+  readonly clients: number;
+  readonly turns: number;
+  /** When a client that takes nothing is dropped: later than all is written. */
+  readonly stallMs: number;
+}
+
+/** Throws unless the server has dropped them in the end. */
+export function unreadSide({ clients, turns, stallMs }: UnreadOptions): Side {
+  const sample = async (): Promise<Sample> => {
+    const server = await startServerProcess("sqlite", { stallMs });
+    const wires = Array.from({ length: clients }, () => new Wire(server.url));
+    try {
+      const [path = ""] = await server.ask({ ask: "open", agents: 1 });
+      // All code for a stream and a turn is loaded and compiled before.
+      const reader = new Wire(server.url);
+      await reader.stream(path);
+      reader.close();
+      await server.ask({ ask: "write", path, turns: 2 });
+      for (const wire of wires) wire.ignore(path);
+      const { rssBytes, processorMs } = await server.ask({ ask: "write", path, turns });
+      return { value: rssBytes / 1_000_000, processorMs };
+    } finally {
+      for (const wire of wires) wire.close();
+      await server.stop();
+    }
+  };
+  return { name: `${clients} unread`, prepare: async () => ({ sample, close: async () => undefined }) };
+}

@@ -1,0 +1,275 @@
+import { createHash } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import { type SseFrame, sseFrames } from "../../test/support/sse-frames.ts";
+import { taskPrefix } from "../model/script.ts";
+import type { SeededRandom } from "../seeded-random.ts";
+import { tokenOf } from "./team.ts";
+
+/** A durable event as it came over a stream. */
+export interface SeenEvent {
+  readonly id: string;
+  readonly type: string;
+  /** Of its data. */
+  readonly hash: string;
+}
+
+/** A turn as the client that asked for it knows it. */
+export interface AskedTurn {
+  readonly key: string;
+  readonly task: string;
+  /** Of every answer to a request with the key. */
+  readonly turnIds: readonly string[];
+  /** Durable events of the turn's own stream; undefined: it was asked for without one. */
+  readonly seen: readonly SeenEvent[] | undefined;
+  /** Type of its last event; undefined: it never came. */
+  readonly end: string | undefined;
+}
+
+export interface Counts {
+  /** Streams that were opened, and those that broke. */
+  streams: number;
+  cut: number;
+  /** Requests that were sent once more since no answer came, or one that says so. */
+  again: number;
+  /** Answers that say that the turn was there already. */
+  replayed: number;
+  /** Events without an id. */
+  live: number;
+}
+
+export interface ClientOptions {
+  readonly number: number;
+  readonly random: SeededRandom;
+  /** The address of the next node, which may be dead. */
+  readonly nextNode: () => string;
+  readonly counts: Counts;
+}
+
+/** No turn takes so long, nor does an answer: two deaths and their pauses take minutes on a busy machine. */
+const LOST_MS = 600_000;
+const AGAIN_MS = 50;
+/** Between two turns. */
+const LONGEST_PAUSE_MS = 3_000;
+/** How often a turn is asked for twice at once, once more when it has ended, with another body, and with its own stream. */
+const TWICE = 0.2;
+const AFTERWARDS = 0.2;
+const OTHER_BODY = 0.05;
+const STREAMED = 0.25;
+
+interface Answer {
+  readonly status: number;
+  readonly body: Readonly<Record<string, unknown>>;
+  readonly isReplayed: boolean;
+}
+
+/** Asks for turns and follows its tree, each time at another node, and goes on elsewhere whenever a connection breaks. */
+export class ServedClient {
+  readonly turns: AskedTurn[] = [];
+  /** Durable events of the tree, over all connections. */
+  readonly seen: SeenEvent[] = [];
+  readonly faults: string[] = [];
+  agentId = "";
+  readonly #options: ClientOptions;
+  readonly #left = new AbortController();
+  readonly #ends = new Map<string, PromiseWithResolvers<string>>();
+
+  constructor(options: ClientOptions) {
+    this.#options = options;
+  }
+
+  /** Takes turns until it is over, at least one. */
+  async run(isOver: () => boolean): Promise<void> {
+    const { number, random } = this.#options;
+    await delay(random.between(0, LONGEST_PAUSE_MS));
+    const made = await this.#ask("/api/agents", { definition: "desk" }, `client-${number}`);
+    this.agentId = String(made.body["agentId"]);
+    const following = this.#follow();
+    try {
+      do {
+        await this.#takeTurn(this.turns.length + 1);
+        await delay(random.between(0, LONGEST_PAUSE_MS));
+      } while (!isOver() && this.faults.length === 0);
+    } catch (error) {
+      this.#fault(error instanceof Error ? error.message : String(error));
+    } finally {
+      this.#left.abort();
+      await following;
+    }
+  }
+
+  async #takeTurn(number: number): Promise<void> {
+    const { random } = this.#options;
+    const [key, task] = [`turn-${number}`, `${this.agentId}/t${number}`];
+    const path = `/api/agents/${this.agentId}/turns`;
+    const body = { input: `${taskPrefix}${task}` };
+    const isStreamed = random.next() < STREAMED;
+    const asking = isStreamed ? [] : random.next() < TWICE ? [1, 2] : [1];
+    const seen = isStreamed ? await this.#turnStream(path, body, key) : undefined;
+    const answers = await Promise.all(asking.map(() => this.#ask(path, body, key)));
+    if (random.next() < OTHER_BODY) await this.#askOtherwise(path, key);
+    // The stream of the tree, which goes on beside, has to tell the end too.
+    const end = await this.#endOf(`${this.agentId}#${number}`);
+    if (isStreamed || random.next() < AFTERWARDS) {
+      const late = await this.#ask(path, body, key);
+      if (!late.isReplayed) this.#fault(`${key}: a repetition after its end is not said to be one`);
+      answers.push(late);
+    }
+    const turnIds = answers.map((answer) => String(answer.body["turnId"]));
+    this.turns.push({ key, task, turnIds, seen, end });
+    if (end === undefined) this.#fault(`${key}: no stream told of its end within ${LOST_MS / 1_000} s`);
+  }
+
+  async #endOf(turnId: string): Promise<string | undefined> {
+    const cancel = new AbortController();
+    const lost = delay(LOST_MS, undefined, { signal: cancel.signal }).catch(() => undefined);
+    const end = await Promise.race([this.#ending(turnId).promise, lost]);
+    cancel.abort();
+    return end ?? undefined;
+  }
+
+  #ending(turnId: string): PromiseWithResolvers<string> {
+    const known = this.#ends.get(turnId) ?? Promise.withResolvers<string>();
+    this.#ends.set(turnId, known);
+    return known;
+  }
+
+  /** The key is that of a turn with another input. */
+  async #askOtherwise(path: string, key: string): Promise<void> {
+    const { status, body } = await this.#ask(path, { input: "something else" }, key, [422]);
+    if (status !== 422) this.#fault(`${key}: with another body it was answered ${status}: ${JSON.stringify(body)}`);
+  }
+
+  /** Sends a request until it is answered with success, or with one of the refusals that are asked for. */
+  async #ask(path: string, body: object, key: string, refusals: readonly number[] = []): Promise<Answer> {
+    const { nextNode, counts } = this.#options;
+    const until = performance.now() + LOST_MS;
+    for (;;) {
+      const answer = await fetchWhole(`${nextNode()}${path}`, this.#request(body, key));
+      if (answer?.isReplayed) counts.replayed += 1;
+      if (answer && (answer.status < 300 || refusals.includes(answer.status))) return answer;
+      if (answer && !isPassing(answer)) {
+        throw new Error(`${key}: ${path} was answered ${answer.status}: ${JSON.stringify(answer.body)}`);
+      }
+      if (performance.now() > until) throw new Error(`${key}: ${path} had no answer after ${LOST_MS / 1_000} s`);
+      counts.again += 1;
+      await delay(AGAIN_MS);
+    }
+  }
+
+  #request(body: object, key: string): RequestInit {
+    const headers = { ...this.#headers(), "content-type": "application/json", "idempotency-key": key };
+    return { method: "POST", headers, body: JSON.stringify(body) };
+  }
+
+  #headers(): Record<string, string> {
+    return { authorization: `Bearer ${tokenOf(this.#options.number)}` };
+  }
+
+  /** The events of the tree, as long as the client is there. */
+  async #follow(): Promise<void> {
+    const { signal } = this.#left;
+    const path = `/api/trees/${this.agentId}/events`;
+    await this.#streamed(path, { headers: this.#headers(), signal }, (frame) => {
+      const event = this.#taken(frame, this.seen);
+      const turnId = event && isEnd(event.type) ? turnOf(frame) : undefined;
+      if (event && turnId !== undefined) this.#ending(turnId).resolve(event.type);
+      return false;
+    });
+  }
+
+  /** Starts a turn by a stream, and asks for the same with the key and the last id whenever the stream breaks. */
+  async #turnStream(path: string, body: object, key: string): Promise<SeenEvent[]> {
+    const { method, headers, ...init } = this.#request(body, key);
+    const seen: SeenEvent[] = [];
+    const request = { ...init, method: method ?? "POST", headers: { ...(headers as Record<string, string>), accept } };
+    await this.#streamed(path, request, (frame) => {
+      const event = this.#taken(frame, seen);
+      return event !== undefined && isEnd(event.type) && turnOf(frame)?.startsWith(`${this.agentId}#`) === true;
+    });
+    return seen;
+  }
+
+  /** Reads a stream over as many connections as it takes, until `take` has its last frame or the client leaves. */
+  async #streamed(
+    path: string,
+    init: RequestInit & { readonly headers: Readonly<Record<string, string>> },
+    take: (frame: SseFrame) => boolean,
+  ): Promise<void> {
+    const { nextNode, counts } = this.#options;
+    let lastId: string | undefined;
+    while (!this.#left.signal.aborted) {
+      const headers = { ...init.headers, ...(lastId === undefined ? {} : { "last-event-id": lastId }) };
+      try {
+        const response = await fetch(`${nextNode()}${path}`, { ...init, headers });
+        if (response.headers.get("idempotency-replayed") === "true") counts.replayed += 1;
+        if (!response.ok) {
+          const answer = { status: response.status, body: (await response.json()) as Answer["body"] };
+          if (!isPassing(answer)) return this.#fault(`${path} was answered ${JSON.stringify(answer)}`);
+          counts.again += 1;
+          await delay(AGAIN_MS);
+          continue;
+        }
+        counts.streams += 1;
+        for await (const frame of sseFrames(response)) {
+          lastId = frame.id ?? lastId;
+          if (take(frame)) return;
+        }
+      } catch (error) {
+        if (!isCut(error) && !this.#left.signal.aborted) throw error;
+      }
+      if (this.#left.signal.aborted) return;
+      counts.cut += 1;
+      await delay(AGAIN_MS);
+    }
+  }
+
+  #taken({ id, event = "", data }: SseFrame, seen: SeenEvent[]): SeenEvent | undefined {
+    if (id === undefined) {
+      this.#options.counts.live += 1;
+      return undefined;
+    }
+    const one = { id, type: event, hash: hashOf(data) };
+    seen.push(one);
+    return one;
+  }
+
+  #fault(text: string): void {
+    this.faults.push(`client ${this.#options.number} (${this.agentId}): ${text}`);
+  }
+}
+
+const accept = "text/event-stream";
+
+export function isEnd(type: string): boolean {
+  return type === "turn.completed" || type === "turn.stopped" || type === "turn.failed";
+}
+
+export function hashOf(data: string): string {
+  return createHash("sha256").update(data).digest("base64url");
+}
+
+function turnOf({ data }: SseFrame): string | undefined {
+  return (JSON.parse(data) as { readonly turnId?: string }).turnId;
+}
+
+/** Undefined: no answer came, or not all of it. */
+async function fetchWhole(url: string, init: RequestInit): Promise<Answer | undefined> {
+  try {
+    const response = await fetch(url, init);
+    const body = (await response.json()) as Answer["body"];
+    return { status: response.status, body, isReplayed: response.headers.get("idempotency-replayed") === "true" };
+  } catch (error) {
+    if (isCut(error)) return undefined;
+    throw error;
+  }
+}
+
+/** A connection that was refused or broke, or a body that ended too soon. */
+function isCut(error: unknown): boolean {
+  return error instanceof TypeError || error instanceof SyntaxError;
+}
+
+/** An answer that says that the same request may succeed later. */
+function isPassing({ body }: Pick<Answer, "body">): boolean {
+  return (body["error"] as { readonly retryable?: boolean } | undefined)?.retryable === true;
+}

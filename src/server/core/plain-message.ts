@@ -1,0 +1,175 @@
+import { AgentBusyError, RequestConflictError, TurnConflictError } from "../../errors/index.ts";
+import type { Agent, Runtime, Turn, TurnOptions } from "../../runtime/index.ts";
+import { type AgentRequest, type Content, textOf } from "../../state/index.ts";
+import { keyReused } from "./failures.ts";
+import { type RequestKey, turnKeyOf } from "./names.ts";
+
+export interface StartTurnOptions extends Pick<TurnOptions, "budget" | "ifBusy" | "trace" | "clientTools"> {
+  /** Idempotency key: the same key on an agent is the same turn, or the same answer to a waiting turn. */
+  readonly key?: RequestKey | undefined;
+}
+
+/** What became of a message. */
+export interface StartedTurn {
+  readonly agent: Agent;
+  readonly turn: Turn;
+  readonly turnId: string;
+  /** The turn had been started before, or the answer given, by a request with the same key. */
+  readonly isReplayed: boolean;
+  /** `answer`: it answered the open question of a waiting turn. `rejection`: it rejected the turn's approvals. */
+  readonly became: "turn" | "answer" | "rejection";
+}
+
+/** The part of a caller that messages need. */
+interface Sender {
+  readonly ownerId: string;
+  readonly runtime: Pick<Runtime, "decide">;
+  startTurn(agent: Agent, input: Content, options: StartTurnOptions): Promise<StartedTurn>;
+  request(requestId: string): Promise<AgentRequest>;
+}
+
+interface PlainMessage {
+  readonly agent: Agent;
+  readonly content: Content;
+  readonly options: StartTurnOptions;
+}
+
+/** A turn that waits for decisions. */
+interface WaitingTurn {
+  readonly turn: Turn;
+  readonly turnId: string;
+  readonly requests: readonly AgentRequest[];
+}
+
+/**
+ * Starts a turn, or answers the one that waits, with a message without a request id.
+ *
+ * A key means one turn or one decision of its agent. The transaction that starts the turn or stores the decision gives
+ * the key its meaning, and refuses a key that means something else. So of several equal messages, at whatever time and
+ * in whatever process, one does something, and the others find out what it was.
+ */
+export async function sendPlainMessage(sender: Sender, message: PlainMessage): Promise<StartedTurn> {
+  const { agent, options } = message;
+  const waiting = await waitingTurnOf(agent);
+  if (waiting === undefined) return await startOrRepeat(sender, message);
+  try {
+    return await answer(sender, message, waiting);
+  } catch (error) {
+    if (options.key === undefined || !mayBeRepeated(error)) throw error;
+    try {
+      return await startOrRepeat(sender, { ...message, options: { ...options, ifBusy: "refuse" } });
+    } catch (refusal) {
+      throw refusal instanceof AgentBusyError ? error : refusal;
+    }
+  }
+}
+
+/** Whether the refusal may be due to an earlier message with the same key. */
+function mayBeRepeated(error: unknown): boolean {
+  return error instanceof AgentBusyError || isKeyTaken(error);
+}
+
+/** Whether a decision was refused because its key means something else. */
+export function isKeyTaken(error: unknown): error is RequestConflictError {
+  return error instanceof RequestConflictError && error.details["key"] !== undefined;
+}
+
+async function waitingTurnOf(agent: Agent): Promise<WaitingTurn | undefined> {
+  const turn = agent.openTurn();
+  const now = await turn?.current();
+  if (turn === undefined || now?.status !== "waiting" || now.reason !== "request") return undefined;
+  return { turn, turnId: now.turnId, requests: now.requests };
+}
+
+async function startOrRepeat(sender: Sender, message: PlainMessage): Promise<StartedTurn> {
+  try {
+    return await sender.startTurn(message.agent, message.content, message.options);
+  } catch (error) {
+    const requestId = error instanceof TurnConflictError ? error.details["requestId"] : undefined;
+    if (typeof requestId !== "string") throw error;
+    return await repeat(sender, message, requestId);
+  }
+}
+
+async function answer(
+  sender: Sender,
+  { agent, content, options }: PlainMessage,
+  { turn, turnId, requests }: WaitingTurn,
+): Promise<StartedTurn> {
+  const approvals = requests.filter(({ kind }) => kind === "approval");
+  const [question, ...others] = requests.filter(({ kind }) => kind === "question");
+  const text = textOf(content);
+  const key = options.key && turnKeyOf(options.key);
+  if (question && others.length === 0 && approvals.length === 0) {
+    const decide = { verdict: "answered", by: sender.ownerId, result: text, key } as const;
+    const { isReplayed = false } = await sender.runtime.decide(question.requestId, decide);
+    return { agent, turn, turnId, isReplayed, became: "answer" };
+  }
+  if (question || approvals.length === 0) throw unclear(turnId, requests);
+  const isReplayed = await rejectAll(sender, approvals, { reason: text, key });
+  return { agent, turn, turnId, isReplayed, became: "rejection" };
+}
+
+/** The outcome of a message whose key decided a request. */
+async function repeat(sender: Sender, { agent, content }: PlainMessage, requestId: string): Promise<StartedTurn> {
+  const { decision, decidedAt, decidedWith } = await sender.request(requestId);
+  const text = textOf(content);
+  const isRejection = decision?.verdict === "rejected";
+  const said = isRejection ? decision.reason : decision?.result?.text;
+  if (decidedWith === undefined || said !== text) throw keyReused();
+  if (isRejection) {
+    // The process that rejected the first approval may have ended before it came to the others.
+    const left = (await agent.requests()).filter(
+      ({ kind, openedAt }) => kind === "approval" && openedAt <= (decidedAt ?? 0),
+    );
+    await rejectAll(sender, left, { reason: text });
+  }
+  const { turnId } = decidedWith;
+  const became = isRejection ? "rejection" : "answer";
+  return { agent, turn: agent.turn(turnId), turnId, isReplayed: true, became };
+}
+
+interface Rejection {
+  readonly reason: string;
+  readonly key?: string | undefined;
+}
+
+/**
+ * Rejects approvals; one that somebody else has just rejected is rejected all the same. The first rejection that is this
+ * one's own has the key. Rejects with `RequestConflictError` if there is none, because nothing would hold the key.
+ * Returns whether that rejection was made before.
+ */
+async function rejectAll(
+  sender: Sender,
+  approvals: readonly AgentRequest[],
+  { reason, key }: Rejection,
+): Promise<boolean> {
+  let unused = key;
+  let isReplayed = false;
+  let conflict: RequestConflictError | undefined;
+  for (const { requestId } of approvals) {
+    try {
+      const decide = { verdict: "rejected", by: sender.ownerId, reason, key: unused } as const;
+      const decided = await sender.runtime.decide(requestId, decide);
+      if (unused !== undefined) isReplayed = decided.isReplayed ?? false;
+      unused = undefined;
+    } catch (error) {
+      if (!(error instanceof RequestConflictError) || isKeyTaken(error)) throw error;
+      const { decision } = await sender.request(requestId);
+      if (decision?.verdict !== "rejected" && decision !== null) throw error;
+      conflict = error;
+    }
+  }
+  if (unused !== undefined && conflict) throw conflict;
+  return isReplayed;
+}
+
+function unclear(openTurnId: string, requests: readonly AgentRequest[]): Error {
+  const ids = requests.map(({ requestId, kind }) => `${requestId} (${kind})`).join(", ");
+  return new AgentBusyError(
+    `the turn waits for decisions that a plain message cannot give; decide these requests: ${ids}`,
+    {
+      details: { openTurnId, requestIds: requests.map(({ requestId }) => requestId).join(" ") },
+    },
+  );
+}
