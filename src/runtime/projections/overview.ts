@@ -1,3 +1,4 @@
+import { createStore } from "@xstate/store";
 import { type Clock, harmless, deepFreeze } from "../../base/index.ts";
 import { type Account, addModelUse, type ModelUse, noModelUse, type UseByModel } from "../../budget/index.ts";
 import {
@@ -41,8 +42,8 @@ export interface OverviewPart<Value> {
 
 /**
  * All agents of this process and their budgets: a value that is always the present one, and observers, which are called
- * after changes, at most once per turn of the event loop, and less often where they take long. Watching costs what changed; only who reads whole records pays for
- * all agents, once a snapshot.
+ * after changes, at most once per turn of the event loop, and less often where they take long. Watching costs what
+ * changed; only who reads whole records pays for all agents, once a snapshot.
  */
 export interface Overview {
   getSnapshot(): OverviewSnapshot;
@@ -63,6 +64,23 @@ export interface Overview {
 const PAUSES = 20;
 const LONGEST_PAUSE_MS = 1_000;
 
+/** The state as persistent maps, so that a transition costs the same however many agents there are. */
+function createTransitions() {
+  return createStore({
+    context: { agents: noAgents, budgets: PersistentMap.empty<BudgetOverview>() },
+    on: {
+      noted: (context, { event }: { event: TroupeEvent }) => {
+        const agents = agentsAfter(context.agents, event);
+        return agents === context.agents ? context : { ...context, agents };
+      },
+      accounted: (context, { accounts }: { accounts: readonly Account[] }) => {
+        const budgets = accounts.reduce(accounted, context.budgets);
+        return budgets === context.budgets ? context : { ...context, budgets };
+      },
+    },
+  });
+}
+
 /**
  * The overview of a runtime, fed with its events and accounts.
  * Owns: the newest version of the agents and budgets. Does not own: the observers' errors, which are warned of.
@@ -73,8 +91,7 @@ const LONGEST_PAUSE_MS = 1_000;
  * 3. All that is given out is frozen.
  */
 export class OverviewStore implements Overview {
-  #agents = noAgents;
-  #budgets = PersistentMap.empty<BudgetOverview>();
+  readonly #store = createTransitions();
   /** Accounts that are not in the budgets yet. */
   readonly #accounts = new Map<string, Account>();
   #snapshot: OverviewSnapshot | undefined;
@@ -91,9 +108,9 @@ export class OverviewStore implements Overview {
   }
 
   noted(event: TroupeEvent): void {
-    const after = agentsAfter(this.#agents, event);
-    if (after === this.#agents) return;
-    this.#agents = after;
+    const before = this.#present.agents;
+    this.#store.send({ type: "noted", event });
+    if (this.#present.agents === before) return;
     const { agents } = this.#changed();
     agents.add(event.agentId);
     if (event.type === "subagent.spawned") agents.add(event.childId);
@@ -106,7 +123,10 @@ export class OverviewStore implements Overview {
   }
 
   getSnapshot(): OverviewSnapshot {
-    this.#snapshot ??= snapshotOf(this.#agents, this.#presentBudgets());
+    if (this.#snapshot === undefined) {
+      const budgets = this.#presentBudgets();
+      this.#snapshot = snapshotOf(this.#present.agents, budgets);
+    }
     return this.#snapshot;
   }
 
@@ -124,7 +144,7 @@ export class OverviewStore implements Overview {
   }
 
   agent(agentId: string): OverviewPart<AgentOverview | undefined> {
-    const get = (): AgentOverview | undefined => this.#agents.get(agentId);
+    const get = (): AgentOverview | undefined => this.#present.agents.get(agentId);
     return { get, subscribe: (observer) => subscribeTo(this.#ofAgents, agentId, () => observer(get())) };
   }
 
@@ -150,12 +170,23 @@ export class OverviewStore implements Overview {
     return { get, subscribe };
   }
 
+  get #present() {
+    return this.#store.getSnapshot().context;
+  }
+
   #presentBudgets(): PersistentMap<BudgetOverview> {
-    const changed = this.#changes?.budgets;
-    if (!changed || this.#accounts.size === 0) return this.#budgets;
-    for (const account of this.#accounts.values()) this.#budgets = accounted(this.#budgets, account, changed);
+    const before = this.#present.budgets;
+    if (this.#accounts.size === 0) return before;
+    const accounts = [...this.#accounts.values()];
     this.#accounts.clear();
-    return this.#budgets;
+    this.#store.send({ type: "accounted", accounts });
+    const { budgets } = this.#present;
+    const holders = accounts.flatMap(({ agentId, parentId }) => [
+      agentId,
+      ...(parentId === null ? [] : [agentOfAccount(parentId)]),
+    ]);
+    for (const id of holders) if (budgets.get(id) !== before.get(id)) this.#changes?.budgets.add(id);
+    return budgets;
   }
 
   /** The changes that observers have not been told of. */
@@ -233,14 +264,10 @@ export type BudgetOverviews = Readonly<Record<string, BudgetOverview>>;
 const none: BudgetOverview = { own: {}, tree: {}, accounts: {} };
 
 /**
- * The budgets after an account has changed; adds the ids of the changed ones to `changed`. Spending is added up by
- * differences, so that accounts of ended turns need not be kept.
+ * The budgets after an account has changed. Spending is added up by differences, so that accounts of ended turns need not
+ * be kept.
  */
-function accounted(
-  budgets: PersistentMap<BudgetOverview>,
-  account: Account,
-  changed: Set<string>,
-): PersistentMap<BudgetOverview> {
+function accounted(budgets: PersistentMap<BudgetOverview>, account: Account): PersistentMap<BudgetOverview> {
   const { id, agentId, parentId, models } = account;
   const known = budgets.get(agentId) ?? none;
   if (isOver(known, account)) return budgets;
@@ -253,13 +280,11 @@ function accounted(
     tree: counts ? sum(known.tree, more, 1) : known.tree,
     accounts: keptAccounts(known.accounts, account),
   });
-  changed.add(agentId);
   const after = budgets.with(agentId, next);
   if (!counts || holder === null) return after;
   const above = after.get(holder) ?? none;
   const own = sum(above.own, more, -1);
   if (own === above.own) return after;
-  changed.add(holder);
   return after.with(holder, deepFreeze({ ...above, own }));
 }
 
