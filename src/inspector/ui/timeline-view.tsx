@@ -24,8 +24,10 @@ const showsCritical = signal(false);
 export function TimelineView({ run }: { readonly run: RunSession }) {
   const [view, setView] = useState<Window>({ from: 0, to: 1 });
   const zoom = (factor: number, around = 0.5): void => setView(zoomed(view, factor, around));
+  // The axis takes the newest spans in.
+  const kinds = run.axis.value.length > 0 ? kindsIn(run) : new Set<Span["kind"]>();
   const shownKinds = (["model", "tool", "child", "queue", "retry", "person", "budget", "pause"] as const).filter(
-    (kind) => kindsIn(run).has(kind),
+    (kind) => kinds.has(kind),
   );
   return (
     <div class="timeline">
