@@ -1,11 +1,18 @@
+import type { Runtime } from "../../src/index.ts";
 import { createInspector } from "../../src/inspector/index.ts";
 import { largeTurn } from "../ours/large-team.ts";
 import { type Pair, type Side, type Study, timed } from "../study.ts";
 
+/** Somebody who listens to the overview and does nothing. */
+function listening({ overview }: Runtime): () => void {
+  const subscription = overview.subscribe(() => {});
+  return () => subscription.unsubscribe();
+}
+
 const variants = {
   /** `runtime.overview` is read, and somebody listens to it. */
   overview: async (children: number) => {
-    await largeTurn({}, { children, watch: ({ overview }) => overview.subscribe(() => {}).unsubscribe });
+    await largeTurn({}, { children, watch: listening });
   },
   /** An inspector with the charts of all live agents. */
   charts: async (children: number) => {

@@ -188,13 +188,12 @@ it("the socket gives agents and rows under credit, and answers nonsense with an 
   await closed;
 });
 
+async function call(path: string, body: object): Promise<Response> {
+  const headers = { ...bearer(server.tokens.act), ...asJson };
+  return await fetch(`${server.origin}${path}`, { method: "POST", headers, body: JSON.stringify(body) });
+}
+
 it("talks, pauses and aborts with the act token; a turn that is sent twice is one turn", async () => {
-  const call = async (path: string, body: object) =>
-    await fetch(`${server.origin}${path}`, {
-      method: "POST",
-      headers: { ...bearer(server.tokens.act), ...asJson },
-      body: JSON.stringify(body),
-    });
   const made = await call("/api/agents", { definition: "lead", agentId: "talk" });
   expect(await made.json()).toMatchObject({ agentId: "talk", definition: { name: "lead" } });
   const first = await call("/api/agents/talk/turns", { key: "k1", text: "go" });

@@ -92,7 +92,7 @@ export class WatchedRun {
   }
 
   close(): void {
-    for (const reader of [...this.#readers]) reader.end();
+    for (const reader of this.#readers) reader.end();
   }
 }
 

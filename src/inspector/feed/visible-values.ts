@@ -176,9 +176,12 @@ function isOurs(origin: string): boolean {
 /** A request as it is shown. */
 export function shownRequest(request: AgentRequest, { namesOnly, redactor }: Sight): AgentRequest {
   if (!namesOnly) return redactor.value(request) as AgentRequest;
-  const { decision } = request;
+  const { decision, expiresAt, openedAt, decidedAt, status, kind, name, step, argumentsHash, isGuarded } = request;
+  const { tenant, requestId, agentId, agentName, rootAgentId, turnId, callId } = request;
+  // Named one by one, so that a field that is added is hidden until it is named here.
   return {
-    ...request,
+    ...{ tenant, requestId, agentId, agentName, rootAgentId, turnId, callId, step, kind, name, argumentsHash },
+    ...{ openedAt, expiresAt, decidedAt, status, ...(isGuarded === undefined ? {} : { isGuarded }) },
     arguments: null,
     prompt: "",
     actorId: null,

@@ -42,20 +42,18 @@ const requestQuery = z.object({ status: z.enum(["open", "decided", "closed"]).op
 const searchQuery = z.object({ text: z.string().max(512), after: cursor });
 const number = z.coerce.number().int().nonnegative();
 
+type Answer = (call: ApiCall, ...parts: string[]) => Promise<unknown>;
+
+function get(path: string, answer: Answer): ApiRoute {
+  return { method: "GET", path, scope: "watch", answer: (call) => answer(call, ...call.parts) };
+}
+
+function post(path: string, answer: Answer): ApiRoute {
+  return { method: "POST", path, scope: "act", answer: (call) => answer(call, ...call.parts) };
+}
+
 /** The routes over one feed: a table from paths to its methods. */
 export function apiRoutes(feed: Feed): readonly ApiRoute[] {
-  const get = (path: string, answer: (call: ApiCall, ...parts: string[]) => Promise<unknown>): ApiRoute => ({
-    method: "GET",
-    path,
-    scope: "watch",
-    answer: (call) => answer(call, ...call.parts),
-  });
-  const post = (path: string, answer: (call: ApiCall, ...parts: string[]) => Promise<unknown>): ApiRoute => ({
-    method: "POST",
-    path,
-    scope: "act",
-    answer: (call) => answer(call, ...call.parts),
-  });
   const ofAgent = "/api/runs/:/agents/:";
   return [
     get("/api/info", async ({ scope }) => feed.info(scope)),

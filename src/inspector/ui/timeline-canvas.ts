@@ -214,6 +214,8 @@ function drawAxis(pen: Pen, frame: TimelineFrame, place: AxisPlace): void {
   const [line, muted] = [colour("line"), colour("muted")];
   for (let at = Math.ceil(from / step) * step; at <= view.to * axis.length; at += step) {
     const left = (at - from) * scale;
+    // Places in a gap are no times that anybody wants to read.
+    if (axis.gaps.some((gap) => at > gap.place && at < gap.place + axis.gapWidth)) continue;
     pen.fillStyle = line;
     pen.fillRect(Math.round(left), axisHeight - 6, 1, 6);
     pen.fillStyle = muted;
