@@ -1,4 +1,4 @@
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { createRuntime, defineAgent, defineTool, memoryStores, subagent } from "../../src/index.ts";
