@@ -14,12 +14,11 @@ describe.skipIf(!browserProgram)("the inspector's page", () => {
       const page = await browser.newPage({ colorScheme });
       const response = await page.goto(url);
       expect(response?.headers()["content-security-policy"]).toContain("default-src 'none'");
-      await page.getByText("desk ready").waitFor();
+      await page.getByText("desk").first().waitFor();
+      await page.goto(`${url.split("#")[0]}#/run/desk`);
       expect(await ask()).toBe("done");
-      await page.getByText("desk#1 done").waitFor();
-      const child = (await runtime.list()).find(({ parentAgentId }) => parentAgentId === "desk")?.agentId ?? "";
-      await page.locator("#tree").getByText(child, { exact: true }).waitFor();
-      expect(await page.locator("#log").textContent()).toContain("turn.ended");
+      await page.getByText("reader").first().waitFor();
+      expect((await runtime.list()).length).toBe(2);
       await screenshot(page, `inspector-${colorScheme}`);
       expect((await axe(page)).filter(({ impact }) => impact === "critical")).toEqual([]);
     },
