@@ -28,10 +28,10 @@ const variants = {
       {
         children,
         watch: ({ overview }) => {
-          const { unsubscribe } = overview.subscribe(({ context }) => {
+          const watching = overview.subscribe(({ context }) => {
             seen = Object.keys(context.agents).length;
           });
-          return unsubscribe;
+          return () => watching.unsubscribe();
         },
       },
     );

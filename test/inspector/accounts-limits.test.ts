@@ -173,8 +173,10 @@ describeRuntimes(
         const heads = await played(stage(), random, agentId);
         compare(await rowsOf(stage().look(), agentId), heads, seen);
       });
+      const before = seen.compared;
       const seed = Number(process.env["TROUPE_SEED"] ?? 20_261_123) + part;
       await fc.assert(property, { numRuns: casesOfPart, seed });
+      expect(seen.compared).toBeGreaterThan(before);
     });
 
     it("the cases were no idle ones", () => {
