@@ -72,9 +72,9 @@ export function commitBatch(tables: Tables, batch: Batch, moment: Moment): Commi
   for (const agentId of woken) posted.add(agentId);
   if (batch.wake && wake(tables, batch.key, batch.wake, moment.now)) posted.add(batch.key.agentId);
 
-  const cursor = entries.length > 0 ? tables.addRow(batch.key, entries, batch.messages) : 0;
+  const row = entries.length > 0 ? tables.addRow(batch.key, entries, batch.messages) : { cursor: 0 };
   const timers = [...alarms, ...requests.timers, ...(batch.timers ?? []), ...(queue?.timers ?? [])];
-  const outcome: Committed = { type: "committed", entries, cursor, warnings, posted: [...posted], timers };
+  const outcome: Committed = { type: "committed", entries, ...row, warnings, posted: [...posted], timers };
   const { seq, at } = entries.at(-1) ?? head;
   tables.putHead(
     batch.key,
