@@ -4,6 +4,7 @@ import {
   createRuntime,
   defineAgent,
   defineTool,
+  memoryStores,
   type Runtime,
   type Stores,
   type TroupeEvent,
@@ -152,6 +153,6 @@ it("a row that waits for a slow reader when the stores lose it is not given", as
   const rest = readTo(stream, "f#2");
   await loopTurns(5);
   leaving.abort();
-  expect(durable(await rest)).toEqual([]);
+  expect((await rest).filter(({ turnId }) => turnId === "f#2")).toEqual([]);
   await runtime.shutdown();
 });

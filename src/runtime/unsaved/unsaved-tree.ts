@@ -236,9 +236,13 @@ class CopiedCursors {
     return cursor > this.#lastHere ? cursor - this.#lastHere + this.#lastThere : (this.#copied.get(cursor) ?? 0);
   }
 
-  outwardOf({ follows, ...outcome }: Committed): Committed {
-    const cursor = this.outward(outcome.cursor);
-    return follows === undefined ? { ...outcome, cursor } : { ...outcome, cursor, follows: this.outward(follows) };
+  outwardOf(outcome: Committed): Committed {
+    const { cursor, follows } = outcome;
+    return {
+      ...outcome,
+      cursor: this.outward(cursor),
+      follows: follows === undefined ? undefined : this.outward(follows),
+    };
   }
 
   /** The last row here that is not after a client's cursor. */
