@@ -192,7 +192,7 @@ export class ServedClient {
   /** Reads a stream over as many connections as it takes, until `take` has its last frame or the client leaves. */
   async #streamed(
     path: string,
-    init: RequestInit & { readonly headers: Readonly<Record<string, string>> },
+    init: Omit<RequestInit, "headers"> & { readonly headers: Readonly<Record<string, string>> },
     take: (frame: SseFrame) => boolean,
   ): Promise<void> {
     const { nextNode, counts } = this.#options;

@@ -189,3 +189,23 @@ Environment:
   TROUPE_ENTRA_AUDIENCE   with --auth entra: the application that tokens are for; several with commas
   TROUPE_ENTRA_SCOPE      with --auth entra: a scope or role that tokens must have (default: any)
 `;
+
+export const inspect = `
+Examples:
+  $ npx troupe inspect
+  $ npx troupe inspect ask-mibodu --open
+  $ npx troupe inspect --redis redis://127.0.0.1:6379 --read-only
+  $ npx troupe inspect run.json
+
+Serves a page on this machine alone and prints its address, which holds a token: treat it as a password. Other processes
+may run the agents meanwhile. Requests that a rule guards are decided with --agents, which names the file of the rule.
+Ctrl-C ends it.
+`;
+
+export const exporting = `
+Examples:
+  $ npx troupe export ask-mibodu --json run.json
+  $ npx troupe export ask-mibodu --trace trace.json --names-only
+
+The file of --json is shown by \`inspect run.json\`; that of --trace by chrome://tracing and https://ui.perfetto.dev.
+`;

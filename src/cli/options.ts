@@ -7,7 +7,11 @@ export const defaultStorePath = "./.troupe/ask.db";
 /** The port of `serve` where none is named. */
 export const usualPort = 8_080;
 
-export const inspectHelp = "serve the state charts of the live agents on this machine";
+/** `--inspect`, or `--inspect=9000` for a port. */
+export function inspectOption(): Option {
+  const help = "show the agents at work on a page on this machine; --inspect=9000 for that port";
+  return new Option("--inspect [port]", help).argParser(wholeNumber(0, 65_535));
+}
 
 /** Default and maximum length of a page of a list. */
 export const pageSize = { usual: 50, most: 1_000 } as const;

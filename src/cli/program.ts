@@ -18,11 +18,12 @@ import {
   addPageOptions,
   addStoreOptions,
   agentsOption,
-  inspectHelp,
+  inspectOption,
   jsonOption,
   onOption,
   quietOption,
 } from "./options.ts";
+import { addInspectCommands } from "./inspect-commands.ts";
 import { addRequestCommands } from "./request-commands.ts";
 import { addListenOptions, addServeCommand } from "./serve-commands.ts";
 import { addWorkerCommands } from "./worker-commands.ts";
@@ -34,7 +35,7 @@ export async function runProgram(words: readonly string[], context: CliContext =
     exitCode = code;
   });
   try {
-    await program.parseAsync([...words], { from: "user" });
+    await program.parseAsync(withPorts(words), { from: "user" });
     return exitCode;
   } catch (error) {
     // Commander has already printed the error or the help.
@@ -43,6 +44,12 @@ export async function runProgram(words: readonly string[], context: CliContext =
     context.note(failure.text);
     return failure.exitCode;
   }
+}
+
+/** `--inspect` takes a port only as `--inspect=9000`, so that the word behind it is never taken for one. */
+function withPorts(words: readonly string[]): string[] {
+  const end = words.indexOf("--");
+  return words.map((word, index) => (word === "--inspect" && (end < 0 || index < end) ? "--inspect=0" : word));
 }
 
 function programFor(context: CliContext, done: (exitCode: ExitCode) => void): Command {
@@ -75,7 +82,7 @@ function programFor(context: CliContext, done: (exitCode: ExitCode) => void): Co
     .addOption(jsonOption())
     .addOption(quietOption())
     .addOption(onOption())
-    .option("--inspect", inspectHelp)
+    .addOption(inspectOption())
     .addHelpText("after", helpTexts.ask)
     .action(async (options: AskOptions) => {
       const { askCommand } = await import("./commands/ask.ts");
@@ -92,7 +99,7 @@ function programFor(context: CliContext, done: (exitCode: ExitCode) => void): Co
     .addOption(jsonOption())
     .addOption(quietOption())
     .addOption(onOption())
-    .option("--inspect", inspectHelp)
+    .addOption(inspectOption())
     .addHelpText("after", helpTexts.run)
     .action(async (file: string, input: string, options: RunOptions) => {
       const { runCommand } = await import("./commands/run.ts");
@@ -103,6 +110,7 @@ function programFor(context: CliContext, done: (exitCode: ExitCode) => void): Co
   addServeCommand(program, context, done);
   addWorkerCommands(program, context, done);
   addStoreCommands(program, context, done);
+  addInspectCommands(program, context, done);
   // Commander copies the settings of the program to its commands only on request.
   for (const command of program.commands)
     command.copyInheritedSettings(program).helpOption("-h, --help", "show this help");
@@ -117,7 +125,7 @@ function addChatCommand(program: Command, context: CliContext, done: (exitCode: 
     .option("--agent-id <id>", "carry on the conversation of this agent, or give a new one this id", nonEmpty)
     .option("--agent <name>", "which definition, where the file exports several", nonEmpty);
   addStoreOptions(addBudgetOptions(chat))
-    .option("--inspect", inspectHelp)
+    .addOption(inspectOption())
     .addHelpText("after", helpTexts.chat)
     .action(async (file: string, options: ChatOptions) => {
       const { chatCommand } = await import("./commands/chat.ts");
@@ -167,7 +175,7 @@ function addStoreCommands(program: Command, context: CliContext, done: (exitCode
     .addOption(jsonOption())
     .addOption(quietOption())
     .addOption(onOption())
-    .option("--inspect", inspectHelp)
+    .addOption(inspectOption())
     .addHelpText("after", helpTexts.resume)
     .action(async (agentId: string | undefined, options: ResumeOptions) => {
       const { resumeCommand } = await import("./commands/resume.ts");

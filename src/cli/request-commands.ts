@@ -12,7 +12,7 @@ import {
   addPageOptions,
   addStoreOptions,
   agentsOption,
-  inspectHelp,
+  inspectOption,
   jsonOption,
   onOption,
   quietOption,
@@ -95,7 +95,7 @@ function deciding(program: Command, name: string, help: string, description: str
     .addOption(jsonOption())
     .addOption(quietOption())
     .addOption(onOption())
-    .option("--inspect", inspectHelp)
+    .addOption(inspectOption())
     .addHelpText("after", help);
 }
 

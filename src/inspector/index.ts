@@ -1,3 +1,56 @@
-export type { ActorFrame, BudgetFrame, BudgetRow, InspectionFrame } from "./frames.ts";
-export { createInspector, type Inspector, type InspectorOptions } from "./hub.ts";
-export { type InspectorServer, type InspectorServerOptions, serveInspector, startInspector } from "./server.ts";
+export { type Actor, runtimeActor, storeActor, type StoreActorOptions, type Talk } from "./feed/act.ts";
+export { Feed, type FeedOptions } from "./feed/feed.ts";
+export { importRun, type RunFile, runFileSchema } from "./feed/run-file.ts";
+export type { FeedSink, RunWatch } from "./feed/run-watch.ts";
+export type { FeedSource } from "./feed/source.ts";
+export { type TraceEvent, traceOfRun } from "./feed/trace-file.ts";
+export type {
+  AbortBody,
+  AgentBody,
+  AgentMachines,
+  ArtifactView,
+  CallDetail,
+  ClientMessage,
+  DecisionBody,
+  Failure,
+  FeedAgent,
+  FeedEntry,
+  FeedInfo,
+  FeedMessage,
+  FeedMessageItem,
+  FeedRow,
+  LiveEvent,
+  MessagePage,
+  OwnerRow,
+  Prompt,
+  PromptRow,
+  QueueRow,
+  RowView,
+  RunHead,
+  RunPage,
+  RunRow,
+  Scope,
+  SearchHit,
+  SearchPage,
+  StoredAccounts,
+  Transition,
+  TransitionPage,
+  TurnBody,
+} from "./feed/wire.ts";
+export type { Tokens } from "./http/gate.ts";
+export {
+  type FeedServer,
+  type FeedServerOptions,
+  inspectorRoutes,
+  type InspectorRoutesOptions,
+  type InspectorServer,
+  type InspectorServerOptions,
+  type MountedInspector,
+  serveFeed,
+  serveInspector,
+  type StartedInspector,
+  startInspector,
+  type StartInspectorOptions,
+} from "./start-inspector.ts";
+export type { ActorFrame, InspectionFrame } from "./stately/frames.ts";
+export { createInspector, type Inspector, type InspectorOptions } from "./stately/hub.ts";

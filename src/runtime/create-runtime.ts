@@ -30,6 +30,7 @@ import type { Runtime, RuntimeOptions } from "./doors/runtime-types.ts";
 import { assertObserver } from "./doors/turn-door.ts";
 import type { EventObserver } from "./doors/turn-types.ts";
 import { followTree, headOf } from "./follow/follow.ts";
+import { type TreeWatcher, type TreeWatching, watchTree } from "./follow/watch-tree.ts";
 import { AgentHandle } from "./handles/agent-handle.ts";
 import { OverviewStore } from "./projections/overview.ts";
 import { createProjector, type Projector } from "./projections/projector.ts";
@@ -79,7 +80,7 @@ export async function createRuntime(given: RuntimeOptions): Promise<Runtime> {
   if (copies) core.onForeignWrite((writes) => copies.lookAtAll(written(writes).map(({ identity }) => identity)));
   let overview: OverviewStore | undefined;
 
-  return {
+  const runtime: Runtime = {
     stores,
     queues: part.queues,
     role: part.role,
@@ -121,6 +122,17 @@ export async function createRuntime(given: RuntimeOptions): Promise<Runtime> {
       await core.shutdown(shutdownMsOf(how));
     },
   };
+  cores.set(runtime, core);
+  return runtime;
+}
+
+const cores = new WeakMap<Runtime, RuntimeCore>();
+
+/** Watches a tree of a runtime, for readers of its journal in other rooms. Throws `InvalidInputError` for any other object. */
+export function watchTreeOf(runtime: Runtime, rootAgentId: string, watcher: TreeWatcher): TreeWatching {
+  const core = cores.get(runtime);
+  if (core) return watchTree(core, rootAgentId, watcher);
+  throw new InvalidInputError("this is no runtime that createRuntime() made: give that itself, and no copy of it");
 }
 
 /** Starts the core; shuts it down again if a later step fails. */

@@ -8,7 +8,7 @@ export {
   type LoopTurn,
   type TurnContext,
 } from "./create-agent-loop.ts";
-export { createRuntime } from "./create-runtime.ts";
+export { createRuntime, watchTreeOf } from "./create-runtime.ts";
 export type {
   BudgetOverview,
   BudgetOverviews,
@@ -58,6 +58,8 @@ export type {
 export type { HealthOptions, RuntimeHealth, RuntimeMetrics } from "./doors/runtime-health.ts";
 export type { Role, RoleOptions, WorkSettings } from "./doors/roles.ts";
 export { eventsOfRow } from "./follow/tree-stream.ts";
+export { eventOfPart, type LivePart } from "./follow/live-part.ts";
+export { type TreeWatcher, type TreeWatching, watchStoredTree } from "./follow/watch-tree.ts";
 export { ownUse } from "./agent/turn-results.ts";
 export type {
   Spending,

@@ -53,8 +53,13 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     bullmqQueues BullmqQueuesOptions SigningKey
   `),
   "troupe/inspector": words(`
-    ActorFrame BudgetFrame BudgetRow createInspector InspectionFrame Inspector InspectorOptions InspectorServer
-    InspectorServerOptions serveInspector startInspector
+    AbortBody Actor ActorFrame AgentBody AgentMachines ArtifactView CallDetail ClientMessage createInspector
+    DecisionBody Failure Feed FeedAgent FeedEntry FeedInfo FeedMessage FeedMessageItem FeedOptions FeedRow FeedServer
+    FeedServerOptions FeedSink FeedSource importRun InspectionFrame Inspector InspectorOptions inspectorRoutes
+    InspectorRoutesOptions InspectorServer InspectorServerOptions LiveEvent MessagePage MountedInspector OwnerRow
+    Prompt PromptRow QueueRow RowView RunFile runFileSchema RunHead RunPage RunRow runtimeActor RunWatch Scope
+    SearchHit SearchPage serveFeed serveInspector StartedInspector startInspector StartInspectorOptions storeActor
+    StoreActorOptions StoredAccounts Talk Tokens TraceEvent traceOfRun Transition TransitionPage TurnBody
   `),
   "troupe/server": words(`
     agentIdOfName apiSurface ApiSurfaceOptions assertCanListen Authenticate Call Caller entraAuth EntraAuthOptions eventFrame Failure Identity InputIssue
@@ -88,6 +93,7 @@ export const opaqueTypes: readonly string[] = words(
  * function, or reach them through their owner (`HookDrafts["beforeLlm"]`, `Runtime["role"]`).
  */
 export const unnamedTypes: readonly string[] = words(`
+  DefinitionRef MessageQuery RunQuery SearchQuery
   AgentListOptions AgentPlace ArtifactInput AskUserOptions AutoCompactOptions AwaitOptions CheckedArguments ClientToolDefinition
   DropOldestOptions FollowOptions GenerateInput GetMessagesOptions HealthOptions LocalQueuesOptions ModelErrorOptions OfflineModelOptions
   PauseOptions ReactHistoryOptions RequestListOptions ResumeOptions RoleOptions RuntimeDrainOptions SecretResolver SpawnAgentOptions
@@ -107,5 +113,5 @@ export const unnamedTypes: readonly string[] = words(`
   CallerPlace Identify NewAgentOptions Output PageOptions RedisClient RequestPart RouteSchemas RouteShape ServerErrorCode
   ServerErrorOptions StartTurnOptions TurnFilter
 
-  BudgetListener EventFrame FrameBase FrameListener FrameSnapshot RedisPlaceOptions SnapshotFrame
+  EventFrame FrameBase FrameListener FrameSnapshot RedisPlaceOptions SnapshotFrame
 `);

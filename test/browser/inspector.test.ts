@@ -14,12 +14,20 @@ describe.skipIf(!browserProgram)("the inspector's page", () => {
       const page = await browser.newPage({ colorScheme });
       const response = await page.goto(url);
       expect(response?.headers()["content-security-policy"]).toContain("default-src 'none'");
-      await page.getByText("desk ready").waitFor();
+      await page
+        .getByRole("row", { name: /lead desk/ })
+        .getByText("ready")
+        .waitFor();
       expect(await ask()).toBe("done");
-      await page.getByText("desk#1 done").waitFor();
+      await page
+        .getByRole("row", { name: /lead desk/ })
+        .getByText("done")
+        .waitFor();
+      await page.getByRole("link", { name: /lead desk/ }).click();
       const child = (await runtime.list()).find(({ parentAgentId }) => parentAgentId === "desk")?.agentId ?? "";
-      await page.locator("#tree").getByText(child, { exact: true }).waitFor();
-      expect(await page.locator("#log").textContent()).toContain("turn.ended");
+      await page.getByTitle(child).first().waitFor();
+      await page.getByRole("link", { name: "Events" }).click();
+      await page.getByRole("table", { name: "Events" }).getByText("turn 1 completed").first().waitFor();
       await screenshot(page, `inspector-${colorScheme}`);
       expect((await axe(page)).filter(({ impact }) => impact === "critical")).toEqual([]);
     },

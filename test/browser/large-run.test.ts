@@ -57,11 +57,14 @@ async function recorded() {
   return { agents, rows: rows as unknown as readonly Row[] };
 }
 
+function nameOf(index: number): string {
+  return `large~${index.toString(16).padStart(16, "0")}`;
+}
+
 /** The same run with its reader 2,000 times, as an exported file has it. */
 async function largeRun(): Promise<{ readonly data: object; readonly entries: number; readonly agents: number }> {
   const { agents, rows } = await recorded();
   const one = agents.find(({ parentAgentId }) => parentAgentId !== null)?.agentId ?? "";
-  const nameOf = (index: number): string => `large~${index.toString(16).padStart(16, "0")}`;
   const copy = <Value>(value: Value, index: number): Value =>
     JSON.parse(JSON.stringify(value).replaceAll(one, nameOf(index))) as Value;
   const copies = Array.from({ length: readers }, (_, index) => index);

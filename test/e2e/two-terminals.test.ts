@@ -14,7 +14,7 @@ const section = /### In two terminals\n(.*?)\n## /s;
 
 const ends: (() => unknown)[] = [];
 afterEach(async () => {
-  for (const end of ends.splice(0).reverse()) await end();
+  for (const end of ends.splice(0).toReversed()) await end();
 });
 
 /** The commands of the page on a port that is free here. */

@@ -44,7 +44,8 @@ describe("S5: the inspector lets nobody in who", () => {
 
   it.each(strangers)("%s: 403 and not a byte", async (_title, headersFor) => {
     const headers = headersFor(portOf(closed));
-    for (const answer of [await visit(closed.url, headers), await knock(closed.socketUrl, headers)]) {
+    const page = closed.socketUrl.replace("ws:", "http:");
+    for (const answer of [await visit(page, headers), await knock(closed.socketUrl, headers)]) {
       expect(answer.status).toBe(403);
       expect(answer.body).toBe("");
       expect(JSON.stringify(answer.headers)).not.toContain("desk");
@@ -58,7 +59,7 @@ describe("S5: the inspector lets nobody in who", () => {
     ["has a broken token", "?token=%ff%00"],
   ])("%s: 403 and not a byte", async (_title, query) => {
     for (const server of [closed, open]) {
-      const page = await visit(server.url.replace(/\?.*/, query));
+      const page = await visit(server.socketUrl.replace("ws:", "http:").replace(/\?.*/, query));
       const socket = await knock(server.socketUrl.replace(/\?.*/, query));
       expect([page.status, page.body, socket.status, socket.body]).toEqual([403, "", 403, ""]);
     }
@@ -78,7 +79,7 @@ it("S5: Stately's page is let in when asked for, with the token, and nobody else
   expect((await knock(open.socketUrl, { origin: "https://stately.ai" })).status).toBe(101);
   expect((await knock(open.socketUrl, { origin: "https://evil.example" })).status).toBe(403);
   expect(closed.statelyUrl).toBeUndefined();
-  expect((await visit(closed.url.replace("/?", "/stately?"))).status).toBe(404);
+  expect((await visit(closed.socketUrl.replace("ws:", "http:").replace("/frames", "/stately"))).status).toBe(404);
   const bridge = await visit(open.statelyUrl ?? "");
   expect(bridge.status).toBe(200);
   expect(bridge.headers["content-security-policy"]).toContain("frame-src https://stately.ai");

@@ -44,12 +44,6 @@ describeRuntimes("a prompt as it was sent", (stage) => {
     return { model, agent, stored: await storedOf(runtime.stores, "desk") };
   }
 
-  async function storedOf(stores: Parameters<typeof agentsOf>[0], agentId: string): Promise<StoredConversation> {
-    const agent = (await agentsOf(stores, "desk")).find((one) => one.agentId === agentId);
-    if (!agent) throw new Error(`no agent ${agentId}`);
-    return conversationOf(stores, agent);
-  }
-
   const cases: readonly (readonly [name: string, options: Partial<AgentOptions>, play?: PlayOptions])[] = [
     ["nothing but messages", { tools: [] }, { script: "ok" }],
     ["fixed instructions and tools", { instructions: "Answer." }],
@@ -157,11 +151,6 @@ describeRuntimes("a prompt as it was sent", (stage) => {
   });
 
   it("says so when code of the user chose the messages, unless it chose all", async () => {
-    const choosing = (name: string, from: number): HistoryCompiler => ({
-      name,
-      internalTools: false,
-      compile: ({ history }) => history.slice(from),
-    });
     const few = new SentPrompts((await played({ tools: [], history: choosing("few", -1) }, { script: "ok" })).stored);
     expect(few.calls.map(({ seq }) => few.prompt(seq)?.check)).toMatchObject([
       { isExact: true },
@@ -215,4 +204,15 @@ interface PlayOptions {
   readonly prompts?: readonly string[];
   readonly script?: ModelScript;
   readonly before?: Parameters<Agent["executeTurn"]>[1];
+}
+
+async function storedOf(stores: Parameters<typeof agentsOf>[0], agentId: string): Promise<StoredConversation> {
+  const agent = (await agentsOf(stores, "desk")).find((one) => one.agentId === agentId);
+  if (!agent) throw new Error(`no agent ${agentId}`);
+  return conversationOf(stores, agent);
+}
+
+/** A compiler of a user's own. */
+function choosing(name: string, from: number): HistoryCompiler {
+  return { name, internalTools: false, compile: ({ history }) => history.slice(from) };
 }

@@ -1,7 +1,7 @@
 import { connect } from "node:net";
 import { afterEach, expect, it } from "vitest";
 import { InvalidInputError } from "../../src/index.ts";
-import type { FrameListener } from "../../src/inspector/hub.ts";
+import type { FrameListener } from "../../src/inspector/stately/hub.ts";
 import {
   type InspectionFrame,
   type Inspector,
@@ -43,8 +43,11 @@ it("listens on the loopback interface alone, with a new token each time", async 
   const second = kept(await startInspector());
   const [one, two] = [new URL(first.url), new URL(second.url)];
   expect(one.hostname).toBe("127.0.0.1");
-  expect(one.searchParams.get("token")).toMatch(/^[\w-]{32}$/);
-  expect(one.searchParams.get("token")).not.toBe(two.searchParams.get("token"));
+  expect(one.hash).toMatch(/^#token=[\w-]{32}$/);
+  expect(one.hash).not.toBe(two.hash);
+  expect(new URL(first.socketUrl).searchParams.get("token")).not.toBe(
+    new URL(second.socketUrl).searchParams.get("token"),
+  );
   expect(one.port).not.toBe(two.port);
 });
 
@@ -65,8 +68,6 @@ it("F29: a client that never reads is dropped, and the others get everything", a
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
-    watch: () => () => undefined,
-    budgets: { frames: () => [], subscribe: () => () => undefined },
   };
   const server = kept(await serveInspector(source, { mostWaitingBytes: 2_000_000 }));
   const reader = await listenTo(server.socketUrl);
@@ -118,8 +119,8 @@ it("what a client sends is ignored, and too much of it ends the connection", asy
 it("has no other paths, and only shows", async () => {
   const inspector = kept(await startInspector());
   expect((await visit(inspector.url, {}, "POST")).status).toBe(405);
-  expect((await visit(inspector.url.replace("/?", "/nothing?"))).status).toBe(404);
-  expect((await knock(inspector.socketUrl.replace("/frames", "/"))).status).toBe(404);
+  expect((await visit(`${inspector.origin}/nothing`)).status).toBe(404);
+  expect((await knock(inspector.socketUrl.replace("/frames", "/"))).status).toBe(401);
 });
 
 it("closing ends every connection", async () => {

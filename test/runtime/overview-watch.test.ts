@@ -24,7 +24,7 @@ const event = (agentId: string, status: string): TroupeEvent =>
 it("observers are called once a turn of the event loop, with the ids of what changed", async () => {
   const overview = new OverviewStore(createFakeClock());
   const seen: [OverviewState, string[]][] = [];
-  const { unsubscribe } = overview.subscribe(({ context }, { agents }) => seen.push([context, [...agents]]));
+  const watching = overview.subscribe(({ context }, { agents }) => seen.push([context, [...agents]]));
   for (let index = 0; index < 100; index += 1) overview.noted(event(`a${index}`, "ready"));
   expect(Object.keys(overview.getSnapshot().context.agents)).toHaveLength(100);
   expect(seen).toEqual([]);
@@ -38,7 +38,7 @@ it("observers are called once a turn of the event loop, with the ids of what cha
   // Each snapshot stays as it was.
   expect([seen[0]?.[0].agents["a7"]?.status, seen[1]?.[0].agents["a7"]?.status]).toEqual(["ready", "busy"]);
   expect(seen[0]?.[0].agents["a8"]).toBe(seen[1]?.[0].agents["a8"]);
-  unsubscribe();
+  watching.unsubscribe();
   overview.noted(event("a7", "ready"));
   await nextTurn();
   expect(seen).toHaveLength(2);
@@ -47,8 +47,8 @@ it("observers are called once a turn of the event loop, with the ids of what cha
 it("an observer of one agent is called for that agent only; nobody copies the others", async () => {
   const records = vi.spyOn(Object, "fromEntries");
   const overview = new OverviewStore(createFakeClock());
-  const one = vi.fn();
-  const count = vi.fn();
+  const one = vi.fn<(agent: unknown) => void>();
+  const count = vi.fn<(agents: number) => void>();
   overview.agent("a1").subscribe(one);
   overview.subscribe((_snapshot, { agents }) => count(agents.size));
   for (let turn = 0; turn < 10; turn += 1) {

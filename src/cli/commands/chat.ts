@@ -17,7 +17,7 @@ export interface ChatOptions extends BudgetOptions, StoreOptions {
   readonly agentId?: string | undefined;
   /** Name of the definition, where the file exports several. */
   readonly agent?: string | undefined;
-  readonly inspect?: boolean | undefined;
+  readonly inspect?: boolean | number | undefined;
 }
 
 /** Runs a conversation with an agent that a file defines: a new agent, or the named one. */
@@ -50,7 +50,7 @@ interface Chat {
 
 async function runChat(context: CliContext, stores: Stores, chat: Chat, { inspect }: ChatOptions): Promise<ExitCode> {
   const { note } = context;
-  const inspector = inspect === true ? await startInspection(note) : undefined;
+  const inspector = await startInspection(inspect, note);
   const runtime = await createRuntime({
     agents: chat.job.agents,
     stores: keptOpen(stores),

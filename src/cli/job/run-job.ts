@@ -18,7 +18,7 @@ import { workerLine, WorkerWatch, whereOf } from "./where.ts";
 /** Runs or carries on one job, shows it, and returns the exit code. The stores stay open. */
 export async function runJob(context: CliContext, stores: Stores, job: Job, options: JobOptions): Promise<ExitCode> {
   const where = await whereOf(context, job, options);
-  const inspector = options.inspect === true ? await startInspection(context.note) : undefined;
+  const inspector = await startInspection(options.inspect, context.note);
   const runtime = await createRuntime({
     agents: job.agents,
     stores: keptOpen(stores),
@@ -45,6 +45,7 @@ export async function runJob(context: CliContext, stores: Stores, job: Job, opti
     reporter.close();
     process.off("exit", restore);
     await runtime.shutdown();
+    await keepPage(inspector, context);
     await inspector?.close();
   }
 }
@@ -166,17 +167,35 @@ function watchJobInterrupts({ note }: CliContext, { job, reporter }: Following, 
   );
 }
 
+/** `true`: on any port that is free. */
+export type InspectOption = boolean | number | undefined;
+
 interface Inspection {
   readonly onInspect: (agentId: string, event: InspectionEvent) => void;
-  /** Also shows the budgets of the agents of a runtime. */
-  watch(runtime: Pick<Runtime, "overview">): void;
+  watch(runtime: Runtime): void;
   close(): Promise<void>;
 }
 
-/** Serves the state charts of all live agents on this machine only, and prints the address, which holds a token. */
-export async function startInspection(note: (line: string) => void): Promise<Inspection> {
+/** Serves the page on this machine only, and prints its address, which holds a token; undefined without the option. */
+export async function startInspection(
+  wanted: InspectOption,
+  note: (line: string) => void,
+): Promise<Inspection | undefined> {
+  if (wanted === undefined || wanted === false) return undefined;
   const { startInspector } = await import("../../inspector/index.ts");
-  const inspector = await startInspector();
-  note(`Inspect the live agents at ${inspector.url}`);
+  const port = wanted === true ? undefined : wanted;
+  const inspector = await startInspector({ port, decide: true, by: userName() });
+  note(`Inspect the agents at ${inspector.url}`);
   return inspector;
+}
+
+/** On a terminal the page stays until Ctrl-C, because what has just ended is what one wants to look at. */
+export async function keepPage(inspector: Inspection | undefined, { stdin, stdout, note }: CliContext): Promise<void> {
+  if (inspector === undefined || !stdin.isTTY || !stdout.isTTY) return;
+  note("The page stays until Ctrl-C.");
+  const { promise, resolve } = Promise.withResolvers<void>();
+  process.once("SIGINT", () => resolve());
+  const alive = setInterval(() => {}, 60_000);
+  await promise;
+  clearInterval(alive);
 }

@@ -10,7 +10,7 @@ type On = "workers" | "here";
 export interface WhereOptions {
   /** Default: on workers if some are there and nothing needs this process, else here. */
   readonly on?: On | undefined;
-  readonly inspect?: boolean | undefined;
+  readonly inspect?: boolean | number | undefined;
 }
 
 /** The part of a job that is needed to hand it to workers. */
@@ -46,10 +46,10 @@ export async function whereOf(
 ): Promise<Where> {
   const { openQueues } = job.store;
   assertWhere(job.store, { on });
-  if (on === "workers" && inspect === true) {
+  if (on === "workers" && inspect !== undefined && inspect !== false) {
     throw new InvalidInputError("--inspect shows agents that live in this process; it does not go with --on workers");
   }
-  if (openQueues === undefined || on === "here" || inspect === true) return here;
+  if (openQueues === undefined || on === "here" || (inspect !== undefined && inspect !== false)) return here;
   const queues = await openQueues();
   try {
     const count = await queues.workers();

@@ -28,12 +28,11 @@ export const feedAgentSchema = z.object({
 });
 export type FeedAgent = DeepReadonly<z.infer<typeof feedAgentSchema>>;
 
-type WithoutEpoch<T> = T extends Entry ? Omit<T, "epoch"> : never;
 /**
  * An entry of the journal without its epoch and with its contents emptied: texts are "", JSON values null, lists of tools
  * empty. Under `namesOnly` so are error messages, prompts of requests, reasons and persons. The row has the contents.
  */
-export type FeedEntry = WithoutEpoch<Entry>;
+export type FeedEntry = Entry extends infer One ? (One extends Entry ? Omit<One, "epoch"> : never) : never;
 export const feedEntrySchema: z.ZodType<FeedEntry> = z.preprocess(
   (entry) => (typeof entry === "object" && entry !== null ? { ...entry, epoch: 1 } : entry),
   entrySchema.transform(({ epoch: _epoch, ...entry }): FeedEntry => entry as FeedEntry),

@@ -208,8 +208,11 @@ class Track {
       return [path, { count, ms: ms + open }] as const;
     });
     return {
-      ...{ value: this.#value, path: this.#path, last: this.#last },
-      ...{ visits: Object.fromEntries(visits), isOver: this.isOver },
+      value: this.#value,
+      path: this.#path,
+      last: this.#last,
+      visits: Object.fromEntries(visits),
+      isOver: this.isOver,
     };
   }
 

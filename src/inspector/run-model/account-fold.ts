@@ -140,8 +140,15 @@ export class AccountFold {
         const { accountId, tokens, costMicros } = reservation;
         const run = entry.type === "generate.requested" ? entry.run : null;
         this.#inFlight.set(flightOf(entry), {
-          ...{ agentId, turnId, step, accountId, model, run, since: at },
-          ...{ tokens, costMicros },
+          agentId,
+          turnId,
+          step,
+          accountId,
+          model,
+          run,
+          since: at,
+          tokens,
+          costMicros,
         });
         this.#waiting.delete(`${turnId} ${entry.type}`);
         // Nothing of the steps before asks any more.
@@ -253,8 +260,14 @@ export class AccountFold {
     if (this.#accounts.has(terms.id)) return;
     const { limits, openedAt } = this.#known.get(terms.id) ?? terms;
     this.#accounts.set(terms.id, {
-      ...{ ...terms, limits, openedAt, used: { ...noAmounts }, reserved: { ...nothing }, unconfirmed: { ...nothing } },
-      ...{ time: { isExact: false, activeMs: 0, activeCount: 0, since: null }, closedAt: null },
+      ...terms,
+      limits,
+      openedAt,
+      used: { ...noAmounts },
+      reserved: { ...nothing },
+      unconfirmed: { ...nothing },
+      time: { isExact: false, activeMs: 0, activeCount: 0, since: null },
+      closedAt: null,
     });
     this.#own.add(terms.id);
   }
@@ -272,7 +285,10 @@ export class AccountFold {
     const { used, reserved, unconfirmed, time } = account;
     const copy = {
       ...account,
-      ...{ used: { ...used }, reserved: { ...reserved }, unconfirmed: { ...unconfirmed }, time: { ...time } },
+      used: { ...used },
+      reserved: { ...reserved },
+      unconfirmed: { ...unconfirmed },
+      time: { ...time },
     };
     this.#accounts.set(account.id, copy);
     this.#own.add(account.id);

@@ -38,7 +38,13 @@ export function backgroundOf(
   const { agentId, turnId, parentId, openedAt, used, unconfirmed } = turn;
   const none = { steps: 0, treeSteps: 0, toolCalls: 0, treeToolCalls: 0, tokens: 0, costMicros: 0 };
   const background: AccountAt = {
-    ...{ id: `background:${turnId ?? turn.id}`, agentId, turnId, parentId, limits, openedAt, closedAt: null },
+    id: `background:${turnId ?? turn.id}`,
+    agentId,
+    turnId,
+    parentId,
+    limits,
+    openedAt,
+    closedAt: null,
     used: { ...used, ...none },
     unconfirmed: { ...unconfirmed, tokens: 0, costMicros: 0 },
     reserved: { tokens: moved.tokens, costMicros: moved.costMicros },

@@ -244,7 +244,7 @@ export class LiveBroadcast {
 const partsSchema = livePartSchema.array();
 
 /** The parts in a message; none if it is of another version and cannot be read. */
-function partsIn(message: string): readonly LivePart[] {
+export function partsIn(message: string): readonly LivePart[] {
   try {
     return partsSchema.safeParse(JSON.parse(message)).data ?? [];
   } catch {

@@ -1,15 +1,7 @@
 import type { AnyActorRef, InspectionEvent } from "xstate";
-import { functionRule, optionsOf, systemClock, wholeNumberRule } from "../base/index.ts";
-import type { Overview } from "../runtime/index.ts";
-import { rootOf } from "../state/index.ts";
-import { type BudgetListener, BudgetWatch } from "./budgets.ts";
-import {
-  type ActorFrame,
-  type BudgetFrame,
-  FRAME_VERSION,
-  type FrameSnapshot,
-  type InspectionFrame,
-} from "./frames.ts";
+import { functionRule, optionsOf, systemClock, wholeNumberRule } from "../../base/index.ts";
+import { rootOf } from "../../state/index.ts";
+import { type ActorFrame, FRAME_VERSION, type FrameSnapshot, type InspectionFrame } from "./frames.ts";
 import { chartOf, isMachine, visibleEvent, visibleSnapshot } from "./visible.ts";
 
 export interface InspectorOptions {
@@ -29,14 +21,6 @@ export interface Inspector {
   frames(): ActorFrame[];
   /** Every frame from now on; the returned function ends it. */
   subscribe(listener: FrameListener): () => void;
-  /** Also shows the budgets of the agents of a runtime; the returned function ends it. */
-  watch(runtime: { readonly overview: Overview }): () => void;
-  /** The accounts of watched agents. */
-  readonly budgets: {
-    /** The present one of each agent. */
-    frames(): BudgetFrame[];
-    subscribe(listener: BudgetListener): () => void;
-  };
 }
 
 export function createInspector(options?: InspectorOptions): Inspector {
@@ -71,7 +55,6 @@ interface Node {
  * 3. The number of ended actors is bounded; live ones are as many as the runtime has.
  */
 class InspectionHub implements Inspector {
-  readonly budgets: BudgetWatch;
   readonly #now: () => number;
   readonly #keptEnded: number;
   readonly #nodes = new Map<string, Node>();
@@ -85,7 +68,6 @@ class InspectionHub implements Inspector {
   constructor({ now, keptEnded }: InspectorOptions) {
     this.#now = now ?? (() => systemClock.now());
     this.#keptEnded = keptEnded ?? 200;
-    this.budgets = new BudgetWatch(this.#now);
   }
 
   readonly onInspect = (agentId: string, event: InspectionEvent): void => {
@@ -116,10 +98,6 @@ class InspectionHub implements Inspector {
   subscribe(listener: FrameListener): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
-  }
-
-  watch(runtime: { readonly overview: Overview }): () => void {
-    return this.budgets.watch(runtime);
   }
 
   #register(agentId: string, ref: AnyActorRef): void {

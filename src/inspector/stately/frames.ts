@@ -1,5 +1,3 @@
-import type { LimitName } from "../budget/index.ts";
-
 /** Version of the Stately inspector's frames that these follow. */
 export const FRAME_VERSION = "0.7.0";
 
@@ -53,23 +51,3 @@ interface SnapshotFrame extends FrameBase {
 
 /** A message to a client, sent as JSON text. */
 export type InspectionFrame = ActorFrame | EventFrame | SnapshotFrame;
-
-/** One row: a limit of an account, or an amount without a limit. */
-export interface BudgetRow {
-  /** Which of the agent's accounts: `whole life`, `turn 3`, `background of turn 3`. */
-  readonly account: string;
-  readonly limit: LimitName;
-  /** In the limit's own unit: steps, calls, tokens, micro-dollars, milliseconds; of a deadline 0. */
-  readonly used: number;
-  readonly reserved: number;
-  /** The part of `used` whose real amount nobody knows. */
-  readonly unconfirmed: number;
-  /** Null: unlimited. Of a deadline milliseconds since the epoch. */
-  readonly max: number | null;
-}
-
-/** The present accounts of one agent. Not part of Stately's protocol, and sent only on request. */
-export interface BudgetFrame extends FrameBase {
-  readonly type: "troupe.budgets";
-  readonly rows: readonly BudgetRow[];
-}

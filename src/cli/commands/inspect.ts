@@ -1,0 +1,111 @@
+import { spawn } from "node:child_process";
+import { readFile } from "node:fs/promises";
+import { resolve } from "node:path";
+import { InvalidInputError } from "../../errors/index.ts";
+import { Feed, type FeedSource, importRun, serveFeed, storeActor } from "../../inspector/index.ts";
+import { DEFAULT_TENANT } from "../../state/index.ts";
+import { type CliContext, userName } from "../cli-context.ts";
+import { type ExitCode, exitCodes } from "../failure.ts";
+import { loadAgentFile } from "../job/agent-file.ts";
+import { findAgent } from "../job/find-agent.ts";
+import type { AgentsOption } from "../job/go-on.ts";
+import { type StoreOptions, storePlace } from "../job/store-place.ts";
+import { wakeWorkers } from "./abort.ts";
+
+export interface InspectOptions extends StoreOptions, AgentsOption {
+  readonly port?: number | undefined;
+  readonly open?: boolean | undefined;
+  readonly readOnly?: boolean | undefined;
+  readonly namesOnly?: boolean | undefined;
+  readonly by?: string | undefined;
+}
+
+/** Serves the page over a store, or over a run in a file, until Ctrl-C. */
+export async function inspectCommand(
+  context: CliContext,
+  what: string | undefined,
+  options: InspectOptions,
+): Promise<ExitCode> {
+  const { port, namesOnly, open } = options;
+  const opened =
+    what?.endsWith(".json") === true ? await openFile(context, what) : await openStore(context, what, options);
+  const { source, run, name } = opened;
+  try {
+    const feed = new Feed({ namesOnly, run });
+    feed.add(source);
+    const server = await serveFeed(feed, { port, mayAct: source.actor !== undefined });
+    context.out(`Inspect ${name} at ${server.url}`);
+    if (source.actor !== undefined) context.out(`To look on only: ${server.watchUrl}`);
+    context.note("Ctrl-C ends it.");
+    if (open === true) openBrowser(server.url);
+    await interrupted();
+    await server.close();
+    return exitCodes.success;
+  } finally {
+    await opened.close();
+  }
+}
+
+interface Opened {
+  readonly source: FeedSource;
+  /** The run to show first. */
+  readonly run: string | undefined;
+  readonly name: string;
+  close(): Promise<void>;
+}
+
+async function openFile({ directory }: CliContext, path: string): Promise<Opened> {
+  const text = await readFile(resolve(directory, path), "utf8").catch((cause: unknown) => {
+    throw new InvalidInputError(`${path} cannot be read; give a file that \`export --json\` has written`, { cause });
+  });
+  const { runId, ...source } = await importRun(text);
+  return { source: { ...source, isFile: true }, run: runId, name: path, close: () => source.stores.close() };
+}
+
+async function openStore(context: CliContext, what: string | undefined, options: InspectOptions): Promise<Opened> {
+  const place = storePlace(context, options);
+  const file = options.agents === undefined ? undefined : await loadAgentFile(options.agents, context.directory);
+  const stores = await place.openExisting();
+  const queues = await place.openQueues?.();
+  const close = async (): Promise<void> => {
+    await queues?.close();
+    await stores.close();
+  };
+  try {
+    const run = what === undefined ? undefined : (await findAgent(stores, what)).rootAgentId;
+    const actor = storeActor({
+      stores,
+      tenant: DEFAULT_TENANT,
+      by: options.by ?? userName(),
+      definitions: file?.agents,
+      mayDecide: file?.mayDecide,
+      notify: (agentIds) => void wakeWorkers(place, agentIds).catch(() => undefined),
+    });
+    const source = { stores, tenant: DEFAULT_TENANT, queues, actor: options.readOnly === true ? undefined : actor };
+    return { source, run, name: place.name, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** Resolves at Ctrl-C, or when the process is told to end. */
+export async function interrupted(): Promise<void> {
+  const { promise, resolve: end } = Promise.withResolvers<void>();
+  // The server does not keep the process alive.
+  const alive = setInterval(() => {}, 60_000);
+  const signals = ["SIGINT", "SIGTERM"] as const;
+  const onSignal = (): void => end();
+  for (const signal of signals) process.once(signal, onSignal);
+  await promise;
+  for (const signal of signals) process.off(signal, onSignal);
+  clearInterval(alive);
+}
+
+/** The address is printed anyway, so a machine without a browser is no error. */
+function openBrowser(url: string): void {
+  const command = process.platform === "darwin" ? "open" : process.platform === "win32" ? "explorer" : "xdg-open";
+  const child = spawn(command, [url], { stdio: "ignore", detached: true });
+  child.on("error", () => undefined);
+  child.unref();
+}

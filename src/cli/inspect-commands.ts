@@ -1,0 +1,47 @@
+import type { Command } from "commander";
+import type { CliContext } from "./cli-context.ts";
+import type { ExportOptions } from "./commands/export.ts";
+import type { InspectOptions } from "./commands/inspect.ts";
+import type { ExitCode } from "./failure.ts";
+import * as helpTexts from "./help-texts.ts";
+import { addStoreOptions, agentsOption, nonEmpty, wholeNumber } from "./options.ts";
+
+type Done = (exitCode: ExitCode) => void;
+
+const namesHelp = "show names, ids and numbers alone: nothing that a person, a model or a tool wrote";
+
+/** `inspect` and `export`: runs in a browser and in files. */
+export function addInspectCommands(program: Command, context: CliContext, done: Done): void {
+  const inspect = program
+    .command("inspect")
+    .description("Show the runs of a store in a browser, live or long over; or one run from a file.")
+    .argument(
+      "[id]",
+      "an agent's id or the start of it, or a file that `export --json` has written (default: all runs)",
+    )
+    .option("--port <number>", "port on 127.0.0.1 (default: any that is free)", wholeNumber(0, 65_535))
+    .option("--open", "open the page in the browser")
+    .option("--read-only", "nothing can be decided, paused or aborted from the page")
+    .option("--names-only", namesHelp)
+    .option("--by <name>", "who decides (default: the user of this machine)", nonEmpty)
+    .addOption(agentsOption());
+  addStoreOptions(inspect)
+    .addHelpText("after", helpTexts.inspect)
+    .action(async (what: string | undefined, options: InspectOptions) => {
+      const { inspectCommand } = await import("./commands/inspect.ts");
+      done(await inspectCommand(context, what, options));
+    });
+  const exporting = program
+    .command("export")
+    .description("Write a run into a file, to look at it elsewhere.")
+    .argument("<id>", "an agent of the run: its id, or the start of it")
+    .option("--json <file>", "the whole run, for `inspect`", nonEmpty)
+    .option("--trace <file>", "turns, calls and requests in Chrome's trace format", nonEmpty)
+    .option("--names-only", namesHelp);
+  addStoreOptions(exporting)
+    .addHelpText("after", helpTexts.exporting)
+    .action(async (id: string, options: ExportOptions) => {
+      const { exportCommand } = await import("./commands/export.ts");
+      done(await exportCommand(context, id, options));
+    });
+}

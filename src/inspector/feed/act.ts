@@ -1,0 +1,130 @@
+import { type AgentDefinition, collectDefinitions } from "../../agents/index.ts";
+import { systemClock } from "../../base/index.ts";
+import { NotFoundError, UnsupportedError } from "../../errors/index.ts";
+import { type Decide, Requests, type Runtime, type RuntimeOptions } from "../../runtime/index.ts";
+import type { AgentRequest, Content, DefinitionRef } from "../../state/index.ts";
+import type { MarkOutcome, Stores } from "../../stores/index.ts";
+import type { AgentBody, DecisionBody, TurnBody } from "./answers.ts";
+
+/** What a person does to agents from the page. */
+export interface Actor {
+  decide(requestId: string, body: DecisionBody): Promise<AgentRequest>;
+  pause(agentId: string): Promise<void>;
+  resume(agentId: string): Promise<void>;
+  abort(agentId: string, reason: string): Promise<void>;
+  /** Absent: nobody can be talked to here. */
+  readonly talk?: Talk | undefined;
+}
+
+export interface Talk {
+  /** Names of the definitions of which agents can be created. */
+  readonly definitions: readonly string[];
+  createAgent(body: AgentBody): Promise<{ readonly agentId: string; readonly definition: DefinitionRef }>;
+  /** Does not wait for the turn's end. */
+  startTurn(agentId: string, body: TurnBody): Promise<{ readonly turnId: string }>;
+}
+
+/** How long a pause is waited for, in milliseconds. */
+const PAUSE_MS = 300;
+
+/** Acts through a runtime of this process, in the name of `by`. */
+export function runtimeActor(runtime: Runtime, by: string): Actor {
+  return {
+    decide: (requestId, body) => runtime.decide(requestId, decideOf(body, by)),
+    async pause(agentId) {
+      const agent = await runtime.find(agentId);
+      const paused = agent.pause();
+      paused.catch(() => undefined);
+      // The mark is set soon; that the agent is at rest may take as long as its call in flight, and the journal shows it.
+      await Promise.race([paused, systemClock.sleep(PAUSE_MS)]);
+    },
+    resume: async (agentId) => {
+      const agent = await runtime.find(agentId);
+      await agent.resume();
+    },
+    abort: async (agentId, reason) => {
+      const agent = await runtime.find(agentId);
+      await agent.abort(reason);
+    },
+    talk: runtime.role === "worker" ? undefined : talkTo(runtime),
+  };
+}
+
+function talkTo(runtime: Runtime): Talk {
+  return {
+    definitions: [...runtime.definitions.keys()],
+    async createAgent({ definition, agentId }) {
+      const agent = await runtime.agent(definition, { agentId });
+      const { name, version: hash } = agent.definition;
+      return { agentId: agent.agentId, definition: { name, hash } };
+    },
+    async startTurn(agentId, { key, text, images = [], ifBusy }) {
+      const agent = await runtime.find(agentId);
+      if (agent.rootAgentId !== agentId) throw new UnsupportedError("only root agents can be talked to");
+      await agent.start();
+      return { turnId: await agent.executeTurn(contentOf(text, images), { key, ifBusy }).id };
+    },
+  };
+}
+
+function contentOf(text: string, images: readonly string[]): Content {
+  if (images.length === 0) return text;
+  return [...(text === "" ? [] : [{ type: "text" as const, text }]), ...images.map(imageOf)];
+}
+
+function imageOf(url: string) {
+  return { type: "image" as const, url };
+}
+
+function decideOf({ verdict, argumentsHash, reason, arguments: edited, result, isError }: DecisionBody, by: string) {
+  const decide: Decide = { verdict, by, reason, argumentsHash, arguments: edited, result, isError };
+  return decide;
+}
+
+export interface StoreActorOptions {
+  readonly stores: Stores;
+  readonly tenant: string;
+  readonly by: string;
+  /** Definitions whose schemas check edited arguments. */
+  readonly definitions?: readonly AgentDefinition[] | undefined;
+  /** The rule of the program whose agents these are. */
+  readonly mayDecide?: RuntimeOptions["mayDecide"];
+  /** Called with agents that have got something and that no process may run. */
+  readonly notify?: ((agentIds: readonly string[]) => void) | undefined;
+}
+
+/** Acts in stores whose agents live in other processes, or in none: they find it there. */
+export function storeActor(options: StoreActorOptions): Actor {
+  const { stores, tenant, by, definitions = [], mayDecide, notify = () => undefined } = options;
+  const known = collectDefinitions(definitions);
+  const requests = new Requests({ stores, tenant, clock: systemClock, definitions: known, mayDecide, notify });
+  const marked = async (agentId: string, outcome: Promise<MarkOutcome>): Promise<void> => {
+    notify([agentId, ...(await mark(outcome, agentId))]);
+  };
+  return {
+    async decide(requestId, body) {
+      const request = await requests.find(requestId);
+      if (request.isGuarded === true && mayDecide === undefined) {
+        throw new UnsupportedError(
+          `there is a rule on who may decide request "${requestId}": name the file that exports it as "mayDecide" with --agents FILE, or decide in its program`,
+        );
+      }
+      return await requests.decide(requestId, decideOf(body, by));
+    },
+    pause: (agentId) => marked(agentId, stores.pause({ tenant, agentId }, by, Date.now())),
+    resume: (agentId) => marked(agentId, stores.resume({ tenant, agentId }, by, Date.now())),
+    async abort(agentId, reason) {
+      const record = await stores.readAgent({ tenant, agentId });
+      if (!record) throw new NotFoundError(`there is no agent "${agentId}"`);
+      if (record.openTurnId === null) return;
+      const command = { turnId: record.openTurnId, by, reason, stopReason: "user_requested" } as const;
+      await marked(agentId, stores.abort({ tenant, agentId }, command, Date.now()));
+    },
+  };
+}
+
+async function mark(outcome: Promise<MarkOutcome>, agentId: string): Promise<readonly string[]> {
+  const marked = await outcome;
+  if (marked.type === "notFound") throw new NotFoundError(`there is no agent "${agentId}"`);
+  return marked.posted;
+}

@@ -1,0 +1,105 @@
+import { NotFoundError } from "../../errors/index.ts";
+import { agentOfTurn, partsOfCall, queuedCallKey } from "../../state/index.ts";
+import type { CallDetail } from "./answers.ts";
+import { journalOf, type PlacedEntry } from "./agent-journal.ts";
+import { keyOf, type RunSource } from "./source.ts";
+import { type Sight, shownMessage, shownRequest } from "./visible-values.ts";
+
+type Draft = { -readonly [Name in keyof CallDetail]: CallDetail[Name] };
+type Attempt = CallDetail["attempts"][number];
+
+/** All that is stored of one tool call. Throws `NotFoundError` where the run has no such call. */
+export async function callDetail(source: RunSource, callId: string, sight: Sight): Promise<CallDetail> {
+  const { turnId, step } = partsOfCall(callId);
+  const agentId = agentOfTurn(turnId);
+  const { record, entries } = await journalOf(source, agentId);
+  const detail: Draft = {
+    callId,
+    agentId,
+    turnId,
+    step,
+    name: "",
+    kind: null,
+    effect: null,
+    asked: null,
+    gate: null,
+    attempts: [],
+    worker: null,
+    end: null,
+    requests: [],
+    childIds: [],
+  };
+  const messageIds = foldCall(detail, entries, sight);
+  if (detail.name === "") throw new NotFoundError(`run "${source.runId}" has no call "${callId}"`);
+  const key = keyOf(source, agentId);
+  const wanted = [messageIds.asking, messageIds.result].filter((id) => id !== null);
+  const messages = new Map((await source.stores.messagesById(key, wanted)).map((message) => [message.id, message]));
+  const asking = messages.get(messageIds.asking ?? "");
+  const asked = asking?.role === "assistant" ? asking.toolCalls?.find((call) => call.callId === callId) : undefined;
+  if (asked) detail.asked = sight.namesOnly ? "" : sight.redactor.text(asked.arguments);
+  const result = messages.get(messageIds.result ?? "");
+  if (detail.end && result) detail.end = { ...detail.end, message: shownMessage(result, sight) };
+  const attempt = detail.attempts.at(-1)?.attempt ?? 1;
+  detail.worker = record.queued?.[queuedCallKey({ callId, attempt })]?.claimedBy ?? null;
+  const requests = await source.stores.requests({ tenant: source.tenant, agentId, turnId, limit: 1_000 });
+  detail.requests = requests.filter((one) => one.callId === callId).map((one) => shownRequest(one, sight));
+  return detail;
+}
+
+/** Folds the entries of the call; returns the messages that ask for it and that hold its result. */
+function foldCall(detail: Draft, entries: readonly PlacedEntry[], sight: Sight) {
+  const { callId } = detail;
+  const { namesOnly, redactor } = sight;
+  const remark = <Text extends string | null>(text: Text) => (text === null || !namesOnly ? redacted(text, sight) : "");
+  const errorOf = <Failure extends { readonly message: string } | null>(error: Failure): Failure =>
+    error === null ? error : { ...error, message: remark(error.message) };
+  const messageIds: { asking: string | null; result: string | null } = { asking: null, result: null };
+  for (const { entry } of entries) {
+    if (entry.type === "model.responded") {
+      const call = entry.calls.find((one) => one.callId === callId);
+      if (!call) continue;
+      detail.name = call.name;
+      messageIds.asking = entry.messageId;
+    }
+    if (!("callId" in entry) || entry.callId !== callId) continue;
+    switch (entry.type) {
+      case "call.gated": {
+        const { at, verdict, argumentsHash, needsApproval = false, message } = entry;
+        const checked = namesOnly ? null : (redactor.value(entry.arguments) as typeof entry.arguments);
+        const { name, kind, effect } = entry;
+        Object.assign(detail, { name, kind, effect });
+        detail.gate = { at, verdict, arguments: checked, argumentsHash, needsApproval, message: remark(message) };
+        break;
+      }
+      case "tool.started": {
+        const { attempt, at, idempotencyKey, queue = null, name, effect } = entry;
+        Object.assign(detail, { name, effect });
+        const started = { attempt, startedAt: at, idempotencyKey, queue, error: null, retryAt: null };
+        detail.attempts = [...detail.attempts, started];
+        break;
+      }
+      case "tool.retrying":
+        detail.attempts = detail.attempts.map(
+          (one): Attempt =>
+            one.attempt === entry.attempt ? { ...one, error: errorOf(entry.error), retryAt: entry.retryAt } : one,
+        );
+        break;
+      case "tool.settled": {
+        const { at, name, outcome, durationMs, error, artifactId, messageId } = entry;
+        detail.name = name;
+        messageIds.result = messageId;
+        detail.end = { at, outcome, durationMs, error: errorOf(error), message: null, artifactId };
+        break;
+      }
+      case "child.spawned":
+        detail.childIds = [...detail.childIds, entry.childId];
+        break;
+      default:
+    }
+  }
+  return messageIds;
+}
+
+function redacted<Text extends string | null>(text: Text, { redactor }: Sight): Text {
+  return (text === null ? text : redactor.text(text)) as Text;
+}

@@ -1,0 +1,216 @@
+import { createRedactor, type Redactor } from "../../base/index.ts";
+import { NotFoundError } from "../../errors/index.ts";
+import type { AgentRequest } from "../../state/index.ts";
+import { messagePage, type MessageQuery } from "./agent-journal.ts";
+import {
+  type AgentMachines,
+  type ArtifactView,
+  type CallDetail,
+  FEED_VERSION,
+  type FeedInfo,
+  type MessagePage,
+  type OwnerRow,
+  type Prompt,
+  type PromptRow,
+  type QueueRow,
+  type RowView,
+  type RunHead,
+  type RunPage,
+  type Scope,
+  type SearchPage,
+  type StoredAccounts,
+  type TransitionPage,
+} from "./answers.ts";
+import { callDetail } from "./call-detail.ts";
+import { machinesOf, transitionPage } from "./machines.ts";
+import { ownersOf, queueRows } from "./owners.ts";
+import { promptOf, promptRows } from "./prompts.ts";
+import { exportRun, type RunFile } from "./run-file.ts";
+import { type FeedSink, RunReader, type RunWatch, WatchedRun } from "./run-watch.ts";
+import { runHead, runPage, type RunQuery, storedAccountsOf } from "./runs.ts";
+import { type SearchQuery, searchRun } from "./search.ts";
+import { agentOf, type FeedSource, keyOf, Sources } from "./source.ts";
+import { feedEntryOf, feedRowOf, type Sight, shownRequest } from "./visible-values.ts";
+import type { FeedRow } from "./messages.ts";
+import type { Actor, Talk } from "./act.ts";
+
+export interface FeedOptions {
+  /** Give names, ids and numbers alone: nothing that a person, a model or a tool wrote. Default false. */
+  readonly namesOnly?: boolean | undefined;
+  /** Takes secrets out of texts. Default `createRedactor()`, which knows those of the environment. */
+  readonly redactor?: Redactor | undefined;
+  /** The run that a page opens first. Default: the list of runs. */
+  readonly run?: string | undefined;
+}
+
+/** Characters of an artifact that an answer holds. */
+const LONGEST_ARTIFACT = 1_000_000;
+const ROWS_AT_A_TIME = 500;
+
+/**
+ * What can be seen of the runs in some stores, for pages and programs: live, of other processes, or long over. Everything
+ * comes from the stores alone, so that watching does nothing to the agents.
+ * Owns: the sources, and the subscriptions to runs that somebody watches. Does not own: stores, runtimes and sockets.
+ */
+export class Feed {
+  readonly #sources = new Sources();
+  readonly #sight: Sight;
+  readonly #run: string | undefined;
+  readonly #watched = new Map<string, WatchedRun>();
+
+  constructor({ namesOnly = false, redactor = createRedactor(), run }: FeedOptions = {}) {
+    this.#sight = { namesOnly, redactor };
+    this.#run = run;
+  }
+
+  /** Adds the runs of some stores; the returned function takes them away again. */
+  add(source: FeedSource): () => void {
+    return this.#sources.add(source);
+  }
+
+  info(scope: Scope): FeedInfo {
+    const sources = this.#sources.all();
+    const isWritten = sources.some(({ runtime, stores }) => runtime !== undefined || stores.kind === "redis");
+    const definitions = sources.flatMap(({ actor }) => actor?.talk?.definitions ?? []);
+    const isLive = sources.some(({ runtime }) => runtime !== undefined);
+    const isFile = sources.length > 0 && sources.every((source) => source.isFile === true);
+    return {
+      version: FEED_VERSION,
+      scope,
+      namesOnly: this.#sight.namesOnly,
+      source: isLive ? "process" : isFile ? "file" : "store",
+      stores: sources[0]?.stores.kind ?? "none",
+      tenant: sources[0]?.tenant ?? "",
+      text: isWritten && !this.#sight.namesOnly ? "written" : "committed",
+      definitions: scope === "act" ? definitions : [],
+      hasQueues: sources.some(({ queues }) => queues !== undefined),
+      now: Date.now(),
+      ...(this.#run === undefined ? {} : { run: this.#run }),
+    };
+  }
+
+  async runs(query: RunQuery): Promise<RunPage> {
+    return await runPage(this.#sources, query, this.#sight);
+  }
+
+  async head(runId: string): Promise<RunHead> {
+    return await runHead(await this.#sources.ofRun(runId), this.#sight);
+  }
+
+  /** Sends what is stored of a run after the cursor, and what comes. Rejects with `NotFoundError` for an unknown run. */
+  async watch(
+    runId: string,
+    place: { readonly after: number; readonly credit: number },
+    sink: FeedSink,
+  ): Promise<RunWatch> {
+    const source = await this.#sources.ofRun(runId);
+    const run = this.#watched.get(runId) ?? new WatchedRun(this.#sources, source, this.#sight);
+    this.#watched.set(runId, run);
+    return new RunReader(run, place, sink, (watch) => {
+      if (run.remove(watch) && this.#watched.get(runId) === run) this.#watched.delete(runId);
+    });
+  }
+
+  async machines(runId: string, agentId: string, at: number | null): Promise<AgentMachines> {
+    return await machinesOf(await this.#sources.ofRun(runId), agentId, at);
+  }
+
+  async transitions(runId: string, agentId: string, after?: string): Promise<TransitionPage> {
+    return await transitionPage(await this.#sources.ofRun(runId), agentId, after);
+  }
+
+  async messages(runId: string, agentId: string, query: MessageQuery): Promise<MessagePage> {
+    return await messagePage(await this.#sources.ofRun(runId), agentId, query, this.#sight);
+  }
+
+  async prompts(runId: string, agentId: string): Promise<PromptRow[]> {
+    return await promptRows(await this.#sources.ofRun(runId), agentId);
+  }
+
+  async prompt(runId: string, agentId: string, seq: number): Promise<Prompt> {
+    return await promptOf(await this.#sources.ofRun(runId), agentId, seq, this.#sight);
+  }
+
+  async call(runId: string, callId: string): Promise<CallDetail> {
+    return await callDetail(await this.#sources.ofRun(runId), callId, this.#sight);
+  }
+
+  async row(runId: string, cursor: number): Promise<RowView> {
+    const { stores, tenant } = await this.#sources.ofRun(runId);
+    const [row] = await stores.readTree(tenant, runId, cursor - 1, 1);
+    if (row?.cursor !== cursor) throw new NotFoundError(`run "${runId}" has no row ${cursor}`);
+    const { namesOnly, redactor } = this.#sight;
+    const { version, agentId, entries } = row;
+    const shown = entries.map((entry) => (namesOnly ? feedEntryOf(entry, this.#sight) : redactor.value(entry)));
+    return { version, cursor, agentId, entries: shown as RowView["entries"] };
+  }
+
+  /** A page of rows after a cursor, for programs that read a run once. */
+  async rows(runId: string, after: number): Promise<FeedRow[]> {
+    const { stores, tenant } = await this.#sources.ofRun(runId);
+    const rows = await stores.readTree(tenant, runId, after, ROWS_AT_A_TIME);
+    return rows.map((row) => feedRowOf(row, this.#sight));
+  }
+
+  async requests(runId: string, status?: AgentRequest["status"]): Promise<AgentRequest[]> {
+    const { stores, tenant } = await this.#sources.ofRun(runId);
+    const found = await stores.requests({ tenant, rootAgentId: runId, status, limit: 1_000 });
+    return found.map((request) => shownRequest(request, this.#sight));
+  }
+
+  async search(runId: string, query: SearchQuery): Promise<SearchPage> {
+    return await searchRun(await this.#sources.ofRun(runId), query, this.#sight);
+  }
+
+  async storedAccounts(runId: string): Promise<StoredAccounts> {
+    return await storedAccountsOf(await this.#sources.ofRun(runId));
+  }
+
+  async owners(runId: string): Promise<OwnerRow[]> {
+    return await ownersOf(await this.#sources.ofRun(runId));
+  }
+
+  /** Null: no source has queues. */
+  async queues(): Promise<QueueRow[] | null> {
+    const queues = this.#sources.all().flatMap((source) => source.queues ?? []);
+    if (queues.length === 0) return null;
+    return (await Promise.all(queues.map((one) => queueRows(one, this.#sight)))).flat();
+  }
+
+  async artifact(runId: string, agentId: string, artifactId: string): Promise<ArtifactView> {
+    const source = await this.#sources.ofRun(runId);
+    await agentOf(source, agentId);
+    const artifact = await source.stores.artifact(keyOf(source, agentId), artifactId);
+    if (!artifact) throw new NotFoundError(`agent "${agentId}" has no artifact "${artifactId}"`);
+    const { namesOnly, redactor } = this.#sight;
+    if (namesOnly) return { ...artifact, name: "", content: "", isCut: artifact.content !== "" };
+    const content = redactor.text(artifact.content.slice(0, LONGEST_ARTIFACT));
+    return { ...artifact, content, isCut: artifact.content.length > LONGEST_ARTIFACT };
+  }
+
+  /** The whole run as one value, which `importRun` reads back. */
+  async export(runId: string): Promise<RunFile> {
+    return await exportRun(await this.#sources.ofRun(runId), this.#sight);
+  }
+
+  /** Acts on the agents of a run. Rejects with `NotFoundError` where nothing can be done. */
+  async actor(agentId: string): Promise<Actor> {
+    const { actor } = await this.#sources.ofAgent(agentId);
+    if (actor) return actor;
+    throw new NotFoundError(`agent "${agentId}" can only be watched here`);
+  }
+
+  /** The way to create an agent of a definition. Throws `NotFoundError` for one that nobody has here. */
+  talk(definition: string): Talk {
+    for (const { actor } of this.#sources.all()) {
+      if (actor?.talk?.definitions.includes(definition) === true) return actor.talk;
+    }
+    throw new NotFoundError(`there is no definition "${definition}" here that one can talk to`);
+  }
+
+  /** Ends what is watched; the stores stay open. */
+  close(): void {
+    for (const run of this.#watched.values()) run.close();
+    this.#watched.clear();
+  }
+}

@@ -1,0 +1,35 @@
+import { machinesAt, type TransitionAt, transitionsOf } from "../replay/machines.ts";
+import type { AgentMachines, Transition, TransitionPage } from "./answers.ts";
+import { journalOf } from "./agent-journal.ts";
+import type { RunSource } from "./source.ts";
+
+const TRANSITIONS_AT_A_TIME = 500;
+
+/** The states of an agent's machines when all rows up to a cursor are folded; null: all there are. */
+export async function machinesOf(source: RunSource, agentId: string, at: number | null): Promise<AgentMachines> {
+  const { rows } = await journalOf(source, agentId, at);
+  const { cursor, agent, turn, calls, last } = machinesAt(agentId, rows);
+  return {
+    agentId,
+    cursor,
+    agent: { value: agent.value },
+    turn: turn && { turnId: turn.turnId, value: turn.value },
+    calls: calls.map(({ callId, name, value }) => ({ callId, name, value })),
+    last: last && shownTransition(last),
+  };
+}
+
+/** The transitions of an agent's machines, oldest first. */
+export async function transitionPage(source: RunSource, agentId: string, after?: string): Promise<TransitionPage> {
+  const { rows } = await journalOf(source, agentId);
+  const transitions = transitionsOf(agentId, rows);
+  const start = Number(after ?? 0);
+  const end = start + TRANSITIONS_AT_A_TIME;
+  const items = transitions.slice(start, end).map(shownTransition);
+  return { items, next: end < transitions.length ? String(end) : null };
+}
+
+/** The journal does not say which condition chose it. */
+function shownTransition(transition: TransitionAt): Transition {
+  return { ...transition, guard: null };
+}

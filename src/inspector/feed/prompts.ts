@@ -1,0 +1,57 @@
+import { NotFoundError } from "../../errors/index.ts";
+import { definitionHashesOf, SentPrompts } from "../replay/prompts.ts";
+import type { Prompt, PromptRow } from "./answers.ts";
+import { type AgentJournal, journalOf, promptRowsOf } from "./agent-journal.ts";
+import { keyOf, type RunSource } from "./source.ts";
+import { type Sight, shownMessage } from "./visible-values.ts";
+
+export async function promptRows(source: RunSource, agentId: string): Promise<PromptRow[]> {
+  return promptRowsOf((await journalOf(source, agentId)).entries);
+}
+
+/** One model call with its prompt and its answer. Throws `NotFoundError` where the agent has no call of that number. */
+export async function promptOf(source: RunSource, agentId: string, seq: number, sight: Sight): Promise<Prompt> {
+  const journal = await journalOf(source, agentId);
+  const row = promptRowsOf(journal.entries).find((one) => one.seq === seq);
+  const sent = row && (await sentPrompts(source, journal)).prompt(seq);
+  if (!row || !sent) throw new NotFoundError(`agent "${agentId}" has no model call ${seq}`);
+  const { answerId, error } = endOf(journal, row);
+  const [answer] = answerId === null ? [] : await source.stores.messagesById(keyOf(source, agentId), [answerId]);
+  const { messages, tools = [], ...parameters } = sent.request;
+  return {
+    ...row,
+    isExact: sent.check.isExact,
+    why: sent.check.isExact ? null : sent.check.message,
+    messages: messages.map((message) => shownMessage(message, sight)),
+    tools: tools.map((tool) => (sight.namesOnly ? { name: tool.name, description: "", parameters: {} } : tool)),
+    parameters: sight.namesOnly ? {} : parameters,
+    answer: answer ? shownMessage(answer, sight) : null,
+    error: error && sight.namesOnly ? { ...error, message: "" } : error,
+  };
+}
+
+async function sentPrompts(source: RunSource, { record, entries: placed }: AgentJournal): Promise<SentPrompts> {
+  const { stores, tenant, runId } = source;
+  const entries = placed.map(({ entry }) => entry);
+  const [messages, definitions] = await Promise.all([
+    stores.messages(keyOf(source, record.agentId)),
+    Promise.all(definitionHashesOf(entries).map((hash) => stores.definition(tenant, runId, hash))),
+  ]);
+  const known = definitions.filter((definition) => definition !== undefined);
+  return new SentPrompts({
+    agent: record,
+    entries,
+    messages,
+    definitions: new Map(known.map((definition) => [definition.hash, definition])),
+  });
+}
+
+function endOf({ entries }: AgentJournal, { seq }: PromptRow): { answerId: string | null; error: Prompt["error"] } {
+  for (const { entry } of entries) {
+    if (entry.seq <= seq) continue;
+    if (entry.type === "model.responded") return { answerId: entry.messageId, error: null };
+    if (entry.type === "model.failed") return { answerId: null, error: entry.error };
+    if (entry.type === "model.requested") break;
+  }
+  return { answerId: null, error: null };
+}

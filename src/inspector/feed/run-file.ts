@@ -1,0 +1,164 @@
+import { z } from "zod";
+import { accountSchema, waiterSchema } from "../../budget/index.ts";
+import type { DeepReadonly } from "../../base/index.ts";
+import { InvalidInputError, NotFoundError, TroupeError } from "../../errors/index.ts";
+import {
+  type AgentRecord,
+  agentRecordSchema,
+  agentRequestSchema,
+  artifactSchema,
+  type Entry,
+  JOURNAL_VERSION,
+  jsonSchema,
+  messageSchema,
+  readEntries,
+  storedDefinitionSchema,
+  turnRecordSchema,
+} from "../../state/index.ts";
+import { memoryStores, type StoredAgent, type StoredRow, type StoredTree, type Stores } from "../../stores/index.ts";
+import type { RunSource } from "./source.ts";
+import { feedEntryOf, type Sight, shownMessage, shownRequest } from "./visible-values.ts";
+
+export const RUN_FORMAT = "troupe.run/1";
+
+/** A whole run as one JSON value: `troupe export --json` writes it, `troupe inspect run.json` reads it. */
+export const runFileSchema = z.object({
+  format: z.literal(RUN_FORMAT),
+  exportedAt: z.number().int(),
+  namesOnly: z.boolean(),
+  tenant: z.string(),
+  runId: z.string(),
+  /** Parents before their children. */
+  agents: z.array(
+    z.object({
+      record: agentRecordSchema,
+      epoch: z.number().int().nonnegative(),
+      seq: z.number().int().nonnegative(),
+      at: z.number().int(),
+      artifacts: z.array(artifactSchema),
+      requests: z.array(agentRequestSchema),
+    }),
+  ),
+  accounts: z.array(accountSchema),
+  waiters: z.array(waiterSchema),
+  /** In the order of their cursors. */
+  rows: z.array(
+    z.object({
+      version: z.number().int(),
+      cursor: z.number().int().positive(),
+      agentId: z.string(),
+      entries: z.array(jsonSchema),
+      messages: z.array(messageSchema),
+    }),
+  ),
+  turns: z.array(turnRecordSchema.extend({ hash: z.string().nullable() })),
+  /** Those under which the agents have worked, as far as they are stored. */
+  definitions: z.array(storedDefinitionSchema),
+});
+export type RunFile = DeepReadonly<z.infer<typeof runFileSchema>>;
+
+/** The file shows a run; it is no backup: leases, timers and inboxes are left out. */
+export async function exportRun({ stores, tenant, runId }: RunSource, sight: Sight): Promise<RunFile> {
+  const [tree, waiters] = await Promise.all([stores.exportTree(tenant, runId), stores.waiters(tenant, runId)]);
+  if (!tree) throw new NotFoundError(`there is no run "${runId}"`);
+  const file = {
+    format: RUN_FORMAT,
+    exportedAt: Date.now(),
+    namesOnly: sight.namesOnly,
+    tenant,
+    runId,
+    agents: tree.agents.map((agent) => shownAgent(agent, sight)),
+    accounts: tree.accounts,
+    waiters,
+    rows: tree.rows.map((row) => shownRow(row, sight)),
+    turns: tree.turns.map((turn) => ({ ...turn, key: null, hash: null, ...(sight.namesOnly ? nobody : {}) })),
+    // A definition is made of texts; by its hash it could not be checked without them.
+    definitions: sight.namesOnly ? [] : tree.definitions,
+  } as const;
+  return (sight.namesOnly ? file : sight.redactor.value(file)) as RunFile;
+}
+
+const nobody = { ownerId: null, sessionId: null } as const;
+
+function shownAgent({ record, epoch, seq, at, artifacts, requests }: StoredAgent, sight: Sight) {
+  return {
+    record: shownRecord(record, sight),
+    epoch,
+    seq,
+    at,
+    artifacts: sight.namesOnly ? artifacts.map((one) => ({ ...one, name: one.artifactId, content: "" })) : artifacts,
+    requests: requests.map((request) => shownRequest(request, sight)),
+  };
+}
+
+/** Machines are folded from the first entry on, so the checkpoint is not needed. */
+function shownRecord(record: AgentRecord, { namesOnly }: Sight): AgentRecord {
+  const shown = { ...record, checkpoint: null };
+  if (!namesOnly) return shown;
+  const { error, abort, pause } = record;
+  return {
+    ...shown,
+    ...nobody,
+    metadata: {},
+    error: error && { ...error, message: "" },
+    abort: abort && { ...abort, by: "", reason: "" },
+    pause: pause && { ...pause, by: "" },
+  };
+}
+
+function shownRow({ cursor, version, agentId, entries, messages }: StoredRow, sight: Sight) {
+  if (!sight.namesOnly) return { version, cursor, agentId, entries, messages };
+  return {
+    version: JOURNAL_VERSION,
+    cursor,
+    agentId,
+    entries: entries.map((entry): Entry => ({ ...feedEntryOf(entry, sight), epoch: entry.epoch }) as Entry),
+    messages: messages.map((message) => shownMessage(message, sight)),
+  };
+}
+
+/** Reads an exported run into memory. Throws `InvalidInputError` for a text that is no such file. */
+export async function importRun(text: string): Promise<{ stores: Stores; tenant: string; runId: string }> {
+  const tree = treeOf(text);
+  const stores = memoryStores();
+  await stores.importTree(tree, "inspector");
+  return { stores, tenant: tree.tenant, runId: tree.rootAgentId };
+}
+
+function treeOf(text: string): StoredTree {
+  try {
+    const parsed = runFileSchema.safeParse(JSON.parse(text));
+    if (!parsed.success) {
+      const [issue] = parsed.error.issues;
+      throw noRun(`${issue?.message} at ${issue?.path.join(".") || "its top"}`);
+    }
+    const { tenant, runId, agents, accounts, waiters, rows, turns, definitions } = parsed.data;
+    return {
+      tenant,
+      rootAgentId: runId,
+      agents: agents.map((agent) => ({ ...agent, ...atRest })),
+      accounts,
+      lines: Object.fromEntries(accounts.flatMap(({ id, line }) => (line ? [[id, waiters]] : []))),
+      rows: rows.map(({ entries, ...row }) => ({
+        ...row,
+        entries: readEntries(row.version, entries, `row ${row.cursor}`),
+      })),
+      turns,
+      definitions,
+      projections: [],
+    };
+  } catch (error) {
+    if (error instanceof InvalidInputError) throw error;
+    throw noRun(
+      error instanceof TroupeError || error instanceof SyntaxError ? error.message : "it cannot be read",
+      error,
+    );
+  }
+}
+
+/** Nothing runs it, and nothing will. */
+const atRest = { isHeld: false, sign: 0, lastBatch: null, inbox: [], timers: [] } as const;
+
+function noRun(why: string, cause?: unknown): InvalidInputError {
+  return new InvalidInputError(`this is no run of the format ${RUN_FORMAT}: ${why}`, { cause });
+}

@@ -1,0 +1,242 @@
+import { TroupeError } from "../../errors/index.ts";
+import type { TreeWatching } from "../../runtime/index.ts";
+import type { JournalRow } from "../../state/index.ts";
+import { type Given, LiveAnswers } from "./live-answers.ts";
+import type { FeedMessage, FeedRow } from "./messages.ts";
+import { feedAgentOf } from "./runs.ts";
+import { keyOf, type RunSource, type Sources } from "./source.ts";
+import { feedRowOf, type Sight } from "./visible-values.ts";
+
+const ROWS_AT_A_TIME = 200;
+const ENTRIES_IN_A_BATCH = 500;
+const CHARACTERS_IN_A_BATCH = 200_000;
+/** Rows that come together are sent together: how long the first of them waits, in milliseconds. */
+const GATHER_MS = 20;
+/** How often live text is sent, in milliseconds. */
+const LIVE_MS = 50;
+/** A look without a reason, in case a change was not heard of, in milliseconds. */
+const POLL_MS = 2_000;
+const MOST_CREDIT = 1_000;
+
+/** Where the messages of one reader go. */
+export interface FeedSink {
+  send(message: FeedMessage): void;
+  /** Too much waits for the reader: nothing is sent until it is called again (`RunWatch.pump`). */
+  isFull(): boolean;
+}
+
+/** One reader's subscription to a run. */
+export interface RunWatch {
+  /** Lets the feed send so many more batches. */
+  grant(batches: number): void;
+  /** Sends what waits, after a sink that was full has room again. */
+  pump(): void;
+  end(): void;
+}
+
+/** The readers of one run in this process. Owns: the subscription to its tree, and the answers that are being written. */
+export class WatchedRun {
+  readonly source: RunSource;
+  readonly sight: Sight;
+  readonly live = new LiveAnswers();
+  readonly #readers = new Set<RunReader>();
+  readonly #watching: TreeWatching;
+  readonly #poll: ReturnType<typeof setInterval>;
+  readonly #stopLosses: () => void;
+  #written: ReturnType<typeof setTimeout> | undefined;
+  #said: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(sources: Sources, source: RunSource, sight: Sight) {
+    this.source = source;
+    this.sight = sight;
+    const written = (): void => {
+      this.#written ??= later(GATHER_MS, () => {
+        this.#written = undefined;
+        for (const reader of this.#readers) reader.pump();
+      });
+    };
+    this.#watching = sources.watch(source, {
+      written,
+      live: (part) => {
+        if (sight.namesOnly) return;
+        if (!this.live.take(part)) this.#watching.ask();
+        this.#said ??= later(LIVE_MS, () => {
+          this.#said = undefined;
+          for (const reader of this.#readers) reader.tell();
+        });
+      },
+    });
+    this.#poll = setInterval(written, POLL_MS);
+    this.#poll.unref();
+    this.#stopLosses = source.stores.onRolledBack(({ tenant, rootAgentId }) => {
+      if (tenant !== source.tenant || rootAgentId !== source.runId) return;
+      for (const reader of [...this.#readers])
+        reader.gone("the stores have lost the last part of this run: load it again");
+    });
+  }
+
+  add(reader: RunReader): void {
+    this.#readers.add(reader);
+  }
+
+  /** True if nobody reads any more. */
+  remove(reader: RunReader): boolean {
+    this.#readers.delete(reader);
+    if (this.#readers.size > 0) return false;
+    this.#watching.end();
+    this.#stopLosses();
+    clearInterval(this.#poll);
+    clearTimeout(this.#written);
+    clearTimeout(this.#said);
+    return true;
+  }
+
+  close(): void {
+    for (const reader of this.#readers) reader.end();
+  }
+}
+
+function later(ms: number, work: () => void): ReturnType<typeof setTimeout> {
+  const timer = setTimeout(work, ms);
+  timer.unref();
+  return timer;
+}
+
+/**
+ * One reader of one run. Reads the journal behind its cursor while it has credit, and keeps nothing else of what is durable.
+ *
+ * Invariants
+ * 1. Rows are sent in the order of the journal, each once, and each agent before its first row.
+ * 2. A batch takes one credit; without credit nothing is sent.
+ * 3. Live text is sent only while the reader has all rows, so that it never comes after the end of its call.
+ */
+export class RunReader implements RunWatch {
+  readonly #run: WatchedRun;
+  readonly #sink: FeedSink;
+  readonly #onEnd: (watch: RunReader) => void;
+  readonly #given: Given = new Map();
+  #cursor: number;
+  #credit: number;
+  #isCaughtUp = false;
+  #isReading = false;
+  #isToReadAgain = false;
+  #hasEnded = false;
+
+  constructor(
+    run: WatchedRun,
+    place: { after: number; credit: number },
+    sink: FeedSink,
+    onEnd: (watch: RunReader) => void,
+  ) {
+    this.#run = run;
+    this.#cursor = place.after;
+    this.#credit = place.credit;
+    this.#sink = sink;
+    this.#onEnd = onEnd;
+    run.add(this);
+    this.pump();
+  }
+
+  grant(batches: number): void {
+    this.#credit = Math.min(MOST_CREDIT, this.#credit + batches);
+    this.pump();
+  }
+
+  end(): void {
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
+    this.#onEnd(this);
+  }
+
+  gone(why: string): void {
+    if (this.#hasEnded) return;
+    this.#sink.send({ type: "gone", run: this.#run.source.runId, why });
+    this.end();
+  }
+
+  /** Sends what has come, as far as the reader takes it. */
+  pump(): void {
+    this.#isToReadAgain = true;
+    if (this.#isReading || this.#hasEnded) return;
+    this.#isReading = true;
+    void this.#read().finally(() => {
+      this.#isReading = false;
+      // A call may have come between the last look and here.
+      if (this.#isToReadAgain && this.#mayRead()) this.pump();
+    });
+  }
+
+  /** Sends what is being written, if the reader has everything before it. */
+  tell(): void {
+    const { live, source } = this.#run;
+    if (live.isEmpty || this.#isReading || !this.#isCaughtUp || !this.#mayRead()) return;
+    for (const event of live.lackedBy(this.#given, this.#cursor)) {
+      this.#sink.send({ type: "live", run: source.runId, event });
+    }
+  }
+
+  #mayRead(): boolean {
+    return this.#credit > 0 && !this.#hasEnded && !this.#sink.isFull();
+  }
+
+  async #read(): Promise<void> {
+    try {
+      while (this.#isToReadAgain && this.#mayRead()) {
+        this.#isToReadAgain = false;
+        await this.#readOn();
+      }
+    } catch (error) {
+      this.#isCaughtUp = false;
+      const message = error instanceof TroupeError ? error.message : "the stores do not answer";
+      if (!this.#hasEnded)
+        this.#sink.send({ type: "error", code: "unavailable", message, run: this.#run.source.runId });
+    }
+    this.tell();
+  }
+
+  async #readOn(): Promise<void> {
+    const { stores, tenant, runId } = this.#run.source;
+    while (this.#mayRead()) {
+      const stored = await stores.readTree(tenant, runId, this.#cursor, ROWS_AT_A_TIME);
+      if (this.#hasEnded) return;
+      const isFirst = !this.#isCaughtUp;
+      if (stored.length === 0 && !isFirst) return;
+      const rows = this.#batchOf(stored);
+      const taken = stored.slice(0, rows.length);
+      await this.#sendAgents(taken);
+      if (this.#hasEnded) return;
+      this.#cursor = taken.at(-1)?.cursor ?? this.#cursor;
+      this.#isCaughtUp = taken.length === stored.length && stored.length < ROWS_AT_A_TIME;
+      this.#credit -= 1;
+      for (const { agentId, entries } of taken) for (const entry of entries) this.#run.live.note(agentId, entry);
+      this.#sink.send({ type: "rows", run: runId, rows, head: this.#cursor, isCaughtUp: this.#isCaughtUp });
+      if (this.#isCaughtUp) return;
+    }
+    this.#isToReadAgain = true;
+  }
+
+  /** As many rows as fit; at least one. */
+  #batchOf(stored: readonly JournalRow[]): FeedRow[] {
+    const rows: FeedRow[] = [];
+    let entries = 0;
+    let characters = 0;
+    for (const one of stored) {
+      const row = feedRowOf(one, this.#run.sight);
+      entries += row.entries.length;
+      characters += JSON.stringify(row).length;
+      if (rows.length > 0 && (entries > ENTRIES_IN_A_BATCH || characters > CHARACTERS_IN_A_BATCH)) break;
+      rows.push(row);
+    }
+    return rows;
+  }
+
+  /** The first entry of an agent's journal has the number 1. */
+  async #sendAgents(rows: readonly JournalRow[]): Promise<void> {
+    const { source, sight } = this.#run;
+    const ids = new Set(rows.flatMap(({ agentId, entries }) => (entries[0]?.seq === 1 ? [agentId] : [])));
+    if (ids.size === 0) return;
+    const records = await Promise.all([...ids].map((id) => source.stores.readAgent(keyOf(source, id))));
+    const agents = records.filter((record) => record !== undefined).map((record) => feedAgentOf(record, sight));
+    if (!this.#hasEnded) this.#sink.send({ type: "agents", run: source.runId, agents });
+  }
+}

@@ -1,0 +1,160 @@
+import { type Account, turnAccountId } from "../../budget/index.ts";
+import { type AgentRecord, numberOfTurn, statusOf, type TurnRecord, turnIdOf } from "../../state/index.ts";
+import { byAge, placeOfAgent } from "../../stores/index.ts";
+import type { RunHead, RunPage, RunRow, StoredAccounts } from "./answers.ts";
+import type { FeedAgent } from "./messages.ts";
+import { type FeedSource, keyOf, type RunSource, type Sources } from "./source.ts";
+import { type Sight, shownRequest } from "./visible-values.ts";
+
+export interface RunQuery {
+  readonly after?: string | undefined;
+  readonly limit?: number | undefined;
+  /** Part of the id or of the definition's name. */
+  readonly text?: string | undefined;
+  /** A lifecycle, or a stop reason of the last turn. */
+  readonly status?: string | undefined;
+}
+
+const ROOTS_AT_A_TIME = 50;
+/** Most roots that one question with a filter looks at; `next` goes on behind them. */
+const MOST_LOOKED_AT = 1_000;
+/** Turns of a root whose accounts are read one by one; of more the newest count. */
+const MOST_TURNS = 100;
+
+/** A page of the roots of all sources, newest first. */
+export async function runPage(sources: Sources, query: RunQuery, sight: Sight): Promise<RunPage> {
+  const { limit = ROOTS_AT_A_TIME, text = "", status = "" } = query;
+  const items: RunRow[] = [];
+  let { after } = query;
+  for (let seen = 0; seen < MOST_LOOKED_AT; ) {
+    const roots = await rootsAfter(sources, after, ROOTS_AT_A_TIME);
+    for (const { source, root } of roots) {
+      seen += 1;
+      after = placeOfAgent(root);
+      if (!isOfText(root, text)) continue;
+      const row = await runRowOf(source, root, sight);
+      if (status !== "" && row.status !== status && row.stopReason !== status) continue;
+      items.push(row);
+      if (items.length >= limit) return { items, next: after };
+    }
+    if (roots.length < ROOTS_AT_A_TIME) return { items, next: null };
+  }
+  return { items, next: after ?? null };
+}
+
+function isOfText({ agentId, definition }: AgentRecord, text: string): boolean {
+  const wanted = text.toLowerCase();
+  return agentId.toLowerCase().includes(wanted) || definition.name.toLowerCase().includes(wanted);
+}
+
+interface Root {
+  readonly source: FeedSource;
+  readonly root: AgentRecord;
+}
+
+async function rootsAfter(sources: Sources, after: string | undefined, limit: number): Promise<Root[]> {
+  const lists = await Promise.all(
+    sources.all().map(async (source) => {
+      const filter = { tenant: source.tenant, rootsOnly: true, order: "newest", limit, after } as const;
+      return (await source.stores.listAgents(filter)).map((root) => ({ source, root }));
+    }),
+  );
+  return lists
+    .flat()
+    .toSorted((one, other) => byAge(one.root, other.root))
+    .slice(0, limit);
+}
+
+export async function runRowOf(source: FeedSource, root: AgentRecord, { namesOnly }: Sight): Promise<RunRow> {
+  const { stores, tenant } = source;
+  const { agentId: runId, definition, turnCount, createdAt, lastActivity, sessionId } = root;
+  const [last, accounts, open, holder] = await Promise.all([
+    lastTurnOf(source, root),
+    topAccounts(source, root),
+    stores.requests({ tenant, rootAgentId: runId, status: "open", limit: 1_000 }),
+    stores.holder(keyOf(source, runId)),
+  ]);
+  return {
+    runId,
+    name: definition.name,
+    status: statusOf(root),
+    turn: last?.status ?? null,
+    stopReason: last?.stopReason ?? null,
+    turns: turnCount,
+    createdAt,
+    lastActivity,
+    ...spentOn(accounts),
+    openRequests: open.length,
+    isHeld: holder !== undefined,
+    sessionId: namesOnly ? null : sessionId,
+  };
+}
+
+/** The turn with the highest number among those that changed last. */
+async function lastTurnOf({ stores, tenant }: FeedSource, { agentId }: AgentRecord): Promise<TurnRecord | undefined> {
+  const turns = await stores.turns({ tenant, agentId, limit: 10 });
+  return turns.toSorted((one, other) => numberOfTurn(other.turnId) - numberOfTurn(one.turnId))[0];
+}
+
+/** The account of the root's life, or those of its turns: all spending of the tree is on them. */
+async function topAccounts({ stores, tenant }: FeedSource, root: AgentRecord): Promise<Account[]> {
+  const { agentId, accountId, nextTurnNumber } = root;
+  if (accountId !== null) return [await stores.account(tenant, accountId)].filter((one) => one !== undefined);
+  const first = Math.max(root.firstTurnNumber ?? 1, nextTurnNumber - MOST_TURNS);
+  const numbers = Array.from({ length: Math.max(0, nextTurnNumber - first) }, (_, index) => first + index);
+  const found = await Promise.all(
+    numbers.map((number) => stores.account(tenant, turnAccountId(turnIdOf(agentId, number)))),
+  );
+  return found.filter((account) => account !== undefined);
+}
+
+function spentOn(accounts: readonly Account[]): Pick<RunRow, "tokens" | "costMicros"> {
+  const sum = (of: (account: Account) => number): number => accounts.reduce((total, one) => total + of(one), 0);
+  const uses = accounts.flatMap(({ models }) => Object.values(models));
+  const hasPrice = uses.some(({ calls, unpricedCalls }) => calls > unpricedCalls);
+  return { tokens: sum(({ used }) => used.tokens), costMicros: hasPrice ? sum(({ used }) => used.costMicros) : null };
+}
+
+export function feedAgentOf(record: AgentRecord, { namesOnly }: Sight): FeedAgent {
+  const { agentId, definition, parentAgentId, parentTurnId, parentStep, parentCallId, background } = record;
+  const { depth, accountId, parentAccountId, sessionId, createdAt } = record;
+  return {
+    agentId,
+    name: definition.name,
+    definition: definition.hash,
+    parentAgentId,
+    parentTurnId,
+    parentStep,
+    parentCallId,
+    isBackground: background !== undefined,
+    depth,
+    accountId,
+    parentAccountId,
+    sessionId: namesOnly ? null : sessionId,
+    createdAt,
+  };
+}
+
+/** A run at one moment. */
+export async function runHead(source: RunSource, sight: Sight): Promise<RunHead> {
+  const { stores, tenant, runId, root } = source;
+  const [head, waiters, run] = await Promise.all([
+    stores.treeHead(tenant, runId),
+    stores.waiters(tenant, runId),
+    runRowOf(source, root, sight),
+  ]);
+  const { cursor = 0, agents = [], accounts = [], openRequests = [] } = head ?? {};
+  return {
+    run,
+    cursor,
+    agents: agents.map((agent) => feedAgentOf(agent, sight)),
+    accounts: [...accounts],
+    waiters,
+    requests: openRequests.map((request) => shownRequest(request, sight)),
+  };
+}
+
+export async function storedAccountsOf({ stores, tenant, runId }: RunSource): Promise<StoredAccounts> {
+  const [head, waiters] = await Promise.all([stores.treeHead(tenant, runId), stores.waiters(tenant, runId)]);
+  return { cursor: head?.cursor ?? 0, accounts: [...(head?.accounts ?? [])], waiters };
+}

@@ -1,0 +1,104 @@
+import { type Entry, type JournalRow, type Message, textOf } from "../../state/index.ts";
+import type { SearchHit, SearchPage } from "./answers.ts";
+import { messageIdsOf } from "./agent-journal.ts";
+import { keyOf, type RunSource } from "./source.ts";
+import { feedEntryOf, type Sight, shownMessage } from "./visible-values.ts";
+
+const ROWS_AT_A_TIME = 200;
+/** One answer ends with so many hits, or after so many milliseconds; `next` goes on. */
+const MOST_HITS = 50;
+const MOST_MS = 300;
+const AROUND = 60;
+
+export interface SearchQuery {
+  readonly text: string;
+  readonly after?: number | undefined;
+  /** Aborted when nobody waits for the answer any more. */
+  readonly signal: AbortSignal;
+}
+
+/** Searches the rows of a run and their messages, in the order of the journal; upper and lower case are the same. */
+export async function searchRun(source: RunSource, query: SearchQuery, sight: Sight): Promise<SearchPage> {
+  const { stores, tenant, runId } = source;
+  const { signal } = query;
+  const wanted = query.text.toLowerCase();
+  let after = query.after ?? 0;
+  if (wanted === "") return { hits: [], next: null };
+  const hits: SearchHit[] = [];
+  const until = performance.now() + MOST_MS;
+  while (!signal.aborted && hits.length < MOST_HITS && performance.now() < until) {
+    const rows = await stores.readTree(tenant, runId, after, ROWS_AT_A_TIME);
+    const messages = sight.namesOnly ? new Map<string, Message>() : await messagesOf(source, rows);
+    for (const row of rows) {
+      hits.push(...hitsIn(row, { wanted, messages, sight }));
+      after = row.cursor;
+      if (hits.length >= MOST_HITS) break;
+    }
+    if (rows.length < ROWS_AT_A_TIME && hits.length < MOST_HITS) return { hits, next: null };
+  }
+  return { hits, next: after };
+}
+
+async function messagesOf(source: RunSource, rows: readonly JournalRow[]): Promise<Map<string, Message>> {
+  const byAgent = Map.groupBy(rows, ({ agentId }) => agentId);
+  const found = await Promise.all(
+    [...byAgent].map(async ([agentId, own]) => {
+      const ids = own.flatMap(({ entries }) => entries.flatMap(messageIdsOf));
+      const messages = ids.length === 0 ? [] : await source.stores.messagesById(keyOf(source, agentId), ids);
+      // The ids of messages are unique within an agent only.
+      return messages.map((message) => [`${agentId} ${message.id}`, message] as const);
+    }),
+  );
+  return new Map(found.flat());
+}
+
+interface Wanted {
+  readonly wanted: string;
+  readonly messages: ReadonlyMap<string, Message>;
+  readonly sight: Sight;
+}
+
+function hitsIn({ cursor, agentId, entries }: JournalRow, { wanted, messages, sight }: Wanted): SearchHit[] {
+  const hits: SearchHit[] = [];
+  for (const entry of entries) {
+    const turnId = "turnId" in entry && entry.turnId !== undefined ? entry.turnId : null;
+    const place = { cursor, agentId, seq: entry.seq, turnId, entry: entry.type };
+    const inEntry = found(textsIn(shownEntry(entry, sight)), wanted);
+    if (inEntry) hits.push({ ...place, messageId: null, ...inEntry });
+    for (const id of messageIdsOf(entry)) {
+      const message = messages.get(`${agentId} ${id}`);
+      const inMessage = message && found(textsOfMessage(shownMessage(message, sight)), wanted);
+      if (inMessage) hits.push({ ...place, messageId: id, ...inMessage });
+    }
+  }
+  return hits;
+}
+
+function shownEntry(entry: Entry, sight: Sight): unknown {
+  return sight.namesOnly ? feedEntryOf(entry, sight) : sight.redactor.value(entry);
+}
+
+/** All texts of a value, however deep. */
+function* textsIn(value: unknown): Generator<string> {
+  if (typeof value === "string") yield value;
+  else if (typeof value === "object" && value !== null) for (const part of Object.values(value)) yield* textsIn(part);
+}
+
+function textsOfMessage(message: Message): string[] {
+  const calls = message.role === "assistant" ? (message.toolCalls ?? []) : [];
+  return [textOf(message.content), ...calls.map((call) => call.arguments)];
+}
+
+function found(texts: Iterable<string>, wanted: string): Pick<SearchHit, "before" | "match" | "after"> | undefined {
+  for (const text of texts) {
+    const at = text.toLowerCase().indexOf(wanted);
+    if (at < 0) continue;
+    const end = at + wanted.length;
+    return {
+      before: text.slice(Math.max(0, at - AROUND), at),
+      match: text.slice(at, end),
+      after: text.slice(end, end + AROUND),
+    };
+  }
+  return undefined;
+}

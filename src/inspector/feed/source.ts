@@ -1,0 +1,80 @@
+import { randomUUID } from "node:crypto";
+import { NotFoundError } from "../../errors/index.ts";
+import type { Queues } from "../../queues/index.ts";
+import {
+  type Runtime,
+  type TreeWatcher,
+  type TreeWatching,
+  watchStoredTree,
+  watchTreeOf,
+} from "../../runtime/index.ts";
+import { type AgentKey, type AgentRecord, rootOf } from "../../state/index.ts";
+import type { Stores } from "../../stores/index.ts";
+import type { Actor } from "./act.ts";
+
+/** Stores that a feed reads, and the runtime that works in them, if it is one of this process. */
+export interface FeedSource {
+  readonly stores: Stores;
+  readonly tenant: string;
+  readonly runtime?: Runtime | undefined;
+  readonly queues?: Queues | undefined;
+  /** Decides, pauses and talks. Absent: nothing can be done here. */
+  readonly actor?: Actor | undefined;
+  /** The runs come from a file. */
+  readonly isFile?: boolean | undefined;
+}
+
+/** The sources of one feed. Owns: their list. Does not own: stores, runtimes and queues. */
+export class Sources {
+  readonly #sources: FeedSource[] = [];
+  readonly #processId = `inspector-${randomUUID()}`;
+
+  /** The returned function takes it away again. */
+  add(source: FeedSource): () => void {
+    this.#sources.push(source);
+    return () => {
+      const index = this.#sources.indexOf(source);
+      if (index >= 0) this.#sources.splice(index, 1);
+    };
+  }
+
+  all(): readonly FeedSource[] {
+    return this.#sources;
+  }
+
+  /** Throws `NotFoundError` where no source has the run. */
+  async ofRun(runId: string): Promise<RunSource> {
+    for (const source of this.#sources) {
+      const root = await source.stores.readAgent({ tenant: source.tenant, agentId: runId });
+      if (root && root.rootAgentId === runId) return { ...source, runId, root };
+    }
+    throw new NotFoundError(`there is no run "${runId}"`);
+  }
+
+  /** Throws `NotFoundError` where no source has the agent. */
+  async ofAgent(agentId: string): Promise<RunSource> {
+    return await this.ofRun(rootOf(agentId));
+  }
+
+  watch({ runtime, stores, tenant, runId }: RunSource, watcher: TreeWatcher): TreeWatching {
+    if (runtime) return watchTreeOf(runtime, runId, watcher);
+    return watchStoredTree({ stores, tenant, processId: this.#processId }, runId, watcher);
+  }
+}
+
+/** The source of one run. */
+export interface RunSource extends FeedSource {
+  readonly runId: string;
+  readonly root: AgentRecord;
+}
+
+/** Throws `NotFoundError` for an agent that is not of the run. */
+export async function agentOf({ stores, tenant, runId }: RunSource, agentId: string): Promise<AgentRecord> {
+  const record = rootOf(agentId) === runId ? await stores.readAgent({ tenant, agentId }) : undefined;
+  if (record) return record;
+  throw new NotFoundError(`run "${runId}" has no agent "${agentId}"`);
+}
+
+export function keyOf({ tenant }: Pick<FeedSource, "tenant">, agentId: string): AgentKey {
+  return { tenant, agentId };
+}

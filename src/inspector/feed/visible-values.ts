@@ -1,0 +1,190 @@
+import type { Redactor } from "../../base/index.ts";
+import {
+  type AgentRequest,
+  type Entry,
+  type JournalRow,
+  type Message,
+  refusalReasonSchema,
+  stopReasonSchema,
+} from "../../state/index.ts";
+import type { FeedEntry, FeedRow } from "./messages.ts";
+
+/** What of the stored values a reader may see. */
+export interface Sight {
+  /** Names, ids and numbers alone: nothing that a person, a model or a tool wrote. */
+  readonly namesOnly: boolean;
+  readonly redactor: Redactor;
+}
+
+/** Fields of entries that hold contents, at any depth: rows have none. */
+const contents: ReadonlySet<string> = new Set([
+  "arguments",
+  "content",
+  "description",
+  "input",
+  "issues",
+  "parameters",
+  "prefix",
+  "text",
+  "value",
+]);
+
+/** Fields that rows leave out: optional ones, whose schema takes no empty value. */
+const leftOut: ReadonlySet<string> = new Set(["epoch", "reasoning", "trace"]);
+
+/** Texts for people that stay in rows, redacted, unless only names are shown. */
+const remarks: ReadonlySet<string> = new Set(["denied", "message", "note", "prompt", "reason"]);
+
+/** Fields whose texts are names, ids or words of a fixed list, so that they are always shown. */
+const names: ReadonlySet<string> = new Set([
+  "accountId",
+  "addedMessageIds",
+  "agentId",
+  "argumentsHash",
+  "artifactId",
+  "awaits",
+  "callId",
+  "callIds",
+  "childId",
+  "childIds",
+  "childTurnId",
+  "code",
+  "contentType",
+  "definition",
+  "effect",
+  "finishReason",
+  "for",
+  "hash",
+  "hook",
+  "id",
+  "idempotencyKey",
+  "inputMessageIds",
+  "intent",
+  "kept",
+  "key",
+  "kind",
+  "kinship",
+  "lifecycle",
+  "limit",
+  "messageId",
+  "messageIds",
+  "model",
+  "name",
+  "onEnd",
+  "openIds",
+  "outcome",
+  "outputMessageId",
+  "phase",
+  "plugin",
+  "promptHash",
+  "provider",
+  "providerId",
+  "queue",
+  "removedMessageIds",
+  "repairMessageId",
+  "reports",
+  "requestId",
+  "requestIds",
+  "role",
+  "run",
+  "scope",
+  "stopReason",
+  "strategy",
+  "summaryMessageId",
+  "through",
+  "timerId",
+  "to",
+  "turnId",
+  "type",
+  "verdict",
+  "wokenBy",
+]);
+
+/** Names may come from a model. */
+const longestName = 200;
+const longestRemark = 2_000;
+
+/** A row as the feed sends it. */
+export function feedRowOf({ cursor, agentId, entries }: JournalRow, sight: Sight): FeedRow {
+  return { cursor, agentId, entries: entries.map((entry) => feedEntryOf(entry, sight)) };
+}
+
+export function feedEntryOf(entry: Entry, sight: Sight): FeedEntry {
+  // Artifacts are named by tools, with what may be a person's words.
+  if (entry.type === "artifact.saved" && sight.namesOnly) return shown({ ...entry, name: "" }, sight) as FeedEntry;
+  // A tool's code chooses the keys of its children.
+  if (entry.type === "child.ordered") {
+    const spawns = entry.spawns.map((spawn) => ({ ...spawn, key: "" }));
+    return shown({ ...entry, spawns }, sight) as FeedEntry;
+  }
+  return shown(entry, sight) as FeedEntry;
+}
+
+function shown(fields: object, sight: Sight): Record<string, unknown> {
+  const left: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(fields) as [string, unknown][]) {
+    if (value === undefined || leftOut.has(name)) continue;
+    left[name] = contents.has(name) ? emptied(name, value) : shownValue(name, value, sight);
+  }
+  return left;
+}
+
+function emptied(name: string, value: unknown): unknown {
+  if (name === "parameters") return {};
+  return typeof value === "string" || (name === "content" && Array.isArray(value)) ? "" : null;
+}
+
+function shownValue(name: string, value: unknown, sight: Sight): unknown {
+  if (typeof value === "string") return shownText(name, value, sight);
+  if (Array.isArray(value)) return value.map((item: unknown) => shownValue(name, item, sight));
+  return typeof value === "object" && value !== null ? shown(value, sight) : value;
+}
+
+function shownText(name: string, text: string, { namesOnly, redactor }: Sight): string {
+  if (names.has(name)) return cut(text, longestName);
+  if (isFixedReason(name, text)) return text;
+  if (namesOnly) return "";
+  return remarks.has(name) ? cut(redactor.text(text), longestRemark) : cut(text, longestName);
+}
+
+const fixedReasons: ReadonlySet<string> = new Set([...refusalReasonSchema.options, ...stopReasonSchema.options]);
+
+function isFixedReason(name: string, text: string): boolean {
+  return name === "reason" && fixedReasons.has(text);
+}
+
+function cut(text: string, most: number): string {
+  return text.length > most ? `${text.slice(0, most)}…` : text;
+}
+
+/** A message as it is shown: redacted, or without its texts. */
+export function shownMessage(message: Message, { namesOnly, redactor }: Sight): Message {
+  if (!namesOnly) return redactor.value(message) as Message;
+  // A user's message names the person who sent it.
+  if (message.role === "user")
+    return { ...message, content: "", origin: isOurs(message.origin) ? message.origin : "user" };
+  if (message.role !== "assistant") return { ...message, content: "" };
+  const { reasoning: _hidden, toolCalls, ...rest } = message;
+  const calls = toolCalls && { toolCalls: toolCalls.map((call) => ({ ...call, arguments: "" })) };
+  return { ...rest, ...calls, content: "" };
+}
+
+function isOurs(origin: string): boolean {
+  return origin === "runtime" || origin === "model" || origin === "tool" || origin.startsWith("hook:");
+}
+
+/** A request as it is shown. */
+export function shownRequest(request: AgentRequest, { namesOnly, redactor }: Sight): AgentRequest {
+  if (!namesOnly) return redactor.value(request) as AgentRequest;
+  const { decision, expiresAt, openedAt, decidedAt, status, kind, name, step, argumentsHash, isGuarded } = request;
+  const { tenant, requestId, agentId, agentName, rootAgentId, turnId, callId } = request;
+  // Named one by one, so that a field that is added is hidden until it is named here.
+  return {
+    ...{ tenant, requestId, agentId, agentName, rootAgentId, turnId, callId, step, kind, name, argumentsHash },
+    ...{ openedAt, expiresAt, decidedAt, status, ...(isGuarded === undefined ? {} : { isGuarded }) },
+    arguments: null,
+    prompt: "",
+    actorId: null,
+    decision: decision && { verdict: decision.verdict, by: null, reason: null },
+  };
+}

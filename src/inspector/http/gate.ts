@@ -1,0 +1,80 @@
+import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import type { IncomingHttpHeaders } from "node:http";
+import type { Scope } from "../feed/wire.ts";
+
+/** The two keys of an inspector. Treat them as passwords. */
+export interface Tokens {
+  /** Shows everything. */
+  readonly watch: string;
+  /** Decides, pauses and talks too. Absent: nobody may. */
+  readonly act?: string | undefined;
+}
+
+export function newToken(): string {
+  return randomBytes(24).toString("base64url");
+}
+
+export interface GateOptions {
+  readonly tokens: Tokens;
+  /** Values that `Host` may have, in lower case. */
+  readonly hosts: () => readonly string[];
+}
+
+/** 401: the token is missing or wrong. 403: the name of the server, the page, or what is asked for is not allowed. */
+export type Refusal = 401 | 403;
+
+/**
+ * Decides who comes in. A page of another site can make a browser send requests to this machine: either its name resolves
+ * to the address (then `Host` is foreign), or it asks the address itself (then `Origin` is). Programs other than browsers
+ * send no `Origin`. All of them need a token, which no browser sends by itself: there are no cookies.
+ */
+export class Gate {
+  readonly #options: GateOptions;
+
+  constructor(options: GateOptions) {
+    this.#options = options;
+  }
+
+  /** Whether the request came under a name of this server. Enough for the page itself, which holds no data. */
+  isOurName({ host }: IncomingHttpHeaders): boolean {
+    return host !== undefined && this.#options.hosts().includes(host.toLowerCase());
+  }
+
+  /** What the request may do, or why it may not come in. */
+  scopeOf(headers: IncomingHttpHeaders, token: string | undefined): Scope | Refusal {
+    const { host = "", origin } = headers;
+    if (!this.isOurName(headers)) return 403;
+    if (origin !== undefined && !isOrigin(origin, host)) return 403;
+    const { watch, act } = this.#options.tokens;
+    if (token === undefined) return 401;
+    if (act !== undefined && isSame(token, act)) return "act";
+    return isSame(token, watch) ? "watch" : 401;
+  }
+}
+
+function isOrigin(origin: string, host: string): boolean {
+  return origin === `http://${host.toLowerCase()}` || origin === `https://${host.toLowerCase()}`;
+}
+
+/** In a time that does not depend on the texts. */
+export function isSame(one: string, other: string): boolean {
+  return timingSafeEqual(digestOf(one), digestOf(other));
+}
+
+function digestOf(text: string): Buffer {
+  return createHash("sha256").update(text).digest();
+}
+
+/** The token of `Authorization: Bearer …`. */
+export function bearerOf({ authorization }: IncomingHttpHeaders): string | undefined {
+  return /^Bearer ([\w-]{1,200})$/i.exec(authorization ?? "")?.[1];
+}
+
+export const FEED_PROTOCOL = "troupe.feed.v1";
+
+/** The token among the protocols of a WebSocket, where a page cannot set headers: `bearer.<token>`. */
+export function protocolTokenOf(headers: IncomingHttpHeaders): string | undefined {
+  const names = (headers["sec-websocket-protocol"] ?? "").split(",").map((name) => name.trim());
+  if (!names.includes(FEED_PROTOCOL)) return undefined;
+  return names.map((name) => /^bearer\.([\w-]{1,200})$/.exec(name)?.[1]).find((token) => token !== undefined);
+}

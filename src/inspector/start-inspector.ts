@@ -1,0 +1,192 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
+import { flagRule, listRule, optionsOf, portRule, textRule, wholeNumberRule } from "../base/index.ts";
+import type { Runtime } from "../runtime/index.ts";
+import { runtimeActor } from "./feed/act.ts";
+import { Feed } from "./feed/feed.ts";
+import { isSame, newToken, type Tokens } from "./http/gate.ts";
+import { InspectorRoutes } from "./http/inspector-routes.ts";
+import { closeServer, listenHere } from "./http/listen.ts";
+import { createInspector, type Inspector, type InspectorOptions, inspectorRules } from "./stately/hub.ts";
+import { StatelyRoutes } from "./stately/stately-routes.ts";
+
+export interface InspectorServerOptions {
+  /** Default 0: any that is free. It is always bound to 127.0.0.1. */
+  readonly port?: number | undefined;
+  /** Lets the page https://stately.ai/inspect in, which is loaded from that site. It needs the token as well. Default false. */
+  readonly allowStately?: boolean | undefined;
+  /** Bytes that may wait for a slow client of the frames before it is dropped. Default 32,000,000. */
+  readonly mostWaitingBytes?: number | undefined;
+}
+
+export interface FeedServerOptions {
+  readonly port?: number | undefined;
+  /** Whether the address may decide, pause and talk. Default false. */
+  readonly mayAct?: boolean | undefined;
+}
+
+/** A feed and its page, served to this machine. */
+export interface FeedServer {
+  readonly origin: string;
+  /** The page; its fragment holds the token that may do most. Print it once and treat it as a password. */
+  readonly url: string;
+  /** The same with the token that only shows. */
+  readonly watchUrl: string;
+  readonly tokens: Tokens;
+  close(): Promise<void>;
+}
+
+export interface InspectorServer extends FeedServer {
+  /** The same with Stately's page; undefined unless it was allowed. */
+  readonly statelyUrl: string | undefined;
+  /** Where a program gets the frames of Stately's protocol. */
+  readonly socketUrl: string;
+}
+
+export interface StartInspectorOptions extends InspectorServerOptions, InspectorOptions {
+  /** Whether the address may decide requests, pause, abort and talk to agents. Default false: it only shows. */
+  readonly decide?: boolean | undefined;
+  /** Show names, ids and numbers alone: nothing that a person, a model or a tool wrote. Default false. */
+  readonly namesOnly?: boolean | undefined;
+  /** Who decides, for the record. Default `inspector`. */
+  readonly by?: string | undefined;
+}
+
+export interface StartedInspector extends InspectorServer, Pick<Inspector, "onInspect"> {
+  /** Shows the runs of a runtime; the returned function ends it. */
+  watch(runtime: Runtime): () => void;
+}
+
+const serverRules = {
+  port: wholeNumberRule(0, 65_535),
+  allowStately: flagRule,
+  mostWaitingBytes: wholeNumberRule(1),
+} as const;
+const instead = { stately: "allowStately", host: "nothing: it is bound to 127.0.0.1" } as const;
+
+/** Serves a feed and its page. Throws `InvalidInputError` for a port that is taken. */
+export async function serveFeed(feed: Feed, options: FeedServerOptions = {}): Promise<FeedServer> {
+  return await serve(feed, options, undefined);
+}
+
+/** Serves the frames of an inspector. Throws `InvalidInputError` when the port is taken or no port. */
+export async function serveInspector(inspector: Inspector, given?: InspectorServerOptions): Promise<InspectorServer> {
+  portRule("an inspector, as createInspector() makes it", ["frames", "subscribe"])(inspector, "serveInspector()");
+  const options = optionsOf<InspectorServerOptions>(given, "serveInspector()", { rules: serverRules, instead });
+  return await serve(new Feed(), options, inspector);
+}
+
+/**
+ * An inspector and its server in one: hand `onInspect` to `createRuntime`, and the runtime that it gives to `watch`. Throws
+ * `InvalidInputError` when the port is taken or no port.
+ */
+export async function startInspector(given?: StartInspectorOptions): Promise<StartedInspector> {
+  const own = { decide: flagRule, namesOnly: flagRule, by: textRule } as const;
+  const rules = { ...serverRules, ...inspectorRules, ...own };
+  const options = optionsOf<StartInspectorOptions>(given, "startInspector()", { rules, instead });
+  const { now, keptEnded, decide = false, namesOnly, by = "inspector", ...serving } = options;
+  const inspector = createInspector({ now, keptEnded });
+  const feed = new Feed({ namesOnly });
+  const server = await serve(feed, { ...serving, mayAct: decide }, inspector);
+  return {
+    ...server,
+    onInspect: inspector.onInspect,
+    watch: (runtime) => addRuntime(feed, runtime, decide ? by : undefined),
+  };
+}
+
+export interface InspectorRoutesOptions extends Pick<StartInspectorOptions, "decide" | "namesOnly" | "by"> {
+  /** Values that `Host` may have, with the port: the names of your server. */
+  readonly hosts: readonly string[];
+}
+
+/** The page and the feed of a runtime, for a `node:http` server of your own. */
+export interface MountedInspector {
+  readonly tokens: Tokens;
+  /** Whether an address belongs to the inspector: `/`, `/assets/…`, `/api/…` and `/feed`. */
+  owns(url: string | undefined): boolean;
+  /** For the server's event `request`. */
+  readonly handle: (request: IncomingMessage, response: ServerResponse) => void;
+  /** For the server's event `upgrade`. */
+  readonly upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
+  close(): void;
+}
+
+/** Shows a runtime on a server of your own. Its addresses need the tokens as everywhere; the page needs the right `Host`. */
+export function inspectorRoutes(runtime: Runtime, given: InspectorRoutesOptions): MountedInspector {
+  const own = { decide: flagRule, namesOnly: flagRule, by: textRule } as const;
+  const rules = { ...own, hosts: listRule("a list of hosts", textRule) };
+  const options = optionsOf<InspectorRoutesOptions>(given, "inspectorRoutes()", { rules, needed: ["hosts"] });
+  const { hosts, decide = false, namesOnly, by = "inspector" } = options;
+  const feed = new Feed({ namesOnly });
+  addRuntime(feed, runtime, decide ? by : undefined);
+  const tokens = tokensFor(decide);
+  const names = hosts.map((host) => host.toLowerCase());
+  const routes = new InspectorRoutes({ feed, tokens, hosts: () => names });
+  return {
+    tokens,
+    owns: (url) => routes.owns(url),
+    handle: routes.handle,
+    upgrade: routes.upgrade,
+    close() {
+      routes.close();
+      feed.close();
+    },
+  };
+}
+
+/** `by`: who acts; undefined: nothing can be done. */
+function addRuntime(feed: Feed, runtime: Runtime, by: string | undefined): () => void {
+  const { stores, tenant, queues } = runtime;
+  const actor = by === undefined ? undefined : runtimeActor(runtime, by);
+  return feed.add({ stores, tenant, runtime, actor, ...(queues.kind === "local" ? {} : { queues }) });
+}
+
+function tokensFor(mayAct: boolean): Tokens {
+  return { watch: newToken(), act: mayAct ? newToken() : undefined };
+}
+
+async function serve(
+  feed: Feed,
+  options: InspectorServerOptions & FeedServerOptions,
+  inspector: Inspector | undefined,
+): Promise<InspectorServer> {
+  const { allowStately = false, mostWaitingBytes = 32_000_000 } = options;
+  const tokens = tokensFor(options.mayAct === true);
+  const framesToken = newToken();
+  const { server, port } = await listenHere(options.port ?? 0);
+  const hosts = [`127.0.0.1:${port}`, `localhost:${port}`];
+  const routes = new InspectorRoutes({ feed, tokens, hosts: () => hosts });
+  const isToken = (token: string): boolean => isSame(token, framesToken);
+  const stately = inspector && new StatelyRoutes({ inspector, hosts, isToken, allowStately, mostWaitingBytes });
+  server.on("request", (request, response) => {
+    const path = pathOf(request);
+    if (stately?.owns(path) === true) stately.handle(request, response, path);
+    else routes.handle(request, response);
+  });
+  server.on("upgrade", (request: IncomingMessage, socket, head: Buffer) => {
+    const path = pathOf(request);
+    socket.on("error", () => socket.destroy());
+    if (stately?.owns(path) === true) stately.upgrade(request, socket, head, path);
+    else routes.upgrade(request, socket, head);
+  });
+  const origin = `http://127.0.0.1:${port}`;
+  return {
+    origin,
+    url: `${origin}/#token=${tokens.act ?? tokens.watch}`,
+    watchUrl: `${origin}/#token=${tokens.watch}`,
+    statelyUrl: allowStately ? `${origin}/stately?token=${framesToken}` : undefined,
+    socketUrl: `ws://127.0.0.1:${port}/frames?token=${framesToken}`,
+    tokens,
+    async close() {
+      stately?.close();
+      routes.close();
+      feed.close();
+      await closeServer(server);
+    },
+  };
+}
+
+function pathOf({ url }: IncomingMessage): string {
+  return (url ?? "").split("?", 1)[0] ?? "";
+}

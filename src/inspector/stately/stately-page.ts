@@ -1,0 +1,66 @@
+import { createHash } from "node:crypto";
+
+/** The only other site whose page may connect, when that is asked for. */
+export const STATELY_ORIGIN = "https://stately.ai";
+
+export interface Page {
+  readonly html: string;
+  /** Its Content-Security-Policy: nothing but itself, and the frames of this server. */
+  readonly policy: string;
+}
+
+/** Stately's own inspector in a frame, with a bridge that hands the frames on to it and to nobody else. */
+export function statelyPage(host: string): Page {
+  const body = `<iframe id="stately" title="Stately inspector" src="${STATELY_ORIGIN}/inspect"></iframe>`;
+  return page(host, { body, style: statelyStyle, script: statelyScript, frames: `; frame-src ${STATELY_ORIGIN}` });
+}
+
+interface PageParts {
+  readonly body: string;
+  readonly style: string;
+  readonly script: string;
+  readonly frames: string;
+}
+
+function page(host: string, { body, style, script, frames }: PageParts): Page {
+  const html = `<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>troupe inspector</title><style>${style}</style></head>
+<body>${body}<script>${script}</script></body></html>
+`;
+  const policy =
+    `default-src 'none'; script-src '${hashOf(script)}'; style-src '${hashOf(style)}'; connect-src ws://${host}; ` +
+    `base-uri 'none'; form-action 'none'; frame-ancestors 'none'${frames}`;
+  return { html, policy };
+}
+
+function hashOf(text: string): string {
+  return `sha256-${createHash("sha256").update(text).digest("base64")}`;
+}
+
+const statelyStyle = `
+html, body, iframe { border: 0; height: 100%; margin: 0; padding: 0; width: 100%; }
+`;
+
+const statelyScript = `"use strict";
+const target = document.getElementById("stately");
+const waiting = [];
+let isConnected = false;
+
+function hand(frame) {
+  target.contentWindow.postMessage(frame, "https://stately.ai");
+}
+
+addEventListener("message", (message) => {
+  if (message.origin !== "https://stately.ai" || message.source !== target.contentWindow) return;
+  if (!message.data || message.data.type !== "@statelyai.connected") return;
+  isConnected = true;
+  waiting.splice(0).forEach(hand);
+});
+const socket = new WebSocket("ws://" + location.host + "/frames" + location.search);
+socket.onmessage = (message) => {
+  const frame = JSON.parse(message.data);
+  if (isConnected) hand(frame);
+  else if (waiting.push(frame) > 10000) waiting.shift();
+};
+`;

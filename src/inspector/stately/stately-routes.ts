@@ -1,0 +1,87 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
+import { WebSocketServer } from "ws";
+import { FrameClient } from "./frame-client.ts";
+import type { InspectionFrame } from "./frames.ts";
+import type { Inspector } from "./hub.ts";
+import { STATELY_ORIGIN, statelyPage } from "./stately-page.ts";
+
+const mostClients = 8;
+
+export interface StatelyOptions {
+  readonly inspector: Inspector;
+  /** Values that `Host` may have. */
+  readonly hosts: readonly string[];
+  /** Compares with the token of the frames, which opens nothing else. */
+  readonly isToken: (token: string) => boolean;
+  /** Lets Stately's page in. */
+  readonly allowStately: boolean;
+  /** Bytes that may wait for a slow client before it is dropped. */
+  readonly mostWaitingBytes: number;
+}
+
+/** Stately's page and the frames that it is fed with. Its clients can set no headers, so the token is in the address. */
+export class StatelyRoutes {
+  readonly #options: StatelyOptions;
+  readonly #sockets = new WebSocketServer({ noServer: true, maxPayload: 1_024, perMessageDeflate: false });
+
+  constructor(options: StatelyOptions) {
+    this.#options = options;
+    this.#sockets.on("connection", (socket) => {
+      const client = new FrameClient(socket, options.mostWaitingBytes);
+      const send = (frame: InspectionFrame): void => client.send(JSON.stringify(frame));
+      socket.on("close", options.inspector.subscribe(send));
+      socket.on("error", () => client.drop());
+      options.inspector.frames().forEach(send);
+    });
+  }
+
+  owns(path: string): boolean {
+    return path === "/stately" || path === "/frames";
+  }
+
+  handle(request: IncomingMessage, response: ServerResponse, path: string): void {
+    const isPage = path === "/stately" && this.#options.allowStately;
+    if (!this.#isAdmitted(request)) response.statusCode = 403;
+    else if (!isPage) response.statusCode = 404;
+    else if (request.method !== "GET") response.statusCode = 405;
+    else {
+      // Admitted, so it is one of our own names.
+      const { html, policy } = statelyPage(request.headers.host ?? "");
+      response.setHeader("content-type", "text/html; charset=utf-8");
+      response.setHeader("content-security-policy", policy);
+      response.setHeader("cache-control", "no-store");
+      response.setHeader("x-content-type-options", "nosniff");
+      response.setHeader("referrer-policy", "no-referrer");
+      return void response.end(html);
+    }
+    response.setHeader("content-length", 0);
+    response.end();
+  }
+
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, path: string): void {
+    if (!this.#isAdmitted(request)) return refuse(socket, "403 Forbidden");
+    if (path !== "/frames") return refuse(socket, "404 Not Found");
+    if (this.#sockets.clients.size >= mostClients) return refuse(socket, "503 Service Unavailable");
+    this.#sockets.handleUpgrade(request, socket, head, (client) => this.#sockets.emit("connection", client, request));
+  }
+
+  close(): void {
+    for (const client of this.#sockets.clients) client.terminate();
+    this.#sockets.close();
+  }
+
+  #isAdmitted({ headers, url }: IncomingMessage): boolean {
+    const { host, origin } = headers;
+    const { hosts, allowStately, isToken } = this.#options;
+    if (host === undefined || !hosts.includes(host)) return false;
+    const origins = [...hosts.map((own) => `http://${own}`), ...(allowStately ? [STATELY_ORIGIN] : [])];
+    if (origin !== undefined && !origins.includes(origin)) return false;
+    const token = new URLSearchParams((url ?? "").split("?", 2)[1] ?? "").get("token");
+    return token !== null && isToken(token);
+  }
+}
+
+function refuse(socket: Duplex, status: string): void {
+  socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
+}

@@ -1,0 +1,118 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll } from "vitest";
+import { z } from "zod";
+import { type AgentDefinition, defineAgent, defineTool, memoryStores, type Stores, subagent } from "../../src/index.ts";
+import type { Feed } from "../../src/inspector/feed/feed.ts";
+import type { RunWatch } from "../../src/inspector/feed/run-watch.ts";
+import type { FeedMessage, FeedRow } from "../../src/inspector/feed/wire.ts";
+import { sqliteStores } from "../../src/stores/sqlite.ts";
+import { scriptedModel } from "../../src/testing/index.ts";
+import { RedisServer, redisProgram } from "../support/redis-server.ts";
+import { ownPrefix, storesOn } from "../support/redis-stores.ts";
+
+/** One place that several processes may open. */
+export interface Place {
+  open(): Stores;
+}
+
+export type PlaceName = "memory" | "sqlite" | "redis";
+export const placeNames: readonly PlaceName[] = redisProgram ? ["memory", "sqlite", "redis"] : ["memory", "sqlite"];
+
+/** Gives each test of a suite a place of its own. */
+export function placesOf(name: PlaceName): () => Place {
+  let server: RedisServer | undefined;
+  const folder = mkdtempSync(join(tmpdir(), "troupe-feed-"));
+  beforeAll(async () => {
+    if (name === "redis") server = await RedisServer.start();
+  });
+  afterAll(async () => {
+    await server?.stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  let count = 0;
+  return () => {
+    count += 1;
+    if (name === "memory") {
+      const stores = memoryStores();
+      return { open: () => stores };
+    }
+    const file = join(folder, `${count}.db`);
+    const prefix = ownPrefix();
+    return { open: () => (server ? storesOn(server, { prefix }) : sqliteStores(file)) };
+  };
+}
+
+/** A lead that looks once a step, so often, then asks a subagent and answers. */
+export function busyTeam(steps: number): AgentDefinition {
+  const look = defineTool({
+    name: "look",
+    description: "Looks.",
+    parameters: z.object({ at: z.string() }),
+    effect: "none",
+    execute: ({ at }) => `seen ${at}`,
+  });
+  const reader = defineAgent({ name: "reader", model: scriptedModel("read") });
+  return defineAgent({
+    name: "lead",
+    tools: [look, subagent(reader)],
+    budget: { maxSteps: steps + 5 },
+    model: scriptedModel(({ messages }) => {
+      const seen = messages.filter(({ role }) => role === "tool").length;
+      if (seen < steps) return { toolCalls: [{ name: "look", arguments: { at: `place ${seen}` } }] };
+      if (seen === steps) return { toolCalls: [{ name: "reader", arguments: { input: "this" } }] };
+      return "done";
+    }),
+  });
+}
+
+export interface Reader {
+  readonly messages: FeedMessage[];
+  readonly rows: FeedRow[];
+  readonly watch: RunWatch;
+  batches(): number;
+  /** Resolves when a message, past or coming, passes. */
+  until(passes: (message: FeedMessage) => boolean): Promise<FeedMessage>;
+}
+
+/** A reader in this process. */
+export async function readerOf(
+  feed: Feed,
+  run: string,
+  place: { readonly after: number; readonly credit: number },
+): Promise<Reader> {
+  const messages: FeedMessage[] = [];
+  const rows: FeedRow[] = [];
+  const waiting = new Set<() => void>();
+  const watch = await feed.watch(run, place, {
+    isFull: () => false,
+    send(message) {
+      messages.push(message);
+      if (message.type === "rows") rows.push(...message.rows);
+      for (const look of waiting) look();
+    },
+  });
+  return {
+    messages,
+    rows,
+    watch,
+    batches: () => messages.filter(({ type }) => type === "rows").length,
+    until(passes) {
+      const { promise, resolve } = Promise.withResolvers<FeedMessage>();
+      const look = (): void => {
+        const found = messages.find(passes);
+        if (found === undefined) return;
+        waiting.delete(look);
+        resolve(found);
+      };
+      waiting.add(look);
+      look();
+      return promise;
+    },
+  };
+}
+
+export function isCaughtUp(message: FeedMessage): boolean {
+  return message.type === "rows" && message.isCaughtUp;
+}
