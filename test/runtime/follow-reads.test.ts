@@ -33,22 +33,27 @@ const looker = defineAgent({
   tools: [look],
 });
 
+function streamOf(runtime: Runtime, rootAgentId: string, signal?: AbortSignal): AsyncIterator<TroupeEvent> {
+  return runtime.follow(rootAgentId, { signal })[Symbol.asyncIterator]();
+}
+
 /** Takes the events of a stream up to the end of the turn `last`. */
-async function readTo(stream: AsyncGenerator<TroupeEvent>, last: string): Promise<TroupeEvent[]> {
+async function readTo(stream: AsyncIterator<TroupeEvent>, last: string): Promise<TroupeEvent[]> {
   const events: TroupeEvent[] = [];
   for (;;) {
-    const { value, done } = await stream.next();
-    if (done) return events;
-    events.push(value);
-    if (value.type === "turn.completed" && value.turnId === last) return events;
+    const taken = await stream.next();
+    if (taken.done === true) return events;
+    const event = taken.value;
+    events.push(event);
+    if (event.type === "turn.completed" && event.turnId === last) return events;
   }
 }
 
 /** The stored events of a tree up to the end of the turn `last`. */
 async function stored(runtime: Runtime, last: string): Promise<TroupeEvent[]> {
-  const stream = runtime.follow(agentOfTurn(last));
+  const stream = streamOf(runtime, agentOfTurn(last));
   const events = await readTo(stream, last);
-  await stream.return(undefined);
+  await stream.return?.();
   return durable(events);
 }
 
@@ -86,7 +91,7 @@ describeRuntimes(
       const before = { ...reads };
       await turns();
       const unfollowed = { ...reads };
-      const streams = ["f", "g"].map((agentId) => runtime.follow(agentId));
+      const streams = ["f", "g"].map((agentId) => streamOf(runtime, agentId));
       const begun = Promise.all(streams.map((stream, index) => readTo(stream, `${"fg"[index]}#3`)));
       await turns();
       const past = await begun;
@@ -100,7 +105,7 @@ describeRuntimes(
       for (const [index, last] of ["f#4", "g#4"].entries()) {
         expect(durable([...(past[index] ?? []), ...(rest[index] ?? [])])).toEqual(await stored(runtime, last));
       }
-      for (const stream of streams) await stream.return(undefined);
+      for (const stream of streams) await stream.return?.();
       await runtime.shutdown();
     });
 
@@ -110,7 +115,7 @@ describeRuntimes(
       const agent = await runtime.agent("looker", { agentId: "f" });
       await agent.start();
       await agent.executeTurn("one").result;
-      const events = readTo(runtime.follow("f"), "f#3");
+      const events = readTo(streamOf(runtime, "f"), "f#3");
       await agent.shutdown();
       const there = await other.find("f");
       await there.start();
@@ -145,11 +150,11 @@ it("a row that waits for a slow reader when the stores lose it is not given", as
   await agent.start();
   await agent.executeTurn("one").result;
   const leaving = new AbortController();
-  const stream = runtime.follow("f", { signal: leaving.signal });
+  const stream = streamOf(runtime, "f", leaving.signal);
   await readTo(stream, "f#1");
   await agent.executeTurn("two").result;
   isLost = true;
-  for (const listener of listeners) listener({ tenant: runtime.tenant, rootAgentId: "f" });
+  for (const listener of listeners) listener({ tenant: runtime.tenant, rootAgentId: "f", hadAt: 2, foundAt: 1 });
   const rest = readTo(stream, "f#2");
   await loopTurns(5);
   leaving.abort();
