@@ -205,7 +205,9 @@ Ctrl-C ends it.
 export const exporting = `
 Examples:
   $ npx troupe export ask-mibodu --json run.json
+  $ npx troupe export ask-mibodu --html run.html
   $ npx troupe export ask-mibodu --trace trace.json --names-only
 
-The file of --json is shown by \`inspect run.json\`; that of --trace by chrome://tracing and https://ui.perfetto.dev.
+The file of --html is the inspector's page with the run in it: it opens by itself and needs no network. Without
+--names-only it holds whatever people, models and tools wrote. The file of --json is shown by \`inspect run.json\`; that of --trace by chrome://tracing and https://ui.perfetto.dev.
 `;

@@ -22,6 +22,7 @@ export type {
   LiveEvent,
   MessagePage,
   OwnerRow,
+  PageData,
   Prompt,
   PromptRow,
   QueueRow,
@@ -37,7 +38,8 @@ export type {
   TransitionPage,
   TurnBody,
 } from "./feed/wire.ts";
-export type { Tokens } from "./http/gate.ts";
+export { isPageToken, type Tokens } from "./http/gate.ts";
+export { assertPageBuilt, pageOfRun } from "./http/page-of-run.ts";
 export {
   type FeedServer,
   type FeedServerOptions,
