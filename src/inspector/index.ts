@@ -38,8 +38,8 @@ export type {
   TransitionPage,
   TurnBody,
 } from "./feed/wire.ts";
-export { isPageToken, type Tokens } from "./http/gate.ts";
-export { assertPageBuilt, pageOfRun } from "./http/page-of-run.ts";
+export type { Tokens } from "./http/gate.ts";
+export { pageOfRun } from "./http/page-of-run.ts";
 export {
   type FeedServer,
   type FeedServerOptions,

@@ -53,9 +53,9 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     bullmqQueues BullmqQueuesOptions SigningKey
   `),
   "troupe/inspector": words(`
-    AbortBody Actor ActorFrame AgentBody AgentMachines ArtifactView assertPageBuilt CallDetail ClientMessage createInspector
+    AbortBody Actor ActorFrame AgentBody AgentMachines ArtifactView CallDetail ClientMessage createInspector
     DecisionBody Failure Feed FeedAgent FeedEntry FeedInfo FeedMessage FeedMessageItem FeedOptions FeedRow FeedServer
-    FeedServerOptions FeedSink FeedSource importRun InspectionFrame Inspector InspectorOptions inspectorRoutes isPageToken
+    FeedServerOptions FeedSink FeedSource importRun InspectionFrame Inspector InspectorOptions inspectorRoutes
     InspectorRoutesOptions InspectorServer InspectorServerOptions LiveEvent MessagePage MountedInspector OwnerRow
     PageData pageOfRun Prompt PromptRow QueueRow RowView RunFile runFileSchema RunHead RunPage RunRow runtimeActor RunWatch Scope
     SearchHit SearchPage serveFeed serveInspector StartedInspector startInspector StartInspectorOptions storeActor

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { access, constants, lstat, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { InvalidInputError } from "../../errors/index.ts";
-import { assertPageBuilt, Feed, pageOfRun, traceOfRun } from "../../inspector/index.ts";
+import { Feed, pageOfRun, traceOfRun } from "../../inspector/index.ts";
 import { DEFAULT_TENANT } from "../../state/index.ts";
 import type { CliContext } from "../cli-context.ts";
 import { type ExitCode, exitCodes } from "../failure.ts";
@@ -29,13 +29,12 @@ export async function exportCommand(context: CliContext, text: string, options: 
     throw new InvalidInputError("two formats go to the same file; give each its own");
   }
   for (const path of paths) await assertWritable(context, path, force);
-  if (html !== undefined) await assertPageBuilt();
   return await withStore(storePlace(context, options), "openExisting", async (stores) => {
     const { rootAgentId } = await findAgent(stores, text);
     const feed = new Feed({ namesOnly });
     feed.add({ stores, tenant: DEFAULT_TENANT });
-    if (json !== undefined) await write(context, json, `${JSON.stringify(await feed.export(rootAgentId))}\n`);
     if (html !== undefined) await write(context, html, await pageOfRun(feed, rootAgentId));
+    if (json !== undefined) await write(context, json, `${JSON.stringify(await feed.export(rootAgentId))}\n`);
     if (trace !== undefined) await write(context, trace, `${JSON.stringify(await traceOfRun(feed, rootAgentId))}\n`);
     return exitCodes.success;
   });

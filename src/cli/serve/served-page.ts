@@ -19,6 +19,8 @@ export interface ServedPage extends MountedHandlers {
 }
 
 const BASE = "/inspector";
+/** Other texts cannot be the protocol of a WebSocket. */
+const pageToken = /^[\w-]{16,200}$/;
 const loopbackNames = ["127.0.0.1", "localhost", "[::1]"];
 
 /**
@@ -30,12 +32,15 @@ export function noPageBecause({ host, proxies = 0, page, access }: PagePlace): s
   if (access.way === "entra") return "callers are users of Entra ID";
   if (!loopbackNames.includes(host) && host !== "::1") return "the server listens for other machines";
   if (proxies > 0) return "there is a proxy in front";
+  if (access.token !== null && !pageToken.test(access.token)) {
+    return `${tokenVariable} has other characters than letters, digits, - and _`;
+  }
   return null;
 }
 
 /** The inspector of a runtime at `/`, with the token of the API; its other addresses are below `/inspector`. */
 export async function servedPage(runtime: Runtime, { access }: Pick<PagePlace, "access">): Promise<ServedPage> {
-  const { inspectorRoutes, isPageToken } = await import("../../inspector/index.ts");
+  const { inspectorRoutes } = await import("../../inspector/index.ts");
   let port = "";
   const routes = inspectorRoutes(runtime, {
     decide: true,
@@ -43,13 +48,12 @@ export async function servedPage(runtime: Runtime, { access }: Pick<PagePlace, "
     basePath: BASE,
     apiDocs: "/api/docs",
     hosts: () => loopbackNames.map((name) => `${name}:${port}`),
-    ...(isPageToken(access.token) ? { token: access.token } : {}),
+    token: access.token ?? undefined,
   });
   return {
     listensAt(url) {
       ({ port } = new URL(url));
-      const isSecret = access.isGiven && routes.tokens.act === access.token;
-      return `  Page: ${url}/#token=${isSecret ? `… (the one in ${tokenVariable})` : routes.tokens.act}`;
+      return `  Page: ${url}/#token=${access.isGiven ? `… (the one in ${tokenVariable})` : routes.tokens.act}`;
     },
     owns: (url) => isRoot(url) || routes.owns(url),
     handle(request, response) {

@@ -26,11 +26,6 @@ export async function pageOfRun(feed: Feed, runId: string): Promise<string> {
 `;
 }
 
-/** Throws `InvalidInputError` where the page is not built: for a program that wants to know before it reads a run. */
-export async function assertPageBuilt(): Promise<void> {
-  await builtPage();
-}
-
 async function builtPage(): Promise<{ readonly script: string; readonly style: string }> {
   const [script, style] = await Promise.all([assetOf("app.js"), assetOf("app.css")]);
   if (!script || !style) throw new InvalidInputError("the inspector's page is not built; run `npm run build:ui` first");
