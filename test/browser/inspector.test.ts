@@ -14,11 +14,20 @@ describe.skipIf(!browserProgram)("the inspector's page", () => {
       const page = await browser.newPage({ colorScheme });
       const response = await page.goto(url);
       expect(response?.headers()["content-security-policy"]).toContain("default-src 'none'");
-      await page.getByText("desk").first().waitFor();
-      await page.goto(`${url.split("#")[0]}#/run/desk`);
+      await page
+        .getByRole("row", { name: /lead desk/ })
+        .getByText("ready")
+        .waitFor();
       expect(await ask()).toBe("done");
-      await page.getByText("reader").first().waitFor();
-      expect((await runtime.list()).length).toBe(2);
+      await page
+        .getByRole("row", { name: /lead desk/ })
+        .getByText("done")
+        .waitFor();
+      await page.getByRole("link", { name: /lead desk/ }).click();
+      const child = (await runtime.list()).find(({ parentAgentId }) => parentAgentId === "desk")?.agentId ?? "";
+      await page.getByTitle(child).first().waitFor();
+      await page.getByRole("link", { name: "Events" }).click();
+      await page.getByRole("table", { name: "Events" }).getByText("turn 1 completed").first().waitFor();
       await screenshot(page, `inspector-${colorScheme}`);
       expect((await axe(page)).filter(({ impact }) => impact === "critical")).toEqual([]);
     },

@@ -57,7 +57,9 @@ async function recorded() {
   return { agents, rows: rows as unknown as readonly Row[] };
 }
 
-const nameOf = (index: number): string => `large~${index.toString(16).padStart(16, "0")}`;
+function nameOf(index: number): string {
+  return `large~${index.toString(16).padStart(16, "0")}`;
+}
 
 /** The same run with its reader 2,000 times, as an exported file has it. */
 async function largeRun(): Promise<{ readonly data: object; readonly entries: number; readonly agents: number }> {

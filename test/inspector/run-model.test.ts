@@ -1,12 +1,13 @@
-import * as fc from "fast-check";
+import { array, assert as check, integer, property } from "fast-check";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { createRuntime, defineAgent, defineTool, memoryStores, subagent } from "../../src/index.ts";
-import { limitUses } from "../../src/inspector/run-model/account-moment.ts";
+import { AmountAxis, TimeAxis } from "../../src/inspector/run-model/axis.ts";
+import { limitUses } from "../../src/inspector/run-model/limit-use.ts";
 import { countBelow, eventText, filteredEvents } from "../../src/inspector/run-model/event-rows.ts";
 import { type RunAgentRecord, type RunEntry, RunLog, type RunRow } from "../../src/inspector/run-model/run-log.ts";
 import { RunMoments } from "../../src/inspector/run-model/run-moments.ts";
-import { type Span, TimeAxis, Timeline } from "../../src/inspector/run-model/timeline.ts";
+import { type Span, Timeline } from "../../src/inspector/run-model/timeline.ts";
 import { GROUPED_ABOVE, treeRows } from "../../src/inspector/run-model/tree-rows.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { amount } from "../support/full.ts";
@@ -112,13 +113,13 @@ describe("a moment", () => {
     const log = logOf(large);
     const moments = new RunMoments(log);
     moments.at(log.length);
-    fc.assert(
-      fc.property(fc.array(fc.integer({ min: 0, max: log.length }), { minLength: 1, maxLength: 6 }), (places) => {
+    check(
+      property(array(integer({ min: 0, max: log.length }), { minLength: 1, maxLength: 6 }), (places) => {
         for (const place of places) {
           const found = moments.at(place);
           const fresh = new RunMoments(log).at(place);
           expect(found.agents).toEqual(fresh.agents);
-          expect(found.accounts).toEqual(fresh.accounts);
+          expect(found.accounts.accounts).toEqual(fresh.accounts.accounts);
         }
       }),
       { numRuns: amount(40, 8) },
@@ -134,9 +135,9 @@ describe("a moment", () => {
     const { accounts } = moments.at(log.length);
     expect(run.accounts.length).toBeGreaterThan(5);
     for (const { id, used, reserved } of run.accounts) {
-      const now = accounts[moments.accounts.indexOf(id)];
+      const now = accounts.account(id);
       const { activeMs: _time, ...counted } = used;
-      expect({ id, ...now?.used, reserved: now?.reservedTokens }).toEqual({
+      expect({ id, ...now?.used, reserved: now?.reserved.tokens }).toEqual({
         id,
         ...counted,
         reserved: reserved.tokens,
@@ -192,9 +193,8 @@ test("a limit that is reached is full, what is reserved counts", () => {
   const moments = new RunMoments(log);
   let mostReserved = 0;
   for (let count = 0; count <= log.length; count += 1) {
-    const { accounts } = moments.at(count);
-    const root = moments.accounts.all[0];
-    const tokens = root && limitUses(root, accounts[0]).find(({ limit }) => limit === "maxTokens");
+    const root = moments.at(count).accounts.accounts[0];
+    const tokens = root && limitUses(root, log.endedAt).find(({ limit }) => limit === "maxTokens");
     mostReserved = Math.max(mostReserved, tokens?.reserved ?? 0);
   }
   expect(mostReserved).toBeGreaterThan(0);
@@ -230,6 +230,19 @@ describe("the timeline", () => {
     }
     expect(axis.placeOf(60_000) - axis.placeOf(100)).toBeCloseTo(axis.gapWidth, 6);
   });
+});
+
+test("an axis of tokens is as long as all calls together, and finds the way back", () => {
+  const spans = [modelSpan(0, 100), modelSpan(50, 150), modelSpan(9_000, 9_100)].map((span) => ({
+    ...span,
+    tokens: 500,
+  }));
+  const axis = new AmountAxis(spans, ({ tokens }) => tokens);
+  expect(axis.length).toBeCloseTo(1_500, 6);
+  expect([0, 50, 100, 150, 9_000, 9_100].map((time) => Math.round(axis.placeOf(time)))).toEqual([
+    0, 250, 750, 1_000, 1_000, 1_500,
+  ]);
+  for (const time of [25, 75, 120, 9_050]) expect(axis.timeAt(axis.placeOf(time))).toBeCloseTo(time, 6);
 });
 
 describe("events", () => {

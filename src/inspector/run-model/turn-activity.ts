@@ -41,7 +41,9 @@ export function startedTurn({ accountId, waking = [] }: FoldedEntryOf<"turn.star
 export function isWorking(turn: OpenTurn): boolean {
   const { isCalling, openCallIds, waitingCallIds, openGenerates, unreviewedCallIds } = turn;
   if (isCalling || openCallIds.length === 0 || openGenerates > 0 || unreviewedCallIds.length > 0) return true;
-  return !openCallIds.every((callId) => waitingCallIds.includes(callId));
+  if (openCallIds.length > waitingCallIds.length) return true;
+  const waiting = new Set(waitingCallIds);
+  return openCallIds.some((callId) => !waiting.has(callId));
 }
 
 export function afterEntry(turn: OpenTurn, entry: FoldedEntry): OpenTurn {

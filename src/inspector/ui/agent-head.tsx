@@ -2,13 +2,12 @@ import { useAsked } from "./asked.ts";
 import { AgentActs } from "./agent-acts.tsx";
 import { useEffect, useState } from "preact/hooks";
 import { type AgentMoment, isBusy } from "../run-model/agent-moment.ts";
-import { limitUses } from "../run-model/account-moment.ts";
 import { compact, dollars, milliseconds, plural, shortId } from "./format.ts";
 import { Icon, PhaseIcon, phaseWords } from "./icons.tsx";
 import { LimitBar, limitTitle } from "./limit-bar.tsx";
 import { copyText, selectAgent, selectedAgent } from "./page-state.ts";
 import type { RunSession } from "./run-session.ts";
-import { doing } from "./tree-view.tsx";
+import { doing, limitsOf } from "./tree-view.tsx";
 import { oneLine, plainText } from "./untrusted.tsx";
 
 /** The selected agent at the moment: who it is, what it does, what it has used. */
@@ -18,11 +17,7 @@ export function AgentHead({ run }: { readonly run: RunSession }) {
   const now = run.moment.value;
   const moment = now.agents[agent.index];
   const parent = run.log.agents[agent.parent];
-  const { accounts } = run.moments;
-  const uses = [moment?.accountId, agent.accountId]
-    .flatMap((id) => accounts.all[accounts.indexOf(id ?? "")] ?? [])
-    .flatMap((account) => limitUses(account, now.accounts[account.index]))
-    .toSorted((one, other) => other.used / other.max - one.used / one.max);
+  const uses = limitsOf(run, agent.agentId, moment?.accountId ?? null);
   const shown = uses.filter(({ limit }, index) => uses.findIndex((one) => one.limit === limit) === index).slice(0, 2);
   return (
     <header class="agent-head">

@@ -1,6 +1,9 @@
 import { signal } from "@preact/signals";
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { type AccountMoment, changeOf, limitUses, type RunAccount, shareOf } from "../run-model/account-moment.ts";
+import type { AccountAt } from "../run-model/account-at.ts";
+import { limitUses, shareOf } from "../run-model/limit-use.ts";
+import type { RunEntry } from "../run-model/run-log.ts";
+import type { RunMoment } from "../run-model/run-moments.ts";
 import type { StoredAccounts } from "../feed/wire.ts";
 import { useSize } from "./canvas.ts";
 import { amountText, compact, dollars, grouped, limitWord, plural, shortId, sinceStart } from "./format.ts";
@@ -18,8 +21,7 @@ const MOST_CHILDREN = 50;
 const chosen = signal<string | null>(null);
 
 interface AccountRow {
-  readonly account: RunAccount;
-  readonly moment: AccountMoment | undefined;
+  readonly account: AccountAt;
   readonly level: number;
   /** How many of its siblings are left out behind it. */
   readonly left: number;
@@ -29,11 +31,12 @@ interface AccountRow {
 export function BudgetsView({ run }: { readonly run: RunSession }) {
   const moment = run.moment.value;
   const stored = useStoredAccounts(run);
-  const { all } = run.moments.accounts;
-  const rows = useMemo(() => accountRows(all, moment.accounts), [moment]);
-  const ofAgent = all.find(({ agent, turn }) => agent === selectedAgent.value && turn === 0);
-  const ofTurn = all.findLast(({ agent }) => agent === selectedAgent.value);
-  const account = all[run.moments.accounts.indexOf(chosen.value ?? "")] ?? ofAgent ?? ofTurn;
+  const rows = useMemo(() => accountRows(moment.accounts.accounts), [moment]);
+  const agent = run.log.agents[selectedAgent.value];
+  const turnAccount = moment.agents[selectedAgent.value]?.accountId;
+  const [account] = [chosen.value, `agent:${agent?.agentId}`, turnAccount].flatMap((id) =>
+    id == null ? [] : (moment.accounts.account(id) ?? []),
+  );
   if (rows.length === 0) return <p class="empty">No account has been opened at this moment.</p>;
   return (
     <div class="budgets">
@@ -55,9 +58,8 @@ export function BudgetsView({ run }: { readonly run: RunSession }) {
           columns={6}
           render={(index, slot) => {
             const row = rows[index];
-            return row ? (
-              <AccountLine key={slot} run={run} row={row} isChosen={row.account === account} total={rows.length} />
-            ) : null;
+            if (!row) return null;
+            return <AccountLine key={slot} run={run} row={row} isChosen={row.account.id === account?.id} />;
           }}
         />
       </div>
@@ -78,7 +80,7 @@ function useStoredAccounts(run: RunSession): StoredAccounts | undefined {
         run.client.storedAccounts(run.runId).then(
           (answer) => {
             if (isGone) return;
-            for (const { id, limits } of answer.accounts) run.moments.accounts.setLimits(id, limits);
+            if (answer.cursor <= run.log.head) run.learn(answer.accounts);
             setStored(answer);
           },
           () => undefined,
@@ -94,41 +96,52 @@ function useStoredAccounts(run: RunSession): StoredAccounts | undefined {
   return stored;
 }
 
-function accountRows(all: readonly RunAccount[], moments: readonly (AccountMoment | undefined)[]): AccountRow[] {
+function accountRows(accounts: readonly AccountAt[]): AccountRow[] {
+  const below = new Map<string | null, AccountAt[]>();
+  const ids = new Set(accounts.map(({ id }) => id));
+  for (const account of accounts) {
+    const above = account.parentId !== null && ids.has(account.parentId) ? account.parentId : null;
+    const siblings = below.get(above);
+    if (siblings) siblings.push(account);
+    else below.set(above, [account]);
+  }
   const rows: AccountRow[] = [];
-  const weight = ({ index }: RunAccount): number =>
-    (moments[index]?.reservedTokens ?? 0) * 1e9 + (moments[index]?.used.tokens ?? 0);
-  const add = (members: readonly number[], level: number): void => {
-    const there = members.flatMap((index) => {
-      const account = all[index];
-      return account && moments[index] ? [account] : [];
-    });
-    const isLarge = there.length > MOST_CHILDREN;
-    const shown = isLarge ? there.toSorted((one, other) => weight(other) - weight(one)).slice(0, MOST_CHILDREN) : there;
+  const add = (members: readonly AccountAt[], level: number): void => {
+    const isLarge = members.length > MOST_CHILDREN;
+    const shown = isLarge
+      ? members.toSorted((one, other) => weightOf(other) - weightOf(one)).slice(0, MOST_CHILDREN)
+      : members;
     for (const [place, account] of shown.entries()) {
-      const left = isLarge && place === shown.length - 1 ? there.length - shown.length : 0;
-      rows.push({ account, moment: moments[account.index], level, left });
-      add(account.children, level + 1);
+      const left = isLarge && place === shown.length - 1 ? members.length - shown.length : 0;
+      rows.push({ account, level, left });
+      add(below.get(account.id) ?? [], level + 1);
     }
   };
-  add(
-    all.filter(({ parent }) => parent < 0).map(({ index }) => index),
-    1,
-  );
+  add(below.get(null) ?? [], 1);
   return rows;
+}
+
+function weightOf({ reserved, used }: AccountAt): number {
+  return reserved.tokens * 1e9 + used.tokens;
+}
+
+/** What an account pays for. */
+function scopeOf({ id, turnId }: AccountAt): string {
+  const number = id.slice(id.lastIndexOf("#") + 1);
+  if (id.startsWith("background:")) return `background of turn ${number}`;
+  return turnId === null ? "whole life" : `turn ${number}`;
 }
 
 interface LineProps {
   readonly run: RunSession;
   readonly row: AccountRow;
   readonly isChosen: boolean;
-  readonly total: number;
 }
 
 function AccountLine({ run, row, isChosen }: LineProps) {
-  const { account, moment, level, left } = row;
-  const agent = run.log.agents[account.agent];
-  const [use] = limitUses(account, moment);
+  const { account, level, left } = row;
+  const agent = run.log.agents[run.log.indexOfAgent(account.agentId)];
+  const [use] = limitUses(account, run.moment.value.time);
   return (
     <div
       role="row"
@@ -142,7 +155,7 @@ function AccountLine({ run, row, isChosen }: LineProps) {
     >
       <span role="gridcell" class="account-name" style={{ paddingLeft: `${(level - 1) * 14}px` }}>
         <b>{oneLine(agent?.name ?? "", 40)}</b> <code class="id">{shortId(agent?.agentId ?? "")}</code>{" "}
-        <span class="quiet">{account.turn === 0 ? "whole life" : `turn ${account.turn}`}</span>
+        <span class="quiet">{scopeOf(account)}</span>
         {left > 0 && <span class="tag">and {left.toLocaleString("en")} smaller ones</span>}
       </span>
       <span role="gridcell" class="account-limit">
@@ -157,16 +170,16 @@ function AccountLine({ run, row, isChosen }: LineProps) {
         )}
       </span>
       <span role="gridcell" class="number figures">
-        {compact(moment?.used.tokens ?? 0)}
+        {compact(account.used.tokens)}
       </span>
       <span role="gridcell" class="number figures">
-        {moment && moment.reservedTokens > 0 ? compact(moment.reservedTokens) : <span class="quiet">–</span>}
+        {account.reserved.tokens > 0 ? compact(account.reserved.tokens) : <span class="quiet">–</span>}
       </span>
       <span role="gridcell" class="number figures">
-        {dollars(moment?.used.costMicros ?? 0)}
+        {dollars(account.used.costMicros)}
       </span>
       <span role="gridcell" class="number figures">
-        {grouped(moment?.used.treeSteps ?? 0)}
+        {grouped(account.used.treeSteps)}
       </span>
     </div>
   );
@@ -174,21 +187,23 @@ function AccountLine({ run, row, isChosen }: LineProps) {
 
 interface DetailProps {
   readonly run: RunSession;
-  readonly account: RunAccount;
+  readonly account: AccountAt;
   readonly stored: StoredAccounts | undefined;
 }
 
 function AccountDetail({ run, account, stored }: DetailProps) {
   const moment = run.moment.value;
-  const now = moment.accounts[account.index];
-  const agent = run.log.agents[account.agent];
-  const uses = limitUses(account, now);
+  const agent = run.log.agents[run.log.indexOfAgent(account.agentId)];
+  const uses = limitUses(account, run.time);
+  const inFlight = moment.accounts.inFlight.filter(({ accountId }) => isUnder(moment, accountId, account.id));
+  const waiting = moment.accounts.waiting.filter(({ accountId }) => accountId === account.id);
+  const refusals = moment.accounts.refusals.filter(({ accountId }) => accountId === account.id);
   return (
     <aside class="detail" aria-label="Account">
       <header class="detail-head">
         <h3>
           {oneLine(agent?.name ?? "", 40)} <code class="id">{shortId(agent?.agentId ?? "")}</code>{" "}
-          <span class="quiet">{account.turn === 0 ? "whole life" : `turn ${account.turn}`}</span>
+          <span class="quiet">{scopeOf(account)}</span>
         </h3>
       </header>
       <code class="id long" title={plainText(account.id)}>
@@ -212,14 +227,26 @@ function AccountDetail({ run, account, stored }: DetailProps) {
       <Curve run={run} account={account} />
       <dl class="facts">
         <dt>in flight</dt>
-        <dd>{plural(now?.inFlight ?? 0, "reservation")}</dd>
+        <dd>{plural(inFlight.length, "reservation")}</dd>
         <dt>refused</dt>
-        <dd>{plural(now?.refusals ?? 0, "intent")}</dd>
+        <dd>{plural(refusals.length, "intent")}</dd>
         <dt>unconfirmed</dt>
-        <dd class="figures">{compact(now?.unconfirmedTokens ?? 0)} tokens</dd>
+        <dd class="figures">{compact(account.unconfirmed.tokens)} tokens</dd>
       </dl>
       <Agreement run={run} account={account} stored={stored} />
-      <Waiters stored={stored} />
+      {waiting.length > 0 && (
+        <ul class="note">
+          {waiting.map(({ seq, agentId, limit, used, max }) => (
+            <li key={`${agentId} ${seq}`}>
+              <button type="button" class="link" onClick={() => selectAgent(agentId)}>
+                {shortId(agentId)}
+              </button>{" "}
+              waits for {limitWord(limit ?? "")}: {amountText(limit ?? "", used ?? 0)} of{" "}
+              {amountText(limit ?? "", max ?? 0)} used
+            </li>
+          ))}
+        </ul>
+      )}
     </aside>
   );
 }
@@ -228,26 +255,28 @@ function AccountDetail({ run, account, stored }: DetailProps) {
 function Agreement({ run, account, stored }: DetailProps) {
   const found = stored?.accounts.find(({ id }) => id === account.id);
   if (!stored || !found || stored.cursor !== run.log.head) return null;
-  const { accounts } = run.moment.value;
   if (run.moment.value.count !== run.log.length) return null;
-  const folded = accounts[account.index];
+  const { used, reserved } = account;
   const isEqual =
-    folded?.used.tokens === found.used.tokens &&
-    folded.used.costMicros === found.used.costMicros &&
-    folded.reservedTokens === found.reserved.tokens;
+    used.tokens === found.used.tokens &&
+    used.costMicros === found.used.costMicros &&
+    reserved.tokens === found.reserved.tokens;
   return isEqual ? (
     <p class="note good">The journal adds up to what is stored.</p>
   ) : (
     <p class="note bad">
-      The journal adds up to {compact(folded?.used.tokens ?? 0)} tokens, {dollars(folded?.used.costMicros ?? 0)}; stored
-      are {compact(found.used.tokens)} tokens, {dollars(found.used.costMicros)}.
+      The journal adds up to {compact(used.tokens)} tokens, {dollars(used.costMicros)}; stored are{" "}
+      {compact(found.used.tokens)} tokens, {dollars(found.used.costMicros)}.
     </p>
   );
 }
 
-function Waiters({ stored }: { readonly stored: StoredAccounts | undefined }) {
-  if (!stored || stored.waiters.length === 0) return null;
-  return <p class="note">{plural(stored.waiters.length, "call")} waits for room.</p>;
+/** Whether the account is the other one or lies below it. */
+function isUnder({ accounts }: RunMoment, id: string, above: string): boolean {
+  let account = accounts.account(id);
+  while (account && account.id !== above)
+    account = account.parentId === null ? undefined : accounts.account(account.parentId);
+  return account !== undefined;
 }
 
 interface CurvePoint {
@@ -257,48 +286,51 @@ interface CurvePoint {
 }
 
 /** Tokens of the account over the whole run: used, and on top reserved. */
-function curveOf(run: RunSession, account: RunAccount): CurvePoint[] {
-  const { log, moments } = run;
+function curveOf(run: RunSession, account: AccountAt): CurvePoint[] {
+  const { log } = run;
+  const moment = run.moment.peek();
   const points: CurvePoint[] = [];
   const below = new Map<string, boolean>();
-  const isBelow = (id: string): boolean => {
-    const known = below.get(id);
-    if (known !== undefined) return known;
-    let index = moments.accounts.indexOf(id);
-    while (index >= 0 && index !== account.index) index = moments.accounts.all[index]?.parent ?? -1;
-    below.set(id, index >= 0);
-    return index >= 0;
-  };
-  let now: AccountMoment | undefined;
+  let used = 0;
+  let reserved = 0;
   for (let place = 0; place < log.length; place += 1) {
-    const entry = log.entries[place];
-    const change = entry && changeOf(entry);
-    if (!change || !isBelow(change.accountId)) continue;
-    now = change.next(now ?? nothing, true);
-    points.push({ time: log.timeOf(place), used: now.used.tokens, reserved: now.reservedTokens });
+    const change = tokensChanged(log.entries[place]);
+    if (!change) continue;
+    const { accountId } = change;
+    const isBelow = below.get(accountId) ?? isUnder(moment, accountId, account.id);
+    below.set(accountId, isBelow);
+    if (!isBelow) continue;
+    used += change.used;
+    reserved += change.reserved;
+    points.push({ time: log.timeOf(place), used, reserved });
   }
   return points;
 }
 
-const nothing: AccountMoment = {
-  used: { steps: 0, treeSteps: 0, toolCalls: 0, treeToolCalls: 0, tokens: 0, costMicros: 0 },
-  reservedTokens: 0,
-  reservedMicros: 0,
-  unconfirmedTokens: 0,
-  unconfirmedMicros: 0,
-  inFlight: 0,
-  refusals: 0,
-  waiting: 0,
-};
+interface TokensChanged {
+  readonly accountId: string;
+  readonly used: number;
+  readonly reserved: number;
+}
+
+function tokensChanged(entry: RunEntry | undefined): TokensChanged | undefined {
+  if (entry?.type === "model.requested" || entry?.type === "generate.requested") {
+    const { reservation } = entry;
+    return reservation ? { accountId: reservation.accountId, used: 0, reserved: reservation.tokens } : undefined;
+  }
+  if (!entry || !("settlement" in entry) || entry.settlement === null) return undefined;
+  const { reservation, tokens } = entry.settlement;
+  return { accountId: reservation.accountId, used: tokens, reserved: -reservation.tokens };
+}
 
 const CURVE_HEIGHT = 120;
 
-function Curve({ run, account }: { readonly run: RunSession; readonly account: RunAccount }) {
+function Curve({ run, account }: { readonly run: RunSession; readonly account: AccountAt }) {
   const { element, size } = useSize();
   const length = run.length.value;
   const axis = run.axis.value;
-  const points = useMemo(() => curveOf(run, account), [run, account, length]);
-  const max = account.limits?.maxTokens;
+  const points = useMemo(() => curveOf(run, account), [run, account.id, length]);
+  const max = account.limits.maxTokens;
   const highest = points.reduce((most, { used, reserved }) => Math.max(most, used + reserved), 0);
   // A limit far above the curve would press it flat.
   const showsLimit = max !== undefined && max <= highest * 4;

@@ -1,3 +1,5 @@
+import { milliseconds } from "../run-model/event-rows.ts";
+
 export { grouped, milliseconds } from "../run-model/event-rows.ts";
 
 /** The part of an id that tells siblings apart: `~3da5f63e` of `root~3da5f63ee2f36ccd`. */
@@ -58,5 +60,6 @@ export function limitWord(limit: string): string {
 
 /** An amount of a limit in its unit. */
 export function amountText(limit: string, amount: number): string {
+  if (limit === "maxActiveMs") return milliseconds(amount);
   return limit === "maxCostMicros" ? dollars(amount) : compact(amount);
 }

@@ -1,4 +1,4 @@
-import { type LimitUse, shareOf } from "../run-model/account-moment.ts";
+import { type LimitUse, shareOf } from "../run-model/limit-use.ts";
 import { amountText, limitWord } from "./format.ts";
 
 /** How full a limit is: used, reserved (hatched), unconfirmed (dotted). */

@@ -3,7 +3,8 @@ import type { FeedMessage } from "../feed/wire.ts";
 import { isBusy } from "../run-model/agent-moment.ts";
 import { RunLog, type RunRow } from "../run-model/run-log.ts";
 import { RunMoments } from "../run-model/run-moments.ts";
-import { TimeAxis, Timeline } from "../run-model/timeline.ts";
+import { TimeAxis } from "../run-model/axis.ts";
+import { Timeline } from "../run-model/timeline.ts";
 import type { FeedClient, LinkState, RequestRow } from "./feed-client.ts";
 
 export const speeds = [1, 2, 5, 10, 30, 100] as const;
@@ -43,6 +44,7 @@ export class RunSession {
   /** Changes when a text is written on. */
   readonly written = signal(0);
   readonly #requestChanges = signal(0);
+  readonly #learned = signal(0);
   readonly #texts = new Map<string, string>();
   readonly #watch: { end(): void };
   #shown: ReturnType<typeof setTimeout> | undefined;
@@ -58,8 +60,9 @@ export class RunSession {
 
   readonly isLive = computed(() => this.pinned.value === null);
   readonly moment = computed(() => {
-    const length = this.length.value;
-    return this.moments.at(this.pinned.value ?? length);
+    // Another moment too when terms of accounts become known.
+    const [count] = [this.pinned.value ?? this.length.value, this.#learned.value];
+    return this.moments.at(count);
   });
   readonly axis = computed(() => {
     const length = this.length.value;
@@ -160,6 +163,11 @@ export class RunSession {
         () => undefined,
       );
     });
+  }
+
+  /** Takes the terms of stored accounts, some of which no entry has. */
+  learn(accounts: Parameters<RunMoments["learn"]>[0]): void {
+    if (this.moments.learn(accounts)) this.#learned.value += 1;
   }
 
   /** Looks at the moment after `count` entries. */

@@ -1,4 +1,5 @@
-import type { Span, TimeAxis } from "../run-model/timeline.ts";
+import type { Axis } from "../run-model/axis.ts";
+import type { Span } from "../run-model/timeline.ts";
 import { cleared, hatch } from "./canvas.ts";
 import { milliseconds } from "./format.ts";
 import { selectedAgent } from "./page-state.ts";
@@ -22,6 +23,9 @@ export interface TimelineFrame {
   readonly width: number;
   readonly height: number;
   readonly view: Window;
+  readonly axis: Axis;
+  /** Words for a place on the axis. */
+  readonly label: (place: number) => string;
   /** Spans without which the run would have ended sooner; undefined: they are not asked for. */
   readonly critical: ReadonlySet<Span> | undefined;
   readonly hovered: Span | undefined;
@@ -30,11 +34,11 @@ export interface TimelineFrame {
 type Pen = CanvasRenderingContext2D;
 
 export function drawTimeline(canvas: HTMLCanvasElement, frame: TimelineFrame, axisHeight: number): void {
-  const { width, height, run } = frame;
+  const { width, height } = frame;
   Object.assign(canvas.style, { width: `${width}px`, height: `${height + axisHeight}px` });
   const pen = cleared(canvas, width, height + axisHeight);
   if (!pen) return;
-  const axis = run.axis.peek();
+  const { axis } = frame;
   const scale = width / ((frame.view.to - frame.view.from) * axis.length);
   const x = (time: number): number => (axis.placeOf(time) - frame.view.from * axis.length) * scale;
   pen.save();
@@ -166,17 +170,17 @@ function outline(pen: Pen, { x, y, width, laneHeight }: Omit<SpanBox, "colours" 
 }
 
 interface AxisPlace {
-  readonly axis: TimeAxis;
+  readonly axis: Axis;
   /** Pixels a millisecond of the axis. */
   readonly scale: number;
   readonly x: (time: number) => number;
   readonly axisHeight: number;
 }
 
-const steps = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 3e4, 6e4, 12e4, 3e5, 6e5, 18e5, 36e5];
-
 function stepOf({ scale }: AxisPlace): number {
-  return steps.find((one) => one * scale >= 84) ?? 36e5;
+  const least = 84 / scale;
+  const power = 10 ** Math.floor(Math.log10(least));
+  return power * ([1, 2, 5].find((times) => times * power >= least) ?? 10);
 }
 
 /** Lines behind the rows, the selected row, idle gaps. */
@@ -206,16 +210,17 @@ function drawAxis(pen: Pen, frame: TimelineFrame, place: AxisPlace): void {
   pen.textBaseline = "middle";
   const step = stepOf(place);
   const from = view.from * axis.length;
-  const { startedAt } = run.log;
   const gapMiddles = axis.gaps.map((gap) => (x(gap.from) + x(gap.to)) / 2);
   const [line, muted] = [colour("line"), colour("muted")];
   for (let at = Math.ceil(from / step) * step; at <= view.to * axis.length; at += step) {
     const left = (at - from) * scale;
+    // Places in a gap are no times that anybody wants to read.
+    if (axis.gaps.some((gap) => at > gap.place && at < gap.place + axis.gapWidth)) continue;
     pen.fillStyle = line;
     pen.fillRect(Math.round(left), axisHeight - 6, 1, 6);
     pen.fillStyle = muted;
     if (gapMiddles.some((middle) => Math.abs(middle - left - 16) < 64)) continue;
-    pen.fillText(at === 0 ? "0" : milliseconds(axis.timeAt(at) - startedAt), left + 4, axisHeight / 2);
+    pen.fillText(at === 0 ? "0" : frame.label(at), left + 4, axisHeight / 2);
   }
   pen.fillStyle = line;
   pen.fillRect(0, axisHeight - 1, width, 1);

@@ -1,5 +1,6 @@
 import { signal } from "@preact/signals";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { AmountAxis, type Axis } from "../run-model/axis.ts";
 import type { Span } from "../run-model/timeline.ts";
 import { useSize } from "./canvas.ts";
 import { compact, dollars, milliseconds, shortId, sinceStart } from "./format.ts";
@@ -8,33 +9,25 @@ import { selectAgent, selectedAgent } from "./page-state.ts";
 import type { RunSession } from "./run-session.ts";
 import { shownTheme } from "./settings.ts";
 import { criticalSpans, drawTimeline, rowAt, type TimelineFrame, type Window } from "./timeline-canvas.ts";
-import { oneLine, plainText } from "./untrusted.tsx";
-import { VirtualList } from "./virtual-list.tsx";
+import { SpanTable, spanWords } from "./span-table.tsx";
+import { oneLine } from "./untrusted.tsx";
 
 const LABEL_WIDTH = 148;
 const AXIS_HEIGHT = 28;
 
+const measures = ["time", "tokens", "cost"] as const;
+const measure = signal<(typeof measures)[number]>("time");
 const isTable = signal(false);
 const showsCritical = signal(false);
 
-export const spanWords: Readonly<Record<Span["kind"], string>> = {
-  model: "model call",
-  retry: "wait before a retry",
-  queue: "in a queue",
-  tool: "tool",
-  child: "waits for subagents",
-  person: "waits for a person",
-  budget: "waits for budget",
-  pause: "paused",
-};
-
 /** When each agent did what: a row an agent, lanes for what ran at the same time. */
 export function TimelineView({ run }: { readonly run: RunSession }) {
-  const axis = run.axis.value;
   const [view, setView] = useState<Window>({ from: 0, to: 1 });
   const zoom = (factor: number, around = 0.5): void => setView(zoomed(view, factor, around));
+  // The axis takes the newest spans in.
+  const kinds = run.axis.value.length > 0 ? kindsIn(run) : new Set<Span["kind"]>();
   const shownKinds = (["model", "tool", "child", "queue", "retry", "person", "budget", "pause"] as const).filter(
-    (kind) => kindsIn(run).has(kind),
+    (kind) => kinds.has(kind),
   );
   return (
     <div class="timeline">
@@ -48,6 +41,21 @@ export function TimelineView({ run }: { readonly run: RunSession }) {
           ))}
         </ul>
         <span class="spacer" />
+        <span class="segments" role="group" aria-label="Width of calls">
+          {measures.map((one) => (
+            <button
+              key={one}
+              type="button"
+              aria-pressed={one === measure.value}
+              onClick={() => {
+                measure.value = one;
+                setView({ from: 0, to: 1 });
+              }}
+            >
+              {one}
+            </button>
+          ))}
+        </span>
         <label class="check">
           <input
             type="checkbox"
@@ -85,13 +93,25 @@ export function TimelineView({ run }: { readonly run: RunSession }) {
           </button>
         </span>
       </div>
-      {isTable.value ? (
-        <SpanTable run={run} />
-      ) : (
-        <TimelineCanvas key={axis.gapWidth === 0 ? 0 : 1} run={run} view={view} setView={setView} />
-      )}
+      {isTable.value ? <SpanTable run={run} /> : <TimelineCanvas run={run} view={view} setView={setView} />}
     </div>
   );
+}
+
+/** Time, or what was spent until then. */
+function useAxis(run: RunSession): Axis {
+  const time = run.axis.value;
+  const by = measure.value;
+  return useMemo(() => {
+    if (by === "time") return time;
+    return new AmountAxis(run.timeline.all(), ({ tokens, costMicros }) => (by === "tokens" ? tokens : costMicros));
+  }, [run, time, by]);
+}
+
+function labelOf(run: RunSession, place: number, axis: Axis): string {
+  if (measure.value === "tokens") return compact(Math.round(place));
+  if (measure.value === "cost") return dollars(place);
+  return milliseconds(axis.timeAt(place) - run.log.startedAt);
 }
 
 function zoomed({ from, to }: Window, factor: number, around: number): Window {
@@ -127,7 +147,7 @@ function TimelineCanvas({ run, view, setView }: CanvasProps) {
   const [hovered, setHovered] = useState<Hovered | null>(null);
   const drag = useRef<{ x: number; view: Window; moved: boolean } | null>(null);
   const moment = run.moment.value;
-  const axis = run.axis.value;
+  const axis = useAxis(run);
   const theme = shownTheme.value;
   const order = useMemo(() => agentOrder(run), [run, run.log.agents.length]);
   const tops = useMemo(() => rowTops(run, order), [run, order, axis]);
@@ -140,6 +160,8 @@ function TimelineCanvas({ run, view, setView }: CanvasProps) {
     width: Math.max(0, size.width - LABEL_WIDTH),
     height: Math.max(0, size.height - AXIS_HEIGHT),
     view,
+    axis,
+    label: (place) => labelOf(run, place, axis),
     critical,
     hovered: hovered?.span,
   };
@@ -301,55 +323,5 @@ function SpanTip({ run, hovered, width }: { run: RunSession; hovered: Hovered; w
       <span class="figures">{figures.join(" · ")}</span>
       <span class="figures quiet">from {sinceStart(span.start, run.log.startedAt)}</span>
     </div>
-  );
-}
-
-/** The same facts without a picture. */
-function SpanTable({ run }: { readonly run: RunSession }) {
-  const moment = run.moment.value;
-  const rows = useMemo(
-    () =>
-      run.log.agents.flatMap(({ index }) =>
-        run.timeline
-          .spansOf(index)
-          .filter(({ first }) => first < moment.count)
-          .map((span) => ({ span, agent: index })),
-      ),
-    [moment.count, run],
-  );
-  return (
-    <VirtualList
-      role="table"
-      label="Timeline"
-      class="grid-rows"
-      count={rows.length}
-      rowHeight={28}
-      columns={5}
-      render={(index, slot) => {
-        const row = rows[index];
-        const agent = row && run.log.agents[row.agent];
-        if (!row || !agent) return null;
-        const { span } = row;
-        const end = Math.min(span.end, run.log.endedAt);
-        return (
-          <div key={slot} role="row" class="grid-row span-row">
-            <span role="cell" class="figures">
-              {sinceStart(span.start, run.log.startedAt)}
-            </span>
-            <span role="cell" title={plainText(agent.agentId)}>
-              {oneLine(agent.name, 40)} <code class="id">{shortId(agent.agentId)}</code>
-            </span>
-            <span role="cell" class="quiet">
-              {spanWords[span.kind]}
-            </span>
-            <span role="cell">{oneLine(span.label, 80)}</span>
-            <span role="cell" class="figures">
-              {span.last < 0 ? "open" : milliseconds(end - span.start)}
-              {span.isFailed && " failed"}
-            </span>
-          </div>
-        );
-      }}
-    />
   );
 }

@@ -1,5 +1,5 @@
 import { computed, signal } from "@preact/signals";
-import { limitUses, type LimitUse } from "../run-model/account-moment.ts";
+import { limitUses, type LimitUse, shareOf } from "../run-model/limit-use.ts";
 import { type AgentMoment, isBusy } from "../run-model/agent-moment.ts";
 import { type TreeRow, treeRows } from "../run-model/tree-rows.ts";
 import { plural, shortId } from "./format.ts";
@@ -129,7 +129,7 @@ function Row({ row, run, current }: RowProps) {
 
 function AgentCell({ row, run }: { readonly row: Extract<TreeRow, { kind: "agent" }>; readonly run: RunSession }) {
   const { agent, moment } = row;
-  const use = tightestLimit(run, moment, agent.accountId);
+  const [use] = limitsOf(run, agent.agentId, moment.accountId);
   return (
     <>
       <PhaseIcon phase={moment.phase} />
@@ -189,15 +189,11 @@ function namesWithCounts(names: readonly string[]): string {
   return [...counts].map(([name, count]) => `${oneLine(name, 40)}${count > 1 ? ` × ${count}` : ""}`).join(", ");
 }
 
-/** The fullest limit of the agent's own accounts. */
-export function tightestLimit(run: RunSession, moment: AgentMoment, lifeAccount: string | null): LimitUse | undefined {
-  const { accounts } = run.moments;
-  const { accounts: amounts } = run.moment.value;
-  const uses = [moment.accountId, lifeAccount].flatMap((id) => {
-    const account = id === null ? undefined : accounts.all[accounts.indexOf(id)];
-    return account ? limitUses(account, amounts[account.index]).slice(0, 1) : [];
-  });
-  return uses.toSorted((one, other) => other.used / other.max - one.used / one.max)[0];
+/** The limits of the agent's own accounts, of its turn and of its life, the fullest first. */
+export function limitsOf(run: RunSession, agentId: string, turnAccount: string | null): LimitUse[] {
+  const { accounts, time } = run.moment.value;
+  const own = [turnAccount, `agent:${agentId}`].flatMap((id) => (id === null ? [] : (accounts.account(id) ?? [])));
+  return own.flatMap((account) => limitUses(account, time)).toSorted((one, other) => shareOf(other) - shareOf(one));
 }
 
 function toggle(row: TreeRow): void {

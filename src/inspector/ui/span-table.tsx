@@ -1,0 +1,67 @@
+import { useMemo } from "preact/hooks";
+import type { Span } from "../run-model/timeline.ts";
+import { milliseconds, shortId, sinceStart } from "./format.ts";
+import type { RunSession } from "./run-session.ts";
+import { oneLine, plainText } from "./untrusted.tsx";
+import { VirtualList } from "./virtual-list.tsx";
+
+export const spanWords: Readonly<Record<Span["kind"], string>> = {
+  model: "model call",
+  retry: "wait before a retry",
+  queue: "in a queue",
+  tool: "tool",
+  child: "waits for subagents",
+  person: "waits for a person",
+  budget: "waits for budget",
+  pause: "paused",
+};
+
+/** The facts of the timeline without its picture. */
+export function SpanTable({ run }: { readonly run: RunSession }) {
+  const moment = run.moment.value;
+  const rows = useMemo(
+    () =>
+      run.log.agents.flatMap(({ index }) =>
+        run.timeline
+          .spansOf(index)
+          .filter(({ first }) => first < moment.count)
+          .map((span) => ({ span, agent: index })),
+      ),
+    [moment.count, run],
+  );
+  return (
+    <VirtualList
+      role="table"
+      label="Timeline"
+      class="grid-rows"
+      count={rows.length}
+      rowHeight={28}
+      columns={5}
+      render={(index, slot) => {
+        const row = rows[index];
+        const agent = row && run.log.agents[row.agent];
+        if (!row || !agent) return null;
+        const { span } = row;
+        const end = Math.min(span.end, run.log.endedAt);
+        return (
+          <div key={slot} role="row" class="grid-row span-row">
+            <span role="cell" class="figures">
+              {sinceStart(span.start, run.log.startedAt)}
+            </span>
+            <span role="cell" title={plainText(agent.agentId)}>
+              {oneLine(agent.name, 40)} <code class="id">{shortId(agent.agentId)}</code>
+            </span>
+            <span role="cell" class="quiet">
+              {spanWords[span.kind]}
+            </span>
+            <span role="cell">{oneLine(span.label, 80)}</span>
+            <span role="cell" class="figures">
+              {span.last < 0 ? "open" : milliseconds(end - span.start)}
+              {span.isFailed && " failed"}
+            </span>
+          </div>
+        );
+      }}
+    />
+  );
+}

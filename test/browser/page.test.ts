@@ -1,0 +1,282 @@
+import { describe, expect, onTestFinished, test } from "vitest";
+import { z } from "zod";
+import {
+  type AgentDefinition,
+  createRuntime,
+  defineAgent,
+  defineTool,
+  memoryStores,
+  type Runtime,
+  subagent,
+} from "../../src/index.ts";
+import { Feed, runtimeActor, serveFeed } from "../../src/inspector/index.ts";
+import { type ScriptedReply, scriptedModel } from "../../src/testing/index.ts";
+import { axe, browserProgram, openBrowser, screenshot, type WatchedPage } from "../support/browser.ts";
+
+const browser = openBrowser();
+const hostile = "<img src=x onerror=alert(1)> \u202Eevil\u0007";
+const price = { inputPerMillion: 2, outputPerMillion: 10 };
+
+const pay = defineTool({
+  name: "pay_invoice",
+  description: "Pays an invoice.",
+  parameters: z.object({ to: z.string(), amount: z.number().positive() }),
+  effect: "once",
+  needsApproval: true,
+  execute: ({ to }) => `paid ${to}`,
+});
+
+function clerk(): AgentDefinition {
+  return defineAgent({
+    name: "clerk",
+    price,
+    tools: [pay],
+    model: scriptedModel(({ messages }): ScriptedReply => {
+      if (messages.at(-1)?.role === "tool") return { text: `It is done. ${hostile}` };
+      return { text: "I will pay it.", toolCalls: [{ name: "pay_invoice", arguments: { to: "ACME", amount: 12 } }] };
+    }),
+  });
+}
+
+/** A lead whose clerk waits for an approval, and whose reader is done. */
+function team(): AgentDefinition {
+  const look = defineTool({
+    name: "look",
+    description: "Looks.",
+    parameters: z.object({ at: z.string() }),
+    effect: "none",
+    execute: ({ at }) => `seen ${at} ${hostile}`,
+  });
+  const reader = defineAgent({
+    name: "reader",
+    price,
+    tools: [look],
+    model: scriptedModel(({ messages }) =>
+      messages.at(-1)?.role === "tool" ? "read" : { toolCalls: [{ name: "look", arguments: { at: "__proto__" } }] },
+    ),
+  });
+  return defineAgent({
+    name: "lead",
+    price,
+    budget: { maxTokens: 100_000, maxSteps: 10 },
+    tools: [subagent(reader), subagent(clerk())],
+    model: scriptedModel(({ messages }) =>
+      messages.at(-1)?.role === "tool"
+        ? "all done"
+        : {
+            toolCalls: [
+              { name: "reader", arguments: { input: "this" } },
+              { name: "clerk", arguments: { input: "pay ACME" } },
+            ],
+          },
+    ),
+  });
+}
+
+interface Place {
+  readonly runtime: Runtime;
+  readonly url: string;
+  readonly watchUrl: string;
+}
+
+/** A runtime whose `desk` waits for a person, and the page over it. */
+async function place(): Promise<Place> {
+  const stores = memoryStores();
+  const runtime = await createRuntime({ agents: [team()], stores });
+  onTestFinished(() => runtime.shutdown());
+  const agent = await runtime.agent("lead", { agentId: "desk" });
+  await agent.start();
+  const turn = agent.executeTurn("Close the month.");
+  for await (const event of turn) if (event.type === "request.opened") break;
+  const feed = new Feed({ run: "desk" });
+  feed.add({ stores, tenant: "default", runtime, actor: runtimeActor(runtime, "the page") });
+  const server = await serveFeed(feed, { mayAct: true });
+  onTestFinished(() => server.close());
+  return { runtime, url: server.url, watchUrl: `${server.origin}/#token=${server.tokens.watch}` };
+}
+
+async function opened(url: string, options: Parameters<typeof browser.newPage>[0] = {}): Promise<WatchedPage> {
+  const page = await browser.newPage(options);
+  await page.goto(url);
+  await page.getByRole("treegrid", { name: "Agents" }).waitFor();
+  return page;
+}
+
+async function showView(page: WatchedPage, name: string): Promise<void> {
+  await page.getByRole("navigation", { name: "Views" }).getByRole("link", { name }).click();
+}
+
+const serious = async (page: WatchedPage) =>
+  (await axe(page)).filter(({ impact }) => impact === "serious" || impact === "critical");
+
+describe.skipIf(!browserProgram)("the page", () => {
+  test.each(["light", "dark"] as const)("shows each view without faults of accessibility, %s", async (colorScheme) => {
+    const { url } = await place();
+    const page = await opened(url, { colorScheme });
+    expect(page.url()).not.toContain("token");
+    const marks = {
+      Timeline: () => page.getByText("waits for subagents").first(),
+      Chart: () => page.getByRole("region", { name: "Transitions" }),
+      Messages: () => page.getByText("Close the month.").first(),
+      Events: () => page.getByRole("table", { name: "Events" }).getByText("subagent spawned").first(),
+      Budgets: () => page.getByText("The journal adds up to what is stored."),
+      Requests: () => page.getByRole("button", { name: "Approve …", exact: true }),
+      Talk: () => page.getByRole("textbox", { name: "Write to lead" }),
+    };
+    for (const [name, mark] of Object.entries(marks)) {
+      await showView(page, name);
+      await mark().waitFor();
+      await screenshot(page, `page-${name.toLowerCase()}-${colorScheme}`);
+      expect({ name, faults: await serious(page) }).toEqual({ name, faults: [] });
+    }
+  });
+
+  test("fits a narrow screen", async () => {
+    const { url } = await place();
+    const page = await opened(url, { viewport: { width: 360, height: 740 } });
+    for (const name of ["Timeline", "Chart", "Messages", "Events", "Budgets", "Requests", "Talk"]) {
+      await showView(page, name);
+      const overflow = await page.evaluate("document.documentElement.scrollWidth - innerWidth");
+      expect({ name, overflow }).toEqual({ name, overflow: 0 });
+      await screenshot(page, `page-${name.toLowerCase()}-narrow`);
+    }
+  });
+
+  test("takes all views to a moment of the past, and stays there", async () => {
+    const { url, runtime } = await place();
+    const page = await opened(url);
+    const count = page.locator(".scrub-count");
+    const whole = (await count.textContent()) ?? "";
+    await page.keyboard.press("[");
+    await page.keyboard.press("[");
+    await expect.poll(() => count.textContent()).not.toBe(whole);
+    await expect.poll(() => page.url()).toContain("at=");
+    await page.getByRole("slider", { name: "Moment of the run" }).press("Home");
+    await page.getByText("No agent has begun at this moment.").waitFor();
+    await page.keyboard.press("]");
+    await page.getByRole("treegrid", { name: "Agents" }).getByText("lead").waitFor();
+    const [open] = await runtime.requests();
+    await runtime.decide(open?.requestId ?? "", { verdict: "rejected", by: "somebody" });
+    expect(await count.textContent()).toMatch(/^1 \//);
+    await expect.poll(() => page.url()).toContain("at=1.1");
+    await page.reload();
+    await expect.poll(() => count.textContent()).toMatch(/^1 \//);
+    expect(page.url()).toContain("at=1.1");
+    await page.keyboard.press("l");
+    await page.locator(".pill.done").first().waitFor();
+  });
+
+  test("approves after a confirmation, and the run goes on", async () => {
+    const { url } = await place();
+    const page = await opened(url);
+    await showView(page, "Requests");
+    await page.getByRole("button", { name: "Approve …", exact: true }).click();
+    await page.getByRole("button", { name: "Cancel" }).click();
+    await page.getByRole("button", { name: "Edit and approve …" }).click();
+    const field = page.getByRole("textbox", { name: "Arguments as JSON" });
+    await field.fill("{");
+    await page.getByText("This is no JSON yet.").waitFor();
+    await field.fill('{"to":"ACME","amount":-1}');
+    await page.getByRole("button", { name: "Run pay_invoice with the edited arguments" }).click();
+    await page.getByRole("alert").getByText("amount").waitFor();
+    // The browser reports the answer 400.
+    page.errors.length = 0;
+    await field.fill('{"to":"ACME","amount":11}');
+    await page.getByRole("button", { name: "Run pay_invoice with the edited arguments" }).click();
+    await page.getByText("by the page").waitFor();
+    await page.locator(".pill.done").first().waitFor();
+    expect(await page.getByRole("button", { name: "Approve …", exact: true }).count()).toBe(0);
+  });
+
+  test("says who was faster", async () => {
+    const { url, runtime } = await place();
+    const page = await opened(url);
+    await showView(page, "Requests");
+    await page.getByRole("button", { name: "Approve …", exact: true }).click();
+    await page.route("**/api/runs/*/requests", (route) => route.abort());
+    const [open] = await runtime.requests();
+    await runtime.decide(open?.requestId ?? "", { verdict: "rejected", by: "Ada" });
+    await page.getByRole("button", { name: "Run pay_invoice with these arguments" }).click();
+    await page.getByRole("alert").waitFor();
+    expect(await page.getByRole("alert").textContent()).toContain("Ada");
+    // The browser reports the refused calls.
+    page.errors.length = 0;
+  });
+
+  test("only watches with the token for watching", async () => {
+    const { watchUrl } = await place();
+    const page = await opened(watchUrl);
+    await showView(page, "Requests");
+    await page.getByText("This link may only watch.").first().waitFor();
+    expect(await page.getByRole("button", { name: /Approve|Pause|Abort/ }).count()).toBe(0);
+  });
+
+  test("is used by keys alone", async () => {
+    const { url } = await place();
+    const page = await opened(url);
+    await page.keyboard.press("/");
+    await page.keyboard.type("reader");
+    await expect.poll(() => page.getByRole("row").count()).toBe(2);
+    await page.keyboard.press("Tab");
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: "reader" }).waitFor();
+    await page.keyboard.press("?");
+    await page.getByRole("dialog", { name: "Keys" }).waitFor();
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("4");
+    await page.getByRole("table", { name: "Events" }).waitFor();
+  });
+
+  test("goes on behind its cursor after cuts, without a gap and without a double", async () => {
+    const { url, runtime } = await place();
+    const page = await browser.newPage();
+    let cuts = 0;
+    await page.routeWebSocket(/\/feed$/, (socket) => {
+      const server = socket.connectToServer();
+      let messages = 0;
+      server.onMessage((message) => {
+        socket.send(message);
+        messages += 1;
+        if (messages < 2 || cuts >= 3) return;
+        cuts += 1;
+        void socket.close({ code: 1001, reason: "cut by the test" });
+      });
+    });
+    await page.goto(url);
+    await page.getByRole("treegrid", { name: "Agents" }).waitFor();
+    const [open] = await runtime.requests();
+    await runtime.decide(open?.requestId ?? "", { verdict: "approved", by: "somebody" });
+    await page.locator(".pill.done").first().waitFor();
+    expect(cuts).toBeGreaterThan(1);
+    const [, whole] = /\/ (\d+)/.exec((await page.locator(".scrub-count").textContent()) ?? "") ?? [];
+    const fresh = await opened(url);
+    await fresh.locator(".pill.done").first().waitFor();
+    expect(await fresh.locator(".scrub-count").textContent()).toContain(`/ ${whole}`);
+  });
+
+  test("shows hostile texts as texts", async () => {
+    const { url, runtime } = await place();
+    const [open] = await runtime.requests();
+    await runtime.decide(open?.requestId ?? "", { verdict: "approved", by: "somebody" });
+    const page = await opened(url);
+    await page.getByRole("treegrid", { name: "Agents" }).getByText("clerk").click();
+    await showView(page, "Messages");
+    await page.getByText("<img src=x onerror=alert(1)>").first().waitFor();
+    expect(await page.locator(".hidden-letter").allTextContents()).toEqual(["⟨U+202E⟩", "⟨U+0007⟩"]);
+    expect(await page.locator("img").count()).toBe(0);
+  });
+
+  test("talks: a turn is written, answered, approved", async () => {
+    const { url } = await place();
+    const page = await opened(url);
+    await page.getByRole("link", { name: "troupe" }).click();
+    await page.getByRole("combobox", { name: "Agent" }).selectOption("clerk");
+    await page.getByRole("textbox", { name: "Write to a new clerk" }).fill("Pay ACME, please.");
+    await page.getByRole("button", { name: "Send" }).click();
+    await page.getByRole("button", { name: "Approve …", exact: true }).click();
+    await page.getByRole("button", { name: "Run pay_invoice with these arguments" }).click();
+    await page.getByText("It is done.").first().waitFor();
+    expect(page.url()).toContain("view=talk");
+  });
+});
