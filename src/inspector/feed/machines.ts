@@ -1,5 +1,5 @@
-import { machinesAt, type TransitionAt, transitionsOf } from "../replay/machines.ts";
-import type { AgentMachines, Transition, TransitionPage } from "./answers.ts";
+import { machinesAt, transitionsOf } from "../replay/machines.ts";
+import type { AgentMachines, TransitionPage } from "./answers.ts";
 import { journalOf } from "./agent-journal.ts";
 import type { RunSource } from "./source.ts";
 
@@ -15,7 +15,7 @@ export async function machinesOf(source: RunSource, agentId: string, at: number 
     agent: { value: agent.value },
     turn: turn && { turnId: turn.turnId, value: turn.value },
     calls: calls.map(({ callId, name, value }) => ({ callId, name, value })),
-    last: last && shownTransition(last),
+    last,
   };
 }
 
@@ -25,11 +25,6 @@ export async function transitionPage(source: RunSource, agentId: string, after?:
   const transitions = transitionsOf(agentId, rows);
   const start = Number(after ?? 0);
   const end = start + TRANSITIONS_AT_A_TIME;
-  const items = transitions.slice(start, end).map(shownTransition);
+  const items = transitions.slice(start, end);
   return { items, next: end < transitions.length ? String(end) : null };
-}
-
-/** The journal does not say which condition chose it. */
-function shownTransition(transition: TransitionAt): Transition {
-  return { ...transition, guard: null };
 }
