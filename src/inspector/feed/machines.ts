@@ -1,6 +1,6 @@
 import { machinesAt, transitionsOf } from "../replay/machines.ts";
-import type { AgentMachines, TransitionPage } from "./answers.ts";
-import { journalOf } from "./agent-journal.ts";
+import type { AgentMachines, Transition, TransitionPage } from "./answers.ts";
+import { type AgentJournal, journalOf } from "./agent-journal.ts";
 import type { RunSource } from "./source.ts";
 
 const TRANSITIONS_AT_A_TIME = 500;
@@ -21,10 +21,12 @@ export async function machinesOf(source: RunSource, agentId: string, at: number 
 
 /** The transitions of an agent's machines, oldest first. */
 export async function transitionPage(source: RunSource, agentId: string, after?: string): Promise<TransitionPage> {
-  const { rows } = await journalOf(source, agentId);
-  const transitions = transitionsOf(agentId, rows);
+  const transitions = allTransitions(await journalOf(source, agentId));
   const start = Number(after ?? 0);
   const end = start + TRANSITIONS_AT_A_TIME;
-  const items = transitions.slice(start, end);
-  return { items, next: end < transitions.length ? String(end) : null };
+  return { items: transitions.slice(start, end), next: end < transitions.length ? String(end) : null };
+}
+
+export function allTransitions({ record, rows }: AgentJournal): Transition[] {
+  return [...transitionsOf(record.agentId, rows)];
 }

@@ -205,7 +205,10 @@ function Totals({ one, other, agents }: RunsProps & { readonly agents: readonly 
                 </a>
               </th>
               {figures.map((figure) => (
-                <td key={figure.name} class={figure.one === figure.other ? "figures" : "figures differs"}>
+                <td
+                  key={figure.name}
+                  class={figure.one === figure.other || figure.name === "took" ? "figures" : "figures differs"}
+                >
                   {figure[side]}
                 </td>
               ))}
@@ -279,7 +282,7 @@ interface StepProps extends RunsProps {
 
 function StepRows({ one, other, agent, step }: StepProps) {
   const [isOpen, setOpen] = useState(false);
-  const title = `turn ${step.turn}, step ${step.step}`;
+  const title = `${step.turn}.${step.step}`;
   return (
     <tbody>
       {(["one", "other"] as const).map((side) => (
@@ -293,7 +296,7 @@ function StepRows({ one, other, agent, step }: StepProps) {
                 aria-label={`${title}: prompts and answers`}
                 onClick={() => setOpen(!isOpen)}
               >
-                {step.turn}.{step.step}
+                {title}
               </button>
             </th>
           )}

@@ -135,12 +135,8 @@ function RunLine({ row }: { readonly row: RunRow }) {
       <td class="number figures">{compact(row.tokens)}</td>
       <td class="number figures">{dollars(row.costMicros)}</td>
       <td>
-        <a
-          class="quiet"
-          href={addressOf({ page: "compare", runId: row.runId, otherId: "" })}
-          aria-label={`Compare ${plainText(row.runId)} with another run`}
-        >
-          compare …
+        <a class="quiet" href={addressOf({ page: "compare", runId: row.runId, otherId: "" })}>
+          Compare<span class="visually-hidden"> {oneLine(row.runId, 60)} with another run</span>
         </a>
       </td>
     </tr>
