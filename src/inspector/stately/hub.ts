@@ -26,7 +26,7 @@ export interface Inspector {
    * Every frame from now on, or those of the actors that `wants` says yes to; no other frame is built. The returned function
    * ends it.
    */
-  subscribe(listener: FrameListener, wants?: (actor: FramedActor) => boolean): () => void;
+  subscribe(listener: FrameListener, wants?: (actor: Pick<ActorFrame, "sessionId" | "rootId">) => boolean): () => void;
 }
 
 export function createInspector(options?: InspectorOptions): Inspector {
