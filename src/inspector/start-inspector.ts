@@ -1,14 +1,15 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
-import { flagRule, listRule, optionsOf, portRule, textRule, wholeNumberRule } from "../base/index.ts";
+import { flagRule, optionsOf, portRule, ruleOf, textRule, wholeNumberRule } from "../base/index.ts";
 import type { Runtime } from "../runtime/index.ts";
 import { runtimeActor } from "./feed/act.ts";
 import { Feed } from "./feed/feed.ts";
-import { isSame, newToken, type Tokens } from "./http/gate.ts";
+import { isPageToken, isSame, newToken, type Tokens } from "./http/gate.ts";
 import { InspectorRoutes } from "./http/inspector-routes.ts";
 import { closeServer, listenHere } from "./http/listen.ts";
 import { createInspector, type Inspector, type InspectorOptions, inspectorRules } from "./stately/hub.ts";
-import { StatelyRoutes } from "./stately/stately-routes.ts";
+import { type StatelyOptions, StatelyRoutes } from "./stately/stately-routes.ts";
+import type { StoredTrees } from "./stately/stored-frames.ts";
 
 export interface InspectorServerOptions {
   /** Default 0: any that is free. It is always bound to 127.0.0.1. */
@@ -73,7 +74,7 @@ export async function serveFeed(feed: Feed, options: FeedServerOptions = {}): Pr
 export async function serveInspector(inspector: Inspector, given?: InspectorServerOptions): Promise<InspectorServer> {
   portRule("an inspector, as createInspector() makes it", ["frames", "subscribe"])(inspector, "serveInspector()");
   const options = optionsOf<InspectorServerOptions>(given, "serveInspector()", { rules: serverRules, instead });
-  return await serve(new Feed(), options, inspector);
+  return await serve(new Feed(), options, { inspector, trees: [] });
 }
 
 /**
@@ -87,23 +88,53 @@ export async function startInspector(given?: StartInspectorOptions): Promise<Sta
   const { now, keptEnded, decide = false, namesOnly, by = "inspector", ...serving } = options;
   const inspector = createInspector({ now, keptEnded });
   const feed = new Feed({ namesOnly });
-  const server = await serve(feed, { ...serving, mayAct: decide }, inspector);
+  const trees = new Set<StoredTrees>();
+  const server = await serve(feed, { ...serving, mayAct: decide }, { inspector, trees });
   return {
     ...server,
     onInspect: inspector.onInspect,
-    watch: (runtime) => addRuntime(feed, runtime, decide ? by : undefined),
+    watch(runtime) {
+      const remove = addRuntime(feed, runtime, decide ? by : undefined);
+      trees.add(runtime);
+      return () => {
+        trees.delete(runtime);
+        remove();
+      };
+    },
   };
 }
 
 export interface InspectorRoutesOptions extends Pick<StartInspectorOptions, "decide" | "namesOnly" | "by"> {
-  /** Values that `Host` may have, with the port: the names of your server. */
-  readonly hosts: readonly string[];
+  /** Values that `Host` may have, with the port: the names of your server. A function where they are known only later. */
+  readonly hosts: readonly string[] | (() => readonly string[]);
+  /** The path below which all its addresses are, as `/inspector`. Default: none, the page is at `/`. */
+  readonly basePath?: string | undefined;
+  /** The token that may do most, of letters, digits, `-` and `_`. Default: a new one. */
+  readonly token?: string | undefined;
+  /** Path of the pages about the API of your server, to which the page links. Default: none. */
+  readonly apiDocs?: string | undefined;
 }
+
+const routeRules = {
+  decide: flagRule,
+  namesOnly: flagRule,
+  by: textRule,
+  hosts: ruleOf(
+    "a list of hosts, or a function that returns one",
+    (value) => typeof value === "function" || (Array.isArray(value) && value.every((one) => typeof one === "string")),
+  ),
+  basePath: ruleOf(
+    'a path like "/inspector", without a slash at its end',
+    (value) => typeof value === "string" && /^(?:\/[\w.~-]+)+$/.test(value),
+  ),
+  token: ruleOf("a text of at least 16 letters, digits, - and _", isPageToken),
+  apiDocs: textRule,
+} as const;
 
 /** The page and the feed of a runtime, for a `node:http` server of your own. */
 export interface MountedInspector {
   readonly tokens: Tokens;
-  /** Whether an address belongs to the inspector: `/`, `/assets/…`, `/api/…` and `/feed`. */
+  /** Whether an address belongs to the inspector: `/`, `/assets/…`, `/api/…` and `/feed`, below `basePath`. */
   owns(url: string | undefined): boolean;
   /** For the server's event `request`. */
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void;
@@ -114,15 +145,17 @@ export interface MountedInspector {
 
 /** Shows a runtime on a server of your own. Its addresses need the tokens as everywhere; the page needs the right `Host`. */
 export function inspectorRoutes(runtime: Runtime, given: InspectorRoutesOptions): MountedInspector {
-  const own = { decide: flagRule, namesOnly: flagRule, by: textRule } as const;
-  const rules = { ...own, hosts: listRule("a list of hosts", textRule) };
-  const options = optionsOf<InspectorRoutesOptions>(given, "inspectorRoutes()", { rules, needed: ["hosts"] });
-  const { hosts, decide = false, namesOnly, by = "inspector" } = options;
-  const feed = new Feed({ namesOnly });
+  const options = optionsOf<InspectorRoutesOptions>(given, "inspectorRoutes()", {
+    rules: routeRules,
+    needed: ["hosts"],
+  });
+  const { hosts, decide = false, namesOnly, by = "inspector", basePath, token = newToken(), apiDocs } = options;
+  const feed = new Feed({ namesOnly, apiDocs });
   addRuntime(feed, runtime, decide ? by : undefined);
-  const tokens = tokensFor(decide);
-  const names = hosts.map((host) => host.toLowerCase());
-  const routes = new InspectorRoutes({ feed, tokens, hosts: () => names });
+  const tokens: Tokens = decide ? { watch: newToken(), act: token } : { watch: token };
+  const names = (): readonly string[] =>
+    (typeof hosts === "function" ? hosts() : hosts).map((one) => one.toLowerCase());
+  const routes = new InspectorRoutes({ feed, tokens, hosts: names, basePath });
   return {
     tokens,
     owns: (url) => routes.owns(url),
@@ -149,7 +182,7 @@ function tokensFor(mayAct: boolean): Tokens {
 async function serve(
   feed: Feed,
   options: InspectorServerOptions & FeedServerOptions,
-  inspector: Inspector | undefined,
+  frames: Pick<StatelyOptions, "inspector" | "trees"> | undefined,
 ): Promise<InspectorServer> {
   const { allowStately = false, mostWaitingBytes = 32_000_000 } = options;
   const tokens = tokensFor(options.mayAct === true);
@@ -158,7 +191,7 @@ async function serve(
   const hosts = [`127.0.0.1:${port}`, `localhost:${port}`];
   const routes = new InspectorRoutes({ feed, tokens, hosts: () => hosts });
   const isToken = (token: string): boolean => isSame(token, framesToken);
-  const stately = inspector && new StatelyRoutes({ inspector, hosts, isToken, allowStately, mostWaitingBytes });
+  const stately = frames && new StatelyRoutes({ ...frames, hosts, isToken, allowStately, mostWaitingBytes });
   server.on("request", (request, response) => {
     const path = pathOf(request);
     if (stately?.owns(path) === true) stately.handle(request, response, path);
