@@ -39,8 +39,12 @@ export const feedEntrySchema: z.ZodType<FeedEntry> = z.preprocess(
 );
 
 /** The entries of one commit. */
-export const feedRowSchema = z.object({ cursor: count, agentId: z.string(), entries: z.array(feedEntrySchema) });
-export type FeedRow = DeepReadonly<z.infer<typeof feedRowSchema>>;
+export interface FeedRow {
+  readonly cursor: number;
+  readonly agentId: string;
+  readonly entries: readonly FeedEntry[];
+}
+const feedRowSchema = z.object({ cursor: count, agentId: z.string(), entries: z.array(feedEntrySchema) });
 
 const live = ["text.delta", "text.snapshot", "reasoning.delta", "tool.progress"] as const;
 const isLiveType = (type: string): boolean => (live as readonly string[]).includes(type);
@@ -57,8 +61,26 @@ export type ClientMessage = DeepReadonly<z.infer<typeof clientMessageSchema>>;
 
 export const feedErrorCodeSchema = z.enum(["invalid", "not_found", "too_many", "unavailable"]);
 
+/** What the server sends. Named here, because the declarations of the schema's own type take 120 KB. */
+export type FeedMessage =
+  | { readonly type: "agents"; readonly run: string; readonly agents: readonly FeedAgent[] }
+  | {
+      readonly type: "rows";
+      readonly run: string;
+      readonly rows: readonly FeedRow[];
+      readonly head: number;
+      readonly isCaughtUp: boolean;
+    }
+  | { readonly type: "live"; readonly run: string; readonly event: LiveEvent }
+  | { readonly type: "gone"; readonly run: string; readonly why: string }
+  | {
+      readonly type: "error";
+      readonly code: z.infer<typeof feedErrorCodeSchema>;
+      readonly message: string;
+      readonly run?: string | undefined;
+    };
 /** `run` is the id of the run's root agent. */
-export const feedMessageSchema = z.discriminatedUnion("type", [
+export const feedMessageSchema: z.ZodType<FeedMessage> = z.discriminatedUnion("type", [
   /** Agents whose first row comes next. Costs no credit. */
   z.object({ type: z.literal("agents"), run: z.string(), agents: z.array(feedAgentSchema) }),
   /** One batch: takes one credit. An empty one says that nothing has come and `isCaughtUp` holds. */
@@ -81,4 +103,3 @@ export const feedMessageSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("gone"), run: z.string(), why: z.string() }),
   z.object({ type: z.literal("error"), code: feedErrorCodeSchema, message: z.string(), run: z.string().optional() }),
 ]);
-export type FeedMessage = DeepReadonly<z.infer<typeof feedMessageSchema>>;
