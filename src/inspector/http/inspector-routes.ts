@@ -45,7 +45,7 @@ export class InspectorRoutes {
   constructor({ feed, ...gate }: RoutesOptions) {
     this.#gate = new Gate(gate);
     this.#feed = feed;
-    this.#routes = apiRoutes(feed);
+    this.#routes = apiRoutes(feed, gate.tokens.watch);
     this.#sockets = new WebSocketServer({
       noServer: true,
       maxPayload: MOST_MESSAGE_BYTES,
