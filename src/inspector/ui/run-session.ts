@@ -1,11 +1,19 @@
 import { batch, computed, effect, signal } from "@preact/signals";
 import type { FeedMessage } from "../feed/wire.ts";
 import { isBusy } from "../run-model/agent-moment.ts";
-import { type LogStart, type RunAgentRecord, RunLog, type RunRow } from "../run-model/run-log.ts";
-import { RunMoments, type RunState } from "../run-model/run-moments.ts";
+import { RunLog, type RunRow } from "../run-model/run-log.ts";
+import { RunMoments } from "../run-model/run-moments.ts";
 import { TimeAxis } from "../run-model/axis.ts";
 import { Timeline } from "../run-model/timeline.ts";
 import type { FeedClient, LinkState, RequestRow } from "./feed-client.ts";
+import {
+  type RunMark,
+  runStart,
+  type RunWindow,
+  type SessionOptions,
+  type WindowSize,
+  windowSize,
+} from "./run-window.ts";
 
 export const speeds = [1, 2, 5, 10, 30, 100] as const;
 
@@ -23,38 +31,6 @@ const MOST_WAITING = 20_000;
 const requestTypes: ReadonlySet<string> = new Set(["request.opened", "request.decided", "turn.ended"]);
 /** The axis of a large run takes longer to make anew. */
 const AXIS_EVERY_MS = 600;
-
-/** How many entries a page holds: when there are more, the oldest are dropped, so many at once. */
-export interface WindowSize {
-  readonly most: number;
-  readonly droppedAtOnce: number;
-}
-const windowSize: WindowSize = { most: 250_000, droppedAtOnce: 50_000 };
-
-/** A place from which a run can be read on: the state there, and what the log needs to know. */
-export interface RunMark extends LogStart {
-  readonly state: RunState | undefined;
-}
-const runStart: RunMark = { count: 0, cursor: 0, startedAt: null, state: undefined };
-
-/** The part of a run that a session holds. Default: the newest, with all before it as long as there is room. */
-export interface RunWindow {
-  readonly from: RunMark;
-  /** In the order of the run; the first is its start. */
-  readonly marks: readonly RunMark[];
-  /** It ends where it is full, and follows no further. */
-  readonly isPast: boolean;
-  readonly agents: readonly RunAgentRecord[];
-  /** How many entries were seen in all. */
-  readonly seen: number;
-}
-
-export interface SessionOptions {
-  /** How far the source's clock is ahead of this machine's; null: the run is over, its clock does not run. */
-  readonly aheadMs: number | null;
-  readonly size?: WindowSize | undefined;
-  readonly window?: RunWindow | undefined;
-}
 
 /**
  * One run as the page holds it: the log, the moment at which all views look, playing.
@@ -395,6 +371,7 @@ export class RunSession {
   }
 
   pause(): void {
+    if (!this.isPlaying.peek()) return;
     cancelAnimationFrame(this.#frame);
     this.isPlaying.value = false;
   }
