@@ -117,8 +117,8 @@ export interface CallQueue {
 
 /** Followers of events that are not stored: deltas and progress. */
 export interface Viewers {
-  /** Whether there are any. Reads no store. */
-  isAny(): boolean;
+  /** Whether answers are to be streamed. Reads no store. */
+  isStreaming(): boolean;
   /** Shows the answer of a granted call as it is written, until `end()`. */
   showAnswer(granted: EntryOf<"model.requested">): { add(delta: ModelDelta): void; end(): void };
   showProgress(call: CallState, update: Json): void;

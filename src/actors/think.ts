@@ -166,7 +166,7 @@ async function attempt(
   faultPoint("model.intent");
   const startedAt = host.clock.now();
   const key = requestKeyOf(granted);
-  const listening = host.viewers.isAny();
+  const listening = host.viewers.isStreaming();
   let received = 0;
   const noteCut = (): void => (listening ? host.notes.noteCut(key, received) : undefined);
   signal.addEventListener("abort", noteCut, { once: true });

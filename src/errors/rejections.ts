@@ -1,4 +1,4 @@
-import { TroupeError } from "./troupe-error.ts";
+import { TroupeError, type TroupeErrorOptions } from "./troupe-error.ts";
 
 /** A command that was understood and refused; nothing was changed. */
 export abstract class RejectionError extends TroupeError {
@@ -9,6 +9,19 @@ export abstract class RejectionError extends TroupeError {
 /** The input breaks a schema or a rule; the message says where, how, and what would be right. */
 export class InvalidInputError extends RejectionError {
   readonly code = "invalid_input";
+  /** Mistakes by field, such as `items[2].name`, where the fields of a value are to blame; else empty. */
+  readonly issues: readonly { readonly path: string; readonly message: string }[];
+
+  constructor(
+    message: string,
+    {
+      issues = [],
+      ...options
+    }: TroupeErrorOptions & { readonly issues?: InvalidInputError["issues"] | undefined } = {},
+  ) {
+    super(message, options);
+    this.issues = issues;
+  }
 }
 
 /** No agent, turn, definition, tool or artifact of that name is known. */

@@ -48,5 +48,6 @@ export function redisStores(options: RedisStoresOptions): Stores {
 /** The cursor of a new row is known once it is written. */
 function placed(outcome: CommitOutcome, cursorBefore: number): CommitOutcome {
   if (outcome.type !== "committed" || outcome.cursor >= 0) return outcome;
-  return { ...outcome, cursor: cursorBefore - outcome.cursor };
+  const cursor = cursorBefore - outcome.cursor;
+  return { ...outcome, cursor, follows: cursor - 1 };
 }

@@ -5,7 +5,7 @@ import type { Json, JsonObject } from "../state/index.ts";
 import type { Refuse } from "./definition-checks.ts";
 import { createStepLimit, TooManySteps } from "./linear-pattern.ts";
 import { headOf } from "./output.ts";
-import { type Issue, type Parameters, type ParsedArguments, renderIssues } from "./parsed-arguments.ts";
+import { type Issue, type Parameters, type ParsedArguments, type Refusal, unfit } from "./parsed-arguments.ts";
 import { SchemaCheck } from "./schema-check.ts";
 import { readDocument } from "./schema-document.ts";
 import { secretClashIn, secretGivenIn, type SecretResolvers } from "./secrets.ts";
@@ -77,14 +77,17 @@ export function parseArguments(parameters: Parameters, text: string, options: Pa
   const given = secrets && secretGivenIn(value, secrets);
   if (given !== undefined) return refused(toolName, given);
   const checked = parameters.check(value);
-  if (!checked.ok) return refused(toolName, `the arguments do not fit its parameters:\n${checked.message}`);
+  if (!checked.ok) {
+    const { message, issues } = checked;
+    return { ...refused(toolName, `the arguments do not fit its parameters:\n${message}`), issues };
+  }
   const clash = secrets && secretClashIn(checked.json, secrets);
   return clash === undefined ? checked : refused(toolName, `${clash}\n${faultOfTool}`);
 }
 
 const faultOfTool = "This is a fault of the tool, not of the arguments.";
 
-function refused(toolName: string, what: string): ParsedArguments {
+function refused(toolName: string, what: string): Refusal {
   return { ok: false, message: `The tool ${toolName} was not run: ${what}\nCorrect the arguments and call it again.` };
 }
 
@@ -120,12 +123,12 @@ function check(schema: z.ZodType, value: unknown): ParsedArguments {
     const reason = error instanceof Error ? error.message : "its check threw";
     return { ok: false, message: `they could not be checked (${reason.slice(0, 200)})` };
   }
-  if (!result.success) return { ok: false, message: renderIssues(result.error.issues.flatMap(issuesOf)) };
+  if (!result.success) return unfit(result.error.issues.flatMap(issuesOf));
   const json = toJson(result.data);
   if (json.ok) return { ok: true, value: result.data, json: json.json };
   const { path, message } = json.issue;
   const transformed = { path, message: `the tool's own transform gave something else than JSON: ${message}` };
-  return { ok: false, message: `${renderIssues([transformed])}\n${faultOfTool}` };
+  return { ok: false, message: `${unfit([transformed]).message}\n${faultOfTool}` };
 }
 
 function issuesOf(issue: z.core.$ZodIssue): Issue[] {
@@ -201,7 +204,7 @@ function rootTypeOf({ type }: JsonObject): JsonObject {
 function checked(check: SchemaCheck, value: unknown): ParsedArguments {
   try {
     const issues = check.issuesOf(value);
-    return issues.length === 0 ? accepted(value) : { ok: false, message: renderIssues(issues) };
+    return issues.length === 0 ? accepted(value) : unfit(issues);
   } catch (error) {
     if (error instanceof TooManySteps) return { ok: false, message: error.message };
     // Nesting overflowed the stack; nothing else throws here.
@@ -213,7 +216,7 @@ function checked(check: SchemaCheck, value: unknown): ParsedArguments {
 function accepted(value: unknown): ParsedArguments {
   const copied = toJson(value);
   if (copied.ok) return { ok: true, value: copied.json, json: value as Json };
-  return { ok: false, message: renderIssues([copied.issue]) };
+  return unfit([copied.issue]);
 }
 
 const maxDescribedCharacters = 500;

@@ -14,7 +14,11 @@ export type ParsedArguments =
       readonly ok: false;
       /** For the model: the mistakes, their places, and what would be right. */
       readonly message: string;
+      /** The same by field, where fields are to blame; at most 20. */
+      readonly issues?: readonly { readonly path: string; readonly message: string }[] | undefined;
     };
+
+export type Refusal = Extract<ParsedArguments, { readonly ok: false }>;
 
 /** A tool's parameters, however they were declared. */
 export interface Parameters {
@@ -37,12 +41,14 @@ export interface Issue {
 const maxIssues = 20;
 const maxLineLength = 300;
 
-/** One line per issue: `path: message (expected …)`; past 20 issues the rest is counted. */
-export function renderIssues(issues: readonly Issue[]): string {
-  const lines = issues.slice(0, maxIssues).map(({ path, message, expected }) => {
+/** Refuses a value: for the model one line per issue, `path: message (expected …)`; past 20 issues the rest is counted. */
+export function unfit(given: readonly Issue[]): Refusal {
+  const issues = given.slice(0, maxIssues).map(({ path, message, expected }) => {
     const line = `${message}${expected === undefined ? "" : ` (expected ${expected})`}`;
-    return `${renderPath(path)}: ${line.length > maxLineLength ? `${line.slice(0, maxLineLength)}…` : line}`;
+    const isLong = line.length > maxLineLength;
+    return { path: renderPath(path), message: isLong ? `${line.slice(0, maxLineLength)}…` : line };
   });
-  if (issues.length > maxIssues) lines.push(`and ${issues.length - maxIssues} more`);
-  return lines.join("\n");
+  const lines = issues.map(({ path, message }) => `${path}: ${message}`);
+  if (given.length > maxIssues) lines.push(`and ${given.length - maxIssues} more`);
+  return { ok: false, message: lines.join("\n"), issues };
 }

@@ -118,7 +118,7 @@ export function artifactsContract(subject: () => Stores): void {
     const owner = await openAgent(subject());
     const batch = owner.batch(saving(artifactOf("a", "plan")));
     const [first] = await subject().commit([batch], NOW);
-    expect(await subject().commit([batch], NOW)).toEqual([{ ...first, accounts: undefined }]);
+    expect(await subject().commit([batch], NOW)).toEqual([{ ...first, accounts: undefined, follows: undefined }]);
     expect(await versions()).toEqual([["a", "plan", 1]]);
   });
 }

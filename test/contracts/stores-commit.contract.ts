@@ -4,6 +4,7 @@ import type { Post, Stores } from "../../src/stores/index.ts";
 import { messageOf, note, settled, starting } from "./entry-fixtures.ts";
 import { NOW, ROOT, TENANT } from "./names.ts";
 import { type BatchParts, keyOf, type Owner, openAgent, ready } from "./stores-fixtures.ts";
+import { openChild } from "./tree-fixtures.ts";
 
 /** A batch that has something of everything, and what shows of it. */
 const everything: BatchParts = {
@@ -87,7 +88,7 @@ export function commitContract(subject: () => Stores): void {
     const batch = owner.batch(everything);
     const [first] = await subject().commit([batch], NOW);
     const before = await shown(subject());
-    expect(await subject().commit([batch], NOW + 5)).toEqual([{ ...first, accounts: undefined }]);
+    expect(await subject().commit([batch], NOW + 5)).toEqual([{ ...first, accounts: undefined, follows: undefined }]);
     expect(await shown(subject())).toEqual(before);
   });
 
@@ -98,7 +99,9 @@ export function commitContract(subject: () => Stores): void {
     const [first] = await subject().commit([acknowledging], NOW);
     expect(first).toMatchObject({ type: "committed", entries: [], cursor: 0 });
     expect(await subject().inbox(keyOf())).toEqual([]);
-    expect(await subject().commit([acknowledging], NOW)).toEqual([{ ...first, accounts: undefined }]);
+    expect(await subject().commit([acknowledging], NOW)).toEqual([
+      { ...first, accounts: undefined, follows: undefined },
+    ]);
     expect(await owner.commit({ entries: [note("next")] })).toMatchObject({ entries: [{ seq: owner.seq }] });
   });
 
@@ -122,6 +125,18 @@ export function commitContract(subject: () => Stores): void {
     expect(await subject().release(keyOf(), owner.epoch)).toBe(true);
     expect(await subject().commit([owner.batch(everything)], NOW)).toMatchObject([{ type: "stale" }]);
     expect(await shown(subject())).toEqual(before);
+  });
+
+  test("a row tells after which cursor its tree has no other row, also while other trees are written", async () => {
+    const owner = await openAgent(subject());
+    const child = await openChild(owner, "reader");
+    const other = await openAgent(subject(), { agentId: "another" });
+    for (const one of [owner, other, child, other, owner, child]) {
+      const rows = await subject().readTree(TENANT, one === other ? "another" : ROOT, 0, 1000);
+      const { cursor, follows = -1 } = await one.commit({ entries: [note("x")] });
+      expect(follows).toBeGreaterThanOrEqual(rows.at(-1)?.cursor ?? 0);
+      expect(follows).toBeLessThan(cursor);
+    }
   });
 
   test("seq and cursor grow over all commits of a tree", async () => {

@@ -59,7 +59,9 @@ export function treesContract(subject: () => Stores): void {
     await openAgent(subject(), { agentId: "other" });
     await subject().importTree(await exported(source), here.processId);
     const cursor = (await cursorsOf(subject())).at(-1);
-    expect(await subject().commit([batch], NOW)).toEqual([{ ...first, cursor, accounts: undefined }]);
+    expect(await subject().commit([batch], NOW)).toEqual([
+      { ...first, cursor, accounts: undefined, follows: undefined },
+    ]);
     expect(await subject().readJournal(keyOf(), 1)).toHaveLength(2);
   });
 

@@ -1,5 +1,6 @@
 // A server that the command starts: what it prints works when it is pasted, it leaves on SIGTERM, and after a kill -9 a stream
 // goes on at the next server after its last id.
+import { writeFileSync } from "node:fs";
 import { request } from "node:http";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
@@ -108,6 +109,75 @@ test("kill -9 in mid-stream: the next server goes on after the last id, with no 
   const all = await framesUntil(await two.ask(`/api/trees/${agentId}/events`), "turn.completed");
   expect([...seen, ...later].filter(durable)).toEqual(all.filter(durable));
   expect(paidIn(path)).toEqual(["Ann 5"]);
+  two.process.signal("SIGTERM");
+  expect((await two.process.ended).code).toBe(0);
+});
+
+/** Says the beginning of its answer, and the rest once there is a file `go.txt`. */
+const slowSpeaker = {
+  "speaker.mjs": `import { existsSync, watch } from "node:fs";
+import { defineAgent } from "troupe";
+
+const told = (signal) =>
+  new Promise((resolve) => {
+    const watcher = watch(".", { signal }, () => {
+      if (!existsSync("go.txt")) return;
+      watcher.close();
+      resolve();
+    });
+  });
+const model = {
+  name: "slow",
+  provider: "test",
+  countPromptTokens: () => 10,
+  generate: async (request, { onDelta, signal }) => {
+    onDelta?.({ type: "text", text: "Once upon " });
+    console.log(onDelta ? "Speaking." : "Asked for the whole.");
+    await told(signal);
+    onDelta?.({ type: "text", text: "a time." });
+    return {
+      content: "Once upon a time.",
+      toolCalls: [],
+      usage: { inputTokens: 10, outputTokens: 5 },
+      finishReason: "stop",
+      model: "slow",
+    };
+  },
+};
+export const agent = defineAgent({ name: "chief", model });
+`,
+};
+
+test("a reader who comes in the middle of an answer sees it as it is written, after a POST and after a kill -9", {
+  timeout,
+}, async () => {
+  const path = folderWith(slowSpeaker);
+  const words = ["serve", "speaker.mjs", "--port", "0"];
+  const one = await served(path, words);
+  const { agentId } = (await (await one.ask("/api/agents", firstAgent)).json()) as { agentId: string };
+  const turn = await one.ask(`/api/agents/${agentId}/turns`, { input: "a story" });
+  expect(turn.status).toBe(202);
+  await one.process.line((line) => line === "Speaking.");
+  const seen = await framesUntil(await one.ask(`/api/trees/${agentId}/events`), "text.snapshot");
+  expect(JSON.parse(seen.at(-1)?.data ?? "")).toMatchObject({ text: "Once upon " });
+  one.process.signal("SIGKILL");
+  await one.process.ended;
+  const two = await served(path, words);
+  await two.process.line((line) => line === "Speaking.");
+  const lastId = seen.findLast(({ id }) => id !== undefined)?.id ?? "";
+  const stream = await two.ask(`/api/trees/${agentId}/events`, undefined, { "last-event-id": lastId });
+  const rest: { type: string; text?: string }[] = [];
+  for await (const { data } of sseFrames(stream)) {
+    rest.push(JSON.parse(data) as { type: string; text?: string });
+    if (rest.at(-1)?.type === "text.snapshot") writeFileSync(join(path, "go.txt"), "");
+    if (rest.at(-1)?.type === "turn.completed") break;
+  }
+  const texts = rest.filter(({ text }) => text !== undefined).map(({ type, text }) => [type, text]);
+  expect(texts).toEqual([
+    ["text.snapshot", "Once upon "],
+    ["text.delta", "a time."],
+    ["turn.completed", "Once upon a time."],
+  ]);
   two.process.signal("SIGTERM");
   expect((await two.process.ended).code).toBe(0);
 });

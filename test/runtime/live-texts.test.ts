@@ -1,7 +1,14 @@
 import { expect, it } from "vitest";
 import { z } from "zod";
 import { createDeferred } from "../../src/base/index.ts";
-import { defineAgent, defineTool, ModelError, type Runtime, type TroupeEvent } from "../../src/index.ts";
+import {
+  defineAgent,
+  defineTool,
+  ModelError,
+  type Runtime,
+  type RuntimeOptions,
+  type TroupeEvent,
+} from "../../src/index.ts";
 import { troupeEventSchema } from "../../src/state/index.ts";
 import type { FakeClock } from "../../src/testing/index.ts";
 import { elapse, loopTurns } from "../support/journal-probes.ts";
@@ -77,10 +84,10 @@ class Reader {
   }
 }
 
-async function opened(stage: Stage) {
+async function opened(stage: Stage, options: Pick<RuntimeOptions, "streaming"> = {}) {
   const spoken = new SpokenModel();
   const definition = defineAgent({ name: "speaker", model: spoken.model, tools: [look] });
-  const owner = await stage.openProcess({ agents: [definition] });
+  const owner = await stage.openProcess({ agents: [definition], ...options });
   const agent = await owner.runtime.agent("speaker", { agentId: "f" });
   await agent.start();
   return { spoken, definition, owner, runtime: owner.runtime, agent };
@@ -201,6 +208,33 @@ describeRuntimes(
       reader.leave();
     });
 
+    it("streaming always: who comes to an answer that began without a reader has a snapshot of it, and the rest", async () => {
+      const { spoken, runtime, agent } = await opened(stage(), { streaming: "always" });
+      const turn = agent.executeTurn("go");
+      const first = await spoken.next();
+      expect(first.isStreamed).toBe(true);
+      first.think("So.");
+      first.say("Once ");
+      const reader = new Reader(stage(), runtime);
+      expect(await reader.until("text.snapshot")).toMatchObject({ step: 1, text: "Once ", reasoning: "So." });
+      first.say("more");
+      expect(await reader.until("text.delta")).toMatchObject({ offset: 5, text: "more" });
+      reader.leave();
+      first.end("look");
+      const second = await spoken.next();
+      second.say("The ");
+      const back = new Reader(stage(), runtime, { client: reader.client });
+      expect(await back.until("text.snapshot")).toMatchObject({ step: 1, text: "Once more" });
+      expect(await back.until("text.snapshot")).toMatchObject({ step: 2, text: "The " });
+      second.say("end.");
+      second.end();
+      await turn.result;
+      await back.until("turn.completed");
+      expect(back.client.faults).toEqual([]);
+      expect(back.client.textOf("f", "f#1", 2)).toBe("The end.");
+      back.leave();
+    });
+
     it("what an attempt said that failed is shown no more once the next one has begun", async () => {
       const { spoken, runtime, agent } = await opened(stage());
       const reader = new Reader(stage(), runtime);
@@ -278,6 +312,24 @@ describeRuntimes(
         expect(reader.client.thought.get("f f#1 1")).toBe("Hm.");
         reader.leave();
       }
+    });
+
+    it("streaming always: an answer that began without a reader anywhere is seen there too", async () => {
+      const { spoken, agent, definition } = await opened(stage(), { streaming: "always" });
+      const turn = agent.executeTurn("go");
+      const speech = await spoken.next();
+      expect(speech.isStreamed).toBe(true);
+      speech.say("Far ");
+      const reader = new Reader(stage(), await stage().open({ agents: [definition] }));
+      expect(await reader.until("text.snapshot")).toMatchObject({ text: "Far ", offset: 4, step: 1, attempt: 1 });
+      speech.say("away");
+      expect(await reader.until("text.delta")).toMatchObject({ offset: 4 });
+      speech.end();
+      await turn.result;
+      await reader.until("turn.completed");
+      expect(reader.client.faults).toEqual([]);
+      expect(reader.client.textOf("f", "f#1", 1)).toBe("Far away");
+      reader.leave();
     });
 
     it("pieces are sent together, and progress of tools with them", async () => {

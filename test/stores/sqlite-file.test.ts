@@ -43,7 +43,7 @@ test("a batch that was applied before a restart is known after it, with all of i
   expect(first).toMatchObject({ type: "committed", posted: ["desk"], timers: [{ limit: "maxActiveMs" }] });
   await stores.close();
   const again = sqliteStores(path);
-  expect(await again.commit([batch], 2)).toEqual([{ ...first, accounts: undefined }]);
+  expect(await again.commit([batch], 2)).toEqual([{ ...first, accounts: undefined, follows: undefined }]);
   await again.close();
 });
 

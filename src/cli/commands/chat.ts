@@ -57,6 +57,7 @@ async function runChat(context: CliContext, stores: Stores, chat: Chat, { inspec
     mayDecide: chat.job.mayDecide,
     showCosts: true,
     onInspect: inspector?.onInspect,
+    streaming: inspector ? "always" : undefined,
   });
   inspector?.watch(runtime);
   const interrupts = new ChatInterrupts(

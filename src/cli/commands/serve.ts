@@ -114,6 +114,8 @@ async function serveStores(
     stores: keptOpen(stores),
     mayDecide: served.mayDecide,
     showCosts: true,
+    // Readers come a moment after the turn that they asked for.
+    streaming: "always",
     ...part,
   });
   const teal = tealServed(served);

@@ -47,6 +47,8 @@ export async function workerCommand(context: CliContext, options: WorkerOptions)
       work: { agents: concurrency, queues: queuePlan },
       mayDecide,
       showCosts: true,
+      // Readers of a server come a moment after their turn.
+      streaming: "always",
     });
     const told = toldOf(runtime);
     const endpoint =

@@ -26,6 +26,7 @@ export async function runJob(context: CliContext, stores: Stores, job: Job, opti
     // The tables and a later `show` need the costs.
     showCosts: true,
     onInspect: inspector?.onInspect,
+    streaming: inspector ? "always" : undefined,
     ...where.part,
   });
   inspector?.watch(runtime);

@@ -1,6 +1,6 @@
 import { createRedactor, type Redactor } from "../../base/index.ts";
 import { NotFoundError } from "../../errors/index.ts";
-import type { AgentRequest } from "../../state/index.ts";
+import { type AgentRequest, agentOfTurn, callOfRequest, partsOfCall } from "../../state/index.ts";
 import { messagePage, type MessageQuery } from "./agent-journal.ts";
 import {
   type AgentMachines,
@@ -156,6 +156,14 @@ export class Feed {
     const { stores, tenant } = await this.#sources.ofRun(runId);
     const found = await stores.requests({ tenant, rootAgentId: runId, status, limit: 1_000 });
     return found.map((request) => shownRequest(request, this.#sight));
+  }
+
+  /** One request as it is now. */
+  async request(requestId: string): Promise<AgentRequest | undefined> {
+    const agentId = agentOfTurn(partsOfCall(callOfRequest(requestId)).turnId);
+    const source = await this.#sources.ofAgent(agentId);
+    const found = await source.stores.request(keyOf(source, agentId), requestId);
+    return found && shownRequest(found, this.#sight);
   }
 
   async search(runId: string, query: SearchQuery): Promise<SearchPage> {

@@ -163,6 +163,8 @@ export class RunReader implements RunWatch {
       this.#isReading = false;
       // A call may have come between the last look and here.
       if (this.#isToReadAgain && this.#mayRead()) this.pump();
+      // Text may have come while the rows before it were read.
+      else this.tell();
     });
   }
 
@@ -191,7 +193,6 @@ export class RunReader implements RunWatch {
       if (!this.#hasEnded)
         this.#sink.send({ type: "error", code: "unavailable", message, run: this.#run.source.runId });
     }
-    this.tell();
   }
 
   async #readOn(): Promise<void> {

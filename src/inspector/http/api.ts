@@ -1,8 +1,18 @@
 import { z } from "zod";
-import { NotFoundError } from "../../errors/index.ts";
-import { agentOfTurn, callOfRequest, partsOfCall } from "../../state/index.ts";
+import { NotFoundError, RequestConflictError } from "../../errors/index.ts";
+import { type AgentRequest, agentOfTurn, callOfRequest, partsOfCall } from "../../state/index.ts";
 import type { Feed } from "../feed/feed.ts";
 import { abortBodySchema, agentBodySchema, decisionBodySchema, type Scope, turnBodySchema } from "../feed/wire.ts";
+
+/** A decision that came too late, or was about other arguments, with the request as it is now. */
+export class FasterError extends RequestConflictError {
+  readonly request: AgentRequest | undefined;
+
+  constructor(cause: RequestConflictError, request: AgentRequest | undefined) {
+    super(cause.message, { cause, details: cause.details });
+    this.request = request;
+  }
+}
 
 /** One request, with its token checked. */
 export interface ApiCall {
@@ -94,7 +104,9 @@ export function apiRoutes(feed: Feed, watchToken: string): readonly ApiRoute[] {
     post("/api/requests/:/decision", async ({ body }, requestId = "") => {
       const decision = decisionBodySchema.parse(body);
       const actor = await feed.actor(agentOfTurn(partsOfCall(callOfRequest(requestId)).turnId));
-      await actor.decide(requestId, decision);
+      await actor.decide(requestId, decision).catch(async (error: unknown) => {
+        throw error instanceof RequestConflictError ? new FasterError(error, await feed.request(requestId)) : error;
+      });
     }),
     post("/api/agents/:/pause", async (_call, agent = "") => (await feed.actor(agent)).pause(agent)),
     post("/api/agents/:/resume", async (_call, agent = "") => (await feed.actor(agent)).resume(agent)),

@@ -10,11 +10,10 @@ import {
   RequestConflictError,
   TroupeError,
   TurnConflictError,
-  UnsupportedError,
 } from "../../errors/index.ts";
 import type { Feed } from "../feed/feed.ts";
 import type { Failure, Scope } from "../feed/wire.ts";
-import { type ApiRoute, apiRoutes, partsIn } from "./api.ts";
+import { type ApiRoute, apiRoutes, FasterError, partsIn } from "./api.ts";
 import { sendAsset, sendPage } from "./assets.ts";
 import { FeedSocket } from "./feed-socket.ts";
 import { bearerOf, FEED_PROTOCOL, Gate, type GateOptions, protocolTokenOf } from "./gate.ts";
@@ -187,17 +186,21 @@ function failureOf(error: unknown): { readonly status: number; readonly failure:
   if (!(error instanceof TroupeError)) {
     return { status: 500, failure: { code: "internal", message: "the inspector failed; its process has more" } };
   }
-  return { status: statusOf(error), failure: { code: error.code, message: error.message } };
+  const { code, message } = error;
+  const issues = error instanceof InvalidInputError && error.issues.length > 0 ? { issues: error.issues } : {};
+  const request = error instanceof FasterError && error.request ? { request: error.request } : {};
+  return { status: statusOf(error), failure: { code, message, ...issues, ...request } };
 }
 
 function statusOf(error: TroupeError): number {
   if (error instanceof NotFoundError) return 404;
   if (error instanceof InvalidInputError) return 400;
-  if (error instanceof UnsupportedError) return 422;
   const isConflict = [AgentBusyError, AlreadyOwnedError, RequestConflictError, TurnConflictError].some(
     (kind) => error instanceof kind,
   );
   if (isConflict) return 409;
+  // Not 403, which says that the token is to blame.
+  if (error.family === "rejection") return 422;
   return error.retryable ? 503 : 500;
 }
 

@@ -134,7 +134,10 @@ export class Requests {
       }
       // If the definition is known, invalid arguments are refused before anything is decided.
       const parsed = tool?.parse(JSON.stringify(decide.arguments));
-      if (parsed && !parsed.ok) throw new InvalidInputError(`request "${request.requestId}": ${parsed.message}`);
+      if (parsed && !parsed.ok) {
+        const { message, issues } = parsed;
+        throw new InvalidInputError(`request "${request.requestId}": ${message}`, { issues });
+      }
       return { verdict, by, reason, arguments: decide.arguments };
     }
     // The stored arguments must match the hash, because people approve what they see.

@@ -99,6 +99,7 @@ export class RuntimeCore implements TurnSource {
       tenant,
       processId: this.processId,
       clock,
+      streaming: options.streaming ?? "watched",
     });
     this.outage = new Outage(this.broadcast);
     this.#turns = new TurnWatch({

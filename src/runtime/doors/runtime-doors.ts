@@ -85,6 +85,7 @@ const runtimeDoor: Door<RuntimeOptions> = {
     leaseMs: wholeNumberRule(1, 2 ** 31 - 1),
     resolveAuth: functionRule,
     mayDecide: functionRule,
+    streaming: oneOfRule("watched", "always"),
     onInspect: functionRule,
     restoreAfterCommit: flagRule,
     queues: queuesRule,

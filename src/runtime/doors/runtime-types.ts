@@ -52,6 +52,11 @@ export interface RuntimeOptions extends RoleOptions {
   /** Decides who may decide which request. Default: every caller of the runtime. */
   readonly mayDecide?: ((attempt: DecisionAttempt) => boolean | Promise<boolean>) | undefined;
   /**
+   * When models are asked to stream: `watched`, only for a tree that has readers, or `always`, so that a reader who joins
+   * in the middle of an answer sees the rest of it. Default `watched`: a whole answer takes less work.
+   */
+  readonly streaming?: "watched" | "always" | undefined;
+  /**
    * Called with every XState inspection event of every live agent, and the agent's id. They are provisional until the
    * commit.
    */

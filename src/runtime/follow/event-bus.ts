@@ -12,6 +12,7 @@ import {
 } from "../../state/index.ts";
 import type { Committed, LiveFollowing, LivePlace, Stores } from "../../stores/index.ts";
 import type { LiveWarning } from "../agent/committer.ts";
+import type { RuntimeOptions } from "../doors/runtime-types.ts";
 import { eventOfPart, type LivePart, type LivePartOf, livePartSchema, noCursor } from "./live-part.ts";
 
 export type EventListener = (event: TroupeEvent) => void;
@@ -22,6 +23,8 @@ export type RowListener = (row: CommittedRow) => void;
 /** A row of the journal that this process has just committed. */
 export interface CommittedRow {
   readonly cursor: number;
+  /** The tree has no row between this cursor and `cursor`; undefined if that is not known. */
+  readonly follows: number | undefined;
   readonly source: EventSource;
   readonly entries: readonly Entry[];
   /** The public events of the entries. */
@@ -72,7 +75,7 @@ export class EventBus {
     return eventsOf(entry, source, row, () => "").at(-1)?.cursor ?? end;
   }
 
-  publishCommitted({ entries, cursor, accounts }: Committed, source: EventSource, textOf: TextLookup): void {
+  publishCommitted({ entries, cursor, follows, accounts }: Committed, source: EventSource, textOf: TextLookup): void {
     if (accounts?.length) for (const listener of this.#accounts) listener(accounts);
     const last = entries.at(-1);
     if (last) this.#last.set(source, { row: cursor, entry: last });
@@ -80,7 +83,7 @@ export class EventBus {
     // Frozen, because all listeners share them.
     const events = deepFreeze(entries.flatMap((entry) => eventsOf(entry, source, cursor, textOf)));
     for (const event of events) for (const listener of this.#everywhere) listener(event);
-    const row = { cursor, source, entries, events, textOf };
+    const row = { cursor, follows, source, entries, events, textOf };
     for (const listener of this.#rows.get(source.rootAgentId) ?? []) listener(row);
   }
 
@@ -114,6 +117,7 @@ export interface LiveBroadcastOptions {
   readonly tenant: string;
   readonly processId: string;
   readonly clock: Clock;
+  readonly streaming: NonNullable<RuntimeOptions["streaming"]>;
 }
 
 /**
@@ -121,7 +125,8 @@ export interface LiveBroadcastOptions {
  * Owns: the answers that are being written here, with their text so far. Does not own: the listeners.
  *
  * Invariants
- * 1. Work never waits for listeners, and parts are made only if there are any.
+ * 1. Work never waits for listeners. Parts are made only if there are any; with `streaming: "always"` answers are
+ *    kept for those who come.
  * 2. An answer is open here from the start of its call to its end; a follower that asks gets all open answers.
  */
 export class LiveBroadcast {
@@ -143,7 +148,7 @@ export class LiveBroadcast {
 
   viewersOf(source: EventSource): Viewers {
     return {
-      isAny: () => this.#isWatched(source.rootAgentId),
+      isStreaming: () => this.#options.streaming === "always" || this.#isWatched(source.rootAgentId),
       showAnswer: (granted) => this.#showAnswer(source, granted),
       showProgress: (call, update) => {
         const { turnId, step, callId, name } = call;

@@ -118,7 +118,7 @@ export class TreeStream {
         if (item === "look") yield* this.#look();
         else if (item) {
           this.#waiting -= 1;
-          yield* "entries" in item ? this.#row(item) : this.#live(item);
+          yield* "entries" in item ? this.#committed(item) : this.#live(item);
         } else {
           if (this.#isOver) return;
           await this.#next();
@@ -161,7 +161,11 @@ export class TreeStream {
     const lose = (found: RolledBackTree): void => {
       if (found.tenant !== tenant || found.rootAgentId !== this.#rootAgentId) return;
       this.#mayBeGone = true;
-      look();
+      // Waiting rows may be lost too.
+      this.#queue = this.#queue.filter((item) => item === "look" || !("entries" in item));
+      this.#waiting = this.#queue.filter((item) => item !== "look").length;
+      this.#queue.unshift("look");
+      this.#arrived.resolve();
     };
     this.#ends.push(stores.onRolledBack(lose));
   }
@@ -177,8 +181,7 @@ export class TreeStream {
   #listenEverywhere(): void {
     const { bus, broadcast } = this.#source;
     this.#queue.push("look");
-    const look = ({ events }: CommittedRow): void => (events.length > 0 ? this.#push("look") : undefined);
-    this.#ends.push(bus.listenToRows(look, this.#rootAgentId));
+    this.#ends.push(bus.listenToRows((row) => this.#push(row), this.#rootAgentId));
     const following = broadcast.follow(this.#rootAgentId, (part) => this.#push(part));
     this.#following = following;
     this.#ends.push(() => following.end());
@@ -212,6 +215,14 @@ export class TreeStream {
       this.#shown.missed();
     }
     this.#arrived.resolve();
+  }
+
+  /** A row that directly follows the reader's position is given as it is; after a gap the journal is read. */
+  async *#committed(row: CommittedRow): AsyncGenerator<TroupeEvent, void, undefined> {
+    const isNext = row.follows !== undefined && row.follows < this.#position.row;
+    if (this.#isLocal) yield* this.#row(row);
+    else if (row.cursor < this.#position.row) return;
+    else yield* isNext ? this.#row(row) : this.#look();
   }
 
   async *#look(): AsyncGenerator<TroupeEvent, void, undefined> {
@@ -346,7 +357,9 @@ export class TreeStream {
 }
 
 /** A committed row, from the bus or from the journal. */
-type Row = Omit<CommittedRow, "textOf"> & { readonly textOf: (messageId: string) => string | Promise<string> };
+type Row = Omit<CommittedRow, "textOf" | "follows"> & {
+  readonly textOf: (messageId: string) => string | Promise<string>;
+};
 
 /** Whether an event is of this entry, and the reader does not have it yet. */
 function isOf(event: TroupeEvent, row: number, entry: Entry, position: EventCursor): boolean {

@@ -10,6 +10,7 @@ import {
   type StoredTree,
   type Stores,
   type AcquireOutcome,
+  type Committed,
   memoryStores,
   type ProcessIdentity,
 } from "../../stores/index.ts";
@@ -186,9 +187,7 @@ export class UnsavedTree {
       ...memory,
       commit: async (batches, now, steady) => {
         const outcomes = await noted(memory.commit(batches, now, steady));
-        return outcomes.map((outcome) =>
-          outcome.type === "committed" ? { ...outcome, cursor: this.#cursors.outward(outcome.cursor) } : outcome,
-        );
+        return outcomes.map((outcome) => (outcome.type === "committed" ? this.#cursors.outwardOf(outcome) : outcome));
       },
       createAgent: (...given) => noted(memory.createAgent(...given)),
       openTurn: (...given) => noted(memory.openTurn(...given)),
@@ -235,6 +234,15 @@ class CopiedCursors {
   /** The cursor that clients see. 0, which is no row, stays 0. */
   outward(cursor: number): number {
     return cursor > this.#lastHere ? cursor - this.#lastHere + this.#lastThere : (this.#copied.get(cursor) ?? 0);
+  }
+
+  outwardOf(outcome: Committed): Committed {
+    const { cursor, follows } = outcome;
+    return {
+      ...outcome,
+      cursor: this.outward(cursor),
+      follows: follows === undefined ? undefined : this.outward(follows),
+    };
   }
 
   /** The last row here that is not after a client's cursor. */

@@ -193,7 +193,7 @@ export class MemoryReads extends MemoryTables implements CandidateTables {
   restoreRows(tenant: string, restored: readonly RestoredRow[]): number[] {
     return restored.map(({ row: { agentId, entries, messages }, cursor }) => {
       const key = { tenant, agentId };
-      if (cursor === undefined) return this.addRow(key, entries, messages);
+      if (cursor === undefined) return this.addRow(key, entries, messages).cursor;
       this.addRowAt(key, cursor, entries, messages);
       return cursor;
     });

@@ -15,6 +15,7 @@ import {
 import type { Committed } from "../rules/outcomes.ts";
 import type { StoredTurn } from "../rules/ports.ts";
 import {
+  type AddedRow,
   type ArtifactMeta,
   freshHead,
   type Head,
@@ -139,10 +140,11 @@ export class MemoryTables implements Tables {
     this.#noteCandidate(rows);
   }
 
-  addRow(key: AgentKey, entries: readonly Entry[], messages: readonly Message[]): number {
-    const { tree } = this.#require(key);
-    this.addRowAt(key, tree.lastCursor + 1, entries, messages);
-    return tree.lastCursor;
+  addRow(key: AgentKey, entries: readonly Entry[], messages: readonly Message[]): AddedRow {
+    const follows = this.#require(key).tree.lastCursor;
+    const cursor = follows + 1;
+    this.addRowAt(key, cursor, entries, messages);
+    return { cursor, follows };
   }
 
   /** Appends a row under a cursor that is higher than those of the rows before. */

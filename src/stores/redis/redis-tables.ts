@@ -13,7 +13,7 @@ import {
 import type { Committed } from "../rules/outcomes.ts";
 import type { StoredTurn } from "../rules/ports.ts";
 import { wellFormed } from "../rules/stored-values.ts";
-import type { ArtifactMeta, Head, KeyMeaning, Tables, TurnChange } from "../rules/tables.ts";
+import type { AddedRow, ArtifactMeta, Head, KeyMeaning, Tables, TurnChange } from "../rules/tables.ts";
 import { RedisAgents } from "./redis-agents.ts";
 import { watchHead, watchPosts } from "./redis-indexes.ts";
 import { fields, ofOwner, pairOf, requestMember, type TreeKeys, turnFields, turnIndexes } from "./redis-keys.ts";
@@ -60,8 +60,8 @@ export class RedisTables extends RedisAgents implements Tables {
     }
   }
 
-  addRow(key: AgentKey, entries: readonly Entry[], messages: readonly Message[]): number {
-    return this.addRowAt(key, undefined, entries, messages);
+  addRow(key: AgentKey, entries: readonly Entry[], messages: readonly Message[]): AddedRow {
+    return { cursor: this.addRowAt(key, undefined, entries, messages) };
   }
 
   /** Under the given cursor, or the next one, which is known after writing: until then the result is negative. */

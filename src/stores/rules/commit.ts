@@ -19,7 +19,7 @@ import { abort, effectiveMark } from "./marks.ts";
 import type { CommitOutcome, Committed } from "./outcomes.ts";
 import { changeQueued, type QueueChange, withQueued } from "./queued-calls.ts";
 import { changeRequests } from "./requests.ts";
-import type { Tables, Work } from "./tables.ts";
+import type { AddedRow, Tables, Work } from "./tables.ts";
 import { addTurn, moveTurns } from "./turns.ts";
 
 /**
@@ -72,7 +72,8 @@ export function commitBatch(tables: Tables, batch: Batch, moment: Moment): Commi
   for (const agentId of woken) posted.add(agentId);
   if (batch.wake && wake(tables, batch.key, batch.wake, moment.now)) posted.add(batch.key.agentId);
 
-  const cursor = entries.length > 0 ? tables.addRow(batch.key, entries, batch.messages) : 0;
+  const { cursor, follows }: AddedRow =
+    entries.length > 0 ? tables.addRow(batch.key, entries, batch.messages) : { cursor: 0 };
   const timers = [...alarms, ...requests.timers, ...(batch.timers ?? []), ...(queue?.timers ?? [])];
   const outcome: Committed = { type: "committed", entries, cursor, warnings, posted: [...posted], timers };
   const { seq, at } = entries.at(-1) ?? head;
@@ -81,7 +82,7 @@ export function commitBatch(tables: Tables, batch: Batch, moment: Moment): Commi
     { ...head, seq, at, sign: moment.steady, batchId: batch.id, openRequests: requests.open, work: workOf(next) },
     outcome,
   );
-  return { ...outcome, accounts };
+  return { ...outcome, follows, accounts };
 }
 
 /**

@@ -217,7 +217,7 @@ function seed(tables: Tables, { tenant, agentId, createdAt: at }: AgentRecord, m
   const key = { tenant, agentId };
   const messageIds = messages.map(({ id }) => id);
   const entries: readonly Entry[] = [{ type: "conversation.seeded", seq: 1, at, epoch: 1, messageIds }];
-  const cursor = tables.addRow(key, entries, messages);
+  const { cursor } = tables.addRow(key, entries, messages);
   const outcome: Committed = { type: "committed", entries, cursor, warnings: [], posted: [], timers: [] };
   tables.putHead(key, { ...tables.head(key), seq: 1, at }, outcome);
 }

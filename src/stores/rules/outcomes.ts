@@ -18,6 +18,8 @@ export interface Committed {
    */
   readonly entries: readonly Entry[];
   readonly cursor: number;
+  /** No row of the tree lies between this cursor and `cursor`. Absent if a batch is answered again. */
+  readonly follows?: number | undefined;
   readonly warnings: readonly (BudgetWarning & { readonly holder?: AccountHolder | undefined })[];
   /** Agents of the tree whose inbox got something. */
   readonly posted: readonly string[];

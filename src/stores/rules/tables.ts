@@ -82,6 +82,9 @@ export interface ProcessRow extends ProcessIdentity {
   readonly clockOffset: number;
 }
 
+/** `follows` may be unknown until the transaction is written. */
+export type AddedRow = Pick<Committed, "cursor" | "follows">;
+
 /** The synchronous rows that commits, commands and leases work on, inside one transaction of an adapter. */
 export interface Tables {
   agent(key: AgentKey): AgentRecord | undefined;
@@ -106,10 +109,10 @@ export interface Tables {
   inboxSize(key: AgentKey): number;
   removeFromInbox(key: AgentKey, itemKeys: readonly string[]): void;
   /**
-   * Adds a row with its messages to the journal, leaving out messages whose id is stored already. Returns the row's
-   * cursor; cursors grow over all rows of a tree.
+   * Adds a row with its messages to the journal, leaving out messages whose id is stored already. Cursors grow over all
+   * rows of a tree.
    */
-  addRow(key: AgentKey, entries: readonly Entry[], messages: readonly Message[]): number;
+  addRow(key: AgentKey, entries: readonly Entry[], messages: readonly Message[]): AddedRow;
   /** Deletes the messages of all rows so far; the rows stay. */
   clearMessages(key: AgentKey): void;
   /** Replaces an artifact of the same id, which keeps its place in the list. */

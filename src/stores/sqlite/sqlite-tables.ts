@@ -17,6 +17,7 @@ import type { Committed } from "../rules/outcomes.ts";
 import type { StoredRow, StoredTree, StoredTurn } from "../rules/ports.ts";
 import type { AgentFilter, AgentPlace, RequestFilter, TurnFilter, TurnPlace } from "../rules/queries.ts";
 import {
+  type AddedRow,
   type ArtifactMeta,
   type CandidateTables,
   freshHead,
@@ -152,9 +153,11 @@ export class SqliteTables implements CandidateTables {
     if (itemKeys.length > 0) this.#agents.inbox.remove(this.#agents.required(key), itemKeys);
   }
 
-  addRow(key: AgentKey, entries: readonly Entry[], messages: readonly Message[]): number {
+  addRow(key: AgentKey, entries: readonly Entry[], messages: readonly Message[]): AddedRow {
     const slot = this.#agents.required(key);
-    return this.#journal.add(slot, this.#lastCursor(slot), { entries, messages });
+    // The trees of a file share its cursors.
+    const follows = this.#journal.lastOfTree(slot.tree);
+    return { cursor: this.#journal.add(slot, this.#lastCursor(slot), { entries, messages }), follows };
   }
 
   rowsFrom(key: AgentKey, fromSeq: number): JournalRow[] {

@@ -1,0 +1,132 @@
+// Processes that work, watched by the process of `troupe inspect`, whose reader this process is.
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { FeedMessage } from "../../src/inspector/feed/wire.ts";
+import type { Stores } from "../../src/stores/index.ts";
+import { sqliteStores } from "../../src/stores/sqlite.ts";
+import { type Connection, connect, get } from "../inspector/http-client.ts";
+import { RedisServer, redisProgram } from "../support/redis-server.ts";
+import { storesOn } from "../support/redis-stores.ts";
+import { allotment, answer, type CliProcess, eventOf, question, startCli, workFolder } from "./cli-process.ts";
+import { WorkPlace } from "./work-place.ts";
+
+const timeout = 120_000;
+
+interface Served {
+  readonly origin: string;
+  readonly tokens: { readonly watch: string; readonly act: undefined };
+}
+
+/** The address that `troupe inspect --read-only` prints. */
+async function servedBy(process: CliProcess): Promise<Served> {
+  const line = await process.line((text) => text.startsWith("Inspect "));
+  const { origin, hash } = new URL(line.slice(line.indexOf("http")));
+  return { origin, tokens: { watch: hash.slice("#token=".length), act: undefined } };
+}
+
+function watching(served: Served, run: string): Promise<Connection> {
+  const nothing = { url: "", watchUrl: "", close: async () => {} };
+  return connect({ ...nothing, ...served }, { run, credit: 20 });
+}
+
+function endsRun(message: FeedMessage): boolean {
+  const isEnd = (type: string, id: string): boolean => type === "turn.ended" && !id.includes("~");
+  return (
+    message.type === "rows" &&
+    message.rows.some(({ agentId, entries }) => entries.some(({ type }) => isEnd(type, agentId)))
+  );
+}
+
+/** All rows that are stored came, each once, in their order. Some may be stored after the end of the turn. */
+async function expectAll(connection: Connection, stores: Stores, run: string): Promise<void> {
+  const stored = (await stores.readTree("default", run, 0, 100_000)).map(({ cursor }) => cursor);
+  const came = (): number[] => connection.rows.map(({ cursor }) => cursor);
+  await connection.until((message) => message.type === "rows" && message.head >= (stored.at(-1) ?? 0));
+  expect(came()).toEqual(stored);
+  expect(new Set(connection.rows.map(({ agentId }) => agentId)).size).toBeGreaterThan(1);
+}
+
+function textsIn({ messages }: Connection): number {
+  return messages.filter((message) => message.type === "live" && message.event.type.startsWith("text.")).length;
+}
+
+test("two processes that write one SQLite file: a third shows both, each text with its commit", {
+  timeout,
+}, async () => {
+  const folder = workFolder(allotment);
+  const ask = ["ask", "--files", "notes", "--question", question, "--json"];
+  const jobs = [1, 2].map(() => startCli(folder.path, ask, { TROUPE_OFFLINE_SPEED: "8" }));
+  const runs = await Promise.all(
+    jobs.map(
+      async (job) => eventOf(await job.line((text) => text.includes('"type":"turn.started"')))?.rootAgentId ?? "",
+    ),
+  );
+  expect(new Set(runs).size).toBe(2);
+  const inspector = startCli(folder.path, ["inspect", "--read-only"]);
+  const served = await servedBy(inspector);
+  const connections = await Promise.all(runs.map((run) => watching(served, run)));
+  await Promise.all(connections.map((connection) => connection.until(endsRun)));
+  for (const job of jobs) expect((await job.ended).code).toBe(0);
+  const file = join(folder.path, ".troupe", "ask.db");
+  expect(existsSync(file)).toBe(true);
+  const stores = sqliteStores(file);
+  for (const [index, connection] of connections.entries()) {
+    await expectAll(connection, stores, runs[index] ?? "");
+    expect(textsIn(connection)).toBe(0);
+    connection.socket.terminate();
+  }
+  const { items } = await get<{ items: { runId: string; status: string }[] }>(
+    { ...served, url: "", watchUrl: "", close: async () => {} },
+    "/api/runs",
+  );
+  expect(items.map(({ runId }) => runId).toSorted()).toEqual(runs.toSorted());
+  await stores.close();
+  inspector.signal("SIGINT");
+  expect((await inspector.ended).code).toBe(0);
+  folder.remove();
+});
+
+describe.skipIf(!redisProgram)("three workers on one Redis", () => {
+  let server: RedisServer | undefined;
+  beforeAll(async () => {
+    server = await RedisServer.start();
+  });
+  afterAll(() => server?.stop());
+
+  test("are watched by a process that runs nothing: all rows, and the text as it is written", { timeout }, async () => {
+    if (!server) throw new Error("there is no redis-server here; the test should have been skipped");
+    const place = new WorkPlace(server, allotment);
+    try {
+      const team = ["--ask", "--files", "notes", "--model", "offline"];
+      const workers = await Promise.all([1, 2, 3].map(() => place.worker(team, { TROUPE_OFFLINE_SPEED: "8" })));
+      const words = ["ask", "--files", "notes", "--question", question, "--model", "offline", "--json"];
+      const clients = [1, 2, 3].map(() => place.start(words));
+      const inspector = place.start(["inspect", "--read-only"]);
+      const served = await servedBy(inspector);
+      const runs = await Promise.all(
+        clients.map(
+          async (client) =>
+            eventOf(await client.line((text) => text.includes('"type":"turn.started"')))?.rootAgentId ?? "",
+        ),
+      );
+      const connections = await Promise.all(runs.map((run) => watching(served, run)));
+      const asked = { ...served, url: "", watchUrl: "", close: async () => {} };
+      const owners = await get<{ items: { agentId: string }[] }>(asked, `/api/runs/${runs[0]}/owners`);
+      await Promise.all(connections.map((connection) => connection.until(endsRun)));
+      for (const client of clients) expect((await client.ended).stdout).toMatch(answer);
+      const stores = storesOn(server, { prefix: place.prefix });
+      for (const [index, connection] of connections.entries()) {
+        await expectAll(connection, stores, runs[index] ?? "");
+        connection.socket.terminate();
+      }
+      await stores.close();
+      expect(connections.map(textsIn).every((count) => count > 0)).toBe(true);
+      expect(owners.items.every(({ agentId }) => agentId.startsWith(runs[0] ?? ""))).toBe(true);
+      expect(owners.items.length).toBeGreaterThan(0);
+      expect(workers).toHaveLength(3);
+    } finally {
+      await place.close();
+    }
+  });
+});
