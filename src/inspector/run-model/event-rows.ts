@@ -109,23 +109,27 @@ export class EventPlaces {
     const { text, agent, groups } = this.#filter;
     if (text === "" && agent < 0 && groups.size === 0) return null;
     const log = this.#log;
+    const wanted = this.#types.of(log.types.texts);
+    const matches = this.#parts.map((part) => ({
+      types: part.types.of(log.types.texts),
+      words: part.words.of(log.words.texts),
+      agents: part.agents.of(log.agents),
+    }));
     for (let place = Math.max(this.#read, log.first); place < log.length; place += 1) {
       if (agent >= 0 && log.agentOf(place) !== agent) continue;
-      if (this.#types.of(log.types.texts, log.typeOf(place)) && this.#isMatch(place)) this.#add(place);
+      const type = log.typeOf(place);
+      if (wanted[type] !== true) continue;
+      let isMatch = true;
+      for (const { types, words, agents } of matches) {
+        if (types[type] === true || words[log.wordOf(place)] === true || agents[log.agentOf(place)] === true) continue;
+        isMatch = false;
+        break;
+      }
+      if (isMatch) this.#add(place);
     }
     this.#read = log.length;
     const places = this.#places.subarray(0, this.#length);
     return log.first === 0 ? places : places.subarray(countBelow(places, log.first));
-  }
-
-  #isMatch(place: number): boolean {
-    const { types, words, agents } = this.#log;
-    return this.#parts.every(
-      (part) =>
-        part.types.of(types.texts, this.#log.typeOf(place)) ||
-        part.words.of(words.texts, this.#log.wordOf(place)) ||
-        part.agents.of(agents, this.#log.agentOf(place)),
-    );
   }
 
   #add(place: number): void {
@@ -145,7 +149,7 @@ interface Part {
   readonly agents: Answers<RunAgent>;
 }
 
-/** A question about each item of a list that grows, asked once an item. */
+/** The answers to a question about each item of a list that grows, asked once an item. */
 class Answers<Item> {
   readonly #ask: (item: Item) => boolean;
   readonly #answers: boolean[] = [];
@@ -154,11 +158,11 @@ class Answers<Item> {
     this.#ask = ask;
   }
 
-  of(items: readonly Item[], index: number): boolean {
+  of(items: readonly Item[]): readonly boolean[] {
     for (let next = this.#answers.length; next < items.length; next += 1) {
       this.#answers.push(this.#ask(items[next] as Item));
     }
-    return this.#answers[index] === true;
+    return this.#answers;
   }
 }
 
