@@ -179,7 +179,8 @@ Examples:
   $ npx troupe serve ./team.ts ./agent.yaml --redis redis://127.0.0.1:6379 --on workers
   $ npx troupe serve ./agent.yaml --host 0.0.0.0 --auth entra --hosts api.example.com --proxies 1 --log
 
-Prints the address of each surface, a token and a command to try. Agents are kept in ./.troupe/serve.db unless a store is
+Prints the address of each surface, a token and a command to try. The page at / shows the agents at work, and one can talk
+to them there; its address holds the token, so treat it as a password. Agents are kept in ./.troupe/serve.db unless a store is
 named; what a crash interrupted is carried on at the next start. SIGTERM ends streams, brings turns to a safe point and
 exits 0.
 
@@ -205,7 +206,9 @@ Ctrl-C ends it.
 export const exporting = `
 Examples:
   $ npx troupe export ask-mibodu --json run.json
+  $ npx troupe export ask-mibodu --html run.html
   $ npx troupe export ask-mibodu --trace trace.json --names-only
 
-The file of --json is shown by \`inspect run.json\`; that of --trace by chrome://tracing and https://ui.perfetto.dev.
+The file of --html is the inspector's page with the run in it: it opens by itself and needs no network. Without
+--names-only it holds whatever people, models and tools wrote. The file of --json is shown by \`inspect run.json\`; that of --trace by chrome://tracing and https://ui.perfetto.dev.
 `;

@@ -36,8 +36,10 @@ export function addInspectCommands(program: Command, context: CliContext, done: 
     .description("Write a run into a file, to look at it elsewhere.")
     .argument("<id>", "an agent of the run: its id, or the start of it")
     .option("--json <file>", "the whole run, for `inspect`", nonEmpty)
+    .option("--html <file>", "the page with the run in it, which opens by itself in any browser", nonEmpty)
     .option("--trace <file>", "turns, calls and requests in Chrome's trace format", nonEmpty)
-    .option("--names-only", namesHelp);
+    .option("--names-only", namesHelp)
+    .option("--force", "write over files that exist");
   addStoreOptions(exporting)
     .addHelpText("after", helpTexts.exporting)
     .action(async (id: string, options: ExportOptions) => {

@@ -22,6 +22,7 @@ export type {
   LiveEvent,
   MessagePage,
   OwnerRow,
+  PageData,
   Prompt,
   PromptRow,
   QueueRow,
@@ -38,6 +39,7 @@ export type {
   TurnBody,
 } from "./feed/wire.ts";
 export type { Tokens } from "./http/gate.ts";
+export { pageOfRun } from "./http/page-of-run.ts";
 export {
   type FeedServer,
   type FeedServerOptions,

@@ -1,10 +1,10 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
-import { flagRule, listRule, optionsOf, portRule, textRule, wholeNumberRule } from "../base/index.ts";
+import { flagRule, optionsOf, portRule, ruleOf, textRule, wholeNumberRule } from "../base/index.ts";
 import type { Runtime } from "../runtime/index.ts";
 import { runtimeActor } from "./feed/act.ts";
 import { Feed } from "./feed/feed.ts";
-import { isSame, newToken, type Tokens } from "./http/gate.ts";
+import { isPageToken, isSame, newToken, type Tokens } from "./http/gate.ts";
 import { InspectorRoutes } from "./http/inspector-routes.ts";
 import { closeServer, listenHere } from "./http/listen.ts";
 import { createInspector, type Inspector, type InspectorOptions, inspectorRules } from "./stately/hub.ts";
@@ -96,14 +96,36 @@ export async function startInspector(given?: StartInspectorOptions): Promise<Sta
 }
 
 export interface InspectorRoutesOptions extends Pick<StartInspectorOptions, "decide" | "namesOnly" | "by"> {
-  /** Values that `Host` may have, with the port: the names of your server. */
-  readonly hosts: readonly string[];
+  /** Values that `Host` may have, with the port: the names of your server. A function where they are known only later. */
+  readonly hosts: readonly string[] | (() => readonly string[]);
+  /** The path below which all its addresses are, as `/inspector`. Default: none, the page is at `/`. */
+  readonly basePath?: string | undefined;
+  /** The token that may do most, of letters, digits, `-` and `_`. Default: a new one. */
+  readonly token?: string | undefined;
+  /** Path of the pages about the API of your server, to which the page links. Default: none. */
+  readonly apiDocs?: string | undefined;
 }
+
+const routeRules = {
+  decide: flagRule,
+  namesOnly: flagRule,
+  by: textRule,
+  hosts: ruleOf(
+    "a list of hosts, or a function that returns one",
+    (value) => typeof value === "function" || (Array.isArray(value) && value.every((one) => typeof one === "string")),
+  ),
+  basePath: ruleOf(
+    'a path like "/inspector", without a slash at its end',
+    (value) => typeof value === "string" && /^(?:\/[\w.~-]+)+$/.test(value),
+  ),
+  token: ruleOf("a text of at least 16 letters, digits, - and _", isPageToken),
+  apiDocs: textRule,
+} as const;
 
 /** The page and the feed of a runtime, for a `node:http` server of your own. */
 export interface MountedInspector {
   readonly tokens: Tokens;
-  /** Whether an address belongs to the inspector: `/`, `/assets/…`, `/api/…` and `/feed`. */
+  /** Whether an address belongs to the inspector: `/`, `/assets/…`, `/api/…` and `/feed`, below `basePath`. */
   owns(url: string | undefined): boolean;
   /** For the server's event `request`. */
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void;
@@ -114,15 +136,17 @@ export interface MountedInspector {
 
 /** Shows a runtime on a server of your own. Its addresses need the tokens as everywhere; the page needs the right `Host`. */
 export function inspectorRoutes(runtime: Runtime, given: InspectorRoutesOptions): MountedInspector {
-  const own = { decide: flagRule, namesOnly: flagRule, by: textRule } as const;
-  const rules = { ...own, hosts: listRule("a list of hosts", textRule) };
-  const options = optionsOf<InspectorRoutesOptions>(given, "inspectorRoutes()", { rules, needed: ["hosts"] });
-  const { hosts, decide = false, namesOnly, by = "inspector" } = options;
-  const feed = new Feed({ namesOnly });
+  const options = optionsOf<InspectorRoutesOptions>(given, "inspectorRoutes()", {
+    rules: routeRules,
+    needed: ["hosts"],
+  });
+  const { hosts, decide = false, namesOnly, by = "inspector", basePath, token = newToken(), apiDocs } = options;
+  const feed = new Feed({ namesOnly, apiDocs });
   addRuntime(feed, runtime, decide ? by : undefined);
-  const tokens = tokensFor(decide);
-  const names = hosts.map((host) => host.toLowerCase());
-  const routes = new InspectorRoutes({ feed, tokens, hosts: () => names });
+  const tokens: Tokens = decide ? { watch: newToken(), act: token } : { watch: token };
+  const names = (): readonly string[] =>
+    (typeof hosts === "function" ? hosts() : hosts).map((one) => one.toLowerCase());
+  const routes = new InspectorRoutes({ feed, tokens, hosts: names, basePath });
   return {
     tokens,
     owns: (url) => routes.owns(url),

@@ -1,6 +1,12 @@
-import type { IncomingMessage, Server, ServerOptions, ServerResponse } from "node:http";
+import {
+  createServer as createHttpServer,
+  type IncomingMessage,
+  type ServerOptions,
+  type ServerResponse,
+} from "node:http";
 import { type AddressInfo, createServer, type Server as NetServer } from "node:net";
-import { type Clock, type Door, nameRule, wholeNumberRule } from "../base/index.ts";
+import type { Duplex } from "node:stream";
+import { type Clock, type Door, nameRule, portRule, wholeNumberRule } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import { type Authenticate, isOpenAuth } from "./core/identity.ts";
 import { isLoopbackName } from "./core/origins.ts";
@@ -15,6 +21,16 @@ export interface ListenOptions {
   readonly headMs?: number | undefined;
   /** Longest time that a whole request may take to arrive, in milliseconds. Default 30,000. */
   readonly requestMs?: number | undefined;
+  /** Answers some addresses of the port itself, with rules of its own on who may ask. Close it before the server. */
+  readonly mounted?: MountedHandlers | undefined;
+}
+
+/** Handlers of `node:http` beside a server's own, as `inspectorRoutes()` of `troupe/inspector` makes them. */
+export interface MountedHandlers {
+  owns(url: string | undefined): boolean;
+  readonly handle: (request: IncomingMessage, response: ServerResponse) => void;
+  /** Gets every request to change the protocol. */
+  readonly upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 }
 
 const DEFAULT_HEAD_MS = 10_000;
@@ -27,6 +43,7 @@ export const listenDoor: Door<ListenOptions> = {
     host: nameRule,
     headMs: wholeNumberRule(1, 2 ** 31 - 1),
     requestMs: wholeNumberRule(1, 2 ** 31 - 1),
+    mounted: portRule("handlers, as inspectorRoutes() makes them", ["owns", "handle", "upgrade"]),
   },
 };
 
@@ -58,9 +75,9 @@ export function nodeListener({
 /** Serves a fetch handler with the HTTP server of Node. Rejects with `InvalidInputError` when the port cannot be had. */
 export async function listenOn(
   fetch: (request: Request, env: unknown) => Promise<Response>,
-  { port = 0, host = "127.0.0.1", headMs = DEFAULT_HEAD_MS, requestMs = DEFAULT_REQUEST_MS }: ListenOptions,
+  { port = 0, host = "127.0.0.1", headMs = DEFAULT_HEAD_MS, requestMs = DEFAULT_REQUEST_MS, mounted }: ListenOptions,
 ): Promise<Listening> {
-  const { createAdaptorServer } = await import("@hono/node-server");
+  const { getRequestListener } = await import("@hono/node-server");
   const headersTimeout = Math.min(headMs, requestMs);
   const serverOptions: ServerOptions = {
     headersTimeout,
@@ -70,7 +87,12 @@ export async function listenOn(
     maxHeaderSize: 16_384,
     keepAliveTimeout: 5_000,
   };
-  const server = createAdaptorServer({ fetch, hostname: host, serverOptions }) as Server;
+  const listener = getRequestListener(fetch, { hostname: host });
+  const server = createHttpServer(serverOptions, (request, response) => {
+    if (mounted?.owns(request.url) === true) mounted.handle(request, response);
+    else void listener(request, response);
+  });
+  if (mounted) server.on("upgrade", mounted.upgrade);
   let isClosing = false;
   server.on("request", (_, response) => {
     // A connection whose last answer ended is idle a moment later.

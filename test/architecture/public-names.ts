@@ -57,13 +57,13 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     DecisionBody Failure Feed FeedAgent FeedEntry FeedInfo FeedMessage FeedMessageItem FeedOptions FeedRow FeedServer
     FeedServerOptions FeedSink FeedSource importRun InspectionFrame Inspector InspectorOptions inspectorRoutes
     InspectorRoutesOptions InspectorServer InspectorServerOptions LiveEvent MessagePage MountedInspector OwnerRow
-    Prompt PromptRow QueueRow RowView RunFile runFileSchema RunHead RunPage RunRow runtimeActor RunWatch Scope
+    PageData pageOfRun Prompt PromptRow QueueRow RowView RunFile runFileSchema RunHead RunPage RunRow runtimeActor RunWatch Scope
     SearchHit SearchPage serveFeed serveInspector StartedInspector startInspector StartInspectorOptions storeActor
     StoreActorOptions StoredAccounts Talk Tokens TraceEvent traceOfRun Transition TransitionPage TurnBody
   `),
   "troupe/server": words(`
     agentIdOfName apiSurface ApiSurfaceOptions assertCanListen Authenticate Call Caller entraAuth EntraAuthOptions eventFrame Failure Identity InputIssue
-    IssuedTicket jsonFailure Listening ListenOptions loadTealAgent LogLine MetricsAccess NameScope nodeListener openAuth Page RateRedis RedisSharing redisSharing RedisSharingOptions RequestKey resumePoint Route route
+    IssuedTicket jsonFailure Listening ListenOptions loadTealAgent LogLine MetricsAccess MountedHandlers NameScope nodeListener openAuth Page RateRedis RedisSharing redisSharing RedisSharingOptions RequestKey resumePoint Route route
     RuntimesByTenant RuntimeServer ServeLimits ServeOptions ServerError serveRuntime SseFrame StartedTurn Surface TealAgent
     TealAgentOptions TealMetadata TealModelOptions TealServed tealSurface TealSurfaceOptions TicketStore tokenAuth
     TokenAuthOptions

@@ -1,7 +1,8 @@
-import { writeFile } from "node:fs/promises";
-import { resolve } from "node:path";
+import { randomUUID } from "node:crypto";
+import { access, constants, lstat, rename, rm, writeFile } from "node:fs/promises";
+import { dirname, resolve } from "node:path";
 import { InvalidInputError } from "../../errors/index.ts";
-import { Feed, traceOfRun } from "../../inspector/index.ts";
+import { Feed, pageOfRun, traceOfRun } from "../../inspector/index.ts";
 import { DEFAULT_TENANT } from "../../state/index.ts";
 import type { CliContext } from "../cli-context.ts";
 import { type ExitCode, exitCodes } from "../failure.ts";
@@ -10,29 +11,60 @@ import { type StoreOptions, storePlace, withStore } from "../job/store-place.ts"
 
 export interface ExportOptions extends StoreOptions {
   readonly json?: string | undefined;
+  readonly html?: string | undefined;
   readonly trace?: string | undefined;
   readonly namesOnly?: boolean | undefined;
+  /** Files that exist are written over. */
+  readonly force?: boolean | undefined;
 }
 
-/** Writes a run into files: whole, to inspect it elsewhere, or as a trace. */
+/** Writes a run into files: whole, as a page, or as a trace. */
 export async function exportCommand(context: CliContext, text: string, options: ExportOptions): Promise<ExitCode> {
-  const { json, trace, namesOnly } = options;
-  if (json === undefined && trace === undefined) {
-    throw new InvalidInputError("give the file to write: --json FILE, or --trace FILE");
+  const { json, html, trace, namesOnly, force = false } = options;
+  const paths = [json, html, trace].filter((path) => path !== undefined);
+  if (paths.length === 0) {
+    throw new InvalidInputError("give the file to write: --json FILE, --html FILE or --trace FILE");
   }
+  if (new Set(paths.map((path) => resolve(context.directory, path))).size < paths.length) {
+    throw new InvalidInputError("two formats go to the same file; give each its own");
+  }
+  for (const path of paths) await assertWritable(context, path, force);
   return await withStore(storePlace(context, options), "openExisting", async (stores) => {
     const { rootAgentId } = await findAgent(stores, text);
     const feed = new Feed({ namesOnly });
     feed.add({ stores, tenant: DEFAULT_TENANT });
-    if (json !== undefined) await write(context, json, await feed.export(rootAgentId));
-    if (trace !== undefined) await write(context, trace, await traceOfRun(feed, rootAgentId));
+    if (html !== undefined) await write(context, html, await pageOfRun(feed, rootAgentId));
+    if (json !== undefined) await write(context, json, `${JSON.stringify(await feed.export(rootAgentId))}\n`);
+    if (trace !== undefined) await write(context, trace, `${JSON.stringify(await traceOfRun(feed, rootAgentId))}\n`);
     return exitCodes.success;
   });
 }
 
-async function write({ directory, out }: CliContext, path: string, value: unknown): Promise<void> {
-  await writeFile(resolve(directory, path), `${JSON.stringify(value)}\n`).catch((cause: unknown) => {
-    throw new InvalidInputError(`${path} cannot be written: ${String(cause)}`, { cause });
+/** Throws `InvalidInputError` before the run is read, which may take long. */
+async function assertWritable({ directory }: CliContext, path: string, force: boolean): Promise<void> {
+  const target = resolve(directory, path);
+  const known = await lstat(target).catch(() => undefined);
+  if (known?.isDirectory() === true) throw new InvalidInputError(`${path} is a folder; give the path of a file`);
+  if (known && !force) throw new InvalidInputError(`${path} exists; give another file, or --force to write over it`);
+  await access(dirname(target), constants.W_OK).catch((cause: unknown) => {
+    throw new InvalidInputError(`${path} cannot be written: ${wordsOf(cause)}`, { cause });
   });
+}
+
+/** The file has all of it or is as it was: a run may be larger than the disk. */
+async function write({ directory, out }: CliContext, path: string, content: string): Promise<void> {
+  const target = resolve(directory, path);
+  const partial = `${target}.${randomUUID().slice(0, 8)}.partial`;
+  try {
+    await writeFile(partial, content, { flag: "wx" });
+    await rename(partial, target);
+  } catch (cause) {
+    await rm(partial, { force: true });
+    throw new InvalidInputError(`${path} cannot be written: ${wordsOf(cause)}`, { cause });
+  }
   out(`Written: ${path}`);
+}
+
+function wordsOf(cause: unknown): string {
+  return cause instanceof Error ? cause.message : String(cause);
 }

@@ -18,6 +18,7 @@ import { assertWhere, whereOf, type WhereOptions } from "../job/where.ts";
 import { usualPort } from "../options.ts";
 import { readyLines } from "../serve/ready-lines.ts";
 import { type AuthWay, type ServeAuth, serveAuth } from "../serve/serve-auth.ts";
+import { noPageBecause, servedPage } from "../serve/served-page.ts";
 import { type FileOptions, type ServedFiles, servedFiles } from "../serve/served-files.ts";
 
 /** Where a server listens, and to whom. */
@@ -37,6 +38,8 @@ export interface ListenOptions {
   /** Proxies in front of the server. */
   readonly proxies?: number | undefined;
   readonly drainSeconds?: number | undefined;
+  /** False: no page is served. */
+  readonly page?: boolean | undefined;
 }
 
 /** The values of --metrics. */
@@ -106,8 +109,9 @@ async function serveStores(
   context: CliContext,
   { served, workerWords, input, store, sharing, access }: ServingPlace,
   stores: Stores,
-  { port, host, cors = [], hosts, log = false, metrics, proxies, on, drainSeconds }: PlaceOptions,
+  options: PlaceOptions & { readonly host: string },
 ): Promise<ExitCode> {
+  const { port, host, cors = [], hosts, log = false, metrics, proxies, on, drainSeconds } = options;
   const { part, queues, remarks } = await whereOf(context, { store, workerWords }, { on });
   const runtime = await createRuntime({
     agents: served.agents,
@@ -131,12 +135,18 @@ async function serveStores(
     limits: { redis: sharing },
     onLog: log ? (line) => context.note(JSON.stringify(line)) : undefined,
   });
+  const noPage = noPageBecause({ host, proxies, page: options.page, access });
+  const page = noPage === null ? await servedPage(runtime, { access }) : undefined;
   try {
-    const { url } = await server.listen({ port, host });
+    const listening = await server.listen({ port, host, ...(page === undefined ? {} : { mounted: page }) });
+    const { url } = listening;
     if (queues === undefined) await runtime.recover();
     const place = placeText(store, queues !== undefined);
     const lines = readyLines(teal, {
       url,
+      page:
+        page?.listensAt(listening.url) ??
+        `  Page: none here (${noPage}); \`inspect\` shows the agents of a store on its machine`,
       access,
       place,
       tenant: runtime.tenant,
@@ -146,6 +156,7 @@ async function serveStores(
     for (const line of lines) context.out(line);
     if (queues !== undefined) remarks.forEach(context.note);
   } catch (error) {
+    page?.close();
     await runtime.shutdown();
     throw error;
   }
@@ -155,6 +166,7 @@ async function serveStores(
     atOnce: "what was at work is carried on at the next start.",
     late: "it is carried on at the next start.",
     leave: async (ms) => {
+      page?.close();
       await server.close({ timeoutMs: Math.round(ms * closingShare) });
       const { left } = await runtime.drain({ timeoutMs: Math.round(ms * (1 - closingShare)) });
       return left === 0 ? "Left; nothing was cut off." : `Left; ${left} cut off, which go on at the next start.`;

@@ -3,6 +3,8 @@ import { developer, type ServeAuth, tokenVariable } from "./serve-auth.ts";
 
 interface Ready {
   readonly url: string;
+  /** The line about the page. */
+  readonly page: string;
   readonly access: Pick<ServeAuth, "way" | "token" | "isGiven">;
   /** Where agents are kept, in words. */
   readonly place: string;
@@ -18,11 +20,12 @@ const tryName = "first";
 
 /** What a server says when it listens: what it serves, where, to whom, and a command that works when it is pasted. */
 export function readyLines(served: readonly TealServed[], ready: Ready): readonly string[] {
-  const { url, place, access } = ready;
+  const { url, page, place, access } = ready;
   const [first] = served;
   const tryIt = first === undefined || access.way === "entra" ? undefined : tryLine(first, ready);
   return [
     `Serving ${served.map(({ definition }) => definition.name).join(", ")} at ${url}; agents are kept in ${place}.`,
+    page,
     `  API: ${url}/api (pages: ${url}/api/docs, document: ${url}/api/openapi.json)`,
     ...served.map(({ definition, version }) => `  Teal Agents: ${url}/${definition.name}/${version}`),
     `  Health: ${url}/healthz, ${url}/readyz, ${url}/metrics`,

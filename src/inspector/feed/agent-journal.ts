@@ -82,6 +82,16 @@ export async function messagePage(
   };
 }
 
+/** All messages of an agent's conversation, oldest first. */
+export async function allMessages(
+  source: RunSource,
+  { record, entries }: AgentJournal,
+  sight: Sight,
+): Promise<FeedMessageItem[]> {
+  const all = await source.stores.messages(keyOf(source, record.agentId));
+  return placed(all, entries).map(({ item }) => shownItem(item, sight));
+}
+
 interface Placed {
   readonly id: string;
   readonly item: Omit<FeedMessageItem, "isCut">;

@@ -21,7 +21,7 @@ import {
   turnStatusSchema,
   usageSchema,
 } from "../../state/index.ts";
-import { feedAgentSchema } from "./messages.ts";
+import { type FeedAgent, feedAgentSchema, type FeedRow } from "./messages.ts";
 
 /*
  * The published format of the feed: the messages of its WebSocket (messages.ts), and here the answers of its REST routes
@@ -58,6 +58,8 @@ export const feedInfoSchema = z.object({
   run: z.string().optional(),
   /** The token that only shows, for those who may act: for a link to hand on. */
   watchToken: z.string().optional(),
+  /** Path of the pages about the API of the same server. Absent: it has none. */
+  apiDocs: z.string().optional(),
 });
 export type FeedInfo = DeepReadonly<z.infer<typeof feedInfoSchema>>;
 
@@ -240,6 +242,27 @@ export const callDetailSchema = z.object({
   childIds: z.array(z.string()),
 });
 export type CallDetail = DeepReadonly<z.infer<typeof callDetailSchema>>;
+
+/**
+ * A run with all that a page shows of it, as the file of an exported page holds it. What would make the file too large is
+ * left out, and the page says so.
+ */
+export interface PageData {
+  readonly format: "troupe.page/1";
+  readonly exportedAt: number;
+  readonly namesOnly: boolean;
+  readonly run: RunRow;
+  readonly agents: readonly FeedAgent[];
+  readonly rows: readonly FeedRow[];
+  readonly accounts: RunHead["accounts"];
+  readonly requests: RunHead["requests"];
+  /** By agent. */
+  readonly transitions?: Readonly<Record<string, readonly Transition[]>> | undefined;
+  readonly messages?: Readonly<Record<string, readonly FeedMessageItem[]>> | undefined;
+  readonly prompts?: Readonly<Record<string, readonly Prompt[]>> | undefined;
+  /** By call. */
+  readonly calls?: Readonly<Record<string, CallDetail>> | undefined;
+}
 
 /** A row of the journal with its contents, as it is stored. */
 export const rowViewSchema = z.object({

@@ -1,7 +1,7 @@
 import { NotFoundError } from "../../errors/index.ts";
 import { agentOfTurn, partsOfCall, queuedCallKey } from "../../state/index.ts";
 import type { CallDetail } from "./answers.ts";
-import { journalOf, type PlacedEntry } from "./agent-journal.ts";
+import { type AgentJournal, journalOf, type PlacedEntry } from "./agent-journal.ts";
 import { keyOf, type RunSource } from "./source.ts";
 import { type Sight, shownMessage, shownRequest } from "./visible-values.ts";
 
@@ -10,9 +10,22 @@ type Attempt = CallDetail["attempts"][number];
 
 /** All that is stored of one tool call. Throws `NotFoundError` where the run has no such call. */
 export async function callDetail(source: RunSource, callId: string, sight: Sight): Promise<CallDetail> {
+  const journal = await journalOf(source, agentOfTurn(partsOfCall(callId).turnId));
+  return await callIn({ source, sight, journal }, callId);
+}
+
+export interface CallPlace {
+  readonly source: RunSource;
+  readonly sight: Sight;
+  /** Of the agent that made the call. */
+  readonly journal: AgentJournal;
+}
+
+/** For readers of many calls, who have read the journal once. */
+export async function callIn({ source, sight, journal }: CallPlace, callId: string): Promise<CallDetail> {
   const { turnId, step } = partsOfCall(callId);
-  const agentId = agentOfTurn(turnId);
-  const { record, entries } = await journalOf(source, agentId);
+  const { record, entries } = journal;
+  const { agentId } = record;
   const detail: Draft = {
     callId,
     agentId,

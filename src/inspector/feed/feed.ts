@@ -10,6 +10,7 @@ import {
   type FeedInfo,
   type MessagePage,
   type OwnerRow,
+  type PageData,
   type Prompt,
   type PromptRow,
   type QueueRow,
@@ -24,6 +25,7 @@ import {
 import { callDetail } from "./call-detail.ts";
 import { machinesOf, transitionPage } from "./machines.ts";
 import { ownersOf, queueRows } from "./owners.ts";
+import { pageData } from "./page-data.ts";
 import { promptOf, promptRows } from "./prompts.ts";
 import { exportRun, type RunFile } from "./run-file.ts";
 import { type FeedSink, RunReader, type RunWatch, WatchedRun } from "./run-watch.ts";
@@ -41,6 +43,8 @@ export interface FeedOptions {
   readonly redactor?: Redactor | undefined;
   /** The run that a page opens first. Default: the list of runs. */
   readonly run?: string | undefined;
+  /** Path of the pages about the API of the same server, to which the page links. Default: none. */
+  readonly apiDocs?: string | undefined;
 }
 
 /** Characters of an artifact that an answer holds. */
@@ -55,12 +59,12 @@ const ROWS_AT_A_TIME = 500;
 export class Feed {
   readonly #sources = new Sources();
   readonly #sight: Sight;
-  readonly #run: string | undefined;
+  readonly #places: Pick<FeedInfo, "run" | "apiDocs">;
   readonly #watched = new Map<string, WatchedRun>();
 
-  constructor({ namesOnly = false, redactor = createRedactor(), run }: FeedOptions = {}) {
+  constructor({ namesOnly = false, redactor = createRedactor(), run, apiDocs }: FeedOptions = {}) {
     this.#sight = { namesOnly, redactor };
-    this.#run = run;
+    this.#places = { ...(run === undefined ? {} : { run }), ...(apiDocs === undefined ? {} : { apiDocs }) };
   }
 
   /** Adds the runs of some stores; the returned function takes them away again. */
@@ -85,7 +89,7 @@ export class Feed {
       definitions: scope === "act" ? definitions : [],
       hasQueues: sources.some(({ queues }) => queues !== undefined),
       now: Date.now(),
-      ...(this.#run === undefined ? {} : { run: this.#run }),
+      ...this.#places,
     };
   }
 
@@ -199,6 +203,11 @@ export class Feed {
   /** The whole run as one value, which `importRun` reads back. */
   async export(runId: string): Promise<RunFile> {
     return await exportRun(await this.#sources.ofRun(runId), this.#sight);
+  }
+
+  /** All that a page shows of a run, as one value; `pageOfRun` makes a file of it. */
+  async page(runId: string): Promise<PageData> {
+    return await pageData(await this.#sources.ofRun(runId), this.#sight);
   }
 
   /** Acts on the agents of a run. Rejects with `NotFoundError` where nothing can be done. */

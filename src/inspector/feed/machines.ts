@@ -1,6 +1,6 @@
 import { machinesAt, type TransitionAt, transitionsOf } from "../replay/machines.ts";
 import type { AgentMachines, Transition, TransitionPage } from "./answers.ts";
-import { journalOf } from "./agent-journal.ts";
+import { type AgentJournal, journalOf } from "./agent-journal.ts";
 import type { RunSource } from "./source.ts";
 
 const TRANSITIONS_AT_A_TIME = 500;
@@ -21,12 +21,14 @@ export async function machinesOf(source: RunSource, agentId: string, at: number 
 
 /** The transitions of an agent's machines, oldest first. */
 export async function transitionPage(source: RunSource, agentId: string, after?: string): Promise<TransitionPage> {
-  const { rows } = await journalOf(source, agentId);
-  const transitions = transitionsOf(agentId, rows);
+  const transitions = allTransitions(await journalOf(source, agentId));
   const start = Number(after ?? 0);
   const end = start + TRANSITIONS_AT_A_TIME;
-  const items = transitions.slice(start, end).map(shownTransition);
-  return { items, next: end < transitions.length ? String(end) : null };
+  return { items: transitions.slice(start, end), next: end < transitions.length ? String(end) : null };
+}
+
+export function allTransitions({ record, rows }: AgentJournal): Transition[] {
+  return transitionsOf(record.agentId, rows).map(shownTransition);
 }
 
 /** The journal does not say which condition chose it. */

@@ -13,10 +13,33 @@ export async function promptRows(source: RunSource, agentId: string): Promise<Pr
 export async function promptOf(source: RunSource, agentId: string, seq: number, sight: Sight): Promise<Prompt> {
   const journal = await journalOf(source, agentId);
   const row = promptRowsOf(journal.entries).find((one) => one.seq === seq);
-  const sent = row && (await sentPrompts(source, journal)).prompt(seq);
-  if (!row || !sent) throw new NotFoundError(`agent "${agentId}" has no model call ${seq}`);
+  const prompt = row && (await promptIn({ source, journal, sent: await sentPrompts(source, journal), sight }, row));
+  if (!prompt) throw new NotFoundError(`agent "${agentId}" has no model call ${seq}`);
+  return prompt;
+}
+
+/** All model calls of an agent, as far as their prompts can be rebuilt. */
+export async function allPrompts(source: RunSource, journal: AgentJournal, sight: Sight): Promise<Prompt[]> {
+  const sent = await sentPrompts(source, journal);
+  const rows = promptRowsOf(journal.entries);
+  const prompts = await Promise.all(rows.map((row) => promptIn({ source, journal, sent, sight }, row)));
+  return prompts.filter((prompt) => prompt !== undefined);
+}
+
+interface PromptPlace {
+  readonly source: RunSource;
+  readonly journal: AgentJournal;
+  readonly sent: SentPrompts;
+  readonly sight: Sight;
+}
+
+async function promptIn(place: PromptPlace, row: PromptRow): Promise<Prompt | undefined> {
+  const { source, journal, sight } = place;
+  const sent = place.sent.prompt(row.seq);
+  if (!sent) return undefined;
   const { answerId, error } = endOf(journal, row);
-  const [answer] = answerId === null ? [] : await source.stores.messagesById(keyOf(source, agentId), [answerId]);
+  const key = keyOf(source, journal.record.agentId);
+  const [answer] = answerId === null ? [] : await source.stores.messagesById(key, [answerId]);
   const { messages, tools = [], ...parameters } = sent.request;
   return {
     ...row,

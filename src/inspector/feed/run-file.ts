@@ -125,6 +125,16 @@ export async function importRun(text: string): Promise<{ stores: Stores; tenant:
   return { stores, tenant: tree.tenant, runId: tree.rootAgentId };
 }
 
+/** The run as it is now, in memory: what is read of it belongs to one moment, and costs the stores nothing more. */
+export async function copyOfRun({ stores, tenant, runId, root }: RunSource): Promise<RunSource> {
+  const tree = await stores.exportTree(tenant, runId);
+  if (!tree) throw new NotFoundError(`there is no run "${runId}"`);
+  const copy = memoryStores();
+  const agents = tree.agents.map((agent) => ({ ...agent, ...atRest }));
+  await copy.importTree({ ...tree, agents, projections: [] }, "inspector");
+  return { stores: copy, tenant, runId, root: tree.agents[0]?.record ?? root };
+}
+
 function treeOf(text: string): StoredTree {
   try {
     const parsed = runFileSchema.safeParse(JSON.parse(text));

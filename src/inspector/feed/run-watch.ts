@@ -70,8 +70,7 @@ export class WatchedRun {
     this.#poll.unref();
     this.#stopLosses = source.stores.onRolledBack(({ tenant, rootAgentId }) => {
       if (tenant !== source.tenant || rootAgentId !== source.runId) return;
-      for (const reader of [...this.#readers])
-        reader.gone("the stores have lost the last part of this run: load it again");
+      for (const reader of this.#readers) reader.gone("the stores have lost the last part of this run: load it again");
     });
   }
 

@@ -16,12 +16,15 @@ const pagePolicy =
   "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; " +
   "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
-const shell = `<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+/** `base`: the path below which the addresses of the feed are. */
+function shellAt(base: string): string {
+  return `<!doctype html>
+<html lang="en" data-base="${base}"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark"><title>troupe</title>
-<link rel="stylesheet" href="/assets/app.css"><script type="module" src="/assets/app.js"></script></head>
+<link rel="stylesheet" href="${base}/assets/app.css"><script type="module" src="${base}/assets/app.js"></script></head>
 <body><div id="app"></div><noscript>This page needs its script.</noscript></body></html>
 `;
+}
 
 const notBuilt = `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
@@ -32,11 +35,11 @@ const notBuilt = `<!doctype html>
 `;
 
 /** Answers with the page. It holds no state, so it needs no token. */
-export async function sendPage(response: ServerResponse): Promise<void> {
+export async function sendPage(response: ServerResponse, base: string): Promise<void> {
   const isBuilt = (await assetOf("app.js")) !== undefined;
   response.setHeader("content-type", "text/html; charset=utf-8");
   response.setHeader("content-security-policy", pagePolicy);
-  response.end(isBuilt ? shell : notBuilt);
+  response.end(isBuilt ? shellAt(base) : notBuilt);
 }
 
 /** Answers with a built file of the page; false if there is none of that name. */
@@ -50,7 +53,8 @@ export async function sendAsset(response: ServerResponse, name: string): Promise
   return true;
 }
 
-async function assetOf(name: string): Promise<Buffer | undefined> {
+/** Undefined: the page is not built, or has no such file. */
+export async function assetOf(name: string): Promise<Buffer | undefined> {
   // One plain name: no way out of the folder.
   if (!/^[\w-]+(\.[\w-]+)+$/.test(name)) return undefined;
   try {

@@ -14,6 +14,11 @@ export function newToken(): string {
   return randomBytes(24).toString("base64url");
 }
 
+/** Others could not be the protocol of a WebSocket. */
+export function isPageToken(value: unknown): value is string {
+  return typeof value === "string" && /^[\w-]{16,200}$/.test(value);
+}
+
 export interface GateOptions {
   readonly tokens: Tokens;
   /** Values that `Host` may have, in lower case. */

@@ -28,6 +28,8 @@ const MOST_WAITING_BYTES = 12_000_000;
 
 export interface RoutesOptions extends GateOptions {
   readonly feed: Feed;
+  /** The path below which all addresses are. Default: none. */
+  readonly basePath?: string | undefined;
 }
 
 /**
@@ -39,9 +41,11 @@ export class InspectorRoutes {
   readonly #feed: Feed;
   readonly #routes: readonly ApiRoute[];
   readonly #sockets: WebSocketServer;
+  readonly #base: string;
   #waitingBytes = 0;
 
-  constructor({ feed, ...gate }: RoutesOptions) {
+  constructor({ feed, basePath = "", ...gate }: RoutesOptions) {
+    this.#base = basePath;
     this.#gate = new Gate(gate);
     this.#feed = feed;
     this.#routes = apiRoutes(feed, gate.tokens.watch);
@@ -56,7 +60,7 @@ export class InspectorRoutes {
 
   /** Whether a path belongs to the inspector, for a server that has other paths too. */
   owns(url: string | undefined): boolean {
-    const path = pathOf(url);
+    const path = this.#pathOf(url);
     return path === "/" || path === "/feed" || path.startsWith("/assets/") || path.startsWith("/api/");
   }
 
@@ -74,7 +78,7 @@ export class InspectorRoutes {
     const scope = this.#gate.scopeOf(headers, protocolTokenOf(headers));
     if (scope === 403) return refuse(socket, "403 Forbidden");
     if (scope === 401) return refuse(socket, "401 Unauthorized");
-    if (pathOf(url) !== "/feed") return refuse(socket, "404 Not Found");
+    if (this.#pathOf(url) !== "/feed") return refuse(socket, "404 Not Found");
     if (this.#sockets.clients.size >= MOST_CLIENTS) return refuse(socket, "503 Service Unavailable");
     this.#sockets.handleUpgrade(request, socket, head, (client: WebSocket) => new FeedSocket(this.#feed, client));
   };
@@ -84,12 +88,18 @@ export class InspectorRoutes {
     this.#sockets.close();
   }
 
+  /** Below the base; empty for an address elsewhere. */
+  #pathOf(url: string | undefined): string {
+    const path = pathOf(url);
+    return path.startsWith(`${this.#base}/`) ? path.slice(this.#base.length) : "";
+  }
+
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     response.setHeader("cache-control", "no-store");
     response.setHeader("x-content-type-options", "nosniff");
     response.setHeader("referrer-policy", "no-referrer");
     response.setHeader("cross-origin-resource-policy", "same-origin");
-    const path = pathOf(request.url);
+    const path = this.#pathOf(request.url);
     if (!path.startsWith("/api/")) return await this.#answerPage(request, response, path);
     const scope = this.#gate.scopeOf(request.headers, bearerOf(request.headers));
     if (typeof scope === "number") return empty(response, scope);
@@ -104,7 +114,7 @@ export class InspectorRoutes {
   async #answerPage(request: IncomingMessage, response: ServerResponse, path: string): Promise<void> {
     if (!this.#gate.isOurName(request.headers)) return empty(response, 403);
     if (request.method !== "GET" && request.method !== "HEAD") return empty(response, 405);
-    if (path === "/") return await sendPage(response);
+    if (path === "/") return await sendPage(response, this.#base);
     const isSent = path.startsWith("/assets/") && (await sendAsset(response, path.slice("/assets/".length)));
     if (!isSent) empty(response, 404);
   }

@@ -1,41 +1,9 @@
-import type {
-  CallDetail,
-  FeedAgent,
-  FeedInfo,
-  FeedMessageItem,
-  FeedRow,
-  Prompt,
-  RowView,
-  RunHead,
-  RunRow,
-  Transition,
-} from "../feed/wire.ts";
+import type { FeedInfo, PageData, RowView } from "../feed/wire.ts";
 import type { JsonValue } from "./json-view.tsx";
 import { type FeedClient, FeedFailure } from "./feed-client.ts";
 
-/**
- * A run with all that a page shows of it, as an exported file holds it. What is missing is left out to keep the file
- * small, and the page says so.
- */
-export interface PageData {
-  readonly format: "troupe.page/1";
-  readonly exportedAt: number;
-  readonly namesOnly: boolean;
-  readonly run: RunRow;
-  readonly agents: readonly FeedAgent[];
-  readonly rows: readonly FeedRow[];
-  readonly accounts: RunHead["accounts"];
-  readonly requests: RunHead["requests"];
-  /** By agent. */
-  readonly transitions?: Readonly<Record<string, readonly Transition[]>>;
-  readonly messages?: Readonly<Record<string, readonly FeedMessageItem[]>>;
-  readonly prompts?: Readonly<Record<string, readonly Prompt[]>>;
-  /** By call. */
-  readonly calls?: Readonly<Record<string, CallDetail>>;
-}
-
-/** The id of the element that holds the data: JSON, gzip, base64. */
-export const DATA_ELEMENT = "troupe-data";
+/** The id of the element that holds the data: JSON, gzip, base64. `page-of-run.ts` writes it. */
+const DATA_ELEMENT = "troupe-data";
 
 /** The data in this page; undefined: it comes from a server. */
 export async function dataInPage(): Promise<PageData | undefined> {

@@ -2,6 +2,8 @@ import type { Failure, FeedMessage } from "../feed/wire.ts";
 import { type FeedActs, type FeedClient, FeedFailure, type WatchListener } from "./feed-client.ts";
 
 const TOKEN_KEY = "troupe.token";
+/** The path below which the server has the feed. */
+const base = document.documentElement.dataset["base"] ?? "";
 /** Batches that may be on their way at once. */
 const CREDIT = 8;
 const SHORTEST_WAIT_MS = 500;
@@ -87,10 +89,12 @@ function itemsOf<Item>(answer: ListAnswer<Item>): readonly Item[] {
 
 async function ask<Answer>(token: string, path: string, options: RequestInit): Promise<Answer> {
   const headers = { authorization: `Bearer ${token}`, ...(options.body ? { "content-type": "application/json" } : {}) };
-  const response = await fetch(path, { ...options, headers, cache: "no-store", credentials: "omit" }).catch((cause) => {
-    if (options.signal?.aborted === true) throw cause;
-    throw new FeedFailure("unreachable", "The process that serves this page does not answer.");
-  });
+  const response = await fetch(base + path, { ...options, headers, cache: "no-store", credentials: "omit" }).catch(
+    (cause) => {
+      if (options.signal?.aborted === true) throw cause;
+      throw new FeedFailure("unreachable", "The process that serves this page does not answer.");
+    },
+  );
   if (response.status === 401) throw new FeedFailure("unauthorized", noToken);
   if (response.status === 403) throw new FeedFailure("forbidden", "This link may only watch.");
   const body = response.status === 204 ? undefined : ((await response.json().catch(() => undefined)) as unknown);
@@ -136,7 +140,7 @@ class Watch {
   #connect(): void {
     if (this.#isEnded) return;
     this.#listener.link({ kind: "connecting" });
-    const address = `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/feed`;
+    const address = `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}${base}/feed`;
     const socket = new WebSocket(address, ["troupe.feed.v1", `bearer.${this.#token}`]);
     this.#socket = socket;
     let isOpened = false;

@@ -23,6 +23,11 @@ export function TopBar() {
           Queues
         </a>
       )}
+      {info.value?.apiDocs !== undefined && (
+        <a class="top-link" href={info.value.apiDocs}>
+          API
+        </a>
+      )}
       {run && route.value.page === "run" && run.length.value > 0 && <RunFigures run={run} />}
       <span class="spacer" />
       {run && route.value.page === "run" && <LinkMark run={run} />}

@@ -1,0 +1,70 @@
+import type { Runtime } from "../../runtime/index.ts";
+import type { MountedHandlers } from "../../server/index.ts";
+import { userName } from "../cli-context.ts";
+import { type ServeAuth, tokenVariable } from "./serve-auth.ts";
+
+interface PagePlace {
+  readonly host: string;
+  readonly proxies: number | undefined;
+  /** False with --no-page. */
+  readonly page: boolean | undefined;
+  readonly access: Pick<ServeAuth, "way" | "token" | "isGiven">;
+}
+
+/** The page of a server, mounted on its port. */
+export interface ServedPage extends MountedHandlers {
+  /** To be called when the address is known; returns the line that says where the page is. */
+  listensAt(url: string): string;
+  close(): void;
+}
+
+const BASE = "/inspector";
+/** Other texts cannot be the protocol of a WebSocket. */
+const pageToken = /^[\w-]{16,200}$/;
+const loopbackNames = ["127.0.0.1", "localhost", "[::1]"];
+
+/**
+ * Why a server has no page; null: it has one. The page acts on all agents of the runtime, whoever owns them, so it is for
+ * the person who started the server on this machine and for nobody behind a proxy or with an account of a directory.
+ */
+export function noPageBecause({ host, proxies = 0, page, access }: PagePlace): string | null {
+  if (page === false) return "--no-page";
+  if (access.way === "entra") return "callers are users of Entra ID";
+  if (!loopbackNames.includes(host) && host !== "::1") return "the server listens for other machines";
+  if (proxies > 0) return "there is a proxy in front";
+  if (access.token !== null && !pageToken.test(access.token)) {
+    return `${tokenVariable} has other characters than letters, digits, - and _`;
+  }
+  return null;
+}
+
+/** The inspector of a runtime at `/`, with the token of the API; its other addresses are below `/inspector`. */
+export async function servedPage(runtime: Runtime, { access }: Pick<PagePlace, "access">): Promise<ServedPage> {
+  const { inspectorRoutes } = await import("../../inspector/index.ts");
+  let port = "";
+  const routes = inspectorRoutes(runtime, {
+    decide: true,
+    by: userName(),
+    basePath: BASE,
+    apiDocs: "/api/docs",
+    hosts: () => loopbackNames.map((name) => `${name}:${port}`),
+    token: access.token ?? undefined,
+  });
+  return {
+    listensAt(url) {
+      ({ port } = new URL(url));
+      return `  Page: ${url}/#token=${access.isGiven ? `… (the one in ${tokenVariable})` : routes.tokens.act}`;
+    },
+    owns: (url) => isRoot(url) || routes.owns(url),
+    handle(request, response) {
+      if (isRoot(request.url)) request.url = `${BASE}/`;
+      routes.handle(request, response);
+    },
+    upgrade: routes.upgrade,
+    close: () => routes.close(),
+  };
+}
+
+function isRoot(url: string | undefined): boolean {
+  return /^\/(?:\?|$)/.test(url ?? "");
+}
