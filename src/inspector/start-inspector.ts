@@ -8,7 +8,8 @@ import { isPageToken, isSame, newToken, type Tokens } from "./http/gate.ts";
 import { InspectorRoutes } from "./http/inspector-routes.ts";
 import { closeServer, listenHere } from "./http/listen.ts";
 import { createInspector, type Inspector, type InspectorOptions, inspectorRules } from "./stately/hub.ts";
-import { StatelyRoutes } from "./stately/stately-routes.ts";
+import { type StatelyOptions, StatelyRoutes } from "./stately/stately-routes.ts";
+import type { StoredTrees } from "./stately/stored-frames.ts";
 
 export interface InspectorServerOptions {
   /** Default 0: any that is free. It is always bound to 127.0.0.1. */
@@ -73,7 +74,7 @@ export async function serveFeed(feed: Feed, options: FeedServerOptions = {}): Pr
 export async function serveInspector(inspector: Inspector, given?: InspectorServerOptions): Promise<InspectorServer> {
   portRule("an inspector, as createInspector() makes it", ["frames", "subscribe"])(inspector, "serveInspector()");
   const options = optionsOf<InspectorServerOptions>(given, "serveInspector()", { rules: serverRules, instead });
-  return await serve(new Feed(), options, inspector);
+  return await serve(new Feed(), options, { inspector, trees: [] });
 }
 
 /**
@@ -87,11 +88,19 @@ export async function startInspector(given?: StartInspectorOptions): Promise<Sta
   const { now, keptEnded, decide = false, namesOnly, by = "inspector", ...serving } = options;
   const inspector = createInspector({ now, keptEnded });
   const feed = new Feed({ namesOnly });
-  const server = await serve(feed, { ...serving, mayAct: decide }, inspector);
+  const trees = new Set<StoredTrees>();
+  const server = await serve(feed, { ...serving, mayAct: decide }, { inspector, trees });
   return {
     ...server,
     onInspect: inspector.onInspect,
-    watch: (runtime) => addRuntime(feed, runtime, decide ? by : undefined),
+    watch(runtime) {
+      const remove = addRuntime(feed, runtime, decide ? by : undefined);
+      trees.add(runtime);
+      return () => {
+        trees.delete(runtime);
+        remove();
+      };
+    },
   };
 }
 
@@ -173,7 +182,7 @@ function tokensFor(mayAct: boolean): Tokens {
 async function serve(
   feed: Feed,
   options: InspectorServerOptions & FeedServerOptions,
-  inspector: Inspector | undefined,
+  frames: Pick<StatelyOptions, "inspector" | "trees"> | undefined,
 ): Promise<InspectorServer> {
   const { allowStately = false, mostWaitingBytes = 32_000_000 } = options;
   const tokens = tokensFor(options.mayAct === true);
@@ -182,7 +191,7 @@ async function serve(
   const hosts = [`127.0.0.1:${port}`, `localhost:${port}`];
   const routes = new InspectorRoutes({ feed, tokens, hosts: () => hosts });
   const isToken = (token: string): boolean => isSame(token, framesToken);
-  const stately = inspector && new StatelyRoutes({ inspector, hosts, isToken, allowStately, mostWaitingBytes });
+  const stately = frames && new StatelyRoutes({ ...frames, hosts, isToken, allowStately, mostWaitingBytes });
   server.on("request", (request, response) => {
     const path = pathOf(request);
     if (stately?.owns(path) === true) stately.handle(request, response, path);

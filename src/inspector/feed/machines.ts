@@ -1,4 +1,4 @@
-import { machinesAt, type TransitionAt, transitionsOf } from "../replay/machines.ts";
+import { machinesAt, transitionsOf } from "../replay/machines.ts";
 import type { AgentMachines, Transition, TransitionPage } from "./answers.ts";
 import { type AgentJournal, journalOf } from "./agent-journal.ts";
 import type { RunSource } from "./source.ts";
@@ -15,7 +15,7 @@ export async function machinesOf(source: RunSource, agentId: string, at: number 
     agent: { value: agent.value },
     turn: turn && { turnId: turn.turnId, value: turn.value },
     calls: calls.map(({ callId, name, value }) => ({ callId, name, value })),
-    last: last && shownTransition(last),
+    last,
   };
 }
 
@@ -28,10 +28,5 @@ export async function transitionPage(source: RunSource, agentId: string, after?:
 }
 
 export function allTransitions({ record, rows }: AgentJournal): Transition[] {
-  return transitionsOf(record.agentId, rows).map(shownTransition);
-}
-
-/** The journal does not say which condition chose it. */
-function shownTransition(transition: TransitionAt): Transition {
-  return { ...transition, guard: null };
+  return [...transitionsOf(record.agentId, rows)];
 }

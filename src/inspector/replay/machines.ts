@@ -1,4 +1,5 @@
 import { MachineFold } from "../../runtime/index.ts";
+import { guardOf } from "./guards.ts";
 import { addressOf, type Entry, type JournalRow, type Json } from "../../state/index.ts";
 
 /** One transition of a machine. */
@@ -15,6 +16,8 @@ export interface TransitionAt {
   readonly to: Json;
   /** Type of the entry that made it. */
   readonly entry: Entry["type"];
+  /** Name of the condition that chose it among the transitions for that entry; null: it had none. */
+  readonly guard: string | null;
 }
 
 /** How often a state was entered, and how long the machine was in it. */
@@ -107,7 +110,9 @@ class MachineReplay {
     const { agent, turn, calls } = this.#fold.values;
     const made: TransitionAt[] = [];
     const move = (track: Track, value: unknown): void => {
-      const transition = track.move(value, entry, cursor);
+      const before = this.#fold.heardBefore(track === this.#agent ? "" : track.id);
+      const guard = (to: readonly string[]): string | null => (before ? guardOf(before, entry, to) : null);
+      const transition = track.move(value, { entry, cursor, guard });
       if (transition) made.push(transition);
     };
     move(this.#agent, agent);
@@ -160,6 +165,13 @@ class MachineReplay {
   }
 }
 
+/** What may have moved a machine; the guard is asked for only if it did. */
+interface Cause {
+  readonly entry: Entry;
+  readonly cursor: number;
+  readonly guard: (to: readonly string[]) => string | null;
+}
+
 /** The states of one machine so far. */
 class Track {
   readonly id: string;
@@ -189,14 +201,15 @@ class Track {
     this.#hasBegun = true;
   }
 
-  move(value: unknown, { seq, at, type }: Entry, cursor: number): TransitionAt | undefined {
+  move(value: unknown, { entry, cursor, guard }: Cause): TransitionAt | undefined {
+    const { seq, at, type } = entry;
     const to = pathOf(value);
     const from = this.#path;
     if (to.length === from.length && to.every((path, index) => path === from[index])) return undefined;
     for (const path of from) if (!to.includes(path)) this.#leave(path, at);
     for (const path of to) if (!from.includes(path)) this.#enter(path, at);
     const names = { machine: this.#machine, id: this.id };
-    this.#last = { cursor, seq, at, ...names, from: this.#value, to: value as Json, entry: type };
+    this.#last = { cursor, seq, at, ...names, from: this.#value, to: value as Json, entry: type, guard: guard(to) };
     this.#path = to;
     this.#value = value as Json;
     return this.#last;

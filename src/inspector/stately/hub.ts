@@ -13,14 +13,20 @@ export interface InspectorOptions {
 
 export type FrameListener = (frame: InspectionFrame) => void;
 
+/** Which actor a frame is about. */
+export type FramedActor = Pick<ActorFrame, "sessionId" | "rootId">;
+
 /** Turns XState's inspection events of all live agents into frames, and keeps their present states. */
 export interface Inspector {
   /** For `createRuntime({ onInspect })`. */
   readonly onInspect: (agentId: string, event: InspectionEvent) => void;
   /** A frame for each present actor, parents first, with its state, for a client that connects later. */
   frames(): ActorFrame[];
-  /** Every frame from now on; the returned function ends it. */
-  subscribe(listener: FrameListener): () => void;
+  /**
+   * Every frame from now on, or those of the actors that `wants` says yes to; no other frame is built. The returned function
+   * ends it.
+   */
+  subscribe(listener: FrameListener, wants?: (actor: Pick<ActorFrame, "sessionId" | "rootId">) => boolean): () => void;
 }
 
 export function createInspector(options?: InspectorOptions): Inspector {
@@ -32,18 +38,18 @@ export const inspectorRules = { now: functionRule, keptEnded: wholeNumberRule(0)
 /** Most children to remember that another process may run. */
 const mostParents = 10_000;
 
-interface Node {
-  readonly sessionId: string;
-  readonly rootId: string;
+interface Node extends FramedActor {
   readonly name: string;
-  readonly definition: string;
+  /** Its machine or effect, of which the chart is made on demand. */
+  readonly logic: unknown;
   readonly isAgent: boolean;
   /** Effects are forgotten when they end. */
   readonly isEffect: boolean;
-  readonly bornAt: number;
   parentId: string | undefined;
   /** The machine's snapshot while the actor is live; it becomes a frame only on demand. */
   snapshot: unknown;
+  /** The list of open children that was looked at last. */
+  adopted: unknown;
 }
 
 /**
@@ -53,6 +59,7 @@ interface Node {
  * 1. The id of an actor is that of its agent, turn, call or effect, so it is the same after a restart.
  * 2. Nothing leaves the hub but what `visible.ts` lets through.
  * 3. The number of ended actors is bounded; live ones are as many as the runtime has.
+ * 4. While nobody listens, an event costs the same however many actors and children there are, and builds no frame.
  */
 class InspectionHub implements Inspector {
   readonly #now: () => number;
@@ -60,9 +67,9 @@ class InspectionHub implements Inspector {
   readonly #nodes = new Map<string, Node>();
   readonly #ended = new Set<string>();
   readonly #ids = new WeakMap<AnyActorRef, string>();
-  /** Parents by child, from the counters of the parents; a child may be known before it is live here. */
+  /** Parents by child; a child may be known before it is live here. */
   readonly #parents = new Map<string, string>();
-  readonly #listeners = new Set<FrameListener>();
+  readonly #listeners = new Map<FrameListener, (actor: FramedActor) => boolean>();
   #count = 0;
 
   constructor({ now, keptEnded }: InspectorOptions) {
@@ -73,7 +80,7 @@ class InspectionHub implements Inspector {
   readonly onInspect = (agentId: string, event: InspectionEvent): void => {
     try {
       if (event.type === "@xstate.actor") this.#register(agentId, event.actorRef as AnyActorRef);
-      else if (event.type === "@xstate.event") this.#noteEvent(event);
+      else if (event.type === "@xstate.event") this.#noteEvent(agentId, event);
       else if (event.type === "@xstate.snapshot") this.#noteSnapshot(event);
     } catch (error) {
       // Runs during a transition of the machine, which an error of the inspector must not break.
@@ -91,12 +98,13 @@ class InspectionHub implements Inspector {
       if (parent) add(parent);
       sorted.push(node);
     };
+    for (const node of this.#nodes.values()) this.#adopt(node);
     for (const node of this.#nodes.values()) add(node);
     return sorted.map((node) => this.#actorFrame(node));
   }
 
-  subscribe(listener: FrameListener): () => void {
-    this.#listeners.add(listener);
+  subscribe(listener: FrameListener, wants: (actor: FramedActor) => boolean = () => true): () => void {
+    this.#listeners.set(listener, wants);
     return () => this.#listeners.delete(listener);
   }
 
@@ -108,64 +116,70 @@ class InspectionHub implements Inspector {
     const name = isEffect && typeof src === "string" ? src : parentRef === undefined ? agentId : ref.id;
     const sessionId = isEffect ? `${owner ?? agentId}/${name}` : name;
     const isAgent = parentRef === undefined;
-    const node: Node = {
-      sessionId,
-      rootId: rootOf(agentId),
-      name,
-      definition: chartOf(logic, name),
-      isAgent,
-      isEffect,
-      bornAt: this.#now(),
-      parentId: isAgent ? this.#parents.get(agentId) : owner,
-      snapshot: { status: "active" },
-    };
+    const parentId = isAgent ? this.#parents.get(agentId) : owner;
+    const snapshot = { status: "active" };
+    const more = { logic, isAgent, isEffect, parentId, snapshot, adopted: undefined };
+    const node: Node = { sessionId, rootId: rootOf(agentId), name, ...more };
     this.#ids.set(ref, sessionId);
     this.#ended.delete(sessionId);
     this.#nodes.set(sessionId, node);
-    if (this.#listeners.size > 0) this.#publish(this.#actorFrame(node));
+    this.#publish(node, () => this.#actorFrame(node));
   }
 
-  #noteEvent({ actorRef, event, sourceRef }: InspectionEvent & { type: "@xstate.event" }): void {
-    if (this.#listeners.size === 0) return;
-    const sessionId = this.#ids.get(actorRef as AnyActorRef);
-    const node = sessionId === undefined ? undefined : this.#nodes.get(sessionId);
+  #noteEvent(agentId: string, { actorRef, event, sourceRef }: InspectionEvent & { type: "@xstate.event" }): void {
+    if (event.type === "child.spawned") {
+      const { childId } = event as { readonly childId?: unknown };
+      if (typeof childId === "string") this.#link(childId, agentId);
+    }
+    const node = this.#listeners.size === 0 ? undefined : this.#nodeOf(actorRef as AnyActorRef);
     if (!node) return;
-    const sourceId = sourceRef && this.#ids.get(sourceRef as AnyActorRef);
-    this.#publish({
+    this.#publish(node, () => ({
       type: "@xstate.event",
       ...this.#base(node),
       event: visibleEvent(event),
-      sourceId,
+      sourceId: sourceRef && this.#ids.get(sourceRef as AnyActorRef),
       provisional: true,
-    });
+    }));
   }
 
   #noteSnapshot({ actorRef, event, snapshot }: InspectionEvent & { type: "@xstate.snapshot" }): void {
-    const sessionId = this.#ids.get(actorRef as AnyActorRef);
-    const node = sessionId === undefined ? undefined : this.#nodes.get(sessionId);
+    const node = this.#nodeOf(actorRef as AnyActorRef);
     if (!node) return;
     node.snapshot = snapshot;
-    if (node.isAgent) this.#adopt(node, snapshot);
     if (this.#listeners.size > 0) {
-      const shown: FrameSnapshot = visibleSnapshot(snapshot);
-      const frame = { ...this.#base(node), event: visibleEvent(event), snapshot: shown, provisional: true } as const;
-      this.#publish({ type: "@xstate.snapshot", ...frame });
+      this.#adopt(node);
+      this.#publish(node, () => ({
+        type: "@xstate.snapshot",
+        ...this.#base(node),
+        event: visibleEvent(event),
+        snapshot: visibleSnapshot(snapshot),
+        provisional: true,
+      }));
     }
     if (snapshot.status !== "active") this.#end(node);
   }
 
-  /** Each agent is a root actor: only the counters of the parent say which child it spawned. */
-  #adopt(parent: Node, snapshot: unknown): void {
-    const { openChildIds } = (snapshot as { context?: { openChildIds?: readonly string[] } }).context ?? {};
-    for (const childId of openChildIds ?? []) {
-      if (this.#parents.get(childId) === parent.sessionId) continue;
-      this.#parents.set(childId, parent.sessionId);
-      if (this.#parents.size > mostParents) this.#parents.delete(this.#parents.keys().next().value ?? "");
-      const child = this.#nodes.get(childId);
-      if (!child || child.parentId === parent.sessionId) continue;
-      child.parentId = parent.sessionId;
-      if (this.#listeners.size > 0) this.#publish(this.#actorFrame(child));
-    }
+  #nodeOf(ref: AnyActorRef): Node | undefined {
+    return this.#nodes.get(this.#ids.get(ref) ?? "");
+  }
+
+  /** Each agent is a root actor. Of a parent that was restored, only the list of open children says which it spawned. */
+  #adopt(parent: Node): void {
+    if (!parent.isAgent) return;
+    const { openChildIds } = (parent.snapshot as { context?: { openChildIds?: readonly string[] } }).context ?? {};
+    if (openChildIds === parent.adopted) return;
+    parent.adopted = openChildIds;
+    for (const childId of openChildIds ?? []) this.#link(childId, parent.sessionId);
+  }
+
+  #link(childId: string, parentId: string): void {
+    if (this.#parents.get(childId) === parentId) return;
+    this.#parents.set(childId, parentId);
+    if (this.#parents.size > mostParents) this.#parents.delete(this.#parents.keys().next().value ?? "");
+    const child = this.#nodes.get(childId);
+    if (!child || child.parentId === parentId) return;
+    child.parentId = parentId;
+    this.#publish(child, () => this.#actorFrame(child));
   }
 
   #end(node: Node): void {
@@ -185,17 +199,20 @@ class InspectionHub implements Inspector {
   }
 
   #actorFrame(node: Node): ActorFrame {
-    const { name, parentId, definition } = node;
+    const { name, parentId, logic } = node;
+    const definition = chartOf(logic, name);
     const snapshot = visibleSnapshot(node.snapshot);
     return { type: "@xstate.actor", ...this.#base(node), name, parentId, definition, snapshot };
   }
 
-  #base({ sessionId, rootId }: Node) {
+  #base({ sessionId, rootId }: FramedActor) {
     this.#count += 1;
     return { sessionId, rootId, createdAt: String(this.#now()), id: String(this.#count), _version: FRAME_VERSION };
   }
 
-  #publish(frame: InspectionFrame): void {
-    for (const listener of this.#listeners) listener(frame);
+  /** The frame is built when the first listener wants it. */
+  #publish(node: Node, build: () => InspectionFrame): void {
+    let frame: InspectionFrame | undefined;
+    for (const [listener, wants] of this.#listeners) if (wants(node)) listener((frame ??= build()));
   }
 }

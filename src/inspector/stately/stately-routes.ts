@@ -2,14 +2,17 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import { WebSocketServer } from "ws";
 import { FrameClient } from "./frame-client.ts";
-import type { InspectionFrame } from "./frames.ts";
 import type { Inspector } from "./hub.ts";
 import { STATELY_ORIGIN, statelyPage } from "./stately-page.ts";
+import { type StoredTrees, storedFrames } from "./stored-frames.ts";
+import { TreeFrames } from "./tree-frames.ts";
 
 const mostClients = 8;
 
 export interface StatelyOptions {
   readonly inspector: Inspector;
+  /** Where agents are found that are not live, or were before the inspector. */
+  readonly trees: Iterable<StoredTrees>;
   /** Values that `Host` may have. */
   readonly hosts: readonly string[];
   /** Compares with the token of the frames, which opens nothing else. */
@@ -27,12 +30,17 @@ export class StatelyRoutes {
 
   constructor(options: StatelyOptions) {
     this.#options = options;
-    this.#sockets.on("connection", (socket) => {
+    this.#sockets.on("connection", (socket, request: IncomingMessage) => {
       const client = new FrameClient(socket, options.mostWaitingBytes);
-      const send = (frame: InspectionFrame): void => client.send(JSON.stringify(frame));
-      socket.on("close", options.inspector.subscribe(send));
+      const rootId = queryOf(request).get("run") ?? undefined;
+      const frames = new TreeFrames({ rootId, send: (frame) => client.send(JSON.stringify(frame)) });
       socket.on("error", () => client.drop());
-      options.inspector.frames().forEach(send);
+      frames.begin(options.inspector.frames());
+      socket.on("close", options.inspector.subscribe(frames.take, frames.wants));
+      storedFrames(options.trees, frames.rootId, frames.has).then(
+        (stored) => frames.addStored(stored),
+        () => client.drop(),
+      );
     });
   }
 
@@ -77,9 +85,13 @@ export class StatelyRoutes {
     if (host === undefined || !hosts.includes(host)) return false;
     const origins = [...hosts.map((own) => `http://${own}`), ...(allowStately ? [STATELY_ORIGIN] : [])];
     if (origin !== undefined && !origins.includes(origin)) return false;
-    const token = new URLSearchParams((url ?? "").split("?", 2)[1] ?? "").get("token");
+    const token = queryOf({ url }).get("token");
     return token !== null && isToken(token);
   }
+}
+
+function queryOf({ url }: Pick<IncomingMessage, "url">): URLSearchParams {
+  return new URLSearchParams((url ?? "").split("?", 2)[1] ?? "");
 }
 
 function refuse(socket: Duplex, status: string): void {

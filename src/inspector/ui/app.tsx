@@ -2,6 +2,7 @@ import { useEffect } from "preact/hooks";
 import { AgentHead } from "./agent-head.tsx";
 import { BudgetsView } from "./budgets-view.tsx";
 import { ChartView } from "./chart-view.tsx";
+import { CompareView } from "./compare-view.tsx";
 import { EventsView } from "./events-view.tsx";
 import { Help } from "./help.tsx";
 import { listenToKeys } from "./keys.ts";
@@ -36,6 +37,8 @@ export function App() {
         <RunPage key={run.part} run={run} />
       ) : route.value.page === "queues" ? (
         <QueuesView feed={client.value} />
+      ) : route.value.page === "compare" ? (
+        <CompareView feed={client.value} />
       ) : (
         <RunsView feed={client.value} />
       )}

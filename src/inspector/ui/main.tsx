@@ -12,6 +12,7 @@ import "./styles/views.css";
 import "./styles/detail.css";
 import "./styles/messages.css";
 import "./styles/people.css";
+import "./styles/compare.css";
 
 async function start(): Promise<void> {
   const data = await dataInPage();

@@ -5,26 +5,29 @@ export type View = (typeof views)[number];
 
 /** A place on the page; the address holds it, never the token. */
 export interface Route {
-  readonly page: "runs" | "run" | "queues";
+  readonly page: "runs" | "run" | "queues" | "compare";
   readonly runId: string;
+  /** The second run of a comparison; empty: none is chosen. */
+  readonly otherId: string;
   /** `CURSOR`, or `CURSOR.N` for the first N entries of its row; null: the newest. */
   readonly at: string | null;
   readonly agent: string | null;
   readonly view: View;
 }
 
-const start: Route = { page: "runs", runId: "", at: null, agent: null, view: "timeline" };
+const start: Route = { page: "runs", runId: "", otherId: "", at: null, agent: null, view: "timeline" };
 
 export const route = signal<Route>(start);
 
 function routeOf(hash: string): Route {
   const [path = "", query = ""] = hash.replace(/^#/, "").split("?");
-  const [, page, id = ""] = path.split("/");
+  const [, page, id = "", otherId = ""] = path.split("/");
   if (page === "queues") return { ...start, page };
+  if (page === "compare") return { ...start, page, runId: decoded(id), otherId: decoded(otherId) };
   if (page !== "run") return start;
   const fields = new URLSearchParams(query);
   const view = views.find((name) => name === fields.get("view")) ?? "timeline";
-  return { page, runId: decoded(id), at: fields.get("at"), agent: fields.get("agent"), view };
+  return { ...start, page, runId: decoded(id), at: fields.get("at"), agent: fields.get("agent"), view };
 }
 
 function decoded(text: string): string {
@@ -35,7 +38,8 @@ function decoded(text: string): string {
   }
 }
 
-function hashOf({ page, runId, at, agent, view }: Route): string {
+function hashOf({ page, runId, otherId, at, agent, view }: Route): string {
+  if (page === "compare") return `#/compare/${encodeURIComponent(runId)}/${encodeURIComponent(otherId)}`;
   if (page !== "run") return `#/${page}`;
   const fields = new URLSearchParams();
   if (at !== null) fields.set("at", at);

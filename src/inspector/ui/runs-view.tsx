@@ -91,6 +91,9 @@ export function RunsView({ feed }: { readonly feed: FeedClient }) {
               <th scope="col" class="number">
                 Cost
               </th>
+              <th scope="col">
+                <span class="visually-hidden">Compare</span>
+              </th>
             </tr>
           </thead>
           <tbody>
@@ -131,6 +134,11 @@ function RunLine({ row }: { readonly row: RunRow }) {
       <td class="number figures">{milliseconds(row.lastActivity - row.createdAt)}</td>
       <td class="number figures">{compact(row.tokens)}</td>
       <td class="number figures">{dollars(row.costMicros)}</td>
+      <td>
+        <a class="quiet" href={addressOf({ page: "compare", runId: row.runId, otherId: "" })}>
+          Compare<span class="visually-hidden"> {oneLine(row.runId, 60)} with another run</span>
+        </a>
+      </td>
     </tr>
   );
 }

@@ -2,7 +2,7 @@ import { isBusy } from "../run-model/agent-moment.ts";
 import { compact, dollars, milliseconds, plural, shortId } from "./format.ts";
 import { Icon, PhaseIcon, phaseWords } from "./icons.tsx";
 import { copyWatchLink, info, isHelpOpen, session } from "./page-state.ts";
-import { go, route } from "./route.ts";
+import { addressOf, go, route } from "./route.ts";
 import type { RunSession } from "./run-session.ts";
 import { theme, themes } from "./settings.ts";
 import { oneLine, plainText } from "./untrusted.tsx";
@@ -21,6 +21,15 @@ export function TopBar() {
       {info.value?.hasQueues === true && (
         <a class="top-link" href="#/queues" aria-current={route.value.page === "queues" ? "page" : undefined}>
           Queues
+        </a>
+      )}
+      {info.value && info.value.source !== "file" && (
+        <a
+          class="top-link"
+          href={addressOf({ page: "compare", otherId: "" })}
+          aria-current={route.value.page === "compare" ? "page" : undefined}
+        >
+          Compare
         </a>
       )}
       {info.value?.apiDocs !== undefined && (

@@ -1,4 +1,4 @@
-import { initialTransition, type Snapshot, transition } from "xstate";
+import { type AnyMachineSnapshot, type AnyStateMachine, initialTransition, type Snapshot, transition } from "xstate";
 import { liveAgentMachine, liveToolCallMachine, liveTurnMachine } from "../../actors/index.ts";
 import { CorruptRecordError } from "../../errors/index.ts";
 import { type AgentContext, agentContextSchema, agentHears, allCallsHear, turnHears } from "../../machines/index.ts";
@@ -17,6 +17,12 @@ type AgentSnapshot = ReturnType<typeof initialTransition<typeof liveAgentMachine
 type TurnSnapshot = ReturnType<typeof initialTransition<typeof liveTurnMachine>>[0];
 type CallSnapshot = ReturnType<typeof initialTransition<typeof liveToolCallMachine>>[0];
 
+/** A machine in the state in which it heard an entry. */
+export interface HeardBefore {
+  readonly machine: AnyStateMachine;
+  readonly snapshot: AnyMachineSnapshot;
+}
+
 /**
  * Recovery: each machine is folded separately by pure transitions, and its persisted snapshot is put into its parent's,
  * so that starting the root runs only the effects of the current states (docs/architecture.md). The result depends on the
@@ -27,6 +33,8 @@ export class MachineFold {
   #turn: TurnSnapshot | undefined;
   #turnId = "";
   readonly #calls = new Map<string, CallSnapshot>();
+  /** The snapshots that the last entry found, of the machines that heard it. */
+  readonly #before = new Map<string, HeardBefore>();
   turnEntries: Entry[] = [];
   /** The state in which the last turn ended. */
   lastTurnValue: unknown;
@@ -36,9 +44,13 @@ export class MachineFold {
   }
 
   apply(entry: Entry): void {
+    this.#before.clear();
     if (entry.type === "turn.started") this.#startTurn(entry);
     if (addressOf(entry).turnId === this.#turnId) this.turnEntries.push(entry);
-    if (agentHears(entry)) this.#agent = transition(liveAgentMachine, this.#agent, entry)[0];
+    if (agentHears(entry)) {
+      this.#before.set("", { machine: liveAgentMachine, snapshot: this.#agent });
+      this.#agent = transition(liveAgentMachine, this.#agent, entry)[0];
+    }
     if (this.#turn && addressOf(entry).turnId === this.#turnId) this.#applyToTurn(this.#turn, entry);
     if (entry.type !== "turn.ended") return;
     this.lastTurnValue = this.#turn?.value;
@@ -53,7 +65,9 @@ export class MachineFold {
   }
 
   #applyToTurn(turn: TurnSnapshot, entry: Entry): void {
-    const next = turnHears(entry) ? transition(liveTurnMachine, turn, entry)[0] : turn;
+    const isHeard = turnHears(entry);
+    if (isHeard) this.#before.set(this.#turnId, { machine: liveTurnMachine, snapshot: turn });
+    const next = isHeard ? transition(liveTurnMachine, turn, entry)[0] : turn;
     this.#turn = next;
     if (next.value === "round" && turn.value !== "round") {
       this.#calls.clear();
@@ -63,7 +77,9 @@ export class MachineFold {
       return;
     }
     for (const [callId, call] of this.#calls) {
-      if (hears(callId, entry)) this.#calls.set(callId, transition(liveToolCallMachine, call, entry)[0]);
+      if (!hears(callId, entry)) continue;
+      this.#before.set(callId, { machine: liveToolCallMachine, snapshot: call });
+      this.#calls.set(callId, transition(liveToolCallMachine, call, entry)[0]);
     }
   }
 
@@ -84,6 +100,11 @@ export class MachineFold {
   get values(): { agent: unknown; turn: unknown; calls: Record<string, unknown> } {
     const calls = Object.fromEntries([...this.#calls].map(([callId, call]) => [callId, call.value]));
     return { agent: this.#agent.value, turn: this.#turn?.value, calls };
+  }
+
+  /** The machine and the snapshot that the last entry found, by the id of a turn or call, `""` for the agent. */
+  heardBefore(id: string): HeardBefore | undefined {
+    return this.#before.get(id);
   }
 
   toSnapshot(): Snapshot<unknown> {

@@ -1,0 +1,112 @@
+import { describe, expect, onTestFinished, test } from "vitest";
+import { z } from "zod";
+import {
+  type AgentDefinition,
+  createRuntime,
+  defineAgent,
+  defineTool,
+  memoryStores,
+  subagent,
+} from "../../src/index.ts";
+import { Feed, serveFeed } from "../../src/inspector/index.ts";
+import { scriptedModel } from "../../src/testing/index.ts";
+import { axe, browserProgram, openBrowser, screenshot } from "../support/browser.ts";
+
+const browser = openBrowser();
+
+function team(): AgentDefinition {
+  const price = { inputPerMillion: 2, outputPerMillion: 10 };
+  const look = defineTool({
+    name: "look",
+    description: "Looks.",
+    parameters: z.object({ at: z.string() }),
+    effect: "none",
+    execute: ({ at }) => `seen ${at}`,
+  });
+  const reader = defineAgent({
+    name: "reader",
+    price,
+    tools: [look],
+    model: scriptedModel(({ messages }) => {
+      const isLong = JSON.stringify(messages).includes("volume");
+      const rounds = messages.filter(({ role }) => role === "tool").length;
+      return rounds < (isLong ? 2 : 1)
+        ? { toolCalls: [{ name: "look", arguments: { at: `${rounds}` } }] }
+        : isLong
+          ? "I read all of it, twice."
+          : "I read a part.";
+    }),
+  });
+  const clerk = defineAgent({ name: "clerk", price, model: scriptedModel("noted") });
+  return defineAgent({
+    name: "lead",
+    price,
+    tools: [subagent(reader), subagent(clerk)],
+    model: scriptedModel(({ messages }) =>
+      messages.at(-1)?.role === "tool"
+        ? "The report is done."
+        : {
+            toolCalls: [
+              {
+                name: "reader",
+                arguments: { input: JSON.stringify(messages).includes("volume") ? "the volume" : "part" },
+              },
+              { name: "clerk", arguments: { input: "note it" } },
+            ],
+          },
+    ),
+  });
+}
+
+async function twoRuns(): Promise<string> {
+  const stores = memoryStores();
+  const runtime = await createRuntime({ agents: [team()], stores });
+  onTestFinished(() => runtime.shutdown());
+  for (const [agentId, text] of [
+    ["monday", "Read a part."],
+    ["tuesday", "Read the volume."],
+  ] as const) {
+    const agent = await runtime.agent("lead", { agentId });
+    await agent.start();
+    await agent.executeTurn(text).result;
+  }
+  const feed = new Feed();
+  feed.add({ stores, tenant: "default", runtime });
+  const server = await serveFeed(feed);
+  onTestFinished(() => server.close());
+  return server.url;
+}
+
+describe.skipIf(!browserProgram)("the comparison of two runs", () => {
+  test.each(["light", "dark"] as const)(
+    "is reached from the list and shows what differs first, %s",
+    async (colorScheme) => {
+      const url = await twoRuns();
+      const page = await browser.newPage({ colorScheme });
+      await page.goto(url);
+      await page.getByRole("link", { name: "Compare monday with another run" }).click();
+      await page.getByText("Choose two runs above.").waitFor();
+      await page.getByRole("combobox", { name: "Second run" }).selectOption("tuesday");
+      await expect.poll(() => page.url()).toContain("#/compare/monday/tuesday");
+      await page.getByRole("table", { name: "Both runs" }).waitFor();
+      const names = page.locator(".compared-agent h2");
+      await expect.poll(() => names.count()).toBe(2);
+      expect((await names.allTextContents()).join()).toMatch(/lead.*reader/);
+      await page.getByText("1 agent did the same in both runs: clerk").waitFor();
+      await page.getByText("I read all of it, twice.").first().waitFor();
+      await page.getByText("no such step").waitFor();
+      await screenshot(page, `page-compare-${colorScheme}`);
+      await page.getByRole("button", { name: "1.1: prompts and answers" }).first().click();
+      await page.getByText("Read a part.").first().waitFor();
+      await screenshot(page, `page-compare-open-${colorScheme}`, { isWhole: true });
+      const faults = (await axe(page)).filter(({ impact }) => impact === "serious" || impact === "critical");
+      expect(faults).toEqual([]);
+      await page.getByRole("button", { name: "Swap" }).click();
+      await expect.poll(() => page.url()).toContain("#/compare/tuesday/monday");
+      await page.getByRole("table", { name: "Both runs" }).getByRole("link", { name: "monday" }).click();
+      await page.getByRole("treegrid", { name: "Agents" }).waitFor();
+      await page.getByRole("link", { name: "Compare", exact: true }).click();
+      await expect.poll(() => page.url()).toContain("#/compare/monday/");
+    },
+  );
+});
