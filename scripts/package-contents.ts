@@ -55,12 +55,12 @@ export function installedBytes(folder: string): number {
   );
 }
 
-/** Documents point only to what is in the package too. */
+/** Documents point only to what is in the package too, but for their pictures, which are larger than they are. */
 function linkFaults(installed: string, files: readonly string[]): string[] {
   return files
     .filter((path) => path.endsWith(".md"))
     .flatMap((path) =>
-      [...readFileSync(join(installed, path), "utf8").matchAll(/\]\((?!https?:|mailto:|#)([^)#\s]+)/g)]
+      [...readFileSync(join(installed, path), "utf8").matchAll(/(?<!!\[[^\]]*)\]\((?!https?:|mailto:|#)([^)#\s]+)/g)]
         .map(([, target = ""]) => target)
         .filter((target) => !existsSync(join(installed, dirname(path), target)))
         .map((target) => `${path} points to ${target}, which is not in the package`),

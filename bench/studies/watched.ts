@@ -1,6 +1,7 @@
 import type { Runtime } from "../../src/index.ts";
-import { createInspector } from "../../src/inspector/index.ts";
+import { createInspector, Feed, serveFeed } from "../../src/inspector/index.ts";
 import { largeTurn } from "../ours/large-team.ts";
+import { startPageReading } from "../ours/page-reading.ts";
 import { type Pair, type Side, type Study, timed } from "../study.ts";
 
 /** Somebody who listens to the overview and does nothing. */
@@ -50,14 +51,33 @@ export const watched: Study = {
 
 export function watchedPairs(children: number): readonly Pair[] {
   const bare = sideOf("not watched", () => largeTurn({}, { children }));
-  return Object.entries(variants).map(
-    ([variant, turn]): Pair => ({
-      stores: "memory",
-      variant,
-      ours: sideOf(`watched, ${variant}`, () => turn(children)),
-      bare,
-    }),
+  const sides = Object.entries(variants).map(
+    ([variant, turn]) => [variant, sideOf(`watched, ${variant}`, () => turn(children))] as const,
   );
+  return [...sides, ["page open", pageOpen(children)] as const].map(
+    ([variant, ours]): Pair => ({ stores: "memory", variant, ours, bare }),
+  );
+}
+
+/** A page is open: its reader, a process of its own, takes everything over the WebSocket. Its processor time is not counted. */
+function pageOpen(children: number): Side {
+  const sample = async () => {
+    const feed = new Feed();
+    const server = await serveFeed(feed);
+    const reading = await startPageReading(server.origin, server.tokens.watch, "desk");
+    const watch = (runtime: Runtime) => {
+      feed.add({ stores: runtime.stores, tenant: runtime.tenant, runtime });
+      // It is read on after the turn.
+      return () => undefined;
+    };
+    const { elapsedMs, processorMs } = await timed(() => largeTurn({}, { children, watch }));
+    await reading.begun;
+    const { entries, doubles } = await reading.end();
+    await server.close();
+    if (entries === 0 || doubles > 0) throw new Error(`watched: the page got ${entries} entries.`);
+    return { value: elapsedMs, processorMs };
+  };
+  return { name: "watched, page open", prepare: async () => ({ sample, close: async () => undefined }) };
 }
 
 function sideOf(name: string, turn: () => Promise<void>): Side {

@@ -31,11 +31,9 @@ function watching(served: Served, run: string): Promise<Connection> {
 }
 
 function endsRun(message: FeedMessage): boolean {
-  const isEnd = (type: string, id: string): boolean => type === "turn.ended" && !id.includes("~");
-  return (
-    message.type === "rows" &&
-    message.rows.some(({ agentId, entries }) => entries.some(({ type }) => isEnd(type, agentId)))
-  );
+  if (message.type !== "rows") return false;
+  const ofRoot = message.rows.filter(({ agentId }) => !agentId.includes("~"));
+  return ofRoot.some(({ entries }) => entries.some(({ type }) => type === "turn.ended"));
 }
 
 /** All rows that are stored came, each once, in their order. Some may be stored after the end of the turn. */

@@ -122,7 +122,7 @@ describe.each(placeNames)("decisions over HTTP, %s", (name) => {
         );
         const winner = posted.findIndex(({ status }) => status === 204);
         const loser = 1 - winner;
-        expect(posted.map(({ status }) => status).toSorted()).toEqual([204, 409]);
+        expect(new Set(posted.map(({ status }) => status))).toEqual(new Set([204, 409]));
         wins[winner] = (wins[winner] ?? 0) + 1;
         const { error } = failureSchema.parse(posted[loser]?.answer);
         expect(error).toMatchObject({ code: "request_conflict", request: { requestId, status: "decided" } });
@@ -135,9 +135,11 @@ describe.each(placeNames)("decisions over HTTP, %s", (name) => {
     expect([...till.paid.keys()].toSorted()).toEqual([...approved].toSorted());
     expect([...till.paid.values()].every((times) => times === 1)).toBe(true);
     // Over a slow store the way is longer from the page that looks at the request twice.
-    if (name === "memory") expect(Math.min(...wins)).toBeGreaterThan(0);
+    expect(Math.min(...wins)).toBeGreaterThanOrEqual(name === "memory" ? 1 : 0);
   });
 });
+
+const mayDecide: RuntimeOptions["mayDecide"] = ({ by }) => by === "cleo";
 
 describe("a decision", () => {
   const newPlace = placesOf("memory");
@@ -190,7 +192,6 @@ describe("a decision", () => {
 
   it("on a guarded request needs the rule, and the rule has the last word", async () => {
     const place = newPlace();
-    const mayDecide: RuntimeOptions["mayDecide"] = ({ by }) => by === "cleo";
     const till = await tillOn(place.open(), 1, { mayDecide });
     const pages = await twoPages(place, till);
     const { stores, runtime } = till;

@@ -46,6 +46,10 @@ function endsLast(message: FeedMessage): boolean {
   );
 }
 
+function isSecondHalf(message: FeedMessage): boolean {
+  return message.type === "live" && JSON.stringify(message).includes("second");
+}
+
 interface Cuts {
   readonly rows: readonly FeedRow[];
   readonly cuts: number;
@@ -68,8 +72,9 @@ async function pageWithCuts(server: FeedServer, random: SeededRandom): Promise<C
     const most = random.between(0, 3);
     const wait = random.between(0, 10);
     const enough = connection.until(() => connection.messages.length > most);
-    const [isLast] = await Promise.all([
-      Promise.race([connection.until(endsLast).then(() => true), enough.then(() => loopTurns(wait)).then(() => false)]),
+    const isLast = await Promise.race([
+      connection.until(endsLast).then(() => true),
+      enough.then(() => loopTurns(wait)).then(() => false),
     ]);
     connection.socket.terminate();
     await connection.closed;
@@ -123,7 +128,7 @@ describe.each(placeNames)("real sockets over %s", (name) => {
     const live = seen.map((one) => one.live);
     expect(live[0]).toBeGreaterThan(0);
     // SQLite carries no text between processes.
-    if (name === "sqlite") expect([live[1], live[3]]).toEqual([0, 0]);
+    expect(name === "sqlite" ? [live[1], live[3]] : [0, 0]).toEqual([0, 0]);
   });
 
   it("a client that grants no credit gets nothing, and holds up nobody", async () => {
@@ -194,9 +199,7 @@ describe.each(placeNames.filter((name) => name !== "sqlite"))("text as it is wri
     }
     goOn.resolve();
     for (const reader of [early, ...readers]) {
-      const texts = (message: FeedMessage): boolean =>
-        message.type === "live" && JSON.stringify(message).includes("second");
-      await reader.until(texts);
+      await reader.until(isSecondHalf);
       expect(textFaults(reader)).toEqual([]);
     }
     expect((await turn).text).toBe("The first half, and the second.");

@@ -213,9 +213,8 @@ function turnEnded(agent: AgentMoment, entry: RunEntryOf<"turn.ended">): AgentMo
 }
 
 function refused(agent: AgentMoment, entry: RunEntryOf<"intent.refused">): AgentMoment {
-  if (entry.reason === "mustWait") return inPhase(agent, "budget", entry.at);
-  if (entry.reason === "paused") return inPhase(agent, "paused", entry.at);
-  return agent;
+  // A refusal because of a pause is followed by `agent.paused`, once its calls in flight are over.
+  return entry.reason === "mustWait" ? inPhase(agent, "budget", entry.at) : agent;
 }
 
 /** Whether the agent works, or waits for something in the middle of its work. */

@@ -1,0 +1,133 @@
+import { describe, expect, onTestFinished, test } from "vitest";
+import { z } from "zod";
+import { createRuntime, defineAgent, defineTool, type LanguageModel, memoryStores } from "../../src/index.ts";
+import { Feed, runtimeActor, serveFeed } from "../../src/inspector/index.ts";
+import { browserProgram, openBrowser, screenshot, type WatchedPage } from "../support/browser.ts";
+
+const browser = openBrowser();
+
+const markup = `<img src=x onerror="window.hacked=1"><script>window.hacked=2</script><svg onload="window.hacked=3">`;
+const link = `[press](javascript:window.hacked=4) {{constructor.constructor("window.hacked=5")()}}`;
+const hidden = "\u202Egnp.exe \u2066x\u2069 \u0007\u001B[31mred";
+const hostile = `${markup} ${link} ${hidden} __proto__ constructor`;
+const deep = `${'{"at":'.repeat(100_000)}1${"}".repeat(100_000)}`;
+const polluting = `{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":2}},"at":"x"}`;
+const long = `${hostile}${"wide text <b>x</b> ".repeat(270_000)}the end of five megabytes`;
+
+/** A model that says and asks for what an attacker would. */
+function hostileModel(): LanguageModel {
+  const asked = [
+    JSON.stringify({ at: hostile, ["<b>key</b>\u202E"]: [hostile] }),
+    polluting,
+    JSON.stringify({ at: "y" }),
+    deep,
+  ];
+  return {
+    name: markup.slice(0, 60),
+    provider: "test",
+    countPromptTokens: () => 1,
+    async generate({ messages }) {
+      const step = messages.filter(({ role }) => role === "assistant").length;
+      const wanted = asked[step];
+      const toolCalls = wanted === undefined ? [] : [{ id: `c${step}`, name: "look", arguments: wanted }];
+      return {
+        content: wanted === undefined ? long : hostile,
+        toolCalls,
+        usage: { inputTokens: 1, outputTokens: 1 },
+        finishReason: wanted === undefined ? ("stop" as const) : ("tool_calls" as const),
+        model: hostile,
+      };
+    },
+  };
+}
+
+async function place(): Promise<string> {
+  const look = defineTool({
+    name: "look",
+    description: hostile,
+    parameters: z.looseObject({ at: z.string() }),
+    effect: "none",
+    execute: () => hostile,
+  });
+  const ask = defineTool({
+    name: "ask",
+    description: "Asks.",
+    parameters: z.object({}),
+    needsApproval: true,
+    execute: () => "x",
+  });
+  const desk = defineAgent({ name: "lead", tools: [look, ask], instructions: hostile, model: hostileModel() });
+  const runtime = await createRuntime({ agents: [desk], stores: memoryStores() });
+  onTestFinished(() => runtime.shutdown());
+  const agent = await runtime.agent("lead", { agentId: "desk" });
+  await agent.start();
+  const { text } = await agent.executeTurn(hostile).result;
+  expect(text.length).toBeGreaterThan(5_000_000);
+  const feed = new Feed({ run: "desk" });
+  feed.add({ stores: runtime.stores, tenant: "default", runtime, actor: runtimeActor(runtime, hostile) });
+  const server = await serveFeed(feed, { mayAct: true });
+  onTestFinished(() => server.close());
+  return server.url;
+}
+
+async function expectHarmless(page: WatchedPage, where: string): Promise<void> {
+  const found = await page.evaluate(`({
+    hacked: window.hacked,
+    polluted: ({}).polluted,
+    strange: [...document.querySelectorAll("img, iframe, object, embed, a[href^='javascript'], script:not([src])")].length,
+    handlers: [...document.querySelectorAll("*")].filter((one) => one.getAttributeNames().some((name) => name.startsWith("on"))).length,
+    raw: /[\\u202A-\\u202E\\u2066-\\u2069\\u0007\\u001B]/.test(document.body.textContent),
+  })`);
+  expect({ where, ...(found as object) }).toEqual({ where, strange: 0, handlers: 0, raw: false });
+}
+
+describe.skipIf(!browserProgram)("hostile texts on the page", () => {
+  test("markup, scripts, __proto__, bidi, control characters, 5 MB and 100,000 levels are text, in each view", async () => {
+    const url = await place();
+    const page = await browser.newPage();
+    await page.goto(url);
+    await page.getByRole("treegrid", { name: "Agents" }).waitFor();
+    for (const name of ["Timeline", "Chart", "Messages", "Events", "Budgets", "Requests", "Talk"]) {
+      await page.getByRole("navigation", { name: "Views" }).getByRole("link", { name }).click();
+      await expect.poll(() => page.url()).toContain(`view=${name.toLowerCase()}`);
+      await page.getByRole("treegrid", { name: "Agents" }).getByText("lead").click();
+      if (name === "Messages") await page.getByText(`<img src=x onerror="window.hacked=1">`).first().waitFor();
+      await expectHarmless(page, name);
+    }
+    await page.getByRole("navigation", { name: "Views" }).getByRole("link", { name: "Messages" }).click();
+    await page.getByText("⟨U+202E⟩").first().waitFor();
+    await page.evaluate(`for (const one of document.querySelectorAll(".view details")) one.open = true`);
+    await expectHarmless(page, "opened messages");
+    await screenshot(page, "page-hostile");
+    // It still does what one asks of it.
+    await page.keyboard.press("4");
+    await page.getByRole("table", { name: "Events" }).waitFor();
+    await page.reload();
+    await page.getByRole("table", { name: "Events" }).waitFor();
+    await expectHarmless(page, "after a reload");
+  });
+
+  test("the feed gives each of them as it is stored", async () => {
+    const { origin, hash } = new URL(await place());
+    const headers = { authorization: `Bearer ${hash.slice("#token=".length)}` };
+    const asked = async (path: string): Promise<Response> => await fetch(`${origin}${path}`, { headers });
+    const { items } = (await (await asked("/api/runs/desk/agents/desk/messages")).json()) as {
+      items: { message: { content: string }; isCut: boolean }[];
+    };
+    // A message of megabytes is cut, which is said.
+    const { message, isCut } = items.at(-1) ?? { message: { content: "" }, isCut: false };
+    expect([isCut, message.content.length > 100_000, message.content.startsWith(hostile)]).toEqual([true, true, true]);
+    const call = (await (await asked(`/api/runs/desk/calls/${encodeURIComponent("desk#1:4:0")}`)).json()) as {
+      asked: string;
+    };
+    expect(call.asked.length).toBeGreaterThan(100_000);
+    for (const path of ["/prompts", "/machines", "/transitions"]) {
+      expect((await asked(`/api/runs/desk/agents/desk${path}`)).status).toBe(200);
+    }
+    expect((await asked("/api/runs/desk/export")).status).toBe(200);
+    for (const text of [hostile, "__proto__", deep.slice(0, 300)]) {
+      expect((await asked(`/api/runs/desk/search?text=${encodeURIComponent(text)}`)).status).toBe(200);
+    }
+    expect(({} as { polluted?: number }).polluted).toBeUndefined();
+  });
+});

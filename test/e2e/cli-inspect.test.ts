@@ -1,0 +1,162 @@
+// `inspect` and `export`: runs in a browser and in files; and --inspect, whose page stays after the job.
+import { spawn } from "node:child_process";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import promises from "node:fs/promises";
+import { syncBuiltinESMExports } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { repositoryRoot, sourceCondition } from "../../scripts/run-command.ts";
+import { createRuntime } from "../../src/index.ts";
+import { sqliteStores } from "../../src/stores/sqlite.ts";
+import { troupe } from "../cli/support/in-process.ts";
+import { watchedTeam } from "../inspector/team.ts";
+import { startCli } from "./cli-process.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "troupe-inspect-"));
+const store = join(folder, "runs.db");
+const canary = "canary-51d0";
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+beforeAll(async () => {
+  const runtime = await createRuntime({ agents: [watchedTeam()], stores: sqliteStores(store) });
+  const agent = await runtime.agent("lead", { agentId: "desk" });
+  await agent.start();
+  await agent.executeTurn(`Look at ${canary}.`).result;
+  await runtime.shutdown();
+  await troupe(["export", "desk", "--store", store, "--json", join(folder, "run.json")]);
+});
+
+/** The page of a command, until the test ends; Ctrl-C ends the command with 0. */
+async function inspected(words: readonly string[]) {
+  const command = startCli(folder, ["inspect", ...words]);
+  onTestFinished(async () => {
+    command.signal("SIGINT");
+    expect((await command.ended).code).toBe(0);
+  });
+  const line = await command.line((one) => one.startsWith("Inspect "));
+  return askAt(line.split(" at ")[1] ?? "");
+}
+
+function askAt(url: string) {
+  const [origin = "", token = ""] = url.split("/#token=");
+  const headers = { authorization: `Bearer ${token}` };
+  return async (path: string): Promise<unknown> => await (await fetch(`${origin}/api${path}`, { headers })).json();
+}
+
+test.each([
+  ["a store", ["desk", "--store", store], { source: "store", scope: "act", run: "desk", namesOnly: false }],
+  ["all runs of a store", ["--store", store], { source: "store", scope: "act" }],
+  ["a store, read-only", ["desk", "--store", store, "--read-only"], { source: "store", scope: "watch" }],
+  ["a store, names only", ["desk", "--store", store, "--names-only"], { source: "store", namesOnly: true }],
+  ["a file", ["run.json"], { source: "file", scope: "watch", run: "desk" }],
+])("inspect shows %s until Ctrl-C", async (_what, words, info) => {
+  const ask = await inspected(words);
+  expect(await ask("/info")).toMatchObject(info);
+  expect(await ask("/runs")).toMatchObject({ items: [{ runId: "desk", name: "lead", stopReason: "completed" }] });
+  const messages = JSON.stringify(await ask("/runs/desk/agents/desk/messages"));
+  expect(messages.includes(canary)).toBe(!words.includes("--names-only"));
+});
+
+const place = (name: string): string => join(folder, name);
+const exporting = (...words: readonly string[]) => troupe(["export", "desk", "--store", store, ...words]);
+
+describe("export", () => {
+  test("writes the run, the page and the trace", async () => {
+    const files = [place("all.json"), place("all.html"), place("all-trace.json")] as const;
+    const { code, out } = await exporting("--json", files[0], "--html", files[1], "--trace", files[2]);
+    expect({ code, out: out.toSorted() }).toEqual({ code: 0, out: files.map((file) => `Written: ${file}`).toSorted() });
+    const [json, html, trace] = files.map((file) => readFileSync(file, "utf8"));
+    expect(JSON.parse(json ?? "")).toMatchObject({ format: "troupe.run/1", runId: "desk", namesOnly: false });
+    expect(JSON.parse(trace ?? "")).toHaveProperty("traceEvents");
+    expect(html).toContain("default-src 'none'; script-src 'sha256-");
+    expect(html).not.toMatch(/(?:src|href)=/);
+  });
+
+  test("leaves out contents with --names-only", async () => {
+    expect(await exporting("--json", place("names.json"), "--names-only")).toMatchObject({ code: 0 });
+    expect(readFileSync(place("names.json"), "utf8")).not.toContain(canary);
+  });
+
+  test("writes over a file with --force alone", async () => {
+    writeFileSync(place("mine.html"), "mine");
+    const { code, notes } = await exporting("--html", place("mine.html"));
+    expect({ code, notes }).toEqual({ code: 2, notes: [expect.stringMatching(/mine\.html exists; .*--force/)] });
+    expect(readFileSync(place("mine.html"), "utf8")).toBe("mine");
+    expect(await exporting("--html", place("mine.html"), "--force")).toMatchObject({ code: 0 });
+    expect(readFileSync(place("mine.html"), "utf8")).toContain("<!doctype html>");
+  });
+
+  test("says how the page is built where it is not", async () => {
+    const { readFile } = promises;
+    onTestFinished(() => {
+      promises.readFile = readFile;
+      syncBuiltinESMExports();
+    });
+    promises.readFile = (async () => {
+      throw new Error("ENOENT");
+    }) as unknown as typeof readFile;
+    syncBuiltinESMExports();
+    const { code, notes } = await exporting("--html", place("unbuilt.html"));
+    expect({ code, notes }).toEqual({ code: 2, notes: [expect.stringContaining("npm run build:ui")] });
+    expect(readdirSync(folder)).not.toContain("unbuilt.html");
+  });
+});
+
+describe("what cannot be shown or written is one line and exit code 2, and leaves no file", () => {
+  test.each([
+    ["no file to write", ["export", "desk", "--store", store], /give the file to write/],
+    ["an unknown run", ["export", "nobody", "--store", store, "--html", join(folder, "no.html")], /nobody/],
+    ["a folder", ["export", "desk", "--store", store, "--json", folder], /is a folder/],
+    ["a folder that is not there", ["export", "desk", "--store", store, "--html", join(folder, "a/b.html")], /ENOENT/],
+    ["one file twice", ["export", "desk", "--store", store, "--json", "x", "--html", "x"], /the same file/],
+    ["an unknown agent", ["inspect", "nobody", "--store", store], /nobody/],
+    ["a file that is not there", ["inspect", join(folder, "none.json")], /none\.json cannot be read/],
+    [
+      "a file of something else",
+      ["inspect", join(repositoryRoot, "package.json")],
+      /no run of the format troupe\.run\/1/,
+    ],
+    ["a port that is none", ["inspect", "--port", "70000"], /70000/],
+    ["an option that is not there", ["inspect", "--colour"], /--colour/],
+    ["a store that is not there", ["inspect", "--store", join(folder, "none.db")], /none\.db/],
+  ])("%s", async (_what, words, message) => {
+    const before = readdirSync(folder);
+    const { code, out, notes } = await troupe(words);
+    expect({ code, out, notes }).toEqual({ code: 2, out: [], notes: [expect.stringMatching(message)] });
+    expect(readdirSync(folder)).toEqual(before);
+  });
+});
+
+test("--inspect keeps the page on a terminal after the job, until Ctrl-C, and exits with the job's code", async () => {
+  const file = join(folder, "agent.ts");
+  writeFileSync(
+    file,
+    `import { defineAgent } from ${JSON.stringify(join(repositoryRoot, "src/index.ts"))};
+import { scriptedModel } from ${JSON.stringify(join(repositoryRoot, "src/testing/index.ts"))};
+export const agent = defineAgent({ name: "greeter", model: scriptedModel("Good day.") });
+`,
+  );
+  const terminal = `for (const stream of [process.stdin, process.stdout]) stream.isTTY = true;`;
+  const main = join(repositoryRoot, "src/cli/main.ts");
+  const words = [main, "run", file, "Hello.", "--inspect", "--store", join(folder, "jobs.db")];
+  const options = [
+    `--conditions=${sourceCondition}`,
+    "--import",
+    `data:text/javascript,${encodeURIComponent(terminal)}`,
+  ];
+  const job = spawn(process.execPath, [...options, ...words], { cwd: folder, stdio: ["pipe", "ignore", "pipe"] });
+  onTestFinished(() => void job.kill("SIGKILL"));
+  const ended = new Promise<number | null>((resolve) => job.once("exit", resolve));
+  let said = "";
+  for await (const text of job.stderr.setEncoding("utf8") as AsyncIterable<string>) {
+    said += text;
+    if (!said.includes("The page stays until Ctrl-C.")) continue;
+    const [, url = ""] = /^Inspect the agents at (\S+)$/m.exec(said) ?? [];
+    const runs = await askAt(url)("/runs");
+    expect(runs).toMatchObject({ items: [{ name: "greeter", stopReason: "completed" }] });
+    break;
+  }
+  job.kill("SIGINT");
+  expect(await ended).toBe(0);
+});
