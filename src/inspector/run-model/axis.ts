@@ -1,4 +1,4 @@
-import type { Span } from "./timeline.ts";
+import type { BusyTime, Span } from "./timeline.ts";
 
 /** What a timeline is drawn along: places on it are numbers from 0 to `length`. */
 export interface Axis {
@@ -17,12 +17,6 @@ export interface Gap {
   readonly to: number;
   /** Its place on the axis. */
   readonly place: number;
-}
-
-/** Time in which something worked; an `end` of Infinity: it still does. */
-export interface BusyTime {
-  readonly start: number;
-  readonly end: number;
 }
 
 /** Time with idle gaps folded. Places on it are milliseconds of work; a gap takes `gapWidth`. */

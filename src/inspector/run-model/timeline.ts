@@ -1,4 +1,3 @@
-import type { BusyTime } from "./axis.ts";
 import type { RunEntry, RunLog } from "./run-log.ts";
 
 /** What an agent spent time on: `child` is the wait for subagents, `person` for a decision, `budget` for room. */
@@ -22,6 +21,12 @@ export interface Span {
   isFailed: boolean;
   tokens: number;
   costMicros: number;
+}
+
+/** Time in which something worked; an `end` of Infinity: it still does. */
+export interface BusyTime {
+  readonly start: number;
+  readonly end: number;
 }
 
 /** More calls at once than this lie in the last lane on top of each other. */
