@@ -211,6 +211,20 @@ describe.skipIf(!browserProgram)("the page", () => {
     expect(await page.getByRole("button", { name: /Approve|Pause|Abort/ }).count()).toBe(0);
   });
 
+  test("copies a view-only link to the place that it shows", async () => {
+    const { url } = await place();
+    const page = await opened(url);
+    await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+    await showView(page, "Events");
+    await page.getByRole("button", { name: "Copy a view-only link" }).click();
+    await page.getByText("View-only link copied").waitFor();
+    const link = await page.evaluate<string>("navigator.clipboard.readText()");
+    const other = await browser.newPage();
+    await other.goto(link);
+    await other.getByRole("table", { name: "Events" }).waitFor();
+    expect(await other.getByRole("button", { name: /Approve|Pause|Abort|view-only/ }).count()).toBe(0);
+  });
+
   test("is used by keys alone", async () => {
     const { url } = await place();
     const page = await opened(url);

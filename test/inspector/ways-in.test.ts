@@ -68,6 +68,14 @@ async function fetched(path: string, method: string, headers: Record<string, str
   return [answer.status, answer.body] as const;
 }
 
+it("who may act gets the token for a view-only link, who may watch gets no other", async () => {
+  const [, forActing] = await fetched("/api/info", "GET", bearer(server.tokens.act));
+  const [, forWatching] = await fetched("/api/info", "GET", bearer(server.tokens.watch));
+  expect(JSON.parse(forActing)).toMatchObject({ scope: "act", watchToken: server.tokens.watch });
+  expect(forActing).not.toContain(server.tokens.act);
+  expect(forWatching).not.toContain("oken");
+});
+
 describe("S5: every address", () => {
   const strangers: readonly (readonly [string, (port: string) => Record<string, string>])[] = [
     ["under a foreign name", () => ({ host: "evil.example" })],

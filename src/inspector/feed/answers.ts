@@ -56,6 +56,8 @@ export const feedInfoSchema = z.object({
   now: time,
   /** The run that the page opens first. Absent: the list. */
   run: z.string().optional(),
+  /** The token that only shows, for those who may act: for a link to hand on. */
+  watchToken: z.string().optional(),
   /** Path of the pages about the API of the same server. Absent: it has none. */
   apiDocs: z.string().optional(),
 });

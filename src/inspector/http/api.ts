@@ -63,10 +63,13 @@ function post(path: string, answer: Answer): ApiRoute {
 }
 
 /** The routes over one feed: a table from paths to its methods. */
-export function apiRoutes(feed: Feed): readonly ApiRoute[] {
+export function apiRoutes(feed: Feed, watchToken: string): readonly ApiRoute[] {
   const ofAgent = "/api/runs/:/agents/:";
   return [
-    get("/api/info", async ({ scope }) => feed.info(scope)),
+    get("/api/info", async ({ scope }) => ({
+      ...feed.info(scope),
+      ...(scope === "act" ? { watchToken } : {}),
+    })),
     get("/api/runs", ({ query }) => feed.runs(read(runQuery, query))),
     get("/api/runs/:", (_call, run = "") => feed.head(run)),
     get(`${ofAgent}/machines`, ({ query }, run = "", agent = "") =>

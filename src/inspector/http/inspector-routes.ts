@@ -48,7 +48,7 @@ export class InspectorRoutes {
     this.#base = basePath;
     this.#gate = new Gate(gate);
     this.#feed = feed;
-    this.#routes = apiRoutes(feed);
+    this.#routes = apiRoutes(feed, gate.tokens.watch);
     this.#sockets = new WebSocketServer({
       noServer: true,
       maxPayload: MOST_MESSAGE_BYTES,

@@ -66,12 +66,12 @@ export class AccountFold {
   #refusals: readonly RefusalAt[] = [];
   #refused = 0;
 
-  /** For keyframes: neither changes the other from here on. */
+  /** For keyframes: neither changes the other from here on, except that what one learns the other knows too. */
   clone(): AccountFold {
     const copy = new AccountFold();
     this.#own.clear();
     copy.#accounts = new Map(this.#accounts);
-    copy.#known = new Map(this.#known);
+    copy.#known = this.#known;
     copy.#turns = new Map(this.#turns);
     copy.#inFlight = new Map(this.#inFlight);
     copy.#waiting = new Map(this.#waiting);

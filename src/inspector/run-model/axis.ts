@@ -1,4 +1,4 @@
-import type { Span, SpanKind } from "./timeline.ts";
+import type { BusyTime, Span } from "./timeline.ts";
 
 /** What a timeline is drawn along: places on it are numbers from 0 to `length`. */
 export interface Axis {
@@ -19,8 +19,6 @@ export interface Gap {
   readonly place: number;
 }
 
-const working: ReadonlySet<SpanKind> = new Set(["model", "tool", "retry"]);
-
 /** Time with idle gaps folded. Places on it are milliseconds of work; a gap takes `gapWidth`. */
 export class TimeAxis implements Axis {
   readonly gaps: readonly Gap[];
@@ -28,22 +26,25 @@ export class TimeAxis implements Axis {
   readonly length: number;
   readonly #start: number;
 
-  constructor(spans: Iterable<Span>, start: number, end: number) {
+  /** `busy`: in the order of time, none in another. */
+  constructor(busy: readonly BusyTime[], start: number, end: number) {
     this.#start = start;
-    const busy = mergedIntervals(spans, end);
-    const work = busy.reduce((sum, { from, to }) => sum + to - from, 0);
+    const work = busy.reduce((sum, one) => sum + Math.min(one.end, end) - one.start, 0);
     const least = Math.max(1_000, work * 0.08);
     this.gapWidth = least / 4;
     const gaps: Gap[] = [];
     let last = start;
     let folded = 0;
-    for (const { from, to } of [...busy, { from: end, to: end }]) {
-      if (from - last > least) {
-        gaps.push({ from: last, to: from, place: last - start - folded });
-        folded += from - last - this.gapWidth;
-      }
-      last = Math.max(last, to);
+    const foldTo = (from: number): void => {
+      if (from - last <= least) return;
+      gaps.push({ from: last, to: from, place: last - start - folded });
+      folded += from - last - this.gapWidth;
+    };
+    for (const one of busy) {
+      foldTo(one.start);
+      last = Math.max(last, Math.min(one.end, end));
     }
+    foldTo(end);
     this.gaps = gaps;
     this.length = Math.max(1, end - start - folded);
   }
@@ -67,21 +68,6 @@ export class TimeAxis implements Axis {
     }
     return time;
   }
-}
-
-function mergedIntervals(spans: Iterable<Span>, now: number): { from: number; to: number }[] {
-  const sorted: { from: number; to: number }[] = [];
-  for (const { kind, start, end } of spans) {
-    if (working.has(kind)) sorted.push({ from: start, to: Math.min(end, now) });
-  }
-  sorted.sort((one, other) => one.from - other.from);
-  const merged: { from: number; to: number }[] = [];
-  for (const { from, to } of sorted) {
-    const last = merged.at(-1);
-    if (last && from <= last.to + 1) last.to = Math.max(last.to, to);
-    else merged.push({ from, to });
-  }
-  return merged;
 }
 
 /**

@@ -120,7 +120,7 @@ type Making = { -readonly [Field in keyof StepSide]: StepSide[Field] } & { tools
 function stepsOf({ log, textOf }: ComparedRun): ReadonlyMap<number, Map<string, StepSide>> {
   const all = new Map<number, Map<string, Making>>();
   for (const [place, entry] of log.entries.entries()) {
-    const agent = log.agentOf(place);
+    const agent = log.agentOf(log.first + place);
     const steps = all.get(agent) ?? new Map<string, Making>();
     all.set(agent, steps);
     if (entry.type === "model.requested") {

@@ -1,5 +1,5 @@
 import type { EntryType } from "../../state/index.ts";
-import type { RunEntry, RunEntryOf, RunLog } from "./run-log.ts";
+import type { RunAgent, RunEntry, RunEntryOf, RunLog } from "./run-log.ts";
 
 /** Groups of entries, by which a list of them is filtered. */
 export const eventGroups = ["turn", "model", "tool", "subagent", "budget", "request", "hook", "agent"] as const;
@@ -72,38 +72,98 @@ export interface EventFilter {
   readonly groups: ReadonlySet<EventGroup>;
 }
 
+/** The places of the entries that pass, in order; null: all of them do. */
+export function filteredEvents(log: RunLog, filter: EventFilter): Uint32Array | null {
+  return new EventPlaces(log, filter).update();
+}
+
 /**
- * The places of the entries that pass, in order; null: all of them do. Looks at columns alone, so that it can run at each
+ * The places of the entries that pass a filter, as entries come. Looks at columns alone, so that a filter can change at each
  * key.
  */
-export function filteredEvents(log: RunLog, filter: EventFilter): Uint32Array | null {
-  const { text, agent, groups } = filter;
-  if (text === "" && agent < 0 && groups.size === 0) return null;
-  const count = log.length;
-  const places = new Uint32Array(count);
-  const isWantedType = log.types.texts.map((type) => groups.size === 0 || groups.has(groupOf(type as EntryType)));
-  const parts = text.split(/\s+/).filter((part) => part !== "");
-  const matches = parts.map((part) => ({
-    types: log.types.texts.map((type) => type.includes(part)),
-    words: log.words.texts.map((word) => word.toLowerCase().includes(part)),
-    agents: log.agents.map(({ name, agentId }) => `${name} ${agentId}`.toLowerCase().includes(part)),
-  }));
-  let length = 0;
-  for (let index = 0; index < count; index += 1) {
-    if (agent >= 0 && log.agentOf(index) !== agent) continue;
-    const type = log.typeOf(index);
-    if (isWantedType[type] !== true) continue;
-    let isMatch = true;
-    for (const { types, words, agents } of matches) {
-      if (types[type] === true || words[log.wordOf(index)] === true || agents[log.agentOf(index)] === true) continue;
-      isMatch = false;
-      break;
-    }
-    if (!isMatch) continue;
-    places[length] = index;
-    length += 1;
+export class EventPlaces {
+  readonly #log: RunLog;
+  readonly #filter: EventFilter;
+  readonly #types: Answers<string>;
+  readonly #parts: readonly Part[];
+  #read: number;
+  #places = new Uint32Array(1_024);
+  #length = 0;
+
+  constructor(log: RunLog, filter: EventFilter) {
+    const { groups, text } = filter;
+    this.#log = log;
+    this.#filter = filter;
+    this.#read = log.first;
+    this.#types = new Answers((type) => groups.size === 0 || groups.has(groupOf(type as EntryType)));
+    const parts = text.split(/\s+/).filter((part) => part !== "");
+    this.#parts = parts.map((part) => ({
+      types: new Answers((type) => type.includes(part)),
+      words: new Answers((word) => word.toLowerCase().includes(part)),
+      agents: new Answers(({ name, agentId }) => `${name} ${agentId}`.toLowerCase().includes(part)),
+    }));
   }
-  return places.subarray(0, length);
+
+  /** Looks at the entries that have come since; those that are no longer held stay away. */
+  update(): Uint32Array | null {
+    const { text, agent, groups } = this.#filter;
+    if (text === "" && agent < 0 && groups.size === 0) return null;
+    const log = this.#log;
+    const wanted = this.#types.of(log.types.texts);
+    const matches = this.#parts.map((part) => ({
+      types: part.types.of(log.types.texts),
+      words: part.words.of(log.words.texts),
+      agents: part.agents.of(log.agents),
+    }));
+    for (let place = Math.max(this.#read, log.first); place < log.length; place += 1) {
+      if (agent >= 0 && log.agentOf(place) !== agent) continue;
+      const type = log.typeOf(place);
+      if (wanted[type] !== true) continue;
+      let isMatch = true;
+      for (const { types, words, agents } of matches) {
+        if (types[type] === true || words[log.wordOf(place)] === true || agents[log.agentOf(place)] === true) continue;
+        isMatch = false;
+        break;
+      }
+      if (isMatch) this.#add(place);
+    }
+    this.#read = log.length;
+    const places = this.#places.subarray(0, this.#length);
+    return log.first === 0 ? places : places.subarray(countBelow(places, log.first));
+  }
+
+  #add(place: number): void {
+    if (this.#length === this.#places.length) {
+      const larger = new Uint32Array(this.#length * 2);
+      larger.set(this.#places);
+      this.#places = larger;
+    }
+    this.#places[this.#length] = place;
+    this.#length += 1;
+  }
+}
+
+interface Part {
+  readonly types: Answers<string>;
+  readonly words: Answers<string>;
+  readonly agents: Answers<RunAgent>;
+}
+
+/** The answers to a question about each item of a list that grows, asked once an item. */
+class Answers<Item> {
+  readonly #ask: (item: Item) => boolean;
+  readonly #answers: boolean[] = [];
+
+  constructor(ask: (item: Item) => boolean) {
+    this.#ask = ask;
+  }
+
+  of(items: readonly Item[]): readonly boolean[] {
+    for (let next = this.#answers.length; next < items.length; next += 1) {
+      this.#answers.push(this.#ask(items[next] as Item));
+    }
+    return this.#answers;
+  }
 }
 
 /** How many of ascending places are below a number. */

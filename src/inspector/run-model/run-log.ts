@@ -60,7 +60,13 @@ class Column<Values extends Uint8Array | Uint32Array | Float64Array> {
 
   /** 0 past the end. */
   at(index: number): number {
-    return this.#values[index] ?? 0;
+    return index < this.length ? (this.#values[index] ?? 0) : 0;
+  }
+
+  /** Lets go of the first ones. */
+  drop(count: number): void {
+    this.#values.copyWithin(0, count, this.length);
+    this.length -= count;
   }
 }
 
@@ -78,14 +84,27 @@ class Words {
   }
 }
 
+/** Where a log begins that does not hold a run from its start. */
+export interface LogStart {
+  /** How many entries come before. */
+  readonly count: number;
+  /** The cursor of the last row before. */
+  readonly cursor: number;
+  /** When the run began; null: with the first entry of the log. */
+  readonly startedAt: number | null;
+}
+
 /**
- * All entries of a run in the order of their commits, in columns, so that a page can hold 250,000 of them.
+ * The entries of a run in the order of their commits, in columns, so that a page can hold 250,000 of them. An entry's place
+ * is its number in the run, whether earlier ones are held or not.
  * Owns: entries and agents. Does not own: anything derived from them.
  *
  * 1. Rows are appended in the order of their cursors; a row that is already there is ignored.
  * 2. An agent is added before its first row.
+ * 3. Agents stay when their entries are dropped.
  */
 export class RunLog {
+  /** Those that are held; the first of them has the place `first`. */
   readonly entries: RunEntry[] = [];
   readonly agents: RunAgent[] = [];
   readonly types = new Words();
@@ -98,10 +117,37 @@ export class RunLog {
   readonly #typeOf = new Column((length) => new Uint8Array(length));
   readonly #wordOf = new Column((length) => new Uint32Array(length));
   /** The last cursor; 0: no row is there yet. */
-  head = 0;
+  head: number;
+  /** The place of the first entry that is held: so many come before. */
+  first: number;
+  /** The cursor of the row before it; 0: there is none. */
+  cursorBefore: number;
+  #startedAt: number | null;
 
+  constructor({ count, cursor, startedAt }: LogStart = { count: 0, cursor: 0, startedAt: null }) {
+    this.first = count;
+    this.head = cursor;
+    this.cursorBefore = cursor;
+    this.#startedAt = startedAt;
+  }
+
+  /** How many entries the run has so far, with those before the first one that is held. */
   get length(): number {
-    return this.entries.length;
+    return this.first + this.entries.length;
+  }
+
+  /** Undefined for one that is not held. */
+  entry(place: number): RunEntry | undefined {
+    return this.entries[place - this.first];
+  }
+
+  /** Lets go of the entries before a place, at which a row begins. */
+  drop(until: number): void {
+    this.cursorBefore = this.cursorOf(until - 1);
+    const count = until - this.first;
+    for (const column of [this.#agentOf, this.#cursorOf, this.#timeOf, this.#typeOf, this.#wordOf]) column.drop(count);
+    this.entries.splice(0, count);
+    this.first = until;
   }
 
   addAgents(records: readonly RunAgentRecord[]): void {
@@ -131,7 +177,8 @@ export class RunLog {
   }
 
   #add(agent: number, cursor: number, entry: RunEntry): void {
-    const before = this.length === 0 ? entry.at : this.timeOf(this.length - 1);
+    const before = this.entries.length === 0 ? entry.at : this.timeOf(this.length - 1);
+    this.#startedAt ??= entry.at;
     this.entries.push(entry);
     this.#agentOf.push(agent);
     this.#cursorOf.push(cursor);
@@ -142,34 +189,35 @@ export class RunLog {
   }
 
   agentOf(index: number): number {
-    return this.#agentOf.at(index);
+    return this.#agentOf.at(index - this.first);
   }
 
   cursorOf(index: number): number {
-    return this.#cursorOf.at(index);
+    return this.#cursorOf.at(index - this.first);
   }
 
   timeOf(index: number): number {
-    return this.#timeOf.at(index);
+    return this.#timeOf.at(index - this.first);
   }
 
   typeOf(index: number): number {
-    return this.#typeOf.at(index);
+    return this.#typeOf.at(index - this.first);
   }
 
   wordOf(index: number): number {
-    return this.#wordOf.at(index);
+    return this.#wordOf.at(index - this.first);
   }
 
+  /** When the run began, held or not. */
   get startedAt(): number {
-    return this.timeOf(0);
+    return this.#startedAt ?? 0;
   }
 
   get endedAt(): number {
-    return this.length === 0 ? 0 : this.timeOf(this.length - 1);
+    return this.timeOf(this.length - 1);
   }
 
-  /** How many entries there are up to and including the row of that cursor. */
+  /** How many entries of the run there are up to and including the row of that cursor. */
   countUpTo(cursor: number): number {
     return this.#firstAfter((index) => this.cursorOf(index) > cursor);
   }
@@ -180,7 +228,7 @@ export class RunLog {
   }
 
   #firstAfter(isAfter: (index: number) => boolean): number {
-    let low = 0;
+    let low = this.first;
     let high = this.length;
     while (low < high) {
       const middle = (low + high) >> 1;

@@ -14,6 +14,13 @@ export interface RunMoment {
   readonly accounts: Pick<AccountFold, "account" | "accounts" | "inFlight" | "waiting" | "refusals" | "refusalCount">;
 }
 
+/** A state to fold on from. */
+export interface RunState {
+  readonly count: number;
+  readonly agents: readonly (AgentMoment | undefined)[];
+  readonly accounts: AccountFold;
+}
+
 interface State {
   count: number;
   agents: (AgentMoment | undefined)[];
@@ -24,70 +31,114 @@ interface State {
 const KEYFRAME_EVERY = 2_048;
 
 /**
- * The state of a run at any of its moments, forwards entry by entry, backwards from keyframes.
+ * The state of a run at any of its moments: the newest one is folded on as entries come, earlier ones from keyframes.
  * Owns: keyframes. Does not own: the log.
  *
  * 1. The states in a keyframe are shared with the moments around it; none is ever changed.
  * 2. A moment that was given is valid until the next one is asked for: both are the same lists, folded further.
+ * 3. The newest state never goes back, so that an entry that comes is folded once, wherever one looks meanwhile.
  */
 export class RunMoments {
   readonly #log: RunLog;
-  readonly #keyframes: State[] = [{ count: 0, agents: [], accounts: new AccountFold() }];
-  #now: State = { count: 0, agents: [], accounts: new AccountFold() };
-  #learned: readonly AccountTerms[] = [];
+  #keyframes: State[];
+  #newest: State;
+  #past: State;
+  readonly #learned = new Map<string, AccountTerms>();
+  /** How many entries were folded in all. */
+  folded = 0;
 
-  constructor(log: RunLog) {
+  /** `start`: the state before the first entry of the log. */
+  constructor(log: RunLog, start: RunState = { count: 0, agents: [], accounts: new AccountFold() }) {
     this.#log = log;
+    this.#keyframes = [copyOf(start)];
+    this.#newest = copyOf(start);
+    this.#past = copyOf(start);
+  }
+
+  /** How many entries the newest state has. */
+  get count(): number {
+    return this.#newest.count;
+  }
+
+  /** Folds the newest state on by at most so many entries; false: there is no more. */
+  foldOn(entries: number): boolean {
+    this.#fold(this.#newest, Math.min(this.#log.length, this.#newest.count + entries));
+    return this.#newest.count < this.#log.length;
   }
 
   /**
-   * Takes those terms of stored accounts that the journal does not have. True if there were some: moments that were given are
-   * no longer right.
+   * Takes the terms of stored accounts that the journal does not have. True if moments that were given are no longer right:
+   * the entries are then folded anew.
    */
   learn(terms: readonly AccountTerms[]): boolean {
-    const { accounts } = this.at(this.#log.length);
-    const more = terms.filter(({ id, limits }) => !isSame(accounts.account(id)?.limits, limits));
-    if (more.length === 0) return false;
-    const first = freshState();
-    first.accounts.learn([...this.#learned, ...more]);
-    this.#learned = [...this.#learned, ...more];
-    this.#keyframes.splice(0, this.#keyframes.length, first);
-    this.#now = copyOf(first);
+    const more = terms.filter(({ id, limits }) => !isSame(this.#learned.get(id)?.limits, limits));
+    for (const one of more) this.#learned.set(one.id, one);
+    const { accounts, agents } = this.#newest;
+    const isWrong = more.some(({ id, agentId, limits }) => {
+      const account = accounts.account(id);
+      if (account) return !isSame(account.limits, limits);
+      return id === `agent:${agentId}` && agents[this.#log.indexOfAgent(agentId)] !== undefined;
+    });
+    accounts.learn(more);
+    const [first] = this.#keyframes;
+    if (!isWrong || !first) return false;
+    this.#keyframes = [first];
+    this.#newest = copyOf(first);
+    this.#past = copyOf(first);
     return true;
   }
 
+  /** The state after `count` entries, to fold on from in another log. */
+  stateAt(count: number): RunState {
+    return copyOf(this.#stateAt(count));
+  }
+
+  /** Lets go of what is before a place; call it before the log drops its entries. */
+  drop(until: number): void {
+    const first = copyOf(this.#stateAt(until));
+    this.#keyframes = [first, ...this.#keyframes.filter(({ count }) => count > until)];
+    this.#past = copyOf(first);
+  }
+
   at(count: number): RunMoment {
-    const target = Math.max(0, Math.min(count, this.#log.length));
-    const place = Math.min(Math.floor(target / KEYFRAME_EVERY), this.#keyframes.length - 1);
-    const keyframe = this.#keyframes[place] ?? freshState();
-    if (this.#now.count > target || this.#now.count < keyframe.count) this.#now = copyOf(keyframe);
-    this.#foldTo(target);
-    const last = this.#now.count - 1;
+    const state = this.#stateAt(count);
+    const isStart = state.count === this.#log.first;
     return {
-      count: this.#now.count,
-      cursor: last < 0 ? 0 : this.#log.cursorOf(last),
-      time: last < 0 ? this.#log.startedAt : this.#log.timeOf(last),
-      agents: this.#now.agents,
-      accounts: this.#now.accounts,
+      count: state.count,
+      cursor: isStart ? this.#log.cursorBefore : this.#log.cursorOf(state.count - 1),
+      time: isStart ? this.#log.timeOf(this.#log.first) : this.#log.timeOf(state.count - 1),
+      agents: state.agents,
+      accounts: state.accounts,
     };
   }
 
-  #foldTo(target: number): void {
-    const now = this.#now;
+  #stateAt(count: number): State {
+    const target = Math.max(this.#log.first, Math.min(count, this.#log.length));
+    if (target >= this.#newest.count) return this.#fold(this.#newest, target);
+    const keyframe = this.#keyframes.findLast((one) => one.count <= target);
+    const isBehind = keyframe !== undefined && this.#past.count < keyframe.count;
+    if (keyframe && (isBehind || this.#past.count > target)) this.#past = copyOf(keyframe);
+    return this.#fold(this.#past, target);
+  }
+
+  #fold(state: State, target: number): State {
     const log = this.#log;
-    while (now.count < target) {
-      const entry = log.entries[now.count];
-      const agent = log.agentOf(now.count);
-      if (!entry) return;
-      now.agents[agent] = foldAgentEntry(now.agents[agent] ?? createdMoment(entry.at), entry);
+    while (state.count < target) {
+      const entry = log.entry(state.count);
+      const agent = log.agentOf(state.count);
+      if (!entry) return state;
+      state.agents[agent] = foldAgentEntry(state.agents[agent] ?? createdMoment(entry.at), entry);
       if (entry.type === "child.spawned") {
         const child = log.indexOfAgent(entry.childId);
-        if (child >= 0) now.agents[child] ??= createdMoment(entry.at);
+        if (child >= 0) state.agents[child] ??= createdMoment(entry.at);
       }
-      now.accounts.apply(log.agents[agent]?.agentId ?? "", entry);
-      now.count += 1;
-      if (now.count === this.#keyframes.length * KEYFRAME_EVERY) this.#keyframes.push(copyOf(now));
+      state.accounts.apply(log.agents[agent]?.agentId ?? "", entry);
+      state.count += 1;
+      this.folded += 1;
+      const isDue = state.count >= (this.#keyframes.at(-1)?.count ?? 0) + KEYFRAME_EVERY;
+      if (isDue && state === this.#newest) this.#keyframes.push(copyOf(state));
     }
+    return state;
   }
 }
 
@@ -97,10 +148,6 @@ function isSame(one: AccountTerms["limits"] | undefined, other: AccountTerms["li
   return [...names].every((name) => one[name] === other[name]);
 }
 
-function freshState(): State {
-  return { count: 0, agents: [], accounts: new AccountFold() };
-}
-
-function copyOf({ count, agents, accounts }: State): State {
+function copyOf({ count, agents, accounts }: RunState): State {
   return { count, agents: [...agents], accounts: accounts.clone() };
 }

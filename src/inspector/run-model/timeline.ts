@@ -23,11 +23,20 @@ export interface Span {
   costMicros: number;
 }
 
+/** Time in which something worked; an `end` of Infinity: it still does. */
+export interface BusyTime {
+  readonly start: number;
+  readonly end: number;
+}
+
 /** More calls at once than this lie in the last lane on top of each other. */
 const MOST_LANES = 8;
 
+/** What counts as work: time without it is folded. */
+const working: ReadonlySet<SpanKind> = new Set(["model", "tool", "retry"]);
+
 interface AgentSpans {
-  readonly spans: Span[];
+  spans: Span[];
   /** Open spans by the id of the call, or the kind. */
   readonly open: Map<string, Span>;
   awaited: Set<string>;
@@ -41,21 +50,46 @@ interface AgentSpans {
 export class Timeline {
   readonly #log: RunLog;
   readonly #agents: AgentSpans[] = [];
-  #read = 0;
+  #read: number;
+  readonly #busy: { start: number; end: number }[] = [];
+  #working = 0;
+  readonly #kinds = new Set<SpanKind>();
 
   constructor(log: RunLog) {
     this.#log = log;
+    this.#read = log.first;
   }
 
-  /** Takes in what the log has got; true if that was anything. */
-  update(): boolean {
-    const { entries } = this.#log;
-    if (this.#read === entries.length) return false;
-    for (; this.#read < entries.length; this.#read += 1) {
-      const entry = entries[this.#read];
+  /** Takes in what the log has got, up to `until` entries; true if that was anything. */
+  update(until = this.#log.length): boolean {
+    if (this.#read >= until) return false;
+    for (; this.#read < until; this.#read += 1) {
+      const entry = this.#log.entry(this.#read);
       if (entry) this.#add(this.#agentAt(this.#log.agentOf(this.#read)), entry, this.#log.timeOf(this.#read));
     }
     return true;
+  }
+
+  /** Lets go of what had ended before a place of the log. */
+  drop(until: number): void {
+    for (const agent of this.#agents) {
+      if (agent) agent.spans = agent.spans.filter(({ last }) => last < 0 || last >= until);
+    }
+    const start = this.#log.timeOf(until);
+    const kept = this.#busy.findIndex(({ end }) => end >= start);
+    this.#busy.splice(0, kept < 0 ? this.#busy.length : kept);
+    const [first] = this.#busy;
+    if (first) first.start = Math.max(first.start, start);
+  }
+
+  /** When anything worked, in the order of time; none in another. */
+  get busy(): readonly BusyTime[] {
+    return this.#busy;
+  }
+
+  /** The kinds of all spans so far. */
+  get kinds(): ReadonlySet<SpanKind> {
+    return this.#kinds;
   }
 
   spansOf(agent: number): readonly Span[] {
@@ -184,6 +218,8 @@ export class Timeline {
     agent.lanes = Math.max(agent.lanes, lane + 1);
     agent.open.set(key, span);
     agent.spans.push(span);
+    this.#kinds.add(kind);
+    if (working.has(kind)) this.#countWork(1, at);
     return span;
   }
 
@@ -194,6 +230,19 @@ export class Timeline {
     span.last = this.#read;
     span.isFailed = isFailed;
     agent.open.delete(key);
+    if (working.has(span.kind)) this.#countWork(-1, at);
     return span;
+  }
+
+  /** Pauses up to a millisecond do not end it. */
+  #countWork(by: 1 | -1, at: number): void {
+    this.#working += by;
+    const last = this.#busy.at(-1);
+    if (by < 0) {
+      if (last && this.#working === 0) last.end = at;
+    } else if (this.#working === 1) {
+      if (last && at <= last.end + 1) last.end = Number.POSITIVE_INFINITY;
+      else this.#busy.push({ start: at, end: Number.POSITIVE_INFINITY });
+    }
   }
 }

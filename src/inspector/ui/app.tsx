@@ -7,7 +7,7 @@ import { EventsView } from "./events-view.tsx";
 import { Help } from "./help.tsx";
 import { listenToKeys } from "./keys.ts";
 import { MessagesView } from "./messages-view.tsx";
-import { client, info, notice, selectedAgent, session, startFailure } from "./page-state.ts";
+import { client, info, notice, selectedAgent, session, showWindow, startFailure } from "./page-state.ts";
 import { QueuesView } from "./queues-view.tsx";
 import { RequestsView } from "./requests-view.tsx";
 import { addressOf, go, route, type View, views } from "./route.ts";
@@ -34,7 +34,7 @@ export function App() {
       ) : !client.value || !info.value ? (
         <p class="empty loading">Connecting …</p>
       ) : route.value.page === "run" && run ? (
-        <RunPage key={run.runId} run={run} />
+        <RunPage key={run.part} run={run} />
       ) : route.value.page === "queues" ? (
         <QueuesView feed={client.value} />
       ) : route.value.page === "compare" ? (
@@ -94,6 +94,7 @@ function RunPage({ run }: { readonly run: RunSession }) {
               {link.why} Trying again; what is shown stays.
             </p>
           )}
+          <CutOff run={run} />
           <AgentHead run={run} />
           <nav class="tabs" aria-label="Views">
             {views.map((name) => (
@@ -119,6 +120,36 @@ function RunPage({ run }: { readonly run: RunSession }) {
       </div>
       <Scrubber run={run} />
     </>
+  );
+}
+
+/** Which part of a run is shown of which the page cannot hold all, and the way to the others. */
+function CutOff({ run }: { readonly run: RunSession }) {
+  const first = run.first.value;
+  const isPast = run.isPast.value;
+  if (first === 0 && !isPast) return null;
+  const figure = (count: number): string => count.toLocaleString("en");
+  const last = run.length.value;
+  return (
+    <p class="banner cut-off" role="status">
+      Events {figure(first + 1)} to {figure(last)} of {isPast ? "at least " : ""}
+      {figure(run.seen)} are shown.{" "}
+      {first > 0 && (
+        <button type="button" onClick={() => showWindow(run, run.placeOfEarlier)}>
+          Earlier events
+        </button>
+      )}{" "}
+      {isPast && (
+        <>
+          <button type="button" onClick={() => showWindow(run, run.placeOfLater)}>
+            Later events
+          </button>{" "}
+          <button type="button" onClick={() => showWindow(run, "newest")}>
+            Newest events
+          </button>
+        </>
+      )}
+    </p>
   );
 }
 

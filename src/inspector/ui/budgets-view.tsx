@@ -293,8 +293,8 @@ function curveOf(run: RunSession, account: AccountAt): CurvePoint[] {
   const below = new Map<string, boolean>();
   let used = 0;
   let reserved = 0;
-  for (let place = 0; place < log.length; place += 1) {
-    const change = tokensChanged(log.entries[place]);
+  for (let place = log.first; place < log.length; place += 1) {
+    const change = tokensChanged(log.entry(place));
     if (!change) continue;
     const { accountId } = change;
     const isBelow = below.get(accountId) ?? isUnder(moment, accountId, account.id);
@@ -327,9 +327,8 @@ const CURVE_HEIGHT = 120;
 
 function Curve({ run, account }: { readonly run: RunSession; readonly account: AccountAt }) {
   const { element, size } = useSize();
-  const length = run.length.value;
   const axis = run.axis.value;
-  const points = useMemo(() => curveOf(run, account), [run, account.id, length]);
+  const points = useMemo(() => curveOf(run, account), [run, account.id, axis]);
   const max = account.limits.maxTokens;
   const highest = points.reduce((most, { used, reserved }) => Math.max(most, used + reserved), 0);
   // A limit far above the curve would press it flat.

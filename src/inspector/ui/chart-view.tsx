@@ -140,7 +140,7 @@ function useTransitions(run: RunSession, agentId: string, index: number) {
 function withEnd(run: RunSession, agent: number, transition: Transition): Transition {
   if (transition.entry !== "turn.ended" || transition.machine !== "turn" || transition.to !== null) return transition;
   for (let place = run.log.countUpTo(transition.cursor) - 1; place >= 0; place -= 1) {
-    const entry = run.log.entries[place];
+    const entry = run.log.entry(place);
     if (entry?.type !== "turn.ended" || run.log.agentOf(place) !== agent || entry.seq !== transition.seq) continue;
     return { ...transition, to: entry.outcome === "completed" ? "done" : entry.outcome };
   }
@@ -150,7 +150,7 @@ function withEnd(run: RunSession, agent: number, transition: Transition): Transi
 /** Number of the agent's last entry among the first `count` of the log. */
 function lastSeq(run: RunSession, agent: number, count: number): number {
   for (let place = count - 1; place >= 0; place -= 1) {
-    if (run.log.agentOf(place) === agent) return run.log.entries[place]?.seq ?? 0;
+    if (run.log.agentOf(place) === agent) return run.log.entry(place)?.seq ?? 0;
   }
   return 0;
 }

@@ -50,7 +50,7 @@ export function CompareView({ feed }: { readonly feed: FeedClient }) {
 function useRun(feed: FeedClient, runId: string): RunSession | undefined {
   const [run, setRun] = useState<RunSession | undefined>(undefined);
   useEffect(() => {
-    const next = runId === "" ? undefined : new RunSession(feed, runId, null);
+    const next = runId === "" ? undefined : new RunSession(feed, runId, { aheadMs: null });
     setRun(next);
     return () => next?.end();
   }, [feed, runId]);

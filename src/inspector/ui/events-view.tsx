@@ -1,7 +1,7 @@
 import { signal } from "@preact/signals";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { SearchHit } from "../feed/wire.ts";
-import { countBelow, type EventGroup, eventGroups, eventText, filteredEvents } from "../run-model/event-rows.ts";
+import { countBelow, type EventGroup, eventGroups, EventPlaces, eventText } from "../run-model/event-rows.ts";
 import { wordsOf } from "./feed-client.ts";
 import { plural, shortId, sinceStart } from "./format.ts";
 import { Icon } from "./icons.tsx";
@@ -24,13 +24,16 @@ export function EventsView({ run }: { readonly run: RunSession }) {
   const { count } = run.moment.value;
   const agent = isOfOneAgent.value ? selectedAgent.value : -1;
   const text = filter.value.trim().toLowerCase();
-  const places = useMemo(
-    () => filteredEvents(run.log, { text, agent, groups: groups.value }),
-    [run, run.length.value, text, agent, groups.value],
+  const passing = useMemo(
+    () => new EventPlaces(run.log, { text, agent, groups: groups.value }),
+    [run, text, agent, groups.value],
   );
-  const length = places === null ? count : countBelow(places, count);
-  const placeAt = (index: number): number => (places === null ? index : (places[index] ?? 0));
-  const rowOf = (place: number): number => (places === null ? place : countBelow(places, place));
+  const places = run.length.value === 0 ? null : passing.update();
+  const { first } = run.log;
+  const all = count - first;
+  const length = places === null ? all : countBelow(places, count);
+  const placeAt = (index: number): number => (places === null ? first + index : (places[index] ?? 0));
+  const rowOf = (place: number): number => (places === null ? place - first : countBelow(places, place));
   const shown = opened.value === null ? -1 : rowOf(opened.value);
   return (
     <div class={opened.value === null ? "events" : "events with-detail"}>
@@ -61,12 +64,12 @@ export function EventsView({ run }: { readonly run: RunSession }) {
           </label>
           <span class="spacer" />
           <span class="quiet figures">
-            {length === count ? plural(count, "event") : `${length.toLocaleString("en")} of ${plural(count, "event")}`}
+            {length === all ? plural(all, "event") : `${length.toLocaleString("en")} of ${plural(all, "event")}`}
           </span>
         </div>
         {length === 0 ? (
           <div class="empty">
-            <p>{count === 0 ? "Nothing has happened at this moment." : "No event fits the filter."}</p>
+            <p>{all === 0 ? "Nothing has happened at this moment." : "No event fits the filter."}</p>
           </div>
         ) : (
           <VirtualList
@@ -120,7 +123,7 @@ function Groups() {
 
 function EventRow({ run, place }: { readonly run: RunSession; readonly place: number }) {
   const { log } = run;
-  const entry = log.entries[place];
+  const entry = log.entry(place);
   const agent = log.agents[log.agentOf(place)];
   if (!entry || !agent) return null;
   const { title, name, detail, tone } = eventText(entry);
@@ -153,7 +156,7 @@ function EventRow({ run, place }: { readonly run: RunSession; readonly place: nu
 
 function EventDetail({ run, place }: { readonly run: RunSession; readonly place: number }) {
   const { log } = run;
-  const entry = log.entries[place];
+  const entry = log.entry(place);
   const agent = log.agents[log.agentOf(place)];
   const cursor = log.cursorOf(place);
   const [stored, setStored] = useState<JsonValue | undefined>();

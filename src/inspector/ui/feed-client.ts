@@ -78,7 +78,8 @@ export interface FeedClient {
 }
 
 export interface WatchListener {
-  message(message: FeedMessage): void;
+  /** A promise: no more is wanted until it is fulfilled. */
+  message(message: FeedMessage): Promise<void> | undefined;
   link(state: LinkState): void;
 }
 

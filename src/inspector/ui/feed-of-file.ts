@@ -29,13 +29,13 @@ export function feedOfFile(data: PageData): FeedClient {
       const send = async (): Promise<void> => {
         await Promise.resolve();
         listener.link({ kind: "open" });
-        listener.message({ type: "agents", run: run.runId, agents });
+        void listener.message({ type: "agents", run: run.runId, agents });
         const start = rows.findIndex(({ cursor }) => cursor > after);
         for (let from = Math.max(0, start); start >= 0 && from < rows.length && !isEnded; from += ROWS_AT_A_TIME) {
           const part = rows.slice(from, from + ROWS_AT_A_TIME);
           const isCaughtUp = from + part.length >= rows.length;
           const cursor = part.at(-1)?.cursor ?? head;
-          listener.message({ type: "rows", run: run.runId, rows: part, head: cursor, isCaughtUp });
+          await listener.message({ type: "rows", run: run.runId, rows: part, head: cursor, isCaughtUp });
           await new Promise((resolve) => setTimeout(resolve));
         }
       };

@@ -162,11 +162,14 @@ class Watch {
       socket.close();
       return;
     }
-    this.#listener.message(message);
+    const room = this.#listener.message(message);
     if (message.type !== "rows") return;
     this.#cursor = message.head;
-    // What was folded makes room for the next batch.
-    if (socket.readyState === WebSocket.OPEN) socket.send(JSON.stringify({ type: "credit", batches: 1 }));
+    const grant = (): void => {
+      if (socket.readyState === WebSocket.OPEN) socket.send(JSON.stringify({ type: "credit", batches: 1 }));
+    };
+    if (room) void room.then(grant);
+    else grant();
   }
 
   #lost(socket: WebSocket, wasOpened: boolean, reason: string): void {

@@ -1,4 +1,4 @@
-import { isHelpOpen, selectedAgent, session } from "./page-state.ts";
+import { goLive, isHelpOpen, selectedAgent, session } from "./page-state.ts";
 import { go, views } from "./route.ts";
 import { focusTreeFilter } from "./tree-view.tsx";
 
@@ -25,7 +25,7 @@ function actOnRun({ key, target }: KeyboardEvent): boolean {
   else if (key === "]") run.stepEvent(1);
   else if (key === "{") run.stepStep(-1, selectedAgent.peek());
   else if (key === "}") run.stepStep(1, selectedAgent.peek());
-  else if (key === "l" || key === "L") run.goLive();
+  else if (key === "l" || key === "L") goLive(run);
   else if (key === " " && !isControl(target)) {
     if (run.isPlaying.peek()) run.pause();
     else run.play();

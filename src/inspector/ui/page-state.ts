@@ -46,6 +46,13 @@ export async function copyText(text: string, what: string): Promise<void> {
   }
 }
 
+/** A link to this place for somebody who may only watch. */
+export async function copyWatchLink(token: string): Promise<void> {
+  const place = location.hash.replace(/^#/, "");
+  const link = `${location.origin}${location.pathname}#token=${token}${place === "" ? "" : `&${place}`}`;
+  await copyText(link, "View-only link");
+}
+
 /** When the source's clock was read. */
 let readAt = 0;
 
@@ -66,7 +73,7 @@ export async function startPage(feed: FeedClient): Promise<void> {
     const runId = openRun.value;
     untracked(() => {
       session.value?.end();
-      session.value = runId === "" ? undefined : new RunSession(feed, runId, clockAheadMs());
+      session.value = runId === "" ? undefined : new RunSession(feed, runId, { aheadMs: clockAheadMs() });
     });
   });
   effect(followAddress);
@@ -86,10 +93,27 @@ function followAddress(): void {
   if (!run?.isCaughtUp.value || at === written) return;
   written = at;
   untracked(() => {
+    const outside = at === null ? null : run.placeOutside(at);
+    if (outside !== null) {
+      // Read in the part that holds it.
+      written = null;
+      showWindow(run, outside);
+      return;
+    }
     const count = at === null ? null : run.countAt(at);
     if (count === null) run.goLive();
     else run.pin(count);
   });
+}
+
+/** Shows another part of a run of which the page cannot hold all. */
+export function showWindow(run: RunSession, place: number | "newest"): void {
+  session.value = run.windowAt(place);
+}
+
+export function goLive(run: RunSession): void {
+  if (run.isPast.peek()) showWindow(run, "newest");
+  else run.goLive();
 }
 
 let written: string | null = null;

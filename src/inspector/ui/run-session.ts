@@ -1,4 +1,4 @@
-import { computed, effect, signal } from "@preact/signals";
+import { batch, computed, effect, signal } from "@preact/signals";
 import type { FeedMessage } from "../feed/wire.ts";
 import { isBusy } from "../run-model/agent-moment.ts";
 import { RunLog, type RunRow } from "../run-model/run-log.ts";
@@ -6,13 +6,28 @@ import { RunMoments } from "../run-model/run-moments.ts";
 import { TimeAxis } from "../run-model/axis.ts";
 import { Timeline } from "../run-model/timeline.ts";
 import type { FeedClient, LinkState, RequestRow } from "./feed-client.ts";
+import {
+  type RunMark,
+  runStart,
+  type RunWindow,
+  type SessionOptions,
+  type WindowSize,
+  windowSize,
+} from "./run-window.ts";
 
 export const speeds = [1, 2, 5, 10, 30, 100] as const;
 
 const CLOCK_EVERY_MS = 1_000;
 
-/** Entries that come within this time are shown together. */
+/** Entries that come within this time are shown together: in a run of few entries, and in a large one. */
 const SHOW_EVERY_MS = 80;
+const SHOW_LARGE_EVERY_MS = 250;
+const LARGE = 20_000;
+/** How long the page may fold before it lets the browser draw. */
+const FOLD_MS = 8;
+const FOLDED_AT_ONCE = 128;
+/** Entries that may wait to be folded; then no more are asked for. */
+const MOST_WAITING = 20_000;
 const requestTypes: ReadonlySet<string> = new Set(["request.opened", "request.decided", "turn.ended"]);
 /** The axis of a large run takes longer to make anew. */
 const AXIS_EVERY_MS = 600;
@@ -23,19 +38,25 @@ const AXIS_EVERY_MS = 600;
  *
  * 1. All views show `moment` and nothing newer, except those that say so.
  * 2. Who looks at the past stays there, whatever comes in.
+ * 3. An entry that comes is folded once, a few at a time, so that the page answers meanwhile.
+ * 4. Of a run that is too large the newest entries are held; `windowAt` gives the others.
  */
 export class RunSession {
   readonly runId: string;
   readonly client: FeedClient;
-  readonly log = new RunLog();
-  readonly moments = new RunMoments(this.log);
-  readonly timeline = new Timeline(this.log);
+  readonly log: RunLog;
+  readonly moments: RunMoments;
+  readonly timeline: Timeline;
   readonly link = signal<LinkState>({ kind: "connecting" });
   readonly isCaughtUp = signal(false);
   /** Why nothing more comes; null: it goes on. */
   readonly gone = signal<string | null>(null);
-  /** How many entries there are. */
+  /** How many entries the run has until the newest one that is shown. */
   readonly length = signal(0);
+  /** The place of the first entry that is held; 0: all of them are. */
+  readonly first = signal(0);
+  /** It follows the run no further: it holds an earlier part, or the reader looks at what would have to be dropped. */
+  readonly isPast = signal(false);
   /** The entries at which the page looks; null: always the newest. */
   readonly pinned = signal<number | null>(null);
   readonly isPlaying = signal(false);
@@ -48,8 +69,21 @@ export class RunSession {
   readonly #texts = new Map<string, string>();
   readonly #watch: { end(): void };
   #shown: ReturnType<typeof setTimeout> | undefined;
+  #shownAt = 0;
+  #isLast = false;
+  #hasAsked = false;
+  #hasLearned = false;
+  #giveRoom: (() => void) | undefined;
+  /** Names the part of the run. */
+  readonly part: string;
+  readonly #size: WindowSize;
+  readonly #window: RunWindow | undefined;
+  readonly #marks: RunMark[];
+  readonly #aheadMs: number | null;
   #axisAt = 0;
   #axisLength = 0;
+  #axisTimer: ReturnType<typeof setTimeout> | undefined;
+  readonly #axisDue = signal(0);
   #axis: TimeAxis = new TimeAxis([], 0, 0);
   #frame = 0;
   #stopRequests: () => void;
@@ -65,21 +99,39 @@ export class RunSession {
     return this.moments.at(count);
   });
   readonly axis = computed(() => {
-    const length = this.length.value;
-    this.timeline.update();
-    const isDue = performance.now() - this.#axisAt > AXIS_EVERY_MS || length < 5_000 || this.isCaughtUp.value;
-    if (length === this.#axisLength || !isDue) return this.#axis;
+    const [length] = [this.length.value, this.#axisDue.value];
+    if (length === this.#axisLength) return this.#axis;
+    const waitMs = length < 5_000 ? 0 : this.#axisAt + AXIS_EVERY_MS - performance.now();
+    if (waitMs > 0) {
+      this.#axisTimer ??= setTimeout(() => {
+        this.#axisTimer = undefined;
+        this.#axisDue.value += 1;
+      }, waitMs);
+      return this.#axis;
+    }
+    this.timeline.update(length);
     this.#axisAt = performance.now();
     this.#axisLength = length;
-    this.#axis = new TimeAxis(this.timeline.all(), this.log.startedAt, this.log.endedAt);
+    const from = this.log.first === 0 ? this.log.startedAt : this.log.timeOf(this.log.first);
+    this.#axis = new TimeAxis(this.timeline.busy, from, this.log.endedAt);
     return this.#axis;
   });
 
-  /** `aheadMs`: how far the source's clock is ahead of this machine's; null: the run is over, its clock stands still. */
-  constructor(client: FeedClient, runId: string, aheadMs: number | null) {
+  constructor(client: FeedClient, runId: string, { aheadMs, window, size = windowSize }: SessionOptions) {
     this.client = client;
     this.runId = runId;
-    this.#watch = client.watch(runId, 0, {
+    this.#size = size;
+    this.#aheadMs = aheadMs;
+    this.#window = window;
+    this.part = `${runId} ${window?.from.count ?? 0} ${window?.isPast === true}`;
+    this.#marks = window ? [...window.marks] : [runStart];
+    const from = window?.from ?? runStart;
+    this.log = new RunLog(from);
+    this.moments = new RunMoments(this.log, from.state);
+    this.timeline = new Timeline(this.log);
+    this.first.value = from.count;
+    this.log.addAgents(window?.agents ?? []);
+    this.#watch = client.watch(runId, from.cursor, {
       message: (message) => this.#take(message),
       link: (state) => {
         this.link.value = state;
@@ -105,6 +157,7 @@ export class RunSession {
     this.#watch.end();
     clearInterval(this.#clock);
     clearTimeout(this.#shown);
+    clearTimeout(this.#axisTimer);
     this.pause();
     this.#stopRequests();
   }
@@ -114,11 +167,16 @@ export class RunSession {
     return this.isLive.value ? (this.#texts.get(agentId) ?? "") : "";
   }
 
-  #take(message: FeedMessage): void {
+  /** Resolves when there is room for more. */
+  #take(message: FeedMessage): Promise<void> | undefined {
     if (message.type === "agents") this.log.addAgents(message.agents);
     else if (message.type === "rows") this.#append(message.rows as unknown as readonly RunRow[], message.isCaughtUp);
     else if (message.type === "gone") this.gone.value = message.why;
     else if (message.type === "live") this.#write(message.event);
+    if (this.log.length - this.moments.count < MOST_WAITING) return undefined;
+    return new Promise((resolve) => {
+      this.#giveRoom = resolve;
+    });
   }
 
   #append(rows: readonly RunRow[], isCaughtUp: boolean): void {
@@ -129,19 +187,111 @@ export class RunSession {
       }
     }
     this.log.append(rows);
-    if (isCaughtUp) {
-      this.#show();
-      this.isCaughtUp.value = true;
-      return;
-    }
-    this.#shown ??= setTimeout(() => this.#show(), this.isCaughtUp.peek() ? SHOW_EVERY_MS : SHOW_EVERY_MS * 4);
+    this.#isLast = isCaughtUp;
+    if (this.#window?.isPast === true && this.log.length - this.log.first >= this.#size.most) this.#stop();
+    this.#askForTerms();
+    this.#showSoon();
   }
 
-  #show(): void {
-    clearTimeout(this.#shown);
+  /** Follows the run no further. */
+  #stop(): void {
+    this.#watch.end();
+    this.isPast.value = true;
+    this.#isLast = true;
+  }
+
+  /** Once entries are dropped it is too late to fold them anew with terms of accounts that they lack. */
+  #askForTerms(): void {
+    if (this.#hasAsked || this.log.length < this.#size.most / 2) return;
+    this.#hasAsked = true;
+    this.client.storedAccounts(this.runId).then(
+      ({ accounts }) => this.learn(accounts),
+      () => undefined,
+    );
+  }
+
+  #showSoon(): void {
+    if (this.#shown !== undefined) return;
+    const everyMs = this.log.length > LARGE ? SHOW_LARGE_EVERY_MS : SHOW_EVERY_MS;
+    const waitMs = this.#isLast && !this.isCaughtUp.peek() ? 0 : this.#shownAt + everyMs - performance.now();
+    this.#shown = setTimeout(() => this.#foldOn(), Math.max(0, waitMs));
+  }
+
+  /** Folds what has come, and shows it when all of it is folded or nothing was shown for a while. */
+  #foldOn(): void {
     this.#shown = undefined;
-    this.length.value = this.log.length;
-    this.written.value += 1;
+    const until = performance.now() + FOLD_MS;
+    let isMore = true;
+    while (isMore && performance.now() < until) {
+      isMore = this.moments.foldOn(FOLDED_AT_ONCE);
+      this.timeline.update(this.moments.count);
+    }
+    const isLate = performance.now() - this.#shownAt > SHOW_LARGE_EVERY_MS;
+    if (!isMore || (isLate && this.moments.count > this.length.peek())) this.#show(!isMore);
+    if (isMore) this.#shown = setTimeout(() => this.#foldOn());
+    if (this.log.length - this.moments.count < MOST_WAITING) this.#giveRoom?.();
+  }
+
+  #show(isAll: boolean): void {
+    this.#shownAt = performance.now();
+    this.#dropOldest();
+    batch(() => {
+      this.first.value = this.log.first;
+      this.length.value = this.moments.count;
+      this.written.value += 1;
+      if (isAll && this.#isLast) this.isCaughtUp.value = true;
+      if (this.#hasLearned) this.#learned.value += 1;
+      this.#hasLearned = false;
+    });
+  }
+
+  #dropOldest(): void {
+    const { most, droppedAtOnce } = this.#size;
+    const { log } = this;
+    while (log.length - log.first > most && !this.isPast.peek()) {
+      const until = log.countUpTo(log.cursorOf(log.first + droppedAtOnce - 1));
+      const pinned = this.pinned.peek();
+      if (until > this.moments.count) return;
+      if (pinned !== null && pinned < until) return this.#stop();
+      const state = this.moments.stateAt(until);
+      this.moments.drop(until);
+      this.timeline.drop(until);
+      log.drop(until);
+      if (until <= (this.#marks.at(-1)?.count ?? 0)) continue;
+      this.#marks.push({ count: until, cursor: log.cursorBefore, startedAt: log.startedAt, state });
+    }
+  }
+
+  /** Places for `windowAt`: the part before this one, and the one after it. */
+  get placeOfEarlier(): number {
+    return Math.max(0, this.log.first - this.#size.most + 2 * this.#size.droppedAtOnce);
+  }
+
+  get placeOfLater(): number {
+    return this.log.length;
+  }
+
+  /** A session of the part of the run in which a place lies, or of the newest. Ends this one. */
+  windowAt(place: number | "newest"): RunSession {
+    const back = place === "newest" ? Number.POSITIVE_INFINITY : place - this.#size.droppedAtOnce;
+    const from = this.#marks.findLast(({ count }) => count <= back) ?? runStart;
+    const seen = Math.max(this.#window?.seen ?? 0, this.log.length);
+    this.end();
+    const window = { from, marks: this.#marks, isPast: place !== "newest", agents: this.log.agents, seen };
+    return new RunSession(this.client, this.runId, { aheadMs: this.#aheadMs, size: this.#size, window });
+  }
+
+  /** A place for `windowAt` by the address of a moment that is not held; null: it is held, or never was. */
+  placeOutside(address: string): number | null {
+    const cursor = Number(/^\d{1,15}/.exec(address)?.[0] ?? Number.NaN);
+    if (!(cursor <= this.log.cursorBefore)) return null;
+    const mark = this.#marks.findLast((one) => one.cursor < cursor) ?? runStart;
+    return mark.count + this.#size.droppedAtOnce;
+  }
+
+  /** How many entries of the run were seen in all, here or in another part. */
+  get seen(): number {
+    return Math.max(this.#window?.seen ?? 0, this.length.value);
   }
 
   #write(event: Extract<FeedMessage, { type: "live" }>["event"]): void {
@@ -149,7 +299,7 @@ export class RunSession {
     if (event.type === "text.delta") {
       this.#texts.set(agentId, (this.#texts.get(agentId) ?? "").slice(0, event.offset) + event.text);
     } else if (event.type === "text.snapshot") this.#texts.set(agentId, event.text);
-    this.#shown ??= setTimeout(() => this.#show(), SHOW_EVERY_MS);
+    this.#showSoon();
   }
 
   /** The requests are read anew when one was opened, decided or closed. */
@@ -167,12 +317,14 @@ export class RunSession {
 
   /** Takes the terms of stored accounts, some of which no entry has. */
   learn(accounts: Parameters<RunMoments["learn"]>[0]): void {
-    if (this.moments.learn(accounts)) this.#learned.value += 1;
+    if (!this.moments.learn(accounts)) return;
+    this.#hasLearned = true;
+    this.#showSoon();
   }
 
   /** Looks at the moment after `count` entries. */
   pin(count: number): void {
-    this.pinned.value = Math.max(0, Math.min(count, this.log.length));
+    this.pinned.value = Math.max(this.log.first, Math.min(count, this.length.peek()));
   }
 
   goLive(): void {
@@ -188,11 +340,11 @@ export class RunSession {
   /** Goes to the previous or next model call, of one agent or of any. */
   stepStep(direction: 1 | -1, agent: number): void {
     this.pause();
-    const { entries } = this.log;
-    let index = (this.pinned.peek() ?? entries.length) - 1 + direction;
-    while (index >= 0 && index < entries.length) {
+    const { first, length } = this.log;
+    let index = (this.pinned.peek() ?? length) - 1 + direction;
+    while (index >= first && index < length) {
       const isOfAgent = agent < 0 || this.log.agentOf(index) === agent;
-      if (isOfAgent && entries[index]?.type === "model.requested") break;
+      if (isOfAgent && this.log.entry(index)?.type === "model.requested") break;
       index += direction;
     }
     this.pin(index + 1);
@@ -201,8 +353,8 @@ export class RunSession {
   play(): void {
     const axis = this.axis.peek();
     let count = this.pinned.peek() ?? this.log.length;
-    if (count >= this.log.length) count = 0;
-    let place = axis.placeOf(count === 0 ? this.log.startedAt : this.log.timeOf(count - 1));
+    if (count >= this.log.length) count = this.log.first;
+    let place = count === this.log.first ? 0 : axis.placeOf(this.log.timeOf(count - 1));
     let before = performance.now();
     this.pin(count);
     this.isPlaying.value = true;
@@ -219,6 +371,7 @@ export class RunSession {
   }
 
   pause(): void {
+    if (!this.isPlaying.peek()) return;
     cancelAnimationFrame(this.#frame);
     this.isPlaying.value = false;
   }
@@ -227,7 +380,7 @@ export class RunSession {
   addressOfMoment(): string | null {
     const count = this.pinned.value;
     if (count === null) return null;
-    if (count === 0) return "0";
+    if (count === this.log.first) return String(this.log.cursorBefore);
     const cursor = this.log.cursorOf(count - 1);
     if (count === this.log.countUpTo(cursor)) return String(cursor);
     return `${cursor}.${count - this.log.countUpTo(cursor - 1)}`;

@@ -2,6 +2,7 @@ import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { cleared, useSize } from "./canvas.ts";
 import { sinceStart } from "./format.ts";
 import { Icon } from "./icons.tsx";
+import { goLive } from "./page-state.ts";
 import { type RunSession, speeds } from "./run-session.ts";
 import { colour, shownTheme } from "./settings.ts";
 import type { SpanKind } from "../run-model/timeline.ts";
@@ -55,7 +56,7 @@ export function Scrubber({ run }: { readonly run: RunSession }) {
           class={run.isLive.value ? "live on" : "live"}
           aria-pressed={run.isLive.value}
           title="Follow the newest (L)"
-          onClick={() => run.goLive()}
+          onClick={() => goLive(run)}
         >
           Live
         </button>
@@ -86,13 +87,13 @@ function Track({ run }: { readonly run: RunSession }) {
     if (!box || box.width === 0) return;
     const share = Math.max(0, Math.min(1, (clientX - box.left) / box.width));
     run.pause();
-    if (share >= 1) run.goLive();
+    if (share >= 1) goLive(run);
     else run.pin(run.log.countUntil(axis.timeAt(share * axis.length)));
   };
   const step = (event: KeyboardEvent): void => {
     const by = { ArrowLeft: -1, ArrowRight: 1, PageUp: -100, PageDown: 100 }[event.key];
     if (event.key === "Home") run.pin(0);
-    else if (event.key === "End") run.goLive();
+    else if (event.key === "End") goLive(run);
     else if (by !== undefined) run.stepEvent(by);
     else return;
     event.preventDefault();

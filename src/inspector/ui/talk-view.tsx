@@ -4,7 +4,7 @@ import { useAsked } from "./asked.ts";
 import { Composer } from "./composer.tsx";
 import { phaseWords, PhaseIcon } from "./icons.tsx";
 import { MessageCard } from "./message-card.tsx";
-import { client } from "./page-state.ts";
+import { client, goLive } from "./page-state.ts";
 import { RequestCard } from "./request-card.tsx";
 import type { RunSession } from "./run-session.ts";
 import { doing } from "./tree-view.tsx";
@@ -63,7 +63,7 @@ export function TalkView({ run }: { readonly run: RunSession }) {
         <Composer
           label={`Write to ${oneLine(root?.name ?? "", 40)}`}
           send={async ({ key, text: written, images }) => {
-            run.goLive();
+            goLive(run);
             await act.startTurn(rootId, {
               key,
               text: written,

@@ -25,7 +25,7 @@ export function TimelineView({ run }: { readonly run: RunSession }) {
   const [view, setView] = useState<Window>({ from: 0, to: 1 });
   const zoom = (factor: number, around = 0.5): void => setView(zoomed(view, factor, around));
   // The axis takes the newest spans in.
-  const kinds = run.axis.value.length > 0 ? kindsIn(run) : new Set<Span["kind"]>();
+  const { kinds } = run.axis.value.length > 0 ? run.timeline : { kinds: new Set<Span["kind"]>() };
   const shownKinds = (["model", "tool", "child", "queue", "retry", "person", "budget", "pause"] as const).filter(
     (kind) => kinds.has(kind),
   );
@@ -119,12 +119,6 @@ function zoomed({ from, to }: Window, factor: number, around: number): Window {
   const middle = from + (to - from) * around;
   const start = Math.max(0, Math.min(1 - width, middle - width * around));
   return { from: start, to: start + width };
-}
-
-function kindsIn(run: RunSession): Set<Span["kind"]> {
-  const kinds = new Set<Span["kind"]>();
-  for (const { kind } of run.timeline.all()) kinds.add(kind);
-  return kinds;
 }
 
 interface CanvasProps {

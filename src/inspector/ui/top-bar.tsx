@@ -1,7 +1,7 @@
 import { isBusy } from "../run-model/agent-moment.ts";
 import { compact, dollars, milliseconds, plural, shortId } from "./format.ts";
 import { Icon, PhaseIcon, phaseWords } from "./icons.tsx";
-import { info, isHelpOpen, session } from "./page-state.ts";
+import { copyWatchLink, info, isHelpOpen, session } from "./page-state.ts";
 import { addressOf, go, route } from "./route.ts";
 import type { RunSession } from "./run-session.ts";
 import { theme, themes } from "./settings.ts";
@@ -11,6 +11,7 @@ const themeIcons = { system: "system", light: "sun", dark: "moon" } as const;
 
 export function TopBar() {
   const run = session.value;
+  const watchToken = info.value?.watchToken;
   const next = themes[(themes.indexOf(theme.value) + 1) % themes.length] ?? "system";
   return (
     <header class="top">
@@ -39,6 +40,17 @@ export function TopBar() {
       {run && route.value.page === "run" && run.length.value > 0 && <RunFigures run={run} />}
       <span class="spacer" />
       {run && route.value.page === "run" && <LinkMark run={run} />}
+      {watchToken !== undefined && (
+        <button
+          type="button"
+          class="plain"
+          title="Copy a view-only link to this place"
+          aria-label="Copy a view-only link to this place"
+          onClick={() => void copyWatchLink(watchToken)}
+        >
+          <Icon name="link" />
+        </button>
+      )}
       <button
         type="button"
         class="plain"
