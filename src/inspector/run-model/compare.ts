@@ -72,14 +72,16 @@ interface Pair {
   readonly other: RunAgent | null;
 }
 
+function childrenOf(agent: RunAgent | null, log: RunLog): RunAgent[] {
+  return (agent?.children ?? []).flatMap((index) => log.agents[index] ?? []);
+}
+
 /** From the roots down, each agent before its children. */
 function pairs(one: RunLog, other: RunLog): Pair[] {
   const all: Pair[] = [];
   const visit = (pair: Pair): void => {
     all.push(pair);
-    const children = (agent: RunAgent | null, log: RunLog): RunAgent[] =>
-      (agent?.children ?? []).flatMap((index) => log.agents[index] ?? []);
-    for (const child of matched(children(pair.one, one), children(pair.other, other))) visit(child);
+    for (const child of matched(childrenOf(pair.one, one), childrenOf(pair.other, other))) visit(child);
   };
   visit({ one: one.agents[0] ?? null, other: other.agents[0] ?? null });
   return all;

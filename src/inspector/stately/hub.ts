@@ -1,7 +1,7 @@
 import type { AnyActorRef, InspectionEvent } from "xstate";
 import { functionRule, optionsOf, systemClock, wholeNumberRule } from "../../base/index.ts";
 import { rootOf } from "../../state/index.ts";
-import { type ActorFrame, FRAME_VERSION, type FrameSnapshot, type InspectionFrame } from "./frames.ts";
+import { type ActorFrame, FRAME_VERSION, type InspectionFrame } from "./frames.ts";
 import { chartOf, isMachine, visibleEvent, visibleSnapshot } from "./visible.ts";
 
 export interface InspectorOptions {

@@ -67,10 +67,13 @@ export class TreeFrames {
   }
 }
 
+function isLive({ snapshot }: ActorFrame): boolean {
+  return snapshot.status === "active";
+}
+
 /** An actor is kept with all its parents, or not at all. */
 function keptOf(frames: readonly ActorFrame[]): ReadonlySet<string> {
   const byId = new Map(frames.map((frame) => [frame.sessionId, frame]));
-  const isLive = ({ snapshot }: ActorFrame): boolean => snapshot.status === "active";
   const kept = new Set<string>();
   for (const frame of [...frames.filter(isLive), ...frames.filter((one) => !isLive(one)).toReversed()]) {
     const line: string[] = [];

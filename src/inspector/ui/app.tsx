@@ -123,12 +123,15 @@ function RunPage({ run }: { readonly run: RunSession }) {
   );
 }
 
+function figure(count: number): string {
+  return count.toLocaleString("en");
+}
+
 /** Which part of a run is shown of which the page cannot hold all, and the way to the others. */
 function CutOff({ run }: { readonly run: RunSession }) {
   const first = run.first.value;
   const isPast = run.isPast.value;
   if (first === 0 && !isPast) return null;
-  const figure = (count: number): string => count.toLocaleString("en");
   const last = run.length.value;
   return (
     <p class="banner cut-off" role="status">
