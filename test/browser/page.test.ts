@@ -178,7 +178,7 @@ describe.skipIf(!browserProgram)("the page", () => {
     await page.getByText("This is no JSON yet.").waitFor();
     await field.fill('{"to":"ACME","amount":-1}');
     await page.getByRole("button", { name: "Run pay_invoice with the edited arguments" }).click();
-    await page.getByRole("alert").getByText("amount").waitFor();
+    await page.getByRole("alert").getByText("amount", { exact: true }).waitFor();
     // The browser reports the answer 400.
     page.errors.length = 0;
     await field.fill('{"to":"ACME","amount":11}');
