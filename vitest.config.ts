@@ -7,7 +7,11 @@ import { repositoryRoot, sourceCondition } from "./scripts/run-command.ts";
 /** What takes longest, longest first: begun at the end, one of them would keep one core busy and leave the others idle. */
 const longest = [
   "chaos/redis.full",
+  "e2e/watched-processes",
+  "browser/page",
   "readme",
+  "e2e/cli-serve",
+  "browser/served",
   "e2e/cli-worker",
   "e2e/cli-requests",
   "chaos/spending.full",
