@@ -165,13 +165,16 @@ describe.each(placeNames.filter((name) => name !== "sqlite"))("text as it is wri
     const stores = place.open();
     const said = Promise.withResolvers<void>();
     const goOn = Promise.withResolvers<void>();
+    const whole = Promise.withResolvers<void>();
     const readers: Connection[] = [];
 
     const runtime = await createRuntime({
-      agents: [slowSpeaker({ said: () => said.resolve(), goOn: goOn.promise })],
+      agents: [slowSpeaker({ said: () => said.resolve(), goOn: goOn.promise, whole: whole.promise })],
       stores,
     });
     ends.push(() => runtime.shutdown());
+    const asked = Promise.withResolvers<void>();
+    ends.push(stores.live.onAsked("the test", () => asked.resolve()));
     const agent = await runtime.agent("speaker", { agentId: "desk" });
     await agent.start();
     const reading = place.open();
@@ -187,6 +190,7 @@ describe.each(placeNames.filter((name) => name !== "sqlite"))("text as it is wri
     // A model streams its answer only if somebody listens when the call begins.
     const early = await connect(one, { run: "desk" });
     await early.until(isCaughtUp);
+    if (reading !== stores) await asked.promise;
     const turn = agent.executeTurn("go").result;
     await said.promise;
     await early.until(({ type }) => type === "live");
@@ -202,6 +206,7 @@ describe.each(placeNames.filter((name) => name !== "sqlite"))("text as it is wri
       await reader.until(isSecondHalf);
       expect(textFaults(reader)).toEqual([]);
     }
+    whole.resolve();
     expect((await turn).text).toBe("The first half, and the second.");
   });
 });

@@ -1,4 +1,3 @@
-import { setTimeout as delay } from "node:timers/promises";
 import { type AgentDefinition, defineAgent } from "../../src/index.ts";
 
 export interface Speech {
@@ -6,10 +5,12 @@ export interface Speech {
   readonly said: () => void;
   /** When it goes on. */
   readonly goOn: Promise<void>;
+  /** When the answer is whole: what is committed takes the place of what is still being sent, so those who listen say it. */
+  readonly whole: Promise<unknown>;
 }
 
-/** An agent that says half of its answer, waits, and says the other half some time before the answer is whole. */
-export function slowSpeaker({ said, goOn }: Speech): AgentDefinition {
+/** An agent that says half of its answer, waits, says the other half, and waits again before the answer is whole. */
+export function slowSpeaker({ said, goOn, whole }: Speech): AgentDefinition {
   return defineAgent({
     name: "speaker",
     model: {
@@ -21,7 +22,7 @@ export function slowSpeaker({ said, goOn }: Speech): AgentDefinition {
         said();
         await goOn;
         onDelta?.({ type: "text", text: "and the second." });
-        await delay(300);
+        await whole;
         return {
           content: "The first half, and the second.",
           toolCalls: [],
