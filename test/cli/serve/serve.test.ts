@@ -122,7 +122,11 @@ describe("what cannot be served is one line and exit code 2, nothing is started,
       () => [yaml, "--surfaces", "teal,apo"],
       /there is no surface "apo": did you mean api\? the surfaces are api, teal/,
     ],
-    ["a surface like no other", () => [yaml, "--surfaces", "gopher"], /no surface "gopher"; the surfaces are api, teal/],
+    [
+      "a surface like no other",
+      () => [yaml, "--surfaces", "gopher"],
+      /no surface "gopher"; the surfaces are api, teal/,
+    ],
     ["no surface", () => [yaml, "--surfaces", ","], /--surfaces takes one or more of api, teal/],
     ["no file", () => [], /missing required argument/],
   ])("%s", async (_, words, message) => {
