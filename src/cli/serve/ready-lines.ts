@@ -25,8 +25,8 @@ export function readyLines(served: readonly TealServed[], ready: Ready): readonl
   const { url, page, surfaces, place, access } = ready;
   const [first] = served;
   const tryIt = first === undefined || access.way === "entra" ? undefined : tryLine(first, ready);
-  const ofSurfaces = surfaces.served.flatMap(({ title, addresses }) =>
-    addresses(url, { teal: served }).map((address) => `${title}: ${address}`),
+  const ofSurfaces = surfaces.served.flatMap((surface) =>
+    surface.addresses(url, { teal: served }).map((address) => `${surface.title}: ${address}`),
   );
   return [
     `Serving ${served.map(({ definition }) => definition.name).join(", ")} at ${url}; agents are kept in ${place}.`,
