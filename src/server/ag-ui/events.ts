@@ -8,16 +8,10 @@ interface ToolCall {
   readonly function: { readonly name: string; readonly arguments: string };
 }
 
-export type MessagePart =
-  | { readonly type: "text"; readonly text: string }
-  | { readonly type: "image"; readonly source: MessageSource };
-type MessageSource =
-  | { readonly type: "data"; readonly value: string; readonly mimeType: string }
-  | { readonly type: "url"; readonly value: string };
-
 /** A message of a snapshot. */
 export type AgUiMessage = { readonly id: string; readonly subagentRunId?: string } & (
-  | { readonly role: "user"; readonly content: string | readonly MessagePart[] }
+  /** Text or parts. */
+  | { readonly role: "user"; readonly content: Json }
   | { readonly role: "assistant"; readonly content?: string; readonly toolCalls?: readonly ToolCall[] }
   | { readonly role: "tool"; readonly toolCallId: string; readonly content: string; readonly error?: string }
 );

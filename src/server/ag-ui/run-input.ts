@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { InvalidInputError } from "../../errors/index.ts";
 import { type Content, type ContentPart, jsonObjectSchema, jsonSchema } from "../../state/index.ts";
+import type { AgUiMessage } from "./events.ts";
 import { resumeEntrySchema } from "./interrupts.ts";
 
 const id = z.string().min(1).max(1_000);
@@ -73,6 +74,30 @@ export function newsOf({ messages }: Pick<RunInput, "messages">): News {
     ),
     answered: new Set(messages.flatMap(({ role, toolCallId }) => (role === "tool" ? (toolCallId ?? []) : []))),
   };
+}
+
+/**
+ * What the user said before the first answer of each turn, as the client has it; under `null` what no answer follows yet.
+ * Answers have our ids, and what users said has the client's.
+ */
+export type Told = ReadonlyMap<string | null, readonly AgUiMessage[]>;
+
+export function toldIn({ messages }: Pick<RunInput, "messages">): Told {
+  const told = new Map<string | null, readonly AgUiMessage[]>();
+  let waiting: AgUiMessage[] = [];
+  for (const { id: messageId, role, content = "", subagentRunId } of messages) {
+    if (subagentRunId !== undefined) continue;
+    if (role === "user") waiting.push({ id: messageId, role, content });
+    if (role !== "assistant" || waiting.length === 0) continue;
+    told.set(turnOfMessage(messageId), waiting);
+    waiting = [];
+  }
+  return told.set(null, waiting);
+}
+
+/** The turn in which the model gave an answer. */
+export function turnOfMessage(messageId: string): string {
+  return messageId.split(":", 1)[0] ?? "";
 }
 
 /** What the model is given: what the application tells of itself, then the messages. */

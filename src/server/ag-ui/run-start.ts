@@ -5,7 +5,7 @@ import type { AgentRequest } from "../../state/index.ts";
 import type { Caller } from "../core/caller.ts";
 import { type RequestKey, turnKeyOf } from "../core/names.ts";
 import { decisionOf, isAlike } from "./interrupts.ts";
-import { contentOf, type News, newsOf, type RunInput } from "./run-input.ts";
+import { contentOf, type News, newsOf, type RunInput, toldIn } from "./run-input.ts";
 import type { Run } from "./run-stream.ts";
 
 /** A run, and whether it had been started before. */
@@ -194,7 +194,7 @@ async function belongsTo(
 }
 
 function runOf({ agent, input, news }: Starting, part: Pick<Run, "followed" | "from">): Run {
-  return { threadId: input.threadId, runId: input.runId, agent, answered: news.answered, ...part };
+  return { threadId: input.threadId, runId: input.runId, agent, answered: news.answered, told: toldIn(input), ...part };
 }
 
 /** The key of a run, or of one decision of it. Ids that a key cannot hold become their hash. */

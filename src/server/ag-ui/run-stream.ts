@@ -5,6 +5,7 @@ import type { StartedTurn } from "../core/plain-message.ts";
 import type { SseFrame } from "../core/sse.ts";
 import { storedTurnEvents, turnEvents } from "../core/turn-events.ts";
 import type { AgUiEvent } from "./events.ts";
+import type { Told } from "./run-input.ts";
 import { RunTranslation } from "./run-translation.ts";
 import { storedMessages } from "./stored-messages.ts";
 
@@ -23,6 +24,7 @@ export interface Run {
    */
   readonly from: string | null;
   readonly answered: ReadonlySet<string>;
+  readonly told: Told;
   /** Why nothing was done. */
   readonly refusal?: { readonly message: string; readonly code: string } | undefined;
 }
@@ -33,7 +35,7 @@ export async function* runFrames(caller: Caller, run: Run, signal: AbortSignal):
 }
 
 async function* runEvents(caller: Caller, run: Run, signal: AbortSignal): AsyncGenerator<AgUiEvent> {
-  const { agent, followed, threadId, runId, answered, refusal } = run;
+  const { agent, followed, threadId, runId, answered, told, refusal } = run;
   const { rootAgentId } = agent;
   const head = await caller.head(rootAgentId);
   const agents = head.agents.map(({ definition, ...record }) => ({ ...record, name: definition.name }));
@@ -44,15 +46,15 @@ async function* runEvents(caller: Caller, run: Run, signal: AbortSignal): AsyncG
     return;
   }
   // Read after the head: what was stored in between is in the snapshot, and comes again as events that show nothing.
-  if (run.from === null) yield* translation.snapshot(await storedMessages(caller, agent));
+  if (run.from === null) yield* translation.snapshot(await storedMessages(caller, agent, { told, isOver: false }));
   if (followed === null) {
     yield* translation.close("success");
     return;
   }
   const rest = yield* eventsUntilRest(caller, followed, { translation, from: run.from ?? head.cursor, signal });
   if (rest === undefined) return;
-  const isShown = rest.status === "completed" || (run.from === null && rest.status !== "waiting");
-  yield* translation.end(rest, isShown ? null : await storedMessages(caller, agent));
+  const isOver = rest.status !== "waiting";
+  yield* translation.end(rest, rest.status === "completed" ? null : await storedMessages(caller, agent, { told, isOver }));
 }
 
 interface Reading {
