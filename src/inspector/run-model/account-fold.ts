@@ -217,7 +217,7 @@ export class AccountFold {
       this.#change(turn.accountId, ({ time }) => countActive(time, isActive, entry.at));
     }
     if (entry.type === "turn.ended") this.#turns.delete(agentId);
-    else this.#turns.set(agentId, { ...turn, isActive });
+    else if (turn !== before || isActive !== turn.isActive) this.#turns.set(agentId, { ...turn, isActive });
   }
 
   /** Children that go on share what the turn has left. */
