@@ -1,5 +1,6 @@
 import { batch, computed, signal } from "@preact/signals";
 import type { FeedMessage } from "../feed/wire.ts";
+import { Spending } from "../run-model/account-curve.ts";
 import { isBusy } from "../run-model/agent-moment.ts";
 import { RunLog, type RunRow } from "../run-model/run-log.ts";
 import { RunMoments } from "../run-model/run-moments.ts";
@@ -48,6 +49,7 @@ export class RunSession {
   readonly log: RunLog;
   readonly moments: RunMoments;
   readonly timeline: Timeline;
+  readonly spending: Spending;
   readonly link = signal<LinkState>({ kind: "connecting" });
   readonly isCaughtUp = signal(false);
   /** Why nothing more comes; null: it goes on. */
@@ -132,6 +134,7 @@ export class RunSession {
     this.log = new RunLog(from);
     this.moments = new RunMoments(this.log, from.state);
     this.timeline = new Timeline(this.log);
+    this.spending = new Spending(this.log);
     this.first.value = from.count;
     this.log.addAgents(window?.agents ?? []);
     this.#watch = client.watch(runId, from.cursor, {
