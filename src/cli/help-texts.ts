@@ -177,6 +177,7 @@ Examples:
   $ npx troupe serve ./my-agent.ts
   $ npx troupe serve ./agent.yaml --port 9000
   $ npx troupe serve ./team.ts ./agent.yaml --redis redis://127.0.0.1:6379 --on workers
+  $ npx troupe serve ./my-agent.ts --surfaces api,teal
   $ npx troupe serve ./agent.yaml --host 0.0.0.0 --auth entra --hosts api.example.com --proxies 1 --log
 
 Prints the address of each surface, a token and a command to try. The page at / shows the agents at work, and one can talk

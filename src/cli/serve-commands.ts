@@ -37,6 +37,7 @@ export function addListenOptions(command: Command): Command {
         "who may call: whoever has the token, users of Entra ID, or everybody on this machine (default: token)",
       ).choices(["token", "entra", "none"]),
     )
+    .option("--surfaces <list>", "protocols to serve, with commas (default: all whose packages are there)", nonEmpty)
     .option("--cors <origin>", "origin of pages that may call; may be repeated", repeated)
     .option(
       "--hosts <name>",

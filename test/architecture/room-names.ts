@@ -27,6 +27,7 @@ export const cliExceptions: Readonly<Record<string, readonly string[]>> = {
   "decides a request in the store, when no process runs its agent": ["Requests", "verdictsOf"],
   "lists the agents and queues that a worker knows": ["collectDefinitions"],
   "checks JSON that a person typed": ["jsonObjectSchema", "jsonSchema"],
+  "finds the word that a person meant": ["nearestName"],
   "draws by the clock of the system": ["systemClock"],
   "runs the demo: `ask`": ["askTeam", "documentsIn", "folderAt"],
 };

@@ -1,12 +1,5 @@
 import { createRuntime } from "../../runtime/index.ts";
-import {
-  apiSurface,
-  assertCanListen,
-  type RedisSharing,
-  serveRuntime,
-  tealSurface,
-  type TealServed,
-} from "../../server/index.ts";
+import { assertCanListen, type RedisSharing, serveRuntime, type TealServed } from "../../server/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import type { CliContext } from "../cli-context.ts";
 import type { ExitCode } from "../failure.ts";
@@ -20,6 +13,7 @@ import { readyLines } from "../serve/ready-lines.ts";
 import { type AuthWay, type ServeAuth, serveAuth } from "../serve/serve-auth.ts";
 import { noPageBecause, servedPage } from "../serve/served-page.ts";
 import { type FileOptions, type ServedFiles, servedFiles } from "../serve/served-files.ts";
+import { type LoadedSurfaces, loadSurfaces } from "../serve/surfaces.ts";
 
 /** Where a server listens, and to whom. */
 export interface ListenOptions {
@@ -27,6 +21,8 @@ export interface ListenOptions {
   readonly port?: number | undefined;
   readonly host?: string | undefined;
   readonly auth?: AuthWay | undefined;
+  /** Names of surfaces, with commas. Default: all whose packages are there. */
+  readonly surfaces?: string | undefined;
   /** Origins of pages in browsers. */
   readonly cors?: readonly string[] | undefined;
   /** Values that `Host` may have. */
@@ -89,11 +85,12 @@ async function serve(context: CliContext, serving: Serving, options: PlaceOption
   const access = serveAuth(auth, context.environment);
   // Whatever can be known is known before a file is made.
   assertWhere(store, { on });
+  const surfaces = await loadSurfaces(options.surfaces);
   await assertCanListen({ port, host, authenticate: access.authenticate });
   return await withStore(store, "open", async (stores) => {
     const sharing = await store.openSharing?.(stores);
     try {
-      return await serveStores(context, { ...serving, sharing, access }, stores, { ...options, port, host });
+      return await serveStores(context, { ...serving, sharing, access, surfaces }, stores, { ...options, port, host });
     } finally {
       await sharing?.close();
     }
@@ -103,15 +100,18 @@ async function serve(context: CliContext, serving: Serving, options: PlaceOption
 interface ServingPlace extends Serving {
   readonly sharing: RedisSharing | undefined;
   readonly access: ServeAuth;
+  readonly surfaces: LoadedSurfaces;
 }
 
 async function serveStores(
   context: CliContext,
-  { served, workerWords, input, store, sharing, access }: ServingPlace,
+  { served, workerWords, input, store, sharing, access, surfaces }: ServingPlace,
   stores: Stores,
   options: PlaceOptions & { readonly host: string },
 ): Promise<ExitCode> {
   const { port, host, cors = [], hosts, log = false, metrics, proxies, on, drainSeconds } = options;
+  const teal = tealServed(served);
+  const made = await surfaces.make({ agents: served.agents, teal, sharing });
   const { part, queues, remarks } = await whereOf(context, { store, workerWords }, { on });
   const runtime = await createRuntime({
     agents: served.agents,
@@ -122,7 +122,6 @@ async function serveStores(
     streaming: "always",
     ...part,
   });
-  const teal = tealServed(served);
   const { authenticate, tenant } = access;
   const server = serveRuntime(runtime, {
     authenticate,
@@ -131,12 +130,13 @@ async function serveStores(
     hosts,
     metrics,
     proxies,
-    surfaces: [apiSurface({ tickets: sharing?.tickets }), tealSurface({ agents: teal })],
+    surfaces: made,
     limits: { redis: sharing },
     onLog: log ? (line) => context.note(JSON.stringify(line)) : undefined,
   });
   const noPage = noPageBecause({ host, proxies, page: options.page, access });
-  const page = noPage === null ? await servedPage(runtime, { access }) : undefined;
+  const hasApi = surfaces.served.some(({ name }) => name === "api");
+  const page = noPage === null ? await servedPage(runtime, { access, hasApi }) : undefined;
   try {
     const listening = await server.listen({ port, host, ...(page === undefined ? {} : { mounted: page }) });
     const { url } = listening;
@@ -147,6 +147,7 @@ async function serveStores(
       page:
         page?.listensAt(listening.url) ??
         `  Page: none here (${noPage}); \`inspect\` shows the agents of a store on its machine`,
+      surfaces,
       access,
       place,
       tenant: runtime.tenant,

@@ -1,10 +1,12 @@
 import { agentIdOfName, type TealServed } from "../../server/index.ts";
 import { developer, type ServeAuth, tokenVariable } from "./serve-auth.ts";
+import type { LoadedSurfaces } from "./surfaces.ts";
 
 interface Ready {
   readonly url: string;
   /** The line about the page. */
   readonly page: string;
+  readonly surfaces: Pick<LoadedSurfaces, "served" | "leftOut">;
   readonly access: Pick<ServeAuth, "way" | "token" | "isGiven">;
   /** Where agents are kept, in words. */
   readonly place: string;
@@ -20,14 +22,16 @@ const tryName = "first";
 
 /** What a server says when it listens: what it serves, where, to whom, and a command that works when it is pasted. */
 export function readyLines(served: readonly TealServed[], ready: Ready): readonly string[] {
-  const { url, page, place, access } = ready;
+  const { url, page, surfaces, place, access } = ready;
   const [first] = served;
   const tryIt = first === undefined || access.way === "entra" ? undefined : tryLine(first, ready);
+  const ofSurfaces = surfaces.served.flatMap((surface) =>
+    surface.addresses(url, { teal: served }).map((address) => `${surface.title}: ${address}`),
+  );
   return [
     `Serving ${served.map(({ definition }) => definition.name).join(", ")} at ${url}; agents are kept in ${place}.`,
     page,
-    `  API: ${url}/api (pages: ${url}/api/docs, document: ${url}/api/openapi.json)`,
-    ...served.map(({ definition, version }) => `  Teal Agents: ${url}/${definition.name}/${version}`),
+    ...[...ofSurfaces, ...surfaces.leftOut].map((line) => `  ${line}`),
     `  Health: ${url}/healthz, ${url}/readyz, ${url}/metrics`,
     accessLine(access),
     ...(tryIt === undefined ? [] : ["Try:", `  ${tryIt}`]),
@@ -41,11 +45,16 @@ function accessLine({ way, token, isGiven }: Ready["access"]): string {
 }
 
 /** One line for a POSIX shell: for an agent of a YAML file a task, else an agent and the stream of its turn. */
-function tryLine({ definition, version }: TealServed, { url, access, tenant, input, isYaml }: Ready): string {
+function tryLine({ definition, version }: TealServed, ready: Ready): string | undefined {
+  const { url, access, tenant, input, isYaml, surfaces } = ready;
+  const isServed = (name: string): boolean => surfaces.served.some((surface) => surface.name === name);
   const token = access.isGiven ? `$${tokenVariable}` : access.token;
   const bearer = access.way === "none" ? "" : ` -H "authorization: Bearer ${token}"`;
   const post = `curl -sS${bearer} -H 'content-type: application/json'`;
-  if (isYaml) return `${post} ${url}/${definition.name}/${version} -d ${word({ items: [{ content: input }] })}`;
+  if (isServed("teal") && (isYaml || !isServed("api"))) {
+    return `${post} ${url}/${definition.name}/${version} -d ${word({ items: [{ content: input }] })}`;
+  }
+  if (!isServed("api")) return undefined;
   const agentId = agentIdOfName({ tenant, ownerId: developer, definition: definition.name }, tryName);
   const create = `${post} ${url}/api/agents -d ${word({ definition: definition.name, key: tryName })}`;
   const turn = `${post} -N -H 'accept: text/event-stream' ${url}/api/agents/${agentId}/turns -d ${word({ input })}`;

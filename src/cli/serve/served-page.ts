@@ -39,14 +39,17 @@ export function noPageBecause({ host, proxies = 0, page, access }: PagePlace): s
 }
 
 /** The inspector of a runtime at `/`, with the token of the API; its other addresses are below `/inspector`. */
-export async function servedPage(runtime: Runtime, { access }: Pick<PagePlace, "access">): Promise<ServedPage> {
+export async function servedPage(
+  runtime: Runtime,
+  { access, hasApi }: Pick<PagePlace, "access"> & { readonly hasApi: boolean },
+): Promise<ServedPage> {
   const { inspectorRoutes } = await import("../../inspector/index.ts");
   let port = "";
   const routes = inspectorRoutes(runtime, {
     decide: true,
     by: userName(),
     basePath: BASE,
-    apiDocs: "/api/docs",
+    ...(hasApi ? { apiDocs: "/api/docs" } : {}),
     hosts: () => loopbackNames.map((name) => `${name}:${port}`),
     token: access.token ?? undefined,
   });

@@ -48,6 +48,7 @@ test("callers of Entra ID are of the directory that the server serves", () => {
 
 test.each([
   [["--port", "0"], "--port is for --serve; give that too, or leave it out"],
+  [["--surfaces", "api"], "--surfaces is for --serve; give that too, or leave it out"],
   [["--log"], "--log is for --serve; give that too, or leave it out"],
   [["--hosts", "a.example.com"], "--hosts is for --serve; give that too, or leave it out"],
   [["--serve", "--json"], "--json does not go with --serve"],
@@ -116,6 +117,17 @@ describe("what cannot be served is one line and exit code 2, nothing is started,
       /--plugins and --catalog are for an agent in YAML/,
     ],
     ["an unknown way to know callers", () => [yaml, "--auth", "basic"], /Allowed choices are token, entra, none/],
+    [
+      "an unknown surface",
+      () => [yaml, "--surfaces", "teal,apo"],
+      /there is no surface "apo": did you mean api\? the surfaces are api, teal/,
+    ],
+    [
+      "a surface like no other",
+      () => [yaml, "--surfaces", "gopher"],
+      /no surface "gopher"; the surfaces are api, teal/,
+    ],
+    ["no surface", () => [yaml, "--surfaces", ","], /--surfaces takes one or more of api, teal/],
     ["no file", () => [], /missing required argument/],
   ])("%s", async (_, words, message) => {
     const { code, out, notes } = await troupe(["serve", ...words(), "--store", join(unmade, "serve.db")]);

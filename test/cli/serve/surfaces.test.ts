@@ -1,0 +1,67 @@
+import { expect, test } from "vitest";
+import { agent } from "./served-desk.ts";
+import { readyLines } from "../../../src/cli/serve/ready-lines.ts";
+import { loadSurfaces, type ServedSurface } from "../../../src/cli/serve/surfaces.ts";
+import { UnsupportedError } from "../../../src/errors/index.ts";
+import { apiSurface } from "../../../src/server/index.ts";
+
+const teal = [{ definition: agent, version: "1.0" }];
+const place = { agents: [agent], teal, sharing: undefined };
+
+/** A surface that notes that it was loaded; `absent`: its package is not there. */
+function surface(name: string, loaded: string[], absent?: string): ServedSurface {
+  return {
+    name,
+    title: name.toUpperCase(),
+    addresses: (url) => [`${url}/${name}`],
+    load: () => {
+      loaded.push(name);
+      if (absent !== undefined) return Promise.reject(new UnsupportedError(absent));
+      return Promise.resolve(() => ({ ...apiSurface(), name }));
+    },
+  };
+}
+
+const absence = 'it needs the package "wire-sdk": npm install wire-sdk';
+
+function linesOf(surfaces: Parameters<typeof readyLines>[1]["surfaces"]): readonly string[] {
+  const access = { way: "token", token: "a-token-of-ann-0001", isGiven: false } as const;
+  const ready = { url: "http://127.0.0.1:1", page: "  Page: none", surfaces, access, place: "a.db" };
+  return readyLines(teal, { ...ready, tenant: "default", input: "Hello?", isYaml: false });
+}
+
+test("what is not named is not loaded, and the order is that of the registry", async () => {
+  const loaded: string[] = [];
+  const known = [surface("one", loaded), surface("two", loaded), surface("three", loaded)];
+  const surfaces = await loadSurfaces("three, one,three", known);
+  expect(loaded).toEqual(["one", "three"]);
+  expect((await surfaces.make(place)).map(({ name }) => name)).toEqual(["one", "three"]);
+});
+
+test("a surface without its package is left out with the install line, and refused when it is named", async () => {
+  const known = [surface("one", []), surface("wire", [], absence)];
+  const surfaces = await loadSurfaces(undefined, known);
+  expect((await surfaces.make(place)).map(({ name }) => name)).toEqual(["one"]);
+  expect(linesOf(surfaces)).toEqual(
+    expect.arrayContaining(["  ONE: http://127.0.0.1:1/one", `  WIRE: left out; ${absence}`]),
+  );
+  await expect(loadSurfaces("one,wire", known)).rejects.toMatchObject({
+    code: "invalid_input",
+    message: `--surfaces wire: ${absence}`,
+  });
+});
+
+test("an error in a surface that is there is no absence", async () => {
+  const broken = { ...surface("one", []), load: () => Promise.reject(new TypeError("a fault in it")) };
+  await expect(loadSurfaces(undefined, [broken])).rejects.toThrow("a fault in it");
+});
+
+test.each([
+  ["api", ["API"], "/api/agents -d"],
+  ["teal", ["Teal Agents"], "/desk/1.0 -d"],
+])("--surfaces %s: its addresses, and a command that calls it", async (list, titles, command) => {
+  const lines = linesOf(await loadSurfaces(list));
+  const shown = lines.filter((line) => /^ {2}(?!Page|Health|curl)/.test(line)).map((line) => line.trim().split(":")[0]);
+  expect(shown).toEqual(titles);
+  expect(lines.at(-1)).toContain(command);
+});
