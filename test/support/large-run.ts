@@ -96,7 +96,11 @@ export async function largeRun(): Promise<LargeRun> {
     accounts: [],
     requests: [],
   };
-  return { data: data as PageData, entries: all.reduce((sum, row) => sum + row.entries.length, 0), agents: records.length };
+  return {
+    data: data as PageData,
+    entries: all.reduce((sum, row) => sum + row.entries.length, 0),
+    agents: records.length,
+  };
 }
 
 function spawnedOften(row: Row, one: string, copies: readonly number[], copy: <V>(value: V, index: number) => V): Row {
@@ -115,7 +119,9 @@ export function pageWith(data: PageData): string {
 }
 
 /** A server of such pages by their paths, and of the assets. */
-export async function servePages(pages: Readonly<Record<string, string>>): Promise<{ readonly origin: string; close(): void }> {
+export async function servePages(
+  pages: Readonly<Record<string, string>>,
+): Promise<{ readonly origin: string; close(): void }> {
   const types: Readonly<Record<string, string>> = { "/app.js": "text/javascript", "/app.css": "text/css" };
   const server = createServer(({ url = "/" }, response) => {
     const type = types[url];
