@@ -46,12 +46,12 @@ describe.skipIf(!browserProgram)("a run of 2,001 agents and 120,000 events", () 
     const { data, entries, agents } = await largeRun();
     expect(agents).toBe(2_001);
     expect(entries).toBeGreaterThan(120_000);
-    const { origin, close } = await servePages({ "/": pageWith(data) });
-    onTestFinished(close);
+    const server = await servePages({ "/": pageWith(data) });
+    onTestFinished(() => server.close());
     const page = await browser.newPage({ viewport: { width: 1_400, height: 860 } });
     await page.addInitScript(watchTasks);
     const before = performance.now();
-    await page.goto(`${origin}/#/run/large?view=events`);
+    await page.goto(`${server.origin}/#/run/large?view=events`);
     await page.getByText(`/ ${entries.toLocaleString("en")}`).waitFor();
     const ready = performance.now() - before;
     const task = await page.evaluate<number>(longest);
