@@ -1,14 +1,4 @@
-import type { PageData } from "./wire.ts";
-
-/** The parts of a page that are asked for by agent or call, each on a line of its own. */
-export type PackedContents = "transitions" | "messages" | "prompts" | "calls";
-
-/** What stands on the first line: all but rows and contents. */
-export interface PackedHead extends Omit<PageData, "rows" | PackedContents> {
-  readonly rowCount: number;
-  /** Those that are not left out. */
-  readonly holds: readonly PackedContents[];
-}
+import type { PackedContents, PackedHead, PageData } from "./wire.ts";
 
 const ROWS_A_LINE = 200;
 const contents: readonly PackedContents[] = ["transitions", "messages", "prompts", "calls"];

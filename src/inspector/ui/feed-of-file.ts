@@ -1,5 +1,12 @@
-import type { PackedContents } from "../feed/packed-page.ts";
-import type { CallDetail, FeedInfo, FeedMessageItem, Prompt, RowView, Transition } from "../feed/wire.ts";
+import type {
+  PackedContents,
+  CallDetail,
+  FeedInfo,
+  FeedMessageItem,
+  Prompt,
+  RowView,
+  Transition,
+} from "../feed/wire.ts";
 import { type FeedClient, FeedFailure, wordsOf } from "./feed-client.ts";
 import type { JsonValue } from "./json-view.tsx";
 import type { PackedRun } from "./packed-run.ts";

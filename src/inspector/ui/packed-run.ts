@@ -1,5 +1,4 @@
-import type { PackedContents, PackedHead } from "../feed/packed-page.ts";
-import type { FeedRow } from "../feed/wire.ts";
+import type { PackedContents, PackedHead, FeedRow } from "../feed/wire.ts";
 import { Slices } from "./slices.ts";
 
 /** The id of the element that holds the data: lines of `packed-page.ts`, gzip, base64. */
