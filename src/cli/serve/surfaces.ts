@@ -50,7 +50,8 @@ const knownSurfaces: readonly ServedSurface[] = [
   {
     name: "ag-ui",
     title: "AG-UI",
-    addresses: (url, { teal }) => teal.map(({ definition }) => `${url}/ag-ui/${definition.name} (for clients of AG-UI 1.0)`),
+    addresses: (url, { teal }) =>
+      teal.map(({ definition }) => `${url}/ag-ui/${definition.name} (for clients of AG-UI 1.0)`),
     load: async () => {
       const { agUiSurface } = await import("../../server/index.ts");
       return ({ agents }) => agUiSurface({ agents: agents.map(({ name }) => name) });

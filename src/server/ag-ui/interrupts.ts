@@ -82,7 +82,10 @@ function approvalOf(interruptId: string, payload: unknown): Omit<Decide, "by" | 
     );
   }
   const { approved, editedArgs, reason, argumentsHash } = parsed.data;
-  const said = { ...(reason === undefined ? {} : { reason }), ...(argumentsHash === undefined ? {} : { argumentsHash }) };
+  const said = {
+    ...(reason === undefined ? {} : { reason }),
+    ...(argumentsHash === undefined ? {} : { argumentsHash }),
+  };
   if (!approved) return { verdict: "rejected", ...said };
   return editedArgs === undefined
     ? { verdict: "approved", ...said }

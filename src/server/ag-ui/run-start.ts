@@ -164,7 +164,11 @@ async function decide(
 export async function cancelRun(
   caller: Caller,
   definition: string,
-  { threadId, runId, reason }: { readonly threadId: string; readonly runId?: string | undefined; readonly reason?: string | undefined },
+  {
+    threadId,
+    runId,
+    reason,
+  }: { readonly threadId: string; readonly runId?: string | undefined; readonly reason?: string | undefined },
 ): Promise<boolean> {
   const agent = await caller.root(caller.agentIdOf(definition, threadId));
   const turn = agent.openTurn();

@@ -138,11 +138,7 @@ export class RunTranslation {
     }
   }
 
-  #responded(
-    event: TroupeEventOf<"model.responded">,
-    speaker: Speaker,
-    stored: Message | undefined,
-  ): AgUiEventBody[] {
+  #responded(event: TroupeEventOf<"model.responded">, speaker: Speaker, stored: Message | undefined): AgUiEventBody[] {
     const text = stored === undefined ? "" : textOf(stored.content);
     if (speaker.agent.agentId === this.#place.rootAgentId) this.#said = text;
     const answer = this.#answer(speaker, event);
@@ -264,7 +260,8 @@ export class RunTranslation {
 
   /** The answer of a completed turn, where it is not what the model said last: a hook replaced it. */
   #finalText(rest: TurnRest): AgUiEvent[] {
-    if (rest.status !== "completed" || this.#said === undefined || rest.text === "" || rest.text === this.#said) return [];
+    if (rest.status !== "completed" || this.#said === undefined || rest.text === "" || rest.text === this.#said)
+      return [];
     const messageId = `${rest.turnId}:answer`;
     return [
       { type: "TEXT_MESSAGE_START", messageId, role: "assistant" },
@@ -278,7 +275,11 @@ export class RunTranslation {
     const finished = { type: "RUN_FINISHED", threadId, runId } as const;
     if (rest.status === "waiting") {
       if (rest.reason === "paused") {
-        return { type: "RUN_ERROR", message: "the agent is paused; its run goes on when it is resumed", code: "paused" };
+        return {
+          type: "RUN_ERROR",
+          message: "the agent is paused; its run goes on when it is resumed",
+          code: "paused",
+        };
       }
       const others = requests.filter(({ kind }) => kind !== "client");
       if (others.length === 0) {

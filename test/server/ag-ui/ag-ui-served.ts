@@ -46,7 +46,8 @@ export function desk(removed: string[]): AgentDefinition {
     const said = lastOf(messages);
     if (messages.at(-1)?.role === "tool") return { deltas: ["so: ", said] };
     if (said === "remove") return { toolCalls: [removal] };
-    if (said === "remove two") return { text: "Both.", toolCalls: [removal, { ...removal, arguments: { path: "b.txt" } }] };
+    if (said === "remove two")
+      return { text: "Both.", toolCalls: [removal, { ...removal, arguments: { path: "b.txt" } }] };
     if (said === "ask") return { toolCalls: [{ name: "ask_user", arguments: { question: "your name?" } }] };
     if (said === "show") return { toolCalls: [{ name: "show", arguments: { what: "a map" } }] };
     if (said.startsWith("delegate")) return { toolCalls: [{ name: "reader", arguments: { input: said } }] };

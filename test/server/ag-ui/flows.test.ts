@@ -54,15 +54,34 @@ test("an approval interrupts the run; approved, the call runs, and its result co
   expect(removed).toEqual(["a.txt"]);
   expect(thread.types().filter((type) => type.startsWith("TOOL_CALL"))).toEqual(["TOOL_CALL_RESULT"]);
   expect(thread.events).toContainEqual(
-    expect.objectContaining({ type: "CUSTOM", name: "troupe.tool.progress", value: expect.objectContaining({ update: { removing: "a.txt" } }) }),
+    expect.objectContaining({
+      type: "CUSTOM",
+      name: "troupe.tool.progress",
+      value: expect.objectContaining({ update: { removing: "a.txt" } }),
+    }),
   );
-  expect(thread.shown()).toEqual(["user: remove", "assistant: [remove]", "tool: removed a.txt", "assistant: so: removed a.txt"]);
+  expect(thread.shown()).toEqual([
+    "user: remove",
+    "assistant: [remove]",
+    "tool: removed a.txt",
+    "assistant: so: removed a.txt",
+  ]);
 });
 
 test.each([
-  ["rejected with a reason", { status: "resolved", payload: { approved: false, reason: "not today" } }, [], "not today"],
+  [
+    "rejected with a reason",
+    { status: "resolved", payload: { approved: false, reason: "not today" } },
+    [],
+    "not today",
+  ],
   ["cancelled", { status: "cancelled" }, [], "cancelled"],
-  ["edited", { status: "resolved", payload: { approved: true, editedArgs: { path: "c.txt" } } }, ["c.txt"], "removed c.txt"],
+  [
+    "edited",
+    { status: "resolved", payload: { approved: true, editedArgs: { path: "c.txt" } } },
+    ["c.txt"],
+    "removed c.txt",
+  ],
 ] as const)("an approval that is %s", async (_, answer, runs, told) => {
   const { server, removed } = await deskServed();
   const thread = await new Thread(server).say("remove");
@@ -132,7 +151,11 @@ test("a subagent that waits is suspended, and goes on in the resumed run", async
       outcome: { type: "suspended", interruptIds: [interrupt?.id] },
     }),
   );
-  expect(thread.shown()).toEqual(["user: delegate remove", "assistant: [reader]", "subagent assistant: I remove it.[remove]"]);
+  expect(thread.shown()).toEqual([
+    "user: delegate remove",
+    "assistant: [reader]",
+    "subagent assistant: I remove it.[remove]",
+  ]);
   await thread.run(resumeWith(thread, { approved: true }));
   expect(removed).toEqual(["a.txt"]);
   const lifecycle = thread.events.filter(({ type }) => type.startsWith("SUBAGENT"));
