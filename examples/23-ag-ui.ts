@@ -36,7 +36,7 @@ const client = new HttpAgent({
 client.subscribe({
   onTextMessageContentEvent: ({ event }) => console.log(`text: ${event.delta}`),
   onToolCallEndEvent: ({ toolCallName, toolCallArgs }) => console.log(`call: ${toolCallName}`, toolCallArgs),
-  onToolCallResultEvent: ({ event }) => console.log(`result: ${String(event.content)}`),
+  onToolCallResultEvent: ({ event }) => console.log("result:", event.content),
 });
 const show = { name: "show", description: "Shows a page.", parameters: { type: "object", properties: {} } };
 

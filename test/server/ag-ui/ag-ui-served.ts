@@ -19,6 +19,10 @@ export interface DeskServed extends Served {
   readonly removed: string[];
 }
 
+function lastOf(messages: readonly { readonly content: unknown }[]): string {
+  return String(messages.at(-1)?.content);
+}
+
 /** An agent that does what it is told: `remove`, `ask`, `show` (a tool of the front end), `delegate`, `think`, `fail`. */
 export function desk(removed: string[]): AgentDefinition {
   const remove = defineTool({
@@ -33,7 +37,6 @@ export function desk(removed: string[]): AgentDefinition {
     },
   });
   const removal = { name: "remove", arguments: { path: "a.txt" } };
-  const lastOf = (messages: readonly { readonly content: unknown }[]): string => String(messages.at(-1)?.content);
   const reader = defineAgent({
     name: "reader",
     tools: [remove],
