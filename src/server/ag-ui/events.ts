@@ -9,8 +9,7 @@ interface ToolCall {
 }
 
 /** A message of a snapshot. */
-export type AgUiMessage = { readonly id: string; readonly subagentRunId?: string } & /** Text or parts. */
-(
+export type AgUiMessage = { readonly id: string; readonly subagentRunId?: string } /** Text or parts. */ & (
   | { readonly role: "user"; readonly content: Json }
   | { readonly role: "assistant"; readonly content?: string; readonly toolCalls?: readonly ToolCall[] }
   | { readonly role: "tool"; readonly toolCallId: string; readonly content: string; readonly error?: string }
