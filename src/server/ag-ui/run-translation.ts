@@ -319,13 +319,12 @@ function endStep(speaker: Speaker): AgUiEventBody[] {
 }
 
 /** The fields that all events have, which are not in the value of a custom one. */
-const common: readonly string[] = [
-  ...["type", "agentId", "agentName", "parentAgentId", "rootAgentId", "sessionId", "turnId", "step", "at", "cursor"],
-  "after",
-];
+const common: ReadonlySet<string> = new Set(
+  "type agentId agentName parentAgentId rootAgentId sessionId turnId step at cursor after".split(" "),
+);
 
 function custom(event: TroupeEvent): AgUiEventBody {
-  const fields = Object.entries(event).filter((entry): entry is [string, Json] => !common.includes(entry[0]));
+  const fields = Object.entries(event).filter((entry): entry is [string, Json] => !common.has(entry[0]));
   return { type: "CUSTOM", name: `troupe.${event.type}`, value: Object.fromEntries(fields) as JsonObject };
 }
 
