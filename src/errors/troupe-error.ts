@@ -39,3 +39,169 @@ export class InvariantError extends DefectError {
 export class CorruptRecordError extends DefectError {
   readonly code = "corrupt_record";
 }
+
+/** A command that was understood and refused; nothing was changed. */
+export abstract class RejectionError extends TroupeError {
+  readonly family = "rejection";
+  readonly retryable = false;
+}
+
+/** The input breaks a schema or a rule; the message says where, how, and what would be right. */
+export class InvalidInputError extends RejectionError {
+  readonly code = "invalid_input";
+  /** Mistakes by field, such as `items[2].name`, where the fields of a value are to blame; else empty. */
+  readonly issues: readonly { readonly path: string; readonly message: string }[];
+
+  constructor(
+    message: string,
+    {
+      issues = [],
+      ...options
+    }: TroupeErrorOptions & { readonly issues?: InvalidInputError["issues"] | undefined } = {},
+  ) {
+    super(message, options);
+    this.issues = issues;
+  }
+}
+
+/** No agent, turn, definition, tool or artifact of that name is known. */
+export class NotFoundError extends RejectionError {
+  readonly code = "not_found";
+}
+
+/** This version, mode or store does not support what was asked for. */
+export class UnsupportedError extends RejectionError {
+  readonly code = "unsupported";
+}
+
+/** A turn was asked of an agent that was not started, or was shut down: call `start()` first (row L4). */
+export class AgentNotStartedError extends RejectionError {
+  readonly code = "agent_not_started";
+}
+
+/** A turn was asked of an agent whose turn is open: one turn at a time per agent (requirements, Concurrency). */
+export class AgentBusyError extends RejectionError {
+  readonly code = "agent_busy";
+}
+
+/** A turn was asked of an agent under the key of another turn. `details` name that turn. */
+export class TurnConflictError extends RejectionError {
+  readonly code = "turn_conflict";
+}
+
+/** Another living process holds the agent's lease. */
+export class AlreadyOwnedError extends RejectionError {
+  readonly code = "already_owned";
+}
+
+/**
+ * A rule refuses it: the parent's policy a subagent, by depth, number, or a tool the parent does not have (row S8);
+ * `mayDecide` a decision; a definition the tools of a client.
+ */
+export class PolicyRefusedError extends RejectionError {
+  readonly code = "policy_refused";
+}
+
+/** Somebody else decided the request first, or its turn has gone on without it. `details` say who and how. */
+export class RequestConflictError extends RejectionError {
+  readonly code = "request_conflict";
+}
+
+/** A passing fault: the same command may work later. */
+export abstract class TransientError extends TroupeError {
+  readonly family = "transient";
+  readonly retryable = true;
+}
+
+/** A commit was refused as stale: another owner has taken the agent over. */
+export class LeaseLostError extends TransientError {
+  readonly code = "lease_lost";
+}
+
+/** The store did not answer in time, was busy or full; nothing was half-written. */
+export class StoreUnavailableError extends TransientError {
+  readonly code = "store_unavailable";
+}
+
+/** The stores went back to an earlier state and lost writes that they had acknowledged. What was lost may be asked again. */
+export class StoreRolledBackError extends TransientError {
+  readonly code = "store_rolled_back";
+}
+
+/** The work has ended and is not tried again: a limit, a denial, a cancellation. */
+export abstract class TerminalError extends TroupeError {
+  readonly family = "terminal";
+  readonly retryable = false;
+}
+
+/** Thrown by a hook or a tool to stop the turn with stop reason `stop_requested` (row S11). */
+export class AgentStopError extends TerminalError {
+  readonly code = "agent_stop";
+}
+
+/** Thrown by a `once` tool whose effect did not begin, so that the call ends as an error and not as `outcome_unknown`. */
+export class ToolNotStartedError extends TerminalError {
+  readonly code = "tool_not_started";
+}
+
+/** The turn ended before the awaited thing happened. */
+export class TurnInterruptedError extends TerminalError {
+  readonly code = "turn_interrupted";
+}
+
+/** The conversation does not fit the model's context window, and nothing is left to leave out. */
+export class ContextTooLongError extends TerminalError {
+  readonly code = "context_too_long";
+}
+
+/** `cancelled`: somebody asked for it. `timed_out`: it took longer than it may. `drained`: its worker leaves. */
+export type JobStop = "cancelled" | "timed_out" | "drained";
+
+/** The reason with which a queued job's signal is aborted. */
+export class JobStoppedError extends TerminalError {
+  readonly code = "job_stopped";
+  readonly why: JobStop;
+
+  constructor(why: JobStop, message: string) {
+    super(message, { details: { why } });
+    this.why = why;
+  }
+}
+
+export interface ModelErrorOptions extends TroupeErrorOptions {
+  /** Whether another attempt may succeed: 408, 409, 429, 5xx, cut or stalled streams, malformed JSON. */
+  readonly retryable: boolean;
+  /** HTTP status, where there was one. */
+  readonly status?: number | undefined;
+  /** Milliseconds the provider asked to wait (`Retry-After`), where it did. */
+  readonly retryAfterMs?: number | undefined;
+  /** False only if the request cannot have reached the provider, so that nothing is billed. */
+  readonly mayHaveBeenSent: boolean;
+  /** Of a cut answer: the prompt's tokens as reported or counted. Default: the tokens reserved for it. */
+  readonly partialInputTokens?: number | undefined;
+  /** Of a cut answer: the output tokens that had arrived, as counted here. */
+  readonly partialOutputTokens?: number | undefined;
+}
+
+/** A model call failed. The adapter alone decides whether another attempt is worth it. */
+export class ModelError extends TroupeError {
+  readonly code = "model_error";
+  readonly family: "transient" | "terminal";
+  readonly retryable: boolean;
+  readonly status: number | undefined;
+  readonly retryAfterMs: number | undefined;
+  readonly mayHaveBeenSent: boolean;
+  readonly partialInputTokens: number | undefined;
+  readonly partialOutputTokens: number | undefined;
+
+  constructor(message: string, options: ModelErrorOptions) {
+    super(message, options);
+    this.family = options.retryable ? "transient" : "terminal";
+    this.retryable = options.retryable;
+    this.status = options.status;
+    this.retryAfterMs = options.retryAfterMs;
+    this.mayHaveBeenSent = options.mayHaveBeenSent;
+    this.partialInputTokens = options.partialInputTokens;
+    this.partialOutputTokens = options.partialOutputTokens;
+  }
+}

@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
+import { type IncomingMessage, type ServerResponse, createServer, type Server } from "node:http";
 import type { Duplex } from "node:stream";
 import { flagRule, optionsOf, portRule, ruleOf, textRule, wholeNumberRule } from "../base/index.ts";
 import type { Runtime } from "../runtime/index.ts";
@@ -6,10 +6,11 @@ import { runtimeActor } from "./feed/act.ts";
 import { Feed } from "./feed/feed.ts";
 import { isPageToken, isSame, newToken, type Tokens } from "./http/gate.ts";
 import { InspectorRoutes } from "./http/inspector-routes.ts";
-import { closeServer, listenHere } from "./http/listen.ts";
 import { createInspector, type Inspector, type InspectorOptions, inspectorRules } from "./stately/hub.ts";
 import { type StatelyOptions, StatelyRoutes } from "./stately/stately-routes.ts";
 import type { StoredTrees } from "./stately/stored-frames.ts";
+import type { AddressInfo } from "node:net";
+import { InvalidInputError } from "../errors/index.ts";
 
 export interface InspectorServerOptions {
   /** Default 0: any that is free. It is always bound to 127.0.0.1. */
@@ -222,4 +223,33 @@ async function serve(
 
 function pathOf({ url }: IncomingMessage): string {
   return (url ?? "").split("?", 1)[0] ?? "";
+}
+
+/** A client that neither sends nor takes anything for so long is cut off, in milliseconds. */
+const IDLE_MS = 60_000;
+const MOST_CONNECTIONS = 64;
+
+/** A server on the loopback address of this machine; it never listens elsewhere and does not keep the process alive. */
+export async function listenHere(port: number): Promise<{ readonly server: Server; readonly port: number }> {
+  const server = createServer({ maxHeaderSize: 8_192, headersTimeout: 5_000, requestTimeout: 30_000 });
+  server.maxConnections = MOST_CONNECTIONS;
+  server.setTimeout(IDLE_MS, (socket) => socket.destroy());
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", (cause: NodeJS.ErrnoException) => {
+      const why = cause.code === "EADDRINUSE" ? "is taken" : `cannot be used (${cause.code ?? cause.message})`;
+      reject(
+        new InvalidInputError(`the inspector's port ${port} ${why}; leave it out for any that is free`, { cause }),
+      );
+    });
+    server.listen(port, "127.0.0.1", resolve);
+  });
+  server.unref();
+  server.on("connection", (socket) => socket.unref());
+  return { server, port: (server.address() as AddressInfo).port };
+}
+
+/** Ends all connections and the server. */
+export async function closeServer(server: Server): Promise<void> {
+  server.closeAllConnections();
+  await new Promise<void>((resolve) => void server.close(() => resolve()));
 }

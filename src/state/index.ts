@@ -9,7 +9,6 @@ export * from "./execution.ts";
 export * from "./execution-fold.ts";
 export * from "./agent-ids.ts";
 export * from "./record.ts";
-export * from "./turn-record.ts";
 export * from "./limit-reached.ts";
 export * from "./stop-signals.ts";
 export * from "./stop.ts";

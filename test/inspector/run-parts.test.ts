@@ -107,6 +107,7 @@ interface Session {
   readonly length: { readonly value: number };
   readonly isPast: { readonly value: boolean };
   readonly isCaughtUp: { readonly value: boolean };
+  readonly requests: { readonly value: readonly object[] };
   readonly seen: number;
   readonly placeOfEarlier: number;
   readonly placeOfLater: number;
@@ -170,4 +171,32 @@ test("of a run that is too large the newest entries are held, and each other par
   await read();
   expect(session.log.first).toBeLessThan(40_001);
   expect(session.log.countUpTo(20_001)).toBe(40_002);
+});
+
+test("a thousand turns that end while one looks are no thousand readings of the requests", async () => {
+  const listening = Promise.withResolvers<{ message(message: object): unknown }>();
+  let asked = 0;
+  const session = await sessionOf(
+    {
+      requests: async () => Array.from({ length: (asked += 1) }, () => ({})),
+      watch(_run: string, _after: number, listener: { message(message: object): unknown }) {
+        listening.resolve(listener);
+        return { end: () => undefined };
+      },
+    },
+    { most: 25_000, droppedAtOnce: 5_000 },
+  );
+  onTestFinished(() => session.end());
+  const listener = await listening.promise;
+  listener.message({ type: "agents", agents: [record] });
+  listener.message({ type: "rows", rows: rowsOf(1), isCaughtUp: true });
+  await vi.waitFor(() => expect(session.requests.value).toHaveLength(1), { timeout: 20_000 });
+  for (let cursor = 2; cursor < 1_002; cursor += 1) {
+    const entries = [{ type: "turn.ended", seq: cursor + 1, at: 2_000, turnId: "desk:1", outcome: "completed" }];
+    listener.message({ type: "rows", rows: [{ cursor, agentId: "desk", entries }], isCaughtUp: true });
+  }
+  // One that was begun before all had ended does not count.
+  await vi.waitFor(() => expect(session.length.value).toBe(1_002), { timeout: 20_000 });
+  await vi.waitFor(() => expect(session.requests.value.length).toBeGreaterThan(1), { timeout: 20_000 });
+  expect(asked).toBeLessThanOrEqual(3);
 });

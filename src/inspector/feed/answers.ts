@@ -264,6 +264,16 @@ export interface PageData {
   readonly calls?: Readonly<Record<string, CallDetail>> | undefined;
 }
 
+/** The parts of a page that are asked for by agent or call, each on a line of its own: `packed-page.ts`. */
+export type PackedContents = "transitions" | "messages" | "prompts" | "calls";
+
+/** What stands on the first line of a packed page: all but rows and contents. */
+export interface PackedHead extends Omit<PageData, "rows" | PackedContents> {
+  readonly rowCount: number;
+  /** Those that are not left out. */
+  readonly holds: readonly PackedContents[];
+}
+
 /** A row of the journal with its contents, as it is stored. */
 export const rowViewSchema = z.object({
   version: z.number().int(),

@@ -3,6 +3,7 @@ import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import { InvalidInputError } from "../../errors/index.ts";
 import type { Feed } from "../feed/feed.ts";
+import { packedLines } from "../feed/packed-page.ts";
 import { assetOf } from "./assets.ts";
 
 /**
@@ -11,7 +12,7 @@ import { assetOf } from "./assets.ts";
  */
 export async function pageOfRun(feed: Feed, runId: string): Promise<string> {
   const { script, style } = await builtPage();
-  const data = await promisify(gzip)(JSON.stringify(await feed.page(runId)));
+  const data = await promisify(gzip)(packedLines(await feed.page(runId)).join("\n"));
   // The hashes let in this script and this style and nothing else, so that no text of the run can become either.
   const policy =
     `default-src 'none'; script-src ${hashOf(script)}; style-src ${hashOf(style)}; img-src data:; ` +

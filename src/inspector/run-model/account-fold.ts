@@ -63,6 +63,8 @@ export class AccountFold {
   #inFlight = new Map<string, ReservationAt>();
   #waiting = new Map<string, RefusalAt>();
   #paused = new Set<string>();
+  /** Of the parts of open turns that are changed in place. */
+  #owner = {};
   #refusals: readonly RefusalAt[] = [];
   #refused = 0;
 
@@ -70,6 +72,7 @@ export class AccountFold {
   clone(): AccountFold {
     const copy = new AccountFold();
     this.#own.clear();
+    this.#owner = {};
     copy.#accounts = new Map(this.#accounts);
     copy.#known = this.#known;
     copy.#turns = new Map(this.#turns);
@@ -210,14 +213,14 @@ export class AccountFold {
     if (entry.type === "agent.resumed") this.#paused.delete(agentId);
     const before = this.#turns.get(agentId);
     if (!before) return;
-    const turn = afterEntry(before, entry);
+    const turn = afterEntry(before, entry, this.#owner);
     const isActive = entry.type !== "turn.ended" && !this.#paused.has(agentId) && isWorking(turn);
     if (entry.type === "turn.ended") this.#endTurn(entry, turn);
     if (isActive !== turn.isActive) {
       this.#change(turn.accountId, ({ time }) => countActive(time, isActive, entry.at));
     }
     if (entry.type === "turn.ended") this.#turns.delete(agentId);
-    else this.#turns.set(agentId, { ...turn, isActive });
+    else if (turn !== before || isActive !== turn.isActive) this.#turns.set(agentId, { ...turn, isActive });
   }
 
   /** Children that go on share what the turn has left. */

@@ -39,6 +39,8 @@ interface AgentSpans {
   spans: Span[];
   /** Open spans by the id of the call, or the kind. */
   readonly open: Map<string, Span>;
+  /** How many open spans lie in each lane. */
+  readonly inLane: number[];
   awaited: Set<string>;
   lanes: number;
 }
@@ -105,7 +107,7 @@ export class Timeline {
   }
 
   #agentAt(index: number): AgentSpans {
-    const agent = this.#agents[index] ?? { spans: [], open: new Map(), awaited: new Set(), lanes: 0 };
+    const agent = this.#agents[index] ?? { spans: [], open: new Map(), inLane: [], awaited: new Set(), lanes: 0 };
     this.#agents[index] = agent;
     return agent;
   }
@@ -199,9 +201,9 @@ export class Timeline {
     const { key, kind, label, at, callId = null } = given;
     const known = agent.open.get(key);
     if (known) return known;
-    const taken = new Set([...agent.open.values()].map(({ lane }) => lane));
     let lane = 0;
-    while (taken.has(lane) && lane < MOST_LANES - 1) lane += 1;
+    while ((agent.inLane[lane] ?? 0) > 0 && lane < MOST_LANES - 1) lane += 1;
+    agent.inLane[lane] = (agent.inLane[lane] ?? 0) + 1;
     const span: Span = {
       kind,
       start: at,
@@ -230,6 +232,7 @@ export class Timeline {
     span.last = this.#read;
     span.isFailed = isFailed;
     agent.open.delete(key);
+    agent.inLane[span.lane] = (agent.inLane[span.lane] ?? 1) - 1;
     if (working.has(span.kind)) this.#countWork(-1, at);
     return span;
   }

@@ -2,16 +2,16 @@ import type { FoldedEntry, FoldedEntryOf } from "./account-at.ts";
 
 /**
  * The part of an open turn by which its accounts follow from the journal: whether it works or rests, and which children go on
- * when it ends. The rules are those of `foldTurn` and `isResting`, over a few ids. Values are never changed.
+ * when it ends. The rules are those of `foldTurn` and `isResting`, over a few ids. Values are never changed, but `calls` is by
+ * its owner: a lead may have a thousand of them.
  */
 export interface OpenTurn {
   readonly accountId: string;
   /** As it was last counted on its accounts. */
   readonly isActive: boolean;
   readonly isCalling: boolean;
-  readonly openCallIds: readonly string[];
+  readonly calls: OpenCalls;
   readonly unreviewedCallIds: readonly string[];
-  readonly waitingCallIds: readonly string[];
   readonly openGenerates: number;
   readonly backgroundIds: readonly string[];
   readonly leavingIds: readonly string[];
@@ -21,14 +21,26 @@ export interface OpenTurn {
   readonly heldReportIds: readonly string[];
 }
 
+/** Ids of the calls of the last answer that are not settled. */
+interface OpenCalls {
+  /** Who may change it in place. Others copy it. */
+  readonly owner: object;
+  readonly open: Set<string>;
+  /** Those that wait for a child or for somebody's decision. */
+  readonly waiting: Set<string>;
+  /** Those that do not: `open` without `waiting`. */
+  readonly running: Set<string>;
+}
+
+const noCalls: OpenCalls = { owner: {}, open: new Set(), waiting: new Set(), running: new Set() };
+
 export function startedTurn({ accountId, waking = [] }: FoldedEntryOf<"turn.started">): OpenTurn {
   return {
     accountId,
     isActive: false,
     isCalling: false,
-    openCallIds: [],
+    calls: noCalls,
     unreviewedCallIds: [],
-    waitingCallIds: [],
     openGenerates: 0,
     backgroundIds: [],
     leavingIds: [],
@@ -38,15 +50,14 @@ export function startedTurn({ accountId, waking = [] }: FoldedEntryOf<"turn.star
 }
 
 /** Whether the turn itself does something: not every open call waits for a child or for somebody's decision. */
-export function isWorking(turn: OpenTurn): boolean {
-  const { isCalling, openCallIds, waitingCallIds, openGenerates, unreviewedCallIds } = turn;
-  if (isCalling || openCallIds.length === 0 || openGenerates > 0 || unreviewedCallIds.length > 0) return true;
-  if (openCallIds.length > waitingCallIds.length) return true;
-  const waiting = new Set(waitingCallIds);
-  return openCallIds.some((callId) => !waiting.has(callId));
+export function isWorking({ isCalling, calls, openGenerates, unreviewedCallIds }: OpenTurn): boolean {
+  return (
+    isCalling || calls.open.size === 0 || calls.running.size > 0 || openGenerates > 0 || unreviewedCallIds.length > 0
+  );
 }
 
-export function afterEntry(turn: OpenTurn, entry: FoldedEntry): OpenTurn {
+/** `owner`: the fold that the turn belongs to. */
+export function afterEntry(turn: OpenTurn, entry: FoldedEntry, owner: object): OpenTurn {
   switch (entry.type) {
     case "model.requested":
       if (!entry.reservation) return turn;
@@ -56,7 +67,7 @@ export function afterEntry(turn: OpenTurn, entry: FoldedEntry): OpenTurn {
         waking: turn.waking.filter(({ messageId }) => turn.heldReportIds.includes(messageId)),
       };
     case "model.responded":
-      return { ...turn, isCalling: false, openCallIds: entry.calls.map(({ callId }) => callId) };
+      return { ...turn, isCalling: false, calls: answered(turn.calls, entry, owner) };
     case "model.failed":
       return { ...turn, isCalling: false };
     case "generate.requested":
@@ -67,24 +78,22 @@ export function afterEntry(turn: OpenTurn, entry: FoldedEntry): OpenTurn {
     case "call.reviewed":
       return { ...turn, unreviewedCallIds: without(turn.unreviewedCallIds, entry.callId) };
     case "tool.settled":
-      return settled(turn, entry);
+      return settled(turn, entry, owner);
     case "request.opened":
     case "child.awaited":
     case "call.waiting":
-      return { ...turn, waitingCallIds: [...turn.waitingCallIds, entry.callId] };
+      return waiting(turn, entry.callId, owner);
     case "request.decided":
-      return { ...turn, waitingCallIds: without(turn.waitingCallIds, entry.callId) };
+      return goingOn(turn, entry.callId, owner);
     case "messages.released":
       return { ...turn, heldReportIds: turn.heldReportIds.filter((id) => !entry.messageIds.includes(id)) };
     case "child.spawned":
       if (entry.background) return { ...turn, backgroundIds: [...turn.backgroundIds, entry.childId] };
-      return entry.callId === undefined ? turn : { ...turn, waitingCallIds: [...turn.waitingCallIds, entry.callId] };
-    case "child.ended":
-      return {
-        ...turn,
-        leavingIds: entry.leavesWork ? [...turn.leavingIds, entry.childId] : turn.leavingIds,
-        waitingCallIds: entry.callId === undefined ? turn.waitingCallIds : without(turn.waitingCallIds, entry.callId),
-      };
+      return entry.callId === undefined ? turn : waiting(turn, entry.callId, owner);
+    case "child.ended": {
+      const left = entry.leavesWork ? { ...turn, leavingIds: [...turn.leavingIds, entry.childId] } : turn;
+      return entry.callId === undefined ? left : goingOn(left, entry.callId, owner);
+    }
     case "child.reported":
       return reported(turn, entry);
     default:
@@ -92,12 +101,42 @@ export function afterEntry(turn: OpenTurn, entry: FoldedEntry): OpenTurn {
   }
 }
 
-function settled(turn: OpenTurn, { callId, reviewDue, reports = [] }: FoldedEntryOf<"tool.settled">): OpenTurn {
-  if (!turn.openCallIds.includes(callId)) return turn;
+/** The calls, to be changed in place. */
+function ownCalls(calls: OpenCalls, owner: object): OpenCalls {
+  if (calls.owner === owner) return calls;
+  const { open, waiting: idle, running } = calls;
+  return { owner, open: new Set(open), waiting: new Set(idle), running: new Set(running) };
+}
+
+function answered(before: OpenCalls, { calls }: FoldedEntryOf<"model.responded">, owner: object): OpenCalls {
+  const ids = calls.map(({ callId }) => callId);
+  const idle = new Set(before.waiting);
+  return { owner, open: new Set(ids), waiting: idle, running: new Set(ids.filter((id) => !idle.has(id))) };
+}
+
+function waiting(turn: OpenTurn, callId: string, owner: object): OpenTurn {
+  const calls = ownCalls(turn.calls, owner);
+  calls.waiting.add(callId);
+  calls.running.delete(callId);
+  return calls === turn.calls ? turn : { ...turn, calls };
+}
+
+function goingOn(turn: OpenTurn, callId: string, owner: object): OpenTurn {
+  const calls = ownCalls(turn.calls, owner);
+  calls.waiting.delete(callId);
+  if (calls.open.has(callId)) calls.running.add(callId);
+  return calls === turn.calls ? turn : { ...turn, calls };
+}
+
+function settled(turn: OpenTurn, entry: FoldedEntryOf<"tool.settled">, owner: object): OpenTurn {
+  const { callId, reviewDue, reports = [] } = entry;
+  if (!turn.calls.open.has(callId)) return turn;
+  const calls = ownCalls(turn.calls, owner);
+  for (const ids of [calls.open, calls.waiting, calls.running]) ids.delete(callId);
+  if (calls === turn.calls && !reviewDue && reports.length === 0) return turn;
   return {
     ...turn,
-    openCallIds: without(turn.openCallIds, callId),
-    waitingCallIds: without(turn.waitingCallIds, callId),
+    calls,
     unreviewedCallIds: reviewDue ? [...turn.unreviewedCallIds, callId] : turn.unreviewedCallIds,
     heldReportIds: turn.heldReportIds.filter((id) => !reports.includes(id)),
   };

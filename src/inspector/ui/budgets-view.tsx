@@ -1,8 +1,8 @@
 import { signal } from "@preact/signals";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { AccountAt } from "../run-model/account-at.ts";
+import type { CurvePoint } from "../run-model/account-curve.ts";
 import { limitUses, shareOf } from "../run-model/limit-use.ts";
-import type { RunEntry } from "../run-model/run-log.ts";
 import type { RunMoment } from "../run-model/run-moments.ts";
 import type { StoredAccounts } from "../feed/wire.ts";
 import { useSize } from "./canvas.ts";
@@ -279,56 +279,15 @@ function isUnder({ accounts }: RunMoment, id: string, above: string): boolean {
   return account !== undefined;
 }
 
-interface CurvePoint {
-  readonly time: number;
-  readonly used: number;
-  readonly reserved: number;
-}
-
-/** Tokens of the account over the whole run: used, and on top reserved. */
-function curveOf(run: RunSession, account: AccountAt): CurvePoint[] {
-  const { log } = run;
-  const moment = run.moment.peek();
-  const points: CurvePoint[] = [];
-  const below = new Map<string, boolean>();
-  let used = 0;
-  let reserved = 0;
-  for (let place = log.first; place < log.length; place += 1) {
-    const change = tokensChanged(log.entry(place));
-    if (!change) continue;
-    const { accountId } = change;
-    const isBelow = below.get(accountId) ?? isUnder(moment, accountId, account.id);
-    below.set(accountId, isBelow);
-    if (!isBelow) continue;
-    used += change.used;
-    reserved += change.reserved;
-    points.push({ time: log.timeOf(place), used, reserved });
-  }
-  return points;
-}
-
-interface TokensChanged {
-  readonly accountId: string;
-  readonly used: number;
-  readonly reserved: number;
-}
-
-function tokensChanged(entry: RunEntry | undefined): TokensChanged | undefined {
-  if (entry?.type === "model.requested" || entry?.type === "generate.requested") {
-    const { reservation } = entry;
-    return reservation ? { accountId: reservation.accountId, used: 0, reserved: reservation.tokens } : undefined;
-  }
-  if (!entry || !("settlement" in entry) || entry.settlement === null) return undefined;
-  const { reservation, tokens } = entry.settlement;
-  return { accountId: reservation.accountId, used: tokens, reserved: -reservation.tokens };
-}
-
 const CURVE_HEIGHT = 120;
 
 function Curve({ run, account }: { readonly run: RunSession; readonly account: AccountAt }) {
   const { element, size } = useSize();
   const axis = run.axis.value;
-  const points = useMemo(() => curveOf(run, account), [run, account.id, axis]);
+  const points = useMemo(() => {
+    const moment = run.moment.peek();
+    return run.spending.curve((id) => isUnder(moment, id, account.id));
+  }, [run, account.id, axis]);
   const max = account.limits.maxTokens;
   const highest = points.reduce((most, { used, reserved }) => Math.max(most, used + reserved), 0);
   // A limit far above the curve would press it flat.

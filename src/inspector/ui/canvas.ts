@@ -27,8 +27,12 @@ export function cleared(canvas: HTMLCanvasElement, width: number, height: number
   return context;
 }
 
-/** A stripe pattern for what is set aside or waited for. */
+const patterns = new Map<string, CanvasPattern | string>();
+
+/** A stripe pattern for what is set aside or waited for; each is drawn once. */
 export function hatch(context: CanvasRenderingContext2D, colour: string): CanvasPattern | string {
+  const known = patterns.get(colour);
+  if (known !== undefined) return known;
   const tile = document.createElement("canvas");
   tile.width = 6;
   tile.height = 6;
@@ -42,5 +46,7 @@ export function hatch(context: CanvasRenderingContext2D, colour: string): Canvas
     pen.lineTo(from + 6, 0);
   }
   pen.stroke();
-  return context.createPattern(tile, "repeat") ?? colour;
+  const pattern = context.createPattern(tile, "repeat") ?? colour;
+  patterns.set(colour, pattern);
+  return pattern;
 }

@@ -1,28 +1,34 @@
-import type { FeedInfo, PageData, RowView } from "../feed/wire.ts";
+import type {
+  PackedContents,
+  CallDetail,
+  FeedInfo,
+  FeedMessageItem,
+  Prompt,
+  RowView,
+  Transition,
+} from "../feed/wire.ts";
+import { type FeedClient, FeedFailure, wordsOf } from "./feed-client.ts";
 import type { JsonValue } from "./json-view.tsx";
-import { type FeedClient, FeedFailure } from "./feed-client.ts";
-
-/** The id of the element that holds the data: JSON, gzip, base64. `page-of-run.ts` writes it. */
-const DATA_ELEMENT = "troupe-data";
-
-/** The data in this page; undefined: it comes from a server. */
-export async function dataInPage(): Promise<PageData | undefined> {
-  const text = document.getElementById(DATA_ELEMENT)?.textContent ?? "";
-  if (text.trim() === "") return undefined;
-  const bytes = Uint8Array.from(atob(text.trim()), (letter) => letter.charCodeAt(0));
-  const unpacked = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return (await new Response(unpacked).json()) as PageData;
-}
+import type { PackedRun } from "./packed-run.ts";
+import { otherTasks } from "./slices.ts";
 
 /** Rows in one message: folding them takes a frame or two. */
 const ROWS_AT_A_TIME = 2_000;
 const MESSAGES_AT_A_TIME = 50;
 
-export function feedOfFile(data: PageData): FeedClient {
-  const { run, agents, rows } = data;
-  const head = rows.at(-1)?.cursor ?? 0;
+/** What a run in this page answers. What was left out of it is said. */
+export function feedOfFile(page: PackedRun): FeedClient {
+  const { head, rows } = page;
+  const { run, agents, accounts } = head;
+  const lastCursor = (): number => rows.at(-1)?.cursor ?? 0;
+  const contentsOf = async <Value>(name: PackedContents, id: string): Promise<Value | undefined> => {
+    if (!head.holds.includes(name)) throw left(contentWords[name]);
+    return await page.contentsOf<Value>(name, id);
+  };
+  const transitionsOf = async (agentId: string) =>
+    (await contentsOf<readonly Transition[]>("transitions", agentId)) ?? [];
   return {
-    info: async () => infoOf(data),
+    info: async () => infoOf(page),
     runs: async () => ({ items: [run], next: null }),
     watch(_runId, after, listener) {
       let isEnded = false;
@@ -30,21 +36,24 @@ export function feedOfFile(data: PageData): FeedClient {
         await Promise.resolve();
         listener.link({ kind: "open" });
         void listener.message({ type: "agents", run: run.runId, agents });
-        const start = rows.findIndex(({ cursor }) => cursor > after);
-        for (let from = Math.max(0, start); start >= 0 && from < rows.length && !isEnded; from += ROWS_AT_A_TIME) {
-          const part = rows.slice(from, from + ROWS_AT_A_TIME);
-          const isCaughtUp = from + part.length >= rows.length;
-          const cursor = part.at(-1)?.cursor ?? head;
+        let next = 0;
+        let isCaughtUp = false;
+        while (!isEnded && !isCaughtUp) {
+          if (next >= rows.length && !page.hasAllRows) await page.moreRows();
+          while ((rows[next]?.cursor ?? Number.POSITIVE_INFINITY) <= after) next += 1;
+          const part = rows.slice(next, next + ROWS_AT_A_TIME);
+          next += part.length;
+          isCaughtUp = page.hasAllRows && next >= rows.length;
+          const cursor = part.at(-1)?.cursor ?? lastCursor();
           await listener.message({ type: "rows", run: run.runId, rows: part, head: cursor, isCaughtUp });
-          await new Promise((resolve) => setTimeout(resolve));
+          await otherTasks();
         }
       };
-      void send();
+      send().catch((error: unknown) => listener.link({ kind: "refused", why: wordsOf(error) }));
       return { end: () => (isEnded = true) };
     },
     async machines(_runId, agentId, at) {
-      const until = (data.transitions?.[agentId] ?? []).filter(({ cursor }) => at === null || cursor <= at);
-      if (data.transitions === undefined) throw left("the states of its machines");
+      const until = (await transitionsOf(agentId)).filter(({ cursor }) => at === null || cursor <= at);
       const latest = new Map(until.map((transition) => [`${transition.machine} ${transition.id}`, transition]));
       const agent = until.findLast(({ machine }) => machine === "agent");
       const turn = until.findLast(({ machine }) => machine === "turn");
@@ -56,46 +65,36 @@ export function feedOfFile(data: PageData): FeedClient {
         cursor: until.at(-1)?.cursor ?? 0,
         agent: { value: agent?.to ?? "created" },
         turn: turn ? { turnId: turn.id, value: turn.to } : null,
-        calls: calls.map(({ id, to }) => ({ callId: id, name: data.calls?.[id]?.name ?? "", value: to })),
+        calls: calls.map(({ id, to }) => ({ callId: id, name: "", value: to })),
         last: until.at(-1) ?? null,
       };
     },
     async transitions(_runId, agentId, { after = "0" }) {
-      if (data.transitions === undefined) throw left("the states of its machines");
-      const items = (data.transitions[agentId] ?? []).slice(Number(after));
-      return { items, next: null };
+      return { items: (await transitionsOf(agentId)).slice(Number(after)), next: null };
     },
     async messages(_runId, agentId, { at, before, limit = MESSAGES_AT_A_TIME }) {
-      if (data.messages === undefined) throw left("messages");
-      const all = (data.messages[agentId] ?? []).filter(({ cursor }) => at === undefined || (cursor ?? 0) <= at);
+      const known = (await contentsOf<readonly FeedMessageItem[]>("messages", agentId)) ?? [];
+      const all = known.filter(({ cursor }) => at === undefined || (cursor ?? 0) <= at);
       const end = before === undefined ? all.length : Number(before);
       const start = Math.max(0, end - limit);
       return { items: all.slice(start, end), next: start === 0 ? null : String(start) };
     },
-    async prompts(_runId, agentId) {
-      if (data.prompts === undefined) throw left("prompts");
-      return data.prompts[agentId] ?? [];
-    },
+    prompts: async (_runId, agentId) => (await contentsOf<readonly Prompt[]>("prompts", agentId)) ?? [],
     async prompt(_runId, agentId, seq) {
-      const prompt = data.prompts?.[agentId]?.find((one) => one.seq === seq);
-      if (!prompt) throw left("this prompt");
-      return prompt;
+      const prompts = (await contentsOf<readonly Prompt[]>("prompts", agentId)) ?? [];
+      return prompts.find((one) => one.seq === seq) ?? missing("this prompt");
     },
-    async call(_runId, callId) {
-      const call = data.calls?.[callId];
-      if (!call) throw left("the details of this call");
-      return call;
-    },
+    call: async (_runId, callId) =>
+      (await contentsOf<CallDetail>("calls", callId)) ?? missing("the details of this call"),
     async row(_runId, cursor): Promise<RowView> {
-      const row = rows.find((one) => one.cursor === cursor);
-      if (!row) throw left("this row");
+      const row = rows.find((one) => one.cursor === cursor) ?? missing("this row");
       return { version: 1, ...row, entries: row.entries as unknown as JsonValue[] };
     },
-    requests: async () => data.requests,
+    requests: async () => head.requests,
     async search() {
       throw new FeedFailure("left_out", "An exported file can be filtered, but its contents cannot be searched.");
     },
-    storedAccounts: async () => ({ cursor: head, accounts: data.accounts, waiters: [] }),
+    storedAccounts: async () => ({ cursor: lastCursor(), accounts, waiters: [] }),
     owners: async () => [],
     queues: async () => null,
     async artifact() {
@@ -104,11 +103,22 @@ export function feedOfFile(data: PageData): FeedClient {
   };
 }
 
+const contentWords: Readonly<Record<PackedContents, string>> = {
+  transitions: "the states of its machines",
+  messages: "messages",
+  prompts: "prompts",
+  calls: "the details of calls",
+};
+
+function missing(what: string): never {
+  throw left(what);
+}
+
 function left(what: string): FeedFailure {
   return new FeedFailure("left_out", `This file was exported without ${what}.`);
 }
 
-function infoOf({ run, namesOnly, exportedAt }: PageData): FeedInfo {
+function infoOf({ head: { run, namesOnly, exportedAt } }: PackedRun): FeedInfo {
   return {
     version: "troupe.feed/1",
     scope: "watch",

@@ -1,7 +1,8 @@
 import { render } from "preact";
 import { App } from "./app.tsx";
-import { dataInPage, feedOfFile } from "./feed-of-file.ts";
+import { feedOfFile } from "./feed-of-file.ts";
 import { feedOfServer, takeToken } from "./feed-of-server.ts";
+import { runInPage } from "./packed-run.ts";
 import { startFailure, startPage } from "./page-state.ts";
 import { startRouting } from "./route.ts";
 import { startTheme } from "./settings.ts";
@@ -15,10 +16,10 @@ import "./styles/people.css";
 import "./styles/compare.css";
 
 async function start(): Promise<void> {
-  const data = await dataInPage();
-  if (data) {
+  const run = await runInPage();
+  if (run) {
     startRouting();
-    return startPage(feedOfFile(data));
+    return startPage(feedOfFile(run));
   }
   const token = takeToken();
   startRouting();

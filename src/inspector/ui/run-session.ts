@@ -1,11 +1,13 @@
-import { batch, computed, effect, signal } from "@preact/signals";
+import { batch, computed, signal } from "@preact/signals";
 import type { FeedMessage } from "../feed/wire.ts";
+import { Spending } from "../run-model/account-curve.ts";
 import { isBusy } from "../run-model/agent-moment.ts";
 import { RunLog, type RunRow } from "../run-model/run-log.ts";
 import { RunMoments } from "../run-model/run-moments.ts";
 import { TimeAxis } from "../run-model/axis.ts";
 import { Timeline } from "../run-model/timeline.ts";
 import type { FeedClient, LinkState, RequestRow } from "./feed-client.ts";
+import { Rereading, Slices } from "./slices.ts";
 import {
   type RunMark,
   runStart,
@@ -23,12 +25,12 @@ const CLOCK_EVERY_MS = 1_000;
 const SHOW_EVERY_MS = 80;
 const SHOW_LARGE_EVERY_MS = 250;
 const LARGE = 20_000;
-/** How long the page may fold before it lets the browser draw. */
-const FOLD_MS = 8;
 const FOLDED_AT_ONCE = 128;
 /** Entries that may wait to be folded; then no more are asked for. */
 const MOST_WAITING = 20_000;
 const requestTypes: ReadonlySet<string> = new Set(["request.opened", "request.decided", "turn.ended"]);
+/** The requests are read anew when one was opened, decided or closed, at most so often. */
+const REQUESTS_EVERY_MS = 250;
 /** The axis of a large run takes longer to make anew. */
 const AXIS_EVERY_MS = 600;
 
@@ -47,6 +49,7 @@ export class RunSession {
   readonly log: RunLog;
   readonly moments: RunMoments;
   readonly timeline: Timeline;
+  readonly spending: Spending;
   readonly link = signal<LinkState>({ kind: "connecting" });
   readonly isCaughtUp = signal(false);
   /** Why nothing more comes; null: it goes on. */
@@ -64,13 +67,13 @@ export class RunSession {
   readonly requests = signal<readonly RequestRow[]>([]);
   /** Changes when a text is written on. */
   readonly written = signal(0);
-  readonly #requestChanges = signal(0);
   readonly #learned = signal(0);
   readonly #texts = new Map<string, string>();
   readonly #watch: { end(): void };
   #shown: ReturnType<typeof setTimeout> | undefined;
   #shownAt = 0;
   #isLast = false;
+  #isEnded = false;
   #hasAsked = false;
   #hasLearned = false;
   #giveRoom: (() => void) | undefined;
@@ -86,7 +89,9 @@ export class RunSession {
   readonly #axisDue = signal(0);
   #axis: TimeAxis = new TimeAxis([], 0, 0);
   #frame = 0;
-  #stopRequests: () => void;
+  readonly #requestsRead = new Rereading(async () => {
+    this.requests.value = await this.client.requests(this.runId);
+  }, REQUESTS_EVERY_MS);
 
   /** The clock of the source while somebody works and the newest is shown; else the time of the last entry. */
   readonly now = signal(0);
@@ -129,6 +134,7 @@ export class RunSession {
     this.log = new RunLog(from);
     this.moments = new RunMoments(this.log, from.state);
     this.timeline = new Timeline(this.log);
+    this.spending = new Spending(this.log);
     this.first.value = from.count;
     this.log.addAgents(window?.agents ?? []);
     this.#watch = client.watch(runId, from.cursor, {
@@ -137,7 +143,6 @@ export class RunSession {
         this.link.value = state;
       },
     });
-    this.#stopRequests = this.#followRequests();
     this.#clock = setInterval(() => this.#tick(aheadMs), CLOCK_EVERY_MS);
   }
 
@@ -154,12 +159,13 @@ export class RunSession {
   }
 
   end(): void {
+    this.#isEnded = true;
     this.#watch.end();
     clearInterval(this.#clock);
     clearTimeout(this.#shown);
     clearTimeout(this.#axisTimer);
     this.pause();
-    this.#stopRequests();
+    this.#requestsRead.end();
   }
 
   /** The answer that the agent is writing; empty: it writes none. Only at the newest moment. */
@@ -183,7 +189,8 @@ export class RunSession {
     for (const { agentId, entries } of rows) {
       for (const { type } of entries) {
         if (type === "model.responded" || type === "turn.ended") this.#texts.delete(agentId);
-        if (requestTypes.has(type)) this.#requestChanges.value += 1;
+        // Before the newest is shown nobody knows how many of them are over.
+        if (requestTypes.has(type) && this.isCaughtUp.peek()) this.#requestsRead.ask();
       }
     }
     this.log.append(rows);
@@ -214,22 +221,21 @@ export class RunSession {
     if (this.#shown !== undefined) return;
     const everyMs = this.log.length > LARGE ? SHOW_LARGE_EVERY_MS : SHOW_EVERY_MS;
     const waitMs = this.#isLast && !this.isCaughtUp.peek() ? 0 : this.#shownAt + everyMs - performance.now();
-    this.#shown = setTimeout(() => this.#foldOn(), Math.max(0, waitMs));
+    this.#shown = setTimeout(() => void this.#foldOn(), Math.max(0, waitMs));
   }
 
   /** Folds what has come, and shows it when all of it is folded or nothing was shown for a while. */
-  #foldOn(): void {
-    this.#shown = undefined;
-    const until = performance.now() + FOLD_MS;
-    let isMore = true;
-    while (isMore && performance.now() < until) {
+  async #foldOn(): Promise<void> {
+    const slices = new Slices();
+    for (let isMore = true; isMore && !this.#isEnded; ) {
       isMore = this.moments.foldOn(FOLDED_AT_ONCE);
       this.timeline.update(this.moments.count);
+      const isLate = performance.now() - this.#shownAt > SHOW_LARGE_EVERY_MS;
+      if (!isMore) this.#shown = undefined;
+      if (!isMore || (isLate && slices.isOver)) this.#show(!isMore);
+      if (this.log.length - this.moments.count < MOST_WAITING) this.#giveRoom?.();
+      await slices.pause();
     }
-    const isLate = performance.now() - this.#shownAt > SHOW_LARGE_EVERY_MS;
-    if (!isMore || (isLate && this.moments.count > this.length.peek())) this.#show(!isMore);
-    if (isMore) this.#shown = setTimeout(() => this.#foldOn());
-    if (this.log.length - this.moments.count < MOST_WAITING) this.#giveRoom?.();
   }
 
   #show(isAll: boolean): void {
@@ -239,7 +245,10 @@ export class RunSession {
       this.first.value = this.log.first;
       this.length.value = this.moments.count;
       this.written.value += 1;
-      if (isAll && this.#isLast) this.isCaughtUp.value = true;
+      if (isAll && this.#isLast && !this.isCaughtUp.peek()) {
+        this.isCaughtUp.value = true;
+        this.#requestsRead.ask();
+      }
       if (this.#hasLearned) this.#learned.value += 1;
       this.#hasLearned = false;
     });
@@ -300,19 +309,6 @@ export class RunSession {
       this.#texts.set(agentId, (this.#texts.get(agentId) ?? "").slice(0, event.offset) + event.text);
     } else if (event.type === "text.snapshot") this.#texts.set(agentId, event.text);
     this.#showSoon();
-  }
-
-  /** The requests are read anew when one was opened, decided or closed. */
-  #followRequests(): () => void {
-    return effect(() => {
-      if (!this.isCaughtUp.value || this.#requestChanges.value < 0) return;
-      this.client.requests(this.runId).then(
-        (requests) => {
-          this.requests.value = requests;
-        },
-        () => undefined,
-      );
-    });
   }
 
   /** Takes the terms of stored accounts, some of which no entry has. */

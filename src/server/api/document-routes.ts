@@ -1,10 +1,21 @@
 import { z } from "zod";
-import { jsonSchema } from "../../state/index.ts";
+import {
+  jsonSchema,
+  agentStateJsonSchema,
+  contentSchema,
+  lifecycleSchema,
+  messageSchema,
+  stopReasonSchema,
+  storedErrorSchema,
+  traceEntrySchema,
+  troupeEventSchema,
+  usageSchema,
+} from "../../state/index.ts";
 import type { OpenApiDocument } from "../core/openapi.ts";
 import { type Route, route } from "../core/route.ts";
 import { docsPage, docsPolicy } from "../core/docs-page.ts";
 import { errorSchema, json } from "./answers.ts";
-import { namedSchemas } from "./named-schemas.ts";
+import { amountsSchema, limitNameSchema, limitsSchema, modelUseSchema } from "../../budget/index.ts";
 
 /** Version of the API, not of the package: it grows when something is added, and its first part when something breaks. */
 const VERSION = "1.0.0";
@@ -62,4 +73,39 @@ async function documentOf(routes: readonly Route[]): Promise<OpenApiDocument> {
     named: namedSchemas,
     anything: [jsonSchema],
   });
+}
+
+/** Schemas of the core that the document gives a name; those of this API carry theirs themselves. */
+export const namedSchemas: Readonly<Record<string, z.ZodType>> = {
+  AgentState: agentStateJsonSchema,
+  Amounts: amountsSchema,
+  Content: contentSchema,
+  ErrorInfo: storedErrorSchema,
+  Event: troupeEventSchema,
+  Json: jsonSchema,
+  Lifecycle: lifecycleSchema,
+  LimitName: limitNameSchema,
+  Limits: limitsSchema,
+  Message: messageSchema,
+  ModelUse: modelUseSchema,
+  StopReason: stopReasonSchema,
+  TraceEntry: traceEntrySchema,
+  Usage: usageSchema,
+  ...variants(messageSchema.options, "role", "Message"),
+  ...variants(troupeEventSchema.options, "type", "Event"),
+  ...variants(traceEntrySchema.options, "type", "Trace"),
+};
+
+/** `UserMessage` for the option whose `role` is `user`, `TurnStartedEvent` for `turn.started`. */
+function variants<Key extends string>(
+  options: readonly z.ZodObject<Record<Key, z.ZodLiteral<string>>>[],
+  key: Key,
+  ending: string,
+): Readonly<Record<string, z.ZodType>> {
+  return Object.fromEntries(
+    options.map((option) => {
+      const words = option.shape[key].value.split(/[._]/);
+      return [words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join("") + ending, option];
+    }),
+  );
 }

@@ -4,7 +4,7 @@ import { agentRequestSchema } from "../../state/index.ts";
 import { type Route, route } from "../core/route.ts";
 import { idOfUrl } from "../core/url-ids.ts";
 import { errors, idempotencyHeaders, json, pageJson, pageOf, pageQuery, replayedHeader } from "./answers.ts";
-import { decisionBodySchema, requestJson, requestSchema } from "./request-json.ts";
+import { decisionBodySchema, requestJson, requestSchema } from "./turn-json.ts";
 
 const requestParams = z.object({
   requestId: z.string().meta({ description: "Id of a request, with `.` in place of its `#`: `desk-7.3:2:0:1`." }),

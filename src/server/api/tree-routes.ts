@@ -4,7 +4,7 @@ import { type Route, route } from "../core/route.ts";
 import { eventFrame, resumePoint } from "../core/sse.ts";
 import { accountJson, accountJsonSchema, agentSchema, listedAgentJson, milliseconds } from "./agent-json.ts";
 import { errors, json } from "./answers.ts";
-import { requestJson, requestSchema } from "./request-json.ts";
+import { requestJson, requestSchema } from "./turn-json.ts";
 import type { Tickets } from "./tickets.ts";
 
 const treeParams = z.object({ rootAgentId: z.string().meta({ description: "Id of the agent at the top of a tree." }) });

@@ -16,7 +16,7 @@ import {
   replayedHeader,
   wholeList,
 } from "./answers.ts";
-import { turnEvents } from "./turn-events.ts";
+import { turnEvents } from "../core/turn-events.ts";
 import {
   acceptedTurnSchema,
   newTurnSchema,

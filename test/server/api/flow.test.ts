@@ -4,8 +4,7 @@ import type { Message } from "troupe";
 import { messageSchema, traceEntrySchema } from "troupe/state";
 import { accountJsonSchema, agentSchema, artifactInfoSchema } from "../../../src/server/api/agent-json.ts";
 import { errorSchema, pageOf } from "../../../src/server/api/answers.ts";
-import type { RequestJson } from "../../../src/server/api/request-json.ts";
-import { turnSchema, turnSummarySchema } from "../../../src/server/api/turn-json.ts";
+import { type RequestJson, turnSchema, turnSummarySchema } from "../../../src/server/api/turn-json.ts";
 import { type Frame, framesOf, served } from "./served.ts";
 
 const wait = { headers: { prefer: "wait=30" } };

@@ -1,8 +1,7 @@
 import { expect, it } from "vitest";
 import { agentSchema } from "../../../src/server/api/agent-json.ts";
 import { errorSchema } from "../../../src/server/api/answers.ts";
-import { requestSchema } from "../../../src/server/api/request-json.ts";
-import { acceptedTurnSchema } from "../../../src/server/api/turn-json.ts";
+import { requestSchema, acceptedTurnSchema } from "../../../src/server/api/turn-json.ts";
 import { framesOf, served, type Served } from "./served.ts";
 
 const key = { "idempotency-key": "order-7" };

@@ -1,6 +1,6 @@
 import { agentOfTurn, parseCursor, type TroupeEvent } from "../../state/index.ts";
-import type { Caller } from "../core/caller.ts";
-import type { StartedTurn } from "../core/plain-message.ts";
+import type { Caller } from "./caller.ts";
+import type { StartedTurn } from "./plain-message.ts";
 
 /**
  * The events of one turn and of everything below it, up to its end, after a cursor of its tree. `turn` itself can be
