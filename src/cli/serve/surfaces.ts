@@ -47,6 +47,17 @@ const knownSurfaces: readonly ServedSurface[] = [
       return ({ teal }) => tealSurface({ agents: teal });
     },
   },
+  {
+    name: "a2a",
+    title: "A2A",
+    addresses: (url, { teal }) => teal.map(({ definition }) => `${url}/a2a/${definition.name}/`),
+    load: async () => {
+      const { a2aSurface } = await import("../../server/index.ts");
+      // Made once for nothing, since only this says whether its package is there.
+      await a2aSurface();
+      return ({ teal }) => a2aSurface({ agents: teal });
+    },
+  },
 ];
 
 /** The surfaces of a server, loaded but not made. */
