@@ -1,12 +1,11 @@
 import { z } from "zod";
 import { type Door, anyRule, listRule, nameRule, optionsOf, ruleOf } from "../../base/index.ts";
 import { InvalidInputError, NotFoundError } from "../../errors/index.ts";
-import { isDefinition } from "../../agents/index.ts";
 import { type Call, type Route, type RouteShape, route } from "../core/route.ts";
 import type { Surface } from "../core/surface.ts";
-import { methodsBy } from "./bindings.ts";
+import { type BindingPlace, methodsBy } from "./bindings.ts";
 import { type A2aServed, cardOf, cardResponse } from "./card.ts";
-import { answerRpc, type BindingPlace } from "./json-rpc.ts";
+import { answerRpc } from "./json-rpc.ts";
 import { A2aMethods } from "./methods.ts";
 import { restFailure, rpcFailure } from "./protocol-errors.ts";
 import { answerRest } from "./rest.ts";
@@ -54,7 +53,7 @@ export async function a2aSurface(given: A2aSurfaceOptions = {}): Promise<Surface
 
 const servedRule = ruleOf("an agent { definition, … }", (value) => {
   const { definition } = (typeof value === "object" && value !== null ? value : {}) as Partial<A2aServed>;
-  return isDefinition(definition);
+  return typeof definition === "object" && definition !== null && typeof definition.name === "string";
 });
 
 const pathRule = ruleOf(

@@ -9,6 +9,15 @@ export type Method =
   | { readonly run: (methods: A2aMethods, params: object) => unknown }
   | { readonly stream: (methods: A2aMethods, params: object, signal: AbortSignal) => AsyncIterable<unknown> };
 
+export type RpcId = string | number | null;
+
+/** What a binding answers with. */
+export interface BindingPlace {
+  readonly sdk: Sdk;
+  readonly methods: Readonly<Record<string, Method>>;
+  readonly agent: A2aMethods;
+}
+
 /** The twelve methods by their names in the protocol. */
 export function methodsBy({ codecs, errors }: Sdk): Readonly<Record<string, Method>> {
   const decoded =

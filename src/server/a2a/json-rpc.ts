@@ -1,9 +1,8 @@
 import type { A2AError } from "@a2a-js/sdk/errors";
 import { z } from "zod";
 import type { Call } from "../core/route.ts";
-import { type Method, streamOf } from "./bindings.ts";
+import { type BindingPlace, type RpcId, streamOf } from "./bindings.ts";
 import { answerLegacy } from "./legacy.ts";
-import type { A2aMethods } from "./methods.ts";
 import { protocolError, rpcCodes } from "./protocol-errors.ts";
 import type { Sdk } from "./sdk.ts";
 import { requestedVersion } from "./versions.ts";
@@ -14,15 +13,6 @@ const envelopeSchema = z.object({
   method: z.string().min(1),
   params: z.unknown(),
 });
-
-export type RpcId = string | number | null;
-
-/** What a binding answers with. */
-export interface BindingPlace {
-  readonly sdk: Sdk;
-  readonly methods: Readonly<Record<string, Method>>;
-  readonly agent: A2aMethods;
-}
 
 /** Answers one JSON-RPC request. An error of the protocol has status 200, as the binding wants it. */
 export async function answerRpc(call: Call, place: BindingPlace): Promise<Response> {

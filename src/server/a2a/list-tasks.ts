@@ -1,6 +1,6 @@
 import type { ListTasksRequest, ListTasksResponse, TaskState as SdkTaskState } from "@a2a-js/sdk";
 import type { TurnRecord } from "../../state/index.ts";
-import { placeOfTurn, turnAtPlace } from "../../stores/index.ts";
+import { placeOfTurn } from "../../stores/index.ts";
 import { agentOfContext, assertCount, type Sending, taskOfId } from "./send-message.ts";
 import { taskOf } from "./task.ts";
 import { stateOf, stateOfRecord } from "./task-status.ts";
@@ -45,10 +45,8 @@ function checked({ sdk }: Sending, request: ListTasksRequest) {
   }
   assertCount(sdk, "historyLength", historyLength);
   const after = pageToken === "" ? undefined : Buffer.from(pageToken, "base64url").toString();
-  try {
-    if (after !== undefined) turnAtPlace(after);
-  } catch (cause) {
-    throw new errors.RequestMalformedError({ message: "pageToken is not the nextPageToken of an earlier page", cause });
+  if (after !== undefined && !/^\d+:.+#\d+$/.test(after)) {
+    throw new errors.RequestMalformedError("pageToken is not the nextPageToken of an earlier page");
   }
   return { pageSize, after, historyLength, includeArtifacts };
 }

@@ -1,6 +1,5 @@
 import type { Call } from "../core/route.ts";
-import { streamOf } from "./bindings.ts";
-import type { BindingPlace } from "./json-rpc.ts";
+import { type BindingPlace, streamOf } from "./bindings.ts";
 import { protocolError, restError, restJson } from "./protocol-errors.ts";
 import { requestedVersion } from "./versions.ts";
 
