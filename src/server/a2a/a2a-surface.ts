@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type Door, anyRule, listRule, nameRule, optionsOf, ruleOf } from "../../base/index.ts";
+import { type Door, listRule, nameRule, optionsOf, ruleOf } from "../../base/index.ts";
 import { InvalidInputError, NotFoundError } from "../../errors/index.ts";
 import { type Call, type Route, type RouteShape, route } from "../core/route.ts";
 import type { Surface } from "../core/surface.ts";

@@ -21,10 +21,10 @@ export interface BindingPlace {
 /** The twelve methods by their names in the protocol. */
 export function methodsBy({ codecs, errors }: Sdk): Readonly<Record<string, Method>> {
   const decoded =
-    <Request>({ fromJSON }: { fromJSON(json: object): Request }) =>
+    <Request>(codec: { readonly fromJSON: (json: object) => Request }) =>
     (params: object): Request => {
       try {
-        return fromJSON(params);
+        return codec.fromJSON(params);
       } catch (cause) {
         throw new errors.RequestMalformedError({ message: "the parameters do not fit", cause });
       }

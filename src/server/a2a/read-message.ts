@@ -46,8 +46,11 @@ export function readMessage(sdk: Sdk, { message }: SendMessageRequest): ReadMess
   const said = message.extensions.includes(EXTENSION)
     ? { decisions: decisionsOf(message, malformed) }
     : { content: contentOf(sdk, message.parts) };
-  const named = (id: string): string | null => (id === "" ? null : id);
   return { messageId: message.messageId, contextId: named(message.contextId), taskId: named(message.taskId), said };
+}
+
+function named(id: string): string | null {
+  return id === "" ? null : id;
 }
 
 function decisionsOf({ parts, taskId }: Message, malformed: (words: string) => Error): readonly WireDecision[] {

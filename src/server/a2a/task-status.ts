@@ -14,18 +14,10 @@ export type TurnNow = Awaited<ReturnType<Turn["current"]>>;
 
 /** The state of the task that a turn is. */
 export function stateOf(now: TurnNow): TaskState {
-  switch (now.status) {
-    case "queued":
-      return "TASK_STATE_SUBMITTED";
-    case "running":
-      return "TASK_STATE_WORKING";
-    case "waiting":
-      return now.reason === "paused" ? "TASK_STATE_WORKING" : waitingState(now.requests);
-    case "completed":
-    case "stopped":
-    case "failed":
-      return endState(now);
-  }
+  if (now.status === "queued") return "TASK_STATE_SUBMITTED";
+  if (now.status === "running") return "TASK_STATE_WORKING";
+  if (now.status !== "waiting") return endState(now);
+  return now.reason === "paused" ? "TASK_STATE_WORKING" : waitingState(now.requests);
 }
 
 /** The specification names the approval of a person as a case of `AUTH_REQUIRED`. */

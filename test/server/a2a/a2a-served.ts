@@ -1,4 +1,4 @@
-import type { SendMessageRequest, Task } from "@a2a-js/sdk";
+import { Role, type SendMessageRequest, type Task } from "@a2a-js/sdk";
 import {
   type Client,
   ClientFactory,
@@ -121,7 +121,7 @@ export function saying(
       messageId: messageId ?? `message-${count}`,
       contextId,
       taskId,
-      role: 1,
+      role: Role.ROLE_USER,
       parts: [{ content: { $case: "text", value: text }, metadata: undefined, filename: "", mediaType: "" }],
       metadata: undefined,
       extensions: [],

@@ -1,6 +1,7 @@
 // The main flows with the official client, over both bindings.
 import { Role, type StreamResponse, TaskState } from "@a2a-js/sdk";
 import { TaskNotCancelableError, TaskNotFoundError, UnsupportedOperationError } from "@a2a-js/sdk/errors";
+import { agentIdOfName } from "troupe/server";
 import { describe, expect, it } from "vitest";
 import { EXTENSION } from "../../../src/server/a2a/read-message.ts";
 import { answerIn, bindings, clientOf, fetchOf, saying, sent, servedDesk } from "./a2a-served.ts";
@@ -28,6 +29,8 @@ async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
   for await (const item of items) found.push(item);
   return found;
 }
+
+const ann = { tenant: "default", ownerId: "ann" };
 
 describe.each(bindings)("the official client over %s", (binding) => {
   const opened = async () => {
@@ -97,7 +100,9 @@ describe.each(bindings)("the official client over %s", (binding) => {
       return sent(client, { ...request, message });
     };
     await expect(deciding({ requestId, verdict: "approved" })).rejects.toThrow("argumentsHash");
-    await expect(deciding({ requestId, verdict: "approved", argumentsHash: "other" })).rejects.toThrow();
+    await expect(deciding({ requestId, verdict: "approved", argumentsHash: "other" })).rejects.toThrow(
+      UnsupportedOperationError,
+    );
     expect(removed).toEqual([]);
     const done = await deciding({ requestId, verdict: "approved", argumentsHash });
     expect([done.status?.state, removed]).toEqual([TaskState.TASK_STATE_COMPLETED, ["a.txt"]]);
@@ -157,7 +162,7 @@ describe.each(bindings)("the official client over %s", (binding) => {
       client.listTasks({
         tenant: "",
         contextId: "",
-        status: 0,
+        status: TaskState.TASK_STATE_UNSPECIFIED,
         pageToken: "",
         statusTimestampAfter: undefined,
         ...more,
@@ -184,9 +189,8 @@ describe.each(bindings)("the official client over %s", (binding) => {
   it("gets the task at once where it does not wait", async () => {
     const { client, runtime } = await opened();
     const begun = await sent(client, saying("hello", { returnImmediately: true }));
-    const [{ turnId = "" } = {}] = await runtime.turns();
-    const agent = await runtime.find(turnId.split("#")[0] ?? "");
-    await agent.turn(turnId).result;
+    const agent = await runtime.find(agentIdOfName({ ...ann, definition: "desk" }, begun.contextId));
+    await agent.turn(`${agent.agentId}#1`).result;
     expect(answerIn(await client.getTask({ tenant: "", id: begun.id }))).toBe("1: hello");
   });
 
