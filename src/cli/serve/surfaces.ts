@@ -47,6 +47,27 @@ const knownSurfaces: readonly ServedSurface[] = [
       return ({ teal }) => tealSurface({ agents: teal });
     },
   },
+  {
+    name: "a2a",
+    title: "A2A",
+    addresses: (url, { teal }) => teal.map(({ definition }) => `${url}/a2a/${definition.name}/`),
+    load: async () => {
+      const { a2aSurface } = await import("../../server/index.ts");
+      // Made once for nothing, since only this says whether its package is there.
+      await a2aSurface();
+      return ({ teal }) => a2aSurface({ agents: teal });
+    },
+  },
+  {
+    name: "ag-ui",
+    title: "AG-UI",
+    addresses: (url, { teal }) =>
+      teal.map(({ definition }) => `${url}/ag-ui/${definition.name} (for clients of AG-UI 1.0)`),
+    load: async () => {
+      const { agUiSurface } = await import("../../server/index.ts");
+      return ({ agents }) => agUiSurface({ agents: agents.map(({ name }) => name) });
+    },
+  },
 ];
 
 /** The surfaces of a server, loaded but not made. */
