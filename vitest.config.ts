@@ -69,8 +69,9 @@ const inBrowser = "test/browser/**/*.test.ts";
 
 const shared = {
   setupFiles: ["test/support/fail-on-console.ts", "test/support/fixed-seed.ts"],
-  testTimeout: 60_000,
-  hookTimeout: 60_000,
+  // What takes 20 s alone takes three times as long where two other runs are under way.
+  testTimeout: 180_000,
+  hookTimeout: 180_000,
   // What a test waits for comes when the machine has time for it. One second, which is the default, is none beside other work.
   expect: { poll: { timeout: 30_000 } },
   env: {

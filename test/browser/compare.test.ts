@@ -10,7 +10,7 @@ import {
 } from "../../src/index.ts";
 import { Feed, serveFeed } from "../../src/inspector/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
-import { axe, browserProgram, openBrowser, screenshot } from "../support/browser.ts";
+import { browserProgram, inBothSchemes, openBrowser, screenshot } from "../support/browser.ts";
 
 const browser = openBrowser();
 
@@ -78,35 +78,31 @@ async function twoRuns(): Promise<string> {
 }
 
 describe.skipIf(!browserProgram)("the comparison of two runs", () => {
-  test.each(["light", "dark"] as const)(
-    "is reached from the list and shows what differs first, %s",
-    async (colorScheme) => {
-      const url = await twoRuns();
-      const page = await browser.newPage({ colorScheme });
-      await page.goto(url);
-      await page.getByRole("link", { name: "Compare monday with another run" }).click();
-      await page.getByText("Choose two runs above.").waitFor();
-      await page.getByRole("combobox", { name: "Second run" }).selectOption("tuesday");
-      await expect.poll(() => page.url()).toContain("#/compare/monday/tuesday");
-      await page.getByRole("table", { name: "Both runs" }).waitFor();
-      const names = page.locator(".compared-agent h2");
-      await expect.poll(() => names.count()).toBe(2);
-      expect((await names.allTextContents()).join()).toMatch(/lead.*reader/);
-      await page.getByText("1 agent did the same in both runs: clerk").waitFor();
-      await page.getByText("I read all of it, twice.").first().waitFor();
-      await page.getByText("no such step").waitFor();
-      await screenshot(page, `page-compare-${colorScheme}`);
-      await page.getByRole("button", { name: "1.1: prompts and answers" }).first().click();
-      await page.getByText("Read a part.").first().waitFor();
-      await screenshot(page, `page-compare-open-${colorScheme}`, { isWhole: true });
-      const faults = (await axe(page)).filter(({ impact }) => impact === "serious" || impact === "critical");
-      expect(faults).toEqual([]);
-      await page.getByRole("button", { name: "Swap" }).click();
-      await expect.poll(() => page.url()).toContain("#/compare/tuesday/monday");
-      await page.getByRole("table", { name: "Both runs" }).getByRole("link", { name: "monday" }).click();
-      await page.getByRole("treegrid", { name: "Agents" }).waitFor();
-      await page.getByRole("link", { name: "Compare", exact: true }).click();
-      await expect.poll(() => page.url()).toContain("#/compare/monday/");
-    },
-  );
+  test("is reached from the list and shows what differs first, in both colour schemes", async () => {
+    const url = await twoRuns();
+    const page = await browser.newPage();
+    await page.goto(url);
+    await page.getByRole("link", { name: "Compare monday with another run" }).click();
+    await page.getByText("Choose two runs above.").waitFor();
+    await page.getByRole("combobox", { name: "Second run" }).selectOption("tuesday");
+    await expect.poll(() => page.url()).toContain("#/compare/monday/tuesday");
+    await page.getByRole("table", { name: "Both runs" }).waitFor();
+    const names = page.locator(".compared-agent h2");
+    await expect.poll(() => names.count()).toBe(2);
+    expect((await names.allTextContents()).join()).toMatch(/lead.*reader/);
+    await page.getByText("1 agent did the same in both runs: clerk").waitFor();
+    await page.getByText("I read all of it, twice.").first().waitFor();
+    await page.getByText("no such step").waitFor();
+    await page.getByRole("button", { name: "1.1: prompts and answers" }).first().click();
+    await page.getByText("Read a part.").first().waitFor();
+    await screenshot(page, "page-compare-whole", { isWhole: true });
+    const faults = await inBothSchemes(page, "page-compare");
+    expect(faults.filter(({ impact }) => impact === "serious" || impact === "critical")).toEqual([]);
+    await page.getByRole("button", { name: "Swap" }).click();
+    await expect.poll(() => page.url()).toContain("#/compare/tuesday/monday");
+    await page.getByRole("table", { name: "Both runs" }).getByRole("link", { name: "monday" }).click();
+    await page.getByRole("treegrid", { name: "Agents" }).waitFor();
+    await page.getByRole("link", { name: "Compare", exact: true }).click();
+    await expect.poll(() => page.url()).toContain("#/compare/monday/");
+  });
 });

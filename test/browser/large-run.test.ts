@@ -4,7 +4,7 @@ import { largeRun, pageWith, servePages } from "../support/large-run.ts";
 
 const browser = openBrowser();
 /** Beside other work a machine takes many times what it takes alone. */
-const slack = 10;
+const slack = 20;
 
 /** Does something again and again and says how long it took until the next frame was shown, the slow end of it. */
 async function slowest(page: WatchedPage, act: string, times = 40): Promise<number> {

@@ -9,10 +9,12 @@ import type { Stores } from "../../src/stores/index.ts";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { troupe } from "../cli/support/in-process.ts";
 import { browserProgram, openBrowser, screenshot } from "../support/browser.ts";
+import { combinedRows } from "../support/full.ts";
 
 const browser = openBrowser();
 const folder = join(repositoryRoot, "docs", "pictures");
 const mostBytes = 120 * 1024;
+const isWanted = process.env["TROUPE_PICTURES"] === "1";
 const views = [
   ["timeline", "light"],
   ["timeline", "dark"],
@@ -43,7 +45,7 @@ describe.skipIf(!browserProgram)("a picture of each main view of the main job", 
     rmSync(place, { recursive: true, force: true });
   });
 
-  it.each(views)("%s, %s", async (view, colorScheme) => {
+  it.each(isWanted ? views : combinedRows(views))("%s, %s", async (view, colorScheme) => {
     const page = await browser.newPage({ colorScheme, viewport: { width: 1_280, height: 640 } });
     await page.goto(server.url);
     await page.getByText(runId.slice(-6)).first().waitFor();
@@ -58,7 +60,7 @@ describe.skipIf(!browserProgram)("a picture of each main view of the main job", 
     const name = `inspector-${view}-${colorScheme}`;
     const path = await screenshot(page, name);
     expect(statSync(path).size).toBeLessThan(mostBytes);
-    if (process.env["TROUPE_PICTURES"] !== "1") return;
+    if (!isWanted) return;
     mkdirSync(folder, { recursive: true });
     copyFileSync(path, join(folder, `${name}.png`));
   });

@@ -6,6 +6,7 @@ import { createInterface } from "node:readline";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { repositoryRoot, sourceCondition } from "../../scripts/run-command.ts";
 import { axe, browserProgram, openBrowser, screenshot } from "../support/browser.ts";
+import { first, rows } from "../support/full.ts";
 
 const browser = openBrowser();
 
@@ -24,6 +25,13 @@ export const agents = [
   defineAgent({ name: "clerk", model: model("Ann is paid."), tools: [pay] }),
 ];
 `;
+
+/** The reasons themselves are a table in test/cli/serve/served-page.test.ts; the first one shows that the server keeps to them. */
+const without = [
+  ["--no-page", ["--no-page"], "Page: none here (--no-page)"],
+  ["a proxy", ["--proxies", "1"], "Page: none here (there is a proxy in front)"],
+  ["other machines", ["--host", "0.0.0.0"], "Page: none here (the server listens for other machines)"],
+] as const;
 
 describe.skipIf(!browserProgram)("the page of `troupe serve`", () => {
   it("is at the printed address: one picks a definition, writes, approves and reads the answer", async () => {
@@ -58,11 +66,7 @@ describe.skipIf(!browserProgram)("the page of `troupe serve`", () => {
     expect(await statusOf("/healthz", {})).toBe(200);
   });
 
-  it.each([
-    ["--no-page", ["--no-page"], "Page: none here (--no-page)"],
-    ["a proxy", ["--proxies", "1"], "Page: none here (there is a proxy in front)"],
-    ["other machines", ["--host", "0.0.0.0"], "Page: none here (the server listens for other machines)"],
-  ])("is not there with %s", async (_what, words, line) => {
+  it.each(rows(without, first))("is not there with %s", async (_what, words, line) => {
     const { lines } = await served(words);
     expect(lines.join("\n")).toContain(line);
     const [, port = ""] = /:(\d+);/.exec(lines[0] ?? "") ?? [];

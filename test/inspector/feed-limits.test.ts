@@ -97,7 +97,7 @@ it("eight clients that never read cost less than 2 MB each, and the others get e
   expect((await bytesInUse()) - before).toBeLessThan(8 * 2_000_000);
   for (const { socket } of [...deaf, reader]) socket.terminate();
   await server.close();
-});
+}, 300_000);
 
 /** A run of one agent with so many rows, whose texts no compression makes small. */
 function largeRun(count: number): string {

@@ -122,16 +122,38 @@ export interface Violation {
   readonly targets: readonly string[];
 }
 
-/** Which rules of axe-core the page breaks as it is now. */
-export async function axe(page: Page): Promise<readonly Violation[]> {
+/** Which rules of axe-core the page breaks as it is now. `only`: of these rules. */
+export async function axe(page: Page, only?: readonly string[]): Promise<readonly Violation[]> {
   axeSource ??= readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-  // Evaluated through the debugger: the page's own policy lets no foreign script in.
+  // Evaluated through the debugger: the page's own policy lets no foreign script in. And each time anew, because a second run of the
+  // same one takes several times as long.
   await page.evaluate(axeSource);
+  const options = only === undefined ? {} : { runOnly: only };
   return await page.evaluate<Violation[]>(
-    `axe.run().then(({ violations }) => violations.map(({ id, impact, help, nodes }) => (
+    `axe.run(${JSON.stringify(options)}).then(({ violations }) => violations.map(({ id, impact, help, nodes }) => (
       { id, impact, help, targets: nodes.map(({ target }) => target.join(" ")) }
     )))`,
   );
 }
 
 let axeSource: string | undefined;
+
+/** The rules of axe-core that look at colours: the only ones that another colour scheme may break. */
+export const colourRules = ["color-contrast", "link-in-text-block"];
+
+/**
+ * Looks at the inspector's page in both colour schemes and leaves it in the light one: a picture of each, called by its name and its scheme, and
+ * the rules of accessibility that it breaks.
+ */
+export async function inBothSchemes(page: Page, name: string): Promise<readonly Violation[]> {
+  await screenshot(page, `${name}-light`);
+  const light = await axe(page);
+  await page.emulateMedia({ colorScheme: "dark" });
+  await page.locator('[data-theme="dark"]').waitFor();
+  // A picture ends what moves: colours are then those of the scheme.
+  await screenshot(page, `${name}-dark`);
+  const dark = await axe(page, colourRules);
+  await page.emulateMedia({ colorScheme: "light" });
+  await page.locator('[data-theme="light"]').waitFor();
+  return [...light, ...dark];
+}
