@@ -1,4 +1,4 @@
-import { useEffect } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { AgentHead } from "./agent-head.tsx";
 import { BudgetsView } from "./budgets-view.tsx";
 import { ChartView } from "./chart-view.tsx";
@@ -82,7 +82,14 @@ const viewNames: Readonly<Record<View, string>> = {
 function RunPage({ run }: { readonly run: RunSession }) {
   const { view } = route.value;
   const link = run.link.value;
-  if (run.length.value === 0) return <Beginning run={run} />;
+  const tabs = useRef<HTMLElement>(null);
+  const isBegun = run.length.value > 0;
+  useLayoutEffect(() => {
+    // On a narrow screen not all tabs are in sight.
+    const tab = tabs.current?.querySelector<HTMLElement>("[aria-current]");
+    if (tab) tabs.current?.scrollTo({ left: tab.offsetLeft - 24 });
+  }, [view, isBegun]);
+  if (!isBegun) return <Beginning run={run} />;
   return (
     <>
       <div class="columns" style={{ "--tree-width": `${treeWidth.value}px` }}>
@@ -96,7 +103,7 @@ function RunPage({ run }: { readonly run: RunSession }) {
           )}
           <CutOff run={run} />
           <AgentHead run={run} />
-          <nav class="tabs" aria-label="Views">
+          <nav ref={tabs} class="tabs" aria-label="Views">
             {views.map((name) => (
               <a
                 key={name}

@@ -23,17 +23,18 @@ export function TalkView({ run }: { readonly run: RunSession }) {
     delayMs: 120,
   });
   const text = run.written.value >= 0 ? run.textOf(rootId) : "";
-  const end = useRef<HTMLDivElement>(null);
+  const list = useRef<HTMLDivElement>(null);
   const shown = (answer?.items ?? []).filter(
     ({ message }) =>
       message.role !== "tool" && message.role !== "system" && (message.role === "user" || hasText(message.content)),
   );
-  useEffect(() => end.current?.scrollIntoView({ block: "end" }), [shown.length, text.length > 0]);
+  // Of the list alone: on a narrow screen all that is around it scrolls too.
+  useEffect(() => list.current?.scrollTo({ top: list.current.scrollHeight }), [shown.length, text.length > 0]);
   const now = run.moment.value.agents[0];
   const open = run.requests.value.filter(({ status }) => status === "open");
   return (
     <div class="talk">
-      <div class="talk-list" role="log" aria-label="Conversation" tabIndex={0}>
+      <div ref={list} class="talk-list" role="log" aria-label="Conversation" tabIndex={0}>
         {failure !== null && <p class="empty">{failure}</p>}
         {answer && shown.length === 0 && text === "" && <p class="empty">Nothing has been said yet.</p>}
         {shown.map(({ message, isCut }) => (
@@ -57,7 +58,6 @@ export function TalkView({ run }: { readonly run: RunSession }) {
         {open.map((request) => (
           <RequestCard key={request.requestId} run={run} request={request} />
         ))}
-        <div ref={end} />
       </div>
       {act ? (
         <Composer

@@ -9,6 +9,7 @@ import { selectAgent, selectedAgent } from "./page-state.ts";
 import type { RunSession } from "./run-session.ts";
 import { shownTheme } from "./settings.ts";
 import { criticalSpans, drawTimeline, rowAt, type TimelineFrame, type Window } from "./timeline-canvas.ts";
+import { TimelineMap } from "./timeline-map.tsx";
 import { SpanTable, spanWords } from "./span-table.tsx";
 import { oneLine } from "./untrusted.tsx";
 
@@ -182,87 +183,101 @@ function TimelineCanvas({ run, view, setView }: CanvasProps) {
   const first = rowAt(tops, top);
   const last = Math.min(order.length, rowAt(tops, top + frame.height) + 1);
   return (
-    <div
-      ref={element}
-      class="timeline-scroll"
-      role="region"
-      aria-label="Timeline of the run; tick “as a table” for the same as a table"
-      tabIndex={0}
-      onScroll={({ currentTarget }) => setTop(currentTarget.scrollTop)}
-      onKeyDown={(event) => {
-        if (event.key === "+") setView(zoomed(view, 0.5, 0.5));
-        else if (event.key === "-") setView(zoomed(view, 2, 0.5));
-        else if (event.key === "0") setView({ from: 0, to: 1 });
-        else if (event.key === "ArrowLeft") setView(panned(view, -0.1));
-        else if (event.key === "ArrowRight") setView(panned(view, 0.1));
-        else return;
-        event.preventDefault();
-      }}
-      onWheel={(event) => {
-        if (!event.ctrlKey && !event.metaKey) return;
-        event.preventDefault();
-        setView(zoomed(view, event.deltaY > 0 ? 1.25 : 0.8, Math.max(0, Math.min(1, shareAt(event.clientX)))));
-      }}
-    >
-      <div class="timeline-space" style={{ height: `${(tops.at(-1) ?? 0) + AXIS_HEIGHT}px` }}>
-        <div class="timeline-pane" style={{ height: `${size.height}px` }}>
-          <div class="timeline-labels" style={{ width: `${LABEL_WIDTH}px`, paddingTop: `${AXIS_HEIGHT}px` }}>
-            <div style={{ transform: `translateY(${(tops[first] ?? 0) - top}px)` }}>
-              {order.slice(first, last).map((index, place) => {
-                const agent = run.log.agents[index];
-                if (!agent) return null;
-                return (
-                  <button
-                    key={index}
-                    type="button"
-                    tabIndex={-1}
-                    class={index === selectedAgent.value ? "timeline-label selected" : "timeline-label"}
-                    style={{
-                      height: `${(tops[first + place + 1] ?? 0) - (tops[first + place] ?? 0)}px`,
-                      paddingLeft: `${8 + Math.min(agent.depth, 4) * 10}px`,
-                    }}
-                    onClick={() => selectAgent(agent.agentId)}
-                  >
-                    <b>{oneLine(agent.name, 40)}</b> <code class="id">{shortId(agent.agentId)}</code>
-                  </button>
-                );
-              })}
+    <>
+      <TimelineMap
+        run={run}
+        axis={axis}
+        order={order}
+        tops={tops}
+        view={view}
+        rows={{ top, height: frame.height }}
+        onMove={(next, nextTop) => {
+          setView(next);
+          if (element.current) element.current.scrollTop = nextTop;
+        }}
+      />
+      <div
+        ref={element}
+        class="timeline-scroll"
+        role="region"
+        aria-label="Timeline of the run; tick “as a table” for the same as a table"
+        tabIndex={0}
+        onScroll={({ currentTarget }) => setTop(currentTarget.scrollTop)}
+        onKeyDown={(event) => {
+          if (event.key === "+") setView(zoomed(view, 0.5, 0.5));
+          else if (event.key === "-") setView(zoomed(view, 2, 0.5));
+          else if (event.key === "0") setView({ from: 0, to: 1 });
+          else if (event.key === "ArrowLeft") setView(panned(view, -0.1));
+          else if (event.key === "ArrowRight") setView(panned(view, 0.1));
+          else return;
+          event.preventDefault();
+        }}
+        onWheel={(event) => {
+          if (!event.ctrlKey && !event.metaKey) return;
+          event.preventDefault();
+          setView(zoomed(view, event.deltaY > 0 ? 1.25 : 0.8, Math.max(0, Math.min(1, shareAt(event.clientX)))));
+        }}
+      >
+        <div class="timeline-space" style={{ height: `${(tops.at(-1) ?? 0) + AXIS_HEIGHT}px` }}>
+          <div class="timeline-pane" style={{ height: `${size.height}px` }}>
+            <div class="timeline-labels" style={{ width: `${LABEL_WIDTH}px`, paddingTop: `${AXIS_HEIGHT}px` }}>
+              <div style={{ transform: `translateY(${(tops[first] ?? 0) - top}px)` }}>
+                {order.slice(first, last).map((index, place) => {
+                  const agent = run.log.agents[index];
+                  if (!agent) return null;
+                  return (
+                    <button
+                      key={index}
+                      type="button"
+                      tabIndex={-1}
+                      class={index === selectedAgent.value ? "timeline-label selected" : "timeline-label"}
+                      style={{
+                        height: `${(tops[first + place + 1] ?? 0) - (tops[first + place] ?? 0)}px`,
+                        paddingLeft: `${8 + Math.min(agent.depth, 4) * 10}px`,
+                      }}
+                      onClick={() => selectAgent(agent.agentId)}
+                    >
+                      <b>{oneLine(agent.name, 40)}</b> <code class="id">{shortId(agent.agentId)}</code>
+                    </button>
+                  );
+                })}
+              </div>
             </div>
+            <canvas
+              ref={canvas}
+              onPointerDown={(event) => {
+                event.currentTarget.setPointerCapture(event.pointerId);
+                drag.current = { x: event.clientX, view, moved: false };
+              }}
+              onPointerMove={(event) => {
+                const { current } = drag;
+                if (!current) return setHovered(find(event));
+                const moved = event.clientX - current.x;
+                if (Math.abs(moved) > 3) current.moved = true;
+                if (current.moved) setView(panned(current.view, -moved / Math.max(1, frame.width)));
+                return undefined;
+              }}
+              onPointerLeave={() => setHovered(null)}
+              onPointerUp={(event) => {
+                const wasDrag = drag.current?.moved === true;
+                drag.current = null;
+                if (wasDrag) return;
+                const found = find(event);
+                run.pause();
+                if (found) {
+                  run.pin(found.span.first + 1);
+                  selectAgent(run.log.agents[found.agent]?.agentId ?? run.runId);
+                  return;
+                }
+                const place = (view.from + shareAt(event.clientX) * (view.to - view.from)) * axis.length;
+                run.pin(run.log.countUntil(axis.timeAt(place)));
+              }}
+            />
+            {hovered && <SpanTip run={run} hovered={hovered} width={size.width} />}
           </div>
-          <canvas
-            ref={canvas}
-            onPointerDown={(event) => {
-              event.currentTarget.setPointerCapture(event.pointerId);
-              drag.current = { x: event.clientX, view, moved: false };
-            }}
-            onPointerMove={(event) => {
-              const { current } = drag;
-              if (!current) return setHovered(find(event));
-              const moved = event.clientX - current.x;
-              if (Math.abs(moved) > 3) current.moved = true;
-              if (current.moved) setView(panned(current.view, -moved / Math.max(1, frame.width)));
-              return undefined;
-            }}
-            onPointerLeave={() => setHovered(null)}
-            onPointerUp={(event) => {
-              const wasDrag = drag.current?.moved === true;
-              drag.current = null;
-              if (wasDrag) return;
-              const found = find(event);
-              run.pause();
-              if (found) {
-                run.pin(found.span.first + 1);
-                selectAgent(run.log.agents[found.agent]?.agentId ?? run.runId);
-                return;
-              }
-              const place = (view.from + shareAt(event.clientX) * (view.to - view.from)) * axis.length;
-              run.pin(run.log.countUntil(axis.timeAt(place)));
-            }}
-          />
-          {hovered && <SpanTip run={run} hovered={hovered} width={size.width} />}
         </div>
       </div>
-    </div>
+    </>
   );
 }
 
