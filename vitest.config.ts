@@ -95,8 +95,8 @@ export default defineConfig(({ mode }) => {
       // The sources need no transformation: Node reads them as they are, and keeps them compiled for the next process.
       server: { deps: { external: [/\/src\/.*\.ts$/] } },
       execArgv: [`--conditions=${sourceCondition}`],
-      // One more than there are cores, because many tests wait: for a lease to run out, or for a process that they started.
-      maxWorkers: availableParallelism() + 1,
+      // Two more than there are cores, because many tests wait: for a lease to run out, or for a process that they started.
+      maxWorkers: availableParallelism() + 2,
       sequence: { sequencer: LongestFirst },
       globalSetup: ["test/support/built-page.ts"],
       projects: [

@@ -1,3 +1,4 @@
+export { agUiSurface, type AgUiSurfaceOptions } from "./ag-ui/ag-ui-surface.ts";
 export { apiSurface, type ApiSurfaceOptions } from "./api/api-surface.ts";
 export type { IssuedTicket, TicketStore } from "./api/tickets.ts";
 export { entraAuth, type EntraAuthOptions } from "./core/entra.ts";

@@ -44,6 +44,7 @@ export const serverExceptions: Readonly<Record<string, readonly string[]>> = {
     "modelUseSchema",
   ],
   "hands on what a runtime gives, and its filters": ["TreeSnapshot", "TurnFilter"],
+  "reads the stored events of a turn as a stream of them gives them": ["eventsOfRow"],
   "checks options of a program as the runtime does": ["budgetRule"],
   "takes stored ids and cursors apart": ["agentOfTurn", "numberOfTurn", "parseCursor", "turnIdOf"],
 };

@@ -42,7 +42,7 @@ async function expectStored(stores: Stores, rootAgentId: string): Promise<number
 }
 
 describeRuntimes("accounts of stored programs", (stage) => {
-  test.each(rows(scenarios, every(2)))("$name", async ({ run }) => {
+  test.each(rows(scenarios, every(5)))("$name", async ({ run }) => {
     const runtime = await run(stage(), {});
     for (const { agentId } of await runtime.list({ rootsOnly: true })) {
       expect(await expectStored(runtime.stores, agentId)).toBeGreaterThan(0);
@@ -52,7 +52,7 @@ describeRuntimes("accounts of stored programs", (stage) => {
 
 /** Cases of one test: even a busy machine plays them within its time. */
 const casesOfPart = 15;
-const cases = randomCases(300, 60);
+const cases = randomCases(300, 20);
 const parts = Array.from({ length: Math.ceil(cases / casesOfPart) }, (_, part) => part);
 
 describeRuntimes(

@@ -100,7 +100,7 @@ describe.each(placeNames)("decisions over HTTP, %s", (name) => {
   const newPlace = placesOf(name);
 
   it("S15: of two pages that decide at once one wins, the other is told who; nothing runs twice", async () => {
-    const bills = name === "memory" ? amount(1_000, 60) : amount(200, 20);
+    const bills = name === "memory" ? amount(1_000, 20) : amount(200, 10);
     const place = newPlace();
     const till = await tillOn(place.open(), bills);
     const pages = await twoPages(place, till);

@@ -1,6 +1,7 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import type { Socket } from "node:net";
+import { setImmediate } from "node:timers/promises";
 import { expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { createRuntime } from "../../src/index.ts";
@@ -14,10 +15,18 @@ import { busyTeam } from "./feed-fixtures.ts";
 setFlagsFromString("--expose-gc");
 const collect = runInNewContext("gc") as () => void;
 
-function bytesInUse(): number {
-  collect();
-  const { heapUsed, external } = process.memoryUsage();
-  return heapUsed + external;
+const ROUNDS = 5;
+
+/** What stays in use: the least of several looks, because buffers are given back some time after they were collected. */
+async function bytesInUse(): Promise<number> {
+  let least = Number.POSITIVE_INFINITY;
+  for (let round = 0; round < ROUNDS; round += 1) {
+    await setImmediate();
+    collect();
+    const { heapUsed, external } = process.memoryUsage();
+    least = Math.min(least, heapUsed + external);
+  }
+  return least;
 }
 
 interface Client {
@@ -75,7 +84,7 @@ it("eight clients that never read cost less than 2 MB each, and the others get e
   const warm = await clientOf(server);
   expect(await readAll(warm, "desk")).toBe(rows);
   warm.socket.terminate();
-  const before = bytesInUse();
+  const before = await bytesInUse();
   const deaf: Client[] = [];
   for (let count = 0; count < 8; count += 1) {
     const client = await clientOf(server);
@@ -85,7 +94,7 @@ it("eight clients that never read cost less than 2 MB each, and the others get e
   }
   const reader = await clientOf(server);
   expect(await readAll(reader, "desk")).toBe(rows);
-  expect(bytesInUse() - before).toBeLessThan(8 * 2_000_000);
+  expect((await bytesInUse()) - before).toBeLessThan(8 * 2_000_000);
   for (const { socket } of [...deaf, reader]) socket.terminate();
   await server.close();
 });

@@ -132,7 +132,7 @@ function amountsOf({ id, used, reserved, unconfirmed }: Amounted) {
 
 /** Cases of one test: even a busy machine plays them within its time. */
 const casesOfPart = 10;
-const cases = randomCases(100, 50);
+const cases = randomCases(100, 30);
 const parts = Array.from({ length: Math.ceil(cases / casesOfPart) }, (_, part) => part);
 
 describeRuntimes(

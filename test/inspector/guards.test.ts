@@ -20,7 +20,7 @@ function covers(type: string, entry: string): boolean {
 }
 
 describeRuntimes("the guard of a transition", (stage) => {
-  test.each(rows(scenarios, every(5)))("is one that the chart has there: $name", async ({ run }) => {
+  test.each(rows(scenarios, every(9)))("is one that the chart has there: $name", async ({ run }) => {
     const runtime = await run(stage(), {});
     const named = new Set<string>();
     for (const { agentId } of await runtime.list()) {

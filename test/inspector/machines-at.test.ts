@@ -34,7 +34,7 @@ function replayedStates({ agent, turn, calls }: AgentMachinesAt, open: readonly 
 }
 
 describeRuntimes("machines at any entry", (stage) => {
-  test.each(rows(scenarios, every(7)))("are what the live ones were: $name", async ({ run }) => {
+  test.each(rows(scenarios, every(11)))("are what the live ones were: $name", async ({ run }) => {
     const live = new LiveViews();
     const runtime = await run(stage(), { onInspect: live.onInspect });
     let compared = 0;

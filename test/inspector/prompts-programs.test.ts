@@ -33,7 +33,7 @@ async function look(stores: Stores, rootAgentId: string, allowed: readonly Promp
 }
 
 describeRuntimes("prompts of stored programs", (stage) => {
-  test.each(rows(scenarios, every(3)))("$name", async ({ run }) => {
+  test.each(rows(scenarios, every(6)))("$name", async ({ run }) => {
     const runtime = await run(stage(), {});
     const found: Found = { exact: 0, gaps: {}, faults: [] };
     for (const { agentId } of await runtime.list({ rootsOnly: true })) {
@@ -45,7 +45,7 @@ describeRuntimes("prompts of stored programs", (stage) => {
 
 /** Cases of one test: even a busy machine plays them within its time. */
 const casesOfPart = 15;
-const cases = randomCases(300, 60);
+const cases = randomCases(300, 20);
 const parts = Array.from({ length: Math.ceil(cases / casesOfPart) }, (_, part) => part);
 
 describeRuntimes(

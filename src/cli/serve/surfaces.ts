@@ -47,6 +47,16 @@ const knownSurfaces: readonly ServedSurface[] = [
       return ({ teal }) => tealSurface({ agents: teal });
     },
   },
+  {
+    name: "ag-ui",
+    title: "AG-UI",
+    addresses: (url, { teal }) =>
+      teal.map(({ definition }) => `${url}/ag-ui/${definition.name} (for clients of AG-UI 1.0)`),
+    load: async () => {
+      const { agUiSurface } = await import("../../server/index.ts");
+      return ({ agents }) => agUiSurface({ agents: agents.map(({ name }) => name) });
+    },
+  },
 ];
 
 /** The surfaces of a server, loaded but not made. */

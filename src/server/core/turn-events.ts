@@ -1,4 +1,5 @@
-import { agentOfTurn, parseCursor, type TroupeEvent } from "../../state/index.ts";
+import { eventsOfRow } from "../../runtime/index.ts";
+import { agentOfTurn, type AgentRecord, parseCursor, type TroupeEvent } from "../../state/index.ts";
 import type { Caller } from "./caller.ts";
 import type { StartedTurn } from "./plain-message.ts";
 
@@ -21,6 +22,35 @@ export async function* turnEvents(
     if (event.turnId === turnId && isEnd(event)) return;
   }
 }
+
+/**
+ * What is stored of one turn and of everything below it after a cursor of its tree, at the time of the call: the list that
+ * a stream would come to if it ended now.
+ */
+export async function storedTurnEvents(
+  caller: Caller,
+  { agent, turnId }: Pick<StartedTurn, "agent" | "turnId">,
+  after: string,
+): Promise<readonly TroupeEvent[]> {
+  const { stores, tenant } = caller.runtime;
+  const below = new BelowTurn(caller, turnId);
+  const sources = new Map<string, AgentRecord>();
+  const found: TroupeEvent[] = [];
+  let row = (parseCursor(after)?.row ?? 1) - 1;
+  for (;;) {
+    const rows = await stores.readTree(tenant, agent.rootAgentId, row, ROWS_AT_A_TIME);
+    for (const one of rows) {
+      for (const event of await eventsOfRow(stores, tenant, one, sources)) {
+        const isOwn = event.turnId === turnId || (await below.has(event));
+        if (isOwn && !isUpTo(event.cursor, after)) found.push(event);
+      }
+    }
+    if (rows.length < ROWS_AT_A_TIME) return found;
+    row = rows.at(-1)?.cursor ?? row;
+  }
+}
+
+const ROWS_AT_A_TIME = 200;
 
 /** Whether an event comes in the journal at a cursor or before it. */
 function isUpTo(cursor: string | null, limit: string): boolean {

@@ -1,0 +1,102 @@
+import { z } from "zod";
+import { InvalidInputError } from "../../errors/index.ts";
+import type { Decide } from "../../runtime/index.ts";
+import { type AgentRequest, type JsonObject, jsonObjectSchema, jsonSchema } from "../../state/index.ts";
+import type { Interrupt } from "./events.ts";
+
+/** An answer to an interrupt, as a client sends it. */
+export const resumeEntrySchema = z
+  .object({
+    interruptId: z.string(),
+    status: z.enum(["resolved", "cancelled"]),
+    payload: jsonSchema.optional(),
+  })
+  .meta({ id: "ResumeEntry" });
+export type ResumeEntry = z.output<typeof resumeEntrySchema>;
+
+const approvalSchema = z.object({
+  approved: z.boolean(),
+  /** Runs the call with these arguments instead. */
+  editedArgs: jsonObjectSchema.optional(),
+  /** With a rejection the model gets it. */
+  reason: z.string().optional(),
+  /** Hash of the arguments that were shown; with it, a call with other arguments is not approved. */
+  argumentsHash: z.string().optional(),
+});
+
+const reasons: Readonly<Record<AgentRequest["kind"], string>> = {
+  approval: "tool_call",
+  question: "input_required",
+  client: "troupe:client",
+  auth: "troupe:auth",
+};
+
+/** What a client may send as the payload, as JSON Schema. */
+const payloads: Readonly<Record<AgentRequest["kind"], JsonObject | undefined>> = {
+  approval: {
+    type: "object",
+    properties: {
+      approved: { type: "boolean" },
+      editedArgs: { type: "object" },
+      reason: { type: "string" },
+      argumentsHash: { type: "string" },
+    },
+    required: ["approved"],
+  },
+  question: { type: "string" },
+  client: undefined,
+  auth: undefined,
+};
+
+/** A request as this protocol shows it. */
+export function interruptOf(request: AgentRequest, rootAgentId: string): Interrupt {
+  const { requestId: id, kind, prompt: message, callId: toolCallId, expiresAt, agentId, name } = request;
+  const responseSchema = payloads[kind];
+  return {
+    id,
+    reason: reasons[kind],
+    message,
+    toolCallId,
+    ...(responseSchema === undefined ? {} : { responseSchema }),
+    ...(expiresAt === null ? {} : { expiresAt: new Date(expiresAt).toISOString() }),
+    ...(agentId === rootAgentId ? {} : { subagentRunId: agentId }),
+    metadata: { toolCallName: name, arguments: request.arguments, argumentsHash: request.argumentsHash },
+  };
+}
+
+/** The decision that an answer means. Throws `InvalidInputError` when its payload does not fit the interrupt. */
+export function decisionOf({ kind }: AgentRequest, entry: ResumeEntry): Omit<Decide, "by" | "key"> {
+  const { status, payload, interruptId } = entry;
+  if (status === "cancelled") return { verdict: "rejected", reason: "cancelled" };
+  if (kind === "auth") return { verdict: "provided" };
+  if (kind === "approval") return approvalOf(interruptId, payload);
+  if (payload === undefined) throw new InvalidInputError(`resume: the payload of ${interruptId} is its answer`);
+  return { verdict: "answered", result: payload };
+}
+
+function approvalOf(interruptId: string, payload: unknown): Omit<Decide, "by" | "key"> {
+  const parsed = approvalSchema.safeParse(payload);
+  if (!parsed.success) {
+    throw new InvalidInputError(
+      `resume: the payload of ${interruptId} is { approved: true or false, editedArgs?, reason?, argumentsHash? }`,
+    );
+  }
+  const { approved, editedArgs, reason, argumentsHash } = parsed.data;
+  const said = {
+    ...(reason === undefined ? {} : { reason }),
+    ...(argumentsHash === undefined ? {} : { argumentsHash }),
+  };
+  if (!approved) return { verdict: "rejected", ...said };
+  return editedArgs === undefined
+    ? { verdict: "approved", ...said }
+    : { verdict: "edited", arguments: editedArgs, ...said };
+}
+
+/** Whether a request was decided as this decision would have done. */
+export function isAlike({ decision }: AgentRequest, wanted: Omit<Decide, "by" | "key">): boolean {
+  if (decision?.verdict !== wanted.verdict) return false;
+  if (wanted.verdict === "edited") return JSON.stringify(decision.arguments) === JSON.stringify(wanted.arguments);
+  if (wanted.verdict !== "answered") return true;
+  const { result } = wanted;
+  return decision.result?.text === (typeof result === "string" ? result : JSON.stringify(result));
+}

@@ -1,0 +1,208 @@
+import { createHash } from "node:crypto";
+import { InvalidInputError, NotFoundError, RequestConflictError } from "../../errors/index.ts";
+import type { Agent, Decide } from "../../runtime/index.ts";
+import type { AgentRequest } from "../../state/index.ts";
+import type { Caller } from "../core/caller.ts";
+import { type RequestKey, turnKeyOf } from "../core/names.ts";
+import { decisionOf, isAlike } from "./interrupts.ts";
+import { contentOf, type News, newsOf, type RunInput, toldIn } from "./run-input.ts";
+import type { Run } from "./run-stream.ts";
+
+/** A run, and whether it had been started before. */
+export interface StartedRun {
+  readonly run: Run;
+  readonly isReplayed: boolean;
+}
+
+/**
+ * What a client asks for with a run: a turn, for what it says for the first time; the next part of a turn, for answers; or
+ * else to be shown the conversation, and the turn that is open. Nothing is decided before everything has been checked.
+ */
+export async function startRun(caller: Caller, definition: string, input: RunInput): Promise<StartedRun> {
+  const news = newsOf(input);
+  const { threadId: name, resume } = input;
+  // Before the agent of this name is made: a request of another conversation is no reason to begin one.
+  const resumed = await requestsOf(caller, { agentId: caller.agentIdOf(definition, name), resume });
+  const agent = await caller.openAgent({ definition, name, sessionId: name });
+  const starting: Starting = { caller, agent, input, news };
+  const said = await unknownOf(starting);
+  const results = await resultsOf(starting);
+  if (resumed.length + results.length === 0) {
+    return said.length === 0 ? await lookOn(starting) : await startTurn(starting, said);
+  }
+  if (said.length > 0) {
+    throw new InvalidInputError(
+      "a run takes answers or a new message, not both: send the message when the run with the answers has ended",
+    );
+  }
+  return await answer(starting, [...resumed, ...results]);
+}
+
+interface Starting {
+  readonly caller: Caller;
+  readonly agent: Agent;
+  readonly input: RunInput;
+  readonly news: News;
+}
+
+/** A request with the decision that a client sends. */
+interface Answer {
+  readonly request: AgentRequest;
+  readonly decision: Omit<Decide, "by" | "key">;
+}
+
+/** The requests that `resume` names. Rejects with `NotFoundError` for one of another conversation. */
+async function requestsOf(
+  caller: Caller,
+  { agentId, resume }: { readonly agentId: string } & Pick<RunInput, "resume">,
+): Promise<readonly Answer[]> {
+  const found: Answer[] = [];
+  for (const entry of resume) {
+    const request = await caller.request(entry.interruptId);
+    if (request.rootAgentId !== agentId) throw new NotFoundError("there is no such request");
+    found.push({ request, decision: decisionOf(request, entry) });
+  }
+  // Of several clients at once all decide in the same order, so the first one gets all.
+  return found.toSorted((one, other) => (one.request.requestId < other.request.requestId ? -1 : 1));
+}
+
+/** Messages of the user that are not ours already: after an end without an answer a snapshot gave them our ids. */
+async function unknownOf({ caller, agent, news }: Starting): Promise<News["said"]> {
+  if (news.said.length === 0) return [];
+  const { stores, tenant } = caller.runtime;
+  const ids = news.said.map(({ id }) => id);
+  const known = new Set((await stores.messagesById({ tenant, agentId: agent.agentId }, ids)).map(({ id }) => id));
+  return news.said.filter(({ id }) => !known.has(id));
+}
+
+/** The open calls of the front end's tools that it has answered. */
+async function resultsOf({ agent, news }: Starting): Promise<readonly Answer[]> {
+  if (news.results.size === 0 || agent.state.openTurnId === null) return [];
+  return (await agent.requests()).flatMap((request) => {
+    const result = request.kind === "client" ? news.results.get(request.callId) : undefined;
+    if (result === undefined) return [];
+    return [{ request, decision: { verdict: "answered", result: result.text, isError: result.isError } as const }];
+  });
+}
+
+async function startTurn(starting: Starting, said: News["said"]): Promise<StartedRun> {
+  const { caller, agent, input } = starting;
+  const { cursor } = await caller.head(agent.rootAgentId);
+  const started = await caller.startTurn(agent, contentOf(said, input.context), {
+    key: keyOf(input.runId),
+    ...(input.tools.length === 0 ? {} : { clientTools: input.tools.map(toolOf) }),
+  });
+  const { isReplayed } = started;
+  return { run: runOf(starting, { followed: started, from: isReplayed ? null : cursor }), isReplayed };
+}
+
+function toolOf({ name, description, parameters = { type: "object", properties: {} } }: RunInput["tools"][number]) {
+  return { name, description, parameters };
+}
+
+/** Shows the run of this id, else the turn that is open, else what is stored. */
+async function lookOn(starting: Starting): Promise<StartedRun> {
+  const { caller, agent, input } = starting;
+  const { agentId } = agent;
+  const key = turnKeyOf(keyOf(input.runId));
+  const { items } = await caller.turns({ agentId, limit: 100 });
+  const known = items.find((turn) => turn.key === key)?.turnId;
+  const turnId = known ?? agent.state.openTurnId;
+  const followed = turnId === null ? null : { agent, turn: agent.turn(turnId), turnId };
+  return { run: runOf(starting, { followed, from: null }), isReplayed: known !== undefined };
+}
+
+/** Decides all that the turn waits for, or nothing. */
+async function answer(starting: Starting, answers: readonly Answer[]): Promise<StartedRun> {
+  const { caller, agent, input } = starting;
+  const { cursor } = await caller.head(agent.rootAgentId);
+  const left = answers.some(({ request }) => request.status === "open") ? await unanswered(agent, answers) : [];
+  if (left.length > 0) {
+    const message = `resume must answer all open interrupts; these are missing: ${left.join(", ")}`;
+    const run = runOf(starting, { followed: null, from: cursor });
+    return { run: { ...run, refusal: { message, code: "interrupts_open" } }, isReplayed: false };
+  }
+  let isNew = false;
+  let turnId = agent.state.openTurnId;
+  for (const one of answers) {
+    const decided = await decide(caller, one, keyOf(input.runId, one.request.requestId));
+    isNew ||= decided.isNew;
+    turnId = decided.request.decidedWith?.turnId ?? turnId;
+  }
+  const followed = turnId === null ? null : { agent, turn: agent.turn(turnId), turnId };
+  return { run: runOf(starting, { followed, from: isNew ? cursor : null }), isReplayed: !isNew };
+}
+
+/** What the open turn waits for beside these answers. Tools of the front end may be answered later. */
+async function unanswered(agent: Agent, answers: readonly Answer[]): Promise<readonly string[]> {
+  const now = await agent.openTurn()?.current();
+  if (now?.status !== "waiting" || now.reason !== "request") return [];
+  const given = new Set(answers.map(({ request }) => request.requestId));
+  return now.requests
+    .filter(({ kind, requestId }) => kind !== "client" && !given.has(requestId))
+    .map(({ requestId }) => requestId);
+}
+
+/** Decides one request. What was decided alike, by whomever, is decided as wanted. */
+async function decide(
+  caller: Caller,
+  { request: { requestId }, decision }: Answer,
+  key: RequestKey,
+): Promise<{ readonly request: AgentRequest; readonly isNew: boolean }> {
+  try {
+    const { isReplayed = false, ...request } = await caller.decide(requestId, { ...decision, key });
+    return { request, isNew: !isReplayed };
+  } catch (error) {
+    if (!(error instanceof RequestConflictError)) throw error;
+    const request = await caller.request(requestId);
+    if (isAlike(request, decision)) return { request, isNew: false };
+    throw error;
+  }
+}
+
+/** Stops the open turn of a conversation; with a run, only if that is what runs. Returns whether it did. */
+export async function cancelRun(
+  caller: Caller,
+  definition: string,
+  {
+    threadId,
+    runId,
+    reason,
+  }: { readonly threadId: string; readonly runId?: string | undefined; readonly reason?: string | undefined },
+): Promise<boolean> {
+  const agent = await caller.root(caller.agentIdOf(definition, threadId));
+  const turn = agent.openTurn();
+  const turnId = agent.state.openTurnId;
+  if (turn === undefined || turnId === null) return false;
+  if (runId !== undefined && !(await belongsTo(caller, { agent, turnId, runId }))) return false;
+  await turn.abort(reason);
+  return true;
+}
+
+/** Whether a run started the open turn, or answered something in it. */
+async function belongsTo(
+  caller: Caller,
+  { agent, turnId, runId }: { readonly agent: Agent; readonly turnId: string; readonly runId: string },
+): Promise<boolean> {
+  const { items } = await caller.turns({ agentId: agent.agentId, status: "open" });
+  if (items.some((turn) => turn.turnId === turnId && turn.key === turnKeyOf(keyOf(runId)))) return true;
+  let after: string | undefined;
+  do {
+    const page = await caller.requests({ rootAgentId: agent.agentId, status: "decided", limit: 100, after });
+    const isOf = ({ requestId, decidedWith }: AgentRequest): boolean =>
+      decidedWith?.turnId === turnId && decidedWith.key === turnKeyOf(keyOf(runId, requestId));
+    if (page.items.some(isOf)) return true;
+    after = page.next ?? undefined;
+  } while (after !== undefined);
+  return false;
+}
+
+function runOf({ agent, input, news }: Starting, part: Pick<Run, "followed" | "from">): Run {
+  return { threadId: input.threadId, runId: input.runId, agent, answered: news.answered, told: toldIn(input), ...part };
+}
+
+/** The key of a run, or of one decision of it. Ids that a key cannot hold become their hash. */
+function keyOf(runId: string, requestId?: string): RequestKey {
+  const id = /^[!-~]{1,64}$/.test(runId) ? runId : `sha256:${createHash("sha256").update(runId).digest("hex")}`;
+  return { route: "ag-ui.run", value: requestId === undefined ? id : `${id}/${requestId}` };
+}

@@ -1,0 +1,341 @@
+import type { TurnRest } from "../../runtime/index.ts";
+import {
+  type AgentRequest,
+  type Json,
+  type JsonObject,
+  type Message,
+  textOf,
+  type TroupeEvent,
+  type TroupeEventOf,
+} from "../../state/index.ts";
+import { AnswerShown } from "./answer-shown.ts";
+import type { AgUiEvent, AgUiEventBody, AgUiMessage, TokenUsage } from "./events.ts";
+import { interruptOf } from "./interrupts.ts";
+
+/** An agent of the tree, as far as it matters whose subagent it is. */
+export interface KnownAgent {
+  readonly agentId: string;
+  readonly name: string;
+  readonly parentAgentId: string | null;
+  readonly parentCallId: string | null;
+}
+
+export interface RunPlace {
+  readonly threadId: string;
+  readonly runId: string;
+  readonly rootAgentId: string;
+  /** Agents that were spawned before this stream began. */
+  readonly agents: readonly KnownAgent[];
+  /** Calls whose results the client has sent: it has them. */
+  readonly answered: ReadonlySet<string>;
+}
+
+/** One agent in this stream. */
+interface Speaker {
+  readonly agent: KnownAgent;
+  step: string | null;
+  answer: AnswerShown | null;
+  /** Subagents: `closed` for good, because an id has one beginning and one end in a run. */
+  state: "unseen" | "open" | "closed";
+}
+
+/**
+ * Makes the AG-UI events of one run of the events of its turn. Without I/O and without a clock: the same events and stored
+ * messages give the same run.
+ *
+ * Invariants
+ * 1. RUN_STARTED comes first; after RUN_FINISHED or RUN_ERROR nothing comes.
+ * 2. Whatever begins ends, in this run, by the same agent; a subagent ends after everything of it.
+ * 3. A message, a call or a result that a snapshot has shown is not shown again.
+ */
+export class RunTranslation {
+  readonly #place: RunPlace;
+  readonly #speakers = new Map<string, Speaker>();
+  readonly #agents = new Map<string, KnownAgent>();
+  /** Ids of messages that a snapshot has shown. */
+  #known: ReadonlySet<string> = new Set();
+  /** What the agent itself said last, in this stream. */
+  #said: string | undefined;
+
+  constructor(place: RunPlace) {
+    this.#place = place;
+    for (const agent of place.agents) this.#agents.set(agent.agentId, agent);
+  }
+
+  begin(): AgUiEvent[] {
+    const { threadId, runId } = this.#place;
+    return [{ type: "RUN_STARTED", threadId, runId, protocolVersion: "1.0" }];
+  }
+
+  /** Shows everything that is stored; events of what is in it give nothing more. */
+  snapshot(messages: readonly AgUiMessage[]): AgUiEvent[] {
+    this.#known = new Set(messages.map(({ id }) => id));
+    return [{ type: "MESSAGES_SNAPSHOT", messages }];
+  }
+
+  /** `stored`: the message that an event is about, for an answer of the model and for the result of a call. */
+  take(event: TroupeEvent, stored?: Message): AgUiEvent[] {
+    if (event.type === "subagent.spawned") return this.#spawned(event);
+    if (event.type === "subagent.ended") return this.#ended(event);
+    const speaker = this.#speaker(event.agentId, event);
+    if (speaker.state === "closed") return [];
+    const bodies = this.#bodiesOf(event, speaker, stored);
+    return bodies.length === 0
+      ? []
+      : [...this.#open(speaker), ...this.#of(speaker, bodies).map((body) => ({ ...body, timestamp: event.at }))];
+  }
+
+  /** Closes the run of a turn at rest. `messages`: what is stored, unless the turn was completed. */
+  end(rest: TurnRest, messages: readonly AgUiMessage[] | null): AgUiEvent[] {
+    const requests = rest.status === "waiting" && rest.reason === "request" ? rest.requests : [];
+    return [
+      ...this.#finalText(rest),
+      ...this.#closeAll(requests),
+      ...(messages === null ? [] : this.snapshot(messages)),
+      this.#lastEvent(rest, requests),
+    ];
+  }
+
+  /** Ends a run that was refused, or that has nothing to do. */
+  close(outcome: "success" | { readonly message: string; readonly code: string }): AgUiEvent[] {
+    const { threadId, runId } = this.#place;
+    if (outcome !== "success") return [{ type: "RUN_ERROR", ...outcome }];
+    return [{ type: "RUN_FINISHED", threadId, runId, outcome: { type: "success" } }];
+  }
+
+  #bodiesOf(event: TroupeEvent, speaker: Speaker, stored: Message | undefined): AgUiEventBody[] {
+    switch (event.type) {
+      case "step.started":
+        return beginStep(speaker, stepOf(event));
+      case "step.completed":
+        return speaker.step === stepOf(event) ? endStep(speaker) : [];
+      case "text.delta":
+      case "reasoning.delta":
+        return this.#answer(speaker, event)?.piece(event) ?? [];
+      case "text.snapshot":
+        return this.#answer(speaker, event)?.snapshot(event) ?? [];
+      case "step.restarted":
+        return [...(speaker.answer?.end() ?? []), custom(event)];
+      case "model.responded":
+        return this.#responded(event, speaker, stored);
+      case "tool.completed":
+      case "tool.failed":
+        return this.#result(event, stored);
+      case "turn.completed":
+      case "turn.stopped":
+      case "turn.failed":
+        return [...(speaker.answer?.end() ?? []), ...endStep(speaker)];
+      case "tool.progress":
+      case "artifact.saved":
+      case "budget.warning":
+      case "budget.exhausted":
+      case "context.compacted":
+      case "request.decided":
+      case "warning":
+        return [custom(event)];
+      default:
+        return [];
+    }
+  }
+
+  #responded(event: TroupeEventOf<"model.responded">, speaker: Speaker, stored: Message | undefined): AgUiEventBody[] {
+    const text = stored === undefined ? "" : textOf(stored.content);
+    if (speaker.agent.agentId === this.#place.rootAgentId) this.#said = text;
+    const answer = this.#answer(speaker, event);
+    if (answer === undefined) return [];
+    const calls = stored?.role === "assistant" ? (stored.toolCalls ?? []) : [];
+    return [
+      ...answer.responded(text),
+      ...calls.flatMap(({ callId: toolCallId, name, arguments: args }): AgUiEventBody[] => [
+        { type: "TOOL_CALL_START", toolCallId, toolCallName: name, parentMessageId: answer.messageId },
+        ...(args === "" ? [] : [{ type: "TOOL_CALL_ARGS", toolCallId, delta: args } as const]),
+        { type: "TOOL_CALL_END", toolCallId },
+      ]),
+    ];
+  }
+
+  #result(
+    { type, callId, ...event }: TroupeEventOf<"tool.completed"> | TroupeEventOf<"tool.failed">,
+    stored: Message | undefined,
+  ): AgUiEventBody[] {
+    if (this.#known.has(callId) || this.#place.answered.has(callId)) return [];
+    const failure = type === "tool.failed" && "error" in event ? (event.error?.message ?? "") : "";
+    const content = stored === undefined ? failure : textOf(stored.content);
+    return [{ type: "TOOL_CALL_RESULT", messageId: callId, toolCallId: callId, role: "tool", content }];
+  }
+
+  /** The answer that an event belongs to; undefined: a snapshot has shown it. */
+  #answer(speaker: Speaker, event: TroupeEvent): AnswerShown | undefined {
+    const step = stepOf(event);
+    if (this.#known.has(step)) return undefined;
+    if (speaker.answer?.step !== step) speaker.answer = new AnswerShown(step);
+    return speaker.answer;
+  }
+
+  #spawned(event: TroupeEventOf<"subagent.spawned">): AgUiEvent[] {
+    const { childId: agentId, definition: name, agentId: parentAgentId, callId: parentCallId } = event;
+    this.#agents.set(agentId, { agentId, name, parentAgentId, parentCallId });
+    return this.#open(this.#speaker(agentId, { agentName: name, parentAgentId }));
+  }
+
+  #ended({ childId, outcome, stopReason, agentId }: TroupeEventOf<"subagent.ended">): AgUiEvent[] {
+    const speaker = this.#speaker(childId, { agentName: childId, parentAgentId: agentId });
+    if (speaker.state === "closed") return [];
+    const opened = this.#open(speaker);
+    const end: AgUiEventBody =
+      outcome === "completed"
+        ? { type: "SUBAGENT_FINISHED", outcome: { type: "success" } }
+        : { type: "SUBAGENT_ERROR", message: `it ended ${outcome}: ${stopReason}`, code: stopReason };
+    return [...opened, ...this.#closeBelow(childId, []), ...this.#closeSpeaker(speaker, end)];
+  }
+
+  #speaker(agentId: string, event: Pick<TroupeEvent, "agentName" | "parentAgentId">): Speaker {
+    const known = this.#speakers.get(agentId);
+    if (known) return known;
+    const { agentName: name, parentAgentId } = event;
+    const agent = this.#agents.get(agentId) ?? { agentId, name, parentAgentId, parentCallId: null };
+    this.#agents.set(agentId, agent);
+    const speaker: Speaker = { agent, step: null, answer: null, state: "unseen" };
+    this.#speakers.set(agentId, speaker);
+    return speaker;
+  }
+
+  /** Announces a subagent that this stream has not shown yet, after those above it. */
+  #open(speaker: Speaker): AgUiEvent[] {
+    const { agentId: subagentRunId, name, parentAgentId, parentCallId } = speaker.agent;
+    if (speaker.state !== "unseen") return [];
+    speaker.state = "open";
+    if (subagentRunId === this.#place.rootAgentId) return [];
+    const above = this.#agents.get(parentAgentId ?? "");
+    const isBelowRoot = above === undefined || above.agentId === this.#place.rootAgentId;
+    const opened = isBelowRoot
+      ? []
+      : this.#open(this.#speaker(above.agentId, { agentName: above.name, parentAgentId: above.parentAgentId }));
+    return [
+      ...opened,
+      {
+        type: "SUBAGENT_STARTED",
+        subagentRunId,
+        name,
+        ...(isBelowRoot ? {} : { parentSubagentRunId: above.agentId }),
+        ...(parentCallId === null ? {} : { parentToolCallId: parentCallId }),
+      },
+    ];
+  }
+
+  #of({ agent }: Speaker, bodies: readonly AgUiEventBody[]): AgUiEvent[] {
+    const { agentId } = agent;
+    if (agentId === this.#place.rootAgentId) return [...bodies];
+    return bodies.map((body) => ({ ...body, subagentRunId: agentId }));
+  }
+
+  /** Closes what is open of an agent's subagents, the deepest first. */
+  #closeBelow(agentId: string, requests: readonly AgentRequest[]): AgUiEvent[] {
+    const below = [...this.#speakers.values()].filter(
+      ({ agent, state }) => state === "open" && agent.parentAgentId === agentId,
+    );
+    return below.flatMap((speaker) => {
+      const interruptIds = requests
+        .filter((request) => request.agentId === speaker.agent.agentId)
+        .map(({ requestId }) => requestId);
+      const end: AgUiEventBody = {
+        type: "SUBAGENT_FINISHED",
+        outcome: { type: "suspended", ...(interruptIds.length === 0 ? {} : { interruptIds }) },
+      };
+      return [...this.#closeBelow(speaker.agent.agentId, requests), ...this.#closeSpeaker(speaker, end)];
+    });
+  }
+
+  #closeSpeaker(speaker: Speaker, end: AgUiEventBody | null): AgUiEvent[] {
+    speaker.state = "closed";
+    const ends = [...(speaker.answer?.end() ?? []), ...endStep(speaker)];
+    return this.#of(speaker, end === null ? ends : [...ends, end]);
+  }
+
+  #closeAll(requests: readonly AgentRequest[]): AgUiEvent[] {
+    const { rootAgentId } = this.#place;
+    const root = this.#speakers.get(rootAgentId);
+    return [...this.#closeBelow(rootAgentId, requests), ...(root ? this.#closeSpeaker(root, null) : [])];
+  }
+
+  /** The answer of a completed turn, where it is not what the model said last: a hook replaced it. */
+  #finalText(rest: TurnRest): AgUiEvent[] {
+    if (rest.status !== "completed" || this.#said === undefined || rest.text === "" || rest.text === this.#said)
+      return [];
+    const messageId = `${rest.turnId}:answer`;
+    return [
+      { type: "TEXT_MESSAGE_START", messageId, role: "assistant" },
+      { type: "TEXT_MESSAGE_CONTENT", messageId, delta: rest.text },
+      { type: "TEXT_MESSAGE_END", messageId },
+    ];
+  }
+
+  #lastEvent(rest: TurnRest, requests: readonly AgentRequest[]): AgUiEvent {
+    const { threadId, runId, rootAgentId } = this.#place;
+    const finished = { type: "RUN_FINISHED", threadId, runId } as const;
+    if (rest.status === "waiting") {
+      if (rest.reason === "paused") {
+        return {
+          type: "RUN_ERROR",
+          message: "the agent is paused; its run goes on when it is resumed",
+          code: "paused",
+        };
+      }
+      const others = requests.filter(({ kind }) => kind !== "client");
+      if (others.length === 0) {
+        const pendingToolCallIds = requests.map(({ callId }) => callId);
+        return { ...finished, outcome: { type: "success", pendingToolCallIds } };
+      }
+      const interrupts = others.map((request) => interruptOf(request, rootAgentId));
+      return { ...finished, outcome: { type: "interrupt", interrupts } };
+    }
+    const usage = usageOf(rest);
+    if (rest.stopReason === "user_requested") return { ...finished, outcome: { type: "cancelled" }, usage };
+    if (rest.status === "completed" || rest.stopReason === "stop_requested") {
+      const { output } = rest;
+      const result = output === undefined || output === null ? {} : { result: output };
+      return { ...finished, outcome: { type: "success" }, ...result, usage };
+    }
+    const message = rest.error?.message ?? rest.stop?.message ?? rest.text;
+    return { type: "RUN_ERROR", message, code: rest.error?.code ?? rest.stopReason, usage };
+  }
+}
+
+/** The step of an event: also the id of the message that the model answers in it. */
+function stepOf({ turnId, step }: TroupeEvent): string {
+  return `${turnId ?? ""}:${step ?? 0}`;
+}
+
+function beginStep(speaker: Speaker, step: string): AgUiEventBody[] {
+  const ended = endStep(speaker);
+  speaker.step = step;
+  return [...ended, { type: "STEP_STARTED", stepName: step }];
+}
+
+function endStep(speaker: Speaker): AgUiEventBody[] {
+  const { step: stepName } = speaker;
+  speaker.step = null;
+  return stepName === null ? [] : [{ type: "STEP_FINISHED", stepName }];
+}
+
+/** The fields that all events have, which are not in the value of a custom one. */
+const common: ReadonlySet<string> = new Set(
+  "type agentId agentName parentAgentId rootAgentId sessionId turnId step at cursor after".split(" "),
+);
+
+function custom(event: TroupeEvent): AgUiEventBody {
+  const fields = Object.entries(event).filter((entry): entry is [string, Json] => !common.has(entry[0]));
+  return { type: "CUSTOM", name: `troupe.${event.type}`, value: Object.fromEntries(fields) as JsonObject };
+}
+
+function usageOf(rest: Exclude<TurnRest, { status: "waiting" }>): readonly TokenUsage[] {
+  return Object.entries(rest.spent.byModel).map(([model, spent]) => ({
+    model,
+    inputTokens: spent.inputTokens,
+    outputTokens: spent.outputTokens,
+    totalTokens: spent.inputTokens + spent.outputTokens,
+    reasoningTokens: spent.reasoningTokens,
+    cachedInputTokens: spent.cachedInputTokens,
+    cacheWriteInputTokens: spent.cacheWriteTokens,
+  }));
+}
