@@ -35,7 +35,6 @@ export function TimelineMap({ run, axis, order, tops, view, rows, onMove }: MapP
     const top = ((event.clientY - box.top) / box.height) * all - rows.height / 2;
     onMove({ from, to: from + width }, Math.max(0, Math.min(all - rows.height, top)));
   };
-  const percent = (share: number): string => `${share * 100}%`;
   return (
     <div class="timeline-map" aria-hidden="true">
       <span class="quiet">whole run</span>
@@ -63,6 +62,10 @@ export function TimelineMap({ run, axis, order, tops, view, rows, onMove }: MapP
       </div>
     </div>
   );
+}
+
+function percent(share: number): string {
+  return `${share * 100}%`;
 }
 
 type Pictured = Pick<MapProps, "run" | "axis" | "order" | "tops"> & { readonly all: number };
