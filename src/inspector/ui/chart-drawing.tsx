@@ -2,7 +2,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { useSize } from "./canvas.ts";
 import { type Chart, type ChartState, type ChartTransition, chartText, labelLines, pathOf } from "./chart.ts";
 import { milliseconds } from "./format.ts";
-import { Icon } from "./icons.tsx";
+import { Icon } from "./parts.tsx";
 import { isWithin, type MachineMoment, pathOfValue } from "./machine-history.ts";
 
 /** Below this, text would be under 10 pixels. */

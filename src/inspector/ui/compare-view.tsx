@@ -11,8 +11,7 @@ import { useAsked } from "./asked.ts";
 import { CompareStep } from "./compare-step.tsx";
 import type { FeedClient } from "./feed-client.ts";
 import { compact, dateTime, dollars, milliseconds, plural, shortId } from "./format.ts";
-import { info } from "./page-state.ts";
-import { addressOf, go, route } from "./route.ts";
+import { addressOf, go, info, route } from "./page-state.ts";
 import { RunSession } from "./run-session.ts";
 import { oneLine, plainText } from "./untrusted.tsx";
 

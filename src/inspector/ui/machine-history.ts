@@ -1,5 +1,5 @@
 import type { Transition } from "../feed/wire.ts";
-import type { JsonValue } from "./json-view.tsx";
+import type { JsonValue } from "./untrusted.tsx";
 
 export type MachineName = Transition["machine"];
 

@@ -4,7 +4,7 @@ import { AmountAxis, type Axis } from "../run-model/axis.ts";
 import type { Span } from "../run-model/timeline.ts";
 import { useSize } from "./canvas.ts";
 import { compact, dollars, milliseconds, shortId, sinceStart } from "./format.ts";
-import { Icon } from "./icons.tsx";
+import { Check, Icon } from "./parts.tsx";
 import { selectAgent, selectedAgent } from "./page-state.ts";
 import type { RunSession } from "./run-session.ts";
 import { shownTheme } from "./settings.ts";
@@ -57,26 +57,8 @@ export function TimelineView({ run }: { readonly run: RunSession }) {
             </button>
           ))}
         </span>
-        <label class="check">
-          <input
-            type="checkbox"
-            checked={showsCritical.value}
-            onChange={({ currentTarget }) => {
-              showsCritical.value = currentTarget.checked;
-            }}
-          />
-          critical path
-        </label>
-        <label class="check">
-          <input
-            type="checkbox"
-            checked={isTable.value}
-            onChange={({ currentTarget }) => {
-              isTable.value = currentTarget.checked;
-            }}
-          />
-          as a table
-        </label>
+        <Check label="critical path" of={showsCritical} />
+        <Check label="as a table" of={isTable} />
         <span class="button-group">
           <button type="button" aria-label="Zoom out" title="Zoom out (-)" onClick={() => zoom(2)}>
             <Icon name="minus" />
@@ -263,7 +245,7 @@ function TimelineCanvas({ run, view, setView }: CanvasProps) {
                 drag.current = null;
                 if (wasDrag) return;
                 const found = find(event);
-                run.pause();
+                run.player.pause();
                 if (found) {
                   run.pin(found.span.first + 1);
                   selectAgent(run.log.agents[found.agent]?.agentId ?? run.runId);
