@@ -48,6 +48,17 @@ const knownSurfaces: readonly ServedSurface[] = [
     },
   },
   {
+    name: "a2a",
+    title: "A2A",
+    addresses: (url, { teal }) => teal.map(({ definition }) => `${url}/a2a/${definition.name}/`),
+    load: async () => {
+      const { a2aSurface } = await import("../../server/index.ts");
+      // Made once for nothing, since only this says whether its package is there.
+      await a2aSurface();
+      return ({ teal }) => a2aSurface({ agents: teal });
+    },
+  },
+  {
     name: "ag-ui",
     title: "AG-UI",
     addresses: (url, { teal }) =>

@@ -19,7 +19,7 @@ import type { Auth } from "../../tools/index.ts";
 import { keyReused, unauthenticated } from "./failures.ts";
 import type { Identity } from "./identity.ts";
 import { agentIdOfKey, agentIdOfName, type RequestKey, turnKeyOf } from "./names.ts";
-import { isKeyTaken, sendPlainMessage, type StartedTurn, type StartTurnOptions } from "./plain-message.ts";
+import { answerTurn, isKeyTaken, sendPlainMessage, type StartedTurn, type StartTurnOptions } from "./plain-message.ts";
 import { assertNotRaised } from "./turn-budget.ts";
 
 /** A part of a list; `next` continues it, null at its end. */
@@ -234,6 +234,18 @@ export class Caller {
    */
   async plainMessage(agent: Agent, content: Content, options: StartTurnOptions = {}): Promise<StartedTurn> {
     return await sendPlainMessage(this, { agent, content, options });
+  }
+
+  /**
+   * Like `plainMessage`, but to one turn: it starts no other one. Rejects with `AgentBusyError` if the turn does not wait,
+   * unless the message has a key and was an answer to it before.
+   */
+  async answerTurn(
+    { agent, turnId }: Pick<StartedTurn, "agent" | "turnId">,
+    content: Content,
+    options: Pick<StartTurnOptions, "key"> = {},
+  ): Promise<StartedTurn> {
+    return await answerTurn(this, { agent, content, options }, turnId);
   }
 
   /**

@@ -23,7 +23,7 @@ export interface StartedTurn {
 /** The part of a caller that messages need. */
 interface Sender {
   readonly ownerId: string;
-  readonly runtime: Pick<Runtime, "decide">;
+  readonly runtime: Pick<Runtime, "decide" | "requests">;
   startTurn(agent: Agent, input: Content, options: StartTurnOptions): Promise<StartedTurn>;
   request(requestId: string): Promise<AgentRequest>;
 }
@@ -62,6 +62,48 @@ export async function sendPlainMessage(sender: Sender, message: PlainMessage): P
       throw refusal instanceof AgentBusyError ? error : refusal;
     }
   }
+}
+
+/**
+ * Answers one turn with a message, and never starts another: for protocols in which a message can name its turn. With a
+ * key it can be sent again, also after the turn has ended. Rejects with `AgentBusyError` unless the turn waits.
+ */
+export async function answerTurn(sender: Sender, message: PlainMessage, turnId: string): Promise<StartedTurn> {
+  const earlier = await decidedWith(sender, message);
+  if (earlier !== undefined) return await repeatIn(sender, message, { turnId, requestId: earlier });
+  const waiting = await waitingTurnOf(message.agent);
+  if (waiting?.turnId !== turnId) throw new AgentBusyError("the turn waits for no answer");
+  try {
+    return await answer(sender, message, waiting);
+  } catch (error) {
+    const meanwhile = mayBeRepeated(error) ? await decidedWith(sender, message) : undefined;
+    if (meanwhile === undefined) throw error;
+    return await repeatIn(sender, message, { turnId, requestId: meanwhile });
+  }
+}
+
+/** The request that the message's key decided. */
+async function decidedWith(
+  { ownerId, runtime }: Sender,
+  { agent, options }: PlainMessage,
+): Promise<string | undefined> {
+  if (options.key === undefined) return undefined;
+  const key = turnKeyOf(options.key);
+  const { rootAgentId } = agent;
+  const decided = await runtime.requests({ ownerId, rootAgentId, status: "decided", limit: MOST_DECIDED });
+  return decided.find((request) => request.decidedWith?.key === key)?.requestId;
+}
+
+const MOST_DECIDED = 100_000;
+
+async function repeatIn(
+  sender: Sender,
+  message: PlainMessage,
+  { turnId, requestId }: { readonly turnId: string; readonly requestId: string },
+): Promise<StartedTurn> {
+  const repeated = await repeat(sender, message, requestId);
+  if (repeated.turnId !== turnId) throw keyReused();
+  return repeated;
 }
 
 /** Whether the refusal may be due to an earlier message with the same key. */

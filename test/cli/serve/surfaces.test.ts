@@ -59,6 +59,7 @@ test("an error in a surface that is there is no absence", async () => {
 test.each([
   ["api", ["API"], "/api/agents -d"],
   ["teal", ["Teal Agents"], "/desk/1.0 -d"],
+  ["a2a", ["A2A"], "/a2a/desk/message:send -d"],
 ])("--surfaces %s: its addresses, and a command that calls it", async (list, titles, command) => {
   const lines = linesOf(await loadSurfaces(list));
   const shown = lines.filter((line) => /^ {2}(?!Page|Health|curl)/.test(line)).map((line) => line.trim().split(":")[0]);

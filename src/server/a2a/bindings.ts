@@ -1,0 +1,99 @@
+import type { Call } from "../core/route.ts";
+import type { SseFrame } from "../core/sse.ts";
+import type { A2aMethods } from "./methods.ts";
+import { protocolError } from "./protocol-errors.ts";
+import type { Sdk } from "./sdk.ts";
+
+/** A method as both bindings call it: its parameters in JSON, its answer in JSON. */
+export type Method =
+  | { readonly run: (methods: A2aMethods, params: object) => unknown }
+  | { readonly stream: (methods: A2aMethods, params: object, signal: AbortSignal) => AsyncIterable<unknown> };
+
+export type RpcId = string | number | null;
+
+/** What a binding answers with. */
+export interface BindingPlace {
+  readonly sdk: Sdk;
+  readonly methods: Readonly<Record<string, Method>>;
+  readonly agent: A2aMethods;
+}
+
+/** The twelve methods by their names in the protocol. */
+export function methodsBy({ codecs, errors }: Sdk): Readonly<Record<string, Method>> {
+  const decoded =
+    <Request>(codec: { readonly fromJSON: (json: object) => Request }) =>
+    (params: object): Request => {
+      try {
+        return codec.fromJSON(params);
+      } catch (cause) {
+        throw new errors.RequestMalformedError({ message: "the parameters do not fit", cause });
+      }
+    };
+  const message = decoded(codecs.SendMessageRequest);
+  const get = decoded(codecs.GetTaskRequest);
+  const list = decoded(codecs.ListTasksRequest);
+  const cancel = decoded(codecs.CancelTaskRequest);
+  const subscribe = decoded(codecs.SubscribeToTaskRequest);
+  const config = decoded(codecs.GetTaskPushNotificationConfigRequest);
+  const push: Method = { run: (methods, params) => methods.refusePushNotifications(config(params).taskId) };
+  return {
+    SendMessage: { run: (methods, params) => methods.sendMessage(message(params)) },
+    SendStreamingMessage: {
+      stream: (methods, params, signal) => methods.sendStreamingMessage(message(params), signal),
+    },
+    GetTask: { run: (methods, params) => methods.getTask(get(params)) },
+    ListTasks: { run: (methods, params) => methods.listTasks(list(params)) },
+    CancelTask: { run: (methods, params) => methods.cancelTask(cancel(params)) },
+    SubscribeToTask: { stream: (methods, params, signal) => methods.subscribeToTask(subscribe(params), signal) },
+    CreateTaskPushNotificationConfig: push,
+    GetTaskPushNotificationConfig: push,
+    ListTaskPushNotificationConfigs: push,
+    DeleteTaskPushNotificationConfig: push,
+    GetExtendedAgentCard: { run: (methods) => methods.extendedCard() },
+  };
+}
+
+/** How a binding writes what a stream tells. */
+export interface StreamForm {
+  item(value: unknown): SseFrame;
+  /** `error`: what was thrown. */
+  error(error: unknown): SseFrame;
+}
+
+interface StreamPlace {
+  readonly agent: A2aMethods;
+  readonly open: (signal: AbortSignal) => AsyncIterable<unknown>;
+  readonly form: StreamForm;
+}
+
+/**
+ * Streams what a method gives. An error before the first item rejects, so that it has an answer of its own; a later one is
+ * the last frame. Errors that the protocol has no name for cut the stream, and the client subscribes again.
+ */
+export async function streamOf(sdk: Sdk, call: Call, { agent, open, form }: StreamPlace): Promise<Response> {
+  const streaming = new AbortController();
+  const items = open(AbortSignal.any([call.signal, streaming.signal]))[Symbol.asyncIterator]();
+  const first = await items.next();
+  const end = async (): Promise<void> => {
+    streaming.abort();
+    await items.return?.();
+  };
+  const frames = async function* (signal: AbortSignal): AsyncGenerator<SseFrame, void, undefined> {
+    signal.addEventListener("abort", () => streaming.abort(), { once: true });
+    try {
+      for (let item = first; item.done !== true; item = await items.next()) yield form.item(item.value);
+    } catch (error) {
+      if (signal.aborted) return;
+      if (protocolError(sdk, error) === undefined) throw error;
+      yield form.error(error);
+    } finally {
+      await end();
+    }
+  };
+  try {
+    return await call.stream(frames, { headers: agent.headers });
+  } catch (error) {
+    await end();
+    throw error;
+  }
+}

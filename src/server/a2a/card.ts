@@ -1,0 +1,91 @@
+import { createHash } from "node:crypto";
+import type { AgentDefinition } from "../../agents/index.ts";
+import { EXTENSION } from "./read-message.ts";
+
+/** Something that an agent is good for, as its card tells it. */
+export interface A2aSkill {
+  readonly id: string;
+  readonly name: string;
+  readonly description: string;
+  readonly tags?: readonly string[] | undefined;
+  /** Messages that a user might send. */
+  readonly examples?: readonly string[] | undefined;
+}
+
+/** An agent of the A2A surface. */
+export interface A2aServed {
+  /** It must be known to the runtime. */
+  readonly definition: AgentDefinition;
+  /** Version of the agent, for its clients. Default `1.0.0`. */
+  readonly version?: string | undefined;
+  /** What it does, for people and for other agents. Default: its name. */
+  readonly description?: string | null | undefined;
+  readonly documentationUrl?: string | undefined;
+  /** Default: one skill with the agent's name and description. */
+  readonly skills?: readonly A2aSkill[] | undefined;
+}
+
+const inputModes = ["text/plain", "application/json", "image/png", "image/jpeg", "image/webp", "image/gif"];
+const outputModes = ["text/plain", "application/json"];
+
+/**
+ * The card of an agent whose routes are at `url`. It is a card of version 1.0 that has the fields besides by which clients
+ * of version 0.3 find their interface.
+ */
+export function cardOf(served: A2aServed, url: string): object {
+  const { definition, version = "1.0.0", documentationUrl } = served;
+  const description = served.description ?? definition.name;
+  return {
+    name: definition.name,
+    description,
+    version,
+    ...(documentationUrl === undefined ? {} : { documentationUrl }),
+    supportedInterfaces: [
+      { url, protocolBinding: "JSONRPC", protocolVersion: "1.0" },
+      { url, protocolBinding: "HTTP+JSON", protocolVersion: "1.0" },
+      { url, protocolBinding: "JSONRPC", protocolVersion: "0.3" },
+    ],
+    url,
+    preferredTransport: "JSONRPC",
+    protocolVersion: "0.3.0",
+    capabilities: {
+      streaming: true,
+      pushNotifications: false,
+      extendedAgentCard: true,
+      extensions: [{ uri: EXTENSION, description: "Decides requests for approval by data parts.", required: false }],
+    },
+    securitySchemes: { bearer: { httpAuthSecurityScheme: { scheme: "Bearer" } } },
+    securityRequirements: [{ schemes: { bearer: { list: [] } } }],
+    defaultInputModes: inputModes,
+    defaultOutputModes: outputModes,
+    skills: (served.skills ?? [{ id: definition.name, name: definition.name, description }]).map(skillJson),
+  };
+}
+
+/** The card that only callers see: it has a skill for each tool besides. */
+export function extendedCardOf(served: A2aServed, url: string): object {
+  const card = cardOf(served, url) as { readonly skills: readonly object[] };
+  const tools = served.definition.tools.definitions().map(({ name, description }) => ({
+    id: `tool:${name}`,
+    name,
+    description,
+    tags: ["tool"],
+  }));
+  return { ...card, skills: [...card.skills, ...tools.map(skillJson)] };
+}
+
+function skillJson({ id, name, description, tags = [], examples = [] }: A2aSkill): object {
+  return { id, name, description, tags, ...(examples.length === 0 ? {} : { examples }) };
+}
+
+const CARD_SECONDS = 300;
+
+/** The answer to a request for a card: 304 if the client has it. `isPublic`: proxies may keep it too. */
+export function cardResponse(card: object, request: Request, isPublic: boolean): Response {
+  const body = JSON.stringify(card);
+  const etag = `"${createHash("sha256").update(body).digest("base64url").slice(0, 22)}"`;
+  const headers = { etag, "cache-control": `${isPublic ? "public" : "private"}, max-age=${CARD_SECONDS}` };
+  const known = (request.headers.get("if-none-match") ?? "").split(",").map((tag) => tag.trim().replace(/^W\//, ""));
+  if (known.includes(etag) || known.includes("*")) return new Response(null, { status: 304, headers });
+  return new Response(body, { headers: { ...headers, "content-type": "application/json" } });
+}

@@ -1,0 +1,84 @@
+import type { A2AError } from "@a2a-js/sdk/errors";
+import { type Failure, failureOf } from "../core/failures.ts";
+import type { Sdk } from "./sdk.ts";
+
+/** Any error as one of the protocol; undefined for one that it has no name for: too many requests, or a fault of the server. */
+export function protocolError({ errors }: Sdk, error: unknown): A2AError | undefined {
+  if (error instanceof errors.A2AError) return error;
+  const { status, message } = failureOf(error);
+  switch (status) {
+    case 400:
+    case 422:
+      return new errors.RequestMalformedError(message);
+    case 404:
+      return new errors.TaskNotFoundError(NO_TASK);
+    case 403:
+    case 409:
+      return new errors.UnsupportedOperationError(message);
+    default:
+      return undefined;
+  }
+}
+
+/** The same words for every task that the caller does not have, so that nothing is told of those of others. */
+export const NO_TASK = "there is no such task";
+
+interface Detail {
+  readonly "@type": "type.googleapis.com/google.rpc.ErrorInfo";
+  readonly reason: string;
+  readonly domain: string;
+}
+
+function detailOf(reason: string, domain: string): Detail {
+  return { "@type": "type.googleapis.com/google.rpc.ErrorInfo", reason, domain };
+}
+
+/** Names of `google.rpc.Code` for the statuses that this server answers with. */
+const statusNames: Readonly<Record<number, string>> = {
+  400: "INVALID_ARGUMENT",
+  401: "UNAUTHENTICATED",
+  403: "PERMISSION_DENIED",
+  404: "NOT_FOUND",
+  405: "UNIMPLEMENTED",
+  409: "ABORTED",
+  413: "INVALID_ARGUMENT",
+  415: "INVALID_ARGUMENT",
+  422: "INVALID_ARGUMENT",
+  429: "RESOURCE_EXHAUSTED",
+  503: "UNAVAILABLE",
+};
+
+/** An error before or beside the protocol's own, in the form of the HTTP binding. */
+export function restFailure({ status, code, message, headers }: Failure): Response {
+  const details = [detailOf(code.toUpperCase(), "troupe")];
+  const error = { code: status, status: statusNames[status] ?? "INTERNAL", message, details };
+  return restJson({ error }, { status, headers });
+}
+
+/**
+ * The answer of the HTTP binding to an error of a method. What the protocol has no status of its own for keeps that of
+ * HTTP: 409 for a decision that somebody else made, 422 for a message id that was used for other content.
+ */
+export function restError({ errors }: Sdk, error: A2AError, cause: unknown): Response {
+  const { status } = cause instanceof errors.A2AError ? { status: errors.restStatusFor(error) } : failureOf(cause);
+  return restJson(errors.toRestErrorBody(error, status), { status });
+}
+
+export function restJson(body: unknown, init: ResponseInit = {}): Response {
+  const headers = { ...(init.headers as Record<string, string> | undefined), "content-type": "application/a2a+json" };
+  return new Response(JSON.stringify(body), { ...init, headers });
+}
+
+export const rpcCodes = { parse: -32700, invalidRequest: -32600, noMethod: -32601, internal: -32603 } as const;
+
+/** The answer of the JSON-RPC binding to an error that came before its request was read, or that it has no name for. */
+export function rpcFailure({ status, code, message, headers }: Failure): Response {
+  const refused = code === "invalid_input" ? rpcCodes.parse : rpcCodes.invalidRequest;
+  const isOurs = status >= 500 || status === 429;
+  const error = {
+    code: isOurs ? rpcCodes.internal : refused,
+    message,
+    data: [detailOf(code.toUpperCase(), "troupe")],
+  };
+  return Response.json({ jsonrpc: "2.0", id: null, error }, { status, headers });
+}

@@ -1,0 +1,152 @@
+import { Role, type SendMessageRequest, type Task } from "@a2a-js/sdk";
+import {
+  type Client,
+  ClientFactory,
+  DefaultAgentCardResolver,
+  JsonRpcTransportFactory,
+  RestTransportFactory,
+} from "@a2a-js/sdk/client";
+import {
+  type AgentDefinition,
+  askUser,
+  createRuntime,
+  defineAgent,
+  defineTool,
+  type Runtime,
+  type RuntimeOptions,
+  textOf,
+} from "troupe";
+import { a2aSurface, type RuntimeServer } from "troupe/server";
+import { scriptedModel } from "troupe/testing";
+import { onTestFinished } from "vitest";
+import { z } from "zod";
+import { serve, type Served, tokens, type User } from "../served.ts";
+
+export type Binding = "JSONRPC" | "HTTP+JSON";
+export const bindings: readonly Binding[] = ["JSONRPC", "HTTP+JSON"];
+
+/** An agent that removes files, asks for names, saves notes, hears colours, and repeats what it is told otherwise. */
+export function deskAgent(removed: string[] = []): AgentDefinition {
+  const remove = defineTool({
+    name: "remove",
+    description: "Removes a file",
+    parameters: z.object({ path: z.string() }),
+    needsApproval: true,
+    execute: ({ path }) => {
+      removed.push(path);
+      return `removed ${path}`;
+    },
+  });
+  const save = defineTool({
+    name: "save",
+    description: "Saves a table and a note",
+    parameters: z.object({}),
+    execute: async (_, context) => {
+      await context.saveArtifact({ name: "table.json", contentType: "application/json", content: '{"rows":2}' });
+      await context.saveArtifact({ name: "note.md", contentType: "text/markdown", content: "# Note" });
+      return "saved";
+    },
+  });
+  const model = scriptedModel(({ messages }) => {
+    const last = messages.at(-1);
+    const text = textOf(last?.content ?? "");
+    if (last?.role === "tool") return { text: `so: ${text}` };
+    if (text === "remove") return { toolCalls: [{ name: "remove", arguments: { path: "a.txt" } }] };
+    if (text === "ask") return { toolCalls: [{ name: "ask_user", arguments: { question: "your name?" } }] };
+    if (text === "save") return { toolCalls: [{ name: "save", arguments: {} }] };
+    return { text: `${messages.filter(({ role }) => role === "user").length}: ${text}` };
+  });
+  return defineAgent({ name: "desk", model, tools: [remove, save, askUser()] });
+}
+
+export interface A2aServedDesk extends Served {
+  readonly runtime: Runtime;
+  readonly removed: string[];
+}
+
+export async function servedDesk(options: Partial<RuntimeOptions> = {}): Promise<A2aServedDesk> {
+  const removed: string[] = [];
+  const definition = deskAgent(removed);
+  const runtime = await createRuntime({ agents: [definition], ...options });
+  onTestFinished(() => runtime.shutdown());
+  const surface = await a2aSurface({ agents: [{ definition, description: "Keeps files" }] });
+  return { ...serve(runtime, { surfaces: [surface] }), runtime, removed };
+}
+
+/** The fetch of a user, which goes to the handler without a socket. */
+export function fetchOf({ fetch }: Pick<RuntimeServer, "fetch">, as: User = "ann"): typeof globalThis.fetch {
+  return async (input, init) => {
+    const request = new Request(input, init);
+    request.headers.set("authorization", `Bearer ${tokens[as]}`);
+    return await fetch(request);
+  };
+}
+
+/** The official client, as it finds the agent by its card. */
+export async function clientOf(
+  fetchImpl: typeof globalThis.fetch,
+  {
+    binding = "JSONRPC",
+    base = "http://127.0.0.1",
+    legacy = false,
+  }: { binding?: Binding; base?: string; legacy?: boolean } = {},
+): Promise<Client> {
+  const compat = legacy ? { legacyCompat: { enabled: true } } : {};
+  const factory = new ClientFactory({
+    transports: [new JsonRpcTransportFactory({ fetchImpl, ...compat }), new RestTransportFactory({ fetchImpl })],
+    preferredTransports: [binding],
+    cardResolver: new DefaultAgentCardResolver({ fetchImpl, ...compat }),
+  });
+  return await factory.createFromUrl(`${base}/a2a/desk/`);
+}
+
+let count = 0;
+
+/** A message of a user as the client sends it. */
+export function saying(
+  text: string,
+  { taskId = "", contextId = "", messageId, ...configuration }: Saying = {},
+): SendMessageRequest {
+  count += 1;
+  return {
+    tenant: "",
+    metadata: undefined,
+    configuration: {
+      acceptedOutputModes: [],
+      taskPushNotificationConfig: undefined,
+      returnImmediately: false,
+      ...configuration,
+    },
+    message: {
+      messageId: messageId ?? `message-${count}`,
+      contextId,
+      taskId,
+      role: Role.ROLE_USER,
+      parts: [{ content: { $case: "text", value: text }, metadata: undefined, filename: "", mediaType: "" }],
+      metadata: undefined,
+      extensions: [],
+      referenceTaskIds: [],
+    },
+  };
+}
+
+interface Saying {
+  readonly taskId?: string;
+  readonly contextId?: string;
+  readonly messageId?: string;
+  readonly historyLength?: number;
+  readonly returnImmediately?: boolean;
+}
+
+/** Sends, and gives the task. */
+export async function sent(client: Client, request: SendMessageRequest): Promise<Task> {
+  const result = await client.sendMessage(request);
+  if ("messageId" in result) throw new Error("a message came where a task was expected");
+  return result;
+}
+
+/** The text of the answer. */
+export function answerIn({ artifacts }: Task): string | undefined {
+  const content = artifacts.find(({ artifactId }) => artifactId === "answer")?.parts[0]?.content;
+  return content?.$case === "text" ? content.value : undefined;
+}
