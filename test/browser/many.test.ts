@@ -26,14 +26,14 @@ async function served(definition: AgentDefinition, agentIds: readonly string[]):
 function crowd(): AgentDefinition {
   const reader = defineAgent({
     name: "reader",
-    model: scriptedModel(({ messages }) => String(messages.at(-1)?.content)),
+    model: scriptedModel(({ messages }) => JSON.stringify(messages.at(-1)?.content)),
   });
   return defineAgent({
     name: "lead",
     tools: [subagent(reader)],
     model: scriptedModel(({ messages }) => {
       if (messages.at(-1)?.role === "tool") return "done";
-      const input = String(messages.at(-1)?.content);
+      const input = JSON.stringify(messages.at(-1)?.content);
       return { toolCalls: Array.from({ length: 30 }, () => ({ name: "reader", arguments: { input } })) };
     }),
   });

@@ -1,3 +1,4 @@
+import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import type { Axis } from "../run-model/axis.ts";
 import { cleared, useSize } from "./canvas.ts";
@@ -16,10 +17,12 @@ interface MapProps {
   /** The rows in sight, in pixels from the first one. */
   readonly rows: { readonly top: number; readonly height: number };
   readonly onMove: (view: Window, top: number) => void;
+  /** Beside it, above the labels. */
+  readonly children: ComponentChildren;
 }
 
 /** All agents over the whole run, small, with a frame around what is shown below. Keys do the same in the timeline itself. */
-export function TimelineMap({ run, axis, order, tops, view, rows, onMove }: MapProps) {
+export function TimelineMap({ run, axis, order, tops, view, rows, onMove, children }: MapProps) {
   const { element, size } = useSize();
   const canvas = useRef<HTMLCanvasElement>(null);
   const theme = shownTheme.value;
@@ -36,11 +39,12 @@ export function TimelineMap({ run, axis, order, tops, view, rows, onMove }: MapP
     onMove({ from, to: from + width }, Math.max(0, Math.min(all - rows.height, top)));
   };
   return (
-    <div class="timeline-map" aria-hidden="true">
-      <span class="quiet">whole run</span>
+    <div class="timeline-map">
+      <div class="map-side">{children}</div>
       <div
         ref={element}
         class="map-box"
+        aria-hidden="true"
         onPointerDown={(event) => {
           event.currentTarget.setPointerCapture(event.pointerId);
           moveTo(event);

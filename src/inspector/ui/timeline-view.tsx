@@ -24,7 +24,6 @@ const showsCritical = signal(false);
 /** When each agent did what: a row an agent, lanes for what ran at the same time. */
 export function TimelineView({ run }: { readonly run: RunSession }) {
   const [view, setView] = useState<Window>({ from: 0, to: 1 });
-  const zoom = (factor: number, around = 0.5): void => setView(zoomed(view, factor, around));
   // The axis takes the newest spans in.
   const { kinds } = run.axis.value.length > 0 ? run.timeline : { kinds: new Set<Span["kind"]>() };
   const shownKinds = (["model", "tool", "child", "queue", "retry", "person", "budget", "pause"] as const).filter(
@@ -59,22 +58,6 @@ export function TimelineView({ run }: { readonly run: RunSession }) {
         </span>
         <Check label="critical path" of={showsCritical} />
         <Check label="as a table" of={isTable} />
-        <span class="button-group">
-          <button type="button" aria-label="Zoom out" title="Zoom out (-)" onClick={() => zoom(2)}>
-            <Icon name="minus" />
-          </button>
-          <button type="button" aria-label="Zoom in" title="Zoom in (+)" onClick={() => zoom(0.5)}>
-            <Icon name="plus" />
-          </button>
-          <button
-            type="button"
-            aria-label="Whole run"
-            title="Whole run (0)"
-            onClick={() => setView({ from: 0, to: 1 })}
-          >
-            <Icon name="fit" />
-          </button>
-        </span>
       </div>
       {isTable.value ? <SpanTable run={run} /> : <TimelineCanvas run={run} view={view} setView={setView} />}
     </div>
@@ -177,7 +160,34 @@ function TimelineCanvas({ run, view, setView }: CanvasProps) {
           setView(next);
           if (element.current) element.current.scrollTop = nextTop;
         }}
-      />
+      >
+        <span class="button-group">
+          <button
+            type="button"
+            aria-label="Zoom out"
+            title="Zoom out (-)"
+            onClick={() => setView(zoomed(view, 2, 0.5))}
+          >
+            <Icon name="minus" />
+          </button>
+          <button
+            type="button"
+            aria-label="Zoom in"
+            title="Zoom in (+)"
+            onClick={() => setView(zoomed(view, 0.5, 0.5))}
+          >
+            <Icon name="plus" />
+          </button>
+          <button
+            type="button"
+            aria-label="Whole run"
+            title="Whole run (0)"
+            onClick={() => setView({ from: 0, to: 1 })}
+          >
+            <Icon name="fit" />
+          </button>
+        </span>
+      </TimelineMap>
       <div
         ref={element}
         class="timeline-scroll"
