@@ -71,6 +71,8 @@ const shared = {
   setupFiles: ["test/support/fail-on-console.ts", "test/support/fixed-seed.ts"],
   testTimeout: 60_000,
   hookTimeout: 60_000,
+  // What a test waits for comes when the machine has time for it. One second, which is the default, is none beside other work.
+  expect: { poll: { timeout: 30_000 } },
   env: {
     OPENAI_API_KEY: "",
     OPENAI_BASE_URL: "",

@@ -4,6 +4,7 @@ export * from "./message.ts";
 export * from "./model-call.ts";
 export { type LastCall } from "./model-entries.ts";
 export * from "./entry.ts";
+export * from "./added-messages.ts";
 export * from "./entry-parts.ts";
 export * from "./execution.ts";
 export * from "./execution-fold.ts";

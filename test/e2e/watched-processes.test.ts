@@ -98,10 +98,10 @@ describe.skipIf(!redisProgram)("three workers on one Redis", () => {
     try {
       const team = ["--ask", "--files", "notes", "--model", "offline"];
       const workers = await Promise.all([1, 2, 3].map(() => place.worker(team, { TROUPE_OFFLINE_SPEED: "20" })));
+      // It is there before the runs begin: on a busy machine they might be over before it has started.
+      const served = await servedBy(place.start(["inspect", "--read-only"]));
       const words = ["ask", "--files", "notes", "--question", question, "--model", "offline", "--json"];
       const clients = [1, 2].map(() => place.start(words));
-      const inspector = place.start(["inspect", "--read-only"]);
-      const served = await servedBy(inspector);
       const runs = await Promise.all(
         clients.map(
           async (client) =>

@@ -176,13 +176,13 @@ describe.skipIf(!redisProgram)("a damaged record that a worker meets, on Redis",
     await replaceWorker();
     await client.decide(requestId, { verdict: "approved", by: "ann" });
     await Promise.all(told);
-    await vi.waitFor(async () => expect((await worker.health()).damaged).toMatchObject([{ agentId: "a-1" }]), 5_000);
+    await vi.waitFor(async () => expect((await worker.health()).damaged).toMatchObject([{ agentId: "a-1" }]), 30_000);
     await mend();
     expect(await agent.turn("a-1#1").result).toMatchObject({ status: "completed", text: "done" });
     for (const runtime of [client, worker]) {
-      await vi.waitFor(async () => expect((await runtime.health()).damaged).toEqual([]), 15_000);
+      await vi.waitFor(async () => expect((await runtime.health()).damaged).toEqual([]), 30_000);
     }
-  }, 40_000);
+  }, 120_000);
 });
 
 describe("a damaged record that another process meets, in a file", () => {

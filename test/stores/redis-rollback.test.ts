@@ -85,7 +85,7 @@ describe.skipIf(!redisProgram)("a Redis that has lost what it had acknowledged",
     await stores.createAgent(identityOf("gone"), null);
     await loseSince(then);
     await first;
-    await vi.waitFor(() => expect(all).toHaveLength(2));
+    await vi.waitFor(() => expect(all).toHaveLength(2), 30_000);
     expect(new Map(all.map(({ rootAgentId, foundAt }) => [rootAgentId, foundAt]))).toEqual(
       new Map([
         [ROOT, expect.any(Number)],
@@ -145,7 +145,7 @@ describe.skipIf(!redisProgram)("a Redis that has lost what it had acknowledged",
     await another({ ttl: 1 }).createAgent(identityOf("gone"), null);
     await stores.createAgent(identityOf("gone"), null);
     const { all } = told(stores);
-    await vi.waitFor(async () => expect(await client.keys("*/gone}:meta")).toEqual([]), 5_000);
+    await vi.waitFor(async () => expect(await client.keys("*/gone}:meta")).toEqual([]), 30_000);
     client.disconnect();
     expect((await stores.createAgent(identityOf("gone"), null)).created).toBe(true);
     await stores.listAgents({ tenant: TENANT });

@@ -1,5 +1,5 @@
-import type { AgentRecord, Entry, JournalRow, Message } from "../../state/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
+import { type AgentRecord, type Entry, type JournalRow, type Message, messagesAddedBy } from "../../state/index.ts";
 import type { FeedMessageItem, MessagePage, PromptRow } from "./answers.ts";
 import { agentOf, keyOf, type RunSource } from "./source.ts";
 import { type Sight, shownMessage } from "./visible-values.ts";
@@ -19,34 +19,9 @@ export interface AgentJournal {
 /** All entries of one agent, up to a cursor. Throws `NotFoundError` for an agent that is not of the run. */
 export async function journalOf(source: RunSource, agentId: string, at: number | null = null): Promise<AgentJournal> {
   const record = await agentOf(source, agentId);
-  const all = await source.stores.readJournal(keyOf(source, agentId), 1);
+  const all = await source.journals.read(source.stores, keyOf(source, agentId));
   const rows = at === null ? all : all.filter(({ cursor }) => cursor <= at);
   return { record, rows, entries: rows.flatMap(({ cursor, entries }) => entries.map((entry) => ({ cursor, entry }))) };
-}
-
-/** Messages that an entry brings into the conversation or names as new. */
-export function messageIdsOf(entry: Entry): readonly string[] {
-  switch (entry.type) {
-    case "conversation.seeded":
-    case "messages.released":
-      return entry.messageIds;
-    case "turn.started":
-      return entry.inputMessageIds;
-    case "hook.applied":
-      return entry.patch.addedMessageIds;
-    case "output.checked":
-      return entry.repairMessageId === undefined ? [] : [entry.repairMessageId];
-    case "context.compacted":
-      return entry.summaryMessageId === null ? [] : [entry.summaryMessageId];
-    case "model.responded":
-    case "tool.settled":
-    case "child.reported":
-      return [entry.messageId];
-    case "turn.ended":
-      return entry.outputMessageId === null ? [] : [entry.outputMessageId];
-    default:
-      return [];
-  }
 }
 
 /** Characters of one message that a list of messages holds; the row has the rest. */
@@ -106,7 +81,7 @@ function placed(messages: readonly Message[], entries: readonly PlacedEntry[]): 
       turnId: "turnId" in entry && entry.turnId !== undefined ? entry.turnId : null,
       step: "step" in entry ? entry.step : null,
     };
-    for (const id of messageIdsOf(entry)) if (!places.has(id)) places.set(id, place);
+    for (const id of messagesAddedBy(entry)) if (!places.has(id)) places.set(id, place);
   }
   const nowhere = { cursor: null, seq: null, turnId: null, step: null };
   return messages.map((message) => ({ id: message.id, item: { message, ...(places.get(message.id) ?? nowhere) } }));

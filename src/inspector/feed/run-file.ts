@@ -16,6 +16,7 @@ import {
   turnRecordSchema,
 } from "../../state/index.ts";
 import { memoryStores, type StoredAgent, type StoredRow, type StoredTree, type Stores } from "../../stores/index.ts";
+import { Journals } from "./journals.ts";
 import type { RunSource } from "./source.ts";
 import { feedEntryOf, type Sight, shownMessage, shownRequest } from "./visible-values.ts";
 
@@ -132,7 +133,7 @@ export async function copyOfRun({ stores, tenant, runId, root }: RunSource): Pro
   const copy = memoryStores();
   const agents = tree.agents.map((agent) => ({ ...agent, ...atRest }));
   await copy.importTree({ ...tree, agents, projections: [] }, "inspector");
-  return { stores: copy, tenant, runId, root: tree.agents[0]?.record ?? root };
+  return { stores: copy, tenant, runId, root: tree.agents[0]?.record ?? root, journals: new Journals() };
 }
 
 function treeOf(text: string): StoredTree {

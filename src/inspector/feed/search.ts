@@ -1,6 +1,5 @@
-import { type Entry, type JournalRow, type Message, textOf } from "../../state/index.ts";
+import { type Entry, type JournalRow, type Message, messagesAddedBy, textOf } from "../../state/index.ts";
 import type { SearchHit, SearchPage } from "./answers.ts";
-import { messageIdsOf } from "./agent-journal.ts";
 import { keyOf, type RunSource } from "./source.ts";
 import { feedEntryOf, type Sight, shownMessage } from "./visible-values.ts";
 
@@ -43,7 +42,7 @@ async function messagesOf(source: RunSource, rows: readonly JournalRow[]): Promi
   const byAgent = Map.groupBy(rows, ({ agentId }) => agentId);
   const found = await Promise.all(
     [...byAgent].map(async ([agentId, own]) => {
-      const ids = own.flatMap(({ entries }) => entries.flatMap(messageIdsOf));
+      const ids = own.flatMap(({ entries }) => entries.flatMap(messagesAddedBy));
       const messages = ids.length === 0 ? [] : await source.stores.messagesById(keyOf(source, agentId), ids);
       // The ids of messages are unique within an agent only.
       return messages.map((message) => [`${agentId} ${message.id}`, message] as const);
@@ -65,7 +64,7 @@ function hitsIn({ cursor, agentId, entries }: JournalRow, { wanted, messages, si
     const place = { cursor, agentId, seq: entry.seq, turnId, entry: entry.type };
     const inEntry = found(textsIn(shownEntry(entry, sight)), wanted);
     if (inEntry) hits.push({ ...place, messageId: null, ...inEntry });
-    for (const id of messageIdsOf(entry)) {
+    for (const id of messagesAddedBy(entry)) {
       const message = messages.get(`${agentId} ${id}`);
       const inMessage = message && found(textsOfMessage(shownMessage(message, sight)), wanted);
       if (inMessage) hits.push({ ...place, messageId: id, ...inMessage });

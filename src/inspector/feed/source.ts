@@ -11,6 +11,7 @@ import {
 import { type AgentKey, type AgentRecord, rootOf } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import type { Actor } from "./act.ts";
+import { Journals } from "./journals.ts";
 
 /** Stores that a feed reads, and the runtime that works in them, if it is one of this process. */
 export interface FeedSource {
@@ -28,6 +29,7 @@ export interface FeedSource {
 export class Sources {
   readonly #sources: FeedSource[] = [];
   readonly #processId = `inspector-${randomUUID()}`;
+  readonly #journals = new Journals();
 
   /** The returned function takes it away again. */
   add(source: FeedSource): () => void {
@@ -35,6 +37,7 @@ export class Sources {
     return () => {
       const index = this.#sources.indexOf(source);
       if (index >= 0) this.#sources.splice(index, 1);
+      this.#journals.forget(source.stores);
     };
   }
 
@@ -46,7 +49,7 @@ export class Sources {
   async ofRun(runId: string): Promise<RunSource> {
     for (const source of this.#sources) {
       const root = await source.stores.readAgent({ tenant: source.tenant, agentId: runId });
-      if (root && root.rootAgentId === runId) return { ...source, runId, root };
+      if (root && root.rootAgentId === runId) return { ...source, runId, root, journals: this.#journals };
     }
     throw new NotFoundError(`there is no run "${runId}"`);
   }
@@ -66,6 +69,8 @@ export class Sources {
 export interface RunSource extends FeedSource {
   readonly runId: string;
   readonly root: AgentRecord;
+  /** Through which the journals of its agents are read. */
+  readonly journals: Journals;
 }
 
 /** Throws `NotFoundError` for an agent that is not of the run. */

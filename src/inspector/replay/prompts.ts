@@ -14,6 +14,7 @@ import {
   type Entry,
   type EntryOf,
   type Message,
+  messagesAddedBy,
   type ModelRequest,
   type ModelTool,
   numberOfTurn,
@@ -249,38 +250,11 @@ function callOf(entry: EntryOf<"model.requested">, definition: DefinitionRef): S
 function arrivalsOf({ entries, messages }: StoredConversation): number[] {
   const brought = new Map<string, number>();
   for (const entry of entries) {
-    for (const id of messageIdsOf(entry)) if (!brought.has(id)) brought.set(id, entry.seq);
+    for (const id of messagesAddedBy(entry)) if (!brought.has(id)) brought.set(id, entry.seq);
   }
   let last = 0;
   // Messages of unknown origin came with the one before them: the conversation that a loop's agent is started with.
   return messages.map(({ id }) => (last = Math.max(last, brought.get(id) ?? 0)));
-}
-
-/** The messages that were stored with an entry. */
-function messageIdsOf(entry: Entry): readonly string[] {
-  switch (entry.type) {
-    case "conversation.seeded":
-    case "messages.released":
-      return entry.messageIds;
-    case "turn.started":
-      return entry.inputMessageIds;
-    case "hook.applied":
-      return entry.patch.addedMessageIds;
-    case "model.responded":
-    case "tool.settled":
-      return [entry.messageId];
-    case "output.checked":
-      return entry.repairMessageId === undefined ? [] : [entry.repairMessageId];
-    case "context.compacted":
-      return entry.summaryMessageId === null ? [] : [entry.summaryMessageId];
-    // Within a turn it is released later.
-    case "child.reported":
-      return entry.turnId === undefined ? [entry.messageId] : [];
-    case "turn.ended":
-      return [`${entry.turnId}:end`];
-    default:
-      return [];
-  }
 }
 
 /** How many numbers of a growing list are below a limit. */

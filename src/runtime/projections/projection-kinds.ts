@@ -4,6 +4,7 @@ import {
   type JournalRow,
   type Message,
   type AgentRecord,
+  messagesAddedBy,
   statusOf,
 } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
@@ -150,7 +151,7 @@ class MessageWrites {
   async added(rows: readonly JournalRow[]): Promise<void> {
     const ids = new Map<string, string[]>();
     for (const { agentId, entries } of rows) {
-      ids.set(agentId, [...(ids.get(agentId) ?? []), ...entries.flatMap(messageIdsOf)]);
+      ids.set(agentId, [...(ids.get(agentId) ?? []), ...entries.flatMap(writtenBy)]);
     }
     for (const [agentId, ofAgent] of ids) await this.#append(agentId, ofAgent);
   }
@@ -159,7 +160,7 @@ class MessageWrites {
     // Clears first, because the row's own messages come after the clearing and stay.
     if (entries.some(({ type }) => type === "conversation.cleared")) await this.#store.clear?.(agentId);
     const compactions = entries.filter((entry) => entry.type === "context.compacted");
-    await this.#append(agentId, shownIds(entries.flatMap(messageIdsOf), compactions));
+    await this.#append(agentId, shownIds(entries.flatMap(writtenBy), compactions));
     for (const { through, kept, summaryMessageId } of compactions) {
       const [summary = null] = summaryMessageId === null ? [] : await this.#messages(agentId, [summaryMessageId]);
       await this.#store.compact(agentId, { through, kept, summary });
@@ -187,29 +188,7 @@ function shownIds(ids: readonly string[], compactions: readonly EntryOf<"context
   return shown;
 }
 
-/** Ids of the messages that an entry adds, in order; a summary is written with its compaction. */
-function messageIdsOf(entry: Entry): readonly string[] {
-  switch (entry.type) {
-    case "turn.started":
-      return entry.inputMessageIds;
-    case "conversation.seeded":
-      return entry.messageIds;
-    case "hook.applied":
-      return entry.patch.addedMessageIds;
-    case "messages.released":
-      return entry.messageIds;
-    case "child.reported":
-      // A report within a turn is released there.
-      return entry.turnId === undefined ? [entry.messageId] : [];
-    case "model.responded":
-    case "tool.settled":
-      return [entry.messageId];
-    case "output.checked":
-      return entry.repairMessageId === undefined ? [] : [entry.repairMessageId];
-    case "turn.ended":
-      // A turn that was stopped without an answer ends with a message that no other entry adds.
-      return entry.outputMessageId === `${entry.turnId}:end` ? [entry.outputMessageId] : [];
-    default:
-      return [];
-  }
+/** A summary is written with its compaction. */
+function writtenBy(entry: Entry): readonly string[] {
+  return entry.type === "context.compacted" ? [] : messagesAddedBy(entry);
 }

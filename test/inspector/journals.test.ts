@@ -1,0 +1,94 @@
+import { describe, expect, it } from "vitest";
+import { createRuntime, memoryStores, type Stores } from "../../src/index.ts";
+import { Feed } from "../../src/inspector/feed/feed.ts";
+import { Journals } from "../../src/inspector/feed/journals.ts";
+import { busyTeam, placeNames, placesOf } from "./feed-fixtures.ts";
+
+const tenant = "default";
+const key = { tenant, agentId: "desk" };
+
+async function worked(stores: Stores, { turns, steps = 3 }: { turns: number; steps?: number }): Promise<void> {
+  const runtime = await createRuntime({ agents: [busyTeam(steps)], stores });
+  const agent = await runtime.agent("lead", { agentId: "desk", budget: { maxSteps: 1_000 } });
+  await agent.start();
+  for (let turn = 0; turn < turns; turn += 1) await agent.executeTurn("go").result;
+  await runtime.shutdown();
+}
+
+/** The same stores, with the numbers of the entries from which journals were read. */
+function counted(stores: () => Stores): { readonly stores: Stores; readonly reads: number[] } {
+  const reads: number[] = [];
+  const proxy = new Proxy(stores(), {
+    get(_target, name) {
+      const target = stores();
+      if (name === "readJournal") {
+        return (...asked: Parameters<Stores["readJournal"]>) => {
+          reads.push(asked[1]);
+          return target.readJournal(...asked);
+        };
+      }
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+  return { stores: proxy, reads };
+}
+
+describe.each(placeNames)("journals of a feed over %s", (name) => {
+  const newPlace = placesOf(name);
+
+  it("are read once, and then only what came since", async () => {
+    const place = newPlace();
+    const written = place.open();
+    await worked(place.open(), { turns: 1 });
+    const { stores, reads } = counted(() => written);
+    const feed = new Feed();
+    feed.add({ stores, tenant });
+    const [first] = await feed.prompts("desk", "desk");
+    await feed.messages("desk", "desk", {});
+    await feed.prompt("desk", "desk", first?.seq ?? 0);
+    await feed.machines("desk", "desk", null);
+    expect(reads[0]).toBe(1);
+    expect(reads.slice(1)).toHaveLength(3);
+    const head = (await written.readJournal(key, 1)).flatMap(({ entries }) => entries).at(-1)?.seq ?? 0;
+    expect(reads.slice(1).every((from) => from === head)).toBe(true);
+    const calls = (await feed.prompts("desk", "desk")).length;
+    await worked(place.open(), { turns: 1 });
+    reads.length = 0;
+    expect((await feed.prompts("desk", "desk")).length).toBeGreaterThan(calls);
+    expect(reads).toEqual([head]);
+    const last = (await feed.messages("desk", "desk", {})).items.at(-1);
+    expect(last?.message.content).toBe("done");
+    if (name !== "memory") await written.close();
+  });
+});
+
+describe("journals", () => {
+  it("of stores that went back and on another way are read anew", async () => {
+    const [one, other] = [memoryStores(), memoryStores()];
+    await worked(one, { turns: 2 });
+    await worked(other, { turns: 1, steps: 5 });
+    let present: Stores = one;
+    const { stores, reads } = counted(() => present);
+    const journals = new Journals();
+    expect(await journals.read(stores, key)).toEqual(await one.readJournal(key, 1));
+    present = other;
+    reads.length = 0;
+    expect(await journals.read(stores, key)).toEqual(await other.readJournal(key, 1));
+    expect(reads.at(-1)).toBe(1);
+  });
+
+  it("of agents that were not asked about for long are forgotten", async () => {
+    const written = memoryStores();
+    const runtime = await createRuntime({ agents: [busyTeam(1)], stores: written });
+    const ids = Array.from({ length: 34 }, (_, index) => `desk-${index}`);
+    for (const agentId of ids) await (await runtime.agent("lead", { agentId })).start();
+    const { stores, reads } = counted(() => written);
+    const journals = new Journals();
+    for (const agentId of ids) await journals.read(stores, { tenant, agentId });
+    reads.length = 0;
+    for (const agentId of ids.toReversed()) await journals.read(stores, { tenant, agentId });
+    expect(reads.filter((from) => from === 1)).toHaveLength(2);
+    await runtime.shutdown();
+  });
+});
