@@ -14,6 +14,12 @@ import { answerIn, bindings, clientOf, deskAgent, fetchOf, saying, sent } from "
 
 const whole = "The first half, and the second.";
 
+const fetchAsAnn: typeof fetch = async (input, init) => {
+  const headers = new Headers(init?.headers);
+  headers.set("authorization", `Bearer ${tokens.ann}`);
+  return await fetch(input, { ...init, headers });
+};
+
 /** What a client has of a task after some items of its stream. */
 class Reader {
   readonly #items: AsyncIterator<StreamResponse, void>;
@@ -88,14 +94,9 @@ describe.each(bindings)("a stream over %s", (binding) => {
 it("a stream goes on at another server after kill -9 in its middle, over the same SQLite file", async () => {
   const path = temporaryFile();
   const process = startProgram(new URL("killed-speaker.ts", import.meta.url).pathname, [path]);
-  onTestFinished(() => void process.kill());
+  onTestFinished(() => process.kill());
   const base = await process.firstLine;
-  const fetchImpl: typeof fetch = async (input, init) => {
-    const headers = new Headers(init?.headers);
-    headers.set("authorization", `Bearer ${tokens.ann}`);
-    return await fetch(input, { ...init, headers });
-  };
-  const before = new Reader((await clientOf(fetchImpl, { base, name: "speaker" })).sendMessageStream(saying("speak")));
+  const before = new Reader((await clientOf(fetchAsAnn, { base, name: "speaker" })).sendMessageStream(saying("speak")));
   await before.until(({ text }) => text === "The first half, ");
   process.kill();
   await process.ended;
