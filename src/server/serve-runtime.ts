@@ -96,7 +96,8 @@ class Serving {
       firstFrameMs: FIRST_FRAME_MS,
     };
     this.#admission = new Admission({ authenticate, runtimeOf, limits: this.#dependencies.limits, clock });
-    this.#origins = { cors, hosts: () => this.#ownHosts(), loopbackOnly: isOpenAuth(authenticate) };
+    const headers = surfaces.flatMap((surface) => surface.headers ?? []);
+    this.#origins = { cors, headers, hosts: () => this.#ownHosts(), loopbackOnly: isOpenAuth(authenticate) };
     this.#log = harmless("onLog of serveRuntime()", (line: LogLine) => onLog?.(line));
     const openStreams = (): number => this.#dependencies.limits.streams.total;
     const access = options.metrics ?? "local";

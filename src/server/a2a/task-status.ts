@@ -16,8 +16,8 @@ export type TurnNow = Awaited<ReturnType<Turn["current"]>>;
 export function stateOf(now: TurnNow): TaskState {
   if ("stopReason" in now) return endState(now);
   if (now.status === "queued") return "TASK_STATE_SUBMITTED";
-  if (now.status !== "waiting" || now.reason === "paused") return "TASK_STATE_WORKING";
-  return waitingState(now.requests);
+  const isWaiting = now.status === "waiting" && now.reason === "request";
+  return isWaiting ? waitingState(now.requests) : "TASK_STATE_WORKING";
 }
 
 /** The specification names the approval of a person as a case of `AUTH_REQUIRED`. */
