@@ -6,7 +6,7 @@ import type { Runtime } from "../runtime/index.ts";
 import { apiSurface } from "./api/api-surface.ts";
 import { countedAddress } from "./core/addresses.ts";
 import { Admission, type Passage } from "./core/admission.ts";
-import { callOf, type CallPlace } from "./core/call.ts";
+import { callOf, type CallDependencies } from "./core/call.ts";
 import { failureOf, jsonFailure, ServerError } from "./core/failures.ts";
 import { isOpenAuth } from "./core/identity.ts";
 import { limitsAtWork } from "./core/limits.ts";
@@ -70,7 +70,7 @@ export function serveRuntime(runtime: Runtime | RuntimesByTenant, given: ServeOp
 
 class Serving {
   readonly #options: ServeOptions;
-  readonly #place: CallPlace;
+  readonly #dependencies: CallDependencies;
   readonly #admission: Admission;
   readonly #surfaces: readonly Surface[];
   readonly #metrics = new RequestMetrics();
@@ -86,7 +86,7 @@ class Serving {
     const { clock = systemClock, authenticate, cors = [], onLog, surfaces = [apiSurface()], limits } = options;
     this.#options = options;
     this.#base = options.basePath ?? "";
-    this.#place = {
+    this.#dependencies = {
       limits: limitsAtWork(limits),
       clock,
       basePath: this.#base,
@@ -95,10 +95,11 @@ class Serving {
       stallMs: options.stallMs ?? DEFAULT_STALL_MS,
       firstFrameMs: FIRST_FRAME_MS,
     };
-    this.#admission = new Admission({ authenticate, runtimeOf, limits: this.#place.limits, clock });
-    this.#origins = { cors, hosts: () => this.#ownHosts(), loopbackOnly: isOpenAuth(authenticate) };
+    this.#admission = new Admission({ authenticate, runtimeOf, limits: this.#dependencies.limits, clock });
+    const headers = surfaces.flatMap((surface) => surface.headers ?? []);
+    this.#origins = { cors, headers, hosts: () => this.#ownHosts(), loopbackOnly: isOpenAuth(authenticate) };
     this.#log = harmless("onLog of serveRuntime()", (line: LogLine) => onLog?.(line));
-    const openStreams = (): number => this.#place.limits.streams.total;
+    const openStreams = (): number => this.#dependencies.limits.streams.total;
     const access = options.metrics ?? "local";
     this.#surfaces = [probeSurface({ runtimes, metrics: this.#metrics, openStreams, access }), ...surfaces];
     assertNoClash(this.#surfaces);
@@ -110,7 +111,7 @@ class Serving {
   }
 
   async answer(request: Request, env: unknown): Promise<Response> {
-    const { clock } = this.#place;
+    const { clock } = this.#dependencies;
     const [at, begun] = [clock.now(), clock.elapsed()];
     const requestId = requestIdOf(request);
     const known = { route: null, identity: null, code: null, error: null };
@@ -141,8 +142,8 @@ class Serving {
 
   async close(timeoutMs: number): Promise<void> {
     this.#isClosing = true;
-    this.#place.limits.streams.close();
-    await Promise.all([...this.#listening].map((listening) => listening.close(timeoutMs, this.#place.clock)));
+    this.#dependencies.limits.streams.close();
+    await Promise.all([...this.#listening].map((listening) => listening.close(timeoutMs, this.#dependencies.clock)));
     this.#listening.clear();
   }
 
@@ -195,7 +196,7 @@ class Serving {
     const { request, requestId, cut } = passage;
     const caller = await this.#admission.callerOf(passage, { surface, route, params });
     const onStreamError = (error: unknown): void => this.#noteStreamError(passage, error);
-    const call = await callOf({ request, requestId, cut, route, params, caller, onStreamError }, this.#place);
+    const call = await callOf({ request, requestId, cut, route, params, caller, onStreamError }, this.#dependencies);
     try {
       return await route.handle(call);
     } finally {
@@ -228,7 +229,7 @@ class Serving {
   }
 
   #noteStreamError(passage: Passage, error: unknown): void {
-    const line = this.#lineOf(passage, { at: this.#place.clock.now(), status: 200 });
+    const line = this.#lineOf(passage, { at: this.#dependencies.clock.now(), status: 200 });
     this.#log({ ...line, code: "stream_cut", error: this.#words(error) });
   }
 
@@ -240,7 +241,7 @@ class Serving {
       method: request.method,
       route,
       status,
-      durationMs: this.#place.clock.elapsed() - begun,
+      durationMs: this.#dependencies.clock.elapsed() - begun,
       userId: identity?.userId ?? null,
       tenant: identity?.tenant ?? null,
       code,

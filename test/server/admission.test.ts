@@ -121,6 +121,16 @@ describe("a browser", () => {
     expect([refused.status, refused.headers.get("access-control-allow-origin")]).toEqual([403, null]);
   });
 
+  it("may send and read the headers that a surface has of its own", async () => {
+    const own = surfaces.map((surface) => ({ ...surface, headers: ["x-wire-version"] }));
+    const { ask } = serve(await runtimeOf(), { surfaces: own, cors: [app] });
+    const headers = { origin: app, "access-control-request-method": "POST" };
+    const allowed = await ask("/test/who", { method: "OPTIONS", headers });
+    for (const name of ["access-control-allow-headers", "access-control-expose-headers"]) {
+      expect(allowed.headers.get(name)?.split(", ")).toContain("x-wire-version");
+    }
+  });
+
   it("finds no CORS where no page is named", async () => {
     const { ask } = serve(await runtimeOf(), { surfaces });
     const preflight = await ask("/test/who", {

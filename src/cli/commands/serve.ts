@@ -97,7 +97,7 @@ async function serve(context: CliContext, serving: Serving, options: PlaceOption
   });
 }
 
-interface ServingPlace extends Serving {
+interface ServingDependencies extends Serving {
   readonly sharing: RedisSharing | undefined;
   readonly access: ServeAuth;
   readonly surfaces: LoadedSurfaces;
@@ -105,7 +105,7 @@ interface ServingPlace extends Serving {
 
 async function serveStores(
   context: CliContext,
-  { served, workerWords, input, store, sharing, access, surfaces }: ServingPlace,
+  { served, workerWords, input, store, sharing, access, surfaces }: ServingDependencies,
   stores: Stores,
   options: PlaceOptions & { readonly host: string },
 ): Promise<ExitCode> {

@@ -43,6 +43,7 @@ export async function a2aSurface(given: A2aSurfaceOptions = {}): Promise<Surface
   return {
     name: "a2a",
     paths: [path, CARD],
+    headers: ["a2a-version", "a2a-extensions", "x-a2a-extensions"],
     routes: [...cardRoutes(at), ...methodRoutes(at)],
     failure: (failure, request) => {
       const isOfRpc = request.method === "POST" && isRpc.test(new URL(request.url).pathname);

@@ -21,7 +21,7 @@ export async function answerLegacy(
   { params, ...envelope }: LegacyRequest,
 ): Promise<Response> {
   const { LegacyJsonRpcTransportHandler, ServerCallContext } = await sdk.legacy();
-  assertMessage(sdk, params);
+  if (envelope.method.startsWith("message/")) assertMessage(sdk, params);
   const handler = new LegacyHandler(sdk, agent, call.signal);
   const context = new ServerCallContext({ requestedVersion: "0.3" });
   const answer = await new LegacyJsonRpcTransportHandler(handler).handle({ ...envelope, params }, context);

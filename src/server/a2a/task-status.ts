@@ -14,10 +14,10 @@ export type TurnNow = Awaited<ReturnType<Turn["current"]>>;
 
 /** The state of the task that a turn is. */
 export function stateOf(now: TurnNow): TaskState {
+  if ("stopReason" in now) return endState(now);
   if (now.status === "queued") return "TASK_STATE_SUBMITTED";
-  if (now.status === "running") return "TASK_STATE_WORKING";
-  if (now.status !== "waiting") return endState(now);
-  return now.reason === "paused" ? "TASK_STATE_WORKING" : waitingState(now.requests);
+  const isWaiting = now.status === "waiting" && now.reason === "request";
+  return isWaiting ? waitingState(now.requests) : "TASK_STATE_WORKING";
 }
 
 /** The specification names the approval of a person as a case of `AUTH_REQUIRED`. */

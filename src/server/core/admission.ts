@@ -27,7 +27,7 @@ export interface Passage {
   error: string | null;
 }
 
-interface AdmissionPlace {
+interface AdmissionDependencies {
   readonly authenticate: Authenticate;
   readonly runtimeOf: (identity: Identity) => Runtime | undefined;
   readonly limits: Limits;
@@ -49,15 +49,15 @@ interface Target {
  * 2. On one server a caller never has more than `openTurns` turns that are open or queued, however many start at once.
  */
 export class Admission {
-  readonly #place: AdmissionPlace;
+  readonly #dependencies: AdmissionDependencies;
   readonly #addresses: AddressLimits;
   /** Turns that were let in and are not stored yet, by caller. */
   readonly #starting = new Map<string, number>();
 
-  constructor(place: AdmissionPlace) {
-    const { limits, clock } = place;
+  constructor(dependencies: AdmissionDependencies) {
+    const { limits, clock } = dependencies;
     const { anonymousPerMinute, wrongTokensPerMinute } = limits;
-    this.#place = place;
+    this.#dependencies = dependencies;
     this.#addresses = new AddressLimits({ anonymousPerMinute, wrongTokensPerMinute, clock });
   }
 
@@ -76,7 +76,7 @@ export class Admission {
     }
     const identity = await this.#identityOf(passage, target);
     passage.identity = identity;
-    const { limits, clock, runtimeOf } = this.#place;
+    const { limits, clock, runtimeOf } = this.#dependencies;
     await limits.requests.take(callerKey(identity));
     const runtime = runtimeOf(identity);
     if (runtime === undefined) {
@@ -96,7 +96,7 @@ export class Admission {
     if (credentials !== null) this.#addresses.assertMayTry(address, credentials);
     const identity =
       (credentials === null ? await this.#byRoute(route, request, params) : null) ??
-      checkedIdentity(await this.#place.authenticate(request));
+      checkedIdentity(await this.#dependencies.authenticate(request));
     if (identity !== null) {
       if (credentials !== null) this.#addresses.accepted(address, credentials);
       return identity;
@@ -108,7 +108,7 @@ export class Admission {
 
   async #byRoute({ identify }: Route, request: Request, params: Target["params"]): Promise<Identity | null> {
     const query = new URL(request.url).searchParams;
-    return (await identify?.({ params, query }, this.#place.clock.now())) ?? null;
+    return (await identify?.({ params, query }, this.#dependencies.clock.now())) ?? null;
   }
 
   /**
@@ -116,7 +116,7 @@ export class Admission {
    * here, afterwards in the store. Rejects with `ServerError` (429).
    */
   async #admitTurn(runtime: Runtime, identity: Identity): Promise<() => void> {
-    const { turns, openTurns } = this.#place.limits;
+    const { turns, openTurns } = this.#dependencies.limits;
     const key = callerKey(identity);
     const starting = this.#starting.get(key) ?? 0;
     this.#starting.set(key, starting + 1);

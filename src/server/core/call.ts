@@ -11,7 +11,7 @@ import type { Call, Route } from "./route.ts";
 import { type SseFrame, sseResponse } from "./sse.ts";
 
 /** Everything that calls need of their server. */
-export interface CallPlace {
+export interface CallDependencies {
   readonly limits: Limits;
   readonly clock: Clock;
   /** The path that the server is mounted at; empty: none. */
@@ -38,15 +38,16 @@ export interface Arrival {
 }
 
 /** Checks a request by the schemas of its route. Throws `ServerError` that names each place that does not fit. */
-export async function callOf(arrival: Arrival, place: CallPlace): Promise<RouteCall> {
+export async function callOf(arrival: Arrival, dependencies: CallDependencies): Promise<RouteCall> {
   const { request, route } = arrival;
   const idempotencyKey = keyOf(request);
   const params = checked("path", route.params, arrival.params);
   const query = checked("query", route.query, () => queryOf(request));
   const headers = checked("header", route.headers, () => headersOf(request, route.headers));
   const body =
-    route.body && checked("body", route.body, await readJson(request, route.bodyBytes ?? place.limits.bodyBytes));
-  return new RouteCall(arrival, place, { params, query, headers, body, idempotencyKey });
+    route.body &&
+    checked("body", route.body, await readJson(request, route.bodyBytes ?? dependencies.limits.bodyBytes));
+  return new RouteCall(arrival, dependencies, { params, query, headers, body, idempotencyKey });
 }
 
 type Inputs = Pick<Call, "params" | "query" | "headers" | "body" | "idempotencyKey">;
@@ -64,11 +65,15 @@ export class RouteCall implements Call {
   readonly #caller: Caller | null;
   readonly #cut: (() => void) | undefined;
   readonly #onStreamError: (error: unknown) => void;
-  readonly #place: CallPlace;
+  readonly #dependencies: CallDependencies;
   #combined: CombinedSignal | undefined;
   #isStreaming = false;
 
-  constructor({ request, requestId, caller, cut, onStreamError }: Arrival, place: CallPlace, inputs: Inputs) {
+  constructor(
+    { request, requestId, caller, cut, onStreamError }: Arrival,
+    dependencies: CallDependencies,
+    inputs: Inputs,
+  ) {
     this.request = request;
     this.requestId = requestId;
     this.params = inputs.params;
@@ -76,12 +81,12 @@ export class RouteCall implements Call {
     this.headers = inputs.headers;
     this.body = inputs.body;
     this.idempotencyKey = inputs.idempotencyKey;
-    this.clock = place.clock;
-    this.waitMs = place.waitMs;
+    this.clock = dependencies.clock;
+    this.waitMs = dependencies.waitMs;
     this.#caller = caller;
     this.#cut = cut;
     this.#onStreamError = onStreamError;
-    this.#place = place;
+    this.#dependencies = dependencies;
   }
 
   get caller(): Caller {
@@ -94,12 +99,12 @@ export class RouteCall implements Call {
   }
 
   get origin(): string {
-    return `${new URL(this.request.url).protocol}//${hostOf(this.request)}${this.#place.basePath}`;
+    return `${new URL(this.request.url).protocol}//${hostOf(this.request)}${this.#dependencies.basePath}`;
   }
 
   // Made when it is asked for: most calls need none, and the request's own is costly to make.
   get signal(): AbortSignal {
-    this.#combined ??= combineSignals([this.request.signal, this.#place.limits.streams.closing]);
+    this.#combined ??= combineSignals([this.request.signal, this.#dependencies.limits.streams.closing]);
     return this.#combined.signal;
   }
 
@@ -108,7 +113,7 @@ export class RouteCall implements Call {
     init: { readonly headers?: Readonly<Record<string, string>> | undefined } = {},
   ): Promise<Response> {
     if (this.request.method === "HEAD") throw new ServerError("method_not_allowed", "a stream has no HEAD");
-    const { limits, clock, keepAliveMs, stallMs, firstFrameMs } = this.#place;
+    const { limits, clock, keepAliveMs, stallMs, firstFrameMs } = this.#dependencies;
     const release = limits.streams.open(callerKey(this.#caller?.identity ?? null));
     const onEnd = (): void => {
       release();
@@ -126,7 +131,7 @@ export class RouteCall implements Call {
   }
 
   async within<T>(work: Promise<T>, ms: number = this.waitMs): Promise<{ readonly value: T } | undefined> {
-    const release = this.#place.limits.waits.tryOpen(callerKey(this.#caller?.identity ?? null));
+    const release = this.#dependencies.limits.waits.tryOpen(callerKey(this.#caller?.identity ?? null));
     if (release === undefined) {
       // The caller does not learn how it ends.
       work.catch(() => undefined);

@@ -36,7 +36,7 @@ export interface PageOptions {
 }
 
 /** Everything that a caller may need of its server. */
-export interface CallerPlace {
+export interface CallerDependencies {
   readonly runtime: Runtime;
   readonly clock: Clock;
   /** Another caller's things are answered like a request without a token, and not like an unknown id. */
@@ -78,12 +78,12 @@ const MOST_ITEMS = 100;
 export class Caller {
   readonly identity: Identity;
   readonly runtime: Runtime;
-  readonly #place: CallerPlace;
+  readonly #dependencies: CallerDependencies;
 
-  constructor(identity: Identity, place: CallerPlace) {
+  constructor(identity: Identity, dependencies: CallerDependencies) {
     this.identity = identity;
-    this.runtime = place.runtime;
-    this.#place = place;
+    this.runtime = dependencies.runtime;
+    this.#dependencies = dependencies;
   }
 
   get ownerId(): string {
@@ -213,8 +213,8 @@ export class Caller {
   async startTurn(agent: Agent, input: Content | null, options: StartTurnOptions = {}): Promise<StartedTurn> {
     const { key, ...turnOptions } = options;
     const definition = this.runtime.definitions.get(agent.definition.name);
-    assertNotRaised(definition, options.budget, this.#place.clock.now());
-    const release = await this.#place.admitTurn();
+    assertNotRaised(definition, options.budget, this.#dependencies.clock.now());
+    const release = await this.#dependencies.admitTurn();
     try {
       const known = key === undefined ? {} : { key: turnKeyOf(key) };
       const turn = agent.executeTurn(input, { ...turnOptions, ...known, auth: this.auth });
@@ -302,7 +302,7 @@ export class Caller {
 
   /** The message holds no id: answers about unknown ids and about those of others are equal byte for byte. */
   #stranger(kind: Kind, exists: boolean): Error {
-    if (exists && this.#place.deniesStrangers) return unauthenticated(false);
+    if (exists && this.#dependencies.deniesStrangers) return unauthenticated(false);
     return new NotFoundError(`there is no such ${kind}`);
   }
 
@@ -317,7 +317,7 @@ export class Caller {
         const isTaken = error instanceof AlreadyOwnedError || error instanceof LeaseLostError;
         if (!isTaken || attempt >= MOST_STARTS) throw error;
       }
-      await this.#place.clock.sleep(START_PAUSE_MS * attempt);
+      await this.#dependencies.clock.sleep(START_PAUSE_MS * attempt);
       known = await this.runtime.find(agent.agentId);
     }
     return known;

@@ -5,12 +5,22 @@ export interface OriginRules {
   readonly cors: readonly string[];
   /** Values that `Host` may have, in lower case; undefined: any. */
   readonly hosts: () => readonly string[] | undefined;
+  /** Headers of the surfaces that pages may send and read. */
+  readonly headers: readonly string[];
   /** Nobody is asked for a token, so only this machine may call. */
   readonly loopbackOnly: boolean;
 }
 
-const exposedHeaders = "x-request-id, idempotency-replayed, retry-after, location";
-const allowedHeaders = "authorization, content-type, idempotency-key, last-event-id, prefer, x-request-id, traceparent";
+const exposedHeaders = ["x-request-id", "idempotency-replayed", "retry-after", "location"];
+const allowedHeaders = [
+  "authorization",
+  "content-type",
+  "idempotency-key",
+  "last-event-id",
+  "prefer",
+  "x-request-id",
+  "traceparent",
+];
 const allowedMethods = "GET, POST, PUT, PATCH, DELETE";
 const PREFLIGHT_SECONDS = "600";
 
@@ -61,24 +71,24 @@ export function plainAddress(address: string): string {
 }
 
 /** The answer to a browser that asks whether a page may call; undefined for other requests. */
-export function preflight(request: Request, { cors }: OriginRules): Response | undefined {
+export function preflight(request: Request, { cors, headers: more }: OriginRules): Response | undefined {
   const origin = request.headers.get("origin");
   const isAsked = request.method === "OPTIONS" && request.headers.has("access-control-request-method");
   if (!isAsked || origin === null || !cors.includes(origin)) return undefined;
   const headers = {
-    ...corsHeaders(origin),
+    ...corsHeaders(origin, more),
     "access-control-allow-methods": allowedMethods,
-    "access-control-allow-headers": allowedHeaders,
+    "access-control-allow-headers": [...allowedHeaders, ...more].join(", "),
     "access-control-max-age": PREFLIGHT_SECONDS,
   };
   return new Response(null, { status: 204, headers });
 }
 
 /** Headers that let a page of a named origin read an answer; none for other requests. */
-export function sharingHeaders(request: Request, { cors }: OriginRules): Readonly<Record<string, string>> {
+export function sharingHeaders(request: Request, { cors, headers }: OriginRules): Readonly<Record<string, string>> {
   if (cors.length === 0) return {};
   const origin = request.headers.get("origin");
-  return origin !== null && cors.includes(origin) ? corsHeaders(origin) : { vary: "Origin" };
+  return origin !== null && cors.includes(origin) ? corsHeaders(origin, headers) : { vary: "Origin" };
 }
 
 export function isLoopbackName(name: string): boolean {
@@ -99,6 +109,7 @@ function isOwn(origin: string, host: string): boolean {
   return URL.canParse(origin) && new URL(origin).host === host;
 }
 
-function corsHeaders(origin: string): Record<string, string> {
-  return { "access-control-allow-origin": origin, "access-control-expose-headers": exposedHeaders, vary: "Origin" };
+function corsHeaders(origin: string, more: readonly string[]): Record<string, string> {
+  const exposed = [...exposedHeaders, ...more].join(", ");
+  return { "access-control-allow-origin": origin, "access-control-expose-headers": exposed, vary: "Origin" };
 }

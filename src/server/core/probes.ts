@@ -10,7 +10,7 @@ import type { Surface } from "./surface.ts";
  */
 export type MetricsAccess = "local" | "open" | "off" | { readonly scope: string };
 
-export interface ProbePlace {
+export interface ProbeDependencies {
   /** By tenant. */
   readonly runtimes: Readonly<Record<string, Runtime>>;
   readonly metrics: RequestMetrics;
@@ -24,8 +24,8 @@ const PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8";
  * `/healthz`: the process answers. `/readyz`: its runtimes are healthy, else 503. These two are public and say nothing
  * else. `/metrics`: counters, for those whom `access` names.
  */
-export function probeSurface(place: ProbePlace): Surface {
-  const { runtimes } = place;
+export function probeSurface(dependencies: ProbeDependencies): Surface {
+  const { runtimes } = dependencies;
   const shape = { method: "GET", access: "public" } as const;
   const routes: readonly Route[] = [
     route({
@@ -48,12 +48,12 @@ export function probeSurface(place: ProbePlace): Surface {
         throw new ServerError("unavailable", "not ready", { headers: { "retry-after": "5" } });
       },
     }),
-    ...metricsRoutes(place),
+    ...metricsRoutes(dependencies),
   ];
   return { name: "server", paths: [], routes, failure: jsonFailure };
 }
 
-function metricsRoutes({ runtimes, metrics, openStreams, access }: ProbePlace): readonly Route[] {
+function metricsRoutes({ runtimes, metrics, openStreams, access }: ProbeDependencies): readonly Route[] {
   if (access === "off") return [];
   const scope = typeof access === "object" ? access.scope : undefined;
   const ways = { local: "local", open: "public" } as const;

@@ -9,6 +9,8 @@ export interface Surface {
   readonly paths: readonly string[];
   readonly routes: readonly Route[];
   failure(failure: Failure, request: Request): Response | Promise<Response>;
+  /** Headers that pages of other origins may send and read, besides those of all surfaces. In lower case. */
+  readonly headers?: readonly string[] | undefined;
   /**
    * How another caller's agent, turn or request is answered: like an unknown id, or like a request without a token.
    * Default `not_found`.

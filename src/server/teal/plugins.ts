@@ -16,7 +16,7 @@ const LONGEST_NAME = 64;
 type PluginTool = Exclude<AgentTool, { readonly kind: "internal" | "control" }>;
 const kinds: readonly unknown[] = ["function", "client", "subagent"] satisfies readonly PluginTool["kind"][];
 
-interface PluginPlace {
+interface PluginDependencies {
   /** The folder of the agent file. */
   readonly folder: string;
   /** The module with the plugins, if it is not the one beside the file. */
@@ -29,12 +29,12 @@ interface PluginPlace {
  * which the catalog wants a person need an approval.
  * @throws InvalidInputError that names the plugin by its path in the file.
  */
-export async function toolsOfPlugins(file: TealFile, place: PluginPlace): Promise<readonly AgentTool[]> {
+export async function toolsOfPlugins(file: TealFile, dependencies: PluginDependencies): Promise<readonly AgentTool[]> {
   const names = file.agent.plugins ?? [];
   if (names.length === 0) return [];
-  const path = place.module ?? moduleBeside(place.folder);
+  const path = dependencies.module ?? moduleBeside(dependencies.folder);
   if (path === undefined || !existsSync(path)) {
-    const missing = place.module ?? `${moduleNames[0]} or ${moduleNames[2]} beside this file`;
+    const missing = dependencies.module ?? `${moduleNames[0]} or ${moduleNames[2]} beside this file`;
     throw file.problem(["spec", "agent", "plugins"], `needs ${missing}, which is not there`);
   }
   const exported = await importModule(path);
@@ -54,10 +54,10 @@ export async function toolsOfPlugins(file: TealFile, place: PluginPlace): Promis
           `makes a tool "${name}"; a name takes 1 to ${LONGEST_NAME} letters, digits, "_" and "-"`,
         );
       }
-      return governed({ ...tool, name }, place.catalog.get(name));
+      return governed({ ...tool, name }, dependencies.catalog.get(name));
     });
   });
-  checkCatalog(names, tools, place.catalog);
+  checkCatalog(names, tools, dependencies.catalog);
   return tools;
 }
 

@@ -82,22 +82,24 @@ export function fetchOf({ fetch }: Pick<RuntimeServer, "fetch">, as: User = "ann
   };
 }
 
+interface ClientPlace {
+  readonly binding?: Binding;
+  readonly base?: string;
+  /** Of the agent. */
+  readonly name?: string;
+}
+
 /** The official client, as it finds the agent by its card. */
 export async function clientOf(
   fetchImpl: typeof globalThis.fetch,
-  {
-    binding = "JSONRPC",
-    base = "http://127.0.0.1",
-    legacy = false,
-  }: { binding?: Binding; base?: string; legacy?: boolean } = {},
+  { binding = "JSONRPC", base = "http://127.0.0.1", name = "desk" }: ClientPlace = {},
 ): Promise<Client> {
-  const compat = legacy ? { legacyCompat: { enabled: true } } : {};
   const factory = new ClientFactory({
-    transports: [new JsonRpcTransportFactory({ fetchImpl, ...compat }), new RestTransportFactory({ fetchImpl })],
+    transports: [new JsonRpcTransportFactory({ fetchImpl }), new RestTransportFactory({ fetchImpl })],
     preferredTransports: [binding],
-    cardResolver: new DefaultAgentCardResolver({ fetchImpl, ...compat }),
+    cardResolver: new DefaultAgentCardResolver({ fetchImpl }),
   });
-  return await factory.createFromUrl(`${base}/a2a/desk/`);
+  return await factory.createFromUrl(`${base}/a2a/${name}/`);
 }
 
 let count = 0;

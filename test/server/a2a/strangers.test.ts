@@ -1,0 +1,188 @@
+// What is not the caller's is answered byte for byte like what does not exist, over every route and every method.
+import { createRuntime } from "troupe";
+import { a2aSurface, serveRuntime, tokenAuth } from "troupe/server";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { EXTENSION } from "../../../src/server/a2a/read-message.ts";
+import { tokens } from "../served.ts";
+import { deskAgent } from "./a2a-served.ts";
+
+interface Ids {
+  readonly taskId: string;
+  readonly requestId: string;
+  readonly argumentsHash: string;
+}
+
+const unknown: Ids = {
+  taskId: "0123456789abcdef0123456789abcdef.1",
+  requestId: "0123456789abcdef0123456789abcdef.1:1:0:1",
+  argumentsHash: "none",
+};
+
+const message = { messageId: "m", role: "ROLE_USER" };
+const said = ({ taskId }: Ids) => ({ message: { ...message, taskId, parts: [{ text: "yes" }] } });
+const decided = ({ taskId, ...ids }: Ids) => ({
+  message: { ...message, taskId, extensions: [EXTENSION], parts: [{ data: { ...ids, verdict: "approved" } }] },
+});
+
+interface Ask {
+  readonly method: string;
+  readonly path: string;
+  readonly body?: unknown;
+}
+
+const rpc =
+  (method: string, params: (ids: Ids) => unknown) =>
+  (ids: Ids): Ask => {
+    return { method: "POST", path: "/a2a/desk", body: { jsonrpc: "2.0", id: 1, method, params: params(ids) } };
+  };
+const rest =
+  (method: string, path: string, body?: (ids: Ids) => unknown) =>
+  (ids: Ids): Ask => {
+    return { method, path: `/a2a/desk${path.replace("ID", ids.taskId)}`, body: body?.(ids) };
+  };
+const byId = ({ taskId: id }: Ids) => ({ id });
+const byTask = ({ taskId }: Ids) => ({ taskId, id: "c" });
+
+/** Every way to name a task. */
+const asks: Readonly<Record<string, (ids: Ids) => Ask>> = {
+  SendMessage: rpc("SendMessage", said),
+  "SendMessage with a decision": rpc("SendMessage", decided),
+  SendStreamingMessage: rpc("SendStreamingMessage", said),
+  GetTask: rpc("GetTask", byId),
+  CancelTask: rpc("CancelTask", byId),
+  SubscribeToTask: rpc("SubscribeToTask", byId),
+  CreateTaskPushNotificationConfig: rpc("CreateTaskPushNotificationConfig", byTask),
+  GetTaskPushNotificationConfig: rpc("GetTaskPushNotificationConfig", byTask),
+  ListTaskPushNotificationConfigs: rpc("ListTaskPushNotificationConfigs", byTask),
+  DeleteTaskPushNotificationConfig: rpc("DeleteTaskPushNotificationConfig", byTask),
+  "POST message:send": rest("POST", "/message:send", said),
+  "POST message:send with a decision": rest("POST", "/message:send", decided),
+  "POST message:stream": rest("POST", "/message:stream", said),
+  "GET task": rest("GET", "/tasks/ID"),
+  "POST task:cancel": rest("POST", "/tasks/ID:cancel", () => ({})),
+  "GET task:subscribe": rest("GET", "/tasks/ID:subscribe"),
+  "POST task:subscribe": rest("POST", "/tasks/ID:subscribe", () => ({})),
+  "POST configs": rest("POST", "/tasks/ID/pushNotificationConfigs", () => ({ url: "https://x" })),
+  "GET configs": rest("GET", "/tasks/ID/pushNotificationConfigs"),
+  "GET config": rest("GET", "/tasks/ID/pushNotificationConfigs/c"),
+  "DELETE config": rest("DELETE", "/tasks/ID/pushNotificationConfigs/c"),
+};
+
+const strangers: Readonly<Record<string, string | null>> = {
+  "another user": tokens.bob,
+  "the same user of another tenant": tokens.eve,
+  nobody: null,
+  "an unknown token": "token-of-none-0001",
+};
+
+const removed: string[] = [];
+let known: Ids;
+let runtimes: Readonly<Record<string, Awaited<ReturnType<typeof createRuntime>>>>;
+let server: ReturnType<typeof serveRuntime>;
+
+async function ask({ method, path, body }: Ask, token: string | null): Promise<{ status: number; text: string }> {
+  const request = new Request(`http://127.0.0.1${path}`, {
+    method,
+    headers: { "a2a-version": "1.0", ...(token === null ? {} : { authorization: `Bearer ${token}` }) },
+  });
+  const sent = body === undefined ? request : new Request(request, { method, body: JSON.stringify(body) });
+  if (body !== undefined) sent.headers.set("content-type", "application/json");
+  const response = await server.fetch(sent);
+  return { status: response.status, text: await response.text() };
+}
+
+beforeAll(async () => {
+  const agents = [deskAgent(removed)];
+  runtimes = {
+    default: await createRuntime({ agents }),
+    elsewhere: await createRuntime({ agents, tenant: "elsewhere" }),
+  };
+  server = serveRuntime(runtimes, {
+    authenticate: tokenAuth({
+      tokens: {
+        [tokens.ann]: { userId: "ann", tenant: "default", scopes: [] },
+        [tokens.bob]: { userId: "bob", tenant: "default", scopes: [] },
+        [tokens.eve]: { userId: "ann", tenant: "elsewhere", scopes: [] },
+      },
+    }),
+    surfaces: [await a2aSurface()],
+  });
+  const begin = rest("POST", "/message:send", () => ({ message: { ...message, parts: [{ text: "remove" }] } }));
+  const { text } = await ask(begin(unknown), tokens.ann);
+  interface Begun {
+    readonly task: {
+      readonly id: string;
+      readonly status: { readonly message: { readonly parts: readonly { readonly metadata: Ids }[] } };
+    };
+  }
+  const { task } = JSON.parse(text) as Begun;
+  const { requestId = "", argumentsHash = "" } = task.status.message.parts[0]?.metadata ?? {};
+  known = { taskId: task.id, requestId, argumentsHash };
+});
+afterAll(async () => {
+  await server.close();
+  for (const runtime of Object.values(runtimes)) await runtime.shutdown();
+});
+
+describe.each(Object.entries(strangers))("%s", (_, token) => {
+  it.each(Object.entries(asks))("learns nothing by %s", async (_name, of) => {
+    const [own, other] = [await ask(of(known), token), await ask(of(unknown), token)];
+    expect(own).toEqual(other);
+    expect(own.status).not.toBe(500);
+    expect(own.text).toMatch(/no such task|Authentication required/);
+  });
+});
+
+it("a task that is named by hostile texts does not exist", async () => {
+  const texts = [
+    "../../etc/passwd",
+    "\0",
+    "desk#1",
+    ".1",
+    "x.1:2:0:1",
+    "a".repeat(5_000),
+    "{}",
+    "*",
+    "\n",
+    "𝒳.1",
+    "\ud800.1",
+    "__proto__",
+  ];
+  for (const taskId of texts) {
+    for (const of of [asks["GetTask"], asks["CancelTask"], asks["SubscribeToTask"]]) {
+      const { status, text } = await ask(of?.({ ...unknown, taskId }) ?? { method: "GET", path: "/" }, tokens.ann);
+      expect([taskId, status, (JSON.parse(text) as { error: { code: number } }).error.code]).toEqual([
+        taskId,
+        200,
+        -32001,
+      ]);
+    }
+  }
+});
+
+it.each(["../../etc/passwd", "\0", "a b\nc", "𝒳", "\ud800", "__proto__", "{}*:"])(
+  "a context named %j is a context like others",
+  async (contextId) => {
+    const begin = rpc("SendMessage", () => ({ message: { ...message, contextId, parts: [{ text: contextId }] } }));
+    const { text } = await ask(begin(unknown), tokens.ann);
+    const again = await ask(begin(unknown), tokens.ann);
+    const { result } = JSON.parse(text) as { result: { task: { id: string; status: { state: string } } } };
+    expect(result.task.status.state).toBe("TASK_STATE_COMPLETED");
+    expect(again.text).toBe(text);
+  },
+);
+
+it("nobody lists what is another's, and nothing was decided", async () => {
+  const list = rpc("ListTasks", () => ({}))(unknown);
+  for (const token of [tokens.bob, tokens.eve]) {
+    expect(JSON.parse((await ask(list, token)).text)).toMatchObject({ result: { tasks: [], totalSize: 0 } });
+  }
+  expect(removed).toEqual([]);
+  const [waiting] = (await runtimes["default"]?.requests()) ?? [];
+  expect(waiting?.status).toBe("open");
+  const { status } = await ask(
+    asks["POST message:send with a decision"]?.(known) ?? { method: "GET", path: "/" },
+    tokens.ann,
+  );
+  expect([status, removed]).toEqual([200, ["a.txt"]]);
+});
