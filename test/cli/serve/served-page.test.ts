@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { noPageBecause } from "../../../src/cli/serve/served-page.ts";
 
 const access = { way: "token", token: "a-token-of-ann-0001", isGiven: false } as const;
-const place = { host: "127.0.0.1", page: true, access } as const;
+const place = { host: "127.0.0.1", proxies: undefined, page: true, access } as const;
 
 test("the page is there on this machine, with a token that an address can carry", () => {
   expect(noPageBecause(place)).toBeNull();
