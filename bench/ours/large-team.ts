@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { createRuntime, defineAgent, type LanguageModel, type RuntimeOptions, subagent } from "../../src/index.ts";
 import { answerText } from "../model-answers.ts";
 import { userInput } from "../scenario.ts";
@@ -12,11 +13,18 @@ export interface LargeTeam {
   readonly children: number;
   /** Of each child: calls of a tool, then the answer. Default 3. */
   readonly steps?: number;
+  /** How long their model takes for an answer. Default: it answers at once. */
+  readonly answersAfterMs?: () => number;
 }
 
 /** A lead that calls its children 1,000 at a time. */
-function largeTeam({ children, steps = 3 }: LargeTeam) {
-  const child = defineAgent({ name: "child", model: instantModel(steps), tools: [lookupTool] });
+function largeTeam({ children, steps = 3, answersAfterMs }: LargeTeam) {
+  const instant = instantModel(steps);
+  const calm: LanguageModel = {
+    ...instant,
+    generate: (...given) => delay(answersAfterMs?.()).then(() => instant.generate(...given)),
+  };
+  const child = defineAgent({ name: "child", model: answersAfterMs ? calm : instant, tools: [lookupTool] });
   return defineAgent({
     name: "lead",
     model: callingModel(children),

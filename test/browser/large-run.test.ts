@@ -41,6 +41,26 @@ const filter = `(turn) => {
   field.dispatchEvent(new Event("input", { bubbles: true }));
 }`;
 
+/** Labels stand beside their bars, however far one has scrolled, and the map leads to any agent. */
+async function looksAtTimeline(page: WatchedPage, address: string): Promise<void> {
+  await page.goto(address);
+  const canvas = page.locator(".timeline-pane canvas");
+  await canvas.waitFor();
+  await page.evaluate(`document.querySelector(".timeline-scroll").scrollTop = 12345`);
+  // 12,345 is row 617 of 20 pixels, whose agent is the reader 616.
+  const label = page.locator(".timeline-label", { hasText: "~00026b" });
+  await label.waitFor();
+  const [row, drawn] = [await label.boundingBox(), await canvas.boundingBox()];
+  if (!row || !drawn) throw new Error("the timeline is not shown");
+  await page.mouse.click(drawn.x + drawn.width * 0.62, row.y + row.height / 2);
+  await page.locator(".timeline-label.selected", { hasText: "~00026b" }).waitFor();
+  await screenshot(page, "page-large-timeline");
+  const map = page.locator(".map-box");
+  const { width, height } = (await map.boundingBox()) ?? { width: 0, height: 0 };
+  await map.click({ position: { x: width / 2, y: height / 2 } });
+  await page.locator(".timeline-label", { hasText: "~0003e7" }).waitFor();
+}
+
 describe.skipIf(!browserProgram)("a run of 2,001 agents and 120,000 events", () => {
   test("is ready soon, stays small and moves smoothly", async () => {
     const { data, entries, agents } = await largeRun();
@@ -74,5 +94,6 @@ describe.skipIf(!browserProgram)("a run of 2,001 agents and 120,000 events", () 
     const { usedSize } = await client.send("Runtime.getHeapUsage");
     expect(usedSize / 1_000_000).toBeLessThan(120);
     await screenshot(page, "page-large-events");
+    await looksAtTimeline(page, `${server.origin}/#/run/large?view=timeline`);
   });
 });

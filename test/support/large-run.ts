@@ -54,8 +54,9 @@ async function recorded() {
   return { agents, rows: rows as unknown as readonly Row[] };
 }
 
+/** The id of a reader; pages show its first six digits. */
 function nameOf(index: number): string {
-  return `large~${index.toString(16).padStart(16, "0")}`;
+  return `large~${index.toString(16).padStart(6, "0")}${"0".repeat(10)}`;
 }
 
 export interface LargeRun {

@@ -329,7 +329,9 @@ export function grouped(amount: number): string {
 export function milliseconds(amount: number): string {
   if (amount < 1_000) return `${Math.round(amount)} ms`;
   if (amount < 60_000) return `${(amount / 1_000).toFixed(amount < 10_000 ? 2 : 1)} s`;
-  const minutes = Math.floor(amount / 60_000);
-  if (minutes < 60) return `${minutes} min ${Math.round((amount % 60_000) / 1_000)} s`;
-  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  const seconds = Math.round(amount / 1_000);
+  const minutes = Math.floor(seconds / 60);
+  const [large, small] =
+    minutes < 60 ? [`${minutes} min`, `${seconds % 60} s`] : [`${Math.floor(minutes / 60)} h`, `${minutes % 60} min`];
+  return small.startsWith("0 ") ? large : `${large} ${small}`;
 }

@@ -1,11 +1,10 @@
-import { useAsked } from "./asked.ts";
-import { AgentActs } from "./agent-acts.tsx";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { type AgentMoment, isBusy } from "../run-model/agent-moment.ts";
+import { usePolled } from "./asked.ts";
+import { wordsOf } from "./feed-client.ts";
 import { compact, dollars, milliseconds, plural, shortId } from "./format.ts";
-import { Icon, PhaseIcon, phaseWords } from "./icons.tsx";
-import { LimitBar, limitTitle } from "./limit-bar.tsx";
-import { copyText, selectAgent, selectedAgent } from "./page-state.ts";
+import { client, copyText, say, selectAgent, selectedAgent } from "./page-state.ts";
+import { Icon, LimitBar, limitTitle, PhaseIcon, phaseWords } from "./parts.tsx";
 import type { RunSession } from "./run-session.ts";
 import { doing, limitsOf } from "./tree-view.tsx";
 import { oneLine, plainText } from "./untrusted.tsx";
@@ -102,17 +101,97 @@ const OWNERS_EVERY_MS = 5_000;
 
 /** The process that runs the agent. */
 function Owner({ run, agentId }: { readonly run: RunSession; readonly agentId: string }) {
-  const [tick, setTick] = useState(0);
-  useEffect(() => {
-    const timer = setInterval(() => setTick((count) => count + 1), OWNERS_EVERY_MS);
-    return () => clearInterval(timer);
-  }, []);
-  const { answer } = useAsked(() => run.client.owners(run.runId), { subject: run, on: [tick, agentId] });
+  const { answer } = usePolled(() => run.client.owners(run.runId), run, OWNERS_EVERY_MS);
   const owner = answer?.find((one) => one.agentId === agentId);
   if (!owner) return null;
   return (
     <li title={`${plainText(owner.processId)}, epoch ${owner.epoch}`}>
       run by process <b>{owner.pid}</b>
     </li>
+  );
+}
+
+interface ActsProps {
+  readonly agentId: string;
+  readonly name: string;
+  /** The agent as it is now, whatever moment is shown. */
+  readonly now: AgentMoment | undefined;
+}
+
+/** Pause, resume and abort of the selected agent. */
+export function AgentActs({ agentId, name, now }: ActsProps) {
+  const act = client.value?.act;
+  const [isAsking, setAsking] = useState(false);
+  if (!act || !now || now.phase === "shutdown") return null;
+  return (
+    <span class="acts">
+      {now.phase === "paused" ? (
+        <button type="button" onClick={() => void attempt("Resumed", () => act.resume(agentId))}>
+          Resume
+        </button>
+      ) : (
+        <button
+          type="button"
+          title="What is in flight ends; nothing new begins, here and below"
+          onClick={() => void attempt("Pausing", () => act.pause(agentId))}
+        >
+          Pause
+        </button>
+      )}
+      {now.turnId !== null && (
+        <button type="button" class="danger" onClick={() => setAsking(true)}>
+          Abort …
+        </button>
+      )}
+      {isAsking && (
+        <AbortDialog
+          name={`${oneLine(name, 40)} ${shortId(agentId)}`}
+          onEnd={(reason) => {
+            setAsking(false);
+            if (reason !== null) void attempt("Aborted", () => act.abort(agentId, reason === "" ? {} : { reason }));
+          }}
+        />
+      )}
+    </span>
+  );
+}
+
+/** Says how it went. */
+async function attempt(done: string, call: () => Promise<void>): Promise<void> {
+  try {
+    await call();
+    say(done);
+  } catch (error) {
+    say(wordsOf(error));
+  }
+}
+
+interface DialogProps {
+  readonly name: string;
+  /** Null: it was called off. */
+  readonly onEnd: (reason: string | null) => void;
+}
+
+function AbortDialog({ name, onEnd }: DialogProps) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const [reason, setReason] = useState("");
+  useEffect(() => dialog.current?.showModal(), []);
+  return (
+    <dialog ref={dialog} class="help" aria-label="Abort" onClose={() => onEnd(null)}>
+      <h2>Abort the turn of {name}?</h2>
+      <p class="quiet">All work below it is aborted too. What has been spent stays spent.</p>
+      <label class="field">
+        <span>Reason (shown in the journal)</span>
+        <input value={reason} onInput={({ currentTarget }) => setReason(currentTarget.value)} />
+      </label>
+      <p class="choices">
+        <button type="button" onClick={() => onEnd(null)}>
+          Keep it running
+        </button>
+        <button type="button" class="danger" onClick={() => onEnd(reason)}>
+          Abort the turn
+        </button>
+      </p>
+    </dialog>
   );
 }

@@ -1,4 +1,4 @@
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { wordsOf } from "./feed-client.ts";
 
 /** An answer of the feed that a view waits for. The last one stays while the next is on its way. */
@@ -45,4 +45,32 @@ export function useAsked<Answer>(ask: () => Promise<Answer>, { on, subject, dela
     };
   }, [subject, ...on]);
   return isSame ? state : { answer: undefined, failure: null, isWaiting: true };
+}
+
+/** An answer that is asked for again and again while it is shown. The last one stays when a later question fails. */
+export function usePolled<Answer>(ask: () => Promise<Answer>, subject: unknown, everyMs: number): Asked<Answer> {
+  const newest = useRef(ask);
+  newest.current = ask;
+  const [state, setState] = useState<{ readonly subject: unknown; readonly asked: Asked<Answer> }>();
+  useEffect(() => {
+    let isGone = false;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const show = (next: (known: Answer | undefined) => Asked<Answer>): void => {
+      if (isGone) return;
+      setState((known) => ({ subject, asked: next(known?.subject === subject ? known?.asked.answer : undefined) }));
+      timer = setTimeout(read, everyMs);
+    };
+    const read = (): void => {
+      newest.current().then(
+        (answer) => show(() => ({ answer, failure: null, isWaiting: false })),
+        (error: unknown) => show((answer) => ({ answer, failure: wordsOf(error), isWaiting: false })),
+      );
+    };
+    read();
+    return () => {
+      isGone = true;
+      clearTimeout(timer);
+    };
+  }, [subject, everyMs]);
+  return state && state.subject === subject ? state.asked : { answer: undefined, failure: null, isWaiting: true };
 }

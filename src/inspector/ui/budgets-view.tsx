@@ -7,7 +7,7 @@ import type { RunMoment } from "../run-model/run-moments.ts";
 import type { StoredAccounts } from "../feed/wire.ts";
 import { useSize } from "./canvas.ts";
 import { amountText, compact, dollars, grouped, limitWord, plural, shortId, sinceStart } from "./format.ts";
-import { LimitBar } from "./limit-bar.tsx";
+import { LimitBar } from "./parts.tsx";
 import { selectAgent, selectedAgent } from "./page-state.ts";
 import type { RunSession } from "./run-session.ts";
 import { oneLine, plainText } from "./untrusted.tsx";

@@ -2,7 +2,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { useSize } from "./canvas.ts";
 import { type Chart, type ChartState, type ChartTransition, chartText, labelLines, pathOf } from "./chart.ts";
 import { milliseconds } from "./format.ts";
-import { Icon } from "./icons.tsx";
+import { Icon } from "./parts.tsx";
 import { isWithin, type MachineMoment, pathOfValue } from "./machine-history.ts";
 
 /** Below this, text would be under 10 pixels. */
@@ -115,6 +115,9 @@ export function ChartDrawing({
           {chart.transitions.map((transition) => (
             <EdgeLine key={keyOf(transition)} transition={transition} isLast={isLast(transition, machine)} />
           ))}
+          {chart.states.map((state) => (
+            <StateTexts key={state.path} state={state} chart={chart} machine={machine} />
+          ))}
           {chart.transitions.map((transition) => (
             <EdgeLabel key={keyOf(transition)} transition={transition} isLast={isLast(transition, machine)} />
           ))}
@@ -174,26 +177,38 @@ interface StateProps {
 }
 
 function StateBox({ state, chart, machine }: StateProps) {
-  const { path, x, y, width, height, notes, about, effect } = state;
-  const isParent = chart.states.some((other) => other.path.startsWith(`${path}.`));
-  const isActive = machine !== undefined && isWithin(machine.path, path);
-  const visit = machine?.visits.get(path);
-  const name = path.slice(path.lastIndexOf(".") + 1);
-  const kind = `state${isParent ? " parent" : ""}${isActive ? " active" : visit ? " visited" : ""}${state.isLast ? " end" : ""}`;
-  const lines = [...(effect === undefined ? [] : [effect]), ...notes];
-  const left = isParent ? x + chartText.padding : x + width / 2;
+  const { x, y, width, height, about } = state;
   return (
-    <g class={kind}>
+    <g class={classOf({ state, chart, machine })}>
       <title>{about}</title>
       <rect x={x} y={y} width={width} height={height} rx={6} />
       {state.isLast && <rect class="inner" x={x + 3} y={y + 3} width={width - 6} height={height - 6} rx={4} />}
-      <text
-        class="state-name"
-        x={left}
-        y={y + 5 + chartText.stateLineHeight * 0.72}
-        text-anchor={isParent ? "start" : "middle"}
-      >
-        {name}
+    </g>
+  );
+}
+
+function isParent({ path }: ChartState, chart: Chart): boolean {
+  return chart.states.some((other) => other.path.startsWith(`${path}.`));
+}
+
+function classOf({ state, chart, machine }: StateProps): string {
+  const isActive = machine !== undefined && isWithin(machine.path, state.path);
+  const seen = isActive ? " active" : machine?.visits.has(state.path) === true ? " visited" : "";
+  return `state${isParent(state, chart) ? " parent" : ""}${seen}${state.isLast ? " end" : ""}`;
+}
+
+/** Above all lines, each letter on a ground that hides them. */
+function StateTexts({ state, chart, machine }: StateProps) {
+  const { path, x, y, width, notes, effect } = state;
+  const isOuter = isParent(state, chart);
+  const visit = machine?.visits.get(path);
+  const lines = [...(effect === undefined ? [] : [effect]), ...notes];
+  const left = isOuter ? x + chartText.padding : x + width / 2;
+  const anchor = isOuter ? "start" : "middle";
+  return (
+    <g class={`${classOf({ state, chart, machine })} texts`}>
+      <text class="state-name" x={left} y={y + 5 + chartText.stateLineHeight * 0.72} text-anchor={anchor}>
+        {path.slice(path.lastIndexOf(".") + 1)}
       </text>
       {lines.map((line, index) => (
         <text
@@ -201,7 +216,7 @@ function StateBox({ state, chart, machine }: StateProps) {
           class={index === 0 && effect !== undefined ? "effect" : "state-note"}
           x={left}
           y={y + 5 + chartText.stateLineHeight + chartText.lineHeight * (index + 0.72)}
-          text-anchor={isParent ? "start" : "middle"}
+          text-anchor={anchor}
         >
           {line.replace(/^⇥\s*/, "to ")}
         </text>

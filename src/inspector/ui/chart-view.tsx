@@ -202,7 +202,7 @@ function ChartSide({ run, machine, chart }: SideProps) {
                     class="link"
                     title="Go to this moment"
                     onClick={() => {
-                      run.pause();
+                      run.player.pause();
                       run.pin(run.log.countUpTo(one.cursor));
                     }}
                   >

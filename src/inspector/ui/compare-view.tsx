@@ -11,8 +11,7 @@ import { useAsked } from "./asked.ts";
 import { CompareStep } from "./compare-step.tsx";
 import type { FeedClient } from "./feed-client.ts";
 import { compact, dateTime, dollars, milliseconds, plural, shortId } from "./format.ts";
-import { info } from "./page-state.ts";
-import { addressOf, go, route } from "./route.ts";
+import { addressOf, go, info, route } from "./page-state.ts";
 import { RunSession } from "./run-session.ts";
 import { oneLine, plainText } from "./untrusted.tsx";
 
@@ -57,6 +56,9 @@ function useRun(feed: FeedClient, runId: string): RunSession | undefined {
   return run?.runId === runId ? run : undefined;
 }
 
+/** A table each: a page of 2,000 of them would stand still. */
+const SHOWN_AT_ONCE = 25;
+
 interface PickerProps {
   readonly label: string;
   readonly name: string;
@@ -90,31 +92,43 @@ interface RunsProps {
 }
 
 function Comparison({ one, other }: RunsProps) {
-  const lengths = [one.length.value, other.length.value];
+  const [most, setMost] = useState(SHOWN_AT_ONCE);
+  const isWhole = one.isCaughtUp.value && other.isCaughtUp.value;
+  const lengths = isWhole ? [one.length.value, other.length.value] : [0, 0];
   const texts = { one: useTexts(one), other: useTexts(other) };
   const agents = useMemo(
     () =>
-      compareRuns(
-        { log: one.log, textOf: (id) => texts.one?.get(id) },
-        { log: other.log, textOf: (id) => texts.other?.get(id) },
-      ),
+      isWhole
+        ? compareRuns(
+            { log: one.log, textOf: (id) => texts.one?.get(id) },
+            { log: other.log, textOf: (id) => texts.other?.get(id) },
+          )
+        : [],
     [...lengths, texts.one, texts.other],
   );
   for (const run of [one, other]) {
     const why = run.gone.value ?? (run.link.value.kind === "refused" ? run.link.value.why : null);
     if (why !== null && run.length.value === 0) return <p class="empty">{plainText(why)}</p>;
   }
-  if (!one.isCaughtUp.value || !other.isCaughtUp.value) return <p class="empty loading">Reading both journals …</p>;
+  if (!isWhole) return <p class="empty loading">Reading both journals …</p>;
   const differing = agents.filter(({ differences }) => differences > 0);
   const same = agents.length - differing.length;
   return (
     <div class="compare-body">
       <Totals one={one} other={other} agents={agents} />
-      {differing.map((agent) => (
+      {differing.slice(0, most).map((agent) => (
         <AgentComparison key={keyOf(agent)} one={one} other={other} agent={agent} />
       ))}
+      {differing.length > most && (
+        <p>
+          <button type="button" onClick={() => setMost(most + SHOWN_AT_ONCE)}>
+            Show {SHOWN_AT_ONCE} more
+          </button>{" "}
+          <span class="quiet">{plural(differing.length - most, "agent")} more did something else.</span>
+        </p>
+      )}
       {differing.length === 0 && (
-        <p class="note">
+        <p class="note good">
           Both runs did the same: models, prompts, tools, tokens, cost and answers agree in every step.
         </p>
       )}
@@ -182,41 +196,43 @@ function Totals({ one, other, agents }: RunsProps & { readonly agents: readonly 
     other: sides.other[name] ?? "",
   }));
   return (
-    <table class="totals" aria-label="Both runs">
-      <thead>
-        <tr>
-          <th scope="col">Run</th>
-          {figures.map(({ name }) => (
-            <th key={name} scope="col">
-              {name}
-            </th>
-          ))}
-        </tr>
-      </thead>
-      <tbody>
-        {(["one", "other"] as const).map((side) => {
-          const run = side === "one" ? one : other;
-          return (
-            <tr key={side}>
-              <th scope="row">
-                <b class="side">{side === "one" ? "A" : "B"}</b>{" "}
-                <a href={addressOf({ page: "run", runId: run.runId, at: null, agent: null })}>
-                  {oneLine(run.log.agents[0]?.name ?? "", 40)} <code>{oneLine(shortId(run.runId), 24)}</code>
-                </a>
+    <div class="totals-box" tabIndex={0} role="region" aria-label="Totals">
+      <table class="totals" aria-label="Both runs">
+        <thead>
+          <tr>
+            <th scope="col">Run</th>
+            {figures.map(({ name }) => (
+              <th key={name} scope="col">
+                {name}
               </th>
-              {figures.map((figure) => (
-                <td
-                  key={figure.name}
-                  class={figure.one === figure.other || figure.name === "took" ? "figures" : "figures differs"}
-                >
-                  {figure[side]}
-                </td>
-              ))}
-            </tr>
-          );
-        })}
-      </tbody>
-    </table>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {(["one", "other"] as const).map((side) => {
+            const run = side === "one" ? one : other;
+            return (
+              <tr key={side}>
+                <th scope="row">
+                  <b class="side">{side === "one" ? "A" : "B"}</b>{" "}
+                  <a href={addressOf({ page: "run", runId: run.runId, at: null, agent: null })}>
+                    {oneLine(run.log.agents[0]?.name ?? "", 40)} <code>{oneLine(shortId(run.runId), 24)}</code>
+                  </a>
+                </th>
+                {figures.map((figure) => (
+                  <td
+                    key={figure.name}
+                    class={figure.one === figure.other || figure.name === "took" ? "figures" : "figures differs"}
+                  >
+                    {figure[side]}
+                  </td>
+                ))}
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </div>
   );
 }
 

@@ -4,11 +4,10 @@ import type { SearchHit } from "../feed/wire.ts";
 import { countBelow, type EventGroup, eventGroups, EventPlaces, eventText } from "../run-model/event-rows.ts";
 import { wordsOf } from "./feed-client.ts";
 import { plural, shortId, sinceStart } from "./format.ts";
-import { Icon } from "./icons.tsx";
-import { type JsonValue, JsonView } from "./json-view.tsx";
+import { Check, Icon } from "./parts.tsx";
+import { type JsonValue, JsonView, oneLine, plainText, Untrusted } from "./untrusted.tsx";
 import { copyText, selectAgent, selectedAgent } from "./page-state.ts";
 import type { RunSession } from "./run-session.ts";
-import { oneLine, plainText, Untrusted } from "./untrusted.tsx";
 import { VirtualList } from "./virtual-list.tsx";
 
 const ROW_HEIGHT = 26;
@@ -52,16 +51,7 @@ export function EventsView({ run }: { readonly run: RunSession }) {
             />
           </label>
           <Groups />
-          <label class="check">
-            <input
-              type="checkbox"
-              checked={isOfOneAgent.value}
-              onChange={({ currentTarget }) => {
-                isOfOneAgent.value = currentTarget.checked;
-              }}
-            />
-            selected agent only
-          </label>
+          <Check label="selected agent only" of={isOfOneAgent} />
           <span class="spacer" />
           <span class="quiet figures">
             {length === all ? plural(all, "event") : `${length.toLocaleString("en")} of ${plural(all, "event")}`}

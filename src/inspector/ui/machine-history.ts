@@ -1,5 +1,5 @@
 import type { Transition } from "../feed/wire.ts";
-import type { JsonValue } from "./json-view.tsx";
+import type { JsonValue } from "./untrusted.tsx";
 
 export type MachineName = Transition["machine"];
 
@@ -61,7 +61,8 @@ function momentOf(id: string, past: readonly Transition[], now: number): Machine
   const last = past.at(-1);
   const visits = new Map<string, { count: number; ms: number }>();
   for (const [index, { from, to, at }] of past.entries()) {
-    const before = pathOfValue(from);
+    // It begins where its first transition finds it.
+    const before = index === 0 ? "" : pathOfValue(from);
     const path = pathOfValue(to);
     const ms = Math.max(0, (past[index + 1]?.at ?? now) - at);
     for (const state of pathsTo(path)) {

@@ -1,14 +1,14 @@
 import { signal } from "@preact/signals";
-import { useEffect, useState } from "preact/hooks";
-import type { FeedMessageItem } from "../feed/wire.ts";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import type { FeedMessageItem, Prompt, PromptRow } from "../feed/wire.ts";
 import { useAsked } from "./asked.ts";
-import { CallAside } from "./call-detail.tsx";
-import { info, selectedAgent } from "./page-state.ts";
-import { callNameOf, callNamesIn, MessageCard } from "./message-card.tsx";
-import { PromptsPane } from "./prompts-pane.tsx";
 import { wordsOf } from "./feed-client.ts";
-import { plainText } from "./untrusted.tsx";
+import { compact, dollars, milliseconds, plural } from "./format.ts";
+import { CallAside, callNameOf, callNamesIn, MessageCard, type ShownMessage } from "./message-card.tsx";
+import { copyText, info, selectedAgent } from "./page-state.ts";
+import { Icon } from "./parts.tsx";
 import type { RunSession } from "./run-session.ts";
+import { type JsonValue, JsonView, oneLine, plainText } from "./untrusted.tsx";
 
 const shownPart = signal<"conversation" | "prompts">("conversation");
 const openCall = signal<string | null>(null);
@@ -129,4 +129,211 @@ function Conversation({ run, agentId }: { readonly run: RunSession; readonly age
 function placeOf(turnId: string | null, step: number | null): string {
   const turn = turnId === null ? "" : `turn ${turnId.slice(turnId.indexOf("#") + 1)}`;
   return [turn, step === null || step === 0 ? "" : `step ${step}`].filter((part) => part !== "").join(", ");
+}
+
+interface PaneProps {
+  readonly run: RunSession;
+  readonly agentId: string;
+  readonly onCall: (callId: string) => void;
+}
+
+/** The chosen prompt by its `seq`; null: the newest at the moment. */
+const chosen = signal<number | null>(null);
+
+/** The model calls of an agent, and the prompt and answer of one. */
+export function PromptsPane({ run, agentId, onCall }: PaneProps) {
+  const { answer, failure } = useAsked(() => run.client.prompts(run.runId, agentId), {
+    subject: agentId,
+    on: [run.length.value],
+    delayMs: 500,
+  });
+  const { cursor } = run.moment.value;
+  const rows = useMemo(() => (answer ?? []).filter((row) => row.cursor <= cursor), [answer, cursor]);
+  if (failure !== null) return <p class="empty">{failure}</p>;
+  if (!answer) return <p class="empty loading">Reading prompts …</p>;
+  const row = rows.find(({ seq }) => seq === chosen.value) ?? rows.at(-1);
+  if (!row) return <p class="empty">No model call had been made at this moment.</p>;
+  const before = rows[rows.indexOf(row) - 1];
+  return (
+    <div class="prompts">
+      <ol class="prompt-list" aria-label="Model calls">
+        {rows.map((one) => (
+          <li key={one.seq}>
+            <button
+              type="button"
+              class="prompt-row"
+              aria-pressed={one === row}
+              onClick={() => {
+                chosen.value = one.seq;
+              }}
+            >
+              <b>
+                step {one.step}
+                {one.attempt > 1 && ` · attempt ${one.attempt}`}
+              </b>
+              <span class={`outcome ${one.outcome}`}>{one.outcome}</span>
+              <span class="quiet figures">{one.usage ? `${compact(one.usage.inputTokens)} in` : ""}</span>
+              <span class="quiet figures">{one.usage ? `${compact(one.usage.outputTokens)} out` : ""}</span>
+              <span class="quiet figures">{one.durationMs === null ? "" : milliseconds(one.durationMs)}</span>
+              {one.isLast && <span class="tag">last call</span>}
+            </button>
+          </li>
+        ))}
+      </ol>
+      <PromptDetail key={row.seq} run={run} agentId={agentId} row={row} before={before} onCall={onCall} />
+    </div>
+  );
+}
+
+interface DetailProps extends PaneProps {
+  readonly row: PromptRow;
+  readonly before: PromptRow | undefined;
+}
+
+function PromptDetail({ run, agentId, row, before, onCall }: DetailProps) {
+  const { answer: prompt, failure } = useAsked(() => run.client.prompt(run.runId, agentId, row.seq), {
+    subject: row.seq,
+    on: [row.outcome],
+  });
+  const { answer: previous } = useAsked(
+    async () => (before ? await run.client.prompt(run.runId, agentId, before.seq) : null),
+    { subject: before?.seq, on: [] },
+  );
+  if (failure !== null) return <p class="empty">{failure}</p>;
+  if (!prompt) return <p class="empty loading">Building the prompt again …</p>;
+  return (
+    <div class="prompt" tabIndex={0} role="region" aria-label={`Prompt of step ${row.step}`}>
+      <header class="prompt-head">
+        {prompt.isExact ? (
+          <span class="pill done" title="Built again from the journal, it has the hash of the prompt that was sent.">
+            exact
+          </span>
+        ) : (
+          <span class="pill stopped">not exact</span>
+        )}
+        {prompt.why !== null && <span>{plainText(prompt.why)}</span>}
+        {prompt.isLast && <span class="tag">last permitted call: no tool may be called</span>}
+        <span class="spacer" />
+        <code class="quiet">{plainText(prompt.promptHash)}</code>
+        <button type="button" onClick={() => void copyText(JSON.stringify(prompt, null, 2), "Prompt")}>
+          <Icon name="copy" /> JSON
+        </button>
+      </header>
+      <PromptMessages prompt={prompt} previous={previous ?? undefined} onCall={onCall} />
+      <Tools prompt={prompt} />
+      <Answer prompt={prompt} onCall={onCall} />
+    </div>
+  );
+}
+
+interface MessagesProps {
+  readonly prompt: Prompt;
+  readonly previous: Prompt | undefined;
+  readonly onCall: (callId: string) => void;
+}
+
+/** The messages of a prompt: those that the step before had too are folded, what is new or changed is open. */
+function PromptMessages({ prompt, previous, onCall }: MessagesProps) {
+  const { same, rest, gone } = useMemo(() => differenceOf(prompt, previous), [prompt, previous]);
+  const names = callNamesIn(prompt.messages);
+  return (
+    <section class="prompt-messages">
+      {same.length > 0 && (
+        <details class="same">
+          <summary>{plural(same.length, "message")} as in the step before</summary>
+          {same.map((message) => (
+            <MessageCard key={message.id} message={message} callName={callNameOf(message, names)} onCall={onCall} />
+          ))}
+        </details>
+      )}
+      {gone > 0 && <p class="note">{plural(gone, "message")} of the step before are no longer sent.</p>}
+      {rest.map(({ message, mark }) => (
+        <MessageCard
+          key={message.id}
+          message={message}
+          mark={mark}
+          callName={callNameOf(message, names)}
+          onCall={onCall}
+        />
+      ))}
+    </section>
+  );
+}
+
+interface Difference {
+  /** The first messages, which are the same in both. */
+  readonly same: readonly ShownMessage[];
+  readonly rest: readonly { readonly message: ShownMessage; readonly mark: "new" | "changed" | undefined }[];
+  readonly gone: number;
+}
+
+function differenceOf(prompt: Prompt, previous: Prompt | undefined): Difference {
+  if (!previous) return { same: [], rest: prompt.messages.map((message) => ({ message, mark: undefined })), gone: 0 };
+  const before = new Map(previous.messages.map((message) => [message.id, JSON.stringify(message.content)]));
+  const ids = new Set(prompt.messages.map(({ id }) => id));
+  const marked = prompt.messages.map((message) => {
+    const known = before.get(message.id);
+    const mark = known === undefined ? "new" : known === JSON.stringify(message.content) ? undefined : "changed";
+    return { message, mark } as const;
+  });
+  const first = marked.findIndex(({ mark }) => mark !== undefined);
+  const end = first < 0 ? marked.length : first;
+  return {
+    same: marked.slice(0, end).map(({ message }) => message),
+    rest: marked.slice(end),
+    gone: previous.messages.filter(({ id }) => !ids.has(id)).length,
+  };
+}
+
+function Tools({ prompt: { tools, parameters } }: { readonly prompt: Prompt }) {
+  return (
+    <section class="prompt-more">
+      <details>
+        <summary>
+          {tools === null ? "Tools are not known" : plural(tools.length, "tool")}
+          <span class="quiet"> {(tools ?? []).map(({ name }) => oneLine(name, 40)).join(", ")}</span>
+        </summary>
+        {(tools ?? []).map(({ name, description, parameters: schema }) => (
+          <details key={name} class="prompt-tool">
+            <summary>
+              <code>{oneLine(name, 80)}</code> <span class="quiet">{oneLine(description)}</span>
+            </summary>
+            <p>{plainText(description)}</p>
+            <JsonView value={schema as JsonValue} />
+          </details>
+        ))}
+      </details>
+      <details>
+        <summary>Parameters</summary>
+        <JsonView value={parameters as unknown as JsonValue} />
+      </details>
+    </section>
+  );
+}
+
+function Answer({ prompt, onCall }: { readonly prompt: Prompt; readonly onCall: (callId: string) => void }) {
+  const { answer, usage, error } = prompt;
+  const figures = [
+    usage
+      ? `${compact(usage.inputTokens)} in${usage.cachedInputTokens ? ` (${compact(usage.cachedInputTokens)} cached)` : ""}`
+      : "",
+    usage ? `${compact(usage.outputTokens)} out` : "",
+    usage?.estimated === true ? "counted here" : "",
+    usage ? dollars(prompt.costMicros) : "",
+    prompt.durationMs === null ? "" : milliseconds(prompt.durationMs),
+    prompt.finishReason === null ? "" : `finish ${prompt.finishReason}`,
+  ].filter((part) => part !== "");
+  return (
+    <section class="prompt-answer">
+      <h3>
+        Answer <span class="quiet figures">{figures.join(" · ")}</span>
+      </h3>
+      {error && (
+        <p class="note bad">
+          <code>{error.code}</code> {plainText(error.message)}
+        </p>
+      )}
+      {answer ? <MessageCard message={answer} onCall={onCall} /> : !error && <p class="quiet">No answer yet.</p>}
+    </section>
+  );
 }

@@ -2,22 +2,45 @@ import { batch, computed, signal } from "@preact/signals";
 import type { FeedMessage } from "../feed/wire.ts";
 import { Spending } from "../run-model/account-curve.ts";
 import { isBusy } from "../run-model/agent-moment.ts";
-import { RunLog, type RunRow } from "../run-model/run-log.ts";
-import { RunMoments } from "../run-model/run-moments.ts";
 import { TimeAxis } from "../run-model/axis.ts";
+import { type LogStart, type RunAgentRecord, RunLog, type RunRow } from "../run-model/run-log.ts";
+import { RunMoments, type RunState } from "../run-model/run-moments.ts";
 import { Timeline } from "../run-model/timeline.ts";
 import type { FeedClient, LinkState, RequestRow } from "./feed-client.ts";
+import { Player } from "./player.ts";
 import { Rereading, Slices } from "./slices.ts";
-import {
-  type RunMark,
-  runStart,
-  type RunWindow,
-  type SessionOptions,
-  type WindowSize,
-  windowSize,
-} from "./run-window.ts";
 
-export const speeds = [1, 2, 5, 10, 30, 100] as const;
+/** How many entries a page holds: when there are more, the oldest are dropped, so many at once. */
+interface WindowSize {
+  readonly most: number;
+  readonly droppedAtOnce: number;
+}
+const windowSize: WindowSize = { most: 250_000, droppedAtOnce: 50_000 };
+
+/** A place from which a run can be read on: the state there, and what the log needs to know. */
+interface RunMark extends LogStart {
+  readonly state: RunState | undefined;
+}
+const runStart: RunMark = { count: 0, cursor: 0, startedAt: null, state: undefined };
+
+/** The part of a run that a session holds. Default: the newest, with all before it as long as there is room. */
+interface RunWindow {
+  readonly from: RunMark;
+  /** In the order of the run; the first is its start. */
+  readonly marks: readonly RunMark[];
+  /** It ends where it is full, and follows no further. */
+  readonly isPast: boolean;
+  readonly agents: readonly RunAgentRecord[];
+  /** How many entries were seen in all. */
+  readonly seen: number;
+}
+
+interface SessionOptions {
+  /** How far the source's clock is ahead of this machine's; null: the run is over, its clock does not run. */
+  readonly aheadMs: number | null;
+  readonly size?: WindowSize | undefined;
+  readonly window?: RunWindow | undefined;
+}
 
 const CLOCK_EVERY_MS = 1_000;
 
@@ -62,8 +85,7 @@ export class RunSession {
   readonly isPast = signal(false);
   /** The entries at which the page looks; null: always the newest. */
   readonly pinned = signal<number | null>(null);
-  readonly isPlaying = signal(false);
-  readonly speed = signal<(typeof speeds)[number]>(1);
+  readonly player = new Player(this);
   readonly requests = signal<readonly RequestRow[]>([]);
   /** Changes when a text is written on. */
   readonly written = signal(0);
@@ -88,7 +110,6 @@ export class RunSession {
   #axisTimer: ReturnType<typeof setTimeout> | undefined;
   readonly #axisDue = signal(0);
   #axis: TimeAxis = new TimeAxis([], 0, 0);
-  #frame = 0;
   readonly #requestsRead = new Rereading(async () => {
     this.requests.value = await this.client.requests(this.runId);
   }, REQUESTS_EVERY_MS);
@@ -164,7 +185,7 @@ export class RunSession {
     clearInterval(this.#clock);
     clearTimeout(this.#shown);
     clearTimeout(this.#axisTimer);
-    this.pause();
+    this.player.pause();
     this.#requestsRead.end();
   }
 
@@ -324,52 +345,8 @@ export class RunSession {
   }
 
   goLive(): void {
-    this.pause();
+    this.player.pause();
     this.pinned.value = null;
-  }
-
-  stepEvent(by: number): void {
-    this.pause();
-    this.pin((this.pinned.peek() ?? this.log.length) + by);
-  }
-
-  /** Goes to the previous or next model call, of one agent or of any. */
-  stepStep(direction: 1 | -1, agent: number): void {
-    this.pause();
-    const { first, length } = this.log;
-    let index = (this.pinned.peek() ?? length) - 1 + direction;
-    while (index >= first && index < length) {
-      const isOfAgent = agent < 0 || this.log.agentOf(index) === agent;
-      if (isOfAgent && this.log.entry(index)?.type === "model.requested") break;
-      index += direction;
-    }
-    this.pin(index + 1);
-  }
-
-  play(): void {
-    const axis = this.axis.peek();
-    let count = this.pinned.peek() ?? this.log.length;
-    if (count >= this.log.length) count = this.log.first;
-    let place = count === this.log.first ? 0 : axis.placeOf(this.log.timeOf(count - 1));
-    let before = performance.now();
-    this.pin(count);
-    this.isPlaying.value = true;
-    const tick = (now: number): void => {
-      place += (now - before) * this.speed.peek();
-      before = now;
-      const next = Math.max(count, this.log.countUntil(axis.timeAt(place)));
-      if (next !== count) this.pin(next);
-      count = next;
-      if (place >= axis.length) this.goLive();
-      else this.#frame = requestAnimationFrame(tick);
-    };
-    this.#frame = requestAnimationFrame(tick);
-  }
-
-  pause(): void {
-    if (!this.isPlaying.peek()) return;
-    cancelAnimationFrame(this.#frame);
-    this.isPlaying.value = false;
   }
 
   /** The address of the moment: `CURSOR`, or `CURSOR.N` within its row; null: the newest. */

@@ -1,9 +1,10 @@
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { cleared, useSize } from "./canvas.ts";
 import { sinceStart } from "./format.ts";
-import { Icon } from "./icons.tsx";
+import { Icon } from "./parts.tsx";
 import { goLive } from "./page-state.ts";
-import { type RunSession, speeds } from "./run-session.ts";
+import { speeds } from "./player.ts";
+import type { RunSession } from "./run-session.ts";
 import { colour, shownTheme } from "./settings.ts";
 import type { SpanKind } from "../run-model/timeline.ts";
 
@@ -11,12 +12,17 @@ import type { SpanKind } from "../run-model/timeline.ts";
 export function Scrubber({ run }: { readonly run: RunSession }) {
   const moment = run.moment.value;
   const { log } = run;
-  const isPlaying = run.isPlaying.value;
+  const isPlaying = run.player.isPlaying.value;
   const length = run.length.value;
   return (
     <section class="scrubber" aria-label="Moment">
       <div class="scrub-controls">
-        <button type="button" title="Previous event ([)" aria-label="Previous event" onClick={() => run.stepEvent(-1)}>
+        <button
+          type="button"
+          title="Previous event ([)"
+          aria-label="Previous event"
+          onClick={() => run.player.stepEvent(-1)}
+        >
           <Icon name="back" />
         </button>
         <button
@@ -24,18 +30,18 @@ export function Scrubber({ run }: { readonly run: RunSession }) {
           class="play"
           title={isPlaying ? "Pause (space)" : "Play (space)"}
           aria-label={isPlaying ? "Pause" : "Play"}
-          onClick={() => (isPlaying ? run.pause() : run.play())}
+          onClick={() => (isPlaying ? run.player.pause() : run.player.play())}
         >
           <Icon name={isPlaying ? "pause" : "play"} />
         </button>
-        <button type="button" title="Next event (])" aria-label="Next event" onClick={() => run.stepEvent(1)}>
+        <button type="button" title="Next event (])" aria-label="Next event" onClick={() => run.player.stepEvent(1)}>
           <Icon name="forward" />
         </button>
         <select
           aria-label="Speed"
-          value={run.speed.value}
+          value={run.player.speed.value}
           onChange={({ currentTarget }) => {
-            run.speed.value = speeds.find((speed) => String(speed) === currentTarget.value) ?? 1;
+            run.player.speed.value = speeds.find((speed) => String(speed) === currentTarget.value) ?? 1;
           }}
         >
           {speeds.map((speed) => (
@@ -86,7 +92,7 @@ function Track({ run }: { readonly run: RunSession }) {
     const box = element.current?.getBoundingClientRect();
     if (!box || box.width === 0) return;
     const share = Math.max(0, Math.min(1, (clientX - box.left) / box.width));
-    run.pause();
+    run.player.pause();
     if (share >= 1) goLive(run);
     else run.pin(run.log.countUntil(axis.timeAt(share * axis.length)));
   };
@@ -94,7 +100,7 @@ function Track({ run }: { readonly run: RunSession }) {
     const by = { ArrowLeft: -1, ArrowRight: 1, PageUp: -100, PageDown: 100 }[event.key];
     if (event.key === "Home") run.pin(0);
     else if (event.key === "End") goLive(run);
-    else if (by !== undefined) run.stepEvent(by);
+    else if (by !== undefined) run.player.stepEvent(by);
     else return;
     event.preventDefault();
   };

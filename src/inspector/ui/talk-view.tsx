@@ -1,14 +1,14 @@
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { isBusy } from "../run-model/agent-moment.ts";
 import { useAsked } from "./asked.ts";
-import { Composer } from "./composer.tsx";
-import { phaseWords, PhaseIcon } from "./icons.tsx";
+import { wordsOf } from "./feed-client.ts";
 import { MessageCard } from "./message-card.tsx";
-import { client, goLive } from "./page-state.ts";
-import { RequestCard } from "./request-card.tsx";
+import { client, go, goLive, info } from "./page-state.ts";
+import { Icon, PhaseIcon, phaseWords } from "./parts.tsx";
+import { RequestCard } from "./requests-view.tsx";
 import type { RunSession } from "./run-session.ts";
 import { doing } from "./tree-view.tsx";
-import { LongText, oneLine } from "./untrusted.tsx";
+import { LongText, oneLine, plainText } from "./untrusted.tsx";
 
 const MOST_MESSAGES = 60;
 
@@ -23,17 +23,18 @@ export function TalkView({ run }: { readonly run: RunSession }) {
     delayMs: 120,
   });
   const text = run.written.value >= 0 ? run.textOf(rootId) : "";
-  const end = useRef<HTMLDivElement>(null);
+  const list = useRef<HTMLDivElement>(null);
   const shown = (answer?.items ?? []).filter(
     ({ message }) =>
       message.role !== "tool" && message.role !== "system" && (message.role === "user" || hasText(message.content)),
   );
-  useEffect(() => end.current?.scrollIntoView({ block: "end" }), [shown.length, text.length > 0]);
+  // Of the list alone: on a narrow screen all that is around it scrolls too.
+  useEffect(() => list.current?.scrollTo({ top: list.current.scrollHeight }), [shown.length, text.length > 0]);
   const now = run.moment.value.agents[0];
   const open = run.requests.value.filter(({ status }) => status === "open");
   return (
     <div class="talk">
-      <div class="talk-list" role="log" aria-label="Conversation" tabIndex={0}>
+      <div ref={list} class="talk-list" role="log" aria-label="Conversation" tabIndex={0}>
         {failure !== null && <p class="empty">{failure}</p>}
         {answer && shown.length === 0 && text === "" && <p class="empty">Nothing has been said yet.</p>}
         {shown.map(({ message, isCut }) => (
@@ -57,7 +58,6 @@ export function TalkView({ run }: { readonly run: RunSession }) {
         {open.map((request) => (
           <RequestCard key={request.requestId} run={run} request={request} />
         ))}
-        <div ref={end} />
       </div>
       {act ? (
         <Composer
@@ -81,4 +81,141 @@ export function TalkView({ run }: { readonly run: RunSession }) {
 
 function hasText(content: string | readonly unknown[]): boolean {
   return typeof content !== "string" || content !== "";
+}
+
+/** Begins a conversation with an agent of a definition that this process has. */
+export function NewTalk() {
+  const definitions = info.value?.definitions ?? [];
+  const [name, setName] = useState(definitions[0] ?? "");
+  const act = client.value?.act;
+  if (!act || definitions.length === 0) return null;
+  return (
+    <section class="new-talk" aria-label="New conversation">
+      <h2>
+        Talk to{" "}
+        <select aria-label="Agent" value={name} onChange={({ currentTarget }) => setName(currentTarget.value)}>
+          {definitions.map((one) => (
+            <option key={one} value={one}>
+              {oneLine(one, 60)}
+            </option>
+          ))}
+        </select>
+      </h2>
+      <Composer
+        label={`Write to a new ${oneLine(name, 40)}`}
+        send={async ({ key, text, images }) => {
+          // The key names the agent too, so that a second try does not begin a second one.
+          const { agentId } = await act.createAgent({ definition: name, agentId: `talk-${key.slice(0, 8)}` });
+          await act.startTurn(agentId, { key, text, ...(images.length > 0 ? { images } : {}) });
+          go({ page: "run", runId: agentId, at: null, agent: null, view: "talk" });
+        }}
+      />
+    </section>
+  );
+}
+
+interface ComposerProps {
+  readonly label: string;
+  /** `key` names this turn: the same text sent twice is one turn. */
+  readonly send: (turn: {
+    readonly key: string;
+    readonly text: string;
+    readonly images: readonly string[];
+  }) => Promise<void>;
+}
+
+const MOST_IMAGES = 8;
+const MOST_IMAGE_BYTES = 4_000_000;
+
+/** Where one writes to an agent. Images come by drop or paste. */
+export function Composer({ label, send }: ComposerProps) {
+  const [text, setText] = useState("");
+  const [images, setImages] = useState<readonly string[]>([]);
+  const [failure, setFailure] = useState<string | null>(null);
+  const [isSending, setSending] = useState(false);
+  const key = useRef<string>(crypto.randomUUID());
+  const isEmpty = text.trim() === "" && images.length === 0;
+  const submit = async (): Promise<void> => {
+    if (isEmpty || isSending) return;
+    setSending(true);
+    setFailure(null);
+    try {
+      await send({ key: key.current, text, images });
+      key.current = crypto.randomUUID();
+      setText("");
+      setImages([]);
+    } catch (error) {
+      setFailure(wordsOf(error));
+    }
+    setSending(false);
+  };
+  const take = (files: Iterable<File>): void => {
+    for (const file of files) {
+      if (!/^image\/(?:png|jpeg|gif|webp)$/.test(file.type) || file.size > MOST_IMAGE_BYTES) {
+        setFailure("Images are PNG, JPEG, GIF or WebP of at most 4 MB.");
+        continue;
+      }
+      const reader = new FileReader();
+      reader.addEventListener("load", () => {
+        const { result } = reader;
+        if (typeof result === "string") setImages((known) => [...known, result].slice(0, MOST_IMAGES));
+      });
+      reader.readAsDataURL(file);
+    }
+  };
+  return (
+    <form
+      class="composer"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void submit();
+      }}
+      onDragOver={(event) => event.preventDefault()}
+      onDrop={(event) => {
+        event.preventDefault();
+        take(event.dataTransfer?.files ?? []);
+      }}
+    >
+      {images.length > 0 && (
+        <ul class="composer-images">
+          {images.map((image, index) => (
+            <li key={image.slice(-40)}>
+              <img src={image} alt={`Image ${index + 1}`} />
+              <button
+                type="button"
+                class="plain"
+                aria-label={`Remove image ${index + 1}`}
+                onClick={() => setImages(images.filter((one) => one !== image))}
+              >
+                <Icon name="close" />
+              </button>
+            </li>
+          ))}
+        </ul>
+      )}
+      <textarea
+        rows={3}
+        placeholder={label}
+        aria-label={label}
+        value={text}
+        onInput={({ currentTarget }) => setText(currentTarget.value)}
+        onPaste={(event) => take(event.clipboardData?.files ?? [])}
+        onKeyDown={(event) => {
+          if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) void submit();
+        }}
+      />
+      <p class="choices">
+        <span class="quiet">Ctrl Enter sends; images by drop or paste</span>
+        <span class="spacer" />
+        <button class="primary" disabled={isEmpty || isSending}>
+          {isSending ? "Sending …" : "Send"}
+        </button>
+      </p>
+      {failure !== null && (
+        <p class="note bad" role="alert">
+          {plainText(failure)}
+        </p>
+      )}
+    </form>
+  );
 }

@@ -4,11 +4,12 @@ import { AmountAxis, type Axis } from "../run-model/axis.ts";
 import type { Span } from "../run-model/timeline.ts";
 import { useSize } from "./canvas.ts";
 import { compact, dollars, milliseconds, shortId, sinceStart } from "./format.ts";
-import { Icon } from "./icons.tsx";
+import { Check, Icon } from "./parts.tsx";
 import { selectAgent, selectedAgent } from "./page-state.ts";
 import type { RunSession } from "./run-session.ts";
 import { shownTheme } from "./settings.ts";
 import { criticalSpans, drawTimeline, rowAt, type TimelineFrame, type Window } from "./timeline-canvas.ts";
+import { TimelineMap } from "./timeline-map.tsx";
 import { SpanTable, spanWords } from "./span-table.tsx";
 import { oneLine } from "./untrusted.tsx";
 
@@ -23,7 +24,6 @@ const showsCritical = signal(false);
 /** When each agent did what: a row an agent, lanes for what ran at the same time. */
 export function TimelineView({ run }: { readonly run: RunSession }) {
   const [view, setView] = useState<Window>({ from: 0, to: 1 });
-  const zoom = (factor: number, around = 0.5): void => setView(zoomed(view, factor, around));
   // The axis takes the newest spans in.
   const { kinds } = run.axis.value.length > 0 ? run.timeline : { kinds: new Set<Span["kind"]>() };
   const shownKinds = (["model", "tool", "child", "queue", "retry", "person", "budget", "pause"] as const).filter(
@@ -56,42 +56,8 @@ export function TimelineView({ run }: { readonly run: RunSession }) {
             </button>
           ))}
         </span>
-        <label class="check">
-          <input
-            type="checkbox"
-            checked={showsCritical.value}
-            onChange={({ currentTarget }) => {
-              showsCritical.value = currentTarget.checked;
-            }}
-          />
-          critical path
-        </label>
-        <label class="check">
-          <input
-            type="checkbox"
-            checked={isTable.value}
-            onChange={({ currentTarget }) => {
-              isTable.value = currentTarget.checked;
-            }}
-          />
-          as a table
-        </label>
-        <span class="button-group">
-          <button type="button" aria-label="Zoom out" title="Zoom out (-)" onClick={() => zoom(2)}>
-            <Icon name="minus" />
-          </button>
-          <button type="button" aria-label="Zoom in" title="Zoom in (+)" onClick={() => zoom(0.5)}>
-            <Icon name="plus" />
-          </button>
-          <button
-            type="button"
-            aria-label="Whole run"
-            title="Whole run (0)"
-            onClick={() => setView({ from: 0, to: 1 })}
-          >
-            <Icon name="fit" />
-          </button>
-        </span>
+        <Check label="critical path" of={showsCritical} />
+        <Check label="as a table" of={isTable} />
       </div>
       {isTable.value ? <SpanTable run={run} /> : <TimelineCanvas run={run} view={view} setView={setView} />}
     </div>
@@ -182,87 +148,128 @@ function TimelineCanvas({ run, view, setView }: CanvasProps) {
   const first = rowAt(tops, top);
   const last = Math.min(order.length, rowAt(tops, top + frame.height) + 1);
   return (
-    <div
-      ref={element}
-      class="timeline-scroll"
-      role="region"
-      aria-label="Timeline of the run; tick “as a table” for the same as a table"
-      tabIndex={0}
-      onScroll={({ currentTarget }) => setTop(currentTarget.scrollTop)}
-      onKeyDown={(event) => {
-        if (event.key === "+") setView(zoomed(view, 0.5, 0.5));
-        else if (event.key === "-") setView(zoomed(view, 2, 0.5));
-        else if (event.key === "0") setView({ from: 0, to: 1 });
-        else if (event.key === "ArrowLeft") setView(panned(view, -0.1));
-        else if (event.key === "ArrowRight") setView(panned(view, 0.1));
-        else return;
-        event.preventDefault();
-      }}
-      onWheel={(event) => {
-        if (!event.ctrlKey && !event.metaKey) return;
-        event.preventDefault();
-        setView(zoomed(view, event.deltaY > 0 ? 1.25 : 0.8, Math.max(0, Math.min(1, shareAt(event.clientX)))));
-      }}
-    >
-      <div class="timeline-space" style={{ height: `${(tops.at(-1) ?? 0) + AXIS_HEIGHT}px` }}>
-        <div class="timeline-pane" style={{ height: `${size.height}px` }}>
-          <div class="timeline-labels" style={{ width: `${LABEL_WIDTH}px`, paddingTop: `${AXIS_HEIGHT}px` }}>
-            <div style={{ transform: `translateY(${(tops[first] ?? 0) - top}px)` }}>
-              {order.slice(first, last).map((index, place) => {
-                const agent = run.log.agents[index];
-                if (!agent) return null;
-                return (
-                  <button
-                    key={index}
-                    type="button"
-                    tabIndex={-1}
-                    class={index === selectedAgent.value ? "timeline-label selected" : "timeline-label"}
-                    style={{
-                      height: `${(tops[first + place + 1] ?? 0) - (tops[first + place] ?? 0)}px`,
-                      paddingLeft: `${8 + Math.min(agent.depth, 4) * 10}px`,
-                    }}
-                    onClick={() => selectAgent(agent.agentId)}
-                  >
-                    <b>{oneLine(agent.name, 40)}</b> <code class="id">{shortId(agent.agentId)}</code>
-                  </button>
-                );
-              })}
+    <>
+      <TimelineMap
+        run={run}
+        axis={axis}
+        order={order}
+        tops={tops}
+        view={view}
+        rows={{ top, height: frame.height }}
+        onMove={(next, nextTop) => {
+          setView(next);
+          if (element.current) element.current.scrollTop = nextTop;
+        }}
+      >
+        <span class="button-group">
+          <button
+            type="button"
+            aria-label="Zoom out"
+            title="Zoom out (-)"
+            onClick={() => setView(zoomed(view, 2, 0.5))}
+          >
+            <Icon name="minus" />
+          </button>
+          <button
+            type="button"
+            aria-label="Zoom in"
+            title="Zoom in (+)"
+            onClick={() => setView(zoomed(view, 0.5, 0.5))}
+          >
+            <Icon name="plus" />
+          </button>
+          <button
+            type="button"
+            aria-label="Whole run"
+            title="Whole run (0)"
+            onClick={() => setView({ from: 0, to: 1 })}
+          >
+            <Icon name="fit" />
+          </button>
+        </span>
+      </TimelineMap>
+      <div
+        ref={element}
+        class="timeline-scroll"
+        role="region"
+        aria-label="Timeline of the run; tick “as a table” for the same as a table"
+        tabIndex={0}
+        onScroll={({ currentTarget }) => setTop(currentTarget.scrollTop)}
+        onKeyDown={(event) => {
+          if (event.key === "+") setView(zoomed(view, 0.5, 0.5));
+          else if (event.key === "-") setView(zoomed(view, 2, 0.5));
+          else if (event.key === "0") setView({ from: 0, to: 1 });
+          else if (event.key === "ArrowLeft") setView(panned(view, -0.1));
+          else if (event.key === "ArrowRight") setView(panned(view, 0.1));
+          else return;
+          event.preventDefault();
+        }}
+        onWheel={(event) => {
+          if (!event.ctrlKey && !event.metaKey) return;
+          event.preventDefault();
+          setView(zoomed(view, event.deltaY > 0 ? 1.25 : 0.8, Math.max(0, Math.min(1, shareAt(event.clientX)))));
+        }}
+      >
+        <div class="timeline-space" style={{ height: `${(tops.at(-1) ?? 0) + AXIS_HEIGHT}px` }}>
+          <div class="timeline-pane" style={{ height: `${size.height}px` }}>
+            <div class="timeline-labels" style={{ width: `${LABEL_WIDTH}px`, paddingTop: `${AXIS_HEIGHT}px` }}>
+              <div style={{ transform: `translateY(${(tops[first] ?? 0) - top}px)` }}>
+                {order.slice(first, last).map((index, place) => {
+                  const agent = run.log.agents[index];
+                  if (!agent) return null;
+                  return (
+                    <button
+                      key={index}
+                      type="button"
+                      tabIndex={-1}
+                      class={index === selectedAgent.value ? "timeline-label selected" : "timeline-label"}
+                      style={{
+                        height: `${(tops[first + place + 1] ?? 0) - (tops[first + place] ?? 0)}px`,
+                        paddingLeft: `${8 + Math.min(agent.depth, 4) * 10}px`,
+                      }}
+                      onClick={() => selectAgent(agent.agentId)}
+                    >
+                      <b>{oneLine(agent.name, 40)}</b> <code class="id">{shortId(agent.agentId)}</code>
+                    </button>
+                  );
+                })}
+              </div>
             </div>
+            <canvas
+              ref={canvas}
+              onPointerDown={(event) => {
+                event.currentTarget.setPointerCapture(event.pointerId);
+                drag.current = { x: event.clientX, view, moved: false };
+              }}
+              onPointerMove={(event) => {
+                const { current } = drag;
+                if (!current) return setHovered(find(event));
+                const moved = event.clientX - current.x;
+                if (Math.abs(moved) > 3) current.moved = true;
+                if (current.moved) setView(panned(current.view, -moved / Math.max(1, frame.width)));
+                return undefined;
+              }}
+              onPointerLeave={() => setHovered(null)}
+              onPointerUp={(event) => {
+                const wasDrag = drag.current?.moved === true;
+                drag.current = null;
+                if (wasDrag) return;
+                const found = find(event);
+                run.player.pause();
+                if (found) {
+                  run.pin(found.span.first + 1);
+                  selectAgent(run.log.agents[found.agent]?.agentId ?? run.runId);
+                  return;
+                }
+                const place = (view.from + shareAt(event.clientX) * (view.to - view.from)) * axis.length;
+                run.pin(run.log.countUntil(axis.timeAt(place)));
+              }}
+            />
+            {hovered && <SpanTip run={run} hovered={hovered} width={size.width} />}
           </div>
-          <canvas
-            ref={canvas}
-            onPointerDown={(event) => {
-              event.currentTarget.setPointerCapture(event.pointerId);
-              drag.current = { x: event.clientX, view, moved: false };
-            }}
-            onPointerMove={(event) => {
-              const { current } = drag;
-              if (!current) return setHovered(find(event));
-              const moved = event.clientX - current.x;
-              if (Math.abs(moved) > 3) current.moved = true;
-              if (current.moved) setView(panned(current.view, -moved / Math.max(1, frame.width)));
-              return undefined;
-            }}
-            onPointerLeave={() => setHovered(null)}
-            onPointerUp={(event) => {
-              const wasDrag = drag.current?.moved === true;
-              drag.current = null;
-              if (wasDrag) return;
-              const found = find(event);
-              run.pause();
-              if (found) {
-                run.pin(found.span.first + 1);
-                selectAgent(run.log.agents[found.agent]?.agentId ?? run.runId);
-                return;
-              }
-              const place = (view.from + shareAt(event.clientX) * (view.to - view.from)) * axis.length;
-              run.pin(run.log.countUntil(axis.timeAt(place)));
-            }}
-          />
-          {hovered && <SpanTip run={run} hovered={hovered} width={size.width} />}
         </div>
       </div>
-    </div>
+    </>
   );
 }
 

@@ -1,8 +1,7 @@
 import { isBusy } from "../run-model/agent-moment.ts";
 import { compact, dollars, milliseconds, plural, shortId } from "./format.ts";
-import { Icon, PhaseIcon, phaseWords } from "./icons.tsx";
-import { copyWatchLink, info, isHelpOpen, session } from "./page-state.ts";
-import { addressOf, go, route } from "./route.ts";
+import { Icon, PhaseIcon, phaseWords } from "./parts.tsx";
+import { addressOf, copyWatchLink, go, info, isHelpOpen, route, session } from "./page-state.ts";
 import type { RunSession } from "./run-session.ts";
 import { theme, themes } from "./settings.ts";
 import { oneLine, plainText } from "./untrusted.tsx";

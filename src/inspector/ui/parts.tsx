@@ -1,4 +1,8 @@
+// Small parts of many views: marks of phases, icons, how full a limit is, a checkbox.
+import type { Signal } from "@preact/signals";
 import type { Phase } from "../run-model/agent-moment.ts";
+import { type LimitUse, shareOf } from "../run-model/limit-use.ts";
+import { amountText, limitWord } from "./format.ts";
 
 /** Each phase has a shape besides its colour: drawn on 12 × 12. */
 const shapes: Readonly<Record<Phase, string>> = {
@@ -82,5 +86,54 @@ export function Icon({ name }: { readonly name: IconName }) {
     <svg class={filled.has(name) ? "icon filled" : "icon"} viewBox="0 0 16 16" aria-hidden="true">
       <path d={paths[name]} />
     </svg>
+  );
+}
+
+/** How full a limit is: used, reserved (hatched), unconfirmed (dotted). */
+export function LimitBar({ use, isWide = false }: { readonly use: LimitUse; readonly isWide?: boolean }) {
+  const { limit, used, reserved, unconfirmed, max } = use;
+  const part = (amount: number): string => `${max === 0 ? 100 : Math.min(100, (amount / max) * 100)}%`;
+  const share = Math.round(shareOf(use) * 100);
+  const state = share >= 100 ? " full" : share >= 80 ? " high" : "";
+  return (
+    <span
+      class={`limit-bar${isWide ? " wide" : ""}${state}`}
+      role="meter"
+      aria-label={limitWord(limit)}
+      aria-valuemin={0}
+      aria-valuemax={max}
+      aria-valuenow={Math.min(max, used)}
+      aria-valuetext={limitTitle(use)}
+      title={limitTitle(use)}
+    >
+      <span class="bar-used" style={{ width: part(used) }} />
+      {unconfirmed > 0 && <span class="bar-unconfirmed" style={{ width: part(unconfirmed) }} />}
+      {reserved > 0 && <span class="bar-reserved" style={{ width: part(reserved) }} />}
+    </span>
+  );
+}
+
+export function limitTitle({ limit, used, reserved, unconfirmed, max }: LimitUse): string {
+  const more = [
+    reserved > 0 ? `${amountText(limit, reserved)} reserved` : "",
+    unconfirmed > 0 ? `${amountText(limit, unconfirmed)} unconfirmed` : "",
+  ].filter((part) => part !== "");
+  const figures = `${amountText(limit, used)} of ${amountText(limit, max)} ${limitWord(limit)} used`;
+  return [figures, ...more].join(", ");
+}
+
+/** A checkbox that is a signal. */
+export function Check({ label, of }: { readonly label: string; readonly of: Signal<boolean> }) {
+  return (
+    <label class="check">
+      <input
+        type="checkbox"
+        checked={of.value}
+        onChange={({ currentTarget }) => {
+          of.value = currentTarget.checked;
+        }}
+      />
+      {label}
+    </label>
   );
 }

@@ -1,0 +1,94 @@
+import { useEffect, useRef } from "preact/hooks";
+import { go, goLive, isHelpOpen, selectedAgent, session, views } from "./page-state.ts";
+import { focusTreeFilter } from "./tree-view.tsx";
+
+/** Keys that work anywhere but in fields. The returned function ends it. */
+export function listenToKeys(): () => void {
+  document.addEventListener("keydown", act);
+  return () => document.removeEventListener("keydown", act);
+}
+
+function act(event: KeyboardEvent): void {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || isWriting(event.target)) return;
+  if (event.key === "?") isHelpOpen.value = true;
+  else if (!actOnRun(event)) return;
+  event.preventDefault();
+}
+
+function actOnRun({ key, target }: KeyboardEvent): boolean {
+  const run = session.peek();
+  if (!run) return false;
+  const view = views[Number(key) - 1];
+  if (view) go({ view });
+  else if (key === "/") focusTreeFilter();
+  else if (key === "[") run.player.stepEvent(-1);
+  else if (key === "]") run.player.stepEvent(1);
+  else if (key === "{") run.player.stepStep(-1, selectedAgent.peek());
+  else if (key === "}") run.player.stepStep(1, selectedAgent.peek());
+  else if (key === "l" || key === "L") goLive(run);
+  else if (key === " " && !isControl(target)) {
+    if (run.player.isPlaying.peek()) run.player.pause();
+    else run.player.play();
+  } else return false;
+  return true;
+}
+
+function isWriting(target: EventTarget | null): boolean {
+  if (target instanceof HTMLInputElement) return !["checkbox", "radio", "button"].includes(target.type);
+  return target instanceof HTMLTextAreaElement || target instanceof HTMLSelectElement;
+}
+
+/** Elements on which the space bar already means something. */
+function isControl(target: EventTarget | null): boolean {
+  return target instanceof HTMLElement && target.closest("button, a, input, summary, [role=treegrid]") !== null;
+}
+
+const keys: readonly (readonly [keys: readonly string[], what: string])[] = [
+  [["/"], "Filter the agents"],
+  [["Arrows"], "Move, open and close in the tree"],
+  [["Enter"], "Select the agent"],
+  [["[", "]"], "Previous and next event"],
+  [["{", "}"], "Previous and next model call of the selected agent"],
+  [["Space"], "Play and pause"],
+  [["L"], "Follow the newest"],
+  [["1", "…", "7"], "Timeline, chart, messages, events, budgets, requests, talk"],
+  [["+", "-", "0"], "Zoom the timeline or the chart"],
+  [["?"], "These keys"],
+];
+
+export function Help() {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const isOpen = isHelpOpen.value;
+  useEffect(() => {
+    const { current } = dialog;
+    if (isOpen && current?.open === false) current.showModal();
+    if (!isOpen && current?.open === true) current.close();
+  }, [isOpen]);
+  return (
+    <dialog
+      ref={dialog}
+      class="help"
+      aria-label="Keys"
+      onClose={() => {
+        isHelpOpen.value = false;
+      }}
+      onClick={(event) => {
+        if (event.target === event.currentTarget) isHelpOpen.value = false;
+      }}
+    >
+      <h2>Keys</h2>
+      <dl>
+        {keys.map(([names, what]) => (
+          <div key={what}>
+            <dt>{names.map((name) => (name === "…" ? " … " : <kbd key={name}>{name}</kbd>))}</dt>
+            <dd>{what}</dd>
+          </div>
+        ))}
+      </dl>
+      <p class="quiet">No key alone approves or aborts anything.</p>
+      <form method="dialog">
+        <button>Close</button>
+      </form>
+    </dialog>
+  );
+}

@@ -1,0 +1,74 @@
+import { type ReadonlySignal, signal } from "@preact/signals";
+import type { TimeAxis } from "../run-model/axis.ts";
+import type { RunLog } from "../run-model/run-log.ts";
+
+export const speeds = [1, 2, 5, 10, 30, 100] as const;
+
+/** What is moved: a run, and the moment at which all views look. */
+interface Played {
+  readonly log: RunLog;
+  readonly axis: ReadonlySignal<TimeAxis>;
+  readonly pinned: ReadonlySignal<number | null>;
+  pin(count: number): void;
+  goLive(): void;
+}
+
+/** Moves the moment by itself, with idle time folded, or by an event or a step. */
+export class Player {
+  readonly isPlaying = signal(false);
+  readonly speed = signal<(typeof speeds)[number]>(1);
+  readonly #run: Played;
+  #frame = 0;
+
+  constructor(run: Played) {
+    this.#run = run;
+  }
+
+  stepEvent(by: number): void {
+    this.pause();
+    const { pinned, log } = this.#run;
+    this.#run.pin((pinned.peek() ?? log.length) + by);
+  }
+
+  /** Goes to the previous or next model call, of one agent or of any. */
+  stepStep(direction: 1 | -1, agent: number): void {
+    this.pause();
+    const { pinned, log } = this.#run;
+    const { first, length } = log;
+    let index = (pinned.peek() ?? length) - 1 + direction;
+    while (index >= first && index < length) {
+      const isOfAgent = agent < 0 || log.agentOf(index) === agent;
+      if (isOfAgent && log.entry(index)?.type === "model.requested") break;
+      index += direction;
+    }
+    this.#run.pin(index + 1);
+  }
+
+  play(): void {
+    const run = this.#run;
+    const { log } = run;
+    const axis = run.axis.peek();
+    let count = run.pinned.peek() ?? log.length;
+    if (count >= log.length) count = log.first;
+    let place = count === log.first ? 0 : axis.placeOf(log.timeOf(count - 1));
+    let before = performance.now();
+    run.pin(count);
+    this.isPlaying.value = true;
+    const tick = (now: number): void => {
+      place += (now - before) * this.speed.peek();
+      before = now;
+      const next = Math.max(count, log.countUntil(axis.timeAt(place)));
+      if (next !== count) run.pin(next);
+      count = next;
+      if (place >= axis.length) run.goLive();
+      else this.#frame = requestAnimationFrame(tick);
+    };
+    this.#frame = requestAnimationFrame(tick);
+  }
+
+  pause(): void {
+    if (!this.isPlaying.peek()) return;
+    cancelAnimationFrame(this.#frame);
+    this.isPlaying.value = false;
+  }
+}

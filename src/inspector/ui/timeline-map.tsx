@@ -1,0 +1,99 @@
+import type { ComponentChildren } from "preact";
+import { useLayoutEffect, useRef } from "preact/hooks";
+import type { Axis } from "../run-model/axis.ts";
+import { cleared, useSize } from "./canvas.ts";
+import type { RunSession } from "./run-session.ts";
+import { colour, shownTheme } from "./settings.ts";
+import type { Window } from "./timeline-canvas.ts";
+
+interface MapProps {
+  readonly run: RunSession;
+  readonly axis: Axis;
+  /** Agents in the order of their rows. */
+  readonly order: readonly number[];
+  /** Where each row begins, and after the last one the end. */
+  readonly tops: readonly number[];
+  readonly view: Window;
+  /** The rows in sight, in pixels from the first one. */
+  readonly rows: { readonly top: number; readonly height: number };
+  readonly onMove: (view: Window, top: number) => void;
+  /** Beside it, above the labels. */
+  readonly children: ComponentChildren;
+}
+
+/** All agents over the whole run, small, with a frame around what is shown below. Keys do the same in the timeline itself. */
+export function TimelineMap({ run, axis, order, tops, view, rows, onMove, children }: MapProps) {
+  const { element, size } = useSize();
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const theme = shownTheme.value;
+  const all = Math.max(1, tops.at(-1) ?? 1, rows.height);
+  useLayoutEffect(() => {
+    if (canvas.current && size.width > 0) draw(canvas.current, size, { run, axis, order, tops, all });
+  }, [size, theme, axis, order, tops, all]);
+  const moveTo = (event: PointerEvent): void => {
+    const box = element.current?.getBoundingClientRect();
+    if (!box || box.width === 0) return;
+    const width = view.to - view.from;
+    const from = Math.max(0, Math.min(1 - width, (event.clientX - box.left) / box.width - width / 2));
+    const top = ((event.clientY - box.top) / box.height) * all - rows.height / 2;
+    onMove({ from, to: from + width }, Math.max(0, Math.min(all - rows.height, top)));
+  };
+  return (
+    <div class="timeline-map">
+      <div class="map-side">{children}</div>
+      <div
+        ref={element}
+        class="map-box"
+        aria-hidden="true"
+        onPointerDown={(event) => {
+          event.currentTarget.setPointerCapture(event.pointerId);
+          moveTo(event);
+        }}
+        onPointerMove={(event) => {
+          if (event.currentTarget.hasPointerCapture(event.pointerId)) moveTo(event);
+        }}
+      >
+        <canvas ref={canvas} />
+        <span
+          class="map-frame"
+          style={{
+            left: percent(view.from),
+            width: percent(view.to - view.from),
+            top: percent(rows.top / all),
+            height: percent(Math.min(1, rows.height / all)),
+          }}
+        />
+      </div>
+    </div>
+  );
+}
+
+function percent(share: number): string {
+  return `${share * 100}%`;
+}
+
+type Pictured = Pick<MapProps, "run" | "axis" | "order" | "tops"> & { readonly all: number };
+
+/** Of many agents only as many as there are lines of pixels. */
+function draw(
+  canvas: HTMLCanvasElement,
+  { width, height }: { readonly width: number; readonly height: number },
+  { run, axis, order, tops, all }: Pictured,
+): void {
+  Object.assign(canvas.style, { width: `${width}px`, height: `${height}px` });
+  const pen = cleared(canvas, width, height);
+  if (!pen) return;
+  const stride = Math.max(1, Math.floor(order.length / (2 * height)));
+  const end = run.log.endedAt;
+  const x = (time: number): number => (axis.placeOf(time) / axis.length) * width;
+  for (let row = 0; row < order.length; row += stride) {
+    const y = ((tops[row] ?? 0) / all) * height;
+    const tall = Math.max(0.75, (((tops[row + stride] ?? all) - (tops[row] ?? 0)) / all) * height * 0.8);
+    for (const span of run.timeline.spansOf(order[row] ?? 0)) {
+      const left = x(span.start);
+      pen.globalAlpha = span.kind === "child" ? 0.3 : 1;
+      pen.fillStyle = colour(span.isFailed ? "bad" : `span-${span.kind}`);
+      pen.fillRect(left, y, Math.max(0.75, x(Math.min(span.end, end)) - left), tall);
+    }
+  }
+}
