@@ -81,7 +81,10 @@ function modelRoutes(place: OpenAiPlace): readonly Route[] {
       path: `${place.path}/models`,
       summary: "The agents, as models",
       responses: {
-        200: { description: "All of them.", schema: z.object({ object: z.literal("list"), data: z.array(modelSchema) }) },
+        200: {
+          description: "All of them.",
+          schema: z.object({ object: z.literal("list"), data: z.array(modelSchema) }),
+        },
       },
       handle: ({ caller }) => Response.json({ object: "list", data: place.models(caller).map(modelOf) }),
     }),

@@ -31,7 +31,9 @@ test("only the named definitions are models, also at another path", async () => 
 
 test("refusals have the protocol's form, and the client knows them", async () => {
   const { server, ask } = await served({}, { requestsPerMinute: 3 });
-  const unknown = await clientOf(server).models.retrieve("gpt-5").catch((error: unknown) => error);
+  const unknown = await clientOf(server)
+    .models.retrieve("gpt-5")
+    .catch((error: unknown) => error);
   expect(unknown).toBeInstanceOf(NotFoundError);
   expect(unknown).toMatchObject({
     status: 404,
@@ -40,7 +42,9 @@ test("refusals have the protocol's form, and the client knows them", async () =>
     type: "invalid_request_error",
     requestID: expect.any(String),
   });
-  const nobody = await clientOf(server, { token: "a-token-of-nobody-1" }).models.list().catch((error: unknown) => error);
+  const nobody = await clientOf(server, { token: "a-token-of-nobody-1" })
+    .models.list()
+    .catch((error: unknown) => error);
   expect(nobody).toBeInstanceOf(AuthenticationError);
   expect(nobody).toMatchObject({ status: 401, code: "invalid_api_key", type: "invalid_request_error" });
   const route = await ask("/v1/nothing");
@@ -49,7 +53,9 @@ test("refusals have the protocol's form, and the client knows them", async () =>
   expect([method.status, await method.json()]).toMatchObject([405, { error: { code: "method_not_allowed" } }]);
   await ask("/v1/models");
   await ask("/v1/models");
-  const often = await clientOf(server).models.list().catch((error: unknown) => error);
+  const often = await clientOf(server)
+    .models.list()
+    .catch((error: unknown) => error);
   expect(often).toBeInstanceOf(RateLimitError);
   expect(often).toMatchObject({ code: "rate_limit_exceeded", type: "requests" });
   expect(Number((often as RateLimitError).headers?.get("retry-after"))).toBeGreaterThan(0);
