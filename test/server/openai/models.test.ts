@@ -1,4 +1,4 @@
-import OpenAI, { AuthenticationError, NotFoundError, RateLimitError } from "openai";
+import { type OpenAI, AuthenticationError, NotFoundError, RateLimitError } from "openai";
 import { createRuntime, defineAgent } from "troupe";
 import { openaiSurface, type OpenAiSurfaceOptions } from "troupe/server";
 import { scriptedModel } from "troupe/testing";
