@@ -1,4 +1,4 @@
-import { totalUse, turnAccountId } from "../../budget/index.ts";
+import { totalUse } from "../../budget/index.ts";
 import type { TurnRest } from "../../runtime/index.ts";
 import { type AgentRequest, type JsonObject, lastStepOf } from "../../state/index.ts";
 import type { Caller } from "../core/caller.ts";
@@ -35,7 +35,7 @@ export interface ChatAnswer {
 
 export async function usageOf({ runtime }: Pick<Caller, "runtime">, { agent, turnId }: Answering): Promise<ChatUsage> {
   const accounts = await runtime.accounts(agent.rootAgentId);
-  const use = totalUse(accounts.find(({ id }) => id === turnAccountId(turnId))?.models ?? {});
+  const use = totalUse(accounts.find((account) => account.turnId === turnId)?.models ?? {});
   return {
     prompt_tokens: use.inputTokens,
     completion_tokens: use.outputTokens,
