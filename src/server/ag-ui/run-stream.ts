@@ -54,10 +54,8 @@ async function* runEvents(caller: Caller, run: Run, signal: AbortSignal): AsyncG
   const rest = yield* eventsUntilRest(caller, followed, { translation, from: run.from ?? head.cursor, signal });
   if (rest === undefined) return;
   const isOver = rest.status !== "waiting";
-  yield* translation.end(
-    rest,
-    rest.status === "completed" ? null : await storedMessages(caller, agent, { told, isOver }),
-  );
+  const isShown = rest.status === "completed" && !translation.hasRefuted;
+  yield* translation.end(rest, isShown ? null : await storedMessages(caller, agent, { told, isOver }));
 }
 
 interface Reading {
