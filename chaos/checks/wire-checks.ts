@@ -3,7 +3,7 @@ import type { EntryOf } from "../../src/state/index.ts";
 import type { AgentEvidence, TreeEvidence } from "../evidence.ts";
 import type { Attempt } from "../ledger/effect-ledger.ts";
 import { byKey } from "./effect-checks.ts";
-import type { Heard, Hearing } from "../wires/wire.ts";
+import { type Heard, type Hearing, spokenOf } from "../wires/wire.ts";
 import type { ExchangeRecord, WireUser } from "../wires/wire-user.ts";
 
 /** What a client knows when it leaves. */
@@ -57,10 +57,7 @@ function turnsOf(tree: TreeEvidence): StoredTurn[] {
       (one): one is EntryOf<"turn.ended"> => one.type === "turn.ended" && one.turnId === turnId,
     );
     const last = root.messages.findLastIndex(({ id }) => id.startsWith(`${turnId}:`));
-    const said = root.messages.slice(0, last + 1).flatMap(({ role, content }) => {
-      const text = role === "assistant" || role === "tool" ? textOf(content) : "";
-      return text === "" ? [] : [text];
-    });
+    const said = spokenOf(root.messages.slice(0, last + 1).map(({ role, content }) => ({ role, text: textOf(content) })));
     const input = texts.get(inputMessageIds[0] ?? "") ?? "";
     return [{ turnId, tree, root, input, end, said, text: said.at(-1) ?? "" }];
   });

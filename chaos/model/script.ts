@@ -169,9 +169,9 @@ function argumentsOf(name: string, task: string, place: string): Readonly<Record
 }
 
 /** What a teller adds when its answer is to take long. */
-const DRONING = " and so on".repeat(100);
-const LONGEST_PIECE = 12;
-const PIECE_MS = 15;
+const DRONING = " and so on".repeat(50);
+const LONGEST_PIECE = 6;
+const PIECE_MS = 50;
 
 /** An answer in pieces, with time between them in which a server can die. */
 function spoken(text: string): ServerReply {

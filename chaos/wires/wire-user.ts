@@ -9,7 +9,7 @@ import { type Exchange, type Heard, Hearing, type Talk, type Wire } from "./wire
 /** No exchange takes so long: two deaths and their pauses take minutes on a busy machine. */
 const LOST_MS = 600_000;
 /** Between two exchanges. */
-const LONGEST_PAUSE_MS = 2_000;
+const LONGEST_PAUSE_MS = 1_500;
 /** How often a conversation ends, a request is sent from two windows at once, and once more when its turn has ended. */
 const NEW_TALK = 0.4;
 const TWICE = 0.25;

@@ -32,8 +32,25 @@ export interface Heard {
   /** The answer as the client shows it. */
   readonly text: string;
   readonly asked: readonly Asked[];
-  /** What the client shows of the whole conversation, where it keeps one: the texts of the agent and of its tools. */
+  /** What the client shows of the whole conversation, where it keeps one: `spokenOf` its messages. */
   readonly shown?: readonly string[] | undefined;
+}
+
+/**
+ * What was said by the agent and by its tools, in order. Results that follow each other are sorted: they are shown in the order
+ * in which they came, and stored in that of their calls.
+ */
+export function spokenOf(messages: readonly { readonly role: string; readonly text: string }[]): string[] {
+  const spoken: string[] = [];
+  let results: string[] = [];
+  for (const { role, text } of messages) {
+    if (role === "tool") results.push(text);
+    if (role === "tool" || text === "") continue;
+    spoken.push(...results.toSorted());
+    results = [];
+    if (role === "assistant") spoken.push(text);
+  }
+  return [...spoken, ...results.toSorted()];
 }
 
 /** What one window of a client was told of an exchange, over all its connections. */

@@ -140,7 +140,7 @@ function renamed<One extends { readonly content: unknown }>(message: One): One {
 
 it("finds a conversation in two trees, a tool that ran twice, and what clients themselves have found", () => {
   const second = { ...tree, rootAgentId: "t2", agents: tree.agents.map((one) => ({ ...one, agentId: "t2" })) };
-  expect(wireViolations([calm], { trees: [tree, second], attempts: [] }).join("\n")).toMatch(/it is in 2 trees/);
+  expect(wireViolations([calm], { trees: [tree, second], attempts: [] }).join("\n")).toMatch(/conversation a is in 2 trees/);
   expect(violations({}, [attemptOf("one", "pay", 1), attemptOf("one", "pay", 2)])).toBe("one: pay ran 2 times");
   expect(violations({ faults: ["lost"] })).toBe("lost");
 });

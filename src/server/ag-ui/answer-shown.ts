@@ -25,7 +25,6 @@ export class AnswerShown {
   #text: Writing | undefined;
   #reasoning: Writing | undefined;
   #texts = 0;
-  #isRefuted = false;
   #reasonings = 0;
 
   /** `step`: the id of the stored message. */
@@ -40,11 +39,6 @@ export class AnswerShown {
   /** The message that calls belong to. */
   get messageId(): string {
     return this.#text?.id ?? this.#step;
-  }
-
-  /** Whether a text was shown that the stored answer has not. */
-  get isRefuted(): boolean {
-    return this.#isRefuted;
   }
 
   piece(event: Delta): AgUiEventBody[] {
@@ -65,7 +59,6 @@ export class AnswerShown {
   /** The answer as it is stored. */
   responded(text: string): AgUiEventBody[] {
     const attempt = this.#text?.attempt ?? 0;
-    if (this.#text !== undefined && !text.startsWith(this.#text.text)) this.#isRefuted = true;
     return [...this.#whole("text", attempt, text), ...this.end()];
   }
 
@@ -96,7 +89,6 @@ export class AnswerShown {
     const count = kind === "text" ? (this.#texts += 1) : (this.#reasonings += 1);
     const id = `${this.#step}${kind === "text" ? "" : ":reasoning"}${count === 1 ? "" : `~${count}`}`;
     const writing = { id, attempt, text: "", isOpen: false };
-    if (kind === "text" && this.#text !== undefined && this.#text.text !== "") this.#isRefuted = true;
     if (kind === "text") this.#text = writing;
     else this.#reasoning = writing;
     return writing;

@@ -54,8 +54,10 @@ async function* runEvents(caller: Caller, run: Run, signal: AbortSignal): AsyncG
   const rest = yield* eventsUntilRest(caller, followed, { translation, from: run.from ?? head.cursor, signal });
   if (rest === undefined) return;
   const isOver = rest.status !== "waiting";
-  const isShown = rest.status === "completed" && !translation.hasRefuted;
-  yield* translation.end(rest, isShown ? null : await storedMessages(caller, agent, { told, isOver }));
+  yield* translation.end(
+    rest,
+    rest.status === "completed" ? null : await storedMessages(caller, agent, { told, isOver }),
+  );
 }
 
 interface Reading {

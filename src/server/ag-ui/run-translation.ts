@@ -54,7 +54,6 @@ export class RunTranslation {
   readonly #agents = new Map<string, KnownAgent>();
   /** Ids of messages that a snapshot has shown. */
   #known: ReadonlySet<string> = new Set();
-  #hasRefuted = false;
   /** What the agent itself said last, in this stream. */
   #said: string | undefined;
 
@@ -86,12 +85,7 @@ export class RunTranslation {
       : [...this.#open(speaker), ...this.#of(speaker, bodies).map((body) => ({ ...body, timestamp: event.at }))];
   }
 
-  /** Whether a text was shown that is not stored: that of a call that was made again, or that a hook replaced. */
-  get hasRefuted(): boolean {
-    return this.#hasRefuted || [...this.#speakers.values()].some(({ answer }) => answer?.isRefuted === true);
-  }
-
-  /** Closes the run of a turn at rest. `messages`: what is stored; null where the client has been shown just that. */
+  /** Closes the run of a turn at rest. `messages`: what is stored, unless the turn was completed. */
   end(rest: TurnRest, messages: readonly AgUiMessage[] | null): AgUiEvent[] {
     const requests = rest.status === "waiting" && rest.reason === "request" ? rest.requests : [];
     return [
@@ -174,10 +168,7 @@ export class RunTranslation {
   #answer(speaker: Speaker, event: TroupeEvent): AnswerShown | undefined {
     const step = stepOf(event);
     if (this.#known.has(step)) return undefined;
-    if (speaker.answer?.step !== step) {
-      this.#hasRefuted ||= speaker.answer?.isRefuted ?? false;
-      speaker.answer = new AnswerShown(step);
-    }
+    if (speaker.answer?.step !== step) speaker.answer = new AnswerShown(step);
     return speaker.answer;
   }
 

@@ -4,7 +4,6 @@ import {
   createRuntime,
   defineAgent,
   defineTool,
-  ModelError,
   type Runtime,
   type RuntimeOptions,
   subagent,
@@ -24,10 +23,7 @@ function lastOf(messages: readonly { readonly content: unknown }[]): string {
   return String(messages.at(-1)?.content);
 }
 
-/**
- * An agent that does what it is told: `remove`, `ask`, `show` (a tool of the front end), `delegate`, `think`, `fail`, and
- * `stumble`: then its answer breaks off, and what it says when it is asked again is another text.
- */
+/** An agent that does what it is told: `remove`, `ask`, `show` (a tool of the front end), `delegate`, `think`, `fail`. */
 export function desk(removed: string[]): AgentDefinition {
   const remove = defineTool({
     name: "remove",
@@ -49,7 +45,6 @@ export function desk(removed: string[]): AgentDefinition {
       return isTold ? { text: "I remove it.", toolCalls: [removal] } : { deltas: ["Read", " it."] };
     }),
   });
-  let stumbles = 0;
   const model = scriptedModel(({ messages }) => {
     const said = lastOf(messages);
     if (messages.at(-1)?.role === "tool") return { deltas: ["so: ", said] };
@@ -60,11 +55,6 @@ export function desk(removed: string[]): AgentDefinition {
     if (said === "show") return { toolCalls: [{ name: "show", arguments: { what: "a map" } }] };
     if (said.startsWith("delegate")) return { toolCalls: [{ name: "reader", arguments: { input: said } }] };
     if (said === "think") return { reasoning: "Let me see.", deltas: ["It ", "is ", "so."] };
-    if (said === "stumble") {
-      stumbles += 1;
-      const cut = new ModelError("cut", { retryable: true, mayHaveBeenSent: true });
-      return stumbles % 2 === 1 ? { deltas: ["I was abo"], error: cut } : { deltas: ["Once ", "more."] };
-    }
     if (said === "fail") return { error: new Error("the model is broken") };
     return { deltas: [`${messages.filter(({ role }) => role === "user").length}: `, said] };
   });
