@@ -57,7 +57,9 @@ function turnsOf(tree: TreeEvidence): StoredTurn[] {
       (one): one is EntryOf<"turn.ended"> => one.type === "turn.ended" && one.turnId === turnId,
     );
     const last = root.messages.findLastIndex(({ id }) => id.startsWith(`${turnId}:`));
-    const said = spokenOf(root.messages.slice(0, last + 1).map(({ role, content }) => ({ role, text: textOf(content) })));
+    const said = spokenOf(
+      root.messages.slice(0, last + 1).map(({ role, content }) => ({ role, text: textOf(content) })),
+    );
     const input = texts.get(inputMessageIds[0] ?? "") ?? "";
     return [{ turnId, tree, root, input, end, said, text: said.at(-1) ?? "" }];
   });

@@ -153,7 +153,12 @@ async function told(
   hearing: Hearing = new Hearing(),
   attempt: (hearing: Hearing) => Promise<Heard>,
 ): Promise<Heard> {
-  return hearing.end(await line.insist(() => attempt(hearing), () => hearing.cut()));
+  return hearing.end(
+    await line.insist(
+      () => attempt(hearing),
+      () => hearing.cut(),
+    ),
+  );
 }
 
 function textOf(error: unknown): string {

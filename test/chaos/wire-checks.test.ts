@@ -121,7 +121,9 @@ it("finds a window that was never told, or was told of another end", () => {
   silent.isOf("t#1");
   expect(found(1, [silent])).toMatch(/a window was never told of its end/);
   expect(found(1, [hearing(1, { state: "failed" })])).toMatch(/it was told failed, and ended completed/);
-  expect(found(3, [hearing(3, { state: "completed" })])).toMatch(/it was told completed, and ended \w+: user_requested/);
+  expect(found(3, [hearing(3, { state: "completed" })])).toMatch(
+    /it was told completed, and ended \w+: user_requested/,
+  );
 });
 
 it("finds an answer of the client that was not used, and an answer to something else", () => {
@@ -140,7 +142,9 @@ function renamed<One extends { readonly content: unknown }>(message: One): One {
 
 it("finds a conversation in two trees, a tool that ran twice, and what clients themselves have found", () => {
   const second = { ...tree, rootAgentId: "t2", agents: tree.agents.map((one) => ({ ...one, agentId: "t2" })) };
-  expect(wireViolations([calm], { trees: [tree, second], attempts: [] }).join("\n")).toMatch(/conversation a is in 2 trees/);
+  expect(wireViolations([calm], { trees: [tree, second], attempts: [] }).join("\n")).toMatch(
+    /conversation a is in 2 trees/,
+  );
   expect(violations({}, [attemptOf("one", "pay", 1), attemptOf("one", "pay", 2)])).toBe("one: pay ran 2 times");
   expect(violations({ faults: ["lost"] })).toBe("lost");
 });

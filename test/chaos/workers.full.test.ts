@@ -30,9 +30,13 @@ describe.skipIf(!redisProgram)("workers on Redis, in short forms", () => {
     expect(report["cutStreams"]).toBeGreaterThan(0);
   });
 
-  it.each(serveWires)("$name: clients of nodes that are killed go on by the means of their protocol", { timeout }, async (row) => {
-    const report = await shortFormOf(row, 2);
-    expect(report["deaths"]).toBe(2);
-    expect(report["cutStreams"]).toBeGreaterThan(0);
-  });
+  it.each(serveWires)(
+    "$name: clients of nodes that are killed go on by the means of their protocol",
+    { timeout },
+    async (row) => {
+      const report = await shortFormOf(row, 2);
+      expect(report["deaths"]).toBe(2);
+      expect(report["cutStreams"]).toBeGreaterThan(0);
+    },
+  );
 });
