@@ -164,7 +164,7 @@ function askedOf(metadata: Readonly<Record<string, unknown>> = {}): Asked {
   return {
     id: String(requestId),
     kind: kind as Asked["kind"],
-    proof: argumentsHash === undefined ? undefined : String(argumentsHash),
+    proof: typeof argumentsHash === "string" ? argumentsHash : undefined,
   };
 }
 
