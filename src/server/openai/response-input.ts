@@ -6,22 +6,22 @@ import { requestOfItem } from "./response-ids.ts";
 
 /** Parameters that have no meaning here, because the definition of the agent decides, or nothing does. */
 const ignored = {
-  include: z.unknown(),
-  max_output_tokens: z.unknown(),
-  metadata: z.unknown(),
-  parallel_tool_calls: z.unknown(),
-  prompt_cache_key: z.unknown(),
-  prompt_cache_options: z.unknown(),
-  prompt_cache_retention: z.unknown(),
-  reasoning: z.unknown(),
-  safety_identifier: z.unknown(),
-  service_tier: z.unknown(),
-  stream_options: z.unknown(),
-  temperature: z.unknown(),
-  top_logprobs: z.unknown(),
-  top_p: z.unknown(),
-  truncation: z.unknown(),
-  user: z.unknown(),
+  include: z.unknown().optional(),
+  max_output_tokens: z.unknown().optional(),
+  metadata: z.unknown().optional(),
+  parallel_tool_calls: z.unknown().optional(),
+  prompt_cache_key: z.unknown().optional(),
+  prompt_cache_options: z.unknown().optional(),
+  prompt_cache_retention: z.unknown().optional(),
+  reasoning: z.unknown().optional(),
+  safety_identifier: z.unknown().optional(),
+  service_tier: z.unknown().optional(),
+  stream_options: z.unknown().optional(),
+  temperature: z.unknown().optional(),
+  top_logprobs: z.unknown().optional(),
+  top_p: z.unknown().optional(),
+  truncation: z.unknown().optional(),
+  user: z.unknown().optional(),
 };
 
 const functionTool = z.object({
@@ -43,10 +43,10 @@ export const createBodySchema = z
     background: z.boolean().nullish(),
     tools: z.array(z.looseObject({ type: z.string() })).nullish(),
     max_tool_calls: z.int().min(1).nullish(),
-    instructions: z.unknown(),
+    instructions: z.unknown().optional(),
     store: z.boolean().nullish(),
     text: z.looseObject({ format: z.looseObject({ type: z.string() }).nullish() }).nullish(),
-    tool_choice: z.unknown(),
+    tool_choice: z.unknown().optional(),
     ...ignored,
   })
   .meta({ id: "CreateResponse" });

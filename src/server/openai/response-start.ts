@@ -5,6 +5,7 @@ import type { Agent, Decide } from "../../runtime/index.ts";
 import { type AgentRequest, numberOfTurn, textOf, turnIdOf, type TurnRecord } from "../../state/index.ts";
 import type { Caller } from "../core/caller.ts";
 import { type RequestKey, turnKeyOf } from "../core/names.ts";
+import { ServerError } from "../core/failures.ts";
 import type { StartedTurn, StartTurnOptions } from "../core/plain-message.ts";
 import type { OpenAiPlace } from "./place.ts";
 import { badRequest } from "./protocol-errors.ts";
@@ -323,7 +324,8 @@ async function decideOnce(
     });
     return { request, isNew: !isReplayed };
   } catch (error) {
-    if (!(error instanceof RequestConflictError)) throw error;
+    const isDecided = error instanceof RequestConflictError || isKeyReused(error);
+    if (!isDecided) throw error;
     const request = await caller.request(requestId);
     const { decision } = request;
     const isAlike =
@@ -331,6 +333,12 @@ async function decideOnce(
       (decide.verdict !== "answered" || decision.result?.text === decide.result) &&
       (decide.verdict !== "rejected" || decision.reason === (decide.reason ?? null));
     if (isAlike) return { request, isNew: false };
-    throw error;
+    if (decision === null) throw error;
+    throw new RequestConflictError(`the request was decided before: ${decision.verdict}`);
   }
+}
+
+/** The key of a decision means its request: with another decision it was decided otherwise. */
+function isKeyReused(error: unknown): boolean {
+  return error instanceof ServerError && error.code === "key_reused";
 }

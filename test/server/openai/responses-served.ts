@@ -1,10 +1,11 @@
 import OpenAI from "openai";
 import type { Response as ModelResponse, ResponseStreamEvent } from "openai/resources/responses/responses";
 import { type AgentDefinition, createRuntime, type Runtime, type RuntimeOptions } from "troupe";
-import { apiSurface, openaiSurface, type RuntimeServer, type ServeOptions } from "troupe/server";
+import { apiSurface, openaiSurface, type ServeOptions } from "troupe/server";
 import { onTestFinished } from "vitest";
 import { desk } from "../ag-ui/ag-ui-served.ts";
-import { serve, type Served, tokens, type User } from "../served.ts";
+import { serve, type Served, tokens } from "../served.ts";
+import { clientOf } from "./official-client.ts";
 
 export interface ResponsesServed extends Served {
   readonly runtime: Runtime;
@@ -32,12 +33,9 @@ export async function servedAgent(
   return { ...served, runtime, client: clientOf(served.server) };
 }
 
-/** The official client, over the fetch handler or at an address. */
-export function clientOf(at: Pick<RuntimeServer, "fetch"> | string, as: User = "ann"): OpenAI {
-  const options = { apiKey: tokens[as], maxRetries: 0 };
-  if (typeof at === "string") return new OpenAI({ ...options, baseURL: `${at}/v1` });
-  const ask = (...given: ConstructorParameters<typeof Request>) => at.fetch(new Request(...given));
-  return new OpenAI({ ...options, baseURL: "http://127.0.0.1/v1", fetch: ask as typeof fetch });
+/** The official client of Ann, at the address of a server. */
+export function clientAt(url: string): OpenAI {
+  return new OpenAI({ apiKey: tokens.ann, maxRetries: 0, baseURL: `${url}/v1` });
 }
 
 /** What a person sees of the items of a response. */
