@@ -70,13 +70,16 @@ function endOf({ status, stopReason, error, stop, text }: TurnResult): Pick<Resp
 
 /** The calls of the whole tree, also failed ones, without those that an earlier response of the turn has told of. */
 function less({ inputTokens, outputTokens, cachedInputTokens, reasoningTokens }: TreeUse, before: Usage): Usage {
-  const rest = (all: number, part = 0): number => Math.max(0, all - part);
   return {
     inputTokens: rest(inputTokens, before.inputTokens),
     outputTokens: rest(outputTokens, before.outputTokens),
     cachedInputTokens: rest(cachedInputTokens, before.cachedInputTokens),
     reasoningTokens: rest(reasoningTokens, before.reasoningTokens),
   };
+}
+
+function rest(all: number, part = 0): number {
+  return Math.max(0, all - part);
 }
 
 type TreeUse = TurnResult["spent"]["tree"];

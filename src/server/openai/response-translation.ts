@@ -97,7 +97,7 @@ export class ResponseTranslation {
   #close(): void {
     this.#writing?.end();
     this.#writing = undefined;
-    for (const callId of [...this.#open.keys()]) this.#endCall(callId, { status: "incomplete" });
+    for (const callId of this.#open.keys()) this.#endCall(callId, { status: "incomplete" });
   }
 
   /** A later response begins here, or this one does. */

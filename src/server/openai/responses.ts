@@ -1,6 +1,5 @@
 import { z } from "zod";
 import type { JsonObject } from "../../state/index.ts";
-import type { Caller } from "../core/caller.ts";
 import { type Call, type Route, type RouteShape, route } from "../core/route.ts";
 import type { OpenAiPlace } from "./place.ts";
 import { badRequest } from "./protocol-errors.ts";

@@ -70,6 +70,13 @@ export async function all<T>(items: AsyncIterable<T>): Promise<readonly T[]> {
   return found;
 }
 
+/** The response that a stream ended with. */
+export function ended(events: readonly ResponseStreamEvent[]): ModelResponse {
+  const last = events.at(-1);
+  if (last?.type !== "response.completed") throw new Error(`the stream ended with ${last?.type}`);
+  return last.response;
+}
+
 /** The type of each event, its text besides. */
 export function lines(events: readonly ResponseStreamEvent[]): readonly string[] {
   return events.map((event) =>

@@ -3,7 +3,7 @@ import type { Response as ModelResponse } from "openai/resources/responses/respo
 import { createRuntime } from "troupe";
 import { openaiSurface, serveRuntime, tokenAuth } from "troupe/server";
 import { afterAll, beforeAll, describe, expect, it, test } from "vitest";
-import { sealedId } from "../../../src/server/core/url-ids.ts";
+import { openedId, sealedId } from "../../../src/server/core/url-ids.ts";
 import { desk } from "../ag-ui/ag-ui-served.ts";
 import { tokens } from "../served.ts";
 import { openOf, responsesServed } from "./responses-served.ts";
@@ -159,8 +159,7 @@ test("an id of one's own that is put together wrongly does not exist", async () 
   const { client } = await responsesServed();
   const asked = await client.responses.create({ model: "desk", input: "remove" });
   const second = await client.responses.create({ model: "desk", input: "delegate" });
-  const turnOf = (id: string): string => Buffer.from(id.slice("resp_".length), "base64url").toString();
-  const [one, two] = [turnOf(asked.id), turnOf(second.id)];
+  const [one = "", two = ""] = [asked, second].map(({ id }) => openedId("resp", id));
   const wrong = [`${one} ${one}:1:0:1`, `${two} ${one}:1:0:1`, `${one} `, `${one} x y`, ` ${one}`, `${one}0`];
   for (const id of wrong) {
     await expect(client.responses.retrieve(sealedId("resp", id))).rejects.toMatchObject({ status: 404 });

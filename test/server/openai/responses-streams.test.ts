@@ -11,6 +11,7 @@ import {
   all,
   approving,
   clientAt,
+  ended,
   openOf,
   responsesServed,
   returning,
@@ -76,11 +77,6 @@ test("after any event the rest of the stream comes, each character once", async 
   const { client } = await responsesServed();
   const run = async (body: Pick<ResponseCreateParamsNonStreaming, "input">) =>
     await all(await client.responses.create({ model: "desk", ...body, stream: true }));
-  const ended = (events: readonly ResponseStreamEvent[]) => {
-    const last = events.at(-1);
-    if (last?.type !== "response.completed") throw new Error("another event");
-    return last.response;
-  };
   const asked = await run({ input: "remove" });
   const question = await run({ input: "ask" });
   const flows = [
