@@ -1,5 +1,5 @@
 import type { Agent, Turn, TurnResult } from "../../runtime/index.ts";
-import { cursorText, numberOfTurn, type TroupeEvent, turnIdOf, type Usage } from "../../state/index.ts";
+import { numberOfTurn, type TroupeEvent, turnIdOf, type Usage } from "../../state/index.ts";
 import type { Caller } from "../core/caller.ts";
 import { storedTurnEvents } from "../core/turn-events.ts";
 import { decidedIn, partBegunBy, partName, responseIdOf, type TurnPart } from "./response-ids.ts";
@@ -133,7 +133,7 @@ export async function beginningOf(caller: Caller, part: TurnPart): Promise<Begin
       conversation,
       previousResponseId: conversation === null ? await previousOf(caller, part) : null,
     },
-    from: started === undefined ? cursor : cursorText({ row: started.row, seq: 0, index: 0 }),
+    from: started === undefined ? cursor : `${started.row}.0.0`,
     inputMessageIds: started?.entry.inputMessageIds ?? [],
   };
 }
