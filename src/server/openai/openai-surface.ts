@@ -1,8 +1,9 @@
 import { z } from "zod";
-import { type Door, listRule, nameRule, optionsOf, ruleOf } from "../../base/index.ts";
+import { type Door, listRule, nameRule, oneOfRule, optionsOf, ruleOf } from "../../base/index.ts";
 import { type Route, type RouteShape, route } from "../core/route.ts";
 import type { Surface } from "../core/surface.ts";
-import { OpenAiPlace } from "./place.ts";
+import { chatRoutes } from "./chat-routes.ts";
+import { CONVERSATION_HEADER, OpenAiPlace } from "./place.ts";
 import { openAiFailure } from "./protocol-errors.ts";
 import { responsesRoutes } from "./responses.ts";
 
@@ -16,6 +17,11 @@ export interface OpenAiSurfaceOptions {
    * sends the whole history each time, so a request without an answer in it begins anew. Default: none.
    */
   readonly chatIdHeaders?: readonly string[] | undefined;
+  /**
+   * What becomes of system and developer messages: `take` gives them to a new agent as the first thing that it is told,
+   * with the weight of what users say; its instructions are those of its definition. Default `take`.
+   */
+  readonly systemMessages?: "take" | "ignore" | undefined;
 }
 
 const pathRule = ruleOf(
@@ -32,12 +38,10 @@ const openAiDoor: Door<OpenAiSurfaceOptions> = {
     agents: listRule("a list of names of definitions", nameRule),
     path: pathRule,
     chatIdHeaders: listRule("a list of names of headers", headerRule),
+    systemMessages: oneOfRule("take", "ignore"),
   },
   instead: { definitions: "agents", names: "agents", models: "agents", headers: "chatIdHeaders" },
 };
-
-/** The header that names a conversation for clients that know of troupe. */
-export const CONVERSATION_HEADER = "x-troupe-conversation";
 
 /** Headers that the official client sends from a page. */
 const clientHeaders =
@@ -51,14 +55,14 @@ const clientHeaders =
  */
 export function openaiSurface(given: OpenAiSurfaceOptions = {}): Surface {
   const options = optionsOf<OpenAiSurfaceOptions>(given, "openaiSurface()", openAiDoor);
-  const { agents, path = "/v1" } = options;
+  const { agents, path = "/v1", systemMessages = "take" } = options;
   const chatIdHeaders = (options.chatIdHeaders ?? []).map((name) => name.toLowerCase());
-  const place = new OpenAiPlace({ agents, path, chatIdHeaders });
+  const place = new OpenAiPlace({ agents, path, chatIdHeaders, takesSystem: systemMessages === "take" });
   return {
     name: "openai",
     paths: [path],
     headers: [CONVERSATION_HEADER, ...chatIdHeaders, ...clientHeaders.split(" ")],
-    routes: [...modelRoutes(place), ...responsesRoutes(place)],
+    routes: [...modelRoutes(place), ...chatRoutes(place), ...responsesRoutes(place)],
     failure: openAiFailure,
   };
 }
