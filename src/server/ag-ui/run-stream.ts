@@ -1,9 +1,9 @@
 import type { Agent, TurnRest } from "../../runtime/index.ts";
-import type { Content, Message, TroupeEvent } from "../../state/index.ts";
+import type { Content, TroupeEvent } from "../../state/index.ts";
 import type { Caller } from "../core/caller.ts";
 import type { StartedTurn } from "../core/plain-message.ts";
 import type { SseFrame } from "../core/sse.ts";
-import { storedTurnEvents, turnEvents } from "../core/turn-events.ts";
+import { eventsUntilRest, messageOfEvent } from "../core/turn-events.ts";
 import { ClientMessages } from "./client-messages.ts";
 import type { AgUiEvent, AgUiMessage } from "./events.ts";
 import type { RunInput, Told } from "./run-input.ts";
@@ -67,7 +67,7 @@ async function* runEvents(caller: Caller, run: Run, { client, signal }: Client):
     yield* translation.finishAtOnce("success");
     return;
   }
-  const rest = yield* eventsUntilRest(caller, run, { followed, translation, from: from ?? head.cursor, signal });
+  const rest = yield* meaningUntilRest(caller, run, { followed, translation, from: from ?? head.cursor, signal });
   if (rest === undefined) return;
   yield* translation.close(rest);
   const isOver = rest.status !== "waiting";
@@ -96,38 +96,20 @@ interface Reading {
 }
 
 /** Gives what the events of a turn mean, and returns the turn at rest; undefined: nobody reads any more. */
-async function* eventsUntilRest(
+async function* meaningUntilRest(
   caller: Caller,
   run: Run,
-  { followed, translation, from, signal }: Reading,
+  { followed, translation, ...reading }: Reading,
 ): AsyncGenerator<AgUiEvent, TurnRest | undefined> {
-  const left = new AbortController();
-  const leaving = AbortSignal.any([signal, left.signal]);
-  const events = turnEvents(caller, followed, { after: from, signal: leaving });
-  const waits = waitOf(followed);
-  const gone = new Promise<"gone">((resolve) => {
-    if (signal.aborted) resolve("gone");
-    signal.addEventListener("abort", () => resolve("gone"), { once: true });
-  });
-  let last = from;
+  const events = eventsUntilRest(caller, followed, reading);
   try {
     for (;;) {
-      const news = await Promise.race([events.next(), waits, gone]);
-      if (news === "gone" || signal.aborted) return undefined;
-      if ("status" in news) {
-        // The reader may be behind what is stored, which is all there is while the turn waits.
-        left.abort();
-        for (const event of await storedTurnEvents(caller, followed, last)) {
-          yield* meaningOf(caller, run, { event, translation });
-        }
-        return news;
-      }
-      if (news.done === true) return await followed.turn.result;
-      last = news.value.cursor ?? last;
-      yield* meaningOf(caller, run, { event: news.value, translation });
+      const { done, value } = await events.next();
+      if (done === true) return value;
+      yield* meaningOf(caller, run, { event: value, translation });
     }
   } finally {
-    left.abort();
+    await events.return(undefined);
   }
 }
 
@@ -141,30 +123,5 @@ async function* meaningOf(
   // What somebody else has said to begin the turn was not stored when the snapshot was made.
   const isUntold = said === null && !told.before.has(event.turnId ?? "") && !translation.hasShown(`${event.turnId}:in`);
   if (isBeginning && isUntold) yield* translation.snapshot(await messagesFor(caller, run));
-  yield* translation.take(event, await messageOf(caller, event));
-}
-
-/** Resolves when the turn waits for somebody; never for one that ends without. */
-function waitOf({ turn }: FollowedTurn): Promise<TurnRest> {
-  const { promise, resolve, reject } = Promise.withResolvers<TurnRest>();
-  turn.settled.then((rest) => {
-    if (rest.status === "waiting") resolve(rest);
-  }, reject);
-  // When its last event is read first, nobody asks for the error of a runtime that was shut down.
-  promise.catch(() => undefined);
-  return promise;
-}
-
-/** The stored message that an event is about. */
-async function messageOf({ runtime }: Caller, event: TroupeEvent): Promise<Message | undefined> {
-  const id = messageIdOf(event);
-  if (id === undefined) return undefined;
-  const { stores, tenant } = runtime;
-  const [message] = await stores.messagesById({ tenant, agentId: event.agentId }, [id]);
-  return message;
-}
-
-function messageIdOf(event: TroupeEvent): string | undefined {
-  if (event.type === "model.responded") return `${event.turnId}:${event.step}`;
-  return event.type === "tool.completed" || event.type === "tool.failed" ? event.callId : undefined;
+  yield* translation.take(event, await messageOfEvent(caller, event));
 }
