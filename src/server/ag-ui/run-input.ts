@@ -68,9 +68,7 @@ export interface News {
  * `InvalidInputError` for content that no model of this runtime takes.
  */
 export function newsOf({ messages }: Pick<RunInput, "messages">): News {
-  const isAnswer = ({ role, subagentRunId }: InputMessage): boolean =>
-    role === "assistant" && subagentRunId === undefined;
-  const fresh = messages.slice(messages.findLastIndex(isAnswer) + 1);
+  const fresh = messages.slice(messages.findLastIndex((one) => one.role === "assistant" && isOwn(one)) + 1);
   // A result may be one for a call of a subagent.
   const results = fresh.filter(({ role }) => role === "tool");
   return {
@@ -119,7 +117,11 @@ export function toldIn({ messages }: Pick<RunInput, "messages">): Told {
 
 /** Messages of the agent itself and of its users, without those of subagents. */
 function ownOf(messages: readonly InputMessage[]): readonly InputMessage[] {
-  return messages.filter(({ subagentRunId }) => subagentRunId === undefined);
+  return messages.filter((one) => isOwn(one));
+}
+
+function isOwn({ subagentRunId }: InputMessage): boolean {
+  return subagentRunId === undefined;
 }
 
 /** The turn in which the model gave an answer. */

@@ -51,11 +51,15 @@ function storedLine(message: Message, isRoot: boolean): string | undefined {
 }
 
 function shownLine(message: ClientMessage): string | undefined {
-  if (message.role === "tool") return resultLine(message.toolCallId, String(message.content));
-  if (message.role === "user") return saidLine(String(message.content));
+  if (message.role === "tool") return resultLine(message.toolCallId, textIn(message.content));
+  if (message.role === "user") return saidLine(textIn(message.content));
   if (message.role !== "assistant") return undefined;
   const calls = (message.toolCalls ?? []).map((call) => [call.id, call.function.name, call.function.arguments]);
-  return answerLine(message.id, String(message.content ?? ""), calls);
+  return answerLine(message.id, message.content ?? "", calls);
+}
+
+function textIn(content: unknown): string {
+  return typeof content === "string" ? content : JSON.stringify(content);
 }
 
 function saidLine(text: string): string {
