@@ -1,4 +1,4 @@
-import fc from "fast-check";
+import * as fc from "fast-check";
 import type { TroupeEvent } from "troupe";
 import { describe, expect, test } from "vitest";
 import { TextShown } from "../../../src/server/openai/text-shown.ts";
