@@ -48,6 +48,7 @@ export class Dispatcher {
     if (this.#isClosed) return;
     const tree = this.#watched(rootAgentId);
     tree.isDue = true;
+    tree.delivery.nudge();
     tree.working ??= this.#work(rootAgentId, tree);
   }
 

@@ -69,6 +69,10 @@ export class TreeDelivery {
   #latest: TreeWebhooks | undefined;
   /** Changes of the stored webhooks are made one after the other. */
   #changing: Promise<void> = Promise.resolve();
+  /** Those that are at work; and of them, those that have to look once more. */
+  readonly #telling = new Set<string>();
+  readonly #again = new Set<string>();
+  #nudged: PromiseWithResolvers<boolean> = Promise.withResolvers();
   /** Rows that were read and had nothing to tell, by webhook: they are not read again, and noted with the next change. */
   readonly #read = new Map<string, { readonly after: number; readonly cursor: number; readonly told: Json }>();
 
@@ -90,13 +94,51 @@ export class TreeDelivery {
     if (!hasNews && claim === null && dueAt > now) return dueAt;
     try {
       await this.#change((known) => known);
-      const ready = readyOf(this.#latest?.webhooks ?? [], clock.now());
-      await Promise.all(ready.map((webhook) => this.#tell(webhook)));
+      await this.#tellAll();
       return await this.#release();
     } catch (error) {
       if (!(error instanceof ClaimLost)) throw error;
       return this.#latest === undefined ? undefined : clock.now() + CLAIM_MS;
     }
+  }
+
+  /** Something may have been written: who was told everything is told what is new, however long others take. */
+  nudge(): void {
+    for (const key of this.#telling) this.#again.add(key);
+    this.#nudged.resolve(true);
+  }
+
+  async #tellAll(): Promise<void> {
+    const works = new Set<Promise<void>>();
+    const failures: unknown[] = [];
+    for (let isNew = true; isNew || works.size > 0; ) {
+      if (isNew) {
+        this.#nudged = Promise.withResolvers();
+        await this.#inTurn(async () => void (await this.#look()));
+        for (const webhook of readyOf(this.#latest?.webhooks ?? [], this.#at.clock.now())) {
+          if (this.#telling.has(keyOf(webhook))) continue;
+          const work = this.#tell(webhook)
+            .catch((error: unknown) => void failures.push(error))
+            .then(() => void works.delete(work));
+          works.add(work);
+        }
+      }
+      if (works.size === 0) break;
+      const ended = [...works].map((work) => work.then(() => false));
+      const cancel = this.#nudgeAtRetry();
+      isNew = (await Promise.race([this.#nudged.promise, ...ended])) && failures.length === 0;
+      cancel();
+    }
+    if (failures.length > 0) throw failures[0];
+  }
+
+  /** While some are at work, others may have to be tried again. Returns what cancels it. */
+  #nudgeAtRetry(): () => void {
+    const others = (this.#latest?.webhooks ?? []).filter((webhook) => !this.#telling.has(keyOf(webhook)));
+    const times = others.flatMap(({ retryAt }) => retryAt ?? []);
+    return times.length === 0
+      ? () => undefined
+      : this.#at.clock.setTimer(Math.min(...times), () => this.#nudged.resolve(true));
   }
 
   async #look(): Promise<TreeWebhooks | undefined> {
@@ -129,23 +171,35 @@ export class TreeDelivery {
   }
 
   async #tell(first: Webhook): Promise<void> {
-    for (let webhook = first; !this.#at.closing.aborted; ) {
-      try {
-        const step = await this.#next(webhook);
-        if (step === undefined) return;
-        if (step === "gone") return await this.#move(webhook, undefined);
-        for (const notification of step.notifications) {
-          if (!(await this.#send(webhook, notification))) return;
-        }
-        const { cursor, told, isOver } = step;
-        const moved = { ...webhook, cursor, told, failures: 0, retryAt: null };
-        await this.#move(webhook, isOver ? undefined : moved);
-        if (isOver) return;
-        webhook = moved;
-      } catch (error) {
-        if (error instanceof ClaimLost || (error instanceof TroupeError && error.retryable)) throw error;
-        return await this.#failed(webhook, { status: 0, durationMs: 0, reason: this.#at.words(error) });
+    const key = keyOf(first);
+    this.#telling.add(key);
+    try {
+      for (let webhook: Webhook | undefined = first; webhook !== undefined && !this.#at.closing.aborted; ) {
+        webhook = await this.#tellNext(webhook);
       }
+    } finally {
+      this.#telling.delete(key);
+      this.#again.delete(key);
+    }
+  }
+
+  /** Tells one step. Resolves with the webhook after it; undefined: there is nothing more now. */
+  async #tellNext(webhook: Webhook): Promise<Webhook | undefined> {
+    try {
+      const step = await this.#next(webhook);
+      if (step === undefined) return this.#again.delete(keyOf(webhook)) ? webhook : undefined;
+      if (step === "gone") return void (await this.#move(webhook, undefined));
+      for (const notification of step.notifications) {
+        if (!(await this.#send(webhook, notification))) return undefined;
+      }
+      const { cursor, told, isOver } = step;
+      const moved = { ...webhook, cursor, told, failures: 0, retryAt: null };
+      await this.#move(webhook, isOver ? undefined : moved);
+      return isOver ? undefined : moved;
+    } catch (error) {
+      if (error instanceof ClaimLost || (error instanceof TroupeError && error.retryable)) throw error;
+      await this.#failed(webhook, { status: 0, durationMs: 0, reason: this.#at.words(error) });
+      return undefined;
     }
   }
 
@@ -236,6 +290,12 @@ export class TreeDelivery {
     await done;
   }
 
+  /** A server that leaves has others look at once. */
+  #dueAt(webhooks: readonly Webhook[], now: number): number {
+    if (this.#at.closing.aborted) return now;
+    return Math.min(now + IDLE_MS, ...webhooks.flatMap(({ retryAt }) => retryAt ?? []));
+  }
+
   async #put(change: Change, as: "claim" | "release"): Promise<void> {
     const { stores, clock, id } = this.#at;
     for (;;) {
@@ -249,7 +309,7 @@ export class TreeDelivery {
       const held =
         as === "claim"
           ? { claim: { by: id, until }, dueAt: until }
-          : { claim: null, dueAt: Math.min(now + IDLE_MS, ...webhooks.flatMap(({ retryAt }) => retryAt ?? [])) };
+          : { claim: null, dueAt: this.#dueAt(webhooks, now) };
       const next = { ...known, ...held, webhooks, revision: createId() };
       if (await stores.putWebhooks(next, known.revision)) {
         this.#latest = webhooks.length === 0 ? undefined : next;
