@@ -24,10 +24,12 @@ export type {
   NewWebhook,
   Notification,
   TellingStep,
+  Webhook,
   WebhookDesk,
   WebhookForm,
   WebhookPlace,
 } from "./core/webhooks.ts";
+export type { LookupAddresses } from "./webhooks/receiver.ts";
 export type { WebhookOptions } from "./webhooks/webhooks.ts";
 export type { TealMetadata } from "./teal/agent-yaml.ts";
 export { loadTealAgent, type TealAgent, type TealAgentOptions, type TealModelOptions } from "./teal/load-teal-agent.ts";

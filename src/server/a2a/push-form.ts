@@ -43,7 +43,7 @@ async function firstStep(caller: Caller, task: TaskTurn): Promise<TellingStep> {
   const head = await stores.treeHead(caller.tenant, task.agent.rootAgentId);
   const now = await task.turn.current();
   const item = { task: await taskOf(caller, task, { now }) };
-  const { state, timestamp = "" } = item.task.status;
+  const { state, timestamp } = item.task.status;
   return {
     notifications: [notificationOf(task, `task.${state}.${Date.parse(timestamp)}`, item)],
     cursor: head?.cursor ?? 0,

@@ -1,6 +1,8 @@
 import type { Json, JsonObject, Webhook } from "../../state/index.ts";
 import type { Caller } from "./caller.ts";
 
+export type { Webhook } from "../../state/index.ts";
+
 /** One request to a receiver. */
 export interface Notification {
   /** The same when it is sent again, so that receivers can drop it: visible ASCII. */

@@ -82,10 +82,10 @@ export class Dispatcher {
   #watched(rootAgentId: string): WatchedTree {
     const known = this.#trees.get(rootAgentId);
     if (known) return known;
-    const { end } = watchTreeOf(this.#runtime, rootAgentId, { written: () => this.look(rootAgentId) });
+    const watching = watchTreeOf(this.#runtime, rootAgentId, { written: () => this.look(rootAgentId) });
     const tree: WatchedTree = {
       delivery: new TreeDelivery(rootAgentId, this.#at),
-      stopWatching: end,
+      stopWatching: () => watching.end(),
       working: undefined,
       isDue: false,
       cancelTimer: () => undefined,

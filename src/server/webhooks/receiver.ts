@@ -2,6 +2,7 @@ import { lookup as systemLookup } from "node:dns/promises";
 import { request as httpRequest, type RequestOptions } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { isIP, type LookupFunction } from "node:net";
+import { callbackify } from "node:util";
 import type { Clock } from "../../base/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
 import { isLoopbackName } from "../core/origins.ts";
@@ -105,15 +106,13 @@ export class Receivers {
       }
       return found;
     };
+    const ask = callbackify(judged);
     return (hostname, { all }, callback) => {
-      judged(hostname).then(
-        (found) => {
-          const [first] = found;
-          if (all === true) callback(null, [...found]);
-          else callback(null, first?.address ?? "", first?.family);
-        },
-        (error: unknown) => callback(error instanceof Error ? error : new Error(String(error)), ""),
-      );
+      ask(hostname, (error, found) => {
+        const [first] = error ? [] : found;
+        if (all === true) callback(error, error ? [] : [...found]);
+        else callback(error, first?.address ?? "", first?.family);
+      });
     };
   }
 }

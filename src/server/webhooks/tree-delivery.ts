@@ -188,7 +188,10 @@ export class TreeDelivery {
     try {
       const step = await this.#next(webhook);
       if (step === undefined) return this.#again.delete(keyOf(webhook)) ? webhook : undefined;
-      if (step === "gone") return void (await this.#move(webhook, undefined));
+      if (step === "gone") {
+        await this.#move(webhook, undefined);
+        return undefined;
+      }
       for (const notification of step.notifications) {
         if (!(await this.#send(webhook, notification))) return undefined;
       }

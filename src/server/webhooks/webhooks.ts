@@ -6,7 +6,6 @@ import {
   functionRule,
   listRule,
   nameRule,
-  optionsOf,
   ruleOf,
 } from "../../base/index.ts";
 import { InvalidInputError, InvariantError, UnsupportedError } from "../../errors/index.ts";
@@ -20,7 +19,7 @@ import type { NewWebhook, WebhookDesk, WebhookPlace } from "../core/webhooks.ts"
 import { Dispatcher } from "./dispatcher.ts";
 import { type LookupAddresses, Receivers } from "./receiver.ts";
 import { Sealing } from "./sealing.ts";
-import { CLAIM_MS, type Delivery } from "./tree-delivery.ts";
+import type { Delivery } from "./tree-delivery.ts";
 
 export interface WebhookOptions {
   /**
@@ -195,12 +194,15 @@ export class Webhooks implements WebhookDesk {
 
   /** The owner of a webhook, who may read what it is told. It starts no turns. */
   #reader(runtime: Runtime, ownerId: string): Caller {
-    const admitTurn = (): Promise<never> => Promise.reject(new InvariantError("a webhook was to start a turn"));
     return new Caller(
       { userId: ownerId, scopes: [] },
       { runtime, clock: this.#clock, deniesStrangers: false, admitTurn },
     );
   }
+}
+
+function admitTurn(): Promise<never> {
+  return Promise.reject(new InvariantError("a webhook was to start a turn"));
 }
 
 function assertRoomIn(known: readonly Webhook[], place: WebhookPlace, name: string): void {

@@ -84,8 +84,7 @@ describe.each(bindings)("over %s", (binding) => {
     const calls = await receiver.until(isEnded);
     const last = calls.at(-1)?.body as Item;
     expect(last.task?.id ?? last.statusUpdate?.taskId).toBe(task.id);
-    const artifacts = told(calls).filter((one) => one.startsWith("artifact"));
-    if (artifacts.length > 0) expect(artifacts.at(-1)).toBe("artifact answer");
+    expect(told(calls).at(-1)).toMatch(/COMPLETED$/);
     expect(calls[0]?.headers["x-a2a-notification-token"]).toBe("t");
   });
 });
@@ -176,7 +175,7 @@ it("shapes that the translation of 0.3 does not expect are refused", async () =>
 
 describe("without a key", () => {
   it("the card says that there are none, and the methods refuse", async () => {
-    const { server, ask } = await hooked({ serving: { webhooks: undefined } });
+    const { server, ask, runtime } = await hooked({ serving: { webhooks: undefined } });
     const client = await clientOf(fetchOf(server));
     expect((await client.getAgentCard()).capabilities?.pushNotifications).toBe(false);
     const { id } = await asking(client);
@@ -205,26 +204,13 @@ describe("without a key", () => {
       body: { message, configuration },
     });
     expect(await sentNow.text()).toContain("PUSH_NOTIFICATION_NOT_SUPPORTED");
-    expect(
-      (
-        await client.listTasks({
-          tenant: "",
-          contextId: "",
-          status: 0,
-          pageSize: 10,
-          pageToken: "",
-          historyLength: 0,
-          statusTimestampAfter: undefined,
-          includeArtifacts: false,
-        })
-      ).tasks,
-    ).toHaveLength(1);
+    expect(await runtime.turns()).toHaveLength(1);
   });
 });
 
-describe("a configuration is refused before anything is written", () => {
-  const config = (more: object) => ({ url: "https://example.com/hook", ...more });
+const config = (more: object) => ({ url: "https://example.com/hook", ...more });
 
+describe("a configuration is refused before anything is written", () => {
   it.each([
     ["a line end in its token", config({ token: "a\r\nx: y" })],
     ["a line end in its credentials", config({ authentication: { scheme: "Bearer", credentials: "a\nb" } })],

@@ -90,8 +90,7 @@ describe("a name is judged when it is called", () => {
   });
 
   it("without an address", async () => {
-    const lookup: LookupAddresses = async () => await Promise.resolve([]);
-    const sent = new Receivers({ clock, lookup }).post(post("https://hook.example/"));
+    const sent = new Receivers({ clock, lookup: () => Promise.resolve([]) }).post(post("https://hook.example/"));
     await expect(sent).rejects.toThrow("its name has no address");
   });
 

@@ -52,12 +52,12 @@ describe("a key", () => {
     expect(new Sealing([bytes.toString("base64url")]).open(sealed, place)).toEqual(secrets);
   });
 
-  it.each(["", "secret", randomBytes(16).toString("base64"), randomBytes(32).toString("hex"), `${webhookKey()}\n`])(
+  it.each(["secret", randomBytes(16).toString("base64"), randomBytes(32).toString("hex"), `${webhookKey()}\n`])(
     "is not %j, and the refusal does not show it",
     (text) => {
       const make = () => new Sealing([webhookKey(), text]);
       expect(make).toThrow("webhooks.keys[1] is no key");
-      if (text.length > 4) expect(make).not.toThrow(text);
+      expect(make).not.toThrow(text);
     },
   );
 
