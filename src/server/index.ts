@@ -9,6 +9,7 @@ export type { RateRedis, ServeLimits } from "./core/limits.ts";
 export type { LogLine } from "./core/metrics.ts";
 export type { MetricsAccess } from "./core/probes.ts";
 export { agentIdOfName, type NameScope } from "./core/names.ts";
+export { openaiSurface, type OpenAiSurfaceOptions } from "./openai/openai-surface.ts";
 export { assertCanListen, type Listening, type ListenOptions, type MountedHandlers, nodeListener } from "./listen.ts";
 export type { RuntimesByTenant, ServeOptions } from "./serve-options.ts";
 export { type RedisSharing, redisSharing, type RedisSharingOptions } from "./redis-sharing.ts";

@@ -11,6 +11,7 @@ import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { RedisServer, redisProgram } from "../support/redis-server.ts";
 import { ownPrefix, storesOn } from "../support/redis-stores.ts";
+import { Heard } from "./heard.ts";
 
 /** One place that several processes may open. */
 export interface Place {
@@ -82,35 +83,37 @@ export async function readerOf(
   run: string,
   place: { readonly after: number; readonly credit: number },
 ): Promise<Reader> {
-  const messages: FeedMessage[] = [];
+  const heard = new Heard<FeedMessage>();
   const rows: FeedRow[] = [];
-  const waiting = new Set<() => void>();
   const watch = await feed.watch(run, place, {
     isFull: () => false,
     send(message) {
-      messages.push(message);
       if (message.type === "rows") rows.push(...message.rows);
-      for (const look of waiting) look();
+      heard.add(message);
     },
   });
   return {
-    messages,
+    messages: heard.all,
     rows,
     watch,
-    batches: () => messages.filter(({ type }) => type === "rows").length,
-    until(passes) {
-      const { promise, resolve } = Promise.withResolvers<FeedMessage>();
-      const look = (): void => {
-        const found = messages.find(passes);
-        if (found === undefined) return;
-        waiting.delete(look);
-        resolve(found);
-      };
-      waiting.add(look);
-      look();
-      return promise;
-    },
+    batches: () => heard.all.filter(({ type }) => type === "rows").length,
+    until: (passes) => heard.until(passes),
   };
+}
+
+/** The same stores, of which each call is told before it is made. `stores` may give others later. */
+export function overheard(stores: () => Stores, tell: (name: string, asked: readonly unknown[]) => void): Stores {
+  return new Proxy(stores(), {
+    get(_target, name) {
+      const target = stores();
+      const value: unknown = Reflect.get(target, name, target);
+      if (typeof value !== "function") return value;
+      return (...asked: unknown[]): unknown => {
+        tell(String(name), asked);
+        return Reflect.apply(value, target, asked);
+      };
+    },
+  });
 }
 
 export function isCaughtUp(message: FeedMessage): boolean {

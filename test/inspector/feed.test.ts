@@ -6,7 +6,7 @@ import { importRun } from "../../src/inspector/feed/run-file.ts";
 import { feedEntrySchema, feedMessageSchema, type FeedRow } from "../../src/inspector/feed/wire.ts";
 import * as answers from "../../src/inspector/feed/answers.ts";
 import { runtimeActor } from "../../src/inspector/feed/act.ts";
-import { busyTeam, isCaughtUp, placeNames, placesOf, readerOf } from "./feed-fixtures.ts";
+import { busyTeam, isCaughtUp, overheard, placeNames, placesOf, readerOf } from "./feed-fixtures.ts";
 
 const tenant = "default";
 const ends: (() => Promise<void> | void)[] = [];
@@ -113,6 +113,30 @@ describe.each(placeNames)("the feed over %s", (name) => {
     const texts = reader.messages.flatMap((message) => (message.type === "live" ? [message.event] : []));
     // SQLite carries no text between processes.
     expect(name === "sqlite" ? texts : []).toEqual([]);
+  });
+
+  it("what several readers get at one place is read once", async () => {
+    const stores = newPlace().open();
+    const runtime = await runtimeOn(stores, 120);
+    await finished(runtime);
+    const reads: unknown[] = [];
+    const feed = feedOver(
+      overheard(
+        () => stores,
+        (call, asked) => void (call === "readTree" && reads.push(asked[2])),
+      ),
+    );
+    const readers = await Promise.all(
+      Array.from({ length: 8 }, () => readerOf(feed, "desk", { after: 0, credit: 1_000 })),
+    );
+    await Promise.all(readers.map((reader) => reader.until(isCaughtUp)));
+    expect(reads).toHaveLength(new Set(reads).size);
+    await finished(runtime, "other");
+    await (await runtime.find("desk")).executeTurn("more").result;
+    const head = (await stores.readTree(tenant, "desk", 0, 10_000)).at(-1)?.cursor ?? 0;
+    const isWhole = ({ rows }: { rows: readonly FeedRow[] }): boolean => rows.at(-1)?.cursor === head;
+    await Promise.all(readers.map((reader) => reader.until(() => isWhole(reader))));
+    for (const { rows } of readers) expect(cursorsOf(rows)).toEqual(cursorsOf(readers[0]?.rows ?? []));
   });
 
   it("answers fit their schemas", async () => {

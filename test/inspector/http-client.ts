@@ -1,6 +1,7 @@
 import { WebSocket } from "ws";
 import type { Failure, FeedMessage, FeedRow } from "../../src/inspector/feed/wire.ts";
 import type { FeedServer } from "../../src/inspector/start-inspector.ts";
+import { Heard } from "./heard.ts";
 
 export interface Posted {
   readonly status: number;
@@ -48,9 +49,8 @@ export async function connect(
   { run, after = 0, credit = 8, miserly = false }: { run: string; after?: number; credit?: number; miserly?: boolean },
 ): Promise<Connection> {
   const socket = new WebSocket(`${origin.replace("http", "ws")}/feed`, ["troupe.feed.v1", `bearer.${tokens.watch}`]);
-  const messages: FeedMessage[] = [];
+  const heard = new Heard<FeedMessage>();
   const rows: FeedRow[] = [];
-  const waiting = new Set<() => void>();
   const { promise: closed, resolve: close } = Promise.withResolvers<void>();
   await new Promise<void>((resolve, reject) => {
     socket.once("open", () => resolve());
@@ -59,40 +59,22 @@ export async function connect(
   socket.on("error", () => undefined);
   socket.on("message", (data: Buffer) => {
     const message = JSON.parse(data.toString("utf8")) as FeedMessage;
-    messages.push(message);
     if (message.type === "rows") {
       rows.push(...message.rows);
       if (!miserly && socket.readyState === socket.OPEN) socket.send(JSON.stringify({ type: "credit", batches: 1 }));
     }
-    for (const look of waiting) look();
+    heard.add(message);
   });
   socket.once("close", () => {
     close();
-    for (const look of waiting) look();
+    heard.end();
   });
   socket.send(JSON.stringify({ type: "watch", run, after, credit }));
   return {
     socket,
-    messages,
+    messages: heard.all,
     rows,
     closed,
-    until(passes) {
-      const { promise, resolve, reject } = Promise.withResolvers<FeedMessage>();
-      let seen = 0;
-      const look = (): void => {
-        while (seen < messages.length) {
-          const message = messages[seen] as FeedMessage;
-          seen += 1;
-          if (passes(message)) {
-            waiting.delete(look);
-            return resolve(message);
-          }
-        }
-        if (socket.readyState === socket.CLOSED) reject(new Error("the connection ended"));
-      };
-      waiting.add(look);
-      look();
-      return promise;
-    },
+    until: (passes) => heard.until(passes),
   };
 }

@@ -2,7 +2,8 @@ import { describe, expect, it } from "vitest";
 import { createRuntime, memoryStores, type Stores } from "../../src/index.ts";
 import { Feed } from "../../src/inspector/feed/feed.ts";
 import { Journals } from "../../src/inspector/feed/journals.ts";
-import { busyTeam, placeNames, placesOf } from "./feed-fixtures.ts";
+import { transitionsOf } from "../../src/inspector/replay/machines.ts";
+import { busyTeam, overheard, placeNames, placesOf } from "./feed-fixtures.ts";
 
 const tenant = "default";
 const key = { tenant, agentId: "desk" };
@@ -15,23 +16,16 @@ async function worked(stores: Stores, { turns, steps = 3 }: { turns: number; ste
   await runtime.shutdown();
 }
 
-/** The same stores, with the numbers of the entries from which journals were read. */
-function counted(stores: () => Stores): { readonly stores: Stores; readonly reads: number[] } {
+/** The same stores, with the numbers of the entries from which journals were read, and the messages that were. */
+function counted(stores: () => Stores) {
   const reads: number[] = [];
-  const proxy = new Proxy(stores(), {
-    get(_target, name) {
-      const target = stores();
-      if (name === "readJournal") {
-        return (...asked: Parameters<Stores["readJournal"]>) => {
-          reads.push(asked[1]);
-          return target.readJournal(...asked);
-        };
-      }
-      const value: unknown = Reflect.get(target, name, target);
-      return typeof value === "function" ? value.bind(target) : value;
-    },
+  const messages: unknown[] = [];
+  const told = overheard(stores, (name, asked) => {
+    if (name === "readJournal") reads.push(Number(asked[1]));
+    if (name === "messagesById") messages.push(asked[1]);
+    if (name === "messages") messages.push("all");
   });
-  return { stores: proxy, reads };
+  return { stores: told, reads, messages };
 }
 
 describe.each(placeNames)("journals of a feed over %s", (name) => {
@@ -61,9 +55,38 @@ describe.each(placeNames)("journals of a feed over %s", (name) => {
     expect(last?.message.content).toBe("done");
     if (name !== "memory") await written.close();
   });
+
+  it("a page of messages reads the messages of that page alone", async () => {
+    const place = newPlace();
+    const written = place.open();
+    await worked(place.open(), { turns: 2 });
+    const { stores, messages } = counted(() => written);
+    const feed = new Feed();
+    feed.add({ stores, tenant });
+    const page = await feed.messages("desk", "desk", { limit: 3 });
+    const older = await feed.messages("desk", "desk", { limit: 2, before: page.next ?? "" });
+    const read = [older, page].map(({ items }) => items.map(({ message }) => message.id));
+    expect(messages).toEqual(read.toReversed());
+    expect(read.flat()).toEqual((await written.messages(key)).slice(-5).map(({ id }) => id));
+    if (name !== "memory") await written.close();
+  });
 });
 
 describe("journals", () => {
+  it("that two questions continue at once have each row once", async () => {
+    const stores = memoryStores();
+    await worked(stores, { turns: 1 });
+    const journals = new Journals();
+    await journals.read(stores, key);
+    await worked(stores, { turns: 1 });
+    const [one, other] = await Promise.all([journals.read(stores, key), journals.read(stores, key)]);
+    expect(one).toBe(other);
+    expect(one.rows).toEqual(await stores.readJournal(key, 1));
+    const [first, second] = await Promise.all([one.machines(), one.machines()]);
+    expect(first).toBe(second);
+    expect(first.transitions).toEqual(transitionsOf("desk", one.rows));
+  });
+
   it("of stores that went back and on another way are read anew", async () => {
     const [one, other] = [memoryStores(), memoryStores()];
     await worked(one, { turns: 2 });
@@ -71,10 +94,10 @@ describe("journals", () => {
     let present: Stores = one;
     const { stores, reads } = counted(() => present);
     const journals = new Journals();
-    expect(await journals.read(stores, key)).toEqual(await one.readJournal(key, 1));
+    expect((await journals.read(stores, key)).rows).toEqual(await one.readJournal(key, 1));
     present = other;
     reads.length = 0;
-    expect(await journals.read(stores, key)).toEqual(await other.readJournal(key, 1));
+    expect((await journals.read(stores, key)).rows).toEqual(await other.readJournal(key, 1));
     expect(reads.at(-1)).toBe(1);
   });
 

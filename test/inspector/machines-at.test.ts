@@ -1,5 +1,11 @@
 import { expect, test } from "vitest";
-import { type AgentMachinesAt, machinesAt, transitionsOf } from "../../src/inspector/replay/machines.ts";
+import {
+  type AgentMachinesAt,
+  machinesAt,
+  type MachineStates,
+  transitionsOf,
+} from "../../src/inspector/replay/machines.ts";
+import { KeptJournal } from "../../src/inspector/feed/journals.ts";
 import type { JournalRow } from "../../src/state/index.ts";
 import { LiveViews, type TreeView } from "../machines/live-view.ts";
 import { scenarios } from "../machines/scenarios.ts";
@@ -47,16 +53,29 @@ describeRuntimes("machines at any entry", (stage) => {
         expect(replayedStates(machinesAt(agentId, journal, { seq }), Object.keys(states.calls))).toEqual(states);
         compared += 1;
       }
+      const kept = new KeptJournal(agentId, journal);
+      const history = await kept.machines();
       for (const { cursor, entries } of journal) {
-        expect(machinesAt(agentId, journal, { cursor })).toEqual(
-          machinesAt(agentId, journal, { seq: entries.at(-1)?.seq }),
-        );
+        const folded = machinesAt(agentId, journal, { cursor });
+        expect(folded).toEqual(machinesAt(agentId, journal, { seq: entries.at(-1)?.seq }));
+        expect(history.at(cursor)).toEqual(statesOf(folded));
       }
+      const stored = await runtime.stores.messages({ tenant: "default", agentId });
+      expect(kept.messageIds.filter((id) => stored.some((one) => one.id === id))).toEqual(stored.map(({ id }) => id));
       expectTimes(agentId, journal);
     }
-    expect(compared).toBeGreaterThan(5);
+    expect(compared).toBeGreaterThan(3);
   });
 });
+
+function statesOf({ agent, turn, calls, last }: AgentMachinesAt): MachineStates {
+  return {
+    agent: { value: agent.value },
+    turn: turn && { turnId: turn.turnId, value: turn.value },
+    calls: calls.map(({ callId, name, value }) => ({ callId, name, value })),
+    last,
+  };
+}
 
 /** Each machine was in one outermost state at each moment, and entered one by each transition. */
 function expectTimes(agentId: string, journal: readonly JournalRow[]): void {

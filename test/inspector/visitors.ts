@@ -1,5 +1,6 @@
 import { request } from "node:http";
 import { WebSocket } from "ws";
+import { Heard } from "./heard.ts";
 
 export interface Answer {
   readonly status: number;
@@ -58,32 +59,22 @@ export interface Listener {
 /** A program that reads frames. */
 export async function listenTo(url: string): Promise<Listener> {
   const socket = new WebSocket(url);
-  const texts: string[] = [];
-  const waiting = new Set<() => void>();
+  const heard = new Heard<string>();
   const { promise: opened, resolve: open, reject: fail } = Promise.withResolvers<void>();
   const { promise: closed, resolve: close } = Promise.withResolvers<void>();
   socket.on("message", (data: Buffer) => {
-    texts.push(data.toString("utf8"));
-    for (const look of waiting) look();
+    heard.add(data.toString("utf8"));
   });
   socket.on("open", () => open());
   socket.on("error", fail);
-  socket.on("close", () => close());
+  socket.on("close", () => {
+    close();
+    heard.end();
+  });
   await opened;
   return {
-    texts,
-    until(passes) {
-      const { promise, resolve } = Promise.withResolvers<string>();
-      const look = (): void => {
-        const found = texts.find(passes);
-        if (found === undefined) return;
-        waiting.delete(look);
-        resolve(found);
-      };
-      waiting.add(look);
-      look();
-      return promise;
-    },
+    texts: heard.all,
+    until: (passes) => heard.until(passes),
     closed,
     say: (text) => socket.send(text),
     close: () => socket.terminate(),

@@ -1,27 +1,19 @@
 import { InvalidInputError } from "../../errors/index.ts";
-import { type AgentRecord, type Entry, type JournalRow, type Message, messagesAddedBy } from "../../state/index.ts";
+import type { AgentRecord, Message } from "../../state/index.ts";
 import type { FeedMessageItem, MessagePage, PromptRow } from "./answers.ts";
+import type { KeptJournal, PlacedEntry } from "./journals.ts";
 import { agentOf, keyOf, type RunSource } from "./source.ts";
 import { type Sight, shownMessage } from "./visible-values.ts";
 
-/** One entry of an agent with the cursor of its row. */
-export interface PlacedEntry {
-  readonly cursor: number;
-  readonly entry: Entry;
-}
-
 export interface AgentJournal {
   readonly record: AgentRecord;
-  readonly rows: readonly JournalRow[];
-  readonly entries: readonly PlacedEntry[];
+  readonly journal: KeptJournal;
 }
 
-/** All entries of one agent, up to a cursor. Throws `NotFoundError` for an agent that is not of the run. */
-export async function journalOf(source: RunSource, agentId: string, at: number | null = null): Promise<AgentJournal> {
+/** The journal of one agent. Throws `NotFoundError` for an agent that is not of the run. */
+export async function journalOf(source: RunSource, agentId: string): Promise<AgentJournal> {
   const record = await agentOf(source, agentId);
-  const all = await source.journals.read(source.stores, keyOf(source, agentId));
-  const rows = at === null ? all : all.filter(({ cursor }) => cursor <= at);
-  return { record, rows, entries: rows.flatMap(({ cursor, entries }) => entries.map((entry) => ({ cursor, entry }))) };
+  return { record, journal: await source.journals.read(source.stores, keyOf(source, agentId)) };
 }
 
 /** Characters of one message that a list of messages holds; the row has the rest. */
@@ -43,53 +35,39 @@ export async function messagePage(
   { at, before, limit = MESSAGES_AT_A_TIME }: MessageQuery,
   sight: Sight,
 ): Promise<MessagePage> {
-  const { entries } = await journalOf(source, agentId, at ?? null);
-  const all = await source.stores.messages(keyOf(source, agentId));
-  const items = placed(all, entries);
-  // A message without an entry belongs to the row of the one before it.
-  const known = at === undefined ? items : items.filter(({ item }) => item.cursor !== null);
-  const end = before === undefined ? known.length : known.findIndex(({ id }) => id === before);
+  const { journal } = await journalOf(source, agentId);
+  const ids = journal.messageIds;
+  const known = at === undefined ? ids.length : ids.findLastIndex((id) => cursorOf(journal, id) <= at) + 1;
+  const end = before === undefined ? known : ids.indexOf(before);
   if (end < 0) throw new InvalidInputError(`before is "${before}"; it takes "next" of another page`);
   const start = Math.max(0, end - limit);
+  const messages = await source.stores.messagesById(keyOf(source, agentId), ids.slice(start, end));
   return {
-    items: known.slice(start, end).map(({ item }) => shownItem(item, sight)),
-    next: start === 0 ? null : (known[start]?.id ?? null),
+    items: messages.map((message) => shownItem(journal, message, sight)),
+    next: start === 0 ? null : (ids[start] ?? null),
   };
+}
+
+function cursorOf(journal: KeptJournal, messageId: string): number {
+  return journal.entryOf(messageId)?.cursor ?? 0;
 }
 
 /** All messages of an agent's conversation, oldest first. */
 export async function allMessages(
   source: RunSource,
-  { record, entries }: AgentJournal,
+  { record, journal }: AgentJournal,
   sight: Sight,
 ): Promise<FeedMessageItem[]> {
   const all = await source.stores.messages(keyOf(source, record.agentId));
-  return placed(all, entries).map(({ item }) => shownItem(item, sight));
+  return all.map((message) => shownItem(journal, message, sight));
 }
 
-interface Placed {
-  readonly id: string;
-  readonly item: Omit<FeedMessageItem, "isCut">;
-}
-
-function placed(messages: readonly Message[], entries: readonly PlacedEntry[]): Placed[] {
-  const places = new Map<string, Omit<FeedMessageItem, "isCut" | "message">>();
-  for (const { cursor, entry } of entries) {
-    const place = {
-      cursor,
-      seq: entry.seq,
-      turnId: "turnId" in entry && entry.turnId !== undefined ? entry.turnId : null,
-      step: "step" in entry ? entry.step : null,
-    };
-    for (const id of messagesAddedBy(entry)) if (!places.has(id)) places.set(id, place);
-  }
-  const nowhere = { cursor: null, seq: null, turnId: null, step: null };
-  return messages.map((message) => ({ id: message.id, item: { message, ...(places.get(message.id) ?? nowhere) } }));
-}
-
-function shownItem(item: Placed["item"], sight: Sight): FeedMessageItem {
-  const { message, isCut } = cutMessage(shownMessage(item.message, sight));
-  return { ...item, message, isCut };
+function shownItem(journal: KeptJournal, given: Message, sight: Sight): FeedMessageItem {
+  const { message, isCut } = cutMessage(shownMessage(given, sight));
+  const { cursor = null, entry } = journal.entryOf(given.id) ?? {};
+  const turnId = entry && "turnId" in entry ? (entry.turnId ?? null) : null;
+  const step = entry && "step" in entry ? entry.step : null;
+  return { message, cursor, seq: entry?.seq ?? null, turnId, step, isCut };
 }
 
 function cutMessage(message: Message): { readonly message: Message; readonly isCut: boolean } {

@@ -130,7 +130,12 @@ export const agentMachinesSchema = z.object({
   last: transitionSchema.nullable(),
 });
 export type AgentMachines = DeepReadonly<z.infer<typeof agentMachinesSchema>>;
-export const transitionPageSchema = z.object({ items: z.array(transitionSchema), next: z.string().nullable() });
+export const transitionPageSchema = z.object({
+  items: z.array(transitionSchema),
+  next: z.string().nullable(),
+  /** How many the agent has made. */
+  total: count,
+});
 export type TransitionPage = DeepReadonly<z.infer<typeof transitionPageSchema>>;
 
 /** A message with the entry that brought it into the conversation; null: none does so any more, or not yet. */

@@ -1,7 +1,8 @@
 import { NotFoundError } from "../../errors/index.ts";
 import { agentOfTurn, partsOfCall, queuedCallKey } from "../../state/index.ts";
 import type { CallDetail } from "./answers.ts";
-import { type AgentJournal, journalOf, type PlacedEntry } from "./agent-journal.ts";
+import { type AgentJournal, journalOf } from "./agent-journal.ts";
+import type { PlacedEntry } from "./journals.ts";
 import { keyOf, type RunSource } from "./source.ts";
 import { type Sight, shownMessage, shownRequest } from "./visible-values.ts";
 
@@ -10,21 +11,21 @@ type Attempt = CallDetail["attempts"][number];
 
 /** All that is stored of one tool call. Throws `NotFoundError` where the run has no such call. */
 export async function callDetail(source: RunSource, callId: string, sight: Sight): Promise<CallDetail> {
-  const journal = await journalOf(source, agentOfTurn(partsOfCall(callId).turnId));
-  return await callIn({ source, sight, journal }, callId);
+  const of = await journalOf(source, agentOfTurn(partsOfCall(callId).turnId));
+  return await callIn({ source, sight, of }, callId);
 }
 
 export interface CallPlace {
   readonly source: RunSource;
   readonly sight: Sight;
-  /** Of the agent that made the call. */
-  readonly journal: AgentJournal;
+  /** The agent that made the call. */
+  readonly of: AgentJournal;
 }
 
 /** For readers of many calls, who have read the journal once. */
-export async function callIn({ source, sight, journal }: CallPlace, callId: string): Promise<CallDetail> {
+export async function callIn({ source, sight, of }: CallPlace, callId: string): Promise<CallDetail> {
   const { turnId, step } = partsOfCall(callId);
-  const { record, entries } = journal;
+  const { record, journal } = of;
   const { agentId } = record;
   const detail: Draft = {
     callId,
@@ -42,7 +43,7 @@ export async function callIn({ source, sight, journal }: CallPlace, callId: stri
     requests: [],
     childIds: [],
   };
-  const messageIds = foldCall(detail, entries, sight);
+  const messageIds = foldCall(detail, journal.entries, sight);
   if (detail.name === "") throw new NotFoundError(`run "${source.runId}" has no call "${callId}"`);
   const key = keyOf(source, agentId);
   const wanted = [messageIds.asking, messageIds.result].filter((id) => id !== null);

@@ -1,9 +1,97 @@
-import type { AgentKey, JournalRow } from "../../state/index.ts";
+import { setImmediate } from "node:timers/promises";
+import { type AgentKey, type Entry, type JournalRow, messagesAddedBy } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
+import { MachineHistory } from "../replay/machines.ts";
 
 /** Rows that are kept of all agents together, and the agents that they are of. */
 const MOST_ROWS = 200_000;
 const MOST_AGENTS = 32;
+/** How long machines are folded before others have their turn, in milliseconds. */
+const FOLDED_MS = 8;
+
+/** One entry of an agent with the cursor of its row. */
+export interface PlacedEntry {
+  readonly cursor: number;
+  readonly entry: Entry;
+}
+
+/**
+ * One agent's journal with what was made of it, all of which goes on where it ended when rows are added.
+ *
+ * Invariants
+ * 1. Rows are in the order of their cursors, each once.
+ * 2. Machines are folded only when somebody asks for them, each row once.
+ */
+export class KeptJournal {
+  readonly #agentId: string;
+  readonly #rows: JournalRow[] = [];
+  readonly #entries: PlacedEntry[] = [];
+  readonly #messages = new Map<string, PlacedEntry>();
+  readonly #messageIds: string[] = [];
+  #history: MachineHistory | undefined;
+  #folded = 0;
+
+  constructor(agentId: string, rows: readonly JournalRow[]) {
+    this.#agentId = agentId;
+    this.append(rows);
+  }
+
+  get rows(): readonly JournalRow[] {
+    return this.#rows;
+  }
+
+  get entries(): readonly PlacedEntry[] {
+    return this.#entries;
+  }
+
+  /** Ids of the messages that its entries added since the conversation was last cleared, in order. */
+  get messageIds(): readonly string[] {
+    return this.#messageIds;
+  }
+
+  /** The entry that added a message to the conversation. */
+  entryOf(messageId: string): PlacedEntry | undefined {
+    return this.#messages.get(messageId);
+  }
+
+  append(rows: readonly JournalRow[]): void {
+    const known = this.#rows.at(-1)?.cursor ?? 0;
+    for (const row of rows) {
+      // Two questions at once may have read the same rows.
+      if (row.cursor <= known) continue;
+      this.#rows.push(row);
+      for (const entry of row.entries) this.#add({ cursor: row.cursor, entry });
+    }
+  }
+
+  #add(placed: PlacedEntry): void {
+    this.#entries.push(placed);
+    if (placed.entry.type === "conversation.cleared" && placed.entry.scope === "all") {
+      this.#messages.clear();
+      this.#messageIds.length = 0;
+    }
+    for (const id of messagesAddedBy(placed.entry)) {
+      if (this.#messages.has(id)) continue;
+      this.#messages.set(id, placed);
+      this.#messageIds.push(id);
+    }
+  }
+
+  /** Its machines, with all rows folded. */
+  async machines(): Promise<MachineHistory> {
+    this.#history ??= new MachineHistory(this.#agentId);
+    let until = performance.now() + FOLDED_MS;
+    while (this.#folded < this.#rows.length) {
+      const { entries, cursor } = this.#rows[this.#folded] as JournalRow;
+      this.#folded += 1;
+      for (const entry of entries) this.#history.apply(entry, cursor);
+      if (performance.now() < until) continue;
+      await setImmediate();
+      until = performance.now() + FOLDED_MS;
+    }
+    return this.#history;
+  }
+}
 
 /**
  * The journals of the agents that were asked about last, so that a further question reads only what came since.
@@ -15,23 +103,22 @@ const MOST_AGENTS = 32;
  */
 export class Journals {
   /** By store and agent, the one that was asked about last at the end. */
-  readonly #kept = new Map<Stores, Map<string, readonly JournalRow[]>>();
+  readonly #kept = new Map<Stores, Map<string, KeptJournal>>();
 
-  async read(stores: Stores, key: AgentKey): Promise<readonly JournalRow[]> {
+  async read(stores: Stores, key: AgentKey): Promise<KeptJournal> {
     const name = JSON.stringify([key.tenant, key.agentId]);
-    const known = this.#kept.get(stores)?.get(name) ?? [];
-    const rows = await continued(stores, key, known);
-    const ofStores = this.#kept.get(stores) ?? new Map<string, readonly JournalRow[]>();
+    const journal = await continued(stores, key, this.#kept.get(stores)?.get(name));
+    const ofStores = this.#kept.get(stores) ?? new Map<string, KeptJournal>();
     this.#kept.set(stores, ofStores);
     ofStores.delete(name);
-    ofStores.set(name, rows);
-    let count = [...ofStores.values()].reduce((sum, one) => sum + one.length, 0);
-    for (const [other, { length }] of ofStores) {
+    ofStores.set(name, journal);
+    let count = [...ofStores.values()].reduce((sum, { rows }) => sum + rows.length, 0);
+    for (const [other, { rows }] of ofStores) {
       if (other === name || (count <= MOST_ROWS && ofStores.size <= MOST_AGENTS)) break;
       ofStores.delete(other);
-      count -= length;
+      count -= rows.length;
     }
-    return rows;
+    return journal;
   }
 
   /** Forgets the journals of some stores. */
@@ -40,14 +127,17 @@ export class Journals {
   }
 }
 
-async function continued(stores: Stores, key: AgentKey, known: readonly JournalRow[]): Promise<readonly JournalRow[]> {
-  const last = known.at(-1);
+async function continued(stores: Stores, key: AgentKey, known: KeptJournal | undefined): Promise<KeptJournal> {
+  const last = known?.rows.at(-1);
   const seq = last?.entries.at(-1)?.seq;
-  if (last !== undefined && seq !== undefined) {
+  if (known && last && seq !== undefined) {
     const [first, ...later] = await stores.readJournal(key, seq);
-    if (first !== undefined && isSame(first, last)) return later.length === 0 ? known : [...known, ...later];
+    if (first !== undefined && isSame(first, last)) {
+      known.append(later);
+      return known;
+    }
   }
-  return await stores.readJournal(key, 1);
+  return new KeptJournal(key.agentId, await stores.readJournal(key, 1));
 }
 
 function isSame(one: JournalRow, other: JournalRow): boolean {

@@ -1,6 +1,6 @@
 import { eventOfPart, type LivePart } from "../../runtime/index.ts";
-import { type Entry, parseCursor } from "../../state/index.ts";
-import type { LiveEvent } from "./messages.ts";
+import { parseCursor } from "../../state/index.ts";
+import type { FeedEntry, LiveEvent } from "./messages.ts";
 
 type Said = Extract<LivePart, { readonly kind: "whole" }>;
 type Progress = Extract<LivePart, { readonly kind: "progress" }>;
@@ -65,7 +65,7 @@ export class LiveAnswers {
   }
 
   /** Takes in an entry that readers are given. */
-  note(agentId: string, entry: Entry): void {
+  note(agentId: string, entry: FeedEntry): void {
     if (entry.type === "model.responded" || entry.type === "model.failed" || entry.type === "turn.ended") {
       const open = this.#answers.get(agentId);
       if (open && open.base.seq < entry.seq) this.#answers.delete(agentId);

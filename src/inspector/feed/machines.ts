@@ -1,4 +1,4 @@
-import { machinesAt, transitionsOf } from "../replay/machines.ts";
+import { countUpTo } from "../replay/machines.ts";
 import type { AgentMachines, Transition, TransitionPage } from "./answers.ts";
 import { type AgentJournal, journalOf } from "./agent-journal.ts";
 import type { RunSource } from "./source.ts";
@@ -7,26 +7,22 @@ const TRANSITIONS_AT_A_TIME = 500;
 
 /** The states of an agent's machines when all rows up to a cursor are folded; null: all there are. */
 export async function machinesOf(source: RunSource, agentId: string, at: number | null): Promise<AgentMachines> {
-  const { rows } = await journalOf(source, agentId, at);
-  const { cursor, agent, turn, calls, last } = machinesAt(agentId, rows);
-  return {
-    agentId,
-    cursor,
-    agent: { value: agent.value },
-    turn: turn && { turnId: turn.turnId, value: turn.value },
-    calls: calls.map(({ callId, name, value }) => ({ callId, name, value })),
-    last,
-  };
+  const { journal } = await journalOf(source, agentId);
+  const until = at ?? Number.POSITIVE_INFINITY;
+  const states = (await journal.machines()).at(until);
+  const { rows } = journal;
+  return { agentId, cursor: rows[countUpTo(rows, until) - 1]?.cursor ?? 0, ...states };
 }
 
 /** The transitions of an agent's machines, oldest first. */
 export async function transitionPage(source: RunSource, agentId: string, after?: string): Promise<TransitionPage> {
-  const transitions = allTransitions(await journalOf(source, agentId));
+  const transitions = await allTransitions(await journalOf(source, agentId));
   const start = Number(after ?? 0);
   const end = start + TRANSITIONS_AT_A_TIME;
-  return { items: transitions.slice(start, end), next: end < transitions.length ? String(end) : null };
+  const next = end < transitions.length ? String(end) : null;
+  return { items: transitions.slice(start, end), next, total: transitions.length };
 }
 
-export function allTransitions({ record, rows }: AgentJournal): Transition[] {
-  return [...transitionsOf(record.agentId, rows)];
+export async function allTransitions({ journal }: AgentJournal): Promise<readonly Transition[]> {
+  return (await journal.machines()).transitions;
 }

@@ -36,7 +36,7 @@ export async function pageData(live: RunSource, sight: Sight): Promise<PageData>
       rows: rows.map((row) => feedRowOf(row, sight)),
       accounts,
       requests: requests.map((request) => shownRequest(request, sight)),
-      transitions: isFolded ? await byAgent(journals, room, async (journal) => allTransitions(journal)) : undefined,
+      transitions: isFolded ? await byAgent(journals, room, allTransitions) : undefined,
       messages: await byAgent(journals, room, (journal) => allMessages(source, journal, sight)),
       calls: await callsOf(source, { journals, sight, room }),
       prompts: await byAgent(journals, room, (journal) => allPrompts(source, journal, sight)),
@@ -75,10 +75,10 @@ interface CallsPlace {
 }
 
 async function callsOf(source: RunSource, { journals, sight, room }: CallsPlace): Promise<PageData["calls"]> {
-  const calls = await byAgent(journals, room, async (journal) => {
+  const calls = await byAgent(journals, room, async (of) => {
     const details: CallDetail[] = [];
-    for (const { entry } of journal.entries) {
-      for (const callId of callIdsOf(entry)) details.push(await callIn({ source, sight, journal }, callId));
+    for (const { entry } of of.journal.entries) {
+      for (const callId of callIdsOf(entry)) details.push(await callIn({ source, sight, of }, callId));
     }
     return details;
   });

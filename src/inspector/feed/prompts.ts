@@ -6,39 +6,39 @@ import { keyOf, type RunSource } from "./source.ts";
 import { type Sight, shownMessage } from "./visible-values.ts";
 
 export async function promptRows(source: RunSource, agentId: string): Promise<PromptRow[]> {
-  return promptRowsOf((await journalOf(source, agentId)).entries);
+  return promptRowsOf((await journalOf(source, agentId)).journal.entries);
 }
 
 /** One model call with its prompt and its answer. Throws `NotFoundError` where the agent has no call of that number. */
 export async function promptOf(source: RunSource, agentId: string, seq: number, sight: Sight): Promise<Prompt> {
-  const journal = await journalOf(source, agentId);
-  const row = promptRowsOf(journal.entries).find((one) => one.seq === seq);
-  const prompt = row && (await promptIn({ source, journal, sent: await sentPrompts(source, journal), sight }, row));
+  const of = await journalOf(source, agentId);
+  const row = promptRowsOf(of.journal.entries).find((one) => one.seq === seq);
+  const prompt = row && (await promptIn({ source, of, sent: await sentPrompts(source, of), sight }, row));
   if (!prompt) throw new NotFoundError(`agent "${agentId}" has no model call ${seq}`);
   return prompt;
 }
 
 /** All model calls of an agent, as far as their prompts can be rebuilt. */
-export async function allPrompts(source: RunSource, journal: AgentJournal, sight: Sight): Promise<Prompt[]> {
-  const sent = await sentPrompts(source, journal);
-  const rows = promptRowsOf(journal.entries);
-  const prompts = await Promise.all(rows.map((row) => promptIn({ source, journal, sent, sight }, row)));
+export async function allPrompts(source: RunSource, of: AgentJournal, sight: Sight): Promise<Prompt[]> {
+  const sent = await sentPrompts(source, of);
+  const rows = promptRowsOf(of.journal.entries);
+  const prompts = await Promise.all(rows.map((row) => promptIn({ source, of, sent, sight }, row)));
   return prompts.filter((prompt) => prompt !== undefined);
 }
 
 interface PromptPlace {
   readonly source: RunSource;
-  readonly journal: AgentJournal;
+  readonly of: AgentJournal;
   readonly sent: SentPrompts;
   readonly sight: Sight;
 }
 
 async function promptIn(place: PromptPlace, row: PromptRow): Promise<Prompt | undefined> {
-  const { source, journal, sight } = place;
+  const { source, of, sight } = place;
   const sent = place.sent.prompt(row.seq);
   if (!sent) return undefined;
-  const { answerId, error } = endOf(journal, row);
-  const key = keyOf(source, journal.record.agentId);
+  const { answerId, error } = endOf(of, row);
+  const key = keyOf(source, of.record.agentId);
   const [answer] = answerId === null ? [] : await source.stores.messagesById(key, [answerId]);
   const { messages, tools = [], ...parameters } = sent.request;
   return {
@@ -53,9 +53,9 @@ async function promptIn(place: PromptPlace, row: PromptRow): Promise<Prompt | un
   };
 }
 
-async function sentPrompts(source: RunSource, { record, entries: placed }: AgentJournal): Promise<SentPrompts> {
+async function sentPrompts(source: RunSource, { record, journal }: AgentJournal): Promise<SentPrompts> {
   const { stores, tenant, runId } = source;
-  const entries = placed.map(({ entry }) => entry);
+  const entries = journal.entries.map(({ entry }) => entry);
   const [messages, definitions] = await Promise.all([
     stores.messages(keyOf(source, record.agentId)),
     Promise.all(definitionHashesOf(entries).map((hash) => stores.definition(tenant, runId, hash))),
@@ -69,8 +69,8 @@ async function sentPrompts(source: RunSource, { record, entries: placed }: Agent
   });
 }
 
-function endOf({ entries }: AgentJournal, { seq }: PromptRow): { answerId: string | null; error: Prompt["error"] } {
-  for (const { entry } of entries) {
+function endOf({ journal }: AgentJournal, { seq }: PromptRow): { answerId: string | null; error: Prompt["error"] } {
+  for (const { entry } of journal.entries) {
     if (entry.seq <= seq) continue;
     if (entry.type === "model.responded") return { answerId: entry.messageId, error: null };
     if (entry.type === "model.failed") return { answerId: null, error: entry.error };

@@ -1,15 +1,11 @@
 import { TroupeError } from "../../errors/index.ts";
 import type { TreeWatching } from "../../runtime/index.ts";
-import type { JournalRow } from "../../state/index.ts";
 import { type Given, LiveAnswers } from "./live-answers.ts";
-import type { FeedMessage, FeedRow } from "./messages.ts";
-import { feedAgentOf } from "./runs.ts";
-import { keyOf, type RunSource, type Sources } from "./source.ts";
-import { feedRowOf, type Sight } from "./visible-values.ts";
+import type { FeedMessage } from "./messages.ts";
+import { RunBatches } from "./run-batches.ts";
+import type { RunSource, Sources } from "./source.ts";
+import type { Sight } from "./visible-values.ts";
 
-const ROWS_AT_A_TIME = 200;
-const ENTRIES_IN_A_BATCH = 500;
-const CHARACTERS_IN_A_BATCH = 200_000;
 /** Rows that come together are sent together: how long the first of them waits, in milliseconds. */
 const GATHER_MS = 20;
 /** How often live text is sent, in milliseconds. */
@@ -34,10 +30,13 @@ export interface RunWatch {
   end(): void;
 }
 
-/** The readers of one run in this process. Owns: the subscription to its tree, and the answers that are being written. */
+/**
+ * The readers of one run in this process. Owns: the subscription to its tree, the batches of its rows, and the answers that
+ * are being written.
+ */
 export class WatchedRun {
   readonly source: RunSource;
-  readonly sight: Sight;
+  readonly batches: RunBatches;
   readonly live = new LiveAnswers();
   readonly #readers = new Set<RunReader>();
   readonly #watching: TreeWatching;
@@ -48,10 +47,11 @@ export class WatchedRun {
 
   constructor(sources: Sources, source: RunSource, sight: Sight) {
     this.source = source;
-    this.sight = sight;
+    this.batches = new RunBatches(source, sight);
     const written = (): void => {
       this.#written ??= later(GATHER_MS, () => {
         this.#written = undefined;
+        this.batches.refresh();
         for (const reader of this.#readers) reader.pump();
       });
     };
@@ -195,48 +195,19 @@ export class RunReader implements RunWatch {
   }
 
   async #readOn(): Promise<void> {
-    const { stores, tenant, runId } = this.#run.source;
+    const { batches, live, source } = this.#run;
+    const run = source.runId;
     while (this.#mayRead()) {
-      const stored = await stores.readTree(tenant, runId, this.#cursor, ROWS_AT_A_TIME);
-      if (this.#hasEnded) return;
-      const isFirst = !this.#isCaughtUp;
-      if (stored.length === 0 && !isFirst) return;
-      const rows = this.#batchOf(stored);
-      const taken = stored.slice(0, rows.length);
-      await this.#sendAgents(taken);
-      if (this.#hasEnded) return;
-      this.#cursor = taken.at(-1)?.cursor ?? this.#cursor;
-      this.#isCaughtUp = taken.length === stored.length && stored.length < ROWS_AT_A_TIME;
+      const { rows, agents, head, isLast } = await batches.after(this.#cursor);
+      if (this.#hasEnded || (rows.length === 0 && this.#isCaughtUp)) return;
+      if (agents.length > 0) this.#sink.send({ type: "agents", run, agents });
+      this.#cursor = head;
+      this.#isCaughtUp = isLast;
       this.#credit -= 1;
-      for (const { agentId, entries } of taken) for (const entry of entries) this.#run.live.note(agentId, entry);
-      this.#sink.send({ type: "rows", run: runId, rows, head: this.#cursor, isCaughtUp: this.#isCaughtUp });
-      if (this.#isCaughtUp) return;
+      for (const { agentId, entries } of rows) for (const entry of entries) live.note(agentId, entry);
+      this.#sink.send({ type: "rows", run, rows, head, isCaughtUp: isLast });
+      if (isLast) return;
     }
     this.#isToReadAgain = true;
-  }
-
-  /** As many rows as fit; at least one. */
-  #batchOf(stored: readonly JournalRow[]): FeedRow[] {
-    const rows: FeedRow[] = [];
-    let entries = 0;
-    let characters = 0;
-    for (const one of stored) {
-      const row = feedRowOf(one, this.#run.sight);
-      entries += row.entries.length;
-      characters += JSON.stringify(row).length;
-      if (rows.length > 0 && (entries > ENTRIES_IN_A_BATCH || characters > CHARACTERS_IN_A_BATCH)) break;
-      rows.push(row);
-    }
-    return rows;
-  }
-
-  /** The first entry of an agent's journal has the number 1. */
-  async #sendAgents(rows: readonly JournalRow[]): Promise<void> {
-    const { source, sight } = this.#run;
-    const ids = new Set(rows.flatMap(({ agentId, entries }) => (entries[0]?.seq === 1 ? [agentId] : [])));
-    if (ids.size === 0) return;
-    const records = await Promise.all([...ids].map((id) => source.stores.readAgent(keyOf(source, id))));
-    const agents = records.filter((record) => record !== undefined).map((record) => feedAgentOf(record, sight));
-    if (!this.#hasEnded) this.#sink.send({ type: "agents", run: source.runId, agents });
   }
 }

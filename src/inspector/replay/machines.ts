@@ -65,28 +65,51 @@ export interface MachineMoment {
   readonly now?: number | undefined;
 }
 
+/** The states of an agent's machines at one moment, without their times. */
+export interface MachineStates {
+  readonly agent: { readonly value: Json };
+  readonly turn: { readonly turnId: string; readonly value: Json } | null;
+  readonly calls: readonly { readonly callId: string; readonly name: string; readonly value: Json }[];
+  /** The last transition of any of them; null: none was made. */
+  readonly last: TransitionAt | null;
+}
+
 /**
  * The machines of one agent at a moment, from the rows of its journal (`Stores.readJournal(key, 1)`). Each entry takes about
  * 0.15 ms, so an agent is folded when somebody looks at it, and never all of them.
  */
 export function machinesAt(agentId: string, rows: readonly JournalRow[], moment: MachineMoment = {}): AgentMachinesAt {
   const { cursor = Number.POSITIVE_INFINITY, seq = Number.POSITIVE_INFINITY, now } = moment;
-  const replay = new MachineReplay(agentId);
+  const history = new MachineHistory(agentId);
   for (const row of rows) {
     if (row.cursor > cursor) break;
-    for (const entry of row.entries) if (entry.seq <= seq) replay.apply(entry, row.cursor);
+    for (const entry of row.entries) if (entry.seq <= seq) history.apply(entry, row.cursor);
   }
-  return replay.look(now);
+  return history.look(now);
 }
 
 /** All transitions of an agent's machines, in order. */
 export function transitionsOf(agentId: string, rows: readonly JournalRow[]): readonly TransitionAt[] {
-  const replay = new MachineReplay(agentId);
-  return rows.flatMap(({ entries, cursor }) => entries.flatMap((entry) => replay.apply(entry, cursor)));
+  const history = new MachineHistory(agentId);
+  for (const { entries, cursor } of rows) for (const entry of entries) history.apply(entry, cursor);
+  return history.transitions;
 }
 
-/** Follows one agent from its first entry on. */
-class MachineReplay {
+/** A machine that came into a state, or was in its first one. */
+interface Step {
+  readonly cursor: number;
+  readonly machine: TransitionAt["machine"];
+  readonly id: string;
+  readonly value: Json;
+  /** The calls before it are of an earlier round. */
+  readonly endsRound?: boolean;
+}
+
+/**
+ * Follows one agent from its first entry on. Each entry is folded once; the states at any moment before are then found
+ * without a fold.
+ */
+export class MachineHistory {
   readonly #agentId: string;
   readonly #fold = new MachineFold(null);
   readonly #agent: Track;
@@ -94,52 +117,70 @@ class MachineReplay {
   #calls = new Map<string, Track>();
   readonly #names = new Map<string, string>();
   #moment = { seq: 0, cursor: 0, at: 0 };
-  #last: TransitionAt | null = null;
+  readonly #transitions: TransitionAt[] = [];
+  readonly #ofAgent: Step[];
+  /** Of turns and calls. */
+  readonly #ofTurns: Step[] = [];
+  /** Where in `#ofTurns` each turn begins. */
+  readonly #turnsBegin: { readonly cursor: number; readonly place: number }[] = [];
 
   constructor(agentId: string) {
     this.#agentId = agentId;
     this.#agent = new Track("agent", agentId, this.#fold.values.agent);
+    this.#ofAgent = [{ cursor: 0, machine: "agent", id: agentId, value: this.#fold.values.agent as Json }];
   }
 
-  /** The transitions that the entry makes. */
-  apply(entry: Entry, cursor: number): TransitionAt[] {
+  /** All so far, in order. */
+  get transitions(): readonly TransitionAt[] {
+    return this.#transitions;
+  }
+
+  apply(entry: Entry, cursor: number): void {
     const { seq, at } = entry;
     this.#moment = { seq, cursor, at };
     this.#agent.begin(at);
     this.#fold.apply(entry);
     const { agent, turn, calls } = this.#fold.values;
-    const made: TransitionAt[] = [];
     const move = (track: Track, value: unknown): void => {
       const before = this.#fold.heardBefore(track === this.#agent ? "" : track.id);
       const guard = (to: readonly string[]): string | null => (before ? guardOf(before, entry, to) : null);
       const transition = track.move(value, { entry, cursor, guard });
-      if (transition) made.push(transition);
+      if (!transition) return;
+      this.#transitions.push(transition);
+      const { machine, id, to } = transition;
+      (track === this.#agent ? this.#ofAgent : this.#ofTurns).push({ cursor, machine, id, value: to });
     };
     move(this.#agent, agent);
     if (entry.type === "turn.started") {
       this.#turn = new Track("turn", entry.turnId, turn);
       this.#turn.begin(at);
       this.#calls = new Map();
+      this.#turnsBegin.push({ cursor, place: this.#ofTurns.length });
+      this.#ofTurns.push({ cursor, machine: "turn", id: entry.turnId, value: turn as Json });
     } else if (this.#turn && addressOf(entry).turnId === this.#turn.id) {
       const isOver = entry.type === "turn.ended";
       move(this.#turn, isOver ? this.#fold.lastTurnValue : turn);
       this.#turn.isOver = isOver;
-      this.#followCalls(calls, at, move);
+      this.#followCalls(calls, entry, { cursor, move });
     }
-    this.#last = made.at(-1) ?? this.#last;
-    return made;
   }
 
   #followCalls(
     calls: Readonly<Record<string, unknown>>,
-    at: number,
-    move: (track: Track, value: unknown) => void,
+    { at }: Entry,
+    { cursor, move }: { readonly cursor: number; readonly move: (track: Track, value: unknown) => void },
   ): void {
     const ids = Object.keys(calls);
     // A new round has other calls.
-    if (!ids.every((id) => this.#calls.has(id))) this.#calls = new Map();
+    let endsRound = !ids.every((id) => this.#calls.has(id));
+    if (endsRound) this.#calls = new Map();
     for (const id of ids) {
-      const track = this.#calls.get(id) ?? new Track("toolCall", id, calls[id]);
+      const known = this.#calls.get(id);
+      const track = known ?? new Track("toolCall", id, calls[id]);
+      if (!known) {
+        this.#ofTurns.push({ cursor, machine: "toolCall", id, value: calls[id] as Json, endsRound });
+        endsRound = false;
+      }
       track.begin(at);
       this.#calls.set(id, track);
       this.#names.set(id, this.#fold.call(id)?.name ?? "");
@@ -148,13 +189,14 @@ class MachineReplay {
     }
   }
 
+  /** After the last entry, with the times in the states; `now`: until when the present ones have lasted. */
   look(now: number = this.#moment.at): AgentMachinesAt {
     const turn = this.#turn;
     const isOver = turn?.isOver ?? false;
     return {
       agentId: this.#agentId,
       ...this.#moment,
-      last: this.#last,
+      last: this.#transitions.at(-1) ?? null,
       agent: this.#agent.look(now),
       turn: turn ? { turnId: turn.id, ...turn.look(now) } : null,
       calls: [...this.#calls].map(([callId, track]) => {
@@ -163,6 +205,37 @@ class MachineReplay {
       }),
     };
   }
+
+  /** After all rows up to a cursor. */
+  at(cursor: number): MachineStates {
+    const calls = new Map<string, Json>();
+    let turn: MachineStates["turn"] = null;
+    const begin = this.#turnsBegin[countUpTo(this.#turnsBegin, cursor) - 1]?.place ?? 0;
+    const end = countUpTo(this.#ofTurns, cursor);
+    for (let place = begin; place < end; place += 1) {
+      const { machine, id, value, endsRound = false } = this.#ofTurns[place] as Step;
+      if (endsRound) calls.clear();
+      if (machine === "turn") turn = { turnId: id, value };
+      else calls.set(id, value);
+    }
+    return {
+      agent: { value: this.#ofAgent[countUpTo(this.#ofAgent, cursor) - 1]?.value ?? null },
+      turn,
+      calls: [...calls].map(([callId, value]) => ({ callId, name: this.#names.get(callId) ?? "", value })),
+      last: this.#transitions[countUpTo(this.#transitions, cursor) - 1] ?? null,
+    };
+  }
+}
+
+/** How many of a list in the order of its cursors lie at or before one. */
+export function countUpTo(list: readonly { readonly cursor: number }[], cursor: number): number {
+  let [low, high] = [0, list.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((list[middle]?.cursor ?? 0) <= cursor) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }
 
 /** What may have moved a machine; the guard is asked for only if it did. */

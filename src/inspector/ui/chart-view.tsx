@@ -1,6 +1,6 @@
 import { signal } from "@preact/signals";
 import { useEffect, useMemo, useState } from "preact/hooks";
-import type { Transition } from "../feed/wire.ts";
+import type { Transition, TransitionPage } from "../feed/wire.ts";
 import { ChartDrawing } from "./chart-drawing.tsx";
 import type { Charts } from "./chart.ts";
 import chartsJson from "./charts.json";
@@ -14,7 +14,7 @@ import { oneLine, plainText } from "./untrusted.tsx";
 const charts = chartsJson as unknown as Charts;
 const shownMachine = signal<MachineName>("turn");
 const shownCall = signal<string | null>(null);
-/** A page holds at most these; an agent with more is followed at its end. */
+/** A page holds at most so many of one agent, the newest. */
 const MOST_TRANSITIONS = 20_000;
 const REFRESH_MS = 500;
 
@@ -24,7 +24,7 @@ const machineNames: Readonly<Record<MachineName, string>> = { agent: "Agent", tu
 export function ChartView({ run }: { readonly run: RunSession }) {
   const index = selectedAgent.value;
   const agent = run.log.agents[index];
-  const { transitions, failure } = useTransitions(run, agent?.agentId ?? "", index);
+  const { transitions, missing, failure, isReading } = useTransitions(run, agent?.agentId ?? "", index);
   const moment = run.moment.value;
   const until = useMemo(() => lastSeq(run, index, moment.count), [run, index, moment.count]);
   const machines = useMemo(() => machinesAt(transitions, until, moment.time), [transitions, until, moment.time]);
@@ -65,15 +65,29 @@ export function ChartView({ run }: { readonly run: RunSession }) {
           </select>
         )}
         <span class="last-transition">
-          {shown?.last ? <LastTransition run={run} last={shown.last} /> : <span class="quiet">{noMachine(name)}</span>}
+          {shown?.last ? (
+            <LastTransition run={run} last={shown.last} />
+          ) : (
+            <span class="quiet">
+              {isReading ? "Reading its transitions …" : missing > 0 ? notHeld(missing) : noMachine(name)}
+            </span>
+          )}
         </span>
       </div>
       <div class="chart-body">
         <ChartDrawing key={name} chart={charts[name]} machine={shown} />
-        {shown && <ChartSide run={run} machine={shown} chart={charts[name]} />}
+        {shown && <ChartSide run={run} machine={shown} missing={missing} chart={charts[name]} />}
       </div>
     </div>
   );
+}
+
+function notHeld(missing: number): string {
+  return `The page holds the newest ${figure(MOST_TRANSITIONS)} transitions of this agent; this moment is before them, among ${figure(missing)} others.`;
+}
+
+function figure(count: number): string {
+  return count.toLocaleString("en");
 }
 
 function noMachine(name: MachineName): string {
@@ -100,30 +114,45 @@ function LastTransition({ run, last }: { readonly run: RunSession; readonly last
   );
 }
 
-/** All changes of state of one agent; read anew when it has got entries. */
+interface Transitions {
+  readonly agentId: string;
+  readonly transitions: readonly Transition[];
+  /** How many there are before them. */
+  readonly missing: number;
+  readonly failure: string | null;
+}
+const nothing: Transitions = { agentId: "", transitions: [], missing: 0, failure: null };
+
+/** The changes of state of one agent; read on when it has got entries. */
 function useTransitions(run: RunSession, agentId: string, index: number) {
-  const [state, setState] = useState<{ agentId: string; transitions: readonly Transition[]; failure: string | null }>({
-    agentId: "",
-    transitions: [],
-    failure: null,
-  });
+  const [state, setState] = useState(nothing);
   const count = useMemo(() => lastSeq(run, index, run.log.length), [run, index, run.length.value]);
   useEffect(() => {
     let isGone = false;
     const read = async (): Promise<void> => {
-      const all = state.agentId === agentId ? [...state.transitions] : [];
-      let after = all.length === 0 ? undefined : String(all.length);
-      do {
-        const page = await run.client.transitions(run.runId, agentId, after === undefined ? {} : { after });
+      const known = state.agentId === agentId ? state : undefined;
+      const all = known ? [...known.transitions] : [];
+      let missing = known?.missing ?? 0;
+      for (let after: string | null = String(missing + all.length); after !== null && !isGone; ) {
+        const page: TransitionPage = await run.client.transitions(run.runId, agentId, { after });
+        const first = Math.max(0, page.total - MOST_TRANSITIONS);
+        if (first > Number(after) + page.items.length) {
+          all.length = 0;
+          missing = first;
+          after = String(first);
+          continue;
+        }
         all.push(...page.items.map((one) => withEnd(run, index, one)));
-        after = page.next ?? undefined;
-      } while (after !== undefined && all.length < MOST_TRANSITIONS && !isGone);
-      if (!isGone) setState({ agentId, transitions: all, failure: null });
+        after = page.next;
+      }
+      const tooMany = Math.max(0, all.length - MOST_TRANSITIONS);
+      const transitions = all.slice(tooMany);
+      if (!isGone) setState({ agentId, transitions, missing: missing + tooMany, failure: null });
     };
     const timer = setTimeout(
       () => {
         read().catch((error: unknown) => {
-          if (!isGone) setState({ agentId, transitions: [], failure: wordsOf(error) });
+          if (!isGone) setState({ agentId, transitions: [], missing: 0, failure: wordsOf(error) });
         });
       },
       state.agentId === agentId ? REFRESH_MS : 0,
@@ -133,7 +162,8 @@ function useTransitions(run: RunSession, agentId: string, index: number) {
       clearTimeout(timer);
     };
   }, [run, agentId, count]);
-  return state.agentId === agentId ? state : { transitions: [], failure: null };
+  const isReading = state.agentId !== agentId;
+  return { ...(isReading ? nothing : state), isReading };
 }
 
 /** A turn that has ended has no state any more; the chart shows how it ended. */
@@ -163,10 +193,12 @@ function callName(run: RunSession, callId: string): string {
 interface SideProps {
   readonly run: RunSession;
   readonly machine: MachineMoment;
+  /** Transitions of the agent that the page does not hold. */
+  readonly missing: number;
   readonly chart: Charts[MachineName];
 }
 
-function ChartSide({ run, machine, chart }: SideProps) {
+function ChartSide({ run, machine, missing, chart }: SideProps) {
   const state = chart.states.find(({ path }) => path === machine.path);
   const visit = machine.visits.get(machine.path);
   const shown = machine.past.slice(-100).toReversed();
@@ -192,6 +224,7 @@ function ChartSide({ run, machine, chart }: SideProps) {
           <caption>
             {plural(machine.past.length, "transition")}
             {machine.past.length > shown.length && `, the last ${shown.length}`}
+            {missing > 0 && ` of those among the agent's newest ${figure(MOST_TRANSITIONS)}`}
           </caption>
           <tbody>
             {shown.map((one) => (

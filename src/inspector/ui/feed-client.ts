@@ -1,7 +1,6 @@
 import type {
   AbortBody,
   AgentBody,
-  AgentMachines,
   ArtifactView,
   CallDetail,
   DecisionBody,
@@ -57,7 +56,6 @@ export interface FeedClient {
   runs(query: RunQuery): Promise<RunPage>;
   /** Sends what comes after the cursor, and goes on by itself behind it after a cut. */
   watch(runId: string, after: number, listener: WatchListener): { end(): void };
-  machines(runId: string, agentId: string, at: number | null): Promise<AgentMachines>;
   /** `after`: how many are known already. */
   transitions(runId: string, agentId: string, page: { readonly after?: string }): Promise<TransitionPage>;
   messages(runId: string, agentId: string, query: MessageQuery): Promise<MessagePage>;

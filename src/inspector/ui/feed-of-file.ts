@@ -125,8 +125,6 @@ export function feedOfFile(page: PackedRun): FeedClient {
     if (!head.holds.includes(name)) throw left(contentWords[name]);
     return await page.contentsOf<Value>(name, id);
   };
-  const transitionsOf = async (agentId: string) =>
-    (await contentsOf<readonly Transition[]>("transitions", agentId)) ?? [];
   return {
     info: async () => infoOf(page),
     runs: async () => ({ items: [run], next: null }),
@@ -152,25 +150,9 @@ export function feedOfFile(page: PackedRun): FeedClient {
       send().catch((error: unknown) => listener.link({ kind: "refused", why: wordsOf(error) }));
       return { end: () => (isEnded = true) };
     },
-    async machines(_runId, agentId, at) {
-      const until = (await transitionsOf(agentId)).filter(({ cursor }) => at === null || cursor <= at);
-      const latest = new Map(until.map((transition) => [`${transition.machine} ${transition.id}`, transition]));
-      const agent = until.findLast(({ machine }) => machine === "agent");
-      const turn = until.findLast(({ machine }) => machine === "turn");
-      const calls = [...latest.values()].filter(
-        ({ machine, id }) => machine === "toolCall" && id.startsWith(turn?.id ?? "\0"),
-      );
-      return {
-        agentId,
-        cursor: until.at(-1)?.cursor ?? 0,
-        agent: { value: agent?.to ?? "created" },
-        turn: turn ? { turnId: turn.id, value: turn.to } : null,
-        calls: calls.map(({ id, to }) => ({ callId: id, name: "", value: to })),
-        last: until.at(-1) ?? null,
-      };
-    },
     async transitions(_runId, agentId, { after = "0" }) {
-      return { items: (await transitionsOf(agentId)).slice(Number(after)), next: null };
+      const all = (await contentsOf<readonly Transition[]>("transitions", agentId)) ?? [];
+      return { items: all.slice(Number(after)), next: null, total: all.length };
     },
     async messages(_runId, agentId, { at, before, limit = MESSAGES_AT_A_TIME }) {
       const known = (await contentsOf<readonly FeedMessageItem[]>("messages", agentId)) ?? [];

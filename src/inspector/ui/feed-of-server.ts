@@ -39,7 +39,6 @@ export function feedOfServer(token: string, mayAct: boolean): FeedClient {
     info: () => get("/api/info"),
     runs: (query) => get("/api/runs", { ...query }),
     watch: (runId, after, listener) => new Watch(token, runId, after, listener),
-    machines: (runId, agentId, at) => get(`${agent(runId, agentId)}/machines`, { at }),
     transitions: (runId, agentId, page) => get(`${agent(runId, agentId)}/transitions`, { ...page }),
     messages: (runId, agentId, query) => get(`${agent(runId, agentId)}/messages`, { ...query }),
     prompts: async (runId, agentId) => itemsOf(await get(`${agent(runId, agentId)}/prompts`)),
