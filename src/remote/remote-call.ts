@@ -10,7 +10,6 @@ import { isPassing, isTaskLost, RemoteAgentError, shortened, wasNotTaken } from 
 import {
   assertSame,
   DECISIONS,
-  idsOf,
   isEnded,
   isWaiting,
   MESSAGE_KEYS,

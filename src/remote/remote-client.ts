@@ -123,8 +123,10 @@ export class RemoteClient {
   async *send(message: Message, signal: AbortSignal): AsyncGenerator<StreamResponse, void, undefined> {
     const request: SendMessageRequest = { tenant: "", metadata: undefined, configuration: undefined, message };
     const options = optionsOf(signal, message.extensions);
-    if (this.isStreaming)
-      return yield* this.#stream("sending", signal, () => this.#client.sendMessageStream(request, options));
+    if (this.isStreaming) {
+      yield* this.#stream("sending", signal, () => this.#client.sendMessageStream(request, options));
+      return;
+    }
     const result = await this.#answer("sending", signal, (limited) =>
       this.#client.sendMessage(request, { ...options, signal: limited }),
     );

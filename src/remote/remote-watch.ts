@@ -23,8 +23,8 @@ export interface Watching {
   readonly ids: RemoteIds;
   readonly signal: AbortSignal;
   /** Whether nothing more comes without somebody here. */
-  isRest(task: Task): boolean;
-  show(update: JsonObject): void;
+  readonly isRest: (task: Task) => boolean;
+  readonly show: (update: JsonObject) => void;
 }
 
 /**

@@ -7,10 +7,10 @@ test("a task is handed over, its text comes as progress while it runs, and its a
   const desk = await openDesk();
   const { agent, runtime } = await deskCaller(desk, { says: ["hello"] });
   const updates: unknown[] = [];
-  const turn = agent.executeTurn("go", {
-    onEvent: (event) => event.type === "tool.progress" && updates.push(event.update),
-  } as never);
-  void runtime;
+  runtime.subscribe((event) => {
+    if (event.type === "tool.progress") updates.push(event.update);
+  });
+  const turn = agent.executeTurn("go");
   expect(await turn.result).toMatchObject({ status: "completed", toolCalls: 1 });
   expect(await toolTextsOf(agent)).toEqual(["1: hello"]);
   const [taskId] = await desk.tasks();

@@ -13,8 +13,8 @@ const never = createDeferred<never>().promise;
 
 interface Parts {
   readonly effect?: "none" | "keyed" | "once";
-  execute(run: RunContext): unknown;
-  cancel?(run: RunContext): unknown;
+  readonly execute: (run: RunContext) => unknown;
+  readonly cancel?: (run: RunContext) => unknown;
 }
 
 function worker({ effect = "keyed", execute, cancel }: Parts): NonNullable<RuntimeOptions["agents"]>[number] {
