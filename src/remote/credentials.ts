@@ -1,6 +1,6 @@
 import { OutcomeUnknownError } from "../errors/index.ts";
 import type { RunContext } from "../tools/index.ts";
-import type { RemoteAgentOptions } from "./remote-agent.ts";
+import type { RemoteAgentOptions } from "./remote-options.ts";
 import { RemoteAgentError } from "./remote-error.ts";
 
 /** Shorter texts are left alone: they come up by accident. */

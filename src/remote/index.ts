@@ -1,3 +1,4 @@
 // `troupe/a2a`: agents of other programs as tools. docs/remote-agents.md explains it.
-export { type RemoteAgentOptions, remoteAgent, type RemoteAuth } from "./remote-agent.ts";
+export { remoteAgent } from "./remote-agent.ts";
+export type { RemoteAgentOptions, RemoteAuth } from "./remote-options.ts";
 export type { RemoteUsage } from "./remote-task.ts";

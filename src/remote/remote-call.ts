@@ -4,7 +4,7 @@ import type { JsonObject } from "../state/index.ts";
 import type { AskedRequest, RunContext, ToolAnswer } from "../tools/index.ts";
 import { type CallPlaces, messageIdOf, type Note, noteOf } from "./call-places.ts";
 import { Credentials } from "./credentials.ts";
-import type { RemoteAgentOptions } from "./remote-agent.ts";
+import type { RemoteAgentOptions } from "./remote-options.ts";
 import { RemoteClient, type RemotePlace } from "./remote-client.ts";
 import { isPassing, isTaskLost, RemoteAgentError, shortened, wasNotTaken } from "./remote-error.ts";
 import {
