@@ -1,9 +1,21 @@
-import { type Agent, createRuntime, defineAgent, memoryStores, type Runtime, type Stores } from "troupe";
+import {
+  type Agent,
+  type AgentDefinition,
+  createRuntime,
+  defineAgent,
+  defineTool,
+  memoryStores,
+  type Runtime,
+  type Stores,
+  textOf,
+} from "troupe";
 import { remoteAgent, type RemoteAgentOptions } from "troupe/a2a";
+import { a2aSurface } from "troupe/server";
 import { scriptedModel } from "troupe/testing";
 import { onTestFinished } from "vitest";
+import { z } from "zod";
 import { servedDesk } from "../server/a2a/a2a-served.ts";
-import { tokens } from "../server/served.ts";
+import { serve, tokens } from "../server/served.ts";
 
 /** The desk of the A2A tests behind a socket, and what it has done. */
 export interface Desk {
@@ -21,8 +33,47 @@ export async function openDesk(): Promise<Desk> {
     url: `${url}/a2a/desk`,
     runtime,
     removed,
-    tasks: async () => (await runtime.turns()).map(({ turnId }) => turnId),
+    tasks: () => tasksOf(runtime),
   };
+}
+
+async function tasksOf(runtime: Runtime): Promise<readonly string[]> {
+  return (await runtime.turns()).map(({ turnId }) => turnId);
+}
+
+/** An agent that runs the tool "work" once, whatever it is told. */
+export function workerAgent(work: () => Promise<string>): AgentDefinition {
+  const tool = defineTool({
+    name: "work",
+    description: "Works.",
+    parameters: z.object({}),
+    effect: "none",
+    execute: async () => await work(),
+  });
+  const model = scriptedModel(({ messages }) => {
+    const last = messages.at(-1);
+    return last?.role === "tool" ? `so: ${textOf(last.content)}` : { toolCalls: [{ name: "work", arguments: {} }] };
+  });
+  return defineAgent({ name: "desk", model, tools: [tool] });
+}
+
+type Calling = {
+  readonly url: string;
+  readonly says: readonly string[];
+  readonly maxSeconds?: number;
+} & Partial<RemoteAgentOptions>;
+
+/** An agent that says these things to the remote agent "desk", one a step, and then ends. */
+export function callerAgent({ says, maxSeconds, ...options }: Calling): AgentDefinition {
+  return defineAgent({
+    name: "caller",
+    model: scriptedModel(({ messages }) => {
+      const input = says[messages.filter(({ role }) => role === "tool").length];
+      return input === undefined ? "the end" : { toolCalls: [{ name: "desk", arguments: { input } }] };
+    }),
+    tools: [remoteAgent({ name: "desk", auth: tokens.ann, ...options })],
+    ...(maxSeconds === undefined ? {} : { budget: { maxSeconds } }),
+  });
 }
 
 export interface DeskCaller {
@@ -31,27 +82,28 @@ export interface DeskCaller {
   readonly stores: Stores;
 }
 
-/** An agent that says these things to the remote agent "desk", one a step, and then ends. */
+/** The same agent, started in a runtime of its own. */
 export async function deskCaller(
   { url }: { readonly url: string },
-  {
-    says,
-    agentId = "caller",
-    ...options
-  }: { readonly says: readonly string[]; readonly agentId?: string } & Partial<RemoteAgentOptions>,
+  { agentId = "caller", ...calling }: Omit<Calling, "url"> & { readonly agentId?: string },
 ): Promise<DeskCaller> {
   const stores = memoryStores();
-  const definition = defineAgent({
-    name: "caller",
-    model: scriptedModel(({ messages }) => {
-      const input = says[messages.filter(({ role }) => role === "tool").length];
-      return input === undefined ? "the end" : { toolCalls: [{ name: "desk", arguments: { input } }] };
-    }),
-    tools: [remoteAgent({ name: "desk", url, auth: tokens.ann, ...options })],
-  });
-  const runtime = await createRuntime({ agents: [definition], stores });
+  const runtime = await createRuntime({ agents: [callerAgent({ url, ...calling })], stores });
   onTestFinished(() => runtime.shutdown());
   const agent = await runtime.agent("caller", { agentId });
   await agent.start();
   return { runtime, agent, stores };
 }
+
+/** A remote agent over HTTP that works until the test says so. */
+export async function openWorker(work: () => Promise<string>): Promise<Desk> {
+  const definition = workerAgent(work);
+  const runtime = await createRuntime({ agents: [definition] });
+  onTestFinished(() => runtime.shutdown());
+  const { server } = serve(runtime, { surfaces: [await a2aSurface({ agents: [{ definition }] })] });
+  const { url } = await server.listen();
+  return { url: `${url}/a2a/desk`, runtime, removed: [], tasks: () => tasksOf(runtime) };
+}
+
+/** Waits for a condition of another process or server. */
+export const polling = { timeout: 30_000, interval: 20 };
