@@ -54,12 +54,12 @@ export class CallPlaces {
     if (this.#mode === "call") return own;
     const shared = nameOf(run, tool);
     const holder = this.#holders.get(shared);
-    return holder === undefined || holder === run.callId ? shared : own;
+    return holder === undefined || holder === run.callId || !isBeside(holder, run.callId) ? shared : own;
   }
 
   /** The call is open in this context. */
   hold(contextId: string, callId: string): void {
-    if (contextId !== "" && !this.#holders.has(contextId)) this.#holders.set(contextId, callId);
+    if (contextId !== "") this.#holders.set(contextId, callId);
   }
 
   release(callId: string): void {
@@ -79,6 +79,12 @@ export class CallPlaces {
   async toldOf(callId: string): Promise<string | undefined> {
     return await this.#sending.get(callId);
   }
+}
+
+/** Whether two calls may be open at once: those of one answer. Of an agent's other calls all have ended before. */
+function isBeside(one: string, other: string): boolean {
+  const [round, otherRound] = [one, other].map((callId) => callId.slice(0, callId.lastIndexOf(":")));
+  return round === otherRound;
 }
 
 /** The id of the n-th message of a call: the same one each time, and no other call's. `place`: what it answers. */

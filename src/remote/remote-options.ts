@@ -1,11 +1,24 @@
-import type { Task } from "@a2a-js/sdk";
 import { anyRule, type Door, flagRule, functionRule, oneOfRule, optionsOf, wholeNumberRule } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import type { RunContext } from "../tools/index.ts";
-import type { RemoteUsage } from "./remote-task.ts";
 
 /** The headers of requests to a remote agent; a text is a bearer token. */
 export type RemoteAuth = string | Readonly<Record<string, string>>;
+
+/** Tokens and dollars, as a remote agent tells them. */
+export interface RemoteUsage {
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  /** In dollars; absent: not told. */
+  readonly cost?: number | undefined;
+}
+
+/** An ended task, as `usage` gets it: with these fields of the protocol, and its others. */
+export interface RemoteTask {
+  readonly id: string;
+  readonly contextId: string;
+  readonly metadata: Readonly<Record<string, unknown>> | undefined;
+}
 
 export interface RemoteAgentOptions {
   /** The tool's name for the model: letters, digits, `_` and `-`; 1 to 64 characters. */
@@ -35,7 +48,7 @@ export interface RemoteAgentOptions {
   /** Bytes of one answer, streams included. Default 8,000,000. */
   readonly maxBytes?: number | undefined;
   /** What an ended task has used. Default: what servers of this package tell in the task's metadata. */
-  readonly usage?: ((task: Task) => RemoteUsage | undefined) | undefined;
+  readonly usage?: ((task: RemoteTask) => RemoteUsage | undefined) | undefined;
   /** Whether a person has to approve each call before it is sent. Default false. */
   readonly needsApproval?: boolean | undefined;
 }

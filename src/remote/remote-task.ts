@@ -2,6 +2,7 @@ import type { Artifact, Message, Part, StreamResponse, Task } from "@a2a-js/sdk"
 import { shortHash } from "../base/index.ts";
 import type { Json, JsonObject } from "../state/index.ts";
 import { RemoteAgentError } from "./remote-error.ts";
+import type { RemoteUsage } from "./remote-options.ts";
 
 /** The extension by which requests of a task are decided one by one; approvals only by it (docs/a2a.md). */
 export const DECISIONS = "urn:troupe:a2a:decisions:v1";
@@ -196,14 +197,6 @@ function aboutOf({ metadata }: Part): JsonObject {
 function kindOf(state: string, told: unknown): RemoteQuestion["kind"] {
   if (state === "TASK_STATE_INPUT_REQUIRED") return "question";
   return told === "approval" ? "approval" : "auth";
-}
-
-/** Tokens and dollars, as a remote agent tells them. */
-export interface RemoteUsage {
-  readonly inputTokens: number;
-  readonly outputTokens: number;
-  /** In dollars; absent: not told. */
-  readonly cost?: number | undefined;
 }
 
 /** The usage of an ended task of a server of this package, in the task's metadata. Others tell none, or elsewhere. */

@@ -69,7 +69,7 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     TokenAuthOptions
   `),
   "troupe/a2a": words(`
-    remoteAgent RemoteAgentOptions RemoteAuth RemoteUsage
+    remoteAgent RemoteAgentOptions RemoteAuth RemoteTask RemoteUsage
   `),
   "troupe/telemetry": words(`
     createRedactor EventFeed JournalSource LogOptions OpenTelemetryOptions Redactor RedactorOptions renderTrace

@@ -72,3 +72,35 @@ test("files of the task are artifacts of the call, and its usage counts on the t
   expect(spent.byModel["a2a:desk"]).toMatchObject({ calls: 1 });
   expect(spent.byModel["a2a:desk"]?.inputTokens).toBeGreaterThan(0);
 });
+
+test("calls of one answer that are open at once have contexts of their own: none answers what another is asked", async () => {
+  const desk = await openDesk();
+  const { agent, runtime } = await deskCaller(desk, { says: [["ask", "hello"], "again"] });
+  const turn = agent.executeTurn("go");
+  const { requestId } = await requestOf(turn);
+  await runtime.decide(requestId, { verdict: "answered", result: "ann" });
+  expect((await turn.result).status).toBe("completed");
+  const texts = await toolTextsOf(agent);
+  expect([texts.slice(0, 2).toSorted(), texts.slice(2)]).toEqual([["1: hello", "so: ann"], ["2: again"]]);
+});
+
+test.each([
+  ["JSONRPC", "1.0"],
+  ["HTTP+JSON", "1.0"],
+  ["JSONRPC", "0.3"],
+])("an agent that speaks %s %s alone", async (protocolBinding, protocolVersion) => {
+  const desk = await openDesk();
+  const told = (await (await fetch(`${desk.url}/.well-known/agent-card.json`)).json()) as {
+    readonly supportedInterfaces: readonly { readonly protocolBinding: string; readonly protocolVersion: string }[];
+  };
+  const supportedInterfaces = told.supportedInterfaces.filter(
+    (one) => one.protocolBinding === protocolBinding && one.protocolVersion === protocolVersion,
+  );
+  expect(supportedInterfaces).toHaveLength(1);
+  const { agent, runtime } = await deskCaller(desk, { says: ["hello", "ask"], card: { ...told, supportedInterfaces } });
+  const turn = agent.executeTurn("go");
+  const { requestId } = await requestOf(turn);
+  await runtime.decide(requestId, { verdict: "answered", result: "ann" });
+  expect((await turn.result).status).toBe("completed");
+  expect(await toolTextsOf(agent)).toEqual(["1: hello", "so: ann"]);
+});

@@ -58,8 +58,8 @@ export function workerAgent(work: () => Promise<string>): AgentDefinition {
 }
 
 type Calling = {
-  readonly url: string;
-  readonly says: readonly string[];
+  /** What it says, one after the other; a list at once. */
+  readonly says: readonly (string | readonly string[])[];
   readonly maxSeconds?: number;
 } & Partial<RemoteAgentOptions>;
 
@@ -68,8 +68,11 @@ export function callerAgent({ says, maxSeconds, ...options }: Calling): AgentDef
   return defineAgent({
     name: "caller",
     model: scriptedModel(({ messages }) => {
-      const input = says[messages.filter(({ role }) => role === "tool").length];
-      return input === undefined ? "the end" : { toolCalls: [{ name: "desk", arguments: { input } }] };
+      const said = messages.filter((message) => message.role === "assistant" && message.toolCalls).length;
+      const inputs = [says[said] ?? []].flat();
+      return inputs.length === 0
+        ? "the end"
+        : { toolCalls: inputs.map((input) => ({ name: "desk", arguments: { input } })) };
     }),
     tools: [remoteAgent({ name: "desk", auth: tokens.ann, ...options })],
     ...(maxSeconds === undefined ? {} : { budget: { maxSeconds } }),
@@ -88,7 +91,10 @@ export async function deskCaller(
   { agentId = "caller", ...calling }: Omit<Calling, "url"> & { readonly agentId?: string },
 ): Promise<DeskCaller> {
   const stores = memoryStores();
-  const runtime = await createRuntime({ agents: [callerAgent({ url, ...calling })], stores });
+  const runtime = await createRuntime({
+    agents: [callerAgent(calling.card === undefined ? { url, ...calling } : calling)],
+    stores,
+  });
   onTestFinished(() => runtime.shutdown());
   const agent = await runtime.agent("caller", { agentId });
   await agent.start();
