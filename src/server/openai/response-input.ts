@@ -221,6 +221,10 @@ function toolsOf(tools: readonly unknown[]): StartTurnOptions["clientTools"] {
       throw badRequest(`${where}: tools of this type are not taken here: ${why}`, { param: `${where}.type` });
     }
     const { name, description, parameters } = checked(functionTool, tool, where);
-    return { name, description: description ?? "", parameters: parameters ?? { type: "object", properties: {} } };
+    return {
+      name,
+      description: description || `The function ${name} of the client.`,
+      parameters: parameters ?? { type: "object", properties: {} },
+    };
   });
 }
