@@ -108,7 +108,7 @@ export function readInput(body: CreateBody): ReadInput {
 /** Refuses what would otherwise be silently something else. */
 function assertSupported({ store, tool_choice: choice }: CreateBody): void {
   if (store === false) throw unsupported("store", "responses are stored; nobody but you can read them");
-  if (!["auto", "none"].includes(String(choice ?? "auto"))) {
+  if (choice !== undefined && choice !== null && choice !== "auto" && choice !== "none") {
     throw unsupported("tool_choice", 'an agent chooses itself; send "auto" or "none"');
   }
 }

@@ -1,6 +1,6 @@
 // Random programs of an agent: the official client has nothing to say against their streams, and whoever reads them later
 // reads the same.
-import fc from "fast-check";
+import * as fc from "fast-check";
 import type OpenAI from "openai";
 import type {
   Response as ModelResponse,
@@ -119,7 +119,7 @@ test("any program is streamed so that the client can follow, and read the same l
         expect(joined(later)).toEqual(joined(events));
       }
       const { status, output_text: text } = played.at(-1)?.response ?? {};
-      if (status === "completed") expect(text?.endsWith(program.answer.join(""))).toBe(true);
+      expect(status === "failed" || text?.endsWith(program.answer.join(""))).toBe(true);
       await server.close();
       await runtime.shutdown();
     }),
