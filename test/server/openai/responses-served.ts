@@ -38,6 +38,17 @@ export function clientAt(url: string): OpenAI {
   return new OpenAI({ apiKey: tokens.ann, maxRetries: 0, baseURL: `${url}/v1` });
 }
 
+/** Pieces of a text as one, with the number of the last, and all else as it is. */
+export function joined(events: readonly ResponseStreamEvent[]): readonly unknown[] {
+  const found: { type: string; sequence_number: number; delta?: string }[] = [];
+  for (const event of events as readonly (ResponseStreamEvent & { readonly delta?: string })[]) {
+    const last = found.at(-1);
+    if (last?.delta === undefined || last.type !== event.type) found.push({ ...event });
+    else found.splice(-1, 1, { ...event, delta: last.delta + event.delta });
+  }
+  return found;
+}
+
 /** What a person sees of the items of a response. */
 export function shown({ output }: Pick<ModelResponse, "output">): readonly string[] {
   return output.map((item) => {

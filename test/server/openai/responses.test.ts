@@ -1,5 +1,6 @@
 // The main flows of the Responses API with the official client.
 import { APIError } from "openai";
+import { zodTextFormat } from "openai/helpers/zod";
 import type { ResponseCreateParamsNonStreaming } from "openai/resources/responses/responses";
 import { defineAgent, defineTool } from "troupe";
 import { scriptedModel } from "troupe/testing";
@@ -434,13 +435,13 @@ test("what the client sends again by itself is the same response, what a person 
 });
 
 test.each([
-  [{ instructions: "Be brief." }, "instructions"],
   [{ store: false }, "store"],
   [{ text: { format: { type: "json_schema", name: "x", schema: {} } } }, "text.format"],
   [{ tool_choice: "required" }, "tool_choice"],
   [{ tools: [{ type: "web_search" }] }, "tools[0].type"],
   [{ input: [] }, "input"],
-  [{ input: [{ role: "system", content: "x" }] }, "input[0].role"],
+  [{ input: [{ role: "system", content: "x" }] }, "input"],
+  [{ input: [{ role: "critic", content: "x" }] }, "input[0].role"],
   [{ input: [{ role: "user", content: [{ type: "input_file", file_id: "x" }] }] }, "input[0].content"],
   [{ input: [{ type: "item_reference", id: "x" }] }, "input[0].type"],
   [{ prompt: { id: "x" } }, null],
@@ -448,7 +449,9 @@ test.each([
 ] as const)("what would mean something else is refused: %j", async (more, param) => {
   const { client, runtime } = await responsesServed();
   const body = { model: "desk", input: "a", ...more } as unknown as ResponseCreateParamsNonStreaming;
-  expect(await refusal(client.responses.create(body))).toEqual([400, "invalid_request", param]);
+  const [status, code, named] = await refusal(client.responses.create(body));
+  expect([status, named]).toEqual([400, param]);
+  expect(["invalid_request", "unsupported_parameter"]).toContain(code);
   expect(await runtime.list()).toEqual([]);
 });
 
@@ -487,4 +490,53 @@ test("a model that is none is refused as the protocol says", async () => {
     "model_not_found",
     "model",
   ]);
+});
+
+test("instructions are the first thing that a new agent is told; with other ones a conversation forks", async () => {
+  const { client, runtime } = await responsesServed();
+  const ask = (body: ResponseCreateParamsNonStreaming) => client.responses.create({ model: "desk", ...body });
+  const first = await ask({
+    instructions: "Be brief.",
+    input: [
+      { role: "developer", content: "In German." },
+      { role: "user", content: "a" },
+    ],
+  });
+  const [agent] = await runtime.list();
+  const [told] = await (await runtime.find(agent?.agentId ?? "")).getMessages();
+  expect(told?.content).toBe("The application gave these instructions:\nBe brief.\n\nIn German.");
+  const same = await ask({ previous_response_id: first.id, instructions: "Be brief.\n\nIn German.", input: "b" });
+  expect(await ask({ previous_response_id: same.id, input: "c" }).then(({ output_text: text }) => text)).toBe("4: c");
+  expect(await runtime.list()).toHaveLength(1);
+  const other = await ask({ previous_response_id: first.id, instructions: "Be loud.", input: "d" });
+  expect(other.output_text).toBe("3: d");
+  const talk = { conversation: "talk", input: "e" };
+  for (const [index, more] of [{ instructions: "Be brief." }, {}, { instructions: "Be brief." }].entries()) {
+    expect((await ask({ ...talk, ...more })).output_text).toBe(`${index + 2}: e`);
+  }
+  expect(await refusal(ask({ ...talk, instructions: "Be loud." }))).toEqual([400, "invalid_request", "instructions"]);
+});
+
+test("an agent with an output answers in its form, and only with what was checked", async () => {
+  const output = z.object({ kilos: z.number() });
+  const model = scriptedModel(["I think so", { deltas: ['{"kilos":', "3}"] }]);
+  const { client } = await servedAgent(defineAgent({ name: "scales", model, output }));
+  const parsed = await client.responses
+    .stream({ model: "scales", input: "weigh", text: { format: zodTextFormat(output, "weight") } })
+    .finalResponse();
+  expect([shown(parsed), parsed.output_parsed]).toEqual([['{"kilos":3}'], { kilos: 3 }]);
+  const another = { format: zodTextFormat(z.object({ pounds: z.number() }), "weight") };
+  expect(await refusal(client.responses.create({ model: "scales", input: "weigh", text: another }))).toEqual([
+    400,
+    "unsupported_parameter",
+    "text.format",
+  ]);
+});
+
+test("an agent that takes no tools of its callers says so", async () => {
+  const { client } = await servedAgent(defineAgent({ name: "alone", model: scriptedModel("done") }));
+  const asked = client.responses.create({ model: "alone", input: "show", tools: [show] });
+  expect(await refusal(asked)).toEqual([400, "unsupported_parameter", "tools"]);
+  const without = await client.responses.create({ model: "alone", input: "show", tools: [show], tool_choice: "none" });
+  expect(without.output_text).toBe("done");
 });
