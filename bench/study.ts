@@ -10,6 +10,7 @@ export type Unit =
   | "KB/agent"
   | "KB/stream"
   | "MB"
+  | "bytes/turn"
   | "per step";
 
 /** Of all other units less is better. */
@@ -50,6 +51,8 @@ export interface Pair {
   readonly stores: string;
   /** Tells apart what a study measures in several ways. */
   readonly variant?: string;
+  /** Default: the study's. */
+  readonly unit?: Unit;
   readonly ours: Side;
   readonly bare: Side;
 }
@@ -69,11 +72,11 @@ export interface Study {
 export function againstThemselves(pairs: readonly Pair[]): readonly Pair[] {
   const seen = new Set<Side>();
   const alike: Pair[] = [];
-  for (const { bare, variant } of pairs) {
+  for (const { bare, ...pair } of pairs) {
     if (seen.has(bare)) continue;
     seen.add(bare);
     const again: Side = { name: `${bare.name}, again`, prepare: (server) => bare.prepare(server) };
-    alike.push({ stores: "none", ...(variant === undefined ? {} : { variant }), ours: again, bare });
+    alike.push({ ...pair, stores: "none", ours: again, bare });
   }
   return alike;
 }

@@ -29,6 +29,7 @@ import { f7 } from "./faults/f7.ts";
 import { f8 } from "./faults/f8.ts";
 import { f9 } from "./faults/f9.ts";
 import { serve } from "./faults/serve.ts";
+import { serveWires } from "./faults/serve-wires.ts";
 import { fight } from "./faults/fight.ts";
 import type { ChaosScenario } from "./scenario.ts";
 
@@ -66,5 +67,6 @@ export const scenarios: readonly ChaosScenario[] = [
   many,
   fight,
   serve,
+  ...serveWires,
   job,
 ];

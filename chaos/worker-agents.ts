@@ -86,6 +86,7 @@ export function ledgerTools(origin: string) {
   return {
     look: defineTool(declared("look", "none")),
     charge: defineTool(declared("charge", "keyed")),
+    pay: defineTool({ ...declared("pay", "once"), needsApproval: true }),
     send: defineTool({
       ...declared("send", "once"),
       execute: async (_args, run) => {

@@ -1,4 +1,4 @@
-import OpenAI from "openai";
+import OpenAI, { type ClientOptions } from "openai";
 import type { Contender, Conversation } from "../contender.ts";
 import { instructions, type Scenario } from "../scenario.ts";
 import { type BareTool, type ChatMessage, runLoop } from "./loop.ts";
@@ -13,24 +13,33 @@ function toolsOf(scenario: Scenario, client: OpenAI): readonly BareTool[] {
 }
 
 /** The `openai` client as it comes (its fetch, its iterator, its retries) and a messages array: nothing is kept or limited. */
-export const bare: Contender = {
-  name: "bare",
-  prepare: async (scenario, baseUrl) => {
-    const client = new OpenAI({ apiKey: "none", baseURL: baseUrl });
-    const tools = toolsOf(scenario, client);
-    const open = (): Conversation => {
-      const messages: ChatMessage[] = [{ role: "system", content: instructions }];
-      return {
-        turn: async (input) => {
-          messages.push({ role: "user", content: input });
-          if (scenario.agent === "streaming") return await runStream(client, scenario.model, messages);
-          return await runLoop({ client, model: scenario.model, tools }, messages);
-        },
+export const bare: Contender = bareWith({});
+
+/** The same with another fetch. */
+export function bareOver(fetching: typeof fetch): Contender {
+  return bareWith({ fetch: fetching });
+}
+
+function bareWith(options: ClientOptions): Contender {
+  return {
+    name: "bare",
+    prepare: async (scenario, baseUrl) => {
+      const client = new OpenAI({ apiKey: "none", baseURL: baseUrl, ...options });
+      const tools = toolsOf(scenario, client);
+      const open = (): Conversation => {
+        const messages: ChatMessage[] = [{ role: "system", content: instructions }];
+        return {
+          turn: async (input) => {
+            messages.push({ role: "user", content: input });
+            if (scenario.agent === "streaming") return await runStream(client, scenario.model, messages);
+            return await runLoop({ client, model: scenario.model, tools }, messages);
+          },
+        };
       };
-    };
-    return { open, close: async () => undefined };
-  },
-};
+      return { open, close: async () => undefined };
+    },
+  };
+}
 
 /** The same, with each message written to a table in a transaction of its own before the loop goes on. */
 export function bareOnSqlite(durability: Durability): Contender {

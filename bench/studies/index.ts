@@ -53,6 +53,7 @@ export const studies: readonly ListedStudy[] = [
   { name: "workers", load: async () => (await import("./workers.ts")).workers, lacks: lacksRedis },
   { name: "workers-latency", load: async () => (await import("./workers.ts")).workersLatency, lacks: lacksRedis },
   { name: "served-turn", load: async () => (await import("./served.ts")).servedTurn },
+  { name: "serving", load: async () => (await import("./serving.ts")).serving },
   { name: "served-requests", load: async () => (await import("./served.ts")).servedRequests },
   { name: "idle-streams", load: async () => (await import("./idle-streams.ts")).idleStreams, lacks: lacksRedis },
   {

@@ -5,6 +5,7 @@ import { type Scenario, scenarios } from "../scenario.ts";
 import { servedOn } from "../serving/contender.ts";
 import { startServerProcess } from "../serving/server.ts";
 import { listPath, type ServerKind, Wire } from "../serving/wire.ts";
+import { apiWires } from "../serving/wires.ts";
 import type { Pair, Side, Study } from "../study.ts";
 
 function scenarioOf(name: string, changes: Partial<Scenario>): Scenario {
@@ -29,10 +30,10 @@ export const servedTurn: Study = {
       storeKinds.flatMap((stores): Pair[] => {
         const conversations = scenario.conversations[quick ? "quick" : "full"];
         const bare = sideOf(scenario, contenderOn(stores), conversations);
-        return (["wait", "stream"] as const).map((way) => ({
+        return Object.entries(apiWires).map(([way, wire]) => ({
           stores,
           variant: `${name}, ${way}`,
-          ours: sideOf(scenario, servedOn(stores, way), conversations),
+          ours: sideOf(scenario, servedOn(stores, wire), conversations),
           bare,
         }));
       }),

@@ -10,11 +10,14 @@ export interface Spent {
 
 const nothing: Spent = { tokens: 0, costMicros: 0 };
 
-/** What the provider has billed for one tree, by its own log. `price` in whole micro-dollars a token. */
-export function billedBelow(rootAgentId: string, log: readonly BilledCallLine[], price: Price): Spent {
+/**
+ * What the provider has billed for one tree, by its own log. `names`: the id of its root, with which the tasks of its agents
+ * begin, and tasks that begin otherwise. `price` in whole micro-dollars a token.
+ */
+export function billedBelow(names: readonly string[], log: readonly BilledCallLine[], price: Price): Spent {
   const isOurs = (task: string): boolean => {
     const place = task.startsWith(sidePrefix) ? task.slice(sidePrefix.length) : task;
-    return place.startsWith(rootAgentId) && /^([#~/]|$)/.test(place.slice(rootAgentId.length));
+    return names.some((name) => place.startsWith(name) && /^([#~/]|$)/.test(place.slice(name.length)));
   };
   return log
     .filter(({ task }) => isOurs(task))

@@ -138,7 +138,7 @@ async function runTree(stage: Stage, plan: Plan, random: SeededRandom): Promise<
   const requests = stage.log.lines().slice(before);
   const [tree] = await evidenceOf(store);
   if (!tree) return { plan, kills, violations: [...violations, `${name}: nothing was stored`], figures: {} };
-  violations.push(...restViolations(tree), ...spendingViolations(tree, billedBelow(name, requests, price)));
+  violations.push(...restViolations(tree), ...spendingViolations(tree, billedBelow([name], requests, price)));
   const figures = figuresOf(tree, plan, Math.max(0, ...requests.map(({ atOnce }) => atOnce)));
   if (plan.kills === 0) violations.push(...calmViolations(figures, plan));
   return { plan, kills, violations, figures };

@@ -1,3 +1,4 @@
+import { textOf } from "../../src/index.ts";
 import { byKey, effectViolations, repeatedAttempts } from "../checks/effect-checks.ts";
 import { journalViolations } from "../checks/journal-checks.ts";
 import { modelViolations, repeatedRequests } from "../checks/model-checks.ts";
@@ -8,7 +9,7 @@ import type { Ground } from "../ground.ts";
 import { type AgentEvidence, evidenceOf, type TreeEvidence } from "../evidence.ts";
 import type { Attempt } from "../ledger/effect-ledger.ts";
 import type { LineReader } from "../line-log.ts";
-import type { BilledCallLine } from "../model/script.ts";
+import { type BilledCallLine, taskPrefix } from "../model/script.ts";
 import { hookPrefix, price } from "../worker-agents.ts";
 import { type Fault, runWorker, stuckOf, type WorkerEnd } from "../worker-process.ts";
 
@@ -132,13 +133,22 @@ export function auditEnd(
   return [
     ...restViolations(tree),
     ...spawnViolations(tree),
-    ...spendingViolations(tree, billedBelow(tree.rootAgentId, requests, price)),
+    ...spendingViolations(tree, billedBelow([tree.rootAgentId, ...tasksOf(tree)], requests, price)),
     ...tree.agents.flatMap((agent) => [
       ...journalViolations(agent),
       ...effectViolations(agent, attempts, isLate),
       ...modelViolations(agent, requests),
     ]),
   ];
+}
+
+/** What users have told its root. */
+function tasksOf({ rootAgentId, agents }: TreeEvidence): string[] {
+  const root = agents.find(({ agentId }) => agentId === rootAgentId);
+  return (root?.messages ?? []).flatMap(({ role, content }) => {
+    const text = textOf(content);
+    return role === "user" && text.startsWith(taskPrefix) ? [text.slice(taskPrefix.length)] : [];
+  });
 }
 
 function faultsText({ faults }: RoundPlan): string {

@@ -24,6 +24,17 @@ export const plans: Readonly<Record<string, readonly Round[]>> = {
     ["look", "charge", "send"],
     ["hand", "book"],
   ],
+  // Those of the teller of chaos/serving/team.ts, whose tasks end with what is to be done.
+  "teller-talk": [],
+  "teller-work": [
+    ["look", "charge", "send"],
+    ["hand", "book"],
+  ],
+  "teller-pay": [["pay"]],
+  "teller-sign": [["sign"]],
+  "teller-stamp": [["stamp"]],
+  "teller-ask": [["ask_user"]],
+  "teller-drone": [],
   // One call, no tool.
   talker: [],
   // Those whose tools are the end of their worker.
@@ -37,10 +48,15 @@ export const plans: Readonly<Record<string, readonly Round[]>> = {
 const fanned: Round = ["charge", "send", "look", "book"];
 const WIDEST = 8;
 
-/** `crowd:N` asks for N talkers at once, `fan` for as many calls as its task ends with, then for the rest of nine. */
+/**
+ * `crowd:N` asks for N talkers at once, `fan` for as many calls as its task ends with, then for the rest of nine, `teller` for
+ * what its task ends with.
+ */
 function planOf({ model, task }: Pick<ModelCallLine, "model" | "task">): readonly Round[] | undefined {
   const [, count] = /^crowd:(\d+)$/.exec(model) ?? [];
   if (count !== undefined) return [Array.from({ length: Number(count) }, () => "talker")];
+  const [, deed] = (model === "teller" && /-to-(\w+)$/.exec(task)) || [];
+  if (deed !== undefined) return plans[`teller-${deed}`];
   const [, width] = (model === "fan" && /-wide-([1-8])$/.exec(task)) || [];
   if (width === undefined) return plans[model];
   return [Number(width), WIDEST + 1 - Number(width)].map(fanOf);
@@ -135,13 +151,30 @@ export function answerTo({ model, task, step, told }: ModelCallLine): ServerRepl
   const plan = planOf({ model, task });
   if (!plan) return { status: 404, errorBody: { error: { message: `there is no model "${model}"` } } };
   const round = plan[step - 1];
-  if (!round) return { text: `DONE ${task}: ${told.map(({ text }) => text).join("; ")}` };
+  if (!round) {
+    const text = `DONE ${task}: ${told.map((result) => result.text).join("; ")}`;
+    return model === "teller" ? spoken(task.endsWith("-to-drone") ? `${text}${DRONING}` : text) : { text };
+  }
   return {
     toolCalls: round.map((name, index) => ({
       name,
-      arguments: subagents.has(name)
-        ? { input: `${taskPrefix}${task}/${step}.${index}` }
-        : { note: `${step}.${index}` },
+      arguments: argumentsOf(name, task, `${step}.${index}`),
     })),
   };
+}
+
+function argumentsOf(name: string, task: string, place: string): Readonly<Record<string, string>> {
+  if (name === "ask_user") return { question: `what for ${task}?` };
+  return subagents.has(name) ? { input: `${taskPrefix}${task}/${place}` } : { note: place };
+}
+
+/** What a teller adds when its answer is to take long. */
+const DRONING = " and so on".repeat(50);
+const LONGEST_PIECE = 6;
+const PIECE_MS = 50;
+
+/** An answer in pieces, with time between them in which a server can die. */
+function spoken(text: string): ServerReply {
+  const deltas = text.match(new RegExp(`.{1,${LONGEST_PIECE}}`, "gs")) ?? [];
+  return { text, deltas, gapMs: PIECE_MS };
 }

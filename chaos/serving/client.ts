@@ -3,6 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { type SseFrame, sseFrames } from "../../test/support/sse-frames.ts";
 import { taskPrefix } from "../model/script.ts";
 import type { SeededRandom } from "../seeded-random.ts";
+import type { ClientPlace, Counts, NodeClient } from "./killed-nodes.ts";
 import { tokenOf } from "./team.ts";
 
 /** A durable event as it came over a stream. */
@@ -25,24 +26,16 @@ export interface AskedTurn {
   readonly end: string | undefined;
 }
 
-export interface Counts {
-  /** Streams that were opened, and those that broke. */
-  streams: number;
-  cut: number;
-  /** Requests that were sent once more since no answer came, or one that says so. */
-  again: number;
+export interface ApiCounts extends Counts {
   /** Answers that say that the turn was there already. */
   replayed: number;
   /** Events without an id. */
   live: number;
 }
 
-export interface ClientOptions {
-  readonly number: number;
+export interface ClientOptions extends ClientPlace {
   readonly random: SeededRandom;
-  /** The address of the next node, which may be dead. */
-  readonly nextNode: () => string;
-  readonly counts: Counts;
+  readonly counts: ApiCounts;
 }
 
 /** No turn takes so long, nor does an answer: two deaths and their pauses take minutes on a busy machine. */
@@ -63,7 +56,7 @@ interface Answer {
 }
 
 /** Asks for turns and follows its tree, each time at another node, and goes on elsewhere whenever a connection breaks. */
-export class ServedClient {
+export class ServedClient implements NodeClient {
   readonly turns: AskedTurn[] = [];
   /** Durable events of the tree, over all connections. */
   readonly seen: SeenEvent[] = [];
@@ -75,6 +68,10 @@ export class ServedClient {
 
   constructor(options: ClientOptions) {
     this.#options = options;
+  }
+
+  get asked(): number {
+    return this.turns.length;
   }
 
   /** Takes turns until it is over, at least one. */

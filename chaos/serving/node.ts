@@ -1,17 +1,30 @@
 /**
- * A node: `node chaos/serving/node.ts ORDERS` (JSON). It serves the API over HTTP, and runs the turns of any tree, as the
+ * A node: `node chaos/serving/node.ts ORDERS` (JSON). It serves one protocol over HTTP, and runs the turns of any tree, as the
  * others do. SIGTERM has it leave; SIGKILL is what it is there for.
  */
 import { z } from "zod";
 import { createRuntime } from "../../src/index.ts";
-import { apiSurface, redisSharing, serveRuntime, tokenAuth } from "../../src/server/index.ts";
+import {
+  a2aSurface,
+  agUiSurface,
+  apiSurface,
+  redisSharing,
+  serveRuntime,
+  type Surface,
+  tealSurface,
+  tokenAuth,
+} from "../../src/server/index.ts";
 import { endWithParent } from "../end-with-parent.ts";
 import { storesAt } from "../stores-at.ts";
 import { queuesAt } from "../workers/queues-at.ts";
 import type { WorkerLine } from "../workers/worker.ts";
-import { identitiesOf, servedTeam } from "./team.ts";
+import { identitiesOf, servedTeam, TEAL_VERSION } from "./team.ts";
+
+const surfaceNames = ["api", "teal", "a2a", "ag-ui"] as const;
+export type SurfaceName = (typeof surfaceNames)[number];
 
 const ordersSchema = z.object({
+  surface: z.enum(surfaceNames),
   store: z.string(),
   /** Of the Redis of the stores. */
   redis: z.string(),
@@ -30,16 +43,24 @@ function tell(line: WorkerLine): void {
 
 const orders = ordersSchema.parse(JSON.parse(process.argv[2] ?? "{}"));
 const { store, ledger, model, leaseMs, keepAliveMs } = orders;
+const { desk, teller } = servedTeam(ledger, model);
 const runtime = await createRuntime({
-  agents: servedTeam(ledger, model),
+  agents: [desk, teller],
   stores: storesAt(store),
   queues: queuesAt(store, leaseMs),
   leaseMs,
+  // A client that comes in the middle of an answer, as those that were cut do, gets its text too.
+  streaming: orders.surface === "api" ? "watched" : "always",
 });
 const sharing = await redisSharing({ url: orders.redis });
+const surfaceOf = async (name: SurfaceName): Promise<Surface> => {
+  if (name === "api") return apiSurface({ tickets: sharing.tickets });
+  if (name === "teal") return tealSurface({ agents: [{ version: TEAL_VERSION, definition: teller }] });
+  return name === "a2a" ? await a2aSurface({ agents: [{ definition: teller }] }) : agUiSurface();
+};
 const server = serveRuntime(runtime, {
   authenticate: tokenAuth({ tokens: identitiesOf(orders.clients) }),
-  surfaces: [apiSurface({ tickets: sharing.tickets })],
+  surfaces: [await surfaceOf(orders.surface)],
   limits: { redis: sharing },
   keepAliveMs,
   onLog: ({ status, route, error }) => {

@@ -9,6 +9,7 @@ export type { RateRedis, ServeLimits } from "./core/limits.ts";
 export type { LogLine } from "./core/metrics.ts";
 export type { MetricsAccess } from "./core/probes.ts";
 export { agentIdOfName, type NameScope } from "./core/names.ts";
+export { openaiSurface, type OpenAiSurfaceOptions } from "./openai/openai-surface.ts";
 export { assertCanListen, type Listening, type ListenOptions, type MountedHandlers, nodeListener } from "./listen.ts";
 export type { RuntimesByTenant, ServeOptions } from "./serve-options.ts";
 export { type RedisSharing, redisSharing, type RedisSharingOptions } from "./redis-sharing.ts";
@@ -20,6 +21,17 @@ export type { Caller, Page } from "./core/caller.ts";
 export type { RequestKey } from "./core/names.ts";
 export type { StartedTurn } from "./core/plain-message.ts";
 export type { Surface } from "./core/surface.ts";
+export type {
+  NewWebhook,
+  Notification,
+  TellingStep,
+  Webhook,
+  WebhookDesk,
+  WebhookForm,
+  WebhookPlace,
+} from "./core/webhooks.ts";
+export type { LookupAddresses } from "./webhooks/receiver.ts";
+export type { WebhookOptions } from "./webhooks/webhooks.ts";
 export type { TealMetadata } from "./teal/agent-yaml.ts";
 export { loadTealAgent, type TealAgent, type TealAgentOptions, type TealModelOptions } from "./teal/load-teal-agent.ts";
 export { type TealServed, tealSurface, type TealSurfaceOptions } from "./teal/teal-surface.ts";

@@ -9,12 +9,15 @@ import { contenderOn } from "../../bench/ours/index.ts";
 import { trafficSides } from "../../bench/ours/redis-traffic.ts";
 import { interleave, sidesOf } from "../../bench/rounds.ts";
 import { type Scenario, scenarios } from "../../bench/scenario.ts";
+import { bareOver } from "../../bench/bare/index.ts";
 import { servedOn } from "../../bench/serving/contender.ts";
+import { apiWires, benchWires } from "../../bench/serving/wires.ts";
 import { idleSides } from "../../bench/studies/idle.ts";
 import { unreadSide } from "../../bench/studies/idle-streams.ts";
 import { lateTurn } from "../../bench/studies/late-turn.ts";
 import { limitsPairs } from "../../bench/studies/limits-on.ts";
 import { requestsSide } from "../../bench/studies/served.ts";
+import { bytesSide } from "../../bench/studies/serving.ts";
 import { showPairs } from "../../bench/studies/show.ts";
 import { watchedPairs } from "../../bench/studies/watched.ts";
 import type { Side } from "../../bench/study.ts";
@@ -59,8 +62,18 @@ describe("at a size that takes no time", () => {
   });
 
   test("turns over HTTP end as those in process", async () => {
-    const contenders = [servedOn("memory", "wait"), servedOn("memory", "stream")];
-    expect(await worked(contenders.map((one) => sideOf(loopOfThree(), one, 2)))).toHaveLength(2);
+    const wires = [apiWires.wait, ...benchWires];
+    const sides = wires.map((wire) => sideOf(loopOfThree(), servedOn("memory", wire), 2));
+    expect(await worked(sides)).toHaveLength(wires.length);
+  });
+
+  test("bodies of a turn are counted, requests and answers", async () => {
+    const bareSide = bytesSide(loopOfThree(), bareOver);
+    const served = bytesSide(loopOfThree(), (fetching) => servedOn("memory", apiWires.stream, fetching));
+    const samples = await interleave([bareSide, served], { plan: { warmUps: 0, rounds: 1 }, server });
+    const [[fewer], [more]] = [samples.get(bareSide) ?? [], samples.get(served) ?? []];
+    expect(fewer?.value).toBeGreaterThan(1_000);
+    expect(more?.value).toBeGreaterThan(fewer?.value ?? Infinity);
   });
 
   test("a watched team works as one that nobody watches, and a stored one is shown", async () => {

@@ -58,5 +58,5 @@ it("adds up what was billed for a tree, side calls too, and for no other tree", 
   const tasks = ["a-1", "a-1/2.0", `${sidePrefix}a-1#1:2:beforeLlm`, `${sidePrefix}a-1~ff#1`, "a-11", "a-1x/2"];
   const log = tasks.map((task) => ({ ...line, task }));
   const price = { inputPerMillion: 1, outputPerMillion: 4 };
-  expect(billedBelow("a-1", log, price)).toEqual({ tokens: 44, costMicros: 56 });
+  expect(billedBelow(["a-1"], log, price)).toEqual({ tokens: 44, costMicros: 56 });
 });

@@ -3,6 +3,7 @@ import { f12 } from "../../chaos/faults/f12.ts";
 import { f19 } from "../../chaos/faults/f19.ts";
 import { many } from "../../chaos/faults/many.ts";
 import { serve } from "../../chaos/faults/serve.ts";
+import { serveWires } from "../../chaos/faults/serve-wires.ts";
 import { shortFormOf } from "../support/chaos-forms.ts";
 import { redisProgram } from "../support/redis-server.ts";
 
@@ -28,4 +29,14 @@ describe.skipIf(!redisProgram)("workers on Redis, in short forms", () => {
     expect(report["deaths"]).toBe(2);
     expect(report["cutStreams"]).toBeGreaterThan(0);
   });
+
+  it.each(serveWires)(
+    "$name: clients of nodes that are killed go on by the means of their protocol",
+    { timeout },
+    async (row) => {
+      const report = await shortFormOf(row, 2);
+      expect(report["deaths"]).toBe(2);
+      expect(report["cutStreams"]).toBeGreaterThan(0);
+    },
+  );
 });

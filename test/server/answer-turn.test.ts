@@ -1,9 +1,10 @@
 // A message to one turn: it answers that turn, at any time and in any process, and never starts another.
-import { askUser, defineAgent, type Runtime, textOf } from "troupe";
+import { type AgentRequest, askUser, defineAgent, type Runtime, textOf } from "troupe";
 import { jsonFailure, type Surface } from "troupe/server";
 import { scriptedModel } from "troupe/testing";
 import { expect, it } from "vitest";
 import { z } from "zod";
+import { answerTurn } from "../../src/server/core/plain-message.ts";
 import { routeAt, runtimeOf, serve } from "./served.ts";
 
 /** Asks for each word "ask", one after the other, and then repeats the last answer. */
@@ -76,4 +77,30 @@ it("answers one question, however many equal messages come at once", async () =>
   expect(new Set(all.map((one) => one.turnId))).toEqual(new Set([turnId]));
   expect(await runtime.requests({ status: "decided" })).toHaveLength(1);
   expect(await runtime.requests()).toHaveLength(1);
+});
+
+it("finds its answer given where an equal message is answered while it looks", async () => {
+  const runtime = await runtimeOf({ agents: [desk] });
+  const agent = await runtime.agent("desk", { ownerId: "ann" });
+  await agent.start();
+  const turn = agent.executeTurn("ask");
+  const turnId = (await turn.settled).turnId;
+  const message = { agent, content: "ann", options: { key: { route: "test.send", value: "k" } } };
+  const sender: Parameters<typeof answerTurn>[0] = {
+    ownerId: "ann",
+    runtime,
+    request: async (id) => (await runtime.requests()).find(({ requestId }) => requestId === id) as AgentRequest,
+    startTurn: () => Promise.reject(new Error("it starts none")),
+  };
+  let isFirst = true;
+  const requests: Runtime["requests"] = async (query) => {
+    const found = await runtime.requests(query);
+    if (isFirst) {
+      isFirst = false;
+      await (await answerTurn(sender, message, turnId)).turn.result;
+    }
+    return found;
+  };
+  const looking = { ...sender, runtime: { decide: runtime.decide.bind(runtime), requests } };
+  expect(await answerTurn(looking, message, turnId)).toMatchObject({ turnId, isReplayed: true, became: "answer" });
 });

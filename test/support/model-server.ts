@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
+import { setTimeout as delay } from "node:timers/promises";
 import type { ScriptedReply } from "../../src/testing/index.ts";
 import { startRawServer } from "./raw-server.ts";
 
@@ -24,6 +25,8 @@ export interface ServerReply extends ScriptedReply {
   readonly errorBody?: object;
   /** Cut the connection after so many stream chunks; a whole answer is cut before its first byte. */
   readonly cutAfterChunks?: number;
+  /** Milliseconds between the chunks of a streamed answer. Default: none, all are sent at once. */
+  readonly gapMs?: number;
 }
 export type ServerAnswer = string | ServerReply;
 
@@ -67,7 +70,7 @@ export async function startModelServer(
     const answer = await handler(body, { index, headers: request.headers, signal: gone.signal });
     const reply = typeof answer === "string" ? { text: answer } : answer;
     await reply.delayUntil;
-    if (!response.destroyed) send(response, body, reply, `chatcmpl-${index}`);
+    if (!response.destroyed) await send(response, body, reply, `chatcmpl-${index}`);
   });
   return {
     baseURL: `${server.origin}/v1`,
@@ -77,7 +80,7 @@ export async function startModelServer(
   };
 }
 
-function send(response: ServerResponse, body: WireRequestBody, reply: ServerReply, id: string): void {
+async function send(response: ServerResponse, body: WireRequestBody, reply: ServerReply, id: string): Promise<void> {
   for (const [name, value] of Object.entries(reply.headers ?? {})) response.setHeader(name, value);
   if (reply.status !== undefined || reply.error !== undefined) {
     const message = reply.error?.message ?? `status ${reply.status}`;
@@ -86,7 +89,7 @@ function send(response: ServerResponse, body: WireRequestBody, reply: ServerRepl
   }
   const head = { id, created: 0, model: body.model };
   if (body.stream === true) {
-    sendEvents(response, body, reply, head);
+    await sendEvents(response, body, reply, head);
     return;
   }
   if (reply.cutAfterChunks !== undefined) {
@@ -98,12 +101,12 @@ function send(response: ServerResponse, body: WireRequestBody, reply: ServerRepl
   sendJson(response, 200, { ...head, object: "chat.completion", choices, usage: usageOf(body, reply) });
 }
 
-function sendEvents(
+async function sendEvents(
   response: ServerResponse,
   body: WireRequestBody,
   reply: ServerReply,
   head: { readonly id: string },
-): void {
+): Promise<void> {
   const chunk = (fields: object): string =>
     `data: ${JSON.stringify({ ...head, object: "chat.completion.chunk", ...fields })}\n\n`;
   const delta = (fields: object): string => chunk({ choices: [{ index: 0, delta: fields, finish_reason: null }] });
@@ -116,8 +119,16 @@ function sendEvents(
   events.push(chunk({ choices: [{ index: 0, delta: {}, finish_reason: finishOf(reply) }] }));
   events.push(chunk({ choices: [], usage: usageOf(body, reply) }), "data: [DONE]\n\n");
   response.writeHead(200, { "content-type": "text/event-stream" });
-  if (reply.cutAfterChunks === undefined) response.end(events.join(""));
-  else response.write(events.slice(0, reply.cutAfterChunks).join(""), () => response.destroy());
+  if (reply.cutAfterChunks !== undefined) {
+    response.write(events.slice(0, reply.cutAfterChunks).join(""), () => response.destroy());
+    return;
+  }
+  for (const event of reply.gapMs === undefined ? [] : events.splice(0)) {
+    if (response.destroyed) return;
+    response.write(event);
+    await delay(reply.gapMs);
+  }
+  response.end(events.join(""));
 }
 
 function sendJson(response: ServerResponse, status: number, body: object): void {

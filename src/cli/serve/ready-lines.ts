@@ -44,7 +44,7 @@ function accessLine({ way, token, isGiven }: Ready["access"]): string {
   return `Token: ${isGiven ? `the one in ${tokenVariable}` : token}`;
 }
 
-/** One line for a POSIX shell: for an agent of a YAML file a task, else an agent and the stream of its turn, else a task of A2A. */
+/** One line for a POSIX shell: for an agent of a YAML file a task, else an agent and the stream of its turn, else a task of A2A or a completion. */
 function tryLine({ definition, version }: TealServed, ready: Ready): string | undefined {
   const { url, access, tenant, input, isYaml, surfaces } = ready;
   const isServed = (name: string): boolean => surfaces.served.some((surface) => surface.name === name);
@@ -57,6 +57,10 @@ function tryLine({ definition, version }: TealServed, ready: Ready): string | un
   if (!isServed("api") && isServed("a2a")) {
     const message = { messageId: "1", contextId: tryName, role: "ROLE_USER", parts: [{ text: input }] };
     return `${post} -H 'a2a-version: 1.0' ${url}/a2a/${definition.name}/message:send -d ${word({ message })}`;
+  }
+  if (!isServed("api") && isServed("openai")) {
+    const body = { model: definition.name, messages: [{ role: "user", content: input }] };
+    return `${post} ${url}/v1/chat/completions -d ${word(body)}`;
   }
   if (!isServed("api")) return undefined;
   const agentId = agentIdOfName({ tenant, ownerId: developer, definition: definition.name }, tryName);

@@ -68,6 +68,15 @@ const knownSurfaces: readonly ServedSurface[] = [
       return ({ agents }) => agUiSurface({ agents: agents.map(({ name }) => name) });
     },
   },
+  {
+    name: "openai",
+    title: "OpenAI",
+    addresses: (url, { teal }) => [`${url}/v1 (models: ${teal.map(({ definition }) => definition.name).join(", ")})`],
+    load: async () => {
+      const { openaiSurface } = await import("../../server/index.ts");
+      return ({ agents }) => openaiSurface({ agents: agents.map(({ name }) => name) });
+    },
+  },
 ];
 
 /** The surfaces of a server, loaded but not made. */

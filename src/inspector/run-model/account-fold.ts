@@ -258,14 +258,13 @@ export class AccountFold {
     if (terms) this.#add(terms);
   }
 
-  /** Opening an account again changes nothing. */
+  /** Opening an account again changes nothing. It opens at the time of its entry, as it closes; the store notes its own. */
   #add(terms: AccountTerms): void {
     if (this.#accounts.has(terms.id)) return;
-    const { limits, openedAt } = this.#known.get(terms.id) ?? terms;
+    const { limits } = this.#known.get(terms.id) ?? terms;
     this.#accounts.set(terms.id, {
       ...terms,
       limits,
-      openedAt,
       used: { ...noAmounts },
       reserved: { ...nothing },
       unconfirmed: { ...nothing },

@@ -35,10 +35,6 @@ export interface SentTask extends TaskTurn {
  */
 export async function sendMessage(sending: Sending, request: SendMessageRequest): Promise<SentTask> {
   const { sdk, caller, definition } = sending;
-  const { errors } = sdk;
-  if (request.configuration?.taskPushNotificationConfig !== undefined) {
-    throw new errors.PushNotificationNotSupportedError();
-  }
   const { historyLength } = request.configuration ?? {};
   assertCount(sdk, "configuration.historyLength", historyLength);
   const message = readMessage(sdk, request);
@@ -50,9 +46,10 @@ export async function sendMessage(sending: Sending, request: SendMessageRequest)
     const agent = await caller.openAgent({ definition, name, sessionId: name });
     return sentOf(caller, await caller.plainMessage(agent, content), name);
   }
-  const agent =
-    (await agentOfContext(sending, contextId)) ??
-    (await caller.openAgent({ definition, name: contextId, sessionId: contextId }));
+  const known = await agentOfContext(sending, contextId);
+  // One that is known is opened too: the process that created it may have died before it was started.
+  const place = known ? { agentId: known.agentId } : { name: contextId, sessionId: contextId };
+  const agent = await caller.openAgent({ definition, ...place });
   const started = await caller.plainMessage(agent, content, { key: keyOfMessage(message.messageId), ifBusy: "queue" });
   return sentOf(caller, started, contextId);
 }

@@ -1,9 +1,8 @@
 import type { Agent, TurnRest } from "../../runtime/index.ts";
-import { type Message, type TroupeEvent } from "../../state/index.ts";
 import type { Caller } from "../core/caller.ts";
 import type { StartedTurn } from "../core/plain-message.ts";
 import type { SseFrame } from "../core/sse.ts";
-import { storedTurnEvents, turnEvents } from "../core/turn-events.ts";
+import { eventsUntilRest, messageOfEvent } from "../core/turn-events.ts";
 import type { AgUiEvent } from "./events.ts";
 import type { Told } from "./run-input.ts";
 import { RunTranslation } from "./run-translation.ts";
@@ -51,7 +50,7 @@ async function* runEvents(caller: Caller, run: Run, signal: AbortSignal): AsyncG
     yield* translation.close("success");
     return;
   }
-  const rest = yield* eventsUntilRest(caller, followed, { translation, from: run.from ?? head.cursor, signal });
+  const rest = yield* translatedUntilRest(caller, followed, { translation, from: run.from ?? head.cursor, signal });
   if (rest === undefined) return;
   const isOver = rest.status !== "waiting";
   yield* translation.end(
@@ -67,62 +66,19 @@ interface Reading {
 }
 
 /** Gives what the events of a turn mean, and returns the turn at rest; undefined: nobody reads any more. */
-async function* eventsUntilRest(
+async function* translatedUntilRest(
   caller: Caller,
   followed: FollowedTurn,
-  { translation, from, signal }: Reading,
+  { translation, ...reading }: Reading,
 ): AsyncGenerator<AgUiEvent, TurnRest | undefined> {
-  const left = new AbortController();
-  const leaving = AbortSignal.any([signal, left.signal]);
-  const events = turnEvents(caller, followed, { after: from, signal: leaving });
-  const waits = waitOf(followed);
-  const gone = new Promise<"gone">((resolve) => {
-    if (signal.aborted) resolve("gone");
-    signal.addEventListener("abort", () => resolve("gone"), { once: true });
-  });
-  let last = from;
+  const events = eventsUntilRest(caller, followed, reading);
   try {
     for (;;) {
-      const news = await Promise.race([events.next(), waits, gone]);
-      if (news === "gone" || signal.aborted) return undefined;
-      if ("status" in news) {
-        // The reader may be behind what is stored, which is all there is while the turn waits.
-        left.abort();
-        for (const event of await storedTurnEvents(caller, followed, last)) {
-          yield* translation.take(event, await messageOf(caller, event));
-        }
-        return news;
-      }
-      if (news.done === true) return await followed.turn.result;
-      last = news.value.cursor ?? last;
-      yield* translation.take(news.value, await messageOf(caller, news.value));
+      const { done, value } = await events.next();
+      if (done === true) return value;
+      yield* translation.take(value, await messageOfEvent(caller, value));
     }
   } finally {
-    left.abort();
+    await events.return(undefined);
   }
-}
-
-/** Resolves when the turn waits for somebody; never for one that ends without. */
-function waitOf({ turn }: FollowedTurn): Promise<TurnRest> {
-  const { promise, resolve, reject } = Promise.withResolvers<TurnRest>();
-  turn.settled.then((rest) => {
-    if (rest.status === "waiting") resolve(rest);
-  }, reject);
-  // When its last event is read first, nobody asks for the error of a runtime that was shut down.
-  promise.catch(() => undefined);
-  return promise;
-}
-
-/** The stored message that an event is about. */
-async function messageOf({ runtime }: Caller, event: TroupeEvent): Promise<Message | undefined> {
-  const id = messageIdOf(event);
-  if (id === undefined) return undefined;
-  const { stores, tenant } = runtime;
-  const [message] = await stores.messagesById({ tenant, agentId: event.agentId }, [id]);
-  return message;
-}
-
-function messageIdOf(event: TroupeEvent): string | undefined {
-  if (event.type === "model.responded") return `${event.turnId}:${event.step}`;
-  return event.type === "tool.completed" || event.type === "tool.failed" ? event.callId : undefined;
 }

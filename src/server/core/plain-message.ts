@@ -69,9 +69,10 @@ export async function sendPlainMessage(sender: Sender, message: PlainMessage): P
  * key it can be sent again, also after the turn has ended. Rejects with `AgentBusyError` unless the turn waits.
  */
 export async function answerTurn(sender: Sender, message: PlainMessage, turnId: string): Promise<StartedTurn> {
+  // The decision after the turn: an equal message may be answered in between.
+  const waiting = await waitingTurnOf(message.agent);
   const earlier = await decidedWith(sender, message);
   if (earlier !== undefined) return await repeatIn(sender, message, { turnId, requestId: earlier });
-  const waiting = await waitingTurnOf(message.agent);
   if (waiting?.turnId !== turnId) throw new AgentBusyError("the turn waits for no answer");
   try {
     return await answer(sender, message, waiting);

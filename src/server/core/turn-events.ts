@@ -1,5 +1,5 @@
-import { eventsOfRow } from "../../runtime/index.ts";
-import { agentOfTurn, type AgentRecord, parseCursor, type TroupeEvent } from "../../state/index.ts";
+import { eventsOfRow, type TurnRest } from "../../runtime/index.ts";
+import { agentOfTurn, type AgentRecord, type Message, parseCursor, type TroupeEvent } from "../../state/index.ts";
 import type { Caller } from "./caller.ts";
 import type { StartedTurn } from "./plain-message.ts";
 
@@ -21,6 +21,68 @@ export async function* turnEvents(
     if (isOwn && !(hasEnded && isUpTo(event.cursor, after))) yield event;
     if (event.turnId === turnId && isEnd(event)) return;
   }
+}
+
+/**
+ * The events of one turn and of everything below it after a cursor, up to where it ends or waits for somebody, and all that
+ * are stored by then; returns the turn at rest. Returns undefined when the signal aborts: nobody reads any more.
+ */
+export async function* eventsUntilRest(
+  caller: Caller,
+  followed: Pick<StartedTurn, "agent" | "turn" | "turnId">,
+  { from, signal }: { readonly from: string; readonly signal: AbortSignal },
+): AsyncGenerator<TroupeEvent, TurnRest | undefined, undefined> {
+  const left = new AbortController();
+  const leaving = AbortSignal.any([signal, left.signal]);
+  const events = turnEvents(caller, followed, { after: from, signal: leaving });
+  const waits = waitOf(followed);
+  const gone = new Promise<"gone">((resolve) => {
+    if (signal.aborted) resolve("gone");
+    signal.addEventListener("abort", () => resolve("gone"), { once: true });
+  });
+  let last = from;
+  try {
+    for (;;) {
+      const news = await Promise.race([events.next(), waits, gone]);
+      if (news === "gone" || signal.aborted) return undefined;
+      if ("status" in news) {
+        // The reader may be behind what is stored, which is all there is while the turn waits.
+        left.abort();
+        for (const event of await storedTurnEvents(caller, followed, last)) yield event;
+        return news;
+      }
+      if (news.done === true) return await followed.turn.result;
+      last = news.value.cursor ?? last;
+      yield news.value;
+    }
+  } finally {
+    left.abort();
+  }
+}
+
+/** Resolves when the turn waits for somebody; never for one that ends without. */
+function waitOf({ turn }: Pick<StartedTurn, "turn">): Promise<TurnRest> {
+  const { promise, resolve, reject } = Promise.withResolvers<TurnRest>();
+  turn.settled.then((rest) => {
+    if (rest.status === "waiting") resolve(rest);
+  }, reject);
+  // When its last event is read first, nobody asks for the error of a runtime that was shut down.
+  promise.catch(() => undefined);
+  return promise;
+}
+
+/** The stored message that an event is about: an answer of the model, or the result of a call. */
+export async function messageOfEvent({ runtime }: Caller, event: TroupeEvent): Promise<Message | undefined> {
+  const id = messageIdOf(event);
+  if (id === undefined) return undefined;
+  const { stores, tenant } = runtime;
+  const [message] = await stores.messagesById({ tenant, agentId: event.agentId }, [id]);
+  return message;
+}
+
+function messageIdOf(event: TroupeEvent): string | undefined {
+  if (event.type === "model.responded") return `${event.turnId}:${event.step}`;
+  return event.type === "tool.completed" || event.type === "tool.failed" ? event.callId : undefined;
 }
 
 /**

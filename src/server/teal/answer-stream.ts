@@ -10,7 +10,8 @@ type Followed = Pick<StartedTurn, "agent" | "turn" | "turnId">;
 
 /**
  * The text of a request as it is written, then its answer. The first frame comes at once and has no text: it tells the
- * three ids, which every frame has. The pieces of the last step, joined, are the output.
+ * three ids, which every frame has. The pieces of the last step, joined, are the output, unless a model that was asked again
+ * has said something else.
  */
 export async function* answerFrames(
   call: Call,
@@ -83,41 +84,38 @@ function frameOf(event: string, data: object): SseFrame {
   return { event, data: JSON.stringify(data) };
 }
 
-/** The text of the current step that the client has. */
+/** The text of the current step, and what of it the client has. Pieces cannot be taken back. */
 class ShownText {
   readonly #turnId: string;
   #step = 0;
   #attempt = 0;
+  /** Of the attempt, as far as it is known. */
   #text = "";
+  #shown = "";
 
   constructor(turnId: string) {
     this.#turnId = turnId;
   }
 
-  /** The part of an event's text that is new to the client. */
+  /** The part of an event's text that is new to the client, who has the beginning of a call that is made again. */
   take(event: TroupeEvent): string {
     if (event.turnId !== this.#turnId || (event.type !== "text.delta" && event.type !== "text.snapshot")) return "";
-    if (event.step !== this.#step || event.attempt !== this.#attempt) {
-      this.#step = event.step ?? 0;
-      this.#attempt = event.attempt;
-      this.#text = "";
-    }
-    const piece = event.type === "text.snapshot" ? this.#afterShown(event.text) : this.#afterOffset(event);
-    this.#text += piece;
+    if (event.step !== this.#step) this.#shown = "";
+    if (event.step !== this.#step || event.attempt !== this.#attempt) this.#text = "";
+    this.#step = event.step ?? 0;
+    this.#attempt = event.attempt;
+    if (event.type === "text.snapshot") this.#text = event.text;
+    // After a gap a snapshot comes, which has what is missing.
+    else if (event.offset <= this.#text.length) this.#text = this.#text.slice(0, event.offset) + event.text;
+    if (this.#shown.startsWith(this.#text)) return "";
+    const piece = this.#text.startsWith(this.#shown) ? this.#text.slice(this.#shown.length) : this.#text;
+    this.#shown = this.#text;
     return piece;
   }
 
   /** The rest of the answer, which came too late or in one piece. */
   missing(output: string, steps: number): string {
-    return this.#step === steps ? this.#afterShown(output) : output;
-  }
-
-  #afterShown(whole: string): string {
-    return whole.startsWith(this.#text) ? whole.slice(this.#text.length) : "";
-  }
-
-  /** After a gap a snapshot comes, which has what is missing. */
-  #afterOffset({ offset, text }: { readonly offset: number; readonly text: string }): string {
-    return offset > this.#text.length ? "" : text.slice(this.#text.length - offset);
+    if (this.#step !== steps) return output;
+    return output.startsWith(this.#shown) ? output.slice(this.#shown.length) : "";
   }
 }

@@ -60,6 +60,7 @@ test.each([
   ["api", ["API"], "/api/agents -d"],
   ["teal", ["Teal Agents"], "/desk/1.0 -d"],
   ["a2a", ["A2A"], "/a2a/desk/message:send -d"],
+  ["openai", ["OpenAI"], "/v1/chat/completions -d"],
 ])("--surfaces %s: its addresses, and a command that calls it", async (list, titles, command) => {
   const lines = linesOf(await loadSurfaces(list));
   const shown = lines.filter((line) => /^ {2}(?!Page|Health|curl)/.test(line)).map((line) => line.trim().split(":")[0]);

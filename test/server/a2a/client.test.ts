@@ -38,6 +38,13 @@ describe.each(bindings)("the official client over %s", (binding) => {
     return { ...served, client: await clientOf(fetchOf(served.server), { binding }) };
   };
 
+  it("goes on with a context whose agent was never started, as after the death of who created it", async () => {
+    const { runtime, client } = await opened();
+    const agentId = agentIdOfName({ ...ann, definition: "desk" }, "trip");
+    await runtime.agent("desk", { agentId, ownerId: "ann", sessionId: "trip" });
+    expect(answerIn(await sent(client, saying("hello", { contextId: "trip" })))).toBe("1: hello");
+  });
+
   it("sends a text, and goes on in its context", async () => {
     const { client } = await opened();
     const one = await sent(client, saying("hello", { messageId: "m-1" }));

@@ -1,3 +1,4 @@
+import { ModelError } from "troupe";
 import { describe, expect, test } from "vitest";
 import { address, deletion, framesOf, tealServed, text, uuid } from "./teal-served.ts";
 
@@ -32,6 +33,17 @@ describe("T1: a streamed request", () => {
       partial.map(() => ["partial-response", "MathAgent:0.1"]),
     );
     expect(partial.map(({ data }) => data.output_partial).join("")).toBe("The answer is 8");
+  });
+
+  test.each([
+    ["the same", ["The ans", "wer is 8"], "The answer is 8"],
+    ["something else", ["It is 8"], "The answIt is 8"],
+  ])("whose model is asked again, and says %s: no piece comes twice", async (_, deltas, joined) => {
+    const cut = new ModelError("cut", { retryable: true, mayHaveBeenSent: true });
+    const teal = await tealServed({ script: [{ deltas: ["The ", "answ"], error: cut }, { deltas }] });
+    const frames = await framesOf(await teal.ask(`${address}/sse`, { ...stream, body: text("5 + 3?") }));
+    expect(frames.map(({ data }) => data.output_partial ?? "").join("")).toBe(joined);
+    expect(frames.at(-1)).toMatchObject({ event: "final-response", data: { output: deltas.join("") } });
   });
 
   test("begins before the answer does", async () => {

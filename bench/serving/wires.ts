@@ -1,0 +1,147 @@
+import type { AgentDefinition, TroupeEvent } from "../../src/index.ts";
+import { a2aSurface, agUiSurface, apiSurface, type Surface, tealSurface } from "../../src/server/index.ts";
+import { type SseFrame, sseFrames } from "../../test/support/sse-frames.ts";
+
+/** Posts a body to the server; rejects when it is refused. */
+export type Post = (path: string, body: object, headers?: Readonly<Record<string, string>>) => Promise<Response>;
+
+/** A conversation over a wire: gives the text of an answer, put together from what came. */
+export type Turn = (input: string) => Promise<string>;
+
+/**
+ * A protocol as the bench speaks it: by hand, so that the server is what is measured, and not an official client, which
+ * checks and copies much. Its agent is named `agent`.
+ */
+export interface BenchWire {
+  readonly name: string;
+  surface(definition: AgentDefinition): Surface | Promise<Surface>;
+  /** Opens a conversation. */
+  open(post: Post): Promise<Turn> | Turn;
+}
+
+const stream = { accept: "text/event-stream" };
+
+async function agentOf(post: Post): Promise<string> {
+  const created = await post("/api/agents", { definition: "agent" });
+  const { agentId } = (await created.json()) as { readonly agentId: string };
+  return `/api/agents/${agentId}/turns`;
+}
+
+const apiWait: BenchWire = {
+  name: "api, wait",
+  surface: () => apiSurface(),
+  open: async (post) => {
+    const turns = await agentOf(post);
+    return async (input) => {
+      const response = await post(turns, { input }, { prefer: "wait=30" });
+      const { status, result } = (await response.json()) as { status: string; result?: { readonly text: string } };
+      if (status !== "completed" || result === undefined) throw new Error(`A turn ended ${status}.`);
+      return result.text;
+    };
+  },
+};
+
+/** The text is put together from its pieces, as far as they come; the answer that is stored replaces them. */
+const apiStream: BenchWire = {
+  name: "api, stream",
+  surface: () => apiSurface(),
+  open: async (post) => {
+    const turns = await agentOf(post);
+    return async (input) => {
+      let text = "";
+      return await lastOf(await post(turns, { input }, stream), ({ data }) => {
+        const event = JSON.parse(data) as TroupeEvent;
+        if (event.type === "text.delta") text += event.text;
+        if (event.type === "text.snapshot") text = event.text;
+        return event.type === "turn.completed" ? text : undefined;
+      });
+    };
+  },
+};
+
+const teal: BenchWire = {
+  name: "teal",
+  surface: (definition) => tealSurface({ agents: [{ version: "1.0", definition }] }),
+  open: (post) => {
+    let taskId: string | null = null;
+    return async (input) => {
+      const body = { task_id: taskId, items: [{ content_type: "text", content: input }] };
+      return await lastOf(await post("/agent/1.0/sse", body), ({ event, data }) => {
+        const frame = JSON.parse(data) as { task_id: string; output?: string };
+        taskId = frame.task_id;
+        return event === "final-response" ? frame.output : undefined;
+      });
+    };
+  },
+};
+
+/** A task, or news of one, as far as the bench reads it. */
+interface A2aItem {
+  readonly statusUpdate?: { readonly status: { readonly state: string } };
+  readonly artifactUpdate?: {
+    readonly append?: boolean;
+    readonly artifact: { readonly artifactId: string; readonly parts: readonly { readonly text?: string }[] };
+  };
+}
+
+function a2aOver(binding: "JSON-RPC" | "HTTP"): BenchWire {
+  return {
+    name: binding === "HTTP" ? "a2a, HTTP" : "a2a",
+    surface: (definition) => a2aSurface({ agents: [{ definition }] }),
+    open: (post) => {
+      const contextId = crypto.randomUUID();
+      return async (input) => {
+        const message = { messageId: crypto.randomUUID(), contextId, role: "ROLE_USER", parts: [{ text: input }] };
+        const version = { "a2a-version": "1.0" };
+        const call = { jsonrpc: "2.0", id: 1, method: "SendStreamingMessage", params: { message } };
+        const response = await (binding === "HTTP"
+          ? post("/a2a/agent/message:stream", { message }, version)
+          : post("/a2a/agent", call, version));
+        let text = "";
+        return await lastOf(response, ({ data }) => {
+          const frame = JSON.parse(data) as A2aItem & { readonly result?: A2aItem };
+          const { artifactUpdate, statusUpdate } = frame.result ?? frame;
+          const piece = artifactUpdate?.artifact.parts[0]?.text ?? "";
+          if (artifactUpdate) text = artifactUpdate.append === true ? text + piece : piece;
+          return statusUpdate?.status.state === "TASK_STATE_COMPLETED" ? text : undefined;
+        });
+      };
+    },
+  };
+}
+
+/** Its client sends the whole conversation each time. */
+const agUi: BenchWire = {
+  name: "ag-ui",
+  surface: () => agUiSurface(),
+  open: (post) => {
+    const threadId = crypto.randomUUID();
+    const messages: object[] = [];
+    return async (input) => {
+      messages.push({ id: crypto.randomUUID(), role: "user", content: input });
+      const run = { threadId, runId: crypto.randomUUID(), messages, tools: [], context: [] };
+      let answer = { id: "", content: "" };
+      const text = await lastOf(await post("/ag-ui/agent", run, stream), ({ data }) => {
+        const event = JSON.parse(data) as { type: string; messageId: string; delta: string };
+        if (event.type === "TEXT_MESSAGE_START") answer = { id: event.messageId, content: "" };
+        if (event.type === "TEXT_MESSAGE_CONTENT") answer.content += event.delta;
+        return event.type === "RUN_FINISHED" ? answer.content : undefined;
+      });
+      messages.push({ role: "assistant", ...answer });
+      return text;
+    };
+  },
+};
+
+export const apiWires = { wait: apiWait, stream: apiStream };
+/** Every wire, as a client reads a turn while it goes on. */
+export const benchWires: readonly BenchWire[] = [apiStream, teal, a2aOver("JSON-RPC"), a2aOver("HTTP"), agUi];
+
+/** Reads a stream up to the frame of which `read` makes the answer. */
+async function lastOf(response: Response, read: (frame: SseFrame) => string | undefined): Promise<string> {
+  for await (const frame of sseFrames(response)) {
+    const text = read(frame);
+    if (text !== undefined) return text;
+  }
+  throw new Error("The stream of a turn ended before the turn.");
+}

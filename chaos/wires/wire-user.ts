@@ -1,0 +1,166 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { taskPrefix } from "../model/script.ts";
+import type { SeededRandom } from "../seeded-random.ts";
+import type { ClientPlace, Counts, NodeClient } from "../serving/killed-nodes.ts";
+import { userOf } from "../serving/team.ts";
+import { Line } from "./line.ts";
+import { type Exchange, type Heard, Hearing, type Talk, type Wire } from "./wire.ts";
+
+/** No exchange takes so long: two deaths and their pauses take minutes on a busy machine. */
+const LOST_MS = 600_000;
+/** Between two exchanges. */
+const LONGEST_PAUSE_MS = 1_500;
+/** How often a conversation ends, a request is sent from two windows at once, and once more when its turn has ended. */
+const NEW_TALK = 0.4;
+const TWICE = 0.25;
+const AFTERWARDS = 0.25;
+
+/** An exchange as the client knows it. */
+export interface ExchangeRecord {
+  readonly exchange: Exchange;
+  readonly conversation: string;
+  /** Of each window. */
+  readonly hearings: readonly Hearing[];
+}
+
+export interface WireUserOptions {
+  readonly wire: Wire;
+  readonly place: ClientPlace;
+  readonly random: SeededRandom;
+  readonly counts: WireCounts;
+}
+
+export interface WireCounts extends Counts {
+  /** Requests that were sent from two windows at once, and those that were sent once more after the end. */
+  twice: number;
+  afterwards: number;
+  answers: number;
+  cancels: number;
+}
+
+/** A user who has conversations over one wire, each request at another node, and sends again whatever was cut. */
+export class WireUser implements NodeClient {
+  readonly userId: string;
+  readonly exchanges: ExchangeRecord[] = [];
+  readonly faults: string[] = [];
+  readonly #options: WireUserOptions;
+  #talks = 0;
+
+  constructor(options: WireUserOptions) {
+    this.#options = options;
+    this.userId = userOf(options.place.number);
+  }
+
+  get asked(): number {
+    return this.exchanges.length;
+  }
+
+  async run(isOver: () => boolean): Promise<void> {
+    const { random } = this.#options;
+    await delay(random.between(0, LONGEST_PAUSE_MS));
+    let talk: Window | undefined;
+    do {
+      try {
+        if (talk === undefined || random.next() < NEW_TALK) talk = await this.#open();
+        await this.#inTime(this.#exchange(talk));
+      } catch (error) {
+        this.faults.push(`${this.userId} ${this.exchanges.at(-1)?.exchange.text}: ${textOf(error)}`);
+        return;
+      }
+      await delay(random.between(0, LONGEST_PAUSE_MS));
+    } while (!isOver());
+  }
+
+  async #open(): Promise<Window> {
+    const { wire } = this.#options;
+    this.#talks += 1;
+    const conversation = `${this.userId}-${this.#talks}`;
+    const line = this.#line();
+    return { line, conversation, talk: await line.insist(() => wire.open(line, conversation)) };
+  }
+
+  #line(): Line {
+    return new Line(this.#options.place, this.#options.counts);
+  }
+
+  async #inTime(work: Promise<void>): Promise<void> {
+    const cancel = new AbortController();
+    const lost = delay(LOST_MS, "lost", { signal: cancel.signal }).catch(() => undefined);
+    const first = await Promise.race([work, lost]).finally(() => cancel.abort());
+    if (first === "lost") throw new Error(`it was not told of its end within ${LOST_MS / 1_000} s`);
+  }
+
+  async #exchange(window: Window): Promise<void> {
+    const { random, counts } = this.#options;
+    const exchange = this.#next(window.conversation);
+    const [both, late] = [random.next() < TWICE, random.next() < AFTERWARDS];
+    const windows = [window, ...(both ? [await this.#twin(window)] : [])];
+    const after = late ? await this.#twin(window) : undefined;
+    const hearings = windows.map(() => new Hearing());
+    const record = { exchange, conversation: window.conversation, hearings };
+    this.exchanges.push(record);
+    if (both) counts.twice += 1;
+    const sending = windows.map((one, index) =>
+      told(one, hearings[index], (hearing) => one.talk.send(exchange, hearing)),
+    );
+    const canceling = exchange.deed === "drone" ? this.#cancel(await this.#twin(window), exchange, hearings[0]) : null;
+    let [heard] = await Promise.all([...sending, canceling].filter((one) => one !== null));
+    const answered = new Set<string>();
+    while (heard?.state === "waiting") {
+      const { asked } = heard;
+      const again = asked.find(({ id }) => answered.has(id));
+      if (asked.length === 0 || again) throw new Error(`it waits for ${again ? `${again.id} once more` : "nothing"}`);
+      for (const { id } of asked) answered.add(id);
+      counts.answers += 1;
+      const answers = windows.map((one, index) =>
+        told(one, hearings[index], (hearing) => one.talk.answer(exchange, asked, hearing)),
+      );
+      [heard] = await Promise.all(answers);
+    }
+    if (after === undefined) return;
+    counts.afterwards += 1;
+    hearings.push(new Hearing());
+    await told(after, hearings.at(-1), (hearing) => after.talk.send(exchange, hearing));
+  }
+
+  #next(conversation: string): Exchange {
+    const { random, wire } = this.#options;
+    const deed = random.pick(wire.deeds);
+    const key = `${conversation}-${this.exchanges.length + 1}`;
+    return { key, deed, text: `${taskPrefix}${key}-to-${deed}`, answer: `the answer to ${key}` };
+  }
+
+  async #twin({ talk, conversation }: Window): Promise<Window> {
+    const line = this.#line();
+    return { line, conversation, talk: await line.insist(() => talk.twin(line)) };
+  }
+
+  async #cancel({ line, talk }: Window, exchange: Exchange, hearing: Hearing | undefined): Promise<undefined> {
+    await hearing?.began;
+    this.#options.counts.cancels += 1;
+    await line.insist(() => talk.cancel(exchange));
+  }
+}
+
+interface Window {
+  readonly line: Line;
+  readonly conversation: string;
+  readonly talk: Talk;
+}
+
+async function told(
+  { line }: Pick<Window, "line">,
+  hearing: Hearing = new Hearing(),
+  attempt: (hearing: Hearing) => Promise<Heard>,
+): Promise<Heard> {
+  return hearing.end(
+    await line.insist(
+      () => attempt(hearing),
+      () => hearing.cut(),
+    ),
+  );
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,273 @@
+import { z } from "zod";
+import type { AgentDefinition } from "../../agents/index.ts";
+import { stableStringify } from "../../base/index.ts";
+import { type Content, type ContentPart, type JsonObject, jsonObjectSchema, textOf } from "../../state/index.ts";
+import type { StartTurnOptions } from "../core/plain-message.ts";
+import type { ServerError } from "../core/failures.ts";
+import { badRequest } from "./protocol-errors.ts";
+
+const partSchema = z.looseObject({
+  type: z.string(),
+  text: z.string().optional(),
+  refusal: z.string().optional(),
+  image_url: z.looseObject({ url: z.string() }).optional(),
+});
+
+const messageSchema = z.looseObject({
+  role: z.enum(["system", "developer", "user", "assistant", "tool"]),
+  content: z.union([z.string(), z.array(partSchema)]).nullish(),
+  tool_calls: z
+    .array(z.looseObject({ id: z.string(), function: z.looseObject({ name: z.string(), arguments: z.string() }) }))
+    .nullish(),
+  tool_call_id: z.string().optional(),
+});
+type ChatMessage = z.output<typeof messageSchema>;
+
+const toolSchema = z.looseObject({
+  type: z.string(),
+  function: z
+    .looseObject({ name: z.string(), description: z.string().nullish(), parameters: jsonObjectSchema.nullish() })
+    .optional(),
+});
+
+/** The body of a completion. What is not named here is not looked at. */
+export const chatBodySchema = z
+  .looseObject({
+    model: z.string().meta({ description: "Name of a definition." }),
+    messages: z.array(messageSchema).min(1),
+    stream: z.boolean().nullish(),
+    stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
+    tools: z.array(toolSchema).max(128).nullish(),
+    tool_choice: z.unknown().optional(),
+    parallel_tool_calls: z.boolean().nullish(),
+    response_format: z
+      .looseObject({ type: z.string(), json_schema: z.looseObject({ schema: jsonObjectSchema.optional() }).optional() })
+      .nullish(),
+    n: z.int().nullish(),
+    stop: z.unknown().optional(),
+    logprobs: z.boolean().nullish(),
+    modalities: z.array(z.string()).nullish(),
+  })
+  .meta({ id: "ChatCompletionRequest" });
+export type ChatBody = z.output<typeof chatBodySchema>;
+
+/** A message of the conversation as the client has it, without the parts that only its tools have seen. */
+export interface Block {
+  readonly role: "user" | "assistant";
+  readonly text: string;
+}
+
+/** A result of a tool of the client. */
+export interface ToolResult {
+  readonly toolCallId: string;
+  readonly text: string;
+}
+
+export interface ChatRequest {
+  readonly definition: AgentDefinition;
+  /** What was said up to the last answer, to compare it with what is stored. */
+  readonly history: readonly Block[];
+  /** The same, and before it what the application wants of the agent, for an agent that begins with it. */
+  readonly seeds: readonly { readonly role: "user" | "assistant"; readonly content: Content }[];
+  /** What the user says after it; null: only results of tools follow. */
+  readonly said: Content | null;
+  readonly results: readonly ToolResult[];
+  readonly clientTools: NonNullable<StartTurnOptions["clientTools"]>;
+}
+
+/** Begins the message with what the system messages of a client say. */
+export const PREFACE = "The application gave these instructions:\n";
+
+/**
+ * Reads a body. Throws `ServerError` (400) for what the agent cannot do: it names the parameter. Parameters that shape the
+ * answer alone are for the definition to set, and are ignored.
+ */
+export function readChat(
+  body: ChatBody,
+  { definition, takesSystem }: { readonly definition: AgentDefinition; readonly takesSystem: boolean },
+): ChatRequest {
+  assertSupported(body);
+  assertFormat(body, definition);
+  const { messages } = body;
+  const last = messages.findLastIndex(({ role }) => role === "assistant");
+  const [before, fresh] = [messages.slice(0, last + 1), messages.slice(last + 1)];
+  const said = fresh.filter(({ role }) => role === "user");
+  const results = fresh.filter(({ role }) => role === "tool");
+  if (said.length === 0 && results.length === 0) {
+    throw badRequest("the last message must be one of the user, or the result of a tool", { param: "messages" });
+  }
+  if (said.length > 0 && results.length > 0) {
+    const way = "send the results first, and the message when they are answered";
+    throw badRequest(`results of tools and a new message cannot come together: ${way}`, { param: "messages" });
+  }
+  const contents = said.map((message) => contentOf(message, messages.indexOf(message)));
+  return {
+    definition,
+    history: blocksOf(before),
+    seeds: [...(takesSystem ? prefaceOf(messages) : []), ...seedsOf(before)],
+    said: contents.length === 0 ? null : joined(contents),
+    results: results.map((message) => ({
+      toolCallId: message.tool_call_id ?? "",
+      text: textOf(contentOf(message, messages.indexOf(message))),
+    })),
+    clientTools: clientToolsOf(body, definition),
+  };
+}
+
+function unsupported(param: string, why: string): ServerError {
+  return badRequest(`${param}: ${why}`, { param, code: "unsupported_parameter" });
+}
+
+/** Parameters that change what an answer is, and not only how it is found. */
+function assertSupported({ n, stop, logprobs, modalities, ...body }: ChatBody): void {
+  if (n !== undefined && n !== null && n !== 1) throw unsupported("n", "an agent gives one answer");
+  const stops = [stop ?? []].flat();
+  if (stops.length > 0) throw unsupported("stop", "an agent's answer is not cut at a text");
+  if (logprobs === true) throw unsupported("logprobs", "an agent's answer has none");
+  if (modalities?.some((kind) => kind !== "text")) throw unsupported("modalities", "an agent answers with text");
+  if (body["audio"] !== undefined && body["audio"] !== null) throw unsupported("audio", "an agent answers with text");
+  for (const name of ["functions", "function_call"]) {
+    if (body[name] !== undefined && body[name] !== null) throw unsupported(name, "send tools and tool_choice instead");
+  }
+  if (body["web_search_options"] !== undefined) throw unsupported("web_search_options", "an agent has its own tools");
+  if (body.stream_options && body.stream !== true) throw unsupported("stream_options", "only with stream: true");
+}
+
+function assertFormat({ response_format: format }: ChatBody, { name, output, responseFormat }: AgentDefinition): void {
+  if (!format || format.type === "text") return;
+  const param = "response_format";
+  const asked = JSON.stringify(format.type).slice(0, 64);
+  const answersJson = output !== null || (responseFormat !== undefined && responseFormat.type !== "text");
+  if (format.type === "json_object" && answersJson) return;
+  if (format.type === "json_schema" && output !== null) {
+    const schema = format.json_schema?.schema;
+    if (schema === undefined || shapeOf(schema) === shapeOf(output.jsonSchema)) return;
+    throw unsupported(param, `"${name}" answers by a schema of its own: ${JSON.stringify(output.jsonSchema)}`);
+  }
+  throw unsupported(
+    param,
+    `${asked} takes an agent whose definition has an \`output\`, and that of "${name}" has none`,
+  );
+}
+
+const notesOfSchemas = new Set(["$schema", "title", "description", "additionalProperties"]);
+
+/** A JSON schema without the parts that say nothing about what fits, or that strict mode adds. */
+function shapeOf(schema: unknown): string {
+  const bare = (value: unknown, isNames: boolean): unknown => {
+    if (Array.isArray(value)) return value.map((item) => bare(item, false));
+    if (typeof value !== "object" || value === null) return value;
+    const entries = Object.entries(value).filter(([name]) => isNames || !notesOfSchemas.has(name));
+    return Object.fromEntries(
+      entries.map(([name, item]) => [
+        name,
+        name === "required" && Array.isArray(item)
+          ? item.map(String).toSorted((one, other) => (one < other ? -1 : 1))
+          : bare(item, !isNames && name === "properties"),
+      ]),
+    );
+  };
+  return stableStringify(bare(schema, false));
+}
+
+function clientToolsOf(
+  { tools, tool_choice: choice, parallel_tool_calls: parallel }: ChatBody,
+  { name, clientTools }: AgentDefinition,
+): ChatRequest["clientTools"] {
+  if (!tools || tools.length === 0 || choice === "none") return [];
+  if (!clientTools) {
+    throw unsupported("tools", `"${name}" takes no tools of its callers; its definition must say clientTools: true`);
+  }
+  if (choice !== undefined && choice !== null && choice !== "auto") {
+    throw unsupported("tool_choice", 'an agent chooses itself; send "auto" or "none"');
+  }
+  if (parallel === false) {
+    throw unsupported("parallel_tool_calls", "an agent may call several tools at a time");
+  }
+  return tools.map(({ type, function: given }, index) => {
+    if (type !== "function" || given === undefined) {
+      throw badRequest(`tools[${index}]: only functions are taken`, { param: `tools[${index}].type` });
+    }
+    const parameters: JsonObject = given.parameters ?? { type: "object", properties: {} };
+    return { name: given.name, description: given.description ?? "", parameters };
+  });
+}
+
+function prefaceOf(messages: readonly ChatMessage[]): ChatRequest["seeds"] {
+  const texts = messages.flatMap((message, index) =>
+    message.role === "system" || message.role === "developer" ? textOf(contentOf(message, index)) : [],
+  );
+  return texts.length === 0 ? [] : [{ role: "user", content: PREFACE + texts.join("\n\n") }];
+}
+
+/** Of calls and their results a new agent gets the words, because they were made by another one. */
+function seedsOf(messages: readonly ChatMessage[]): ChatRequest["seeds"] {
+  const results = new Map(
+    messages.flatMap((message, index) =>
+      message.role === "tool" ? [[message.tool_call_id ?? "", textOf(contentOf(message, index))] as const] : [],
+    ),
+  );
+  return messages.flatMap((message, index): ChatRequest["seeds"] => {
+    const { role, tool_calls: calls } = message;
+    const content = contentOf(message, index);
+    if (role === "user") return [{ role, content }];
+    if (role !== "assistant") return [];
+    const called = (calls ?? []).map(({ id, function: { name, arguments: args } }) => {
+      return `(called ${name}(${args}), which gave: ${results.get(id) ?? "nothing"})`;
+    });
+    const text = [textOf(content), ...called].filter((part) => part !== "").join("\n");
+    return text === "" ? [] : [{ role, content: text }];
+  });
+}
+
+/** Messages of one side that follow each other are one. */
+function blocksOf(messages: readonly ChatMessage[]): readonly Block[] {
+  const blocks: Block[] = [];
+  for (const [index, message] of messages.entries()) {
+    const { role } = message;
+    if (role === "user" || role === "assistant") addBlock(blocks, { role, text: wordsOf(contentOf(message, index)) });
+  }
+  return blocks;
+}
+
+/** Adds what was said to the last block of the same side. White space is all the same: front ends trim and wrap. */
+export function addBlock(blocks: Block[], block: Block): void {
+  const text = block.text.replaceAll(/\s+/g, " ").trim();
+  const last = blocks.at(-1);
+  if (text === "") return;
+  if (last?.role === block.role) blocks[blocks.length - 1] = { role: block.role, text: `${last.text} ${text}` };
+  else blocks.push({ role: block.role, text });
+}
+
+/** Separates texts that follow each other. */
+export const GAP = "\n\n";
+
+/** What content says, with its images. */
+export function wordsOf(content: Content): string {
+  if (typeof content === "string") return content;
+  return content.map((part) => (part.type === "text" ? part.text : `![](${part.url})`)).join("");
+}
+
+function joined(contents: readonly Content[]): Content {
+  const [first] = contents;
+  if (first !== undefined && contents.length === 1) return first;
+  if (contents.every((content) => typeof content === "string")) return contents.join(GAP);
+  const gap: ContentPart = { type: "text", text: GAP };
+  return contents.flatMap((content, index) => [
+    ...(index === 0 ? [] : [gap]),
+    ...(typeof content === "string" ? [{ type: "text", text: content } as const] : content),
+  ]);
+}
+
+function contentOf({ role, content }: ChatMessage, index: number): Content {
+  if (typeof content === "string") return content;
+  const parts = (content ?? []).map((part, place): ContentPart => {
+    const { type, text, refusal, image_url: image } = part;
+    if (type === "text" && text !== undefined) return { type, text };
+    if (type === "refusal" && refusal !== undefined) return { type: "text", text: refusal };
+    if (type === "image_url" && image !== undefined && role === "user") return { type: "image", url: image.url };
+    const param = `messages[${index}].content[${place}]`;
+    throw badRequest(`${param}: only texts are taken, and images of users`, { param, code: "unsupported_value" });
+  });
+  return parts.every(({ type }) => type === "text") ? textOf(parts) : parts;
+}

@@ -1,0 +1,292 @@
+import { createHash, randomUUID } from "node:crypto";
+import { stableStringify } from "../../base/index.ts";
+import { NotFoundError, RequestConflictError } from "../../errors/index.ts";
+import type { Agent } from "../../runtime/index.ts";
+import { agentOfTurn, type AgentRequest, type TurnRecord } from "../../state/index.ts";
+import type { Caller } from "../core/caller.ts";
+import { type RequestKey, turnKeyOf } from "../core/names.ts";
+import type { StartedTurn } from "../core/plain-message.ts";
+import { openedId } from "../core/url-ids.ts";
+import type { ChatBody, ChatRequest, ToolResult } from "./chat-request.ts";
+import { badRequest } from "./protocol-errors.ts";
+import { isShown, KEY_ROUTE, shownItems } from "./shown-history.ts";
+
+/** A conversation that a client names. */
+export interface Conversation {
+  readonly name: string;
+  /** Its client keeps no history, or may: a request without an answer in it goes on. Else it begins anew. */
+  readonly mayLackHistory: boolean;
+}
+
+/** Who asks for a completion, and how. */
+export interface Asking {
+  readonly caller: Caller;
+  readonly chat: ChatRequest;
+  readonly body: ChatBody;
+  readonly conversation: Conversation | undefined;
+  readonly idempotencyKey: string | undefined;
+  /** How often the official client has sent the request before; undefined: another client. */
+  readonly retries: number | undefined;
+  /** Milliseconds since the epoch. */
+  readonly now: number;
+}
+
+/** The turn that answers a request. */
+export interface Answering extends Pick<StartedTurn, "agent" | "turn" | "turnId" | "isReplayed"> {
+  /** The stored item that it is the answer to: the turn's input, or a request that was decided. */
+  readonly saidId: string;
+  /**
+   * The place in the tree from which its events are shown. Null: it had begun before, so what is stored is shown first.
+   */
+  readonly from: string | null;
+  /** Nobody can come back to the agent, except with results of tools. */
+  readonly isStateless: boolean;
+}
+
+/** The member of an agent's metadata that says that one request made it for itself. */
+const STATELESS = "openai:stateless";
+/** How long an official client may take to send a request again. */
+const RETRY_MS = 600_000;
+
+/**
+ * Starts the turn that answers a request, or finds the one that does: goes on with a turn that waits for results of tools,
+ * goes on with a conversation, or makes an agent for this request alone.
+ */
+export async function startChat(asking: Asking): Promise<Answering> {
+  const { chat } = asking;
+  if (chat.said === null) return await takeResults(asking, chat.results);
+  const earlier = await sentBefore(asking);
+  if (earlier !== undefined) return earlier;
+  const agent = await agentOf(asking);
+  const { cursor } = await asking.caller.head(agent.agentId);
+  const { clientTools } = chat;
+  const key = keyOf(asking);
+  const options = { key, ...(clientTools.length === 0 ? {} : { clientTools }) };
+  const started =
+    asking.conversation === undefined
+      ? await asking.caller.startTurn(agent, chat.said, options)
+      : await asking.caller.plainMessage(agent, chat.said, options);
+  const { turn, turnId, isReplayed, became } = started;
+  const decided =
+    became === "turn" ? undefined : await decidedWith(asking.caller, agent, (text) => text === turnKeyOf(key));
+  return {
+    agent,
+    turn,
+    turnId,
+    isReplayed,
+    saidId: decided?.requestId ?? `${turnId}:in`,
+    from: isReplayed ? null : cursor,
+    isStateless: isStateless(agent),
+  };
+}
+
+/** The conversation's agent that has the history of the client, or a new one that begins with it. */
+async function agentOf(asking: Asking): Promise<Agent> {
+  const { caller, chat, conversation, retries } = asking;
+  const { definition, history, seeds } = chat;
+  const shape = { definition: definition.name, messages: seeds };
+  if (conversation === undefined) {
+    const key = asking.idempotencyKey === undefined ? {} : { key: keyOf(asking) };
+    const sessionId = retries === undefined ? undefined : sessionOf(asking);
+    return await caller.openAgent({ ...shape, ...key, sessionId, metadata: { [STATELESS]: true } });
+  }
+  const { name, mayLackHistory } = conversation;
+  const ownId = caller.agentIdOf(definition.name, name);
+  const hasBegun = (await ifThere(caller.root(ownId))) !== undefined;
+  if (!hasBegun) return await caller.openAgent({ ...shape, name, sessionId: name });
+  const known = history.length > 0 ? await agentShown(asking, conversation, ownId) : mayLackHistory ? ownId : undefined;
+  if (known === undefined) return await caller.openAgent({ ...shape, sessionId: name });
+  return await caller.openAgent({ definition: definition.name, agentId: known });
+}
+
+/**
+ * The agent of a conversation that has the history of the client: the one of its name, or one of those that were begun with
+ * another history, the newest first.
+ */
+async function agentShown(
+  { caller, chat }: Asking,
+  { name }: Conversation,
+  ownId: string,
+): Promise<string | undefined> {
+  const { definition, history } = chat;
+  const { items } = await caller.agents({ sessionId: name, limit: 100 });
+  const others = items.filter((record) => record.agentId !== ownId && record.definition.name === definition.name);
+  for (const agentId of [ownId, ...others.map((record) => record.agentId)]) {
+    if (isShown(await shownItems(caller, { agentId }, { wholeAnswers: answersWhole(chat) }), history)) return agentId;
+  }
+  return undefined;
+}
+
+/** For an agent that answers with JSON: pieces that do not fit are no part of its answer. */
+export function answersWhole({ definition: { output, responseFormat } }: Pick<ChatRequest, "definition">): boolean {
+  return output !== null || (responseFormat !== undefined && responseFormat.type !== "text");
+}
+
+async function ifThere<T>(found: Promise<T>): Promise<T | undefined> {
+  try {
+    return await found;
+  } catch (error) {
+    if (error instanceof NotFoundError) return undefined;
+    throw error;
+  }
+}
+
+/** A key of the client's, or one by which the same body is known when it is sent again. */
+function keyOf(asking: Asking): RequestKey {
+  const { idempotencyKey } = asking;
+  const value = idempotencyKey === undefined ? `${bodyMark(asking)}${randomUUID()}` : `key:${idempotencyKey}`;
+  return { route: KEY_ROUTE, value };
+}
+
+function bodyMark({ body }: Asking): string {
+  return `body:${createHash("sha256").update(stableStringify(body)).digest("hex")}:`;
+}
+
+/** Requests without a conversation and with the same body are of one session, in which a repetition is looked for. */
+function sessionOf(asking: Asking): string {
+  return asking.conversation?.name ?? `chat ${bodyMark(asking).slice(5, 37)}`;
+}
+
+/** The turn of the same request, which the client has sent before. */
+async function sentBefore(asking: Asking): Promise<Answering | undefined> {
+  const { caller, idempotencyKey, conversation, retries, now } = asking;
+  const isKeyed = idempotencyKey !== undefined;
+  if (isKeyed ? conversation === undefined : (retries ?? 0) < 1) return undefined;
+  const isOurs = isKeyed
+    ? (key: string): boolean => key === turnKeyOf(keyOf(asking))
+    : (key: string): boolean => key.startsWith(`${KEY_ROUTE}/${bodyMark(asking)}`);
+  const since = isKeyed ? 0 : now - RETRY_MS;
+  const sessionId = sessionOf(asking);
+  const { items } = await caller.turns({ sessionId, limit: 100 });
+  const turns = items.filter(({ key, openedAt }) => key !== null && isOurs(key) && openedAt >= since);
+  const [turn] = turns
+    .filter((one) => isKeyed || !wasLeft(one))
+    .toSorted((one, other) => other.openedAt - one.openedAt);
+  if (turn !== undefined) return await answeringOf(asking, { turnId: turn.turnId, saidId: `${turn.turnId}:in` });
+  if (conversation === undefined) return undefined;
+  for (const { agentId } of (await caller.agents({ sessionId, limit: 100 })).items) {
+    const request = await decidedWith(caller, { agentId }, isOurs);
+    if (request?.decidedWith === undefined || (request.decidedAt ?? 0) < since) continue;
+    return await answeringOf(asking, { turnId: request.decidedWith.turnId, saidId: request.requestId });
+  }
+  return undefined;
+}
+
+/** Ended because its client had left: a client that comes back wants an answer. */
+function wasLeft({ stopReason }: TurnRecord): boolean {
+  return stopReason === "user_requested";
+}
+
+/** With a key of the client's the store says whether the request is the same. */
+async function answeringOf(
+  asking: Asking,
+  { turnId, saidId }: { readonly turnId: string; readonly saidId: string },
+): Promise<Answering> {
+  const { caller, chat, idempotencyKey } = asking;
+  const { agent, turn } = await caller.turn(turnId);
+  if (idempotencyKey !== undefined && chat.said !== null) {
+    const { clientTools } = chat;
+    const options = { key: keyOf(asking), ...(clientTools.length === 0 ? {} : { clientTools }) };
+    await caller.plainMessage(
+      await caller.openAgent({ definition: agent.definition.name, agentId: agent.agentId }),
+      chat.said,
+      options,
+    );
+  }
+  return { agent, turn, turnId, saidId, from: null, isReplayed: true, isStateless: isStateless(agent) };
+}
+
+/** The last request of an agent's tree that was decided with such a key. */
+async function decidedWith(
+  { runtime, ownerId }: Caller,
+  { agentId }: Pick<Agent, "agentId">,
+  isMeant: (key: string) => boolean,
+): Promise<AgentRequest | undefined> {
+  const decided = await runtime.requests({ ownerId, rootAgentId: agentId, status: "decided", limit: MOST_DECIDED });
+  return decided.findLast((request) => request.decidedWith !== undefined && isMeant(request.decidedWith.key));
+}
+
+const MOST_DECIDED = 100_000;
+
+function isStateless({ state }: Agent): boolean {
+  return state.metadata?.[STATELESS] === true;
+}
+
+/** Gives results of the client's tools to the turn that waits for them: all of them, or none. */
+async function takeResults(asking: Asking, results: readonly ToolResult[]): Promise<Answering> {
+  const { caller, chat } = asking;
+  const found: { readonly request: AgentRequest; readonly text: string }[] = [];
+  for (const { toolCallId, text } of results) found.push({ request: await clientCall(caller, toolCallId), text });
+  const [first] = found;
+  const agent = await caller.root(first?.request.rootAgentId ?? "");
+  if (first === undefined || agent.definition.name !== chat.definition.name) throw noSuchCall();
+  const others = found.filter(({ request }) => request.rootAgentId !== agent.agentId);
+  if (others.length > 0) throw badRequest("the results are of calls of several conversations", { param: "messages" });
+  const open = (await agent.requests()).filter(({ kind }) => kind === "client");
+  const isOpen = found.some(({ request }) => open.some(({ requestId }) => requestId === request.requestId));
+  const missing = open.filter(({ requestId }) => !found.some(({ request }) => request.requestId === requestId));
+  if (isOpen && missing.length > 0) {
+    const ids = missing.map(({ requestId }) => toolCallIdOf(requestId)).join(", ");
+    throw badRequest(`every tool_call_id must be answered; these have no result: ${ids}`, { param: "messages" });
+  }
+  const { cursor } = await caller.head(agent.agentId);
+  const key = keyOf(asking);
+  let isNew = false;
+  let turnId = agent.state.openTurnId;
+  for (const { request, text } of found) {
+    const value = `${key.value}#${request.requestId}`;
+    const decided = await giveResult(caller, { request, text, key: { ...key, value } });
+    isNew ||= decided.isNew;
+    turnId = decided.request.decidedWith?.turnId ?? turnId;
+  }
+  if (turnId === null || agentOfTurn(turnId) !== agent.agentId) throw noSuchCall();
+  return {
+    agent,
+    turn: agent.turn(turnId),
+    turnId,
+    saidId: found.at(-1)?.request.requestId ?? "",
+    from: isNew ? cursor : null,
+    isReplayed: !isNew,
+    isStateless: isStateless(agent),
+  };
+}
+
+const CALL = "call";
+
+/** Names the call and its turn, for whoever sends its result. */
+export function toolCallIdOf(requestId: string): string {
+  return `${CALL}_${Buffer.from(requestId).toString("base64url")}`;
+}
+
+function noSuchCall(): NotFoundError {
+  return new NotFoundError("there is no such tool call", { details: { param: "messages" } });
+}
+
+/** The call of a tool of this caller. Rejects with `NotFoundError`. */
+async function clientCall(caller: Caller, toolCallId: string): Promise<AgentRequest> {
+  const requestId = openedId(CALL, toolCallId);
+  const request = requestId === undefined ? undefined : await ifThere(caller.request(requestId));
+  if (request?.kind !== "client") throw noSuchCall();
+  return request;
+}
+
+/** Answers a call. What was answered so before is answered. */
+async function giveResult(
+  caller: Caller,
+  { request, text, key }: { readonly request: AgentRequest; readonly text: string; readonly key: RequestKey },
+): Promise<{ readonly request: AgentRequest; readonly isNew: boolean }> {
+  try {
+    const { isReplayed = false, ...decided } = await caller.decide(request.requestId, {
+      verdict: "answered",
+      result: text,
+      key,
+    });
+    return { request: decided, isNew: !isReplayed };
+  } catch (error) {
+    if (!(error instanceof RequestConflictError)) throw error;
+    const now = await caller.request(request.requestId);
+    if (now.decision?.verdict === "answered" && now.decision.result?.text === text)
+      return { request: now, isNew: false };
+    throw error;
+  }
+}

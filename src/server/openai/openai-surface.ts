@@ -1,0 +1,105 @@
+import { z } from "zod";
+import { type Door, listRule, nameRule, oneOfRule, optionsOf, ruleOf } from "../../base/index.ts";
+import { type Route, type RouteShape, route } from "../core/route.ts";
+import type { Surface } from "../core/surface.ts";
+import { chatRoutes } from "./chat-routes.ts";
+import { CONVERSATION_HEADER, OpenAiPlace } from "./place.ts";
+import { openAiFailure } from "./protocol-errors.ts";
+import { responsesRoutes } from "./responses.ts";
+
+export interface OpenAiSurfaceOptions {
+  /** Names of the definitions that are served, each as a model. Default: all that the runtime has. */
+  readonly agents?: readonly string[] | undefined;
+  /** Where the addresses begin. Default `/v1`. */
+  readonly path?: string | undefined;
+  /**
+   * Headers in which front ends name their chats, as `X-OpenWebUI-Chat-Id`, besides `X-Troupe-Conversation`. A front end
+   * sends the whole history each time, so a request without an answer in it begins anew. Default: none.
+   */
+  readonly chatIdHeaders?: readonly string[] | undefined;
+  /**
+   * What becomes of system and developer messages: `take` gives them to a new agent as the first thing that it is told,
+   * with the weight of what users say; its instructions are those of its definition. Default `take`.
+   */
+  readonly systemMessages?: "take" | "ignore" | undefined;
+}
+
+const pathRule = ruleOf(
+  'a path like "/v1", without a slash at its end',
+  (value) => typeof value === "string" && /^(?:\/[\w.~-]+)+$/.test(value),
+);
+const headerRule = ruleOf(
+  'a name of a header, as "X-OpenWebUI-Chat-Id"',
+  (value) => typeof value === "string" && /^[\w!#$%&'*+.^`|~-]{1,100}$/.test(value),
+);
+
+const openAiDoor: Door<OpenAiSurfaceOptions> = {
+  rules: {
+    agents: listRule("a list of names of definitions", nameRule),
+    path: pathRule,
+    chatIdHeaders: listRule("a list of names of headers", headerRule),
+    systemMessages: oneOfRule("take", "ignore"),
+  },
+  instead: { definitions: "agents", names: "agents", models: "agents", headers: "chatIdHeaders" },
+};
+
+/** Headers that the official client sends from a page. */
+const clientHeaders =
+  "openai-organization openai-project x-should-retry " +
+  "x-stainless-arch x-stainless-helper-method x-stainless-lang x-stainless-os x-stainless-package-version " +
+  "x-stainless-retry-count x-stainless-runtime x-stainless-runtime-version x-stainless-timeout";
+
+/**
+ * The protocol of OpenAI, where a model is the definition of an agent: `GET /v1/models`, `POST /v1/chat/completions`, and
+ * the Responses API.
+ */
+export function openaiSurface(given: OpenAiSurfaceOptions = {}): Surface {
+  const options = optionsOf<OpenAiSurfaceOptions>(given, "openaiSurface()", openAiDoor);
+  const { agents, path = "/v1", systemMessages = "take" } = options;
+  const chatIdHeaders = (options.chatIdHeaders ?? []).map((name) => name.toLowerCase());
+  const place = new OpenAiPlace({ agents, path, chatIdHeaders, takesSystem: systemMessages === "take" });
+  return {
+    name: "openai",
+    paths: [path],
+    headers: [CONVERSATION_HEADER, ...chatIdHeaders, ...clientHeaders.split(" ")],
+    routes: [...modelRoutes(place), ...chatRoutes(place), ...responsesRoutes(place)],
+    failure: openAiFailure,
+  };
+}
+
+const modelSchema = z
+  .object({ id: z.string(), object: z.literal("model"), created: z.int(), owned_by: z.string() })
+  .meta({ id: "Model" });
+
+function modelOf({ name }: { readonly name: string }): z.output<typeof modelSchema> {
+  // Nobody knows when a definition was made, and all servers are to say the same.
+  return { id: name, object: "model", created: 0, owned_by: "troupe" };
+}
+
+function modelRoutes(place: OpenAiPlace): readonly Route[] {
+  const shape = { method: "GET", access: "caller" } as const satisfies Partial<RouteShape>;
+  return [
+    route({
+      ...shape,
+      id: "openai.listModels",
+      path: `${place.path}/models`,
+      summary: "The agents, as models",
+      responses: {
+        200: {
+          description: "All of them.",
+          schema: z.object({ object: z.literal("list"), data: z.array(modelSchema) }),
+        },
+      },
+      handle: ({ caller }) => Response.json({ object: "list", data: place.models(caller).map(modelOf) }),
+    }),
+    route({
+      ...shape,
+      id: "openai.getModel",
+      path: `${place.path}/models/{model}`,
+      summary: "One of them",
+      params: z.object({ model: z.string() }),
+      responses: { 200: { description: "The model.", schema: modelSchema } },
+      handle: ({ caller, params }) => Response.json(modelOf(place.definitionOf(caller, params.model))),
+    }),
+  ];
+}

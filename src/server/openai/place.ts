@@ -1,0 +1,44 @@
+import type { AgentDefinition } from "../../agents/index.ts";
+import type { Caller } from "../core/caller.ts";
+import { noSuchModel } from "./protocol-errors.ts";
+
+/** The header that names a conversation for clients that know of troupe. */
+export const CONVERSATION_HEADER = "x-troupe-conversation";
+
+export interface OpenAiPlaceOptions {
+  /** Names of the definitions that are served; undefined: all that the runtime has. */
+  readonly agents: readonly string[] | undefined;
+  /** Where the addresses begin: `/v1`. */
+  readonly path: string;
+  /** Headers in which front ends name their chats, in lower case. */
+  readonly chatIdHeaders: readonly string[];
+  /** Whether system messages of clients reach the model. */
+  readonly takesSystem: boolean;
+}
+
+/** The models of a surface, which are definitions of agents, and where they are served. */
+export class OpenAiPlace {
+  readonly path: string;
+  readonly chatIdHeaders: readonly string[];
+  readonly takesSystem: boolean;
+  readonly #agents: readonly string[] | undefined;
+
+  constructor({ agents, path, chatIdHeaders, takesSystem }: OpenAiPlaceOptions) {
+    this.#agents = agents;
+    this.path = path;
+    this.chatIdHeaders = chatIdHeaders;
+    this.takesSystem = takesSystem;
+  }
+
+  /** In the order of the runtime. */
+  models({ runtime }: Pick<Caller, "runtime">): readonly AgentDefinition[] {
+    return [...runtime.definitions.values()].filter(({ name }) => this.#agents?.includes(name) ?? true);
+  }
+
+  /** The definition that a model names. Throws `NotFoundError` (404, `model_not_found`). */
+  definitionOf({ runtime }: Pick<Caller, "runtime">, model: string): AgentDefinition {
+    const definition = runtime.definitions.get(model);
+    if (definition !== undefined && (this.#agents?.includes(model) ?? true)) return definition;
+    throw noSuchModel(model);
+  }
+}

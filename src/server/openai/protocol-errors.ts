@@ -1,0 +1,82 @@
+import { z } from "zod";
+import { NotFoundError } from "../../errors/index.ts";
+import { type Failure, failureOf, ServerError } from "../core/failures.ts";
+
+/** The body of every refusal of this protocol. */
+export interface ProtocolError {
+  readonly message: string;
+  readonly type: string;
+  /** The place of the request that is meant: `messages[2].content`. */
+  readonly param: string | null;
+  readonly code: string | null;
+}
+
+export const errorBodySchema = z
+  .object({
+    error: z.object({
+      message: z.string(),
+      type: z.string(),
+      param: z.string().nullable(),
+      code: z.string().nullable(),
+    }),
+  })
+  .meta({ id: "Error" });
+
+const types: Readonly<Record<number, string>> = {
+  401: "invalid_request_error",
+  403: "permission_error",
+  409: "conflict_error",
+  429: "requests",
+  503: "service_unavailable",
+};
+
+/** The protocol's own codes in the place of ours. */
+const codes: Readonly<Record<string, string>> = {
+  unauthenticated: "invalid_api_key",
+  rate_limited: "rate_limit_exceeded",
+  key_reused: "idempotency_key_reused",
+  turn_conflict: "idempotency_key_reused",
+  internal: "server_error",
+};
+
+/** A request that does not fit. Its answer has the status 400. */
+export function badRequest(message: string, about: { param?: string; code?: string } = {}): ServerError {
+  return new ServerError("invalid_request", message, { details: about });
+}
+
+/** The refusal of a model that the caller does not have. */
+export function noSuchModel(model: string): NotFoundError {
+  return new NotFoundError(`The model \`${model.slice(0, 64)}\` does not exist or you do not have access to it.`, {
+    details: { param: "model", code: "model_not_found" },
+  });
+}
+
+/** The answer to a failure: the official clients read the status, the body, `retry-after` and `x-should-retry`. */
+export function openAiFailure(failure: Failure): Response {
+  const { status, headers, retryable } = failure;
+  // Without the header they send everything from 409 on again, and what does not change by itself too.
+  const retry = status >= 409 ? { "x-should-retry": String(retryable || failure.code === "agent_busy") } : {};
+  return Response.json({ error: errorOf(failure) }, { status, headers: { ...headers, ...retry } });
+}
+
+/** What a client is told when its stream fails after it has begun. */
+export function streamError(error: unknown): ProtocolError {
+  return errorOf(failureOf(error));
+}
+
+function errorOf({ status, code, message, details, issues }: Failure): ProtocolError {
+  const [issue] = issues;
+  const param = issue === undefined ? details["param"] : placeOf(issue.path);
+  return {
+    message: status === 401 ? "Incorrect API key provided: send the token as Authorization: Bearer …" : message,
+    type: types[status] ?? (status >= 500 ? "server_error" : "invalid_request_error"),
+    param: typeof param === "string" ? param : null,
+    code: typeof details["code"] === "string" ? details["code"] : (codes[code] ?? code),
+  };
+}
+
+/** `messages[2].content`. */
+function placeOf(path: readonly (string | number)[]): string | null {
+  const text = path.map((step) => (typeof step === "number" ? `[${step}]` : `.${step}`)).join("");
+  return text === "" ? null : text.replace(/^\./, "");
+}

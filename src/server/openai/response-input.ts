@@ -1,0 +1,231 @@
+import { z } from "zod";
+import type { Content, ContentPart } from "../../state/index.ts";
+import type { StartTurnOptions } from "../core/plain-message.ts";
+import { badRequest } from "./protocol-errors.ts";
+import { requestOfItem } from "./response-ids.ts";
+
+/** Parameters that have no meaning here, because the definition of the agent decides, or nothing does. */
+const ignored = {
+  include: z.unknown().optional(),
+  max_output_tokens: z.unknown().optional(),
+  metadata: z.unknown().optional(),
+  parallel_tool_calls: z.unknown().optional(),
+  prompt_cache_key: z.unknown().optional(),
+  prompt_cache_options: z.unknown().optional(),
+  prompt_cache_retention: z.unknown().optional(),
+  reasoning: z.unknown().optional(),
+  safety_identifier: z.unknown().optional(),
+  service_tier: z.unknown().optional(),
+  stream_options: z.unknown().optional(),
+  temperature: z.unknown().optional(),
+  top_logprobs: z.unknown().optional(),
+  top_p: z.unknown().optional(),
+  truncation: z.unknown().optional(),
+  user: z.unknown().optional(),
+};
+
+const functionTool = z.object({
+  type: z.literal("function"),
+  name: z.string(),
+  description: z.string().nullish(),
+  parameters: z.record(z.string(), z.json()).nullish(),
+});
+
+/** The body of a request. Parameters that are neither here nor ignored are refused. */
+export const createBodySchema = z
+  .strictObject({
+    /** Name of a definition. */
+    model: z.string().optional(),
+    input: z.union([z.string(), z.array(z.looseObject({ type: z.string().optional() }))]),
+    previous_response_id: z.string().nullish(),
+    conversation: z.union([z.string(), z.object({ id: z.string() })]).nullish(),
+    stream: z.boolean().nullish(),
+    background: z.boolean().nullish(),
+    tools: z.array(z.looseObject({ type: z.string() })).nullish(),
+    max_tool_calls: z.int().min(1).nullish(),
+    instructions: z.unknown().optional(),
+    store: z.boolean().nullish(),
+    text: z.looseObject({ format: z.looseObject({ type: z.string() }).nullish() }).nullish(),
+    tool_choice: z.unknown().optional(),
+    ...ignored,
+  })
+  .meta({ id: "CreateResponse" });
+export type CreateBody = z.output<typeof createBodySchema>;
+
+/** What a client answers to a request of the agent. */
+export type Answer = { readonly requestId: string; readonly where: string } & (
+  | { readonly kind: "approval"; readonly isApproved: boolean; readonly reason: string | undefined }
+  | { readonly kind: "output"; readonly output: string }
+);
+
+/** A request as it was checked. */
+export interface ReadInput {
+  /** What was said before, for a conversation that begins with it. */
+  readonly history: readonly Said[];
+  /** What is new. Null: it only answers. */
+  readonly content: Content | null;
+  readonly answers: readonly Answer[];
+  readonly clientTools: StartTurnOptions["clientTools"];
+}
+
+export interface Said {
+  readonly role: "user" | "assistant";
+  readonly content: Content;
+}
+
+/** Throws `ServerError` that names the parameter. */
+export function readInput(body: CreateBody): ReadInput {
+  assertServed(body);
+  const items = typeof body.input === "string" ? [{ role: "user", content: body.input }] : body.input;
+  const read = items.map((item, index) => readItem(item, `input[${index}]`));
+  // Clients may send everything that was said: new is what follows the last thing that the agent said or called.
+  const last = read.findLastIndex((item) => item.type === "theirs");
+  const news = read.slice(last + 1);
+  const answers = news.flatMap((item) => (item.type === "answer" ? [item.answer] : []));
+  const said = news.flatMap((item) => (item.type === "user" ? [item.content] : []));
+  if (answers.length > 0 && said.length > 0) {
+    const way = "send the message when the response to the answers has ended";
+    throw badRequest(`input takes answers or a new message, not both: ${way}`, { param: "input" });
+  }
+  if (answers.length + said.length === 0) throw badRequest("input holds nothing new", { param: "input" });
+  const ids = answers.map(({ requestId }) => requestId);
+  const twice = answers.find(({ requestId }, index) => ids.indexOf(requestId) !== index);
+  if (twice !== undefined) throw badRequest(`${twice.where} answers what another item answers`, { param: twice.where });
+  return {
+    history: read.slice(0, last + 1).flatMap((item) => historyOf(item)),
+    content: said.length === 0 ? null : joined(said),
+    answers,
+    clientTools: toolsOf(body.tools ?? []),
+  };
+}
+
+/** Refuses what would otherwise be silently something else. */
+function assertServed({ instructions, store, text, tool_choice: choice }: CreateBody): void {
+  if (typeof instructions === "string" ? instructions !== "" : (instructions ?? null) !== null) {
+    throw badRequest("instructions are the agent's own: leave the parameter out", { param: "instructions" });
+  }
+  if (store === false) {
+    throw badRequest("responses are stored: leave store out; nobody but you can read them", { param: "store" });
+  }
+  if ((text?.format?.type ?? "text") !== "text") {
+    throw badRequest("the form of an answer is the agent's own (its output schema): text.format takes type text", {
+      param: "text.format",
+    });
+  }
+  if ((choice ?? "auto") !== "auto") {
+    throw badRequest("the agent chooses its tools itself: tool_choice takes auto", { param: "tool_choice" });
+  }
+}
+
+type ReadItem =
+  | { readonly type: "user"; readonly content: Content }
+  /** What the agent said or did, as the client got it. */
+  | { readonly type: "theirs"; readonly text: string }
+  | { readonly type: "answer"; readonly answer: Answer };
+
+const partSchema = z.discriminatedUnion("type", [
+  z.object({ type: z.literal("input_text"), text: z.string() }),
+  z.object({ type: z.literal("output_text"), text: z.string() }),
+  z.object({ type: z.literal("refusal"), refusal: z.string() }),
+  z.object({ type: z.literal("input_image"), image_url: z.string() }),
+]);
+const contentSchema = z.union([z.string(), z.array(partSchema)], {
+  error: "takes a text, or a list of input_text, output_text and input_image with an image_url",
+});
+const messageSchema = z.object({
+  role: z.enum(["user", "assistant"], {
+    error: "takes user and assistant: the agent has its own instructions",
+  }),
+  content: contentSchema,
+});
+const approvalSchema = z.object({
+  approval_request_id: z.string(),
+  approve: z.boolean(),
+  reason: z.string().nullish(),
+});
+const outputSchema = z.object({ call_id: z.string(), output: contentSchema });
+
+/** What an agent has said besides messages, which clients may send back. */
+const theirs: ReadonlySet<string> = new Set(
+  "function_call mcp_call mcp_approval_request mcp_list_tools reasoning".split(" "),
+);
+
+function readItem(item: Readonly<Record<string, unknown>>, where: string): ReadItem {
+  const { type = "message" } = item;
+  if (type === "message") {
+    const { role, content } = checked(messageSchema, item, where);
+    const read = contentOf(content);
+    if (role === "user") return { type: "user", content: read };
+    return { type: "theirs", text: textIn(read, where) };
+  }
+  if (type === "mcp_approval_response") {
+    const { approval_request_id: id, approve, reason } = checked(approvalSchema, item, where);
+    const requestId = requestOfItem("mcpr", id);
+    const said = { isApproved: approve, reason: reason ?? undefined };
+    return { type: "answer", answer: { kind: "approval", requestId, where, ...said } };
+  }
+  if (type === "function_call_output") {
+    const { call_id: id, output } = checked(outputSchema, item, where);
+    const answer = { kind: "output", requestId: requestOfItem("call", id), where } as const;
+    return { type: "answer", answer: { ...answer, output: textIn(contentOf(output), `${where}.output`) } };
+  }
+  if (typeof type === "string" && theirs.has(type)) return { type: "theirs", text: "" };
+  const taken = "message, function_call_output, mcp_approval_response";
+  throw badRequest(`${where}: items of this type are not taken here; those are: ${taken}`, { param: `${where}.type` });
+}
+
+function checked<T>(schema: z.ZodType<T>, value: unknown, where: string): T {
+  const { success, data, error } = schema.safeParse(value);
+  if (success) return data;
+  const [issue] = error.issues;
+  const place = (issue?.path ?? []).map((step) => (typeof step === "number" ? `[${step}]` : `.${String(step)}`));
+  const param = where + place.join("");
+  throw badRequest(`${param}: ${issue?.message ?? "does not fit"}`, { param });
+}
+
+function contentOf(content: z.output<typeof contentSchema>): Content {
+  if (typeof content === "string") return content;
+  return content.map((part): ContentPart => {
+    if (part.type === "input_image") return { type: "image", url: part.image_url };
+    return { type: "text", text: part.type === "refusal" ? part.refusal : part.text };
+  });
+}
+
+function textIn(content: Content, where: string): string {
+  if (typeof content === "string") return content;
+  return content
+    .map((part) => {
+      if (part.type === "text") return part.text;
+      throw badRequest(`${where}: only text is taken here`, { param: where });
+    })
+    .join("");
+}
+
+/** Several messages in a row are one. */
+function joined(said: readonly Content[]): Content {
+  const [first = ""] = said;
+  if (said.length === 1) return first;
+  return said.flatMap((content): readonly ContentPart[] =>
+    typeof content === "string" ? [{ type: "text", text: content }] : content,
+  );
+}
+
+/** Calls and their results are left out: what the agent made of them is in what it said. */
+function historyOf(item: ReadItem): readonly Said[] {
+  if (item.type === "user") return [{ role: "user", content: item.content }];
+  return item.type === "theirs" && item.text !== "" ? [{ role: "assistant", content: item.text }] : [];
+}
+
+function toolsOf(tools: readonly unknown[]): StartTurnOptions["clientTools"] {
+  if (tools.length === 0) return undefined;
+  return tools.map((tool, index) => {
+    const where = `tools[${index}]`;
+    const { type } = tool as { readonly type: string };
+    if (type !== "function") {
+      const why = "the agent has its own; a client may bring functions";
+      throw badRequest(`${where}: tools of this type are not taken here: ${why}`, { param: `${where}.type` });
+    }
+    const { name, description, parameters } = checked(functionTool, tool, where);
+    return { name, description: description ?? "", parameters: parameters ?? { type: "object", properties: {} } };
+  });
+}

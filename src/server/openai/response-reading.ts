@@ -1,0 +1,175 @@
+import type { Agent, Turn, TurnResult } from "../../runtime/index.ts";
+import { numberOfTurn, type TroupeEvent, turnIdOf, type Usage } from "../../state/index.ts";
+import type { Caller } from "../core/caller.ts";
+import { storedTurnEvents } from "../core/turn-events.ts";
+import { decidedIn, partBegunBy, partName, responseIdOf, type TurnPart } from "./response-ids.ts";
+import { type ResponseBody, type ResponseHead, responseObject, type WireResponse } from "./response-object.ts";
+import { ResponseTranslation, type Stored } from "./response-translation.ts";
+
+export type TurnNow = Awaited<ReturnType<Turn["current"]>>;
+
+/** A response as it is stored. */
+export interface ReadResponse {
+  readonly response: WireResponse;
+  /** Its turn goes on in another response. */
+  readonly isContinued: boolean;
+  readonly now: TurnNow;
+}
+
+/** The member of an agent's metadata that holds the response that its conversation was copied from. */
+export const PREVIOUS = "previous_response_id";
+
+/** Reads a response; again, if its turn moves meanwhile. */
+export async function readResponse(caller: Caller, part: TurnPart): Promise<ReadResponse> {
+  const { head, from } = await beginningOf(caller, part);
+  for (let reading = 1; ; reading += 1) {
+    const before = await part.turn.current();
+    const translation = new ResponseTranslation(part);
+    for (const event of await storedTurnEvents(caller, part, from)) {
+      translation.take(event, await storedOf(caller, event));
+    }
+    const now = await part.turn.current();
+    if (!isSame(before, now) && reading < MOST_READINGS) continue;
+    const body = bodyOf(translation, now);
+    return { response: responseObject(head, body), isContinued: translation.isContinued, now };
+  }
+}
+
+const MOST_READINGS = 5;
+
+/** Whether a turn has not moved between two moments, as far as a response shows it. */
+export function isSame(one: TurnNow, other: TurnNow): boolean {
+  return placeOf(one) === placeOf(other);
+}
+
+function placeOf(now: TurnNow): string {
+  const requests = now.status === "waiting" && now.reason === "request" ? now.requests : [];
+  return [now.status, ...requests.map(({ requestId }) => requestId)].join(" ");
+}
+
+/** What has become of a response. Ends what is open in it, if it is finished. */
+export function bodyOf(translation: ResponseTranslation, now: TurnNow): ResponseBody {
+  const { isContinued } = translation;
+  const isWaiting = now.status === "waiting" && now.reason === "request";
+  if (!isContinued && !isWaiting && !("stopReason" in now)) {
+    return { status: now.status === "queued" ? "queued" : "in_progress", output: translation.output, usage: null };
+  }
+  const { here, before } = translation.usage;
+  translation.end();
+  const { output } = translation;
+  if (isContinued || !("stopReason" in now)) return { status: "completed", output, usage: here };
+  return { ...endOf(now), output, usage: less(now.spent.tree, before) };
+}
+
+function endOf({ status, stopReason, error, stop, text }: TurnResult): Pick<ResponseBody, "status" | "error"> {
+  if (stopReason === "user_requested") return { status: "cancelled" };
+  if (status === "completed" || stopReason === "stop_requested") return { status: "completed" };
+  if (status === "stopped") return { status: "incomplete" };
+  return { status: "failed", error: { code: "server_error", message: error?.message ?? stop?.message ?? text } };
+}
+
+/** The calls of the whole tree, also failed ones, without those that an earlier response of the turn has told of. */
+function less({ inputTokens, outputTokens, cachedInputTokens, reasoningTokens }: TreeUse, before: Usage): Usage {
+  return {
+    inputTokens: rest(inputTokens, before.inputTokens),
+    outputTokens: rest(outputTokens, before.outputTokens),
+    cachedInputTokens: rest(cachedInputTokens, before.cachedInputTokens),
+    reasoningTokens: rest(reasoningTokens, before.reasoningTokens),
+  };
+}
+
+function rest(all: number, part = 0): number {
+  return Math.max(0, all - part);
+}
+
+type TreeUse = TurnResult["spent"]["tree"];
+
+/** What is stored about an event. */
+export async function storedOf({ runtime }: Caller, event: TroupeEvent): Promise<Stored> {
+  const { stores, tenant } = runtime;
+  const key = { tenant, agentId: event.agentId };
+  switch (event.type) {
+    case "model.responded":
+    case "tool.completed":
+    case "tool.failed": {
+      const id = event.type === "model.responded" ? `${event.turnId}:${event.step}` : event.callId;
+      const [message] = await stores.messagesById(key, [id]);
+      return { message };
+    }
+    case "request.opened":
+    case "request.decided":
+      return { request: await stores.request(key, event.requestId) };
+    default:
+      return {};
+  }
+}
+
+/** What is known of a response from its beginning on. */
+export interface Beginning {
+  readonly head: ResponseHead;
+  /** The place in the tree's journal after which the events of its turn come. */
+  readonly from: string;
+  /** Ids of the messages that its turn began with. */
+  readonly inputMessageIds: readonly string[];
+}
+
+/** Finds the beginning of a response in the journal. */
+export async function beginningOf(caller: Caller, part: TurnPart): Promise<Beginning> {
+  const { agent, turnId, begin } = part;
+  const { stores, tenant } = caller.runtime;
+  // Before the journal is read, for a turn that is still to begin.
+  const { cursor } = await caller.head(agent.rootAgentId);
+  const rows = await stores.readJournal({ tenant, agentId: agent.agentId }, 1);
+  const started = rows.flatMap(({ cursor: row, entries }) =>
+    entries.flatMap((entry) => (entry.type === "turn.started" && entry.turnId === turnId ? [{ row, entry }] : [])),
+  )[0];
+  const at = begin === null ? await openedAt(caller, part) : (await caller.request(begin)).decidedAt;
+  const conversation = conversationOf(caller, agent);
+  return {
+    head: {
+      id: responseIdOf(part),
+      createdAt: Math.floor((at ?? started?.entry.at ?? agent.createdAt) / 1_000),
+      model: agent.definition.name,
+      conversation,
+      previousResponseId: conversation === null ? await previousOf(caller, part) : null,
+    },
+    from: started === undefined ? cursor : `${started.row}.0.0`,
+    inputMessageIds: started?.entry.inputMessageIds ?? [],
+  };
+}
+
+/** When a turn was accepted; undefined for one that many have followed. */
+async function openedAt(caller: Caller, { agent, turnId }: TurnPart): Promise<number | undefined> {
+  const { items } = await caller.turns({ agentId: agent.agentId, limit: 100 });
+  return items.find((turn) => turn.turnId === turnId)?.openedAt;
+}
+
+/** The name by which a conversation was begun; null: without one. */
+function conversationOf(caller: Caller, { agentId, sessionId, definition }: Agent): string | null {
+  const isNamed = sessionId !== null && caller.agentIdOf(definition.name, sessionId) === agentId;
+  return isNamed ? sessionId : null;
+}
+
+/** The response that a response goes on from. */
+async function previousOf(caller: Caller, { agent, turnId, begin }: TurnPart): Promise<string | null> {
+  if (begin !== null) {
+    const begins = await beginsIn(caller, agent, turnId);
+    const at = begins.indexOf(begin);
+    return responseIdOf({ turnId, begin: (at < 0 ? begins.at(-1) : begins[at - 1]) ?? null });
+  }
+  const number = numberOfTurn(turnId);
+  if (number > 1) {
+    const before = turnIdOf(agent.agentId, number - 1);
+    return responseIdOf({ turnId: before, begin: (await beginsIn(caller, agent, before)).at(-1) ?? null });
+  }
+  const copied = agent.state.metadata?.[PREVIOUS];
+  return typeof copied === "string" ? copied : null;
+}
+
+/** The decisions that later responses of a turn began with, in order. */
+async function beginsIn(caller: Caller, { rootAgentId }: Agent, turnId: string): Promise<readonly string[]> {
+  return (await decidedIn(caller, rootAgentId))
+    .filter((request) => request.decidedWith?.turnId === turnId && partBegunBy(request) === partName(request.requestId))
+    .toSorted((one, other) => (one.decidedAt ?? 0) - (other.decidedAt ?? 0))
+    .map(({ requestId }) => requestId);
+}

@@ -1,0 +1,151 @@
+import type { TurnRest } from "../../runtime/index.ts";
+import type { TroupeEvent } from "../../state/index.ts";
+import type { Caller } from "../core/caller.ts";
+import type { SseFrame } from "../core/sse.ts";
+import { storedTurnEvents, turnEvents } from "../core/turn-events.ts";
+import type { TurnPart } from "./response-ids.ts";
+import { type ResponseEvent, type ResponseStatus, responseObject } from "./response-object.ts";
+import { beginningOf, bodyOf, isSame, storedOf, type TurnNow } from "./response-reading.ts";
+import { ResponseTranslation } from "./response-translation.ts";
+
+export interface ResponseStreamOptions {
+  /** The number of the last event that the client has. Default: it has none. */
+  readonly startingAfter?: number | undefined;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * The frames of a response, up to where it is finished. They come from the journal and from what is being written, in any
+ * process. Ends without a last event when nobody reads.
+ */
+export async function* responseFrames(
+  caller: Caller,
+  part: TurnPart,
+  { startingAfter = -1, signal }: ResponseStreamOptions,
+): AsyncGenerator<SseFrame> {
+  for await (const event of responseEvents(caller, part, signal)) {
+    const news = newsOf(event, startingAfter);
+    if (news !== undefined) yield { event: news.type, data: JSON.stringify(news) };
+  }
+}
+
+/** What of an event comes after a number; a piece of a text has one for each of its characters. */
+function newsOf(event: ResponseEvent, startingAfter: number): ResponseEvent | undefined {
+  const { sequence_number: last, type, delta } = event;
+  if (last <= startingAfter) return undefined;
+  if (typeof delta !== "string" || !type.endsWith("_text.delta")) return event;
+  const known = startingAfter - (last - delta.length);
+  return known <= 0 ? event : { ...event, delta: delta.slice(known) };
+}
+
+async function* responseEvents(caller: Caller, part: TurnPart, signal: AbortSignal): AsyncGenerator<ResponseEvent> {
+  const { head, from } = await beginningOf(caller, part);
+  const translation = new ResponseTranslation(part);
+  const begun = responseObject(head, { status: "in_progress", output: [], usage: null });
+  yield* translation.tell("response.created", begun);
+  yield* translation.tell("response.in_progress", begun);
+  const reader = new PartReader(caller, part, { translation, from, signal });
+  const now = yield* reader.events();
+  if (now === undefined) return;
+  yield* translation.end();
+  const body = bodyOf(translation, now);
+  yield* translation.tell(lastEvent(body.status), responseObject(head, body));
+}
+
+function lastEvent(status: ResponseStatus): string {
+  if (status === "failed") return "response.failed";
+  // The protocol has no event of its own for a cancelled response.
+  return status === "incomplete" || status === "cancelled" ? "response.incomplete" : "response.completed";
+}
+
+interface Reading {
+  readonly translation: ResponseTranslation;
+  /** The place in the tree's journal to begin after. */
+  readonly from: string;
+  readonly signal: AbortSignal;
+}
+
+/** Reads the events of a response from its beginning to where it is finished, and follows them there. */
+class PartReader {
+  readonly #caller: Caller;
+  readonly #part: TurnPart;
+  readonly #translation: ResponseTranslation;
+  readonly #signal: AbortSignal;
+  /** Cursor of the last event that was read. */
+  #last: string;
+
+  constructor(caller: Caller, part: TurnPart, { translation, from, signal }: Reading) {
+    this.#caller = caller;
+    this.#part = part;
+    this.#translation = translation;
+    this.#signal = signal;
+    this.#last = from;
+  }
+
+  /** Returns the turn where the response is finished; undefined: nobody reads any more. */
+  async *events(): AsyncGenerator<ResponseEvent, TurnNow | undefined> {
+    const { turn } = this.#part;
+    for (let now = await turn.current(); ; now = await turn.current()) {
+      // What is at rest is all stored, and a reader may be behind it.
+      if (isAtRest(now)) {
+        yield* this.#stored();
+        if (this.#translation.isContinued || isSame(now, await turn.current())) return now;
+      } else if ((yield* this.#live()) === "left") return undefined;
+      if (this.#translation.isContinued) return now;
+    }
+  }
+
+  async *#stored(): AsyncGenerator<ResponseEvent, void> {
+    for (const event of await storedTurnEvents(this.#caller, this.#part, this.#last)) yield* await this.#take(event);
+  }
+
+  /** Events as they happen, until the turn comes to rest or goes on in another response. */
+  async *#live(): AsyncGenerator<ResponseEvent, "left" | "rested"> {
+    const leaving = new AbortController();
+    const signal = AbortSignal.any([this.#signal, leaving.signal]);
+    const events = turnEvents(this.#caller, this.#part, { after: this.#last, signal });
+    const left = new Promise<"left">((resolve) => {
+      if (signal.aborted) resolve("left");
+      signal.addEventListener("abort", () => resolve("left"), { once: true });
+    });
+    let rest: Promise<"rested" | undefined> | undefined;
+    try {
+      for (let next = heard(events.next()); ; ) {
+        rest ??= heard(this.#part.turn.settled.then(restOf));
+        const news = await Promise.race([next, rest, left]);
+        if (news === "left" || news === "rested") return news;
+        // A turn that is paused goes on with an event, and one that has ended says so with its last.
+        if (news === undefined) rest = new Promise(() => undefined);
+        else if (news.done === true) return this.#signal.aborted ? "left" : "rested";
+        else {
+          yield* await this.#take(news.value);
+          if (this.#translation.isContinued) return "rested";
+          rest = undefined;
+          next = heard(events.next());
+        }
+      }
+    } finally {
+      leaving.abort();
+    }
+  }
+
+  async #take(event: TroupeEvent): Promise<readonly ResponseEvent[]> {
+    this.#last = event.cursor ?? this.#last;
+    return this.#translation.take(event, await storedOf(this.#caller, event));
+  }
+}
+
+/** Whether everything that is to be read of a turn is stored. */
+function isAtRest(now: TurnNow): boolean {
+  return "stopReason" in now || (now.status === "waiting" && now.reason === "request");
+}
+
+function restOf(rest: TurnRest): "rested" | undefined {
+  return rest.status === "waiting" && rest.reason === "request" ? "rested" : undefined;
+}
+
+/** A promise that may fail while nobody waits for it. */
+function heard<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(() => undefined);
+  return promise;
+}

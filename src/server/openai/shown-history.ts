@@ -1,0 +1,175 @@
+import type { Agent } from "../../runtime/index.ts";
+import { type AgentRecord, type AgentRequest, type Message, textOf } from "../../state/index.ts";
+import type { Caller } from "../core/caller.ts";
+import { addBlock, type Block, PREFACE, wordsOf } from "./chat-request.ts";
+
+/** A part of an agent's conversation as clients of this protocol have it, in order. */
+export type ShownItem = { readonly id: string; readonly turnId: string } & (
+  | /** What the client said or sent: `text` is null for the result of its tool. */ {
+      readonly kind: "said";
+      readonly text: string | null;
+    }
+  | /** A part of an answer. `isPrompt`: it says what the turn waits for. */ {
+      readonly kind: "answer";
+      readonly text: string;
+      readonly isPrompt: boolean;
+    }
+);
+
+/** The keys of this protocol's requests begin so: what they decided was said in the chat. */
+export const KEY_ROUTE = "openai.chat";
+
+/** Why approvals of a request without a conversation are rejected. */
+export const NO_CONVERSATION = "this request has no conversation in which somebody could approve it";
+
+/** What a client is told that a turn waits for; undefined for a call of its own tool, which it gets as such. */
+export function promptOf({ kind, prompt, requestId }: AgentRequest): string | undefined {
+  if (kind === "client") return undefined;
+  if (kind === "question") return prompt;
+  const what = kind === "approval" ? "approval" : "credentials";
+  return `This waits for ${what}: ${prompt}\n(request ${requestId}; an answer here rejects it)`;
+}
+
+/** What becomes of an approval or credentials that nobody can give. */
+export function refusalOf({ prompt }: AgentRequest): string {
+  return `(Not done: ${prompt}. ${NO_CONVERSATION.replace(/^t/, "T")}.)`;
+}
+
+/**
+ * The conversation of an agent as it was shown and said, from the store. `wholeAnswers`: of each answer only its last text
+ * is shown, for agents that answer with JSON.
+ */
+export async function shownItems(
+  { runtime }: Caller,
+  { agentId }: Pick<Agent, "agentId">,
+  { wholeAnswers }: { readonly wholeAnswers: boolean },
+): Promise<readonly ShownItem[]> {
+  const { stores, tenant } = runtime;
+  const [messages, requests] = await Promise.all([
+    stores.messages({ tenant, agentId }),
+    stores.requests({ tenant, rootAgentId: agentId, limit: Number.MAX_SAFE_INTEGER }),
+  ]);
+  const hasOthers = requests.some((request) => request.agentId !== agentId);
+  const below = hasOthers ? await runtime.list({ rootAgentId: agentId, limit: Number.MAX_SAFE_INTEGER }) : [];
+  const byStep = Map.groupBy(requests, (request) => stepOf(request, agentId, below));
+  const items: ShownItem[] = [];
+  for (const message of messages) {
+    const item = itemOf(message);
+    // The runtime's words for a turn that was ended while it waited: the client knows what it waited for.
+    const isOver = message.id.endsWith(":end") && isPrompt(items.at(-1));
+    if (item !== undefined && !isOver) items.push(item);
+    if (message.role === "assistant") items.push(...itemsOf(byStep.get(message.id) ?? [], turnOf(message.id)));
+  }
+  return wholeAnswers ? items.filter((item, index) => !isContinued(item, items[index + 1])) : items;
+}
+
+function turnOf(messageId: string): string {
+  return messageId.split(":", 1)[0] ?? "";
+}
+
+function isPrompt(item: ShownItem | undefined): boolean {
+  return item?.kind === "answer" && item.isPrompt;
+}
+
+/** Whether the next item belongs to the same answer. */
+function isContinued(item: ShownItem, next: ShownItem | undefined): boolean {
+  return item.kind === "answer" && next?.kind === "answer" && next.turnId === item.turnId;
+}
+
+/** The step of the root agent in which a request came up, by the id of its message. */
+function stepOf(request: AgentRequest, rootAgentId: string, agents: readonly AgentRecord[]): string | undefined {
+  let { agentId, callId }: { agentId: string; callId: string | null } = request;
+  while (agentId !== rootAgentId) {
+    const agent = agents.find((one) => one.agentId === agentId);
+    if (agent === undefined) return undefined;
+    agentId = agent.parentAgentId ?? rootAgentId;
+    callId = agent.parentCallId;
+  }
+  return callId?.slice(0, callId.lastIndexOf(":"));
+}
+
+function itemOf(message: Message): ShownItem | undefined {
+  const { id, role, content, metadata } = message;
+  const turnId = turnOf(id);
+  if (role === "user") {
+    const text = wordsOf(content);
+    const isPreface = id === "seed:0" && text.startsWith(PREFACE);
+    const isSaid = id.endsWith(":in") || (id.startsWith("seed:") && !isPreface);
+    return isSaid && metadata?.is_trace !== true ? { kind: "said", id, turnId, text } : undefined;
+  }
+  if (role !== "assistant") return undefined;
+  const text = textOf(content);
+  return text.trim() === "" ? undefined : { kind: "answer", id, turnId, text, isPrompt: false };
+}
+
+/** What was asked in one step, and what was answered to it here, in the order of time. */
+function itemsOf(requests: readonly AgentRequest[], turnId: string): readonly ShownItem[] {
+  const timed = requests.flatMap((request): { readonly at: number; readonly item: ShownItem }[] => {
+    const { requestId: id, kind, openedAt, decision, decidedAt, decidedWith } = request;
+    const isRefused = decision?.verdict === "rejected" && decision.reason === NO_CONVERSATION;
+    const text = isRefused ? refusalOf(request) : promptOf(request);
+    const prompt = { kind: "answer", id, turnId, text: text ?? "", isPrompt: !isRefused } as const;
+    const asked = text === undefined ? [] : [{ at: openedAt, item: prompt }];
+    const isSaidHere = kind === "client" || decidedWith?.key.startsWith(KEY_ROUTE) === true;
+    if (decision === null || decidedAt === null || isRefused || !isSaidHere) return asked;
+    const said = kind === "client" ? null : (decision.result?.text ?? decision.reason ?? "");
+    return [...asked, { at: decidedAt, item: { kind: "said", id, turnId, text: said } }];
+  });
+  return timed.toSorted((one, other) => one.at - other.at).map(({ item }) => item);
+}
+
+/** The parts of the answer to what was said under an id, as far as they are there. */
+export function answerTo(items: readonly ShownItem[], saidId: string): readonly ShownItem[] {
+  let index = items.findLastIndex(({ kind, id }) => kind === "said" && id === saidId);
+  if (index < 0) return [];
+  const turnId = items[index]?.turnId;
+  // Several results are sent together.
+  while (isResult(items[index + 1])) index += 1;
+  const rest = items.slice(index + 1);
+  const end = rest.findIndex((item) => item.kind === "said" || item.turnId !== turnId);
+  return end < 0 ? rest : rest.slice(0, end);
+}
+
+function isResult(item: ShownItem | undefined): boolean {
+  return item?.kind === "said" && item.text === null;
+}
+
+/**
+ * Whether the client has this conversation, up to its last answer. It may lack what came when it had been told to wait, or
+ * what the agent said by itself.
+ */
+export function isShown(items: readonly ShownItem[], history: readonly Block[]): boolean {
+  let left = history;
+  for (const run of runsOf(items.filter((item) => !isResult(item)))) {
+    const [block, ...others] = left;
+    const role = run[0]?.kind === "said" ? "user" : "assistant";
+    if (block?.role !== role || !textsOf(run).includes(block.text)) return false;
+    left = others;
+  }
+  return left.length === 0;
+}
+
+/** Items of one side that follow each other. */
+function runsOf(items: readonly ShownItem[]): readonly (readonly ShownItem[])[] {
+  const runs: ShownItem[][] = [];
+  for (const item of items) {
+    const run = runs.at(-1);
+    if (run?.[0]?.kind === item.kind) run.push(item);
+    else runs.push([item]);
+  }
+  return runs;
+}
+
+/** What a client may have of one side: all of it, or up to a place where an answer ended. */
+function textsOf(run: readonly ShownItem[]): readonly string[] {
+  const texts: string[] = [];
+  const blocks: Block[] = [];
+  for (const [index, item] of run.entries()) {
+    addBlock(blocks, { role: "user", text: item.text ?? "" });
+    const isEnd =
+      index === run.length - 1 || isPrompt(item) || (item.kind === "answer" && !isContinued(item, run[index + 1]));
+    const [block] = blocks;
+    if (isEnd && block !== undefined) texts.push(block.text);
+  }
+  return texts;
+}

@@ -1,0 +1,190 @@
+// Streams of responses that are read again after any of their events, by anybody, also after the death of their server.
+import type { ResponseCreateParamsNonStreaming, ResponseStreamEvent } from "openai/resources/responses/responses";
+import { redisStores } from "troupe/stores/redis";
+import { sqliteStores } from "troupe/stores/sqlite";
+import { describe, expect, it, onTestFinished, test } from "vitest";
+import { redisProgram, RedisServer } from "../../support/redis-server.ts";
+import { slowSpeaker } from "../../support/slow-speaker.ts";
+import { startProgram } from "../../support/waiting-process.ts";
+import { temporaryFile } from "../../stores/temporary-file.ts";
+import {
+  all,
+  approving,
+  clientAt,
+  ended,
+  openOf,
+  responsesServed,
+  returning,
+  servedAgent,
+  shown,
+} from "./responses-served.ts";
+
+const whole = "The first half, and the second.";
+
+/** What a client has of a stream. */
+class Reader {
+  readonly #events: AsyncIterator<ResponseStreamEvent>;
+  readonly events: ResponseStreamEvent[] = [];
+
+  constructor(events: AsyncIterable<ResponseStreamEvent>) {
+    this.#events = events[Symbol.asyncIterator]();
+  }
+
+  get text(): string {
+    return textOf(this.events);
+  }
+
+  get number(): number {
+    return this.events.at(-1)?.sequence_number ?? -1;
+  }
+
+  get id(): string {
+    const [created] = this.events;
+    if (created?.type !== "response.created") throw new Error("the stream has not begun");
+    return created.response.id;
+  }
+
+  async until(isThere: (reader: this) => boolean): Promise<this> {
+    while (!isThere(this)) {
+      const { done, value } = await this.#events.next();
+      if (done === true) throw new Error("the stream has ended before");
+      this.events.push(value);
+    }
+    return this;
+  }
+
+  async toEnd(): Promise<this> {
+    return await this.until(({ events }) => events.at(-1)?.type === "response.completed");
+  }
+}
+
+function textOf(events: readonly ResponseStreamEvent[]): string {
+  return events.map((event) => (event.type === "response.output_text.delta" ? event.delta : "")).join("");
+}
+
+/** Pieces of a text as one, and all else as it is. */
+function joined(events: readonly ResponseStreamEvent[]): readonly unknown[] {
+  const found: { type: string; delta?: string }[] = [];
+  for (const { sequence_number: _, ...event } of events as readonly (ResponseStreamEvent & { delta?: string })[]) {
+    const last = found.at(-1);
+    if (last?.delta !== undefined && last.type === event.type) last.delta += event.delta;
+    else found.push({ ...event });
+  }
+  return found;
+}
+
+test("after any event the rest of the stream comes, each character once", async () => {
+  const { client } = await responsesServed();
+  const run = async (body: Pick<ResponseCreateParamsNonStreaming, "input">) =>
+    await all(await client.responses.create({ model: "desk", ...body, stream: true }));
+  const asked = await run({ input: "remove" });
+  const question = await run({ input: "ask" });
+  const flows = [
+    await run({ input: "hello" }),
+    await run({ input: "think" }),
+    await run({ input: "delegate" }),
+    asked,
+    await run(approving(ended(asked))),
+    question,
+    await run(returning(ended(question), "Ann")),
+  ];
+  for (const events of flows) {
+    const { id } = ended(events);
+    for (const [index, { sequence_number: number }] of events.entries()) {
+      const rest = await all(await client.responses.retrieve(id, { stream: true, starting_after: number }));
+      expect(rest.every((event) => event.sequence_number > number)).toBe(true);
+      expect(joined([...events.slice(0, index + 1), ...rest])).toEqual(joined(events));
+    }
+  }
+});
+
+test("a number in the middle of a piece gives the rest of it", async () => {
+  const { client } = await responsesServed();
+  const events = await all(await client.responses.create({ model: "desk", input: "hello", stream: true }));
+  const [created] = events;
+  const id = created?.type === "response.created" ? created.response.id : "";
+  const first = events.find(({ type }) => type === "response.output_text.delta")?.sequence_number ?? 0;
+  const from = first - "1: ".length + 1;
+  for (const known of [0, 1, 2, 5, 8]) {
+    const query = { stream: true, starting_after: from - 1 + known } as const;
+    expect(textOf(await all(await client.responses.retrieve(id, query)))).toBe("1: hello".slice(known));
+  }
+});
+
+test("one who comes in the middle of an answer has what was written, and then the rest", async () => {
+  const goOn = Promise.withResolvers<void>();
+  const heard = Promise.withResolvers<void>();
+  const { client } = await servedAgent(
+    slowSpeaker({ said: () => undefined, goOn: goOn.promise, whole: heard.promise }),
+  );
+  const first = new Reader(await client.responses.create({ model: "speaker", input: "speak", stream: true }));
+  await first.until(({ text }) => text === "The first half, ");
+  const second = new Reader(await client.responses.retrieve(first.id, { stream: true }));
+  await second.until(({ text }) => text === "The first half, ");
+  const query = { stream: true, starting_after: first.number } as const;
+  const third = new Reader(await client.responses.retrieve(first.id, query));
+  goOn.resolve();
+  await Promise.all([first, second].map((reader) => reader.until(({ text }) => text === whole)));
+  heard.resolve();
+  await Promise.all([first, second, third].map((reader) => reader.toEnd()));
+  expect([first.text, second.text, third.text]).toEqual([whole, whole, "and the second."]);
+  expect(third.events.map(({ type }) => type)).toEqual(
+    first.events.slice(-third.events.length).map(({ type }) => type),
+  );
+  expect([second.number, third.number]).toEqual([first.number, first.number]);
+});
+
+it("goes on at another server after kill -9 in its middle, over the same SQLite file", async () => {
+  const path = temporaryFile();
+  const process = startProgram(new URL("responses-killed-speaker.ts", import.meta.url).pathname, [path]);
+  onTestFinished(() => process.kill());
+  const there = clientAt(await process.firstLine);
+  const before = new Reader(await there.responses.create({ model: "speaker", input: "speak", stream: true }));
+  await before.until(({ text }) => text === "The first half, ");
+  process.kill();
+  await process.ended;
+  const goOn = Promise.withResolvers<void>();
+  const speaker = slowSpeaker({ said: () => undefined, goOn: goOn.promise, whole: goOn.promise });
+  const { client, runtime } = await servedAgent(speaker, { stores: sqliteStores(path) });
+  expect(await runtime.recover()).toHaveLength(1);
+  const query = { stream: true, starting_after: before.number } as const;
+  const after = new Reader(await client.responses.retrieve(before.id, query));
+  goOn.resolve();
+  await after.toEnd();
+  expect(before.text + after.text).toBe(whole);
+  expect(await client.responses.retrieve(before.id)).toMatchObject({ status: "completed", output_text: whole });
+});
+
+describe.skipIf(!redisProgram)("two servers over one Redis", () => {
+  it("one follows and answers the response that the other one has begun", async () => {
+    const place = await RedisServer.start();
+    onTestFinished(() => place.stop());
+    const open = async () => (await responsesServed({ stores: redisStores({ url: place.url }) })).client;
+    const [one, two] = [await open(), await open()];
+    const begun = await one.responses.create({ model: "desk", input: "ask", background: true });
+    const followed = new Reader(await two.responses.retrieve(begun.id, { stream: true }));
+    await followed.toEnd();
+    const asked = await one.responses.retrieve(begun.id);
+    expect(await two.responses.retrieve(begun.id)).toEqual(asked);
+    expect(openOf(asked)).toMatch(/^call_/);
+    const answered = await two.responses.create(returning(asked, "Ann"));
+    expect(shown(answered)).toEqual(["so: Ann"]);
+    expect(await one.responses.retrieve(answered.id)).toEqual(answered);
+    const next = await one.responses.create({ previous_response_id: answered.id, input: "hello" });
+    expect(next.output_text).toBe("2: hello");
+  });
+
+  it("of decisions at both at once the first counts", async () => {
+    const place = await RedisServer.start();
+    onTestFinished(() => place.stop());
+    const nodes = await Promise.all([1, 2].map(() => responsesServed({ stores: redisStores({ url: place.url }) })));
+    const clients = nodes.map(({ client }) => client);
+    const asked = await clients[0]?.responses.create({ model: "desk", input: "remove" });
+    if (asked === undefined) throw new Error("nobody answered");
+    const tries = clients.map((client, index) => client.responses.create(approving(asked, index === 0)));
+    const settled = await Promise.allSettled(tries);
+    expect(settled.map(({ status }) => status).toSorted()).toEqual(["fulfilled", "rejected"]);
+    const removed = nodes.flatMap((node) => node.removed);
+    expect(removed).toEqual(settled[0]?.status === "fulfilled" ? ["a.txt"] : []);
+  });
+});
