@@ -56,6 +56,12 @@ export function addListenOptions(command: Command): Command {
         "who sees /metrics: clients on this machine, everybody, or nobody (default: local)",
       ).choices(["local", "open", "off"]),
     )
+    .option("--webhook-keys <file>", "keys that encrypt what receivers are sent, one a line", nonEmpty)
+    .option(
+      "--webhook-origin <origin>",
+      "receiver that may be without TLS and in a private network; may be repeated",
+      repeated,
+    )
     .option("--no-page", "no page at / (it is there only on this machine, without a proxy and without Entra ID)")
     .option("--log", "print a line of JSON on stderr for each answered request")
     .option("--drain-seconds <number>", "most seconds for leaving (default: 25)", wholeNumber(1, 86_400));
