@@ -204,7 +204,7 @@ export class RemoteCall {
       (signal) => client.send(client.message({ ...said, contextId, taskId }), signal),
       lingering.signal,
     );
-    const sending = firstOf(stream);
+    const sending = firstOf(stream, !client.isStreaming);
     if (taskId === "") {
       const told = sending.then(({ ids }) => ids?.taskId);
       this.#settings.places.sending(this.#callId, told);
