@@ -9,9 +9,6 @@ export interface FetchRules {
   headers(): Promise<Readonly<Record<string, string>>>;
 }
 
-/** Longest time until an answer begins, in milliseconds. */
-const BEGINNING_MS = 30_000;
-
 /**
  * The way to a remote agent: only to the origins that are allowed, without following redirects, and no more bytes than may come.
  * Rejects with `RemoteAgentError`; answers of other statuses come through for the protocol to read.
@@ -27,24 +24,18 @@ export function guardedFetch(rules: FetchRules): typeof fetch {
     }
     const headers = new Headers(init?.headers);
     for (const [name, value] of Object.entries(await rules.headers())) headers.set(name, value);
-    const began = new AbortController();
-    const late = setTimeout(() => began.abort(), BEGINNING_MS);
-    const signal = AbortSignal.any([began.signal, ...(init?.signal ? [init.signal] : [])]);
     try {
-      const response = await fetch(url, { ...init, headers, signal, redirect: "manual" });
+      const response = await fetch(url, { ...init, headers, redirect: "manual" });
       assertStatus(response, url);
       return bounded(response, rules.maxBytes);
     } catch (error) {
       if (error instanceof RemoteAgentError) throw error;
       init?.signal?.throwIfAborted();
-      const why = began.signal.aborted ? `it did not answer within ${BEGINNING_MS / 1_000} s` : wordsOf(error);
       const isSent = !notSent.has(codeOf(error));
-      throw new RemoteAgentError("remote_unreachable", `${url.origin} cannot be reached: ${why}`, {
+      throw new RemoteAgentError("remote_unreachable", `${url.origin} cannot be reached: ${wordsOf(error)}`, {
         details: { isSent },
         cause: error,
       });
-    } finally {
-      clearTimeout(late);
     }
   };
 }

@@ -58,6 +58,8 @@ export class RemoteCall {
   readonly #message: Pick<Message, "messageId" | "parts" | "extensions">;
   readonly #credentials: Credentials;
   #note: Note | null;
+  /** The answer to the last message, which may still be coming. */
+  #stream: OpenStream | undefined;
 
   constructor(settings: RemoteSettings, run: RunContext, input: string) {
     this.#settings = settings;
@@ -97,6 +99,7 @@ export class RemoteCall {
       throw this.#credentials.hiddenError(error);
     } finally {
       clearTimeout(timer);
+      this.#stream?.stop();
       if (!isAsking) places.release(this.#callId);
     }
   }
@@ -112,6 +115,7 @@ export class RemoteCall {
     } catch (error) {
       throw this.#credentials.hiddenError(error);
     } finally {
+      this.#stream?.stop();
       places.release(this.#callId);
     }
   }
@@ -143,7 +147,7 @@ export class RemoteCall {
       } catch (error) {
         if (!isPassing(error) || (!isBegun && tries >= FIRST_TRIES)) throw error;
         if (!this.#late.signal.aborted) await pause(tries, this.#signal).catch(() => this.#ending.throwIfAborted());
-        if (this.#late.signal.aborted) throw this.#tooLate(this.#ids()?.taskId);
+        if (this.#late.signal.aborted) throw this.#tooLate(this.#ids() !== undefined, false);
       }
     }
   }
@@ -204,7 +208,8 @@ export class RemoteCall {
       (signal) => client.send(client.message({ ...said, contextId, taskId }), signal),
       lingering.signal,
     );
-    const sending = firstOf(stream);
+    this.#stream = stream;
+    const sending = firstOf(stream, !client.isStreaming);
     if (taskId === "") {
       const told = sending.then(({ ids }) => ids?.taskId);
       this.#settings.places.sending(this.#callId, told);
@@ -310,24 +315,24 @@ export class RemoteCall {
     const isFault = error instanceof RemoteAgentError && error.code === "remote_protocol";
     if (!isLate && !isFault) throw error;
     const limit = AbortSignal.any([this.#ending, AbortSignal.timeout(CANCEL_MS)]);
-    await cancelTask(client, ids.taskId, limit).catch(() => undefined);
+    const isCancelled = await cancelTask(client, ids.taskId, limit).then(
+      () => true,
+      () => false,
+    );
     if (!isLate) throw error;
     const task = await taskNow(client, ids, limit).catch(() => undefined);
     const state = task && client.stateOf(task);
     // It may have ended at the last moment.
     if (task && state === "TASK_STATE_COMPLETED") return await this.#finished(task, state);
     if (task && state !== undefined && isEnded(state)) await this.#bill(task);
-    throw this.#tooLate(ids.taskId);
+    throw this.#tooLate(true, isCancelled);
   }
 
-  #tooLate(taskId: string | undefined): Error {
-    const seconds = this.#settings.timeoutMs / 1_000;
-    if (taskId === undefined)
-      return new OutcomeUnknownError(`the remote agent did not tell the id of its task within ${seconds} s`);
-    return new RemoteAgentError(
-      "remote_timeout",
-      `the remote agent did not end within ${seconds} s; its task was cancelled`,
-    );
+  #tooLate(isKnown: boolean, isCancelled: boolean): Error {
+    const time = `within ${this.#settings.timeoutMs / 1_000} s`;
+    if (!isKnown) return new OutcomeUnknownError(`the remote agent did not tell the id of its task ${time}`);
+    const end = isCancelled ? "was cancelled" : "could not be cancelled";
+    return new RemoteAgentError("remote_timeout", `the remote agent did not end ${time}; its task ${end}`);
   }
 
   async #finished(task: Task, state: string): Promise<string> {
@@ -379,7 +384,6 @@ export class RemoteCall {
   /** The id of a task whose message has been sent, or was about to be, when the process ended. */
   async #idAgain(client: RemoteClient): Promise<string> {
     const sent = this.#isKeyed(client) ? await this.#send(client, this.#message) : undefined;
-    if (sent && "stream" in sent) sent.stream.stop();
     if (sent && "ids" in sent) return sent.ids.taskId;
     throw new RemoteAgentError("remote_lost", "the id of its task is not known here");
   }

@@ -127,9 +127,7 @@ export class RemoteClient {
       yield* this.#stream("sending", signal, () => this.#client.sendMessageStream(request, options));
       return;
     }
-    const result = await this.#answer("sending", signal, (limited) =>
-      this.#client.sendMessage(request, { ...options, signal: limited }),
-    );
+    const result = await this.#answer("sending", signal, () => this.#client.sendMessage(request, options), null);
     yield { payload: "messageId" in result ? { $case: "message", value: result } : { $case: "task", value: result } };
   }
 
@@ -174,8 +172,13 @@ export class RemoteClient {
     }
   }
 
-  async #answer<T>(what: string, signal: AbortSignal, ask: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    const late = AbortSignal.timeout(ANSWER_MS);
+  async #answer<T>(
+    what: string,
+    signal: AbortSignal,
+    ask: (signal: AbortSignal) => Promise<T>,
+    limitMs: number | null = ANSWER_MS,
+  ): Promise<T> {
+    const late = limitMs === null ? new AbortController().signal : AbortSignal.timeout(limitMs);
     try {
       return await ask(AbortSignal.any([signal, late]));
     } catch (error) {

@@ -42,10 +42,13 @@ export class Lingering {
   }
 }
 
+/** `mayTakeLong`: it is no stream, and some servers answer only when the task has ended. */
 export async function firstOf(
   stream: OpenStream,
+  mayTakeLong: boolean,
 ): Promise<{ readonly ids: RemoteIds | undefined; readonly event: StreamResponse }> {
-  const event = await nextEvent(stream);
+  const event = await nextEvent(stream, mayTakeLong);
+  if (event === "silent") throw new RemoteAgentError("remote_unreachable", "nothing came for too long");
   if (event?.payload === undefined) throw new RemoteAgentError("remote_protocol", "it answered nothing");
   return { ids: idsOf(event), event };
 }

@@ -89,16 +89,20 @@ export function streamOf(
   };
 }
 
-/** The next event; undefined at the end, and where none comes for too long. */
-export async function nextEvent({ events }: OpenStream): Promise<StreamResponse | undefined> {
+/** The next event; undefined at the end. `silent`: none has come for too long. */
+export async function nextEvent(
+  { events }: OpenStream,
+  mayBeSilent = false,
+): Promise<StreamResponse | "silent" | undefined> {
   const next = events.next();
   // It rejects when the stream is stopped, and nobody waits for it any more.
   next.catch(() => undefined);
-  const { promise: silence, resolve } = Promise.withResolvers<undefined>();
-  const timer = setTimeout(() => resolve(undefined), SILENCE_MS);
+  const { promise: silence, resolve } = Promise.withResolvers<"silent">();
+  const timer = mayBeSilent ? undefined : setTimeout(() => resolve("silent"), SILENCE_MS);
   try {
     const result = await Promise.race([next, silence]);
-    return result === undefined || result.done === true ? undefined : result.value;
+    if (result === "silent") return result;
+    return result.done === true ? undefined : result.value;
   } finally {
     clearTimeout(timer);
   }
@@ -109,7 +113,7 @@ async function drained(watching: Watching, stream: OpenStream): Promise<void> {
   try {
     for (;;) {
       const event = await nextEvent(stream);
-      if (event === undefined) return;
+      if (event === undefined || event === "silent") return;
       takeEvent(watching, event);
     }
   } catch (error) {

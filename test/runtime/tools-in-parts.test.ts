@@ -12,12 +12,18 @@ const nothing = z.object({});
 const never = createDeferred<never>().promise;
 
 interface Parts {
+  readonly maxTokens?: number;
   readonly effect?: "none" | "keyed" | "once";
   readonly execute: (run: RunContext) => unknown;
   readonly cancel?: (run: RunContext) => unknown;
 }
 
-function worker({ effect = "keyed", execute, cancel }: Parts): NonNullable<RuntimeOptions["agents"]>[number] {
+function worker({
+  effect = "keyed",
+  maxTokens,
+  execute,
+  cancel,
+}: Parts): NonNullable<RuntimeOptions["agents"]>[number] {
   const tool = defineTool({
     name: "errand",
     description: "Runs an errand.",
@@ -27,7 +33,7 @@ function worker({ effect = "keyed", execute, cancel }: Parts): NonNullable<Runti
     ...(cancel ? { cancel: (_args: object, run: RunContext) => cancel(run) } : {}),
   });
   const model = scriptedModel(({ messages }) => (messages.at(-1)?.role === "user" ? calling("errand") : "the end"));
-  return defineAgent({ name: "worker", model, tools: [tool] });
+  return defineAgent({ name: "worker", model, tools: [tool], ...(maxTokens ? { budget: { maxTokens } } : {}) });
 }
 
 describeRuntimes("calls in parts", (stage) => {
@@ -139,6 +145,18 @@ describeRuntimes("calls in parts", (stage) => {
     expect(spent.byModel["other"]).toMatchObject({ calls: 1, outputTokens: 1, cost: 0 });
     expect(spent.tree.inputTokens - spent.own.inputTokens).toBe(0);
     expect(await entriesOfType(stage().look(), "w", "tool.billed")).toHaveLength(2);
+  });
+
+  it("a bill beyond the budget counts in full, and ends the turn before its next model call", async () => {
+    const costly = worker({
+      maxTokens: 1_000_000,
+      execute: (run) => run.bill({ key: "k", model: "far", inputTokens: 900_000, outputTokens: 200_000 }),
+    });
+    const runtime = await stage().open({ agents: [costly] });
+    const agent = await startAgent(runtime, "worker", "w");
+    const { stopReason, spent } = await agent.executeTurn("go").result;
+    expect(stopReason).toBe("token_limit");
+    expect(spent.byModel["far"]).toMatchObject({ inputTokens: 900_000, outputTokens: 200_000, cost: null });
   });
 
   it.each(["none", "keyed", "once"] as const)("a %s tool that cannot know its outcome says so", async (effect) => {
