@@ -109,4 +109,4 @@ await measured("newest events", async () => {
 await measured("a search through everything", () => searched("nowhere to be found"));
 await browser.close();
 server.kill("SIGTERM");
-await temporary?.remove();
+temporary?.remove();
