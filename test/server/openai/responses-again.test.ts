@@ -3,7 +3,7 @@ import OpenAI from "openai";
 import type { ResponseCreateParamsNonStreaming } from "openai/resources/responses/responses";
 import { expect, test } from "vitest";
 import { tokens } from "../served.ts";
-import { all, refusal, responsesServed } from "./responses-served.ts";
+import { refusal, responsesServed } from "./responses-served.ts";
 
 test("the same key is the same response; another body under it is refused", async () => {
   const { client, runtime } = await responsesServed();

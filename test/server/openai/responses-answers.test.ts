@@ -1,6 +1,6 @@
 // Answers to what a response asks for: approvals, questions, tools of the client.
 import { expect, test } from "vitest";
-import { all, approving, openOf, refusal, responsesServed, shown } from "./responses-served.ts";
+import { approving, openOf, refusal, responsesServed, shown } from "./responses-served.ts";
 
 test("an approval that is rejected tells the reason; a message to a question is its answer", async () => {
   const { client, removed } = await responsesServed();
