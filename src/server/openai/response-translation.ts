@@ -171,9 +171,10 @@ export class ResponseTranslation {
     this.#used = sum(this.#used, event.usage);
     if (message?.role !== "assistant") return;
     for (const call of message.toolCalls ?? []) this.#calls.set(call.callId, call);
-    if (event.turnId !== this.#turnId || !this.#isHere) return;
+    if (event.turnId !== this.#turnId) return;
     const text = this.#answersWhole ? "" : textOf(message.content);
     if (text !== "") this.#said = text;
+    if (!this.#isHere) return;
     this.#writingOf(event).responded(text, reasoningOf(message));
     this.#writing = undefined;
   }
