@@ -47,15 +47,19 @@ export async function askCommand(context: CliContext, options: AskOptions): Prom
 function assertServeAlone({ serve, ...options }: AskOptions): void {
   const { port, host, auth, surfaces, cors, hosts, log, metrics, proxies, drainSeconds } = options;
   const { resume, json, quiet, inspect } = options;
+  const { webhookKeys, webhookOrigin } = options;
   const noPage = options.page === false ? true : undefined;
-  const ofServer = { port, host, auth, surfaces, cors, hosts, log, metrics, proxies, drainSeconds, "no-page": noPage };
+  const ofServer = {
+    ...{ port, host, auth, surfaces, cors, hosts, log, metrics, proxies, drainSeconds, webhookKeys, webhookOrigin },
+    "no-page": noPage,
+  };
   const given = serve === true ? { resume, json, quiet, inspect } : ofServer;
   const [strange] = Object.entries(given).find(([, value]) => value !== undefined) ?? [];
   if (serve === true && budgetOf(options) !== undefined) {
     throw new InvalidInputError("limits do not go with --serve: each turn has those of the team; leave them out");
   }
   if (strange === undefined) return;
-  const flag = strange === "drainSeconds" ? "--drain-seconds" : `--${strange}`;
+  const flag = `--${strange.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
   throw new InvalidInputError(
     serve === true ? `${flag} does not go with --serve` : `${flag} is for --serve; give that too, or leave it out`,
   );
