@@ -45,12 +45,24 @@ export async function askCommand(context: CliContext, options: AskOptions): Prom
 
 /** Throws `InvalidInputError` for options that mean something only with --serve, or nothing with it. */
 function assertServeAlone({ serve, ...options }: AskOptions): void {
-  const { port, host, auth, surfaces, cors, hosts, log, metrics, proxies, drainSeconds } = options;
+  const { port, host, auth, surfaces, chats, cors, hosts, log, metrics, proxies, drainSeconds } = options;
   const { resume, json, quiet, inspect } = options;
   const { webhookKeys, webhookOrigin } = options;
   const noPage = options.page === false ? true : undefined;
   const ofServer = {
-    ...{ port, host, auth, surfaces, cors, hosts, log, metrics, proxies, drainSeconds, webhookKeys, webhookOrigin },
+    port,
+    host,
+    auth,
+    surfaces,
+    chats,
+    cors,
+    hosts,
+    log,
+    metrics,
+    proxies,
+    drainSeconds,
+    webhookKeys,
+    webhookOrigin,
     "no-page": noPage,
   };
   const given = serve === true ? { resume, json, quiet, inspect } : ofServer;
