@@ -15,6 +15,7 @@ const post = (url: string): Post => ({
   signal: new AbortController().signal,
 });
 const address = (text: string) => ({ address: text, family: text.includes(":") ? 6 : 4 });
+const twoHere: LookupAddresses = () => Promise.resolve(["127.0.0.2", "127.0.0.3"].map(address));
 
 describe("an address is refused that is", () => {
   const receivers = new Receivers({ clock });
@@ -188,9 +189,8 @@ describe("a receiver", () => {
   it("where nobody listens has failed, and the reason is told for all of its addresses", async () => {
     const receiver = await startReceiver();
     const { port } = new URL(receiver.origin);
-    const lookup: LookupAddresses = async () => await Promise.resolve(["127.0.0.2", "127.0.0.3"].map(address));
     const origin = `http://hook.example:${port}`;
-    const sent = new Receivers({ clock, lookup, origins: [origin] }).post(post(origin));
+    const sent = new Receivers({ clock, lookup: twoHere, origins: [origin] }).post(post(origin));
     await expect(sent).rejects.toThrow(/ECONNREFUSED/);
   });
 
