@@ -10,13 +10,12 @@ import {
   billOf,
   boundedRequest,
   costIfKnown,
+  lent,
   reservationAskOf,
   settlementOf,
   unconfirmedSettlement,
 } from "./model-cost.ts";
-import { lent } from "./prompt.ts";
-import { storedErrorOf } from "./stored-error.ts";
-import { refusedCall } from "./stored-error.ts";
+import { refusedCall, storedErrorOf } from "./stored-error.ts";
 
 interface SideCall {
   readonly turnId: string;
