@@ -19,6 +19,7 @@ import { artifactOf } from "./tool-calls.ts";
 export function runContextOf(host: Host, call: CallState, signal: AbortSignal): RunContext {
   const { turnId, step, callId } = call;
   let generate: RunContext["generate"] | undefined;
+  const spawned = new Set<string>();
   return {
     agent: runAgentOf(host),
     turnId,
@@ -55,9 +56,12 @@ export function runContextOf(host: Host, call: CallState, signal: AbortSignal): 
         return { artifactId, version: live.notes.versionOf(artifactId) };
       });
     },
-    spawn: async (definition, input, options) =>
-      await onLive(host, (live) => spawnByCode(live, call, definition, checkedSpawn(input, options))),
-    await: (child, options) => awaitedChildOf(host, turnId, child, options),
+    async spawn(definition, input, options) {
+      const child = await onLive(host, (live) => spawnByCode(live, call, definition, checkedSpawn(input, options)));
+      spawned.add(child.agentId);
+      return child;
+    },
+    await: (child, options) => awaitedChildOf({ host, turnId, spawned }, child, options),
   };
 }
 
