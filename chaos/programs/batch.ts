@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "../../src/base/index.ts";
 import { createRuntime, memoryStores, type RuntimeOptions, type Stores } from "../../src/index.ts";
@@ -10,8 +10,10 @@ import { Driver, driveAll } from "./drive.ts";
 import { entriesOf } from "./evidence-lines.ts";
 import { faultsOf } from "./faults-of.ts";
 import { stateOf } from "./play.ts";
-import { drawPrograms, type Program } from "./program.ts";
+import type { Program } from "./program.ts";
 import { Life, World, type WorldLine } from "./world.ts";
+
+const PROGRAMS = "programs.json";
 
 /** Programs that are played together on one place of stores. */
 export interface Batch {
@@ -21,9 +23,17 @@ export interface Batch {
   readonly folder: string;
 }
 
+/** Draws the programs of a batch, for each process that plays them. */
+export async function drawBatch(batch: Batch): Promise<void> {
+  const { drawPrograms } = await import("./draw.ts");
+  const programs = drawPrograms(batch.seed, batch.count).map((program, index) => [`p${batch.seed}-${index}`, program]);
+  mkdirSync(batch.folder, { recursive: true });
+  writeFileSync(join(batch.folder, PROGRAMS), JSON.stringify(programs));
+}
+
 /** The programs of a batch, by the ids of their root agents. */
-export function programsOf({ seed, count }: Pick<Batch, "seed" | "count">): ReadonlyMap<string, Program> {
-  return new Map(drawPrograms(seed, count).map((program, index) => [`p${seed}-${index}`, program]));
+function programsOf({ folder }: Batch): ReadonlyMap<string, Program> {
+  return new Map(JSON.parse(readFileSync(join(folder, PROGRAMS), "utf8")) as [string, Program][]);
 }
 
 /** All that the world has seen of a batch, in all of its processes. */
@@ -34,7 +44,6 @@ export function writtenIn({ folder }: Pick<Batch, "folder">): WorldLine[] {
 
 /** The world of a batch for one process, whose name is its log's. */
 export function worldOf(batch: Batch, name: string): World {
-  mkdirSync(batch.folder, { recursive: true });
   const log = openLineWriter(join(batch.folder, `${name}.jsonl`), { sync: false });
   return new World({
     programs: programsOf(batch),
@@ -94,6 +103,7 @@ export async function auditBatch(stores: Stores, batch: Batch, deaths: number): 
 
 /** Plays a batch in this process on stores in memory, with every agent restored after each of its commits, and audits it. */
 export async function playInMemory(batch: Batch, width: number): Promise<BatchResult> {
+  await drawBatch(batch);
   const world = worldOf(batch, "world");
   const stores = memoryStores();
   const runtime = await createRuntime({ agents: castOf(world), stores, restoreAfterCommit: true, work });

@@ -8,7 +8,7 @@ import { createRuntime } from "../../src/index.ts";
 import type { SeededRandom } from "../seeded-random.ts";
 import { isOnRedis, storesAt } from "../stores-at.ts";
 import { queuesAt } from "../workers/queues-at.ts";
-import { auditBatch, type Batch, type BatchResult, worldOf } from "./batch.ts";
+import { auditBatch, type Batch, type BatchResult, drawBatch, worldOf } from "./batch.ts";
 import { castOf } from "./cast.ts";
 import { Driver, driveAll } from "./drive.ts";
 import type { ProgramNews, ProgramOrders } from "./worker.ts";
@@ -22,11 +22,11 @@ export interface LaneOptions {
 }
 
 /** How often programs reach the world in a process before it is killed, at most; in units of `TOUCHES`. */
-const LONGEST_LIFE = 16;
+const LONGEST_LIFE = 40;
 /** It is killed so many milliseconds later, at most: anywhere, and not only where it tells of itself. */
 const LATEST_MS = 25;
 /** In milliseconds; whatever it does, it is not older than this when it is killed. */
-const OLDEST_MS = 8_000;
+const OLDEST_MS = 15_000;
 /** A batch that is not over by then has stuck programs. */
 const BATCH_LIMIT_MS = 180_000;
 const LAST_MS = 60_000;
@@ -131,6 +131,7 @@ export class Processes {
 
 /** Plays a batch to its end, in processes that are killed again and again, and audits what they have left. */
 export async function playKilled(processes: Processes, batch: Batch, options: LaneOptions): Promise<BatchResult> {
+  await drawBatch(batch);
   const deaths = await (isOnRedis(options.place) ? playOnWorkers : playInTurn)(processes, batch, options);
   const stores = storesAt(options.place);
   try {

@@ -3,10 +3,9 @@
  * so that a new one is at hand when an old one is killed, goes on where earlier ones have been killed, and tells when it is done.
  */
 import { z } from "zod";
-import { createRuntime } from "../../src/index.ts";
+import { createRuntime, type RuntimeOptions } from "../../src/index.ts";
 import { endWithParent } from "../end-with-parent.ts";
-import { storesAt } from "../stores-at.ts";
-import { queuesAt } from "../workers/queues-at.ts";
+import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { work, worldOf, writtenIn } from "./batch.ts";
 import { castOf } from "./cast.ts";
 import { Driver, driveAll } from "./drive.ts";
@@ -39,8 +38,7 @@ process.once("message", (orders) => told.resolve(ordersSchema.parse(orders)));
 endWithParent();
 const { place, width, leaseMs, role, recovers, name, ...batch } = await told.promise;
 const world = worldOf(batch, name);
-const queues = role === "worker" ? { queues: queuesAt(place, leaseMs) } : {};
-const runtime = await createRuntime({ agents: castOf(world), stores: storesAt(place), leaseMs, role, work, ...queues });
+const runtime = await createRuntime({ agents: castOf(world), leaseMs, role, work, ...(await placeAt()) });
 const driver = new Driver(runtime, world);
 let touches = 0;
 world.onTouch = () => {
@@ -61,4 +59,14 @@ async function leave(): Promise<void> {
   await runtime.shutdown();
   process.send?.("over" satisfies ProgramNews);
   process.disconnect();
+}
+
+/** One that drives its programs needs nothing of Redis, nor the time that it takes to load it. */
+async function placeAt(): Promise<Pick<RuntimeOptions, "stores" | "queues">> {
+  if (role === "all") return { stores: sqliteStores(place) };
+  const [{ storesAt }, { queuesAt }] = await Promise.all([
+    import("../stores-at.ts"),
+    import("../workers/queues-at.ts"),
+  ]);
+  return { stores: storesAt(place), queues: queuesAt(place, leaseMs) };
 }

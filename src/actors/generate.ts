@@ -3,7 +3,7 @@ import type { Reservation, ReservationAsk } from "../budget/index.ts";
 import { promptHashOf } from "../context/index.ts";
 import { InvalidInputError, InvariantError, LeaseLostError, TurnInterruptedError } from "../errors/index.ts";
 import { callModel, type ModelAnswer } from "../model/index.ts";
-import type { EntryOf, Message, ModelRequest, ModelResponse } from "../state/index.ts";
+import type { EntryOf, Message, ModelRequest, ModelResponse, TurnState } from "../state/index.ts";
 import { type GenerateInput, takeGenerateInput } from "../tools/index.ts";
 import { appendWarnings, type Host, onLive } from "./host.ts";
 import {
@@ -142,8 +142,39 @@ function settle(owner: Host, side: SideCall, outcome: Outcome, warnings: ModelAn
 
 /** A call that was in flight when its process died is settled in full before it is made again. */
 function settleAbandoned(host: Host, { turnId, step, run, index }: SideCall): void {
-  const open = host.turn(turnId)?.openGenerates.find((one) => one.run === run && one.index === index);
-  if (!open || open.epoch >= host.epoch) return;
+  settleAbandonedCalls(host, { turnId, step }, (one) => one.run === run && one.index === index);
+}
+
+/**
+ * The same when the run is over and has not made the call again: a call that is never repeated, or code that goes another way.
+ * Until then it counts as work, and the turn does not come to rest.
+ */
+export function settleAbandonedRun(
+  host: Host,
+  place: { readonly turnId: string; readonly step: number },
+  isOfRun: (run: string) => boolean,
+): void {
+  settleAbandonedCalls(host, place, ({ run }) => isOfRun(run));
+}
+
+function settleAbandonedCalls(
+  host: Host,
+  { turnId, step }: { readonly turnId: string; readonly step: number },
+  isMeant: (open: OpenGenerate) => boolean,
+): void {
+  for (const open of host.turn(turnId)?.openGenerates ?? []) {
+    if (open.epoch < host.epoch && isMeant(open)) settleInFull(host, { turnId, step }, open);
+  }
+}
+
+type OpenGenerate = TurnState["openGenerates"][number];
+
+function settleInFull(
+  host: Host,
+  { turnId, step }: { readonly turnId: string; readonly step: number },
+  open: OpenGenerate,
+): void {
+  const { run, index } = open;
   const settlement = unconfirmedSettlement(open.reservation);
   const error = { code: "interrupted", message: "the process ended while the call was in flight", retryable: true };
   host.append(
