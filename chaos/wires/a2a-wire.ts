@@ -13,8 +13,8 @@ const decisions = "urn:troupe:a2a:decisions:v1";
 
 /** Every other client speaks JSON-RPC, the others HTTP. */
 export const a2aWire: Wire = {
+  name: "a2a",
   surface: "a2a",
-  deeds: ["talk", "work", "pay", "sign", "ask", "drone"],
   open: async (line, conversation) => new A2aTalk(await clientOver(line), conversation),
 };
 
@@ -28,6 +28,7 @@ async function clientOver({ fetch: fetchImpl, place }: Line): Promise<Client> {
 }
 
 class A2aTalk implements Talk {
+  readonly deeds = ["talk", "work", "pay", "sign", "ask", "drone"] as const;
   readonly #client: Client;
   readonly #contextId: string;
   /** The tasks of exchanges, as far as the client was told. */

@@ -29,7 +29,7 @@ export class Line {
     const body = method === "GET" ? null : await request.text();
     try {
       const response = await fetch(`${this.place.nextNode()}${pathname}${search}`, { method, headers, body, signal });
-      this.#isBroken ||= response.status === 503;
+      this.#isBroken = response.status === 503;
       return this.#watched(response);
     } catch (error) {
       this.#isBroken = true;

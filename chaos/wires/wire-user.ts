@@ -61,7 +61,7 @@ export class WireUser implements NodeClient {
     let talk: Window | undefined;
     do {
       try {
-        if (talk === undefined || random.next() < NEW_TALK) talk = await this.#open();
+        if (talk === undefined || talk.talk.isSingle === true || random.next() < NEW_TALK) talk = await this.#open();
         await this.#inTime(this.#exchange(talk));
       } catch (error) {
         this.faults.push(`${this.userId} ${this.exchanges.at(-1)?.exchange.text}: ${textOf(error)}`);
@@ -92,8 +92,8 @@ export class WireUser implements NodeClient {
 
   async #exchange(window: Window): Promise<void> {
     const { random, counts } = this.#options;
-    const exchange = this.#next(window.conversation);
-    const [both, late] = [random.next() < TWICE, random.next() < AFTERWARDS];
+    const exchange = this.#next(window);
+    const [both, late] = [TWICE, AFTERWARDS].map((share) => window.talk.isUnkeyed !== true && random.next() < share);
     const windows = [window, ...(both ? [await this.#twin(window)] : [])];
     const after = late ? await this.#twin(window) : undefined;
     const hearings = windows.map(() => new Hearing());
@@ -123,9 +123,8 @@ export class WireUser implements NodeClient {
     await told(after, hearings.at(-1), (hearing) => after.talk.send(exchange, hearing));
   }
 
-  #next(conversation: string): Exchange {
-    const { random, wire } = this.#options;
-    const deed = random.pick(wire.deeds);
+  #next({ talk, conversation }: Window): Exchange {
+    const deed = this.#options.random.pick(talk.deeds);
     const key = `${conversation}-${this.exchanges.length + 1}`;
     return { key, deed, text: `${taskPrefix}${key}-to-${deed}`, answer: `the answer to ${key}` };
   }
