@@ -134,4 +134,4 @@ for (const [variant, share] of shares) {
 const refusal = expect.stringMatching(
   /^The tool order was not run: [\s\S]{1,4000}Correct the arguments and call it again\.$/,
 ) as string;
-const limits = { interruptAfterTimeLimit: 50_000, markInterruptAsFailure: true };
+const limits = { interruptAfterTimeLimit: 170_000, markInterruptAsFailure: true };

@@ -136,7 +136,7 @@ describeRuntimes(
         await fc.assert(property, {
           seed: 20_261_121,
           numRuns: Math.min(sequencesOfPart, sequences),
-          interruptAfterTimeLimit: 50_000,
+          interruptAfterTimeLimit: 170_000,
           markInterruptAsFailure: true,
         });
       },

@@ -85,6 +85,5 @@ inFull(() => {
       await elsewhere.shutdown();
       await server.stop();
     },
-    60_000,
   );
 });

@@ -45,7 +45,7 @@ function describeShare(variant: VariantName, cases: number): void {
         });
         const seed = firstSeed + seedsApart * variantNames.indexOf(variant) + part;
         // A failing case is shown as far as it was shrunk when time is up; a run that was cut short is no success.
-        const limits = { interruptAfterTimeLimit: 50_000, markInterruptAsFailure: true };
+        const limits = { interruptAfterTimeLimit: 170_000, markInterruptAsFailure: true };
         await fc.assert(property, { numRuns, seed, ...limits });
       });
 

@@ -91,37 +91,35 @@ async function agentOf(asking: Asking): Promise<Agent> {
     return await caller.openAgent({ ...shape, ...key, sessionId, metadata: { [STATELESS]: true } });
   }
   const { name, mayLackHistory } = conversation;
-  const known = await agentsOf(asking, conversation);
-  const [first] = known;
-  if (first === undefined) return await caller.openAgent({ ...shape, name, sessionId: name });
-  if (history.length === 0 && mayLackHistory) return first;
-  const wholeAnswers = answersWhole(chat);
-  for (const agent of known) {
-    if (isShown(await shownItems(caller, agent, { wholeAnswers }), history)) return agent;
+  const ownId = caller.agentIdOf(definition.name, name);
+  const hasBegun = (await ifThere(caller.root(ownId))) !== undefined;
+  if (!hasBegun) return await caller.openAgent({ ...shape, name, sessionId: name });
+  const known = history.length > 0 ? await agentShown(asking, conversation, ownId) : mayLackHistory ? ownId : undefined;
+  if (known === undefined) return await caller.openAgent({ ...shape, sessionId: name });
+  return await caller.openAgent({ definition: definition.name, agentId: known });
+}
+
+/**
+ * The agent of a conversation that has the history of the client: the one of its name, or one of those that were begun with
+ * another history, the newest first.
+ */
+async function agentShown(
+  { caller, chat }: Asking,
+  { name }: Conversation,
+  ownId: string,
+): Promise<string | undefined> {
+  const { definition, history } = chat;
+  const { items } = await caller.agents({ sessionId: name, limit: 100 });
+  const others = items.filter((record) => record.agentId !== ownId && record.definition.name === definition.name);
+  for (const agentId of [ownId, ...others.map((record) => record.agentId)]) {
+    if (isShown(await shownItems(caller, { agentId }, { wholeAnswers: answersWhole(chat) }), history)) return agentId;
   }
-  return await caller.openAgent({ ...shape, sessionId: name });
+  return undefined;
 }
 
 /** For an agent that answers with JSON: pieces that do not fit are no part of its answer. */
 export function answersWhole({ definition: { output, responseFormat } }: Pick<ChatRequest, "definition">): boolean {
   return output !== null || (responseFormat !== undefined && responseFormat.type !== "text");
-}
-
-/** The agents of a conversation: the one of its name, then those that were begun with other histories, newest first. */
-async function agentsOf({ caller, chat }: Asking, { name }: Conversation): Promise<readonly Agent[]> {
-  const ownId = caller.agentIdOf(chat.definition.name, name);
-  const { items } = await caller.agents({ sessionId: name, limit: 100 });
-  const others = items.filter(
-    ({ agentId, definition }) => agentId !== ownId && definition.name === chat.definition.name,
-  );
-  const found: Agent[] = [];
-  for (const agentId of [ownId, ...others.map((record) => record.agentId)]) {
-    const agent = await ifThere(caller.root(agentId));
-    if (agent === undefined) continue;
-    // Its process may have ended; it is opened as on any other way to it.
-    found.push(await caller.openAgent({ definition: agent.definition.name, agentId }));
-  }
-  return found;
 }
 
 async function ifThere<T>(found: Promise<T>): Promise<T | undefined> {

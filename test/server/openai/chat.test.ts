@@ -180,6 +180,24 @@ test("a conversation goes on in one agent while the client has its history, and 
   expect((await runtime.list({ sessionId: "chat-1" })).length).toBe(3);
 });
 
+test("a conversation that was begun on another wire goes on here, with its history or without", async () => {
+  const { server, ask } = await served();
+  const post = async (path: string, body: object): Promise<{ agentId: string }> =>
+    (await (await ask(path, { method: "POST", body, headers: { prefer: "wait=30" } })).json()) as { agentId: string };
+  const { agentId } = await post("/api/agents", { definition: "desk", key: "holiday" });
+  await post(`/api/agents/${agentId}/turns`, { input: "hello" });
+  const thin = clientOf(server, { defaultHeaders: { "x-troupe-conversation": "holiday" } });
+  const { choices } = await thin.chat.completions.create({ model, messages: [user("again")] });
+  expect(choices[0]?.message.content).toBe("2: again");
+  const chat = new Chat(server, { name: "holiday" });
+  chat.messages.push(user("hello"), { role: "assistant", content: "1: hello" });
+  chat.messages.push(user("again"), { role: "assistant", content: [{ type: "text", text: "2: again" }] });
+  expect(await chat.say("and on")).toBe("3: and on");
+  expect(chat.last?.troupe.agentId).toBe(agentId);
+  await post(`/api/agents/${agentId}/turns`, { input: "back" });
+  expect(await (await ask(`/api/agents/${agentId}/messages`)).text()).toContain("4: back");
+});
+
 test("a question comes as text, and the next message answers it", async () => {
   const { server } = await served();
   const chat = new Chat(server, { name: "chat-1" });
