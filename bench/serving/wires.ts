@@ -152,9 +152,27 @@ const openaiChat: BenchWire = {
   },
 };
 
+const openaiResponses: BenchWire = {
+  name: "openai, responses",
+  surface: () => openaiSurface(),
+  open: (post) => {
+    const conversation = crypto.randomUUID();
+    return async (input) => {
+      let text = "";
+      return await lastOf(
+        await post("/v1/responses", { model: "agent", conversation, stream: true, input }, stream),
+        ({ event, data }) => {
+          if (event === "response.output_text.delta") text += (JSON.parse(data) as { readonly delta: string }).delta;
+          return event === "response.completed" ? text : undefined;
+        },
+      );
+    };
+  },
+};
+
 export const apiWires = { wait: apiWait, stream: apiStream };
 /** Every wire, as a client reads a turn while it goes on. */
-export const benchWires: readonly BenchWire[] = [apiStream, teal, a2aOver("JSON-RPC"), a2aOver("HTTP"), agUi, openaiChat];
+export const benchWires: readonly BenchWire[] = [apiStream, teal, a2aOver("JSON-RPC"), a2aOver("HTTP"), agUi, openaiChat, openaiResponses];
 
 /** Reads a stream up to the frame of which `read` makes the answer. */
 async function lastOf(response: Response, read: (frame: SseFrame) => string | undefined): Promise<string> {

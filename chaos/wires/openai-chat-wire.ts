@@ -1,4 +1,5 @@
 import OpenAI from "openai";
+import { questionPrefix } from "../model/script.ts";
 import type { Line } from "./line.ts";
 import { type Asked, type Deed, type Exchange, type Heard, type Hearing, stampTool, type Talk, type Wire } from "./wire.ts";
 
@@ -83,7 +84,9 @@ class ChatTalk implements Talk {
     const said = asked.map(({ id, kind }): Message => {
       return kind === "client" ? { role: "tool", tool_call_id: id, content: answer } : { role: "user", content: answer };
     });
-    return await this.#ask([...this.#now.filter((message) => !said.some((one) => isSame(one, message))), ...said], round);
+    const isQuestion = first?.kind === "question";
+    // The header alone names the conversation that a question is in.
+    return await this.#ask(isQuestion && this.#way === "named" ? said : [...this.#now, ...said], round);
   }
 
   async cancel(): Promise<void> {
@@ -157,16 +160,14 @@ function heardOf({ message, more: { status, requests = [] } }: Told): Heard {
   return { state: "waiting", text, asked: [...calls, ...asked] };
 }
 
-/** What the agent said last: texts are joined by an empty line, and what waits for an approval is said too. */
+/** What the agent said last: texts are joined by an empty line, and what waits for somebody is said too. */
 function lastOf(text: string): string {
   const last = text.split("\n\n").at(-1) ?? "";
-  return last.startsWith("This waits for approval: ".slice(0, last.length)) ? "" : last;
+  return notes.some((note) => last.startsWith(note) || note.startsWith(last)) ? "" : last;
 }
+
+const notes = ["This waits for approval: ", questionPrefix];
 
 function callsOf({ tool_calls: calls }: OpenAI.ChatCompletionMessage): object {
   return calls === undefined || calls.length === 0 ? {} : { tool_calls: calls };
-}
-
-function isSame(one: Message, other: Message): boolean {
-  return JSON.stringify(one) === JSON.stringify(other);
 }
