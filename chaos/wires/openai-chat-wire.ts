@@ -75,7 +75,8 @@ class ChatTalk implements Talk {
   async answer(exchange: Exchange, asked: readonly Asked[], hearing: Hearing): Promise<Heard> {
     const { key, answer } = exchange;
     const [first] = asked;
-    const round = { key: `${key}-${first?.id.replaceAll(/[^\w-]/g, "-")}`, hearing };
+    const isQuestion = first?.kind === "question";
+    const round = { key: `${key}-${isQuestion ? "answer" : first?.id.replaceAll(/[^\w-]/g, "-")}`, hearing };
     if (first?.kind === "approval") {
       for (const one of asked) await this.#approve(one);
       // What the approval led to is part of the answer to the request that waited for it.
@@ -84,7 +85,6 @@ class ChatTalk implements Talk {
     const said = asked.map(({ id, kind }): Message => {
       return kind === "client" ? { role: "tool", tool_call_id: id, content: answer } : { role: "user", content: answer };
     });
-    const isQuestion = first?.kind === "question";
     // The header alone names the conversation that a question is in.
     return await this.#ask(isQuestion && this.#way === "named" ? said : [...this.#now, ...said], round);
   }
@@ -145,6 +145,8 @@ class ChatTalk implements Talk {
   }
 }
 
+const question = { id: "question", kind: "question" } as const;
+
 function toldOf({ choices }: OpenAI.ChatCompletion, more: More | undefined): Told {
   const [choice] = choices;
   if (choice === undefined || more === undefined) throw new Error("an answer without a choice, or without its turn");
@@ -153,6 +155,8 @@ function toldOf({ choices }: OpenAI.ChatCompletion, more: More | undefined): Tol
 
 function heardOf({ message, more: { status, requests = [] } }: Told): Heard {
   const text = lastOf(message.content ?? "");
+  // The answer to a request that led to a question is this question, also after the end of its turn.
+  if (message.content?.startsWith(questionPrefix)) return { state: "waiting", text, asked: [question] };
   if (status !== "waiting") return { state: status === "completed" ? "completed" : "failed", text, asked: [] };
   const calls = (message.tool_calls ?? []).map(({ id }) => ({ id, kind: "client" }) as const);
   const others = requests.filter(({ kind }) => kind !== "client");

@@ -1,7 +1,7 @@
 // The main flows of the Responses API with the official client.
 import { APIError } from "openai";
 import type { ResponseCreateParamsNonStreaming } from "openai/resources/responses/responses";
-import { defineAgent, defineTool } from "troupe";
+import { defineAgent, defineTool, memoryStores } from "troupe";
 import { scriptedModel } from "troupe/testing";
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -244,6 +244,33 @@ test("what was asked for stays as it was when the turn has gone on, and each par
   expect((await client.responses.create({ previous_response_id: done.id, input: "go on" })).output_text).toBe(
     "2: go on",
   );
+});
+
+test("an answer that an equal one overtakes is the same response", async () => {
+  const stores = memoryStores();
+  let afterReading = async (): Promise<void> => undefined;
+  const requestOf: typeof stores.request = async (...place) => {
+    const found = await stores.request(...place);
+    await afterReading();
+    return found;
+  };
+  const overtaken = new Proxy(stores, {
+    get: (target, name) => (name === "request" ? requestOf : (Reflect.get(target, name) as unknown)),
+  });
+  const { client, removed } = await responsesServed({ stores: overtaken });
+  const asked = await client.responses.create({ model: "desk", input: "remove" });
+  const approved: string[] = [];
+  const approve = async () => {
+    const { id } = await client.responses.create(approving(asked));
+    approved.push(id);
+  };
+  afterReading = async () => {
+    afterReading = async () => undefined;
+    await approve();
+  };
+  await approve();
+  expect(new Set(approved).size).toBe(1);
+  expect([approved.length, removed]).toEqual([2, ["a.txt"]]);
 });
 
 test("of two that decide at once the first counts; the same again is the same response", async () => {
