@@ -1,6 +1,15 @@
 import { HttpAgent, type RunAgentParameters } from "@ag-ui/client";
 import type { Line } from "./line.ts";
-import { type Asked, type Exchange, type Heard, type Hearing, spokenOf, stampTool, type Talk, type Wire } from "./wire.ts";
+import {
+  type Asked,
+  type Exchange,
+  type Heard,
+  type Hearing,
+  spokenOf,
+  stampTool,
+  type Talk,
+  type Wire,
+} from "./wire.ts";
 
 /** The official client checks the order of all events. */
 export const agUiWire: Wire = {
@@ -104,8 +113,6 @@ class AgUiTalk implements Talk {
   /** Without what subagents say, which is theirs. */
   #shown(): string[] {
     const own = this.#client.messages.filter(({ subagentRunId }) => subagentRunId === undefined);
-    return spokenOf(
-      own.map(({ role, content }) => ({ role, text: typeof content === "string" ? content : "" })),
-    );
+    return spokenOf(own.map(({ role, content }) => ({ role, text: typeof content === "string" ? content : "" })));
   }
 }
