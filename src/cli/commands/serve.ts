@@ -30,6 +30,8 @@ export interface ListenOptions extends WebhookWords {
   readonly auth?: AuthWay | undefined;
   /** Names of surfaces, with commas. Default: all whose packages are there. */
   readonly surfaces?: string | undefined;
+  /** Headers in which front ends name their chats. */
+  readonly chats?: readonly string[] | undefined;
   /** Origins of pages in browsers. */
   readonly cors?: readonly string[] | undefined;
   /** Values that `Host` may have. */
@@ -124,7 +126,7 @@ async function serveStores(
 ): Promise<ExitCode> {
   const { port, host, cors = [], hosts, log = false, metrics, proxies, on, drainSeconds } = options;
   const teal = tealServed(served);
-  const made = await surfaces.make({ agents: served.agents, teal, sharing });
+  const made = await surfaces.make({ agents: served.agents, teal, sharing, chatIdHeaders: options.chats ?? [] });
   const { part, queues, remarks } = await whereOf(context, { store, workerWords }, { on });
   const runtime = await createRuntime({
     agents: served.agents,
