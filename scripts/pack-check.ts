@@ -167,9 +167,9 @@ async function checkPrograms(): Promise<void> {
   const counts = pathToFileURL(join(installed, "dist", "model", "token-count.js")).href;
   const original = import.meta.resolve("gpt-tokenizer/encoding/o200k_base");
   await evaluate("Tokens are not counted as the tokenizer does", countProgram(counts, original));
-  const missing = await evaluate("Without the packages for Redis", optionalPackagesProgram);
-  if (!/npm install ioredis\b[^]*npm install bullmq ioredis\b/.test(missing.stdout)) {
-    throw new PackFault(`Without the packages for Redis nobody is told to install them:\n${missing.output}`);
+  const missing = await evaluate("Without the optional packages", optionalPackagesProgram);
+  if (!/npm install ioredis\b[^]*npm install bullmq ioredis\b[^]*npm install @a2a-js\/sdk\b/.test(missing.stdout)) {
+    throw new PackFault(`Without the optional packages nobody is told to install them:\n${missing.output}`);
   }
 }
 
