@@ -242,9 +242,9 @@ function blocksOf(messages: readonly ChatMessage[]): readonly Block[] {
   return blocks;
 }
 
-/** Adds what was said to the last block of the same side. White space is all the same: front ends trim and wrap. */
+/** Adds what was said to the last block of the same side. */
 export function addBlock(blocks: Block[], block: Block): void {
-  const text = block.text.replaceAll(/\s+/g, " ").trim();
+  const text = plain(block.text);
   const last = blocks.at(-1);
   if (text === "") return;
   if (last?.role === block.role) blocks[blocks.length - 1] = { role: block.role, text: `${last.text} ${text}` };
@@ -258,6 +258,16 @@ export const GAP = "\n\n";
 export function wordsOf(content: Content): string {
   if (typeof content === "string") return content;
   return content.map((part) => (part.type === "text" ? part.text : `![](${part.url})`)).join("");
+}
+
+/** The words of a block, as if its images had not been there. */
+export function withoutImages(text: string): string {
+  return plain(text.replaceAll(/!\[\]\([^)]*\)/g, ""));
+}
+
+/** White space is all the same: front ends trim and wrap. */
+function plain(text: string): string {
+  return text.replaceAll(/\s+/g, " ").trim();
 }
 
 function joined(contents: readonly Content[]): Content {
