@@ -190,6 +190,7 @@ Environment:
   TROUPE_ENTRA_TENANT     with --auth entra: the id of the directory
   TROUPE_ENTRA_AUDIENCE   with --auth entra: the application that tokens are for; several with commas
   TROUPE_ENTRA_SCOPE      with --auth entra: a scope or role that tokens must have (default: any)
+  TROUPE_WEBHOOK_KEY      the key that encrypts what receivers are sent: 32 bytes in base64 (default: none are told)
 `;
 
 export const inspect = `

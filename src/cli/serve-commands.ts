@@ -1,4 +1,4 @@
-import { type Command, Option } from "commander";
+import { InvalidArgumentError, type Command, Option } from "commander";
 import type { CliContext } from "./cli-context.ts";
 import type { ServeOptions } from "./commands/serve.ts";
 import type { ExitCode } from "./failure.ts";
@@ -38,6 +38,11 @@ export function addListenOptions(command: Command): Command {
       ).choices(["token", "entra", "none"]),
     )
     .option("--surfaces <list>", "protocols to serve, with commas (default: all whose packages are there)", nonEmpty)
+    .option(
+      "--chats <header>",
+      "header in which front ends of OpenAI's protocol name their chats; may be repeated",
+      (text: string, known: readonly string[] | undefined) => repeated(headerName(text), known),
+    )
     .option("--cors <origin>", "origin of pages that may call; may be repeated", repeated)
     .option(
       "--hosts <name>",
@@ -51,9 +56,20 @@ export function addListenOptions(command: Command): Command {
         "who sees /metrics: clients on this machine, everybody, or nobody (default: local)",
       ).choices(["local", "open", "off"]),
     )
+    .option("--webhook-keys <file>", "keys that encrypt what receivers are sent, one a line", nonEmpty)
+    .option(
+      "--webhook-origin <origin>",
+      "receiver that may be without TLS and in a private network; may be repeated",
+      repeated,
+    )
     .option("--no-page", "no page at / (it is there only on this machine, without a proxy and without Entra ID)")
     .option("--log", "print a line of JSON on stderr for each answered request")
     .option("--drain-seconds <number>", "most seconds for leaving (default: 25)", wholeNumber(1, 86_400));
+}
+
+function headerName(text: string): string {
+  if (/^[\w!#$%&'*+.^`|~-]{1,100}$/.test(text)) return text;
+  throw new InvalidArgumentError("A name of a header, as X-OpenWebUI-Chat-Id.");
 }
 
 function repeated(text: string, known: readonly string[] | undefined): readonly string[] {

@@ -21,6 +21,17 @@ export type { Caller, Page } from "./core/caller.ts";
 export type { RequestKey } from "./core/names.ts";
 export type { StartedTurn } from "./core/plain-message.ts";
 export type { Surface } from "./core/surface.ts";
+export type {
+  NewWebhook,
+  Notification,
+  TellingStep,
+  Webhook,
+  WebhookDesk,
+  WebhookForm,
+  WebhookPlace,
+} from "./core/webhooks.ts";
+export type { LookupAddresses } from "./webhooks/receiver.ts";
+export type { WebhookOptions } from "./webhooks/webhooks.ts";
 export type { TealMetadata } from "./teal/agent-yaml.ts";
 export { loadTealAgent, type TealAgent, type TealAgentOptions, type TealModelOptions } from "./teal/load-teal-agent.ts";
 export { type TealServed, tealSurface, type TealSurfaceOptions } from "./teal/teal-surface.ts";

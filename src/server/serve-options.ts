@@ -18,6 +18,7 @@ import { limitsDoor, type ServeLimits } from "./core/limits.ts";
 import type { LogLine } from "./core/metrics.ts";
 import type { MetricsAccess } from "./core/probes.ts";
 import type { Surface } from "./core/surface.ts";
+import { type WebhookOptions, webhooksDoor } from "./webhooks/webhooks.ts";
 
 /** Runtimes by the tenant of the identities that they serve. */
 export type RuntimesByTenant = Readonly<Record<string, Runtime>>;
@@ -37,6 +38,8 @@ export interface ServeOptions {
   /** With one runtime: the tenant that identities may name. Default: that of the runtime. */
   readonly tenant?: string | undefined;
   readonly limits?: ServeLimits | undefined;
+  /** Lets callers name receivers that are told what happens in their turns. Default: none are told. */
+  readonly webhooks?: WebhookOptions | undefined;
   /**
    * Proxies in front of the server, each of which adds the address it sees to `X-Forwarded-For`. Default 0: the header is
    * not read, and limits by address count the other side of the connection.
@@ -54,7 +57,7 @@ export interface ServeOptions {
   readonly stallMs?: number | undefined;
   /** Default: the system's clock. */
   readonly clock?: Clock | undefined;
-  /** Called with each answered request. */
+  /** Called with each answered request, and with each one that was sent to a receiver. */
   readonly onLog?: ((line: LogLine) => void) | undefined;
 }
 
@@ -77,6 +80,7 @@ export const serveDoor: Door<ServeOptions> = {
     tenant: nameRule,
     basePath: basePathRule,
     limits: optionsRule(limitsDoor),
+    webhooks: optionsRule(webhooksDoor),
     proxies: wholeNumberRule(0, 10),
     metrics: metricsRule,
     waitMs: wholeNumberRule(1, 2 ** 31 - 1),

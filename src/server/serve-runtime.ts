@@ -30,6 +30,8 @@ import {
   type ServedRuntimes,
   type ServeOptions,
 } from "./serve-options.ts";
+import type { Delivery } from "./webhooks/tree-delivery.ts";
+import { Webhooks } from "./webhooks/webhooks.ts";
 
 /** A runtime behind a fetch handler. */
 export interface RuntimeServer {
@@ -79,6 +81,7 @@ class Serving {
   readonly #listening = new Set<Listening>();
   readonly #log: (line: LogLine) => void;
   readonly #base: string;
+  readonly #webhooks: Webhooks | undefined;
   #redactor: Redactor | undefined;
   #isClosing = false;
 
@@ -86,6 +89,11 @@ class Serving {
     const { clock = systemClock, authenticate, cors = [], onLog, surfaces = [apiSurface()], limits } = options;
     this.#options = options;
     this.#base = options.basePath ?? "";
+    this.#log = harmless("onLog of serveRuntime()", (line: LogLine) => onLog?.(line));
+    const onDelivery = (runtime: Runtime, delivery: Delivery): void => this.#noteDelivery(runtime, delivery);
+    this.#webhooks =
+      options.webhooks &&
+      new Webhooks(options.webhooks, { runtimes: Object.values(runtimes), surfaces, clock, onDelivery });
     this.#dependencies = {
       limits: limitsAtWork(limits),
       clock,
@@ -94,11 +102,11 @@ class Serving {
       keepAliveMs: options.keepAliveMs ?? DEFAULT_KEEP_ALIVE_MS,
       stallMs: options.stallMs ?? DEFAULT_STALL_MS,
       firstFrameMs: FIRST_FRAME_MS,
+      webhooks: this.#webhooks,
     };
     this.#admission = new Admission({ authenticate, runtimeOf, limits: this.#dependencies.limits, clock });
     const headers = surfaces.flatMap((surface) => surface.headers ?? []);
     this.#origins = { cors, headers, hosts: () => this.#ownHosts(), loopbackOnly: isOpenAuth(authenticate) };
-    this.#log = harmless("onLog of serveRuntime()", (line: LogLine) => onLog?.(line));
     const openStreams = (): number => this.#dependencies.limits.streams.total;
     const access = options.metrics ?? "local";
     this.#surfaces = [probeSurface({ runtimes, metrics: this.#metrics, openStreams, access }), ...surfaces];
@@ -108,6 +116,7 @@ class Serving {
     for (const surface of this.#surfaces) this.#refuseOtherMethods(surface);
     this.#app.notFound(({ env }) => this.#failUncalled(new NotFoundError("there is no such route"), env.passage));
     this.#app.onError((error, { env }) => this.#fail(error, env.passage));
+    this.#webhooks?.start();
   }
 
   async answer(request: Request, env: unknown): Promise<Response> {
@@ -143,6 +152,7 @@ class Serving {
   async close(timeoutMs: number): Promise<void> {
     this.#isClosing = true;
     this.#dependencies.limits.streams.close();
+    await this.#webhooks?.close();
     await Promise.all([...this.#listening].map((listening) => listening.close(timeoutMs, this.#dependencies.clock)));
     this.#listening.clear();
   }
@@ -226,6 +236,22 @@ class Serving {
       passage.error = this.#words(fault);
       return jsonFailure(failureOf(fault));
     }
+  }
+
+  #noteDelivery({ tenant }: Runtime, delivery: Delivery): void {
+    const { webhook, host, outcome, status, durationMs, reason } = delivery;
+    const { surface, turnId, ownerId } = webhook;
+    this.#metrics.noteDelivery(surface, outcome);
+    const at = this.#dependencies.clock.now();
+    const who = { method: "POST", route: `${surface} webhook`, userId: ownerId, tenant };
+    const code = outcome === "delivered" ? null : `webhook_${outcome}`;
+    const error = reason === null ? null : `${turnId} at ${host}: ${reason}`;
+    this.#log({ ...who, at, requestId: randomUUID(), status, durationMs, code, error });
+    if (outcome !== "given_up") return;
+    process.emitWarning(
+      `a webhook of ${turnId} at ${host} was given up, because it could not be told for too long: ${reason}`,
+      { code: "TROUPE_WEBHOOK_GIVEN_UP" },
+    );
   }
 
   #noteStreamError(passage: Passage, error: unknown): void {

@@ -41,7 +41,7 @@ const wings: Readonly<Record<string, readonly (readonly string[])[]>> = {
     [""],
   ],
   stores: [["rules"], ["memory", "sqlite", "redis"], [""]],
-  server: [["core"], ["api", "teal", "a2a", "ag-ui", "openai"], [""]],
+  server: [["core"], ["webhooks"], ["api", "teal", "a2a", "ag-ui", "openai"], [""]],
   inspector: [["run-model"], ["replay"], ["feed", "stately", "ui"], ["http"], [""]],
 };
 

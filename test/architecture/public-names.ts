@@ -63,10 +63,10 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
   `),
   "troupe/server": words(`
     A2aServed A2aSkill a2aSurface A2aSurfaceOptions agentIdOfName agUiSurface AgUiSurfaceOptions apiSurface ApiSurfaceOptions assertCanListen Authenticate Call Caller entraAuth EntraAuthOptions eventFrame Failure Identity InputIssue
-    IssuedTicket jsonFailure Listening ListenOptions loadTealAgent LogLine MetricsAccess MountedHandlers NameScope nodeListener openaiSurface OpenAiSurfaceOptions openAuth Page RateRedis RedisSharing redisSharing RedisSharingOptions RequestKey resumePoint Route route
+    IssuedTicket jsonFailure Listening ListenOptions loadTealAgent LogLine LookupAddresses MetricsAccess MountedHandlers NameScope NewWebhook nodeListener Notification openaiSurface OpenAiSurfaceOptions openAuth Page RateRedis RedisSharing redisSharing RedisSharingOptions RequestKey resumePoint Route route
     RuntimesByTenant RuntimeServer ServeLimits ServeOptions ServerError serveRuntime SseFrame StartedTurn Surface TealAgent
-    TealAgentOptions TealMetadata TealModelOptions TealServed tealSurface TealSurfaceOptions TicketStore tokenAuth
-    TokenAuthOptions
+    TealAgentOptions TealMetadata TealModelOptions TealServed tealSurface TealSurfaceOptions TellingStep TicketStore tokenAuth
+    TokenAuthOptions Webhook WebhookDesk WebhookForm WebhookOptions WebhookPlace
   `),
   "troupe/telemetry": words(`
     createRedactor EventFeed JournalSource LogOptions OpenTelemetryOptions Redactor RedactorOptions renderTrace

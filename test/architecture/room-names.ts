@@ -47,4 +47,5 @@ export const serverExceptions: Readonly<Record<string, readonly string[]>> = {
   "reads the stored events of a turn as a stream of them gives them": ["eventsOfRow"],
   "checks options of a program as the runtime does": ["budgetRule"],
   "takes stored ids and cursors apart": ["agentOfTurn", "numberOfTurn", "parseCursor", "turnIdOf"],
+  "tells receivers what the journal of a tree says": ["JournalRow", "TreeWebhooks", "watchTreeOf"],
 };

@@ -27,6 +27,7 @@ import { treesContract } from "./stores-trees.contract.ts";
 import { turnKeysContract, turnsContract } from "./stores-turns.contract.ts";
 import { waitingContract } from "./stores-waiting.contract.ts";
 import { unattendedContract } from "./stores-unattended.contract.ts";
+import { webhooksContract } from "./stores-webhooks.contract.ts";
 import { warningsContract } from "./stores-warnings.contract.ts";
 
 /** What every adapter of the stores must do; `open` gives an empty one. */
@@ -131,6 +132,9 @@ export function storesContract(name: string, open: () => Stores | Promise<Stores
     });
     describe("projections", () => {
       projectionsContract(subject);
+    });
+    describe("webhooks", () => {
+      webhooksContract(subject);
     });
     describe("keys", () => {
       keysContract(subject);

@@ -102,7 +102,7 @@ test("a file of a newer layout is refused and left as it is", async () => {
   const before = readFileSync(path);
   const open = () => sqliteStores(path);
   expect(open).toThrow(UnsupportedError);
-  expect(open).toThrow(/layout 7.*reads up to 2/);
+  expect(open).toThrow(/layout 7.*reads up to 3/);
   expect(readFileSync(path)).toEqual(before);
 });
 

@@ -23,7 +23,7 @@ import {
 } from "../../src/index.ts";
 import { type ScriptedReply, scriptedModel } from "../../src/testing/index.ts";
 import { randomHooks } from "./random-hooks.ts";
-import { type Deed, deeds, type PlannedCall, type TurnPlan } from "./random-turns.ts";
+import { type Deed, deeds, type PlannedAnswer, type PlannedCall, type TurnPlan } from "./random-turns.ts";
 import { type Life, never, type RandomWorld } from "./random-world.ts";
 
 /** How long tools may take and requests wait, on the fake clock. */
@@ -32,10 +32,18 @@ const timeoutMs = 400;
 const parameters = z.object({ does: z.enum(deeds), loops: z.number().int().min(0).max(3) });
 type Given = z.output<typeof parameters>;
 
+/** How the model says an answer; its own text, where nothing else is said. */
+export type Speak = (answer: PlannedAnswer) => Pick<ScriptedReply, "text" | "deltas" | "reasoning">;
+
+const plainly: Speak = ({ kind, ...answer }) => {
+  if (kind === "text") return { text: "the answer" };
+  return { text: "hasText" in answer && answer.hasText ? "I will look." : "" };
+};
+
 /** The agents of a case, as one process has them: a lead, a helper, which is its subagent, and what tools spawn. */
-export function castOf(world: RandomWorld, life: Life): AgentDefinition[] {
+export function castOf(world: RandomWorld, life: Life, speak: Speak = plainly): AgentDefinition[] {
   const { plan } = world;
-  const model = randomModel(world, life);
+  const model = randomModel(world, life, speak);
   const shared = {
     model,
     history: compilerOf(plan),
@@ -58,11 +66,12 @@ export function castOf(world: RandomWorld, life: Life): AgentDefinition[] {
     name: "lead",
     tools: [...tools, subagent(helper, { policy })],
     budget: plan.budget,
+    clientTools: true,
   });
   return [lead, helper, spawned];
 }
 
-function randomModel(world: RandomWorld, life: Life) {
+function randomModel(world: RandomWorld, life: Life, speak: Speak) {
   return scriptedModel(
     async (request): Promise<ScriptedReply> => {
       if (life.isOver) return await never;
@@ -71,11 +80,13 @@ function randomModel(world: RandomWorld, life: Life) {
       if (life.isOver) return await never;
       // Summaries and other side calls are offered no tools.
       const offersTools = request.tools !== undefined;
-      if (answer.kind === "text" || (answer.kind === "calls" && !offersTools)) return { text: "the answer" };
-      if (answer.kind === "fails") return { error: failureOf(answer.how) };
+      if (answer.kind === "calls" && !offersTools) return { text: "the answer" };
+      const said = speak(answer);
+      if (answer.kind === "text") return said;
+      if (answer.kind === "fails") return { ...said, error: failureOf(answer.how) };
       const ids = { own: {}, same: { id: "call" }, none: { id: "" } }[answer.ids];
       return {
-        text: answer.hasText ? "I will look." : "",
+        ...said,
         toolCalls: answer.calls.map((call) => ({ name: call.name, arguments: argumentsOf(call), ...ids })),
       };
     },

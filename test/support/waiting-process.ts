@@ -10,9 +10,13 @@ export interface WaitingProcess {
 }
 
 /** Runs a program in a process of its own, where `import "troupe"` means `src/`. */
-export function startProgram(file: string, words: readonly string[] = []): WaitingProcess {
+export function startProgram(
+  file: string,
+  words: readonly string[] = [],
+  environment: Readonly<Record<string, string>> = {},
+): WaitingProcess {
   const child = spawn("node", [file, ...words], {
-    env: commandEnvironment({ NODE_OPTIONS: `--conditions=${sourceCondition}` }),
+    env: commandEnvironment({ NODE_OPTIONS: `--conditions=${sourceCondition}`, ...environment }),
     stdio: ["ignore", "pipe", "pipe"],
   });
   let stdout = "";

@@ -45,10 +45,23 @@ export async function askCommand(context: CliContext, options: AskOptions): Prom
 
 /** Throws `InvalidInputError` for options that mean something only with --serve, or nothing with it. */
 function assertServeAlone({ serve, ...options }: AskOptions): void {
-  const { port, host, auth, surfaces, cors, hosts, log, metrics, proxies, drainSeconds } = options;
+  const { port, host, auth, surfaces, chats, cors, hosts, log, metrics, proxies, drainSeconds } = options;
   const { resume, json, quiet, inspect } = options;
   const noPage = options.page === false ? true : undefined;
-  const ofServer = { port, host, auth, surfaces, cors, hosts, log, metrics, proxies, drainSeconds, "no-page": noPage };
+  const ofServer = {
+    port,
+    host,
+    auth,
+    surfaces,
+    chats,
+    cors,
+    hosts,
+    log,
+    metrics,
+    proxies,
+    drainSeconds,
+    "no-page": noPage,
+  };
   const given = serve === true ? { resume, json, quiet, inspect } : ofServer;
   const [strange] = Object.entries(given).find(([, value]) => value !== undefined) ?? [];
   if (serve === true && budgetOf(options) !== undefined) {

@@ -1,5 +1,11 @@
 import { createRuntime } from "../../runtime/index.ts";
-import { assertCanListen, type RedisSharing, serveRuntime, type TealServed } from "../../server/index.ts";
+import {
+  assertCanListen,
+  type RedisSharing,
+  serveRuntime,
+  type ServeOptions as RuntimeServeOptions,
+  type TealServed,
+} from "../../server/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import type { CliContext } from "../cli-context.ts";
 import type { ExitCode } from "../failure.ts";
@@ -13,16 +19,19 @@ import { readyLines } from "../serve/ready-lines.ts";
 import { type AuthWay, type ServeAuth, serveAuth } from "../serve/serve-auth.ts";
 import { noPageBecause, servedPage } from "../serve/served-page.ts";
 import { type FileOptions, type ServedFiles, servedFiles } from "../serve/served-files.ts";
+import { serveWebhooks, type WebhookWords } from "../serve/serve-webhooks.ts";
 import { type LoadedSurfaces, loadSurfaces } from "../serve/surfaces.ts";
 
 /** Where a server listens, and to whom. */
-export interface ListenOptions {
+export interface ListenOptions extends WebhookWords {
   /** 0: any that is free. */
   readonly port?: number | undefined;
   readonly host?: string | undefined;
   readonly auth?: AuthWay | undefined;
   /** Names of surfaces, with commas. Default: all whose packages are there. */
   readonly surfaces?: string | undefined;
+  /** Headers in which front ends name their chats. */
+  readonly chats?: readonly string[] | undefined;
   /** Origins of pages in browsers. */
   readonly cors?: readonly string[] | undefined;
   /** Values that `Host` may have. */
@@ -86,11 +95,16 @@ async function serve(context: CliContext, serving: Serving, options: PlaceOption
   // Whatever can be known is known before a file is made.
   assertWhere(store, { on });
   const surfaces = await loadSurfaces(options.surfaces);
+  const webhooks = await serveWebhooks(options, context);
   await assertCanListen({ port, host, authenticate: access.authenticate });
   return await withStore(store, "open", async (stores) => {
     const sharing = await store.openSharing?.(stores);
     try {
-      return await serveStores(context, { ...serving, sharing, access, surfaces }, stores, { ...options, port, host });
+      return await serveStores(context, { ...serving, sharing, access, surfaces, webhooks }, stores, {
+        ...options,
+        port,
+        host,
+      });
     } finally {
       await sharing?.close();
     }
@@ -101,17 +115,18 @@ interface ServingDependencies extends Serving {
   readonly sharing: RedisSharing | undefined;
   readonly access: ServeAuth;
   readonly surfaces: LoadedSurfaces;
+  readonly webhooks: RuntimeServeOptions["webhooks"];
 }
 
 async function serveStores(
   context: CliContext,
-  { served, workerWords, input, store, sharing, access, surfaces }: ServingDependencies,
+  { served, workerWords, input, store, sharing, access, surfaces, webhooks }: ServingDependencies,
   stores: Stores,
   options: PlaceOptions & { readonly host: string },
 ): Promise<ExitCode> {
   const { port, host, cors = [], hosts, log = false, metrics, proxies, on, drainSeconds } = options;
   const teal = tealServed(served);
-  const made = await surfaces.make({ agents: served.agents, teal, sharing });
+  const made = await surfaces.make({ agents: served.agents, teal, sharing, chatIdHeaders: options.chats ?? [] });
   const { part, queues, remarks } = await whereOf(context, { store, workerWords }, { on });
   const runtime = await createRuntime({
     agents: served.agents,
@@ -132,6 +147,7 @@ async function serveStores(
     proxies,
     surfaces: made,
     limits: { redis: sharing },
+    webhooks,
     onLog: log ? (line) => context.note(JSON.stringify(line)) : undefined,
   });
   const noPage = noPageBecause({ host, proxies, page: options.page, access });

@@ -10,6 +10,8 @@ export interface SurfacePlace {
   readonly teal: readonly TealServed[];
   /** What several servers share; undefined: this is the only one. */
   readonly sharing: RedisSharing | undefined;
+  /** Headers in which front ends name their chats. */
+  readonly chatIdHeaders: readonly string[];
 }
 
 /** A protocol that `serve` speaks. */
@@ -74,7 +76,7 @@ const knownSurfaces: readonly ServedSurface[] = [
     addresses: (url, { teal }) => [`${url}/v1 (models: ${teal.map(({ definition }) => definition.name).join(", ")})`],
     load: async () => {
       const { openaiSurface } = await import("../../server/index.ts");
-      return ({ agents }) => openaiSurface({ agents: agents.map(({ name }) => name) });
+      return ({ agents, chatIdHeaders }) => openaiSurface({ agents: agents.map(({ name }) => name), chatIdHeaders });
     },
   },
 ];

@@ -8,7 +8,7 @@ export interface TreeWatcher {
   /** Rows may have been written, here or by another process. */
   readonly written: () => void;
   /** Called with pieces of what is being written, as they come: a reader drops what it has, or has seen the end of. */
-  readonly live: (part: LivePart) => void;
+  readonly live?: ((part: LivePart) => void) | undefined;
 }
 
 export interface TreeWatching {
@@ -26,13 +26,14 @@ export function watchTree(
   const { bus, broadcast, tenant } = source;
   const stopRows = bus.listenToRows(() => written(), rootAgentId);
   const stopWrites = source.onForeignWrite(ifChanged(tenant, rootAgentId, written));
-  const following = broadcast.follow(rootAgentId, live);
+  // Followers are sent what is being written, so only who wants that follows.
+  const following = live && broadcast.follow(rootAgentId, live);
   const end = (): void => {
     stopRows();
     stopWrites();
-    following.end();
+    following?.end();
   };
-  return { ask: () => following.ask(), end };
+  return { ask: () => following?.ask(), end };
 }
 
 export interface StoredTrees {
@@ -50,7 +51,7 @@ export function watchStoredTree(
 ): TreeWatching {
   const stopWrites = stores.onForeignWrite(ifChanged(tenant, rootAgentId, written));
   const following = stores.live.follow({ tenant, rootAgentId, processId }, (message) => {
-    for (const part of partsIn(message)) if (part.rootAgentId === rootAgentId) live(part);
+    for (const part of partsIn(message)) if (part.rootAgentId === rootAgentId) live?.(part);
   });
   const end = (): void => {
     stopWrites();

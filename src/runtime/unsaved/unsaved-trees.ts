@@ -84,8 +84,18 @@ export function unsavedTrees(durable: Stores, options: UnsavedOptions): UnsavedT
   return stores;
 }
 
-/** Methods that concern only the durable stores: projections copy what is saved, and only saved writes can be lost. */
-const savedOnly = ["projectionCursor", "moveProjection", "onRolledBack"] as const;
+/**
+ * Methods that concern only the durable stores: projections copy what is saved, webhooks are told of it, and only saved
+ * writes can be lost.
+ */
+const savedOnly = [
+  "projectionCursor",
+  "moveProjection",
+  "webhooks",
+  "putWebhooks",
+  "dueWebhooks",
+  "onRolledBack",
+] as const;
 type RoutedStores = Omit<
   Stores,
   (typeof savedOnly)[number] | "kind" | "registerProcess" | "live" | "onForeignWrite" | "close"

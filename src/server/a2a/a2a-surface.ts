@@ -8,6 +8,8 @@ import { type A2aServed, cardOf, cardResponse } from "./card.ts";
 import { answerRpc } from "./json-rpc.ts";
 import { A2aMethods } from "./methods.ts";
 import { restFailure, rpcFailure } from "./protocol-errors.ts";
+import { A2A } from "./push-config.ts";
+import { pushForm } from "./push-form.ts";
 import { answerRest } from "./rest.ts";
 import { loadSdk, type Sdk } from "./sdk.ts";
 
@@ -41,7 +43,8 @@ export async function a2aSurface(given: A2aSurfaceOptions = {}): Promise<Surface
   const at = new A2aPlace(await loadSdk(), { ...options, path });
   const isRpc = new RegExp(`${path.replaceAll(/[.*+?^$()|[\]\\{}]/g, "\\$&")}/[^/]+/?$`);
   return {
-    name: "a2a",
+    name: A2A,
+    webhooks: pushForm,
     paths: [path, CARD],
     headers: ["a2a-version", "a2a-extensions", "x-a2a-extensions"],
     routes: [...cardRoutes(at), ...methodRoutes(at)],
@@ -95,7 +98,10 @@ class A2aPlace {
 
   cardOf(name: string | undefined, call: Call): object {
     const served = this.served(name, call);
-    return cardOf(served, this.#urlOf(served.definition.name, call));
+    return cardOf(served, {
+      url: this.#urlOf(served.definition.name, call),
+      pushNotifications: call.webhooks !== undefined,
+    });
   }
 
   bindingOf(name: string, call: Call): BindingPlace {
@@ -218,18 +224,23 @@ function methodRoutes(at: A2aPlace): readonly Route[] {
       ...post,
       id: "createConfig",
       path: configs,
-      summary: "Not supported",
+      summary: "Names a receiver that is told what happens in a task",
       params: taskParams,
       body: bodyObject,
-      handle: async (call) => await rest(call, "CreateTaskPushNotificationConfig", { taskId: call.params.task }),
+      responses: { 201: { description: "The configuration, without its secrets." } },
+      handle: async (call) => {
+        return await rest(call, "CreateTaskPushNotificationConfig", { ...call.body, taskId: call.params.task });
+      },
     }),
     route({
       ...get,
       id: "listConfigs",
       path: configs,
-      summary: "Not supported",
+      summary: "The receivers of a task",
       params: taskParams,
-      handle: async (call) => await rest(call, "ListTaskPushNotificationConfigs", { taskId: call.params.task }),
+      handle: async (call) => {
+        return await rest(call, "ListTaskPushNotificationConfigs", { ...call.query, taskId: call.params.task });
+      },
     }),
     ...(["GET", "DELETE"] as const).map((method) =>
       route({
@@ -237,9 +248,13 @@ function methodRoutes(at: A2aPlace): readonly Route[] {
         method,
         id: `${method}Config`,
         path: `${configs}/{config}`,
-        summary: "Not supported",
+        summary: method === "GET" ? "A receiver of a task" : "Tells a receiver nothing more",
         params: configParams,
-        handle: async (call) => await rest(call, "GetTaskPushNotificationConfig", { taskId: call.params.task }),
+        responses: method === "GET" ? answers : { 204: { description: "It is told nothing more." } },
+        handle: async (call) => {
+          const name = `${method === "GET" ? "Get" : "Delete"}TaskPushNotificationConfig`;
+          return await rest(call, name, { taskId: call.params.task, id: call.params.config });
+        },
       }),
     ),
     route({

@@ -6,7 +6,11 @@ import type { Sdk } from "./sdk.ts";
 
 /** A method as both bindings call it: its parameters in JSON, its answer in JSON. */
 export type Method =
-  | { readonly run: (methods: A2aMethods, params: object) => unknown }
+  | {
+      readonly run: (methods: A2aMethods, params: object) => unknown;
+      /** Of the answer over HTTP. Default 200; 204 has no body. */
+      readonly status?: 201 | 204;
+    }
   | { readonly stream: (methods: A2aMethods, params: object, signal: AbortSignal) => AsyncIterable<unknown> };
 
 export type RpcId = string | number | null;
@@ -34,8 +38,10 @@ export function methodsBy({ codecs, errors }: Sdk): Readonly<Record<string, Meth
   const list = decoded(codecs.ListTasksRequest);
   const cancel = decoded(codecs.CancelTaskRequest);
   const subscribe = decoded(codecs.SubscribeToTaskRequest);
-  const config = decoded(codecs.GetTaskPushNotificationConfigRequest);
-  const push: Method = { run: (methods, params) => methods.refusePushNotifications(config(params).taskId) };
+  const config = decoded(codecs.TaskPushNotificationConfig);
+  const getConfig = decoded(codecs.GetTaskPushNotificationConfigRequest);
+  const listConfigs = decoded(codecs.ListTaskPushNotificationConfigsRequest);
+  const deleteConfig = decoded(codecs.DeleteTaskPushNotificationConfigRequest);
   return {
     SendMessage: { run: (methods, params) => methods.sendMessage(message(params)) },
     SendStreamingMessage: {
@@ -45,10 +51,16 @@ export function methodsBy({ codecs, errors }: Sdk): Readonly<Record<string, Meth
     ListTasks: { run: (methods, params) => methods.listTasks(list(params)) },
     CancelTask: { run: (methods, params) => methods.cancelTask(cancel(params)) },
     SubscribeToTask: { stream: (methods, params, signal) => methods.subscribeToTask(subscribe(params), signal) },
-    CreateTaskPushNotificationConfig: push,
-    GetTaskPushNotificationConfig: push,
-    ListTaskPushNotificationConfigs: push,
-    DeleteTaskPushNotificationConfig: push,
+    CreateTaskPushNotificationConfig: {
+      run: (methods, params) => methods.push.create(config(params)),
+      status: 201,
+    },
+    GetTaskPushNotificationConfig: { run: (methods, params) => methods.push.get(getConfig(params)) },
+    ListTaskPushNotificationConfigs: { run: (methods, params) => methods.push.list(listConfigs(params)) },
+    DeleteTaskPushNotificationConfig: {
+      run: (methods, params) => methods.push.delete(deleteConfig(params)),
+      status: 204,
+    },
     GetExtendedAgentCard: { run: (methods) => methods.extendedCard() },
   };
 }

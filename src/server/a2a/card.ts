@@ -28,11 +28,17 @@ export interface A2aServed {
 const inputModes = ["text/plain", "application/json", "image/png", "image/jpeg", "image/webp", "image/gif"];
 const outputModes = ["text/plain", "application/json"];
 
+export interface CardPlace {
+  readonly url: string;
+  /** Whether the server sends them. */
+  readonly pushNotifications: boolean;
+}
+
 /**
  * The card of an agent whose routes are at `url`. It is a card of version 1.0 that has the fields besides by which clients
  * of version 0.3 find their interface.
  */
-export function cardOf(served: A2aServed, url: string): object {
+export function cardOf(served: A2aServed, { url, pushNotifications }: CardPlace): object {
   const { definition, version = "1.0.0", documentationUrl } = served;
   const description = served.description ?? definition.name;
   return {
@@ -50,7 +56,7 @@ export function cardOf(served: A2aServed, url: string): object {
     protocolVersion: "0.3.0",
     capabilities: {
       streaming: true,
-      pushNotifications: false,
+      pushNotifications,
       extendedAgentCard: true,
       extensions: [{ uri: EXTENSION, description: "Decides requests for approval by data parts.", required: false }],
     },
@@ -63,8 +69,8 @@ export function cardOf(served: A2aServed, url: string): object {
 }
 
 /** The card that only callers see: it has a skill for each tool besides. */
-export function extendedCardOf(served: A2aServed, url: string): object {
-  const card = cardOf(served, url) as { readonly skills: readonly object[] };
+export function extendedCardOf(served: A2aServed, place: CardPlace): object {
+  const card = cardOf(served, place) as { readonly skills: readonly object[] };
   const tools = served.definition.tools.definitions().map(({ name, description }) => ({
     id: `tool:${name}`,
     name,

@@ -21,7 +21,10 @@ export async function answerLegacy(
   { params, ...envelope }: LegacyRequest,
 ): Promise<Response> {
   const { LegacyJsonRpcTransportHandler, ServerCallContext } = await sdk.legacy();
-  if (envelope.method.startsWith("message/")) assertMessage(sdk, params);
+  if (envelope.method.startsWith("message/")) assertFits(sdk, messageParams, params);
+  if (envelope.method.startsWith("tasks/pushNotificationConfig/")) {
+    assertFits(sdk, envelope.method.endsWith("/set") ? setParams : idParams, params);
+  }
   const handler = new LegacyHandler(sdk, agent, call.signal);
   const context = new ServerCallContext({ requestedVersion: "0.3" });
   const answer = await new LegacyJsonRpcTransportHandler(handler).handle({ ...envelope, params }, context);
@@ -41,7 +44,14 @@ export async function answerLegacy(
 }
 
 const part = z.looseObject({ kind: z.enum(["text", "file", "data"]) });
+const pushNotificationConfig = z.looseObject({
+  url: z.string(),
+  id: z.string().optional(),
+  token: z.string().optional(),
+  authentication: z.looseObject({ schemes: z.array(z.string()), credentials: z.string().optional() }).optional(),
+});
 const messageParams = z.looseObject({
+  configuration: z.looseObject({ pushNotificationConfig: pushNotificationConfig.optional() }).optional(),
   message: z
     .looseObject({
       messageId: z.string(),
@@ -60,10 +70,13 @@ const messageParams = z.looseObject({
     .optional(),
 });
 
+const idParams = z.looseObject({ id: z.string() });
+const setParams = z.looseObject({ taskId: z.string(), pushNotificationConfig });
+
 /** The translation takes any shape for granted. */
-function assertMessage({ errors }: Sdk, params: unknown): void {
-  if (params === undefined) return;
-  const { error } = messageParams.safeParse(params);
+function assertFits({ errors }: Sdk, schema: z.ZodObject, params: unknown): void {
+  if (params === undefined && schema === messageParams) return;
+  const { error } = schema.safeParse(params);
   const [issue] = error?.issues ?? [];
   if (issue) throw new errors.RequestMalformedError(`${["params", ...issue.path].join(".")}: ${issue.message}`);
 }
@@ -107,17 +120,18 @@ class LegacyHandler implements A2ARequestHandler {
   listTasks: A2ARequestHandler["listTasks"] = async (params) =>
     this.#sdk.codecs.ListTasksResponse.fromJSON(await this.#named(this.#agent.listTasks(params)));
 
-  createTaskPushNotificationConfig: A2ARequestHandler["createTaskPushNotificationConfig"] = ({ taskId }) =>
-    this.#named(this.#agent.refusePushNotifications(taskId));
+  createTaskPushNotificationConfig: A2ARequestHandler["createTaskPushNotificationConfig"] = async (params) =>
+    this.#sdk.codecs.TaskPushNotificationConfig.fromJSON(await this.#named(this.#agent.push.create(params)));
 
-  getTaskPushNotificationConfig: A2ARequestHandler["getTaskPushNotificationConfig"] = ({ taskId }) =>
-    this.#named(this.#agent.refusePushNotifications(taskId));
+  getTaskPushNotificationConfig: A2ARequestHandler["getTaskPushNotificationConfig"] = async (params) =>
+    this.#sdk.codecs.TaskPushNotificationConfig.fromJSON(await this.#named(this.#agent.push.get(params)));
 
-  listTaskPushNotificationConfigs: A2ARequestHandler["listTaskPushNotificationConfigs"] = ({ taskId }) =>
-    this.#named(this.#agent.refusePushNotifications(taskId));
+  listTaskPushNotificationConfigs: A2ARequestHandler["listTaskPushNotificationConfigs"] = async (params) =>
+    this.#sdk.codecs.ListTaskPushNotificationConfigsResponse.fromJSON(await this.#named(this.#agent.push.list(params)));
 
-  deleteTaskPushNotificationConfig: A2ARequestHandler["deleteTaskPushNotificationConfig"] = ({ taskId }) =>
-    this.#named(this.#agent.refusePushNotifications(taskId));
+  deleteTaskPushNotificationConfig: A2ARequestHandler["deleteTaskPushNotificationConfig"] = async (params) => {
+    await this.#named(this.#agent.push.delete(params));
+  };
 
   async #named<T>(work: Promise<T>): Promise<T> {
     try {

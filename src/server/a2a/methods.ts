@@ -6,8 +6,9 @@ import type {
   SubscribeToTaskRequest,
 } from "@a2a-js/sdk";
 import type { Call } from "../core/route.ts";
-import { type A2aServed, cardOf, extendedCardOf } from "./card.ts";
+import { type A2aServed, cardOf, type CardPlace, extendedCardOf } from "./card.ts";
 import { listTasks, type TaskPage } from "./list-tasks.ts";
+import { PushMethods } from "./push-methods.ts";
 import { EXTENSION } from "./read-message.ts";
 import type { Sdk } from "./sdk.ts";
 import { assertCount, type Sending, sendMessage, type SentTask, taskOfId } from "./send-message.ts";
@@ -22,6 +23,7 @@ export class A2aMethods {
   readonly #served: A2aServed;
   readonly #sending: Sending;
   readonly url: string;
+  readonly push: PushMethods;
   /** Headers of the answer, as far as they are known by now. */
   readonly headers: Record<string, string> = {};
 
@@ -30,6 +32,7 @@ export class A2aMethods {
     this.#served = served;
     this.url = url;
     this.#sending = { sdk, caller: call.caller, definition: served.definition.name };
+    this.push = new PushMethods(this.#sending, call.webhooks);
   }
 
   get #sdk(): Sdk {
@@ -84,26 +87,24 @@ export class A2aMethods {
     yield* taskStream(this.#call.caller, task, { until: "end", signal });
   }
 
-  /** The four methods of push notifications; the card says that there are none. */
-  async refusePushNotifications(taskId: string): Promise<never> {
-    await taskOfId(this.#sending, taskId);
-    throw new this.#sdk.errors.PushNotificationNotSupportedError(
-      "this agent sends no push notifications: subscribe to the task",
-    );
-  }
-
   async #sent(request: SendMessageRequest): Promise<SentTask> {
+    const planned = await this.push.planned(request);
     const task = await sendMessage(this.#sending, request);
+    if (planned !== undefined) await this.push.begin(task, planned);
     if (task.isReplayed) this.headers["idempotency-replayed"] = "true";
     if (request.message?.extensions.includes(EXTENSION) === true) this.headers["a2a-extensions"] = EXTENSION;
     return task;
   }
 
   card(): object {
-    return cardOf(this.#served, this.url);
+    return cardOf(this.#served, this.#cardPlace);
   }
 
   extendedCard(): object {
-    return extendedCardOf(this.#served, this.url);
+    return extendedCardOf(this.#served, this.#cardPlace);
+  }
+
+  get #cardPlace(): CardPlace {
+    return { url: this.url, pushNotifications: this.#call.webhooks !== undefined };
   }
 }

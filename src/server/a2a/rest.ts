@@ -25,7 +25,9 @@ export async function answerRest(
     if (method === undefined) throw new sdk.errors.UnsupportedOperationError("there is no such operation");
     if ("run" in method) {
       const answer = await method.run(agent, params);
-      return restJson(answer, { headers: agent.headers });
+      const { status = 200 } = method;
+      if (status === 204) return new Response(null, { status, headers: agent.headers });
+      return restJson(answer, { status, headers: agent.headers });
     }
     return await streamOf(sdk, call, {
       agent,

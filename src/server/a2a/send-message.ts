@@ -35,10 +35,6 @@ export interface SentTask extends TaskTurn {
  */
 export async function sendMessage(sending: Sending, request: SendMessageRequest): Promise<SentTask> {
   const { sdk, caller, definition } = sending;
-  const { errors } = sdk;
-  if (request.configuration?.taskPushNotificationConfig !== undefined) {
-    throw new errors.PushNotificationNotSupportedError();
-  }
   const { historyLength } = request.configuration ?? {};
   assertCount(sdk, "configuration.historyLength", historyLength);
   const message = readMessage(sdk, request);

@@ -34,6 +34,12 @@ function endState({ status, stopReason, steps }: Ended): TaskState {
 
 type Ended = Pick<Extract<TurnNow, { stopReason: unknown }>, "status" | "stopReason" | "steps">;
 
+/** Equal for two moments of a turn that clients need not tell apart. */
+export function placeOf(now: TurnNow): string {
+  const requests = now.status === "waiting" && now.reason === "request" ? now.requests : [];
+  return [stateOf(now), ...requests.map(({ requestId }) => requestId)].join(" ");
+}
+
 /** The state by the record alone; undefined where the turn itself has to be looked at. */
 export function stateOfRecord({ status, stopReason }: TurnRecord): TaskState | undefined {
   if (status === "queued") return "TASK_STATE_SUBMITTED";

@@ -3,7 +3,7 @@ import type { TroupeEvent } from "../../state/index.ts";
 import type { Caller } from "../core/caller.ts";
 import { AnswerPieces } from "./answer-pieces.ts";
 import { recordOf, statusOf, type TaskParts, taskOf, type TaskTurn, wireArtifact } from "./task.ts";
-import { endMetadata, stateOf, type TurnNow } from "./task-status.ts";
+import { endMetadata, placeOf, stateOf, type TurnNow } from "./task-status.ts";
 import { isEndState, type StreamItem } from "./wire.ts";
 
 export interface StreamOptions extends Pick<TaskParts, "historyLength"> {
@@ -152,10 +152,4 @@ class TaskFollower {
     const update = { ...this.#task.ids, artifact: wireArtifact(artifact), append: false, lastChunk: true };
     yield { artifactUpdate: update };
   }
-}
-
-/** Equal for two moments of a turn that clients need not tell apart. */
-function placeOf(now: TurnNow): string {
-  const requests = now.status === "waiting" && now.reason === "request" ? now.requests : [];
-  return [stateOf(now), ...requests.map(({ requestId }) => requestId)].join(" ");
 }

@@ -2,7 +2,7 @@ import type { Json, JsonObject } from "../../state/index.ts";
 
 /* The part of AG-UI 1.0 that this surface sends. Fields without a value are left out: the protocol takes no null. */
 
-interface ToolCall {
+export interface ToolCall {
   readonly id: string;
   readonly type: "function";
   readonly function: { readonly name: string; readonly arguments: string };
@@ -10,7 +10,7 @@ interface ToolCall {
 
 /** A message of a snapshot. */
 export type AgUiMessage = { readonly id: string; readonly subagentRunId?: string } /** Text or parts. */ & (
-  | { readonly role: "user"; readonly content: Json }
+  | { readonly role: "user" | "system" | "developer"; readonly content: Json }
   | { readonly role: "assistant"; readonly content?: string; readonly toolCalls?: readonly ToolCall[] }
   | { readonly role: "tool"; readonly toolCallId: string; readonly content: string; readonly error?: string }
 );

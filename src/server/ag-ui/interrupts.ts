@@ -92,8 +92,10 @@ function approvalOf(interruptId: string, payload: unknown): Omit<Decide, "by" | 
     : { verdict: "edited", arguments: editedArgs, ...said };
 }
 
-/** Whether a request was decided as this decision would have done. */
+/** Whether a request that is no longer open has come out as this decision would have made it. */
 export function isAlike({ decision }: AgentRequest, wanted: Omit<Decide, "by" | "key">): boolean {
+  // The client has to cancel what has expired, and what has gone with its turn.
+  if (wanted.verdict === "rejected" && (decision === null || decision.verdict === "expired")) return true;
   if (decision?.verdict !== wanted.verdict) return false;
   if (wanted.verdict === "edited") return JSON.stringify(decision.arguments) === JSON.stringify(wanted.arguments);
   if (wanted.verdict !== "answered") return true;

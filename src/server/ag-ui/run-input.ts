@@ -18,11 +18,18 @@ const partSchema = z.object({
   source: sourceSchema.optional(),
 });
 
+const callSchema = z.object({
+  id: z.string(),
+  type: z.literal("function"),
+  function: z.object({ name: z.string(), arguments: z.string() }),
+});
+
 const messageSchema = z.object({
   id: z.string(),
   role: z.enum(["developer", "system", "assistant", "user", "tool", "activity", "reasoning"]),
   /** Text, parts, or the object of an activity. */
   content: jsonSchema.optional(),
+  toolCalls: z.array(callSchema).optional(),
   toolCallId: z.string().optional(),
   error: z.string().optional(),
   subagentRunId: z.string().optional(),
@@ -61,11 +68,13 @@ export interface News {
  * `InvalidInputError` for content that no model of this runtime takes.
  */
 export function newsOf({ messages }: Pick<RunInput, "messages">): News {
-  const own = messages.filter(({ subagentRunId }) => subagentRunId === undefined);
-  const fresh = own.slice(own.findLastIndex(({ role }) => role === "assistant") + 1);
+  const fresh = messages.slice(messages.findLastIndex((one) => one.role === "assistant" && isOwn(one)) + 1);
+  // A result may be one for a call of a subagent.
   const results = fresh.filter(({ role }) => role === "tool");
   return {
-    said: fresh.filter(({ role }) => role === "user").map((message) => ({ id: message.id, content: partsOf(message) })),
+    said: ownOf(fresh)
+      .filter(({ role }) => role === "user")
+      .map((message) => ({ id: message.id, content: partsOf(message) })),
     results: new Map(
       results.map(({ toolCallId = "", error, ...message }) => [
         toolCallId,
@@ -76,23 +85,43 @@ export function newsOf({ messages }: Pick<RunInput, "messages">): News {
   };
 }
 
-/**
- * What the user said before the first answer of each turn, as the client has it; under `null` what no answer follows yet.
- * Answers have our ids, and what users said has the client's.
- */
-export type Told = ReadonlyMap<string | null, readonly AgUiMessage[]>;
+type ToolResult = Extract<AgUiMessage, { readonly role: "tool" }>;
+
+/** What the client has said, in its own form: what is stored of it has our ids. */
+export interface Told {
+  /** What was said before the first answer of a turn, with the instructions before it; answers have our ids. */
+  readonly before: ReadonlyMap<string, readonly AgUiMessage[]>;
+  /** What no answer follows yet. */
+  readonly last: readonly AgUiMessage[];
+  /** Results of tools, by call. */
+  readonly results: ReadonlyMap<string, ToolResult>;
+}
 
 export function toldIn({ messages }: Pick<RunInput, "messages">): Told {
-  const told = new Map<string | null, readonly AgUiMessage[]>();
-  let waiting: AgUiMessage[] = [];
-  for (const { id: messageId, role, content = "", subagentRunId } of messages) {
-    if (subagentRunId !== undefined) continue;
-    if (role === "user") waiting.push({ id: messageId, role, content });
-    if (role !== "assistant" || waiting.length === 0) continue;
-    told.set(turnOfMessage(messageId), waiting);
-    waiting = [];
+  const before = new Map<string, readonly AgUiMessage[]>();
+  let last: AgUiMessage[] = [];
+  for (const { id: messageId, role, content = "" } of ownOf(messages)) {
+    if (role === "user" || role === "system" || role === "developer") last.push({ id: messageId, role, content });
+    if (role !== "assistant") continue;
+    const turnId = turnOfMessage(messageId);
+    before.set(turnId, [...(before.get(turnId) ?? []), ...last]);
+    last = [];
   }
-  return told.set(null, waiting);
+  const results = messages.flatMap(({ id: messageId, role, toolCallId, content = "" }): [string, ToolResult][] => {
+    if (role !== "tool" || toolCallId === undefined) return [];
+    const text = typeof content === "string" ? content : JSON.stringify(content);
+    return [[toolCallId, { id: messageId, role, toolCallId, content: text }]];
+  });
+  return { before, last, results: new Map(results) };
+}
+
+/** Messages of the agent itself and of its users, without those of subagents. */
+function ownOf(messages: readonly InputMessage[]): readonly InputMessage[] {
+  return messages.filter((one) => isOwn(one));
+}
+
+function isOwn({ subagentRunId }: InputMessage): boolean {
+  return subagentRunId === undefined;
 }
 
 /** The turn in which the model gave an answer. */

@@ -1,12 +1,14 @@
 import { createHash } from "node:crypto";
 import { InvalidInputError, NotFoundError, RequestConflictError } from "../../errors/index.ts";
 import type { Agent, Decide } from "../../runtime/index.ts";
-import type { AgentRequest } from "../../state/index.ts";
+import type { AgentRequest, Message } from "../../state/index.ts";
 import type { Caller } from "../core/caller.ts";
 import { type RequestKey, turnKeyOf } from "../core/names.ts";
+import { ClientMessages } from "./client-messages.ts";
 import { decisionOf, isAlike } from "./interrupts.ts";
-import { contentOf, type News, newsOf, type RunInput, toldIn } from "./run-input.ts";
+import { contentOf, type News, newsOf, type RunInput, toldIn, turnOfMessage } from "./run-input.ts";
 import type { Run } from "./run-stream.ts";
+import { shownMessages, withClientNames } from "./stored-messages.ts";
 
 /** A run, and whether it had been started before. */
 export interface StartedRun {
@@ -24,18 +26,22 @@ export async function startRun(caller: Caller, definition: string, input: RunInp
   // Before the agent of this name is made: a request of another conversation is no reason to begin one.
   const resumed = await requestsOf(caller, { agentId: caller.agentIdOf(definition, name), resume });
   const agent = await caller.openAgent({ definition, name, sessionId: name });
-  const starting: Starting = { caller, agent, input, news };
-  const said = await unknownOf(starting);
+  const stored = await caller.runtime.stores.messages({ tenant: caller.tenant, agentId: agent.agentId });
+  const starting: Starting = { caller, agent, input, news, stored };
+  const said = unknownOf(starting);
   const results = await resultsOf(starting);
-  if (resumed.length + results.length === 0) {
-    return said.length === 0 ? await lookOn(starting) : await startTurn(starting, said);
-  }
   if (said.length > 0) {
+    // A client whose run has failed has to answer once more what it was asked there, and does so with its next message.
+    if (results.length === 0 && resumed.every(({ request }) => request.status !== "open")) {
+      return await startTurn(starting, said);
+    }
     throw new InvalidInputError(
       "a run takes answers or a new message, not both: send the message when the run with the answers has ended",
     );
   }
-  return await answer(starting, [...resumed, ...results]);
+  return resumed.length + results.length === 0
+    ? await lookOn(starting)
+    : await answer(starting, [...resumed, ...results]);
 }
 
 interface Starting {
@@ -43,6 +49,8 @@ interface Starting {
   readonly agent: Agent;
   readonly input: RunInput;
   readonly news: News;
+  /** The conversation before the run. */
+  readonly stored: readonly Message[];
 }
 
 /** A request with the decision that a client sends. */
@@ -67,11 +75,8 @@ async function requestsOf(
 }
 
 /** Messages of the user that are not ours already: after an end without an answer a snapshot gave them our ids. */
-async function unknownOf({ caller, agent, news }: Starting): Promise<News["said"]> {
-  if (news.said.length === 0) return [];
-  const { stores, tenant } = caller.runtime;
-  const ids = news.said.map(({ id }) => id);
-  const known = new Set((await stores.messagesById({ tenant, agentId: agent.agentId }, ids)).map(({ id }) => id));
+function unknownOf({ news, stored }: Starting): News["said"] {
+  const known = new Set(stored.map(({ id }) => id));
   return news.said.filter(({ id }) => !known.has(id));
 }
 
@@ -107,9 +112,14 @@ async function lookOn(starting: Starting): Promise<StartedRun> {
   const key = turnKeyOf(keyOf(input.runId));
   const { items } = await caller.turns({ agentId, limit: 100 });
   const known = items.find((turn) => turn.key === key)?.turnId;
-  const turnId = known ?? agent.state.openTurnId;
+  const turnId = known ?? (await openTurnIdOf(starting));
   const followed = turnId === null ? null : { agent, turn: agent.turn(turnId), turnId };
   return { run: runOf(starting, { followed, from: null }), isReplayed: known !== undefined };
+}
+
+/** By what is stored, as the conversation is that the client is shown: a live agent may have come further. */
+async function openTurnIdOf({ caller: { runtime, tenant }, agent: { agentId } }: Starting): Promise<string | null> {
+  return (await runtime.stores.readAgent({ tenant, agentId }))?.openTurnId ?? null;
 }
 
 /** Decides all that the turn waits for, or nothing. */
@@ -123,7 +133,7 @@ async function answer(starting: Starting, answers: readonly Answer[]): Promise<S
     return { run: { ...run, refusal: { message, code: "interrupts_open" } }, isReplayed: false };
   }
   let isNew = false;
-  let turnId = agent.state.openTurnId;
+  let turnId = await openTurnIdOf(starting);
   for (const one of answers) {
     const decided = await decide(caller, one, keyOf(input.runId, one.request.requestId));
     isNew ||= decided.isNew;
@@ -197,8 +207,30 @@ async function belongsTo(
   return false;
 }
 
-function runOf({ agent, input, news }: Starting, part: Pick<Run, "followed" | "from">): Run {
-  return { threadId: input.threadId, runId: input.runId, agent, answered: news.answered, told: toldIn(input), ...part };
+function runOf(starting: Starting, part: Pick<Run, "followed" | "from">): Run {
+  const { agent, input, news } = starting;
+  const said = unknownOf(starting);
+  return {
+    input,
+    agent,
+    answered: news.answered,
+    told: toldIn(input),
+    said: said.length === 0 ? null : contentOf(said, []),
+    isBehind: isBehind(starting, part),
+    ...part,
+  };
+}
+
+/** Whether the client lacks what was said before the run, or has what is not stored. */
+function isBehind({ input, stored }: Starting, { followed, from }: Pick<Run, "followed" | "from">): boolean {
+  const told = toldIn(input);
+  const turnId = followed?.turnId ?? null;
+  const shown = withClientNames(shownMessages(stored), { told, turnId, said: null, keepsSaid: true, isOver: false });
+  const said = new Set(told.last.map(({ id }) => id));
+  // Of a turn that it follows again the client may have a part.
+  const isSettled = ({ id }: { readonly id: string }): boolean =>
+    !said.has(id) && (from !== null || turnOfMessage(id) !== turnId);
+  return !new ClientMessages(input.messages.filter(isSettled)).hasJust(shown.filter(isSettled), new Set([undefined]));
 }
 
 /** The key of a run, or of one decision of it. Ids that a key cannot hold become their hash. */

@@ -1,10 +1,12 @@
 import type { Agent, TurnRest } from "../../runtime/index.ts";
+import type { Content, TroupeEvent } from "../../state/index.ts";
 import type { Caller } from "../core/caller.ts";
 import type { StartedTurn } from "../core/plain-message.ts";
 import type { SseFrame } from "../core/sse.ts";
 import { eventsUntilRest, messageOfEvent } from "../core/turn-events.ts";
-import type { AgUiEvent } from "./events.ts";
-import type { Told } from "./run-input.ts";
+import { ClientMessages } from "./client-messages.ts";
+import type { AgUiEvent, AgUiMessage } from "./events.ts";
+import type { RunInput, Told } from "./run-input.ts";
 import { RunTranslation } from "./run-translation.ts";
 import { storedMessages } from "./stored-messages.ts";
 
@@ -12,8 +14,7 @@ type FollowedTurn = Pick<StartedTurn, "agent" | "turn" | "turnId">;
 
 /** A run that was accepted. */
 export interface Run {
-  readonly threadId: string;
-  readonly runId: string;
+  readonly input: RunInput;
   readonly agent: Agent;
   /** Null: nothing is to be done; the client is shown what is stored. */
   readonly followed: FollowedTurn | null;
@@ -24,61 +25,103 @@ export interface Run {
   readonly from: string | null;
   readonly answered: ReadonlySet<string>;
   readonly told: Told;
+  /** What it says for the first time. */
+  readonly said: Content | null;
+  /** The client lacks something of what was said before the run: over another surface, or while it did not read. */
+  readonly isBehind: boolean;
   /** Why nothing was done. */
   readonly refusal?: { readonly message: string; readonly code: string } | undefined;
 }
 
 /** The events of a run, up to where its turn ends or waits for somebody. Ends without a last event when nobody reads. */
 export async function* runFrames(caller: Caller, run: Run, signal: AbortSignal): AsyncGenerator<SseFrame> {
-  for await (const event of runEvents(caller, run, signal)) yield { data: JSON.stringify(event) };
+  const client = new ClientMessages(run.input.messages);
+  for await (const event of runEvents(caller, run, { client, signal })) {
+    client.take(event);
+    yield { data: JSON.stringify(event) };
+  }
 }
 
-async function* runEvents(caller: Caller, run: Run, signal: AbortSignal): AsyncGenerator<AgUiEvent> {
-  const { agent, followed, threadId, runId, answered, told, refusal } = run;
+interface Client {
+  /** What it has after the events so far. */
+  readonly client: ClientMessages;
+  readonly signal: AbortSignal;
+}
+
+async function* runEvents(caller: Caller, run: Run, { client, signal }: Client): AsyncGenerator<AgUiEvent> {
+  const { agent, followed, input, answered, refusal, from, isBehind } = run;
+  const { threadId, runId } = input;
   const { rootAgentId } = agent;
   const head = await caller.head(rootAgentId);
   const agents = head.agents.map(({ definition, ...record }) => ({ ...record, name: definition.name }));
   const translation = new RunTranslation({ threadId, runId, rootAgentId, agents, answered });
   yield* translation.begin();
   if (refusal !== undefined) {
-    yield* translation.close(refusal);
+    yield* translation.finishAtOnce(refusal);
     return;
   }
-  // Read after the head: what was stored in between is in the snapshot, and comes again as events that show nothing.
-  if (run.from === null) yield* translation.snapshot(await storedMessages(caller, agent, { told, isOver: false }));
+  // Read after the place that events are shown from: what was stored in between is in the snapshot, and comes again as
+  // events that show nothing.
+  if (from === null || isBehind) yield* translation.snapshot(await messagesFor(caller, run));
   if (followed === null) {
-    yield* translation.close("success");
+    yield* translation.finishAtOnce("success");
     return;
   }
-  const rest = yield* translatedUntilRest(caller, followed, { translation, from: run.from ?? head.cursor, signal });
+  const rest = yield* meaningUntilRest(caller, run, { followed, translation, from: from ?? head.cursor, signal });
   if (rest === undefined) return;
+  yield* translation.close(rest);
   const isOver = rest.status !== "waiting";
-  yield* translation.end(
-    rest,
-    rest.status === "completed" ? null : await storedMessages(caller, agent, { told, isOver }),
-  );
+  const speakers = translation.speakers;
+  const isShown =
+    rest.status === "completed" &&
+    client.hasJust(await messagesFor(caller, run, { isOver, of: speakers }), new Set([undefined, ...speakers]));
+  if (!isShown) yield* translation.snapshot(await messagesFor(caller, run, { isOver }));
+  yield* translation.finish(rest);
+}
+
+function messagesFor(
+  caller: Caller,
+  { agent, followed, isBehind, said, told }: Run,
+  { isOver = false, of }: { readonly isOver?: boolean; readonly of?: ReadonlySet<string> } = {},
+): Promise<readonly AgUiMessage[]> {
+  const names = { told, turnId: followed?.turnId ?? null, said, keepsSaid: !isBehind, isOver };
+  return storedMessages(caller, agent, names, of);
 }
 
 interface Reading {
+  readonly followed: FollowedTurn;
   readonly translation: RunTranslation;
   readonly from: string;
   readonly signal: AbortSignal;
 }
 
 /** Gives what the events of a turn mean, and returns the turn at rest; undefined: nobody reads any more. */
-async function* translatedUntilRest(
+async function* meaningUntilRest(
   caller: Caller,
-  followed: FollowedTurn,
-  { translation, ...reading }: Reading,
+  run: Run,
+  { followed, translation, ...reading }: Reading,
 ): AsyncGenerator<AgUiEvent, TurnRest | undefined> {
   const events = eventsUntilRest(caller, followed, reading);
   try {
     for (;;) {
       const { done, value } = await events.next();
       if (done === true) return value;
-      yield* translation.take(value, await messageOfEvent(caller, value));
+      yield* meaningOf(caller, run, { event: value, translation });
     }
   } finally {
     await events.return(undefined);
   }
+}
+
+async function* meaningOf(
+  caller: Caller,
+  run: Run,
+  { event, translation }: { readonly event: TroupeEvent; readonly translation: RunTranslation },
+): AsyncGenerator<AgUiEvent> {
+  const { agent, said, told } = run;
+  const isBeginning = event.type === "turn.started" && event.agentId === agent.rootAgentId;
+  // What somebody else has said to begin the turn was not stored when the snapshot was made.
+  const isUntold = said === null && !told.before.has(event.turnId ?? "") && !translation.hasShown(`${event.turnId}:in`);
+  if (isBeginning && isUntold) yield* translation.snapshot(await messagesFor(caller, run));
+  yield* translation.take(event, await messageOfEvent(caller, event));
 }

@@ -54,8 +54,6 @@ export class RunTranslation {
   readonly #agents = new Map<string, KnownAgent>();
   /** Ids of messages that a snapshot has shown. */
   #known: ReadonlySet<string> = new Set();
-  /** What the agent itself said last, in this stream. */
-  #said: string | undefined;
 
   constructor(place: RunPlace) {
     this.#place = place;
@@ -73,6 +71,11 @@ export class RunTranslation {
     return [{ type: "MESSAGES_SNAPSHOT", messages }];
   }
 
+  /** Whether a snapshot has shown a message. */
+  hasShown(messageId: string): boolean {
+    return this.#known.has(messageId);
+  }
+
   /** `stored`: the message that an event is about, for an answer of the model and for the result of a call. */
   take(event: TroupeEvent, stored?: Message): AgUiEvent[] {
     if (event.type === "subagent.spawned") return this.#spawned(event);
@@ -85,19 +88,31 @@ export class RunTranslation {
       : [...this.#open(speaker), ...this.#of(speaker, bodies).map((body) => ({ ...body, timestamp: event.at }))];
   }
 
-  /** Closes the run of a turn at rest. `messages`: what is stored, unless the turn was completed. */
-  end(rest: TurnRest, messages: readonly AgUiMessage[] | null): AgUiEvent[] {
-    const requests = rest.status === "waiting" && rest.reason === "request" ? rest.requests : [];
+  /** Subagents that this stream has shown anything of. */
+  get speakers(): ReadonlySet<string> {
+    const shown = [...this.#speakers.values()].filter(({ state }) => state !== "unseen");
+    return new Set(shown.map(({ agent }) => agent.agentId).filter((agentId) => agentId !== this.#place.rootAgentId));
+  }
+
+  /** Closes what is open when the turn has come to rest. */
+  close(rest: TurnRest): AgUiEvent[] {
+    const requests = requestsOf(rest);
+    const subagents = [...this.#speakers.values()].filter(({ agent }) => agent.agentId !== this.#place.rootAgentId);
+    const root = this.#speakers.get(this.#place.rootAgentId);
     return [
-      ...this.#finalText(rest),
-      ...this.#closeAll(requests),
-      ...(messages === null ? [] : this.snapshot(messages)),
-      this.#lastEvent(rest, requests),
+      // One may have begun after the agent above it had ended.
+      ...subagents.flatMap((speaker) => this.#suspend(speaker, requests)),
+      ...(root ? this.#closeSpeaker(root, null) : []),
     ];
   }
 
-  /** Ends a run that was refused, or that has nothing to do. */
-  close(outcome: "success" | { readonly message: string; readonly code: string }): AgUiEvent[] {
+  /** The last event of a run whose turn is at rest. */
+  finish(rest: TurnRest): AgUiEvent[] {
+    return [this.#lastEvent(rest, requestsOf(rest))];
+  }
+
+  /** The last event of a run that was refused, or that has nothing to do. */
+  finishAtOnce(outcome: "success" | { readonly message: string; readonly code: string }): AgUiEvent[] {
     const { threadId, runId } = this.#place;
     if (outcome !== "success") return [{ type: "RUN_ERROR", ...outcome }];
     return [{ type: "RUN_FINISHED", threadId, runId, outcome: { type: "success" } }];
@@ -140,7 +155,6 @@ export class RunTranslation {
 
   #responded(event: TroupeEventOf<"model.responded">, speaker: Speaker, stored: Message | undefined): AgUiEventBody[] {
     const text = stored === undefined ? "" : textOf(stored.content);
-    if (speaker.agent.agentId === this.#place.rootAgentId) this.#said = text;
     const answer = this.#answer(speaker, event);
     if (answer === undefined) return [];
     const calls = stored?.role === "assistant" ? (stored.toolCalls ?? []) : [];
@@ -186,7 +200,7 @@ export class RunTranslation {
       outcome === "completed"
         ? { type: "SUBAGENT_FINISHED", outcome: { type: "success" } }
         : { type: "SUBAGENT_ERROR", message: `it ended ${outcome}: ${stopReason}`, code: stopReason };
-    return [...opened, ...this.#closeBelow(childId, []), ...this.#closeSpeaker(speaker, end)];
+    return [...opened, ...this.#suspendBelow(childId, []), ...this.#closeSpeaker(speaker, end)];
   }
 
   #speaker(agentId: string, event: Pick<TroupeEvent, "agentName" | "parentAgentId">): Speaker {
@@ -229,45 +243,27 @@ export class RunTranslation {
     return bodies.map((body) => ({ ...body, subagentRunId: agentId }));
   }
 
-  /** Closes what is open of an agent's subagents, the deepest first. */
-  #closeBelow(agentId: string, requests: readonly AgentRequest[]): AgUiEvent[] {
-    const below = [...this.#speakers.values()].filter(
-      ({ agent, state }) => state === "open" && agent.parentAgentId === agentId,
-    );
-    return below.flatMap((speaker) => {
-      const interruptIds = requests
-        .filter((request) => request.agentId === speaker.agent.agentId)
-        .map(({ requestId }) => requestId);
-      const end: AgUiEventBody = {
-        type: "SUBAGENT_FINISHED",
-        outcome: { type: "suspended", ...(interruptIds.length === 0 ? {} : { interruptIds }) },
-      };
-      return [...this.#closeBelow(speaker.agent.agentId, requests), ...this.#closeSpeaker(speaker, end)];
-    });
+  /** Ends a subagent that is not done, after those below it. */
+  #suspend(speaker: Speaker, requests: readonly AgentRequest[]): AgUiEvent[] {
+    if (speaker.state !== "open") return [];
+    const { agentId } = speaker.agent;
+    const interruptIds = requests.filter((request) => request.agentId === agentId).map(({ requestId }) => requestId);
+    const end: AgUiEventBody = {
+      type: "SUBAGENT_FINISHED",
+      outcome: { type: "suspended", ...(interruptIds.length === 0 ? {} : { interruptIds }) },
+    };
+    return [...this.#suspendBelow(agentId, requests), ...this.#closeSpeaker(speaker, end)];
+  }
+
+  #suspendBelow(agentId: string, requests: readonly AgentRequest[]): AgUiEvent[] {
+    const below = [...this.#speakers.values()].filter(({ agent }) => agent.parentAgentId === agentId);
+    return below.flatMap((speaker) => this.#suspend(speaker, requests));
   }
 
   #closeSpeaker(speaker: Speaker, end: AgUiEventBody | null): AgUiEvent[] {
     speaker.state = "closed";
     const ends = [...(speaker.answer?.end() ?? []), ...endStep(speaker)];
     return this.#of(speaker, end === null ? ends : [...ends, end]);
-  }
-
-  #closeAll(requests: readonly AgentRequest[]): AgUiEvent[] {
-    const { rootAgentId } = this.#place;
-    const root = this.#speakers.get(rootAgentId);
-    return [...this.#closeBelow(rootAgentId, requests), ...(root ? this.#closeSpeaker(root, null) : [])];
-  }
-
-  /** The answer of a completed turn, where it is not what the model said last: a hook replaced it. */
-  #finalText(rest: TurnRest): AgUiEvent[] {
-    if (rest.status !== "completed" || this.#said === undefined || rest.text === "" || rest.text === this.#said)
-      return [];
-    const messageId = `${rest.turnId}:answer`;
-    return [
-      { type: "TEXT_MESSAGE_START", messageId, role: "assistant" },
-      { type: "TEXT_MESSAGE_CONTENT", messageId, delta: rest.text },
-      { type: "TEXT_MESSAGE_END", messageId },
-    ];
   }
 
   #lastEvent(rest: TurnRest, requests: readonly AgentRequest[]): AgUiEvent {
@@ -301,13 +297,17 @@ export class RunTranslation {
   }
 }
 
+function requestsOf(rest: TurnRest): readonly AgentRequest[] {
+  return rest.status === "waiting" && rest.reason === "request" ? rest.requests : [];
+}
+
 /** The step of an event: also the id of the message that the model answers in it. */
 function stepOf({ turnId, step }: TroupeEvent): string {
   return `${turnId ?? ""}:${step ?? 0}`;
 }
 
 function beginStep(speaker: Speaker, step: string): AgUiEventBody[] {
-  const ended = endStep(speaker);
+  const ended = [...(speaker.answer?.end() ?? []), ...endStep(speaker)];
   speaker.step = step;
   return [...ended, { type: "STEP_STARTED", stepName: step }];
 }

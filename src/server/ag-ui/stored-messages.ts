@@ -4,75 +4,130 @@ import type { Caller } from "../core/caller.ts";
 import type { AgUiMessage } from "./events.ts";
 import { type Told, turnOfMessage } from "./run-input.ts";
 
-interface Shown {
+/** What a snapshot takes from the client. */
+export interface Names {
   readonly told: Told;
+  /** The turn that the run follows; null: none. */
+  readonly turnId: string | null;
+  /** What the run says for the first time, if it says something. */
+  readonly said: Content | null;
+  /**
+   * It keeps the ids of the client. Not where messages before it are missing: a client moves a message whose id it does
+   * not know to the end, and there what was said last belongs too.
+   */
+  readonly keepsSaid: boolean;
   /** The turn has ended: what nobody answered gets our ids, by which a later run knows that it has been said. */
   readonly isOver: boolean;
 }
 
 /**
  * The conversation of an agent as it is stored, in the form of a snapshot: what its subagents said comes after the call
- * that they were spawned by. What a subagent was told is left out, as in the stream. What the user said keeps the ids that
- * the client gave it, because a client moves a message whose id it does not know to the end.
+ * that they were spawned by. What a subagent was told is left out, as in the stream. `of`: these subagents alone.
  */
 export async function storedMessages(
   { runtime }: Caller,
   { rootAgentId }: Pick<Agent, "rootAgentId">,
-  shown: Shown,
+  names: Names,
+  of?: ReadonlySet<string>,
 ): Promise<readonly AgUiMessage[]> {
   const { tenant } = runtime;
-  const records = await runtime.list({ rootAgentId, limit: Number.MAX_SAFE_INTEGER });
-  const byCall = Map.groupBy(
-    records.filter(({ parentCallId }) => parentCallId !== null),
-    ({ parentCallId }) => parentCallId,
+  const listed = of?.size === 0 ? [] : await runtime.list({ rootAgentId, limit: Number.MAX_SAFE_INTEGER });
+  const spawned = Map.groupBy(
+    listed.filter(({ agentId }) => agentId !== rootAgentId && (of?.has(agentId) ?? true)),
+    // One that the code of a tool has spawned comes after the answer with its call.
+    ({ parentCallId, parentTurnId, parentStep }) => parentCallId ?? `${parentTurnId}:${parentStep}`,
   );
-  const messagesOf = async (agentId: string): Promise<readonly AgUiMessage[]> => {
+  const withSubagents = async (messages: readonly AgUiMessage[]): Promise<readonly AgUiMessage[]> => {
     const found: AgUiMessage[] = [];
-    for (const message of await runtime.stores.messages({ tenant, agentId })) {
-      const own = shownMessage(message, agentId === rootAgentId ? undefined : agentId);
-      if (own === undefined) continue;
-      found.push(own);
-      if (own.role !== "assistant") continue;
-      for (const { id } of own.toolCalls ?? []) found.push(...(await spokenBy(byCall.get(id) ?? [])));
+    for (const message of messages) {
+      found.push(message);
+      if (message.role !== "assistant") continue;
+      const places = [message.id, ...(message.toolCalls ?? []).map(({ id }) => id)];
+      for (const place of places) found.push(...(await spokenBy(spawned.get(place) ?? [])));
     }
     return found;
   };
-  const spokenBy = async (children: readonly AgentRecord[]): Promise<readonly AgUiMessage[]> =>
-    (await Promise.all(children.map(({ agentId }) => messagesOf(agentId)))).flat();
-  return withClientIds(await messagesOf(rootAgentId), shown);
+  const spokenBy = async (children: readonly AgentRecord[]): Promise<readonly AgUiMessage[]> => {
+    const found = children.map(async ({ agentId }) => {
+      const spoken = shownMessages(await runtime.stores.messages({ tenant, agentId }), agentId);
+      return await withSubagents(withClientResults(spoken, names).filter(({ role }) => role !== "user"));
+    });
+    return (await Promise.all(found)).flat();
+  };
+  const own = await runtime.stores.messages({ tenant, agentId: rootAgentId });
+  return await withSubagents(withClientNames(shownMessages(own), names));
 }
 
-function withClientIds(messages: readonly AgUiMessage[], { told, isOver }: Shown): readonly AgUiMessage[] {
+/** The messages of one agent that a client is shown. */
+export function shownMessages(messages: readonly Message[], subagentRunId?: string): readonly AgUiMessage[] {
+  return messages.flatMap((message) => shownMessage(message, subagentRunId) ?? []);
+}
+
+/** What the client has said keeps its names and its form, with the instructions before it; so do results that it sent. */
+export function withClientNames(messages: readonly AgUiMessage[], names: Names): readonly AgUiMessage[] {
+  const { told, turnId: followed, keepsSaid, isOver } = names;
+  const ids = new Set(messages.map(({ id }) => id));
+  const answered = new Set(messages.flatMap(({ id, role }) => (role === "assistant" ? turnOfMessage(id) : [])));
+  const toldIn = (turnId: string): readonly AgUiMessage[] => {
+    const isLast = turnId === followed && keepsSaid && (answered.has(turnId) || !isOver);
+    const said = told.before.get(turnId) ?? (isLast ? told.last : []);
+    return said.filter(({ id }) => id === inputIdOf(turnId) || !ids.has(id));
+  };
   const found: AgUiMessage[] = [];
-  const answered = new Set<string>();
-  let waiting: AgUiMessage[] = [];
-  for (const message of messages) {
-    if (message.role === "user") {
-      waiting.push(message);
-      continue;
-    }
-    const turnId = turnOfMessage(message.id);
-    const isFirst = message.role === "assistant" && message.subagentRunId === undefined && !answered.has(turnId);
-    const now = told.get(turnId) ?? (isNewest(messages, turnId) ? told.get(null) : undefined) ?? [];
-    found.push(...(isFirst && now.length > 0 ? now : waiting), message);
-    if (isFirst) answered.add(turnId);
-    waiting = [];
+  const inputs = new Set<string>();
+  const begun = new Set<string>();
+  const begin = (turnId: string): void => {
+    begun.add(turnId);
+    const said = toldIn(turnId);
+    found.push(...said);
+    if (said.some(({ role }) => role === "user")) inputs.add(inputIdOf(turnId));
+  };
+  for (const message of withClientResults(messages, names)) {
+    const turnId = turnOfMessage(message.role === "tool" ? message.toolCallId : message.id);
+    if (!begun.has(turnId)) begin(turnId);
+    if (!inputs.has(message.id)) found.push(message);
   }
-  const unanswered = told.get(null) ?? [];
-  return [...found, ...(isOver || waiting.length === 0 || unanswered.length === 0 ? waiting : unanswered)];
+  // The turn was accepted, and is not yet part of the conversation.
+  if (followed !== null && !begun.has(followed) && !isOver)
+    found.push(...(keepsSaid ? toldIn(followed) : inputOf(names)));
+  return withInstructions(found, told);
 }
 
-/** Whether the last answers are those of this turn: then it is the one that the client has no answer of yet. */
-function isNewest(messages: readonly AgUiMessage[], turnId: string): boolean {
-  const last = messages.findLast(({ role, subagentRunId }) => role === "assistant" && subagentRunId === undefined);
-  return last !== undefined && turnOfMessage(last.id) === turnId;
+/** With results that the client has sent under its ids; those on their way to a call that has none yet are there too. */
+function withClientResults(
+  messages: readonly AgUiMessage[],
+  { told: { results }, isOver }: Names,
+): readonly AgUiMessage[] {
+  const settled = new Set(messages.flatMap((message) => (message.role === "tool" ? message.toolCallId : [])));
+  return messages.flatMap((message): readonly AgUiMessage[] => {
+    if (message.role === "tool") return [{ ...message, id: results.get(message.toolCallId)?.id ?? message.id }];
+    const calls = message.role === "assistant" && !isOver ? (message.toolCalls ?? []) : [];
+    const owner = message.subagentRunId === undefined ? {} : { subagentRunId: message.subagentRunId };
+    const sent = calls.flatMap(({ id }) => (settled.has(id) ? [] : (results.get(id) ?? [])));
+    return [message, ...sent.map((result) => ({ ...result, ...owner }))];
+  });
+}
+
+function inputOf({ said, turnId }: Names): readonly AgUiMessage[] {
+  return said === null || turnId === null ? [] : [{ id: inputIdOf(turnId), role: "user", content: userContent(said) }];
+}
+
+/** Instructions that no answer follows are shown too: a client drops what is not in a snapshot. */
+function withInstructions(messages: readonly AgUiMessage[], { last }: Told): readonly AgUiMessage[] {
+  const ids = new Set(messages.map(({ id }) => id));
+  return [...last.filter(({ id, role }) => role !== "user" && !ids.has(id)), ...messages];
+}
+
+function inputIdOf(turnId: string): string {
+  return `${turnId}:in`;
 }
 
 function shownMessage(message: Message, subagentRunId: string | undefined): AgUiMessage | undefined {
-  const { id, role, content } = message;
+  const { id, role, content, origin } = message;
   const owner = subagentRunId === undefined ? {} : { subagentRunId };
-  if (role === "system") return undefined;
-  if (role === "user") return subagentRunId === undefined ? { id, role, content: userContent(content) } : undefined;
+  // What hooks add is for the model, and so is what a step adds in the name of the user: a summary, a report.
+  if (role === "system" || (role === "assistant" && origin.startsWith("hook:"))) return undefined;
+  if (role === "user") return message.metadata === undefined ? { id, role, content: userContent(content) } : undefined;
   const text = textOf(content);
   if (role === "tool") {
     const error = message.isError === true ? { error: text } : {};
@@ -82,6 +137,7 @@ function shownMessage(message: Message, subagentRunId: string | undefined): AgUi
     ({ callId, name, arguments: args }) =>
       ({ id: callId, type: "function", function: { name, arguments: args } }) as const,
   );
+  if (text === "" && toolCalls.length === 0) return undefined;
   return {
     id,
     role,

@@ -9,6 +9,7 @@ import type { Limits } from "./limits.ts";
 import { hostOf } from "./origins.ts";
 import type { Call, Route } from "./route.ts";
 import { type SseFrame, sseResponse } from "./sse.ts";
+import type { WebhookDesk } from "./webhooks.ts";
 
 /** Everything that calls need of their server. */
 export interface CallDependencies {
@@ -20,6 +21,7 @@ export interface CallDependencies {
   readonly keepAliveMs: number;
   readonly stallMs: number;
   readonly firstFrameMs: number;
+  readonly webhooks: WebhookDesk | undefined;
 }
 
 /** A request that found its route. */
@@ -62,6 +64,7 @@ export class RouteCall implements Call {
   readonly idempotencyKey: string | undefined;
   readonly clock: Clock;
   readonly waitMs: number;
+  readonly webhooks: WebhookDesk | undefined;
   readonly #caller: Caller | null;
   readonly #cut: (() => void) | undefined;
   readonly #onStreamError: (error: unknown) => void;
@@ -83,6 +86,7 @@ export class RouteCall implements Call {
     this.idempotencyKey = inputs.idempotencyKey;
     this.clock = dependencies.clock;
     this.waitMs = dependencies.waitMs;
+    this.webhooks = dependencies.webhooks;
     this.#caller = caller;
     this.#cut = cut;
     this.#onStreamError = onStreamError;

@@ -1,13 +1,19 @@
 import type { RuntimeMetrics } from "../../runtime/index.ts";
 
-/** One answered request. It holds no header, no query and no body, so no secret. */
+/**
+ * One answered request, or one that was sent to a receiver. It holds no header, no query and no body, so no secret.
+ */
 export interface LogLine {
   /** Milliseconds since the epoch. */
   readonly at: number;
   readonly requestId: string;
   readonly method: string;
-  /** The surface's name and the path of the route with its parameters in braces; null: no route matched. */
+  /**
+   * The surface's name and the path of the route with its parameters in braces; null: no route matched. Of a request to a
+   * receiver: the surface's name and `webhook`.
+   */
   readonly route: string | null;
+  /** Of a request to a receiver that did not answer: 0. */
   readonly status: number;
   /** Until the headers were sent, or the stream was cut. */
   readonly durationMs: number;
@@ -29,6 +35,14 @@ interface RouteCount {
 /** Counts the requests of one server, for `/metrics`. */
 export class RequestMetrics {
   readonly #counts = new Map<string, RouteCount>();
+  /** By labels. */
+  readonly #deliveries = new Map<string, number>();
+
+  /** Counts requests to receivers by surface and outcome. */
+  noteDelivery(surface: string, outcome: string): void {
+    const labels = `surface=${quoted(surface)},outcome=${quoted(outcome)}`;
+    this.#deliveries.set(labels, (this.#deliveries.get(labels) ?? 0) + 1);
+  }
 
   note({ route, method, status, durationMs }: LogLine): void {
     const name = route === null ? "none" : `${method} ${route}`;
@@ -65,6 +79,7 @@ export class RequestMetrics {
         "Time until the headers were sent.",
         counts.map((count) => [labelsOf(count), count.seconds]),
       ),
+      ...family("troupe_webhook_deliveries_total", "counter", "Requests to receivers.", [...this.#deliveries]),
       ...family("troupe_http_streams", "gauge", "Open streams.", [["", streams]]),
       ...runtimeFamilies.flatMap(({ name, type, help, value }) => family(name, type, help, valuesOf(value))),
       // All runtimes of a process have the same heap.

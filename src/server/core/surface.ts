@@ -1,5 +1,6 @@
 import type { Failure } from "./failures.ts";
 import type { Route } from "./route.ts";
+import type { WebhookForm } from "./webhooks.ts";
 
 /** A protocol that a server speaks: its routes, and the form of its errors. */
 export interface Surface {
@@ -16,4 +17,6 @@ export interface Surface {
    * Default `not_found`.
    */
   readonly strangers?: "not_found" | "unauthenticated" | undefined;
+  /** How receivers that were named on this surface are told what happens. Default: it has none. */
+  readonly webhooks?: WebhookForm | undefined;
 }

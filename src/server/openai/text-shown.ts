@@ -52,6 +52,9 @@ export class TextShown {
   /** What is missing of a step's text, which is stored now. */
   responded({ turnId, step }: Pick<TroupeEvent, "turnId" | "step">, text: string): string {
     if (turnId !== this.#turnId || step === null || step <= this.#known) return "";
+    this.#begin(step);
+    // More was said of it than is true.
+    if (this.#sent !== text && this.#sent.startsWith(text)) this.#sent = "";
     return this.#sendStep(step, text);
   }
 

@@ -9,6 +9,7 @@ import type {
   Message,
   StoredDefinition,
   Timer,
+  TreeWebhooks,
   TurnRecord,
 } from "../../state/index.ts";
 import type { StoredRow, StoredTree, StoredTurn } from "../rules/ports.ts";
@@ -214,6 +215,23 @@ export class MemoryReads extends MemoryTables implements CandidateTables {
     const cursors = projections.get(rootAgentId) ?? new Map<string, number>();
     this.undo.set(projections, rootAgentId, cursors);
     this.undo.set(cursors, name, cursor);
+  }
+
+  webhooks(tenant: string, rootAgentId: string): TreeWebhooks | undefined {
+    return this.rows.tenants.get(tenant)?.webhooks.get(rootAgentId);
+  }
+
+  putWebhooks(webhooks: TreeWebhooks): void {
+    this.undo.set(this.tenantRows(webhooks.tenant).webhooks, webhooks.rootAgentId, webhooks);
+  }
+
+  removeWebhooks(tenant: string, rootAgentId: string): void {
+    this.undo.removeAll(this.tenantRows(tenant).webhooks, [rootAgentId]);
+  }
+
+  dueWebhooks(tenant: string, now: number, limit: number): TreeWebhooks[] {
+    const due = [...(this.rows.tenants.get(tenant)?.webhooks.values() ?? [])].filter(({ dueAt }) => dueAt <= now);
+    return due.sort((one, other) => one.dueAt - other.dueAt).slice(0, limit);
   }
 
   /** In the order in which they were created. */

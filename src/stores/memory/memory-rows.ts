@@ -8,6 +8,7 @@ import type {
   Message,
   StoredDefinition,
   Timer,
+  TreeWebhooks,
 } from "../../state/index.ts";
 import type { Committed } from "../rules/outcomes.ts";
 import type { StoredTurn } from "../rules/ports.ts";
@@ -73,6 +74,8 @@ export interface TenantRows {
   readonly treesOfAccounts: Map<string, TreeRows>;
   /** By root agent and name: how far each projection has come. */
   readonly projections: Map<string, Map<string, number>>;
+  /** By root agent. */
+  readonly webhooks: Map<string, TreeWebhooks>;
 }
 
 export interface MemoryRows {
@@ -91,6 +94,7 @@ export function emptyTenant(): TenantRows {
     trees: new Map(),
     treesOfAccounts: new Map(),
     projections: new Map(),
+    webhooks: new Map(),
   };
 }
 

@@ -55,9 +55,10 @@ export class RedisDatabase implements Database {
     this.#keys = new RedisKeys(options.prefix);
     this.#reader = new RedisReader(this.#connection, this.#queues);
     const indexes = new RedisIndexes(this.#connection);
-    const lists = new RedisLists(this.#connection, this.#keys, this.#reader, indexes, (tree) =>
-      this.#correctTimers(tree),
-    );
+    const lists = new RedisLists(this.#connection, this.#keys, this.#reader, indexes, {
+      timers: (tree) => this.#correctTimers(tree),
+      webhooks: (tree) => this.#correctWebhooks(tree),
+    });
     this.#tables = new RedisReads(this.#keys, this.#reader, lists);
     const channel = this.#keys.channel();
     const { ttl } = options;
@@ -206,6 +207,21 @@ export class RedisDatabase implements Database {
     });
     if (score === undefined) await indexes.forget(keys, tree.tag);
     else await indexes.correct(keys, tree.tag, lastWritten, score === "" ? undefined : Number(score));
+  }
+
+  /** Corrects the time at which the tree's webhooks are due in the index of them. */
+  async #correctWebhooks(tree: TreeKeys): Promise<void> {
+    const { indexes } = this.#context;
+    const keys = this.#keys.index("webhooks", tree.partition, tree.tenant);
+    const lastWritten = await indexes.lastWritten(keys, tree.tag);
+    const dueAt = await this.#write(tree, (session) => {
+      const stored = session.get(rowKinds.webhooks);
+      // Written unchanged, for the same reason as the time of the first timer.
+      if (stored) session.put(rowKinds.webhooks, stored);
+      return stored?.dueAt;
+    });
+    if (dueAt === undefined) await indexes.forget(keys, tree.tag);
+    else await indexes.correct(keys, tree.tag, lastWritten, dueAt);
   }
 
   #write<T>(tree: TreeKeys, work: (session: TreeSession) => T): Promise<T> {

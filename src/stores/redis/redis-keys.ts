@@ -28,7 +28,7 @@ export const PARTITIONS = 16;
 /**
  * The indexes over trees. Agents by id: all, the roots, those of a session, those of an owner; roots by age; requests
  * by opening: all, and the open ones, each of them again by owner; turns by their last change: all, those of an owner, those of a session, and the
- * unfinished ones; trees by their first timer; trees in which something was posted; trees by the
+ * unfinished ones; trees by their first timer; trees with webhooks by when those are due; trees in which something was posted; trees by the
  * processes that hold their agents.
  */
 export type IndexName =
@@ -42,6 +42,7 @@ export type IndexName =
   | "turns"
   | "unfinished"
   | "timers"
+  | "webhooks"
   | "posts"
   | "holders";
 
@@ -208,6 +209,7 @@ export const fields = {
   processes: "n:processes",
   /** No timer of the tree is due before this time, which the index of timers has. */
   timersFrom: "t:",
+  webhooks: "b:",
   /** Which of the indexes of unattended agents list the tree. */
   posts: "u:",
   holder: (processId: string): string => `l:${wellFormed(processId, "process id")}`,

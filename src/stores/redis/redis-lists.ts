@@ -1,5 +1,12 @@
 import type { Moment } from "../../budget/index.ts";
-import { type AgentRecord, type AgentRequest, agentOfTurn, type Timer, type TurnRecord } from "../../state/index.ts";
+import {
+  type AgentRecord,
+  type AgentRequest,
+  agentOfTurn,
+  type Timer,
+  type TreeWebhooks,
+  type TurnRecord,
+} from "../../state/index.ts";
 import {
   type AgentFilter,
   type AgentPlace,
@@ -37,6 +44,13 @@ const RECORDS = 200;
  */
 const LIST_ATTEMPTS = 3;
 
+/** Transactions that correct the entry of a tree in an index by time. */
+interface Corrections {
+  /** The time of its first timer. */
+  timers(tree: TreeKeys): Promise<void>;
+  webhooks(tree: TreeKeys): Promise<void>;
+}
+
 const partitions = Array.from({ length: PARTITIONS }, (_, index) => index);
 
 /**
@@ -48,21 +62,20 @@ export class RedisLists {
   readonly #keys: RedisKeys;
   readonly #reader: RedisReader;
   readonly #indexes: RedisIndexes;
-  readonly #correctTimers: (tree: TreeKeys) => Promise<void>;
+  readonly #correct: Corrections;
 
-  /** `correctTimers`: a transaction that corrects the time of the tree's first timer in the index. */
   constructor(
     connection: RedisConnection,
     keys: RedisKeys,
     reader: RedisReader,
     indexes: RedisIndexes,
-    correctTimers: (tree: TreeKeys) => Promise<void>,
+    correct: Corrections,
   ) {
     this.#connection = connection;
     this.#keys = keys;
     this.#reader = reader;
     this.#indexes = indexes;
-    this.#correctTimers = correctTimers;
+    this.#correct = correct;
   }
 
   /** `place`: the parsed `after` of a filter with the order `newest`. */
@@ -194,9 +207,25 @@ export class RedisLists {
       const tree = this.#keys.ofTag(member.member);
       const first = await this.#reader.lowestScore(tree.due);
       if (first !== "") next = Math.min(next ?? Number.POSITIVE_INFINITY, Number(first));
-      if (first !== String(member.score)) await this.#correctTimers(tree);
+      if (first !== String(member.score)) await this.#correct.timers(tree);
     }
     return next;
+  }
+
+  async dueWebhooks(tenant: string, now: number, limit: number): Promise<TreeWebhooks[]> {
+    const keys = partitions.map((partition) => this.#keys.index("webhooks", partition, tenant).list);
+    const members = merged(pagesOf(this.#connection, keys, { by: "score", wanted: limit, until: now }), undefined);
+    return collected(members, limit, async (piece) => {
+      const found = await Promise.all(
+        piece.map(async ({ member, score }) => {
+          const tree = this.#keys.ofTag(member);
+          const stored = await this.#reader.row(tree, rowKinds.webhooks);
+          if (stored?.dueAt !== score) await this.#correct.webhooks(tree);
+          return stored;
+        }),
+      );
+      return found.flatMap((stored) => (stored !== undefined && stored.dueAt <= now ? stored : []));
+    });
   }
 
   #treesByTimers(wanted: number, until?: number): AsyncGenerator<Member> {
@@ -214,7 +243,7 @@ export class RedisLists {
   async #dueOfTree({ member, score }: Member, until: number): Promise<Timer[]> {
     const tree = this.#keys.ofTag(member);
     const { first, timers } = await this.#reader.timersUntil(tree, until);
-    if (first !== String(score)) await this.#correctTimers(tree);
+    if (first !== String(score)) await this.#correct.timers(tree);
     return timers;
   }
 

@@ -10,6 +10,7 @@ import {
   type Message,
   type StoredDefinition,
   type Timer,
+  type TreeWebhooks,
   type TurnRecord,
 } from "../../state/index.ts";
 import type { StoredRow, StoredTree, StoredTurn } from "../rules/ports.ts";
@@ -20,6 +21,7 @@ import { agentParts, pairOf, type RedisKeys, treeParts, turnFields } from "./red
 import type { RedisLists } from "./redis-lists.ts";
 import type { RedisReader } from "./redis-reader.ts";
 import { type RowKind, rowKinds, turnIn } from "./redis-rows.ts";
+import type { TreeSession } from "./redis-session.ts";
 import { RedisTables } from "./redis-tables.ts";
 import type { WholeTree } from "./redis-whole-tree.ts";
 
@@ -207,6 +209,34 @@ export class RedisReads extends RedisTables implements StoreTables {
   moveProjection(tenant: string, name: string, rootAgentId: string, cursor: number): void {
     const session = this.writing(this.keys.treeOf(tenant, rootAgentId));
     session.do("highest", { key: session.tree.projections }, name, String(cursor));
+  }
+
+  webhooks(tenant: string, rootAgentId: string): TreeWebhooks | undefined {
+    const found = this.at(this.keys.treeOf(tenant, rootAgentId)).get(rowKinds.webhooks);
+    // The id of an agent that is no root leads to the tree of another root.
+    return found?.rootAgentId === rootAgentId ? found : undefined;
+  }
+
+  putWebhooks(webhooks: TreeWebhooks): void {
+    const session = this.writing(this.keys.treeOf(webhooks.tenant, webhooks.rootAgentId));
+    session.put(rowKinds.webhooks, webhooks);
+    this.#listWebhooks(session, webhooks.dueAt);
+  }
+
+  removeWebhooks(tenant: string, rootAgentId: string): void {
+    const session = this.writing(this.keys.treeOf(tenant, rootAgentId));
+    session.remove(rowKinds.webhooks);
+    this.#listWebhooks(session, undefined);
+  }
+
+  dueWebhooks(tenant: string, now: number, limit: number): TreeWebhooks[] {
+    return this.ask("due webhooks", () => this.#lists.dueWebhooks(tenant, now, limit));
+  }
+
+  #listWebhooks(session: TreeSession, dueAt: number | undefined): void {
+    const { tree } = session;
+    const keys = this.keys.index("webhooks", tree.partition, tree.tenant);
+    session.writeIndex({ kind: dueAt === undefined ? "leaving" : "from", keys, member: tree.tag, score: dueAt });
   }
 }
 

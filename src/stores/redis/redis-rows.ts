@@ -15,6 +15,8 @@ import {
   readEntries,
   type Timer,
   timerSchema,
+  type TreeWebhooks,
+  treeWebhooksSchema,
   turnRecordSchema,
 } from "../../state/index.ts";
 import { CorruptTimers, jsonOf, parsed, type StoredOutcome, storedOutcomeSchema } from "../rules/stored-values.ts";
@@ -155,6 +157,11 @@ export const rowKinds = {
     what: "the time of the first timer",
     parse: (text, where) => parsed(z.number(), text, where),
   } satisfies RowKind<number>,
+  webhooks: {
+    field: fields.webhooks,
+    what: "the webhooks of the tree",
+    parse: (text, where) => parsed(treeWebhooksSchema, text, where),
+  } satisfies RowKind<TreeWebhooks>,
 } as const;
 
 const unreadable = new Set<string>();

@@ -27,6 +27,7 @@ import { waitersOf } from "./reservation-queues.ts";
 import type { Database, StoreTables, Tables } from "./tables.ts";
 import { exportTree, importTree } from "./tree-transfer.ts";
 import { openTurn } from "./turns.ts";
+import { putWebhooks } from "./webhooks.ts";
 
 const DEFAULT_LIST_LIMIT = 100;
 const ALL = Number.MAX_SAFE_INTEGER;
@@ -96,6 +97,9 @@ export function databaseStores(kind: string, database: Database): Stores {
     projectionCursor: (tenant, name, root) => read(() => tables.projectionCursor(tenant, name, root)),
     moveProjection: (tenant, name, root, cursor) =>
       write(() => tables.moveProjection(tenant, name, root, countOf("cursor", cursor))),
+    webhooks: (tenant, root) => read(() => tables.webhooks(tenant, root)),
+    putWebhooks: (webhooks, before) => write(() => putWebhooks(tables, webhooks, before)),
+    dueWebhooks: (tenant, now, limit) => read(() => tables.dueWebhooks(tenant, now, countOf("limit", limit))),
     live: database.live ?? new InProcessLiveChannel(),
     onForeignWrite: (listener) => database.onForeignWrite(listener),
     onRolledBack: (listener) => database.onRolledBack?.(listener) ?? (() => undefined),

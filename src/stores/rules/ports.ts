@@ -16,6 +16,7 @@ import type {
   StopReason,
   StoredDefinition,
   Timer,
+  TreeWebhooks,
   TurnRecord,
 } from "../../state/index.ts";
 import type { Batch } from "./batch.ts";
@@ -195,6 +196,16 @@ export interface Stores {
   projectionCursor(tenant: string, name: string, rootAgentId: string): Promise<number>;
   /** Stores how far a projection has come. A lower cursor than the stored one changes nothing. */
   moveProjection(tenant: string, name: string, rootAgentId: string, cursor: number): Promise<void>;
+
+  /** Receivers outside that are told of the tree's turns; undefined if there are none. No export has them. */
+  webhooks(tenant: string, rootAgentId: string): Promise<TreeWebhooks | undefined>;
+  /**
+   * Replaces those of a tree; an empty list removes them. Nothing is changed and the result is false unless `before` is
+   * the revision that is stored (null: there are none), and if the tree has no root.
+   */
+  putWebhooks(webhooks: TreeWebhooks, before: string | null): Promise<boolean>;
+  /** Those whose `dueAt` is up to `now`, the earliest first. */
+  dueWebhooks(tenant: string, now: number, limit: number): Promise<TreeWebhooks[]>;
 
   /** Carries what is not stored to the followers of a tree. */
   readonly live: LiveChannel;

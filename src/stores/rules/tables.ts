@@ -10,6 +10,7 @@ import type {
   Message,
   StoredDefinition,
   Timer,
+  TreeWebhooks,
   TurnRecord,
 } from "../../state/index.ts";
 import type { ForeignWrites } from "./foreign-writes.ts";
@@ -164,6 +165,11 @@ export interface StoreTables extends Tables {
   projectionCursor(tenant: string, name: string, rootAgentId: string): number;
   /** A lower cursor than the stored one changes nothing. */
   moveProjection(tenant: string, name: string, rootAgentId: string, cursor: number): void;
+  webhooks(tenant: string, rootAgentId: string): TreeWebhooks | undefined;
+  putWebhooks(webhooks: TreeWebhooks): void;
+  removeWebhooks(tenant: string, rootAgentId: string): void;
+  /** The earliest first. */
+  dueWebhooks(tenant: string, now: number, limit: number): TreeWebhooks[];
   accounts(tenant: string, rootAgentId: string): Account[];
   definition(tenant: string, rootAgentId: string, hash: string): StoredDefinition | undefined;
   dueTimers(moment: Moment, limit: number): Timer[];
@@ -181,7 +187,7 @@ export interface StoreTables extends Tables {
   projections(tenant: string, rootAgentId: string): StoredTree["projections"];
   /** All definitions of a tree, by hash. */
   definitionsOf(tenant: string, rootAgentId: string): StoredDefinition[];
-  /** Deletes everything of a tree except its projections. Its cursors are never given to new rows. */
+  /** Deletes everything of a tree except its projections; webhooks may be deleted too. Its cursors are never given to new rows. */
   removeTree(tenant: string, rootAgentId: string): void;
   /** Adds rows of a tree that was just removed, each under its cursor or a new one; returns the cursors. */
   restoreRows(tenant: string, rows: readonly RestoredRow[]): number[];

@@ -62,6 +62,8 @@ export function importTree(tables: StoreTables, tree: StoredTree, processId: str
     tables.agentsOfTree(tenant, rootAgentId).map(({ agentId }) => [agentId, tables.head({ tenant, agentId })]),
   );
   const kept = keptCursors(tables.storedRows(tenant, rootAgentId), rows);
+  // They are no part of an exported tree: receivers of this store are not told of a copy in another one.
+  const webhooks = tables.webhooks(tenant, rootAgentId);
   tables.removeTree(tenant, rootAgentId);
   for (const agent of agents) putAgent(tables, agent);
   for (const account of accounts) putAccount(tables, tree, account);
@@ -77,6 +79,7 @@ export function importTree(tables: StoreTables, tree: StoredTree, processId: str
     const head = headOf(agent, heads.get(agentId) ?? freshHead, processId);
     tables.putHead({ tenant, agentId }, head, agent.lastBatch ? moved(agent.lastBatch.outcome, cursors) : undefined);
   }
+  if (webhooks) tables.putWebhooks(webhooks);
   for (const { name, cursor } of tree.projections) {
     const last = rows.findLast((row) => row.cursor <= cursor);
     tables.moveProjection(tenant, name, rootAgentId, (last && cursors.get(last.cursor)) ?? 0);

@@ -2,7 +2,7 @@ import type { DatabaseSync } from "node:sqlite";
 import { InvalidInputError, UnsupportedError } from "../../errors/index.ts";
 
 /** The current layout; stored in `PRAGMA user_version`. */
-const SCHEMA_VERSION = 2;
+const SCHEMA_VERSION = 3;
 
 /**
  * A commit touches few pages, because each page costs as much as several statements. Integer keys stand for (tenant,
@@ -191,12 +191,25 @@ const definitionsLayout = `
   ) STRICT, WITHOUT ROWID;
 `;
 
+/** Receivers outside that are told of a tree's turns. */
+const webhooksLayout = `
+  CREATE TABLE webhooks (
+    tenant TEXT NOT NULL,
+    root_agent_id TEXT NOT NULL,
+    due_at INTEGER NOT NULL,
+    webhooks TEXT NOT NULL,
+    PRIMARY KEY (tenant, root_agent_id)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX webhooks_by_due ON webhooks (tenant, due_at);
+`;
+
 /**
  * The step at index N migrates a file from layout N to N + 1; 0 is an empty file. Steps are only added, never changed.
  */
 const steps: readonly ((database: DatabaseSync) => void)[] = [
   (database) => database.exec(firstLayout),
   (database) => database.exec(definitionsLayout),
+  (database) => database.exec(webhooksLayout),
 ];
 
 /**

@@ -11,6 +11,7 @@ import type {
   Message,
   StoredDefinition,
   Timer,
+  TreeWebhooks,
   TurnRecord,
 } from "../../state/index.ts";
 import type { Committed } from "../rules/outcomes.ts";
@@ -35,6 +36,7 @@ import { SqliteJournal } from "./sqlite-journal.ts";
 import { SqliteCandidates, SqlitePending } from "./sqlite-pending.ts";
 import { SqliteArtifacts, SqliteDefinitions, SqliteProjections, SqliteRequests } from "./sqlite-small-tables.ts";
 import { SqliteTurns } from "./sqlite-turns.ts";
+import { SqliteWebhooks } from "./sqlite-webhooks.ts";
 
 /** Tables whose rows belong to an agent. */
 const agentTables = ["heads", "messages", "artifacts", "requests", "turns", "inbox", "timers"];
@@ -50,6 +52,7 @@ export class SqliteTables implements CandidateTables {
   readonly #requests: SqliteRequests;
   readonly #turns: SqliteTurns;
   readonly #projections: SqliteProjections;
+  readonly #webhooks: SqliteWebhooks;
   readonly #definitions: SqliteDefinitions;
   readonly #candidates: SqliteCandidates;
   readonly #noteCursor: StatementSync;
@@ -66,6 +69,7 @@ export class SqliteTables implements CandidateTables {
     this.#requests = new SqliteRequests(connection);
     this.#turns = new SqliteTurns(connection);
     this.#projections = new SqliteProjections(connection);
+    this.#webhooks = new SqliteWebhooks(connection);
     this.#definitions = new SqliteDefinitions(connection);
     this.#candidates = new SqliteCandidates(connection);
     this.#noteCursor = connection.prepare(
@@ -366,6 +370,22 @@ export class SqliteTables implements CandidateTables {
 
   moveProjection(tenant: string, name: string, rootAgentId: string, cursor: number): void {
     this.#projections.move(tenant, name, rootAgentId, cursor);
+  }
+
+  webhooks(tenant: string, rootAgentId: string): TreeWebhooks | undefined {
+    return this.#webhooks.find(tenant, rootAgentId);
+  }
+
+  putWebhooks(webhooks: TreeWebhooks): void {
+    this.#webhooks.put(webhooks);
+  }
+
+  removeWebhooks(tenant: string, rootAgentId: string): void {
+    this.#webhooks.remove(tenant, rootAgentId);
+  }
+
+  dueWebhooks(tenant: string, now: number, limit: number): TreeWebhooks[] {
+    return this.#webhooks.due(tenant, now, limit);
   }
 
   #lastCursor(slot: AgentSlot): number {

@@ -49,6 +49,7 @@ test("callers of Entra ID are of the directory that the server serves", () => {
 test.each([
   [["--port", "0"], "--port is for --serve; give that too, or leave it out"],
   [["--surfaces", "api"], "--surfaces is for --serve; give that too, or leave it out"],
+  [["--chats", "X-Chat"], "--chats is for --serve; give that too, or leave it out"],
   [["--log"], "--log is for --serve; give that too, or leave it out"],
   [["--hosts", "a.example.com"], "--hosts is for --serve; give that too, or leave it out"],
   [["--serve", "--json"], "--json does not go with --serve"],
@@ -79,6 +80,7 @@ describe("what cannot be served is one line and exit code 2, nothing is started,
 
   test.each([
     ["a taken port", () => [yaml, "--port", String(port)], /port \d+ of 127\.0\.0\.1 is taken/],
+    ["a header that is none", () => [yaml, "--chats", "a b"], /A name of a header/],
     ["a file that is not there", () => ["none.yaml"], /there is no file none\.yaml/],
     ["a file of another kind", () => [file("agent.txt", "")], /is no agent file/],
     [

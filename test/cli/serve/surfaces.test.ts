@@ -6,7 +6,7 @@ import { UnsupportedError } from "../../../src/errors/index.ts";
 import { apiSurface } from "../../../src/server/index.ts";
 
 const teal = [{ definition: agent, version: "1.0" }];
-const place = { agents: [agent], teal, sharing: undefined };
+const place = { agents: [agent], teal, sharing: undefined, chatIdHeaders: ["X-Chat"] };
 
 /** A surface that notes that it was loaded; `absent`: its package is not there. */
 function surface(name: string, loaded: string[], absent?: string): ServedSurface {
@@ -66,4 +66,9 @@ test.each([
   const shown = lines.filter((line) => /^ {2}(?!Page|Health|curl)/.test(line)).map((line) => line.trim().split(":")[0]);
   expect(shown).toEqual(titles);
   expect(lines.at(-1)).toContain(command);
+});
+
+test("the headers in which front ends name their chats come from the command line", async () => {
+  const [surface] = await (await loadSurfaces("openai")).make(place);
+  expect(surface?.headers).toEqual(expect.arrayContaining(["x-troupe-conversation", "x-chat"]));
 });

@@ -9,7 +9,7 @@ import {
   subagent,
 } from "troupe";
 import { agUiSurface, apiSurface, type ServeOptions } from "troupe/server";
-import { scriptedModel } from "troupe/testing";
+import { createFakeClock, type FakeClock, scriptedModel } from "troupe/testing";
 import { onTestFinished } from "vitest";
 import { z } from "zod";
 import { type Served, serve } from "../served.ts";
@@ -47,8 +47,14 @@ export function desk(removed: string[]): AgentDefinition {
   });
   const model = scriptedModel(({ messages }) => {
     const said = lastOf(messages);
+    const told = messages.findLast(({ role }) => role === "user")?.content;
+    if (messages.at(-1)?.role === "tool" && told === "remove, then fail")
+      return { error: new Error("the model is broken") };
+    if (messages.at(-1)?.role === "tool" && told === "talk, then end") return "";
     if (messages.at(-1)?.role === "tool") return { deltas: ["so: ", said] };
-    if (said === "remove") return { toolCalls: [removal] };
+    if (said === "talk, then end") return { text: "First.", toolCalls: [{ name: "nothing" }] };
+    if (said === "ask in time") return { toolCalls: [{ name: "ask_in_time", arguments: { question: "your name?" } }] };
+    if (said === "remove" || said === "remove, then fail") return { toolCalls: [removal] };
     if (said === "remove two")
       return { text: "Both.", toolCalls: [removal, { ...removal, arguments: { path: "b.txt" } }] };
     if (said === "ask") return { toolCalls: [{ name: "ask_user", arguments: { question: "your name?" } }] };
@@ -58,7 +64,12 @@ export function desk(removed: string[]): AgentDefinition {
     if (said === "fail") return { error: new Error("the model is broken") };
     return { deltas: [`${messages.filter(({ role }) => role === "user").length}: `, said] };
   });
-  return defineAgent({ name: "desk", model, clientTools: true, tools: [remove, askUser(), subagent(reader)] });
+  return defineAgent({
+    name: "desk",
+    model,
+    clientTools: true,
+    tools: [remove, askUser(), askUser({ name: "ask_in_time", expiresAfterMs: 1_000 }), subagent(reader)],
+  });
 }
 
 /** A server with this surface and the own API. */
@@ -70,6 +81,12 @@ export async function deskServed(
   const runtime = await createRuntime({ agents: [desk(removed)], ...options });
   onTestFinished(() => runtime.shutdown());
   return { ...serve(runtime, { surfaces: [apiSurface(), agUiSurface()], ...serving }), runtime, removed };
+}
+
+/** The same on a clock that a test moves. It is in the future: the client judges by its own what has expired. */
+export async function timedDesk(): Promise<DeskServed & { readonly clock: FakeClock }> {
+  const clock = createFakeClock(Date.UTC(2099, 0, 1));
+  return { ...(await deskServed({ clock }, { clock })), clock };
 }
 
 /** A tool of the front end. */

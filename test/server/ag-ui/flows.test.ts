@@ -1,6 +1,6 @@
 // The main flows with the official client, which checks the order of all events and throws when one is out of place.
 import { expect, test, vi } from "vitest";
-import { deskServed, showTool } from "./ag-ui-served.ts";
+import { deskServed, showTool, timedDesk } from "./ag-ui-served.ts";
 import { resumeWith, Thread } from "./official-client.ts";
 
 /** The client writes each refusal to the console too. */
@@ -240,4 +240,73 @@ test("context and pictures reach the model before and in the message; other part
   ]);
   thread.client.addMessage({ id: "2", role: "user", content: [{ type: "audio", source: picture }] });
   await expect(thread.run()).rejects.toThrow("400");
+});
+
+test("after a failed run the client answers its old interrupts once more, together with the next message", async () => {
+  const { server } = await deskServed();
+  const thread = await new Thread(server).say("remove, then fail");
+  await thread.run(resumeWith(thread, { approved: true }));
+  expect(thread.events.at(-1)).toMatchObject({ type: "RUN_ERROR" });
+  expect(thread.client.pendingInterrupts).toHaveLength(1);
+  await thread.say("hello", resumeWith(thread, { approved: true }));
+  expect(thread.shown().at(-1)).toBe("assistant: 2: hello");
+});
+
+test("an interrupt that has expired is cancelled, and the run goes on", async () => {
+  const { server, clock } = await timedDesk();
+  const thread = await new Thread(server).say("ask in time");
+  expect(thread.client.pendingInterrupts).toMatchObject([{ expiresAt: new Date(clock.now() + 1_000).toISOString() }]);
+  clock.advance(1_000);
+  const cancelled = thread.client.pendingInterrupts.map(({ id }) => ({
+    interruptId: id,
+    status: "cancelled" as const,
+  }));
+  await thread.run({ resume: cancelled });
+  expect([thread.outcome, thread.client.pendingInterrupts]).toEqual([{ success: [] }, []]);
+  expect(thread.shown().at(-1)).toContain("so: ");
+});
+
+test("a text that was said before a call is not said again at the end", async () => {
+  const { server } = await deskServed();
+  const thread = await new Thread(server).say("talk, then end");
+  expect(thread.outcome).toEqual({ success: [] });
+  expect(thread.shown()).toEqual([
+    "user: talk, then end",
+    "assistant: First.[nothing]",
+    expect.stringMatching(/^tool: /),
+  ]);
+  await thread.say("hello");
+  expect(thread.shown().at(-1)).toBe("assistant: 2: hello");
+});
+
+test("what was said over another surface is shown in its place, before what comes", async () => {
+  const { server, runtime } = await deskServed();
+  const thread = await new Thread(server).say("one");
+  const [record] = await runtime.list();
+  const agent = await runtime.find(record?.agentId ?? "");
+  await agent.executeTurn("two").result;
+  await thread.say("three");
+  expect(thread.types().slice(0, 2)).toEqual(["RUN_STARTED", "MESSAGES_SNAPSHOT"]);
+  const said = ["one", "two", "three"].flatMap((text, index) => [`user: ${text}`, `assistant: ${index + 1}: ${text}`]);
+  expect(thread.shown()).toEqual(said);
+  await thread.say("four");
+  expect(thread.types()).not.toContain("MESSAGES_SNAPSHOT");
+});
+
+test("a client that left in the middle of a text has the whole of it in its next run", async () => {
+  const { server } = await deskServed();
+  const thread = await new Thread(server).say("one");
+  const [said, answer] = thread.client.messages;
+  thread.client.setMessages([said, { ...answer, content: "1: o" }] as typeof thread.client.messages);
+  await thread.say("two");
+  expect(thread.shown()).toEqual(["user: one", "assistant: 1: one", "user: two", "assistant: 2: two"]);
+});
+
+test("instructions of the application stay where they are", async () => {
+  const { server } = await deskServed();
+  const thread = new Thread(server);
+  thread.client.addMessage({ id: "system", role: "system", content: "Be kind." });
+  await thread.say("remove");
+  await thread.run(resumeWith(thread, { approved: false, reason: "no" }));
+  expect(thread.shown().slice(0, 2)).toEqual(["system: Be kind.", "user: remove"]);
 });

@@ -11,6 +11,8 @@ export interface ThreadOptions {
   readonly as?: User;
   readonly threadId?: string;
   readonly agent?: string;
+  /** What becomes of an answer on its way to the client. */
+  readonly onWay?: (response: Response) => Response;
 }
 
 /** A conversation of the official client, over a fetch handler; it checks the order of all events. */
@@ -18,12 +20,15 @@ export class Thread {
   readonly client: HttpAgent;
   /** The events of the last run. */
   events: AGUIEvent[] = [];
-  /** How the last run ended. */
+  /** How the last run ended; undefined: it was cut off. */
   outcome: unknown;
   #server: Reached;
   #replayed: string | null = null;
 
-  constructor(server: Reached, { as = "ann", threadId = "thread-1", agent = "desk" }: ThreadOptions = {}) {
+  constructor(
+    server: Reached,
+    { as = "ann", threadId = "thread-1", agent = "desk", onWay = (response) => response }: ThreadOptions = {},
+  ) {
     this.#server = server;
     this.client = new HttpAgent({
       url: `http://127.0.0.1/ag-ui/${agent}`,
@@ -32,7 +37,7 @@ export class Thread {
       fetch: async (url, init) => {
         const response = await this.#server.fetch(new Request(url, init));
         this.#replayed = response.headers.get("idempotency-replayed");
-        return response;
+        return onWay(response);
       },
     });
   }
@@ -55,6 +60,7 @@ export class Thread {
   /** `onEvent`: called with each event as it comes. */
   async run(parameters: RunAgentParameters = {}, onEvent?: (event: AGUIEvent) => void): Promise<this> {
     this.events = [];
+    this.outcome = undefined;
     let failure: Error | undefined;
     await this.client.runAgent(parameters, {
       onEvent: ({ event }) => {

@@ -44,6 +44,7 @@ const driver: SurfaceDriver = {
     for await (const { data } of sseFrames(response)) {
       const event = JSON.parse(data) as Event & { readonly threadId?: string };
       if (event.type === "RUN_STARTED") conversation = event.threadId ?? "";
+      if (event.type === "TEXT_MESSAGE_START") text = null;
       if (event.type === "TEXT_MESSAGE_CONTENT") {
         text = (text ?? "") + event.delta;
         turn = event.messageId?.split(":")[0] ?? "";

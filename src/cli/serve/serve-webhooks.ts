@@ -1,0 +1,53 @@
+import { readFile } from "node:fs/promises";
+import { resolve } from "node:path";
+import { InvalidInputError } from "../../errors/index.ts";
+import type { ServeOptions } from "../../server/index.ts";
+
+export interface WebhookWords {
+  /** A file with keys, one a line. */
+  readonly webhookKeys?: string | undefined;
+  /** Receivers that may be without TLS and in private networks. */
+  readonly webhookOrigin?: readonly string[] | undefined;
+}
+
+interface Place {
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly directory: string;
+}
+
+const keysVariable = "TROUPE_WEBHOOK_KEY";
+const KEY_BYTES = 32;
+
+/**
+ * What the server tells receivers with; undefined without a key. Rejects with `InvalidInputError` for a file that cannot be
+ * read, and for what is no key, which it does not show.
+ */
+export async function serveWebhooks(
+  { webhookKeys: file, webhookOrigin: origins }: WebhookWords,
+  { environment, directory }: Place,
+): Promise<ServeOptions["webhooks"]> {
+  const text = file === undefined ? (environment[keysVariable] ?? "") : await textOf(resolve(directory, file), file);
+  const keys = text.split(/[\s,]+/).filter((word) => word !== "");
+  const from = file === undefined ? keysVariable : `--webhook-keys ${file}`;
+  const wrong = keys.findIndex(
+    (key) => !/^[\w+/-]{43}=?$/.test(key) || Buffer.from(key, "base64").length !== KEY_BYTES,
+  );
+  if (wrong >= 0) {
+    throw new InvalidInputError(
+      `${from}: key ${wrong + 1} is none; give 32 random bytes in base64, as "openssl rand -base64 32" prints them`,
+    );
+  }
+  if (keys.length > 0) return { keys, origins };
+  if (file !== undefined) throw new InvalidInputError(`${from} holds no key; give one a line`);
+  if (origins !== undefined)
+    throw new InvalidInputError(`--webhook-origin needs a key: give --webhook-keys or ${keysVariable}`);
+  return undefined;
+}
+
+async function textOf(path: string, file: string): Promise<string> {
+  try {
+    return await readFile(path, "utf8");
+  } catch (cause) {
+    throw new InvalidInputError(`--webhook-keys: ${file} cannot be read`, { cause });
+  }
+}

@@ -1,0 +1,80 @@
+import type { AgUiEvent, ToolCall } from "./events.ts";
+
+/** A message as far as it matters whether a client has what is stored. */
+interface Had {
+  readonly owner: string | undefined;
+  readonly role: "user" | "assistant" | "tool";
+  text: string;
+  /** Arguments by call. */
+  readonly calls: Map<string, string>;
+}
+
+/** A message of a client's history or of a snapshot. */
+interface ShownMessage {
+  readonly id: string;
+  readonly role: string;
+  readonly content?: unknown;
+  readonly toolCallId?: string | undefined;
+  readonly toolCalls?: readonly ToolCall[] | undefined;
+  readonly subagentRunId?: string | undefined;
+}
+
+/**
+ * The messages that a client has: its history, and what it makes of the events that it was sent. A client does not see
+ * what is never told as an event: what was said over another surface, and that a text was replaced.
+ * So at the end of a run it is looked up whether it has what is stored.
+ */
+export class ClientMessages {
+  /** Results of tools by call, other messages by id. */
+  readonly #messages = new Map<string, Had>();
+
+  constructor(history: readonly ShownMessage[]) {
+    for (const message of history) this.#put(message);
+  }
+
+  take(event: AgUiEvent): void {
+    const owner = event.subagentRunId;
+    if (event.type === "TEXT_MESSAGE_START") this.#assistant(event.messageId, owner);
+    if (event.type === "TEXT_MESSAGE_CONTENT") this.#assistant(event.messageId, owner).text += event.delta;
+    if (event.type === "TOOL_CALL_START") this.#assistant(event.parentMessageId, owner).calls.set(event.toolCallId, "");
+    if (event.type === "TOOL_CALL_ARGS") {
+      const calls = [...this.#messages.values()].find((message) => message.calls.has(event.toolCallId))?.calls;
+      calls?.set(event.toolCallId, `${calls.get(event.toolCallId)}${event.delta}`);
+    }
+    if (event.type === "TOOL_CALL_RESULT") {
+      this.#put({ ...event, id: event.messageId, role: "tool" });
+    }
+    if (event.type === "MESSAGES_SNAPSHOT") {
+      this.#messages.clear();
+      for (const message of event.messages) this.#put(message);
+    }
+  }
+
+  /** Whether it has these messages, and no others, of the agents that are given; undefined: the agent itself. */
+  hasJust(stored: readonly ShownMessage[], owners: ReadonlySet<string | undefined>): boolean {
+    return this.#linesOf(owners) === new ClientMessages(stored).#linesOf(owners);
+  }
+
+  #linesOf(owners: ReadonlySet<string | undefined>): string {
+    const own = [...this.#messages].filter(([, { owner }]) => owners.has(owner));
+    const lines = own.map(([id, { role, text, calls }]) => JSON.stringify([id, role, text, [...calls]]));
+    return lines.toSorted().join("\n");
+  }
+
+  #assistant(id: string, owner: string | undefined): Had {
+    const known = this.#messages.get(id);
+    if (known) return known;
+    const message: Had = { owner, role: "assistant", text: "", calls: new Map() };
+    this.#messages.set(id, message);
+    return message;
+  }
+
+  #put({ id, role, content, toolCallId, toolCalls = [], subagentRunId: owner }: ShownMessage): void {
+    const calls = new Map(toolCalls.map((call) => [call.id, call.function.arguments]));
+    // What users say and what tools of the front end give is the client's own, in the form that it likes.
+    if (role === "user") this.#messages.set(id, { owner, role, text: "", calls });
+    if (role === "tool") this.#messages.set(`result of ${toolCallId}`, { owner, role, text: "", calls });
+    const text = typeof content === "string" ? content : "";
+    if (role === "assistant") this.#messages.set(id, { owner, role, text, calls });
+  }
+}
