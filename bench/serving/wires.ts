@@ -1,5 +1,12 @@
 import type { AgentDefinition, TroupeEvent } from "../../src/index.ts";
-import { a2aSurface, agUiSurface, apiSurface, openaiSurface, type Surface, tealSurface } from "../../src/server/index.ts";
+import {
+  a2aSurface,
+  agUiSurface,
+  apiSurface,
+  openaiSurface,
+  type Surface,
+  tealSurface,
+} from "../../src/server/index.ts";
 import { type SseFrame, sseFrames } from "../../test/support/sse-frames.ts";
 
 /** Posts a body to the server; rejects when it is refused. */
@@ -144,7 +151,9 @@ const openaiChat: BenchWire = {
       let text = "";
       return await lastOf(await post("/v1/chat/completions", body, headers), ({ data }) => {
         if (data === "[DONE]") return text;
-        const { choices } = JSON.parse(data) as { choices: readonly { readonly delta: { readonly content?: string } }[] };
+        const { choices } = JSON.parse(data) as {
+          choices: readonly { readonly delta: { readonly content?: string } }[];
+        };
         text += choices[0]?.delta.content ?? "";
         return undefined;
       });
@@ -172,7 +181,15 @@ const openaiResponses: BenchWire = {
 
 export const apiWires = { wait: apiWait, stream: apiStream };
 /** Every wire, as a client reads a turn while it goes on. */
-export const benchWires: readonly BenchWire[] = [apiStream, teal, a2aOver("JSON-RPC"), a2aOver("HTTP"), agUi, openaiChat, openaiResponses];
+export const benchWires: readonly BenchWire[] = [
+  apiStream,
+  teal,
+  a2aOver("JSON-RPC"),
+  a2aOver("HTTP"),
+  agUi,
+  openaiChat,
+  openaiResponses,
+];
 
 /** Reads a stream up to the frame of which `read` makes the answer. */
 async function lastOf(response: Response, read: (frame: SseFrame) => string | undefined): Promise<string> {

@@ -12,7 +12,9 @@ import { type WireCounts, WireUser } from "../wires/wire-user.ts";
 import { auditTree } from "./f1.ts";
 
 /** SERVE over each other wire, by its official client. */
-export const serveWires: readonly ChaosScenario[] = [tealWire, a2aWire, openaiChatWire, openaiResponsesWire].map(scenarioOf);
+export const serveWires: readonly ChaosScenario[] = [tealWire, a2aWire, openaiChatWire, openaiResponsesWire].map(
+  scenarioOf,
+);
 
 function scenarioOf(wire: Wire): ChaosScenario {
   const name = `SERVE-${wire.name}`;

@@ -1,7 +1,16 @@
 import OpenAI from "openai";
 import { questionPrefix } from "../model/script.ts";
 import type { Line } from "./line.ts";
-import { type Asked, type Deed, type Exchange, type Heard, type Hearing, stampTool, type Talk, type Wire } from "./wire.ts";
+import {
+  type Asked,
+  type Deed,
+  type Exchange,
+  type Heard,
+  type Hearing,
+  stampTool,
+  type Talk,
+  type Wire,
+} from "./wire.ts";
 
 /**
  * Chat completions. Of four clients the first sends its whole history with each request, the second only names its
@@ -83,7 +92,9 @@ class ChatTalk implements Talk {
       return await this.send(exchange, hearing);
     }
     const said = asked.map(({ id, kind }): Message => {
-      return kind === "client" ? { role: "tool", tool_call_id: id, content: answer } : { role: "user", content: answer };
+      return kind === "client"
+        ? { role: "tool", tool_call_id: id, content: answer }
+        : { role: "user", content: answer };
     });
     // The header alone names the conversation that a question is in.
     return await this.#ask(isQuestion && this.#way === "named" ? said : [...this.#now, ...said], round);

@@ -131,7 +131,11 @@ class ShownResponse {
       const shown = this.#item === event.item_id ? this.text : "";
       if (shown !== event.text) throw new Error(`the pieces make "${shown}", the text is "${event.text}"`);
     }
-    if (event.type === "response.completed" || event.type === "response.incomplete" || event.type === "response.failed") {
+    if (
+      event.type === "response.completed" ||
+      event.type === "response.incomplete" ||
+      event.type === "response.failed"
+    ) {
       this.#end = event.response;
     }
   }
@@ -156,6 +160,8 @@ function stateOf({ status }: Response, asked: readonly Asked[]): Heard["state"] 
 
 /** The id of a response says which part of which turn it is. */
 function turnOf(responseId: string): string {
-  const [turnId = ""] = Buffer.from(responseId.replace(/^resp_/, ""), "base64url").toString().split(" ");
+  const [turnId = ""] = Buffer.from(responseId.replace(/^resp_/, ""), "base64url")
+    .toString()
+    .split(" ");
   return turnId;
 }
