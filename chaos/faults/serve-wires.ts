@@ -4,6 +4,7 @@ import { type ChaosOptions, type ChaosReport, type ChaosScenario, reportOf } fro
 import { seededRandom } from "../seeded-random.ts";
 import { type ClientPlace, type Played, underKills } from "../serving/killed-nodes.ts";
 import { a2aWire } from "../wires/a2a-wire.ts";
+import { agUiWire } from "../wires/ag-ui-wire.ts";
 import { openaiResponsesWire } from "../wires/openai-responses-wire.ts";
 import { openaiChatWire } from "../wires/openai-chat-wire.ts";
 import { tealWire } from "../wires/teal-wire.ts";
@@ -12,9 +13,13 @@ import { type WireCounts, WireUser } from "../wires/wire-user.ts";
 import { auditTree } from "./f1.ts";
 
 /** SERVE over each other wire, by its official client. */
-export const serveWires: readonly ChaosScenario[] = [tealWire, a2aWire, openaiChatWire, openaiResponsesWire].map(
-  scenarioOf,
-);
+export const serveWires: readonly ChaosScenario[] = [
+  tealWire,
+  a2aWire,
+  agUiWire,
+  openaiChatWire,
+  openaiResponsesWire,
+].map(scenarioOf);
 
 function scenarioOf(wire: Wire): ChaosScenario {
   const name = `SERVE-${wire.name}`;

@@ -94,7 +94,7 @@ export class WireUser implements NodeClient {
     const { random, counts } = this.#options;
     const exchange = this.#next(window);
     const [both, late] = [TWICE, AFTERWARDS].map((share) => window.talk.isUnkeyed !== true && random.next() < share);
-    const windows = await Promise.all([window, ...(both ? [this.#twin(window)] : [])]);
+    const windows = both ? [window, await this.#twin(window)] : [window];
     const after = late ? await this.#twin(window) : undefined;
     const hearings = windows.map(() => new Hearing());
     this.exchanges.push({ exchange, conversation: window.conversation, hearings });

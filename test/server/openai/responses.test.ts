@@ -248,10 +248,10 @@ test("what was asked for stays as it was when the turn has gone on, and each par
 
 test("an answer that an equal one overtakes is the same response", async () => {
   const stores = memoryStores();
-  let afterReading = async (): Promise<void> => undefined;
+  let afterReading: (() => Promise<void>) | undefined;
   const requestOf: typeof stores.request = async (...place) => {
     const found = await stores.request(...place);
-    await afterReading();
+    await afterReading?.();
     return found;
   };
   const overtaken = new Proxy(stores, {
@@ -265,7 +265,7 @@ test("an answer that an equal one overtakes is the same response", async () => {
     approved.push(id);
   };
   afterReading = async () => {
-    afterReading = async () => undefined;
+    afterReading = undefined;
     await approve();
   };
   await approve();
