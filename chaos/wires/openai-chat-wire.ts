@@ -124,9 +124,15 @@ class ChatTalk implements Talk {
       ...(this.isUnkeyed ? {} : { "idempotency-key": round.key }),
       ...(this.isUnkeyed && this.#attempts > 1 ? { "x-stainless-retry-count": "1" } : {}),
     };
-    const told = this.isUnkeyed
-      ? await this.#whole(messages, headers)
-      : await this.#streamed(messages, { headers, hearing });
+    let told: Told;
+    try {
+      told = this.isUnkeyed
+        ? await this.#whole(messages, headers)
+        : await this.#streamed(messages, { headers, hearing });
+    } catch (error) {
+      if (error instanceof OpenAI.APIError && error.type === "server_error" && error.status !== 503) return failed;
+      throw error;
+    }
     this.#attempts = 0;
     hearing.isOf(told.more.turnId);
     const heard = heardOf(told);
@@ -156,6 +162,7 @@ class ChatTalk implements Talk {
   }
 }
 
+const failed: Heard = { state: "failed", text: "", asked: [] };
 const question = { id: "question", kind: "question" } as const;
 
 function toldOf({ choices }: OpenAI.ChatCompletion, more: More | undefined): Told {

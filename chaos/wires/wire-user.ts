@@ -64,7 +64,9 @@ export class WireUser implements NodeClient {
         if (talk === undefined || talk.talk.isSingle === true || random.next() < NEW_TALK) talk = await this.#open();
         await this.#inTime(this.#exchange(talk));
       } catch (error) {
-        this.faults.push(`${this.userId} ${this.exchanges.at(-1)?.exchange.text}: ${textOf(error)}`);
+        const last = this.exchanges.at(-1);
+        if (last && talk && (await this.#isGivenUp(last, talk))) continue;
+        this.faults.push(`${this.userId} ${last?.exchange.text}: ${textOf(error)}`);
         return;
       }
       await delay(random.between(0, LONGEST_PAUSE_MS));
@@ -131,6 +133,15 @@ export class WireUser implements NodeClient {
       this.#options.counts.answers += 1;
       [heard] = await inAll((talk, hearing) => talk.answer(exchange, asked, hearing));
     }
+  }
+
+  /** Whether its turn has failed meanwhile, as one that was given up after two deaths: what is refused then is refused rightly. */
+  async #isGivenUp({ exchange, hearings }: ExchangeRecord, window: Window): Promise<boolean> {
+    if (window.talk.isUnkeyed === true) return false;
+    const { line, talk } = await this.#twin(window);
+    const heard = await line.insist(() => talk.send(exchange, new Hearing())).catch(() => undefined);
+    if (heard?.state === "failed") for (const hearing of hearings) hearing.end(heard);
+    return heard?.state === "failed";
   }
 
   #next({ talk, conversation }: Window): Exchange {
