@@ -38,10 +38,12 @@ if (told.join() !== "tool.failed,tool.completed") throw new Error("the calls of 
 
 /** What is only needed for Redis is asked for by name. */
 export const optionalPackagesProgram = `
-import { createRuntime } from "troupe";
+import { createRuntime, defineAgent, run } from "troupe";
+import { remoteAgent } from "troupe/a2a";
 import { bullmqQueues } from "troupe/queues/bullmq";
 import { redisStores } from "troupe/stores/redis";
 import { sqliteStores } from "troupe/stores/sqlite";
+import { scriptedModel } from "troupe/testing";
 
 const url = "redis://127.0.0.1:1";
 const messages = [];
@@ -51,6 +53,11 @@ for (const options of [
 ]) {
   await createRuntime({ agents: [], ...options }).catch((error) => messages.push(error.message));
 }
+const model = scriptedModel(({ messages: said }) =>
+  said.at(-1).role === "tool" ? said.at(-1).content : { toolCalls: [{ name: "far", arguments: { input: "hello" } }] },
+);
+const tools = [remoteAgent({ name: "far", url: "http://127.0.0.1:1" })];
+messages.push((await run(defineAgent({ name: "caller", model, tools }), "go")).text);
 process.stdout.write(messages.join("\\n"));
 `;
 

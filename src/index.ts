@@ -157,6 +157,7 @@ export {
   LeaseLostError,
   ModelError,
   NotFoundError,
+  OutcomeUnknownError,
   PolicyRefusedError,
   RequestConflictError,
   StoreRolledBackError,

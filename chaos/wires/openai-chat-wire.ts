@@ -1,4 +1,4 @@
-import OpenAI from "openai";
+import OpenAI, { APIError } from "openai";
 import { questionPrefix } from "../model/script.ts";
 import type { Line } from "./line.ts";
 import {
@@ -130,7 +130,7 @@ class ChatTalk implements Talk {
         ? await this.#whole(messages, headers)
         : await this.#streamed(messages, { headers, hearing });
     } catch (error) {
-      if (error instanceof OpenAI.APIError && error.type === "server_error" && error.status !== 503) return failed;
+      if (error instanceof APIError && error.type === "server_error" && error.status !== 503) return failed;
       throw error;
     }
     this.#attempts = 0;

@@ -28,6 +28,7 @@ import {
 } from "../state/index.ts";
 import type { BudgetMove, Post } from "../stores/index.ts";
 import { waitTimerId } from "./background-calls.ts";
+import { cancelBegunCalls } from "./cancel-calls.ts";
 import { warnOfLength } from "./compact.ts";
 import { effectActor } from "./effect.ts";
 import { releaseHeld } from "./hook-run.ts";
@@ -189,6 +190,8 @@ export const interruptOpenWork = effectActor<TurnEffectInput>(
   async (host, { turnId }, interrupted) => {
     // A result behind an undecided intent is not in the fold yet: its call must not be settled twice.
     while (host.undelivered().length > 0) await host.delivered();
+    await cancelBegunCalls(host, turnId, interrupted);
+    if (interrupted.aborted) return;
     // Nothing may be awaited after the turn is read below.
     const isQueued = (host.turn(turnId)?.queuedCallIds.length ?? 0) > 0;
     const withdrawn = isQueued ? await withdrawQueued(host, turnId, interrupted) : undefined;

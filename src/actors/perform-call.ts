@@ -1,12 +1,13 @@
 import type { AgentTool } from "../agents/index.ts";
 import { faultPoint } from "../base/index.ts";
 import type { CallEffectInput } from "../machines/index.ts";
-import { type CallState, foldCall, requestIdOf, type RequestKind } from "../state/index.ts";
+import { type CallState, foldCall } from "../state/index.ts";
 import { runControlTool } from "./background-calls.ts";
 import { effectActor } from "./effect.ts";
 import { gateCall, gateEdited } from "./gate.ts";
 import type { Host } from "./host.ts";
 import { runInternalTool } from "./internal-tools.ts";
+import { openRequest, type Question } from "./open-request.ts";
 import { runTool } from "./run-tool.ts";
 import { spawnSubagent } from "./subagent-calls.ts";
 import { errorResult, grantedTool, hashOfArguments, resultOfOutput, settleCall } from "./tool-calls.ts";
@@ -63,15 +64,6 @@ function settleGone(host: Host, call: CallState): void {
 /** Characters of an answer that the model sees; the whole of a longer one is stored as an artifact. */
 const ANSWER_CHARACTERS = 32_000;
 
-/** A question that a person, the caller or the program has to answer before a call can go on. */
-interface Question {
-  readonly kind: RequestKind;
-  /** In words for a person. */
-  readonly prompt: string;
-  /** Milliseconds from now; absent: it waits for ever. */
-  readonly expiresAfterMs?: number | undefined;
-}
-
 /**
  * Opens the request that has to be decided before the call can go on, if there is one: an approval, the caller's own
  * execution, an answer, or credentials. True when the call now waits, or has been refused.
@@ -116,50 +108,10 @@ async function hasCredentials(host: Host, turnId: string): Promise<boolean> {
   return (await host.resolveAuth(turnId))?.credentials !== undefined;
 }
 
-function openRequest(host: Host, call: CallState, { kind, prompt, expiresAfterMs }: Question): void {
-  const { turnId, step, callId, name, gate } = call;
-  if (!gate) return;
-  const { tenant, agentId, rootAgentId, definition, ownerId } = host.identity;
-  const requestId = requestIdOf(callId, call.requests + 1);
-  const openedAt = host.clock.now();
-  const expiresAt = expiresAfterMs === undefined ? null : openedAt + expiresAfterMs;
-  const { arguments: args, argumentsHash } = gate;
-  host.append(
-    { type: "request.opened", turnId, step, callId, requestId, kind, name, argumentsHash, prompt, expiresAt },
-    {
-      requests: [
-        {
-          tenant,
-          requestId,
-          agentId,
-          agentName: definition.name,
-          ...(ownerId === null ? {} : { ownerId }),
-          rootAgentId,
-          turnId,
-          step,
-          callId,
-          kind,
-          name,
-          arguments: args,
-          argumentsHash,
-          prompt,
-          actorId: host.turn(turnId)?.actorId ?? null,
-          openedAt,
-          expiresAt,
-          status: "open",
-          decision: null,
-          decidedAt: null,
-        },
-      ],
-    },
-  );
-  faultPoint("request.opened");
-}
-
 /** The call after the decision on its request; undefined when the decision settled it. */
 function takeDecision(host: Host, call: CallState, tool: AgentTool): CallState | undefined {
   const { decision } = call;
-  if (!decision || call.startedEpoch !== null) return call;
+  if (!decision || decision.asked || call.startedEpoch !== null) return call;
   const { verdict, reason } = decision;
   switch (verdict) {
     case "rejected":

@@ -1,4 +1,5 @@
 import { assertGiven } from "../agents/index.ts";
+import { faultPoint } from "../base/index.ts";
 import { PolicyRefusedError } from "../errors/index.ts";
 import {
   type CallState,
@@ -9,7 +10,16 @@ import {
   type TurnState,
   type Usage,
 } from "../state/index.ts";
-import { type CheckedSpawn, checkedSpawn, type RunAgent, type RunContext, type SpawnedChild } from "../tools/index.ts";
+import {
+  AskedRequest,
+  type BillInput,
+  type CheckedSpawn,
+  checkedSpawn,
+  type RunAgent,
+  type RunContext,
+  type SpawnedChild,
+  type ToolAnswer,
+} from "../tools/index.ts";
 import { generateFor } from "./generate.ts";
 import { type Host, onLive } from "./host.ts";
 import { awaitedChildOf, policyRefusal } from "./subagent-calls.ts";
@@ -19,6 +29,7 @@ import { artifactOf } from "./tool-calls.ts";
 export function runContextOf(host: Host, call: CallState, signal: AbortSignal): RunContext {
   const { turnId, step, callId } = call;
   let generate: RunContext["generate"] | undefined;
+  let noted = call.note;
   return {
     agent: runAgentOf(host),
     turnId,
@@ -58,7 +69,59 @@ export function runContextOf(host: Host, call: CallState, signal: AbortSignal): 
     spawn: async (definition, input, options) =>
       await onLive(host, (live) => spawnByCode(live, call, definition, checkedSpawn(input, options))),
     await: (child, options) => awaitedChildOf(host, turnId, child, options),
+    get noted() {
+      return noted;
+    },
+    answer: answerOf(call),
+    note: async (note) => {
+      await onLive(host, async (live) => {
+        live.append({ type: "tool.noted", turnId, step, callId, note });
+        await live.committed();
+      });
+      faultPoint("tool.noted");
+      noted = note;
+    },
+    ask: (question) => new AskedRequest(question),
+    bill: async (use) => await onLive(host, (live) => bill(live, call, use)),
   };
+}
+
+/** The decision on what the call's code has asked last; null: it has asked nothing. */
+function answerOf({ decision }: CallState): ToolAnswer | null {
+  if (!decision?.asked) return null;
+  const { requestId, kind, verdict, reason, by, result } = decision;
+  return { requestId, kind, verdict, reason, by, text: result?.text ?? "" };
+}
+
+/** Counts what the call has used elsewhere, once for each key. */
+async function bill(host: Host, { turnId, step, callId }: CallState, use: BillInput): Promise<void> {
+  const turn = host.turn(turnId);
+  const { key, model, inputTokens, outputTokens, cost } = use;
+  const entries = [...host.memory(turnId).entries, ...host.undelivered()];
+  const isKnown = entries.some((entry) => entry.type === "tool.billed" && entry.callId === callId && entry.key === key);
+  if (!turn || isKnown) return await host.committed();
+  const usage = { inputTokens, outputTokens };
+  // Nothing was reserved for it: it is known only afterwards.
+  const reservation = {
+    accountId: turn.accountId,
+    tokens: 0,
+    costMicros: 0,
+    outputTokens: Math.max(1, outputTokens),
+    model,
+    ...(cost === undefined ? { isUnpriced: true } : {}),
+  };
+  const settlement = {
+    reservation,
+    tokens: inputTokens + outputTokens,
+    costMicros: Math.round((cost ?? 0) * 1_000_000),
+    usage,
+    unconfirmed: false,
+  };
+  host.append(
+    { type: "tool.billed", turnId, step, callId, key, usage, settlement },
+    { moves: [{ type: "settle", settlement }] },
+  );
+  await host.committed();
 }
 
 /** Starts a child from a tool's code; the same key within one call is the same child, also after a restart. */

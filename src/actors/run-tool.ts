@@ -9,9 +9,11 @@ import {
   type TraceHeaders,
   withinTrace,
 } from "../base/index.ts";
-import { AgentStopError, InvalidInputError, ToolNotStartedError } from "../errors/index.ts";
+import { AgentStopError, InvalidInputError, OutcomeUnknownError, ToolNotStartedError } from "../errors/index.ts";
 import { type CallState, type EntryOf, foldCall, type StopSignal, type StoredError } from "../state/index.ts";
 import {
+  AskedRequest,
+  type AskInput,
   AwaitedChild,
   nothingToRedact,
   type Reconciliation,
@@ -25,6 +27,7 @@ import {
 } from "../tools/index.ts";
 import { until } from "./effect.ts";
 import type { Host } from "./host.ts";
+import { openRequest } from "./open-request.ts";
 import { runContextOf } from "./run-context.ts";
 import { stopSignalOf, storedErrorOf } from "./stored-error.ts";
 import { awaitChild } from "./subagent-calls.ts";
@@ -99,6 +102,11 @@ function takeEnd(host: Host, call: CallState, end: AttemptEnd, signal: AbortSign
     faultPoint("tool.result");
     return undefined;
   }
+  if (end.type === "asking") {
+    const { arguments: about, ...question } = end.question;
+    openRequest(host, call, { ...question, asked: { arguments: about } });
+    return undefined;
+  }
   if (end.stop) host.append({ type: "stop.signalled", turnId, signal: end.stop });
   // A stop that cuts has settled every open call.
   if (signal.aborted) return undefined;
@@ -143,8 +151,11 @@ export async function startCall(
     ...begun,
   });
   if (outcome.granted) return foldCall(call, outcome.entry);
+  const { reason } = outcome.entry;
   // An interrupt that came with the refusal has settled the call.
-  if (outcome.entry.reason === "paused" || signal.aborted) return undefined;
+  if (reason === "paused" || signal.aborted) return undefined;
+  // What the call had begun before is cancelled when the abort ends the turn, which settles the call.
+  if (reason === "aborted" && call.note !== null) return undefined;
   settleCall(host, call, refusedResult("The tool was not run", outcome.entry));
   return undefined;
 }
@@ -191,7 +202,12 @@ export type AttemptEnd =
   /** It failed, and another attempt may follow. */
   | { readonly type: "retrying"; readonly error: StoredError }
   /** A child will give the result. */
-  | { readonly type: "awaiting"; readonly child: AwaitedChild };
+  | { readonly type: "awaiting"; readonly child: AwaitedChild }
+  /** It goes on when somebody has decided. */
+  | { readonly type: "asking"; readonly question: AskInput };
+
+/** What a tool's code has given. */
+type ToolOutput = RenderedOutput | AwaitedChild | AskedRequest;
 
 /** A call that was gated as `once` stays so, even when a newer program declares the tool repeatable. */
 export function isOnce(tool: Pick<Tool, "effect">, call: CallState): boolean {
@@ -204,7 +220,7 @@ export async function executeTool(
   call: CallState,
   tool: Tool<never>,
   signal: AbortSignal,
-): Promise<RenderedOutput | AwaitedChild> {
+): Promise<ToolOutput> {
   const timed = combineSignals([signal]);
   const cancel = dependencies.clock.setDelay(tool.timeoutMs, () => {
     timed.abort(new Error(`the tool did not end within ${tool.timeoutMs} ms`));
@@ -239,9 +255,10 @@ export function endOfOutput(
   dependencies: AttemptDependencies,
   call: CallState,
   tool: Tool<never>,
-  output: RenderedOutput | AwaitedChild,
+  output: ToolOutput,
 ): AttemptEnd {
   if (output instanceof AwaitedChild) return { type: "awaiting", child: output };
+  if (output instanceof AskedRequest) return { type: "asking", question: output.question };
   return { type: "settled", result: resultOfOutput(dependencies, call, output, tool.maxOutputCharacters) };
 }
 
@@ -258,6 +275,9 @@ export async function endOfError(
   if (error instanceof AgentStopError) {
     const result: CallResult = { outcome: "success", text: `The tool stopped the run: ${stored.message}` };
     return { type: "settled", result, stop: stopSignalOf(error, `tool:${call.name}`) };
+  }
+  if (error instanceof OutcomeUnknownError) {
+    return { type: "settled", result: unknownResult(call.name, stored.message.replace(/\.$/, "")) };
   }
   const result: CallResult = { outcome: "error", text: `Error: ${stored.message}`, error: stored };
   if (isOnce(tool, call)) {
@@ -321,9 +341,10 @@ function hiding({ redact: known }: AttemptDependencies, redact: Redact): Redact 
 }
 
 /** The tool's output or error as text, without the secrets that it was called with. */
-async function withoutSecrets(redact: Redact, work: () => Promise<unknown>): Promise<RenderedOutput | AwaitedChild> {
+async function withoutSecrets(redact: Redact, work: () => Promise<unknown>): Promise<ToolOutput> {
   try {
     const value = await work();
+    if (value instanceof AskedRequest) return value;
     return value instanceof AwaitedChild ? awaitedOf(value) : renderOutput(value, redact);
   } catch (error) {
     throw redactError(error, redact);

@@ -144,6 +144,14 @@ export class ToolNotStartedError extends TerminalError {
   readonly code = "tool_not_started";
 }
 
+/**
+ * Thrown by a tool of any effect class that cannot know whether its call took effect: the call ends as `outcome_unknown`, and is
+ * not repeated.
+ */
+export class OutcomeUnknownError extends TerminalError {
+  readonly code = "outcome_unknown";
+}
+
 /** The turn ended before the awaited thing happened. */
 export class TurnInterruptedError extends TerminalError {
   readonly code = "turn_interrupted";

@@ -72,6 +72,7 @@ const notOfTurn: ReadonlySet<EntryType> = new Set<EntryType>([
   "budget.warning",
   "call.expired",
   "call.gated",
+  "tool.noted",
   "turn.waiting",
   "conversation.seeded",
   "conversation.cleared",

@@ -40,6 +40,8 @@ const addedBy: { readonly [Type in EntryType]: (entry: EntryOf<Type>) => readonl
   "call.gated": none,
   "tool.started": none,
   "tool.retrying": none,
+  "tool.noted": none,
+  "tool.billed": none,
   "call.reviewed": none,
   "request.opened": none,
   "request.decided": none,

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { limitNameSchema, limitsSchema } from "../budget/index.ts";
+import { limitNameSchema, limitsSchema, settlementSchema } from "../budget/index.ts";
 import { orderedSpawnSchema } from "./call-end.ts";
 import {
   envelope,
@@ -15,6 +15,7 @@ import {
 } from "./entry-parts.ts";
 import { callOutcomeSchema, storedErrorSchema } from "./execution.ts";
 import { jsonSchema } from "./json.ts";
+import { usageSchema } from "./model-call.ts";
 import { requestKindSchema, requestVerdictSchema } from "./request.ts";
 import { stopReasonSchema } from "./stop.ts";
 
@@ -54,6 +55,17 @@ export const callEntrySchemas = [
     error: storedErrorSchema,
     retryAt: z.number().int(),
   }),
+  /** How far the tool's code has come, in its own words: it reads the last one when it runs again. */
+  z.object({ type: z.literal("tool.noted"), ...ofCall, note: jsonSchema }),
+  /** What the call has used elsewhere, as its code was told: counted on the accounts like a model call. */
+  z.object({
+    type: z.literal("tool.billed"),
+    ...ofCall,
+    /** Names the bill within the call: each is counted once. */
+    key: z.string(),
+    usage: usageSchema,
+    settlement: settlementSchema,
+  }),
   z.object({
     type: z.literal("tool.settled"),
     ...ofCall,
@@ -82,6 +94,8 @@ export const callEntrySchemas = [
     prompt: z.string(),
     /** Milliseconds since the epoch; null: it never expires. */
     expiresAt: z.number().int().nullable(),
+    /** The tool's own code asks, and gets the decision. */
+    asked: z.literal(true).optional(),
   }),
   z.object({
     type: z.literal("request.decided"),

@@ -53,10 +53,14 @@ export const callStateSchema = z.object({
   refusal: z.object({ reason: z.string(), accountId: z.string().nullable(), limit: z.string().nullable() }).nullable(),
   /** How many requests were opened for it. */
   requests: z.number().int().nonnegative(),
-  /** The request that it waits for. */
-  openRequest: z.object({ requestId: z.string(), kind: requestKindSchema, argumentsHash: z.string() }).nullable(),
+  /** The request that it waits for. `asked`: the tool's own code has asked, and gets the decision. */
+  openRequest: z
+    .object({ requestId: z.string(), kind: requestKindSchema, argumentsHash: z.string(), asked: z.boolean() })
+    .nullable(),
   /** The last decision, with the request that it answers; it is valid until the call goes on. */
-  decision: decisionSchema.extend({ kind: requestKindSchema }).nullable(),
+  decision: decisionSchema.extend({ requestId: z.string(), kind: requestKindSchema, asked: z.boolean() }).nullable(),
+  /** How far the tool's code had come, as it noted last; null: it has noted nothing. */
+  note: jsonSchema,
   /** Hash of the arguments that a person approved: only these may run. */
   approvedHash: z.string().nullable(),
   outcome: callOutcomeSchema.nullable(),
@@ -91,6 +95,7 @@ export function declareCall(callId: string, name: string): CallState {
     requests: 0,
     openRequest: null,
     decision: null,
+    note: null,
     approvedHash: null,
     outcome: null,
     reviewDue: false,
@@ -122,6 +127,8 @@ export function foldCall(call: CallState, entry: Entry): CallState {
       };
     case "tool.retrying":
       return { ...call, startedEpoch: null, queue: null, retryAt: entry.retryAt };
+    case "tool.noted":
+      return { ...call, note: entry.note };
     case "child.spawned":
       return {
         ...call,
@@ -154,11 +161,13 @@ export function foldCall(call: CallState, entry: Entry): CallState {
     case "agent.resumed":
       return { ...call, refusal: null };
     case "request.opened": {
-      const { requestId, kind, argumentsHash } = entry;
+      const { requestId, kind, argumentsHash, asked = false } = entry;
       return {
         ...call,
+        // The code that has asked has ended.
+        startedEpoch: asked ? null : call.startedEpoch,
         requests: call.requests + 1,
-        openRequest: { requestId, kind, argumentsHash },
+        openRequest: { requestId, kind, argumentsHash, asked },
         decision: null,
         refusal: null,
       };
@@ -196,16 +205,20 @@ export function isWaitOver({ wait }: CallState): boolean {
 
 function decided(call: CallState, entry: EntryOf<"request.decided">): CallState {
   if (call.openRequest?.requestId !== entry.requestId) return call;
-  const { kind, verdict, by, reason, arguments: edited, result } = entry;
+  const { requestId, kind, verdict, by, reason, arguments: edited, result } = entry;
+  const { asked, argumentsHash } = call.openRequest;
   const decision = {
+    requestId,
     kind,
+    asked,
     verdict,
     by,
     reason,
     ...(edited === undefined ? {} : { arguments: edited }),
     ...(result === undefined ? {} : { result }),
   };
-  const approvedHash = verdict === "approved" ? call.openRequest.argumentsHash : call.approvedHash;
+  // What the tool's code has asked about is not the call itself.
+  const approvedHash = verdict === "approved" && !asked ? argumentsHash : call.approvedHash;
   return { ...call, openRequest: null, decision, approvedHash };
 }
 

@@ -44,6 +44,8 @@ export function foldExecution(
       return withUsage(execution, entry.usage, settledCost(entry.settlement));
     case "generate.responded":
       return withUsage(execution, entry.response.usage, entry.costMicros);
+    case "tool.billed":
+      return withUsage(execution, entry.usage, settledCost(entry.settlement));
     case "tool.started":
     case "child.spawned":
       return onCall(execution, entry.callId, (call) => ({ ...call, startedAt: call.startedAt ?? entry.at }));

@@ -70,6 +70,8 @@ export const agentRequestSchema = z.object({
    * Absent: it was decided without a key, or is not decided.
    */
   decidedWith: z.object({ key: z.string(), turnId: z.string() }).optional(),
+  /** The tool's own code has asked, while the call ran: it gets the decision. Absent: no. */
+  isAsked: z.boolean().optional(),
   /** The runtime that opened it has a rule on who may decide (`mayDecide`). Absent: no. */
   isGuarded: z.boolean().optional(),
 });

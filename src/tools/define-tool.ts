@@ -34,6 +34,12 @@ export interface ToolDefinition<Schema extends ToolParameters, SecretName extend
   /** Called after a crash to find out whether a `once` call took effect. */
   reconcile?(args: ToolArguments<Schema, SecretName>, run: RunContext): Promise<Reconciliation>;
   /**
+   * Ends what a call has begun elsewhere: called when the turn ends (by an abort, a limit, a failure) while a call that has
+   * noted something (`run.note`) is open, whether its code runs, waits for an answer, or was lost with its process. The turn
+   * ends when it has returned or thrown, or after 5 seconds. Not for tools with a `queue`.
+   */
+  cancel?(args: ToolArguments<Schema, SecretName>, run: RunContext): unknown;
+  /**
    * Whether a person has to approve a call before it runs: always, or when this function of the checked arguments says
    * so. An approval applies to exactly these arguments. Default false. A function that throws fails the call.
    */
@@ -90,6 +96,7 @@ const toolDoor: Door<ToolDefinition<ToolParameters>> = {
     effect: anyRule,
     execute: anyRule,
     reconcile: anyRule,
+    cancel: anyRule,
     needsApproval: anyRule,
     approvalExpiresAfterMs: anyRule,
     describeCall: anyRule,
@@ -127,9 +134,9 @@ function made<Schema extends ToolParameters, SecretName extends string>(
   if (!effect.success) {
     throw refuse(`effect is ${describeValue(definition.effect)}; use "none", "keyed" or "once".`);
   }
-  for (const method of ["execute", "reconcile"] as const) {
+  for (const method of ["execute", "reconcile", "cancel"] as const) {
     const given = definition[method];
-    if (typeof given === "function" || (method === "reconcile" && given === undefined)) continue;
+    if (typeof given === "function" || (method !== "execute" && given === undefined)) continue;
     throw refuse(`${method} must be a function, not ${typeof given}.`);
   }
   const timeoutMs = definition.timeoutMs ?? 60_000;
@@ -149,6 +156,9 @@ function made<Schema extends ToolParameters, SecretName extends string>(
   }
   checkWaits(definition, refuse);
   checkQueue(definition, refuse);
+  if (definition.cancel !== undefined && definition.queue !== undefined) {
+    throw refuse("cancel and queue are both set, but a queued tool cannot note what it has begun; leave one out.");
+  }
   const parameters = reading(`Tool "${name}": parameters`, () => readParameters(definition.parameters, refuse));
   const secrets = reading(`Tool "${name}": secrets`, () =>
     checkSecrets(definition.secrets, parameters.jsonSchema, refuse),
@@ -179,6 +189,9 @@ function made<Schema extends ToolParameters, SecretName extends string>(
     ...(definition.reconcile === undefined
       ? {}
       : { reconcile: async (args, run) => definition.reconcile?.call(self, args, run) ?? { unknown: true } }),
+    ...(definition.cancel === undefined
+      ? {}
+      : { cancel: async (args, run) => void (await definition.cancel?.call(self, args, run)) }),
   };
   return Object.freeze(tool);
 }

@@ -1,3 +1,4 @@
+export { type AskInput, AskedRequest, type BillInput, type ToolAnswer } from "./call-in-parts.ts";
 export { type ArtifactReading, readArtifactText } from "./artifact-text.ts";
 export {
   type AskUserOptions,

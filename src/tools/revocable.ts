@@ -1,4 +1,5 @@
 import { InvalidInputError, NotFoundError, PolicyRefusedError } from "../errors/index.ts";
+import { takeBill, takeNote, takeQuestion } from "./call-in-parts.ts";
 import {
   type RunContext,
   takeArtifact,
@@ -97,6 +98,17 @@ function lend(live: () => RunContext, conceal: <Value>(value: Value) => Value, f
     });
   };
   const awaitChild: RunContext["await"] = (child, options) => live().await(child, conceal(takeAwaitOptions(options)));
+  const ask: RunContext["ask"] = (question) => live().ask(conceal(takeQuestion(question)));
+  const note: RunContext["note"] = (value) => {
+    const run = live();
+    firstAct.isOver = true;
+    return heard(async () => await run.note(conceal(takeNote(value))));
+  };
+  const bill: RunContext["bill"] = (use) => {
+    const run = live();
+    firstAct.isOver = true;
+    return heard(async () => await run.bill(takeBill(use)));
+  };
   return {
     get agent() {
       return live().agent;
@@ -151,6 +163,21 @@ function lend(live: () => RunContext, conceal: <Value>(value: Value) => Value, f
     },
     get await() {
       return live() && awaitChild;
+    },
+    get noted() {
+      return live().noted;
+    },
+    get answer() {
+      return live().answer;
+    },
+    get note() {
+      return live() && note;
+    },
+    get ask() {
+      return live() && ask;
+    },
+    get bill() {
+      return live() && bill;
     },
   };
 }

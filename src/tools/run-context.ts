@@ -12,6 +12,7 @@ import {
   takeText,
   type TraceEntry,
 } from "../state/index.ts";
+import type { AskedRequest, AskInput, BillInput, ToolAnswer } from "./call-in-parts.ts";
 
 /** The agent for which a tool runs. */
 export interface RunAgent {
@@ -90,8 +91,12 @@ export interface RunContext {
   /** The step that asked for the call, from 1. */
   readonly step: number;
   readonly callId: string;
-  /** 1 for the first attempt; more only with `maxAttempts` above 1 or after a restart. */
+  /** 1 for the first attempt; more only with `maxAttempts` above 1, after a restart, or after the answer to a question. */
   readonly attempt: number;
+  /** What the code of this call has noted last, also before a restart; null: nothing. */
+  readonly noted: Json;
+  /** The decision on what the code has asked last; null: it has asked nothing. */
+  readonly answer: ToolAnswer | null;
   /** The user's prompt of this turn, as text. */
   readonly prompt: string;
   readonly previousTools: readonly PreviousTool[];
@@ -126,6 +131,22 @@ export interface RunContext {
    * slot, and the child's answer is the call's result. Throws `InvalidInputError` for a child that this turn has not spawned.
    */
   readonly await: (child: Pick<SpawnedChild, "agentId">, options?: AwaitOptions) => AwaitedChild;
+  /**
+   * Stores how far the code has come, up to 1 Mi characters of JSON; resolves when it is stored. Where the code runs again
+   * (after a crash, or with an answer) it reads the last one as `run.noted`. In a queued tool it rejects with `UnsupportedError`.
+   */
+  readonly note: (value: Json) => Promise<void>;
+  /**
+   * For the tool to return: `return run.ask({ kind, prompt })`. The turn then waits for the decision, through restarts and
+   * without holding a slot; then the code runs again, with `run.answer`. What it has to know by then it notes before. In a
+   * queued tool it throws `UnsupportedError`.
+   */
+  readonly ask: (question: AskInput) => AskedRequest;
+  /**
+   * Counts tokens and money that were used elsewhere on the turn's account and those above it, as they were told: beyond a
+   * limit too. Resolves when it is stored. In a queued tool it rejects with `UnsupportedError`.
+   */
+  readonly bill: (use: BillInput) => Promise<void>;
 }
 
 /** The actor of a turn (row L9). */

@@ -67,4 +67,6 @@ export interface Tool<Args = unknown> {
   /** Strings go to the model as they are, other values as JSON text, `undefined` as "". */
   execute(args: Args, run: RunContext): unknown;
   reconcile?(args: Args, run: RunContext): Promise<Reconciliation>;
+  /** Ends what a call has begun elsewhere, when its turn ends before the call. */
+  cancel?(args: Args, run: RunContext): Promise<void>;
 }

@@ -5,7 +5,7 @@ export const floors: readonly (readonly string[])[] = [
   ["budget", "redis"],
   ["state"],
   ["model", "tools", "hooks", "context", "stores", "queues"],
-  ["agents"],
+  ["agents", "remote"],
   ["machines"],
   ["actors"],
   ["runtime"],

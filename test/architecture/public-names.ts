@@ -10,7 +10,7 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     HookContext HookDrafts HookName Hooks InstructionsContext InvalidInputError JobStoppedError Json JsonObject
     LanguageModel LeaseLostError LimitName LimitStop localQueues LoopMessage LoopResult LoopTurn memoryStores Message
     MessageCompaction MessageStore ModelDelta ModelError ModelRequest ModelResponse ModelUse noProgressGuard
-    NotFoundError offlineModel openaiModel OpenaiModelOptions Overview OverviewState placeOfAgent placeOfTurn Plugin PolicyRefusedError
+    NotFoundError OutcomeUnknownError offlineModel openaiModel OpenaiModelOptions Overview OverviewState placeOfAgent placeOfTurn Plugin PolicyRefusedError
     PreviousTool Price PriceTable Projections QueueCount QueueHealth Queues reactHistory Reconciliation reflection RequestConflictError run
     RunContext RunOptions Runtime RuntimeHealth RuntimeMetrics RuntimeOptions SavedArtifact SpawnedAgent SpawnedChild
     Spending StateStore StopReason StopSignal StoredError StoreRolledBackError Stores StoreUnavailableError subagent
@@ -68,6 +68,9 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     TealAgentOptions TealMetadata TealModelOptions TealServed tealSurface TealSurfaceOptions TellingStep TicketStore tokenAuth
     TokenAuthOptions Webhook WebhookDesk WebhookForm WebhookOptions WebhookPlace
   `),
+  "troupe/a2a": words(`
+    remoteAgent RemoteAgentOptions RemoteAuth RemoteTask RemoteUsage
+  `),
   "troupe/telemetry": words(`
     createRedactor EventFeed JournalSource LogOptions OpenTelemetryOptions Redactor RedactorOptions renderTrace
     RenderTraceOptions SessionMessage SessionRecord sessionRecord SessionRecordOptions SessionTurn sessionYaml Telemetry
@@ -105,6 +108,7 @@ export const unnamedTypes: readonly string[] = words(`
   AfterEachToolDraft AfterLlmDraft AfterToolsDraft AfterUserInputDraft BeforeEachToolDraft BeforeLlmDraft BeforeToolsDraft OnCompleteDraft
   OnErrorDraft OneOrMore RegisteredTool
 
+  AskedRequest AskInput BillInput ToolAnswer
   AwaitedChild DeepReadonly ErrorDetails JobStop BudgetOverviews LimitFlag
   OverviewObserver OverviewPart OverviewSnapshot Role RunAgent
 

@@ -54,7 +54,15 @@ describe("a request", () => {
   test("is gone with its decision, which says who, how and why", () => {
     const { openRequest, decision } = foldOf(...asked, { ...requestDecided("rejected"), reason: "no" });
     expect(openRequest).toBeNull();
-    expect(decision).toEqual({ kind: "approval", verdict: "rejected", by: "ann", reason: "no" });
+    const requestId = requestIdOf(callId, 1);
+    expect(decision).toEqual({
+      requestId,
+      kind: "approval",
+      asked: false,
+      verdict: "rejected",
+      by: "ann",
+      reason: "no",
+    });
   });
 
   test("is decided once: what comes for another request, or again, is passed over", () => {
@@ -68,6 +76,28 @@ describe("a request", () => {
     const refusal = refused("paused", "tool.started", { callId });
     expect(foldOf(gated, refusal, requestOpened()).refusal).toBeNull();
     expect(foldOf(...asked, requestDecided(), requestOpened("auth", 0, 2)).decision).toBeNull();
+  });
+});
+
+describe("a call whose code asks", () => {
+  const begun = [callGated(0), toolStarted(0)];
+  const opened = { ...requestOpened(), asked: true as const, argumentsHash: "other" };
+
+  test("is no longer run, and has its last note and the decision when it is run again", () => {
+    const noted = { type: "tool.noted", turnId: gated.turnId, step: 1, callId } as const;
+    const notes = [
+      { ...noted, note: { far: 1 } },
+      { ...noted, note: { far: 2 } },
+    ];
+    expect(foldOf(...begun, ...notes)).toMatchObject({ note: { far: 2 }, startedEpoch: 1 });
+    const asking = foldOf(...begun, ...notes, opened);
+    expect(asking).toMatchObject({ note: { far: 2 }, startedEpoch: null, openRequest: { asked: true } });
+    const decided = foldOf(...begun, ...notes, opened, requestDecided(), toolStarted(0, 1, 2));
+    expect(decided).toMatchObject({ attempt: 2, decision: { verdict: "approved", asked: true } });
+  });
+
+  test("has not approved the call itself by it", () => {
+    expect(foldOf(...begun, opened, requestDecided()).approvedHash).toBeNull();
   });
 });
 

@@ -46,6 +46,7 @@ const onRedisToo: ReadonlySet<string> = new Set([
   "a turn that is asked again and again whether it rests",
   "tools of one turn that its caller runs",
   "agents that begin with a conversation",
+  "calls in parts",
 ]);
 
 /** `TROUPE_RUNTIMES=redis` runs every suite on Redis, and on nothing else. */

@@ -1,7 +1,7 @@
 import { inspect } from "node:util";
 import { describe, expect, test } from "vitest";
 import { InvalidInputError } from "../../src/errors/index.ts";
-import { AwaitedChild, concealCredentials, type RunContext, revocable } from "../../src/tools/index.ts";
+import { AskedRequest, AwaitedChild, concealCredentials, type RunContext, revocable } from "../../src/tools/index.ts";
 import { nothingToRedact } from "../../src/tools/secrets.ts";
 
 const secret = "canary-7f3a";
@@ -34,6 +34,11 @@ function context(progress: RunContext["progress"] = () => undefined): RunContext
     saveArtifact: async () => ({ artifactId: "artifact-1", version: 1 }),
     spawn: () => Promise.reject(new Error("no children")),
     await: ({ agentId }, options) => new AwaitedChild(agentId, options?.prefix),
+    noted: null,
+    answer: null,
+    note: async () => undefined,
+    ask: (question) => new AskedRequest(question),
+    bill: async () => undefined,
   };
 }
 
@@ -56,7 +61,7 @@ describe("a lent run context (H6)", () => {
     revoke();
     revoke();
     const fields = Object.keys(original) as (keyof RunContext)[];
-    expect(fields).toHaveLength(18);
+    expect(fields).toHaveLength(23);
     for (const field of fields) {
       expect(() => run[field], field).toThrow(InvalidInputError);
       expect(() => run[field], field).toThrow(/t-1:1:0 was used after the call had ended/);

@@ -72,7 +72,8 @@ function tokensChanged(entry: FoldedEntry, place: number): TokensChanged | undef
     case "model.responded":
     case "model.failed":
     case "generate.responded":
-    case "generate.failed": {
+    case "generate.failed":
+    case "tool.billed": {
       if (!entry.settlement) return undefined;
       const { reservation, tokens } = entry.settlement;
       return { place, accountId: reservation.accountId, used: tokens, reserved: -reservation.tokens };

@@ -169,6 +169,11 @@ export class AccountFold {
         if (settlement) this.#change(settlement.reservation.accountId, (account) => settle(account, settlement));
         return;
       }
+      case "tool.billed": {
+        const { settlement } = entry;
+        this.#change(settlement.reservation.accountId, (account) => settle(account, settlement));
+        return;
+      }
       default:
     }
   }

@@ -27,6 +27,8 @@ const groupByType: Readonly<Partial<Record<EntryType, EventGroup>>> = {
   "call.gated": "tool",
   "tool.started": "tool",
   "tool.retrying": "tool",
+  "tool.noted": "tool",
+  "tool.billed": "tool",
   "tool.settled": "tool",
   "call.reviewed": "tool",
   "call.expired": "tool",
@@ -268,6 +270,14 @@ function callText(entry: RunEntry): EventText | undefined {
     }
     case "tool.retrying":
       return text("tool retries", { name: entry.error.code, detail: entry.error.message, tone: "warning" });
+    case "tool.noted":
+      return text("tool noted", { tone: "quiet" });
+    case "tool.billed":
+      return text("tool billed", {
+        name: entry.settlement.reservation.model,
+        detail: `${entry.settlement.tokens} tokens`,
+        tone: "good",
+      });
     case "tool.settled":
       return entry.outcome === "success"
         ? text("tool done", { name: entry.name, detail: milliseconds(entry.durationMs), tone: "good" })

@@ -29,6 +29,8 @@ const readFirst: ReadonlySet<EntryType> = new Set([
   "request.opened",
   "artifact.saved",
   "child.awaited",
+  "tool.noted",
+  "tool.billed",
 ]);
 
 const schemas = new Map(

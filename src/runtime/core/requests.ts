@@ -126,6 +126,11 @@ export class Requests {
     if (isTheClocks || !verdictsOf[request.kind].includes(verdict))
       throw new InvalidInputError(unfit(request, verdict));
     const tool = this.#options.definitions.get(request.agentName)?.tools.get(request.name);
+    if (verdict === "edited" && request.isAsked === true) {
+      throw new InvalidInputError(
+        `request "${request.requestId}" was asked by the tool while it ran, so there are no arguments to edit; it can be approved, rejected`,
+      );
+    }
     if (verdict === "edited") {
       if (decide.arguments === undefined) {
         throw new InvalidInputError(

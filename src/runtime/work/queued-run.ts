@@ -49,6 +49,8 @@ export function queuedAttempt(
   const inputs = first?.type === "turn.started" ? first.inputMessageIds : [];
   const prompt = inputs.map((id) => textOf(messages.get(id)?.content ?? "")).join("\n");
   const viewers = dependencies.broadcast.viewersOf(record);
+  const notHere = (what: string, why: string): UnsupportedError =>
+    new UnsupportedError(`run.${what}() was called in the queued tool "${call.name}": ${why}. Leave the queue out`);
   const contextOf = (signal: AbortSignal): RunContext => ({
     agent: runAgentOf({ identity: record }),
     turnId,
@@ -84,6 +86,17 @@ export function queuedAttempt(
     await: (child, { prefix } = {}) => {
       if (left.spawns.some(({ childId }) => childId === child?.agentId)) return new AwaitedChild(child.agentId, prefix);
       throw notSpawned(child, "call");
+    },
+    noted: call.note,
+    answer: null,
+    note: async () => {
+      throw notHere("note", "only the process that has its agent can write the note");
+    },
+    ask: () => {
+      throw notHere("ask", "only the process that has its agent can open the request");
+    },
+    bill: async () => {
+      throw notHere("bill", "only the process that has its agent can count on its accounts");
     },
   });
   return { clock, redact, contextOf, trace };

@@ -248,6 +248,10 @@ function callEndOf(name: string, end: AttemptEnd, left: LeftByRun): CallEnd {
     const { childId, prefix } = end.child;
     return { type: "ordered", spawns, awaits: childId, artifacts, ...(prefix === undefined ? {} : { prefix }) };
   }
+  if (end.type === "asking") {
+    const text = `Error: the queued tool "${name}" returned a question, which only a tool without a queue may ask.`;
+    return endOfResult(errorResult(text, "unsupported"), left);
+  }
   const [spawn] = spawns;
   if (spawn && end.result.outcome === "success" && !end.stop) {
     const text = `Error: the queued tool "${name}" asked for the subagent "${spawn.key}" and did not return run.await(child), so that it was not started. What the tool did itself may have taken effect.`;

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import type { AgentDefinition } from "../../agents/index.ts";
+import { MESSAGE_KEYS } from "./message-keys.ts";
 import { EXTENSION } from "./read-message.ts";
 
 /** Something that an agent is good for, as its card tells it. */
@@ -58,7 +59,10 @@ export function cardOf(served: A2aServed, { url, pushNotifications }: CardPlace)
       streaming: true,
       pushNotifications,
       extendedAgentCard: true,
-      extensions: [{ uri: EXTENSION, description: "Decides requests for approval by data parts.", required: false }],
+      extensions: [
+        { uri: EXTENSION, description: "Decides requests for approval by data parts.", required: false },
+        { uri: MESSAGE_KEYS, description: "A message that is sent again finds its task.", required: false },
+      ],
     },
     securitySchemes: { bearer: { httpAuthSecurityScheme: { scheme: "Bearer" } } },
     securityRequirements: [{ schemes: { bearer: { list: [] } } }],

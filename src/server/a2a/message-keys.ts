@@ -2,6 +2,9 @@ import type { RequestKey } from "../core/names.ts";
 
 const ROUTE = "a2a.send";
 
+/** The extension that tells clients: a message that names a context or a task, and is sent again, finds the task as it is. */
+export const MESSAGE_KEYS = "urn:troupe:a2a:message-keys:v1";
+
 /**
  * The idempotency key of a message. A message may decide several requests; then each decision has a key of its own.
  */

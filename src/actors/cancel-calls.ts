@@ -1,0 +1,73 @@
+import { combineSignals } from "../base/index.ts";
+import type { CallState } from "../state/index.ts";
+import { revocable, type Tool } from "../tools/index.ts";
+import { appendWarnings, type Host } from "./host.ts";
+import { runContextOf } from "./run-context.ts";
+import { storedErrorOf } from "./stored-error.ts";
+import { grantedTool } from "./tool-calls.ts";
+
+/** Longest time that the end of a turn waits for tools to cancel, in milliseconds. */
+const CANCEL_MS = 5_000;
+
+interface BegunCall {
+  readonly call: CallState;
+  readonly tool: Tool<never>;
+}
+
+/**
+ * The turn ends: tools end what their open calls have begun elsewhere, all at once. Only calls that have noted something have
+ * begun anything. What goes wrong is a warning: the turn ends anyway.
+ */
+export async function cancelBegunCalls(host: Host, turnId: string, interrupted: AbortSignal): Promise<void> {
+  const begun = (host.turn(turnId)?.openCallIds ?? []).flatMap((callId) => begunCall(host, turnId, callId) ?? []);
+  if (begun.length === 0) return;
+  await host.committed();
+  const failures = await Promise.all(begun.map(async (one) => await cancelled(host, one, interrupted)));
+  if (interrupted.aborted) return;
+  for (const message of failures) {
+    if (message !== undefined) appendWarnings(host, turnId, [{ code: "not_cancelled", message }]);
+  }
+  while (host.undelivered().length > 0) await host.delivered();
+}
+
+function begunCall(host: Host, turnId: string, callId: string): BegunCall | undefined {
+  const call = host.call(turnId, callId);
+  if (!call || call.outcome !== null || call.note === null) return undefined;
+  const tool = grantedTool(host, turnId, call.name);
+  return tool?.kind === "function" && tool.cancel ? { call, tool } : undefined;
+}
+
+/** Why it failed, in words; undefined when it did not. */
+async function cancelled(host: Host, { call, tool }: BegunCall, interrupted: AbortSignal): Promise<string | undefined> {
+  try {
+    await host.inFlight.run(
+      `${call.callId}:cancel`,
+      interrupted,
+      async (signal) => await cancel(host, call, tool, signal),
+    );
+    return undefined;
+  } catch (error) {
+    const why = host.redactorOf(call.turnId)(storedErrorOf(error).message);
+    return `what the call of "${call.name}" has begun may go on: ${why}`;
+  }
+}
+
+async function cancel(host: Host, call: CallState, tool: Tool<never>, signal: AbortSignal): Promise<void> {
+  const timed = combineSignals([signal]);
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  const stop = host.clock.setDelay(CANCEL_MS, () => {
+    const error = new Error(`cancelling it took more than ${CANCEL_MS} ms`);
+    timed.abort(error);
+    reject(error);
+  });
+  const lent = revocable(runContextOf(host, call, timed.signal));
+  try {
+    const { args, redact } = await tool.resolveArguments(call.gate?.arguments ?? null, lent.run);
+    lent.redactWith((text) => host.redactorOf(call.turnId)(redact(text)));
+    await Promise.race([tool.cancel?.(args as never, lent.run), late]);
+  } finally {
+    lent.revoke();
+    stop();
+    timed.dispose();
+  }
+}

@@ -1,0 +1,218 @@
+import type { Artifact, Message, Part, StreamResponse, Task } from "@a2a-js/sdk";
+import { shortHash } from "../base/index.ts";
+import type { Json, JsonObject } from "../state/index.ts";
+import { RemoteAgentError } from "./remote-error.ts";
+import type { RemoteUsage } from "./remote-options.ts";
+
+/** The extension by which requests of a task are decided one by one; approvals only by it (docs/a2a.md). */
+export const DECISIONS = "urn:troupe:a2a:decisions:v1";
+/** The extension that says: a message that is sent again finds the task that it has begun. */
+export const MESSAGE_KEYS = "urn:troupe:a2a:message-keys:v1";
+
+const endStates: ReadonlySet<string> = new Set([
+  "TASK_STATE_COMPLETED",
+  "TASK_STATE_FAILED",
+  "TASK_STATE_CANCELED",
+  "TASK_STATE_REJECTED",
+]);
+const waitingStates: ReadonlySet<string> = new Set(["TASK_STATE_INPUT_REQUIRED", "TASK_STATE_AUTH_REQUIRED"]);
+
+export function isEnded(state: string): boolean {
+  return endStates.has(state);
+}
+
+/** Whether the task waits for somebody here. */
+export function isWaiting(state: string): boolean {
+  return waitingStates.has(state);
+}
+
+/** The ids by which a task is known; a context that a server does not tell is empty. */
+export interface RemoteIds {
+  readonly taskId: string;
+  readonly contextId: string;
+}
+
+const LONGEST_ID = 1_000;
+
+/** The task that an event is about; undefined for a message outside any task. Throws `RemoteAgentError` for one without an id. */
+export function idsOf({ payload }: StreamResponse): RemoteIds | undefined {
+  if (payload?.$case === undefined || payload.$case === "message") return undefined;
+  const { value } = payload;
+  const taskId = payload.$case === "task" ? payload.value.id : (value as { readonly taskId: string }).taskId;
+  if (taskId === "" || taskId.length > LONGEST_ID || value.contextId.length > LONGEST_ID) {
+    throw new RemoteAgentError("remote_protocol", "it told no usable id of its task");
+  }
+  return { taskId, contextId: value.contextId };
+}
+
+/** Throws `RemoteAgentError` where something is about another task than the one that was begun. */
+export function assertSame(known: RemoteIds, told: RemoteIds): void {
+  const isSame = told.taskId === known.taskId && (told.contextId === known.contextId || told.contextId === "");
+  if (isSame) return;
+  throw new RemoteAgentError(
+    "remote_protocol",
+    "it answered for another task or another context than it was asked about",
+  );
+}
+
+/** What followers are shown of an event: the state, or a piece of text; undefined: nothing. */
+export function progressOf(
+  event: StreamResponse,
+  stateOf: (task: Pick<Task, "status">) => string,
+): JsonObject | undefined {
+  const { payload } = event;
+  if (payload?.$case === "artifactUpdate") {
+    const { append, artifact } = payload.value;
+    const text = shown(textOf(artifact?.parts ?? []));
+    return text === "" ? undefined : { text, append };
+  }
+  if (payload?.$case !== "task" && payload?.$case !== "statusUpdate") return undefined;
+  const text = shown(textOf(payload.value.status?.message?.parts ?? []));
+  const state = stateOf(payload.value);
+  return text === "" ? { state } : { state, message: text };
+}
+
+/** Longest text in one update of progress, in UTF-16 units. */
+const LONGEST_PIECE = 64_000;
+
+function shown(text: string): string {
+  return text.slice(0, LONGEST_PIECE).toWellFormed();
+}
+
+export function textOf(parts: readonly Part[]): string {
+  return parts.flatMap(({ content }) => (content?.$case === "text" ? [content.value] : [])).join("");
+}
+
+/** A file that came with a task. */
+export interface RemoteFile {
+  /** Unique within its task. */
+  readonly key: string;
+  readonly name: string;
+  readonly contentType: string;
+  /** Text as it is; other content in base64, which the content type says. */
+  readonly content: string;
+}
+
+/** What came of a task or a message, in order: texts for the model, and files to be saved. */
+export type RemotePiece = { readonly text: string } | { readonly file: RemoteFile };
+
+/** The artifacts of a task; where it has none, what it said last. */
+export function piecesOfTask({ artifacts, status, history }: Task): readonly RemotePiece[] {
+  const pieces = artifacts.flatMap((artifact) => piecesOf(artifact, artifact.artifactId, artifact.name));
+  if (pieces.length > 0) return pieces;
+  const last = status?.message ?? history.at(-1);
+  return last ? piecesOfMessage(last) : [];
+}
+
+export function piecesOfMessage(message: Message): readonly RemotePiece[] {
+  return piecesOf(message, message.messageId, "file");
+}
+
+function piecesOf({ parts }: Pick<Artifact, "parts">, id: string, name: string): readonly RemotePiece[] {
+  const texts = parts.flatMap(({ content }) => (content?.$case === "text" ? [normalJson(content.value)] : []));
+  return parts.flatMap((part, index): RemotePiece[] => {
+    const { content, filename } = part;
+    const mediaType = part.mediaType === "" ? "application/octet-stream" : part.mediaType;
+    switch (content?.$case) {
+      case "text":
+        return content.value === "" ? [] : [{ text: content.value.toWellFormed() }];
+      case "data": {
+        const text = JSON.stringify(content.value ?? null).toWellFormed();
+        // Some agents say their data as text too.
+        return texts.includes(text) ? [] : [{ text }];
+      }
+      case "url":
+        return [{ text: `[a file at ${content.value.slice(0, 2_000).toWellFormed()}, ${mediaType}]` }];
+      case "raw": {
+        const label = (filename === "" ? name : filename) || "file";
+        const file = { key: `${id}/${index}`, name: label.slice(0, 200).toWellFormed() };
+        return [
+          { file: { ...file, ...contentOf(Buffer.from(content.value), mediaType.slice(0, 200).toWellFormed()) } },
+        ];
+      }
+      default:
+        return [];
+    }
+  });
+}
+
+function normalJson(text: string): string {
+  try {
+    return JSON.stringify(JSON.parse(text));
+  } catch {
+    return text;
+  }
+}
+
+/** An artifact is a text, so that other content becomes one. */
+function contentOf(bytes: Buffer, mediaType: string): Pick<RemoteFile, "content" | "contentType"> {
+  const isText = /^(?:text\/|application\/(?:json|xml|yaml|[\w.-]+\+(?:json|xml)))/i.test(mediaType);
+  const text = isText ? bytes.toString("utf8") : "";
+  if (isText && Buffer.from(text).equals(bytes)) return { content: text, contentType: mediaType };
+  return { content: bytes.toString("base64"), contentType: `${mediaType};base64` };
+}
+
+/** What a waiting task wants to know. */
+export interface RemoteQuestion {
+  /** The same question has the same key. */
+  readonly key: string;
+  readonly kind: "question" | "approval" | "auth";
+  readonly prompt: string;
+  /** For programs that show or decide it. */
+  readonly about: Json;
+  /** The request at a server that lets requests be decided one by one; null: it does not say. */
+  readonly request: { readonly requestId: string; readonly argumentsHash: string | null } | null;
+}
+
+/** The first thing that a waiting task asks. */
+export function questionOf(task: Task, state: string): RemoteQuestion {
+  const message = task.status?.message;
+  const parts = message?.parts ?? [];
+  const part = parts.find(({ metadata }) => typeof metadata?.["requestId"] === "string");
+  const { requestId, kind, argumentsHash } = part?.metadata ?? {};
+  const said = part ? textOf([part]) : textOf(parts);
+  const prompt = (said.trim() || "(it does not say what it wants)").slice(0, LONGEST_PROMPT).toWellFormed();
+  const data = parts.flatMap(({ content }) => (content?.$case === "data" ? [content.value as Json] : []));
+  return {
+    key: shortHash(JSON.stringify([state, message?.messageId ?? "", requestId ?? "", prompt])),
+    kind: kindOf(state, kind),
+    prompt,
+    about: { taskId: task.id, ...(part ? aboutOf(part) : {}), ...(data.length > 0 ? { data } : {}) },
+    request:
+      typeof requestId === "string"
+        ? { requestId, argumentsHash: typeof argumentsHash === "string" ? argumentsHash : null }
+        : null,
+  };
+}
+
+const LONGEST_PROMPT = 8_000;
+
+/** The call that an approval is about, as the remote agent tells it. */
+function aboutOf({ metadata }: Part): JsonObject {
+  const { name, arguments: args } = metadata ?? {};
+  return typeof name === "string" ? { name, arguments: (args ?? null) as Json } : {};
+}
+
+/** Servers that do not tell the kind of a request want credentials when they want authority. */
+function kindOf(state: string, told: unknown): RemoteQuestion["kind"] {
+  if (state === "TASK_STATE_INPUT_REQUIRED") return "question";
+  return told === "approval" ? "approval" : "auth";
+}
+
+/** The usage of an ended task of a server of this package, in the task's metadata. Others tell none, or elsewhere. */
+export function usageOf({ metadata }: Pick<Task, "metadata">): RemoteUsage | undefined {
+  const told: unknown = metadata?.["usage"];
+  if (typeof told !== "object" || told === null) return undefined;
+  const { inputTokens, outputTokens, cost } = told as Readonly<Record<string, unknown>>;
+  if (!isTokens(inputTokens) || !isTokens(outputTokens)) return undefined;
+  const isCost = typeof cost === "number" && cost >= 0 && cost <= MOST_DOLLARS;
+  return { inputTokens, outputTokens, ...(isCost ? { cost } : {}) };
+}
+
+/** A remote agent may tell anything; what no task can have used is not believed. */
+const MOST_TOKENS = 1_000_000_000;
+const MOST_DOLLARS = 1_000_000;
+
+function isTokens(value: unknown): value is number {
+  return typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= MOST_TOKENS;
+}

@@ -1,0 +1,13 @@
+// A process with an agent that hands a task to a remote agent, over an SQLite file. It is to be killed.
+import { createRuntime } from "troupe";
+import { sqliteStores } from "troupe/stores/sqlite";
+import { callerAgent } from "./remote-desk.ts";
+
+const [path = "", url = ""] = process.argv.slice(2);
+const runtime = await createRuntime({ agents: [callerAgent({ url, says: ["work"] })], stores: sqliteStores(path) });
+const agent = await runtime.agent("caller", { agentId: "caller" });
+await agent.start();
+runtime.subscribe((event) => {
+  if (event.type === "tool.progress") console.log("it works");
+});
+await agent.executeTurn("go").result;

@@ -1,0 +1,106 @@
+import { expect, test } from "vitest";
+import { entriesOfType, toolTextsOf } from "../support/journal-probes.ts";
+import { requestOf } from "../support/deciding.ts";
+import { deskCaller, openDesk } from "./remote-desk.ts";
+
+test("a task is handed over, its text comes as progress while it runs, and its answer is the result", async () => {
+  const desk = await openDesk();
+  const { agent, runtime } = await deskCaller(desk, { says: ["hello"] });
+  const updates: unknown[] = [];
+  runtime.subscribe((event) => {
+    if (event.type === "tool.progress") updates.push(event.update);
+  });
+  const turn = agent.executeTurn("go");
+  expect(await turn.result).toMatchObject({ status: "completed", toolCalls: 1 });
+  expect(await toolTextsOf(agent)).toEqual(["1: hello"]);
+  const [taskId] = await desk.tasks();
+  const update = { remote: "desk", taskId: taskId?.replace("#", ".") };
+  expect(updates).toContainEqual({ ...update, text: "1: hello", append: false });
+  expect(updates.at(-1)).toEqual({ ...update, state: "TASK_STATE_COMPLETED" });
+});
+
+test("calls of one agent share a context; those of another do not", async () => {
+  const desk = await openDesk();
+  const { agent } = await deskCaller(desk, { says: ["one", "two"] });
+  await agent.executeTurn("go").result;
+  expect(await toolTextsOf(agent)).toEqual(["1: one", "2: two"]);
+  const { agent: other } = await deskCaller(desk, { says: ["one"], agentId: "other" });
+  await other.executeTurn("go").result;
+  expect(await toolTextsOf(other)).toEqual(["1: one"]);
+});
+
+test("a question of the task is one of the turn, and its answer goes to the same task", async () => {
+  const desk = await openDesk();
+  const { agent, runtime, stores } = await deskCaller(desk, { says: ["ask"] });
+  const turn = agent.executeTurn("go");
+  const request = await requestOf(turn);
+  expect(request).toMatchObject({ kind: "question", name: "desk" });
+  expect(request.prompt).toContain("your name?");
+  await runtime.decide(request.requestId, { verdict: "answered", result: "ann" });
+  expect((await turn.result).status).toBe("completed");
+  expect(await toolTextsOf(agent)).toEqual(["so: ann"]);
+  expect(await entriesOfType(stores, "caller", "request.opened")).toHaveLength(1);
+  expect(await desk.tasks()).toHaveLength(1);
+});
+
+test.each(["approved", "rejected"] as const)("an approval of the task that is %s here is so there", async (verdict) => {
+  const desk = await openDesk();
+  const { agent, runtime } = await deskCaller(desk, { says: ["remove"] });
+  const turn = agent.executeTurn("go");
+  const request = await requestOf(turn);
+  expect(request).toMatchObject({ kind: "approval", arguments: { name: "remove", arguments: { path: "a.txt" } } });
+  const decide =
+    verdict === "approved" ? { verdict, argumentsHash: request.argumentsHash } : { verdict, reason: "not that" };
+  await runtime.decide(request.requestId, decide);
+  expect((await turn.result).status).toBe("completed");
+  expect(desk.removed).toEqual(verdict === "approved" ? ["a.txt"] : []);
+  const [text] = await toolTextsOf(agent);
+  expect(text).toContain(verdict === "approved" ? "removed a.txt" : "not that");
+});
+
+test("files of the task are artifacts of the call, and its usage counts on the turn", async () => {
+  const desk = await openDesk();
+  const { agent } = await deskCaller(desk, { says: ["save"] });
+  const { spent } = await agent.executeTurn("go").result;
+  const saved = await agent.getArtifacts();
+  expect(saved.map(({ name, contentType }) => [name, contentType])).toEqual([["note.md", "text/markdown"]]);
+  expect((await agent.getArtifact(saved[0]?.artifactId ?? ""))?.content).toBe("# Note");
+  const [text] = await toolTextsOf(agent);
+  expect(text).toContain('{"rows":2}');
+  expect(text).toContain(saved[0]?.artifactId);
+  expect(text).toContain("so: saved");
+  expect(spent.byModel["a2a:desk"]).toMatchObject({ calls: 1 });
+  expect(spent.byModel["a2a:desk"]?.inputTokens).toBeGreaterThan(0);
+});
+
+test("calls of one answer that are open at once have contexts of their own: none answers what another is asked", async () => {
+  const desk = await openDesk();
+  const { agent, runtime } = await deskCaller(desk, { says: [["ask", "hello"], "again"] });
+  const turn = agent.executeTurn("go");
+  const { requestId } = await requestOf(turn);
+  await runtime.decide(requestId, { verdict: "answered", result: "ann" });
+  expect((await turn.result).status).toBe("completed");
+  const texts = await toolTextsOf(agent);
+  expect([texts.slice(0, 2).toSorted(), texts.slice(2)]).toEqual([["1: hello", "so: ann"], ["2: again"]]);
+});
+
+test.each([
+  ["JSONRPC", "1.0"],
+  ["HTTP+JSON", "1.0"],
+  ["JSONRPC", "0.3"],
+])("an agent that speaks %s %s alone", async (protocolBinding, protocolVersion) => {
+  const desk = await openDesk();
+  const told = (await (await fetch(`${desk.url}/.well-known/agent-card.json`)).json()) as {
+    readonly supportedInterfaces: readonly { readonly protocolBinding: string; readonly protocolVersion: string }[];
+  };
+  const supportedInterfaces = told.supportedInterfaces.filter(
+    (one) => one.protocolBinding === protocolBinding && one.protocolVersion === protocolVersion,
+  );
+  expect(supportedInterfaces).toHaveLength(1);
+  const { agent, runtime } = await deskCaller(desk, { says: ["hello", "ask"], card: { ...told, supportedInterfaces } });
+  const turn = agent.executeTurn("go");
+  const { requestId } = await requestOf(turn);
+  await runtime.decide(requestId, { verdict: "answered", result: "ann" });
+  expect((await turn.result).status).toBe("completed");
+  expect(await toolTextsOf(agent)).toEqual(["1: hello", "so: ann"]);
+});

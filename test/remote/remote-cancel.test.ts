@@ -1,0 +1,71 @@
+import { expect, test } from "vitest";
+import { requestOf } from "../support/deciding.ts";
+import { entriesOfType, toolTextsOf } from "../support/journal-probes.ts";
+import { createGate } from "../support/turn-probes.ts";
+import { type Desk, deskCaller, openDesk, openWorker, polling } from "./remote-desk.ts";
+
+async function endOf({ runtime }: Desk): Promise<string | null | undefined> {
+  const [turn] = await runtime.turns();
+  return turn?.stopReason;
+}
+
+test("an abort of the turn cancels the task, before the turn has ended", async () => {
+  const gate = createGate<string>();
+  const remote = await openWorker(() => gate.pass());
+  const { agent } = await deskCaller(remote, { says: ["work"] });
+  const turn = agent.executeTurn("go");
+  await gate.reached();
+  await turn.abort();
+  expect((await turn.result).stopReason).toBe("user_requested");
+  await expect.poll(() => endOf(remote), polling).toBe("user_requested");
+});
+
+test("an abort while the task waits for an answer cancels it too", async () => {
+  const desk = await openDesk();
+  const { agent } = await deskCaller(desk, { says: ["ask"] });
+  const turn = agent.executeTurn("go");
+  await requestOf(turn);
+  await turn.abort();
+  expect((await turn.result).stopReason).toBe("user_requested");
+  await expect.poll(() => endOf(desk), polling).toBe("user_requested");
+});
+
+test("a question that is refused here ends the task there", async () => {
+  const desk = await openDesk();
+  const { agent, runtime, stores } = await deskCaller(desk, { says: ["ask"] });
+  const turn = agent.executeTurn("go");
+  const { requestId } = await requestOf(turn);
+  await runtime.decide(requestId, { verdict: "rejected", reason: "none of its business" });
+  expect((await turn.result).status).toBe("completed");
+  const [settled] = await entriesOfType(stores, "caller", "tool.settled");
+  expect(settled).toMatchObject({ outcome: "error", error: { code: "remote_denied" } });
+  expect((await toolTextsOf(agent))[0]).toContain("none of its business");
+  await expect.poll(() => endOf(desk), polling).toBe("user_requested");
+});
+
+test("the working time of the turn cancels the task", async () => {
+  const remote = await openWorker(() => createGate<string>().pass());
+  const { agent } = await deskCaller(remote, { says: ["work"], maxSeconds: 2 });
+  expect((await agent.executeTurn("go").result).stopReason).toBe("time_limit");
+  await expect.poll(() => endOf(remote), polling).toBe("user_requested");
+});
+
+test("so does the time of the call, and the turn goes on", async () => {
+  const remote = await openWorker(() => createGate<string>().pass());
+  const { agent, stores } = await deskCaller(remote, { says: ["work"], timeoutMs: 2_000 });
+  expect((await agent.executeTurn("go").result).status).toBe("completed");
+  const [settled] = await entriesOfType(stores, "caller", "tool.settled");
+  expect(settled?.error).toMatchObject({ code: "remote_timeout", retryable: true });
+  await expect.poll(() => endOf(remote), polling).toBe("user_requested");
+});
+
+test("a process that leaves cancels nothing", async () => {
+  const gate = createGate<string>();
+  const remote = await openWorker(() => gate.pass());
+  const { agent, runtime } = await deskCaller(remote, { says: ["work"] });
+  agent.executeTurn("go").result.catch(() => undefined);
+  await gate.reached();
+  await runtime.shutdown();
+  gate.open("worked");
+  await expect.poll(() => endOf(remote), polling).toBe("completed");
+});

@@ -1,0 +1,104 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { createRuntime } from "troupe";
+import { sqliteStores } from "troupe/stores/sqlite";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { armFaultPoints, createDeferred } from "../../src/base/index.ts";
+import { temporaryFile } from "../stores/temporary-file.ts";
+import { toolTextsOf } from "../support/journal-probes.ts";
+import { describeRuntimes } from "../support/runtimes.ts";
+import { createGate } from "../support/turn-probes.ts";
+import { startProgram } from "../support/waiting-process.ts";
+import { callerAgent, deskCaller, openWorker, polling } from "./remote-desk.ts";
+
+const program = (name: string): string => new URL(name, import.meta.url).pathname;
+
+describe("kill -9", () => {
+  it("of the caller while the remote agent works: the next process goes on with the one task", async () => {
+    const gate = createGate<string>();
+    const remote = await openWorker(() => gate.pass());
+    const path = temporaryFile();
+    const doomed = startProgram(program("caller-program.ts"), [path, remote.url]);
+    onTestFinished(() => doomed.kill());
+    await doomed.firstLine;
+    await gate.reached();
+    doomed.kill();
+    await doomed.ended;
+    const agents = [callerAgent({ url: remote.url, says: ["work"] })];
+    const runtime = await createRuntime({ agents, stores: sqliteStores(path) });
+    onTestFinished(() => runtime.shutdown());
+    const agent = await runtime.find("caller");
+    await agent.start();
+    gate.open("worked");
+    expect(await agent.turn("caller#1").result).toMatchObject({ status: "completed", text: "the end", toolCalls: 1 });
+    expect(await toolTextsOf(agent)).toEqual(["so: worked"]);
+    expect([await remote.tasks(), gate.count]).toMatchObject([[expect.any(String)], 1]);
+  });
+
+  it("of the remote agent while it works: the call waits for it, and gets the answer of the same task", async () => {
+    const [path, runs] = [temporaryFile(), temporaryFile("runs.txt")];
+    writeFileSync(runs, "");
+    const doomed = startProgram(program("worker-program.ts"), [path, "0", runs, "hangs"]);
+    onTestFinished(() => doomed.kill());
+    const base = await doomed.firstLine;
+    const { agent } = await deskCaller({ url: `${base}/a2a/desk` }, { says: ["work"] });
+    const turn = agent.executeTurn("go");
+    await expect.poll(() => readFileSync(runs, "utf8"), polling).toBe("run\n");
+    doomed.kill();
+    await doomed.ended;
+    const next = startProgram(program("worker-program.ts"), [path, new URL(base).port, runs]);
+    onTestFinished(() => next.kill());
+    expect(await next.firstLine).toBe(base);
+    expect(await turn.result).toMatchObject({ status: "completed", text: "the end" });
+    expect(await toolTextsOf(agent)).toEqual(["so: worked"]);
+    expect(readFileSync(runs, "utf8")).toBe("run\nrun\n");
+  });
+});
+
+describeRuntimes("a caller that ends before it knows its task", (stage) => {
+  /** Dies once it has noted that it sends, and sends all the same. */
+  async function cut(url: string, honoursMessageIds: boolean | undefined) {
+    const agents = [callerAgent({ url, says: ["work"], honoursMessageIds })];
+    const doomed = await stage().openProcess({ agents });
+    const agent = await doomed.runtime.agent("caller", { agentId: "caller" });
+    await agent.start();
+    const struck = createDeferred();
+    const disarm = armFaultPoints([
+      {
+        name: "tool.noted",
+        hit: 1,
+        action: () => {
+          doomed.kill();
+          struck.resolve();
+        },
+      },
+    ]);
+    onTestFinished(disarm);
+    agent.executeTurn("go").result.catch(() => undefined);
+    await struck.promise;
+    stage().expireLeases();
+    const runtime = await stage().open({ agents });
+    const next = await runtime.find("caller");
+    await next.start();
+    return next;
+  }
+
+  it("finds it by the message, where the server honours its id: one task, which ran once", async () => {
+    const gate = createGate<string>();
+    const remote = await openWorker(() => gate.pass());
+    const agent = await cut(remote.url, undefined);
+    await gate.reached();
+    gate.open("worked");
+    expect((await agent.turn("caller#1").result).status).toBe("completed");
+    expect(await toolTextsOf(agent)).toEqual(["so: worked"]);
+    expect([(await remote.tasks()).length, gate.count]).toEqual([1, 1]);
+  });
+
+  it("does not know its outcome elsewhere, and sends nothing again", async () => {
+    const remote = await openWorker(async () => "worked");
+    const agent = await cut(remote.url, false);
+    expect((await agent.turn("caller#1").result).status).toBe("completed");
+    const [text] = await toolTextsOf(agent);
+    expect(text).toMatch(/outcome of this call of "desk" is not known.*before the remote agent had told the id/);
+    await expect.poll(async () => (await remote.tasks()).length, polling).toBe(1);
+  });
+});

@@ -1,0 +1,22 @@
+// A process that serves an agent with a slow tool over an SQLite file, at a port that is given. It carries on what it finds.
+import { appendFileSync } from "node:fs";
+import { createRuntime } from "troupe";
+import { a2aSurface, serveRuntime, tokenAuth } from "troupe/server";
+import { sqliteStores } from "troupe/stores/sqlite";
+import { identities } from "../server/served.ts";
+import { workerAgent } from "./remote-desk.ts";
+
+const [path = "", port = "0", runs = "", mode = "done"] = process.argv.slice(2);
+const definition = workerAgent(async () => {
+  appendFileSync(runs, "run\n");
+  if (mode === "hangs") await new Promise(() => undefined);
+  return "worked";
+});
+const runtime = await createRuntime({ agents: [definition], stores: sqliteStores(path) });
+await runtime.recover();
+const server = serveRuntime(runtime, {
+  authenticate: tokenAuth({ tokens: identities }),
+  surfaces: [await a2aSurface({ agents: [{ definition }] })],
+});
+const { url } = await server.listen({ port: Number(port) });
+console.log(url);
