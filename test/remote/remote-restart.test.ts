@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from "node:fs";
-import { type AddressInfo, connect, createServer } from "node:net";
+import { createServer, request } from "node:http";
+import type { AddressInfo } from "node:net";
 import { createRuntime } from "troupe";
 import { sqliteStores } from "troupe/stores/sqlite";
 import { describe, expect, it, onTestFinished } from "vitest";
@@ -13,24 +14,31 @@ import { callerAgent, deskCaller, openWorker, polling } from "./remote-desk.ts";
 
 const program = (name: string): string => new URL(name, import.meta.url).pathname;
 
-/** An address that stays while the server behind it is another one. */
+/** An address that stays while the server behind it is another one, which is called by its own name. */
 async function openFront(): Promise<{ readonly origin: string; leadTo(url: string): void }> {
-  let port = 0;
-  const front = createServer((socket) => {
-    const behind = connect(port, "127.0.0.1");
-    const end = (): void => void [socket, behind].map((one) => one.destroy());
-    for (const one of [socket, behind]) one.on("error", end).on("close", end);
-    socket.pipe(behind).pipe(socket);
+  let host = "127.0.0.1:0";
+  const front = createServer((incoming, answer) => {
+    const { method = "GET", url = "/", headers } = incoming;
+    const behind = request(`http://${host}${url}`, { method, headers: { ...headers, host } }, (response) => {
+      answer.writeHead(response.statusCode ?? 502, response.headers);
+      response.on("error", () => answer.destroy()).pipe(answer);
+    });
+    behind.on("error", () => answer.destroy());
+    answer.on("close", () => behind.destroy());
+    incoming.pipe(behind);
   });
   const listening = Promise.withResolvers<void>();
   front.listen(0, "127.0.0.1", listening.resolve);
   await listening.promise;
-  onTestFinished(() => void front.close());
-  const { port: own } = front.address() as AddressInfo;
+  onTestFinished(() => {
+    front.closeAllConnections();
+    front.close();
+  });
+  const { port } = front.address() as AddressInfo;
   return {
-    origin: `http://127.0.0.1:${own}`,
+    origin: `http://127.0.0.1:${port}`,
     leadTo: (url) => {
-      port = Number(new URL(url).port);
+      ({ host } = new URL(url));
     },
   };
 }
@@ -61,7 +69,7 @@ describe("kill -9", () => {
     const [path, runs] = [temporaryFile(), temporaryFile("runs.txt")];
     writeFileSync(runs, "");
     const front = await openFront();
-    const doomed = startProgram(program("worker-program.ts"), [path, runs, "hangs"]);
+    const doomed = startProgram(program("worker-program.ts"), [path, front.origin, runs, "hangs"]);
     onTestFinished(() => doomed.kill());
     front.leadTo(await doomed.firstLine);
     const { agent } = await deskCaller({ url: `${front.origin}/a2a/desk` }, { says: ["work"] });
@@ -70,7 +78,7 @@ describe("kill -9", () => {
     doomed.kill();
     await doomed.ended;
     front.leadTo("http://127.0.0.1:0");
-    const next = startProgram(program("worker-program.ts"), [path, runs]);
+    const next = startProgram(program("worker-program.ts"), [path, front.origin, runs]);
     onTestFinished(() => next.kill());
     front.leadTo(await next.firstLine);
     expect(await turn.result).toMatchObject({ status: "completed", text: "the end" });

@@ -6,7 +6,7 @@ import { sqliteStores } from "troupe/stores/sqlite";
 import { identities } from "../server/served.ts";
 import { workerAgent } from "./remote-desk.ts";
 
-const [path = "", runs = "", mode = "done"] = process.argv.slice(2);
+const [path = "", publicUrl = "", runs = "", mode = "done"] = process.argv.slice(2);
 const definition = workerAgent(async () => {
   appendFileSync(runs, "run\n");
   if (mode === "hangs") await new Promise(() => undefined);
@@ -16,7 +16,7 @@ const runtime = await createRuntime({ agents: [definition], stores: sqliteStores
 await runtime.recover();
 const server = serveRuntime(runtime, {
   authenticate: tokenAuth({ tokens: identities }),
-  surfaces: [await a2aSurface({ agents: [{ definition }] })],
+  surfaces: [await a2aSurface({ agents: [{ definition }], publicUrl })],
 });
 const { url } = await server.listen();
 console.log(url);
