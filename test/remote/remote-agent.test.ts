@@ -1,4 +1,4 @@
-import { createAgentLoop } from "troupe";
+import { createAgentLoop, textOf } from "troupe";
 import { expect, test } from "vitest";
 import { entriesOfType, toolTextsOf } from "../support/journal-probes.ts";
 import { requestOf } from "../support/deciding.ts";
@@ -112,7 +112,7 @@ test("turns that are not stored hand over tasks of their own, in one context whi
   const texts: string[] = [];
   for (const prompt of ["one", "two"]) {
     const { messages } = await loop.executeTurn([{ role: "user", content: prompt }], { agentId: "caller" }).result;
-    texts.push(...messages.flatMap(({ role, content }) => (role === "tool" ? [String(content)] : [])));
+    for (const { role, content } of messages) if (role === "tool") texts.push(textOf(content));
   }
   expect(texts).toEqual(["1: hello", "2: hello"]);
 });

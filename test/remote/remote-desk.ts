@@ -122,10 +122,9 @@ export const longTime = 5_000_000;
 /** Watches timers from now on; what it gives ends a call of `timeoutMs: longTime`, as if its time were over. */
 export function watchTime(): () => void {
   const timers = vi.spyOn(globalThis, "setTimeout");
-  onTestFinished(() => void timers.mockRestore());
+  onTestFinished(() => timers.mockRestore());
   return () => {
-    const isOfCall = (ms: number | undefined): boolean => ms !== undefined && ms <= longTime && ms > longTime / 2;
-    const [due] = timers.mock.calls.find(([, ms]) => isOfCall(ms)) ?? [];
+    const [due] = timers.mock.calls.find(([, ms = 0]) => ms <= longTime && ms > longTime / 2) ?? [];
     if (due === undefined) throw new Error("no call waits");
     due();
   };
