@@ -38,22 +38,33 @@ export async function reproduce(program: Program, options: ShrinkOptions): Promi
   return undefined;
 }
 
-/** The smallest program that still fails: with fewer turns, agents, steps, tools, deaths, and everything in it as plain as can be. */
+/** What a fault says, without whom and how often. */
+function kindOf(fault: string): string {
+  return fault.replaceAll(/\{.*|\S*[#~:]\S*|\d+/g, "");
+}
+
+/** The smallest program that still fails in the same way: with fewer turns, agents, steps, tools, deaths, and everything in it as plain as can be. */
 export async function shrink(found: Reproduced, options: ShrinkOptions): Promise<Reproduced> {
   const end = performance.now() + options.limitMs;
+  // A smaller program may fail in another way, and would lead away from what was found.
+  const kinds = new Set(found.faults.map(kindOf));
   let best = found;
   for (;;) {
-    const smaller = await firstFailing(best, options, end);
+    const smaller = await firstFailing(best, options, { kinds, end });
     if (!smaller) return best;
     best = smaller;
   }
 }
 
-async function firstFailing(best: Reproduced, { play }: ShrinkOptions, end: number): Promise<Reproduced | undefined> {
+async function firstFailing(
+  best: Reproduced,
+  { play }: ShrinkOptions,
+  { kinds, end }: { readonly kinds: ReadonlySet<string>; readonly end: number },
+): Promise<Reproduced | undefined> {
   for (const program of smallerThan(best.program)) {
     if (performance.now() > end) return undefined;
     const faults = await playProgram(program, { ...play, ...best.options });
-    if (faults.length > 0) return { ...best, program, faults };
+    if (faults.some((fault) => kinds.has(kindOf(fault)))) return { ...best, program, faults };
   }
   return undefined;
 }
