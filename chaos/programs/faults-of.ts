@@ -184,7 +184,8 @@ function effectFaults(agent: AgentEvidence, { lines }: Ended): string[] {
     if (grants.length === 0 && done.length > 0) say("it was done, and not granted");
     if (outcome === "success" && done.length === 0) say("it is said to have succeeded, and was never done");
     const text = JSON.stringify(results.get(messageId) ?? "");
-    if (outcome === "success" && !text.includes(receipt(callId))) say(`its result is ${text.slice(0, 80)}`);
+    const isStop = text.includes("The tool stopped the run");
+    if (outcome === "success" && !isStop && !text.includes(receipt(callId))) say(`its result is ${text.slice(0, 80)}`);
     if (["denied", "invalid", "not_found"].includes(outcome) && done.length > 0) say(`it was ${outcome}, and was done`);
     const notes = new Set(done.map(({ note }) => note));
     const approved = (gate.arguments as { note?: string } | null)?.note;

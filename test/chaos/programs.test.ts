@@ -80,25 +80,29 @@ function cheaper(batch: Batch): Batch {
   return { ...batch, entries };
 }
 
-it.each(rows(faults, faults.slice(1)))("a planted fault is found and made small: %s", { timeout: 120_000 }, async (_title, words, spoil) => {
-  const large = programOf(
-    [
-      [call("charge"), call("look")],
-      [{ child: "scout", rounds: [[call("look")]] }, call("send"), call("look")],
-    ],
-    { hooks: [{ hook: "beforeLlm", step: 2, does: "add" }], acts: [{ at: 3, does: "pause" }] },
-  );
-  const options = { limitMs: 60_000, play: { spoil } };
-  const found = await reproduce(large, options);
-  if (!found) throw new Error("the fault was not found");
-  const { program, faults: text, options: how } = await shrink(found, options);
-  expect(text.join("\n")).toMatch(words);
-  expect(await playProgram(program, how)).toEqual([]);
-  expect(program.turns).toHaveLength(1);
-  expect(program.turns.flatMap(({ rounds }) => rounds).flat().length).toBeLessThanOrEqual(1);
-  expect(program).toMatchObject({ hooks: [], acts: [] });
-  expect(testOf({ program, faults: text, options: how })).toContain("expect(await playProgram(program");
-});
+it.each(rows(faults, faults.slice(1)))(
+  "a planted fault is found and made small: %s",
+  { timeout: 120_000 },
+  async (_title, words, spoil) => {
+    const large = programOf(
+      [
+        [call("charge"), call("look")],
+        [{ child: "scout", rounds: [[call("look")]] }, call("send"), call("look")],
+      ],
+      { hooks: [{ hook: "beforeLlm", step: 2, does: "add" }], acts: [{ at: 3, does: "pause" }] },
+    );
+    const options = { limitMs: 60_000, play: { spoil } };
+    const found = await reproduce(large, options);
+    if (!found) throw new Error("the fault was not found");
+    const { program, faults: text, options: how } = await shrink(found, options);
+    expect(text.join("\n")).toMatch(words);
+    expect(await playProgram(program, how)).toEqual([]);
+    expect(program.turns).toHaveLength(1);
+    expect(program.turns.flatMap(({ rounds }) => rounds).flat().length).toBeLessThanOrEqual(1);
+    expect(program).toMatchObject({ hooks: [], acts: [] });
+    expect(testOf({ program, faults: text, options: how })).toContain("expect(await playProgram(program");
+  },
+);
 
 it("smaller programs are smaller, and come to an end", () => {
   let [program] = drawPrograms(3, 1);
