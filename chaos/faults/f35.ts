@@ -9,18 +9,18 @@ import { seededRandom } from "../seeded-random.ts";
 import { redisPlace } from "../stores-at.ts";
 
 const ROUNDS = 10_000;
-const SHORT_ROUNDS = 120;
+const SHORT_ROUNDS = 72;
 /** Programs of one place of stores, and how many of them are played at a time. */
-const BATCH = 100;
-const SHORT_BATCH = 60;
+const BATCH = { sqlite: 100, redis: 24, memory: 100 } as const;
+const SHORT_BATCH = 24;
 const WIDTH = 40;
 /** Batches at a time. */
-const LANES = { sqlite: 2, redis: 1, memory: 1 } as const;
+const LANES = { sqlite: 2, redis: 2, memory: 1 } as const;
 const LARGEST_SEED = 2 ** 30;
 /** After so many programs that have failed the run has found enough. */
 const ENOUGH_FAILURES = 3;
 /** For each of the two parts of making a failing program small. */
-const SHRINK_MS = 120_000;
+const SHRINK_MS = 60_000;
 const MINUTE_MS = 60_000;
 
 /** Random programs, whose processes are killed every few seconds. A round is one program. */
@@ -106,10 +106,11 @@ async function playAll(options: ChaosOptions, play: Player): Promise<BatchResult
   };
   const lane = async (): Promise<void> => {
     while (!isEnough()) {
-      const left = end === undefined ? most - drawn : BATCH;
+      const largest = short ? SHORT_BATCH : BATCH[stores];
+      const left = end === undefined ? most - drawn : largest;
       const batch: Batch = {
         seed: seeds.between(1, LARGEST_SEED),
-        count: Math.min(short ? SHORT_BATCH : BATCH, left),
+        count: Math.min(largest, left),
         folder: join(folder, `batch-${index}`),
       };
       drawn += batch.count;
@@ -118,6 +119,7 @@ async function playAll(options: ChaosOptions, play: Player): Promise<BatchResult
       results.push(result);
       const state = result.failures.length === 0 ? "ok" : `FAILED ${result.failures.map(({ root }) => root).join()}`;
       progress(`${drawn} programs, ${result.programs} of them with ${result.deaths} deaths: ${state}`);
+      for (const { root, faults } of result.failures) progress(`${root}: ${faults.join("; ")}`);
     }
   };
   await Promise.all(Array.from({ length: LANES[stores] }, lane));

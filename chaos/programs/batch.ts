@@ -75,8 +75,12 @@ export interface Failure {
   readonly faults: readonly string[];
 }
 
-/** Compares what a batch has left with what must hold. */
-export async function auditBatch(stores: Stores, batch: Batch, deaths: number): Promise<BatchResult> {
+/** Compares what a batch has left with what must hold. `isQueued`: workers ran its turns. */
+export async function auditBatch(
+  stores: Stores,
+  batch: Batch,
+  { deaths, isQueued }: { readonly deaths: number; readonly isQueued: boolean },
+): Promise<BatchResult> {
   const lines = Map.groupBy(writtenIn(batch), ({ root }) => root);
   const failures: Failure[] = [];
   const programs = programsOf(batch);
@@ -88,10 +92,10 @@ export async function auditBatch(stores: Stores, batch: Batch, deaths: number): 
       continue;
     }
     const tree = await treeIn(stores, root);
-    const ended = { program, tree, lines: own, died: deaths > 0 };
+    const ended = { program, tree, lines: own, died: deaths > 0 || isQueued, isQueued };
     const faults = faultsOf(ended);
     const ends = tree.agents.flatMap((agent) => entriesOf(agent, "turn.ended"));
-    const isPlayed = !ends.some(({ error }) => isGivenUp(ended, error?.code));
+    const isPlayed = !ends.some((end) => isGivenUp(ended, end));
     agents += tree.agents.length;
     turns += ends.length;
     calls += ends.reduce((sum, { toolCalls }) => sum + toolCalls, 0);
@@ -109,7 +113,7 @@ export async function playInMemory(batch: Batch, width: number): Promise<BatchRe
   const runtime = await createRuntime({ agents: castOf(world), stores, restoreAfterCommit: true, work });
   try {
     await driveAll(new Driver(runtime, world), world.programs, width);
-    return await auditBatch(stores, batch, 0);
+    return await auditBatch(stores, batch, { deaths: 0, isQueued: false });
   } finally {
     await runtime.shutdown();
   }

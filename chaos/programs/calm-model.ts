@@ -1,4 +1,4 @@
-import { type CallOutcome, callIdOf } from "../../src/state/index.ts";
+import { type CallOutcome, callIdOf, type StopSignal, type StoredError, textOf } from "../../src/state/index.ts";
 import type { AgentEvidence } from "../evidence.ts";
 import { childNames, receivesRejection } from "./cast.ts";
 import { type Ended, entriesOf } from "./evidence-lines.ts";
@@ -17,16 +17,23 @@ export function calmFaults(ended: Ended): string[] {
   const [root] = tree.agents;
   if (!root) return [];
   const reasons = reasonsOf(program);
-  const faults = entriesOf(root, "turn.ended").flatMap(({ turnId, stopReason, error }) => {
-    if (reasons.has(stopReason) || isGivenUp(ended, error?.code)) return [];
+  const faults = entriesOf(root, "turn.ended").flatMap((end) => {
+    const { turnId, stopReason, error } = end;
+    if (reasons.has(stopReason) || isGivenUp(ended, end)) return [];
     return [`${turnId} ended ${stopReason} (${error?.message}), for which there is no cause in its program`];
   });
-  return isCalm(program) && faults.length === 0 ? turnFaults(root, 0, ended) : faults;
+  const ends = tree.agents.flatMap((agent) => entriesOf(agent, "turn.ended"));
+  const isWhole = !ends.some((end) => isGivenUp(ended, end));
+  return isCalm(program) && isWhole && faults.length === 0 ? turnFaults(root, 0, ended) : faults;
 }
 
-/** Its queue gives a turn up during which two workers died (F10). */
-export function isGivenUp({ died }: Ended, code: string | undefined): boolean {
-  return died && code?.startsWith("job_") === true;
+/** Workers' queues give a turn or a call up during which two workers died, or were not heard of (F10). */
+export function isGivenUp(
+  { isQueued }: Ended,
+  { signal, error }: { readonly signal?: StopSignal | null; readonly error: StoredError | null },
+): boolean {
+  const words = `${signal?.message ?? ""} ${error?.message ?? ""}`;
+  return isQueued && (words.includes("was given up: the worker") || error?.code.startsWith("job_") === true);
 }
 
 function reasonsOf(program: Program): ReadonlySet<string> {
@@ -47,11 +54,13 @@ function isCalm(program: Program): boolean {
 }
 
 function turnFaults(agent: AgentEvidence, depth: number, ended: Ended): string[] {
-  return entriesOf(agent, "turn.ended").flatMap(({ turnId, outcome, steps, error }) => {
-    if (isGivenUp(ended, error?.code)) return [];
+  return entriesOf(agent, "turn.ended").flatMap((end) => {
+    const { turnId, outcome, steps } = end;
     const input = agent.messages.find(({ id }) => id === `${turnId}:in`);
-    const rounds = input === undefined ? [] : (JSON.parse(String(input.content)) as readonly PlannedRound[]);
-    const played = rounds.slice(0, rounds.includes([]) ? rounds.indexOf([]) : rounds.length);
+    const rounds = input === undefined ? [] : (JSON.parse(textOf(input.content)) as readonly PlannedRound[]);
+    // A round without calls is a last answer.
+    const last = rounds.findIndex(({ length }) => length === 0);
+    const played = last < 0 ? rounds : rounds.slice(0, last);
     if (outcome !== "completed" || steps !== played.length + 1) {
       return [`${turnId} ended ${outcome} after ${steps} steps; it is completed after ${played.length + 1}`];
     }
@@ -71,7 +80,7 @@ function callFaults(agent: AgentEvidence, { call, callId, depth }: Placed, ended
   const settled = entriesOf(agent, "tool.settled").find((entry) => entry.callId === callId);
   const name = "child" in call ? call.child : call.tool;
   const allowed = outcomesOf({ call, callId, depth }, ended);
-  const isWell = settled && (allowed.includes(settled.outcome) || isGivenUp(ended, settled.error?.code));
+  const isWell = settled && (allowed.includes(settled.outcome) || isGivenUp(ended, settled));
   if (settled?.name !== name || !isWell) {
     return [
       `${callId} (${name}) ended ${settled?.outcome} (${settled?.error?.message}); due is ${allowed.join(" or ")}`,

@@ -1,4 +1,4 @@
-import { type Agent, type AgentRequest, type Runtime, TroupeError, type TurnRest } from "../../src/index.ts";
+import { type Agent, type AgentRequest, type Runtime, TroupeError } from "../../src/index.ts";
 import { DEFAULT_TENANT } from "../../src/state/index.ts";
 import { fractionOf } from "../seeded-random.ts";
 import { inputOf, leadOf, receivesRejection } from "./cast.ts";
@@ -66,10 +66,9 @@ export class Driver {
   }
 
   async #toItsEnd(root: string, agent: Agent, index: number, turn: ReturnType<Agent["executeTurn"]>): Promise<void> {
-    const isEnded = (rest: TurnRest): rest is Exclude<TurnRest, { status: "waiting" }> => rest.status !== "waiting";
     for (let looks = 0; ; looks += 1) {
       const rest = await turn.settled;
-      if (isEnded(rest)) {
+      if (rest.status !== "waiting") {
         const { turnId, status, stopReason } = await turn.result;
         return this.#world.note({ type: "told", root, turn: index, turnId, status, stopReason });
       }
@@ -81,7 +80,7 @@ export class Driver {
   /** Children in the background end later than the turns, and wake the agent once more. */
   async #toRest(root: string, agent: Agent): Promise<void> {
     for (let looks = 0; ; looks += 1) {
-      while ((this.#acting.get(root)?.size ?? 0) > 0) await Promise.all(this.#acting.get(root) ?? []);
+      for (let acting = this.#acting.get(root); acting !== undefined && acting.size > 0; ) await Promise.all(acting);
       if (await this.#isAtRest(root)) return;
       await this.#pause(looks);
       await this.#attend(root, agent);

@@ -11,6 +11,8 @@ export interface Ended {
   readonly lines: readonly WorldLine[];
   /** Processes that ran it have died. */
   readonly died: boolean;
+  /** Workers run its turns, which are given up when two of them die. */
+  readonly isQueued: boolean;
 }
 
 export function linesOf<Type extends WorldLine["type"]>(lines: readonly WorldLine[], type: Type): LineOf<Type>[] {

@@ -64,9 +64,12 @@ function overLimit({ id, used, limits }: Account): string[] {
   );
 }
 
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, one) => total + one, 0);
+}
+
 /** What accounts and turns have counted is what the journals hold. */
 function counterFaults({ agents, accounts }: TreeEvidence): string[] {
-  const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) => total + one, 0);
   const faults: string[] = [];
   const [steps, calls]: [number[], number[]] = [[], []];
   for (const agent of agents) {
@@ -184,7 +187,8 @@ function effectFaults(agent: AgentEvidence, { lines }: Ended): string[] {
     if (grants.length === 0 && done.length > 0) say("it was done, and not granted");
     if (outcome === "success" && done.length === 0) say("it is said to have succeeded, and was never done");
     const text = JSON.stringify(results.get(messageId) ?? "");
-    if (outcome === "success" && !text.includes(receipt(callId))) say(`its result is ${text.slice(0, 80)}`);
+    const isStop = text.includes("The tool stopped the run");
+    if (outcome === "success" && !isStop && !text.includes(receipt(callId))) say(`its result is ${text.slice(0, 80)}`);
     if (["denied", "invalid", "not_found"].includes(outcome) && done.length > 0) say(`it was ${outcome}, and was done`);
     const notes = new Set(done.map(({ note }) => note));
     const approved = (gate.arguments as { note?: string } | null)?.note;

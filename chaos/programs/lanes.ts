@@ -33,8 +33,8 @@ const LAST_MS = 60_000;
 const LEASE_MS = 2_000;
 /** Processes at a time on Redis, where each may run any agent. */
 const WORKERS = 2;
-/** Deaths, after which the rest is left in peace: a turn whose worker died twice is given up by its queue. */
-const MOST_DEATHS_ON_REDIS = 4;
+/** Deaths in a batch, after which the rest is left in peace: a turn of which two workers died is given up by its queue. */
+const MOST_DEATHS_ON_REDIS = 1;
 /** Spares the many short-lived processes half their start. */
 const environment = { ...process.env, NO_COLOR: "1", NODE_COMPILE_CACHE: join(tmpdir(), "troupe-chaos-compiled") };
 const program = fileURLToPath(new URL("worker.ts", import.meta.url));
@@ -132,10 +132,11 @@ export class Processes {
 /** Plays a batch to its end, in processes that are killed again and again, and audits what they have left. */
 export async function playKilled(processes: Processes, batch: Batch, options: LaneOptions): Promise<BatchResult> {
   await drawBatch(batch);
-  const deaths = await (isOnRedis(options.place) ? playOnWorkers : playInTurn)(processes, batch, options);
+  const isQueued = isOnRedis(options.place);
+  const deaths = await (isQueued ? playOnWorkers : playInTurn)(processes, batch, options);
   const stores = storesAt(options.place);
   try {
-    return await auditBatch(stores, batch, deaths);
+    return await auditBatch(stores, batch, { deaths, isQueued });
   } finally {
     await stores.close();
   }

@@ -76,7 +76,8 @@ class Stage {
       if (stuck !== undefined) return [stuck];
       if (!isDone) continue;
       const tree = await treeIn(this.#plain, root);
-      return faultsOf({ program: this.#program, tree, lines: this.#lines, died: this.#deaths > 0 });
+      const died = this.#deaths > 0;
+      return faultsOf({ program: this.#program, tree, lines: this.#lines, died, isQueued: false });
     }
   }
 

@@ -38,22 +38,33 @@ export async function reproduce(program: Program, options: ShrinkOptions): Promi
   return undefined;
 }
 
-/** The smallest program that still fails: with fewer turns, agents, steps, tools, deaths, and everything in it as plain as can be. */
+/** What a fault says, without whom and how often. */
+function kindOf(fault: string): string {
+  return fault.replaceAll(/\{.*|\S*[#~:]\S*|\d+/g, "");
+}
+
+/** The smallest program that still fails in the same way: with fewer turns, agents, steps, tools, deaths, and everything in it as plain as can be. */
 export async function shrink(found: Reproduced, options: ShrinkOptions): Promise<Reproduced> {
   const end = performance.now() + options.limitMs;
+  // A smaller program may fail in another way, and would lead away from what was found.
+  const kinds = new Set(found.faults.map(kindOf));
   let best = found;
   for (;;) {
-    const smaller = await firstFailing(best, options, end);
+    const smaller = await firstFailing(best, options, { kinds, end });
     if (!smaller) return best;
     best = smaller;
   }
 }
 
-async function firstFailing(best: Reproduced, { play }: ShrinkOptions, end: number): Promise<Reproduced | undefined> {
+async function firstFailing(
+  best: Reproduced,
+  { play }: ShrinkOptions,
+  { kinds, end }: { readonly kinds: ReadonlySet<string>; readonly end: number },
+): Promise<Reproduced | undefined> {
   for (const program of smallerThan(best.program)) {
     if (performance.now() > end) return undefined;
     const faults = await playProgram(program, { ...play, ...best.options });
-    if (faults.length > 0) return { ...best, program, faults };
+    if (faults.some((fault) => kinds.has(kindOf(fault)))) return { ...best, program, faults };
   }
   return undefined;
 }
@@ -66,7 +77,7 @@ export function smallerThan(program: Program): Program[] {
   return [...smaller(program, "")] as Program[];
 }
 
-function* smaller(value: unknown, name: string): Generator<unknown> {
+function* smaller(value: unknown, name: string): Generator {
   if (Array.isArray(value)) yield* smallerLists(value);
   else if (typeof value === "number") {
     for (const less of new Set([1, Math.floor(value / 2), value - 1])) if (less >= 1 && less < value) yield less;
@@ -76,7 +87,7 @@ function* smaller(value: unknown, name: string): Generator<unknown> {
   } else if (typeof value === "object" && value !== null) yield* smallerParts(value);
 }
 
-function* smallerLists(list: readonly unknown[]): Generator<unknown> {
+function* smallerLists(list: readonly unknown[]): Generator {
   for (let size = list.length; size >= 1; size = Math.floor(size / 2)) {
     for (let from = 0; from < list.length; from += size) yield list.toSpliced(from, size);
   }
@@ -85,7 +96,7 @@ function* smallerLists(list: readonly unknown[]): Generator<unknown> {
   }
 }
 
-function* smallerParts(parts: object): Generator<unknown> {
+function* smallerParts(parts: object): Generator {
   // A call of a subagent becomes one of a tool.
   if ("child" in parts) yield { tool: "look", does: "succeed" };
   for (const [name, value] of Object.entries(parts)) {

@@ -12,7 +12,7 @@ const side = { messages: [{ role: "user", content: "sum up" }] } as const;
 interface Case {
   readonly title: string;
   /** `life`: 1 in the process that dies. */
-  define(life: number): Pick<AgentOptions, "tools" | "hooks">;
+  readonly define: (life: number) => Pick<AgentOptions, "tools" | "hooks">;
 }
 
 /** A tool that makes the call, or does not. */
