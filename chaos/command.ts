@@ -15,7 +15,7 @@ export interface ChaosCommand {
 }
 
 const LARGEST_SEED = 2 ** 31;
-const NAME_WIDTH = 13;
+const NAME_WIDTH = 24;
 
 /** Reads the command line. Throws an error in words for whoever typed it. */
 export function readCommand(
