@@ -2,8 +2,14 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { repositoryRoot } from "./run-command.ts";
 
-/** Heavy modules that load where they are used: neither `import "troupe"` nor its static imports bring them in. */
+/**
+ * Modules that load where they are used, because they are heavy or belong to a protocol that not everybody serves: neither
+ * `import "troupe"` nor `import "troupe/server"` brings them in, nor their static imports.
+ */
 export const lazyModules: readonly string[] = [
+  "@a2a-js/sdk",
+  "@ag-ui/client",
+  "@ag-ui/core",
   "@pydantic/genai-prices",
   "@opentelemetry/api",
   "bullmq",

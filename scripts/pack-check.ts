@@ -82,7 +82,9 @@ const started = process.cpuUsage();
 await import(${JSON.stringify(manifest.name)});
 const used = process.cpuUsage(started);
 const milliseconds = (used.user + used.system) / 1_000;
-process.stdout.write(JSON.stringify({ milliseconds, loaded: [...loaded] }));
+const modules = loaded.size;
+await import(${JSON.stringify(`${manifest.name}/server`)});
+process.stdout.write(JSON.stringify({ milliseconds, modules, loaded: [...loaded] }));
 `,
   );
   let fastest = Number.POSITIVE_INFINITY;
@@ -90,17 +92,21 @@ process.stdout.write(JSON.stringify({ milliseconds, loaded: [...loaded] }));
   for (let attempt = 0; attempt < 3; attempt += 1) {
     const purpose = `import "${manifest.name}" failed on plain Node`;
     const { stdout } = await run(purpose, "node", ["light.js"], { directory: project });
-    const measured = JSON.parse(stdout) as { readonly milliseconds: number; readonly loaded: readonly string[] };
+    const measured = JSON.parse(stdout) as {
+      readonly milliseconds: number;
+      readonly modules: number;
+      readonly loaded: readonly string[];
+    };
     const heavy = lazyModules.filter((name) =>
       measured.loaded.some((url) => url === name || url.includes(`/node_modules/${name}/`)),
     );
     if (heavy.length > 0) {
       throw new PackFault(
-        `import "${manifest.name}" loads ${heavy.join(", ")}: import them lazily, where they are used.`,
+        `import "${manifest.name}" and "${manifest.name}/server" load ${heavy.join(", ")}: import them lazily, where they are used.`,
       );
     }
     fastest = Math.min(fastest, measured.milliseconds);
-    moduleCount = measured.loaded.length;
+    moduleCount = measured.modules;
   }
   if (fastest > importLimitMs) {
     throw new PackFault(

@@ -24,7 +24,12 @@ function largeTeam({ children, steps = 3, answersAfterMs }: LargeTeam) {
     ...instant,
     generate: (...given) => delay(answersAfterMs?.()).then(() => instant.generate(...given)),
   };
-  const child = defineAgent({ name: "child", model: answersAfterMs ? calm : instant, tools: [lookupTool] });
+  const child = defineAgent({
+    name: "child",
+    model: answersAfterMs ? calm : instant,
+    tools: [lookupTool],
+    budget: { maxSteps: Math.max(10, steps) },
+  });
   return defineAgent({
     name: "lead",
     model: callingModel(children),

@@ -3,7 +3,7 @@ import type { Reservation, ReservationAsk } from "../budget/index.ts";
 import { promptHashOf } from "../context/index.ts";
 import { InvalidInputError, InvariantError, LeaseLostError, TurnInterruptedError } from "../errors/index.ts";
 import { callModel, type ModelAnswer } from "../model/index.ts";
-import type { EntryOf, Message, ModelRequest, ModelResponse } from "../state/index.ts";
+import type { EntryOf, Message, ModelRequest, ModelResponse, TurnState } from "../state/index.ts";
 import { type GenerateInput, takeGenerateInput } from "../tools/index.ts";
 import { appendWarnings, type Host, onLive } from "./host.ts";
 import {
@@ -143,11 +143,29 @@ function settle(owner: Host, side: SideCall, outcome: Outcome, warnings: ModelAn
 /** A call that was in flight when its process died is settled in full before it is made again. */
 function settleAbandoned(host: Host, { turnId, step, run, index }: SideCall): void {
   const open = host.turn(turnId)?.openGenerates.find((one) => one.run === run && one.index === index);
-  if (!open || open.epoch >= host.epoch) return;
-  const settlement = unconfirmedSettlement(open.reservation);
+  if (open) settleInFull(host, { turnId, step }, open);
+}
+
+/**
+ * The same for code that has ended now: what an earlier process was asking for it is not asked again, because the code was
+ * not repeated or did something else. A turn would wait for it, and never be at rest.
+ */
+export function settleLeftBy(host: Host, { turnId, step, run }: Pick<SideCall, "turnId" | "step" | "run">): void {
+  const left = host.turn(turnId)?.openGenerates.filter((one) => one.run === run) ?? [];
+  for (const open of left) settleInFull(host, { turnId, step }, open);
+}
+
+function settleInFull(
+  host: Host,
+  place: Pick<SideCall, "turnId" | "step">,
+  open: TurnState["openGenerates"][number],
+): void {
+  const { run, index, epoch, reservation } = open;
+  if (epoch >= host.epoch) return;
+  const settlement = unconfirmedSettlement(reservation);
   const error = { code: "interrupted", message: "the process ended while the call was in flight", retryable: true };
   host.append(
-    { type: "generate.failed", turnId, step, run, index, error, usage: null, settlement },
+    { type: "generate.failed", ...place, run, index, error, usage: null, settlement },
     { moves: [{ type: "settle", settlement }] },
   );
 }

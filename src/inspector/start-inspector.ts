@@ -234,6 +234,8 @@ export async function listenHere(port: number): Promise<{ readonly server: Serve
   const server = createServer({ maxHeaderSize: 8_192, headersTimeout: 5_000, requestTimeout: 30_000 });
   server.maxConnections = MOST_CONNECTIONS;
   server.setTimeout(IDLE_MS, (socket) => socket.destroy());
+  // By default 5 s: a process that was busy for so long cuts off connections on which a request has come meanwhile.
+  server.keepAliveTimeout = IDLE_MS;
   await new Promise<void>((resolve, reject) => {
     server.once("error", (cause: NodeJS.ErrnoException) => {
       const why = cause.code === "EADDRINUSE" ? "is taken" : `cannot be used (${cause.code ?? cause.message})`;

@@ -254,9 +254,14 @@ describe("packages", () => {
       "src/model/index.ts": `import { type Encoder } from "gpt-tokenizer/encoding"; import type OpenAI from "openai";`,
       "src/stores/index.ts": `await import("./sqlite-store.ts");`,
       "src/stores/sqlite-store.ts": `import "node:sqlite";`,
+      "src/server/index.ts": `export * from "./a2a/sdk.ts"; export * from "./ag-ui/events.ts";`,
+      "src/server/a2a/sdk.ts": `import type * as Core from "@a2a-js/sdk"; export const loaded = await import("@a2a-js/sdk");`,
+      "src/server/ag-ui/events.ts": `import { EventType } from "@ag-ui/core";`,
     };
-    expect(faultsOf(files, { lazyModules: ["gpt-tokenizer", "openai", "node:sqlite"] })).toEqual([
+    const lazyModules = ["gpt-tokenizer", "openai", "node:sqlite", "@a2a-js/sdk", "@ag-ui/core"];
+    expect(faultsOf(files, { lazyModules })).toEqual([
       "src/index.ts loads gpt-tokenizer at once, it must load lazily: src/index.ts → src/model/index.ts → gpt-tokenizer",
+      "src/server/index.ts loads @ag-ui/core at once, it must load lazily: src/server/index.ts → src/server/ag-ui/events.ts → @ag-ui/core",
     ]);
   });
 });

@@ -132,16 +132,21 @@ function packageFaults(edges: readonly Edge[], rules: Rules): readonly string[] 
   return faults;
 }
 
+/** What users import before they know what they will use. */
+const frontDoors = ["src/index.ts", "src/server/index.ts"];
+
 function lazyFaults(edges: readonly Edge[], lazyModules: readonly string[]): readonly string[] {
   const graph = graphOf(
     edges.filter((edge) => edge.kind === "static"),
     ({ from }) => from,
     ({ to, isFile }) => (isFile ? to : packageOf(to)),
   );
-  return lazyModules.flatMap((name) => {
-    const walk = shortestWalk(graph, "src/index.ts", (node) => node === name);
-    return walk === undefined ? [] : [`src/index.ts loads ${name} at once, it must load lazily: ${walk.join(" → ")}`];
-  });
+  return frontDoors.flatMap((door) =>
+    lazyModules.flatMap((name) => {
+      const walk = shortestWalk(graph, door, (node) => node === name);
+      return walk === undefined ? [] : [`${door} loads ${name} at once, it must load lazily: ${walk.join(" → ")}`];
+    }),
+  );
 }
 
 function cycleFaults(noun: string, edges: readonly Edge[], nodeOf: (path: string) => string): readonly string[] {

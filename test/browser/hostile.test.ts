@@ -1,8 +1,9 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { createRuntime, defineAgent, defineTool, type LanguageModel, memoryStores } from "../../src/index.ts";
-import { Feed, runtimeActor, serveFeed } from "../../src/inspector/index.ts";
+import { Feed, pageOfRun, runtimeActor, serveFeed } from "../../src/inspector/index.ts";
 import { browserProgram, openBrowser, screenshot, type WatchedPage } from "../support/browser.ts";
+import { servePages } from "../support/large-run.ts";
 
 const browser = openBrowser();
 
@@ -41,7 +42,12 @@ function hostileModel(): LanguageModel {
   };
 }
 
-async function place(): Promise<string> {
+interface Place {
+  readonly feed: Feed;
+  readonly url: string;
+}
+
+async function place(): Promise<Place> {
   const look = defineTool({
     name: "look",
     description: hostile,
@@ -63,11 +69,14 @@ async function place(): Promise<string> {
   await agent.start();
   const { text } = await agent.executeTurn(hostile).result;
   expect(text.length).toBeGreaterThan(5_000_000);
+  const other = await runtime.agent("lead", { agentId: "other" });
+  await other.start();
+  await other.executeTurn(`Something else. ${hostile}`).result;
   const feed = new Feed({ run: "desk" });
   feed.add({ stores: runtime.stores, tenant: "default", runtime, actor: runtimeActor(runtime, hostile) });
   const server = await serveFeed(feed, { mayAct: true });
   onTestFinished(() => server.close());
-  return server.url;
+  return { feed, url: server.url };
 }
 
 async function expectHarmless(page: WatchedPage, where: string): Promise<void> {
@@ -83,7 +92,7 @@ async function expectHarmless(page: WatchedPage, where: string): Promise<void> {
 
 describe.skipIf(!browserProgram)("hostile texts on the page", () => {
   test("markup, scripts, __proto__, bidi, control characters, 5 MB and 100,000 levels are text, in each view", async () => {
-    const url = await place();
+    const { url } = await place();
     const page = await browser.newPage();
     await page.goto(url);
     await page.getByRole("treegrid", { name: "Agents" }).waitFor();
@@ -105,10 +114,42 @@ describe.skipIf(!browserProgram)("hostile texts on the page", () => {
     await page.reload();
     await page.getByRole("table", { name: "Events" }).waitFor();
     await expectHarmless(page, "after a reload");
+    await page.getByRole("link", { name: "troupe" }).click();
+    await page.getByRole("link", { name: "Compare other with another run" }).click();
+    await page.getByRole("combobox", { name: "Second run" }).selectOption("desk");
+    await page
+      .getByRole("button", { name: /prompts and answers/ })
+      .first()
+      .click();
+    await page.getByText(`<img src=x onerror="window.hacked=1">`).first().waitFor();
+    await expectHarmless(page, "the comparison");
+  });
+
+  test("stay texts in an exported page, which lets nothing else in", async () => {
+    const { feed } = await place();
+    const server = await servePages({ "/": await pageOfRun(feed, "desk") });
+    onTestFinished(() => server.close());
+    const page = await browser.newPage();
+    await page.goto(server.origin);
+    await page.getByRole("treegrid", { name: "Agents" }).waitFor();
+    await page.getByRole("navigation", { name: "Views" }).getByRole("link", { name: "Messages" }).click();
+    await page.getByText(`<img src=x onerror="window.hacked=1">`).first().waitFor();
+    expect(await page.locator("script:not([src])").count()).toBe(2);
+    await page.evaluate(`for (const one of document.querySelectorAll("script:not([src])")) one.remove()`);
+    await expectHarmless(page, "an exported page");
+    // The policy of the file itself: neither a script nor a request that a text might bring.
+    const refused = await page.evaluate(`new Promise((resolve) => {
+      document.addEventListener("securitypolicyviolation", ({ effectiveDirective }) => resolve(effectiveDirective));
+      fetch("/").catch(() => undefined);
+    })`);
+    expect(refused).toBe("connect-src");
+    // The browser reports what it refused; of a page that is closed nothing comes any more.
+    await page.close();
+    page.errors.length = 0;
   });
 
   test("the feed gives each of them as it is stored", async () => {
-    const { origin, hash } = new URL(await place());
+    const { origin, hash } = new URL((await place()).url);
     const headers = { authorization: `Bearer ${hash.slice("#token=".length)}` };
     const asked = async (path: string): Promise<Response> => await fetch(`${origin}${path}`, { headers });
     const { items } = (await (await asked("/api/runs/desk/agents/desk/messages")).json()) as {

@@ -132,6 +132,19 @@ describe.skipIf(!browserProgram)("the page", () => {
     }
   });
 
+  test("fits screens of other widths, with a header of one line and runs that still go on", async () => {
+    const { url } = await place();
+    const page = await opened(url);
+    for (const width of [768, 1_120, 1_600]) {
+      await page.setViewportSize({ width, height: 800 });
+      const overflow = await page.evaluate("document.documentElement.scrollWidth - innerWidth");
+      const { height = 0 } = (await page.locator("header.top").boundingBox()) ?? {};
+      expect({ width, overflow, isOneLine: height < 50 }).toEqual({ width, overflow: 0, isOneLine: true });
+    }
+    await page.getByRole("link", { name: "troupe" }).click();
+    await page.getByText("so far").waitFor();
+  });
+
   test("fits a narrow screen", async () => {
     const { url } = await place();
     const page = await opened(url, { viewport: { width: 360, height: 740 } });

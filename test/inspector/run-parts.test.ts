@@ -103,6 +103,7 @@ test("the entries before a place can be dropped; the others keep their places an
 interface Session {
   readonly log: RunLog;
   readonly moments: RunMoments;
+  readonly timeline: Timeline;
   readonly first: { readonly value: number };
   readonly length: { readonly value: number };
   readonly isPast: { readonly value: boolean };
@@ -151,7 +152,7 @@ test("of a run that is too large the newest entries are held, and each other par
   const client = clientOf(rowsOf(50_000));
   let session = await sessionOf(client, { most: 25_000, droppedAtOnce: 5_000 });
   onTestFinished(() => session.end());
-  const read = (): Promise<void> => vi.waitFor(() => expect(session.isCaughtUp.value).toBe(true), { timeout: 20_000 });
+  const read = (): Promise<void> => readWhole(session);
   await read();
   expect([session.first.value, session.length.value, session.isPast.value]).toEqual([75_000, 100_000, false]);
   expect(session.log.entries).toHaveLength(25_000);
@@ -171,6 +172,61 @@ test("of a run that is too large the newest entries are held, and each other par
   await read();
   expect(session.log.first).toBeLessThan(40_001);
   expect(session.log.countUpTo(20_001)).toBe(40_002);
+});
+
+function entryAt(seq: number, at: number, given: object): RunEntry {
+  return { seq, at, turnId: "desk:1", ...given } as RunEntry;
+}
+
+async function readWhole({ isCaughtUp }: Session): Promise<void> {
+  await vi.waitFor(() => expect(isCaughtUp.value).toBe(true), { timeout: 20_000 });
+}
+
+/** A tool that runs from the second row to the last but one, beside short ones, and a wait for two subagents, one of which ends. */
+function rowsWithLongCall(count: number): RunRow[] {
+  const rows = rowsOf(count);
+  const long = { callId: "desk:1:0:1", name: "crawl", attempt: 1 };
+  const spawned = { type: "child.spawned", background: false, definition: { name: "reader", hash: "hash" } };
+  const place = (index: number, ...entries: RunEntry[]): void => {
+    const row = rows[index];
+    if (row) rows[index] = { ...row, entries: [...row.entries, ...entries] };
+  };
+  place(
+    1,
+    entryAt(4, 1_015, { type: "tool.started", ...long }),
+    entryAt(4, 1_015, { ...spawned, childId: "one" }),
+    entryAt(4, 1_015, { ...spawned, childId: "other" }),
+  );
+  place(count / 2, entryAt(6, 1_000 + count * 5, { type: "child.ended", childId: "one" }));
+  const last = 1_000 + count * 10;
+  place(count - 2, entryAt(8, last, { type: "tool.settled", outcome: "success", durationMs: 1, ...long }));
+  place(count - 2, entryAt(8, last, { type: "child.ended", childId: "other" }));
+  return rows;
+}
+
+test("what was open when an earlier or later part of the run begins is drawn there", async () => {
+  const rows = rowsWithLongCall(50_000);
+  const log = new RunLog();
+  log.addAgents([record]);
+  log.append(rows);
+  const whole = new Timeline(log);
+  whole.update();
+  const long = whole.spansOf(0).filter(({ end, start }) => end - start > 1_000);
+  expect(long.map(({ kind }) => kind)).toEqual(["tool", "child"]);
+  let session = await sessionOf(clientOf(rows), { most: 25_000, droppedAtOnce: 5_000 });
+  onTestFinished(() => session.end());
+  await readWhole(session);
+  while (session.first.value > 0) {
+    session = session.windowAt(session.placeOfEarlier);
+    await readWhole(session);
+    session.timeline.update();
+    const found = session.timeline.spansOf(0).filter(({ label }) => label === "crawl" || label.startsWith("waits"));
+    const isEnd = session.length.value === log.length;
+    expect(found).toEqual(long.map((span) => (isEnd ? span : { ...span, end: Number.POSITIVE_INFINITY, last: -1 })));
+    // From the second row on something works all the time.
+    const { start } = session.timeline.busy.at(-1) ?? {};
+    expect(start).toBe(session.first.value === 0 ? 1_010 : log.timeOf(session.first.value));
+  }
 });
 
 test("a thousand turns that end while one looks are no thousand readings of the requests", async () => {

@@ -26,7 +26,8 @@ export async function visit(url: string, headers: Record<string, string> = {}, m
 
 /** Tries to open a socket: what the server says, and whatever it sends with a refusal. */
 export async function knock(url: string, headers: Record<string, string> = {}): Promise<Answer> {
-  const socket = new WebSocket(url, { headers });
+  const { "sec-websocket-protocol": protocols, ...others } = headers;
+  const socket = new WebSocket(url, protocols?.split(", ") ?? [], { headers: others });
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
   socket.on("open", () => resolve({ status: 101, body: "", headers: {} }));
   socket.on("error", reject);

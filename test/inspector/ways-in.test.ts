@@ -1,9 +1,11 @@
+import { setImmediate } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { createRuntime, type Runtime } from "../../src/index.ts";
 import { runtimeActor } from "../../src/inspector/feed/act.ts";
 import { Feed } from "../../src/inspector/feed/feed.ts";
 import { type FeedServer, serveFeed } from "../../src/inspector/start-inspector.ts";
+import { first, rows } from "../support/full.ts";
 import { busyTeam } from "./feed-fixtures.ts";
 import { knock, visit } from "./visitors.ts";
 
@@ -195,6 +197,37 @@ it("the socket gives agents and rows under credit, and answers nonsense with an 
   socket.send("x".repeat(10_000));
   await closed;
 });
+
+const repeated: readonly (readonly [string, (count: number) => string])[] = [
+  [
+    "runs that nobody has",
+    (count) => JSON.stringify({ type: "watch", run: `${"x".repeat(500)}${count}`, after: 0, credit: 1 }),
+  ],
+  ["nonsense", () => "nonsense"],
+];
+
+it.each(rows(repeated, first))(
+  "a client that reads nothing and asks for %s again and again is cut off",
+  async (_what, messageOf) => {
+    const protocols = ["troupe.feed.v1", `bearer.${server.tokens.watch}`];
+    const socket = new WebSocket(`ws://127.0.0.1:${port}/feed`, protocols, { perMessageDeflate: false });
+    socket.once("upgrade", (response) => response.socket.pause());
+    await new Promise<void>((resolve) => void socket.once("open", () => resolve()));
+    let isCut = false;
+    // Writing to a connection that was cut fails.
+    socket.on("error", () => undefined);
+    socket.on("close", () => {
+      isCut = true;
+    });
+    for (let count = 0; !isCut; count += 1) {
+      socket.send(messageOf(count));
+      // The server is in this process: it has its turn too.
+      if (count % 100 === 0) await setImmediate();
+    }
+    // The others are served as before.
+    expect((await fetched("/api/runs", "GET", bearer(server.tokens.watch)))[0]).toBe(200);
+  },
+);
 
 async function call(path: string, body: object): Promise<Response> {
   const headers = { ...bearer(server.tokens.act), ...asJson };

@@ -26,7 +26,7 @@ import { randomHooks } from "./random-hooks.ts";
 import { type Deed, deeds, type PlannedAnswer, type PlannedCall, type TurnPlan } from "./random-turns.ts";
 import { type Life, never, type RandomWorld } from "./random-world.ts";
 
-/** How long tools may take and requests wait, on the fake clock. */
+/** How long tools may take, on the fake clock. */
 const timeoutMs = 400;
 
 const parameters = z.object({ does: z.enum(deeds), loops: z.number().int().min(0).max(3) });
@@ -40,8 +40,18 @@ const plainly: Speak = ({ kind, ...answer }) => {
   return { text: "hasText" in answer && answer.hasText ? "I will look." : "" };
 };
 
+export interface CastOptions {
+  readonly speak?: Speak;
+  /** How long requests wait, on the fake clock. */
+  readonly expiresAfterMs?: number;
+}
+
 /** The agents of a case, as one process has them: a lead, a helper, which is its subagent, and what tools spawn. */
-export function castOf(world: RandomWorld, life: Life, speak: Speak = plainly): AgentDefinition[] {
+export function castOf(
+  world: RandomWorld,
+  life: Life,
+  { speak = plainly, expiresAfterMs = timeoutMs }: CastOptions = {},
+): AgentDefinition[] {
   const { plan } = world;
   const model = randomModel(world, life, speak);
   const shared = {
@@ -58,7 +68,7 @@ export function castOf(world: RandomWorld, life: Life, speak: Speak = plainly): 
     maxOutputTokens: 300,
   };
   const spawned = defineAgent({ name: "spawned", model });
-  const tools = toolsOf(world, life, spawned);
+  const tools = toolsOf(world, life, { spawned, expiresAfterMs });
   const helper = defineAgent({ ...shared, name: "helper", tools, budget: { maxSteps: 4 } });
   const policy = plan.atATime === null ? {} : { maxConcurrent: plan.atATime };
   const lead = defineAgent({
@@ -115,7 +125,11 @@ function argumentsOf({ name, does, loops, arguments: kind }: PlannedCall): strin
   return kind === "right" ? text : text.slice(0, -2);
 }
 
-function toolsOf(world: RandomWorld, life: Life, spawned: AgentDefinition): AgentTool[] {
+function toolsOf(
+  world: RandomWorld,
+  life: Life,
+  { spawned, expiresAfterMs }: { readonly spawned: AgentDefinition; readonly expiresAfterMs: number },
+): AgentTool[] {
   const execute = async ({ does, loops }: Given, run: RunContext): Promise<unknown> => {
     if (life.isOver) return await never;
     await world.pass("tool", loops);
@@ -131,11 +145,11 @@ function toolsOf(world: RandomWorld, life: Life, spawned: AgentDefinition): Agen
       ...shape,
       name: "approve",
       needsApproval: ({ does }) => does !== "nothing",
-      approvalExpiresAfterMs: timeoutMs,
+      approvalExpiresAfterMs: expiresAfterMs,
     }),
     defineTool({ ...shape, name: "login", effect: "none", auth: "required" }),
     clientTool({ name: "client", description: "Runs elsewhere.", parameters: z.object({ what: z.string() }) }),
-    askUser({ expiresAfterMs: timeoutMs }),
+    askUser({ expiresAfterMs }),
   ];
 }
 

@@ -47,6 +47,7 @@ export async function askCommand(context: CliContext, options: AskOptions): Prom
 function assertServeAlone({ serve, ...options }: AskOptions): void {
   const { port, host, auth, surfaces, chats, cors, hosts, log, metrics, proxies, drainSeconds } = options;
   const { resume, json, quiet, inspect } = options;
+  const { webhookKeys, webhookOrigin } = options;
   const noPage = options.page === false ? true : undefined;
   const ofServer = {
     port,
@@ -60,6 +61,8 @@ function assertServeAlone({ serve, ...options }: AskOptions): void {
     metrics,
     proxies,
     drainSeconds,
+    webhookKeys,
+    webhookOrigin,
     "no-page": noPage,
   };
   const given = serve === true ? { resume, json, quiet, inspect } : ofServer;
@@ -68,7 +71,7 @@ function assertServeAlone({ serve, ...options }: AskOptions): void {
     throw new InvalidInputError("limits do not go with --serve: each turn has those of the team; leave them out");
   }
   if (strange === undefined) return;
-  const flag = strange === "drainSeconds" ? "--drain-seconds" : `--${strange}`;
+  const flag = `--${strange.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
   throw new InvalidInputError(
     serve === true ? `${flag} does not go with --serve` : `${flag} is for --serve; give that too, or leave it out`,
   );

@@ -37,11 +37,21 @@ export async function serveWebhooks(
       `${from}: key ${wrong + 1} is none; give 32 random bytes in base64, as "openssl rand -base64 32" prints them`,
     );
   }
+  const other = origins?.find((text) => !isOrigin(text));
+  if (other !== undefined) {
+    throw new InvalidInputError(
+      `--webhook-origin ${other.slice(0, 200)} is no origin; give one as http://hooks.internal:8080`,
+    );
+  }
   if (keys.length > 0) return { keys, origins };
   if (file !== undefined) throw new InvalidInputError(`${from} holds no key; give one a line`);
   if (origins !== undefined)
     throw new InvalidInputError(`--webhook-origin needs a key: give --webhook-keys or ${keysVariable}`);
   return undefined;
+}
+
+function isOrigin(text: string): boolean {
+  return /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text;
 }
 
 async function textOf(path: string, file: string): Promise<string> {

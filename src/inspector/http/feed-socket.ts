@@ -6,6 +6,8 @@ import { type ClientMessage, clientMessageSchema, type FeedMessage } from "../fe
 
 /** Bytes that may wait in a socket before anything more is read for its client. */
 const MOST_WAITING = 256_000;
+/** Messages of a client that wait to be taken; then no more are read of it until they are. */
+const MOST_UNTAKEN = 32;
 /** Runs that one client watches at a time. */
 const MOST_RUNS = 4;
 /** A client that has not answered the last of these pings is cut off, in milliseconds. */
@@ -18,6 +20,7 @@ const PING_MS = 30_000;
  * Invariants
  * 1. At most `MOST_WAITING` bytes and one batch wait for a client, whatever it asks for.
  * 2. A message that does not fit the schema is answered with an error and changes nothing.
+ * 3. A client that asks and asks and takes no answer is cut off.
  */
 export class FeedSocket {
   readonly #feed: Feed;
@@ -27,6 +30,7 @@ export class FeedSocket {
   #isAlive = true;
   /** Messages are taken in order, also where one waits for the stores. */
   #last: Promise<void> = Promise.resolve();
+  #untaken = 0;
 
   constructor(feed: Feed, socket: WebSocket) {
     this.#feed = feed;
@@ -40,8 +44,15 @@ export class FeedSocket {
     socket.on("close", () => this.#end());
     socket.on("message", (data: Buffer, isBinary) => {
       const message = isBinary ? undefined : messageIn(data.toString("utf8"));
-      if (!message) return this.#send({ type: "error", code: "invalid", message: "this is no message of the feed" });
-      this.#last = this.#last.then(() => this.#take(message));
+      if (!message) return this.#complain({ code: "invalid", message: "this is no message of the feed" });
+      this.#untaken += 1;
+      if (this.#untaken >= MOST_UNTAKEN) socket.pause();
+      this.#last = this.#last
+        .then(() => this.#take(message))
+        .finally(() => {
+          this.#untaken -= 1;
+          if (socket.isPaused && this.#untaken < MOST_UNTAKEN / 2) socket.resume();
+        });
     });
   }
 
@@ -54,12 +65,7 @@ export class FeedSocket {
   async #watch({ run, after, credit }: Extract<ClientMessage, { type: "watch" }>): Promise<void> {
     this.#leave(run);
     if (this.#watches.size >= MOST_RUNS) {
-      return this.#send({
-        type: "error",
-        code: "too_many",
-        message: `a client watches at most ${MOST_RUNS} runs`,
-        run,
-      });
+      return this.#complain({ code: "too_many", message: `a client watches at most ${MOST_RUNS} runs`, run });
     }
     try {
       const watch = await this.#feed.watch(run, { after, credit }, this.#sinkOf(run));
@@ -68,8 +74,13 @@ export class FeedSocket {
     } catch (error) {
       const code = error instanceof NotFoundError ? "not_found" : "unavailable";
       const message = error instanceof TroupeError ? error.message : "the stores do not answer";
-      this.#send({ type: "error", code, message, run });
+      this.#complain({ code, message, run });
     }
+  }
+
+  #complain(error: Omit<Extract<FeedMessage, { type: "error" }>, "type">): void {
+    if (this.#socket.bufferedAmount > MOST_WAITING) this.#socket.terminate();
+    else this.#send({ type: "error", ...error });
   }
 
   #leave(run: string): void {

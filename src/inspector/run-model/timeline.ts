@@ -35,6 +35,17 @@ const MOST_LANES = 8;
 /** What counts as work: time without it is folded. */
 const working: ReadonlySet<SpanKind> = new Set(["model", "tool", "retry"]);
 
+/** What is open at a place of the log, from which another timeline goes on. */
+export interface OpenSpans {
+  /** Place of the agent in the log. */
+  readonly agent: number;
+  /** By the id of the call, or the kind. */
+  readonly spans: readonly (readonly [string, Span])[];
+  /** Ids of the subagents that it waits for. */
+  readonly awaited: readonly string[];
+  readonly lanes: number;
+}
+
 interface AgentSpans {
   spans: Span[];
   /** Open spans by the id of the call, or the kind. */
@@ -57,14 +68,31 @@ export class Timeline {
   #working = 0;
   readonly #kinds = new Set<SpanKind>();
 
-  constructor(log: RunLog) {
+  /** `carried`: what was open before the first entry of the log (`open`). */
+  constructor(log: RunLog, carried: readonly OpenSpans[] = []) {
     this.#log = log;
     this.#read = log.first;
+    for (const { agent, spans, awaited, lanes } of carried) {
+      const own = this.#agentAt(agent);
+      own.awaited = new Set(awaited);
+      own.lanes = lanes;
+      for (const [key, span] of spans) this.#take(own, key, { ...span });
+    }
+  }
+
+  /** What is open after all entries that it has taken in. */
+  get open(): readonly OpenSpans[] {
+    return this.#agents.flatMap((own, agent) => {
+      if (own.open.size === 0) return [];
+      const spans = [...own.open].map(([key, span]) => [key, { ...span }] as const);
+      return [{ agent, spans, awaited: [...own.awaited], lanes: own.lanes }];
+    });
   }
 
   /** Takes in what the log has got, up to `until` entries; true if that was anything. */
   update(until = this.#log.length): boolean {
     if (this.#read >= until) return false;
+    if (this.#read === this.#log.first) this.#beginBusyAt(this.#read);
     for (; this.#read < until; this.#read += 1) {
       const entry = this.#log.entry(this.#read);
       if (entry) this.#add(this.#agentAt(this.#log.agentOf(this.#read)), entry, this.#log.timeOf(this.#read));
@@ -77,7 +105,12 @@ export class Timeline {
     for (const agent of this.#agents) {
       if (agent) agent.spans = agent.spans.filter(({ last }) => last < 0 || last >= until);
     }
-    const start = this.#log.timeOf(until);
+    this.#beginBusyAt(until);
+  }
+
+  /** Busy time before a place of the log does not count. */
+  #beginBusyAt(place: number): void {
+    const start = this.#log.timeOf(place);
     const kept = this.#busy.findIndex(({ end }) => end >= start);
     this.#busy.splice(0, kept < 0 ? this.#busy.length : kept);
     const [first] = this.#busy;
@@ -203,8 +236,7 @@ export class Timeline {
     if (known) return known;
     let lane = 0;
     while ((agent.inLane[lane] ?? 0) > 0 && lane < MOST_LANES - 1) lane += 1;
-    agent.inLane[lane] = (agent.inLane[lane] ?? 0) + 1;
-    const span: Span = {
+    return this.#take(agent, key, {
       kind,
       start: at,
       end: Number.POSITIVE_INFINITY,
@@ -216,12 +248,17 @@ export class Timeline {
       isFailed: false,
       tokens: 0,
       costMicros: 0,
-    };
+    });
+  }
+
+  #take(agent: AgentSpans, key: string, span: Span): Span {
+    const { kind, lane, start } = span;
+    agent.inLane[lane] = (agent.inLane[lane] ?? 0) + 1;
     agent.lanes = Math.max(agent.lanes, lane + 1);
     agent.open.set(key, span);
     agent.spans.push(span);
     this.#kinds.add(kind);
-    if (working.has(kind)) this.#countWork(1, at);
+    if (working.has(kind)) this.#countWork(1, start);
     return span;
   }
 

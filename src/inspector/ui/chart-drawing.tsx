@@ -9,6 +9,8 @@ import { isWithin, type MachineMoment, pathOfValue } from "./machine-history.ts"
 const LEAST_SCALE = 10 / chartText.size;
 const MOST_SCALE = 2.5;
 const MARGIN = 16;
+/** Free below a chart, so that the buttons cover no state. */
+const BUTTONS_HEIGHT = 36;
 
 interface Camera {
   readonly x: number;
@@ -147,8 +149,10 @@ export function ChartDrawing({
 function cameraOn(
   chart: Chart,
   active: ChartState | undefined,
-  { width, height }: { readonly width: number; readonly height: number },
+  size: { readonly width: number; readonly height: number },
 ): Camera {
+  const { width } = size;
+  const height = size.height - BUTTONS_HEIGHT;
   const whole = Math.min((width - 2 * MARGIN) / chart.width, (height - 2 * MARGIN) / chart.height);
   const scale = Math.min(1.15, Math.max(LEAST_SCALE, whole));
   const centre = (length: number, room: number, at: number): number => {

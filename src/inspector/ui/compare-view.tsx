@@ -110,11 +110,21 @@ function Comparison({ one, other }: RunsProps) {
     const why = run.gone.value ?? (run.link.value.kind === "refused" ? run.link.value.why : null);
     if (why !== null && run.length.value === 0) return <p class="empty">{plainText(why)}</p>;
   }
-  if (!isWhole) return <p class="empty loading">Reading both journals …</p>;
+  if (!isWhole) {
+    const [mine, its] = [one.length.value, other.length.value];
+    return (
+      <p class="empty loading" aria-busy="true">
+        Reading both journals: {mine.toLocaleString("en")} events of A and {its.toLocaleString("en")} of B so far …
+      </p>
+    );
+  }
   const differing = agents.filter(({ differences }) => differences > 0);
   const same = agents.length - differing.length;
   return (
     <div class="compare-body">
+      {[one, other].map((run, index) => (
+        <NotHeld key={run.runId} name={index === 0 ? "A" : "B"} run={run} />
+      ))}
       <Totals one={one} other={other} agents={agents} />
       {differing.slice(0, most).map((agent) => (
         <AgentComparison key={keyOf(agent)} one={one} other={other} agent={agent} />
@@ -142,6 +152,18 @@ function Comparison({ one, other }: RunsProps) {
         </p>
       )}
     </div>
+  );
+}
+
+/** A page cannot hold all events of a very long run. */
+function NotHeld({ name, run }: { readonly name: string; readonly run: RunSession }) {
+  const first = run.first.value;
+  if (first === 0) return null;
+  return (
+    <p class="note">
+      {name} has more events than a page holds: its newest {(run.length.value - first).toLocaleString("en")} are
+      compared, {first.toLocaleString("en")} are not.
+    </p>
   );
 }
 

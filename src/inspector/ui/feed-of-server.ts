@@ -88,12 +88,14 @@ function itemsOf<Item>(answer: ListAnswer<Item>): readonly Item[] {
 
 async function ask<Answer>(token: string, path: string, options: RequestInit): Promise<Answer> {
   const headers = { authorization: `Bearer ${token}`, ...(options.body ? { "content-type": "application/json" } : {}) };
-  const response = await fetch(base + path, { ...options, headers, cache: "no-store", credentials: "omit" }).catch(
-    (cause) => {
+  const send = () => fetch(base + path, { ...options, headers, cache: "no-store", credentials: "omit" });
+  const response = await send()
+    // A server that had much to do may have cut a connection just when it was used again. What changes something is not sent twice.
+    .catch((cause: unknown) => (options.body || options.signal?.aborted === true ? Promise.reject(cause) : later(send)))
+    .catch((cause: unknown) => {
       if (options.signal?.aborted === true) throw cause;
       throw new FeedFailure("unreachable", "The process that serves this page does not answer.");
-    },
-  );
+    });
   if (response.status === 401) throw new FeedFailure("unauthorized", noToken);
   if (response.status === 403) throw new FeedFailure("forbidden", "This link may only watch.");
   const body = response.status === 204 ? undefined : ((await response.json().catch(() => undefined)) as unknown);
@@ -104,6 +106,11 @@ async function ask<Answer>(token: string, path: string, options: RequestInit): P
     ...(error?.issues ? { issues: error.issues } : {}),
     ...(error?.request ? { request: error.request } : {}),
   });
+}
+
+async function later<Answer>(send: () => Promise<Answer>): Promise<Answer> {
+  await new Promise((resolve) => void setTimeout(resolve, SHORTEST_WAIT_MS));
+  return await send();
 }
 
 const noToken = "The token of this address is missing or no longer valid. Open the address that the command printed.";

@@ -5,7 +5,7 @@ import { isBusy } from "../run-model/agent-moment.ts";
 import { TimeAxis } from "../run-model/axis.ts";
 import { type LogStart, type RunAgentRecord, RunLog, type RunRow } from "../run-model/run-log.ts";
 import { RunMoments, type RunState } from "../run-model/run-moments.ts";
-import { Timeline } from "../run-model/timeline.ts";
+import { type OpenSpans, Timeline } from "../run-model/timeline.ts";
 import type { FeedClient, LinkState, RequestRow } from "./feed-client.ts";
 import { Player } from "./player.ts";
 import { Rereading, Slices } from "./slices.ts";
@@ -20,8 +20,9 @@ const windowSize: WindowSize = { most: 250_000, droppedAtOnce: 50_000 };
 /** A place from which a run can be read on: the state there, and what the log needs to know. */
 interface RunMark extends LogStart {
   readonly state: RunState | undefined;
+  readonly open: readonly OpenSpans[];
 }
-const runStart: RunMark = { count: 0, cursor: 0, startedAt: null, state: undefined };
+const runStart: RunMark = { count: 0, cursor: 0, startedAt: null, state: undefined, open: [] };
 
 /** The part of a run that a session holds. Default: the newest, with all before it as long as there is room. */
 interface RunWindow {
@@ -104,6 +105,8 @@ export class RunSession {
   readonly #size: WindowSize;
   readonly #window: RunWindow | undefined;
   readonly #marks: RunMark[];
+  /** Of the entries that are dropped: what is open at each mark. */
+  readonly #dropped: Timeline;
   readonly #aheadMs: number | null;
   #axisAt = 0;
   #axisLength = 0;
@@ -154,7 +157,8 @@ export class RunSession {
     const from = window?.from ?? runStart;
     this.log = new RunLog(from);
     this.moments = new RunMoments(this.log, from.state);
-    this.timeline = new Timeline(this.log);
+    this.timeline = new Timeline(this.log, from.open);
+    this.#dropped = new Timeline(this.log, from.open);
     this.spending = new Spending(this.log);
     this.first.value = from.count;
     this.log.addAgents(window?.agents ?? []);
@@ -174,6 +178,8 @@ export class RunSession {
 
   #tick(aheadMs: number | null): void {
     if (aheadMs === null || this.pinned.peek() !== null || this.link.peek().kind !== "open") return;
+    // What is read may have happened long ago.
+    if (!this.isCaughtUp.peek() || this.isPast.peek()) return;
     const { agents } = this.moment.peek();
     if (agents.some((agent) => agent !== undefined && isBusy(agent))) this.now.value = Date.now() + aheadMs;
     else this.now.value = 0;
@@ -284,11 +290,19 @@ export class RunSession {
       if (until > this.moments.count) return;
       if (pinned !== null && pinned < until) return this.#stop();
       const state = this.moments.stateAt(until);
+      this.#dropped.update(until);
+      this.#dropped.drop(until);
       this.moments.drop(until);
       this.timeline.drop(until);
       log.drop(until);
       if (until <= (this.#marks.at(-1)?.count ?? 0)) continue;
-      this.#marks.push({ count: until, cursor: log.cursorBefore, startedAt: log.startedAt, state });
+      this.#marks.push({
+        count: until,
+        cursor: log.cursorBefore,
+        startedAt: log.startedAt,
+        state,
+        open: this.#dropped.open,
+      });
     }
   }
 

@@ -112,7 +112,15 @@ function RunLine({ row }: { readonly row: RunRow }) {
         {row.stopReason !== null && row.stopReason !== "completed" && <code class="quiet">{row.stopReason}</code>}
       </td>
       <td class="figures">{dateTime(row.createdAt)}</td>
-      <td class="number figures">{milliseconds(row.lastActivity - row.createdAt)}</td>
+      <td class="number figures">
+        {isOpen(row) ? (
+          <>
+            {milliseconds(Date.now() - row.createdAt)} <span class="quiet">so far</span>
+          </>
+        ) : (
+          milliseconds(row.lastActivity - row.createdAt)
+        )}
+      </td>
       <td class="number figures">{compact(row.tokens)}</td>
       <td class="number figures">{dollars(row.costMicros)}</td>
       <td>
@@ -122,6 +130,10 @@ function RunLine({ row }: { readonly row: RunRow }) {
       </td>
     </tr>
   );
+}
+
+function isOpen({ status, openRequests }: RunRow): boolean {
+  return status === "busy" || openRequests > 0;
 }
 
 function phaseOf({ status, stopReason, openRequests, turns }: RunRow): Phase {

@@ -220,32 +220,45 @@ function drawAxis(pen: Pen, frame: TimelineFrame, place: AxisPlace): void {
     pen.fillRect(Math.round(left), axisHeight - 6, 1, 6);
     pen.fillStyle = muted;
     if (gapMiddles.some((middle) => Math.abs(middle - left - 16) < 64)) continue;
-    pen.fillText(at === 0 ? "0" : frame.label(at), left + 4, axisHeight / 2);
+    const label = at === 0 ? "0" : frame.label(at);
+    if (left + 4 + pen.measureText(label).width > width) continue;
+    pen.fillText(label, left + 4, axisHeight / 2);
   }
   pen.fillStyle = line;
   pen.fillRect(0, axisHeight - 1, width, 1);
+  let free = 0;
   for (const { from: start, to } of axis.gaps) {
-    drawGap(pen, { left: x(start), right: x(to), ms: to - start }, frame, axisHeight);
+    free = drawGap(pen, { left: x(start), right: x(to), ms: to - start, free }, { width, axisHeight });
   }
   const head = x(run.moment.peek().time);
   pen.fillStyle = colour("accent");
   if (!run.isLive.peek() && head >= 0 && head <= width) pen.fillRect(Math.round(head) - 1, 0, 2, height + axisHeight);
 }
 
+interface GapPlace {
+  readonly left: number;
+  readonly right: number;
+  readonly ms: number;
+  /** Where the name of the gap before it ends. */
+  readonly free: number;
+}
+
+/** Returns where its name ends; one without room has none. */
 function drawGap(
   pen: Pen,
-  { left, right, ms }: { readonly left: number; readonly right: number; readonly ms: number },
-  { width }: TimelineFrame,
-  axisHeight: number,
-): void {
-  if (right < 0 || left > width) return;
+  { left, right, ms, free }: GapPlace,
+  { width, axisHeight }: { readonly width: number; readonly axisHeight: number },
+): number {
+  if (right < 0 || left > width) return free;
   const text = `${milliseconds(ms)} idle`;
   const wide = pen.measureText(text).width;
   const at = Math.max(4, Math.min(width - wide - 4, (left + right - wide) / 2));
+  if (at < free) return free;
   pen.fillStyle = colour("panel");
   pen.fillRect(at - 4, axisHeight / 2 - 8, wide + 8, 16);
   pen.fillStyle = colour("muted");
   pen.fillText(text, at, axisHeight / 2);
+  return at + wide + 8;
 }
 
 /**

@@ -37,41 +37,42 @@ export function TopBar() {
         </a>
       )}
       {run && route.value.page === "run" && run.length.value > 0 && <RunFigures run={run} />}
-      <span class="spacer" />
       {run && route.value.page === "run" && <LinkMark run={run} />}
-      {watchToken !== undefined && (
+      <span class="top-buttons">
+        {watchToken !== undefined && (
+          <button
+            type="button"
+            class="plain"
+            title="Copy a view-only link to this place"
+            aria-label="Copy a view-only link to this place"
+            onClick={() => void copyWatchLink(watchToken)}
+          >
+            <Icon name="link" />
+          </button>
+        )}
         <button
           type="button"
           class="plain"
-          title="Copy a view-only link to this place"
-          aria-label="Copy a view-only link to this place"
-          onClick={() => void copyWatchLink(watchToken)}
+          title={`Theme: ${theme.value}`}
+          aria-label={`Theme: ${theme.value}. Change to ${next}`}
+          onClick={() => {
+            theme.value = next;
+          }}
         >
-          <Icon name="link" />
+          <Icon name={themeIcons[theme.value]} />
         </button>
-      )}
-      <button
-        type="button"
-        class="plain"
-        title={`Theme: ${theme.value}`}
-        aria-label={`Theme: ${theme.value}. Change to ${next}`}
-        onClick={() => {
-          theme.value = next;
-        }}
-      >
-        <Icon name={themeIcons[theme.value]} />
-      </button>
-      <button
-        type="button"
-        class="plain help-button"
-        title="Keys (?)"
-        aria-label="Keys"
-        onClick={() => {
-          isHelpOpen.value = true;
-        }}
-      >
-        ?
-      </button>
+        <button
+          type="button"
+          class="plain help-button"
+          title="Keys (?)"
+          aria-label="Keys"
+          onClick={() => {
+            isHelpOpen.value = true;
+          }}
+        >
+          ?
+        </button>
+      </span>
     </header>
   );
 }

@@ -10,6 +10,8 @@ import { oneLine, plainText } from "./untrusted.tsx";
 import { VirtualList } from "./virtual-list.tsx";
 
 const ROW_HEIGHT = 40;
+/** Of the filter above the rows. */
+const HEAD_HEIGHT = 50;
 
 const filter = signal("");
 const closed = signal<ReadonlySet<string>>(new Set());
@@ -37,7 +39,11 @@ export function TreeView({ run }: { readonly run: RunSession }) {
   }
   const current = focused.value ?? run.log.agents[selectedAgent.value]?.agentId ?? "";
   return (
-    <section class="tree" aria-label="Agents">
+    <section
+      class="tree"
+      aria-label="Agents"
+      style={{ "--tree-height": `${HEAD_HEIGHT + Math.max(2, shown.length) * ROW_HEIGHT}px` }}
+    >
       <header class="pane-head">
         <label class="search-field">
           <Icon name="search" />

@@ -30,18 +30,16 @@ export async function startRun(caller: Caller, definition: string, input: RunInp
   const starting: Starting = { caller, agent, input, news, stored };
   const said = unknownOf(starting);
   const results = await resultsOf(starting);
+  const isAnswering = results.length > 0 || resumed.some(({ request }) => request.status === "open");
   if (said.length > 0) {
     // A client whose run has failed has to answer once more what it was asked there, and does so with its next message.
-    if (results.length === 0 && resumed.every(({ request }) => request.status !== "open")) {
-      return await startTurn(starting, said);
-    }
+    if (!isAnswering) return await startTurn(starting, said);
     throw new InvalidInputError(
       "a run takes answers or a new message, not both: send the message when the run with the answers has ended",
     );
   }
-  return resumed.length + results.length === 0
-    ? await lookOn(starting)
-    : await answer(starting, [...resumed, ...results]);
+  const isLook = resumed.length === 0 || (!isAnswering && (await turnOfRun(starting)) !== undefined);
+  return isLook && results.length === 0 ? await lookOn(starting) : await answer(starting, [...resumed, ...results]);
 }
 
 interface Starting {
@@ -107,14 +105,18 @@ function toolOf({ name, description, parameters = { type: "object", properties: 
 
 /** Shows the run of this id, else the turn that is open, else what is stored. */
 async function lookOn(starting: Starting): Promise<StartedRun> {
-  const { caller, agent, input } = starting;
-  const { agentId } = agent;
-  const key = turnKeyOf(keyOf(input.runId));
-  const { items } = await caller.turns({ agentId, limit: 100 });
-  const known = items.find((turn) => turn.key === key)?.turnId;
+  const { agent } = starting;
+  const known = await turnOfRun(starting);
   const turnId = known ?? (await openTurnIdOf(starting));
   const followed = turnId === null ? null : { agent, turn: agent.turn(turnId), turnId };
   return { run: runOf(starting, { followed, from: null }), isReplayed: known !== undefined };
+}
+
+/** The turn that the run of this id began. */
+async function turnOfRun({ caller, agent: { agentId }, input }: Starting): Promise<string | undefined> {
+  const key = turnKeyOf(keyOf(input.runId));
+  const { items } = await caller.turns({ agentId, limit: 100 });
+  return items.find((turn) => turn.key === key)?.turnId;
 }
 
 /** By what is stored, as the conversation is that the client is shown: a live agent may have come further. */

@@ -87,7 +87,8 @@ export function readChat(
   { definition, takesSystem }: { readonly definition: AgentDefinition; readonly takesSystem: boolean },
 ): ChatRequest {
   assertSupported(body);
-  assertFormat(body, definition);
+  const { response_format: format } = body;
+  assertFormat(format && { type: format.type, schema: format.json_schema?.schema }, definition, "response_format");
   const { messages } = body;
   const last = messages.findLastIndex(({ role }) => role === "assistant");
   const [before, fresh] = [messages.slice(0, last + 1), messages.slice(last + 1)];
@@ -114,7 +115,8 @@ export function readChat(
   };
 }
 
-function unsupported(param: string, why: string): ServerError {
+/** The refusal of a parameter that would make the answer another one. */
+export function unsupported(param: string, why: string): ServerError {
   return badRequest(`${param}: ${why}`, { param, code: "unsupported_parameter" });
 }
 
@@ -133,14 +135,24 @@ function assertSupported({ n, stop, logprobs, modalities, ...body }: ChatBody): 
   if (body.stream_options && body.stream !== true) throw unsupported("stream_options", "only with stream: true");
 }
 
-function assertFormat({ response_format: format }: ChatBody, { name, output, responseFormat }: AgentDefinition): void {
+/** A form that a client wants of an answer: `text`, `json_object`, or `json_schema` with a schema. */
+export interface AskedFormat {
+  readonly type: string;
+  readonly schema?: unknown;
+}
+
+/** Throws `ServerError` (400) that names the parameter, for a form that the agent does not answer in. */
+export function assertFormat(
+  format: AskedFormat | null | undefined,
+  { name, output, responseFormat }: AgentDefinition,
+  param: string,
+): void {
   if (!format || format.type === "text") return;
-  const param = "response_format";
   const asked = JSON.stringify(format.type).slice(0, 64);
   const answersJson = output !== null || (responseFormat !== undefined && responseFormat.type !== "text");
   if (format.type === "json_object" && answersJson) return;
   if (format.type === "json_schema" && output !== null) {
-    const schema = format.json_schema?.schema;
+    const { schema } = format;
     if (schema === undefined || shapeOf(schema) === shapeOf(output.jsonSchema)) return;
     throw unsupported(param, `"${name}" answers by a schema of its own: ${JSON.stringify(output.jsonSchema)}`);
   }
@@ -230,9 +242,9 @@ function blocksOf(messages: readonly ChatMessage[]): readonly Block[] {
   return blocks;
 }
 
-/** Adds what was said to the last block of the same side. White space is all the same: front ends trim and wrap. */
+/** Adds what was said to the last block of the same side. */
 export function addBlock(blocks: Block[], block: Block): void {
-  const text = block.text.replaceAll(/\s+/g, " ").trim();
+  const text = plain(block.text);
   const last = blocks.at(-1);
   if (text === "") return;
   if (last?.role === block.role) blocks[blocks.length - 1] = { role: block.role, text: `${last.text} ${text}` };
@@ -246,6 +258,16 @@ export const GAP = "\n\n";
 export function wordsOf(content: Content): string {
   if (typeof content === "string") return content;
   return content.map((part) => (part.type === "text" ? part.text : `![](${part.url})`)).join("");
+}
+
+/** The words of a block, as if its images had not been there. */
+export function withoutImages(text: string): string {
+  return plain(text.replaceAll(/!\[\]\([^)]*\)/g, ""));
+}
+
+/** White space is all the same: front ends trim and wrap. */
+function plain(text: string): string {
+  return text.replaceAll(/\s+/g, " ").trim();
 }
 
 function joined(contents: readonly Content[]): Content {

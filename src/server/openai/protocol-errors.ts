@@ -55,8 +55,13 @@ export function noSuchModel(model: string): NotFoundError {
 export function openAiFailure(failure: Failure): Response {
   const { status, headers, retryable } = failure;
   // Without the header they send everything from 409 on again, and what does not change by itself too.
-  const retry = status >= 409 ? { "x-should-retry": String(retryable || failure.code === "agent_busy") } : {};
+  const retry = status >= 409 ? { "x-should-retry": String(retryable || works(failure)) } : {};
   return Response.json({ error: errorOf(failure) }, { status, headers: { ...headers, ...retry } });
+}
+
+/** Whether the agent is busy with something that ends by itself, and does not wait for decisions. */
+function works({ code, details }: Failure): boolean {
+  return code === "agent_busy" && details["requestIds"] === undefined;
 }
 
 /** What a client is told when its stream fails after it has begun. */

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { Content, ContentPart } from "../../state/index.ts";
 import type { StartTurnOptions } from "../core/plain-message.ts";
+import { unsupported } from "./chat-request.ts";
 import { badRequest } from "./protocol-errors.ts";
 import { requestOfItem } from "./response-ids.ts";
 
@@ -43,7 +44,7 @@ export const createBodySchema = z
     background: z.boolean().nullish(),
     tools: z.array(z.looseObject({ type: z.string() })).nullish(),
     max_tool_calls: z.int().min(1).nullish(),
-    instructions: z.unknown().optional(),
+    instructions: z.string().nullish(),
     store: z.boolean().nullish(),
     text: z.looseObject({ format: z.looseObject({ type: z.string() }).nullish() }).nullish(),
     tool_choice: z.unknown().optional(),
@@ -60,6 +61,8 @@ export type Answer = { readonly requestId: string; readonly where: string } & (
 
 /** A request as it was checked. */
 export interface ReadInput {
+  /** What the application wants of the agent; null: nothing. */
+  readonly instructions: string | null;
   /** What was said before, for a conversation that begins with it. */
   readonly history: readonly Said[];
   /** What is new. Null: it only answers. */
@@ -75,7 +78,7 @@ export interface Said {
 
 /** Throws `ServerError` that names the parameter. */
 export function readInput(body: CreateBody): ReadInput {
-  assertServed(body);
+  assertSupported(body);
   const items = typeof body.input === "string" ? [{ role: "user", content: body.input }] : body.input;
   const read = items.map((item, index) => readItem(item, `input[${index}]`));
   // Clients may send everything that was said: new is what follows the last thing that the agent said or called.
@@ -91,34 +94,28 @@ export function readInput(body: CreateBody): ReadInput {
   const ids = answers.map(({ requestId }) => requestId);
   const twice = answers.find(({ requestId }, index) => ids.indexOf(requestId) !== index);
   if (twice !== undefined) throw badRequest(`${twice.where} answers what another item answers`, { param: twice.where });
+  const wanted = [body.instructions ?? "", ...read.flatMap((item) => (item.type === "system" ? [item.text] : []))];
+  const instructions = wanted.filter((text) => text !== "").join("\n\n");
   return {
+    instructions: instructions === "" ? null : instructions,
     history: read.slice(0, last + 1).flatMap((item) => historyOf(item)),
     content: said.length === 0 ? null : joined(said),
     answers,
-    clientTools: toolsOf(body.tools ?? []),
+    clientTools: body.tool_choice === "none" ? undefined : toolsOf(body.tools ?? []),
   };
 }
 
 /** Refuses what would otherwise be silently something else. */
-function assertServed({ instructions, store, text, tool_choice: choice }: CreateBody): void {
-  if (typeof instructions === "string" ? instructions !== "" : (instructions ?? null) !== null) {
-    throw badRequest("instructions are the agent's own: leave the parameter out", { param: "instructions" });
-  }
-  if (store === false) {
-    throw badRequest("responses are stored: leave store out; nobody but you can read them", { param: "store" });
-  }
-  if ((text?.format?.type ?? "text") !== "text") {
-    throw badRequest("the form of an answer is the agent's own (its output schema): text.format takes type text", {
-      param: "text.format",
-    });
-  }
-  if ((choice ?? "auto") !== "auto") {
-    throw badRequest("the agent chooses its tools itself: tool_choice takes auto", { param: "tool_choice" });
+function assertSupported({ store, tool_choice: choice }: CreateBody): void {
+  if (store === false) throw unsupported("store", "responses are stored; nobody but you can read them");
+  if (choice !== undefined && choice !== null && choice !== "auto" && choice !== "none") {
+    throw unsupported("tool_choice", 'an agent chooses itself; send "auto" or "none"');
   }
 }
 
 type ReadItem =
   | { readonly type: "user"; readonly content: Content }
+  | { readonly type: "system"; readonly text: string }
   /** What the agent said or did, as the client got it. */
   | { readonly type: "theirs"; readonly text: string }
   | { readonly type: "answer"; readonly answer: Answer };
@@ -133,9 +130,7 @@ const contentSchema = z.union([z.string(), z.array(partSchema)], {
   error: "takes a text, or a list of input_text, output_text and input_image with an image_url",
 });
 const messageSchema = z.object({
-  role: z.enum(["user", "assistant"], {
-    error: "takes user and assistant: the agent has its own instructions",
-  }),
+  role: z.enum(["user", "assistant", "system", "developer"]),
   content: contentSchema,
 });
 const approvalSchema = z.object({
@@ -156,7 +151,7 @@ function readItem(item: Readonly<Record<string, unknown>>, where: string): ReadI
     const { role, content } = checked(messageSchema, item, where);
     const read = contentOf(content);
     if (role === "user") return { type: "user", content: read };
-    return { type: "theirs", text: textIn(read, where) };
+    return { type: role === "assistant" ? "theirs" : "system", text: textIn(read, where) };
   }
   if (type === "mcp_approval_response") {
     const { approval_request_id: id, approve, reason } = checked(approvalSchema, item, where);
@@ -226,6 +221,10 @@ function toolsOf(tools: readonly unknown[]): StartTurnOptions["clientTools"] {
       throw badRequest(`${where}: tools of this type are not taken here: ${why}`, { param: `${where}.type` });
     }
     const { name, description, parameters } = checked(functionTool, tool, where);
-    return { name, description: description ?? "", parameters: parameters ?? { type: "object", properties: {} } };
+    return {
+      name,
+      description: description || `The function ${name} of the client.`,
+      parameters: parameters ?? { type: "object", properties: {} },
+    };
   });
 }

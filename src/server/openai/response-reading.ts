@@ -1,7 +1,8 @@
 import type { Agent, Turn, TurnResult } from "../../runtime/index.ts";
 import { numberOfTurn, type TroupeEvent, turnIdOf, type Usage } from "../../state/index.ts";
 import type { Caller } from "../core/caller.ts";
-import { storedTurnEvents } from "../core/turn-events.ts";
+import { messageOfEvent, storedTurnEvents } from "../core/turn-events.ts";
+import { answersWhole } from "./chat-start.ts";
 import { decidedIn, partBegunBy, partName, responseIdOf, type TurnPart } from "./response-ids.ts";
 import { type ResponseBody, type ResponseHead, responseObject, type WireResponse } from "./response-object.ts";
 import { ResponseTranslation, type Stored } from "./response-translation.ts";
@@ -21,10 +22,10 @@ export const PREVIOUS = "previous_response_id";
 
 /** Reads a response; again, if its turn moves meanwhile. */
 export async function readResponse(caller: Caller, part: TurnPart): Promise<ReadResponse> {
-  const { head, from } = await beginningOf(caller, part);
+  const { head, from, answersWhole } = await beginningOf(caller, part);
   for (let reading = 1; ; reading += 1) {
     const before = await part.turn.current();
-    const translation = new ResponseTranslation(part);
+    const translation = new ResponseTranslation({ ...part, answersWhole });
     for (const event of await storedTurnEvents(caller, part, from)) {
       translation.take(event, await storedOf(caller, event));
     }
@@ -85,23 +86,12 @@ function rest(all: number, part = 0): number {
 type TreeUse = TurnResult["spent"]["tree"];
 
 /** What is stored about an event. */
-export async function storedOf({ runtime }: Caller, event: TroupeEvent): Promise<Stored> {
-  const { stores, tenant } = runtime;
-  const key = { tenant, agentId: event.agentId };
-  switch (event.type) {
-    case "model.responded":
-    case "tool.completed":
-    case "tool.failed": {
-      const id = event.type === "model.responded" ? `${event.turnId}:${event.step}` : event.callId;
-      const [message] = await stores.messagesById(key, [id]);
-      return { message };
-    }
-    case "request.opened":
-    case "request.decided":
-      return { request: await stores.request(key, event.requestId) };
-    default:
-      return {};
+export async function storedOf(caller: Caller, event: TroupeEvent): Promise<Stored> {
+  if (event.type !== "request.opened" && event.type !== "request.decided") {
+    return { message: await messageOfEvent(caller, event) };
   }
+  const { stores, tenant } = caller.runtime;
+  return { request: await stores.request({ tenant, agentId: event.agentId }, event.requestId) };
 }
 
 /** What is known of a response from its beginning on. */
@@ -109,6 +99,8 @@ export interface Beginning {
   readonly head: ResponseHead;
   /** The place in the tree's journal after which the events of its turn come. */
   readonly from: string;
+  /** Only the checked answer is shown: the agent answers with JSON. */
+  readonly answersWhole: boolean;
   /** Ids of the messages that its turn began with. */
   readonly inputMessageIds: readonly string[];
 }
@@ -125,6 +117,7 @@ export async function beginningOf(caller: Caller, part: TurnPart): Promise<Begin
   )[0];
   const at = begin === null ? await openedAt(caller, part) : (await caller.request(begin)).decidedAt;
   const conversation = conversationOf(caller, agent);
+  const definition = caller.runtime.definitions.get(agent.definition.name);
   return {
     head: {
       id: responseIdOf(part),
@@ -134,6 +127,7 @@ export async function beginningOf(caller: Caller, part: TurnPart): Promise<Begin
       previousResponseId: conversation === null ? await previousOf(caller, part) : null,
     },
     from: started === undefined ? cursor : `${started.row}.0.0`,
+    answersWhole: definition !== undefined && answersWhole({ definition }),
     inputMessageIds: started?.entry.inputMessageIds ?? [],
   };
 }

@@ -1,25 +1,26 @@
 import { createHash, randomUUID } from "node:crypto";
+import type { AgentDefinition } from "../../agents/index.ts";
 import { type Clock, stableStringify } from "../../base/index.ts";
-import { AgentBusyError, InvalidInputError, NotFoundError, RequestConflictError } from "../../errors/index.ts";
-import type { Agent, Decide } from "../../runtime/index.ts";
-import { type AgentRequest, numberOfTurn, textOf, turnIdOf, type TurnRecord } from "../../state/index.ts";
+import { AgentBusyError } from "../../errors/index.ts";
+import type { Agent } from "../../runtime/index.ts";
+import {
+  type AgentRequest,
+  type Content,
+  type Message,
+  numberOfTurn,
+  textOf,
+  turnIdOf,
+  type TurnRecord,
+} from "../../state/index.ts";
 import type { Caller } from "../core/caller.ts";
 import { type RequestKey, turnKeyOf } from "../core/names.ts";
-import { ServerError } from "../core/failures.ts";
 import type { StartedTurn, StartTurnOptions } from "../core/plain-message.ts";
+import { assertFormat, PREFACE, unsupported } from "./chat-request.ts";
 import type { OpenAiPlace } from "./place.ts";
 import { badRequest } from "./protocol-errors.ts";
-import {
-  CREATE,
-  decisionKey,
-  decidedIn,
-  itemId,
-  partBegunBy,
-  partName,
-  type TurnPart,
-  turnPartOf,
-} from "./response-ids.ts";
-import { type Answer, type CreateBody, readInput, type ReadInput, type Said } from "./response-input.ts";
+import { giveAnswers } from "./response-answers.ts";
+import { CREATE, decidedIn, type TurnPart, turnPartOf } from "./response-ids.ts";
+import { type CreateBody, readInput, type ReadInput, type Said } from "./response-input.ts";
 import { PREVIOUS, readResponse } from "./response-reading.ts";
 
 /** A response that a request has begun, or had begun before. */
@@ -69,7 +70,7 @@ export async function startResponse(asked: Asked): Promise<StartedResponse> {
   const value = asked.idempotencyKey ?? (await ownKey(asked, previous?.agent.agentId ?? named));
   const key: RequestKey = { route: CREATE, value };
   const starting: Starting = { ...asked, read, key };
-  if (read.answers.length > 0) return await answer(starting, { previous, name });
+  if (read.answers.length > 0) return await giveAnswers(caller, read.answers, { place, previous, name });
   if (previous !== null) return await goOn(starting, previous);
   return await begin(starting, name);
 }
@@ -114,18 +115,24 @@ async function turnWith(
 /** A turn of the agent that a name means, or of a new one. */
 async function begin(starting: Starting, name: string | null): Promise<StartedResponse> {
   const { caller, read, key } = starting;
-  const definition = modelOf(starting);
-  if (name !== null) {
-    const agent = await caller.openAgent({ definition, name, sessionId: name });
-    return await said(starting, caller.plainMessage(agent, contentOf(read), turnOptions(starting)));
+  const definition = servedBy(starting, undefined);
+  const shape = { definition: definition.name, ...messagesOf([...prefaceOf(starting), ...read.history]) };
+  if (name === null) {
+    const { agent } = await caller.createAgent({ ...shape, key });
+    return await said(starting, caller.startTurn(agent, contentOf(read), turnOptions(starting)));
   }
-  const { agent } = await caller.createAgent({ definition, key, ...messagesOf(read.history) });
-  return await said(starting, caller.startTurn(agent, contentOf(read), turnOptions(starting)));
+  const agent = await caller.openAgent({ ...shape, name, sessionId: name });
+  if (!(await hasInstructions(starting, agent))) {
+    throw badRequest("the conversation was begun without these instructions, and keeps its own", {
+      param: "instructions",
+    });
+  }
+  return await said(starting, caller.plainMessage(agent, contentOf(read), turnOptions(starting)));
 }
 
 /** A response after another one. */
 async function goOn(starting: Starting, previous: TurnPart): Promise<StartedResponse> {
-  const { caller, body, read, key } = starting;
+  const { caller, read, key } = starting;
   const { agent, turnId } = previous;
   const before = await readResponse(caller, previous);
   if (before.isContinued && (await decidedWith(starting, agent)) === undefined) {
@@ -136,9 +143,10 @@ async function goOn(starting: Starting, previous: TurnPart): Promise<StartedResp
   if (before.isContinued || !("stopReason" in before.now)) {
     return await said(starting, caller.answerTurn({ agent, turnId }, contentOf(read), { key }));
   }
-  const definition = body.model ?? agent.definition.name;
+  const definition = servedBy(starting, agent);
   const next = turnIdOf(agent.agentId, numberOfTurn(turnId) + 1);
-  if (definition === agent.definition.name && (await mayFollow(starting, agent, next))) {
+  const isSame = definition.name === agent.definition.name && (await hasInstructions(starting, agent));
+  if (isSame && (await mayFollow(starting, agent, next))) {
     try {
       const started = await caller.startTurn(agent, contentOf(read), turnOptions(starting));
       if (started.turnId === next) return await said(starting, Promise.resolve(started));
@@ -148,7 +156,7 @@ async function goOn(starting: Starting, previous: TurnPart): Promise<StartedResp
       if (!(error instanceof AgentBusyError)) throw error;
     }
   }
-  return await fork(starting, previous, definition);
+  return await fork(starting, previous, definition.name);
 }
 
 /** Whether the next turn of an agent is still to come, or is the one that this request began before. */
@@ -159,37 +167,66 @@ async function mayFollow({ caller, key }: Starting, agent: Agent, next: string):
   return items.every(({ turnId }) => numberOfTurn(turnId) < numberOfTurn(next));
 }
 
-/** Goes on from an older response: with a new agent, whose conversation begins as that of the old one was then. */
+/**
+ * Goes on from an older response, or with another model or other instructions: with a new agent, whose conversation begins
+ * as that of the old one was then.
+ */
 async function fork(starting: Starting, previous: TurnPart, definition: string): Promise<StartedResponse> {
   const { caller, read, key, body } = starting;
-  const { stores, tenant } = caller.runtime;
   const { agentId } = previous.agent;
-  const messages = await stores.messages({ tenant, agentId });
+  const messages = await messagesIn(caller, agentId);
   const last = numberOfTurn(previous.turnId);
   const end = messages.findIndex(
     ({ id }) => id.startsWith(`${agentId}#`) && Number.parseInt(id.slice(agentId.length + 1), 10) > last,
   );
+  const own = prefaceOf(starting);
   const history = (end < 0 ? messages : messages.slice(0, end)).flatMap(
     ({ role, content, metadata }): readonly Said[] => {
-      const isSaid = metadata?.is_trace !== true && (role === "user" || role === "assistant") && textOf(content) !== "";
-      return isSaid ? [{ role, content }] : [];
+      const isSaid = metadata?.is_trace !== true && (role === "user" || role === "assistant") && content.length > 0;
+      const isReplaced = own.length > 0 && textOf(content).startsWith(PREFACE);
+      return isSaid && !isReplaced ? [{ role, content }] : [];
     },
   );
   const metadata = { [PREVIOUS]: body.previous_response_id ?? null };
-  const { agent } = await caller.createAgent({ definition, key, metadata, ...messagesOf(history) });
+  const { agent } = await caller.createAgent({ definition, key, metadata, ...messagesOf([...own, ...history]) });
   return await said(starting, caller.startTurn(agent, contentOf(read), turnOptions(starting)));
+}
+
+async function messagesIn({ runtime }: Caller, agentId: string): Promise<readonly Message[]> {
+  return await runtime.stores.messages({ tenant: runtime.tenant, agentId });
 }
 
 function messagesOf(history: readonly Said[]): { readonly messages?: readonly Said[] } {
   return history.length === 0 ? {} : { messages: history };
 }
 
-function modelOf({ caller, place, body: { model } }: Starting): string {
-  if (typeof model === "string") return place.definitionOf(caller, model).name;
-  throw badRequest("model is missing: the name of an agent", { param: "model" });
+/** What a new agent is told first; its own instructions are those of its definition. */
+function prefaceOf({ place, read }: Starting): readonly Said[] {
+  const { instructions } = read;
+  return instructions === null || !place.takesSystem ? [] : [{ role: "user", content: PREFACE + instructions }];
 }
 
-function contentOf({ content }: ReadInput) {
+/** Whether a conversation was begun with the instructions of this request; without any it keeps its own. */
+async function hasInstructions(starting: Starting, { agentId }: Agent): Promise<boolean> {
+  const [preface] = prefaceOf(starting);
+  if (preface === undefined) return true;
+  const [first] = await messagesIn(starting.caller, agentId);
+  return first !== undefined && textOf(first.content) === preface.content;
+}
+
+/** The definition of the model, or of the agent that goes on, which takes what is asked for. */
+function servedBy({ caller, place, body, read }: Starting, agent: Agent | undefined): AgentDefinition {
+  const model = body.model ?? agent?.definition.name;
+  if (model === undefined) throw badRequest("model is missing: the name of an agent", { param: "model" });
+  const definition = place.definitionOf(caller, model);
+  assertFormat(body.text?.format, definition, "text.format");
+  if (read.clientTools !== undefined && !definition.clientTools) {
+    throw unsupported("tools", `"${model}" takes no tools of its callers; its definition must say clientTools: true`);
+  }
+  return definition;
+}
+
+function contentOf({ content }: ReadInput): Content {
   return content ?? "";
 }
 
@@ -211,134 +248,4 @@ async function said(starting: Starting, started: Promise<StartedTurn>): Promise<
 async function decidedWith({ caller, key }: Starting, agent: Agent): Promise<AgentRequest | undefined> {
   const decided = await decidedIn(caller, agent.rootAgentId);
   return decided.find((request) => request.decidedWith?.key === turnKeyOf(key));
-}
-
-/** A request of an agent, with what the client says to it. */
-interface Decision {
-  readonly request: AgentRequest;
-  readonly decide: Omit<Decide, "by" | "key">;
-}
-
-/** Decides all that a turn waits for, or nothing. */
-async function answer(
-  { caller, read, place }: Starting,
-  { previous, name }: { readonly previous: TurnPart | null; readonly name: string | null },
-): Promise<StartedResponse> {
-  const decisions = await decisionsOf(caller, read.answers);
-  const [
-    {
-      request: { rootAgentId: agentId },
-    },
-  ] = decisions;
-  const agent = await caller.root(agentId);
-  place.definitionOf(caller, agent.definition.name);
-  const isOther = decisions.some(({ request }) => request.rootAgentId !== agentId);
-  const isOfOther = previous !== null && previous.agent.agentId !== agentId;
-  const isElsewhere = name !== null && caller.agentIdOf(agent.definition.name, name) !== agentId;
-  if (isOther || isOfOther || isElsewhere) {
-    throw badRequest("input answers requests of another conversation", { param: "input" });
-  }
-  if (decisions.some(({ request }) => request.status === "open")) await assertAnswersAll(agent, decisions);
-  const [first] = decisions;
-  let part: { readonly name: string; readonly begin: string } | undefined;
-  let isNew = false;
-  let turnId = previous?.turnId ?? agent.state.openTurnId;
-  for (const one of decisions) {
-    const { requestId } = one.request;
-    const decided = await decideOnce(caller, one, part?.begin ?? requestId);
-    const name = partBegunBy(decided.request);
-    if (name !== undefined) part ??= { name, begin: requestId };
-    isNew ||= decided.isNew;
-    turnId = decided.request.decidedWith?.turnId ?? turnId;
-  }
-  if (turnId === null) {
-    throw new RequestConflictError("what input answers was decided elsewhere, and its turn has ended");
-  }
-  // Of what was decided together with others, a client may repeat only some.
-  const begins = part === undefined ? [] : await decidedIn(caller, agentId);
-  const begin = begins.find(({ requestId }) => partName(requestId) === part?.name) ?? first.request;
-  return { part: { agent, turn: agent.turn(turnId), turnId, begin: begin.requestId }, isReplayed: !isNew };
-}
-
-/** In one order, so that of several clients at once the first one gets all. */
-async function decisionsOf(caller: Caller, answers: readonly Answer[]): Promise<readonly [Decision, ...Decision[]]> {
-  const found: Decision[] = [];
-  for (const one of answers) {
-    const request = await requestOf(caller, one);
-    found.push({ request, decide: decisionOf(request, one) });
-  }
-  const [first, ...others] = found.toSorted((one, other) => (one.request.requestId < other.request.requestId ? -1 : 1));
-  if (first === undefined) throw new InvalidInputError("there is nothing to decide");
-  return [first, ...others];
-}
-
-async function requestOf(caller: Caller, { requestId, where }: Answer): Promise<AgentRequest> {
-  try {
-    return await caller.request(requestId);
-  } catch (error) {
-    if (!(error instanceof NotFoundError)) throw error;
-    throw new NotFoundError("there is no such request", { details: { param: where } });
-  }
-}
-
-function decisionOf({ kind }: AgentRequest, one: Answer): Decision["decide"] {
-  const wantsOutput = kind === "client" || kind === "question";
-  if (wantsOutput !== (one.kind === "output")) {
-    const right = wantsOutput ? "function_call_output" : "mcp_approval_response";
-    throw badRequest(`${one.where} is answered by ${right}`, { param: one.where });
-  }
-  if (one.kind === "output") return { verdict: "answered", result: one.output };
-  const reason = one.reason === undefined ? {} : { reason: one.reason };
-  if (!one.isApproved) return { verdict: "rejected", ...reason };
-  return { verdict: kind === "auth" ? "provided" : "approved", ...reason };
-}
-
-/** Nothing is decided while others work, or one would not know with what the new response begins. */
-async function assertAnswersAll(agent: Agent, decisions: readonly Decision[]): Promise<void> {
-  const now = await agent.openTurn()?.current();
-  if (now?.status !== "waiting" || now.reason !== "request") {
-    throw new AgentBusyError("the response is still in progress: answer when it has ended");
-  }
-  const given = new Set(decisions.map(({ request }) => request.requestId));
-  const missing = now.requests.filter(({ requestId }) => !given.has(requestId)).map(wireIdOf);
-  if (missing.length === 0) return;
-  throw badRequest(`input answers some of what the response asks for; missing: ${missing.join(", ")}`, {
-    param: "input",
-  });
-}
-
-function wireIdOf({ kind, requestId }: AgentRequest): string {
-  return kind === "client" || kind === "question" ? itemId.callId(requestId) : itemId.approval(requestId);
-}
-
-/** What was decided alike, by whomever, is decided as wanted. */
-async function decideOnce(
-  caller: Caller,
-  { request: { requestId }, decide }: Decision,
-  begin: string,
-): Promise<{ readonly request: AgentRequest; readonly isNew: boolean }> {
-  try {
-    const { isReplayed = false, ...request } = await caller.decide(requestId, {
-      ...decide,
-      key: decisionKey(begin, requestId),
-    });
-    return { request, isNew: !isReplayed };
-  } catch (error) {
-    const isDecided = error instanceof RequestConflictError || isKeyReused(error);
-    if (!isDecided) throw error;
-    const request = await caller.request(requestId);
-    const { decision } = request;
-    const isAlike =
-      decision?.verdict === decide.verdict &&
-      (decide.verdict !== "answered" || decision.result?.text === decide.result) &&
-      (decide.verdict !== "rejected" || decision.reason === (decide.reason ?? null));
-    if (isAlike) return { request, isNew: false };
-    if (decision === null) throw error;
-    throw new RequestConflictError(`the request was decided before: ${decision.verdict}`);
-  }
-}
-
-/** The key of a decision means its request: with another decision it was decided otherwise. */
-function isKeyReused(error: unknown): boolean {
-  return error instanceof ServerError && error.code === "key_reused";
 }

@@ -1,8 +1,7 @@
-import type { TurnRest } from "../../runtime/index.ts";
 import type { TroupeEvent } from "../../state/index.ts";
 import type { Caller } from "../core/caller.ts";
 import type { SseFrame } from "../core/sse.ts";
-import { storedTurnEvents, turnEvents } from "../core/turn-events.ts";
+import { eventsUntilRest, storedTurnEvents, turnEvents } from "../core/turn-events.ts";
 import type { TurnPart } from "./response-ids.ts";
 import { type ResponseEvent, type ResponseStatus, responseObject } from "./response-object.ts";
 import { beginningOf, bodyOf, isSame, storedOf, type TurnNow } from "./response-reading.ts";
@@ -39,8 +38,8 @@ function newsOf(event: ResponseEvent, startingAfter: number): ResponseEvent | un
 }
 
 async function* responseEvents(caller: Caller, part: TurnPart, signal: AbortSignal): AsyncGenerator<ResponseEvent> {
-  const { head, from } = await beginningOf(caller, part);
-  const translation = new ResponseTranslation(part);
+  const { head, from, answersWhole } = await beginningOf(caller, part);
+  const translation = new ResponseTranslation({ ...part, answersWhole });
   const begun = responseObject(head, { status: "in_progress", output: [], usage: null });
   yield* translation.tell("response.created", begun);
   yield* translation.tell("response.in_progress", begun);
@@ -86,66 +85,41 @@ class PartReader {
   async *events(): AsyncGenerator<ResponseEvent, TurnNow | undefined> {
     const { turn } = this.#part;
     for (let now = await turn.current(); ; now = await turn.current()) {
-      // What is at rest is all stored, and a reader may be behind it.
-      if (isAtRest(now)) {
-        yield* this.#stored();
-        if (this.#translation.isContinued || isSame(now, await turn.current())) return now;
-      } else if ((yield* this.#live()) === "left") return undefined;
-      if (this.#translation.isContinued) return now;
-    }
-  }
-
-  async *#stored(): AsyncGenerator<ResponseEvent, void> {
-    for (const event of await storedTurnEvents(this.#caller, this.#part, this.#last)) yield* await this.#take(event);
-  }
-
-  /** Events as they happen, until the turn comes to rest or goes on in another response. */
-  async *#live(): AsyncGenerator<ResponseEvent, "left" | "rested"> {
-    const leaving = new AbortController();
-    const signal = AbortSignal.any([this.#signal, leaving.signal]);
-    const events = turnEvents(this.#caller, this.#part, { after: this.#last, signal });
-    const left = new Promise<"left">((resolve) => {
-      if (signal.aborted) resolve("left");
-      signal.addEventListener("abort", () => resolve("left"), { once: true });
-    });
-    let rest: Promise<"rested" | undefined> | undefined;
-    try {
-      for (let next = heard(events.next()); ; ) {
-        rest ??= heard(this.#part.turn.settled.then(restOf));
-        const news = await Promise.race([next, rest, left]);
-        if (news === "left" || news === "rested") return news;
-        // A turn that is paused goes on with an event, and one that has ended says so with its last.
-        if (news === undefined) rest = new Promise(() => undefined);
-        else if (news.done === true) return this.#signal.aborted ? "left" : "rested";
-        else {
-          yield* await this.#take(news.value);
-          if (this.#translation.isContinued) return "rested";
-          rest = undefined;
-          next = heard(events.next());
-        }
+      const isPaused = now.status === "waiting" && now.reason === "paused";
+      if (isFinished(now)) {
+        yield* this.#taken(await storedTurnEvents(this.#caller, this.#part, this.#last));
+        // It may go on by a decision that was made elsewhere.
+        if (isSame(now, await turn.current())) return now;
+      } else if (isPaused) {
+        yield* this.#taken(this.#next());
+      } else {
+        const reading = { from: this.#last, signal: this.#signal };
+        yield* this.#taken(eventsUntilRest(this.#caller, this.#part, reading));
       }
-    } finally {
-      leaving.abort();
+      if (this.#translation.isContinued) return now;
+      if (this.#signal.aborted) return undefined;
     }
   }
 
-  async #take(event: TroupeEvent): Promise<readonly ResponseEvent[]> {
-    this.#last = event.cursor ?? this.#last;
-    return this.#translation.take(event, await storedOf(this.#caller, event));
+  /** What comes next, when a paused turn goes on. */
+  async *#next(): AsyncGenerator<TroupeEvent> {
+    const reading = { after: this.#last, signal: this.#signal };
+    for await (const event of turnEvents(this.#caller, this.#part, reading)) {
+      yield event;
+      return;
+    }
+  }
+
+  async *#taken(events: AsyncIterable<TroupeEvent> | readonly TroupeEvent[]): AsyncGenerator<ResponseEvent, void> {
+    for await (const event of events) {
+      this.#last = event.cursor ?? this.#last;
+      yield* this.#translation.take(event, await storedOf(this.#caller, event));
+      if (this.#translation.isContinued) return;
+    }
   }
 }
 
-/** Whether everything that is to be read of a turn is stored. */
-function isAtRest(now: TurnNow): boolean {
+/** Whether a response that ends with the turn as it is now is finished. */
+function isFinished(now: TurnNow): boolean {
   return "stopReason" in now || (now.status === "waiting" && now.reason === "request");
-}
-
-function restOf(rest: TurnRest): "rested" | undefined {
-  return rest.status === "waiting" && rest.reason === "request" ? "rested" : undefined;
-}
-
-/** A promise that may fail while nobody waits for it. */
-function heard<T>(promise: Promise<T>): Promise<T> {
-  promise.catch(() => undefined);
-  return promise;
 }

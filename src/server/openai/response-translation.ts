@@ -9,7 +9,7 @@ import {
   type TroupeEventOf,
   type Usage,
 } from "../../state/index.ts";
-import { itemId, partBegunBy, partName } from "./response-ids.ts";
+import { itemId, partBegunBy, partName, type TurnPart } from "./response-ids.ts";
 import type { McpCallItem, OutputItem, ResponseEvent } from "./response-object.ts";
 import { ResponseOutput, StepWriting } from "./response-writing.ts";
 
@@ -17,6 +17,11 @@ import { ResponseOutput, StepWriting } from "./response-writing.ts";
 export interface Stored {
   readonly message?: Message | undefined;
   readonly request?: AgentRequest | undefined;
+}
+
+export interface TranslationOptions extends Pick<TurnPart, "turnId" | "begin"> {
+  /** Texts of steps are not shown, only the answer that was checked: others may not have the form of an answer. */
+  readonly answersWhole: boolean;
 }
 
 /** Where a response is in the events of its turn. */
@@ -38,6 +43,7 @@ const noUsage: Usage = { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0, 
 export class ResponseTranslation {
   readonly #turnId: string;
   readonly #begin: string | null;
+  readonly #answersWhole: boolean;
   readonly #output = new ResponseOutput();
   readonly #calls = new Map<string, ToolCallRequest>();
   /** Calls that were shown, by their id: the index of the item while it is open. */
@@ -52,9 +58,10 @@ export class ResponseTranslation {
   #used: Usage = noUsage;
   #usedBefore: Usage = noUsage;
 
-  constructor({ turnId, begin }: { readonly turnId: string; readonly begin: string | null }) {
+  constructor({ turnId, begin, answersWhole }: TranslationOptions) {
     this.#turnId = turnId;
     this.#begin = begin;
+    this.#answersWhole = answersWhole;
     this.#phase = begin === null ? "in" : "before";
   }
 
@@ -118,10 +125,10 @@ export class ResponseTranslation {
     switch (event.type) {
       case "text.delta":
       case "reasoning.delta":
-        if (this.#isHere) this.#writingOf(event).piece(event);
+        if (this.#isHere && !(this.#answersWhole && event.type === "text.delta")) this.#writingOf(event).piece(event);
         return;
       case "text.snapshot":
-        if (this.#isHere) this.#writingOf(event).snapshot(event);
+        if (this.#isHere) this.#writingOf(event).snapshot(this.#answersWhole ? { ...event, text: "" } : event);
         return;
       case "tool.started":
         this.#beginCall(event.callId, event);
@@ -164,9 +171,11 @@ export class ResponseTranslation {
     this.#used = sum(this.#used, event.usage);
     if (message?.role !== "assistant") return;
     for (const call of message.toolCalls ?? []) this.#calls.set(call.callId, call);
-    if (event.turnId !== this.#turnId || !this.#isHere) return;
-    this.#said = textOf(message.content);
-    this.#writingOf(event).responded(this.#said, reasoningOf(message));
+    if (event.turnId !== this.#turnId) return;
+    const text = this.#answersWhole ? "" : textOf(message.content);
+    if (text !== "") this.#said = text;
+    if (!this.#isHere) return;
+    this.#writingOf(event).responded(text, reasoningOf(message));
     this.#writing = undefined;
   }
 

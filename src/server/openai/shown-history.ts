@@ -1,7 +1,7 @@
 import type { Agent } from "../../runtime/index.ts";
 import { type AgentRecord, type AgentRequest, type Message, textOf } from "../../state/index.ts";
 import type { Caller } from "../core/caller.ts";
-import { addBlock, type Block, PREFACE, wordsOf } from "./chat-request.ts";
+import { addBlock, type Block, PREFACE, withoutImages, wordsOf } from "./chat-request.ts";
 
 /** A part of an agent's conversation as clients of this protocol have it, in order. */
 export type ShownItem = { readonly id: string; readonly turnId: string } & (
@@ -143,10 +143,17 @@ export function isShown(items: readonly ShownItem[], history: readonly Block[]):
   for (const run of runsOf(items.filter((item) => !isResult(item)))) {
     const [block, ...others] = left;
     const role = run[0]?.kind === "said" ? "user" : "assistant";
-    if (block?.role !== role || !textsOf(run).includes(block.text)) return false;
+    const texts = textsOf(run);
+    if (block?.role !== role) return false;
+    // Of an answer to a question the text alone is kept.
+    if (!texts.includes(block.text) && !(isDecision(run[0]) && texts.includes(withoutImages(block.text)))) return false;
     left = others;
   }
   return left.length === 0;
+}
+
+function isDecision(item: ShownItem | undefined): boolean {
+  return item?.kind === "said" && !item.id.endsWith(":in") && !item.id.startsWith("seed:");
 }
 
 /** Items of one side that follow each other. */

@@ -6,7 +6,7 @@ import { type Door, functionRule, nameRule, optionsOf, reading } from "../../bas
 import { budgetRule } from "../../budget/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
 import { type LanguageModel, offlineModel, openaiModel } from "../../model/index.ts";
-import { readTealFile, type TealAgentSpec, type TealMetadata } from "./agent-yaml.ts";
+import type { TealAgentSpec, TealMetadata } from "./agent-yaml.ts";
 import { readCatalog } from "./catalog.ts";
 import { toolsOfPlugins } from "./plugins.ts";
 
@@ -46,6 +46,8 @@ export interface TealAgent {
 export async function loadTealAgent(file: string | URL, given?: TealAgentOptions): Promise<TealAgent> {
   const options = optionsOf<TealAgentOptions>(given, "loadTealAgent()", tealDoor);
   const path = reading("loadTealAgent(): file", () => resolve(file instanceof URL ? fileURLToPath(file) : file));
+  // With it comes the reader of YAML, which nobody needs who serves no such file.
+  const { readTealFile } = await import("./agent-yaml.ts");
   const config = readTealFile(await textOf(path), path);
   const folder = dirname(path);
   const catalog = readCatalog(options.catalog ?? join(folder, "catalog.json"), {

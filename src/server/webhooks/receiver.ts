@@ -89,7 +89,10 @@ export class Receivers {
     try {
       return await statusOf(url, options, body);
     } catch (error) {
-      throw ended.aborted ? ended.reason : error;
+      if (ended.aborted) throw ended.reason;
+      // Of several addresses that were tried, with no words of its own.
+      if (error instanceof AggregateError) throw new Error(error.errors.map(String).join("; "), { cause: error });
+      throw error;
     } finally {
       cancel();
     }
@@ -127,6 +130,8 @@ async function statusOf(url: URL, options: RequestOptions, body: string): Promis
     response.destroy();
   });
   request.on("error", reject);
+  // An answer that changes the protocol ends the connection without an answer.
+  request.on("close", () => reject(new Error("the connection was closed without an answer")));
   request.end(body);
   return await promise;
 }

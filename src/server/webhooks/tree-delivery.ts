@@ -93,6 +93,8 @@ export class TreeDelivery {
     const hasNews = news.some((one) => one.status === "rejected" || one.value !== undefined);
     if (!hasNews && claim === null && dueAt > now) return dueAt;
     try {
+      // Only that somebody has looked is noted.
+      if (!hasNews) return await this.#release();
       await this.#change((known) => known);
       await this.#tellAll();
       return await this.#release();

@@ -24,7 +24,7 @@ import type { Delivery } from "./tree-delivery.ts";
 export interface WebhookOptions {
   /**
    * Keys that encrypt the credentials of receivers in the store: each 32 random bytes in base64. The first one encrypts,
-   * and the others still decrypt: to change it, put a new one in front.
+   * and the others still decrypt. All servers of a store need the same: give a new one to all of them before it comes first.
    */
   readonly keys: readonly string[];
   /**

@@ -10,6 +10,7 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { repositoryRoot } from "../../../scripts/run-command.ts";
 import { serveAuth } from "../../../src/cli/serve/serve-auth.ts";
+import { serveWebhooks } from "../../../src/cli/serve/serve-webhooks.ts";
 import { troupe } from "../support/in-process.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "troupe-serve-"));
@@ -46,12 +47,24 @@ test("callers of Entra ID are of the directory that the server serves", () => {
   expect(serveAuth("token", { TROUPE_SERVE_TOKEN: "from-the-environment" })).toMatchObject({ isGiven: true });
 });
 
+test("receivers are told with the keys of a file, else with those of the environment", async () => {
+  const keys = [1, 2].map((value) => Buffer.alloc(32, value).toString("base64"));
+  const path = file("two-keys", keys.join("\n"));
+  const origins = ["http://hooks.internal:8080"];
+  const place = { directory: folder, environment: { TROUPE_WEBHOOK_KEY: keys.toReversed().join(",") } };
+  expect(await serveWebhooks({ webhookKeys: path, webhookOrigin: origins }, place)).toEqual({ keys, origins });
+  expect(await serveWebhooks({}, place)).toEqual({ keys: keys.toReversed(), origins: undefined });
+  expect(await serveWebhooks({}, { ...place, environment: {} })).toBeUndefined();
+});
+
 test.each([
   [["--port", "0"], "--port is for --serve; give that too, or leave it out"],
   [["--surfaces", "api"], "--surfaces is for --serve; give that too, or leave it out"],
   [["--chats", "X-Chat"], "--chats is for --serve; give that too, or leave it out"],
   [["--log"], "--log is for --serve; give that too, or leave it out"],
   [["--hosts", "a.example.com"], "--hosts is for --serve; give that too, or leave it out"],
+  [["--webhook-keys", "a"], "--webhook-keys is for --serve; give that too, or leave it out"],
+  [["--webhook-origin", "a"], "--webhook-origin is for --serve; give that too, or leave it out"],
   [["--serve", "--json"], "--json does not go with --serve"],
   [["--serve", "--resume"], "--resume does not go with --serve"],
   [["--serve", "--max-cost", "1"], "limits do not go with --serve: each turn has those of the team; leave them out"],
@@ -130,6 +143,15 @@ describe("what cannot be served is one line and exit code 2, nothing is started,
       /no surface "gopher"; the surfaces are api, teal/,
     ],
     ["no surface", () => [yaml, "--surfaces", ","], /--surfaces takes one or more of api, teal/],
+    [
+      "a webhook key that is none",
+      () => [yaml, "--webhook-keys", file("keys", "short\n")],
+      /keys: key 1 is none; give 32/,
+    ],
+    ["a file without a webhook key", () => [yaml, "--webhook-keys", file("no-keys", "\n")], /holds no key/],
+    ["webhook keys that are not there", () => [yaml, "--webhook-keys", "none.txt"], /none\.txt cannot be read/],
+    ["a receiver without a key", () => [yaml, "--webhook-origin", "http://a"], /--webhook-origin needs a key/],
+    ["a receiver that is no origin", () => [yaml, "--webhook-origin", "http://a/b"], /http:\/\/a\/b is no origin/],
     ["no file", () => [], /missing required argument/],
   ])("%s", async (_, words, message) => {
     const { code, out, notes } = await troupe(["serve", ...words(), "--store", join(unmade, "serve.db")]);

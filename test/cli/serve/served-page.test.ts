@@ -1,5 +1,8 @@
 import { expect, test } from "vitest";
 import { noPageBecause } from "../../../src/cli/serve/served-page.ts";
+import { knock } from "../../inspector/visitors.ts";
+import { first, rows } from "../../support/full.ts";
+import { served } from "../support/served.ts";
 
 const access = { way: "token", token: "a-token-of-ann-0001", isGiven: false } as const;
 const place = { host: "127.0.0.1", proxies: undefined, page: true, access } as const;
@@ -16,4 +19,46 @@ test.each([
   ["the token has other characters", { access: { ...access, token: "a token!" } }, "has other characters than letters"],
 ])("it is not there when %s", (_what, difference, reason) => {
   expect(noPageBecause({ ...place, ...difference })).toContain(reason);
+});
+
+test("the page of a server lets nobody in without the token, under another name, or from another origin", async () => {
+  const { url, origin } = await served([]);
+  const [address = "", token = ""] = url.split("/#token=");
+  expect(address).toBe(origin);
+  const bearer = { authorization: `Bearer ${token}` };
+  const statusOf = async (path: string, headers: Readonly<Record<string, string>>): Promise<number> =>
+    (await fetch(address + path, { headers })).status;
+  expect(await statusOf("/inspector/api/info", bearer)).toBe(200);
+  expect(await statusOf("/inspector/api/info", {})).toBe(401);
+  expect(await statusOf("/inspector/api/info", { ...bearer, origin: "http://elsewhere.example" })).toBe(403);
+  const feed = `${address.replace("http", "ws")}/inspector/feed`;
+  const protocols = { "sec-websocket-protocol": `troupe.feed.v1, bearer.${token}` };
+  expect((await knock(feed, protocols)).status).toBe(101);
+  expect((await knock(feed, { ...protocols, host: "evil.example" })).status).toBe(403);
+  // The API beside it stays as it is.
+  expect(await statusOf("/api/agents", bearer)).toBe(200);
+  expect(await statusOf("/healthz", {})).toBe(200);
+});
+
+const directory = { TROUPE_ENTRA_TENANT: "directory-1", TROUPE_ENTRA_AUDIENCE: "app-1" };
+
+test.each(
+  rows(
+    [
+      ["users of a directory", ["--auth", "entra"], "callers are users of Entra ID"],
+      ["--no-page", ["--no-page"], "--no-page"],
+      ["a proxy", ["--proxies", "1"], "there is a proxy in front"],
+      ["other machines", ["--host", "0.0.0.0"], "the server listens for other machines"],
+    ] as const,
+    first,
+  ),
+)("a server has no page with %s, at no address and with no token", async (_what, words, reason) => {
+  const { origin, url } = await served(words, directory);
+  expect(url).toContain(`none here (${reason}); `);
+  const local = origin.replace("0.0.0.0", "127.0.0.1");
+  for (const path of ["/", "/inspector", "/inspector/", "/inspector/api/info", "/inspector/assets/app.js"]) {
+    expect([path, (await fetch(local + path)).status]).toEqual([path, 404]);
+  }
+  const knocked = await knock(`${local.replace("http", "ws")}/inspector/feed`);
+  expect(knocked.status).not.toBe(101);
 });

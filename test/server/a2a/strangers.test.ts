@@ -3,6 +3,7 @@ import { createRuntime } from "troupe";
 import { a2aSurface, serveRuntime, tokenAuth } from "troupe/server";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { EXTENSION } from "../../../src/server/a2a/read-message.ts";
+import { webhookKey } from "../../support/hook-receiver.ts";
 import { tokens } from "../served.ts";
 import { deskAgent } from "./a2a-served.ts";
 
@@ -42,6 +43,8 @@ const rest =
   };
 const byId = ({ taskId: id }: Ids) => ({ id });
 const byTask = ({ taskId }: Ids) => ({ taskId, id: "c" });
+const config = { url: "https://hook.example/", token: "t" };
+const withConfig = (ids: Ids) => ({ ...said(ids), configuration: { taskPushNotificationConfig: config } });
 
 /** Every way to name a task. */
 const asks: Readonly<Record<string, (ids: Ids) => Ask>> = {
@@ -51,7 +54,8 @@ const asks: Readonly<Record<string, (ids: Ids) => Ask>> = {
   GetTask: rpc("GetTask", byId),
   CancelTask: rpc("CancelTask", byId),
   SubscribeToTask: rpc("SubscribeToTask", byId),
-  CreateTaskPushNotificationConfig: rpc("CreateTaskPushNotificationConfig", byTask),
+  "SendMessage with a receiver": rpc("SendMessage", withConfig),
+  CreateTaskPushNotificationConfig: rpc("CreateTaskPushNotificationConfig", (ids) => ({ ...byTask(ids), ...config })),
   GetTaskPushNotificationConfig: rpc("GetTaskPushNotificationConfig", byTask),
   ListTaskPushNotificationConfigs: rpc("ListTaskPushNotificationConfigs", byTask),
   DeleteTaskPushNotificationConfig: rpc("DeleteTaskPushNotificationConfig", byTask),
@@ -62,7 +66,9 @@ const asks: Readonly<Record<string, (ids: Ids) => Ask>> = {
   "POST task:cancel": rest("POST", "/tasks/ID:cancel", () => ({})),
   "GET task:subscribe": rest("GET", "/tasks/ID:subscribe"),
   "POST task:subscribe": rest("POST", "/tasks/ID:subscribe", () => ({})),
-  "POST configs": rest("POST", "/tasks/ID/pushNotificationConfigs", () => ({ url: "https://x" })),
+  "POST message:send with a receiver": rest("POST", "/message:send", withConfig),
+  "POST configs": rest("POST", "/tasks/ID/pushNotificationConfigs", () => config),
+  "POST a config of that id": rest("POST", "/tasks/ID/pushNotificationConfigs", () => ({ ...config, id: "c" })),
   "GET configs": rest("GET", "/tasks/ID/pushNotificationConfigs"),
   "GET config": rest("GET", "/tasks/ID/pushNotificationConfigs/c"),
   "DELETE config": rest("DELETE", "/tasks/ID/pushNotificationConfigs/c"),
@@ -106,6 +112,8 @@ beforeAll(async () => {
       },
     }),
     surfaces: [await a2aSurface()],
+    // No name has an address, so nobody is called.
+    webhooks: { keys: [webhookKey()], lookup: () => Promise.resolve([]) },
   });
   const begin = rest("POST", "/message:send", () => ({ message: { ...message, parts: [{ text: "remove" }] } }));
   const { text } = await ask(begin(unknown), tokens.ann);
@@ -118,6 +126,7 @@ beforeAll(async () => {
   const { task } = JSON.parse(text) as Begun;
   const { requestId = "", argumentsHash = "" } = task.status.message.parts[0]?.metadata ?? {};
   known = { taskId: task.id, requestId, argumentsHash };
+  await ask(asks["POST a config of that id"]?.(known) ?? begin(known), tokens.ann);
 });
 afterAll(async () => {
   await server.close();
@@ -171,6 +180,18 @@ it.each(["../../etc/passwd", "\0", "a b\nc", "𝒳", "\ud800", "__proto__", "{}*
     expect(again.text).toBe(text);
   },
 );
+
+it("what a caller has named is there for this caller, and was changed by nobody", async () => {
+  const { status, text } = await ask(rest("GET", "/tasks/ID/pushNotificationConfigs")(known), tokens.ann);
+  const own = { id: "c", taskId: known.taskId, url: config.url };
+  expect([status, JSON.parse(text)]).toEqual([200, { configs: [own], nextPageToken: "" }]);
+});
+
+it("a config of another id, and of another agent's task, is not there", async () => {
+  const ofOther = rest("GET", "/tasks/ID/pushNotificationConfigs/other")(known);
+  const ofNone = rest("GET", "/tasks/ID/pushNotificationConfigs/c")(unknown);
+  expect([(await ask(ofOther, tokens.ann)).status, (await ask(ofNone, tokens.ann)).status]).toEqual([404, 404]);
+});
 
 it("nobody lists what is another's, and nothing was decided", async () => {
   const list = rpc("ListTasks", () => ({}))(unknown);

@@ -248,7 +248,11 @@ test("after a failed run the client answers its old interrupts once more, togeth
   await thread.run(resumeWith(thread, { approved: true }));
   expect(thread.events.at(-1)).toMatchObject({ type: "RUN_ERROR" });
   expect(thread.client.pendingInterrupts).toHaveLength(1);
-  await thread.say("hello", resumeWith(thread, { approved: true }));
+  const resume = thread.client.pendingInterrupts.map(({ id }) => ({ interruptId: id, status: "cancelled" as const }));
+  await thread.say("hello", { resume, runId: "next" });
+  expect(thread.shown().at(-1)).toBe("assistant: 2: hello");
+  await thread.run({ resume, runId: "next" });
+  expect([thread.isReplayed, thread.outcome]).toEqual([true, { success: [] }]);
   expect(thread.shown().at(-1)).toBe("assistant: 2: hello");
 });
 

@@ -42,6 +42,8 @@ export type ThreadPlan = typeof threadPlan extends fc.Arbitrary<infer Value> ? V
 
 const mostRuns = 60;
 const mostCuts = 20;
+/** Longer than any run takes. */
+const expiresAfterMs = 1_000_000;
 const mostPolls = 3_000;
 
 interface Scene {
@@ -106,7 +108,7 @@ export class RandomThread {
     const { streaming } = this.#plan;
     const life = createLife();
     const runtime = await createRuntime({
-      agents: castOf(this.#world, life, this.#speak),
+      agents: castOf(this.#world, life, { speak: this.#speak, expiresAfterMs }),
       clock: this.#clock,
       streaming,
       random: () => 0.5,
@@ -235,7 +237,7 @@ export class RandomThread {
     this.#decided += 1;
     if (decision === "wait" && expiresAt !== undefined) {
       this.#isDisturbed = true;
-      this.#clock.advance(500);
+      this.#clock.advance(expiresAfterMs);
     }
     if (decision === "no") return { interruptId: id, status: "cancelled" as const };
     const edited = { approved: true, editedArgs: { does: "succeed", loops: 0 } };

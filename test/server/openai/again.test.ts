@@ -1,5 +1,5 @@
 // Requests that are sent again: by a key, by the official client, after kill -9, at another server, and clients that leave.
-import type { OpenAI } from "openai";
+import type { ConflictError, OpenAI } from "openai";
 import { createRuntime, defineAgent, type RuntimeOptions } from "troupe";
 import { openaiSurface } from "troupe/server";
 import { redisStores } from "troupe/stores/redis";
@@ -214,6 +214,19 @@ test("an answer that takes too long is refused for now, and found by the same re
   const again = clientOf(server, { defaultHeaders: { "x-stainless-retry-count": "1" } });
   const { data, response } = await again.chat.completions.create(speak).withResponse();
   expect([contentOf(data), response.headers.get("idempotency-replayed")]).toEqual([whole, "true"]);
+});
+
+test("a message to a turn that works is refused, and worth another try", async () => {
+  const { server, runtime, goOn, heard } = await speakers({});
+  const { completions } = clientOf(server, { defaultHeaders: { "x-troupe-conversation": "holiday" } }).chat;
+  const first = completions.create(speak);
+  await vi.waitFor(async () => expect(await runtime.turns()).toMatchObject([{ status: "open" }]), 30_000);
+  const refused = await completions.create({ ...speak, messages: [user("and?")] }).catch((error: unknown) => error);
+  expect(refused).toMatchObject({ status: 409, code: "agent_busy", type: "conflict_error" });
+  expect((refused as ConflictError).headers?.get("x-should-retry")).toBe("true");
+  goOn.resolve();
+  heard.resolve();
+  expect(contentOf(await first)).toBe(whole);
 });
 
 test.each([false, true])("an agent that somebody holds is an error (stream: %j)", async (isStream) => {

@@ -301,6 +301,15 @@ test("a tool of the client: its call ends the answer, and its result goes on wit
   }
 });
 
+test("a message to a turn that waits for results is refused, and not worth another try", async () => {
+  const { server } = await served();
+  const chat = new Chat(server, { name: "chat-1", tools: [showTool] });
+  await chat.say("show");
+  const waiting = await chat.say("hello").catch((error: unknown) => error);
+  expect(waiting).toBeInstanceOf(ConflictError);
+  expect((waiting as ConflictError).headers?.get("x-should-retry")).toBe("false");
+});
+
 test("results are taken together, again, and not otherwise", async () => {
   const { server } = await served();
   const chat = new Chat(server, { tools: [showTool] });

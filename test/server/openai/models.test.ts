@@ -6,11 +6,11 @@ import { expect, onTestFinished, test } from "vitest";
 import { serve, type Served } from "../served.ts";
 import { clientOf } from "./official-client.ts";
 
-async function served(options: OpenAiSurfaceOptions = {}, limits = {}): Promise<Served> {
+async function served(options: OpenAiSurfaceOptions = {}, limits = {}, cors: readonly string[] = []): Promise<Served> {
   const agents = ["desk", "lead.v2"].map((name) => defineAgent({ name, model: scriptedModel("done") }));
   const runtime = await createRuntime({ agents });
   onTestFinished(() => runtime.shutdown());
-  return serve(runtime, { surfaces: [openaiSurface(options)], limits });
+  return serve(runtime, { surfaces: [openaiSurface(options)], limits, cors });
 }
 
 test("the official client lists the agents as models, and finds each", async () => {
@@ -59,6 +59,21 @@ test("refusals have the protocol's form, and the client knows them", async () =>
   expect(often).toBeInstanceOf(RateLimitError);
   expect(often).toMatchObject({ code: "rate_limit_exceeded", type: "requests" });
   expect(Number((often as RateLimitError).headers?.get("retry-after"))).toBeGreaterThan(0);
+});
+
+test("pages of a named origin may send what the official client sends, and the names of conversations", async () => {
+  const { server } = await served({ chatIdHeaders: ["X-Chat"] }, {}, ["https://app.example.com"]);
+  const { headers, status } = await server.fetch(
+    new Request("http://127.0.0.1/v1/chat/completions", {
+      method: "OPTIONS",
+      headers: { origin: "https://app.example.com", "access-control-request-method": "POST" },
+    }),
+  );
+  expect(status).toBe(204);
+  const allowed = (headers.get("access-control-allow-headers") ?? "").split(", ");
+  expect(allowed).toEqual(
+    expect.arrayContaining(["authorization", "x-troupe-conversation", "x-chat", "x-stainless-retry-count"]),
+  );
 });
 
 test("options that do not fit are refused", () => {

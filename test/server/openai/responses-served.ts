@@ -1,9 +1,9 @@
-import OpenAI from "openai";
+import OpenAI, { APIError } from "openai";
 import type { Response as ModelResponse, ResponseStreamEvent } from "openai/resources/responses/responses";
 import { type AgentDefinition, createRuntime, type Runtime, type RuntimeOptions } from "troupe";
 import { apiSurface, openaiSurface, type ServeOptions } from "troupe/server";
 import { onTestFinished } from "vitest";
-import { desk } from "../ag-ui/ag-ui-served.ts";
+import { desk, showTool } from "../ag-ui/ag-ui-served.ts";
 import { serve, type Served, tokens } from "../served.ts";
 import { clientOf } from "./official-client.ts";
 
@@ -36,6 +36,17 @@ export async function servedAgent(
 /** The official client of Ann, at the address of a server. */
 export function clientAt(url: string): OpenAI {
   return new OpenAI({ apiKey: tokens.ann, maxRetries: 0, baseURL: `${url}/v1` });
+}
+
+/** Pieces of a text as one, with the number of the last, and all else as it is. */
+export function joined(events: readonly ResponseStreamEvent[]): readonly unknown[] {
+  const found: { type: string; sequence_number: number; delta?: string }[] = [];
+  for (const event of events as readonly (ResponseStreamEvent & { readonly delta?: string })[]) {
+    const last = found.at(-1);
+    if (last?.delta === undefined || last.type !== event.type) found.push({ ...event });
+    else found.splice(-1, 1, { ...event, delta: last.delta + event.delta });
+  }
+  return found;
 }
 
 /** What a person sees of the items of a response. */
@@ -103,3 +114,17 @@ export function returning(response: ModelResponse, output: string) {
   const item = { type: "function_call_output", call_id: openOf(response), output } as const;
   return { previous_response_id: response.id, input: [item] };
 }
+
+/** The status, the code and the parameter of a refusal. */
+export async function refusal(asked: PromiseLike<unknown>): Promise<readonly unknown[]> {
+  try {
+    await asked;
+  } catch (error) {
+    if (error instanceof APIError) return [error.status, error.code, error.param];
+    throw error;
+  }
+  throw new Error("it was not refused");
+}
+
+/** A tool of the client. */
+export const show = { type: "function", strict: false, ...showTool } as const;

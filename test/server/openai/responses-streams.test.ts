@@ -1,8 +1,11 @@
 // Streams of responses that are read again after any of their events, by anybody, also after the death of their server.
 import type { ResponseCreateParamsNonStreaming, ResponseStreamEvent } from "openai/resources/responses/responses";
+import { defineAgent, defineTool, ModelError } from "troupe";
 import { redisStores } from "troupe/stores/redis";
 import { sqliteStores } from "troupe/stores/sqlite";
+import { scriptedModel } from "troupe/testing";
 import { describe, expect, it, onTestFinished, test } from "vitest";
+import { z } from "zod";
 import { redisProgram, RedisServer } from "../../support/redis-server.ts";
 import { slowSpeaker } from "../../support/slow-speaker.ts";
 import { startProgram } from "../../support/waiting-process.ts";
@@ -12,6 +15,7 @@ import {
   approving,
   clientAt,
   ended,
+  joined,
   openOf,
   responsesServed,
   returning,
@@ -60,17 +64,6 @@ class Reader {
 
 function textOf(events: readonly ResponseStreamEvent[]): string {
   return events.map((event) => (event.type === "response.output_text.delta" ? event.delta : "")).join("");
-}
-
-/** Pieces of a text as one, and all else as it is. */
-function joined(events: readonly ResponseStreamEvent[]): readonly unknown[] {
-  const found: { type: string; delta?: string }[] = [];
-  for (const { sequence_number: _, ...event } of events as readonly (ResponseStreamEvent & { delta?: string })[]) {
-    const last = found.at(-1);
-    if (last?.delta !== undefined && last.type === event.type) last.delta += event.delta;
-    else found.push({ ...event });
-  }
-  return found;
 }
 
 test("after any event the rest of the stream comes, each character once", async () => {
@@ -134,9 +127,51 @@ test("one who comes in the middle of an answer has what was written, and then th
   expect([second.number, third.number]).toEqual([first.number, first.number]);
 });
 
+test("a text that is repeated otherwise gets no more pieces, and ends with what is true", async () => {
+  const error = new ModelError("cut off", { retryable: true, retryAfterMs: 1, mayHaveBeenSent: true });
+  const model = scriptedModel([{ deltas: ["The wr", "ong one"], error }, { deltas: ["The right one", ", at last"] }]);
+  const { client } = await servedAgent(defineAgent({ name: "speaker", model }));
+  const events = await all(await client.responses.create({ model: "speaker", input: "speak", stream: true }));
+  expect(textOf(events)).toBe("The wrong one");
+  expect(shown(ended(events))).toEqual(["The right one, at last"]);
+  const later = await all(await client.responses.retrieve(ended(events).id, { stream: true }));
+  expect(textOf(later)).toBe("The right one, at last");
+  expect(joined(later).slice(-4)).toEqual(joined(events).slice(-4));
+});
+
+test("a stream waits for an agent that is paused, and has the rest when it goes on", async () => {
+  const begun = Promise.withResolvers<void>();
+  const goOn = Promise.withResolvers<string>();
+  const look = defineTool({
+    name: "look",
+    description: "Looks",
+    parameters: z.object({}),
+    execute: () => {
+      begun.resolve();
+      return goOn.promise;
+    },
+  });
+  const model = scriptedModel([{ toolCalls: [{ name: "look", arguments: {} }] }, "seen"]);
+  const { client, runtime } = await servedAgent(defineAgent({ name: "watcher", model, tools: [look] }));
+  const reader = new Reader(await client.responses.create({ model: "watcher", input: "look", stream: true }));
+  await reader.until(({ events }) => events.some(({ type }) => type === "response.mcp_call.in_progress"));
+  await begun.promise;
+  const [record] = await runtime.list();
+  const agent = await runtime.find(record?.agentId ?? "");
+  const paused = agent.pause();
+  goOn.resolve("a hill");
+  await paused;
+  await reader.until(({ events }) => events.some(({ type }) => type === "response.mcp_call.completed"));
+  expect((await client.responses.retrieve(reader.id)).status).toBe("in_progress");
+  const late = new Reader(await client.responses.retrieve(reader.id, { stream: true }));
+  await late.until(({ events }) => events.some(({ type }) => type === "response.mcp_call.completed"));
+  await agent.resume();
+  for (const one of [reader, late]) expect((await one.toEnd()).text).toBe("seen");
+});
+
 it("goes on at another server after kill -9 in its middle, over the same SQLite file", async () => {
   const path = temporaryFile();
-  const process = startProgram(new URL("responses-killed-speaker.ts", import.meta.url).pathname, [path]);
+  const process = startProgram(new URL("killed-speaker.ts", import.meta.url).pathname, [path]);
   onTestFinished(() => process.kill());
   const there = clientAt(await process.firstLine);
   const before = new Reader(await there.responses.create({ model: "speaker", input: "speak", stream: true }));

@@ -5,32 +5,19 @@ import { defineAgent, defineTool } from "troupe";
 import { scriptedModel } from "troupe/testing";
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { showTool } from "../ag-ui/ag-ui-served.ts";
 import { clientOf } from "./official-client.ts";
 import {
   all,
   approving,
   ended,
   lines,
-  openOf,
+  refusal,
   responsesServed,
   returning,
   servedAgent,
+  show,
   shown,
 } from "./responses-served.ts";
-
-const show = { type: "function", strict: false, ...showTool } as const;
-
-/** The status, the code and the parameter of a refusal. */
-async function refusal(asked: PromiseLike<unknown>): Promise<readonly unknown[]> {
-  try {
-    await asked;
-  } catch (error) {
-    if (error instanceof APIError) return [error.status, error.code, error.param];
-    throw error;
-  }
-  throw new Error("it was not refused");
-}
 
 test("a text: the response, the same when it is read again, and what it was begun with", async () => {
   const { client } = await responsesServed();
@@ -210,116 +197,6 @@ test("a whole history begins a conversation, of which only what is new is asked"
   expect(data).toMatchObject([{ content: [{ text: "b" }] }]);
 });
 
-test("an approval that is rejected tells the reason; a message to a question is its answer", async () => {
-  const { client, removed } = await responsesServed();
-  const asked = await client.responses.create({ model: "desk", input: "remove" });
-  const rejected = await client.responses.create(approving(asked, false, "not today"));
-  expect(shown(rejected)).toEqual([
-    expect.stringMatching(/^desk\.remove\(.*\) failed: .*not today/),
-    expect.stringMatching(/^so: .*not today/),
-  ]);
-  expect([rejected.previous_response_id, removed]).toEqual([asked.id, []]);
-  const { data } = await client.responses.inputItems.list(rejected.id);
-  expect(data).toMatchObject([{ type: "mcp_approval_response", approve: false, reason: "not today" }]);
-  const question = await client.responses.create({ model: "desk", input: "ask" });
-  const answered = await client.responses.create({ previous_response_id: question.id, input: "Ann" });
-  expect(answered.output_text).toBe("so: Ann");
-  expect(await client.responses.retrieve(answered.id)).toEqual(answered);
-});
-
-test("what was asked for stays as it was when the turn has gone on, and each part counts its own tokens", async () => {
-  const { client, runtime } = await responsesServed();
-  const asked = await client.responses.create({ model: "desk", input: "remove" });
-  const done = await client.responses.create(approving(asked));
-  expect(await client.responses.retrieve(asked.id)).toEqual(asked);
-  expect(await client.responses.retrieve(done.id)).toEqual(done);
-  const [agent] = await runtime.list();
-  const { spent } = await (await runtime.find(agent?.agentId ?? "")).turn(`${agent?.agentId}#1`).result;
-  expect((asked.usage?.input_tokens ?? 0) + (done.usage?.input_tokens ?? 0)).toBe(spent.tree.inputTokens);
-  expect(await refusal(client.responses.create({ previous_response_id: asked.id, input: "and now?" }))).toEqual([
-    400,
-    "invalid_request",
-    "previous_response_id",
-  ]);
-  expect((await client.responses.create({ previous_response_id: done.id, input: "go on" })).output_text).toBe(
-    "2: go on",
-  );
-});
-
-test("of two that decide at once the first counts; the same again is the same response", async () => {
-  const { client, removed } = await responsesServed();
-  const asked = await client.responses.create({ model: "desk", input: "remove" });
-  const settled = await Promise.allSettled(
-    [true, false].map((approve) => client.responses.create(approving(asked, approve))),
-  );
-  expect(settled.map(({ status }) => status).toSorted()).toEqual(["fulfilled", "rejected"]);
-  const [winner] = settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
-  const isApproved = removed.length === 1;
-  expect(settled[isApproved ? 0 : 1]?.status).toBe("fulfilled");
-  for (const again of [
-    client.responses.create(approving(asked, isApproved)),
-    client.responses.retrieve(winner?.id ?? ""),
-  ]) {
-    expect(await again).toEqual(winner);
-  }
-  expect(await refusal(client.responses.create(approving(asked, !isApproved)))).toEqual([
-    409,
-    "request_conflict",
-    null,
-  ]);
-  expect(removed).toHaveLength(isApproved ? 1 : 0);
-});
-
-test("answers are given to all that is asked for, or nothing is decided", async () => {
-  const { client, removed, runtime } = await responsesServed();
-  const asked = await client.responses.create({ model: "desk", input: "remove two" });
-  const ids = asked.output.flatMap((item) => (item.type === "mcp_approval_request" ? [item.id] : []));
-  expect(ids).toHaveLength(2);
-  const answers = ids.map((id) => ({ type: "mcp_approval_response", approval_request_id: id, approve: true }) as const);
-  const one = client.responses.create({ previous_response_id: asked.id, input: answers.slice(0, 1) });
-  await expect(one).rejects.toThrow(ids[1]);
-  expect([await runtime.requests({ status: "decided" }), removed]).toEqual([[], []]);
-  const done = await client.responses.create({ input: answers });
-  expect(shown(done).filter((line) => line.includes("completed"))).toHaveLength(2);
-  expect(removed.toSorted()).toEqual(["a.txt", "b.txt"]);
-  expect((await client.responses.create({ previous_response_id: asked.id, input: answers.slice(1) })).id).toBe(done.id);
-});
-
-test("the approval of a subagent's call is asked for in its name, and its call is shown", async () => {
-  const { client, removed } = await responsesServed();
-  const asked = await client.responses.create({ model: "desk", input: "delegate remove" });
-  expect(shown(asked)).toEqual([
-    expect.stringMatching(/^desk\.reader\(.*\) incomplete: $/),
-    'may reader remove({"path":"a.txt"})?',
-  ]);
-  const done = await client.responses.stream(approving(asked)).finalResponse();
-  expect(shown(done)).toEqual([
-    'reader.remove({"path":"a.txt"}) completed: removed a.txt',
-    expect.stringMatching(/^desk\.reader\(.*\) completed: .*Read it\./),
-    expect.stringMatching(/^so: /),
-  ]);
-  expect(removed).toEqual(["a.txt"]);
-});
-
-test("answers of the wrong kind, to nothing, or with a message are refused, and decide nothing", async () => {
-  const { client, runtime } = await responsesServed();
-  const asked = await client.responses.create({ model: "desk", input: "remove" });
-  const question = await client.responses.create({ model: "desk", input: "ask" });
-  const output = { type: "function_call_output", call_id: openOf(question), output: "Ann" } as const;
-  const approval = { type: "mcp_approval_response", approval_request_id: openOf(asked), approve: true } as const;
-  const cases = [
-    { previous_response_id: asked.id, input: [{ ...output, call_id: openOf(asked).replace("mcpr_", "call_") }] },
-    { previous_response_id: asked.id, input: [approval, approval] },
-    { previous_response_id: asked.id, input: [approval, { role: "user", content: "please" } as const] },
-    { previous_response_id: question.id, input: [approval] },
-    { conversation: "another", input: [approval] },
-    { input: [approval, output] },
-  ];
-  for (const body of cases) expect((await refusal(client.responses.create({ model: "desk", ...body })))[0]).toBe(400);
-  expect((await refusal(client.responses.create({ input: [{ ...output, call_id: "call_x" }] })))[0]).toBe(404);
-  expect(await runtime.requests({ status: "decided" })).toEqual([]);
-});
-
 test("in the background: begun at once, read until it is finished", async () => {
   const goOn = Promise.withResolvers<string>();
   const { client } = await servedAgent(defineAgent({ name: "slow", model: scriptedModel(() => goOn.promise) }));
@@ -389,102 +266,9 @@ test("a response that is not finished in time is named by the error, and goes on
   expect(lines(await all(await client.responses.retrieve(id, { stream: true }))).at(-1)).toBe("response.completed");
 });
 
-test("the same key is the same response; another body under it is refused", async () => {
-  const { client, runtime } = await responsesServed();
-  const headers = { "idempotency-key": "one" };
-  const ask = (input: string, more: object = {}) =>
-    client.responses.create({ model: "desk", input, ...more }, { headers });
-  const [one, again] = [await ask("a"), await ask("a")];
-  expect(again).toEqual(one);
-  expect((await refusal(ask("b")))[0]).toBe(422);
-  const previous = { previous_response_id: one.id };
-  const next = (input: string, key: string) =>
-    client.responses.create({ ...previous, input }, { headers: { "idempotency-key": key } });
-  const second = await next("b", "two");
-  const third = await next("c", "three");
-  expect([second.output_text, third.output_text]).toEqual(["2: b", "2: c"]);
-  expect([await next("b", "two"), await next("c", "three")]).toEqual([second, third]);
-  expect((await refusal(next("d", "two")))[0]).toBe(422);
-  const question = await client.responses.create({ model: "desk", conversation: "q", input: "ask" });
-  const tell = () =>
-    client.responses.create(
-      { previous_response_id: question.id, input: "Ann" },
-      { headers: { "idempotency-key": "four" } },
-    );
-  const told = await tell();
-  expect([told.output_text, await tell()]).toEqual(["so: Ann", told]);
-  expect(await runtime.list({ rootsOnly: true })).toHaveLength(3);
-});
-
-test("what the client sends again by itself is the same response, what a person asks again another one", async () => {
-  const { client } = await responsesServed();
-  const ask = (body: ResponseCreateParamsNonStreaming, count: number) =>
-    client.responses.create(body, { headers: { "x-stainless-retry-count": String(count) } });
-  const fresh = { model: "desk", input: "a" };
-  const first = await ask(fresh, 0);
-  const second = await ask(fresh, 0);
-  expect(second.id).not.toBe(first.id);
-  expect([first.id, second.id]).toContain((await ask(fresh, 1)).id);
-  const follow = { previous_response_id: first.id, input: "b" };
-  const next = await ask(follow, 0);
-  expect(await ask(follow, 1)).toEqual(next);
-  const question = await client.responses.create({ model: "desk", input: "ask" });
-  const answer = { previous_response_id: question.id, input: "Ann" };
-  expect(await ask(answer, 0).then(({ id }) => id)).toBe((await ask(answer, 2)).id);
-});
-
-test.each([
-  [{ instructions: "Be brief." }, "instructions"],
-  [{ store: false }, "store"],
-  [{ text: { format: { type: "json_schema", name: "x", schema: {} } } }, "text.format"],
-  [{ tool_choice: "required" }, "tool_choice"],
-  [{ tools: [{ type: "web_search" }] }, "tools[0].type"],
-  [{ input: [] }, "input"],
-  [{ input: [{ role: "system", content: "x" }] }, "input[0].role"],
-  [{ input: [{ role: "user", content: [{ type: "input_file", file_id: "x" }] }] }, "input[0].content"],
-  [{ input: [{ type: "item_reference", id: "x" }] }, "input[0].type"],
-  [{ prompt: { id: "x" } }, null],
-  [{ model: undefined }, "model"],
-] as const)("what would mean something else is refused: %j", async (more, param) => {
-  const { client, runtime } = await responsesServed();
-  const body = { model: "desk", input: "a", ...more } as unknown as ResponseCreateParamsNonStreaming;
-  expect(await refusal(client.responses.create(body))).toEqual([400, "invalid_request", param]);
-  expect(await runtime.list()).toEqual([]);
-});
-
-test("what the agent's definition decides is ignored; a limit of tool calls is kept", async () => {
-  const { client } = await responsesServed();
-  const response = await client.responses.create({
-    model: "desk",
-    input: "hello",
-    temperature: 0.1,
-    top_p: 1,
-    metadata: { a: "b" },
-    include: ["reasoning.encrypted_content"],
-    truncation: "auto",
-    user: "somebody",
-    reasoning: { effort: "low" },
-    parallel_tool_calls: false,
-    instructions: null,
-    store: true,
-  });
-  expect(response.output_text).toBe("1: hello");
-  const limited = await client.responses.create({ model: "desk", input: "delegate", max_tool_calls: 1 });
-  expect(limited.status).toBe("completed");
-});
-
 test("a response is kept: who deletes it is told so", async () => {
   const { client } = await responsesServed();
   const { id } = await client.responses.create({ model: "desk", input: "a" });
   expect(await refusal(client.responses.delete(id))).toEqual([400, "unsupported", null]);
   expect((await client.responses.retrieve(id)).id).toBe(id);
-});
-
-test("a model that is none is refused as the protocol says", async () => {
-  const { client } = await responsesServed();
-  expect(await refusal(client.responses.create({ model: "gpt-9", input: "a" }))).toEqual([
-    404,
-    "model_not_found",
-    "model",
-  ]);
 });

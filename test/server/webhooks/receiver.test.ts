@@ -1,4 +1,5 @@
 // Requests to addresses that callers chose (row S2 of the attacks): which are refused, and what an evil receiver gets.
+import { type AddressInfo, createServer, type Socket } from "node:net";
 import { systemClock } from "../../../src/base/index.ts";
 import { type LookupAddresses, type Post, Receivers } from "../../../src/server/webhooks/receiver.ts";
 import { createFakeClock } from "troupe/testing";
@@ -14,6 +15,7 @@ const post = (url: string): Post => ({
   signal: new AbortController().signal,
 });
 const address = (text: string) => ({ address: text, family: text.includes(":") ? 6 : 4 });
+const twoHere: LookupAddresses = () => Promise.resolve(["127.0.0.2", "127.0.0.3"].map(address));
 
 describe("an address is refused that is", () => {
   const receivers = new Receivers({ clock });
@@ -164,6 +166,32 @@ describe("a receiver", () => {
     const receivers = new Receivers({ clock, origins: [server.origin] });
     expect(await receivers.post(post(server.origin))).toBe(200);
     await closed.promise;
+  });
+
+  it.each([
+    ["closes the connection", (socket: Socket) => void socket.destroy()],
+    ["answers with another protocol", (socket: Socket) => void socket.end("SSH-2.0-OpenSSH_9.6\r\n")],
+    [
+      "changes the protocol",
+      (socket: Socket) => void socket.end("HTTP/1.1 101 Go\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n"),
+    ],
+    ["hints only", (socket: Socket) => void socket.end("HTTP/1.1 103 Early Hints\r\n\r\n")],
+  ])("that %s has failed", async (_, answer) => {
+    const server = createServer(
+      (socket) => void socket.on("error", () => undefined).once("data", () => answer(socket)),
+    );
+    await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
+    onTestFinished(() => void server.close());
+    const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    await expect(new Receivers({ clock, origins: [origin] }).post(post(origin))).rejects.toThrow(/./);
+  });
+
+  it("where nobody listens has failed, and the reason is told for all of its addresses", async () => {
+    const receiver = await startReceiver();
+    const { port } = new URL(receiver.origin);
+    const origin = `http://hook.example:${port}`;
+    const sent = new Receivers({ clock, lookup: twoHere, origins: [origin] }).post(post(origin));
+    await expect(sent).rejects.toThrow(/ECONNREFUSED/);
   });
 
   it("with a huge head has failed", async () => {

@@ -1,0 +1,148 @@
+import { AgentBusyError, InvalidInputError, NotFoundError, RequestConflictError } from "../../errors/index.ts";
+import type { Agent, Decide } from "../../runtime/index.ts";
+import type { AgentRequest } from "../../state/index.ts";
+import type { Caller } from "../core/caller.ts";
+import { ServerError } from "../core/failures.ts";
+import type { OpenAiPlace } from "./place.ts";
+import { badRequest } from "./protocol-errors.ts";
+import { decidedIn, decisionKey, itemId, partBegunBy, partName, type TurnPart } from "./response-ids.ts";
+import type { Answer } from "./response-input.ts";
+
+/** A request of an agent, with what the client says to it. */
+interface Decision {
+  readonly request: AgentRequest;
+  readonly decide: Omit<Decide, "by" | "key">;
+}
+
+/** Where a client says that its answers belong. */
+interface AnswerPlace {
+  readonly place: OpenAiPlace;
+  readonly previous: TurnPart | null;
+  /** Of the conversation. */
+  readonly name: string | null;
+}
+
+/** Decides all that a turn waits for, or nothing. */
+export async function giveAnswers(
+  caller: Caller,
+  answers: readonly Answer[],
+  { place, previous, name }: AnswerPlace,
+): Promise<{ readonly part: TurnPart; readonly isReplayed: boolean }> {
+  const decisions = await decisionsOf(caller, answers);
+  const [
+    {
+      request: { rootAgentId: agentId },
+    },
+  ] = decisions;
+  const agent = await caller.root(agentId);
+  place.definitionOf(caller, agent.definition.name);
+  const isOther = decisions.some(({ request }) => request.rootAgentId !== agentId);
+  const isOfOther = previous !== null && previous.agent.agentId !== agentId;
+  const isElsewhere = name !== null && caller.agentIdOf(agent.definition.name, name) !== agentId;
+  if (isOther || isOfOther || isElsewhere) {
+    throw badRequest("input answers requests of another conversation", { param: "input" });
+  }
+  if (decisions.some(({ request }) => request.status === "open")) await assertAnswersAll(agent, decisions);
+  const [first] = decisions;
+  let part: { readonly name: string; readonly begin: string } | undefined;
+  let isNew = false;
+  let turnId = previous?.turnId ?? agent.state.openTurnId;
+  for (const one of decisions) {
+    const { requestId } = one.request;
+    const decided = await decideOnce(caller, one, part?.begin ?? requestId);
+    const name = partBegunBy(decided.request);
+    if (name !== undefined) part ??= { name, begin: requestId };
+    isNew ||= decided.isNew;
+    turnId = decided.request.decidedWith?.turnId ?? turnId;
+  }
+  if (turnId === null) {
+    throw new RequestConflictError("what input answers was decided elsewhere, and its turn has ended");
+  }
+  // Of what was decided together with others, a client may repeat only some.
+  const begins = part === undefined ? [] : await decidedIn(caller, agentId);
+  const begin = begins.find(({ requestId }) => partName(requestId) === part?.name) ?? first.request;
+  return { part: { agent, turn: agent.turn(turnId), turnId, begin: begin.requestId }, isReplayed: !isNew };
+}
+
+/** In one order, so that of several clients at once the first one gets all. */
+async function decisionsOf(caller: Caller, answers: readonly Answer[]): Promise<readonly [Decision, ...Decision[]]> {
+  const found: Decision[] = [];
+  for (const one of answers) {
+    const request = await requestOf(caller, one);
+    found.push({ request, decide: decisionOf(request, one) });
+  }
+  const [first, ...others] = found.toSorted((one, other) => (one.request.requestId < other.request.requestId ? -1 : 1));
+  if (first === undefined) throw new InvalidInputError("there is nothing to decide");
+  return [first, ...others];
+}
+
+async function requestOf(caller: Caller, { requestId, where }: Answer): Promise<AgentRequest> {
+  try {
+    return await caller.request(requestId);
+  } catch (error) {
+    if (!(error instanceof NotFoundError)) throw error;
+    throw new NotFoundError("there is no such request", { details: { param: where } });
+  }
+}
+
+function decisionOf({ kind }: AgentRequest, one: Answer): Decision["decide"] {
+  const wantsOutput = kind === "client" || kind === "question";
+  if (wantsOutput !== (one.kind === "output")) {
+    const right = wantsOutput ? "function_call_output" : "mcp_approval_response";
+    throw badRequest(`${one.where} is answered by ${right}`, { param: one.where });
+  }
+  if (one.kind === "output") return { verdict: "answered", result: one.output };
+  const reason = one.reason === undefined ? {} : { reason: one.reason };
+  if (!one.isApproved) return { verdict: "rejected", ...reason };
+  return { verdict: kind === "auth" ? "provided" : "approved", ...reason };
+}
+
+/** Nothing is decided while others work, or one would not know with what the new response begins. */
+async function assertAnswersAll(agent: Agent, decisions: readonly Decision[]): Promise<void> {
+  const now = await agent.openTurn()?.current();
+  if (now?.status !== "waiting" || now.reason !== "request") {
+    throw new AgentBusyError("the response is still in progress: answer when it has ended");
+  }
+  const given = new Set(decisions.map(({ request }) => request.requestId));
+  const missing = now.requests.filter(({ requestId }) => !given.has(requestId)).map(wireIdOf);
+  if (missing.length === 0) return;
+  throw badRequest(`input answers some of what the response asks for; missing: ${missing.join(", ")}`, {
+    param: "input",
+  });
+}
+
+function wireIdOf({ kind, requestId }: AgentRequest): string {
+  return kind === "client" || kind === "question" ? itemId.callId(requestId) : itemId.approval(requestId);
+}
+
+/** What was decided alike, by whomever, is decided as wanted. */
+async function decideOnce(
+  caller: Caller,
+  { request: { requestId }, decide }: Decision,
+  begin: string,
+): Promise<{ readonly request: AgentRequest; readonly isNew: boolean }> {
+  try {
+    const { isReplayed = false, ...request } = await caller.decide(requestId, {
+      ...decide,
+      key: decisionKey(begin, requestId),
+    });
+    return { request, isNew: !isReplayed };
+  } catch (error) {
+    const isDecided = error instanceof RequestConflictError || isKeyReused(error);
+    if (!isDecided) throw error;
+    const request = await caller.request(requestId);
+    const { decision } = request;
+    const isAlike =
+      decision?.verdict === decide.verdict &&
+      (decide.verdict !== "answered" || decision.result?.text === decide.result) &&
+      (decide.verdict !== "rejected" || decision.reason === (decide.reason ?? null));
+    if (isAlike) return { request, isNew: false };
+    if (decision === null) throw error;
+    throw new RequestConflictError(`the request was decided before: ${decision.verdict}`);
+  }
+}
+
+/** The key of a decision means its request: with another decision it was decided otherwise. */
+function isKeyReused(error: unknown): boolean {
+  return error instanceof ServerError && error.code === "key_reused";
+}
