@@ -10,13 +10,12 @@ import {
   billOf,
   boundedRequest,
   costIfKnown,
+  lent,
   reservationAskOf,
   settlementOf,
   unconfirmedSettlement,
 } from "./model-cost.ts";
-import { lent } from "./prompt.ts";
-import { storedErrorOf } from "./stored-error.ts";
-import { refusedCall } from "./stored-error.ts";
+import { refusedCall, storedErrorOf } from "./stored-error.ts";
 
 interface SideCall {
   readonly turnId: string;
@@ -142,30 +141,43 @@ function settle(owner: Host, side: SideCall, outcome: Outcome, warnings: ModelAn
 
 /** A call that was in flight when its process died is settled in full before it is made again. */
 function settleAbandoned(host: Host, { turnId, step, run, index }: SideCall): void {
-  const open = host.turn(turnId)?.openGenerates.find((one) => one.run === run && one.index === index);
-  if (open) settleInFull(host, { turnId, step }, open);
+  settleAbandonedCalls(host, { turnId, step }, (one) => one.run === run && one.index === index);
 }
 
 /**
- * The same for code that has ended now: what an earlier process was asking for it is not asked again, because the code was
- * not repeated or did something else. A turn would wait for it, and never be at rest.
+ * The same when the run is over and has not made the call again: a call that is never repeated, or code that goes another way.
+ * Until then it counts as work, and the turn does not come to rest.
  */
-export function settleLeftBy(host: Host, { turnId, step, run }: Pick<SideCall, "turnId" | "step" | "run">): void {
-  const left = host.turn(turnId)?.openGenerates.filter((one) => one.run === run) ?? [];
-  for (const open of left) settleInFull(host, { turnId, step }, open);
+export function settleAbandonedRun(
+  host: Host,
+  place: { readonly turnId: string; readonly step: number },
+  isOfRun: (run: string) => boolean,
+): void {
+  settleAbandonedCalls(host, place, ({ run }) => isOfRun(run));
 }
+
+function settleAbandonedCalls(
+  host: Host,
+  { turnId, step }: { readonly turnId: string; readonly step: number },
+  isMeant: (open: OpenGenerate) => boolean,
+): void {
+  for (const open of host.turn(turnId)?.openGenerates ?? []) {
+    if (open.epoch < host.epoch && isMeant(open)) settleInFull(host, { turnId, step }, open);
+  }
+}
+
+type OpenGenerate = TurnState["openGenerates"][number];
 
 function settleInFull(
   host: Host,
-  place: Pick<SideCall, "turnId" | "step">,
-  open: TurnState["openGenerates"][number],
+  { turnId, step }: { readonly turnId: string; readonly step: number },
+  open: OpenGenerate,
 ): void {
-  const { run, index, epoch, reservation } = open;
-  if (epoch >= host.epoch) return;
-  const settlement = unconfirmedSettlement(reservation);
+  const { run, index } = open;
+  const settlement = unconfirmedSettlement(open.reservation);
   const error = { code: "interrupted", message: "the process ended while the call was in flight", retryable: true };
   host.append(
-    { type: "generate.failed", ...place, run, index, error, usage: null, settlement },
+    { type: "generate.failed", turnId, step, run, index, error, usage: null, settlement },
     { moves: [{ type: "settle", settlement }] },
   );
 }

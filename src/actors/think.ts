@@ -22,11 +22,12 @@ import {
   billOf,
   boundedRequest,
   costIfKnown,
+  lent,
   reservationAskOf,
   settlementOf,
   unconfirmedSettlement,
 } from "./model-cost.ts";
-import { assembleRequest, finalAnswerOf, lastCallSignal, lent, withNote, writerOf } from "./prompt.ts";
+import { assembleRequest, finalAnswerOf, lastCallSignal, withNote, writerOf } from "./prompt.ts";
 import { stopSignalOf, storedErrorOf } from "./stored-error.ts";
 
 /**
