@@ -9,7 +9,8 @@ import {
 } from "../context/index.ts";
 import { ContextTooLongError } from "../errors/index.ts";
 import { type EntryOf, type Message, stepMetadata, type TurnState } from "../state/index.ts";
-import { generateFor, settleLeftBy } from "./generate.ts";
+import { settleAbandoned } from "./abandoned-generates.ts";
+import { generateFor } from "./generate.ts";
 import { appendWarnings, type Host } from "./host.ts";
 import { patchesOf } from "./prompt.ts";
 import { contextPercentOf } from "./run-context.ts";
@@ -55,7 +56,7 @@ export async function compactIfDue(host: Host, turnId: string, signal: AbortSign
     }),
   );
   if (signal.aborted) return;
-  settleLeftBy(host, { turnId, step, run: `${run}@${step}` });
+  settleAbandoned(host, { turnId, step, run: `${run}@${step}` });
   faultPoint("compact.effect");
   if (!compaction) {
     if (isTooLong) throw new ContextTooLongError(tooLong(turn.compactions));

@@ -3,17 +3,11 @@ import type { Reservation, ReservationAsk } from "../budget/index.ts";
 import { promptHashOf } from "../context/index.ts";
 import { InvalidInputError, InvariantError, LeaseLostError, TurnInterruptedError } from "../errors/index.ts";
 import { callModel, type ModelAnswer } from "../model/index.ts";
-import type { EntryOf, Message, ModelRequest, ModelResponse, TurnState } from "../state/index.ts";
+import type { EntryOf, Message, ModelRequest, ModelResponse } from "../state/index.ts";
 import { type GenerateInput, takeGenerateInput } from "../tools/index.ts";
+import { settleAbandoned } from "./abandoned-generates.ts";
 import { appendWarnings, type Host, onLive } from "./host.ts";
-import {
-  billOf,
-  boundedRequest,
-  costIfKnown,
-  reservationAskOf,
-  settlementOf,
-  unconfirmedSettlement,
-} from "./model-cost.ts";
+import { billOf, boundedRequest, costIfKnown, reservationAskOf, settlementOf } from "./model-cost.ts";
 import { lent } from "./prompt.ts";
 import { storedErrorOf } from "./stored-error.ts";
 import { refusedCall } from "./stored-error.ts";
@@ -93,7 +87,7 @@ async function call(owner: Host, side: SideCall): Promise<ModelResponse> {
 function reserved(owner: Host, side: SideCall): Promise<{ ask: ReservationAsk; reservation: Reservation }> {
   const { turnId, step, run, index, promptHash, request, signal } = side;
   return onLive(owner, async (host) => {
-    settleAbandoned(host, side);
+    settleAbandoned(host, side, side.index);
     for (;;) {
       signal.throwIfAborted();
       const turn = host.turn(turnId);
@@ -138,36 +132,6 @@ function settle(owner: Host, side: SideCall, outcome: Outcome, warnings: ModelAn
     host.append({ ...outcome, turnId, step, run, index }, { moves: [{ type: "settle", settlement }] });
     appendWarnings(host, turnId, warnings);
   });
-}
-
-/** A call that was in flight when its process died is settled in full before it is made again. */
-function settleAbandoned(host: Host, { turnId, step, run, index }: SideCall): void {
-  const open = host.turn(turnId)?.openGenerates.find((one) => one.run === run && one.index === index);
-  if (open) settleInFull(host, { turnId, step }, open);
-}
-
-/**
- * The same for code that has ended now: what an earlier process was asking for it is not asked again, because the code was
- * not repeated or did something else. A turn would wait for it, and never be at rest.
- */
-export function settleLeftBy(host: Host, { turnId, step, run }: Pick<SideCall, "turnId" | "step" | "run">): void {
-  const left = host.turn(turnId)?.openGenerates.filter((one) => one.run === run) ?? [];
-  for (const open of left) settleInFull(host, { turnId, step }, open);
-}
-
-function settleInFull(
-  host: Host,
-  place: Pick<SideCall, "turnId" | "step">,
-  open: TurnState["openGenerates"][number],
-): void {
-  const { run, index, epoch, reservation } = open;
-  if (epoch >= host.epoch) return;
-  const settlement = unconfirmedSettlement(reservation);
-  const error = { code: "interrupted", message: "the process ended while the call was in flight", retryable: true };
-  host.append(
-    { type: "generate.failed", ...place, run, index, error, usage: null, settlement },
-    { moves: [{ type: "settle", settlement }] },
-  );
 }
 
 function requestOf(input: GenerateInput, prefix: string): ModelRequest {

@@ -15,6 +15,7 @@ import {
 import { InvalidInputError, ModelError } from "../errors/index.ts";
 import { examplePrice, type LanguageModel, type MeasuredPrompt, MOST_TOKENS, promptByteBound } from "../model/index.ts";
 import type { ModelRequest, TurnState, Usage } from "../state/index.ts";
+import { unconfirmedSettlement } from "./abandoned-generates.ts";
 import { appendWarnings, type Host } from "./host.ts";
 import { lent } from "./prompt.ts";
 import { storedErrorOf } from "./stored-error.ts";
@@ -80,12 +81,6 @@ export function settlementOf(reservation: Reservation, usage: Usage, price: Pric
     usage,
     unconfirmed: false,
   };
-}
-
-/** The settlement of a call with an unknown outcome: everything reserved counts as used. */
-export function unconfirmedSettlement(reservation: Reservation): Settlement {
-  const { tokens, costMicros } = reservation;
-  return { reservation, tokens, costMicros, usage: null, unconfirmed: true };
 }
 
 /**
