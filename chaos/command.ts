@@ -54,7 +54,7 @@ export function readCommand(
 function storesNamed(text: string | undefined): StoreKind | undefined {
   const kind = storeKinds.find((one) => one === text);
   if (kind !== undefined || text === undefined) return kind;
-  throw new Error(`--stores is "${text}"; it takes ${storeKinds.join(" or ")}.`);
+  throw new Error(`--stores is "${text}"; it takes ${storeKinds.join(", ")}.`);
 }
 
 function numberOf(option: string, text: string | undefined, least: number): number | undefined {
@@ -72,8 +72,8 @@ ${lines.join("\n")}
 
   --short        a small part of it, in minutes
   --rounds N     so many rounds (what a round is, docs/chaos.md says)
-  --minutes N    so many minutes, for scenarios that run on and on (F30)
+  --minutes N    so many minutes, for scenarios that run on and on (F30, F35)
   --seed N       draws what an earlier run with this seed has drawn
-  --stores KIND  sqlite or redis, for scenarios that run on either; all: those that run on it
+  --stores KIND  sqlite, redis or memory, for scenarios that have the choice; all: those that run on it
 `;
 }

@@ -15,7 +15,7 @@ export async function withGround<Found>(
   { folder, stores = "sqlite" }: Pick<ChaosOptions, "folder" | "stores">,
   run: (ground: Ground) => Promise<Found>,
 ): Promise<Found> {
-  if (stores === "sqlite") return await run({ kind: stores, placeOf: (name) => join(folder, `${name}.db`) });
+  if (stores !== "redis") return await run({ kind: stores, placeOf: (name) => join(folder, `${name}.db`) });
   return await withRedis({}, ({ url }) => run({ kind: stores, placeOf: (name) => redisPlace(url, `${name}:`) }));
 }
 

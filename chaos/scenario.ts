@@ -1,5 +1,5 @@
 /** Where the truth of a run lies. */
-export const storeKinds = ["sqlite", "redis"] as const;
+export const storeKinds = ["sqlite", "redis", "memory"] as const;
 export type StoreKind = (typeof storeKinds)[number];
 
 /** How a scenario is to be run. */

@@ -21,6 +21,7 @@ import { f23 } from "./faults/f23.ts";
 import { f27 } from "./faults/f27.ts";
 import { f30 } from "./faults/f30.ts";
 import { f31 } from "./faults/f31.ts";
+import { f35 } from "./faults/f35.ts";
 import { job } from "./faults/job.ts";
 import { nine } from "./faults/nine.ts";
 import { f5, f5everysec } from "./faults/f5.ts";
@@ -62,6 +63,7 @@ export const scenarios: readonly ChaosScenario[] = [
   f27,
   f30,
   f31,
+  f35,
   nine,
   children,
   many,

@@ -1,5 +1,12 @@
 import type { AgentDefinition, TroupeEvent } from "../../src/index.ts";
-import { a2aSurface, agUiSurface, apiSurface, type Surface, tealSurface } from "../../src/server/index.ts";
+import {
+  a2aSurface,
+  agUiSurface,
+  apiSurface,
+  openaiSurface,
+  type Surface,
+  tealSurface,
+} from "../../src/server/index.ts";
 import { type SseFrame, sseFrames } from "../../test/support/sse-frames.ts";
 
 /** Posts a body to the server; rejects when it is refused. */
@@ -133,9 +140,56 @@ const agUi: BenchWire = {
   },
 };
 
+/** Chat completions, in a conversation whose client sends no history. */
+const openaiChat: BenchWire = {
+  name: "openai, chat",
+  surface: () => openaiSurface(),
+  open: (post) => {
+    const headers = { ...stream, "x-troupe-conversation": crypto.randomUUID() };
+    return async (input) => {
+      const body = { model: "agent", stream: true, messages: [{ role: "user", content: input }] };
+      let text = "";
+      return await lastOf(await post("/v1/chat/completions", body, headers), ({ data }) => {
+        if (data === "[DONE]") return text;
+        const { choices } = JSON.parse(data) as {
+          choices: readonly { readonly delta: { readonly content?: string } }[];
+        };
+        text += choices[0]?.delta.content ?? "";
+        return undefined;
+      });
+    };
+  },
+};
+
+const openaiResponses: BenchWire = {
+  name: "openai, responses",
+  surface: () => openaiSurface(),
+  open: (post) => {
+    const conversation = crypto.randomUUID();
+    return async (input) => {
+      let text = "";
+      return await lastOf(
+        await post("/v1/responses", { model: "agent", conversation, stream: true, input }, stream),
+        ({ event, data }) => {
+          if (event === "response.output_text.delta") text += (JSON.parse(data) as { readonly delta: string }).delta;
+          return event === "response.completed" ? text : undefined;
+        },
+      );
+    };
+  },
+};
+
 export const apiWires = { wait: apiWait, stream: apiStream };
 /** Every wire, as a client reads a turn while it goes on. */
-export const benchWires: readonly BenchWire[] = [apiStream, teal, a2aOver("JSON-RPC"), a2aOver("HTTP"), agUi];
+export const benchWires: readonly BenchWire[] = [
+  apiStream,
+  teal,
+  a2aOver("JSON-RPC"),
+  a2aOver("HTTP"),
+  agUi,
+  openaiChat,
+  openaiResponses,
+];
 
 /** Reads a stream up to the frame of which `read` makes the answer. */
 async function lastOf(response: Response, read: (frame: SseFrame) => string | undefined): Promise<string> {

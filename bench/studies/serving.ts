@@ -17,7 +17,7 @@ const streamed: Scenario = {
   model: "stream-64",
   turns: 5,
   callsPerTurn: 1,
-  conversations: { full: 4, quick: 2 },
+  conversations: { full: 3, quick: 2 },
 };
 const looped: Scenario = {
   ...common,
@@ -27,7 +27,7 @@ const looped: Scenario = {
   model: "loop-10",
   turns: 1,
   callsPerTurn: 10,
-  conversations: { full: 8, quick: 4 },
+  conversations: { full: 6, quick: 4 },
 };
 
 /** What a turn takes over each wire, read as it goes on: against the same turn in process, and against the bare loop. */
@@ -35,7 +35,7 @@ export const serving: Study = {
   name: "serving",
   title: "turns over each wire, in memory: an answer in 64 pieces, and ten steps",
   unit: "ms/turn",
-  plan: (quick) => (quick ? { warmUps: 2, rounds: 7 } : { warmUps: 3, rounds: 25 }),
+  plan: (quick) => (quick ? { warmUps: 2, rounds: 7 } : { warmUps: 3, rounds: 21 }),
   pairs: async (quick) =>
     [streamed, looped].flatMap((scenario) => {
       const conversations = scenario.conversations[quick ? "quick" : "full"];

@@ -39,7 +39,7 @@ function repeats(before: AgentEvidence, after: AgentEvidence): string[] {
   return [`${before.agentId}: it had ended, and has ${after.entries.length - before.entries.length} more entries`];
 }
 
-/** A child has one record and one turn, and the call that asked for it names it alone. */
+/** A child has one record and one turn, unless children of its own wake it, and the call that asked for it names it alone. */
 export function spawnViolations({ agents }: TreeEvidence): string[] {
   const violations: string[] = [];
   const spawned = new Map<string, string>();
@@ -57,7 +57,7 @@ export function spawnViolations({ agents }: TreeEvidence): string[] {
   for (const { agentId, record, entries } of agents) {
     if (record.parentAgentId === null) continue;
     if (!spawned.has(agentId)) violations.push(`${agentId}: a child that no journal spawned`);
-    const turns = entries.filter((entry) => entry.type === "turn.started").length;
+    const turns = entries.filter((entry) => entry.type === "turn.started" && entry.wokenBy === undefined).length;
     if (turns > 1) violations.push(`${agentId}: a child with ${turns} turns`);
   }
   return violations;

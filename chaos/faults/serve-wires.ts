@@ -4,19 +4,28 @@ import { type ChaosOptions, type ChaosReport, type ChaosScenario, reportOf } fro
 import { seededRandom } from "../seeded-random.ts";
 import { type ClientPlace, type Played, underKills } from "../serving/killed-nodes.ts";
 import { a2aWire } from "../wires/a2a-wire.ts";
+import { agUiWire } from "../wires/ag-ui-wire.ts";
+import { openaiResponsesWire } from "../wires/openai-responses-wire.ts";
+import { openaiChatWire } from "../wires/openai-chat-wire.ts";
 import { tealWire } from "../wires/teal-wire.ts";
 import type { Wire } from "../wires/wire.ts";
 import { type WireCounts, WireUser } from "../wires/wire-user.ts";
 import { auditTree } from "./f1.ts";
 
 /** SERVE over each other wire, by its official client. */
-export const serveWires: readonly ChaosScenario[] = [tealWire, a2aWire].map(scenarioOf);
+export const serveWires: readonly ChaosScenario[] = [
+  tealWire,
+  a2aWire,
+  agUiWire,
+  openaiChatWire,
+  openaiResponsesWire,
+].map(scenarioOf);
 
 function scenarioOf(wire: Wire): ChaosScenario {
-  const name = `SERVE-${wire.surface}`;
+  const name = `SERVE-${wire.name}`;
   return {
     name,
-    title: `SIGKILL of nodes under clients of ${wire.surface}: one turn and one answer for each key, whatever was cut`,
+    title: `SIGKILL of nodes under clients of ${wire.name}: one turn and one answer for each key, whatever was cut`,
     on: ["redis"],
     run: async (options) => {
       const { seed } = options;

@@ -69,6 +69,8 @@ function fanOf(width: number): Round {
 const subagents: ReadonlySet<string> = new Set(["helper", "scribe", "hand", "talker"]);
 /** The user's message begins with it; what follows names the conversation. */
 export const taskPrefix = "TASK ";
+/** A question of a teller begins with it. */
+export const questionPrefix = "what for ";
 /** A call made by a hook or a tool begins with it; what follows names the run that asks. */
 export const sidePrefix = "SIDE ";
 
@@ -164,7 +166,7 @@ export function answerTo({ model, task, step, told }: ModelCallLine): ServerRepl
 }
 
 function argumentsOf(name: string, task: string, place: string): Readonly<Record<string, string>> {
-  if (name === "ask_user") return { question: `what for ${task}?` };
+  if (name === "ask_user") return { question: `${questionPrefix}${task}?` };
   return subagents.has(name) ? { input: `${taskPrefix}${task}/${place}` } : { note: place };
 }
 

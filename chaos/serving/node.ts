@@ -8,6 +8,7 @@ import {
   a2aSurface,
   agUiSurface,
   apiSurface,
+  openaiSurface,
   redisSharing,
   serveRuntime,
   type Surface,
@@ -20,7 +21,7 @@ import { queuesAt } from "../workers/queues-at.ts";
 import type { WorkerLine } from "../workers/worker.ts";
 import { identitiesOf, servedTeam, TEAL_VERSION } from "./team.ts";
 
-const surfaceNames = ["api", "teal", "a2a", "ag-ui"] as const;
+const surfaceNames = ["api", "teal", "a2a", "ag-ui", "openai"] as const;
 export type SurfaceName = (typeof surfaceNames)[number];
 
 const ordersSchema = z.object({
@@ -53,14 +54,18 @@ const runtime = await createRuntime({
   streaming: orders.surface === "api" ? "watched" : "always",
 });
 const sharing = await redisSharing({ url: orders.redis });
-const surfaceOf = async (name: SurfaceName): Promise<Surface> => {
-  if (name === "api") return apiSurface({ tickets: sharing.tickets });
-  if (name === "teal") return tealSurface({ agents: [{ version: TEAL_VERSION, definition: teller }] });
-  return name === "a2a" ? await a2aSurface({ agents: [{ definition: teller }] }) : agUiSurface();
+const api = apiSurface({ tickets: sharing.tickets });
+const surfaces: Readonly<Record<SurfaceName, () => Promise<Surface[]>>> = {
+  api: async () => [api],
+  teal: async () => [tealSurface({ agents: [{ version: TEAL_VERSION, definition: teller }] })],
+  a2a: async () => [await a2aSurface({ agents: [{ definition: teller }] })],
+  "ag-ui": async () => [agUiSurface()],
+  // Its protocol has no word for an approval.
+  openai: async () => [openaiSurface(), api],
 };
 const server = serveRuntime(runtime, {
   authenticate: tokenAuth({ tokens: identitiesOf(orders.clients) }),
-  surfaces: [await surfaceOf(orders.surface)],
+  surfaces: await surfaces[orders.surface](),
   limits: { redis: sharing },
   keepAliveMs,
   onLog: ({ status, route, error }) => {

@@ -6,6 +6,7 @@ import {
   JsonRpcTransportFactory,
   RestTransportFactory,
 } from "@a2a-js/sdk/client";
+import { TaskNotCancelableError, UnsupportedOperationError } from "@a2a-js/sdk/errors";
 import type { Line } from "./line.ts";
 import type { Asked, Exchange, Heard, Hearing, Talk, Wire } from "./wire.ts";
 
@@ -13,8 +14,8 @@ const decisions = "urn:troupe:a2a:decisions:v1";
 
 /** Every other client speaks JSON-RPC, the others HTTP. */
 export const a2aWire: Wire = {
+  name: "a2a",
   surface: "a2a",
-  deeds: ["talk", "work", "pay", "sign", "ask", "drone"],
   open: async (line, conversation) => new A2aTalk(await clientOver(line), conversation),
 };
 
@@ -28,6 +29,7 @@ async function clientOver({ fetch: fetchImpl, place }: Line): Promise<Client> {
 }
 
 class A2aTalk implements Talk {
+  readonly deeds = ["talk", "work", "pay", "sign", "ask", "drone"] as const;
   readonly #client: Client;
   readonly #contextId: string;
   /** The tasks of exchanges, as far as the client was told. */
@@ -68,8 +70,7 @@ class A2aTalk implements Talk {
       await this.#client.cancelTask({ tenant: "", id, metadata: undefined });
     } catch (error) {
       // It had ended before: by itself, or by a cancel whose answer was cut.
-      const { status } = await this.#client.getTask({ tenant: "", id });
-      if (!isEnded(status?.state)) throw error;
+      if (!(error instanceof TaskNotCancelableError)) throw error;
     }
   }
 
@@ -103,10 +104,11 @@ class A2aTalk implements Talk {
       await items.return(undefined);
       return shown.heard();
     } catch (error) {
-      const task = await this.#client.getTask({ tenant: "", id });
-      if (!isEnded(task.status?.state)) throw error;
+      // It has ended: there is nothing to subscribe to.
+      if (!(error instanceof UnsupportedOperationError)) throw error;
       const shown = new ShownTask();
-      shown.take({ payload: { $case: "task", value: task } });
+      shown.take({ payload: { $case: "task", value: await this.#client.getTask({ tenant: "", id }) } });
+      if (!shown.isAtRest) throw error;
       return shown.heard();
     }
   }

@@ -29,10 +29,10 @@ export class Line {
     const body = method === "GET" ? null : await request.text();
     try {
       const response = await fetch(`${this.place.nextNode()}${pathname}${search}`, { method, headers, body, signal });
-      this.#isBroken ||= response.status === 503;
-      return this.#watched(response);
+      this.#isBroken = response.status === 503;
+      return this.#watched(response, signal);
     } catch (error) {
-      this.#isBroken = true;
+      this.#isBroken = !signal.aborted;
       throw error;
     }
   };
@@ -55,8 +55,8 @@ export class Line {
     }
   }
 
-  /** Notes when its body breaks off. */
-  #watched(response: Response): Response {
+  /** Notes when its body breaks off, unless the client itself has left. */
+  #watched(response: Response, signal: AbortSignal): Response {
     const { body, status, statusText, headers } = response;
     if (body === null) return response;
     const isStream = headers.get("content-type")?.startsWith("text/event-stream") === true;
@@ -72,6 +72,10 @@ export class Line {
           else controller.enqueue(value);
         } catch (error) {
           if (isLeft) return;
+          if (signal.aborted) {
+            controller.error(error);
+            return;
+          }
           this.#isBroken = true;
           if (isStream) this.counts.cut += 1;
           if (this.endsWhenCut) controller.close();

@@ -6,8 +6,8 @@ import type { Asked, Exchange, Heard, Hearing, Talk, Wire } from "./wire.ts";
 
 /** It has no way to end a turn that works, and no official client: what its clients do is a `fetch` and a parser of events. */
 export const tealWire: Wire = {
+  name: "teal",
   surface: "teal",
-  deeds: ["talk", "work", "pay", "sign", "ask"],
   open: async (line) => new TealTalk(line, null),
 };
 
@@ -24,6 +24,7 @@ interface Frame {
 }
 
 class TealTalk implements Talk {
+  readonly deeds = ["talk", "work", "pay", "sign", "ask"] as const;
   readonly #line: Line;
   #taskId: string | null;
 

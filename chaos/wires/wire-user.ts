@@ -61,10 +61,12 @@ export class WireUser implements NodeClient {
     let talk: Window | undefined;
     do {
       try {
-        if (talk === undefined || random.next() < NEW_TALK) talk = await this.#open();
+        if (talk === undefined || talk.talk.isSingle === true || random.next() < NEW_TALK) talk = await this.#open();
         await this.#inTime(this.#exchange(talk));
       } catch (error) {
-        this.faults.push(`${this.userId} ${this.exchanges.at(-1)?.exchange.text}: ${textOf(error)}`);
+        const last = this.exchanges.at(-1);
+        if (last && talk && (await this.#isGivenUp(last, talk))) continue;
+        this.faults.push(`${this.userId} ${last?.exchange.text}: ${textOf(error)}`);
         return;
       }
       await delay(random.between(0, LONGEST_PAUSE_MS));
@@ -92,40 +94,58 @@ export class WireUser implements NodeClient {
 
   async #exchange(window: Window): Promise<void> {
     const { random, counts } = this.#options;
-    const exchange = this.#next(window.conversation);
-    const [both, late] = [random.next() < TWICE, random.next() < AFTERWARDS];
-    const windows = [window, ...(both ? [await this.#twin(window)] : [])];
+    const exchange = this.#next(window);
+    const [both, late] = [TWICE, AFTERWARDS].map((share) => window.talk.isUnkeyed !== true && random.next() < share);
+    const windows = both ? [window, await this.#twin(window)] : [window];
     const after = late ? await this.#twin(window) : undefined;
     const hearings = windows.map(() => new Hearing());
-    const record = { exchange, conversation: window.conversation, hearings };
-    this.exchanges.push(record);
+    this.exchanges.push({ exchange, conversation: window.conversation, hearings });
     if (both) counts.twice += 1;
-    const sending = windows.map((one, index) =>
-      told(one, hearings[index], (hearing) => one.talk.send(exchange, hearing)),
-    );
     const canceling = exchange.deed === "drone" ? this.#cancel(await this.#twin(window), exchange, hearings[0]) : null;
-    let [heard] = await Promise.all([...sending, canceling].filter((one) => one !== null));
+    await Promise.all([this.#toEnd(exchange, windows, hearings), canceling]);
+    if (after === undefined) return;
+    counts.afterwards += 1;
+    const hearing = new Hearing();
+    hearings.push(hearing);
+    await this.#toEnd(exchange, [after], [hearing]);
+  }
+
+  /** All windows say and answer the same at once. */
+  async #toEnd(exchange: Exchange, windows: readonly Window[], hearings: readonly Hearing[]): Promise<void> {
+    const inAll = (attempt: (talk: Talk, hearing: Hearing) => Promise<Heard>): Promise<Heard[]> =>
+      Promise.all(
+        windows.map(async ({ line, talk }, index) => {
+          const hearing = hearings[index] ?? new Hearing();
+          const heard = await line.insist(
+            () => attempt(talk, hearing),
+            () => hearing.cut(),
+          );
+          return hearing.end(heard);
+        }),
+      );
+    let [heard] = await inAll((talk, hearing) => talk.send(exchange, hearing));
     const answered = new Set<string>();
     while (heard?.state === "waiting") {
       const { asked } = heard;
       const again = asked.find(({ id }) => answered.has(id));
       if (asked.length === 0 || again) throw new Error(`it waits for ${again ? `${again.id} once more` : "nothing"}`);
       for (const { id } of asked) answered.add(id);
-      counts.answers += 1;
-      const answers = windows.map((one, index) =>
-        told(one, hearings[index], (hearing) => one.talk.answer(exchange, asked, hearing)),
-      );
-      [heard] = await Promise.all(answers);
+      this.#options.counts.answers += 1;
+      [heard] = await inAll((talk, hearing) => talk.answer(exchange, asked, hearing));
     }
-    if (after === undefined) return;
-    counts.afterwards += 1;
-    hearings.push(new Hearing());
-    await told(after, hearings.at(-1), (hearing) => after.talk.send(exchange, hearing));
   }
 
-  #next(conversation: string): Exchange {
-    const { random, wire } = this.#options;
-    const deed = random.pick(wire.deeds);
+  /** Whether its turn has failed meanwhile, as one that was given up after two deaths: what is refused then is refused rightly. */
+  async #isGivenUp({ exchange, hearings }: ExchangeRecord, window: Window): Promise<boolean> {
+    if (window.talk.isUnkeyed === true) return false;
+    const { line, talk } = await this.#twin(window);
+    const heard = await line.insist(() => talk.send(exchange, new Hearing())).catch(() => undefined);
+    if (heard?.state === "failed") for (const hearing of hearings) hearing.end(heard);
+    return heard?.state === "failed";
+  }
+
+  #next({ talk, conversation }: Window): Exchange {
+    const deed = this.#options.random.pick(talk.deeds);
     const key = `${conversation}-${this.exchanges.length + 1}`;
     return { key, deed, text: `${taskPrefix}${key}-to-${deed}`, answer: `the answer to ${key}` };
   }
@@ -146,19 +166,6 @@ interface Window {
   readonly line: Line;
   readonly conversation: string;
   readonly talk: Talk;
-}
-
-async function told(
-  { line }: Pick<Window, "line">,
-  hearing: Hearing = new Hearing(),
-  attempt: (hearing: Hearing) => Promise<Heard>,
-): Promise<Heard> {
-  return hearing.end(
-    await line.insist(
-      () => attempt(hearing),
-      () => hearing.cut(),
-    ),
-  );
 }
 
 function textOf(error: unknown): string {

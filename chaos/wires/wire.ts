@@ -89,8 +89,20 @@ export class Hearing {
   }
 }
 
+/** The tool of the client that a turn names, where the wire has such. */
+export const stampTool = {
+  name: "stamp",
+  description: "Stamps a paper.",
+  parameters: { type: "object", properties: { note: { type: "string" } } },
+};
+
 /** A conversation of a user in one window. A method makes one attempt, which is made again when its connection broke. */
 export interface Talk {
+  readonly deeds: readonly Deed[];
+  /** It has one exchange: no later request comes back to it. */
+  readonly isSingle?: boolean;
+  /** It has no keys: the same request from another window is another turn. */
+  readonly isUnkeyed?: boolean;
   /** Begins a turn by its key, or goes on with it, up to where it rests. */
   send(exchange: Exchange, hearing: Hearing): Promise<Heard>;
   /** Gives the turn what it waits for, up to where it rests next. */
@@ -103,8 +115,9 @@ export interface Talk {
 
 /** A protocol, as its official client speaks it. */
 export interface Wire {
+  /** In the name of its scenario. */
+  readonly name: string;
   readonly surface: SurfaceName;
-  readonly deeds: readonly Deed[];
   /** Begins a conversation under a name that nobody else has. */
   open(line: Line, conversation: string): Promise<Talk>;
 }

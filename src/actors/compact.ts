@@ -9,8 +9,7 @@ import {
 } from "../context/index.ts";
 import { ContextTooLongError } from "../errors/index.ts";
 import { type EntryOf, type Message, stepMetadata, type TurnState } from "../state/index.ts";
-import { settleAbandoned } from "./abandoned-generates.ts";
-import { generateFor } from "./generate.ts";
+import { generateFor, settleAbandonedRun } from "./generate.ts";
 import { appendWarnings, type Host } from "./host.ts";
 import { patchesOf } from "./prompt.ts";
 import { contextPercentOf } from "./run-context.ts";
@@ -56,7 +55,7 @@ export async function compactIfDue(host: Host, turnId: string, signal: AbortSign
     }),
   );
   if (signal.aborted) return;
-  settleAbandoned(host, { turnId, step, run: `${run}@${step}` });
+  settleAbandonedRun(host, { turnId, step }, (one) => one === `${run}@${step}`);
   faultPoint("compact.effect");
   if (!compaction) {
     if (isTooLong) throw new ContextTooLongError(tooLong(turn.compactions));

@@ -4,6 +4,7 @@ import { AgentStopError } from "../errors/index.ts";
 import { createDraft } from "../hooks/index.ts";
 import type { CallState, EntryOf, Json, StopSignal } from "../state/index.ts";
 import { revocable } from "../tools/index.ts";
+import { settleAbandonedRun } from "./generate.ts";
 import { hookContextOf } from "./hook-run.ts";
 import { appendWarnings, type Host, type Warning } from "./host.ts";
 import { runContextOf } from "./run-context.ts";
@@ -47,6 +48,7 @@ export async function gateCall(
   if (signal.aborted) return undefined;
   const { turnId } = call;
   appendWarnings(host, turnId, left.warnings);
+  settleAbandonedRun(host, call, (run) => run.startsWith("beforeEachTool:") && run.includes(`:${call.callId}@`));
   for (const stop of left.stops) host.append({ type: "stop.signalled", turnId, signal: stop });
   return append(host, call, tool, verdict);
 }

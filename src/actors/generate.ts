@@ -3,14 +3,19 @@ import type { Reservation, ReservationAsk } from "../budget/index.ts";
 import { promptHashOf } from "../context/index.ts";
 import { InvalidInputError, InvariantError, LeaseLostError, TurnInterruptedError } from "../errors/index.ts";
 import { callModel, type ModelAnswer } from "../model/index.ts";
-import type { EntryOf, Message, ModelRequest, ModelResponse } from "../state/index.ts";
+import type { EntryOf, Message, ModelRequest, ModelResponse, TurnState } from "../state/index.ts";
 import { type GenerateInput, takeGenerateInput } from "../tools/index.ts";
-import { settleAbandoned } from "./abandoned-generates.ts";
 import { appendWarnings, type Host, onLive } from "./host.ts";
-import { billOf, boundedRequest, costIfKnown, reservationAskOf, settlementOf } from "./model-cost.ts";
-import { lent } from "./prompt.ts";
-import { storedErrorOf } from "./stored-error.ts";
-import { refusedCall } from "./stored-error.ts";
+import {
+  billOf,
+  boundedRequest,
+  costIfKnown,
+  lent,
+  reservationAskOf,
+  settlementOf,
+  unconfirmedSettlement,
+} from "./model-cost.ts";
+import { refusedCall, storedErrorOf } from "./stored-error.ts";
 
 interface SideCall {
   readonly turnId: string;
@@ -87,7 +92,7 @@ async function call(owner: Host, side: SideCall): Promise<ModelResponse> {
 function reserved(owner: Host, side: SideCall): Promise<{ ask: ReservationAsk; reservation: Reservation }> {
   const { turnId, step, run, index, promptHash, request, signal } = side;
   return onLive(owner, async (host) => {
-    settleAbandoned(host, side, side.index);
+    settleAbandoned(host, side);
     for (;;) {
       signal.throwIfAborted();
       const turn = host.turn(turnId);
@@ -132,6 +137,49 @@ function settle(owner: Host, side: SideCall, outcome: Outcome, warnings: ModelAn
     host.append({ ...outcome, turnId, step, run, index }, { moves: [{ type: "settle", settlement }] });
     appendWarnings(host, turnId, warnings);
   });
+}
+
+/** A call that was in flight when its process died is settled in full before it is made again. */
+function settleAbandoned(host: Host, { turnId, step, run, index }: SideCall): void {
+  settleAbandonedCalls(host, { turnId, step }, (one) => one.run === run && one.index === index);
+}
+
+/**
+ * The same when the run is over and has not made the call again: a call that is never repeated, or code that goes another way.
+ * Until then it counts as work, and the turn does not come to rest.
+ */
+export function settleAbandonedRun(
+  host: Host,
+  place: { readonly turnId: string; readonly step: number },
+  isOfRun: (run: string) => boolean,
+): void {
+  settleAbandonedCalls(host, place, ({ run }) => isOfRun(run));
+}
+
+function settleAbandonedCalls(
+  host: Host,
+  { turnId, step }: { readonly turnId: string; readonly step: number },
+  isMeant: (open: OpenGenerate) => boolean,
+): void {
+  for (const open of host.turn(turnId)?.openGenerates ?? []) {
+    if (open.epoch < host.epoch && isMeant(open)) settleInFull(host, { turnId, step }, open);
+  }
+}
+
+type OpenGenerate = TurnState["openGenerates"][number];
+
+function settleInFull(
+  host: Host,
+  { turnId, step }: { readonly turnId: string; readonly step: number },
+  open: OpenGenerate,
+): void {
+  const { run, index } = open;
+  const settlement = unconfirmedSettlement(open.reservation);
+  const error = { code: "interrupted", message: "the process ended while the call was in flight", retryable: true };
+  host.append(
+    { type: "generate.failed", turnId, step, run, index, error, usage: null, settlement },
+    { moves: [{ type: "settle", settlement }] },
+  );
 }
 
 function requestOf(input: GenerateInput, prefix: string): ModelRequest {

@@ -12,8 +12,7 @@ import {
 } from "../state/index.ts";
 import { redactError } from "../tools/index.ts";
 import { reportMessage } from "./background-calls.ts";
-import { settleAbandoned } from "./abandoned-generates.ts";
-import { generateFor } from "./generate.ts";
+import { generateFor, settleAbandonedRun } from "./generate.ts";
 import { appendWarnings, type Host, isWarnedOf, type Warning } from "./host.ts";
 import { contextPercentOf, runAgentOf, traceOf } from "./run-context.ts";
 import { stopSignalOf } from "./stored-error.ts";
@@ -130,7 +129,7 @@ async function runHook<Draft>(
     if (signal.aborted) return false;
     faultPoint("hook.effect");
     appendWarnings(host, turnId, warnings);
-    settleAbandoned(host, { turnId, step, run: `${run}@${step}` });
+    settleAbandonedRun(host, place, (one) => one === `${run}@${step}`);
     const named = added.map((message, count) => ({ ...message, messageId: `${turnId}:${step}:${run}:${count}` }));
     const isHeld = (host.turn(turnId)?.openCallIds.length ?? 0) > 0;
     const messages = isHeld ? [] : named.map((message) => messageOf(host, turnId, step, plugin, message));

@@ -15,9 +15,7 @@ import {
 import { InvalidInputError, ModelError } from "../errors/index.ts";
 import { examplePrice, type LanguageModel, type MeasuredPrompt, MOST_TOKENS, promptByteBound } from "../model/index.ts";
 import type { ModelRequest, TurnState, Usage } from "../state/index.ts";
-import { unconfirmedSettlement } from "./abandoned-generates.ts";
 import { appendWarnings, type Host } from "./host.ts";
-import { lent } from "./prompt.ts";
 import { storedErrorOf } from "./stored-error.ts";
 
 interface Asking extends Pick<ReservationAsk, "key" | "opensStep" | "finalAnswer"> {
@@ -81,6 +79,12 @@ export function settlementOf(reservation: Reservation, usage: Usage, price: Pric
     usage,
     unconfirmed: false,
   };
+}
+
+/** The settlement of a call with an unknown outcome: everything reserved counts as used. */
+export function unconfirmedSettlement(reservation: Reservation): Settlement {
+  const { tokens, costMicros } = reservation;
+  return { reservation, tokens, costMicros, usage: null, unconfirmed: true };
 }
 
 /**
@@ -202,4 +206,12 @@ async function inTime(host: Host, counting: Promise<number>, signal: AbortSignal
 
 function failure(message: string): ModelError {
   return new ModelError(message, { retryable: false, mayHaveBeenSent: false });
+}
+
+/**
+ * The request for a model adapter, with a list of its own, since an adapter may be user code that adds to the list. The messages
+ * are frozen.
+ */
+export function lent(request: ModelRequest): ModelRequest {
+  return { ...request, messages: [...request.messages] };
 }

@@ -52,14 +52,6 @@ export function compileInputOf(host: Host, { turnId, contextWindowSize, loadedCa
   };
 }
 
-/**
- * The request for a model adapter, with a list of its own, since an adapter may be user code that adds to the list. The messages
- * are frozen.
- */
-export function lent(request: ModelRequest): ModelRequest {
-  return { ...request, messages: [...request.messages] };
-}
-
 function instructionsOf(host: Host, turnId: string): string {
   const { instructions } = host.definition;
   if (typeof instructions === "string") return instructions;

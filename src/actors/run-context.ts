@@ -30,6 +30,7 @@ export function runContextOf(host: Host, call: CallState, signal: AbortSignal): 
   const { turnId, step, callId } = call;
   let generate: RunContext["generate"] | undefined;
   let noted = call.note;
+  const spawned = new Set<string>();
   return {
     agent: runAgentOf(host),
     turnId,
@@ -66,9 +67,12 @@ export function runContextOf(host: Host, call: CallState, signal: AbortSignal): 
         return { artifactId, version: live.notes.versionOf(artifactId) };
       });
     },
-    spawn: async (definition, input, options) =>
-      await onLive(host, (live) => spawnByCode(live, call, definition, checkedSpawn(input, options))),
-    await: (child, options) => awaitedChildOf(host, turnId, child, options),
+    async spawn(definition, input, options) {
+      const child = await onLive(host, (live) => spawnByCode(live, call, definition, checkedSpawn(input, options)));
+      spawned.add(child.agentId);
+      return child;
+    },
+    await: (child, options) => awaitedChildOf({ host, turnId, spawned }, child, options),
     get noted() {
       return noted;
     },

@@ -133,15 +133,17 @@ function isSpawned(host: Host, turnId: string, childId: string): boolean {
 
 /** The value of `run.await(child)`. Throws `InvalidInputError` for a child that no code of this turn has spawned. */
 export function awaitedChildOf(
-  host: Host,
-  turnId: string,
+  { host, turnId, spawned }: { readonly host: Host; readonly turnId: string; readonly spawned: ReadonlySet<string> },
   child: { readonly agentId: string },
   { prefix }: AwaitOptions = {},
 ): AwaitedChild {
-  const spawned = entriesOf(host, turnId).some(
-    (entry) => entry.type === "child.spawned" && entry.callId === undefined && entry.childId === child?.agentId,
-  );
-  if (spawned) return new AwaitedChild(child.agentId, prefix);
+  // What this run has spawned through its agent's live host is not in the memory of the host that it began under.
+  const isOwn =
+    spawned.has(child?.agentId) ||
+    entriesOf(host, turnId).some(
+      (entry) => entry.type === "child.spawned" && entry.callId === undefined && entry.childId === child?.agentId,
+    );
+  if (isOwn) return new AwaitedChild(child.agentId, prefix);
   throw notSpawned(child, "turn");
 }
 

@@ -18,9 +18,16 @@ import { compactIfDue, COMPACTIONS_WITHOUT_PROGRESS, tooLong } from "./compact.t
 import { effectActor, until } from "./effect.ts";
 import { releaseHeld, runHooks } from "./hook-run.ts";
 import { appendWarnings, type Host } from "./host.ts";
-import { unconfirmedSettlement } from "./abandoned-generates.ts";
-import { billOf, boundedRequest, costIfKnown, reservationAskOf, settlementOf } from "./model-cost.ts";
-import { assembleRequest, finalAnswerOf, lastCallSignal, lent, withNote, writerOf } from "./prompt.ts";
+import {
+  billOf,
+  boundedRequest,
+  costIfKnown,
+  lent,
+  reservationAskOf,
+  settlementOf,
+  unconfirmedSettlement,
+} from "./model-cost.ts";
+import { assembleRequest, finalAnswerOf, lastCallSignal, withNote, writerOf } from "./prompt.ts";
 import { stopSignalOf, storedErrorOf } from "./stored-error.ts";
 
 /**

@@ -26,7 +26,7 @@ import {
   type ToolRegistry,
   withTools,
 } from "../tools/index.ts";
-import { settleAbandoned } from "./abandoned-generates.ts";
+import { settleAbandonedRun } from "./generate.ts";
 import type { FactParts, Host } from "./host.ts";
 
 /** The call as the model wrote it. */
@@ -106,7 +106,7 @@ export function settleCall(host: Host, call: CallState, result: CallResult, part
   const now = host.clock.now();
   const isError = outcome !== "success";
   if (artifact) saveArtifacts(host, call, [artifact]);
-  settleAbandoned(host, { turnId, step, run: callId });
+  settleAbandonedRun(host, call, (run) => run === callId);
   host.append(
     {
       type: "tool.settled",

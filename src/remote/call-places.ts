@@ -87,9 +87,12 @@ function isBeside(one: string, other: string): boolean {
   return round === otherRound;
 }
 
-/** The id of the n-th message of a call: the same one each time, and no other call's. `place`: what it answers. */
+/**
+ * The id of a message of a call: the same one each time, and no other call's. `place`: what it answers. The beginning of the turn
+ * is a part of it, because turns that are not stored may have the same ids.
+ */
 export function messageIdOf(run: RunContext, place: string): string {
-  return nameOf(run, "message", run.callId, place);
+  return nameOf(run, "message", run.callId, String(run.trace[0]?.at), place);
 }
 
 function nameOf({ agent }: RunContext, ...parts: readonly string[]): string {

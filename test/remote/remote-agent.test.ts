@@ -1,7 +1,8 @@
+import { createAgentLoop, textOf } from "troupe";
 import { expect, test } from "vitest";
 import { entriesOfType, toolTextsOf } from "../support/journal-probes.ts";
 import { requestOf } from "../support/deciding.ts";
-import { deskCaller, openDesk } from "./remote-desk.ts";
+import { callerAgent, deskCaller, openDesk } from "./remote-desk.ts";
 
 test("a task is handed over, its text comes as progress while it runs, and its answer is the result", async () => {
   const desk = await openDesk();
@@ -103,4 +104,15 @@ test.each([
   await runtime.decide(requestId, { verdict: "answered", result: "ann" });
   expect((await turn.result).status).toBe("completed");
   expect(await toolTextsOf(agent)).toEqual(["1: hello", "so: ann"]);
+});
+
+test("turns that are not stored hand over tasks of their own, in one context while the agent's id is the same", async () => {
+  const desk = await openDesk();
+  const loop = createAgentLoop(callerAgent({ url: desk.url, says: ["hello"] }));
+  const texts: string[] = [];
+  for (const prompt of ["one", "two"]) {
+    const { messages } = await loop.executeTurn([{ role: "user", content: prompt }], { agentId: "caller" }).result;
+    for (const { role, content } of messages) if (role === "tool") texts.push(textOf(content));
+  }
+  expect(texts).toEqual(["1: hello", "2: hello"]);
 });

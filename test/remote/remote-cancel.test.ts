@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
 import { requestOf } from "../support/deciding.ts";
 import { entriesOfType, toolTextsOf } from "../support/journal-probes.ts";
-import { createGate } from "../support/turn-probes.ts";
-import { type Desk, deskCaller, openDesk, openWorker, polling } from "./remote-desk.ts";
+import { createFakeClock } from "troupe/testing";
+import { createGate, nextEvent } from "../support/turn-probes.ts";
+import { type Desk, deskCaller, longTime, openDesk, openWorker, polling, watchTime } from "./remote-desk.ts";
 
 async function endOf({ runtime }: Desk): Promise<string | null | undefined> {
   const [turn] = await runtime.turns();
@@ -44,16 +45,27 @@ test("a question that is refused here ends the task there", async () => {
 });
 
 test("the working time of the turn cancels the task", async () => {
-  const remote = await openWorker(() => createGate<string>().pass());
-  const { agent } = await deskCaller(remote, { says: ["work"], maxSeconds: 2 });
-  expect((await agent.executeTurn("go").result).stopReason).toBe("time_limit");
+  const gate = createGate<string>();
+  const remote = await openWorker(() => gate.pass());
+  const clock = createFakeClock();
+  const { agent } = await deskCaller(remote, { says: ["work"], maxSeconds: 60, clock });
+  const turn = agent.executeTurn("go");
+  await gate.reached();
+  clock.advance(61_000);
+  expect((await turn.result).stopReason).toBe("time_limit");
   await expect.poll(() => endOf(remote), polling).toBe("user_requested");
 });
 
 test("so does the time of the call, and the turn goes on", async () => {
-  const remote = await openWorker(() => createGate<string>().pass());
-  const { agent, stores } = await deskCaller(remote, { says: ["work"], timeoutMs: 2_000 });
-  expect((await agent.executeTurn("go").result).status).toBe("completed");
+  const gate = createGate<string>();
+  const remote = await openWorker(() => gate.pass());
+  const endTime = watchTime();
+  const { agent, stores, runtime } = await deskCaller(remote, { says: ["work"], timeoutMs: longTime });
+  const told = nextEvent(runtime, ({ type }) => type === "tool.progress");
+  const turn = agent.executeTurn("go");
+  await Promise.all([told, gate.reached()]);
+  endTime();
+  expect((await turn.result).status).toBe("completed");
   const [settled] = await entriesOfType(stores, "caller", "tool.settled");
   expect(settled?.error).toMatchObject({ code: "remote_timeout", retryable: true });
   await expect.poll(() => endOf(remote), polling).toBe("user_requested");

@@ -11,8 +11,8 @@ import {
 } from "troupe";
 import { remoteAgent, type RemoteAgentOptions } from "troupe/a2a";
 import { a2aSurface } from "troupe/server";
-import { scriptedModel } from "troupe/testing";
-import { onTestFinished } from "vitest";
+import { type FakeClock, scriptedModel } from "troupe/testing";
+import { onTestFinished, vi } from "vitest";
 import { z } from "zod";
 import { servedDesk } from "../server/a2a/a2a-served.ts";
 import { serve, tokens } from "../server/served.ts";
@@ -88,12 +88,17 @@ export interface DeskCaller {
 /** The same agent, started in a runtime of its own. */
 export async function deskCaller(
   { url }: { readonly url: string },
-  { agentId = "caller", ...calling }: Omit<Calling, "url"> & { readonly agentId?: string },
+  {
+    agentId = "caller",
+    clock,
+    ...calling
+  }: Omit<Calling, "url"> & { readonly agentId?: string; readonly clock?: FakeClock },
 ): Promise<DeskCaller> {
   const stores = memoryStores();
   const runtime = await createRuntime({
     agents: [callerAgent(calling.card === undefined ? { url, ...calling } : calling)],
     stores,
+    ...(clock ? { clock } : {}),
   });
   onTestFinished(() => runtime.shutdown());
   const agent = await runtime.agent("caller", { agentId });
@@ -109,6 +114,20 @@ export async function openWorker(work: () => Promise<string>): Promise<Desk> {
   const { server } = serve(runtime, { surfaces: [await a2aSurface({ agents: [{ definition }] })] });
   const { url } = await server.listen();
   return { url: `${url}/a2a/desk`, runtime, removed: [], tasks: () => tasksOf(runtime) };
+}
+
+/** A time for a call that no test waits for, in milliseconds. */
+export const longTime = 5_000_000;
+
+/** Watches timers from now on; what it gives ends a call of `timeoutMs: longTime`, as if its time were over. */
+export function watchTime(): () => void {
+  const timers = vi.spyOn(globalThis, "setTimeout");
+  onTestFinished(() => timers.mockRestore());
+  return () => {
+    const [due] = timers.mock.calls.find(([, ms = 0]) => ms <= longTime && ms > longTime / 2) ?? [];
+    if (due === undefined) throw new Error("no call waits");
+    due();
+  };
 }
 
 /** Waits for a condition of another process or server. */

@@ -4,7 +4,7 @@ import { remoteAgent } from "../../src/remote/index.ts";
 import { entriesOfType, toolTextsOf } from "../support/journal-probes.ts";
 import { requestOf } from "../support/deciding.ts";
 import { startRawServer } from "../support/raw-server.ts";
-import { deskCaller } from "./remote-desk.ts";
+import { deskCaller, longTime, watchTime } from "./remote-desk.ts";
 import { tokens } from "../server/served.ts";
 
 interface Rpc {
@@ -247,11 +247,17 @@ describe("a hostile remote agent", () => {
   );
 
   test("that never ends is cancelled when its time is over", async () => {
+    const endTime = watchTime();
+    let isOver = false;
     const { url, methods } = await fakeAgent({
-      answer: (rpc, response) =>
-        reply(rpc, response, rpc.method === "SendMessage" ? { task: taskOf("WORKING") } : taskOf("WORKING")),
+      answer: (rpc, response) => {
+        reply(rpc, response, rpc.method === "SendMessage" ? { task: taskOf("WORKING") } : taskOf("WORKING"));
+        if (rpc.method !== "GetTask" || isOver) return;
+        isOver = true;
+        endTime();
+      },
     });
-    expect(await callOf(url, { timeoutMs: 1_000 })).toMatchObject({ code: "remote_timeout", retryable: true });
+    expect(await callOf(url, { timeoutMs: longTime })).toMatchObject({ code: "remote_timeout", retryable: true });
     expect(methods).toContain("CancelTask");
   });
 

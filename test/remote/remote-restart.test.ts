@@ -1,4 +1,6 @@
 import { readFileSync, writeFileSync } from "node:fs";
+import { createServer, request } from "node:http";
+import type { AddressInfo } from "node:net";
 import { createRuntime } from "troupe";
 import { sqliteStores } from "troupe/stores/sqlite";
 import { describe, expect, it, onTestFinished } from "vitest";
@@ -11,6 +13,35 @@ import { startProgram } from "../support/waiting-process.ts";
 import { callerAgent, deskCaller, openWorker, polling } from "./remote-desk.ts";
 
 const program = (name: string): string => new URL(name, import.meta.url).pathname;
+
+/** An address that stays while the server behind it is another one, which is called by its own name. */
+async function openFront(): Promise<{ readonly origin: string; leadTo(url: string): void }> {
+  let host = "127.0.0.1:0";
+  const front = createServer((incoming, answer) => {
+    const { method = "GET", url = "/", headers } = incoming;
+    const behind = request(`http://${host}${url}`, { method, headers: { ...headers, host } }, (response) => {
+      answer.writeHead(response.statusCode ?? 502, response.headers);
+      response.on("error", () => answer.destroy()).pipe(answer);
+    });
+    behind.on("error", () => answer.destroy());
+    answer.on("close", () => behind.destroy());
+    incoming.pipe(behind);
+  });
+  const listening = Promise.withResolvers<void>();
+  front.listen(0, "127.0.0.1", listening.resolve);
+  await listening.promise;
+  onTestFinished(() => {
+    front.closeAllConnections();
+    front.close();
+  });
+  const { port } = front.address() as AddressInfo;
+  return {
+    origin: `http://127.0.0.1:${port}`,
+    leadTo: (url) => {
+      ({ host } = new URL(url));
+    },
+  };
+}
 
 describe("kill -9", () => {
   it("of the caller while the remote agent works: the next process goes on with the one task", async () => {
@@ -37,17 +68,19 @@ describe("kill -9", () => {
   it("of the remote agent while it works: the call waits for it, and gets the answer of the same task", async () => {
     const [path, runs] = [temporaryFile(), temporaryFile("runs.txt")];
     writeFileSync(runs, "");
-    const doomed = startProgram(program("worker-program.ts"), [path, "0", runs, "hangs"]);
+    const front = await openFront();
+    const doomed = startProgram(program("worker-program.ts"), [path, front.origin, runs, "hangs"]);
     onTestFinished(() => doomed.kill());
-    const base = await doomed.firstLine;
-    const { agent } = await deskCaller({ url: `${base}/a2a/desk` }, { says: ["work"] });
+    front.leadTo(await doomed.firstLine);
+    const { agent } = await deskCaller({ url: `${front.origin}/a2a/desk` }, { says: ["work"] });
     const turn = agent.executeTurn("go");
     await expect.poll(() => readFileSync(runs, "utf8"), polling).toBe("run\n");
     doomed.kill();
     await doomed.ended;
-    const next = startProgram(program("worker-program.ts"), [path, new URL(base).port, runs]);
+    front.leadTo("http://127.0.0.1:0");
+    const next = startProgram(program("worker-program.ts"), [path, front.origin, runs]);
     onTestFinished(() => next.kill());
-    expect(await next.firstLine).toBe(base);
+    front.leadTo(await next.firstLine);
     expect(await turn.result).toMatchObject({ status: "completed", text: "the end" });
     expect(await toolTextsOf(agent)).toEqual(["so: worked"]);
     expect(readFileSync(runs, "utf8")).toBe("run\nrun\n");

@@ -1,4 +1,4 @@
-// A process that serves an agent with a slow tool over an SQLite file, at a port that is given. It carries on what it finds.
+// A process that serves an agent with a slow tool over an SQLite file. It carries on what it finds.
 import { appendFileSync } from "node:fs";
 import { createRuntime } from "troupe";
 import { a2aSurface, serveRuntime, tokenAuth } from "troupe/server";
@@ -6,7 +6,7 @@ import { sqliteStores } from "troupe/stores/sqlite";
 import { identities } from "../server/served.ts";
 import { workerAgent } from "./remote-desk.ts";
 
-const [path = "", port = "0", runs = "", mode = "done"] = process.argv.slice(2);
+const [path = "", publicUrl = "", runs = "", mode = "done"] = process.argv.slice(2);
 const definition = workerAgent(async () => {
   appendFileSync(runs, "run\n");
   if (mode === "hangs") await new Promise(() => undefined);
@@ -16,7 +16,7 @@ const runtime = await createRuntime({ agents: [definition], stores: sqliteStores
 await runtime.recover();
 const server = serveRuntime(runtime, {
   authenticate: tokenAuth({ tokens: identities }),
-  surfaces: [await a2aSurface({ agents: [{ definition }] })],
+  surfaces: [await a2aSurface({ agents: [{ definition }], publicUrl })],
 });
-const { url } = await server.listen({ port: Number(port) });
+const { url } = await server.listen();
 console.log(url);

@@ -11,7 +11,7 @@ import {
 } from "../../src/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { worker } from "../support/background.ts";
-import { entriesOfType, orderFault, toolTextsOf } from "../support/journal-probes.ts";
+import { entriesOfType, loopTurns, orderFault, toolTextsOf } from "../support/journal-probes.ts";
 import { leadScript } from "../support/leads.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 import { createGate } from "../support/turn-probes.ts";
@@ -93,6 +93,34 @@ describeRuntimes("run.await", (stage) => {
     });
     expect(await toolTextsOf(agent)).toEqual(["The subagent failed: out of range"]);
     expect(await entriesOfType(stage().look(), "desk", "child.awaited")).toHaveLength(0);
+  });
+
+  it("a child that is spawned after the agent was restored under the tool's feet is the turn's", async () => {
+    const child = worker();
+    const restored = createGate<undefined>();
+    const look = defineTool({
+      name: "look",
+      description: "Looks.",
+      parameters: z.object({}),
+      effect: "none",
+      execute: () => "seen",
+    });
+    const tool = delegating(async (run) => {
+      await restored.pass();
+      return run.await(await run.spawn(child, "dig", { key: "a" }));
+    });
+    const script = scriptedModel([{ toolCalls: [{ name: "look" }, { name: "delegate" }] }, "the end"]);
+    const lead = defineAgent({ name: "lead", model: script, tools: [look, tool] });
+    const runtime = await stage().open({ agents: [lead, child], restoreAfterCommit: true });
+    const agent = await runtime.agent("lead", { agentId: "desk" });
+    await agent.start();
+    const turn = agent.executeTurn("go");
+    await restored.reached(1);
+    while ((await entriesOfType(runtime.stores, "desk", "tool.settled")).length === 0) await loopTurns(1);
+    await loopTurns(3);
+    restored.open(undefined);
+    expect(await turn.result).toMatchObject({ status: "completed", errors: [] });
+    expect(await toolTextsOf(agent)).toEqual(["seen", "done: dig"]);
   });
 
   it("a second call of the same key is the same child; what is none of the turn's children is refused", async () => {

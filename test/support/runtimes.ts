@@ -2,11 +2,11 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe } from "vitest";
-import { createDeferred, type Deferred } from "../../src/base/index.ts";
 import { createRuntime, memoryStores, type Runtime, type RuntimeOptions, type Stores } from "../../src/index.ts";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { createFakeClock, type FakeClock } from "../../src/testing/index.ts";
 import { rows } from "./full.ts";
+import { ReachedStores } from "./reached-stores.ts";
 import { RedisServer, redisProgram } from "./redis-server.ts";
 import { ownPrefix, storesOn } from "./redis-stores.ts";
 import { noted } from "./under-way.ts";
@@ -181,13 +181,12 @@ class TestStage implements Stage {
 }
 
 class TestProcess implements StagedProcess {
-  readonly #stores: Stores;
+  readonly #reach: ReachedStores;
   #started: Runtime | undefined;
-  #frozen: Deferred<void> | undefined;
   #isKilled = false;
 
   constructor(stores: Stores) {
-    this.#stores = stores;
+    this.#reach = new ReachedStores(stores);
   }
 
   get runtime(): Runtime {
@@ -196,16 +195,16 @@ class TestProcess implements StagedProcess {
   }
 
   async start(options: StagedOptions, clock: FakeClock): Promise<void> {
-    this.#started = await createRuntime({ ...options, stores: this.#reached(), clock, leaseMs: stageLeaseMs });
+    const { stores } = this.#reach;
+    this.#started = await createRuntime({ ...options, stores, clock, leaseMs: stageLeaseMs });
   }
 
   freeze(): void {
-    this.#frozen ??= createDeferred();
+    this.#reach.freeze();
   }
 
   thaw(): void {
-    this.#frozen?.resolve();
-    this.#frozen = undefined;
+    this.#reach.thaw();
   }
 
   kill(): void {
@@ -214,23 +213,8 @@ class TestProcess implements StagedProcess {
   }
 
   async end(): Promise<void> {
-    if (this.#isKilled) return await this.#stores.close();
+    if (this.#isKilled) return await this.#reach.plain.close();
     this.thaw();
     await this.runtime.shutdown();
-  }
-
-  /** The stores as this process reaches them: calls wait while it is frozen, for ever once it is killed. */
-  #reached(): Stores {
-    return new Proxy(this.#stores, {
-      get: (stores, name: keyof Stores) => {
-        const member = stores[name];
-        if (typeof member !== "function" || name === "onForeignWrite" || name === "onRolledBack") return member;
-        const call = member as (...given: unknown[]) => Promise<unknown>;
-        return async (...given: unknown[]): Promise<unknown> => {
-          while (this.#frozen) await this.#frozen.promise;
-          return await call.apply(stores, given);
-        };
-      },
-    });
   }
 }

@@ -57,7 +57,11 @@ export async function startChat(asking: Asking): Promise<Answering> {
   if (chat.said === null) return await takeResults(asking, chat.results);
   const earlier = await sentBefore(asking);
   if (earlier !== undefined) return earlier;
-  const agent = await agentOf(asking);
+  const known = await agentOf(asking);
+  // While the histories were compared, an equal request may have gone on with one of them.
+  const meanwhile = known === undefined ? await sentBefore(asking) : undefined;
+  if (meanwhile !== undefined) return meanwhile;
+  const agent = known ?? (await forkOf(asking));
   const { cursor } = await asking.caller.head(agent.agentId);
   const { clientTools } = chat;
   const key = keyOf(asking);
@@ -80,23 +84,33 @@ export async function startChat(asking: Asking): Promise<Answering> {
   };
 }
 
-/** The conversation's agent that has the history of the client, or a new one that begins with it. */
-async function agentOf(asking: Asking): Promise<Agent> {
+/** The conversation's agent that has the history of the client; undefined: it has another one. */
+async function agentOf(asking: Asking): Promise<Agent | undefined> {
   const { caller, chat, conversation, retries } = asking;
   const { definition, history, seeds } = chat;
   const shape = { definition: definition.name, messages: seeds };
   if (conversation === undefined) {
-    const key = asking.idempotencyKey === undefined ? {} : { key: keyOf(asking) };
     const sessionId = retries === undefined ? undefined : sessionOf(asking);
-    return await caller.openAgent({ ...shape, ...key, sessionId, metadata: { [STATELESS]: true } });
+    return await caller.openAgent({ ...shape, ...creationOf(asking), sessionId, metadata: { [STATELESS]: true } });
   }
   const { name, mayLackHistory } = conversation;
   const ownId = caller.agentIdOf(definition.name, name);
   const hasBegun = (await ifThere(caller.root(ownId))) !== undefined;
   if (!hasBegun) return await caller.openAgent({ ...shape, name, sessionId: name });
   const known = history.length > 0 ? await agentShown(asking, conversation, ownId) : mayLackHistory ? ownId : undefined;
-  if (known === undefined) return await caller.openAgent({ ...shape, sessionId: name });
-  return await caller.openAgent({ definition: definition.name, agentId: known });
+  return known === undefined ? undefined : await caller.openAgent({ definition: definition.name, agentId: known });
+}
+
+/** A new agent of the conversation, which begins with the history of the client. */
+async function forkOf(asking: Asking): Promise<Agent> {
+  const { definition, seeds: messages } = asking.chat;
+  const sessionId = asking.conversation?.name;
+  return await asking.caller.openAgent({ definition: definition.name, messages, sessionId, ...creationOf(asking) });
+}
+
+/** With a key of the client's the same request makes one agent. */
+function creationOf(asking: Asking): { readonly key?: RequestKey } {
+  return asking.idempotencyKey === undefined ? {} : { key: keyOf(asking) };
 }
 
 /**

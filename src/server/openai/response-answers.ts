@@ -42,7 +42,7 @@ export async function giveAnswers(
   if (isOther || isOfOther || isElsewhere) {
     throw badRequest("input answers requests of another conversation", { param: "input" });
   }
-  if (decisions.some(({ request }) => request.status === "open")) await assertAnswersAll(agent, decisions);
+  if (decisions.some(({ request }) => request.status === "open")) await assertAnswersAll(caller, agent, decisions);
   const [first] = decisions;
   let part: { readonly name: string; readonly begin: string } | undefined;
   let isNew = false;
@@ -98,9 +98,12 @@ function decisionOf({ kind }: AgentRequest, one: Answer): Decision["decide"] {
 }
 
 /** Nothing is decided while others work, or one would not know with what the new response begins. */
-async function assertAnswersAll(agent: Agent, decisions: readonly Decision[]): Promise<void> {
+async function assertAnswersAll(caller: Caller, agent: Agent, decisions: readonly Decision[]): Promise<void> {
   const now = await agent.openTurn()?.current();
   if (now?.status !== "waiting" || now.reason !== "request") {
+    // Of equal requests at once another one may have decided meanwhile.
+    const requests = await Promise.all(decisions.map(({ request }) => caller.request(request.requestId)));
+    if (requests.every(({ status }) => status !== "open")) return;
     throw new AgentBusyError("the response is still in progress: answer when it has ended");
   }
   const given = new Set(decisions.map(({ request }) => request.requestId));

@@ -1,6 +1,6 @@
 // Requests that are sent again: by a key, by the official client, after kill -9, at another server, and clients that leave.
 import type { ConflictError, OpenAI } from "openai";
-import { createRuntime, defineAgent, type RuntimeOptions } from "troupe";
+import { createRuntime, defineAgent, memoryStores, type RuntimeOptions } from "troupe";
 import { openaiSurface } from "troupe/server";
 import { redisStores } from "troupe/stores/redis";
 import { sqliteStores } from "troupe/stores/sqlite";
@@ -33,6 +33,34 @@ function losingFirst(fetch: (request: Request) => Promise<Response>, counts: str
     },
   };
 }
+
+test("two equal requests with a key at once are one answer, however late the history is read; a fork is one too", async () => {
+  const stores = memoryStores();
+  let beforeReading: (() => Promise<void>) | undefined;
+  const messagesOf: typeof stores.messages = async (...place) => {
+    await beforeReading?.();
+    return await stores.messages(...place);
+  };
+  const slow = new Proxy(stores, {
+    get: (target, name) => (name === "messages" ? messagesOf : (Reflect.get(target, name) as unknown)),
+  });
+  const { server, runtime } = await deskServed({ stores: slow }, { surface: { chatIdHeaders: ["x-chat"] } });
+  const client = clientOf(server, { defaultHeaders: { "x-chat": "holiday" } });
+  const send = (key: string, ...messages: OpenAI.ChatCompletionMessageParam[]) =>
+    client.chat.completions.create({ model, messages }, { headers: { "idempotency-key": key } });
+  const asked = await send("one", user("ask"));
+  const answer = [user("ask"), { role: "assistant" as const, content: contentOf(asked) ?? "" }, user("Ann")];
+  beforeReading = async () => {
+    beforeReading = undefined;
+    await send("two", ...answer);
+  };
+  expect(contentOf(await send("two", ...answer))).toBe("so: Ann");
+  expect(beforeReading).toBeUndefined();
+  expect(await runtime.turns()).toHaveLength(1);
+  const forks = await Promise.all([1, 2, 3].map(() => send("three", user("hello"))));
+  expect(forks.map(contentOf)).toEqual(["1: hello", "1: hello", "1: hello"]);
+  expect(await runtime.turns()).toHaveLength(2);
+});
 
 describe("the official client repeats a request whose answer was lost", () => {
   test.each([

@@ -1,4 +1,5 @@
 // Answers to what a response asks for: approvals, questions, tools of the client.
+import { memoryStores } from "troupe";
 import { expect, test } from "vitest";
 import { approving, openOf, refusal, responsesServed, shown } from "./responses-served.ts";
 
@@ -36,6 +37,33 @@ test("what was asked for stays as it was when the turn has gone on, and each par
   expect((await client.responses.create({ previous_response_id: done.id, input: "go on" })).output_text).toBe(
     "2: go on",
   );
+});
+
+test("an answer that an equal one overtakes is the same response", async () => {
+  const stores = memoryStores();
+  let afterReading: (() => Promise<void>) | undefined;
+  const requestOf: typeof stores.request = async (...place) => {
+    const found = await stores.request(...place);
+    await afterReading?.();
+    return found;
+  };
+  const overtaken = new Proxy(stores, {
+    get: (target, name) => (name === "request" ? requestOf : (Reflect.get(target, name) as unknown)),
+  });
+  const { client, removed } = await responsesServed({ stores: overtaken });
+  const asked = await client.responses.create({ model: "desk", input: "remove" });
+  const approved: string[] = [];
+  const approve = async () => {
+    const { id } = await client.responses.create(approving(asked));
+    approved.push(id);
+  };
+  afterReading = async () => {
+    afterReading = undefined;
+    await approve();
+  };
+  await approve();
+  expect(new Set(approved).size).toBe(1);
+  expect([approved.length, removed]).toEqual([2, ["a.txt"]]);
 });
 
 test("of two that decide at once the first counts; the same again is the same response", async () => {

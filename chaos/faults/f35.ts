@@ -1,0 +1,134 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { withRedis } from "../ground.ts";
+import { type Batch, type BatchResult, type Failure, playInMemory } from "../programs/batch.ts";
+import { playKilled, Processes } from "../programs/lanes.ts";
+import { reproduce, shrink, testOf } from "../programs/shrink.ts";
+import { type ChaosOptions, type ChaosReport, type ChaosScenario, reportOf } from "../scenario.ts";
+import { seededRandom } from "../seeded-random.ts";
+import { redisPlace } from "../stores-at.ts";
+
+const ROUNDS = 10_000;
+const SHORT_ROUNDS = 72;
+/** Programs of one place of stores, and how many of them are played at a time. */
+const BATCH = { sqlite: 100, redis: 24, memory: 100 } as const;
+const SHORT_BATCH = 24;
+const WIDTH = 40;
+/** Batches at a time. */
+const LANES = { sqlite: 2, redis: 2, memory: 1 } as const;
+const LARGEST_SEED = 2 ** 30;
+/** After so many programs that have failed the run has found enough. */
+const ENOUGH_FAILURES = 3;
+/** For each of the two parts of making a failing program small. */
+const SHRINK_MS = 60_000;
+const MINUTE_MS = 60_000;
+
+/** Random programs, whose processes are killed every few seconds. A round is one program. */
+export const f35: ChaosScenario = {
+  name: "F35",
+  title: "random programs, and a SIGKILL every few seconds: all that a model of them says holds, and no agent is stuck",
+  on: ["sqlite", "redis", "memory"],
+  run: runPrograms,
+};
+
+/** Plays one batch. */
+type Player = (batch: Batch, index: number) => Promise<BatchResult>;
+
+export async function runPrograms(options: ChaosOptions): Promise<ChaosReport> {
+  const { stores = "sqlite", seed } = options;
+  if (stores === "memory") return await report(options, (batch) => playInMemory(batch, WIDTH), []);
+  const processes = new Processes();
+  try {
+    const playAt = (placeOf: (index: number) => string): Player => {
+      return (batch, index) => {
+        const place = placeOf(index);
+        return playKilled(processes, batch, { place, random: seededRandom(seed + index), width: WIDTH });
+      };
+    };
+    if (stores === "sqlite") {
+      const player = playAt((index) => join(options.folder, `batch-${index}.db`));
+      return await report(options, player, processes.complaints);
+    }
+    return await withRedis({}, ({ url }) =>
+      report(
+        options,
+        playAt((index) => redisPlace(url, `batch-${index}:`)),
+        processes.complaints,
+      ),
+    );
+  } finally {
+    await processes.close();
+  }
+}
+
+async function report(options: ChaosOptions, play: Player, complaints: readonly string[]): Promise<ChaosReport> {
+  const { seed, folder, progress } = options;
+  const begun = performance.now();
+  const results = await playAll(options, play);
+  const seconds = (performance.now() - begun) / 1_000;
+  const failures = results.flatMap((result) => result.failures);
+  const violations = [...complaints];
+  for (const [index, failure] of failures.entries()) {
+    violations.push(`${failure.root}: ${failure.faults.join("; ")}`);
+    if (index >= ENOUGH_FAILURES) continue;
+    const path = join(folder, `program-${index}.test.ts`);
+    progress(`${failure.root} failed; it is made smaller`);
+    const test = await asTest(failure);
+    writeFileSync(path, test);
+    progress(`${path}\n${test}`);
+  }
+  const sum = (of: (result: BatchResult) => number): number => results.reduce((total, one) => total + of(one), 0);
+  const operations = sum(({ programs }) => programs);
+  return reportOf(
+    { name: f35.name, seed },
+    { operations, succeeded: sum(({ succeeded }) => succeeded), violations },
+    {
+      deaths: sum(({ deaths }) => deaths),
+      agents: sum(({ agents }) => agents),
+      turns: sum(({ turns }) => turns),
+      calls: sum(({ calls }) => calls),
+      programsPerSecond: Math.round((operations / seconds) * 10) / 10,
+    },
+  );
+}
+
+/** Batch after batch, in each lane, until there were as many programs or as much time as asked for. */
+async function playAll(options: ChaosOptions, play: Player): Promise<BatchResult[]> {
+  const { rounds, minutes, short, folder, progress, stores = "sqlite" } = options;
+  const end = minutes === undefined ? undefined : performance.now() + minutes * MINUTE_MS;
+  const most = rounds ?? (short ? SHORT_ROUNDS : ROUNDS);
+  const seeds = seededRandom(options.seed);
+  const results: BatchResult[] = [];
+  let [drawn, index] = [0, 0];
+  const isEnough = (): boolean => {
+    const failed = results.reduce((sum, { failures }) => sum + failures.length, 0);
+    return failed >= ENOUGH_FAILURES || (end === undefined ? drawn >= most : performance.now() > end);
+  };
+  const lane = async (): Promise<void> => {
+    while (!isEnough()) {
+      const largest = short ? SHORT_BATCH : BATCH[stores];
+      const left = end === undefined ? most - drawn : largest;
+      const batch: Batch = {
+        seed: seeds.between(1, LARGEST_SEED),
+        count: Math.min(largest, left),
+        folder: join(folder, `batch-${index}`),
+      };
+      drawn += batch.count;
+      index += 1;
+      const result = await play(batch, index - 1);
+      results.push(result);
+      const state = result.failures.length === 0 ? "ok" : `FAILED ${result.failures.map(({ root }) => root).join()}`;
+      progress(`${drawn} programs, ${result.programs} of them with ${result.deaths} deaths: ${state}`);
+      for (const { root, faults } of result.failures) progress(`${root}: ${faults.join("; ")}`);
+    }
+  };
+  await Promise.all(Array.from({ length: LANES[stores] }, lane));
+  return results;
+}
+
+/** The failing program as a test: as small as it can be made, or as it is where it does not fail by itself. */
+async function asTest({ program, faults }: Failure): Promise<string> {
+  const found = await reproduce(program, { limitMs: SHRINK_MS });
+  if (!found) return `// It does not fail by itself at any fault point.\n${testOf({ program, faults, options: {} })}`;
+  return testOf(await shrink(found, { limitMs: SHRINK_MS }));
+}

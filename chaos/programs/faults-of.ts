@@ -1,0 +1,200 @@
+import type { Account } from "../../src/index.ts";
+import type { Entry } from "../../src/state/index.ts";
+import { journalViolations } from "../checks/journal-checks.ts";
+import { spawnViolations } from "../checks/prefix-checks.ts";
+import { restViolations } from "../checks/rest-checks.ts";
+import { type Spent, spendingViolations } from "../checks/spending-checks.ts";
+import type { AgentEvidence, TreeEvidence } from "../evidence.ts";
+import { calmFaults } from "./calm-model.ts";
+import { HOOK_BROKE, receipt } from "./cast.ts";
+import { type Ended, entriesOf, linesOf } from "./evidence-lines.ts";
+import type { WorldLine } from "./world.ts";
+
+/** What must hold of a program that has ended, whatever happened to it on the way; in words, what does not. */
+export function faultsOf(ended: Ended): string[] {
+  const { tree, lines } = ended;
+  return [
+    ...linesOf(lines, "fault").map(({ text }) => text),
+    ...restViolations(tree).filter((text) => !text.endsWith(HOOK_BROKE)),
+    ...spawnViolations(tree),
+    ...spendingViolations(tree, billOf(lines)),
+    ...tree.accounts.flatMap(overLimit),
+    ...counterFaults(tree),
+    ...waiterFaults(ended),
+    ...abortFaults(ended),
+    ...tree.agents.flatMap((agent) => [
+      ...journalViolations(agent),
+      ...modelFaults(agent, lines),
+      ...effectFaults(agent, ended),
+    ]),
+    ...calmFaults(ended),
+  ];
+}
+
+const outputPrice = 4;
+
+/** What the provider has billed for what it has answered. */
+function billOf(lines: readonly WorldLine[]): Spent {
+  const asked = new Map(linesOf(lines, "asked").map((line) => [`${line.turnId}:${line.step}`, line.inputTokens]));
+  const bills = [
+    ...linesOf(lines, "answered").map(({ turnId, step, outputTokens }) => {
+      return { inputTokens: asked.get(`${turnId}:${step}`) ?? 0, outputTokens };
+    }),
+    ...linesOf(lines, "side"),
+  ];
+  return bills.reduce(
+    ({ tokens, costMicros }, { inputTokens, outputTokens }) => ({
+      tokens: tokens + inputTokens + outputTokens,
+      costMicros: costMicros + inputTokens + outputTokens * outputPrice,
+    }),
+    { tokens: 0, costMicros: 0 },
+  );
+}
+
+/** Amounts that are counted one by one pass no limit; tokens and cost are checked with the bill, time by F17. */
+function overLimit({ id, used, limits }: Account): string[] {
+  const counted = [
+    ["steps", used.steps, limits.maxSteps],
+    ["tree steps", used.treeSteps, limits.maxTreeSteps],
+    ["tool calls", used.toolCalls, limits.maxToolCalls],
+    ["tree tool calls", used.treeToolCalls, limits.maxTreeToolCalls],
+  ] as const;
+  return counted.flatMap(([name, amount, limit]) =>
+    limit !== undefined && amount > limit ? [`account ${id} used ${amount} of ${limit} ${name}`] : [],
+  );
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, one) => total + one, 0);
+}
+
+/** What accounts and turns have counted is what the journals hold. */
+function counterFaults({ agents, accounts }: TreeEvidence): string[] {
+  const faults: string[] = [];
+  const [steps, calls]: [number[], number[]] = [[], []];
+  for (const agent of agents) {
+    for (const end of entriesOf(agent, "turn.ended")) {
+      const { turnId } = end;
+      const ofTurn = agent.entries.filter((entry) => "turnId" in entry && entry.turnId === turnId);
+      const granted = new Set(ofTurn.flatMap((entry) => (entry.type === "model.requested" ? [entry.step] : [])));
+      const begun = new Set(ofTurn.flatMap(beginOf));
+      const account = accounts.find(({ id }) => id === `turn:${turnId}`);
+      steps.push(granted.size);
+      calls.push(begun.size);
+      const counted = { steps: account?.used.steps, toolCalls: account?.used.toolCalls };
+      if (counted.steps !== granted.size)
+        faults.push(`${turnId}: its account has ${counted.steps} steps, its journal ${granted.size}`);
+      if (counted.toolCalls !== begun.size)
+        faults.push(`${turnId}: its account has ${counted.toolCalls} calls, its journal ${begun.size}`);
+    }
+  }
+  const roots = accounts.filter(({ parentId }) => parentId === null).map(({ used }) => used);
+  const [treeSteps, treeCalls] = [
+    sum(roots.map((used) => used.treeSteps)),
+    sum(roots.map((used) => used.treeToolCalls)),
+  ];
+  if (treeSteps !== sum(steps)) faults.push(`its accounts have ${treeSteps} steps, its journals ${sum(steps)}`);
+  if (treeCalls !== sum(calls)) faults.push(`its accounts have ${treeCalls} calls, its journals ${sum(calls)}`);
+  return faults;
+}
+
+/** The call or the child that an entry begins; none for others. */
+function beginOf(entry: Entry): string[] {
+  if (entry.type === "tool.started") return [entry.callId];
+  return entry.type === "child.spawned" ? [entry.childId] : [];
+}
+
+/** Each turn that was sent is there once, and whoever waited for it was told how it ended. */
+function waiterFaults({ program, tree, lines }: Ended): string[] {
+  const [root] = tree.agents;
+  if (!root) return ["there is no agent"];
+  const faults: string[] = [];
+  const sent = entriesOf(root, "turn.started").filter(({ inputMessageIds }) => inputMessageIds.length > 0);
+  const { length } = program.turns;
+  if (sent.length > length) faults.push(`${length} turns were sent, ${sent.length} begun`);
+  const ends = new Map(entriesOf(root, "turn.ended").map((entry) => [entry.turnId, entry]));
+  const told = linesOf(lines, "told");
+  for (const index of program.turns.keys()) {
+    const turns = new Set(told.filter(({ turn }) => turn === index).map(({ turnId }) => turnId));
+    if (turns.size !== 1) faults.push(`turn ${index} was told of ${turns.size} times`);
+  }
+  for (const { turnId, status, stopReason } of told) {
+    const end = ends.get(turnId);
+    if (end?.outcome === status && end.stopReason === stopReason) continue;
+    faults.push(`${turnId} was told to be ${status}, ${stopReason}; it ended ${end?.outcome}, ${end?.stopReason}`);
+  }
+  return faults;
+}
+
+/** After an abort of the agent was acknowledged, nothing is granted any more to a turn that was open before. */
+function abortFaults({ tree, lines }: Ended): string[] {
+  const aborts = [...linesOf(lines, "act"), ...linesOf(lines, "acted")].filter(({ does }) => does === "abort");
+  return linesOf(lines, "acted").flatMap((acted) => {
+    if (acted.does !== "abort") return [];
+    const asked = aborts.findLast(({ type, at }) => type === "act" && at <= acted.at);
+    return tree.agents.flatMap((agent) => {
+      const open = new Set(
+        entriesOf(agent, "turn.started").flatMap(({ turnId, at }) => (at < (asked?.at ?? 0) ? [turnId] : [])),
+      );
+      return agent.entries.flatMap((entry) => {
+        const isGrant = entry.type === "model.requested" || entry.type === "tool.started";
+        if (!isGrant || !open.has(entry.turnId) || entry.at <= acted.at) return [];
+        return [`${entry.type} of ${entry.turnId}:${entry.step} ${entry.at - acted.at} ms after its abort`];
+      });
+    });
+  });
+}
+
+/** What the model was asked was granted, and shows each result of the turn once, in order. */
+function modelFaults(agent: AgentEvidence, lines: readonly WorldLine[]): string[] {
+  const asked = linesOf(lines, "asked").filter(({ turnId }) => turnId.startsWith(`${agent.agentId}#`));
+  const grants = entriesOf(agent, "model.requested");
+  const answers = entriesOf(agent, "model.responded");
+  const faults = asked.flatMap(({ turnId, step, told, fault }) => {
+    const where = `${turnId}:${step}`;
+    const due = answers
+      .filter((answer) => answer.turnId === turnId && answer.step < step)
+      .flatMap(({ calls }) => calls.map(({ callId }) => callId));
+    const isWhole = due.length === told.length && due.every((callId, index) => callId === told[index]);
+    return [
+      ...(fault === undefined ? [] : [`${where}: an illegal prompt: ${fault}`]),
+      ...(isWhole ? [] : [`${where}: its prompt shows the results of ${told.join()}; due are ${due.join()}`]),
+    ];
+  });
+  for (const [where, calls] of Map.groupBy(asked, ({ turnId, step }) => `${turnId}:${step}`)) {
+    const granted = grants.filter(({ turnId, step }) => `${turnId}:${step}` === where).length;
+    if (calls.length > granted) faults.push(`${where}: the model was asked ${calls.length} times, granted ${granted}`);
+  }
+  return faults;
+}
+
+/** What tools did, against what the journal says of their calls. */
+function effectFaults(agent: AgentEvidence, { lines }: Ended): string[] {
+  const attempts = Map.groupBy(linesOf(lines, "attempt"), ({ callId }) => callId);
+  const results = new Map(agent.messages.map((message) => [message.id, message.content]));
+  const gates = new Map(entriesOf(agent, "call.gated").map((entry) => [entry.callId, entry]));
+  const settled = new Set(entriesOf(agent, "tool.settled").map(({ callId }) => callId));
+  const own = [...attempts.keys()].filter((callId) => callId.startsWith(`${agent.agentId}#`));
+  const faults = own.flatMap((callId) => (settled.has(callId) ? [] : [`${callId}: it was done, and has no result`]));
+  for (const { callId, outcome, messageId } of entriesOf(agent, "tool.settled")) {
+    const gate = gates.get(callId);
+    if (!gate || gate.kind !== "function") continue;
+    const done = attempts.get(callId) ?? [];
+    const say = (text: string): void => void faults.push(`${callId} (${gate.name}): ${text}`);
+    const grants = entriesOf(agent, "tool.started").filter((entry) => entry.callId === callId);
+    if (new Set(done.map(({ key }) => key)).size > 1) say("its receiver was given several keys");
+    if (gate.effect === "once" && done.length > 1) say(`a once call was done ${done.length} times`);
+    if (grants.length === 0 && done.length > 0) say("it was done, and not granted");
+    if (outcome === "success" && done.length === 0) say("it is said to have succeeded, and was never done");
+    const text = JSON.stringify(results.get(messageId) ?? "");
+    const isStop = text.includes("The tool stopped the run");
+    if (outcome === "success" && !isStop && !text.includes(receipt(callId))) say(`its result is ${text.slice(0, 80)}`);
+    if (["denied", "invalid", "not_found"].includes(outcome) && done.length > 0) say(`it was ${outcome}, and was done`);
+    const notes = new Set(done.map(({ note }) => note));
+    const approved = (gate.arguments as { note?: string } | null)?.note;
+    if (gate.needsApproval !== true && [...notes].some((note) => note !== approved)) say("it ran with other arguments");
+  }
+  const keys = [...attempts.values()].flatMap((done) => [...new Set(done.map(({ key }) => key))]);
+  if (new Set(keys).size < keys.length) faults.push("two calls gave their receivers one key");
+  return faults;
+}

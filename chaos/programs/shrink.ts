@@ -1,0 +1,124 @@
+import { type PlayOptions, playProgram } from "./play.ts";
+import type { PlannedDeath, Program } from "./program.ts";
+
+/** A program that fails by itself, in one process, at the places that it names: the same each time. */
+export interface Reproduced {
+  readonly program: Program;
+  readonly faults: readonly string[];
+  readonly options: Pick<PlayOptions, "on" | "restores">;
+}
+
+export interface ShrinkOptions {
+  /** What is played besides what the program says. */
+  readonly play?: PlayOptions | undefined;
+  /** Milliseconds after which it makes do with what it has. */
+  readonly limitMs: number;
+}
+
+/**
+ * Looks for a place at which a program fails by itself: nowhere, after every commit, or where its process dies at one fault point
+ * after the other. Undefined where it fails at none of them.
+ */
+export async function reproduce(program: Program, options: ShrinkOptions): Promise<Reproduced | undefined> {
+  const end = performance.now() + options.limitMs;
+  const calm = { ...program, deaths: [] };
+  const hits: PlannedDeath[] = [];
+  await playProgram(calm, { ...options.play, onHit: (death) => hits.push(death) });
+  const tries: [Program, Reproduced["options"]][] = [
+    [calm, {}],
+    [calm, { restores: true }],
+    [program, {}],
+    ...hits.map((death): [Program, Reproduced["options"]] => [{ ...calm, deaths: [death] }, {}]),
+  ];
+  for (const [tried, how] of tries) {
+    if (performance.now() > end) return undefined;
+    const faults = await playProgram(tried, { ...options.play, ...how });
+    if (faults.length > 0) return { program: tried, faults, options: how };
+  }
+  return undefined;
+}
+
+/** What a fault says, without whom and how often. */
+function kindOf(fault: string): string {
+  return fault.replaceAll(/\{.*|\S*[#~:]\S*|\d+/g, "");
+}
+
+/** The smallest program that still fails in the same way: with fewer turns, agents, steps, tools, deaths, and everything in it as plain as can be. */
+export async function shrink(found: Reproduced, options: ShrinkOptions): Promise<Reproduced> {
+  const end = performance.now() + options.limitMs;
+  // A smaller program may fail in another way, and would lead away from what was found.
+  const kinds = new Set(found.faults.map(kindOf));
+  let best = found;
+  for (;;) {
+    const smaller = await firstFailing(best, options, { kinds, end });
+    if (!smaller) return best;
+    best = smaller;
+  }
+}
+
+async function firstFailing(
+  best: Reproduced,
+  { play }: ShrinkOptions,
+  { kinds, end }: { readonly kinds: ReadonlySet<string>; readonly end: number },
+): Promise<Reproduced | undefined> {
+  for (const program of smallerThan(best.program)) {
+    if (performance.now() > end) return undefined;
+    const faults = await playProgram(program, { ...play, ...best.options });
+    if (faults.some((fault) => kinds.has(kindOf(fault)))) return { ...best, program, faults };
+  }
+  return undefined;
+}
+
+/** What a part of a program is at its plainest. */
+const plainest: Readonly<Record<string, unknown>> = { tool: "look", child: "helper", does: "succeed", sent: "after" };
+
+/** Programs that are a little smaller, those that lack most first. */
+export function smallerThan(program: Program): Program[] {
+  return [...smaller(program, "")] as Program[];
+}
+
+function* smaller(value: unknown, name: string): Generator {
+  if (Array.isArray(value)) yield* smallerLists(value);
+  else if (typeof value === "number") {
+    for (const less of new Set([1, Math.floor(value / 2), value - 1])) if (less >= 1 && less < value) yield less;
+  } else if (typeof value === "string") {
+    const plain = plainest[name];
+    if (plain !== undefined && plain !== value && value !== "nothing") yield plain;
+  } else if (typeof value === "object" && value !== null) yield* smallerParts(value);
+}
+
+function* smallerLists(list: readonly unknown[]): Generator {
+  for (let size = list.length; size >= 1; size = Math.floor(size / 2)) {
+    for (let from = 0; from < list.length; from += size) yield list.toSpliced(from, size);
+  }
+  for (const [index, item] of list.entries()) {
+    for (const less of smaller(item, "")) yield list.with(index, less);
+  }
+}
+
+function* smallerParts(parts: object): Generator {
+  // A call of a subagent becomes one of a tool.
+  if ("child" in parts) yield { tool: "look", does: "succeed" };
+  for (const [name, value] of Object.entries(parts)) {
+    if ((name === "budget" || name === "life") && value !== null) yield { ...parts, [name]: null };
+    // Of a budget the amounts stay: another amount is another program.
+    else if (name !== "budget" && name !== "life") {
+      for (const less of smaller(value, name)) yield { ...parts, [name]: less };
+    }
+  }
+}
+
+/** The program as a test, to be pasted into a file of `test/chaos`. */
+export function testOf({ program, faults, options }: Reproduced): string {
+  const how = Object.keys(options).length > 0 ? `, ${JSON.stringify(options)}` : "";
+  return `import { expect, it } from "vitest";
+import { playProgram } from "../../chaos/programs/play.ts";
+import type { Program } from "../../chaos/programs/program.ts";
+
+// ${faults.map((fault) => fault.replaceAll("\n", " ")).join("\n// ")}
+it("a random program", async () => {
+  const program: Program = ${JSON.stringify(program, null, 2).replaceAll("\n", "\n  ")};
+  expect(await playProgram(program${how})).toEqual([]);
+});
+`;
+}

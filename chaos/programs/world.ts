@@ -1,0 +1,159 @@
+import { createDeferred } from "../../src/base/index.ts";
+import type { Clock } from "../../src/index.ts";
+import { rootOf } from "../../src/state/index.ts";
+import type { PlannedAct, Program } from "./program.ts";
+
+/** What the world outside has seen of programs, one line each, in the order of a process. `at`: milliseconds since the epoch. */
+export type WorldLine =
+  /** The provider was asked: what it bills for the prompt, whose results stand there, and what is wrong with their order. */
+  | {
+      readonly type: "asked";
+      readonly root: string;
+      readonly at: number;
+      readonly turnId: string;
+      readonly step: number;
+      readonly inputTokens: number;
+      readonly told: readonly string[];
+      readonly fault?: string | undefined;
+    }
+  | {
+      readonly type: "answered";
+      readonly root: string;
+      readonly turnId: string;
+      readonly step: number;
+      readonly outputTokens: number;
+    }
+  /** The same for calls that tools and hooks make. */
+  | {
+      readonly type: "side";
+      readonly root: string;
+      readonly run: string;
+      readonly inputTokens: number;
+      readonly outputTokens: number;
+    }
+  /** A tool's effect. A keyed receiver has had it when it has had the key. */
+  | {
+      readonly type: "attempt";
+      readonly root: string;
+      readonly at: number;
+      readonly callId: string;
+      readonly key: string;
+      readonly tool: string;
+      readonly note: string;
+    }
+  /** Somebody was about to do something to the root agent, and was told that it is done. */
+  | ({ readonly type: "act" } & Acting)
+  | ({ readonly type: "acted" } & Acting)
+  /** Whoever waited for a turn was told how it ended. */
+  | {
+      readonly type: "told";
+      readonly root: string;
+      readonly turn: number;
+      readonly turnId: string;
+      readonly status: string;
+      readonly stopReason: string;
+    }
+  /** A command that went wrong in a way in which none may. */
+  | { readonly type: "fault"; readonly root: string; readonly text: string }
+  | { readonly type: "done"; readonly root: string };
+
+interface Acting {
+  readonly root: string;
+  readonly at: number;
+  readonly does: PlannedAct["does"];
+}
+
+export type LineOf<Type extends WorldLine["type"]> = Extract<WorldLine, { type: Type }>;
+
+/** One process of a run. A killed one does nothing any more; where it is only played, its code is kept from the world. */
+export class Life {
+  readonly #over = createDeferred();
+  readonly over: Promise<void> = this.#over.promise;
+
+  get isOver(): boolean {
+    return this.#over.isSettled;
+  }
+
+  end(): void {
+    this.#over.resolve();
+  }
+}
+
+const never = createDeferred<never>().promise;
+
+export interface WorldOptions {
+  /** By the ids of their root agents. */
+  readonly programs: ReadonlyMap<string, Program>;
+  readonly clock: Clock;
+  /** On the disk of the operating system when it returns: it outlives this process. */
+  readonly write: (line: WorldLine) => void;
+  /** All that was written up to now, by this process and those before it. */
+  readonly written: () => readonly WorldLine[];
+  readonly life: Life;
+}
+
+/** Answers take up to this many milliseconds. */
+const SLOWEST_MS = 4;
+
+/**
+ * The world of the programs of one process: model, tools and hooks come by here and are noted, and somebody outside acts when
+ * it is their time. Owns the count of touches; the log is what lasts.
+ */
+export class World {
+  readonly programs: ReadonlyMap<string, Program>;
+  readonly clock: Clock;
+  /** Does what is planned; set by whoever drives the programs. It must not throw. */
+  onAct: (root: string, does: PlannedAct["does"]) => void = () => undefined;
+  /** Called each time a program reaches the world. */
+  onTouch: () => void = () => undefined;
+  /** Grows with all that happens: a program in which it stands still waits for somebody, or for time. */
+  activity = 0;
+  readonly #options: WorldOptions;
+  readonly #touches = new Map<string, number>();
+
+  constructor(options: WorldOptions) {
+    this.#options = options;
+    this.programs = options.programs;
+    this.clock = options.clock;
+    for (const { root, type } of options.written()) {
+      if (type === "asked" || type === "attempt") this.#touches.set(root, (this.#touches.get(root) ?? 0) + 1);
+    }
+  }
+
+  programOf(agentId: string): Program | undefined {
+    return this.programs.get(rootOf(agentId));
+  }
+
+  note(line: WorldLine): void {
+    this.activity += 1;
+    if (!this.#options.life.isOver) this.#options.write(line);
+  }
+
+  /** Whether a call had its effect, as its receiver knows it. */
+  wasAttempted(callId: string): boolean {
+    return this.#options.written().some((line) => line.type === "attempt" && line.callId === callId);
+  }
+
+  /** Code of a program reaches the world: it is noted, and whoever waited for this acts. */
+  async touch(line: LineOf<"asked" | "attempt">): Promise<void> {
+    await this.alive();
+    this.note(line);
+    this.onTouch();
+    const { root } = line;
+    const touches = (this.#touches.get(root) ?? 0) + 1;
+    this.#touches.set(root, touches);
+    for (const { at, does } of this.programs.get(root)?.acts ?? []) if (at === touches) this.onAct(root, does);
+  }
+
+  /** A while passes, the same one for the same text. */
+  async pass(fraction: number, signal: AbortSignal): Promise<void> {
+    await this.clock.sleep(fraction * SLOWEST_MS, signal);
+    await this.alive();
+  }
+
+  /** Never resolves in a process that is dead. */
+  async alive(): Promise<void> {
+    this.activity += 1;
+    if (this.#options.life.isOver) await never;
+  }
+}

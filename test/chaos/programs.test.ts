@@ -1,0 +1,118 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { runPrograms } from "../../chaos/faults/f35.ts";
+import { drawPrograms } from "../../chaos/programs/draw.ts";
+import { playProgram } from "../../chaos/programs/play.ts";
+import type { PlannedCall, Program } from "../../chaos/programs/program.ts";
+import { reproduce, shrink, smallerThan, testOf } from "../../chaos/programs/shrink.ts";
+import { failureOf } from "../../chaos/scenario.ts";
+import type { Stores } from "../../src/index.ts";
+import type { Batch } from "../../src/stores/index.ts";
+import { amount, rows } from "../support/full.ts";
+
+it("F35, a short form: random programs in memory, whose agents are restored after every commit", {
+  timeout: 120_000,
+}, async () => {
+  const rounds = amount(200, 12);
+  const folder = mkdtempSync(join(tmpdir(), "troupe-F35-"));
+  const options = { seed: 1, short: true, rounds, stores: "memory", folder, progress: () => undefined } as const;
+  const report = await runPrograms(options);
+  expect(report.firstViolations).toEqual([]);
+  expect(failureOf(report)).toBeUndefined();
+  expect(report["agents"]).toBeGreaterThan(2 * rounds);
+  expect(report["calls"]).toBeGreaterThan(3 * rounds);
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const call = (tool: Extract<PlannedCall, { tool: unknown }>["tool"]): PlannedCall => ({ tool, does: "succeed" });
+
+function programOf(rounds: readonly (readonly PlannedCall[])[], more: Partial<Program> = {}): Program {
+  const [budget, sent] = [null, "after"] as const;
+  return { turns: [{ rounds, sent, budget }], life: null, acts: [], hooks: [], deaths: [], ...more };
+}
+
+const small = programOf([[call("send"), call("look")], [{ child: "helper", rounds: [[call("charge")]] }]]);
+
+it("a program whose process dies is played by others to its end", async () => {
+  const deaths = [
+    { point: "tool.effect", hit: 1 },
+    { point: "commit.after", hit: 3 },
+  ] as const;
+  expect(await playProgram({ ...small, deaths })).toEqual([]);
+  expect(await playProgram(small, { on: "memory", restores: true })).toEqual([]);
+});
+
+/** Stores whose entries somebody changes on their way to the disk, or from it. */
+function changing(stores: Stores, changed: Partial<Stores>): Stores {
+  return new Proxy(stores, { get: (all, name) => Reflect.get(name in changed ? changed : all, name) });
+}
+
+/** Faults of the kind that a runtime might have, each with what finds it. */
+const faults: readonly (readonly [string, RegExp, (stores: Stores) => Stores])[] = [
+  [
+    "whoever carries on does not know that a call was begun",
+    /a once call was done \d times|its account has \d calls/,
+    (stores) =>
+      changing(stores, {
+        readJournal: async (...given) =>
+          (await stores.readJournal(...given)).map((row) => ({
+            ...row,
+            entries: row.entries.filter(({ type }) => type !== "tool.started"),
+          })),
+      }),
+  ],
+  [
+    "a journal says that less was spent than its accounts",
+    /the journal's settlements: /,
+    (stores) =>
+      changing(stores, {
+        commit: (batches, ...given) => stores.commit(batches.map(cheaper), ...given),
+      }),
+  ],
+];
+
+function cheaper(batch: Batch): Batch {
+  const entries = batch.entries.map((entry) =>
+    entry.type === "model.responded" ? { ...entry, settlement: { ...entry.settlement, tokens: 1 } } : entry,
+  );
+  return { ...batch, entries };
+}
+
+it.each(rows(faults, faults.slice(1)))(
+  "a planted fault is found and made small: %s",
+  { timeout: 120_000 },
+  async (_title, words, spoil) => {
+    const large = programOf(
+      [
+        [call("charge"), call("look")],
+        [{ child: "scout", rounds: [[call("look")]] }, call("send"), call("look")],
+      ],
+      { hooks: [{ hook: "beforeLlm", step: 2, does: "add" }], acts: [{ at: 3, does: "pause" }] },
+    );
+    const options = { limitMs: 60_000, play: { spoil } };
+    const found = await reproduce(large, options);
+    if (!found) throw new Error("the fault was not found");
+    const { program, faults: text, options: how } = await shrink(found, options);
+    expect(text.join("\n")).toMatch(words);
+    expect(await playProgram(program, how)).toEqual([]);
+    expect(program.turns).toHaveLength(1);
+    expect(program.turns.flatMap(({ rounds }) => rounds).flat().length).toBeLessThanOrEqual(1);
+    expect(program).toMatchObject({ hooks: [], acts: [] });
+    expect(testOf({ program, faults: text, options: how })).toContain("expect(await playProgram(program");
+  },
+);
+
+it("smaller programs are smaller, and come to an end", () => {
+  let [program] = drawPrograms(3, 1);
+  let steps = 0;
+  for (; program; steps += 1) program = smallerThan(program).at(-1);
+  expect(steps).toBeGreaterThan(5);
+  expect(steps).toBeLessThan(1_000);
+});
+
+it("the same seed draws the same programs", () => {
+  expect(drawPrograms(7, 5)).toEqual(drawPrograms(7, 5));
+  expect(drawPrograms(7, 5)).not.toEqual(drawPrograms(8, 5));
+});

@@ -1,0 +1,34 @@
+import { createDeferred, type Deferred } from "../../src/base/index.ts";
+import type { Stores } from "../../src/index.ts";
+
+/** Stores as one process of a test reaches them: calls wait while it is frozen, and for ever if it is never thawed. */
+export class ReachedStores {
+  /** Those that it was made of. */
+  readonly plain: Stores;
+  readonly stores: Stores;
+  #frozen: Deferred<void> | undefined;
+
+  constructor(plain: Stores) {
+    this.plain = plain;
+    this.stores = new Proxy(plain, {
+      get: (stores, name: keyof Stores) => {
+        const member = stores[name];
+        if (typeof member !== "function" || name === "onForeignWrite" || name === "onRolledBack") return member;
+        const call = member as (...given: unknown[]) => Promise<unknown>;
+        return async (...given: unknown[]): Promise<unknown> => {
+          while (this.#frozen) await this.#frozen.promise;
+          return await call.apply(stores, given);
+        };
+      },
+    });
+  }
+
+  freeze(): void {
+    this.#frozen ??= createDeferred();
+  }
+
+  thaw(): void {
+    this.#frozen?.resolve();
+    this.#frozen = undefined;
+  }
+}
