@@ -145,7 +145,7 @@ export class RandomThread {
       if (isRefused) await this.#until(this.#rest());
       const isCompared = await this.#compare();
       const agent = await this.#agent();
-      if (agent.state.status === "paused") await agent.resume();
+      if (agent.state.status === "paused") await this.#resume(agent);
       if (this.#faults.length > 0) return;
       const next = isRefused || this.#hasFailed() ? undefined : await this.#next();
       const open = await runtime.turns({ status: "open" });
@@ -156,6 +156,13 @@ export class RandomThread {
       parameters = next ?? (this.#wasPaused() ? { runId: `run ${this.#runs - 1}` } : {});
     }
     this.#faults.push(`it comes to no end: ${JSON.stringify(thread.outcome)}`);
+  }
+
+  /** Resolves when calls that the pause has held have begun. */
+  async #resume(agent: Agent): Promise<void> {
+    await agent.resume();
+    await loopTurns(20);
+    await this.#until(this.#rest());
   }
 
   #hasFailed(): boolean {
