@@ -56,13 +56,13 @@ async function* runEvents(caller: Caller, run: Run, { client, signal }: Client):
   const agents = head.agents.map(({ definition, ...record }) => ({ ...record, name: definition.name }));
   const translation = new RunTranslation({ threadId, runId, rootAgentId, agents, answered });
   yield* translation.begin();
+  // Read after the place that events are shown from: what was stored in between is in the snapshot, and comes again as
+  // events that show nothing.
+  if (from === null || isBehind) yield* translation.snapshot(await messagesFor(caller, run));
   if (refusal !== undefined) {
     yield* translation.finishAtOnce(refusal);
     return;
   }
-  // Read after the place that events are shown from: what was stored in between is in the snapshot, and comes again as
-  // events that show nothing.
-  if (from === null || isBehind) yield* translation.snapshot(await messagesFor(caller, run));
   if (followed === null) {
     yield* translation.finishAtOnce("success");
     return;
