@@ -28,9 +28,14 @@ export async function* responseFrames(
   }
 }
 
-/** What of an event comes after a number; a piece of a text has one for each of its characters. */
+/**
+ * What of an event comes after a number; a piece of a text has one for each of its characters. A text that was being
+ * written when its turn was aborted is not stored, so a client that saw it may be beyond the number of the last event: it is
+ * told that all the same.
+ */
 function newsOf(event: ResponseEvent, startingAfter: number): ResponseEvent | undefined {
   const { sequence_number: last, type, delta } = event;
+  if (last < startingAfter && isLastEvent(type)) return { ...event, sequence_number: startingAfter + 1 };
   if (last <= startingAfter) return undefined;
   if (typeof delta !== "string" || !type.endsWith("_text.delta")) return event;
   const known = startingAfter - (last - delta.length);
@@ -49,6 +54,10 @@ async function* responseEvents(caller: Caller, part: TurnPart, signal: AbortSign
   yield* translation.end();
   const body = bodyOf(translation, now);
   yield* translation.tell(lastEvent(body.status), responseObject(head, body));
+}
+
+function isLastEvent(type: string): boolean {
+  return type === "response.completed" || type === "response.incomplete" || type === "response.failed";
 }
 
 function lastEvent(status: ResponseStatus): string {

@@ -127,6 +127,18 @@ test("one who comes in the middle of an answer has what was written, and then th
   expect([second.number, third.number]).toEqual([first.number, first.number]);
 });
 
+test("who saw more of an aborted text than is stored is told of its end all the same", async () => {
+  const never = new Promise<void>(() => undefined);
+  const { client } = await servedAgent(slowSpeaker({ said: () => undefined, goOn: never, whole: never }));
+  const first = new Reader(await client.responses.create({ model: "speaker", input: "speak", stream: true }));
+  await first.until(({ text }) => text === "The first half, ");
+  await client.responses.cancel(first.id);
+  const query = { stream: true, starting_after: first.number } as const;
+  const rest = await all(await client.responses.retrieve(first.id, query));
+  expect(rest.at(-1)).toMatchObject({ type: "response.incomplete", response: { status: "cancelled" } });
+  expect(rest[0]?.sequence_number).toBeGreaterThan(first.number);
+});
+
 test("a text that is repeated otherwise gets no more pieces, and ends with what is true", async () => {
   const error = new ModelError("cut off", { retryable: true, retryAfterMs: 1, mayHaveBeenSent: true });
   const model = scriptedModel([{ deltas: ["The wr", "ong one"], error }, { deltas: ["The right one", ", at last"] }]);
