@@ -89,9 +89,9 @@ function notedPackages(names: Set<string>): Plugin {
   };
 }
 
-/** The packages that were built into a file of `dist`, by the marks that rolldown leaves where the code of a module begins. */
+/** The packages that were built into a file of `dist`, by the lines with its path that rolldown writes above each module. */
 export function packagesIn(code: string): ReadonlySet<string> {
-  const marks = code.matchAll(/^\/\/#region (?:\S*\/)?node_modules\/(\S+)$/gm);
+  const marks = code.matchAll(/^\/\/ (?:\S*\/)?node_modules\/(\S+)$/gm);
   return new Set([...marks].map(([, path = ""]) => packageOf(path)));
 }
 
