@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { isBuiltin } from "node:module";
 import { join } from "node:path";
 import { type Plugin, rolldown } from "rolldown";
+import { type MinifyOptions, minifySync } from "rolldown/utils";
 import { compressedTables } from "./compressed-tables.ts";
 import { bundledPackages, entryFiles, type Manifest } from "./manifest.ts";
 import { repositoryRoot, sourceCondition } from "./run-command.ts";
@@ -41,7 +42,7 @@ export async function bundleCode(manifest: Manifest, dist: string): Promise<void
     resolve: { conditionNames: [sourceCondition, "node", "module", "import", "default"] },
     external: isLeftOutside,
     transform: { target: "node22.13" },
-    plugins: [compressedTables, notedPackages(bundled)],
+    plugins: [compressedTables, packagesInside(bundled)],
   });
   try {
     await bundle.write({
@@ -49,7 +50,9 @@ export async function bundleCode(manifest: Manifest, dist: string): Promise<void
       format: "esm",
       entryFileNames: "[name].js",
       chunkFileNames: "chunks/[name].js",
-      codeSplitting: { groups: shelves.map(shelfGroup) },
+      codeSplitting: {
+        groups: [...shelves.map(shelfGroup), { name: "yaml", test: /[\\/]node_modules[\\/]yaml[\\/]/ }],
+      },
       // Names stay as they are written, so that a stack can be read. Comments are in the declarations, where editors show them.
       minify: "dce-only",
       minifyInternalExports: false,
@@ -74,20 +77,35 @@ function shelfGroup({ name, sources }: (typeof shelves)[number], index: number) 
 /** A bare specifier of a package that is not bundled. What a bundled package imports is bundled with it. */
 function isLeftOutside(specifier: string): boolean {
   if (specifier.startsWith(".") || specifier.startsWith("/") || specifier.startsWith("\0")) return false;
-  return isBuiltin(specifier) || !bundledPackages.some((name) => specifier === name || specifier.startsWith(`${name}/`));
+  return (
+    isBuiltin(specifier) || !bundledPackages.some((name) => specifier === name || specifier.startsWith(`${name}/`))
+  );
 }
 
-/** Adds to `names` the packages whose code comes out. */
-function notedPackages(names: Set<string>): Plugin {
+/** Takes the layout from files that hold the code of packages alone, and adds to `names` every package that comes out. */
+function packagesInside(names: Set<string>): Plugin {
   return {
-    name: "noted-packages",
+    name: "packages-inside",
     generateBundle(_options, files) {
       for (const file of Object.values(files)) {
-        if (file.type === "chunk") for (const name of packagesIn(file.code)) names.add(name);
+        if (file.type !== "chunk") continue;
+        const inside = packagesIn(file.code);
+        for (const name of inside) names.add(name);
+        if (!file.moduleIds.every((id) => id.includes("node_modules"))) continue;
+        const marks = [...inside].map((name) => `// node_modules/${name}\n`).join("");
+        file.code = marks + minifySync(file.fileName, file.code, smaller).code;
       }
     },
   };
 }
+
+/** Names of functions and classes stay, as stacks and errors show them. */
+const smaller: MinifyOptions = {
+  module: true,
+  compress: true,
+  mangle: { keepNames: true },
+  codegen: { removeWhitespace: true },
+};
 
 /** The packages that were built into a file of `dist`, by the lines with its path that rolldown writes above each module. */
 export function packagesIn(code: string): ReadonlySet<string> {

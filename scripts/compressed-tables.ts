@@ -14,7 +14,8 @@ export const compressedTables: Plugin = {
   name: "compressed-tables",
   transform: {
     filter: { id: /[\\/]node_modules[\\/]gpt-tokenizer[\\/]/ },
-    handler: async (code, id) => (code.length > largestPlainTable ? { code: await compressed(id), map: null } : undefined),
+    handler: async (code, id) =>
+      code.length > largestPlainTable ? { code: await compressed(id), map: null } : undefined,
   },
 };
 
