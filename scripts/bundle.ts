@@ -63,6 +63,8 @@ export async function bundleCode(manifest: Manifest, dist: string): Promise<void
       // Names stay as they are written, so that a stack can be read. Comments are in the declarations, where editors show them.
       minify: "dce-only",
       minifyInternalExports: false,
+      // A file with one other character in it is kept, and read, with two bytes for each.
+      charset: "ascii",
       comments: { legal: false, annotation: true, jsdoc: false },
     });
   } finally {

@@ -35,6 +35,7 @@ beforeAll(async () => {
     external: isBuiltin,
     resolve: { modules: [join(repositoryRoot, "node_modules")] },
     plugins: [compressedTables],
+    checks: { bundlerTimings: false },
   });
   await bundle.write({ file: join(folder, "alone", "bundle.mjs"), format: "esm", codeSplitting: false });
   await bundle.close();
