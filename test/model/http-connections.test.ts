@@ -71,15 +71,16 @@ describe("connections", () => {
   });
 });
 
+const abortedWhen = async (server: WireServer, options: OpenaiModelOptions, isTime: () => boolean, text = "hi") => {
+  const controller = new AbortController();
+  const prompt = { messages: [userMessage(text)] };
+  const failed = failureOf(wireModel(server, options).generate(prompt, { signal: controller.signal }));
+  await expect.poll(isTime).toBe(true);
+  controller.abort();
+  expect(await failed).toMatchObject({ retryable: false, mayHaveBeenSent: true, details: { kind: "aborted" } });
+};
+
 describe("a call that is ended early leaves no connection", () => {
-  const abortedWhen = async (server: WireServer, options: OpenaiModelOptions, isTime: () => boolean, text = "hi") => {
-    const controller = new AbortController();
-    const prompt = { messages: [userMessage(text)] };
-    const failed = failureOf(wireModel(server, options).generate(prompt, { signal: controller.signal }));
-    await expect.poll(isTime).toBe(true);
-    controller.abort();
-    expect(await failed).toMatchObject({ retryable: false, mayHaveBeenSent: true, details: { kind: "aborted" } });
-  };
   it("while it was being made", async () => {
     const server = await wireServer(() => undefined);
     await abortedWhen(server, { baseURL: `https://${server.host}/v1` }, () => server.openConnections() === 1);
@@ -124,12 +125,12 @@ describe("a call that is ended early leaves no connection", () => {
   });
 });
 
-describe("redirects", () => {
-  const keptOf = ({ line, headers, body }: WireRequest) => {
-    const { "x-team": team, "content-type": type, authorization } = headers;
-    return { line, body, team, type, authorization };
-  };
+const keptOf = ({ line, headers, body }: WireRequest) => {
+  const { "x-team": team, "content-type": type, authorization } = headers;
+  return { line, body, team, type, authorization };
+};
 
+describe("redirects", () => {
   for (const isForeign of [false, true]) {
     const where = isForeign ? "another" : "the same";
     it.each([301, 302, 303, 307, 308])(`are followed as fetch does: %i, to ${where} server`, async (status) => {

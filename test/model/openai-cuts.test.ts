@@ -13,17 +13,18 @@ import { startRawServer } from "../support/raw-server.ts";
 
 afterEach(stopServers);
 
+/** Sends the head and these events, then nothing more. */
+const stallingAfter = (events: string) =>
+  startRawServer((_request, response) => {
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    response.flushHeaders();
+    if (events !== "") response.write(events);
+  });
+
+const silent = () => startRawServer(() => undefined);
+
 describe.each(ways)("over %s", (_way, over) => {
   const at: typeof modelAt = (server, options) => modelAt(server, { ...over, ...options });
-
-  /** Sends the head and these events, then nothing more. */
-  const stallingAfter = (events: string) =>
-    startRawServer((_request, response) => {
-      response.writeHead(200, { "content-type": "text/event-stream" });
-      response.flushHeaders();
-      if (events !== "") response.write(events);
-    });
-  const silent = () => startRawServer(() => undefined);
 
   describe("time limits", () => {
     it("cuts a stream that stalls, counts what came, and frees the connection", async () => {

@@ -20,6 +20,16 @@ import { startRawServer } from "../support/raw-server.ts";
 
 afterEach(stopServers);
 
+const errorBody = (fields: object): string => JSON.stringify({ error: { message: "No.", ...fields } });
+
+/** A server that sends these events and then what `end` does. */
+async function streaming(events: string, end: (response: { destroy(): unknown; end(): unknown }) => void) {
+  return startRawServer((_request, response) => {
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    response.write(events, () => end(response));
+  });
+}
+
 describe.each(ways)("over %s", (_way, over) => {
   const at: typeof modelAt = (server, options) => modelAt(server, { ...over, ...options });
   const sending: typeof modelSending = (body, options) => modelSending(body, { ...over, ...options });
@@ -30,15 +40,6 @@ describe.each(ways)("over %s", (_way, over) => {
       response.end(body);
     });
     return failureOf(at(server).generate(request, { signal: neverAborted }));
-  }
-  const errorBody = (fields: object): string => JSON.stringify({ error: { message: "No.", ...fields } });
-
-  /** A server that sends these events and then what `end` does. */
-  async function streaming(events: string, end: (response: { destroy(): unknown; end(): unknown }) => void) {
-    return startRawServer((_request, response) => {
-      response.writeHead(200, { "content-type": "text/event-stream" });
-      response.write(events, () => end(response));
-    });
   }
 
   describe("statuses", () => {

@@ -13,21 +13,22 @@ import {
 
 afterEach(stopServers);
 
+const whole = (message: object, rest: object = {}): string =>
+  JSON.stringify({
+    id: "c1",
+    model: "served",
+    choices: [{ index: 0, message, finish_reason: "stop" }],
+    usage: { prompt_tokens: 7, completion_tokens: 3 },
+    ...rest,
+  });
+
+const call = (fields: object): string => chunk({ tool_calls: [fields] });
+
+const detail = (fields: object): string =>
+  chunk({ reasoning_details: [{ type: "reasoning.text", index: 0, ...fields }] });
+
 describe.each(ways)("over %s", (_way, over) => {
   const sending: typeof modelSending = (body, options) => modelSending(body, { ...over, ...options });
-
-  const whole = (message: object, rest: object = {}): string =>
-    JSON.stringify({
-      id: "c1",
-      model: "served",
-      choices: [{ index: 0, message, finish_reason: "stop" }],
-      usage: { prompt_tokens: 7, completion_tokens: 3 },
-      ...rest,
-    });
-  const call = (fields: object): string => chunk({ tool_calls: [fields] });
-
-  const detail = (fields: object): string =>
-    chunk({ reasoning_details: [{ type: "reasoning.text", index: 0, ...fields }] });
 
   async function callsOf(...pieces: readonly string[]) {
     const { answer } = await streamed(await sending([...pieces, chunk({}, "stop"), usageChunk, done].join("")));
