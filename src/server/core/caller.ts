@@ -69,11 +69,6 @@ export interface NewAgentOptions {
   readonly messages?: AgentStartOptions["messages"];
 }
 
-/** A decision of a caller. */
-export interface CallerDecide extends Omit<Decide, "by" | "key"> {
-  readonly key?: RequestKey | undefined;
-}
-
 const DEFAULT_LIMIT = 50;
 const MOST_ITEMS = 100;
 const MOST_DECIDED = 100_000;
@@ -283,7 +278,7 @@ export class Caller {
    */
   async decideOnce(
     requestId: string,
-    decide: CallerDecide,
+    decide: Parameters<Caller["decide"]>[1],
     isAlike: (request: AgentRequest) => boolean,
   ): Promise<{ readonly request: AgentRequest; readonly isNew: boolean }> {
     try {
