@@ -264,7 +264,10 @@ export class Caller {
    * Decides a request of this caller's agents. With a key the same decision can be sent again. Rejects with
    * `NotFoundError`, `RequestConflictError` and `ServerError` (`key_reused`).
    */
-  async decide(requestId: string, { key, ...decide }: Omit<Decide, "by" | "key"> & { readonly key?: RequestKey | undefined }): ReturnType<Runtime["decide"]> {
+  async decide(
+    requestId: string,
+    { key, ...decide }: Omit<Decide, "by" | "key"> & { readonly key?: RequestKey | undefined },
+  ): ReturnType<Runtime["decide"]> {
     await this.request(requestId);
     try {
       return await this.runtime.decide(requestId, { ...decide, by: this.ownerId, key: key && turnKeyOf(key) });
