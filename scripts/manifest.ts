@@ -17,6 +17,7 @@ export const lazyModules: readonly string[] = [
   "ioredis",
   "node:sqlite",
   "openai",
+  "undici",
   "yaml",
 ];
 
@@ -30,6 +31,7 @@ export const bundledPackages: readonly string[] = [
   "eventsource-parser",
   "gpt-tokenizer",
   "openai",
+  "undici",
   "xstate",
   "yaml",
 ];
