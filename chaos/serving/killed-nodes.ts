@@ -108,8 +108,10 @@ async function play<Client extends NodeClient>(
     return [...nodes.values()][asked % nodes.size] ?? "";
   };
   const clients = Array.from({ length: clientCount }, (_, number) => clientOf({ number, nextNode }));
-  // With a fault there is something to look into, and nothing more is killed.
-  const isOver = (): boolean => pool.kills.length >= kills || clients.some(({ faults }) => faults.length > 0);
+  // Deaths at which nobody was being told anything show nothing, so there are more then. With a fault there is something to
+  // look into, and nothing more is killed.
+  const isOver = (): boolean =>
+    (pool.kills.length >= kills && counts.cut > 0) || clients.some(({ faults }) => faults.length > 0);
   const killer = async (): Promise<void> => {
     while (!isOver()) {
       await delay(random.between(SHORTEST_GAP_MS, LONGEST_GAP_MS));

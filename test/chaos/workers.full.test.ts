@@ -26,7 +26,7 @@ describe.skipIf(!redisProgram)("workers on Redis, in short forms", () => {
 
   it("SERVE: clients of nodes that are killed are told each event once", { timeout }, async () => {
     const report = await shortFormOf(serve, 2);
-    expect(report["deaths"]).toBe(2);
+    expect(report["deaths"]).toBeGreaterThanOrEqual(2);
     expect(report["cutStreams"]).toBeGreaterThan(0);
   });
 
@@ -35,7 +35,7 @@ describe.skipIf(!redisProgram)("workers on Redis, in short forms", () => {
     { timeout },
     async (row) => {
       const report = await shortFormOf(row, 2);
-      expect(report["deaths"]).toBe(2);
+      expect(report["deaths"]).toBeGreaterThanOrEqual(2);
       expect(report["cutStreams"]).toBeGreaterThan(0);
     },
   );

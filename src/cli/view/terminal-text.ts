@@ -1,7 +1,10 @@
 import { stripVTControlCharacters } from "node:util";
 
 const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
-const printableAscii = /^[\x20-\x7e]*$/;
+/** Characters that are one column wide: ASCII, and the branches of our trees. */
+const narrow = /^[\x20-\x7e─│├└…]*$/;
+/** Words of such characters with one space between them. */
+const plainLine = /^[\x21-\x7e─│├└…]+(?: [\x21-\x7e─│├└…]+)*$/;
 const emoji = /\p{Emoji_Presentation}|\p{Emoji}\uFE0F/u;
 const invisible = /^[\p{Mark}\p{Format}\p{Control}\p{Surrogate}]*$/u;
 
@@ -25,7 +28,7 @@ const wideRanges: readonly (readonly [number, number])[] = [
 
 /** Width of a text in terminal columns. The text must not have control characters. */
 export function widthOf(text: string): number {
-  if (printableAscii.test(text)) return text.length;
+  if (narrow.test(text)) return text.length;
   let width = 0;
   for (const { segment } of graphemes.segment(text)) width += graphemeWidth(segment);
   return width;
@@ -113,7 +116,7 @@ export function printable(text: string): string {
 
 /** The same on a single line. */
 export function oneLine(text: string): string {
-  return printable(text).replaceAll(/\s+/gu, " ").trim();
+  return plainLine.test(text) ? text : printable(text).replaceAll(/\s+/gu, " ").trim();
 }
 
 export type Style = "plain" | "dim" | "bold" | "red" | "green" | "yellow" | "cyan";
