@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import {
+  type AnyActorRef,
   type AnyStateMachine,
   and,
   assign,
@@ -16,6 +17,8 @@ import {
   stopChild,
 } from "xstate";
 import { repositoryRoot } from "../../scripts/run-command.ts";
+import { liveTurnMachine } from "../../src/actors/index.ts";
+import { type ChildOptions, compiled, type LightLogic } from "../../src/machines/index.ts";
 
 /*
  * What `src/machines/compiled.ts` and the light children of `src/actors/effect.ts` use of XState's inside, each with the words for
@@ -45,15 +48,16 @@ const machine: AnyStateMachine = setup({
       exit: "note",
       invoke: { src: "idle", id: "child", input: 1 },
       always: { guard: not("yes"), target: "one" },
+      on: { back: "one" },
       states: { in: {} },
     },
   },
 });
 
 test(`XState is of version ${MINOR}, whose inside was looked at`, () => {
-  const { version } = JSON.parse(
-    readFileSync(join(repositoryRoot, "node_modules/xstate/package.json"), "utf8"),
-  ) as { version: string };
+  const { version } = JSON.parse(readFileSync(join(repositoryRoot, "node_modules/xstate/package.json"), "utf8")) as {
+    version: string;
+  };
   const { dependencies } = JSON.parse(readFileSync(join(repositoryRoot, "package.json"), "utf8")) as {
     dependencies: Record<string, string>;
   };
@@ -85,15 +89,26 @@ describe("a machine", () => {
     if (!one || !two) throw new Error("machine.states has no states");
     expect(one.parent, "a state no longer names its parent").toBe(machine.root);
     expect([machine.root.type, one.type, two.type], "the kinds of states").toEqual(["compound", "atomic", "compound"]);
-    expect(two.initial.target.map(({ key }) => key), "the first inner state").toEqual(["in"]);
+    expect(
+      two.initial.target.map(({ key }) => key),
+      "the first inner state",
+    ).toEqual(["in"]);
     expect(two.initial.actions, "actions on the way to the first inner state").toEqual([]);
-    expect([two.entry, two.exit, two.tags, two.path], "entry, exit, tags and path").toEqual([["note"], ["note"], ["t"], ["two"]]);
+    expect([two.entry, two.exit, two.tags, two.path], "entry, exit, tags and path").toEqual([
+      ["note"],
+      ["note"],
+      ["t"],
+      ["two"],
+    ]);
     expect(two.invoke, "invoked children").toMatchObject([{ src: "idle", id: "child", input: 1 }]);
     expect([...one.transitions.keys()], "transitions by the event as it is written").toEqual(["go", "go.*"]);
     expect(one.transitions.get("go"), "a transition").toMatchObject([
       { guard: "yes", actions: ["note"], target: [two], source: one, reenter: false },
     ]);
-    expect(two.always?.map(({ target }) => target), "transitions that wait for no event").toEqual([[one]]);
+    expect(
+      two.always?.map(({ target }) => target),
+      "transitions that wait for no event",
+    ).toEqual([[one]]);
   });
 
   test("has its implementations by name", () => {
@@ -146,4 +161,45 @@ test.each([
 ])("the guard %s is a function with its parts, and is known by its way", (name, one, other) => {
   expect(fieldsOf(one)["guards"], `${name} keeps its parts elsewhere`).toEqual(["yes"]);
   expect(fieldsOf(one)["check"], `two of ${name} no longer share their way`).toBe(fieldsOf(other)["check"]);
+});
+
+/** What an effect is to XState: the child of a machine. */
+const lightEffect = (liveTurnMachine.implementations.actors["think"] as LightLogic).light({
+  id: "child",
+  src: "idle",
+  parent: createActor(machine),
+  input: 1,
+});
+
+test("XState asks of a child nothing that a light effect does not have", () => {
+  const asked = new Set<string>();
+  const light = ({ id, src, parent, input }: ChildOptions): AnyActorRef => {
+    const child = {
+      ...{ id, src, _parent: parent, system: parent.system, sessionId: "", systemId: undefined, _syncSnapshot: false },
+      _processingStatus: 0,
+      start: () => (child._processingStatus = 1),
+      _stop: () => (child._processingStatus = 2),
+      getSnapshot: () => ({ status: "active", output: undefined, error: undefined, input }),
+      getPersistedSnapshot: () => child.getSnapshot(),
+      toJSON: () => ({ id }),
+    };
+    const get = (from: object, key: string | symbol): unknown => {
+      asked.add(String(key));
+      return Reflect.get(from, key);
+    };
+    return new Proxy(child, { get }) as unknown as AnyActorRef;
+  };
+  const idle = Object.assign(
+    fromCallback(() => undefined),
+    { light },
+  );
+  const actor = createActor(compiled(machine.provide({ actors: { idle } }))).start();
+  actor.send({ type: "go" });
+  JSON.stringify([actor.getSnapshot(), actor.getPersistedSnapshot()]);
+  actor.send({ type: "back" });
+  actor.send({ type: "go" });
+  actor.stop();
+  expect(asked.size, "the light child was not made").toBeGreaterThan(5);
+  const missing = [...asked].filter((key) => !(key in lightEffect));
+  expect(missing, "XState now asks this of a child: EffectRef in src/actors/effect.ts must have it").toEqual([]);
 });
