@@ -1,7 +1,7 @@
-import { type ActorSystem, type AnyActorRef, fromCallback } from "xstate";
+import { type ActorSystem, fromCallback } from "xstate";
 import { readableThrown } from "../base/index.ts";
 import { LeaseLostError, TurnInterruptedError } from "../errors/index.ts";
-import type { ChildOptions } from "../machines/index.ts";
+import { lightCallback } from "../machines/index.ts";
 import type { Entry } from "../state/index.ts";
 import type { Host } from "./host.ts";
 import { storedErrorOf } from "./stored-error.ts";
@@ -50,7 +50,7 @@ export function effectActor<Input extends EffectInput | undefined>(
   body: (host: Host, input: Input, signal: AbortSignal) => void | Promise<void>,
   { isOutlived = false }: EffectOptions = {},
 ) {
-  const begin: Begin<Input> = ({ input, self, system }) => {
+  const begin = ({ input, self, system }: { input: Input; self: object; system: object }) => {
     const host = hostOf(system as System);
     const controller = new AbortController();
     const { signal } = controller;
@@ -76,66 +76,7 @@ export function effectActor<Input extends EffectInput | undefined>(
       if (!isDone) controller.abort(stopped);
     };
   };
-  const light = (child: ChildOptions): AnyActorRef => new EffectRef(child, begin) as unknown as AnyActorRef;
-  return Object.assign(fromCallback<Entry, Input>(begin), { light });
-}
-
-type Begin<Input> = (given: { readonly input: Input; readonly self: object; readonly system: object }) => () => void;
-
-/**
- * An effect that runs without an actor of XState: what XState asks of a machine's child, which
- * `test/machines/xstate-inside.test.ts` holds, and no more. One that is restored, or inspected, is an actor.
- */
-class EffectRef<Input> {
-  readonly id: string;
-  readonly src: string;
-  readonly input: Input;
-  readonly system: object;
-  readonly sessionId = "";
-  readonly systemId = undefined;
-  readonly _parent: AnyActorRef;
-  readonly _syncSnapshot = false;
-  /** XState's numbers: not started, running, stopped. */
-  _processingStatus: 0 | 1 | 2 = 0;
-  readonly #begin: Begin<Input>;
-  #stop: (() => void) | undefined;
-
-  constructor({ id, src, parent, input }: ChildOptions, begin: Begin<Input>) {
-    this.id = id;
-    this.src = src;
-    this.input = input as Input;
-    this.system = parent.system;
-    this._parent = parent;
-    this.#begin = begin;
-  }
-
-  start(): void {
-    if (this._processingStatus !== 0) return;
-    this._processingStatus = 1;
-    this.#stop = this.#begin({ input: this.input, self: this, system: this.system });
-  }
-
-  _stop(): void {
-    this._processingStatus = 2;
-    this.#stop?.();
-    this.#stop = undefined;
-  }
-
-  getSnapshot() {
-    const status = this._processingStatus === 2 ? "stopped" : "active";
-    return { status, output: undefined, error: undefined, input: this.input };
-  }
-
-  getPersistedSnapshot() {
-    return this.getSnapshot();
-  }
-
-  /** No effect hears anything. */
-  send(): void {}
-
-  toJSON() {
-    return { xstate$$type: 1, id: this.id };
-  }
+  return lightCallback(fromCallback<Entry, Input>(begin), begin);
 }
 
 /**

@@ -19,6 +19,7 @@ import {
   spawnChild,
   stopChild,
 } from "xstate";
+import { type ChildOptions, type LightLogic, lightMachine } from "./light-child.ts";
 
 /*
  * Steps of a machine by a table that is made from its chart, instead of being worked out from the chart each time
@@ -333,19 +334,6 @@ class Chart {
   }
 }
 
-/** How a child is made. */
-export interface ChildOptions {
-  readonly id: string;
-  readonly src: string;
-  readonly parent: AnyActorRef;
-  readonly input: unknown;
-}
-
-/** Logic whose children cost less than an actor of XState where nobody inspects them. */
-export interface LightLogic {
-  readonly light: (options: ChildOptions) => AnyActorRef;
-}
-
 function childOf(logic: object, options: ChildOptions): AnyActorRef {
   if ("light" in logic) return (logic as LightLogic).light(options);
   return createActor(logic as AnyActorLogic, { ...options, syncSnapshot: false, systemId: undefined } as object);
@@ -416,5 +404,5 @@ export function compiled<Machine extends AnyStateMachine>(machine: Machine): Mac
     chart.next(snapshot, event, scope) ?? transition(snapshot, event, scope);
   machine.getInitialSnapshot = (scope: AnyActorScope, input?: unknown) =>
     chart.first(input, scope) ?? getInitialSnapshot(scope, input);
-  return machine;
+  return lightMachine(machine);
 }
