@@ -1,6 +1,5 @@
 import {
   type ActionExecutor,
-  type AnyActorLogic,
   type AnyActorRef,
   type AnyActorScope,
   type AnyMachineSnapshot,
@@ -9,7 +8,6 @@ import {
   type AnyTransitionDefinition,
   and,
   assign,
-  createActor,
   type EventObject,
   enqueueActions,
   not,
@@ -19,7 +17,7 @@ import {
   spawnChild,
   stopChild,
 } from "xstate";
-import { type ChildOptions, type LightLogic, lightMachine } from "./light-child.ts";
+import { childOf, lightMachine } from "./light-child.ts";
 
 /*
  * Steps of a machine by a table that is made from its chart, instead of being worked out from the chart each time
@@ -98,7 +96,7 @@ class Step {
   /** Counts what would have made another snapshot. */
   changes = 0;
   /** Children to be started and stopped when nothing can fail any more. */
-  readonly effects: Effect[] = [];
+  readonly #effects: Effect[] = [];
   readonly event: EventObject;
   /** An assignment that spawns goes XState's way. */
   readonly spawn = noSpawn;
@@ -142,12 +140,19 @@ class Step {
   #add(type: string, params: unknown, { execute }: BuiltIn): void {
     const { context, event, self, system } = this;
     const exec = execute.bind(null, this.#scope, params);
-    this.effects.push({ type, info: { context, event, self, system }, params, exec } as Effect);
+    this.#effects.push({ type, info: { context, event, self, system }, params, exec } as Effect);
   }
 
-  /** The step is computed: from here on it happens. */
-  commit(): void {
-    for (const effect of this.effects) this.#scope.actionExecutor(effect);
+  /** Computes the step, and then lets it happen; undefined, and nothing happens, where computing it throws. */
+  committed(compute: () => AnyMachineSnapshot): AnyMachineSnapshot | undefined {
+    let snapshot: AnyMachineSnapshot;
+    try {
+      snapshot = compute();
+    } catch {
+      return undefined;
+    }
+    for (const effect of this.#effects) this.#scope.actionExecutor(effect);
+    return snapshot;
   }
 }
 
@@ -168,37 +173,36 @@ class Chart {
     const from = this.#at(snapshot._nodes.at(-1) as AnyStateNode);
     const candidates = from && this.#on(from, event.type);
     if (!candidates) return undefined;
-    try {
-      const step = new Step(snapshot.context as Context, snapshot.children as Children, event, scope);
-      return this.#taken(step, snapshot, from, chosen(candidates, step));
-    } catch {
-      return undefined;
-    }
+    const step = new Step(snapshot.context as Context, snapshot.children as Children, event, scope);
+    return step.committed(() => this.#taken(step, snapshot, from, chosen(candidates, step)));
   }
 
   /** The snapshot of a machine that begins; undefined where XState has to say it. */
   first(input: unknown, scope: AnyActorScope): AnyMachineSnapshot | undefined {
     const { root, config } = this.#machine;
     const given = (config as { readonly context?: unknown }).context;
-    try {
+    const step = new Step({}, {}, { type: "xstate.init", input } as EventObject, scope);
+    return step.committed(() => {
       const leaf = initialLeafOf(root);
       const at = this.#at(leaf);
-      if (!at) return undefined;
+      if (!at) throw unknown;
       this.#entry ??= { guard: undefined, actions: this.#entering(at.nodes), target: leaf };
       this.#blank ??= this.#machine.resolveState({ value: at.value, context: {} }) as AnyMachineSnapshot;
-      const step = new Step({}, {}, { type: "xstate.init", input } as EventObject, scope);
       const own = typeof given === "function" ? given({ spawn: noSpawn, input, self: step.self }) : given;
       // The blank one is no snapshot of this machine: there always is another.
       step.changes = 1;
       step.context = typeof given === "function" ? { ...(own as Context) } : ((own ?? {}) as Context);
       return this.#taken(step, this.#blank, at, this.#entry);
-    } catch {
-      return undefined;
-    }
+    });
   }
 
   /** Takes the transition, if there is one, and then those that wait for no event. */
-  #taken(step: Step, before: AnyMachineSnapshot, from: Configuration, first: Transition | undefined) {
+  #taken(
+    step: Step,
+    before: AnyMachineSnapshot,
+    from: Configuration,
+    first: Transition | undefined,
+  ): AnyMachineSnapshot {
     let at = from;
     let isSame = step.changes === 0;
     for (let taken = first; taken; taken = chosen(at.always, step)) {
@@ -211,19 +215,13 @@ class Chart {
       at = to;
     }
     if (isSame) return before;
-    step.commit();
     const { context, children } = step;
     return { ...before, context, children, _nodes: at.nodes, value: at.value, tags: at.tags };
   }
 
   /** The configuration whose innermost state this is; undefined if it has parts that are not known. */
   #at(leaf: AnyStateNode): Configuration | undefined {
-    let found = this.#configurations.get(leaf);
-    if (found === undefined && !this.#configurations.has(leaf)) {
-      found = orUndefined(() => this.#configuration(leaf));
-      this.#configurations.set(leaf, found);
-    }
-    return found;
+    return this.#configurations.get(leaf) ?? readOnce(this.#configurations, leaf, () => this.#configuration(leaf));
   }
 
   #configuration(leaf: AnyStateNode): Configuration {
@@ -241,13 +239,13 @@ class Chart {
 
   /** The transitions for an event, of which the first whose guard holds is taken; undefined if one of them is not known. */
   #on({ nodes, transitions }: Configuration, type: string): readonly Transition[] | undefined {
-    let found = transitions.get(type);
-    if (found === undefined && !transitions.has(type)) {
-      const candidates = nodes.toReversed().flatMap((node) => candidatesOf(node, type));
-      found = orUndefined(() => candidates.map((one) => this.#transition(nodes, one)));
-      transitions.set(type, found);
-    }
-    return found;
+    return (
+      transitions.get(type) ??
+      readOnce(transitions, type, () => {
+        const candidates = nodes.toReversed().flatMap((node) => candidatesOf(node, type));
+        return candidates.map((one) => this.#transition(nodes, one));
+      })
+    );
   }
 
   #transition(active: readonly AnyStateNode[], given: AnyTransitionDefinition): Transition {
@@ -269,12 +267,7 @@ class Chart {
   #leaving(nodes: readonly AnyStateNode[]): readonly Action[] {
     return nodes.flatMap((node) => {
       if (Object.values(node.states).some(({ type }) => type === "history")) throw unknown;
-      const stops = node.invoke.map(
-        ({ id }): Action =>
-          (step) =>
-            step.stop(step.children[id]),
-      );
-      return [...node.exit.map((action) => this.#action(action)), ...stops];
+      return [...node.exit.map((action) => this.#action(action)), ...node.invoke.map(({ id }) => stopOf(id))];
     });
   }
 
@@ -334,11 +327,6 @@ class Chart {
   }
 }
 
-function childOf(logic: object, options: ChildOptions): AnyActorRef {
-  if ("light" in logic) return (logic as LightLogic).light(options);
-  return createActor(logic as AnyActorLogic, { ...options, syncSnapshot: false, systemId: undefined } as object);
-}
-
 function assignment(given: unknown): Action {
   if (typeof given !== "function") throw unknown;
   return (step) => step.assign(given(step) as Context);
@@ -378,13 +366,17 @@ function isOfFamily(type: string, family: string): boolean {
   return family.endsWith(".*") && `${type}.`.startsWith(family.slice(0, -1));
 }
 
-function orUndefined<T>(read: () => T): T | undefined {
+/** Reads a part of the chart, and keeps it; undefined where it is not known. */
+function readOnce<Key, Part>(kept: Map<Key, Part | undefined>, key: Key, read: () => Part): Part | undefined {
+  if (kept.has(key)) return undefined;
+  let part: Part | undefined;
   try {
-    return read();
+    part = read();
   } catch (error) {
-    if (error === unknown) return undefined;
-    throw error;
+    if (error !== unknown) throw error;
   }
+  kept.set(key, part);
+  return part;
 }
 
 /** The first of the transitions whose guard holds. */

@@ -1,10 +1,12 @@
-import type {
-  ActionExecutor,
-  AnyActorRef,
-  AnyActorScope,
-  AnyMachineSnapshot,
-  AnyStateMachine,
-  EventObject,
+import {
+  type ActionExecutor,
+  type AnyActorLogic,
+  type AnyActorRef,
+  type AnyActorScope,
+  type AnyMachineSnapshot,
+  type AnyStateMachine,
+  createActor,
+  type EventObject,
 } from "xstate";
 
 /*
@@ -199,6 +201,12 @@ class LightMachine extends LightChild {
     this.#mail.length = 0;
     this._processingStatus = 2;
   }
+}
+
+/** A child that is to be started: a light one where its logic brings it. */
+export function childOf(logic: object, options: ChildOptions): AnyActorRef {
+  if ("light" in logic) return (logic as LightLogic).light(options);
+  return createActor(logic as AnyActorLogic, { ...options, syncSnapshot: false, systemId: undefined } as object);
 }
 
 /** Logic of XState whose children are light where nobody inspects them. */
