@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import {
   type AnyActorRef,
+  type AnyActorScope,
   type AnyStateMachine,
   and,
   assign,
@@ -21,7 +22,7 @@ import { liveTurnMachine } from "../../src/actors/index.ts";
 import { type ChildOptions, compiled, type LightLogic } from "../../src/machines/index.ts";
 
 /*
- * What `src/machines/compiled.ts` and the light children of `src/actors/effect.ts` use of XState's inside, each with the words for
+ * What `src/machines/compiled.ts` and `light-child.ts` there use of XState's inside, each with the words for
  * whoever puts in a newer XState and finds it broken. `npm test -- test/machines/compiled` then says whether the steps are still
  * XState's; a difference there is a change of its rules, and not of its inside.
  */
@@ -163,13 +164,9 @@ test.each([
   expect(fieldsOf(one)["check"], `two of ${name} no longer share their way`).toBe(fieldsOf(other)["check"]);
 });
 
-/** What an effect is to XState: the child of a machine. */
-const lightEffect = (liveTurnMachine.implementations.actors["think"] as LightLogic).light({
-  id: "child",
-  src: "idle",
-  parent: createActor(machine),
-  input: 1,
-});
+const born = { id: "child", src: "idle", parent: createActor(machine), input: 1 };
+const lightEffect = (liveTurnMachine.implementations.actors["think"] as LightLogic).light(born);
+const lightMachine = compiled(machine.provide({})).light(born);
 
 test("XState asks of a child nothing that a light effect does not have", () => {
   const asked = new Set<string>();
@@ -200,6 +197,25 @@ test("XState asks of a child nothing that a light effect does not have", () => {
   actor.send({ type: "go" });
   actor.stop();
   expect(asked.size, "the light child was not made").toBeGreaterThan(5);
-  const missing = [...asked].filter((key) => !(key in lightEffect));
-  expect(missing, "XState now asks this of a child: EffectRef in src/actors/effect.ts must have it").toEqual([]);
+  for (const child of [lightEffect, lightMachine]) {
+    const missing = [...asked].filter((key) => !(key in child));
+    expect(missing, "XState now asks this of a child: LightChild in light-child.ts must have it").toEqual([]);
+  }
+});
+
+test("XState asks of the scope of a step nothing that a light machine does not have", () => {
+  const asked = new Set<string>();
+  const recording = (actor: object): AnyActorScope => {
+    const get = (from: object, key: string | symbol): unknown => {
+      asked.add(String(key));
+      return Reflect.get(from, key);
+    };
+    return new Proxy((actor as { readonly _actorScope: object })._actorScope, { get }) as AnyActorScope;
+  };
+  const scope = recording(createActor(machine).start());
+  let snapshot = machine.getInitialSnapshot(scope);
+  for (const type of ["go", "back", "go", "xstate.stop"]) snapshot = machine.transition(snapshot, { type }, scope);
+  expect(asked.size, "the scope was not asked").toBeGreaterThan(3);
+  const missing = [...asked].filter((key) => !(key in lightMachine));
+  expect(missing, "XState now asks this of a scope: LightMachine in light-child.ts must have it").toEqual([]);
 });
