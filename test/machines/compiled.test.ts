@@ -91,7 +91,7 @@ describe.each(ours)("the compiled steps of the machine of a $name", ({ machine, 
   const known = entriesOf(paths);
 
   test("are XState's on every shortest path, and from its end with every entry there is", () => {
-    const chosen = rows(paths, every(8));
+    const chosen = rows(paths, every(25));
     for (const { entries } of chosen) {
       const end = walk(machine, input, entries);
       if (!end) throw new Error("a legal path ended with an error");
@@ -111,7 +111,7 @@ describe.each(ours)("the compiled steps of the machine of a $name", ({ machine, 
   test("leave nothing to XState but its own events", () => {
     const left: string[] = [];
     const counted = compiled(telling(recorded, left));
-    for (const { entries } of rows(paths, every(8))) {
+    for (const { entries } of rows(paths, every(25))) {
       const actor = createActor(counted, { input }).start();
       for (const entry of entries) actor.send(entry);
       actor.stop();
@@ -120,7 +120,7 @@ describe.each(ours)("the compiled steps of the machine of a $name", ({ machine, 
   });
 
   test("run the same effects, and are stored the same", () => {
-    for (const { entries, end } of rows(longestOf(paths), every(20))) {
+    for (const { entries, end } of rows(longestOf(paths), every(40))) {
       const actors = [recorded, interpreted(recorded)].map((one) => createActor(one, { input }).start());
       for (const entry of entries) {
         for (const actor of actors) actor.send(entry);
