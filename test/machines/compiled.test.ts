@@ -187,7 +187,7 @@ const compiledForms: readonly Form[] = [
       context,
       initial: "one",
       entry: note("enters all"),
-      on: { out: ".one", again: { target: ".two", reenter: true } },
+      on: { out: ".one", again: ".two" },
       states: {
         one: { entry: note("enters one"), exit: note("leaves one"), on: { in: "two.deep", self: "one", inner: {} } },
         two: {
@@ -305,7 +305,7 @@ const otherForms: readonly Omit<Form, "events">[] = [
   { name: "an assignment field by field", machine: onGo({ actions: assign({ notes: () => ["one"] }) }) },
   {
     name: "an assignment that spawns",
-    machine: onGo({ actions: assign(({ spawn }) => ({ child: spawn("idle" as never) })) }),
+    machine: onGo({ actions: assign(({ spawn }) => void spawn("idle" as never, { id: "x" } as never) ?? {}) }),
   },
   { name: "an event to itself", machine: onGo({ actions: [note("raises"), raise({ type: "a" })] }) },
   {

@@ -35,7 +35,7 @@ const fieldsOf = (value: unknown): Fields => value as Fields;
 const machine: AnyStateMachine = setup({
   actors: { idle: fromCallback(() => undefined) },
   guards: { yes: () => true },
-  actions: { note: assign({}) },
+  actions: { note: assign(() => ({})) },
 }).createMachine({
   id: "m",
   context: { a: 1 },
