@@ -1,6 +1,7 @@
 import { type ActorSystem, fromCallback } from "xstate";
 import { readableThrown } from "../base/index.ts";
 import { LeaseLostError, TurnInterruptedError } from "../errors/index.ts";
+import { lightCallback } from "../machines/index.ts";
 import type { Entry } from "../state/index.ts";
 import type { Host } from "./host.ts";
 import { storedErrorOf } from "./stored-error.ts";
@@ -49,7 +50,7 @@ export function effectActor<Input extends EffectInput | undefined>(
   body: (host: Host, input: Input, signal: AbortSignal) => void | Promise<void>,
   { isOutlived = false }: EffectOptions = {},
 ) {
-  return fromCallback<Entry, Input>(({ input, self, system }) => {
+  const begin = ({ input, self, system }: { input: Input; self: object; system: object }) => {
     const host = hostOf(system as System);
     const controller = new AbortController();
     const { signal } = controller;
@@ -74,7 +75,8 @@ export function effectActor<Input extends EffectInput | undefined>(
     return () => {
       if (!isDone) controller.abort(stopped);
     };
-  });
+  };
+  return lightCallback(fromCallback<Entry, Input>(begin), begin);
 }
 
 /**

@@ -36,4 +36,4 @@ export { runAgentOf, percentOfWindow } from "./run-context.ts";
 export { reportIdOf, reportMessage } from "./background-calls.ts";
 export { notSpawned } from "./subagent-calls.ts";
 export { requestKeyOf } from "./think.ts";
-export { liveAgentMachine, liveToolCallMachine, liveTurnMachine } from "./provide.ts";
+export { inspectedAgentMachine, liveAgentMachine, liveToolCallMachine, liveTurnMachine } from "./provide.ts";

@@ -1,4 +1,5 @@
-import { agentMachine, toolCallMachine, turnMachine } from "../machines/index.ts";
+import type { AnyStateMachine } from "xstate";
+import { agentMachine, compiled, toolCallMachine, turnMachine } from "../machines/index.ts";
 import { settleWait } from "./background-calls.ts";
 import { effectActor } from "./effect.ts";
 import { endTurn, interruptOpenWork } from "./end-turn.ts";
@@ -12,24 +13,26 @@ const confirmPause = effectActor<undefined>("confirmPause", async (host, _input,
   if (!signal.aborted) host.confirmPause();
 });
 
-/**
- * The machines with their effects in place, made once for all agents: providing per agent halves the speed.
- */
-export const liveToolCallMachine = toolCallMachine.provide({
-  actors: { performCall, enqueueCall, spawnOrdered, settleChild, settleWait, reviewCall },
-});
+const effectsOfCall = { performCall, enqueueCall, spawnOrdered, settleChild, settleWait, reviewCall };
+const effectsOfTurn = { receive, think, decide, settleRound, interruptOpenWork, complete, endTurn };
 
-export const liveTurnMachine = turnMachine.provide({
-  actors: {
-    receive,
-    think,
-    decide,
-    settleRound,
-    interruptOpenWork,
-    complete,
-    endTurn,
-    toolCall: liveToolCallMachine,
-  },
-});
+/** The machines with their effects in place, made once for all agents: providing per agent halves the speed. */
+function machinesOf(made: <Machine extends AnyStateMachine>(machine: Machine) => Machine) {
+  const toolCall = made(toolCallMachine.provide({ actors: effectsOfCall }));
+  const turn = made(turnMachine.provide({ actors: { ...effectsOfTurn, toolCall } }));
+  const agent = made(agentMachine.provide({ actors: { confirmPause, turn } }));
+  return { agent, turn, toolCall };
+}
 
-export const liveAgentMachine = agentMachine.provide({ actors: { confirmPause, turn: liveTurnMachine } });
+const live = machinesOf(compiled);
+export const liveToolCallMachine = live.toolCall;
+export const liveTurnMachine = live.turn;
+export const liveAgentMachine = live.agent;
+
+let watched: typeof liveAgentMachine | undefined;
+
+/** The machine of an agent whose steps somebody inspects: XState makes them, and tells of them. */
+export function inspectedAgentMachine(): typeof liveAgentMachine {
+  watched ??= machinesOf((machine) => machine).agent;
+  return watched;
+}

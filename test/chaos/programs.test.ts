@@ -10,19 +10,23 @@ import { reproduce, shrink, smallerThan, testOf } from "../../chaos/programs/shr
 import { failureOf } from "../../chaos/scenario.ts";
 import type { Stores } from "../../src/index.ts";
 import type { Batch } from "../../src/stores/index.ts";
+import { stepBothWays } from "../support/both-ways.ts";
 import { amount, rows } from "../support/full.ts";
 
-it("F35, a short form: random programs in memory, whose agents are restored after every commit", {
+it("F35, a short form: random programs in memory, whose agents are restored after every commit and step as XState does", {
   timeout: 120_000,
 }, async () => {
   const rounds = amount(200, 12);
   const folder = mkdtempSync(join(tmpdir(), "troupe-F35-"));
   const options = { seed: 1, short: true, rounds, stores: "memory", folder, progress: () => undefined } as const;
-  const report = await runPrograms(options);
+  const machines = stepBothWays();
+  const report = await runPrograms(options).finally(machines.stop);
   expect(report.firstViolations).toEqual([]);
   expect(failureOf(report)).toBeUndefined();
   expect(report["agents"]).toBeGreaterThan(2 * rounds);
   expect(report["calls"]).toBeGreaterThan(3 * rounds);
+  expect(machines.differences).toEqual([]);
+  expect(machines.steps).toBeGreaterThan(100 * rounds);
   rmSync(folder, { recursive: true, force: true });
 });
 

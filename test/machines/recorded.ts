@@ -4,6 +4,7 @@ import {
   agentHears,
   agentMachine,
   type CallEffectInput,
+  compiled,
   type TurnEffectInput,
   toolCallMachine,
   turnHears,
@@ -24,33 +25,39 @@ function recorder<Input extends object | undefined>(name: string) {
   });
 }
 
-export const recordedCallMachine = toolCallMachine.provide({
-  actors: {
-    performCall: recorder<CallEffectInput>("performCall"),
-    enqueueCall: recorder<CallEffectInput>("enqueueCall"),
-    spawnOrdered: recorder<CallEffectInput>("spawnOrdered"),
-    settleChild: recorder<CallEffectInput>("settleChild"),
-    settleWait: recorder<CallEffectInput>("settleWait"),
-    reviewCall: recorder<CallEffectInput>("reviewCall"),
-  },
-});
+export const recordedCallMachine = compiled(
+  toolCallMachine.provide({
+    actors: {
+      performCall: recorder<CallEffectInput>("performCall"),
+      enqueueCall: recorder<CallEffectInput>("enqueueCall"),
+      spawnOrdered: recorder<CallEffectInput>("spawnOrdered"),
+      settleChild: recorder<CallEffectInput>("settleChild"),
+      settleWait: recorder<CallEffectInput>("settleWait"),
+      reviewCall: recorder<CallEffectInput>("reviewCall"),
+    },
+  }),
+);
 
-export const recordedTurnMachine = turnMachine.provide({
-  actors: {
-    receive: recorder<TurnEffectInput>("receive"),
-    think: recorder<TurnEffectInput>("think"),
-    decide: recorder<TurnEffectInput>("decide"),
-    settleRound: recorder<TurnEffectInput>("settleRound"),
-    interruptOpenWork: recorder<TurnEffectInput>("interruptOpenWork"),
-    complete: recorder<TurnEffectInput>("complete"),
-    endTurn: recorder<TurnEffectInput>("endTurn"),
-    toolCall: recordedCallMachine,
-  },
-});
+export const recordedTurnMachine = compiled(
+  turnMachine.provide({
+    actors: {
+      receive: recorder<TurnEffectInput>("receive"),
+      think: recorder<TurnEffectInput>("think"),
+      decide: recorder<TurnEffectInput>("decide"),
+      settleRound: recorder<TurnEffectInput>("settleRound"),
+      interruptOpenWork: recorder<TurnEffectInput>("interruptOpenWork"),
+      complete: recorder<TurnEffectInput>("complete"),
+      endTurn: recorder<TurnEffectInput>("endTurn"),
+      toolCall: recordedCallMachine,
+    },
+  }),
+);
 
-export const recordedAgentMachine = agentMachine.provide({
-  actors: { confirmPause: recorder<undefined>("confirmPause"), turn: recordedTurnMachine },
-});
+export const recordedAgentMachine = compiled(
+  agentMachine.provide({
+    actors: { confirmPause: recorder<undefined>("confirmPause"), turn: recordedTurnMachine },
+  }),
+);
 
 export function effectsOf(actor: AnyActorRef): string[] {
   return [...(running.get(actor.system)?.values() ?? [])].sort();

@@ -2,6 +2,7 @@ import { type ActorRefFrom, createActor, type InspectionEvent, type Snapshot } f
 import {
   bindHost,
   type Host,
+  inspectedAgentMachine,
   isOver,
   liveAgentMachine,
   type liveToolCallMachine,
@@ -44,7 +45,7 @@ export class ActorTree {
 
   constructor(start: ActorTreeStart, host: Host) {
     const { agentId, snapshot, inspect } = start;
-    this.#root = createActor(liveAgentMachine, {
+    this.#root = createActor(inspect ? inspectedAgentMachine() : liveAgentMachine, {
       id: agentId,
       ...(snapshot ? { snapshot } : {}),
       ...(inspect ? { inspect: (event: InspectionEvent) => inspect(agentId, event) } : {}),
