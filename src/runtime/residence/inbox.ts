@@ -27,6 +27,7 @@ export class Inbox {
   async drain(activation: Activation): Promise<number> {
     const items = await this.#stores.inbox(activation.key);
     if (items.length === 0 || activation.isLost) return 0;
+    activation.isUsed = true;
     if (activation.identity.parentAgentId !== null) wakeUp(activation);
     let taken = 0;
     // A later item may unblock an earlier one: the end of a pause lets a turn start.
@@ -37,6 +38,8 @@ export class Inbox {
       taken += moved;
       isMoving = moved > 0;
     }
+    const known = this.#residences.stay(activation)?.taken;
+    activation.untaken = items.flatMap(({ key }) => (known?.has(key) ? [] : [key]));
     return taken;
   }
 
