@@ -16,7 +16,7 @@ import { CallGuard } from "./call-guard.ts";
 import { completeUsage, outputTokensOf } from "./usage.ts";
 import { httpFetch } from "./http.ts";
 import type { GenerateOptions, LanguageModel } from "./language-model.ts";
-import { wireRequest } from "./openai-wire.ts";
+import { type WireBody, wireBody } from "./openai-wire.ts";
 import { isEventStream, readEvents, readWhole } from "./read-answer.ts";
 import { imageTokenBound, countPromptTokens, promptByteBound } from "./token-count.ts";
 
@@ -166,16 +166,16 @@ class OpenaiModel implements LanguageModel {
     return this.#client;
   }
 
-  #body(request: ModelRequest, stream: boolean): Record<string, unknown> {
+  #body(request: ModelRequest, stream: boolean): WireBody {
     const { extraBody = {}, outputLimitField = "max_completion_tokens" } = this.#options;
-    return wireRequest(request, { model: this.name, stream, extraBody, outputLimitField });
+    return wireBody(request, { model: this.name, stream, extraBody, outputLimitField });
   }
 
-  async #exchange(client: OpenaiClient, body: Record<string, unknown>, call: Call): Promise<void> {
+  async #exchange(client: OpenaiClient, body: WireBody, call: Call): Promise<void> {
     const { accumulator, guard, options } = call;
-    const response = await client.send(body, guard.signal);
+    const response = await client.send(body.text, guard.signal);
     guard.watchSilence();
-    call.isStreamed = isEventStream(response, body["stream"] === true);
+    call.isStreamed = isEventStream(response, body.isStreamed);
     const read = call.isStreamed ? readEvents : readWhole;
     await read(response, accumulator, {
       onDelta: options.onDelta,
@@ -228,12 +228,14 @@ interface OpenaiClientOptions {
   readonly fetch: typeof globalThis.fetch;
 }
 
+const jsonHeaders = { "content-type": "application/json" };
+
 /** The part of the provider's client that is used: authentication, base URL, headers and error parsing. */
 interface OpenaiClient {
   /** The key it authenticates with, so that messages can be kept free of it. */
   readonly apiKey: string;
   /** Sends one Chat Completions request; resolves when the answer's headers have come with a good status. */
-  send(body: Record<string, unknown>, signal: AbortSignal): Promise<Response>;
+  send(body: string, signal: AbortSignal): Promise<Response>;
 }
 
 /**
@@ -266,7 +268,7 @@ async function createOpenaiClient(options: OpenaiClientOptions): Promise<OpenaiC
   });
   return {
     apiKey,
-    // `chat.completions.create` does the same, but watches each key of the body while it is serialised.
-    send: (body, signal) => client.post("/chat/completions", { body, signal }).asResponse(),
+    // `chat.completions.create` takes an object, and writes out the whole conversation each time.
+    send: (body, signal) => client.post("/chat/completions", { body, signal, headers: jsonHeaders }).asResponse(),
   };
 }
