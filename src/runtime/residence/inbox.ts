@@ -27,7 +27,6 @@ export class Inbox {
   async drain(activation: Activation): Promise<number> {
     const items = await this.#stores.inbox(activation.key);
     if (items.length === 0 || activation.isLost) return 0;
-    activation.isUsed = true;
     if (activation.identity.parentAgentId !== null) wakeUp(activation);
     let taken = 0;
     // A later item may unblock an earlier one: the end of a pause lets a turn start.
@@ -38,6 +37,7 @@ export class Inbox {
       taken += moved;
       isMoving = moved > 0;
     }
+    if (taken > 0) activation.isUsed = true;
     const known = this.#residences.stay(activation)?.taken;
     activation.untaken = items.flatMap(({ key }) => (known?.has(key) ? [] : [key]));
     return taken;

@@ -130,7 +130,7 @@ export class MemoryReads extends MemoryTables implements CandidateTables {
   }
 
   accounts(tenant: string, rootAgentId: string): Account[] {
-    return [...(this.rows.tenants.get(tenant)?.trees.get(rootAgentId)?.accounts.values() ?? [])];
+    return [...(this.rows.tenants.get(tenant)?.trees.get(rootAgentId)?.accounts?.values() ?? [])];
   }
 
   definition(tenant: string, rootAgentId: string, hash: string): StoredDefinition | undefined {
@@ -187,7 +187,7 @@ export class MemoryReads extends MemoryTables implements CandidateTables {
     const agentIds = agents.map(({ record }) => record.agentId);
     this.undo.removeAll(rows.agents, agentIds);
     this.undo.removeAll(rows.candidates, agentIds);
-    this.undo.removeAll(rows.treesOfAccounts, tree.accounts.keys());
+    this.undo.removeAll(rows.treesOfAccounts, tree.accounts?.keys() ?? []);
     this.undo.set(rows.trees, rootAgentId, emptyTree(tree.lastCursor));
   }
 

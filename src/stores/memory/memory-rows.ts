@@ -67,8 +67,9 @@ export interface TreeRows {
   readonly journal: JournalRow[];
   /** The highest cursor that was ever given. */
   lastCursor: number;
-  readonly accounts: Map<string, Account>;
-  /** The waiters of each account at the top; made when the first one waits. */
+  /** Made with the first account, as `queues` with the first that waits. */
+  accounts: Map<string, Account> | undefined;
+  /** The waiters of each account at the top. */
   queues: Map<string, readonly Waiter[]> | undefined;
   /** By hash. */
   readonly definitions: Map<string, StoredDefinition>;
@@ -109,7 +110,7 @@ export function emptyTenant(): TenantRows {
 }
 
 export function emptyTree(lastCursor = 0): TreeRows {
-  return { journal: [], lastCursor, accounts: new Map(), queues: undefined, definitions: new Map() };
+  return { journal: [], lastCursor, accounts: undefined, queues: undefined, definitions: new Map() };
 }
 
 export function emptyAgent(record: AgentRecord, tree: TreeRows): AgentRows {

@@ -102,7 +102,7 @@ export class MemoryTables implements Tables {
   }
 
   account(tenant: string, accountId: string): Account | undefined {
-    return this.rows.tenants.get(tenant)?.treesOfAccounts.get(accountId)?.accounts.get(accountId);
+    return this.rows.tenants.get(tenant)?.treesOfAccounts.get(accountId)?.accounts?.get(accountId);
   }
 
   putAccount(tenant: string, rootAgentId: string, account: Account): void {
@@ -112,7 +112,7 @@ export class MemoryTables implements Tables {
       tree = this.#tree(tenant, rootAgentId);
       this.undo.set(treesOfAccounts, account.id, tree);
     }
-    this.undo.set(tree.accounts, account.id, account);
+    this.undo.set((tree.accounts ??= new Map()), account.id, account);
   }
 
   waiters(tenant: string, { id }: Account): readonly Waiter[] {
