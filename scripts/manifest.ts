@@ -17,6 +17,7 @@ export const lazyModules: readonly string[] = [
   "ioredis",
   "node:sqlite",
   "openai",
+  "undici",
   "yaml",
 ];
 
