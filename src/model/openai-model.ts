@@ -228,8 +228,6 @@ interface OpenaiClientOptions {
   readonly fetch: typeof globalThis.fetch | undefined;
 }
 
-const jsonHeaders = { "content-type": "application/json" };
-
 /** The part of the provider's client that is used: authentication, base URL, headers and error parsing. */
 interface OpenaiClient {
   /** The key it authenticates with, so that messages can be kept free of it. */
@@ -269,12 +267,16 @@ async function createOpenaiClient(options: OpenaiClientOptions): Promise<OpenaiC
     ...(options.fetch === undefined ? {} : { fetch: options.fetch }),
   });
   const direct = options.fetch === undefined ? await directSend(client) : undefined;
-  return { apiKey, send: direct ?? ((body, { signal }) => clientSend(client, body, signal)) };
+  return { apiKey, send: direct ?? (await clientSend(client)) };
 }
 
 /** `chat.completions.create` does the same, but takes an object, and writes out the whole conversation each time. */
-async function clientSend(client: OpenAI, body: string, signal: AbortSignal): Promise<HttpAnswer> {
-  return new WebAnswer(await client.post(completions, { body, signal, headers: jsonHeaders }).asResponse());
+async function clientSend(client: OpenAI): Promise<OpenaiClient["send"]> {
+  // The client takes a text only with its type, for which it would take the user's if there is one.
+  const type = (await builtRequest(client))?.headers.get("content-type") ?? "application/json";
+  const headers = { "content-type": type };
+  return async (body, { signal }) =>
+    new WebAnswer(await client.post(completions, { body, signal, headers }).asResponse());
 }
 
 /** What is used of the client's inside. */
