@@ -2,6 +2,7 @@
  * `node --expose-gc bench/idle-process.ts bare|memory|sqlite COUNT`: opens so many conversations, lets them rest, closes them,
  * and prints what they held, as JSON. A process of its own, so that nothing else is in its heap.
  */
+import { setTimeout as delay } from "node:timers/promises";
 import type { Contender, Conversation, Entrant } from "./contender.ts";
 import { timed } from "./study.ts";
 
@@ -62,6 +63,8 @@ async function main([kind = "", countText = ""]: readonly string[]): Promise<voi
   for (const conversation of await openMany(entrant, 200)) await conversation.close?.();
   const before = await memoryAtRest();
   const { result: conversations, processorMs } = await timed(() => openMany(entrant, count));
+  // Agents are put away after five seconds in which they do nothing, and looked at every second.
+  await delay(8_000);
   const resting = await memoryAtRest();
   for (const conversation of conversations) await conversation.close?.();
   conversations.length = 0;

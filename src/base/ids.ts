@@ -1,4 +1,4 @@
-import { createHash, randomUUID } from "node:crypto";
+import { createHash, type Hash, randomUUID } from "node:crypto";
 import { InvalidInputError } from "../errors/index.ts";
 
 /** A random UUID; with a prefix, `<prefix>_<UUID>`. */
@@ -9,6 +9,24 @@ export function createId(prefix?: string): string {
 /** The first 16 hexadecimal digits (64 bits) of the text's SHA-256: short enough for an id, the same in every process. */
 export function shortHash(text: string): string {
   return createHash("sha256").update(text).digest("hex").slice(0, 16);
+}
+
+/** The short hash of a text that is known piece by piece. */
+export class ShortHash {
+  readonly #hash: Hash;
+
+  constructor(hash: Hash = createHash("sha256")) {
+    this.#hash = hash;
+  }
+
+  /** The hash of the text so far and this piece. */
+  with(piece: string): ShortHash {
+    return new ShortHash(this.#hash.copy().update(piece));
+  }
+
+  get text(): string {
+    return this.#hash.copy().digest("hex").slice(0, 16);
+  }
 }
 
 const idPattern = /^[A-Za-z0-9][A-Za-z0-9._@-]{0,127}$/;

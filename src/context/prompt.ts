@@ -1,8 +1,9 @@
-import { shortHash } from "../base/index.ts";
+import { ShortHash, shortHash } from "../base/index.ts";
 import {
   type AssistantMessage,
   type Entry,
   type HookPatch,
+  KnownBeginnings,
   type Message,
   type ModelRequest,
   turnIdOf,
@@ -62,19 +63,29 @@ export function patchesIn(turnEntries: readonly Entry[]): HookPatch[] {
 
 const digests = new WeakMap<Message, string>();
 
-/** The same prompt gives the same hash; message ids and times do not count. Each message is digested once. */
-export function promptHashOf(messages: readonly Message[]): string {
-  let all = "";
-  for (const message of messages) {
-    let digest = digests.get(message);
-    if (digest === undefined) {
-      const toolCalls = message.role === "assistant" ? (message.toolCalls ?? null) : null;
-      digest = shortHash(JSON.stringify([message.role, message.content, toolCalls]));
-      digests.set(message, digest);
-    }
-    all += digest;
+function digestOf(message: Message): string {
+  let digest = digests.get(message);
+  if (digest === undefined) {
+    const toolCalls = message.role === "assistant" ? (message.toolCalls ?? null) : null;
+    digest = shortHash(JSON.stringify([message.role, message.content, toolCalls]));
+    digests.set(message, digest);
   }
-  return shortHash(all);
+  return digest;
+}
+
+/** Of shorter prompts it costs more to go on with a hash than to make it anew. */
+const SHORTEST_KEPT = 32;
+const hashes = new KnownBeginnings<ShortHash>();
+
+/** The same prompt gives the same hash; message ids and times do not count. Each message is digested and hashed once. */
+export function promptHashOf(messages: readonly Message[]): string {
+  if (messages.length < SHORTEST_KEPT) return shortHash(messages.map(digestOf).join(""));
+  const known = hashes.find(messages);
+  const start = known?.messages.length ?? 0;
+  if (known && start === messages.length) return known.value.text;
+  const hash = (known?.value ?? new ShortHash()).with(messages.slice(start).map(digestOf).join(""));
+  hashes.keep(messages, hash, known);
+  return hash.text;
 }
 
 /**

@@ -121,10 +121,10 @@ export function isLegal(messages: readonly Message[]): string | undefined {
   let index = 0;
   for (let message = messages[index]; message !== undefined; message = messages[index]) {
     if (message.role === "tool") return `message ${index} is the result of ${message.callId}, which is not due there`;
-    const calls = (message.role === "assistant" && message.toolCalls) || [];
-    const fault = roundFault(messages, index, calls);
+    const calls = message.role === "assistant" ? message.toolCalls : undefined;
+    const fault = calls && roundFault(messages, index, calls);
     if (fault !== undefined) return fault;
-    index += 1 + calls.length;
+    index += 1 + (calls?.length ?? 0);
   }
   return undefined;
 }

@@ -16,7 +16,7 @@ import { callFailure } from "./call-failure.ts";
 import { CallGuard, type Cutter } from "./call-guard.ts";
 import { completeUsage, outputTokensOf } from "./usage.ts";
 import type { GenerateOptions, LanguageModel } from "./language-model.ts";
-import { wireRequest } from "./openai-wire.ts";
+import { type WireBody, wireBody } from "./openai-wire.ts";
 import { type HttpAnswer, isEventStream, readEvents, readWhole, WebAnswer, wholeText } from "./read-answer.ts";
 import { imageTokenBound, countPromptTokens, promptByteBound } from "./token-count.ts";
 
@@ -166,16 +166,16 @@ class OpenaiModel implements LanguageModel {
     return this.#client;
   }
 
-  #body(request: ModelRequest, stream: boolean): Record<string, unknown> {
+  #body(request: ModelRequest, stream: boolean): WireBody {
     const { extraBody = {}, outputLimitField = "max_completion_tokens" } = this.#options;
-    return wireRequest(request, { model: this.name, stream, extraBody, outputLimitField });
+    return wireBody(request, { model: this.name, stream, extraBody, outputLimitField });
   }
 
-  async #exchange(client: OpenaiClient, body: Record<string, unknown>, call: Call): Promise<void> {
+  async #exchange(client: OpenaiClient, body: WireBody, call: Call): Promise<void> {
     const { accumulator, guard, options } = call;
-    const received = await client.send(body, guard);
+    const received = await client.send(body.text, guard);
     guard.watchSilence();
-    call.isStreamed = isEventStream(received, body["stream"] === true);
+    call.isStreamed = isEventStream(received, body.isStreamed);
     const read = call.isStreamed ? readEvents : readWhole;
     await read(received, accumulator, {
       onDelta: options.onDelta,
@@ -233,7 +233,7 @@ interface OpenaiClient {
   /** The key it authenticates with, so that messages can be kept free of it. */
   readonly apiKey: string;
   /** Sends one Chat Completions request; resolves when the answer's headers have come with a good status. */
-  send(body: Record<string, unknown>, cutter: Cutter): Promise<HttpAnswer>;
+  send(body: string, cutter: Cutter): Promise<HttpAnswer>;
 }
 
 const completions = "/chat/completions";
@@ -267,12 +267,16 @@ async function createOpenaiClient(options: OpenaiClientOptions): Promise<OpenaiC
     ...(options.fetch === undefined ? {} : { fetch: options.fetch }),
   });
   const direct = options.fetch === undefined ? await directSend(client) : undefined;
-  return { apiKey, send: direct ?? ((body, { signal }) => clientSend(client, body, signal)) };
+  return { apiKey, send: direct ?? (await clientSend(client)) };
 }
 
-/** `chat.completions.create` does the same, but watches each key of the body while it is serialised. */
-async function clientSend(client: OpenAI, body: Record<string, unknown>, signal: AbortSignal): Promise<HttpAnswer> {
-  return new WebAnswer(await client.post(completions, { body, signal }).asResponse());
+/** `chat.completions.create` does the same, but takes an object, and writes out the whole conversation each time. */
+async function clientSend(client: OpenAI): Promise<OpenaiClient["send"]> {
+  // The client takes a text only with its type, for which it would take the user's if there is one.
+  const type = (await builtRequest(client))?.headers.get("content-type") ?? "application/json";
+  const headers = { "content-type": type };
+  return async (body, { signal }) =>
+    new WebAnswer(await client.post(completions, { body, signal, headers }).asResponse());
 }
 
 /** What is used of the client's inside. */
@@ -298,7 +302,7 @@ async function directSend(client: OpenAI): Promise<OpenaiClient["send"] | undefi
   return async (body, cutter) => {
     let answer: HttpAnswer;
     try {
-      answer = await poster.post(JSON.stringify(body), cutter);
+      answer = await poster.post(body, cutter);
     } catch (error) {
       const cause = error instanceof Error ? error : new Error(String(error));
       const isTimeout = /timed? ?out/i.test(String(cause) + String(cause.cause));

@@ -6,6 +6,7 @@ import {
   type AssistantMessage,
   type Content,
   type JsonObject,
+  KnownBeginnings,
   type Message,
   type ModelRequest,
   type ResponseFormat,
@@ -22,8 +23,24 @@ interface WireOptions {
 }
 
 /** The body of a Chat Completions request. */
-export function wireRequest(request: ModelRequest, options: WireOptions): Record<string, unknown> {
-  const body: Record<string, unknown> = { model: options.model, messages: wireMessages(request) };
+export interface WireBody {
+  readonly text: string;
+  /** Whether the answer is asked for as a stream. */
+  readonly isStreamed: boolean;
+}
+
+/** The texts of messages are kept from call to call, so that a long conversation is not written out again and again. */
+export function wireBody(request: ModelRequest, options: WireOptions): WireBody {
+  const fields = wireFields(request, options);
+  const isStreamed = fields["stream"] === true;
+  const text = JSON.stringify(fields);
+  if ("messages" in fields) return { text, isStreamed };
+  return { text: `{"messages":[${wireMessages(request)}],${text.slice(1)}`, isStreamed };
+}
+
+/** All fields but the messages. */
+function wireFields(request: ModelRequest, options: WireOptions): Record<string, unknown> {
+  const body: Record<string, unknown> = { model: options.model };
   if (request.tools !== undefined && request.tools.length > 0) {
     body["tools"] = request.tools.map(({ name, description, parameters }) => ({
       type: "function",
@@ -47,21 +64,46 @@ function wireFormat(format: ResponseFormat): WireObject {
   return { type: "json_schema", json_schema: { name: format.name, schema: format.schema } };
 }
 
-function wireMessages({ messages, tools }: ModelRequest): readonly WireObject[] {
-  const wired = new WireCalls(tools);
-  const wire: WireObject[] = [];
+/** A prompt as it was written out, and the calls in it. The next prompt goes on with the same ones. */
+interface WrittenPrompt {
+  readonly text: string;
+  readonly wired: WireCalls;
+}
+
+/** Shorter prompts are written out anew, and longer texts are not kept. */
+const FEWEST_KEPT = 16;
+const LONGEST_KEPT = 2 ** 21;
+const written = new KnownBeginnings<WrittenPrompt>();
+
+/** The messages as JSON, without the brackets around them. */
+function wireMessages({ messages, tools }: ModelRequest): string {
+  const known = messages.length < FEWEST_KEPT ? undefined : written.find(messages);
+  const start = known?.messages.length ?? 0;
+  if (known && start === messages.length) return known.value.text;
+  // Its calls are added to, so nobody else may go on with them.
+  if (known) written.forget(known);
+  const wired = known?.value.wired ?? new WireCalls(tools);
+  let text = known?.value.text ?? "";
+  const push = (message: WireObject): void => {
+    text += text === "" ? JSON.stringify(message) : `,${JSON.stringify(message)}`;
+  };
   let withImages: ToolMessage[] = [];
   const pushImages = (): void => {
-    for (const message of withImages) wire.push(toolImages(message, wired.idOfResult(message)));
+    for (const message of withImages) push(toolImages(message, wired.idOfResult(message)));
     withImages = [];
   };
-  for (const message of messages) {
+  for (let index = start; index < messages.length; index += 1) {
+    const message = messages[index] as Message;
     if (message.role !== "tool") pushImages();
-    wire.push(wireMessage(message, wired));
+    push(wireMessage(message, wired));
     if (message.role === "tool" && hasImage(message.content)) withImages.push(message);
   }
+  // Images come behind the last result of a round, which may not have come yet.
+  const isWhole = withImages.length === 0;
   pushImages();
-  return wire;
+  const isKept = isWhole && !wired.dependsOnTools && messages.length >= FEWEST_KEPT && text.length <= LONGEST_KEPT;
+  if (isKept) written.keep(messages, { text, wired });
+  return text;
 }
 
 function wireMessage(message: Message, wired: WireCalls): WireObject {
@@ -218,6 +260,8 @@ class WireCalls {
   readonly #used = new Set<string>();
   readonly #byCall = new Map<string, string>();
   readonly #byProvider = new Map<string, string>();
+  /** Whether a name was derived, for which the tools of the request count. */
+  dependsOnTools = false;
 
   constructor(tools: readonly ModelTool[] = []) {
     this.#tools = new Set(tools.map(({ name }) => name));
@@ -225,6 +269,7 @@ class WireCalls {
 
   nameOf(name: string): string {
     if (legalName.test(name)) return name;
+    this.dependsOnTools = true;
     let round = 0;
     let sent = digestedName(name, round);
     while (this.#tools.has(sent)) sent = digestedName(name, (round += 1));

@@ -1,4 +1,11 @@
-import { type Content, type Message, type ModelRequest, type ModelTool, textOf } from "../state/index.ts";
+import {
+  type Content,
+  KnownBeginnings,
+  type Message,
+  type ModelRequest,
+  type ModelTool,
+  textOf,
+} from "../state/index.ts";
 import { sentArguments, toolImagesCaption, sentId, sentName } from "./openai-wire.ts";
 import { setImmediate as nextEventLoopTurn } from "node:timers/promises";
 
@@ -64,20 +71,63 @@ function sliceEnd(text: string, start: number): number {
 const knownBounds = new WeakMap<object, number>();
 const knownCounts = new WeakMap<object, number>();
 
+/** What a prompt's messages take: tokens of their texts, or an upper bound of those; their overhead, and their images. */
+interface MessagesSize {
+  readonly tokens: number;
+  readonly overhead: number;
+  readonly images: number;
+}
+
+const nothing: MessagesSize = { tokens: 0, overhead: 0, images: 0 };
+/** The sizes of prompts by bound and by count. */
+const boundSizes = new KnownBeginnings<MessagesSize>();
+const countSizes = new KnownBeginnings<MessagesSize>();
+
+/** The messages that are new since a prompt that was measured. */
+function newIn(sizes: KnownBeginnings<MessagesSize>, { messages }: ModelRequest) {
+  const known = sizes.find(messages);
+  return { known, before: known?.value ?? nothing, fresh: messages.slice(known?.messages.length ?? 0) };
+}
+
+/** The size of a prompt that goes on from another with so many tokens of new messages. */
+function goneOn(before: MessagesSize, fresh: readonly Message[], tokens: number): MessagesSize {
+  let { overhead, images } = before;
+  for (const message of fresh) {
+    const count = imageCount(message.content);
+    images += count;
+    overhead += messageOverhead;
+    // Images of a tool's result are sent in a separate message.
+    if (message.role === "tool" && count > 0) overhead += messageOverhead;
+    if (message.role === "assistant") overhead += (message.toolCalls?.length ?? 0) * entryOverhead;
+  }
+  return { tokens: before.tokens + tokens, overhead, images };
+}
+
+/** The tokens of a prompt besides the texts of its tools and its format. */
+function tokensOf(size: MessagesSize, { tools = [] }: ModelRequest, imageTokens: number): number {
+  const around = answerOverhead + (tools.length === 0 ? 0 : toolsOverhead + tools.length * entryOverhead);
+  return around + size.overhead + size.images * imageTokens + size.tokens;
+}
+
 /**
  * Upper bound of a prompt's tokens by its bytes: texts, calls, reasoning that is sent back, tool schemas, and the
  * providers' overhead. Synchronous; results are cached per message and tool.
  */
 export function promptByteBound(request: ModelRequest, imageTokens = imageTokenBound): number {
-  let bytes = fixedTokens(request, imageTokens) + byteBound(formatText(request));
-  for (const part of promptParts(request)) bytes += boundOf(part);
-  return bytes;
+  const { known, before, fresh } = newIn(boundSizes, request);
+  let bytes = 0;
+  for (const message of fresh) bytes += boundOf(message, messageText);
+  const size = goneOn(before, fresh, bytes);
+  if (fresh.length > 0) boundSizes.keep(request.messages, size, known);
+  let others = byteBound(formatText(request));
+  for (const tool of request.tools ?? []) others += boundOf(tool, toolText);
+  return tokensOf(size, request, imageTokens) + others;
 }
 
-function boundOf({ owner, text }: PromptPart): number {
+function boundOf<Owner extends object>(owner: Owner, textOfOwner: (owner: Owner) => string): number {
   let bound = knownBounds.get(owner);
   if (bound === undefined) {
-    bound = byteBound(text());
+    bound = byteBound(textOfOwner(owner));
     knownBounds.set(owner, bound);
   }
   return bound;
@@ -89,27 +139,37 @@ function boundOf({ owner, text }: PromptPart): number {
  * tokenizer is loaded; long texts are counted in slices.
  */
 export function countPromptTokens(request: ModelRequest, imageTokens = imageTokenBound): number | Promise<number> {
+  const { known, before, fresh } = newIn(countSizes, request);
   const format = formatText(request);
   const texts: PromptText[] = format === "" ? [] : [{ owner: undefined, text: format }];
   let length = format.length;
-  let known = fixedTokens(request, imageTokens);
-  for (const { owner, text } of promptParts(request)) {
-    const count = knownCounts.get(owner);
-    known += count ?? 0;
-    if (count !== undefined) continue;
-    const words = text();
-    length += words.length;
-    texts.push({ owner, text: words });
-  }
-  if (texts.length === 0) return known;
-  if (countText === undefined || length >= uninterruptedLength) return countBitByBit(texts, known);
+  const note = <Owner extends object>(owner: Owner, textOfOwner: (owner: Owner) => string): void => {
+    if (knownCounts.has(owner)) return;
+    const text = textOfOwner(owner);
+    length += text.length;
+    texts.push({ owner, text });
+  };
+  for (const message of fresh) note(message, messageText);
+  for (const tool of request.tools ?? []) note(tool, toolText);
+  const total = (formatTokens: number): number => {
+    let tokens = 0;
+    for (const message of fresh) tokens += knownCounts.get(message) ?? 0;
+    const size = goneOn(before, fresh, tokens);
+    if (fresh.length > 0) countSizes.keep(request.messages, size, known);
+    let others = formatTokens;
+    for (const tool of request.tools ?? []) others += knownCounts.get(tool) ?? 0;
+    return tokensOf(size, request, imageTokens) + others;
+  };
+  if (texts.length === 0) return total(0);
+  if (countText === undefined || length >= uninterruptedLength) return countBitByBit(texts).then(total);
+  let formatTokens = 0;
   for (const { owner, text } of texts) {
     let tokens = 0;
     for (const [start, end] of slicesOf(text)) tokens += countText(text.slice(start, end));
     if (owner) knownCounts.set(owner, tokens);
-    known += tokens;
+    else formatTokens += tokens;
   }
-  return known;
+  return total(formatTokens);
 }
 
 interface PromptText {
@@ -118,13 +178,14 @@ interface PromptText {
   readonly text: string;
 }
 
-async function countBitByBit(texts: readonly PromptText[], known: number): Promise<number> {
-  let tokens = known;
+/** Returns the tokens of the text that has no owner. */
+async function countBitByBit(texts: readonly PromptText[]): Promise<number> {
+  let tokens = 0;
   let rested = 0;
   for (const { owner, text } of texts) {
     const count = await countTokens(text);
     if (owner) knownCounts.set(owner, count);
-    tokens += count;
+    else tokens += count;
     rested += text.length;
     if (rested < uninterruptedLength) continue;
     rested = 0;
@@ -146,32 +207,6 @@ const entryOverhead = 32;
 const toolsOverhead = 400;
 /** The tokens that open the answer. */
 const answerOverhead = 8;
-
-/** A piece of a prompt, and the object that its text comes from. */
-interface PromptPart {
-  readonly owner: object;
-  readonly text: () => string;
-}
-
-/** All texts of a prompt that messages and tools hold. */
-function* promptParts(request: ModelRequest): Generator<PromptPart> {
-  for (const message of request.messages) yield { owner: message, text: () => messageText(message) };
-  for (const tool of request.tools ?? []) yield { owner: tool, text: () => toolText(tool) };
-}
-
-/** The tokens of a prompt besides its texts. */
-function fixedTokens(request: ModelRequest, imageTokens: number): number {
-  const tools = request.tools?.length ?? 0;
-  let tokens = answerOverhead + (tools === 0 ? 0 : toolsOverhead + tools * entryOverhead);
-  for (const message of request.messages) {
-    const images = imageCount(message.content);
-    tokens += messageOverhead + images * imageTokens;
-    // Images of a tool's result are sent in a separate message.
-    if (message.role === "tool" && images > 0) tokens += messageOverhead;
-    if (message.role === "assistant") tokens += (message.toolCalls?.length ?? 0) * entryOverhead;
-  }
-  return tokens;
-}
 
 /** The schema that the answer has to fit, as text. */
 function formatText({ responseFormat }: ModelRequest): string {

@@ -5,6 +5,7 @@ import { InvalidInputError, NotFoundError, UnsupportedError } from "../errors/in
 import { PriceBook } from "../model/index.ts";
 import {
   type AgentIdentity,
+  type AgentKey,
   type AgentRecord,
   DEFAULT_TENANT,
   type Message,
@@ -76,8 +77,9 @@ export async function createRuntime(given: RuntimeOptions): Promise<Runtime> {
   });
   await started(core);
   watchRolledBackTrees(core);
-  const written = (writes: ForeignWrites) => core.live.all().filter(({ key }) => isTreeChanged(writes, key));
-  if (copies) core.onForeignWrite((writes) => copies.lookAtAll(written(writes).map(({ identity }) => identity)));
+  const written = (writes: ForeignWrites) => core.live.idle.leases().filter(({ key }) => isTreeChanged(writes, key));
+  const rootOfLease = ({ key }: { readonly key: AgentKey }) => ({ rootAgentId: rootOf(key.agentId) });
+  if (copies) core.onForeignWrite((writes) => copies.lookAtAll(written(writes).map(rootOfLease)));
   let overview: OverviewStore | undefined;
 
   const runtime: Runtime = {
@@ -276,7 +278,7 @@ async function activateOrWake(core: RuntimeCore, agentId: string): Promise<boole
   const { live } = core;
   const key = core.keyOf(agentId);
   if (!live.isOthers(key)) return await live.tryActivate(agentId);
-  if (live.get(key)) return false;
+  if (live.standing(key)) return false;
   await live.wake(key);
   return true;
 }

@@ -92,3 +92,49 @@ export function textOf(content: Content): string {
   if (typeof content === "string") return content;
   return content.map((part) => (part.type === "text" ? part.text : "")).join("");
 }
+
+/** How many messages a prompt may have more than the one before it, to be found as its continuation. */
+const MOST_NEW = 64;
+
+/** The beginning of a prompt, and what was worked out of it. */
+export interface KnownBeginning<Value> {
+  readonly messages: readonly Message[];
+  readonly value: Value;
+}
+
+/**
+ * What was worked out of prompts. Conversations grow at their end, so most prompts begin with the one before, and only
+ * their new messages cost anything. Of each conversation the newest prompt is known, as long as its last message is.
+ */
+export class KnownBeginnings<Value> {
+  readonly #known = new WeakMap<Message, KnownBeginning<Value>>();
+
+  /** The longest known beginning of the prompt, which may be all of it. */
+  find(prompt: readonly Message[]): KnownBeginning<Value> | undefined {
+    const shortest = Math.max(1, prompt.length - MOST_NEW);
+    for (let length = prompt.length; length >= shortest; length -= 1) {
+      const last = prompt[length - 1];
+      const known = last && this.#known.get(last);
+      if (known && known.messages.length === length && beginsWith(prompt, known.messages)) return known;
+    }
+    return undefined;
+  }
+
+  forget({ messages }: KnownBeginning<Value>): void {
+    const last = messages.at(-1);
+    if (last) this.#known.delete(last);
+  }
+
+  /** Keeps the value of a prompt, in the place of the beginning that it continues. */
+  keep(prompt: readonly Message[], value: Value, beginning?: KnownBeginning<Value>): void {
+    if (beginning) this.forget(beginning);
+    const last = prompt.at(-1);
+    // A copy, since the list is the caller's.
+    if (last) this.#known.set(last, { messages: prompt.slice(), value });
+  }
+}
+
+function beginsWith(prompt: readonly Message[], beginning: readonly Message[]): boolean {
+  for (let index = 0; index < beginning.length; index += 1) if (prompt[index] !== beginning[index]) return false;
+  return true;
+}

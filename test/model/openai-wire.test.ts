@@ -1,10 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { wireRequest } from "../../src/model/openai-wire.ts";
+import { wireBody } from "../../src/model/openai-wire.ts";
 import type { AssistantMessage, JsonObject, Message, ModelRequest, ToolMessage } from "../../src/state/index.ts";
 import { userMessage } from "../support/model-calls.ts";
 
+const bodyOf = (...given: Parameters<typeof wireBody>) =>
+  JSON.parse(wireBody(...given).text) as Readonly<Record<string, unknown>>;
 const wire = (request: ModelRequest, extraBody: JsonObject = {}) =>
-  wireRequest(request, { model: "m", stream: false, outputLimitField: "max_completion_tokens", extraBody });
+  bodyOf(request, { model: "m", stream: false, outputLimitField: "max_completion_tokens", extraBody });
 const messagesOf = (...messages: readonly Message[]) => wire({ messages })["messages"];
 const base = { id: "1", createdAt: 1, origin: "model" };
 const assistant = (fields: Partial<AssistantMessage>): AssistantMessage => ({
@@ -142,7 +144,7 @@ describe("the request's fields", () => {
   });
 
   it("can name the older output limit, and extra fields win", () => {
-    const body = wireRequest(
+    const body = bodyOf(
       { messages, maxOutputTokens: 9 },
       { model: "m", stream: true, outputLimitField: "max_tokens", extraBody: { model: "other" } },
     );
@@ -152,5 +154,61 @@ describe("the request's fields", () => {
       stream: true,
       stream_options: { include_usage: true },
     });
+  });
+});
+
+describe("a conversation that goes on", () => {
+  const options = { model: "m", stream: false, outputLimitField: "max_completion_tokens", extraBody: {} } as const;
+  const round = (step: number, content: ToolMessage["content"] = `result ${step}`, name = "search"): Message[] => {
+    const callId = `t:${step}:0`;
+    const providerId = "call_same";
+    return [
+      { ...userMessage(`question ${step}`), id: `q${step}` },
+      assistant({ id: `a${step}`, toolCalls: [{ callId, providerId, name, arguments: "{}" }] }),
+      { role: "tool", ...base, id: callId, callId, providerId, content },
+    ];
+  };
+  /** The same messages as new objects, of which nothing is known. */
+  const afresh = (messages: readonly Message[]) => JSON.parse(JSON.stringify(messages)) as Message[];
+  const textOf = (messages: readonly Message[], tools: ModelRequest["tools"] = []) =>
+    wireBody({ messages, tools }, options).text;
+
+  it.each([
+    ["texts", round],
+    ["images", (step: number) => round(step, [image])],
+    ["names that no provider takes", (step: number) => round(step, "found", "search it")],
+  ] as const)("is written as if it were written at once: %s", (_what, next) => {
+    const messages: Message[] = [];
+    for (let step = 0; step < 30; step += 1) {
+      for (const message of next(step)) {
+        messages.push(message);
+        expect(textOf(messages)).toBe(textOf(afresh(messages)));
+      }
+    }
+  });
+
+  it("may go on in two ways, be asked again, and be changed anywhere", () => {
+    const shared = Array.from({ length: 10 }, (_, step) => round(step)).flat();
+    expect(textOf(shared)).toBe(textOf(afresh(shared)));
+    const branches = [11, 12].map((step) => [...shared, ...round(step)]);
+    for (const branch of [...branches, ...branches, shared]) expect(textOf(branch)).toBe(textOf(afresh(branch)));
+    const changed = shared.with(4, { ...userMessage("another question"), id: "other" });
+    expect(textOf(changed)).toBe(textOf(afresh(changed)));
+  });
+
+  it("has another name for a call when a tool of the request takes that name", () => {
+    const messages = Array.from({ length: 10 }, (_, step) => round(step, "found", "search it")).flat();
+    const [taken] = /"name":"(search_it-[^"]+)"/.exec(textOf(messages))?.slice(1) ?? [];
+    expect(taken).toBeDefined();
+    const tools = [{ name: taken ?? "", description: "", parameters: {} }];
+    expect(textOf(messages, tools)).toBe(textOf(afresh(messages), tools));
+    expect(textOf(messages, tools)).not.toContain(`"name":"${taken}","arguments"`);
+  });
+
+  it("leaves the messages to fields that the user has set", () => {
+    const extraBody = { messages: [], stream: true };
+    const { text, isStreamed } = wireBody({ messages: round(1) }, { ...options, extraBody });
+    expect(JSON.parse(text)).toEqual({ model: "m", messages: [], stream: true });
+    expect(isStreamed).toBe(true);
   });
 });

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { wireRequest } from "../../src/model/openai-wire.ts";
+import { wireBody } from "../../src/model/openai-wire.ts";
 import { promptByteBound } from "../../src/model/index.ts";
 import type { Message, ModelTool } from "../../src/state/index.ts";
 
@@ -35,7 +35,8 @@ function rounds(...answers: readonly (readonly { readonly name: string; readonly
 
 function wired(messages: readonly Message[], tools: readonly ModelTool[] = []): readonly Wired[] {
   const options = { model: "m", stream: false, outputLimitField: "max_tokens", extraBody: {} } as const;
-  return wireRequest({ messages, tools }, options)["messages"] as readonly Wired[];
+  const { messages: sent } = JSON.parse(wireBody({ messages, tools }, options).text) as { readonly messages: Wired[] };
+  return sent;
 }
 
 const callsIn = (messages: readonly Wired[]) => messages.flatMap(({ tool_calls = [] }) => tool_calls);

@@ -33,3 +33,37 @@ it(
   },
   programTimeoutMs,
 );
+
+const waiting = `
+import { createRuntime, defineAgent, defineTool } from "troupe";
+import { scriptedModel } from "troupe/testing";
+import { z } from "zod";
+
+const pay = defineTool({ name: "pay", description: "Pays.", parameters: z.object({}), needsApproval: true, execute: () => "paid" });
+const model = scriptedModel([{ toolCalls: [{ name: "pay", arguments: {} }] }, "paid it"]);
+const runtime = await createRuntime({ agents: [defineAgent({ name: "clerk", model, tools: [pay] })], idle: { keptMs: 0 } });
+const agent = await runtime.agent("clerk");
+await agent.start();
+const turn = agent.executeTurn("pay");
+const { requests } = await turn.settled;
+turn.result.then(({ text }) => console.log(text));
+// Holds nothing: without the turn the process would end before it.
+const look = () =>
+  void setTimeout(async () => {
+    if ((await runtime.metrics()).liveAgents > 0) return look();
+    console.log("put away");
+    await runtime.decide(requests[0].requestId, { verdict: "approved" });
+  }, 10).unref();
+look();
+`;
+
+it(
+  "a process whose turn waits stays though its agent is put away, and ends by itself when the turn has",
+  async () => {
+    const file = join(folder, "waiting.ts");
+    writeFileSync(file, waiting);
+    const { ok, stdout, output } = await runOffline("node", [file], folder);
+    expect({ ok, stdout: stdout.trim() }, output).toEqual({ ok: true, stdout: "put away\npaid it" });
+  },
+  programTimeoutMs,
+);

@@ -1,9 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { createDeferred } from "../../src/base/index.ts";
 import { InvariantError } from "../../src/errors/index.ts";
+import { Standing } from "../../src/runtime/agent/actor-tree.ts";
 import {
   KEPT_MS,
   LONGEST_KEPT_MS,
+  type PutAway,
   type Residence,
   type ResidenceEvent,
   Residences,
@@ -33,6 +35,16 @@ const stay = {
   keptUntil: Number.NEGATIVE_INFINITY,
 };
 
+const remains: PutAway = {
+  key: activation.key,
+  epoch: 1,
+  seq: 2,
+  at: 3,
+  standing: new Standing(),
+  untaken: [],
+  letGo: undefined,
+};
+
 const states = {
   away: { ...claims, kind: "away" },
   dormant: { ...claims, kind: "dormant" },
@@ -41,6 +53,7 @@ const states = {
   here: { ...claims, kind: "here", stay },
   releasing: { ...claims, kind: "releasing", stay, over },
   leaving: { ...claims, kind: "leaving", activation, over, isShutDown: false },
+  putAway: { ...claims, kind: "putAway", remains },
 } satisfies Record<string, Residence<Live>>;
 
 type State = keyof typeof states;
@@ -49,14 +62,14 @@ const settled = { type: "settled", activation, mayPassivate: true, isBetweenTurn
 
 /** An event, and where it leads from each state: "same" leaves the record as it is, "-" breaks an invariant. */
 const table: readonly (readonly [ResidenceEvent<Live>, ...(State | "same" | "-")[]])[] = [
-  //                                             away      dormant   coming  visited here         releasing  leaving
-  [{ type: "activate", attempt }, "coming", "coming", "-", "-", "-", "-", "-"],
-  [{ type: "visit", over }, "visited", "visited", "-", "-", "-", "-", "-"],
-  [{ type: "activated", activation }, "-", "-", "here", "-", "-", "-", "-"],
-  [{ type: "activation.failed" }, "-", "-", "away", "-", "-", "-", "-"],
-  [{ type: "visit.over" }, "-", "-", "-", "away", "-", "-", "-"],
-  [{ type: "release", activation, over }, "same", "same", "same", "same", "releasing", "same", "same"],
-  [{ type: "release.over", activation }, "same", "same", "same", "same", "here", "here", "same"],
+  //                                             away      dormant   coming  visited here         releasing  leaving   put away
+  [{ type: "activate", attempt }, "coming", "coming", "-", "-", "-", "-", "-", "coming"],
+  [{ type: "visit", over }, "visited", "visited", "-", "-", "-", "-", "-", "visited"],
+  [{ type: "activated", activation }, "-", "-", "here", "-", "-", "-", "-", "-"],
+  [{ type: "activation.failed" }, "-", "-", "away", "-", "-", "-", "-", "-"],
+  [{ type: "visit.over" }, "-", "-", "-", "away", "-", "-", "-", "-"],
+  [{ type: "release", activation, over }, "same", "same", "same", "same", "releasing", "same", "same", "same"],
+  [{ type: "release.over", activation }, "same", "same", "same", "same", "here", "here", "same", "same"],
   [
     { type: "leave", activation, over, isShutDown: false },
     "same",
@@ -66,21 +79,43 @@ const table: readonly (readonly [ResidenceEvent<Live>, ...(State | "same" | "-")
     "leaving",
     "leaving",
     "same",
+    "same",
   ],
-  [{ type: "leave.over", activation }, "same", "same", "same", "same", "same", "same", "away"],
-  [{ type: "lost", activation }, "same", "same", "same", "same", "away", "away", "same"],
-  [{ type: "hold" }, "away", "same", "coming", "visited", "here", "releasing", "leaving"],
-  [{ type: "unhold" }, "away", "dormant", "coming", "visited", "here", "releasing", "leaving"],
-  [{ type: "delivery" }, "away", "dormant", "coming", "visited", "here", "releasing", "leaving"],
-  [{ type: "delivery.over" }, "away", "dormant", "coming", "visited", "here", "releasing", "leaving"],
-  [{ type: "rest.awaited", waiter }, "away", "dormant", "coming", "visited", "here", "releasing", "leaving"],
-  [{ type: "rest.checked" }, "away", "dormant", "coming", "visited", "here", "releasing", "leaving"],
-  [{ type: "retry" }, "away", "dormant", "coming", "visited", "here", "releasing", "leaving"],
-  [{ type: "retry.over" }, "away", "dormant", "coming", "visited", "here", "releasing", "leaving"],
-  [settled, "same", "same", "same", "same", "here", "releasing", "same"],
-  [{ type: "passivation.over", activation }, "same", "same", "same", "same", "here", "releasing", "same"],
-  [{ type: "turn.ended", activation, now: 1_000 }, "same", "same", "same", "same", "here", "releasing", "same"],
-  [{ type: "safePoint.awaited", activation, safePoint }, "same", "same", "same", "same", "here", "releasing", "same"],
+  [{ type: "leave.over", activation }, "same", "same", "same", "same", "same", "same", "away", "same"],
+  [{ type: "lost", activation }, "same", "same", "same", "same", "away", "away", "same", "same"],
+  [{ type: "hold" }, "away", "same", "coming", "visited", "here", "releasing", "leaving", "putAway"],
+  [{ type: "unhold" }, "away", "dormant", "coming", "visited", "here", "releasing", "leaving", "putAway"],
+  [{ type: "delivery" }, "away", "dormant", "coming", "visited", "here", "releasing", "leaving", "putAway"],
+  [{ type: "delivery.over" }, "away", "dormant", "coming", "visited", "here", "releasing", "leaving", "putAway"],
+  [{ type: "rest.awaited", waiter }, "away", "dormant", "coming", "visited", "here", "releasing", "leaving", "putAway"],
+  [{ type: "rest.checked" }, "away", "dormant", "coming", "visited", "here", "releasing", "leaving", "putAway"],
+  [{ type: "retry" }, "away", "dormant", "coming", "visited", "here", "releasing", "leaving", "putAway"],
+  [{ type: "retry.over" }, "away", "dormant", "coming", "visited", "here", "releasing", "leaving", "putAway"],
+  [{ type: "forgotten", remains }, "same", "same", "same", "same", "same", "same", "same", "away"],
+  [settled, "same", "same", "same", "same", "here", "releasing", "same", "same"],
+  [{ type: "passivation.over", activation }, "same", "same", "same", "same", "here", "releasing", "same", "same"],
+  [
+    { type: "turn.ended", activation, now: 1_000 },
+    "same",
+    "same",
+    "same",
+    "same",
+    "here",
+    "releasing",
+    "same",
+    "same",
+  ],
+  [
+    { type: "safePoint.awaited", activation, safePoint },
+    "same",
+    "same",
+    "same",
+    "same",
+    "here",
+    "releasing",
+    "same",
+    "same",
+  ],
 ];
 
 const rows = table.flatMap(([event, ...leads]) =>
@@ -186,6 +221,43 @@ describe("passivation", () => {
     expect(last.effects).toEqual([]);
     expect(last.next).toMatchObject({ stay: { keptUntil: KEPT_MS } });
     expect(transition<Live>(states.here, { type: "turn.ended", activation, now: 0 }).effects).toEqual([]);
+  });
+});
+
+describe("putting away", () => {
+  const putAway = { type: "put.away", activation, remains } as const;
+
+  it("keeps the lease of an agent that lives here, and what is claimed of it", () => {
+    const { next, effects } = transition<Live>({ ...states.here, isHeld: true }, putAway);
+    expect({ next, effects }).toEqual({ next: { ...states.putAway, isHeld: true }, effects: [] });
+  });
+
+  it.each([
+    ["something is delivered to it", { ...states.here, deliveries: 1 }],
+    ["somebody waits for its rest", { ...states.here, waiter }],
+    ["it is passivated", { ...states.here, stay: { ...stay, isPassivating: true } }],
+    ["a handover waits for it", { ...states.here, stay: { ...stay, safePoint } }],
+    ["its lease is offered back", states.releasing],
+    ["an earlier one was meant", { ...states.here, stay: { ...stay, activation: earlier } }],
+  ] as const)("does not happen while %s", (_why, from) => {
+    expect(transition<Live>(from, putAway)).toEqual({ next: from, effects: [] });
+  });
+
+  it("is so again after a failed attempt to take the agent up, and whoever waits for its rest is told", () => {
+    const coming: Residence<Live> = { ...states.coming, waiter };
+    const { next, effects } = transition(coming, { type: "activation.failed", remains });
+    expect(next).toEqual(states.putAway);
+    expect(effects).toEqual([{ type: "answer", waiter, rest: "waits" }]);
+  });
+
+  it.each([{ type: "rest.awaited", waiter }, { type: "rest.checked" }] as const)("answers $type", (event) => {
+    const { effects } = transition<Live>({ ...states.putAway, waiter }, event);
+    expect(effects).toEqual([{ type: "answer", waiter, rest: "waits" }]);
+  });
+
+  it("an earlier lease that is forgotten changes nothing", () => {
+    const event = { type: "forgotten", remains: { ...remains } } as const;
+    expect(transition<Live>(states.putAway, event).next).toBe(states.putAway);
   });
 });
 

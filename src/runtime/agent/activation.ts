@@ -27,7 +27,7 @@ import type {
 } from "../../state/index.ts";
 import type { Committed } from "../../stores/index.ts";
 import type { Auth, SpawnedChild } from "../../tools/index.ts";
-import { Activity, TurnWaiters, ActorTree } from "./actor-tree.ts";
+import { Activity, Standing, TurnWaiters, ActorTree } from "./actor-tree.ts";
 import { backgroundChildrenOf } from "./background-children.ts";
 import { callQueueOf } from "./call-queue.ts";
 import { Conversation, type ActivationPorts, LiveView } from "./live-view.ts";
@@ -53,10 +53,20 @@ export class Activation extends LiveView implements Host {
   readonly viewers: Host["viewers"];
   readonly #ports: ActivationPorts<Activation>;
   protected readonly actors: ActorTree;
+  /** For handles; an agent that is taken up again has the one that it had. */
+  readonly standing: Standing;
   readonly notes = new EffectNotes();
   readonly gate = new IntentGate();
   readonly #waiters = new TurnWaiters(this);
   readonly #activity = new Activity(this);
+  /** Whether something was done with it since the last look at idle agents. */
+  isUsed = true;
+  /** When it was last found unused, in steady time. */
+  idleSince = 0;
+  /** Looks into its inbox that are under way. */
+  drains = 0;
+  /** Keys of the inbox items that it could not take at its last look. */
+  untaken: readonly string[] = nothing;
   #owned: OwnedFields;
   #lost: LeaseLostError | undefined;
 
@@ -89,6 +99,8 @@ export class Activation extends LiveView implements Host {
       onFailure: (cause) => this.#onFailure(cause),
     });
     this.actors = new ActorTree({ agentId: record.agentId, snapshot, inspect: ports.inspect }, this);
+    this.standing = start.standing ?? new Standing();
+    this.standing.follow(this);
   }
 
   /** Starts the actors, and with them the effects that the state calls for. */
@@ -203,6 +215,7 @@ export class Activation extends LiveView implements Host {
   discard(error: LeaseLostError): void {
     if (this.#lost) return;
     this.#lost = error;
+    this.standing.settle(this);
     this.actors.stop();
     this.writer.close(error);
     this.#waiters.close(error);
@@ -244,7 +257,14 @@ export class Activation extends LiveView implements Host {
     if (entry.type === "turn.ended") this.writer.closeTurn(entry.turnId);
   }
 
+  /** Drops what is only read during a turn, once its end is stored and told. */
+  forgetTurn(turnId: string): void {
+    this.conversation.forgetTurn(turnId);
+    this.actors.forgetTurn(turnId);
+  }
+
   #onCommitted(outcome: Committed): void {
+    this.isUsed = true;
     this.notes.noteCommitted(outcome.entries);
     const turnId = this.openTurnId ?? this.lastTurnId;
     if (turnId !== null) for (const one of outcome.warnings) this.append({ type: "budget.warning", turnId, ...one });
@@ -273,7 +293,11 @@ export interface ActivationStart {
   readonly history: readonly Message[];
   /** Aborts that were posted while no process had the agent; they are taken before its open turn goes on. */
   readonly aborts: readonly InboxItem[];
+  /** Of an agent that was put away. */
+  readonly standing?: Standing | undefined;
 }
+
+const nothing: readonly string[] = [];
 
 /** The part of the record that its owner writes. */
 function ownedFieldsOf(record: AgentRecord): OwnedFields {

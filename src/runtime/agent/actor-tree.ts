@@ -16,6 +16,7 @@ import {
   type Entry,
   isResting,
   type Lifecycle,
+  type OwnedFields,
   type Refusal,
   type TurnState,
 } from "../../state/index.ts";
@@ -110,6 +111,10 @@ export class ActorTree {
   turn(turnId: string): TurnState | undefined {
     const live = this.#turn(turnId)?.getSnapshot().context;
     return live ?? (this.#lastTurn?.turnId === turnId ? this.#lastTurn : undefined);
+  }
+
+  forgetTurn(turnId: string): void {
+    if (this.#lastTurn?.turnId === turnId) this.#lastTurn = undefined;
   }
 
   call(turnId: string, callId: string): CallState | undefined {
@@ -318,4 +323,50 @@ export class TurnWaiters {
     };
     return turn.openRequest === null && !turn.openCallIds.some(isRunning);
   }
+}
+
+/** What a handle shows of an agent. */
+export interface AgentStand extends Pick<OwnedFields, "turnCount" | "lastActivity" | "error"> {
+  readonly lifecycle: Lifecycle;
+  readonly openTurnId: string | null;
+}
+
+interface Standee {
+  readonly owned: OwnedFields;
+  readonly lifecycle: Lifecycle;
+  readonly openTurnId: string | null;
+}
+
+/** Where an agent stands: as its live agent has it, and afterwards as that had it last. So no handle keeps a live agent. */
+export class Standing {
+  #live: Standee | undefined;
+  #last: AgentStand | undefined;
+  #later: Standing | undefined;
+
+  /** Shows this live agent from now on. */
+  follow(live: Standee): void {
+    this.#live = live;
+    this.#last = undefined;
+  }
+
+  /** Shows what another standing shows, of the agent's successor. */
+  giveWayTo(later: Standing): void {
+    if (later !== this) this.#later = later;
+  }
+
+  settle(live: Standee): void {
+    if (this.#live !== live) return;
+    this.#last = standOf(live);
+    this.#live = undefined;
+  }
+
+  get now(): AgentStand | undefined {
+    if (this.#later) return this.#later.now;
+    return this.#live ? standOf(this.#live) : this.#last;
+  }
+}
+
+function standOf({ owned, lifecycle, openTurnId }: Standee): AgentStand {
+  const { turnCount, lastActivity, error } = owned;
+  return { lifecycle, openTurnId, turnCount, lastActivity, error };
 }

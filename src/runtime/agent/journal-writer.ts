@@ -67,6 +67,11 @@ export class JournalWriter implements CommitSource {
     return this.#closed !== undefined;
   }
 
+  /** The last committed entry, and the time of the last one. */
+  get place(): { readonly seq: number; readonly at: number } {
+    return { seq: this.#committedSeq, at: this.#at };
+  }
+
   /** Whether no entry waits for a commit. */
   get isSettled(): boolean {
     return this.#pending.isEmpty && !this.#underWay;

@@ -239,6 +239,12 @@ export class Conversation {
     if (addressOf(entry).turnId !== null) this.#turnEntries.push(entry);
   }
 
+  /** Drops the entries of a turn that has ended, unless the next one has begun. */
+  forgetTurn(turnId: string): void {
+    const first = this.#turnEntries[0];
+    if (first && addressOf(first).turnId === turnId) this.#turnEntries = [];
+  }
+
   message(messageId: string): Message | undefined {
     return this.#byId.get(messageId);
   }

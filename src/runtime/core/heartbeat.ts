@@ -1,7 +1,7 @@
 import type { Clock } from "../../base/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import { LeaseLostError } from "../../errors/index.ts";
-import type { Activation } from "../agent/activation.ts";
+import type { HeldLease } from "../residence/passivation.ts";
 
 export interface HeartbeatOptions {
   readonly stores: Pick<Stores, "holder">;
@@ -9,8 +9,8 @@ export interface HeartbeatOptions {
   /** Writes one heartbeat. */
   readonly giveSign: () => Promise<void>;
   readonly leaseMs: number;
-  /** All agents that live in this process. */
-  readonly live: () => readonly Activation[];
+  /** The leases that this process has. */
+  readonly leases: () => readonly HeldLease[];
   /** Called with every beat, and once more when leases may have been lost. */
   readonly onBeat: () => void;
 }
@@ -48,22 +48,22 @@ export class Heartbeat {
   }
 
   async #sign(): Promise<void> {
-    const { clock, giveSign, leaseMs, live, onBeat } = this.#options;
+    const { clock, giveSign, leaseMs, leases, onBeat } = this.#options;
     const sentAt = clock.elapsed();
     await giveSign();
     // It is not known when the heartbeat was stored; until then the process may have seemed dead.
     const wasSilent = clock.elapsed() - this.#lastSign > leaseMs;
     this.#lastSign = sentAt;
     if (!wasSilent) return;
-    await Promise.all(live().map((activation) => this.#look(activation)));
+    await Promise.all(leases().map((lease) => this.#look(lease)));
     onBeat();
   }
 
-  async #look(activation: Activation): Promise<void> {
-    const { key, epoch } = activation;
+  async #look(lease: HeldLease): Promise<void> {
+    const { key, epoch } = lease;
     const holder = await this.#options.stores.holder(key);
     if (holder?.epoch === epoch) return;
-    activation.discard(
+    lease.discard(
       new LeaseLostError(`agent ${key.agentId} was taken over while this process gave no sign of life`),
     );
   }

@@ -182,7 +182,7 @@ export class RuntimeCore implements TurnSource {
       clock,
       giveSign: () => clock.giveSign(stores, self),
       leaseMs: this.leaseMs,
-      live: () => this.live.all(),
+      leases: () => this.live.idle.leases(),
       // An owner learns of a post by notification, and at the latest at its next heartbeat.
       onBeat: () => {
         this.#onForeignWrite("any");
@@ -274,7 +274,7 @@ export class RuntimeCore implements TurnSource {
 
   /** Another process has written, or may have: it may have posted to agents here, or ended an awaited turn. */
   #onForeignWrite(writes: ForeignWrites): void {
-    const posted = this.live.all().filter(({ key }) => isPostedTo(writes, key));
+    const posted = this.live.idle.leases().filter(({ key }) => isPostedTo(writes, key));
     this.live.notify(posted.map(({ key }) => key.agentId));
     this.#alarms.heard(writes);
     this.#turns.lookForAll(writes);

@@ -23,6 +23,14 @@ export interface WorkSettings {
   readonly queues?: Readonly<Record<string, ToolQueueOptions>> | undefined;
 }
 
+/** How long agents stay live that have nothing to do. */
+export interface IdleSettings {
+  readonly keptMs: number;
+  readonly agents: number;
+}
+
+export const DEFAULT_IDLE: IdleSettings = { keptMs: 5_000, agents: 1_000 };
+
 export interface RoleOptions {
   /** How processes pass work to each other. Default: queues within this process. They are closed with the runtime. */
   readonly queues?: Queues | undefined;
@@ -30,6 +38,13 @@ export interface RoleOptions {
   readonly role?: Role | undefined;
   /** How much work is done here; not for a `client`. */
   readonly work?: WorkSettings | undefined;
+  /**
+   * How long an agent stays live that has nothing to do, or whose turn only waits: `keptMs` milliseconds (default
+   * 5,000), and less while more than `agents` are live (default 1,000), those first that have done nothing for longest.
+   * Then it is put away: about a kilobyte of it stays in memory, and the process keeps its lease. Whatever moves it takes
+   * it up again from the stores. With `onInspect` all agents stay live, and so do those with `autoSave: false`.
+   */
+  readonly idle?: { readonly keptMs?: number | undefined; readonly agents?: number | undefined } | undefined;
 }
 
 /** A runtime's role in its deployment, with all defaults filled in. */
@@ -41,6 +56,7 @@ export interface Part {
   /** Whether it looks for agents that no process runs. */
   readonly looksAfterOthers: boolean;
   readonly agents: number;
+  readonly idle: IdleSettings;
   readonly toolQueues: Readonly<Record<string, ToolQueueOptions>>;
 }
 
@@ -72,7 +88,9 @@ export function partOf(source: PartSource): Part {
   // The memory of one process is not shared, except by test stores.
   const isShared = isDistributed || (source.stores !== undefined && source.stores.kind !== "memory");
   const looksAfterOthers = role !== "client" && isShared;
-  return { role, queues, isDistributed, looksAfterOthers, agents, toolQueues };
+  const { keptMs = DEFAULT_IDLE.keptMs, agents: kept = DEFAULT_IDLE.agents } = source.idle ?? {};
+  const idle = { keptMs, agents: kept };
+  return { role, queues, isDistributed, looksAfterOthers, agents, idle, toolQueues };
 }
 
 function assertShared(role: Role, { stores, queues }: PartSource): void {

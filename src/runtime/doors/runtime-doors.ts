@@ -72,6 +72,11 @@ const workDoor: Door<WorkSettings> = {
   instead: { concurrency: "agents" },
 };
 
+const idleDoor: Door<NonNullable<RuntimeOptions["idle"]>> = {
+  rules: { keptMs: wholeNumberRule(0, 2 ** 31 - 1), agents: wholeNumberRule(0, 2 ** 31 - 1) },
+  instead: { ms: "keptMs", timeoutMs: "keptMs", max: "agents" },
+};
+
 const runtimeDoor: Door<RuntimeOptions> = {
   rules: {
     agents: definitionsRule,
@@ -91,6 +96,7 @@ const runtimeDoor: Door<RuntimeOptions> = {
     queues: queuesRule,
     role: oneOfRule("all", "client", "worker"),
     work: optionsRule(workDoor),
+    idle: optionsRule(idleDoor),
   },
   needed: ["agents"],
   instead: {

@@ -2,12 +2,12 @@ import { type AgentIdentity, agentOfTurn } from "../../state/index.ts";
 
 /** Records which agents were spawned under which turns, as far as this process knows. */
 export class SpawnTrees {
-  readonly #parentTurns = new Map<string, string | null>();
+  readonly #parentTurns = new Map<string, string>();
   /** Children that their parent's turn does not wait for. */
   readonly #background = new Set<string>();
 
   note({ agentId, parentTurnId, background }: Pick<AgentIdentity, "agentId" | "parentTurnId" | "background">): void {
-    this.#parentTurns.set(agentId, parentTurnId);
+    if (parentTurnId !== null) this.#parentTurns.set(agentId, parentTurnId);
     if (background !== undefined) this.#background.add(agentId);
   }
 

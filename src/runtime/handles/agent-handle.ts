@@ -14,6 +14,7 @@ import {
   turnIdOf,
 } from "../../state/index.ts";
 import type { Activation } from "../agent/activation.ts";
+import type { AgentStand, Standing } from "../agent/actor-tree.ts";
 import { wakeUp } from "../agent/intake.ts";
 import { abortAgent, type RuntimeCore } from "../core/runtime-core.ts";
 import { messagesOptionsOf, resumeOptionsOf, spawnOptionsOf, textOfCaller } from "../doors/agent-doors.ts";
@@ -67,12 +68,12 @@ export class AgentHandle implements Agent {
     this.definition = Object.freeze({ name: definition.name, version: definition.hash });
     this.createdAt = createdAt;
     this.#local = new LocalAgent(core, agentId);
-    // Remembers the activation now, because it may leave memory before the state is read.
-    void this.#local.live;
+    // Remembers where it stands now, because it may leave memory before the state is read.
+    void this.#local.standing;
   }
 
   get state(): AgentStatus {
-    return agentStatusOf(this.#record, this.#local.last, this.#core.live.isShutDown(this.#key));
+    return agentStatusOf(this.#record, this.#local.stand, this.#core.live.isShutDown(this.#key));
   }
 
   async start(): Promise<void> {
@@ -158,7 +159,7 @@ export class AgentHandle implements Agent {
   /** Reads the record again, because the turn may have ended elsewhere or the agent may have left this process. */
   readonly #lookAgain = async (): Promise<void> => {
     // While the stores are being closed, a turn's result is still given.
-    if (this.#live || this.#core.closed.aborted) return;
+    if (this.#local.standing || this.#core.closed.aborted) return;
     this.#record = (await this.#core.stores.readAgent(this.#key)) ?? this.#record;
     this.#local.forget();
   };
@@ -178,7 +179,8 @@ export class AgentHandle implements Agent {
 
   async contextPercent(): Promise<number | null> {
     const [model, live] = [this.#core.definitions.get(this.#record.definition.name)?.model, this.#live];
-    const turnId = live?.openTurnId ?? turnIdOf(this.agentId, this.state.turnCount);
+    const { openTurnId, turnCount } = this.state;
+    const turnId = openTurnId ?? turnIdOf(this.agentId, turnCount);
     const turn = live?.turn(turnId) ?? (await readTurn(this.#core.stores, this.#key, turnId));
     return turn && model ? percentOfWindow(turn, model.contextWindow) : null;
   }
@@ -237,13 +239,13 @@ export class AgentHandle implements Agent {
 }
 
 /**
- * An agent's activation in this process, for its handle.
- * Owns: the activation that the handle last saw.
+ * An agent in this process, for its handle.
+ * Owns: where the agent stood when the handle last saw it here.
  */
 class LocalAgent {
   readonly key: AgentKey;
   readonly #core: RuntimeCore;
-  #seen: Activation | undefined;
+  #seen: Standing | undefined;
 
   constructor(core: RuntimeCore, agentId: string) {
     this.#core = core;
@@ -251,17 +253,22 @@ class LocalAgent {
   }
 
   get live(): Activation | undefined {
-    const live = this.#core.live.get(this.key);
-    if (live) this.#seen = live;
-    return live;
+    return this.#core.live.get(this.key);
   }
 
-  /** The activation that lives here, else the last one since `forget()`. */
-  get last(): Activation | undefined {
-    return this.live ?? (this.#seen && this.#core.live.lastOf(this.#seen));
+  /** Undefined if this process has not its lease. */
+  get standing(): Standing | undefined {
+    const standing = this.#core.live.standing(this.key);
+    if (standing) this.#seen = standing;
+    return standing;
   }
 
-  /** Forgets the last activation, because a newer record was read. */
+  /** Where it stands, or stood when it was last here since `forget()`. */
+  get stand(): AgentStand | undefined {
+    return (this.standing ?? this.#seen)?.now;
+  }
+
+  /** Forgets where it stood, because a newer record was read. */
   forget(): void {
     this.#seen = undefined;
   }
@@ -293,15 +300,9 @@ class LocalAgent {
   }
 }
 
-interface LiveStatus {
-  readonly owned: OwnedFields;
-  readonly lifecycle: Lifecycle;
-  readonly openTurnId: string | null;
-}
-
-/** The status from the activation, or from the last record if the agent does not live here. */
-function agentStatusOf(record: AgentRecord, live: LiveStatus | undefined, isShutDown: boolean): AgentStatus {
-  const { turnCount, lastActivity, error } = live?.owned ?? record;
+/** The status from where the agent stands here, or from the last record. */
+function agentStatusOf(record: AgentRecord, live: AgentStand | undefined, isShutDown: boolean): AgentStatus {
+  const { turnCount, lastActivity, error } = live ?? record;
   const { metadata } = record;
   return {
     status: isShutDown ? "shutdown" : (live?.lifecycle ?? statusOf(record)),

@@ -21,6 +21,7 @@ import {
   turnIdOf,
 } from "../../state/index.ts";
 import type { Activation } from "../agent/activation.ts";
+import type { Standing } from "../agent/actor-tree.ts";
 import type { RuntimeCore } from "../core/runtime-core.ts";
 import { inputOf, traceOfTurn, turnOptionsOf } from "../doors/turn-door.ts";
 import type { TurnOptions } from "../doors/turn-types.ts";
@@ -47,6 +48,8 @@ export interface OpenedTurn extends AcceptedTurn {
 interface LocalDependencies {
   readonly key: AgentKey;
   readonly live: Activation | undefined;
+  /** Where it stands, if this process has its lease. */
+  readonly standing: Standing | undefined;
   readonly runsHere: boolean;
   own(): Promise<Activation | undefined>;
   tell(posted: readonly string[], here: Activation | undefined): void;
@@ -131,7 +134,7 @@ async function accept(
 /** The reason why no turn can be opened now. */
 function refusalOf(dependencies: OpeningDependencies, { budget }: TurnOptions): TroupeError | undefined {
   const { core, local } = dependencies;
-  if (local.live?.lifecycle === "created" || core.live.isShutDown(local.key)) return notStarted(dependencies);
+  if (local.standing?.now?.lifecycle === "created" || core.live.isShutDown(local.key)) return notStarted(dependencies);
   try {
     if (budget !== undefined) limitsOf(budget, core.clock.now());
     return undefined;

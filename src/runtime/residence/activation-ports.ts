@@ -109,6 +109,7 @@ export class Succession {
   readonly #next = new WeakMap<Activation, Activation | "released">();
 
   follow(earlier: Activation, later: Activation): void {
+    earlier.standing.giveWayTo(later.standing);
     this.#next.set(earlier, later);
   }
 

@@ -5,7 +5,7 @@ import type { Activation } from "../agent/activation.ts";
 import type { Committer } from "../agent/committer.ts";
 import type { CallsInFlight } from "../agent/calls-in-flight.ts";
 import type { LeftBehind } from "../doors/runtime-types.ts";
-import type { Residences } from "./residence.ts";
+import type { PutAway, Residences } from "./residence.ts";
 import type { Succession } from "./activation-ports.ts";
 
 export interface HandoverOptions {
@@ -14,6 +14,7 @@ export interface HandoverOptions {
   readonly inFlight: CallsInFlight;
   readonly succession: Succession;
   readonly residences: Residences<Activation>;
+  readonly clock: { elapsed(): number };
 }
 
 interface LeaveOptions {
@@ -142,13 +143,18 @@ export class Handover {
    * Failures are in `leftBehind`.
    */
   async leaveAll(isLate: boolean): Promise<void> {
-    const activations = this.#options.residences.all();
+    const { residences } = this.#options;
+    const activations = residences.all();
+    const putAway = residences.allPutAway();
     for (const activation of activations) activation.discard(new LeaseLostError("this runtime was shut down"));
-    await Promise.allSettled(activations.map((activation) => this.#giveBack(activation, "leaving", isLate)));
+    const leases = [...activations, ...putAway.map(leaseOf)];
+    await Promise.allSettled(leases.map((lease) => this.#giveBack(lease, "leaving", isLate)));
+    for (const { letGo } of putAway) letGo?.();
   }
 
-  async #giveBack(activation: Activation, as: ReleaseOptions["as"], isLate: boolean): Promise<void> {
-    const { key, epoch, clock, openTurnId: turnId, writer } = activation;
+  async #giveBack(lease: LeaseToGive, as: ReleaseOptions["as"], isLate: boolean): Promise<void> {
+    const { key, epoch, openTurnId: turnId, writer } = lease;
+    const { clock } = this.#options;
     const { agentId } = key;
     const note = (reason: string): unknown => this.#leftBehind.set(agentId, { agentId, turnId, reason });
     note("it could not be given back in time; another process may activate it when this process' lease has ended");
@@ -176,6 +182,15 @@ export class Handover {
     activation.discard(new LeaseLostError(`agent ${activation.key.agentId} was released`));
     inFlight.abandon(activation.key.agentId);
   }
+}
+
+/** What there is to know of an agent whose lease is given back. */
+interface LeaseToGive extends Pick<Activation, "key" | "epoch" | "openTurnId"> {
+  readonly writer: { readonly isSettled: boolean };
+}
+
+function leaseOf({ key, epoch, standing }: PutAway): LeaseToGive {
+  return { key, epoch, openTurnId: standing.now?.openTurnId ?? null, writer: { isSettled: true } };
 }
 
 /** Whether every running effect is held back, or waits for something that is not lost. */

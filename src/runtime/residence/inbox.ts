@@ -37,6 +37,9 @@ export class Inbox {
       taken += moved;
       isMoving = moved > 0;
     }
+    if (taken > 0) activation.isUsed = true;
+    const known = this.#residences.stay(activation)?.taken;
+    activation.untaken = items.flatMap(({ key }) => (known?.has(key) ? [] : [key]));
     return taken;
   }
 

@@ -7,8 +7,9 @@ import {
   StoreUnavailableError,
 } from "../../errors/index.ts";
 import type { AgentKey, EntryOf, InboxItem } from "../../state/index.ts";
-import { type Committed, isRunning } from "../../stores/index.ts";
-import { Activation } from "../agent/activation.ts";
+import type { Committed } from "../../stores/index.ts";
+import { Activation, type ActivationStart } from "../agent/activation.ts";
+import type { Standing } from "../agent/actor-tree.ts";
 import { Committer } from "../agent/committer.ts";
 import { CallsInFlight } from "../agent/calls-in-flight.ts";
 import { carryOn } from "../agent/intake.ts";
@@ -17,9 +18,9 @@ import type { LeavingTime } from "../core/shutdown.ts";
 import { type LiveAgentsOptions, Succession, activationPortsOf } from "./activation-ports.ts";
 import { Handover } from "./handover.ts";
 import { type ChildResults, Inbox } from "./inbox.ts";
-import { Passivation } from "./passivation.ts";
-import { changeAtRest, recoverAgent } from "./recovery.ts";
-import { Residences } from "./residence.ts";
+import { IdleAgents, Passivation } from "./passivation.ts";
+import { changeAtRest, isHeldByOthers, recoverAgent, takeUp } from "./recovery.ts";
+import { type PutAway, Residences } from "./residence.ts";
 
 /** Pauses between attempts while the stores do not answer. */
 const PAUSES = { baseMs: 50, capMs: 2_000 };
@@ -37,7 +38,8 @@ const PAUSES = { baseMs: 50, capMs: 2_000 };
  * 3. No process is woken for an agent that another process has: that one learns of the post, or finds it before it
  *    gives the agent back. If it dies before, the reconciler finds the agent.
  * 4. A child is released when its turn has ended, a root when its handle says so. If other processes can activate an
- *    agent and no handle here holds it, it is passivated as soon as none of its own work is running.
+ *    agent and no handle here holds it, it is passivated as soon as none of its own work is running. Others are put away
+ *    after a while, and taken up again for whatever moves them.
  */
 export class LiveAgents {
   readonly #options: LiveAgentsOptions;
@@ -48,6 +50,7 @@ export class LiveAgents {
   readonly #inbox: Inbox;
   readonly #handover: Handover;
   readonly passivation: Passivation;
+  readonly idle: IdleAgents;
   readonly #ports: ActivationPorts<Activation>;
 
   constructor(options: LiveAgentsOptions) {
@@ -57,7 +60,7 @@ export class LiveAgents {
     this.#committer = new Committer(stores, clock, random);
     this.#inbox = new Inbox(stores, this.#residences, children);
     const here = { stores, committer: this.#committer, inFlight: this.#inFlight, succession: this.#succession };
-    this.#handover = new Handover({ ...here, residences: this.#residences });
+    this.#handover = new Handover({ ...here, residences: this.#residences, clock });
     this.passivation = new Passivation({
       residences: this.#residences,
       inbox: this.#inbox,
@@ -67,6 +70,9 @@ export class LiveAgents {
       part,
       watch: (agentId, work) => this.watch(agentId, work),
     });
+    this.idle = new IdleAgents({ ...part, residences: this.#residences, passivation: this.passivation, stores, clock });
+    // Who inspects the machines of agents is to see those that are idle too.
+    if (options.onInspect) this.idle.close();
     this.#ports = activationPortsOf(options, {
       ...here,
       children,
@@ -85,6 +91,7 @@ export class LiveAgents {
 
   beginLeaving(): void {
     this.#residences.isLeaving = true;
+    this.idle.close();
   }
 
   get isClosing(): boolean {
@@ -113,14 +120,16 @@ export class LiveAgents {
     return this.#options.part.isDistributed && !this.#options.stores.isHeld(key);
   }
 
-  /** The newest activation here that replaced the given one. */
-  lastOf(activation: Activation): Activation {
-    return this.#succession.lastOf(activation);
+  /** Where the agent stands, if this process has its lease. */
+  standing({ agentId }: AgentKey): Standing | undefined {
+    return this.#residences.get(agentId)?.standing ?? this.#residences.remainsOf(agentId)?.standing;
   }
 
-  /** The agent's activation, if it is here or being made. */
-  async present({ agentId }: AgentKey): Promise<Activation | undefined> {
-    return await this.#residences.present(agentId);
+  /** The agent's activation, if it is here or being made; an agent that was put away is taken up. */
+  async present(key: AgentKey): Promise<Activation | undefined> {
+    const present = await this.#residences.present(key.agentId);
+    const isPutAway = !present && this.#residences.remainsOf(key.agentId) !== undefined;
+    return isPutAway && !this.isClosing && !this.isLeaving ? await this.activate(key) : present;
   }
 
   /**
@@ -131,7 +140,10 @@ export class LiveAgents {
   async activate(key: AgentKey): Promise<Activation> {
     for (;;) {
       const at = this.#residences.of(key.agentId);
-      if (at.kind === "here") return at.stay.activation;
+      if (at.kind === "here") {
+        at.stay.activation.isUsed = true;
+        return at.stay.activation;
+      }
       if ("over" in at) await at.over;
       else if (at.kind !== "coming") return await this.#begin(key);
       else {
@@ -151,38 +163,45 @@ export class LiveAgents {
     return await activation;
   }
 
-  /** Like `activate`, for a post; undefined while the agent is shut down. */
+  /** Like `activate`, for a post; undefined while shut down. */
   async activateUnlessShutDown(key: AgentKey): Promise<Activation | undefined> {
     return this.isShutDown(key) ? undefined : await this.activate(key);
   }
 
   #begin(key: AgentKey): Promise<Activation> {
     if (this.isClosing || this.isLeaving) throw new LeaseLostError("this runtime is shutting down");
-    const attempt = Promise.resolve().then(() => this.#arrive(key));
+    const remains = this.#residences.remainsOf(key.agentId);
+    const attempt = Promise.resolve().then(() => this.#arrive(key, remains));
     this.#residences.apply(key.agentId, { type: "activate", attempt });
     return attempt;
   }
 
-  async #arrive(key: AgentKey): Promise<Activation> {
+  async #arrive(key: AgentKey, remains: PutAway | undefined): Promise<Activation> {
     const { agentId } = key;
-    let start: Awaited<ReturnType<typeof recoverAgent>>;
+    let start: ActivationStart;
     let activation: Activation;
+    let kept = remains;
     try {
-      start = await recoverAgent(this.#options, key);
+      const taken = remains && (await takeUp(this.#options, remains));
+      if (!taken) kept = undefined;
+      start = taken ?? (await recoverAgent(this.#options, key));
       activation = new Activation(start, this.#ports);
     } catch (error) {
-      this.#residences.apply(agentId, { type: "activation.failed" });
+      this.#residences.apply(agentId, { type: "activation.failed", remains: kept });
+      if (!kept) remains?.letGo?.();
       throw error;
     }
     this.#residences.apply(agentId, { type: "activated", activation });
     this.#options.onActivated(activation);
     activation.start();
+    remains?.letGo?.();
+    this.idle.begin();
     carryOn(activation);
     for (const item of start.aborts) this.take(activation, item);
     try {
       await this.drainInbox(activation);
     } finally {
-      this.#notifyChildren(activation);
+      if (!kept) this.#notifyChildren(activation);
     }
     this.passivation.look(activation);
     return activation;
@@ -220,7 +239,7 @@ export class LiveAgents {
     const key = this.#keyOf(agentId);
     if (this.isShutDown(key)) return false;
     // An attempt that was already running may have met an owner that has gone since.
-    if (await this.present(key)) return false;
+    if ((await this.#residences.present(agentId)) || this.#residences.remainsOf(agentId)) return false;
     try {
       await this.#activateForPost(key);
       return true;
@@ -253,11 +272,17 @@ export class LiveAgents {
 
   async #attendOnce(key: AgentKey): Promise<void> {
     if (this.isClosing) return;
-    const live = await this.present(key);
+    const live = await this.#residences.present(key.agentId);
     if (live) await this.drainInbox(live);
     if (live && !live.isLost) return;
+    const remains = this.#residences.remainsOf(key.agentId);
+    if (remains) {
+      // While the process is leaving, the agent is given back, and woken elsewhere.
+      const isMoved = (await this.idle.hasMore(remains)) && !this.isClosing && !this.isLeaving;
+      return void (isMoved && (await this.activate(key)));
+    }
     if (this.isOthers(key)) {
-      if (!(await this.#isHeldByOthers(key))) await this.wake(key);
+      if (!(await isHeldByOthers(this.#options, key))) await this.wake(key);
     } else if (!live && !this.isLeaving) await this.#activateForPost(key);
   }
 
@@ -267,17 +292,14 @@ export class LiveAgents {
     if (activation && activation.openTurnId === null) await this.#releaseAtRest(activation);
   }
 
-  /** False if the owner is known to be dead: a process on this machine can be checked at once. */
-  async #isHeldByOthers(key: AgentKey): Promise<boolean> {
-    const { stores, process: self } = this.#options;
-    const holder = (await stores.holder(key))?.process;
-    if (!holder || holder.processId === self.processId) return false;
-    return holder.bootId !== self.bootId || isRunning({ pid: holder.pid, startTime: null });
-  }
-
-  /** Takes the items in the inbox; returns how many. */
+  /** Takes the items in the inbox; returns how many. The agent is not put away meanwhile. */
   async drainInbox(activation: Activation): Promise<number> {
-    return await this.#inbox.drain(activation);
+    activation.drains += 1;
+    try {
+      return await this.#inbox.drain(activation);
+    } finally {
+      activation.drains -= 1;
+    }
   }
 
   take(activation: Activation, item: InboxItem): void {
@@ -308,6 +330,7 @@ export class LiveAgents {
 
   #afterTurn(activation: Activation, ended: EntryOf<"turn.ended">, accounts: Committed["accounts"]): void {
     this.#options.onTurnEnded(activation, ended, accounts ?? []);
+    activation.forgetTurn(ended.turnId);
     const isChild = activation.identity.parentAgentId !== null;
     if (this.passivation.isOn) {
       this.passivation.turnEnded(activation);
@@ -351,6 +374,7 @@ export class LiveAgents {
   /** Stores open entries and gives the leases back, as far as time allows. */
   async close(time: LeavingTime): Promise<void> {
     this.#residences.isClosing = true;
+    this.idle.close();
     const isStored = await time.spend("store", Promise.all([this.#residences.arrived(), this.#committer.drained()]));
     const left = this.#handover.leaveAll(!isStored);
     this.#committer.close();

@@ -1,11 +1,12 @@
-import { type Clock, createDeferred } from "../../base/index.ts";
+import { type Clock, createDeferred, holdProcess } from "../../base/index.ts";
+import { LeaseLostError } from "../../errors/index.ts";
 import type { AgentKey } from "../../state/index.ts";
 import type { Activation } from "../agent/activation.ts";
-import type { Part } from "../doors/roles.ts";
+import type { IdleSettings, Part } from "../doors/roles.ts";
 import type { UnsavedTrees } from "../unsaved/unsaved-trees.ts";
 import type { Handover } from "./handover.ts";
 import type { Inbox } from "./inbox.ts";
-import type { Residences, Rest } from "./residence.ts";
+import type { PutAway, Residences, Rest } from "./residence.ts";
 
 /** A turn with more entries than this takes long to recover, so its agent stays a while before it is passivated. */
 const LONG_TURN = 500;
@@ -154,4 +155,140 @@ function isSettled(activation: Activation): boolean {
  */
 function waitsForChildren({ openTurnId, openChildIds, effects }: Activation): boolean {
   return openTurnId !== null && openChildIds.length > 0 && effects.every(({ callId }) => callId !== null);
+}
+
+/** Idle agents are looked for four times in the time that they are kept, but not more often and not more rarely. */
+const SHORTEST_LOOK_MS = 10;
+const LONGEST_LOOK_MS = 1_000;
+
+interface IdleOptions {
+  readonly residences: Residences<Activation>;
+  readonly passivation: Pick<Passivation, "applies">;
+  readonly stores: Pick<UnsavedTrees, "isHeld" | "inbox" | "release">;
+  readonly clock: Clock;
+  readonly idle: IdleSettings;
+}
+
+/** A lease that this process has, as its heartbeat looks at it. */
+export interface HeldLease {
+  readonly key: AgentKey;
+  readonly epoch: number;
+  /** Gives the agent up, because the lease was lost. */
+  discard(error: LeaseLostError): void;
+}
+
+/**
+ * Puts idle agents away: it stops their actors and keeps their leases. Whatever is to move one of them takes it up
+ * again from the stores, without a commit.
+ * Owns: the timer. Does not own: agents that are passivated, which leave at once.
+ *
+ * Invariants
+ * 1. An agent is put away only if no effect of its state is running, no entry waits for its commit, nothing is
+ *    delivered to it and its inbox is not being read; and not in the pause in which it was last used.
+ * 2. Nothing ticks while no agent is live. The timer does not keep the process alive; a turn that waits does.
+ */
+export class IdleAgents {
+  readonly #options: IdleOptions;
+  #cancel: (() => void) | undefined;
+  #isClosed = false;
+
+  constructor(options: IdleOptions) {
+    this.#options = options;
+  }
+
+  /** Must be called when an agent has been activated. */
+  begin(): void {
+    if (this.#cancel || this.#isClosed) return;
+    const { clock, idle } = this.#options;
+    const pause = Math.min(Math.max(idle.keptMs / 4, SHORTEST_LOOK_MS), LONGEST_LOOK_MS);
+    this.#cancel = clock.setDelay(pause, () => {
+      this.#cancel = undefined;
+      if (this.#look()) this.begin();
+    });
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#cancel?.();
+    this.#cancel = undefined;
+  }
+
+  /** The leases that this process has: of agents that live here, and of those that are put away. */
+  leases(): HeldLease[] {
+    const { residences } = this.#options;
+    const putAway = residences.allPutAway().map((remains) => {
+      const { key, epoch } = remains;
+      return { key, epoch, discard: () => this.#forget(remains) };
+    });
+    return [...residences.all(), ...putAway];
+  }
+
+  /** Whether an agent that was put away has got something since. */
+  async hasMore({ key, untaken }: PutAway): Promise<boolean> {
+    const items = await this.#options.stores.inbox(key);
+    return items.some((item) => !untaken.includes(item.key));
+  }
+
+  /** Gives back the leases of all agents that are put away. Returns their keys. Rejects if one was not given back. */
+  async leave(): Promise<AgentKey[]> {
+    const { residences, stores, clock } = this.#options;
+    const left = residences.allPutAway();
+    const over = left.map(async (remains) => {
+      const { key, epoch, standing } = remains;
+      const as = standing.now?.openTurnId ? "parked" : "rest";
+      this.#forget(remains);
+      const steady = clock.elapsed();
+      if (!(await stores.release(key, epoch, { as, steady })))
+        await stores.release(key, epoch, { as: "leaving", steady });
+    });
+    await Promise.all(over);
+    return left.map(({ key }) => key);
+  }
+
+  #forget(remains: PutAway): void {
+    remains.letGo?.();
+    this.#options.residences.apply(remains.key.agentId, { type: "forgotten", remains });
+  }
+
+  /** Returns whether an agent is live still. */
+  #look(): boolean {
+    const { residences, clock, idle } = this.#options;
+    const now = clock.elapsed();
+    const live = residences.all();
+    const unused = live.filter((activation) => isUnused(activation, now));
+    let left = live.length;
+    for (const activation of unused.sort((one, other) => one.idleSince - other.idleSince)) {
+      if (now - activation.idleSince < idle.keptMs && left <= idle.agents) break;
+      if (this.#mayLeave(activation) && this.#putAway(activation)) left -= 1;
+    }
+    return left > 0;
+  }
+
+  #mayLeave(activation: Activation): boolean {
+    const { passivation, stores } = this.#options;
+    if (passivation.applies(activation.key) || stores.isHeld(activation.key)) return false;
+    return activation.drains === 0 && isSettled(activation) && activation.effects.length === 0;
+  }
+
+  #putAway(activation: Activation): boolean {
+    const { residences } = this.#options;
+    const { key, epoch, writer, standing, untaken, lifecycle } = activation;
+    const letGo = lifecycle === "busy" ? holdProcess() : undefined;
+    const remains: PutAway = { key, epoch, ...writer.place, standing, untaken, letGo };
+    residences.apply(key.agentId, { type: "put.away", activation, remains });
+    if (residences.remainsOf(key.agentId) === remains) {
+      activation.discard(new LeaseLostError(`agent ${key.agentId} was put away`));
+      return true;
+    }
+    letGo?.();
+    return false;
+  }
+}
+
+/** Whether nothing was done with the agent since the last look. */
+function isUnused(activation: Activation, now: number): boolean {
+  if (!activation.isUsed) return true;
+  activation.isUsed = false;
+  activation.idleSince = now;
+  return false;
 }

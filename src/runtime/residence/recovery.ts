@@ -2,13 +2,13 @@ import type { AgentDefinition } from "../../agents/index.ts";
 import { createDeferred } from "../../base/index.ts";
 import { AgentBusyError, AlreadyOwnedError, LeaseLostError, NotFoundError } from "../../errors/index.ts";
 import type { AgentKey } from "../../state/index.ts";
-import type { AcquireOutcome, Stores } from "../../stores/index.ts";
+import { type AcquireOutcome, isRunning, type ProcessIdentity, type Stores } from "../../stores/index.ts";
 import { Activation, type ActivationStart } from "../agent/activation.ts";
 import { MachineFold } from "../agent/rebuild.ts";
 import type { ActivationPorts } from "../agent/live-view.ts";
 import type { TurnAuth } from "../agent/turn-auth.ts";
 import type { Handover } from "./handover.ts";
-import type { Residences } from "./residence.ts";
+import type { PutAway, Residences } from "./residence.ts";
 
 export interface RecoverySource {
   readonly stores: Stores;
@@ -25,32 +25,60 @@ export interface RecoverySource {
  * `NotFoundError` for an unknown agent or definition, `AlreadyOwnedError` while another living process has it.
  */
 export async function recoverAgent(source: RecoverySource, key: AgentKey): Promise<ActivationStart> {
-  const { stores, clock, leaseMs, process, definitions, auth } = source;
+  const { stores, clock, leaseMs, process, definitions } = source;
   const isKnown = (name: string): boolean => definitions.has(name);
   const taken = await stores.acquire(key, process.processId, leaseMs, clock.elapsed(), isKnown);
   const lease = acquired(taken, key);
-  const { record, epoch, seq, at } = lease;
+  const { record, epoch } = lease;
   try {
-    const definition = definitions.get(record.definition.name);
-    if (!definition) throw unknownDefinition(key, record.definition.name);
-    const fold = new MachineFold(record.checkpoint);
-    const folded = record.checkpoint?.seq ?? 0;
-    const [rows, history] = await Promise.all([
-      seq === folded ? [] : stores.readJournal(key, folded + 1),
-      seq === 0 ? [] : stores.messages(key),
-    ]);
-    for (const row of rows) for (const entry of row.entries) fold.apply(entry);
-    if (fold.turn) await auth.resume(record, fold.turn);
-    const snapshot = seq === 0 ? undefined : fold.toSnapshot();
-    const turnEntries = fold.turn ? fold.turnEntries : [];
-    const isAborted = record.abort !== null && record.abort.turnId === record.openTurnId;
-    const aborts = isAborted ? (await stores.inbox(key)).filter(({ kind }) => kind === "abort") : [];
-    return { key, record, definition, epoch, seq, at, snapshot, turnEntries, history, aborts };
+    if (!isKnown(record.definition.name)) throw unknownDefinition(key, record.definition.name);
+    return (await recovered(source, key, lease)).start;
   } catch (error) {
     // As "leaving", so that items in its inbox do not matter: a process that can run the agent takes them.
     await stores.release(key, epoch, { as: "leaving", steady: clock.elapsed() });
     throw error;
   }
+}
+
+/**
+ * Recovers an agent that was put away here, under the lease that it has kept. Undefined if its journal is not where it
+ * was left, since then somebody else has had it.
+ */
+export async function takeUp(source: RecoverySource, remains: PutAway): Promise<ActivationStart | undefined> {
+  const { key, standing } = remains;
+  const record = await source.stores.readAgent(key);
+  if (!record) return undefined;
+  const { start, lastSeq } = await recovered(source, key, { ...remains, record });
+  return lastSeq === remains.seq ? { ...start, standing } : undefined;
+}
+
+interface Recovered {
+  readonly start: ActivationStart;
+  /** Of the last entry that was found. */
+  readonly lastSeq: number;
+}
+
+type Place = Pick<ActivationStart, "record" | "epoch" | "seq" | "at">;
+
+async function recovered(source: RecoverySource, key: AgentKey, place: Place): Promise<Recovered> {
+  const { stores, definitions, auth } = source;
+  const { record, epoch, seq, at } = place;
+  const definition = definitions.get(record.definition.name);
+  if (!definition) throw unknownDefinition(key, record.definition.name);
+  const fold = new MachineFold(record.checkpoint);
+  const folded = record.checkpoint?.seq ?? 0;
+  const [rows, history] = await Promise.all([
+    seq === folded ? [] : stores.readJournal(key, folded + 1),
+    seq === 0 ? [] : stores.messages(key),
+  ]);
+  for (const row of rows) for (const entry of row.entries) fold.apply(entry);
+  if (fold.turn) await auth.resume(record, fold.turn);
+  const snapshot = seq === 0 ? undefined : fold.toSnapshot();
+  const turnEntries = fold.turn ? fold.turnEntries : [];
+  const isAborted = record.abort !== null && record.abort.turnId === record.openTurnId;
+  const aborts = isAborted ? (await stores.inbox(key)).filter(({ kind }) => kind === "abort") : [];
+  const start = { key, record, definition, epoch, seq, at, snapshot, turnEntries, history, aborts };
+  return { start, lastSeq: rows.at(-1)?.entries.at(-1)?.seq ?? folded };
 }
 
 function acquired(lease: AcquireOutcome, key: AgentKey): Extract<AcquireOutcome, { type: "acquired" }> {
@@ -134,4 +162,14 @@ function assertAtRest({ agentId }: AgentKey, openTurnId: string | null): void {
 async function assertSettled(handover: Handover, activation: Activation): Promise<void> {
   if (await handover.settle(activation)) return;
   throw new LeaseLostError(`agent "${activation.key.agentId}" was taken by somebody else before it was changed`);
+}
+
+/** False if the owner is known to be dead: a process on this machine can be checked at once. */
+export async function isHeldByOthers(
+  { stores, process: self }: { readonly stores: Pick<Stores, "holder">; readonly process: ProcessIdentity },
+  key: AgentKey,
+): Promise<boolean> {
+  const holder = (await stores.holder(key))?.process;
+  if (!holder || holder.processId === self.processId) return false;
+  return holder.bootId !== self.bootId || isRunning({ pid: holder.pid, startTime: null });
 }

@@ -1,6 +1,7 @@
 import type { Deferred } from "../../base/index.ts";
 import { InvariantError } from "../../errors/index.ts";
 import type { AgentKey } from "../../state/index.ts";
+import type { Standing } from "../agent/actor-tree.ts";
 
 /** `waits`: the agent is here and only a post can move it. `gone`: it is not here any more. */
 export type Rest = "waits" | "gone";
@@ -18,6 +19,20 @@ export interface Stay<Live> {
   /** When it ended its first turn here; `keptUntil`: the time before which it is not passivated between turns. */
   readonly keptSince: number | null;
   readonly keptUntil: number;
+}
+
+/** What this process keeps of an agent that it has put away: its lease, and the place from which it is taken up. */
+export interface PutAway {
+  readonly key: AgentKey;
+  readonly epoch: number;
+  /** Its last committed entry, and the time of it. */
+  readonly seq: number;
+  readonly at: number;
+  readonly standing: Standing;
+  /** Keys of the inbox items that it could not take. */
+  readonly untaken: readonly string[];
+  /** Lets the process exit, which a waiting turn holds. */
+  readonly letGo: (() => void) | undefined;
 }
 
 /** Claims of this process on the agent, wherever it is. */
@@ -42,6 +57,8 @@ export type Residence<Live> = Claims &
     /** Its lease is held for a change that takes no step. */
     | { readonly kind: "visited"; readonly over: Promise<void>; readonly isShutDown: boolean }
     | { readonly kind: "here"; readonly stay: Stay<Live> }
+    /** It rests, and its actors are stopped; the lease stays here. */
+    | { readonly kind: "putAway"; readonly remains: PutAway }
     /** Passivation: the lease is offered back, and the actors continue if an item has arrived meanwhile. */
     | { readonly kind: "releasing"; readonly stay: Stay<Live>; readonly over: Promise<void> }
     /** Handover: the actors are stopped and the lease is being given back. */
@@ -54,13 +71,18 @@ export type Residence<Live> = Claims &
   );
 
 export type ResidenceEvent<Live> =
-  | { readonly type: "activation.failed" | "visit.over" }
+  /** `remains`: it was to be taken up, and stays put away. */
+  | { readonly type: "activation.failed"; readonly remains?: PutAway | undefined }
+  | { readonly type: "visit.over" }
+  /** The lease of an agent that was put away is given back, or lost. */
+  | { readonly type: "forgotten"; readonly remains: PutAway }
   | { readonly type: "hold" | "unhold" | "delivery" | "delivery.over" | "retry" | "retry.over" | "rest.checked" }
   | { readonly type: "activate"; readonly attempt: Promise<Live> }
   | { readonly type: "visit"; readonly over: Promise<void> }
   | { readonly type: "rest.awaited"; readonly waiter: Deferred<Rest> }
   | ({ readonly activation: Live } & (
       | { readonly type: "activated" }
+      | { readonly type: "put.away"; readonly remains: PutAway }
       | { readonly type: "release.over" | "leave.over" | "lost" | "passivation.over" }
       | { readonly type: "release"; readonly over: Promise<void> }
       | { readonly type: "leave"; readonly over: Promise<void>; readonly isShutDown: boolean }
@@ -110,6 +132,7 @@ export const unclaimed = { kind: "away", isHeld: false, deliveries: 0, waiter: n
  * 5. A waiter for rest without an answer: it is answered when the agent rests here, when a handle holds the agent, and
  *    after each way to `away` or `dormant`, a failed attempt included.
  * 6. A passivation of an agent that a handle holds or that has a delivery in progress, or two passivations at once.
+ * 7. An agent that is put away while something is delivered to it, somebody waits for its rest, or it is about to leave.
  *
  * Throws `InvariantError` for a command that breaks 1.
  */
@@ -135,10 +158,14 @@ export function transition<Live>(at: Residence<Live>, event: ResidenceEvent<Live
       return to({ ...at, isRetrying: false });
     case "rest.awaited": {
       const next = { ...at, waiter: at.waiter ?? event.waiter };
-      return at.isHeld ? answered(next, "waits") : to(next, isAway(at) ? [{ type: "checkRest" }] : []);
+      if (at.isHeld || at.kind === "putAway") return answered(next, "waits");
+      return to(next, isAway(at) ? [{ type: "checkRest" }] : []);
     }
     case "rest.checked":
+      if (at.kind === "putAway") return answered(at, "waits");
       return isAway(at) ? answered(at, "gone") : to(at);
+    case "forgotten":
+      return at.kind === "putAway" && at.remains === event.remains ? gone(claimsOf(at), false) : to(at);
     default:
       return activationOf(at) === event.activation ? live(at, event) : to(at);
   }
@@ -148,11 +175,15 @@ type ArrivalType = "activate" | "visit" | "activated" | "activation.failed" | "v
 
 function arrive<Live>(at: Residence<Live>, event: EventOf<Live, ArrivalType>): Step<Live> {
   const claims = claimsOf(at);
-  if (event.type === "activate" && isAway(at)) return to({ ...claims, kind: "coming", attempt: event.attempt });
-  if (event.type === "visit" && isAway(at)) {
+  const isFree = isAway(at) || at.kind === "putAway";
+  if (event.type === "activate" && isFree) return to({ ...claims, kind: "coming", attempt: event.attempt });
+  if (event.type === "visit" && isFree) {
     return to({ ...claims, kind: "visited", over: event.over, isShutDown: at.kind === "dormant" });
   }
-  if (event.type === "activation.failed" && at.kind === "coming") return gone(claims, false);
+  if (event.type === "activation.failed" && at.kind === "coming") {
+    const { remains } = event;
+    return remains ? answered({ ...claims, kind: "putAway", remains }, "waits") : gone(claims, false);
+  }
   if (event.type === "visit.over" && at.kind === "visited") return gone(claims, at.isShutDown);
   if (event.type === "activated" && at.kind === "coming") {
     const stay = {
@@ -187,6 +218,8 @@ function live<Live>(at: Residence<Live>, event: Extract<ResidenceEvent<Live>, { 
     }
     case "lost":
       return gone(claims, false, reached);
+    case "put.away":
+      return mayBePutAway(at) ? to({ ...claims, kind: "putAway", remains: event.remains }) : to(at);
     case "safePoint.awaited":
       return to({ ...at, stay: { ...stay, safePoint: stay.safePoint ?? event.safePoint } });
     case "passivation.over":
@@ -201,6 +234,10 @@ function live<Live>(at: Residence<Live>, event: Extract<ResidenceEvent<Live>, { 
 }
 
 type Staying<Live> = Extract<Residence<Live>, { stay: Stay<Live> }>;
+
+function mayBePutAway<Live>({ kind, deliveries, waiter, stay }: Staying<Live>): boolean {
+  return kind === "here" && deliveries === 0 && waiter === null && !stay.isPassivating && stay.safePoint === null;
+}
 
 function kept<Live>(at: Staying<Live>, now: number): Step<Live> {
   if (!at.waiter) return to(at);
@@ -284,6 +321,15 @@ export class Residences<Live extends { readonly key: AgentKey }> {
 
   all(): Live[] {
     return [...this.#residences.values()].flatMap((at) => ("stay" in at ? [at.stay.activation] : []));
+  }
+
+  remainsOf(agentId: string): PutAway | undefined {
+    const at = this.of(agentId);
+    return at.kind === "putAway" ? at.remains : undefined;
+  }
+
+  allPutAway(): PutAway[] {
+    return [...this.#residences.values()].flatMap((at) => (at.kind === "putAway" ? [at.remains] : []));
   }
 
   stay(activation: Live): Stay<Live> | undefined {

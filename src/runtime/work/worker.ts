@@ -53,9 +53,9 @@ export class Worker {
    */
   #concerns(key: AgentKey): boolean {
     const { live, part } = this.#dependencies;
-    if (live.get(key) !== undefined) return false;
+    if (live.standing(key) !== undefined) return false;
     const root = rootOf(key.agentId);
-    return part.isDistributed || live.all().some(({ identity }) => identity.rootAgentId === root);
+    return part.isDistributed || live.idle.leases().some((lease) => rootOf(lease.key.agentId) === root);
   }
 
   get counted() {
@@ -101,7 +101,7 @@ export class Worker {
         return { left: 0 };
       });
       const left = new Set(live.all());
-      await Promise.race([this.#handOver(left, cut.signal), late]);
+      await Promise.race([Promise.all([this.#handOver(left, cut.signal), this.#leavePutAway()]), late]);
       return { left: (await jobs).left + left.size };
     } finally {
       cancel();
@@ -122,6 +122,17 @@ export class Worker {
       }),
     );
     for (const outcome of outcomes) if (outcome.status === "rejected") warn(outcome.reason);
+  }
+
+  async #leavePutAway(): Promise<void> {
+    const { live, stores } = this.#dependencies;
+    try {
+      for (const key of await live.idle.leave()) {
+        if (live.isOthers(key) && (await hasMore(stores, key))) await live.wake(key);
+      }
+    } catch (error) {
+      warn(error);
+    }
   }
 
   async #wake(job: WakeJob, run: JobRun): Promise<JobOutcome> {

@@ -47,7 +47,7 @@ export class MemoryReads extends MemoryTables implements CandidateTables {
   }
 
   inbox(key: AgentKey): InboxItem[] {
-    return [...(this.find(key)?.inbox.values() ?? [])].map((row) => row.item);
+    return [...(this.find(key)?.inbox?.values() ?? [])].map((row) => row.item);
   }
 
   rowsFrom(key: AgentKey, fromSeq: number): JournalRow[] {
@@ -77,24 +77,24 @@ export class MemoryReads extends MemoryTables implements CandidateTables {
   }
 
   artifacts(key: AgentKey): ArtifactMeta[] {
-    const artifacts = [...(this.find(key)?.artifacts.values() ?? [])];
+    const artifacts = [...(this.find(key)?.artifacts?.values() ?? [])];
     return artifacts.map(({ content: _content, ...meta }) => meta);
   }
 
   artifact(key: AgentKey, artifactId: string): Artifact | undefined {
-    return this.find(key)?.artifacts.get(artifactId);
+    return this.find(key)?.artifacts?.get(artifactId);
   }
 
   artifactByName(key: AgentKey, name: string, version: number | undefined): Artifact | undefined {
     const wanted = version ?? this.newestVersion(key, name);
-    const artifacts = [...(this.find(key)?.artifacts.values() ?? [])];
+    const artifacts = [...(this.find(key)?.artifacts?.values() ?? [])];
     return artifacts.find((artifact) => artifact.name === name && artifact.version === wanted);
   }
 
   requests(filter: RequestFilter, after: AgentRequest | undefined, limit: number): AgentRequest[] {
     const found: AgentRequest[] = [];
     for (const { requests } of this.rows.tenants.get(filter.tenant)?.agents.values() ?? []) {
-      for (const request of requests.values()) {
+      for (const request of requests?.values() ?? []) {
         if (isRequestOf(filter, request) && (after === undefined || byOpening(after, request) < 0)) found.push(request);
       }
     }
@@ -104,7 +104,7 @@ export class MemoryReads extends MemoryTables implements CandidateTables {
   turns(filter: TurnFilter, limit: number, place?: TurnPlace): TurnRecord[] {
     const found: TurnRecord[] = [];
     for (const { turns } of this.rows.tenants.get(filter.tenant)?.agents.values() ?? []) {
-      for (const { hash: _hash, ...turn } of turns.values()) {
+      for (const { hash: _hash, ...turn } of turns?.values() ?? []) {
         if (isTurnOf(filter, turn) && (place === undefined || byChange(place, turn) < 0)) found.push(turn);
       }
     }
@@ -112,7 +112,7 @@ export class MemoryReads extends MemoryTables implements CandidateTables {
   }
 
   turnsOf(key: AgentKey): StoredTurn[] {
-    return [...(this.find(key)?.turns.values() ?? [])].sort((a, b) => a.number - b.number);
+    return [...(this.find(key)?.turns?.values() ?? [])].sort((a, b) => a.number - b.number);
   }
 
   /** By agent id. */
@@ -130,7 +130,7 @@ export class MemoryReads extends MemoryTables implements CandidateTables {
   }
 
   accounts(tenant: string, rootAgentId: string): Account[] {
-    return [...(this.rows.tenants.get(tenant)?.trees.get(rootAgentId)?.accounts.values() ?? [])];
+    return [...(this.rows.tenants.get(tenant)?.trees.get(rootAgentId)?.accounts?.values() ?? [])];
   }
 
   definition(tenant: string, rootAgentId: string, hash: string): StoredDefinition | undefined {
@@ -151,7 +151,7 @@ export class MemoryReads extends MemoryTables implements CandidateTables {
   }
 
   timer(key: AgentKey, timerId: string): Timer | undefined {
-    return this.find(key)?.timers.get(timerId);
+    return this.find(key)?.timers?.get(timerId);
   }
 
   agentsOfTree(tenant: string, rootAgentId: string): AgentRecord[] {
@@ -159,14 +159,14 @@ export class MemoryReads extends MemoryTables implements CandidateTables {
   }
 
   timersOf(key: AgentKey): Timer[] {
-    const timers = [...(this.find(key)?.timers.values() ?? [])];
+    const timers = [...(this.find(key)?.timers?.values() ?? [])];
     return timers.sort((a, b) => a.dueAt - b.dueAt || (a.id < b.id ? -1 : 1));
   }
 
   storedRows(tenant: string, rootAgentId: string): StoredRow[] {
     const messages = new Map<number, Message[]>();
     for (const { messagesById } of this.#rowsOfTree(tenant, rootAgentId)) {
-      for (const { cursor, message } of messagesById.values()) {
+      for (const { cursor, message } of messagesById?.values() ?? []) {
         const ofRow = messages.get(cursor);
         if (ofRow) ofRow.push(message);
         else messages.set(cursor, [message]);
@@ -182,12 +182,12 @@ export class MemoryReads extends MemoryTables implements CandidateTables {
     if (!rows || !tree) return;
     const agents = this.#rowsOfTree(tenant, rootAgentId);
     for (const agent of agents) {
-      for (const timerId of agent.timers.keys()) this.timers.clear(agent, timerId);
+      for (const timerId of agent.timers?.keys() ?? []) this.timers.clear(agent, timerId);
     }
     const agentIds = agents.map(({ record }) => record.agentId);
     this.undo.removeAll(rows.agents, agentIds);
     this.undo.removeAll(rows.candidates, agentIds);
-    this.undo.removeAll(rows.treesOfAccounts, tree.accounts.keys());
+    this.undo.removeAll(rows.treesOfAccounts, tree.accounts?.keys() ?? []);
     this.undo.set(rows.trees, rootAgentId, emptyTree(tree.lastCursor));
   }
 

@@ -28,27 +28,37 @@ interface PlacedMessage {
   readonly message: Message;
 }
 
-/** All rows of one agent. Lists only grow; maps keep the order of insertion. */
+/**
+ * All rows of one agent. Lists only grow; maps keep the order of insertion. Most agents have nothing in most of the maps,
+ * each of which takes 180 bytes, so they are made when they are first written to (`mapOf`).
+ */
 export interface AgentRows {
   record: AgentRecord;
   head: Head;
   /** Of the last applied batch. */
   outcome: Committed | undefined;
   readonly tree: TreeRows;
-  readonly inbox: Map<string, InboxRow>;
+  inbox: Map<string, InboxRow> | undefined;
   nextOrdinal: number;
   readonly journal: JournalRow[];
   /** In order; both are replaced as a whole when the conversation is cleared. */
   messages: Message[];
-  messagesById: Map<string, PlacedMessage>;
-  artifacts: Map<string, Artifact>;
-  readonly requests: Map<string, AgentRequest>;
+  messagesById: Map<string, PlacedMessage> | undefined;
+  artifacts: Map<string, Artifact> | undefined;
+  requests: Map<string, AgentRequest> | undefined;
   /** By id. */
-  readonly turns: Map<string, StoredTurn>;
+  turns: Map<string, StoredTurn> | undefined;
   /** Of a root agent: the meanings of the keys that callers chose. */
-  readonly keys: Map<string, KeyMeaning>;
-  readonly timers: Map<string, Timer>;
+  keys: Map<string, KeyMeaning> | undefined;
+  timers: Map<string, Timer> | undefined;
   readonly children: AgentRows[];
+}
+
+type MapName = "inbox" | "messagesById" | "artifacts" | "requests" | "turns" | "keys" | "timers";
+
+/** A map to write to. An empty one is as good as none, so its making is not undone. */
+export function mapOf<Name extends MapName>(rows: AgentRows, name: Name): NonNullable<AgentRows[Name]> {
+  return (rows[name] ??= new Map() as AgentRows[Name]) as NonNullable<AgentRows[Name]>;
 }
 
 /** The rows that all agents of one tree share. */
@@ -57,9 +67,10 @@ export interface TreeRows {
   readonly journal: JournalRow[];
   /** The highest cursor that was ever given. */
   lastCursor: number;
-  readonly accounts: Map<string, Account>;
+  /** Made with the first account, as `queues` with the first that waits. */
+  accounts: Map<string, Account> | undefined;
   /** The waiters of each account at the top. */
-  readonly queues: Map<string, readonly Waiter[]>;
+  queues: Map<string, readonly Waiter[]> | undefined;
   /** By hash. */
   readonly definitions: Map<string, StoredDefinition>;
 }
@@ -99,7 +110,7 @@ export function emptyTenant(): TenantRows {
 }
 
 export function emptyTree(lastCursor = 0): TreeRows {
-  return { journal: [], lastCursor, accounts: new Map(), queues: new Map(), definitions: new Map() };
+  return { journal: [], lastCursor, accounts: undefined, queues: undefined, definitions: new Map() };
 }
 
 export function emptyAgent(record: AgentRecord, tree: TreeRows): AgentRows {
@@ -108,32 +119,34 @@ export function emptyAgent(record: AgentRecord, tree: TreeRows): AgentRows {
     head: freshHead,
     outcome: undefined,
     tree,
-    inbox: new Map(),
+    inbox: undefined,
     nextOrdinal: 0,
     journal: [],
     messages: [],
-    messagesById: new Map(),
-    artifacts: new Map(),
-    requests: new Map(),
-    turns: new Map(),
-    keys: new Map(),
-    timers: new Map(),
+    messagesById: undefined,
+    artifacts: undefined,
+    requests: undefined,
+    turns: undefined,
+    keys: undefined,
+    timers: undefined,
     children: [],
   };
 }
 
 /** False if the inbox holds an item of that key already. */
 export function addItem(undo: UndoLog, rows: AgentRows, item: InboxItem): boolean {
-  if (rows.inbox.has(item.key)) return false;
-  undo.set(rows.inbox, item.key, { ordinal: rows.nextOrdinal, item });
+  const inbox = mapOf(rows, "inbox");
+  if (inbox.has(item.key)) return false;
+  undo.set(inbox, item.key, { ordinal: rows.nextOrdinal, item });
   rows.nextOrdinal += 1;
   return true;
 }
 
-export function removeItems(undo: UndoLog, { inbox }: AgentRows, itemKeys: readonly string[]): void {
+export function removeItems(undo: UndoLog, rows: AgentRows, itemKeys: readonly string[]): void {
+  const { inbox } = rows;
   for (const itemKey of itemKeys) {
-    const row = inbox.get(itemKey);
-    if (!row) continue;
+    const row = inbox?.get(itemKey);
+    if (!inbox || !row) continue;
     undo.note(() => {
       const before = [...inbox, [itemKey, row] as const].sort(([, a], [, b]) => a.ordinal - b.ordinal);
       inbox.clear();
@@ -141,12 +154,15 @@ export function removeItems(undo: UndoLog, { inbox }: AgentRows, itemKeys: reado
     });
     inbox.delete(itemKey);
   }
+  if (inbox?.size !== 0) return;
+  undo.note(() => (rows.inbox = inbox));
+  rows.inbox = undefined;
 }
 
 /** Updates the candidates after the agent's inbox or head has changed. */
 export function noteCandidate(undo: UndoLog, { candidates }: TenantRows, rows: AgentRows): void {
   const { agentId } = rows.record;
-  const isCandidate = rows.inbox.size > 0 || rows.head.work === "open";
+  const isCandidate = (rows.inbox?.size ?? 0) > 0 || rows.head.work === "open";
   if (isCandidate === candidates.has(agentId)) return;
   if (isCandidate) {
     undo.set(candidates, agentId, rows);
@@ -169,19 +185,20 @@ export class MemoryTimers {
 
   set(agent: AgentRows, timer: Timer): void {
     this.clear(agent, timer.id);
-    this.#undo.set(agent.timers, timer.id, timer);
+    this.#undo.set(mapOf(agent, "timers"), timer.id, timer);
     this.#add(timer);
     this.#undo.note(() => this.#remove(timer));
   }
 
   clear(agent: AgentRows, timerId: string): void {
-    const timer = agent.timers.get(timerId);
-    if (!timer) return;
+    const { timers } = agent;
+    const timer = timers?.get(timerId);
+    if (!timers || !timer) return;
     this.#undo.note(() => {
-      agent.timers.set(timerId, timer);
+      timers.set(timerId, timer);
       this.#add(timer);
     });
-    agent.timers.delete(timerId);
+    timers.delete(timerId);
     this.#remove(timer);
   }
 

@@ -33,6 +33,7 @@ import {
   emptyRows,
   emptyTenant,
   emptyTree,
+  mapOf,
   type MemoryRows,
   MemoryTimers,
   noteCandidate,
@@ -101,7 +102,7 @@ export class MemoryTables implements Tables {
   }
 
   account(tenant: string, accountId: string): Account | undefined {
-    return this.rows.tenants.get(tenant)?.treesOfAccounts.get(accountId)?.accounts.get(accountId);
+    return this.rows.tenants.get(tenant)?.treesOfAccounts.get(accountId)?.accounts?.get(accountId);
   }
 
   putAccount(tenant: string, rootAgentId: string, account: Account): void {
@@ -111,15 +112,16 @@ export class MemoryTables implements Tables {
       tree = this.#tree(tenant, rootAgentId);
       this.undo.set(treesOfAccounts, account.id, tree);
     }
-    this.undo.set(tree.accounts, account.id, account);
+    this.undo.set((tree.accounts ??= new Map()), account.id, account);
   }
 
   waiters(tenant: string, { id }: Account): readonly Waiter[] {
-    return this.rows.tenants.get(tenant)?.treesOfAccounts.get(id)?.queues.get(id) ?? [];
+    return this.rows.tenants.get(tenant)?.treesOfAccounts.get(id)?.queues?.get(id) ?? [];
   }
 
   putWaiters(tenant: string, rootAgentId: string, { account, waiters }: WaiterChanges): void {
-    this.undo.set(this.#tree(tenant, rootAgentId).queues, account.id, waiters);
+    const tree = this.#tree(tenant, rootAgentId);
+    this.undo.set((tree.queues ??= new Map()), account.id, waiters);
   }
 
   addToInbox(key: AgentKey, item: InboxItem): boolean {
@@ -130,7 +132,7 @@ export class MemoryTables implements Tables {
   }
 
   inboxSize(key: AgentKey): number {
-    return this.find(key)?.inbox.size ?? 0;
+    return this.find(key)?.inbox?.size ?? 0;
   }
 
   removeFromInbox(key: AgentKey, itemKeys: readonly string[]): void {
@@ -158,8 +160,9 @@ export class MemoryTables implements Tables {
     this.undo.push(tree.journal, row);
     this.undo.push(rows.journal, row);
     for (const message of messages) {
-      if (rows.messagesById.has(message.id)) continue;
-      this.undo.set(rows.messagesById, message.id, { cursor, message });
+      const byId = mapOf(rows, "messagesById");
+      if (byId.has(message.id)) continue;
+      this.undo.set(byId, message.id, { cursor, message });
       this.undo.push(rows.messages, message);
     }
   }
@@ -168,19 +171,19 @@ export class MemoryTables implements Tables {
     const rows = this.#require(key);
     const { messages, messagesById } = rows;
     this.undo.note(() => Object.assign(rows, { messages, messagesById }));
-    Object.assign(rows, { messages: [], messagesById: new Map() });
+    Object.assign(rows, { messages: [], messagesById: undefined });
   }
 
   putArtifact(key: AgentKey, artifact: Artifact): void {
-    this.undo.set(this.#require(key).artifacts, artifact.artifactId, artifact);
+    this.undo.set(mapOf(this.#require(key), "artifacts"), artifact.artifactId, artifact);
   }
 
   artifactMeta(key: AgentKey, artifactId: string): ArtifactMeta | undefined {
-    return this.find(key)?.artifacts.get(artifactId);
+    return this.find(key)?.artifacts?.get(artifactId);
   }
 
   newestVersion(key: AgentKey, name: string): number {
-    const ofName = [...(this.find(key)?.artifacts.values() ?? [])].filter((artifact) => artifact.name === name);
+    const ofName = [...(this.find(key)?.artifacts?.values() ?? [])].filter((artifact) => artifact.name === name);
     return ofName.reduce((newest, { version }) => Math.max(newest, version), 0);
   }
 
@@ -188,41 +191,41 @@ export class MemoryTables implements Tables {
     const rows = this.#require(key);
     const { artifacts } = rows;
     this.undo.note(() => (rows.artifacts = artifacts));
-    rows.artifacts = new Map();
+    rows.artifacts = undefined;
   }
 
   request(key: AgentKey, requestId: string): AgentRequest | undefined {
-    return this.find(key)?.requests.get(requestId);
+    return this.find(key)?.requests?.get(requestId);
   }
 
   putRequest(request: AgentRequest): void {
     const { tenant, requestId, rootAgentId, decidedWith } = request;
-    this.undo.set(this.#require(request).requests, requestId, request);
+    this.undo.set(mapOf(this.#require(request), "requests"), requestId, request);
     if (!decidedWith) return;
-    const { keys } = this.#require({ tenant, agentId: rootAgentId });
+    const keys = mapOf(this.#require({ tenant, agentId: rootAgentId }), "keys");
     this.undo.set(keys, decidedWith.key, { requestId, turnId: decidedWith.turnId });
   }
 
   openRequestsOf(key: AgentKey, turnId: string): AgentRequest[] {
-    const requests = [...(this.find(key)?.requests.values() ?? [])];
+    const requests = [...(this.find(key)?.requests?.values() ?? [])];
     return requests.filter((request) => request.turnId === turnId && request.status === "open");
   }
 
   putTurn(turn: StoredTurn): void {
-    const { turns, keys } = this.#require(turn);
+    const rows = this.#require(turn);
     const { turnId, key, hash } = turn;
-    this.undo.set(turns, turnId, turn);
-    if (key !== null && hash !== null) this.undo.set(keys, key, { turnId, hash });
+    this.undo.set(mapOf(rows, "turns"), turnId, turn);
+    if (key !== null && hash !== null) this.undo.set(mapOf(rows, "keys"), key, { turnId, hash });
   }
 
   moveTurn(key: AgentKey, turnId: string, change: TurnChange): void {
     const { turns } = this.#require(key);
-    const turn = turns.get(turnId);
-    if (turn) this.undo.set(turns, turnId, { ...turn, ...change });
+    const turn = turns?.get(turnId);
+    if (turns && turn) this.undo.set(turns, turnId, { ...turn, ...change });
   }
 
   meaningOf(root: AgentKey, text: string): KeyMeaning | undefined {
-    return this.find(root)?.keys.get(text);
+    return this.find(root)?.keys?.get(text);
   }
 
   keepDefinition(tenant: string, rootAgentId: string, definition: StoredDefinition): void {
