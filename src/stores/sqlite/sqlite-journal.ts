@@ -33,8 +33,9 @@ export class SqliteJournal {
     this.#connection = connection;
     this.#agents = agents;
     this.#messages = messages;
-    const found = `FROM chain JOIN journal ON journal.cursor = chain.cursor JOIN agents ON agents.id = journal.agent
-      ORDER BY chain.cursor LIMIT $limit`;
+    // Only the rows that are asked for are read whole.
+    const found = `FROM (SELECT cursor AS at FROM chain ORDER BY cursor LIMIT $limit)
+      CROSS JOIN journal ON journal.cursor = at JOIN agents ON agents.id = journal.agent`;
     this.#statements = {
       add: connection.prepare("INSERT INTO journal VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
       last: connection.prepare(
@@ -113,16 +114,17 @@ export class SqliteJournal {
     const ends = this.#endsOf(tree, after, limit);
     if (ends.length === 0) return [];
     const rows = this.#statements.rows.all({ ends: JSON.stringify(ends), after, limit });
-    return rows.map((row) => journalRowOf(row, textOf(row, "agent_id", "a row of agents")));
+    return rows.map((row) => journalRowOf(row, textOf(row, "agent_id", "a row of agents"))).sort(byCursor);
   }
 
   storedRows(tree: number): StoredRow[] {
     const ends = this.#endsOf(tree, 0, Number.MAX_SAFE_INTEGER);
     const rows = this.#statements.wholeRows.all({ ends: JSON.stringify(ends), after: 0, limit: -1 });
-    return rows.map((row) => {
+    const whole = rows.map((row) => {
       const agentId = textOf(row, "agent_id", "a row of agents");
       return { ...journalRowOf(row, agentId), messages: messagesOf(row, agentId) };
     });
+    return whole.sort(byCursor);
   }
 
   removeTree(tree: number): void {
@@ -137,7 +139,8 @@ export class SqliteJournal {
   #endsOf(tree: number, after: number, limit: number): number[] {
     const { cursor: last } = this.#agents.heads.end(tree);
     if (last <= after || limit === 0) return [];
-    const most = Math.ceil(limit / ROWS_BETWEEN_MARKS) + 1;
+    // The first one may be the only row that it leads to.
+    const most = Math.ceil((limit - 1) / ROWS_BETWEEN_MARKS) + 1;
     const marks = this.#statements.marks.all(tree, after, most).map((row) => integerOf(row, "cursor", "a tree's row"));
     return marks.length < most && marks.at(-1) !== last ? [...marks, last] : marks;
   }
@@ -170,6 +173,11 @@ interface RowPlace {
   readonly before: number;
   /** Counted within its tree, from 1. */
   readonly number: number;
+}
+
+/** They mostly come in this order. */
+function byCursor(one: JournalRow, other: JournalRow): number {
+  return one.cursor - other.cursor;
 }
 
 function journalRowOf(row: Row, agentId: string): JournalRow {

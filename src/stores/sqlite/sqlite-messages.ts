@@ -184,6 +184,5 @@ export function packed(text: string, agentId: string): string {
 }
 
 export function unpacked(text: string, agentId: string): string {
-  const id = JSON.stringify(agentId).slice(1, -1);
-  return text.replaceAll(OWN_ID, () => id);
+  return text.split(OWN_ID).join(JSON.stringify(agentId).slice(1, -1));
 }
