@@ -39,7 +39,7 @@ const readByTurn: readonly Damage[] = [
   ["its record", "UPDATE agents SET record = '{}' WHERE agent_id = 'a-1'", /agent a-1/],
   [
     "its inbox",
-    `INSERT INTO inbox (agent, item_key, item) SELECT id, 'x', '{}' FROM agents WHERE agent_id = 'a-1'`,
+    `INSERT INTO inbox (agent, item_key, place, item) SELECT id, 'x', 1, '{}' FROM agents WHERE agent_id = 'a-1'`,
     /inbox of agent a-1/,
   ],
   ["its request", `UPDATE requests SET request = '{}' ${OF}`, /request a-1#1/],

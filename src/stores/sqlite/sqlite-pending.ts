@@ -121,9 +121,10 @@ export class SqliteInbox {
   constructor(connection: SqliteConnection) {
     this.#statements = {
       add: connection.prepare(
-        "INSERT INTO inbox (agent, item_key, item) VALUES (?, ?, ?) ON CONFLICT (agent, item_key) DO NOTHING",
+        `INSERT INTO inbox SELECT $agent, $key, coalesce(max(place), 0) + 1, $item FROM inbox WHERE agent = $agent
+         ON CONFLICT (agent, item_key) DO NOTHING`,
       ),
-      items: connection.prepare("SELECT item FROM inbox WHERE agent = ? ORDER BY id"),
+      items: connection.prepare("SELECT item FROM inbox WHERE agent = ? ORDER BY place"),
       size: connection.prepare("SELECT count(*) AS size FROM inbox WHERE agent = ?"),
       remove: connection.prepare("DELETE FROM inbox WHERE agent = ? AND item_key = ?"),
     };
@@ -131,7 +132,7 @@ export class SqliteInbox {
 
   add(slot: AgentSlot, item: InboxItem): boolean {
     const key = wellFormed(item.key, "inbox key");
-    return Number(this.#statements.add.run(slot.id, key, JSON.stringify(item)).changes) > 0;
+    return Number(this.#statements.add.run({ agent: slot.id, key, item: JSON.stringify(item) }).changes) > 0;
   }
 
   items(slot: AgentSlot): InboxItem[] {

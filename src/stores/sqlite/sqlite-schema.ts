@@ -158,12 +158,12 @@ const layout = `
   CREATE INDEX turns_by_session ON turns (tenant, session_id, changed_at, turn_id DESC)
     WHERE session_id IS NOT NULL AND stop_reason IS NOT NULL;
   CREATE TABLE inbox (
-    id INTEGER PRIMARY KEY,
     agent INTEGER NOT NULL,
     item_key TEXT NOT NULL,
+    place INTEGER NOT NULL,
     item TEXT NOT NULL,
-    UNIQUE (agent, item_key)
-  ) STRICT;
+    PRIMARY KEY (agent, item_key)
+  ) STRICT, WITHOUT ROWID;
   CREATE TABLE timers (
     agent INTEGER NOT NULL,
     timer_id TEXT NOT NULL,
