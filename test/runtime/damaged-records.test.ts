@@ -33,7 +33,7 @@ const readByTurn: readonly Damage[] = [
   ],
   [
     "the terms of an account",
-    "UPDATE accounts SET terms = 'broken' WHERE account_id = 'agent:a-1'",
+    "UPDATE standings SET terms = 'broken' WHERE account_id = 'agent:a-1'",
     /account agent:a-1/,
   ],
   ["its record", "UPDATE agents SET record = '{}' WHERE agent_id = 'a-1'", /agent a-1/],

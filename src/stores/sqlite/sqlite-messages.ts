@@ -177,10 +177,12 @@ export function messagesOf(row: Row, agentId: string): Message[] {
 
 /** Stands for the agent's id, which is a third of most rows; JSON text holds no such character. */
 const OWN_ID = "\u0001";
+/** A shorter id is left as it is, because it is also a part of words. */
+const LONG_ID = 8;
 
 /** JSON text of an agent's row, as it is stored. */
 export function packed(text: string, agentId: string): string {
-  return text.replaceAll(JSON.stringify(agentId).slice(1, -1), OWN_ID);
+  return agentId.length < LONG_ID ? text : text.replaceAll(JSON.stringify(agentId).slice(1, -1), OWN_ID);
 }
 
 export function unpacked(text: string, agentId: string): string {

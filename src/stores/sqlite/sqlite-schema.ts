@@ -24,7 +24,7 @@ export const ROWS_BETWEEN_MARKS = 32;
  * they ascend, because SQLite adds fastest at the end. `standings.open_requests` says whether `requests` need be read.
  * Cursors are never used again, even after a tree was removed: `last_removed` keeps the highest cursor that may be gone.
  * The texts of definitions are shared by the trees of a tenant, and stay. JSON columns are checked by schema when they are
- * read; in those of the journal one character stands for the agent's id.
+ * read; in those of the journal one character stands for the agent's id, if that is long.
  */
 const layout = `
   CREATE TABLE agents (
