@@ -192,14 +192,14 @@ export class SqliteAgents {
     const text = textOf(row, "record", where);
     const id = integerOf(row, "id", where);
     const known = this.#slots.get(tenant, agentId);
-    if (known?.id === id) {
+    const [tree, place] = [integerOf(row, "tree", where), integerOf(row, "place", where)];
+    if (known?.id === id && known.place === place) {
       if (known.record.text !== text) known.record.value = recordIn(text, tenant, agentId);
       Object.assign(known.record, { generation, text });
       return known;
     }
     const record = { generation, text, value: recordIn(text, tenant, agentId) };
-    const places = { tree: integerOf(row, "tree", where), place: integerOf(row, "place", where) };
-    const slot = { id, ...places, record, head: undefined, late: undefined };
+    const slot = { id, tree, place, record, head: undefined, late: undefined };
     this.#slots.set(tenant, agentId, slot);
     return slot;
   }

@@ -75,24 +75,25 @@ export class SqliteJournal {
   restore(
     rows: readonly (Omit<RestoredRow, "row"> & { readonly row: StoredRow; readonly slot: AgentSlot })[],
   ): number[] {
-    const ends = new Map<AgentSlot, { cursor: number; readonly places: Map<string, number> }>();
+    // By their keys, because the cache of slots may be emptied meanwhile.
+    const ends = new Map<number, { readonly slot: AgentSlot; cursor: number; readonly places: Map<string, number> }>();
     let before = 0;
     const cursors = rows.map(({ row, slot, cursor = this.#nextCursor() }, index) => {
-      const end = ends.get(slot) ?? { cursor: 0, places: new Map<string, number>() };
+      const end = ends.get(slot.id) ?? { slot, cursor: 0, places: new Map<string, number>() };
       const messages = row.messages.filter(({ id }) => !end.places.has(id));
       for (const { id } of messages) end.places.set(id, cursor);
       const text = messages.length > 0 ? JSON.stringify(messages) : null;
       this.#insert(slot, { cursor, previous: end.cursor, before, number: index + 1 }, row.entries, text);
-      ends.set(slot, Object.assign(end, { cursor }));
+      ends.set(slot.id, Object.assign(end, { cursor }));
       before = cursor;
       return cursor;
     });
-    for (const [slot, { cursor, places }] of ends) {
+    for (const { slot, cursor, places } of ends.values()) {
       this.#messages.restore(slot, [...places]);
       this.#agents.heads.place(slot, cursor);
     }
-    const [first] = ends.keys();
-    if (first) this.#agents.heads.writeEnd(first.tree, { cursor: before, rows: rows.length });
+    const [first] = ends.values();
+    if (first) this.#agents.heads.writeEnd(first.slot.tree, { cursor: before, rows: rows.length });
     return cursors;
   }
 
