@@ -16,36 +16,45 @@ export async function writeLongRun(file: string, copies = 200): Promise<void> {
   await largeTurn({ stores }, { children: CHILDREN, steps: STEPS });
   await stores.close();
   const database = new DatabaseSync(file);
+  // In the texts of a row one character stands for its agent's id, so that they are copied as they are.
   database.exec(`BEGIN;
     UPDATE journal SET cursor = -cursor * ${ROOM}, previous = previous * ${ROOM};
     UPDATE journal SET cursor = -cursor;
-    UPDATE heads SET cursor = cursor * ${ROOM};
+    UPDATE standings SET cursor = cursor * ${ROOM}, placed = placed * ${ROOM} WHERE agent IS NOT NULL;
     UPDATE messages SET cursor = cursor * ${ROOM};
     CREATE TEMP TABLE child AS SELECT * FROM agents WHERE parent_agent_id IS NOT NULL;
-    CREATE TEMP TABLE budget AS SELECT a.id, a.tenant, a.account_id, a.place, a.terms, s.standing, c.agent_id
-      FROM accounts a JOIN standings s ON s.place = a.place JOIN child c ON instr(a.account_id, c.agent_id) > 0;
+    CREATE TEMP TABLE budget AS SELECT s.*, c.agent_id FROM standings s JOIN child c ON instr(s.account_id, c.agent_id) > 0;
     CREATE TEMP TABLE line AS SELECT j.* FROM journal j JOIN child c ON c.id = j.agent;
     CREATE TEMP TABLE said AS SELECT m.* FROM messages m JOIN child c ON c.id = m.agent;
-    CREATE TEMP TABLE head AS SELECT h.* FROM heads h JOIN child c ON c.id = h.agent;`);
+    CREATE TEMP TABLE head AS SELECT s.* FROM standings s JOIN child c ON c.id = s.agent;`);
   const perCopy = 2 * CHILDREN;
+  const places = Number(
+    database.prepare("SELECT max(place) - min(place) + 1 AS places FROM standings").get()?.["places"],
+  );
   for (let copy = 1; copy <= Math.min(copies, ROOM - 1); copy += 1) {
     const added = copy * perCopy;
+    const moved = copy * places;
     const name = `'desk~${copy.toString(16).padStart(3, "0")}' || substr(c.agent_id, 9)`;
     const renamed = (text: string): string => `replace(${text}, c.agent_id, ${name})`;
     database.exec(`
-      INSERT INTO agents SELECT c.id + ${added}, c.tenant, ${name}, c.tree, c.parent_agent_id, c.session_id, c.owner_id,
-        c.created_at, ${renamed("c.record")} FROM child c;
-      INSERT INTO heads SELECT agent + ${added}, epoch, holder, seq, at, sign, batch_id, open_requests, cursor + ${copy},
-        outcome, work FROM head;
-      INSERT INTO accounts SELECT id + ${added}, tenant, ${renamed("account_id")}, place + ${added}, ${renamed("terms")}
-        FROM budget c;
-      INSERT INTO standings SELECT place + ${added}, id + ${added}, standing FROM budget;
-      INSERT INTO journal SELECT j.cursor + ${copy}, j.tree, j.agent + ${added},
-        CASE j.previous WHEN 0 THEN 0 ELSE j.previous + ${copy} END, j.last_seq, j.version, ${renamed("j.entries")},
-        ${renamed("j.messages")} FROM line j JOIN child c ON c.id = j.agent;
+      INSERT INTO agents SELECT c.id + ${added}, c.tenant, ${name}, c.tree, c.place + ${moved}, c.parent_agent_id,
+        c.session_id, c.owner_id, c.created_at, ${renamed("c.record")} FROM child c;
+      UPDATE head SET place = place + ${places}, agent = agent + ${perCopy}, cursor = cursor + 1, placed = max(0, placed + 1);
+      INSERT INTO standings SELECT * FROM head;
+      INSERT INTO accounts SELECT 'default', ${renamed("account_id")}, place + ${moved} FROM budget c;
+      INSERT INTO standings (place, account_id, terms, standing)
+        SELECT place + ${moved}, ${renamed("account_id")}, ${renamed("terms")}, standing FROM budget c;
+      INSERT INTO journal SELECT cursor + ${copy}, tree, agent + ${added},
+        CASE previous WHEN 0 THEN 0 ELSE previous + ${copy} END, 0, 0, last_seq, version, entries, messages FROM line;
       INSERT INTO messages SELECT m.agent + ${added}, ${renamed("m.message_id")}, m.cursor + ${copy}
         FROM said m JOIN child c ON c.id = m.agent;`);
   }
+  database.exec(`
+    CREATE TEMP TABLE places AS SELECT cursor, row_number() OVER (ORDER BY cursor) AS number,
+      lag(cursor, 1, 0) OVER (ORDER BY cursor) AS before FROM journal;
+    UPDATE journal SET number = places.number, before = places.before FROM places WHERE places.cursor = journal.cursor;
+    UPDATE standings SET tree_cursor = (SELECT max(cursor) FROM journal), tree_rows = (SELECT count(*) FROM journal)
+      WHERE place = (SELECT min(place) FROM standings);`);
   database.exec("COMMIT");
   database.close();
 }

@@ -106,6 +106,27 @@ export function leasesContract(subject: () => Stores): void {
     await next.commit({ entries: [note("goes on")] });
   });
 
+  test("a batch may give the lease back too, with posts unseen, and only if it is applied", async () => {
+    const owner = await openAgent(subject());
+    const stale = { ...owner.batch({ entries: [note("late")], leaves: true }), epoch: owner.epoch - 1 };
+    expect(await subject().commit([stale], NOW)).toMatchObject([{ type: "stale" }]);
+    expect(await subject().holder(keyOf())).toMatchObject({ epoch: owner.epoch });
+    await subject().pause(keyOf(), "ann", NOW);
+    const last = owner.batch({ entries: [note("the last one")], leaves: true });
+    const [first] = await subject().commit([last], NOW);
+    expect(first).toMatchObject({ type: "committed", entries: [{ message: "the last one" }] });
+    expect(await subject().holder(keyOf())).toBeUndefined();
+    // Sent again it is known, and after it nothing is taken.
+    expect(await subject().commit([last], NOW)).toMatchObject([{ type: "committed", entries: last.entries }]);
+    owner.moved(first);
+    expect(await subject().commit([owner.batch({ entries: [note("late")] })], NOW)).toMatchObject([{ type: "stale" }]);
+    expect(await subject().release(keyOf(), owner.epoch, { as: "leaving" })).toBe(false);
+    const next = await new Owner(subject(), keyOf()).acquire(elsewhere);
+    expect(next).toMatchObject({ epoch: owner.epoch + 1, seq: owner.seq });
+    expect(await subject().inbox(keyOf())).toMatchObject([{ kind: "pause" }]);
+    await next.commit({ entries: [note("goes on")] });
+  });
+
   test("who holds an agent can be asked", async () => {
     expect(await subject().holder(keyOf())).toBeUndefined();
     const owner = await openAgent(subject());

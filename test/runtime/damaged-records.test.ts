@@ -33,13 +33,13 @@ const readByTurn: readonly Damage[] = [
   ],
   [
     "the terms of an account",
-    "UPDATE accounts SET terms = 'broken' WHERE account_id = 'agent:a-1'",
+    "UPDATE standings SET terms = 'broken' WHERE account_id = 'agent:a-1'",
     /account agent:a-1/,
   ],
   ["its record", "UPDATE agents SET record = '{}' WHERE agent_id = 'a-1'", /agent a-1/],
   [
     "its inbox",
-    `INSERT INTO inbox (agent, item_key, item) SELECT id, 'x', '{}' FROM agents WHERE agent_id = 'a-1'`,
+    `INSERT INTO inbox (agent, item_key, place, item) SELECT id, 'x', 1, '{}' FROM agents WHERE agent_id = 'a-1'`,
     /inbox of agent a-1/,
   ],
   ["its request", `UPDATE requests SET request = '{}' ${OF}`, /request a-1#1/],

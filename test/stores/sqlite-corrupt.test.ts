@@ -13,7 +13,6 @@ function file(): File {
     const database = new DatabaseSync(path, { readOnly: true });
     const tables = [
       "agents",
-      "heads",
       "accounts",
       "standings",
       "journal",
@@ -76,7 +75,7 @@ const changes: readonly (readonly [what: string, sql: string, refused: readonly 
   ],
   ["an account of a wrong type", "UPDATE standings SET standing = json_set(standing, '$[0][4]', -5)", ["accounts"]],
   ["an account that lacks a figure", "UPDATE standings SET standing = json_remove(standing, '$[0][6]')", ["accounts"]],
-  ["an account of unknown limits", "UPDATE accounts SET terms = json_set(terms, '$.limits', 5)", ["accounts"]],
+  ["an account of unknown limits", "UPDATE standings SET terms = json_set(terms, '$.limits', 5)", ["accounts"]],
   ["an artifact that is no JSON", "UPDATE artifacts SET description = '', content = ''", ["artifacts", "artifact"]],
   ["an unknown inbox item", "UPDATE inbox SET item = json_set(item, '$.kind', 'grant')", ["inbox"]],
   ["a timer of a wrong type", "UPDATE timers SET timer = json_set(timer, '$.dueAt', 'soon')", ["exportTree"]],

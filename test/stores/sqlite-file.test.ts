@@ -5,6 +5,7 @@ import { expect, test } from "vitest";
 import { CorruptRecordError, InvalidInputError, InvariantError, UnsupportedError } from "../../src/errors/index.ts";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { messageOf, note } from "../contracts/entry-fixtures.ts";
+import { TENANT } from "../contracts/names.ts";
 import { identityOf, keyOf, openAgent } from "../contracts/stores-fixtures.ts";
 import { temporaryFile } from "./temporary-file.ts";
 
@@ -45,6 +46,32 @@ test("a batch that was applied before a restart is known after it, with all of i
   const again = sqliteStores(path);
   expect(await again.commit([batch], 2)).toEqual([{ ...first, accounts: undefined, follows: undefined }]);
   await again.close();
+});
+
+test("the id of an agent is not repeated in the texts of its rows, and comes back whatever it is made of", async () => {
+  for (const agentId of [
+    "a-name-of-some-length",
+    'with "quotes" and \\ and $& and \n',
+    "\u0001\u0001\u0001\u0001 and so on",
+    "short",
+  ]) {
+    const path = temporaryFile();
+    const stores = sqliteStores(path);
+    const owner = await openAgent(stores, { agentId });
+    const text = `from ${agentId} to \u0001 ${agentId}~kid`;
+    await owner.commit({ entries: [note(text)], messages: [messageOf(`${agentId}:1`, text)] });
+    await stores.close();
+    const again = sqliteStores(path);
+    expect(await again.readJournal(keyOf(agentId), 2)).toMatchObject([{ agentId, entries: [{ message: text }] }]);
+    expect(await again.messages(keyOf(agentId))).toEqual([messageOf(`${agentId}:1`, text)]);
+    expect((await again.exportTree(TENANT, agentId))?.rows.at(-1)?.messages).toEqual([messageOf(`${agentId}:1`, text)]);
+    await again.close();
+    const database = new DatabaseSync(path);
+    const rows = database.prepare("SELECT entries || messages AS text FROM journal WHERE messages IS NOT NULL").all();
+    database.close();
+    const isWhole = String(rows[0]?.["text"]).includes(JSON.stringify(agentId).slice(1, -1));
+    expect(isWhole).toBe(agentId === "short");
+  }
 });
 
 test("used after it was closed, it says so", async () => {
@@ -93,16 +120,19 @@ test("a store that is to survive the machine works the same", async () => {
   await again.close();
 });
 
-test("a file of a newer layout is refused and left as it is", async () => {
+test.each([
+  [7, "newer"],
+  [3, "older"],
+])("a file of layout %s is refused and left as it is", async (version, age) => {
   const path = temporaryFile();
   await sqliteStores(path).close();
   const database = new DatabaseSync(path);
-  database.exec("PRAGMA user_version = 7");
+  database.exec(`PRAGMA user_version = ${version}`);
   database.close();
   const before = readFileSync(path);
   const open = () => sqliteStores(path);
   expect(open).toThrow(UnsupportedError);
-  expect(open).toThrow(/layout 7.*reads up to 3/);
+  expect(open).toThrow(new RegExp(`${age} version .*layout ${version}.*reads layout 4`));
   expect(readFileSync(path)).toEqual(before);
 });
 

@@ -1,3 +1,4 @@
+import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { newRecord } from "../../src/state/index.ts";
 import type { Stores } from "../../src/stores/index.ts";
@@ -118,4 +119,65 @@ test("a tree of more agents than are kept in memory is put in whole", async () =
   expect((await mine.messages(kid.key)).map((message) => message.id)).toEqual(["m1", "m2"]);
   expect((await theirs.readJournal(kid.key, 1)).map((row) => row.entries.length)).toEqual([1, 1, 1]);
   expect(await theirs.listAgents({ tenant: TENANT, limit: 9999 })).toHaveLength(4202);
+});
+
+test("of a long tree, pages of any length and messages of any age are read alike by who wrote them and by another client", async () => {
+  const root = await openAgent(mine, { agentId: "a-long-name" });
+  const kid = await openChild(root, "kid");
+  for (let count = 0; count < 90; count += 1) {
+    const again = messageOf(`m${count >> 1}`, "a second time");
+    await root.commit({ entries: [note(`n${count}`)], messages: [messageOf(`m${count}`), again] });
+    if (count % 4 === 0) await kid.commit({ entries: [note(`k${count}`)], messages: [messageOf(`k${count}`)] });
+  }
+  const { agentId } = root.key;
+  const ids = Array.from({ length: 90 }, (_, count) => `m${count}`);
+  for (const stores of [mine, theirs]) {
+    const rows = await stores.readTree(TENANT, agentId, 0, 1000);
+    expect(
+      rows.flatMap(({ entries }) => entries.flatMap((entry) => ("message" in entry ? [entry.message] : []))),
+    ).toEqual(
+      Array.from({ length: 90 }, (_, count) => (count % 4 === 0 ? [`n${count}`, `k${count}`] : [`n${count}`])).flat(),
+    );
+    for (const [from, length] of [
+      [0, 1],
+      [1, 31],
+      [30, 2],
+      [31, 33],
+      [32, 32],
+      [63, 64],
+      [rows.length - 1, 9],
+    ] as const) {
+      const page = await stores.readTree(TENANT, agentId, rows[from]?.cursor ?? 0, length);
+      expect(page).toEqual(rows.slice(from + 1, from + 1 + length));
+    }
+    expect(await stores.messages(root.key)).toEqual(ids.map((id) => messageOf(id)));
+    expect(await stores.messagesById(root.key, ["m89", "m0", "m1000", "m44"])).toEqual(
+      ["m89", "m0", "m44"].map((id) => messageOf(id)),
+    );
+  }
+  await kid.commit({ entries: [note("cleared")], cleared: "conversation", messages: [messageOf("k0", "anew")] });
+  for (const stores of [mine, theirs]) {
+    expect(await stores.messages(kid.key)).toEqual([messageOf("k0", "anew")]);
+    expect(await stores.messagesById(kid.key, ["k4", "k88", "k0"])).toEqual([messageOf("k0", "anew")]);
+  }
+  // Another client goes on, which has not seen the last rows.
+  const next = await new Owner(theirs, root.key).acquire();
+  await next.commit({ entries: [note("later")], messages: [messageOf("m89", "known"), messageOf("m90")] });
+  expect(await mine.messages(root.key)).toEqual([...ids, "m90"].map((id) => messageOf(id)));
+  const last = await mine.readTree(TENANT, agentId, 0, 1000);
+  expect(await theirs.readTree(TENANT, agentId, last.at(-3)?.cursor ?? 0, 5)).toEqual(last.slice(-2));
+});
+
+test("a tree whose rows run in a ring is read to its end", async () => {
+  const path = temporaryFile();
+  const stores = sqliteStores(path);
+  const owner = await openAgent(stores);
+  await owner.commit({ entries: [note("one")] });
+  await stores.close();
+  const database = new DatabaseSync(path);
+  database.exec("UPDATE journal SET before = cursor");
+  database.close();
+  const again = sqliteStores(path);
+  expect(await again.readTree(TENANT, ROOT, 0, 10)).toMatchObject([{ entries: [{ message: "one" }] }]);
+  await again.close();
 });

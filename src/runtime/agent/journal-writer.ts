@@ -34,7 +34,7 @@ import type { CommitSource, Committer } from "./committer.ts";
  * 1. Entries are delivered in the order of their seq, live as in the fold. A fact is therefore delivered at once,
  *    unless an intent before it still awaits its commit.
  * 2. At most one batch is in flight; entries that are appended meanwhile go into the next.
- * 3. After `close` nothing is appended, delivered or sent.
+ * 3. After `close` nothing is appended, delivered or sent; after a batch that gave the lease back nothing is sent.
  */
 export class JournalWriter implements CommitSource {
   readonly #start: WriterStart;
@@ -44,6 +44,7 @@ export class JournalWriter implements CommitSource {
   #commitWaiters: { readonly seq: number; readonly deferred: Deferred<void> }[] = [];
   #pending = new PendingBatch();
   #underWay: Batch | undefined;
+  #hasLeft = false;
   /** Whether the batch in flight was refused, and whether the next refusal gives it up. */
   #refused: "no" | "again" | "given up" = "no";
   /** Entries that were not delivered yet; the first is an intent that awaits its commit. */
@@ -74,7 +75,12 @@ export class JournalWriter implements CommitSource {
 
   /** Whether no entry waits for a commit. */
   get isSettled(): boolean {
-    return this.#pending.isEmpty && !this.#underWay;
+    return this.#hasLeft || (this.#pending.isEmpty && !this.#underWay);
+  }
+
+  /** Whether the lease was given back with a batch; nothing is sent any more. */
+  get hasLeft(): boolean {
+    return this.#hasLeft;
   }
 
   /** Entries that the machines have not received yet: an intent that awaits its commit, and all entries after it. */
@@ -143,6 +149,12 @@ export class JournalWriter implements CommitSource {
     this.#committer.schedule(this);
   }
 
+  /** Gives the lease back with the batch that is being filled: the owner has nothing more to do. */
+  leave(): void {
+    this.#pending.leaves = true;
+    this.#committer.schedule(this);
+  }
+
   async committed(): Promise<void> {
     if (this.#closed) throw this.#closed;
     if (this.#committedSeq < this.#seq) await this.#commitOf(this.#seq);
@@ -174,7 +186,7 @@ export class JournalWriter implements CommitSource {
   }
 
   takeBatch(): Batch | undefined {
-    if (this.#closed || this.#underWay || this.#pending.isEmpty) return undefined;
+    if (this.#closed || this.#underWay || this.#hasLeft || this.#pending.isEmpty) return undefined;
     this.#underWay = this.#pending.toBatch(this.#start, this.#committedSeq);
     this.#pending = new PendingBatch();
     return this.#underWay;
@@ -188,6 +200,7 @@ export class JournalWriter implements CommitSource {
       const { key, epoch } = this.#start;
       return this.#events.onStale(staleError(key, { epoch, seq: this.#committedSeq }, outcome));
     }
+    this.#hasLeft = batch.leaves === true;
     this.#committedSeq = batch.entries.at(-1)?.seq ?? this.#committedSeq;
     const decided = this.#decide(outcome.entries);
     this.#drain();
@@ -295,6 +308,7 @@ class PendingBatch {
   timers: Timer[] = [];
   readonly clearedTimers: string[] = [];
   wake: WakeOrder | undefined;
+  leaves = false;
   readonly requests: AgentRequest[] = [];
   readonly closedRequests: string[] = [];
   cleared: Batch["cleared"] = null;
@@ -329,7 +343,7 @@ class PendingBatch {
 
   toBatch({ key, epoch, processId }: Pick<Batch, "key" | "epoch" | "processId">, expectedSeq: number): Batch {
     const { entries, messages, artifacts, owned, closedTurnId, moves, spawns, posts } = this;
-    const { acknowledged, timers, clearedTimers, wake, requests, closedRequests, cleared, definition } = this;
+    const { acknowledged, timers, clearedTimers, wake, leaves, requests, closedRequests, cleared, definition } = this;
     return {
       id: createId(),
       key,
@@ -351,6 +365,7 @@ class PendingBatch {
       ...(timers.length > 0 ? { timers } : {}),
       clearedTimers,
       ...(wake ? { wake } : {}),
+      ...(leaves ? { leaves } : {}),
       ...(definition ? { definition } : {}),
     };
   }

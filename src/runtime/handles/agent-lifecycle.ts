@@ -122,7 +122,10 @@ export async function shutDownAndSave(core: RuntimeCore, key: AgentKey): Promise
   const live = await core.live.present(key);
   if (live) {
     // An open turn stays open; the next start() carries it on.
-    if (live.openTurnId === null) live.append({ type: "agent.shutdown" });
+    if (live.openTurnId === null) {
+      live.append({ type: "agent.shutdown" });
+      live.writer.leave();
+    }
     await live.committed();
     await core.live.leave(live);
   } else if (core.part.role !== "all") await shutDownElsewhere(core, key);

@@ -32,7 +32,8 @@ interface LeaveOptions {
  * Invariants
  * 1. An activation has one release at a time; further requests wait for its outcome.
  * 2. An activation whose lease was given back is stopped in the same step, and its calls in flight are aborted.
- * 3. A lease is given back under the epoch that it was taken with, so the lease of a later owner is not touched.
+ * 3. A lease is given back under the epoch that it was taken with, so the lease of a later owner is not touched. An
+ *    agent that is shut down gives it back with its last batch, when nothing of it runs any more.
  */
 export class Handover {
   readonly #options: HandoverOptions;
@@ -159,7 +160,7 @@ export class Handover {
     const note = (reason: string): unknown => this.#leftBehind.set(agentId, { agentId, turnId, reason });
     note("it could not be given back in time; another process may activate it when this process' lease has ended");
     try {
-      await this.#options.stores.release(key, epoch, { as, steady: clock.elapsed() });
+      if (!writer.hasLeft) await this.#options.stores.release(key, epoch, { as, steady: clock.elapsed() });
       if (isLate && !writer.isSettled) note("what it did last could not be stored; its next owner does that again");
       else this.#leftBehind.delete(agentId);
     } catch (error) {

@@ -342,9 +342,10 @@ export class LiveAgents {
 
   /** Releases an agent without an open turn, unless a new item has arrived. */
   async #releaseAtRest(activation: Activation): Promise<void> {
-    await this.drainInbox(activation);
-    if (activation.openTurnId !== null) return;
-    if (!(await this.#handover.release(activation)) && !activation.isLost) await this.drainInbox(activation);
+    // The stores refuse it while there is an item, so the inbox need not be read before.
+    while (activation.openTurnId === null && !(await this.#handover.release(activation))) {
+      if (activation.isLost || (await this.drainInbox(activation)) === 0) return;
+    }
   }
 
   /**

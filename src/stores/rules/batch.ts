@@ -103,4 +103,9 @@ export interface Batch {
   readonly timers?: readonly Timer[] | undefined;
   readonly clearedTimers: readonly string[];
   readonly wake?: WakeOrder | undefined;
+  /**
+   * Gives the lease back too, whatever is left to do: items in the inbox wait for the next owner. Absent: the owner keeps
+   * it.
+   */
+  readonly leaves?: boolean | undefined;
 }

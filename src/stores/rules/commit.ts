@@ -77,9 +77,11 @@ export function commitBatch(tables: Tables, batch: Batch, moment: Moment): Commi
   const timers = [...alarms, ...requests.timers, ...(batch.timers ?? []), ...(queue?.timers ?? [])];
   const outcome: Committed = { type: "committed", entries, cursor, warnings, posted: [...posted], timers };
   const { seq, at } = entries.at(-1) ?? head;
+  const holder = batch.leaves ? null : head.holder;
+  const { open } = requests;
   tables.putHead(
     batch.key,
-    { ...head, seq, at, sign: moment.steady, batchId: batch.id, openRequests: requests.open, work: workOf(next) },
+    { ...head, holder, seq, at, sign: moment.steady, batchId: batch.id, openRequests: open, work: workOf(next) },
     outcome,
   );
   return { ...outcome, follows, accounts };

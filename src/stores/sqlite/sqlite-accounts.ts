@@ -25,22 +25,37 @@ interface AccountSlot {
 }
 
 const CAPACITY = 8000;
-/** More than a tree ever has; with 2^29 trees the places are still exact numbers. */
-const ACCOUNTS_OF_A_TREE = 2 ** 24;
+/** More places than the agents and accounts of a tree ever need; with 2^29 agents the places are still exact numbers. */
+const PLACES_OF_A_TREE = 2 ** 24;
 
-/** The places of a tree's accounts are contiguous, so that a commit that changes several of them writes one page. */
-function placesOfTree(tree: number): { readonly first: number; readonly last: number } {
-  const first = tree * ACCOUNTS_OF_A_TREE;
-  return { first, last: first + ACCOUNTS_OF_A_TREE - 1 };
+/** A tree's rows of `standings` are contiguous, so that a commit that changes several of them writes one page. */
+export function placesOfTree(tree: number): { readonly first: number; readonly last: number } {
+  const first = tree * PLACES_OF_A_TREE;
+  return { first, last: first + PLACES_OF_A_TREE - 1 };
+}
+
+/** The next free place of a tree. */
+export class SqlitePlaces {
+  readonly #next: StatementSync;
+
+  constructor(connection: SqliteConnection) {
+    this.#next = connection.prepare(
+      "SELECT coalesce(max(place) + 1, $first) AS place FROM standings WHERE place BETWEEN $first AND $last",
+    );
+  }
+
+  next(tree: number): number {
+    return integerOf(this.#next.get({ ...placesOfTree(tree) }) ?? {}, "place", "the next place of a tree");
+  }
 }
 
 export class SqliteAccounts {
   readonly #connection: SqliteConnection;
   readonly #slots = new KeyedCache<AccountSlot>(CAPACITY);
+  readonly #places: SqlitePlaces;
   readonly #statements: Readonly<
     Record<
       | "read"
-      | "nextPlace"
       | "insert"
       | "insertFigures"
       | "update"
@@ -58,25 +73,25 @@ export class SqliteAccounts {
 
   constructor(connection: SqliteConnection) {
     this.#connection = connection;
+    this.#places = new SqlitePlaces(connection);
     this.#statements = {
       read: connection.prepare(
         `SELECT accounts.place, terms, standing FROM accounts JOIN standings ON standings.place = accounts.place
-         WHERE tenant = ? AND account_id = ?`,
+         WHERE tenant = ? AND accounts.account_id = ?`,
       ),
-      nextPlace: connection.prepare(
-        "SELECT coalesce(max(place) + 1, $first) AS place FROM standings WHERE place BETWEEN $first AND $last",
+      insert: connection.prepare("INSERT INTO accounts VALUES (?, ?, ?)"),
+      insertFigures: connection.prepare(
+        "INSERT INTO standings (place, account_id, terms, standing) VALUES (?, ?, ?, ?)",
       ),
-      // New accounts go to the end, so that they split no page.
-      insert: connection.prepare("INSERT INTO accounts (tenant, account_id, place, terms) VALUES (?, ?, ?, ?)"),
-      insertFigures: connection.prepare("INSERT INTO standings VALUES (?, ?, ?)"),
       update: connection.prepare("UPDATE standings SET standing = ? WHERE place = ?"),
-      move: connection.prepare("UPDATE accounts SET terms = ? WHERE tenant = ? AND account_id = ?"),
+      move: connection.prepare("UPDATE standings SET terms = ?, standing = ? WHERE place = ?"),
       ofTree: connection.prepare(
-        `SELECT account_id, terms, standing FROM standings JOIN accounts ON accounts.id = standings.account
-         WHERE standings.place BETWEEN ? AND ? ORDER BY standings.place`,
+        `SELECT account_id, terms, standing FROM standings
+         WHERE place BETWEEN ? AND ? AND account_id IS NOT NULL ORDER BY place`,
       ),
       remove: connection.prepare(
-        "DELETE FROM accounts WHERE id IN (SELECT account FROM standings WHERE place BETWEEN ? AND ?)",
+        `DELETE FROM accounts WHERE tenant = ? AND account_id IN
+           (SELECT account_id FROM standings WHERE place BETWEEN ? AND ? AND account_id IS NOT NULL)`,
       ),
       removeFigures: connection.prepare("DELETE FROM standings WHERE place BETWEEN ? AND ?"),
       removeWaiters: connection.prepare("DELETE FROM waiters WHERE account BETWEEN ? AND ?"),
@@ -103,18 +118,18 @@ export class SqliteAccounts {
     const known = this.#slot(tenant, account.id);
     if (known) {
       let { terms } = known.texts;
-      if (!hasSameTerms(known.value, account)) {
+      if (hasSameTerms(known.value, account)) this.#statements.update.run(figures, known.place);
+      else {
         terms = termsText(account);
-        this.#statements.move.run(terms, tenant, account.id);
+        this.#statements.move.run(terms, figures, known.place);
       }
-      this.#statements.update.run(figures, known.place);
       Object.assign(known, { generation, texts: { terms, figures }, value: account });
       return;
     }
-    const place = this.#nextPlace(tree());
+    const place = this.#places.next(tree());
     const terms = termsText(account);
-    const inserted = this.#statements.insert.run(tenant, account.id, place, terms);
-    this.#statements.insertFigures.run(place, inserted.lastInsertRowid, figures);
+    this.#statements.insert.run(tenant, account.id, place);
+    this.#statements.insertFigures.run(place, account.id, terms, figures);
     this.#slots.set(tenant, account.id, { place, generation, texts: { terms, figures }, value: account });
   }
 
@@ -154,16 +169,12 @@ export class SqliteAccounts {
     });
   }
 
-  removeTree(tree: number): void {
+  /** Also removes the heads of the tree's agents. */
+  removeTree(tenant: string, tree: number): void {
     const { first, last } = placesOfTree(tree);
     this.#statements.removeWaiters.run(first, last);
-    this.#statements.remove.run(first, last);
+    this.#statements.remove.run(tenant, first, last);
     this.#statements.removeFigures.run(first, last);
-  }
-
-  #nextPlace(tree: number): number {
-    const row = this.#statements.nextPlace.get({ ...placesOfTree(tree) }) ?? {};
-    return integerOf(row, "place", "the next account of a tree");
   }
 
   #slot(tenant: string, accountId: string): AccountSlot | undefined {

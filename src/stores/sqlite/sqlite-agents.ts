@@ -1,12 +1,6 @@
 import type { SQLInputValue, StatementSync } from "node:sqlite";
 import { CorruptRecordError, InvariantError } from "../../errors/index.ts";
-import {
-  type AgentKey,
-  type AgentRecord,
-  agentRecordSchema,
-  type InboxItem,
-  inboxItemSchema,
-} from "../../state/index.ts";
+import { type AgentKey, type AgentRecord, agentRecordSchema } from "../../state/index.ts";
 import type { Committed } from "../rules/outcomes.ts";
 import type { AgentFilter, AgentPlace } from "../rules/queries.ts";
 import {
@@ -22,11 +16,12 @@ import {
   wellFormed,
 } from "../rules/stored-values.ts";
 import type { Head, Work } from "../rules/tables.ts";
+import { placesOfTree, SqlitePlaces } from "./sqlite-accounts.ts";
 import { KeyedCache, type SqliteConnection } from "./sqlite-connection.ts";
 
 const CAPACITY = 4000;
 
-const columns = "id, tree, tenant, agent_id, record";
+const columns = "id, tree, place, tenant, agent_id, record";
 
 /** A value with the text it was read from or written as. */
 interface Cached<T> {
@@ -36,11 +31,32 @@ interface Cached<T> {
   value: T;
 }
 
-/** A cached head, with the cursor of the agent's last row in the journal (0: none). */
+/** A cached head, with the agent's place in the journal. */
 interface KeptHead {
   readonly generation: number;
   readonly value: Head;
+  /** Cursor of the agent's last row (0: none). */
   readonly cursor: number;
+  /** Cursor of the last row whose messages are in the table of places. */
+  readonly placed: number;
+}
+
+/** The end of a tree's rows in the journal. */
+export interface TreeEnd {
+  /** Cursor of the last row (0: none). */
+  readonly cursor: number;
+  /** How many rows the tree has. */
+  readonly rows: number;
+}
+
+/** The messages of an agent's last rows that are in no table of places. */
+export interface LateMessages {
+  /** Of the head for which they are known. */
+  readonly cursor: number;
+  readonly placed: number;
+  readonly rows: number;
+  /** The cursor of their row, by message id. */
+  readonly cursors: Map<string, number>;
 }
 
 /**
@@ -49,40 +65,41 @@ interface KeptHead {
 export interface AgentSlot {
   readonly id: number;
   readonly tree: number;
+  /** Of its head. */
+  readonly place: number;
   readonly record: Cached<AgentRecord>;
   head: KeptHead | undefined;
+  late: LateMessages | undefined;
 }
 
 /** The rows of agents and trees, with their integer keys. */
 export class SqliteAgents {
   readonly #connection: SqliteConnection;
   readonly heads: SqliteHeads;
-  readonly inbox: SqliteInbox;
   readonly #slots = new KeyedCache<AgentSlot>(CAPACITY);
   readonly #statements: Readonly<
-    Record<"read" | "insert" | "update" | "children" | "ofTree" | "tree" | "insertTree", StatementSync>
+    Record<"read" | "nextId" | "insert" | "update" | "children" | "ofTree" | "tree", StatementSync>
   >;
+  readonly #places: SqlitePlaces;
 
   constructor(connection: SqliteConnection) {
     this.#connection = connection;
     this.heads = new SqliteHeads(connection);
-    this.inbox = new SqliteInbox(connection);
+    this.#places = new SqlitePlaces(connection);
     this.#statements = {
       read: connection.prepare(`SELECT ${columns} FROM agents WHERE tenant = ? AND agent_id = ?`),
-      insert: connection.prepare(
-        `INSERT INTO agents (tenant, agent_id, tree, parent_agent_id, session_id, owner_id, created_at, record)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-      ),
+      nextId: connection.prepare("SELECT coalesce(max(id), 0) + 1 AS id FROM agents"),
+      insert: connection.prepare("INSERT INTO agents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
       update: connection.prepare("UPDATE agents SET record = ? WHERE id = ?"),
       children: connection.prepare(`SELECT ${columns} FROM agents WHERE tree = ? AND parent_agent_id = ? ORDER BY id`),
       ofTree: connection.prepare(`SELECT ${columns} FROM agents WHERE tree = ? ORDER BY id`),
-      tree: connection.prepare("SELECT id FROM trees WHERE tenant = ? AND root_agent_id = ?"),
-      insertTree: connection.prepare("INSERT INTO trees (tenant, root_agent_id) VALUES (?, ?)"),
+      tree: connection.prepare("SELECT tree FROM agents WHERE tenant = ? AND agent_id = ? AND parent_agent_id IS NULL"),
     };
   }
 
   forget(): void {
     this.#slots.clear();
+    this.heads.forget();
   }
 
   /** The agent's keys and its current record. */
@@ -108,13 +125,14 @@ export class SqliteAgents {
       Object.assign(known.record, { generation: this.#connection.generation, text, value: record });
       return;
     }
-    const tree = this.treeFor(tenant, record.rootAgentId);
     const { parentAgentId: parent, sessionId, ownerId, createdAt } = record;
-    const inserted = this.#statements.insert.run(tenant, agentId, tree, parent, sessionId, ownerId, createdAt, text);
-    const id = Number(inserted.lastInsertRowid);
-    this.heads.add(id);
+    const id = integerOf(this.#statements.nextId.get() ?? {}, "id", "the next agent");
+    const tree = parent === null ? id : this.treeFor(tenant, record.rootAgentId);
+    const place = this.#places.next(tree);
+    this.#statements.insert.run(id, tenant, agentId, tree, place, parent, sessionId, ownerId, createdAt, text);
+    this.heads.add(place, id);
     const cached = { generation: this.#connection.generation, text, value: record };
-    this.#slots.set(tenant, agentId, { id, tree, record: cached, head: undefined });
+    this.#slots.set(tenant, agentId, { id, tree, place, record: cached, head: undefined, late: undefined });
   }
 
   childrenOf(key: AgentKey): AgentRecord[] {
@@ -154,13 +172,13 @@ export class SqliteAgents {
 
   treeOf(tenant: string, rootAgentId: string): number | undefined {
     const row = this.#statements.tree.get(wellFormed(tenant, "tenant"), wellFormed(rootAgentId, "root agent id"));
-    return row && integerOf(row, "id", `the tree of ${rootAgentId}`);
+    return row && integerOf(row, "tree", `the tree of ${rootAgentId}`);
   }
 
-  /** The tree's key; creates the tree if it does not exist. */
   treeFor(tenant: string, rootAgentId: string): number {
     const known = this.treeOf(tenant, rootAgentId);
-    return known ?? Number(this.#statements.insertTree.run(tenant, rootAgentId).lastInsertRowid);
+    if (known !== undefined) return known;
+    throw new InvariantError(`something was to be stored in the tree of ${rootAgentId}, which has no root`);
   }
 
   /** Outside of a transaction another process may write at any moment. */
@@ -174,13 +192,14 @@ export class SqliteAgents {
     const text = textOf(row, "record", where);
     const id = integerOf(row, "id", where);
     const known = this.#slots.get(tenant, agentId);
-    if (known?.id === id) {
+    const [tree, place] = [integerOf(row, "tree", where), integerOf(row, "place", where)];
+    if (known?.id === id && known.place === place) {
       if (known.record.text !== text) known.record.value = recordIn(text, tenant, agentId);
       Object.assign(known.record, { generation, text });
       return known;
     }
     const record = { generation, text, value: recordIn(text, tenant, agentId) };
-    const slot = { id, tree: integerOf(row, "tree", where), record, head: undefined };
+    const slot = { id, tree, place, record, head: undefined, late: undefined };
     this.#slots.set(tenant, agentId, slot);
     return slot;
   }
@@ -201,39 +220,65 @@ function recordIn(text: string, tenant: string, agentId: string): AgentRecord {
 /** The short rows that every commit rewrites. */
 class SqliteHeads {
   readonly #connection: SqliteConnection;
+  readonly #ends = new Map<number, TreeEnd & { readonly generation: number }>();
   readonly #statements: Readonly<
-    Record<"read" | "readOutcome" | "insert" | "update" | "hold" | "place" | "move", StatementSync>
+    Record<
+      | "read"
+      | "readOutcome"
+      | "insert"
+      | "update"
+      | "hold"
+      | "place"
+      | "placed"
+      | "move"
+      | "moveTree"
+      | "end"
+      | "moveEnd",
+      StatementSync
+    >
   >;
 
   constructor(connection: SqliteConnection) {
     this.#connection = connection;
     const state = "epoch = ?, seq = ?, at = ?, sign = ?, batch_id = ?, open_requests = ?";
+    const end = "tree_cursor = ?, tree_rows = ?";
+    const head = "epoch, holder, seq, at, sign, batch_id, open_requests, cursor, placed, work";
     this.#statements = {
-      read: connection.prepare(
-        "SELECT epoch, holder, seq, at, sign, batch_id, open_requests, cursor, work FROM heads WHERE agent = ?",
+      read: connection.prepare(`SELECT ${head} FROM standings WHERE place = ? AND agent = ?`),
+      readOutcome: connection.prepare("SELECT outcome FROM standings WHERE place = ?"),
+      insert: connection.prepare(
+        `INSERT INTO standings (place, agent, epoch, seq, at, sign, open_requests, cursor, placed, tree_cursor, tree_rows, work)
+         VALUES (?, ?, 0, 0, 0, 0, 0, 0, 0, 0, 0, 'none')`,
       ),
-      readOutcome: connection.prepare("SELECT outcome FROM heads WHERE agent = ?"),
-      insert: connection.prepare("INSERT INTO heads VALUES (?, 0, NULL, 0, 0, 0, NULL, 0, 0, NULL, 'none')"),
-      update: connection.prepare(`UPDATE heads SET ${state} WHERE agent = ?`),
+      update: connection.prepare(`UPDATE standings SET ${state} WHERE place = ?`),
       // These two columns are in an index, which stays untouched while they do not change.
-      hold: connection.prepare("UPDATE heads SET holder = ?, work = ? WHERE agent = ?"),
-      place: connection.prepare("UPDATE heads SET cursor = ? WHERE agent = ?"),
-      move: connection.prepare(`UPDATE heads SET ${state}, cursor = ?, outcome = ? WHERE agent = ?`),
+      hold: connection.prepare("UPDATE standings SET holder = ?, work = ? WHERE place = ?"),
+      place: connection.prepare("UPDATE standings SET cursor = ?, placed = ? WHERE place = ?"),
+      placed: connection.prepare("UPDATE standings SET placed = ? WHERE place = ?"),
+      move: connection.prepare(`UPDATE standings SET ${state}, cursor = ?, outcome = ? WHERE place = ?`),
+      moveTree: connection.prepare(`UPDATE standings SET ${state}, cursor = ?, outcome = ?, ${end} WHERE place = ?`),
+      end: connection.prepare("SELECT tree_cursor, tree_rows FROM standings WHERE place = ?"),
+      moveEnd: connection.prepare(`UPDATE standings SET ${end} WHERE place = ?`),
     };
   }
 
+  forget(): void {
+    this.#ends.clear();
+  }
+
   /** For a new agent. */
-  add(agent: number): void {
-    this.#statements.insert.run(agent);
+  add(place: number, agent: number): void {
+    this.#statements.insert.run(place, agent);
   }
 
   read(slot: AgentSlot): KeptHead {
     const { generation, isInTransaction } = this.#connection;
     if (slot.head && isInTransaction && slot.head.generation === generation) return slot.head;
     const where = `the head of agent ${slot.record.value.agentId}`;
-    const row = this.#statements.read.get(slot.id);
+    const row = this.#statements.read.get(slot.place, slot.id);
     if (!row) throw new CorruptRecordError(`${where} is missing`);
-    slot.head = { generation, value: headOf(row, where), cursor: integerOf(row, "cursor", where) };
+    const [cursor, placed] = [integerOf(row, "cursor", where), integerOf(row, "placed", where)];
+    slot.head = { generation, value: headOf(row, where), cursor, placed };
     return slot.head;
   }
 
@@ -242,28 +287,76 @@ class SqliteHeads {
     const { epoch, holder, seq, at, sign, batchId, openRequests, work } = head;
     const before = this.read(slot);
     let { cursor } = before;
+    const { placed } = before;
+    const state = [epoch, seq, at, sign, batchId, openRequests] as const;
     if (outcome) {
       if (outcome.cursor > 0) cursor = outcome.cursor;
-      this.#statements.move.run(epoch, seq, at, sign, batchId, openRequests, cursor, outcomeText(outcome), slot.id);
+      const moved = [...state, cursor, outcomeText(outcome)] as const;
+      if (isFirst(slot)) {
+        const end = this.end(slot.tree);
+        this.#statements.moveTree.run(...moved, end.cursor, end.rows, slot.place);
+      } else this.#statements.move.run(...moved, slot.place);
     } else {
-      this.#statements.update.run(epoch, seq, at, sign, batchId, openRequests, slot.id);
+      this.#statements.update.run(...state, slot.place);
     }
-    if (holder !== before.value.holder || work !== before.value.work) this.#statements.hold.run(holder, work, slot.id);
-    slot.head = { generation, value: head, cursor };
+    if (holder !== before.value.holder || work !== before.value.work) {
+      this.#statements.hold.run(holder, work, slot.place);
+    }
+    slot.head = { generation, value: head, cursor, placed };
   }
 
-  /** Sets the agent's last row after rows were restored. */
+  /** Sets the agent's last row after rows were restored; the places of their messages are stored. */
   place(slot: AgentSlot, cursor: number): void {
-    this.#statements.place.run(cursor, slot.id);
+    this.#statements.place.run(cursor, cursor, slot.place);
     slot.head = undefined;
+  }
+
+  /** Notes that the places of the messages up to this row are stored, or that there are no such messages. */
+  setPlaced(slot: AgentSlot, placed: number): void {
+    this.#statements.placed.run(placed, slot.place);
+    slot.head = { ...this.read(slot), placed };
+  }
+
+  end(tree: number): TreeEnd {
+    const { generation, isInTransaction } = this.#connection;
+    const known = this.#ends.get(tree);
+    if (known && isInTransaction && known.generation === generation) return known;
+    const where = `the end of tree ${tree}`;
+    const row = this.#statements.end.get(placesOfTree(tree).first);
+    const end = row
+      ? { cursor: integerOf(row, "tree_cursor", where), rows: integerOf(row, "tree_rows", where) }
+      : { cursor: 0, rows: 0 };
+    this.#keepEnd(tree, end);
+    return end;
+  }
+
+  /** After a new row of this agent. That of the tree's first agent is written together with its head. */
+  setEnd(slot: AgentSlot, end: TreeEnd): void {
+    if (!isFirst(slot)) this.writeEnd(slot.tree, end);
+    this.#keepEnd(slot.tree, end);
+  }
+
+  writeEnd(tree: number, end: TreeEnd): void {
+    this.#statements.moveEnd.run(end.cursor, end.rows, placesOfTree(tree).first);
+    this.#keepEnd(tree, end);
+  }
+
+  #keepEnd(tree: number, end: TreeEnd): void {
+    if (this.#ends.size >= CAPACITY) this.#ends.clear();
+    this.#ends.set(tree, { ...end, generation: this.#connection.generation });
   }
 
   outcome(slot: AgentSlot): StoredOutcome {
     const where = `the last outcome of agent ${slot.record.value.agentId}`;
-    const row = this.#statements.readOutcome.get(slot.id);
+    const row = this.#statements.readOutcome.get(slot.place);
     const text = row ? textOrNullOf(row, "outcome", where) : null;
     return text === null ? plainOutcome : parsed(storedOutcomeSchema, text, where);
   }
+}
+
+/** Whether its head is the first of its tree's rows. */
+function isFirst({ tree, place }: AgentSlot): boolean {
+  return place === placesOfTree(tree).first;
 }
 
 function headOf(row: Row, where: string): Head {
@@ -288,37 +381,4 @@ function workOf(row: Row, where: string): Work {
 function outcomeText(outcome: Committed): string | null {
   const stored = storedOutcome(outcome);
   return stored ? JSON.stringify(stored) : null;
-}
-
-class SqliteInbox {
-  readonly #statements: Readonly<Record<"add" | "items" | "size" | "remove", StatementSync>>;
-
-  constructor(connection: SqliteConnection) {
-    this.#statements = {
-      add: connection.prepare(
-        "INSERT INTO inbox (agent, item_key, item) VALUES (?, ?, ?) ON CONFLICT (agent, item_key) DO NOTHING",
-      ),
-      items: connection.prepare("SELECT item FROM inbox WHERE agent = ? ORDER BY id"),
-      size: connection.prepare("SELECT count(*) AS size FROM inbox WHERE agent = ?"),
-      remove: connection.prepare("DELETE FROM inbox WHERE agent = ? AND item_key = ?"),
-    };
-  }
-
-  add(slot: AgentSlot, item: InboxItem): boolean {
-    const key = wellFormed(item.key, "inbox key");
-    return Number(this.#statements.add.run(slot.id, key, JSON.stringify(item)).changes) > 0;
-  }
-
-  items(slot: AgentSlot): InboxItem[] {
-    const where = `the inbox of agent ${slot.record.value.agentId}`;
-    return this.#statements.items.all(slot.id).map((row) => parsed(inboxItemSchema, textOf(row, "item", where), where));
-  }
-
-  size(slot: AgentSlot): number {
-    return Number(this.#statements.size.get(slot.id)?.["size"]);
-  }
-
-  remove(slot: AgentSlot, itemKeys: readonly string[]): void {
-    for (const key of itemKeys) this.#statements.remove.run(slot.id, wellFormed(key, "inbox key"));
-  }
 }

@@ -1,6 +1,6 @@
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { CorruptRecordError, InvariantError, StoreUnavailableError, TroupeError } from "../../errors/index.ts";
-import { checkLayout, migrate } from "./sqlite-schema.ts";
+import { checkLayout, layOut } from "./sqlite-schema.ts";
 
 /** How long one attempt to get a lock blocks this process, in milliseconds. */
 const BUSY_TIMEOUT_MS = 10;
@@ -49,8 +49,8 @@ export class SqliteConnection {
   }
 
   /**
-   * Opens the file and migrates it to the current layout. Blocks for up to some seconds while another process opens the
-   * file too, or SQLite repairs it after a crash.
+   * Opens the file and makes its tables if it is new. Blocks for up to some seconds while another process opens the file
+   * too, or SQLite repairs it after a crash.
    */
   static open(path: string, options: ConnectionOptions): SqliteConnection {
     const database = new DatabaseSync(path);
@@ -62,7 +62,7 @@ export class SqliteConnection {
       database.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
       database.exec(`PRAGMA cache_size = -${CACHE_KIBIBYTES}`);
       database.exec("PRAGMA temp_store = MEMORY");
-      untilFree(() => migrate(database, path));
+      untilFree(() => layOut(database, path));
       database.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
       if (options.maxBytes !== undefined) limitSize(database, options.maxBytes);
       return new SqliteConnection(database);

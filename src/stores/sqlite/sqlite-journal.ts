@@ -1,71 +1,57 @@
 import type { StatementSync } from "node:sqlite";
-import { z } from "zod";
-import { CorruptRecordError } from "../../errors/index.ts";
-import {
-  type Entry,
-  JOURNAL_VERSION,
-  type JournalRow,
-  type Message,
-  messageSchema,
-  readEntries,
-} from "../../state/index.ts";
+import { type Entry, JOURNAL_VERSION, type JournalRow, type Message, readEntries } from "../../state/index.ts";
 import type { StoredRow } from "../rules/ports.ts";
-import { integerOf, jsonOf, parsed, type Row, textOf, textOrNullOf, wellFormed } from "../rules/stored-values.ts";
-import type { AgentSlot } from "./sqlite-agents.ts";
+import { integerOf, jsonOf, type Row, textOf } from "../rules/stored-values.ts";
+import type { AddedRow, RestoredRow } from "../rules/tables.ts";
+import type { AgentSlot, SqliteAgents } from "./sqlite-agents.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
+import { messagesOf, packed, rowAt, rowsBack, type SqliteMessages, unpacked } from "./sqlite-messages.ts";
+import { ROWS_BETWEEN_MARKS } from "./sqlite-schema.ts";
 
-const messagesSchema = z.array(messageSchema);
+/** Rows of a tree that are in the index, each followed by the rows before it up to the next one of the index. */
+const chain = `WITH RECURSIVE chain (cursor, before) AS (
+  SELECT cursor, before FROM journal WHERE cursor IN (SELECT value FROM json_each($ends))
+  UNION ALL
+  SELECT journal.cursor, journal.before FROM chain JOIN journal ON journal.cursor = chain.before
+  WHERE journal.cursor > $after AND journal.cursor < chain.cursor AND journal.number % ${ROWS_BETWEEN_MARKS} <> 0
+)`;
 
 /**
  * The journal's rows, one per batch, in the order of their cursors; messages are stored in the row that brought them.
  */
 export class SqliteJournal {
   readonly #connection: SqliteConnection;
+  readonly #agents: SqliteAgents;
+  readonly #messages: SqliteMessages;
   readonly #statements: Readonly<
-    Record<
-      | "add"
-      | "addPlace"
-      | "last"
-      | "entries"
-      | "messages"
-      | "place"
-      | "ofTree"
-      | "lastOfTree"
-      | "wholeTree"
-      | "emptyRows"
-      | "emptyPlaces",
-      StatementSync
-    >
+    Record<"add" | "last" | "entries" | "marks" | "rows" | "wholeRows" | "remove" | "removeAll", StatementSync>
   >;
   /** Cursor of the last row in the file, in a generation. */
   #last = { generation: 0, cursor: 0 };
 
-  constructor(connection: SqliteConnection) {
+  constructor(connection: SqliteConnection, agents: SqliteAgents, messages: SqliteMessages) {
     this.#connection = connection;
+    this.#agents = agents;
+    this.#messages = messages;
+    // Only the rows that are asked for are read whole.
+    const found = `FROM (SELECT cursor AS at FROM chain ORDER BY cursor LIMIT $limit)
+      CROSS JOIN journal ON journal.cursor = at JOIN agents ON agents.id = journal.agent`;
     this.#statements = {
-      add: connection.prepare("INSERT INTO journal VALUES (?, ?, ?, ?, ?, ?, ?, ?)"),
-      addPlace: connection.prepare("INSERT INTO messages VALUES (?, ?, ?) ON CONFLICT DO NOTHING"),
+      add: connection.prepare("INSERT INTO journal VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
       last: connection.prepare(
         "SELECT max((SELECT cursor FROM last_removed), coalesce(max(cursor), 0)) AS cursor FROM journal",
       ),
       entries: connection.prepare(
         "SELECT cursor, previous, last_seq, version, entries FROM journal WHERE cursor = ? AND agent = ?",
       ),
-      messages: connection.prepare("SELECT previous, messages FROM journal WHERE cursor = ? AND agent = ?"),
-      place: connection.prepare("SELECT cursor FROM messages WHERE agent = ? AND message_id = ?"),
-      ofTree: connection.prepare(
-        `SELECT cursor, version, entries, agent_id FROM journal JOIN agents ON agents.id = journal.agent
-         WHERE journal.tree = ? AND cursor > ? ORDER BY cursor LIMIT ?`,
+      marks: connection.prepare(
+        `SELECT cursor FROM journal WHERE tree = ? AND cursor > ? AND number % ${ROWS_BETWEEN_MARKS} = 0
+         ORDER BY cursor LIMIT ?`,
       ),
-      lastOfTree: connection.prepare("SELECT coalesce(max(cursor), 0) AS cursor FROM journal WHERE tree = ?"),
-      wholeTree: connection.prepare(
-        `SELECT cursor, version, entries, messages, agent_id FROM journal JOIN agents ON agents.id = journal.agent
-         WHERE journal.tree = ? ORDER BY cursor`,
-      ),
-      emptyRows: connection.prepare(
-        "UPDATE journal SET messages = NULL WHERE cursor IN (SELECT cursor FROM messages WHERE agent = ?)",
-      ),
-      emptyPlaces: connection.prepare("DELETE FROM messages WHERE agent = ?"),
+      rows: connection.prepare(`${chain} SELECT journal.cursor, version, entries, agent_id ${found}`),
+      wholeRows: connection.prepare(`${chain} SELECT journal.cursor, version, entries, messages, agent_id ${found}`),
+      remove: connection.prepare(`${chain} DELETE FROM journal WHERE cursor IN (SELECT cursor FROM chain)`),
+      removeAll: connection.prepare("DELETE FROM journal WHERE tree = ?"),
     };
   }
 
@@ -73,25 +59,48 @@ export class SqliteJournal {
     this.#last = { generation: 0, cursor: 0 };
   }
 
-  /** `previous`: cursor of the agent's last row, 0 if it has none. Returns the row's cursor; by default a new one. */
-  add(
-    slot: AgentSlot,
-    previous: number,
-    batch: { readonly entries: readonly Entry[]; readonly messages: readonly Message[] },
-    cursor: number = this.#nextCursor(),
-  ): number {
-    const fresh = batch.messages.filter(({ id }) => this.#addPlace(slot, id, cursor));
-    const messages = fresh.length > 0 ? JSON.stringify(fresh) : null;
-    const entries = JSON.stringify(batch.entries);
-    const lastSeq = batch.entries.at(-1)?.seq ?? 0;
-    this.#statements.add.run(cursor, slot.tree, slot.id, previous, lastSeq, JOURNAL_VERSION, entries, messages);
-    return cursor;
+  /** A batch with its messages, except those that are stored already. The agent's head must be written next. */
+  add(slot: AgentSlot, entries: readonly Entry[], messages: readonly Message[]): AddedRow {
+    const end = this.#agents.heads.end(slot.tree);
+    const fresh = this.#messages.fresh(slot, messages);
+    const cursor = this.#nextCursor();
+    const { cursor: previous } = this.#agents.heads.read(slot);
+    this.#insert(slot, { cursor, previous, before: end.cursor, number: end.rows + 1 }, entries, fresh.text);
+    this.#messages.added(slot, cursor, fresh);
+    this.#agents.heads.setEnd(slot, { cursor, rows: end.rows + 1 });
+    return { cursor, follows: end.cursor };
+  }
+
+  /** Adds the rows of a tree that has none, each under its cursor or a new one; returns the cursors. */
+  restore(
+    rows: readonly (Omit<RestoredRow, "row"> & { readonly row: StoredRow; readonly slot: AgentSlot })[],
+  ): number[] {
+    // By their keys, because the cache of slots may be emptied meanwhile.
+    const ends = new Map<number, { readonly slot: AgentSlot; cursor: number; readonly places: Map<string, number> }>();
+    let before = 0;
+    const cursors = rows.map(({ row, slot, cursor = this.#nextCursor() }, index) => {
+      const end = ends.get(slot.id) ?? { slot, cursor: 0, places: new Map<string, number>() };
+      const messages = row.messages.filter(({ id }) => !end.places.has(id));
+      for (const { id } of messages) end.places.set(id, cursor);
+      const text = messages.length > 0 ? JSON.stringify(messages) : null;
+      this.#insert(slot, { cursor, previous: end.cursor, before, number: index + 1 }, row.entries, text);
+      ends.set(slot.id, Object.assign(end, { cursor }));
+      before = cursor;
+      return cursor;
+    });
+    for (const { slot, cursor, places } of ends.values()) {
+      this.#messages.restore(slot, [...places]);
+      this.#agents.heads.place(slot, cursor);
+    }
+    const [first] = ends.values();
+    if (first) this.#agents.heads.writeEnd(first.slot.tree, { cursor: before, rows: rows.length });
+    return cursors;
   }
 
   /** From the row that holds `fromSeq` on. */
-  rowsFrom(slot: AgentSlot, lastCursor: number, fromSeq: number): JournalRow[] {
+  rowsFrom(slot: AgentSlot, fromSeq: number): JournalRow[] {
     const rows: JournalRow[] = [];
-    for (const row of this.#back(slot, lastCursor, this.#statements.entries)) {
+    for (const { row } of rowsBack(slot, this.#agents.heads.read(slot).cursor, this.#statements.entries)) {
       if (integerOf(row, "last_seq", "a row of the journal") < fromSeq) break;
       rows.push(journalRowOf(row, slot.record.value.agentId));
     }
@@ -99,83 +108,51 @@ export class SqliteJournal {
   }
 
   entriesAt(slot: AgentSlot, cursor: number): readonly Entry[] {
-    return journalRowOf(this.#rowAt(slot, cursor, this.#statements.entries), slot.record.value.agentId).entries;
+    return journalRowOf(rowAt(slot, cursor, this.#statements.entries), slot.record.value.agentId).entries;
   }
 
-  treeRows(tree: number, afterCursor: number, limit: number): JournalRow[] {
-    const rows = this.#statements.ofTree.all(tree, afterCursor, limit);
-    return rows.map((row) => journalRowOf(row, textOf(row, "agent_id", "a row of agents")));
-  }
-
-  /** 0 if the tree has no rows. */
-  lastOfTree(tree: number): number {
-    return integerOf(this.#statements.lastOfTree.get(tree) ?? {}, "cursor", "the last row of a tree");
+  treeRows(tree: number, after: number, limit: number): JournalRow[] {
+    const ends = this.#endsOf(tree, after, limit);
+    if (ends.length === 0) return [];
+    const rows = this.#statements.rows.all({ ends: JSON.stringify(ends), after, limit });
+    return rows.map((row) => journalRowOf(row, textOf(row, "agent_id", "a row of agents"))).sort(byCursor);
   }
 
   storedRows(tree: number): StoredRow[] {
-    return this.#statements.wholeTree.all(tree).map((row) => {
+    const ends = this.#endsOf(tree, 0, Number.MAX_SAFE_INTEGER);
+    const rows = this.#statements.wholeRows.all({ ends: JSON.stringify(ends), after: 0, limit: -1 });
+    const whole = rows.map((row) => {
       const agentId = textOf(row, "agent_id", "a row of agents");
       return { ...journalRowOf(row, agentId), messages: messagesOf(row, agentId) };
     });
+    return whole.sort(byCursor);
   }
 
-  /** Deletes the messages from the agent's rows. */
-  clearMessages(slot: AgentSlot): void {
-    this.#statements.emptyRows.run(slot.id);
-    this.#statements.emptyPlaces.run(slot.id);
+  removeTree(tree: number): void {
+    const { rows } = this.#agents.heads.end(tree);
+    const ends = this.#endsOf(tree, 0, Number.MAX_SAFE_INTEGER);
+    const { changes } = this.#statements.remove.run({ ends: JSON.stringify(ends), after: 0 });
+    // In a damaged file not all rows are reached.
+    if (Number(changes) !== rows) this.#statements.removeAll.run(tree);
   }
 
-  messages(slot: AgentSlot, lastCursor: number, newest = Number.POSITIVE_INFINITY): Message[] {
-    const parts: Message[][] = [];
-    let missing = newest;
-    if (missing > 0) {
-      for (const row of this.#back(slot, lastCursor, this.#statements.messages)) {
-        const messages = messagesOf(row, slot.record.value.agentId).slice(-missing);
-        parts.push(messages);
-        missing -= messages.length;
-        if (missing <= 0) break;
-      }
-    }
-    return parts.toReversed().flat();
+  /** Cursors of rows from which the `limit` rows after `after` are reached, each back to the one before. */
+  #endsOf(tree: number, after: number, limit: number): number[] {
+    const { cursor: last } = this.#agents.heads.end(tree);
+    if (last <= after || limit === 0) return [];
+    // The first one may be the only row that it leads to.
+    const most = Math.ceil((limit - 1) / ROWS_BETWEEN_MARKS) + 1;
+    const marks = this.#statements.marks.all(tree, after, most).map((row) => integerOf(row, "cursor", "a tree's row"));
+    return marks.length < most && marks.at(-1) !== last ? [...marks, last] : marks;
   }
 
-  messagesById(slot: AgentSlot, ids: readonly string[]): Message[] {
-    const rows = new Map<number, Message[]>();
-    return ids.flatMap((id) => {
-      const place = this.#statements.place.get(slot.id, wellFormed(id, "message id"));
-      if (!place) return [];
-      const cursor = integerOf(place, "cursor", `the place of message ${id}`);
-      let messages = rows.get(cursor);
-      if (!messages) {
-        messages = messagesOf(this.#rowAt(slot, cursor, this.#statements.messages), slot.record.value.agentId);
-        rows.set(cursor, messages);
-      }
-      return messages.find((message) => message.id === id) ?? [];
-    });
-  }
-
-  /** The agent's rows, last one first. */
-  *#back(slot: AgentSlot, lastCursor: number, statement: StatementSync): Generator<Row> {
-    for (let cursor = lastCursor; cursor > 0; ) {
-      const row = this.#rowAt(slot, cursor, statement);
-      yield row;
-      const previous = integerOf(row, "previous", `row ${cursor} of the journal`);
-      if (previous < 0 || previous >= cursor) {
-        throw new CorruptRecordError(`row ${cursor} of the journal names row ${previous} as the one before it`);
-      }
-      cursor = previous;
-    }
-  }
-
-  #rowAt(slot: AgentSlot, cursor: number, statement: StatementSync): Row {
-    const row = statement.get(cursor, slot.id);
-    if (row) return row;
-    throw new CorruptRecordError(`the journal lacks row ${cursor} of agent ${slot.record.value.agentId}`);
-  }
-
-  #addPlace(slot: AgentSlot, messageId: string, cursor: number): boolean {
-    const id = wellFormed(messageId, "message id");
-    return Number(this.#statements.addPlace.run(slot.id, id, cursor).changes) > 0;
+  #insert(slot: AgentSlot, place: RowPlace, entries: readonly Entry[], messages: string | null): void {
+    const { cursor, previous, before, number } = place;
+    const lastSeq = entries.at(-1)?.seq ?? 0;
+    const of = [slot.tree, slot.id, previous, before, number, lastSeq, JOURNAL_VERSION] as const;
+    const { agentId } = slot.record.value;
+    const texts = [packed(JSON.stringify(entries), agentId), messages && packed(messages, agentId)] as const;
+    this.#statements.add.run(cursor, ...of, ...texts);
   }
 
   /** Only in a transaction. Cursors of removed rows are not used again. */
@@ -190,16 +167,24 @@ export class SqliteJournal {
   }
 }
 
+interface RowPlace {
+  readonly cursor: number;
+  /** Cursors of the rows before it, of its agent and of its tree (0: none). */
+  readonly previous: number;
+  readonly before: number;
+  /** Counted within its tree, from 1. */
+  readonly number: number;
+}
+
+/** They mostly come in this order. */
+function byCursor(one: JournalRow, other: JournalRow): number {
+  return one.cursor - other.cursor;
+}
+
 function journalRowOf(row: Row, agentId: string): JournalRow {
   const cursor = integerOf(row, "cursor", "a row of the journal");
   const where = `row ${cursor} of the journal (agent ${agentId})`;
   const version = integerOf(row, "version", where);
-  const entries = readEntries(version, jsonOf(textOf(row, "entries", where), where), where);
+  const entries = readEntries(version, jsonOf(unpacked(textOf(row, "entries", where), agentId), where), where);
   return { version: JOURNAL_VERSION, cursor, agentId, entries };
-}
-
-function messagesOf(row: Row, agentId: string): Message[] {
-  const where = `the messages of agent ${agentId}`;
-  const text = textOrNullOf(row, "messages", where);
-  return text === null ? [] : parsed(messagesSchema, text, where);
 }

@@ -1,6 +1,6 @@
 import type { Moment } from "../../budget/index.ts";
 import type { StatementSync } from "node:sqlite";
-import { type AgentKey, type Timer, timerSchema } from "../../state/index.ts";
+import { type AgentKey, type InboxItem, inboxItemSchema, type Timer, timerSchema } from "../../state/index.ts";
 import { isDue } from "../rules/queries.ts";
 import {
   CorruptTimers,
@@ -12,8 +12,8 @@ import {
   wellFormed,
 } from "../rules/stored-values.ts";
 import type { ProcessRow } from "../rules/tables.ts";
-import type { SqliteConnection } from "./sqlite-connection.ts";
 import type { AgentSlot } from "./sqlite-agents.ts";
+import type { SqliteConnection } from "./sqlite-connection.ts";
 
 /** Timers and registered processes. */
 export class SqlitePending {
@@ -115,6 +115,40 @@ export class SqlitePending {
   }
 }
 
+export class SqliteInbox {
+  readonly #statements: Readonly<Record<"add" | "items" | "size" | "remove", StatementSync>>;
+
+  constructor(connection: SqliteConnection) {
+    this.#statements = {
+      add: connection.prepare(
+        `INSERT INTO inbox SELECT $agent, $key, coalesce(max(place), 0) + 1, $item FROM inbox WHERE agent = $agent
+         ON CONFLICT (agent, item_key) DO NOTHING`,
+      ),
+      items: connection.prepare("SELECT item FROM inbox WHERE agent = ? ORDER BY place"),
+      size: connection.prepare("SELECT count(*) AS size FROM inbox WHERE agent = ?"),
+      remove: connection.prepare("DELETE FROM inbox WHERE agent = ? AND item_key = ?"),
+    };
+  }
+
+  add(slot: AgentSlot, item: InboxItem): boolean {
+    const key = wellFormed(item.key, "inbox key");
+    return Number(this.#statements.add.run({ agent: slot.id, key, item: JSON.stringify(item) }).changes) > 0;
+  }
+
+  items(slot: AgentSlot): InboxItem[] {
+    const where = `the inbox of agent ${slot.record.value.agentId}`;
+    return this.#statements.items.all(slot.id).map((row) => parsed(inboxItemSchema, textOf(row, "item", where), where));
+  }
+
+  size(slot: AgentSlot): number {
+    return Number(this.#statements.size.get(slot.id)?.["size"]);
+  }
+
+  remove(slot: AgentSlot, itemKeys: readonly string[]): void {
+    for (const key of itemKeys) this.#statements.remove.run(slot.id, wellFormed(key, "inbox key"));
+  }
+}
+
 function processIn(row: Row): ProcessRow {
   const processId = textOf(row, "process_id", "a process");
   const where = `process ${processId}`;
@@ -136,8 +170,8 @@ const where = "the list of agents with something to do";
 
 /** The cost of each query grows only with its result. */
 export const candidateQueries = {
-  nextHolder: "SELECT holder FROM heads WHERE work = 'open' AND holder > ? ORDER BY holder LIMIT 1",
-  atWork: "SELECT agent FROM heads WHERE work = 'open' AND holder IS ? AND agent > ? ORDER BY agent LIMIT ?",
+  nextHolder: "SELECT holder FROM standings WHERE work = 'open' AND holder > ? ORDER BY holder LIMIT 1",
+  atWork: "SELECT agent FROM standings WHERE work = 'open' AND holder IS ? AND agent > ? ORDER BY agent LIMIT ?",
   posted: "SELECT DISTINCT agent FROM inbox WHERE agent > ? ORDER BY agent LIMIT ?",
   agent: "SELECT tenant, agent_id FROM agents WHERE id = ?",
 } as const;

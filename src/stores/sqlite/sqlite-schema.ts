@@ -2,32 +2,37 @@ import type { DatabaseSync } from "node:sqlite";
 import { InvalidInputError, UnsupportedError } from "../../errors/index.ts";
 
 /** The current layout; stored in `PRAGMA user_version`. */
-const SCHEMA_VERSION = 3;
+const LAYOUT = 4;
+
+/** Every row of a tree with a number that this divides is in the index of trees; the others are reached from it. */
+export const ROWS_BETWEEN_MARKS = 32;
 
 /**
  * A commit touches few pages, because each page costs as much as several statements. Integer keys stand for (tenant,
- * agent) and (tenant, root agent). A commit appends one row to `journal`, messages included, and rewrites a short row
- * of `heads` and one of `standings` (the figures of an account) for each account it changes. The figures of a tree are
- * contiguous, many to a page; `accounts` holds the terms of the accounts. `journal.previous` is the agent's row before
- * (0: none) and `heads.cursor` its last one, so that an agent's rows need no index. A turn is in one index while it is
- * unfinished, and in the others from its end on, so that each of them is written once; they ascend, because SQLite adds
- * fastest at the end. `messages` says in which row each
- * message is stored; `heads.open_requests` says whether `requests` need be read. Cursors are never used again, even
- * after a tree was removed: `last_removed` keeps the highest cursor that may be gone. JSON columns are checked by
- * schema when they are read.
+ * agent) and for a tree, which has the key of its first agent. A commit appends one row to `journal`, messages included,
+ * and rewrites short rows of `standings`: the head of the agent, and the figures of each account it changes. Those of a
+ * tree are contiguous, many to a page; the first one is the head of the tree's first agent and also says where the tree's
+ * rows end.
+ *
+ * Rows of the journal are found without an index that each commit would write. `journal.previous` is the agent's row
+ * before (0: none) and `standings.cursor` its last one; `journal.before` is the tree's row before and
+ * `standings.tree_cursor` its last one. `journal.number` counts the rows of a tree, and one in 32 is in an index, from
+ * which the rows before it are reached. `messages` says in which row each message is stored, up to the agent's row
+ * `standings.placed`; the few rows after it are read.
+ *
+ * A turn is in one index while it is unfinished, and in the others from its end on, so that each of them is written once;
+ * they ascend, because SQLite adds fastest at the end. `standings.open_requests` says whether `requests` need be read.
+ * Cursors are never used again, even after a tree was removed: `last_removed` keeps the highest cursor that may be gone.
+ * The texts of definitions are shared by the trees of a tenant, and stay. JSON columns are checked by schema when they are
+ * read; in those of the journal one character stands for the agent's id, if that is long.
  */
-const firstLayout = `
-  CREATE TABLE trees (
-    id INTEGER PRIMARY KEY,
-    tenant TEXT NOT NULL,
-    root_agent_id TEXT NOT NULL,
-    UNIQUE (tenant, root_agent_id)
-  ) STRICT;
+const layout = `
   CREATE TABLE agents (
     id INTEGER PRIMARY KEY,
     tenant TEXT NOT NULL,
     agent_id TEXT NOT NULL,
     tree INTEGER NOT NULL,
+    place INTEGER NOT NULL,
     parent_agent_id TEXT,
     session_id TEXT,
     owner_id TEXT,
@@ -40,33 +45,34 @@ const firstLayout = `
   CREATE INDEX roots_by_age ON agents (tenant, created_at DESC, agent_id) WHERE parent_agent_id IS NULL;
   CREATE INDEX agents_by_session ON agents (tenant, session_id, agent_id) WHERE session_id IS NOT NULL;
   CREATE INDEX agents_by_owner ON agents (tenant, owner_id, agent_id) WHERE owner_id IS NOT NULL;
-  CREATE TABLE heads (
-    agent INTEGER PRIMARY KEY,
-    epoch INTEGER NOT NULL,
+  CREATE TABLE standings (
+    place INTEGER PRIMARY KEY,
+    account_id TEXT,
+    terms TEXT,
+    standing TEXT,
+    agent INTEGER,
+    epoch INTEGER,
     holder TEXT,
-    seq INTEGER NOT NULL,
-    at INTEGER NOT NULL,
-    sign INTEGER NOT NULL,
+    seq INTEGER,
+    at INTEGER,
+    sign INTEGER,
     batch_id TEXT,
-    open_requests INTEGER NOT NULL,
-    cursor INTEGER NOT NULL,
+    open_requests INTEGER,
+    cursor INTEGER,
+    placed INTEGER,
+    tree_cursor INTEGER,
+    tree_rows INTEGER,
     outcome TEXT,
-    work TEXT NOT NULL
+    work TEXT,
+    CHECK ((agent IS NULL) <> (account_id IS NULL))
   ) STRICT;
-  CREATE INDEX heads_at_work ON heads (holder, agent) WHERE work = 'open';
+  CREATE INDEX heads_at_work ON standings (holder, agent) WHERE work = 'open';
   CREATE TABLE accounts (
-    id INTEGER PRIMARY KEY,
     tenant TEXT NOT NULL,
     account_id TEXT NOT NULL,
     place INTEGER NOT NULL,
-    terms TEXT NOT NULL,
-    UNIQUE (tenant, account_id)
-  ) STRICT;
-  CREATE TABLE standings (
-    place INTEGER PRIMARY KEY,
-    account INTEGER NOT NULL,
-    standing TEXT NOT NULL
-  ) STRICT;
+    PRIMARY KEY (tenant, account_id)
+  ) STRICT, WITHOUT ROWID;
   CREATE TABLE waiters (
     account INTEGER NOT NULL,
     ask_key TEXT NOT NULL,
@@ -79,12 +85,14 @@ const firstLayout = `
     tree INTEGER NOT NULL,
     agent INTEGER NOT NULL,
     previous INTEGER NOT NULL,
+    before INTEGER NOT NULL,
+    number INTEGER NOT NULL,
     last_seq INTEGER NOT NULL,
     version INTEGER NOT NULL,
     entries TEXT NOT NULL,
     messages TEXT
   ) STRICT;
-  CREATE INDEX journal_by_tree ON journal (tree);
+  CREATE INDEX journal_by_tree ON journal (tree, cursor) WHERE number % ${ROWS_BETWEEN_MARKS} = 0;
   CREATE TABLE last_removed (
     id INTEGER PRIMARY KEY CHECK (id = 0),
     cursor INTEGER NOT NULL
@@ -150,12 +158,12 @@ const firstLayout = `
   CREATE INDEX turns_by_session ON turns (tenant, session_id, changed_at, turn_id DESC)
     WHERE session_id IS NOT NULL AND stop_reason IS NOT NULL;
   CREATE TABLE inbox (
-    id INTEGER PRIMARY KEY,
     agent INTEGER NOT NULL,
     item_key TEXT NOT NULL,
+    place INTEGER NOT NULL,
     item TEXT NOT NULL,
-    UNIQUE (agent, item_key)
-  ) STRICT;
+    PRIMARY KEY (agent, item_key)
+  ) STRICT, WITHOUT ROWID;
   CREATE TABLE timers (
     agent INTEGER NOT NULL,
     timer_id TEXT NOT NULL,
@@ -179,20 +187,17 @@ const firstLayout = `
     heartbeat_at INTEGER NOT NULL,
     clock_offset INTEGER NOT NULL
   ) STRICT, WITHOUT ROWID;
-`;
-
-/** The definitions under which agents of a tree have worked, once a tree. */
-const definitionsLayout = `
   CREATE TABLE definitions (
-    tree INTEGER NOT NULL,
+    tenant TEXT NOT NULL,
     hash TEXT NOT NULL,
     definition TEXT NOT NULL,
+    UNIQUE (tenant, hash)
+  ) STRICT;
+  CREATE TABLE definitions_of_trees (
+    tree INTEGER NOT NULL,
+    hash TEXT NOT NULL,
     PRIMARY KEY (tree, hash)
   ) STRICT, WITHOUT ROWID;
-`;
-
-/** Receivers outside that are told of a tree's turns. */
-const webhooksLayout = `
   CREATE TABLE webhooks (
     tenant TEXT NOT NULL,
     root_agent_id TEXT NOT NULL,
@@ -204,23 +209,20 @@ const webhooksLayout = `
 `;
 
 /**
- * The step at index N migrates a file from layout N to N + 1; 0 is an empty file. Steps are only added, never changed.
- */
-const steps: readonly ((database: DatabaseSync) => void)[] = [
-  (database) => database.exec(firstLayout),
-  (database) => database.exec(definitionsLayout),
-  (database) => database.exec(webhooksLayout),
-];
-
-/**
- * Throws `UnsupportedError` for a file of a newer layout and `InvalidInputError` for a database of another program.
+ * Throws `UnsupportedError` for a file of another layout and `InvalidInputError` for a database of another program.
  * Reads only, so that such a file is not touched.
  */
 export function checkLayout(database: DatabaseSync, path: string): void {
   const { version, hasTables } = stateOf(database);
-  if (version > SCHEMA_VERSION) {
+  if (version > LAYOUT) {
     throw new UnsupportedError(
-      `${path} was written by a newer version of this package (layout ${version}); this one reads up to ${SCHEMA_VERSION}`,
+      `${path} was written by a newer version of this package (layout ${version}); this one reads layout ${LAYOUT}`,
+      { details: { path, version } },
+    );
+  }
+  if (version > 0 && version < LAYOUT) {
+    throw new UnsupportedError(
+      `${path} was written by an older version of this package (layout ${version}); this one reads layout ${LAYOUT}: give the path of a new file`,
       { details: { path, version } },
     );
   }
@@ -231,15 +233,14 @@ export function checkLayout(database: DatabaseSync, path: string): void {
   }
 }
 
-/** Migrates the file to the current layout, in one transaction. */
-export function migrate(database: DatabaseSync, path: string): void {
-  if (stateOf(database).version === SCHEMA_VERSION) return;
+/** Makes the tables of an empty file, in one transaction. */
+export function layOut(database: DatabaseSync, path: string): void {
+  if (stateOf(database).version === LAYOUT) return;
   database.exec("BEGIN IMMEDIATE");
   try {
-    // Another process may have migrated the file, or filled it with something else, since it was checked.
+    // Another process may have filled the file, with these tables or something else, since it was checked.
     checkLayout(database, path);
-    for (const step of steps.slice(stateOf(database).version)) step(database);
-    database.exec(`PRAGMA user_version = ${SCHEMA_VERSION}`);
+    if (stateOf(database).version === 0) database.exec(`${layout} PRAGMA user_version = ${LAYOUT}`);
     database.exec("COMMIT");
   } catch (error) {
     database.exec("ROLLBACK");
@@ -247,7 +248,7 @@ export function migrate(database: DatabaseSync, path: string): void {
   }
 }
 
-/** Reads both values in one statement, because another process may migrate the file between two statements. */
+/** Reads both values in one statement, because another process may fill the file between two statements. */
 function stateOf(database: DatabaseSync): { readonly version: number; readonly hasTables: boolean } {
   const row = database
     .prepare(

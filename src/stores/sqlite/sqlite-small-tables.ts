@@ -7,6 +7,8 @@ import {
   type Artifact,
   artifactSchema,
   type StoredDefinition,
+  type TreeWebhooks,
+  treeWebhooksSchema,
 } from "../../state/index.ts";
 import type { StoredTree } from "../rules/ports.ts";
 import type { RequestFilter } from "../rules/queries.ts";
@@ -183,31 +185,36 @@ function requestIn(row: Row): AgentRequest {
   throw new CorruptRecordError(`the row of request ${id} holds request ${request.requestId}; it is left as it is`);
 }
 
-/** The definitions of trees; a row is written once and never changed. */
+/** The definitions of trees, and their texts, which are written once and never changed. */
 export class SqliteDefinitions {
-  readonly #statements: Readonly<Record<"has" | "add" | "find" | "all", StatementSync>>;
+  readonly #statements: Readonly<Record<"has" | "add" | "addText" | "find" | "all", StatementSync>>;
 
   constructor(connection: SqliteConnection) {
+    const found = `SELECT hash, definition FROM definitions_of_trees JOIN definitions USING (hash)
+      WHERE tree = ? AND tenant = ?`;
     this.#statements = {
-      has: connection.prepare("SELECT 1 FROM definitions WHERE tree = ? AND hash = ?"),
-      add: connection.prepare("INSERT INTO definitions (tree, hash, definition) VALUES (?, ?, ?)"),
-      find: connection.prepare("SELECT hash, definition FROM definitions WHERE tree = ? AND hash = ?"),
-      all: connection.prepare("SELECT hash, definition FROM definitions WHERE tree = ? ORDER BY hash"),
+      has: connection.prepare("SELECT 1 FROM definitions_of_trees WHERE tree = ? AND hash = ?"),
+      add: connection.prepare("INSERT INTO definitions_of_trees VALUES (?, ?)"),
+      addText: connection.prepare("INSERT INTO definitions VALUES (?, ?, ?) ON CONFLICT DO NOTHING"),
+      find: connection.prepare(`${found} AND hash = ?`),
+      all: connection.prepare(`${found} ORDER BY hash`),
     };
   }
 
-  keep(tree: number, definition: StoredDefinition): void {
+  keep(tenant: string, tree: number, definition: StoredDefinition): void {
     const hash = wellFormed(definition.hash, "hash of a definition");
-    if (!this.#statements.has.get(tree, hash)) this.#statements.add.run(tree, hash, JSON.stringify(definition));
+    if (this.#statements.has.get(tree, hash)) return;
+    this.#statements.add.run(tree, hash);
+    this.#statements.addText.run(tenant, hash, JSON.stringify(definition));
   }
 
-  find(tree: number, hash: string): StoredDefinition | undefined {
-    const row = this.#statements.find.get(tree, wellFormed(hash, "hash of a definition"));
+  find(tenant: string, tree: number, hash: string): StoredDefinition | undefined {
+    const row = this.#statements.find.get(tree, tenant, wellFormed(hash, "hash of a definition"));
     return row && definitionOf(row);
   }
 
-  ofTree(tree: number): StoredDefinition[] {
-    return this.#statements.all.all(tree).map(definitionOf);
+  ofTree(tenant: string, tree: number): StoredDefinition[] {
+    return this.#statements.all.all(tree, tenant).map(definitionOf);
   }
 }
 
@@ -252,4 +259,46 @@ export class SqliteProjections {
 
 function keyOf(tenant: string, rootAgentId: string): [string, string] {
   return [wellFormed(tenant, "tenant"), wellFormed(rootAgentId, "root agent id")];
+}
+
+/** The webhooks of trees, a row for all of one tree. */
+export class SqliteWebhooks {
+  readonly #statements: Readonly<Record<"find" | "put" | "remove" | "due", StatementSync>>;
+
+  constructor(connection: SqliteConnection) {
+    this.#statements = {
+      find: connection.prepare("SELECT webhooks FROM webhooks WHERE tenant = ? AND root_agent_id = ?"),
+      put: connection.prepare(
+        `INSERT INTO webhooks (tenant, root_agent_id, due_at, webhooks) VALUES (?, ?, ?, ?)
+         ON CONFLICT (tenant, root_agent_id) DO UPDATE SET due_at = excluded.due_at, webhooks = excluded.webhooks`,
+      ),
+      remove: connection.prepare("DELETE FROM webhooks WHERE tenant = ? AND root_agent_id = ?"),
+      due: connection.prepare(
+        "SELECT webhooks FROM webhooks WHERE tenant = ? AND due_at <= ? ORDER BY due_at, root_agent_id LIMIT ?",
+      ),
+    };
+  }
+
+  find(tenant: string, rootAgentId: string): TreeWebhooks | undefined {
+    const row = this.#statements.find.get(...keyOf(tenant, rootAgentId));
+    return row && webhooksIn(row);
+  }
+
+  put(webhooks: TreeWebhooks): void {
+    const { tenant, rootAgentId, dueAt } = webhooks;
+    this.#statements.put.run(...keyOf(tenant, rootAgentId), dueAt, JSON.stringify(webhooks));
+  }
+
+  remove(tenant: string, rootAgentId: string): void {
+    this.#statements.remove.run(...keyOf(tenant, rootAgentId));
+  }
+
+  due(tenant: string, now: number, limit: number): TreeWebhooks[] {
+    return this.#statements.due.all(wellFormed(tenant, "tenant"), now, limit).map(webhooksIn);
+  }
+}
+
+function webhooksIn(row: Row): TreeWebhooks {
+  const where = "the webhooks of a tree";
+  return parsed(treeWebhooksSchema, textOf(row, "webhooks", where), where);
 }

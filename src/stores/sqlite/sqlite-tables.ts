@@ -33,19 +33,27 @@ import { SqliteAccounts } from "./sqlite-accounts.ts";
 import { type AgentSlot, SqliteAgents } from "./sqlite-agents.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
 import { SqliteJournal } from "./sqlite-journal.ts";
-import { SqliteCandidates, SqlitePending } from "./sqlite-pending.ts";
-import { SqliteArtifacts, SqliteDefinitions, SqliteProjections, SqliteRequests } from "./sqlite-small-tables.ts";
+import { SqliteMessages } from "./sqlite-messages.ts";
+import { SqliteCandidates, SqliteInbox, SqlitePending } from "./sqlite-pending.ts";
+import {
+  SqliteArtifacts,
+  SqliteDefinitions,
+  SqliteProjections,
+  SqliteRequests,
+  SqliteWebhooks,
+} from "./sqlite-small-tables.ts";
 import { SqliteTurns } from "./sqlite-turns.ts";
-import { SqliteWebhooks } from "./sqlite-webhooks.ts";
 
 /** Tables whose rows belong to an agent. */
-const agentTables = ["heads", "messages", "artifacts", "requests", "turns", "inbox", "timers"];
+const agentTables = ["messages", "artifacts", "requests", "turns", "inbox", "timers"];
 
 /** The tables in the file. Each kind of row has its class; this one resolves tenant and agent id to the integer key. */
 export class SqliteTables implements CandidateTables {
   readonly #connection: SqliteConnection;
   readonly #agents: SqliteAgents;
   readonly #accounts: SqliteAccounts;
+  readonly #inbox: SqliteInbox;
+  readonly #messages: SqliteMessages;
   readonly #journal: SqliteJournal;
   readonly #artifacts: SqliteArtifacts;
   readonly #pending: SqlitePending;
@@ -63,7 +71,9 @@ export class SqliteTables implements CandidateTables {
     this.#connection = connection;
     this.#agents = new SqliteAgents(connection);
     this.#accounts = new SqliteAccounts(connection);
-    this.#journal = new SqliteJournal(connection);
+    this.#inbox = new SqliteInbox(connection);
+    this.#messages = new SqliteMessages(connection, this.#agents);
+    this.#journal = new SqliteJournal(connection, this.#agents, this.#messages);
     this.#artifacts = new SqliteArtifacts(connection);
     this.#pending = new SqlitePending(connection);
     this.#requests = new SqliteRequests(connection);
@@ -78,7 +88,7 @@ export class SqliteTables implements CandidateTables {
     const ofAgents = agentTables.map(
       (table) => `DELETE FROM ${table} WHERE agent IN (SELECT id FROM agents WHERE tree = ?)`,
     );
-    const ofTree = ["journal", "definitions", "agents"].map((table) => `DELETE FROM ${table} WHERE tree = ?`);
+    const ofTree = ["definitions_of_trees", "agents"].map((table) => `DELETE FROM ${table} WHERE tree = ?`);
     this.#deletions = [...ofAgents, ...ofTree].map((sql) => connection.prepare(sql));
     connection.forget = () => {
       this.#agents.forget();
@@ -116,7 +126,7 @@ export class SqliteTables implements CandidateTables {
     const slot = this.#agents.find(key);
     if (!slot) return undefined;
     const { hasRow, ...rest } = this.#agents.heads.outcome(slot);
-    const cursor = hasRow ? this.#lastCursor(slot) : 0;
+    const cursor = hasRow ? this.#agents.heads.read(slot).cursor : 0;
     return { type: "committed", entries: hasRow ? this.#journal.entriesAt(slot, cursor) : [], cursor, ...rest };
   }
 
@@ -142,30 +152,27 @@ export class SqliteTables implements CandidateTables {
   }
 
   addToInbox(key: AgentKey, item: InboxItem): boolean {
-    return this.#agents.inbox.add(this.#agents.required(key), item);
+    return this.#inbox.add(this.#agents.required(key), item);
   }
 
   inbox(key: AgentKey): InboxItem[] {
-    return this.#ofAgent(key, (slot) => this.#agents.inbox.items(slot), []);
+    return this.#ofAgent(key, (slot) => this.#inbox.items(slot), []);
   }
 
   inboxSize(key: AgentKey): number {
-    return this.#ofAgent(key, (slot) => this.#agents.inbox.size(slot), 0);
+    return this.#ofAgent(key, (slot) => this.#inbox.size(slot), 0);
   }
 
   removeFromInbox(key: AgentKey, itemKeys: readonly string[]): void {
-    if (itemKeys.length > 0) this.#agents.inbox.remove(this.#agents.required(key), itemKeys);
+    if (itemKeys.length > 0) this.#inbox.remove(this.#agents.required(key), itemKeys);
   }
 
   addRow(key: AgentKey, entries: readonly Entry[], messages: readonly Message[]): AddedRow {
-    const slot = this.#agents.required(key);
-    // The trees of a file share its cursors.
-    const follows = this.#journal.lastOfTree(slot.tree);
-    return { cursor: this.#journal.add(slot, this.#lastCursor(slot), { entries, messages }), follows };
+    return this.#journal.add(this.#agents.required(key), entries, messages);
   }
 
   rowsFrom(key: AgentKey, fromSeq: number): JournalRow[] {
-    return this.#ofAgent(key, (slot) => this.#journal.rowsFrom(slot, this.#lastCursor(slot), fromSeq), []);
+    return this.#ofAgent(key, (slot) => this.#journal.rowsFrom(slot, fromSeq), []);
   }
 
   treeRows(tenant: string, rootAgentId: string, afterCursor: number, limit: number): JournalRow[] {
@@ -175,19 +182,19 @@ export class SqliteTables implements CandidateTables {
 
   lastCursor(tenant: string, rootAgentId: string): number {
     const tree = this.#agents.treeOf(tenant, rootAgentId);
-    return tree === undefined ? 0 : this.#journal.lastOfTree(tree);
+    return tree === undefined ? 0 : this.#agents.heads.end(tree).cursor;
   }
 
   messages(key: AgentKey, newest: number | undefined): Message[] {
-    return this.#ofAgent(key, (slot) => this.#journal.messages(slot, this.#lastCursor(slot), newest), []);
+    return this.#ofAgent(key, (slot) => this.#messages.newest(slot, newest), []);
   }
 
   messagesById(key: AgentKey, ids: readonly string[]): Message[] {
-    return this.#ofAgent(key, (slot) => this.#journal.messagesById(slot, ids), []);
+    return this.#ofAgent(key, (slot) => this.#messages.byId(slot, ids), []);
   }
 
   clearMessages(key: AgentKey): void {
-    this.#journal.clearMessages(this.#agents.required(key));
+    this.#messages.clear(this.#agents.required(key));
   }
 
   putArtifact(key: AgentKey, artifact: Artifact): void {
@@ -264,17 +271,17 @@ export class SqliteTables implements CandidateTables {
   }
 
   keepDefinition(tenant: string, rootAgentId: string, definition: StoredDefinition): void {
-    this.#definitions.keep(this.#agents.treeFor(tenant, rootAgentId), definition);
+    this.#definitions.keep(tenant, this.#agents.treeFor(tenant, rootAgentId), definition);
   }
 
   definition(tenant: string, rootAgentId: string, hash: string): StoredDefinition | undefined {
     const tree = this.#agents.treeOf(tenant, rootAgentId);
-    return tree === undefined ? undefined : this.#definitions.find(tree, hash);
+    return tree === undefined ? undefined : this.#definitions.find(tenant, tree, hash);
   }
 
   definitionsOf(tenant: string, rootAgentId: string): StoredDefinition[] {
     const tree = this.#agents.treeOf(tenant, rootAgentId);
-    return tree === undefined ? [] : this.#definitions.ofTree(tree);
+    return tree === undefined ? [] : this.#definitions.ofTree(tenant, tree);
   }
 
   setTimer(timer: Timer): void {
@@ -338,26 +345,20 @@ export class SqliteTables implements CandidateTables {
     return tree === undefined ? [] : this.#journal.storedRows(tree);
   }
 
-  /** The row of the tree stays, and with it its key. */
   removeTree(tenant: string, rootAgentId: string): void {
     const tree = this.#agents.treeOf(tenant, rootAgentId);
     if (tree === undefined) return;
     this.#noteCursor.run();
+    this.#journal.removeTree(tree);
     for (const deletion of this.#deletions) deletion.run(tree);
-    this.#accounts.removeTree(tree);
+    this.#accounts.removeTree(tenant, tree);
     this.#connection.forget();
   }
 
   restoreRows(tenant: string, rows: readonly RestoredRow[]): number[] {
-    const last = new Map<string, number>();
-    const cursors = rows.map(({ row, cursor }) => {
-      const slot = this.#agents.required({ tenant, agentId: row.agentId });
-      const given = this.#journal.add(slot, last.get(row.agentId) ?? 0, row, cursor);
-      last.set(row.agentId, given);
-      return given;
-    });
-    for (const [agentId, cursor] of last) this.#agents.heads.place(this.#agents.required({ tenant, agentId }), cursor);
-    return cursors;
+    return this.#journal.restore(
+      rows.map(({ row, cursor }) => ({ row, cursor, slot: this.#agents.required({ tenant, agentId: row.agentId }) })),
+    );
   }
 
   projections(tenant: string, rootAgentId: string): StoredTree["projections"] {
@@ -386,10 +387,6 @@ export class SqliteTables implements CandidateTables {
 
   dueWebhooks(tenant: string, now: number, limit: number): TreeWebhooks[] {
     return this.#webhooks.due(tenant, now, limit);
-  }
-
-  #lastCursor(slot: AgentSlot): number {
-    return this.#agents.heads.read(slot).cursor;
   }
 
   #ofAgent<T>(key: AgentKey, ask: (slot: AgentSlot) => T, none: T): T {

@@ -1,0 +1,190 @@
+import type { StatementSync } from "node:sqlite";
+import { z } from "zod";
+import { CorruptRecordError } from "../../errors/index.ts";
+import { type Message, messageSchema } from "../../state/index.ts";
+import { integerOf, parsed, type Row, textOrNullOf, wellFormed } from "../rules/stored-values.ts";
+import type { AgentSlot, LateMessages, SqliteAgents } from "./sqlite-agents.ts";
+import type { SqliteConnection } from "./sqlite-connection.ts";
+
+const messagesSchema = z.array(messageSchema);
+
+/** How many of an agent's last rows are read to find a message; the places of those before are in a table. */
+const MOST_LATE_ROWS = 32;
+/** Characters of messages in one row from which on its places are stored with the next row. */
+const LONG_ROW = 16_384;
+
+/**
+ * Where the messages of the journal's rows are. Those of an agent's last rows are found by reading these rows, so that
+ * most commits do not write places; then the places of all of them are written at once.
+ */
+export class SqliteMessages {
+  readonly #agents: SqliteAgents;
+  readonly #statements: Readonly<
+    Record<"messages" | "find" | "addPlaces" | "emptyRow" | "emptyRows" | "emptyPlaces", StatementSync>
+  >;
+
+  constructor(connection: SqliteConnection, agents: SqliteAgents) {
+    this.#agents = agents;
+    this.#statements = {
+      messages: connection.prepare("SELECT previous, messages FROM journal WHERE cursor = ? AND agent = ?"),
+      find: connection.prepare("SELECT cursor FROM messages WHERE agent = ? AND message_id = ?"),
+      addPlaces: connection.prepare(
+        `INSERT INTO messages SELECT ?, json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(?)
+         WHERE true ON CONFLICT DO NOTHING`,
+      ),
+      emptyRow: connection.prepare("UPDATE journal SET messages = NULL WHERE cursor = ?"),
+      emptyRows: connection.prepare(
+        "UPDATE journal SET messages = NULL WHERE cursor IN (SELECT cursor FROM messages WHERE agent = ?)",
+      ),
+      emptyPlaces: connection.prepare("DELETE FROM messages WHERE agent = ?"),
+    };
+  }
+
+  /**
+   * The JSON text of those messages whose id is not stored yet, for the agent's next row; null if there are none. Call
+   * `added` once the row is there.
+   */
+  fresh(slot: AgentSlot, messages: readonly Message[]): { readonly text: string | null; readonly ids: string[] } {
+    if (messages.length === 0) return { text: null, ids: [] };
+    const late = this.#late(slot);
+    const ids = new Set<string>();
+    const fresh = messages.filter(({ id }) => {
+      if (ids.has(id) || late.cursors.has(wellFormed(id, "message id")) || this.#isPlaced(slot, id)) return false;
+      ids.add(id);
+      return true;
+    });
+    return { text: fresh.length > 0 ? JSON.stringify(fresh) : null, ids: [...ids] };
+  }
+
+  /** Must be called after a row was added, before the agent's head is written. */
+  added(slot: AgentSlot, cursor: number, { text, ids }: ReturnType<SqliteMessages["fresh"]>): void {
+    const { cursor: previous } = this.#agents.heads.read(slot);
+    const known = this.#late(slot);
+    const isFull = known.rows >= MOST_LATE_ROWS;
+    const late = isFull ? this.#place(slot, known) : known;
+    // The same map: when this is undone, all that is cached of the agent is forgotten.
+    const { cursors } = late;
+    for (const id of ids) cursors.set(id, cursor);
+    const rows = late.rows + (text !== null && text.length > LONG_ROW ? MOST_LATE_ROWS : 1);
+    slot.late = { cursor, placed: isFull ? previous : late.placed, rows, cursors };
+  }
+
+  /** Stores the places of messages in rows of an agent that were just restored, up to its last row. */
+  restore(slot: AgentSlot, places: readonly (readonly [id: string, cursor: number])[]): void {
+    if (places.length > 0) this.#statements.addPlaces.run(slot.id, JSON.stringify(places));
+  }
+
+  /** Deletes the messages from the agent's rows. */
+  clear(slot: AgentSlot): void {
+    for (const cursor of new Set(this.#late(slot).cursors.values())) this.#statements.emptyRow.run(cursor);
+    this.#statements.emptyRows.run(slot.id);
+    this.#statements.emptyPlaces.run(slot.id);
+    const { cursor } = this.#agents.heads.read(slot);
+    this.#agents.heads.setPlaced(slot, cursor);
+    slot.late = undefined;
+  }
+
+  /** The newest messages, oldest first. */
+  newest(slot: AgentSlot, count = Number.POSITIVE_INFINITY): Message[] {
+    const parts: Message[][] = [];
+    let missing = count;
+    if (missing > 0) {
+      for (const { row } of rowsBack(slot, this.#agents.heads.read(slot).cursor, this.#statements.messages)) {
+        const messages = messagesOf(row, slot.record.value.agentId).slice(-missing);
+        parts.push(messages);
+        missing -= messages.length;
+        if (missing <= 0) break;
+      }
+    }
+    return parts.toReversed().flat();
+  }
+
+  byId(slot: AgentSlot, ids: readonly string[]): Message[] {
+    const rows = new Map<number, Message[]>();
+    const late = this.#late(slot);
+    return ids.flatMap((id) => {
+      const cursor = late.cursors.get(wellFormed(id, "message id")) ?? this.#placeOf(slot, id);
+      if (cursor === undefined) return [];
+      let messages = rows.get(cursor);
+      if (!messages) {
+        messages = messagesOf(rowAt(slot, cursor, this.#statements.messages), slot.record.value.agentId);
+        rows.set(cursor, messages);
+      }
+      return messages.find((message) => message.id === id) ?? [];
+    });
+  }
+
+  #late(slot: AgentSlot): LateMessages {
+    const { cursor, placed } = this.#agents.heads.read(slot);
+    // Rows do not change while the agent's last one is the same, so what was read of them stays true.
+    if (slot.late?.cursor === cursor && slot.late.placed === placed) return slot.late;
+    const cursors = new Map<string, number>();
+    let rows = 0;
+    for (const { row, cursor: at } of rowsBack(slot, cursor, this.#statements.messages)) {
+      if (at <= placed) break;
+      for (const { id } of messagesOf(row, slot.record.value.agentId)) cursors.set(id, at);
+      rows += 1;
+    }
+    slot.late = { cursor, placed, rows, cursors };
+    return slot.late;
+  }
+
+  /** Stores the places of all messages so far. */
+  #place(slot: AgentSlot, late: LateMessages): LateMessages {
+    if (late.cursors.size > 0) this.#statements.addPlaces.run(slot.id, JSON.stringify([...late.cursors]));
+    this.#agents.heads.setPlaced(slot, late.cursor);
+    return { ...late, rows: 0, cursors: new Map() };
+  }
+
+  #isPlaced(slot: AgentSlot, id: string): boolean {
+    return this.#agents.heads.read(slot).placed > 0 && this.#placeOf(slot, id) !== undefined;
+  }
+
+  #placeOf(slot: AgentSlot, id: string): number | undefined {
+    const place = this.#statements.find.get(slot.id, id);
+    return place && integerOf(place, "cursor", `the place of message ${id}`);
+  }
+}
+
+/** The agent's rows, last one first. */
+export function* rowsBack(
+  slot: AgentSlot,
+  lastCursor: number,
+  statement: StatementSync,
+): Generator<{ readonly row: Row; readonly cursor: number }> {
+  for (let cursor = lastCursor; cursor > 0; ) {
+    const row = rowAt(slot, cursor, statement);
+    yield { row, cursor };
+    const previous = integerOf(row, "previous", `row ${cursor} of the journal`);
+    if (previous < 0 || previous >= cursor) {
+      throw new CorruptRecordError(`row ${cursor} of the journal names row ${previous} as the one before it`);
+    }
+    cursor = previous;
+  }
+}
+
+export function rowAt(slot: AgentSlot, cursor: number, statement: StatementSync): Row {
+  const row = statement.get(cursor, slot.id);
+  if (row) return row;
+  throw new CorruptRecordError(`the journal lacks row ${cursor} of agent ${slot.record.value.agentId}`);
+}
+
+export function messagesOf(row: Row, agentId: string): Message[] {
+  const where = `the messages of agent ${agentId}`;
+  const text = textOrNullOf(row, "messages", where);
+  return text === null ? [] : parsed(messagesSchema, unpacked(text, agentId), where);
+}
+
+/** Stands for the agent's id, which is a third of most rows; JSON text holds no such character. */
+const OWN_ID = "\u0001";
+/** A shorter id is left as it is, because it is also a part of words. */
+const LONG_ID = 8;
+
+/** JSON text of an agent's row, as it is stored. */
+export function packed(text: string, agentId: string): string {
+  return agentId.length < LONG_ID ? text : text.replaceAll(JSON.stringify(agentId).slice(1, -1), OWN_ID);
+}
+
+export function unpacked(text: string, agentId: string): string {
+  return text.split(OWN_ID).join(JSON.stringify(agentId).slice(1, -1));
+}
