@@ -1,4 +1,4 @@
-import type { EntryOf } from "../../src/state/index.ts";
+import { type CallGate, type Entry, type EntryOf, gateToldBy } from "../../src/state/index.ts";
 import type { AgentEvidence } from "../evidence.ts";
 import type { Attempt } from "../ledger/effect-ledger.ts";
 
@@ -7,6 +7,16 @@ export type AttemptsByKey = ReadonlyMap<string, readonly Attempt[]>;
 
 export function byKey(attempts: readonly Attempt[]): AttemptsByKey {
   return Map.groupBy(attempts, ({ key }) => key);
+}
+
+/** The last gate of each call, by its id. */
+export function gatesIn(entries: readonly Entry[]): ReadonlyMap<string, CallGate> {
+  return new Map(
+    entries.flatMap((entry) => {
+      const gate = gateToldBy(entry);
+      return gate && "callId" in entry && entry.callId !== undefined ? [[entry.callId, gate]] : [];
+    }),
+  );
 }
 
 /** Tools of chaos/worker-agents.ts that a ledger can tell about their `once` calls. */
@@ -22,15 +32,11 @@ export function effectViolations(
   ledger: AttemptsByKey,
   isLate: (attempt: Attempt) => boolean = () => false,
 ): string[] {
-  const gates = new Map(
-    entries.flatMap((entry) =>
-      entry.type === "call.gated" && entry.kind === "function" ? [[entry.callId, entry]] : [],
-    ),
-  );
+  const gates = gatesIn(entries);
   return entries.flatMap((entry) => {
     if (entry.type !== "tool.settled") return [];
     const gate = gates.get(entry.callId);
-    if (!gate || gate.type !== "call.gated") return [];
+    if (gate?.kind !== "function") return [];
     const attempts = ledger.get(entry.callId) ?? [];
     return callViolations(entry, gate.effect, { attempts, isLate }).map(
       (text) => `${entry.callId} (${entry.name}): ${text}`,

@@ -1,5 +1,6 @@
 import type { Account } from "../../src/index.ts";
 import type { Entry } from "../../src/state/index.ts";
+import { gatesIn } from "../checks/effect-checks.ts";
 import { journalViolations } from "../checks/journal-checks.ts";
 import { spawnViolations } from "../checks/prefix-checks.ts";
 import { restViolations } from "../checks/rest-checks.ts";
@@ -172,15 +173,15 @@ function modelFaults(agent: AgentEvidence, lines: readonly WorldLine[]): string[
 function effectFaults(agent: AgentEvidence, { lines }: Ended): string[] {
   const attempts = Map.groupBy(linesOf(lines, "attempt"), ({ callId }) => callId);
   const results = new Map(agent.messages.map((message) => [message.id, message.content]));
-  const gates = new Map(entriesOf(agent, "call.gated").map((entry) => [entry.callId, entry]));
+  const gates = gatesIn(agent.entries);
   const settled = new Set(entriesOf(agent, "tool.settled").map(({ callId }) => callId));
   const own = [...attempts.keys()].filter((callId) => callId.startsWith(`${agent.agentId}#`));
   const faults = own.flatMap((callId) => (settled.has(callId) ? [] : [`${callId}: it was done, and has no result`]));
-  for (const { callId, outcome, messageId } of entriesOf(agent, "tool.settled")) {
+  for (const { callId, name, outcome, messageId } of entriesOf(agent, "tool.settled")) {
     const gate = gates.get(callId);
     if (!gate || gate.kind !== "function") continue;
     const done = attempts.get(callId) ?? [];
-    const say = (text: string): void => void faults.push(`${callId} (${gate.name}): ${text}`);
+    const say = (text: string): void => void faults.push(`${callId} (${name}): ${text}`);
     const grants = entriesOf(agent, "tool.started").filter((entry) => entry.callId === callId);
     if (new Set(done.map(({ key }) => key)).size > 1) say("its receiver was given several keys");
     if (gate.effect === "once" && done.length > 1) say(`a once call was done ${done.length} times`);
@@ -192,7 +193,7 @@ function effectFaults(agent: AgentEvidence, { lines }: Ended): string[] {
     if (["denied", "invalid", "not_found"].includes(outcome) && done.length > 0) say(`it was ${outcome}, and was done`);
     const notes = new Set(done.map(({ note }) => note));
     const approved = (gate.arguments as { note?: string } | null)?.note;
-    if (gate.needsApproval !== true && [...notes].some((note) => note !== approved)) say("it ran with other arguments");
+    if (!gate.needsApproval && [...notes].some((note) => note !== approved)) say("it ran with other arguments");
   }
   const keys = [...attempts.values()].flatMap((done) => [...new Set(done.map(({ key }) => key))]);
   if (new Set(keys).size < keys.length) faults.push("two calls gave their receivers one key");

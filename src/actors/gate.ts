@@ -2,7 +2,7 @@ import type { AgentTool } from "../agents/index.ts";
 import { readableThrown } from "../base/index.ts";
 import { AgentStopError } from "../errors/index.ts";
 import { createDraft } from "../hooks/index.ts";
-import type { CallState, EntryOf, Json, StopSignal } from "../state/index.ts";
+import { type CallGate, type CallState, foldCall, type Json, openGate, type StopSignal } from "../state/index.ts";
 import { revocable } from "../tools/index.ts";
 import { settleAbandonedRun } from "./generate.ts";
 import { hookContextOf } from "./hook-run.ts";
@@ -12,18 +12,14 @@ import { storedErrorOf } from "./stored-error.ts";
 import { stopSignalOf } from "./stored-error.ts";
 import { argumentsTextOf, callPatchesOf, grantedTool, hashOfArguments, toolsOf } from "./tool-calls.ts";
 
-type Gate = Omit<EntryOf<"call.gated">, "seq" | "at" | "epoch">;
-type Verdict = Pick<Gate, "verdict" | "message"> & Partial<Pick<Gate, "arguments" | "needsApproval">>;
+type Verdict = Pick<CallGate, "verdict" | "message"> & Partial<Pick<CallGate, "arguments" | "needsApproval">>;
 
 /**
- * Decides whether a call may run, with which arguments, and whether a person has to approve it; the decision is one entry.
- * Undefined when the turn was stopped meanwhile.
+ * Decides whether a call may run, with which arguments, and whether a person has to approve it; the decision is one entry,
+ * or a part of the intent to run the call where nothing can come between them. Gives the call with its gate, undefined when
+ * the turn was stopped meanwhile.
  */
-export async function gateCall(
-  host: Host,
-  call: CallState,
-  signal: AbortSignal,
-): Promise<EntryOf<"call.gated"> | undefined> {
+export async function gateCall(host: Host, call: CallState, signal: AbortSignal): Promise<CallState | undefined> {
   const tool = grantedTool(host, call.turnId, call.name);
   if (!tool) {
     const message = toolsOf(host, call.turnId).unknownToolMessage(call.name);
@@ -37,6 +33,7 @@ export async function gateCall(
   const asks = tool.kind === "function" ? tool.needsApproval : false;
   const hasHooks = host.definition.hooks.beforeEachTool.length > 0;
   if (!hasHooks && typeof asks === "boolean") {
+    if (startsAtOnce(tool)) return { ...call, gate: openGate(tool.effect, parsed.json) };
     return append(host, call, tool, { verdict: "allowed", message: null, arguments: parsed.json, needsApproval: asks });
   }
   await host.committed();
@@ -51,6 +48,12 @@ export async function gateCall(
   settleAbandonedRun(host, call, (run) => run.startsWith("beforeEachTool:") && run.includes(`:${call.callId}@`));
   for (const stop of left.stops) host.append({ type: "stop.signalled", turnId, signal: stop });
   return append(host, call, tool, verdict);
+}
+
+/** Whether the call proposes to run as soon as it is gated: it needs no approval, no credentials and no slot. */
+function startsAtOnce(tool: AgentTool): boolean {
+  if (tool.kind !== "function") return false;
+  return tool.needsApproval === false && tool.auth === undefined && tool.concurrency === undefined;
 }
 
 /** Warns once a turn, when such a tool is called, that its arguments are not checked against all of its schema. */
@@ -69,7 +72,7 @@ function uncheckedOf(tool: AgentTool): readonly string[] {
 }
 
 /** Gates arguments that a person put in place of the model's: they are validated, and hooks do not overrule a person. */
-export function gateEdited(host: Host, call: CallState, tool: AgentTool, edited: Json): EntryOf<"call.gated"> {
+export function gateEdited(host: Host, call: CallState, tool: AgentTool, edited: Json): CallState {
   const parsed = tool.parse(JSON.stringify(edited));
   if (!parsed.ok) return append(host, call, tool, { verdict: "invalid", message: parsed.message });
   return append(host, call, tool, {
@@ -80,10 +83,10 @@ export function gateEdited(host: Host, call: CallState, tool: AgentTool, edited:
   });
 }
 
-function append(host: Host, call: CallState, tool: AgentTool | undefined, verdict: Verdict): EntryOf<"call.gated"> {
+function append(host: Host, call: CallState, tool: AgentTool | undefined, verdict: Verdict): CallState {
   const { turnId, step, callId, name } = call;
   const { arguments: args = null, needsApproval = false } = verdict;
-  return host.append({
+  const entry = host.append({
     type: "call.gated",
     turnId,
     step,
@@ -96,7 +99,8 @@ function append(host: Host, call: CallState, tool: AgentTool | undefined, verdic
     argumentsHash: verdict.verdict === "allowed" ? hashOfArguments(args) : "",
     ...(needsApproval ? { needsApproval } : {}),
     message: verdict.message,
-  }) as EntryOf<"call.gated">;
+  });
+  return foldCall(call, entry);
 }
 
 /** Warnings and stops of hooks. They are journalled with the verdict, since the activation that ran the hooks may be gone. */

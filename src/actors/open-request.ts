@@ -24,7 +24,7 @@ export function openRequest(host: Host, call: CallState, question: Question): vo
   const openedAt = host.clock.now();
   const expiresAt = expiresAfterMs === undefined ? null : openedAt + expiresAfterMs;
   const args = asked?.arguments ?? gate.arguments;
-  const argumentsHash = asked ? hashOfArguments(args) : gate.argumentsHash;
+  const argumentsHash = asked || gate.argumentsHash === "" ? hashOfArguments(args) : gate.argumentsHash;
   const opened = { requestId, kind, name, argumentsHash, prompt, expiresAt };
   host.append(
     { type: "request.opened", turnId, step, callId, ...opened, ...(asked ? { asked: true as const } : {}) },

@@ -1,7 +1,7 @@
 import type { AgentTool } from "../agents/index.ts";
 import { faultPoint } from "../base/index.ts";
 import type { CallEffectInput } from "../machines/index.ts";
-import { type CallState, foldCall } from "../state/index.ts";
+import type { CallState } from "../state/index.ts";
 import { runControlTool } from "./background-calls.ts";
 import { effectActor } from "./effect.ts";
 import { gateCall, gateEdited } from "./gate.ts";
@@ -35,10 +35,9 @@ export const performCall = effectActor<CallEffectInput>("performCall", async (ho
 /** The call with its verdict; undefined when it was refused, and so settled. */
 async function gate(host: Host, call: CallState, signal: AbortSignal): Promise<CallState | undefined> {
   if (call.gate) return settleRefused(host, call) ? undefined : call;
-  const entry = await gateCall(host, call, signal);
-  if (!entry || signal.aborted) return undefined;
+  const gated = await gateCall(host, call, signal);
+  if (!gated || signal.aborted) return undefined;
   faultPoint("call.gated");
-  const gated = foldCall(call, entry);
   return settleRefused(host, gated) ? undefined : gated;
 }
 
@@ -127,7 +126,7 @@ function takeDecision(host: Host, call: CallState, tool: AgentTool): CallState |
       return undefined;
     }
     case "edited":
-      return foldCall(call, gateEdited(host, call, tool, decision.arguments ?? null));
+      return gateEdited(host, call, tool, decision.arguments ?? null);
     case "approved":
     case "provided":
       return call;

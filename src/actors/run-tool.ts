@@ -136,8 +136,10 @@ export async function startCall(
   begun: Pick<EntryOf<"tool.started">, "effect" | "queue" | "priority">,
   signal: AbortSignal,
 ): Promise<CallState | undefined> {
-  const { turnId, step, callId, name } = call;
+  const { turnId, step, callId, name, gate } = call;
   const turn = host.turn(turnId);
+  // No entry has told them yet (gateCall).
+  const told = call.attempt === 0 && gate?.argumentsHash === "" ? { arguments: gate.arguments } : {};
   if (!turn) return undefined;
   const outcome = await host.propose({
     type: "tool.started",
@@ -148,6 +150,7 @@ export async function startCall(
     attempt: call.attempt + 1,
     idempotencyKey: callId,
     accountId: turn.accountId,
+    ...told,
     ...begun,
   });
   if (outcome.granted) return foldCall(call, outcome.entry);

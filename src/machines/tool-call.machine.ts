@@ -16,7 +16,8 @@ const begun = [
 ] as const;
 
 /**
- * One tool call: `declared → gated → queued → running → settled | outcomeUnknown`, `awaitingChild` for a subagent,
+ * One tool call: `declared → gated → queued → running → settled | outcomeUnknown`, without `gated` where only its schema gates
+ * it, `awaitingChild` for a subagent,
  * `awaitingReports` for subagents in the background, `awaitingQueue` for a worker of a queued tool, `awaitingDecision` for a
  * person, a client tool or credentials, `held` while paused, `reviewing` while hooks review the result. One effect lives through
  * declared, gated, queued and running: after a restart it reads from the fold how far the call had come.
@@ -72,7 +73,9 @@ const made = setup({
       invoke: { src: "performCall", input: ({ context }) => ({ turnId: context.turnId, callId: context.callId }) },
       initial: "declared",
       states: {
-        declared: { on: { "call.gated": { target: "gated", actions: "record" } } },
+        declared: {
+          on: { "call.gated": { target: "gated", actions: "record" }, "tool.started": [...begun] },
+        },
         gated: { on: { "tool.started": [...begun] } },
         running: { on: { "tool.retrying": { target: "queued", actions: "record" } } },
         queued: { on: { "tool.started": [...begun] } },
@@ -88,7 +91,7 @@ const made = setup({
         "intent.refused": [{ guard: "isHeld", target: "held", actions: "record" }, { actions: "record" }],
       },
     },
-    // Only a gated call proposes an intent that a pause can hold.
+    // Its gate is known: the refused intent has brought it, where no entry did before.
     held: { on: { "agent.resumed": { target: "performing.gated", actions: "record" } } },
     // The end of a pause adds the job again: a worker that took it meanwhile was refused and dropped it.
     awaitingQueue: {

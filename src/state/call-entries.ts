@@ -43,6 +43,10 @@ export const callEntrySchemas = [
     effect: z.enum(["none", "keyed", "once"]),
     idempotencyKey: z.string(),
     accountId: z.string(),
+    /**
+     * Validated arguments of a call that only its schema gates: it has no `call.gated`, and the first attempt brings them.
+     */
+    arguments: jsonSchema.optional(),
     /** A worker of this queue runs it, in any process. Absent: the owner of the agent does. */
     queue: z.string().optional(),
     /** Its place in that queue, the lowest first. Absent: 0. */
@@ -223,5 +227,8 @@ export const callEntrySchemas = [
     agentId: z.string().optional(),
     /** The reason of an abort, if it was one. */
     message: z.string().optional(),
+    /** What a refused `tool.started` brought of its call: the arguments, and the effect class that goes with them. */
+    arguments: jsonSchema.optional(),
+    effect: z.enum(["none", "keyed", "once"]).optional(),
   }),
 ] as const;

@@ -4,7 +4,7 @@ import type { DeepReadonly } from "../base/index.ts";
 import { orderedSpawnSchema } from "./call-end.ts";
 import { gateVerdictSchema, toolKindSchema } from "./entry-parts.ts";
 import { callOutcomeSchema } from "./execution.ts";
-import { jsonSchema } from "./json.ts";
+import { type Json, jsonSchema } from "./json.ts";
 import { partsOfCall } from "./agent-ids.ts";
 import { decisionSchema, requestKindSchema } from "./request.ts";
 import { hookKeyOf } from "./turn-state.ts";
@@ -22,6 +22,7 @@ export const callStateSchema = z.object({
       kind: toolKindSchema,
       effect: z.enum(["none", "keyed", "once"]),
       arguments: jsonSchema,
+      /** Empty where nobody can be asked about them. */
       argumentsHash: z.string(),
       needsApproval: z.boolean(),
       message: z.string().nullable(),
@@ -70,6 +71,7 @@ export const callStateSchema = z.object({
   reviews: z.array(z.string()),
 });
 export type CallState = DeepReadonly<z.infer<typeof callStateSchema>>;
+export type CallGate = NonNullable<CallState["gate"]>;
 
 export function declareCall(callId: string, name: string): CallState {
   const { turnId, step, index } = partsOfCall(callId);
@@ -107,16 +109,16 @@ export function declareCall(callId: string, name: string): CallState {
 export function foldCall(call: CallState, entry: Entry): CallState {
   switch (entry.type) {
     case "call.gated": {
-      const { verdict, kind, effect, message, argumentsHash, needsApproval = false } = entry;
       // Edited arguments are gated again; in their edited form they are already approved.
-      const approvedHash = call.decision?.verdict === "edited" ? argumentsHash : call.approvedHash;
-      const gate = { verdict, kind, effect, arguments: entry.arguments, argumentsHash, needsApproval, message };
+      const approvedHash = call.decision?.verdict === "edited" ? entry.argumentsHash : call.approvedHash;
+      const gate = gateToldBy(entry) ?? null;
       const decision = call.decision?.verdict === "edited" ? null : call.decision;
       return { ...call, gate, approvedHash, decision };
     }
     case "tool.started":
       return {
         ...call,
+        gate: gateToldBy(entry) ?? call.gate,
         attempt: entry.attempt,
         // An attempt in a queue has no epoch: the owner runs nothing of it.
         startedEpoch: entry.queue === undefined ? entry.epoch : null,
@@ -156,7 +158,7 @@ export function foldCall(call: CallState, entry: Entry): CallState {
     case "intent.refused": {
       if (entry.intent === "generate.requested") return call;
       const { reason, accountId = null, limit = null } = entry;
-      return { ...call, refusal: { reason, accountId, limit } };
+      return { ...call, gate: gateToldBy(entry) ?? call.gate, refusal: { reason, accountId, limit } };
     }
     case "agent.resumed":
       return { ...call, refusal: null };
@@ -190,6 +192,39 @@ export function foldCall(call: CallState, entry: Entry): CallState {
     default:
       return call;
   }
+}
+
+/**
+ * The gate that an entry tells of its call: `call.gated`, or the first intent to run a call that only its schema gates,
+ * whether it was granted or refused.
+ */
+export function gateToldBy(entry: Entry): CallGate | undefined {
+  switch (entry.type) {
+    case "call.gated": {
+      const { verdict, kind, effect, argumentsHash, needsApproval = false, message } = entry;
+      return { verdict, kind, effect, arguments: entry.arguments, argumentsHash, needsApproval, message };
+    }
+    case "tool.started":
+      return entry.arguments === undefined ? undefined : openGate(entry.effect, entry.arguments);
+    case "intent.refused":
+      if (entry.arguments === undefined || entry.effect === undefined) return undefined;
+      return openGate(entry.effect, entry.arguments);
+    default:
+      return undefined;
+  }
+}
+
+/** The gate of a function's call that nothing but the schema of its arguments gates. */
+export function openGate(effect: CallGate["effect"], args: Json): CallGate {
+  return {
+    verdict: "allowed",
+    kind: "function",
+    effect,
+    arguments: args,
+    argumentsHash: "",
+    needsApproval: false,
+    message: null,
+  };
 }
 
 /** Whether it is the end of the call's child: the one that it has spawned, or the one that gives its result. */

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { DeepReadonly } from "../base/index.ts";
 import type { Entry } from "./entry.ts";
+import { gateToldBy } from "./call-state.ts";
 import { type Json, jsonSchema } from "./json.ts";
 import { type Message, textOf } from "./message.ts";
 import { usageSchema } from "./model-call.ts";
@@ -74,6 +75,11 @@ export function traceEntriesOf(
   const gated = new Map<string, Json>();
   const startedAt = new Map<string, number>();
   return entries.flatMap((entry): TraceEntry[] => {
+    const gate = gateToldBy(entry);
+    if (gate && "callId" in entry && entry.callId !== undefined) {
+      gated.set(entry.callId, gate.arguments);
+      startedAt.set(entry.callId, entry.at);
+    }
     switch (entry.type) {
       case "turn.started":
         return [{ type: "user_input", turnId: entry.turnId, step: 0, at: entry.at, turn: entry.number, prompt }];
@@ -92,10 +98,6 @@ export function traceEntriesOf(
           },
         ];
       }
-      case "call.gated":
-        gated.set(entry.callId, entry.arguments);
-        startedAt.set(entry.callId, entry.at);
-        return [];
       case "tool.settled": {
         const { turnId, step, callId, name, outcome, durationMs, error } = entry;
         const text = textOf(message(entry.messageId)?.content ?? "");

@@ -68,6 +68,15 @@ export function intentsContract(subject: () => Stores): void {
     expect(row?.entries).toEqual(outcome.entries);
   });
 
+  test("a refused intent keeps what no other entry tells of its call", async () => {
+    const owner = await openAgent(subject());
+    await subject().pause(keyOf(), "ann", NOW);
+    const outcome = await owner.commit({ entries: [toolStarted({ arguments: { q: [1, null] }, effect: "keyed" })] });
+    expect(outcome.entries).toMatchObject([{ reason: "paused", arguments: { q: [1, null] }, effect: "keyed" }]);
+    const [row] = await subject().readJournal(keyOf(), 2);
+    expect(row?.entries).toEqual(outcome.entries);
+  });
+
   test("another attempt of a tool call is no new call", async () => {
     const owner = await openAgent(subject(), { turnBudget: { maxToolCalls: 1 } });
     const outcome = await owner.commit({ entries: [toolStarted(), toolStarted({ attempt: 2 })] });

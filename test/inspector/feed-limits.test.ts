@@ -69,7 +69,7 @@ it("an event takes at most 200 bytes on the wire", async () => {
   const before = client.raw.bytesRead;
   const entries = await readAll(client, "desk");
   const bytes = (client.raw.bytesRead - before) / entries;
-  expect(entries).toBeGreaterThan(700);
+  expect(entries).toBeGreaterThan(600);
   expect(bytes).toBeLessThan(200);
   client.socket.terminate();
   await server.close();

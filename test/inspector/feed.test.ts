@@ -1,5 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import { afterEach, describe, expect, it } from "vitest";
+import { shortHash, stableStringify } from "../../src/base/index.ts";
 import { createRuntime, type Runtime, type Stores } from "../../src/index.ts";
 import { Feed } from "../../src/inspector/feed/feed.ts";
 import { importRun } from "../../src/inspector/feed/run-file.ts";
@@ -172,6 +173,9 @@ describe.each(placeNames)("the feed over %s", (name) => {
     expect(given.prompts).toHaveLength(4);
     expect(given.prompts.map(({ outcome }) => outcome)).toEqual(["answered", "answered", "answered", "answered"]);
     expect(given.call).toMatchObject({ name: "look", asked: '{"at":"place 0"}', end: { outcome: "success" } });
+    const checked = { at: "place 0" };
+    const gate = { verdict: "allowed", arguments: checked, argumentsHash: shortHash(stableStringify(checked)) };
+    expect(given.call).toMatchObject({ kind: "function", gate });
     expect(given.messages.items.map(({ message }) => message.role).slice(0, 3)).toEqual(["user", "assistant", "tool"]);
     expect(given.owners.map(({ agentId }) => agentId)).toContain("desk");
   });

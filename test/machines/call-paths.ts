@@ -41,6 +41,7 @@ export function callPaths(): Path[] {
     requestDecided("answered", "client"),
     requestDecided("provided", "auth", 0, 2),
     toolStarted(),
+    { ...toolStarted(), arguments: { q: 1 } },
     toolRetrying(),
     toolStarted(0, 1, 2),
     { ...toolStarted(), queue: "browser" },
@@ -56,6 +57,7 @@ export function callPaths(): Path[] {
     callExpired,
     refused("paused", "tool.started", { callId }),
     refused("budget", "tool.started", { callId }),
+    { ...refused("paused", "tool.started", { callId }), arguments: { q: 1 }, effect: "none" },
     resumed,
     toolSettled(0, 1, "success"),
     toolSettled(0, 1, "outcome_unknown"),
@@ -80,6 +82,8 @@ function isLegal({ context }: Explored, entry: Entry): boolean {
   const isBegun = call.startedEpoch !== null || call.queue !== null || call.ordered !== null;
   const isFree = !isBegun && !call.childId && !call.wait && openRequest === null && mayGoOn;
   const isAllowed = call.gate?.verdict === "allowed" && isFree;
+  /** Nothing gates it but its intent, and it may be proposed. */
+  const isOpen = (call.gate === null || (call.gate.argumentsHash === "" && isAllowed)) && isFree && call.attempt === 0;
   switch (entry.type) {
     case "call.gated":
       if (decision?.verdict === "edited") return entry.argumentsHash === "b";
@@ -92,7 +96,8 @@ function isLegal({ context }: Explored, entry: Entry): boolean {
     case "tool.started":
       // What came before makes no difference to a call that a queue has; all of it again would be ten times the paths.
       if (entry.queue !== undefined && (call.requests > 0 || call.refusal !== null)) return false;
-      return isAllowed && entry.attempt === call.attempt + 1;
+      if (entry.arguments !== undefined) return isOpen;
+      return isAllowed && !isOpen && entry.attempt === call.attempt + 1;
     case "tool.retrying":
       return (call.startedEpoch !== null || call.queue !== null) && call.attempt === 1;
     case "child.ordered":
@@ -110,7 +115,8 @@ function isLegal({ context }: Explored, entry: Entry): boolean {
     case "call.expired":
       return call.wait !== null && call.wait.openIds.length > 0;
     case "intent.refused":
-      return isAllowed && call.refusal === null;
+      if (entry.arguments !== undefined) return isOpen && call.refusal === null;
+      return isAllowed && !isOpen && call.refusal === null;
     case "hook.applied":
     case "call.reviewed":
       return false;

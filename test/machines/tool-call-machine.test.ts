@@ -24,6 +24,29 @@ test("declared, gated, running, settled", () => {
   expect(callAfter(gated, toolStarted(), toolSettled()).value).toBe("settled");
 });
 
+test("where only its schema gates it, the intent to run it brings its gate", () => {
+  const begun = callAfter({ ...toolStarted(), arguments: { q: 1 } });
+  expect(begun.value).toEqual({ performing: "running" });
+  expect(Object.keys(begun.children)).toEqual(Object.keys(callAfter().children));
+  expect(begun.context.gate).toMatchObject({
+    verdict: "allowed",
+    kind: "function",
+    effect: "none",
+    arguments: { q: 1 },
+  });
+  const queued = callAfter({ ...toolStarted(), arguments: { q: 1 }, queue: "browser" });
+  expect(queued.value).toBe("awaitingQueue");
+  expect(queued.context.gate).toEqual(begun.context.gate);
+});
+
+test.each(["paused", "budget"] as const)("a refused intent (%s) brings the gate as well", (reason) => {
+  const refusal = { ...refused(reason, "tool.started", { callId }), arguments: { q: 1 }, effect: "once" as const };
+  expect(callAfter(refusal).value).toEqual(reason === "paused" ? "held" : { performing: "declared" });
+  expect(callAfter(refusal).context.gate).toMatchObject({ verdict: "allowed", effect: "once", arguments: { q: 1 } });
+  const again = callAfter(refusal, resumed, { ...toolStarted(), arguments: { q: 1 }, effect: "once" });
+  expect(again.value).toEqual({ performing: "running" });
+});
+
 test("one effect lives from the declaration to the result", () => {
   const first = callAfter();
   const last = callAfter(gated, toolStarted(), toolRetrying(), toolStarted(0, 1, 2));

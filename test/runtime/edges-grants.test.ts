@@ -2,9 +2,10 @@ import { expect, it } from "vitest";
 import { z } from "zod";
 import { defineAgent, defineTool, reactHistory, subagent } from "../../src/index.ts";
 import type { SubagentPolicy } from "../../src/agents/index.ts";
+import { gateToldBy } from "../../src/state/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { startAgent } from "../support/deciding.ts";
-import { entriesOfType, toolTextsOf } from "../support/journal-probes.ts";
+import { entriesOf, entriesOfType, toolTextsOf } from "../support/journal-probes.ts";
 import { asks } from "../support/leads.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 import { calling } from "../support/turn-probes.ts";
@@ -51,8 +52,9 @@ describeRuntimes("grants of agents with internal tools", (stage) => {
     const childId = child?.agentId ?? "";
     const [started] = await entriesOfType(stage().look(), childId, "turn.started");
     expect(started?.tools.map(({ name }) => name)).toEqual(granted);
-    const gates = await entriesOfType(stage().look(), childId, "call.gated");
-    const allowed = gates.filter(({ verdict }) => verdict === "allowed").map(({ name }) => name);
+    const allowed = (await entriesOf(stage().look(), childId)).flatMap((entry) =>
+      gateToldBy(entry)?.verdict === "allowed" && "name" in entry ? [entry.name] : [],
+    );
     expect(allowed).toEqual(["load_history", "erase", "search"].filter((name) => granted.includes(name)));
     expect(await toolTextsOf(agent)).toEqual(["read"]);
   });

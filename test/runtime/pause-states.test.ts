@@ -36,17 +36,22 @@ describeRuntimes("pause", (stage) => {
 
   it("while thinking: the answer is still recorded, the next step is held", async () => {
     const gate = createGate<string>();
+    let checks = 0;
+    const at = z.string().refine(() => {
+      checks += 1;
+      return true;
+    });
     const look = defineTool({
       name: "look",
       description: "Looks.",
-      parameters: z.object({}),
+      parameters: z.object({ at }),
       effect: "none",
       execute: () => "seen",
     });
     const model = scriptedModel(async (_request, { index, signal }) => {
       if (index > 0) return "done";
       await gate.pass(signal);
-      return calling("look");
+      return calling({ name: "look", arguments: { at: "home" } });
     });
     const { agent, runtime } = await open(defineAgent({ name: "thinker", model, tools: [look] }));
     const turn = agent.executeTurn("go");
@@ -61,11 +66,14 @@ describeRuntimes("pause", (stage) => {
     expect(await rest).toEqual({ status: "waiting", turnId: "p#1", reason: "paused" });
     await loopTurns(aWhile);
     expect(await entriesOfType(stage().look(), "p", "tool.started")).toHaveLength(0);
+    const told = { intent: "tool.started", reason: "paused", arguments: { at: "home" }, effect: "none" };
+    expect(await entriesOfType(stage().look(), "p", "intent.refused")).toMatchObject([told]);
     expect(await agent.getMessages()).toHaveLength(2);
     await agent.resume();
     expect(agent.state.status).toBe("busy");
     expect(await turn.result).toMatchObject({ status: "completed", text: "done", steps: 2, toolCalls: 1 });
     expect(model.calls).toHaveLength(2);
+    expect(checks).toBe(1);
   });
 
   it("while tools run: their results are recorded, the model is not asked", async () => {

@@ -1,5 +1,6 @@
+import { shortHash, stableStringify } from "../../base/index.ts";
 import { NotFoundError } from "../../errors/index.ts";
-import { agentOfTurn, partsOfCall, queuedCallKey } from "../../state/index.ts";
+import { agentOfTurn, gateToldBy, partsOfCall, queuedCallKey } from "../../state/index.ts";
 import type { CallDetail } from "./answers.ts";
 import { type AgentJournal, journalOf } from "./agent-journal.ts";
 import type { PlacedEntry } from "./journals.ts";
@@ -76,15 +77,23 @@ function foldCall(detail: Draft, entries: readonly PlacedEntry[], sight: Sight) 
       messageIds.asking = entry.messageId;
     }
     if (!("callId" in entry) || entry.callId !== callId) continue;
+    const gate = gateToldBy(entry);
+    if (gate) {
+      const { verdict, kind, effect, arguments: args, needsApproval, message } = gate;
+      const checked = namesOnly ? null : (redactor.value(args) as typeof args);
+      const isHashed = gate.argumentsHash !== "" || verdict !== "allowed";
+      const argumentsHash = isHashed ? gate.argumentsHash : shortHash(stableStringify(args));
+      Object.assign(detail, { kind, effect });
+      detail.gate = {
+        at: entry.at,
+        verdict,
+        arguments: checked,
+        argumentsHash,
+        needsApproval,
+        message: remark(message),
+      };
+    }
     switch (entry.type) {
-      case "call.gated": {
-        const { at, verdict, argumentsHash, needsApproval = false, message } = entry;
-        const checked = namesOnly ? null : (redactor.value(entry.arguments) as typeof entry.arguments);
-        const { name, kind, effect } = entry;
-        Object.assign(detail, { name, kind, effect });
-        detail.gate = { at, verdict, arguments: checked, argumentsHash, needsApproval, message: remark(message) };
-        break;
-      }
       case "tool.started": {
         const { attempt, at, idempotencyKey, queue = null, name, effect } = entry;
         Object.assign(detail, { name, effect });

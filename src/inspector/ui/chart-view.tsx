@@ -186,8 +186,9 @@ function lastSeq(run: RunSession, agent: number, count: number): number {
 }
 
 function callName(run: RunSession, callId: string): string {
-  const entry = run.log.entries.findLast((one) => one.type === "call.gated" && one.callId === callId);
-  return entry?.type === "call.gated" ? entry.name : "call";
+  const isIt = (call: { readonly callId: string }): boolean => call.callId === callId;
+  const answer = run.log.entries.findLast((one) => one.type === "model.responded" && one.calls.some(isIt));
+  return (answer?.type === "model.responded" && answer.calls.find(isIt)?.name) || "call";
 }
 
 interface SideProps {

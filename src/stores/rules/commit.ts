@@ -268,7 +268,12 @@ function refusal(
 ): Refusal {
   const callId = "callId" in intent && intent.callId !== undefined ? { callId: intent.callId } : {};
   const { seq, at, epoch, turnId, step } = intent;
-  return { type: "intent.refused", seq, at, epoch, turnId, step, ...callId, intent: intent.type, ...why };
+  // The call has no other entry that tells them.
+  const told =
+    intent.type === "tool.started" && intent.arguments !== undefined
+      ? { arguments: intent.arguments, effect: intent.effect }
+      : {};
+  return { type: "intent.refused", seq, at, epoch, turnId, step, ...callId, intent: intent.type, ...why, ...told };
 }
 
 /** Whose account it is as seen by the spending agent, so that a limit can be named for people. */
