@@ -1,5 +1,5 @@
 import type { AgentTool } from "../agents/index.ts";
-import { readableThrown } from "../base/index.ts";
+import { type LightSignal, readableThrown } from "../base/index.ts";
 import { AgentStopError } from "../errors/index.ts";
 import { createDraft } from "../hooks/index.ts";
 import type { CallState, EntryOf, Json, StopSignal } from "../state/index.ts";
@@ -22,7 +22,7 @@ type Verdict = Pick<Gate, "verdict" | "message"> & Partial<Pick<Gate, "arguments
 export async function gateCall(
   host: Host,
   call: CallState,
-  signal: AbortSignal,
+  signal: LightSignal,
 ): Promise<EntryOf<"call.gated"> | undefined> {
   const tool = grantedTool(host, call.turnId, call.name);
   if (!tool) {
@@ -111,7 +111,7 @@ async function judge(
   call: CallState,
   tool: AgentTool,
   given: Json,
-  { signal, left }: { readonly signal: AbortSignal; readonly left: LeftByHooks },
+  { signal, left }: { readonly signal: LightSignal; readonly left: LeftByHooks },
 ): Promise<Verdict> {
   let args = given;
   const { turnId, step, callId, name } = call;
@@ -160,7 +160,7 @@ async function asksFirst(
   call: CallState,
   tool: AgentTool,
   args: Json,
-  signal: AbortSignal,
+  signal: LightSignal,
 ): Promise<boolean> {
   if (tool.kind !== "function") return false;
   if (typeof tool.needsApproval === "boolean") return tool.needsApproval;

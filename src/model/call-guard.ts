@@ -1,3 +1,4 @@
+import { LightController, type LightSignal, realSignal } from "../base/index.ts";
 import { ModelError } from "../errors/index.ts";
 import type { ModelFailureKind } from "./call-failure.ts";
 
@@ -19,8 +20,8 @@ const closingGraceMs = 1_000;
  * 2. After `end()` no timer and no listener is left.
  */
 export class CallGuard {
-  readonly #controller = new AbortController();
-  readonly #caller: AbortSignal;
+  readonly #controller = new LightController();
+  readonly #caller: LightSignal;
   readonly #limits: CallLimits;
   readonly #total: NodeJS.Timeout;
   #silence: NodeJS.Timeout | undefined;
@@ -29,7 +30,7 @@ export class CallGuard {
   readonly #onAbort = (): void => this.#cutCall("aborted", "The model call was aborted.", this.#caller.reason);
 
   /** `caller` must not be aborted yet. */
-  constructor(caller: AbortSignal, limits: CallLimits) {
+  constructor(caller: LightSignal, limits: CallLimits) {
     this.#caller = caller;
     this.#limits = limits;
     caller.addEventListener("abort", this.#onAbort, { once: true });
@@ -42,7 +43,7 @@ export class CallGuard {
   }
 
   get signal(): AbortSignal {
-    return this.#controller.signal;
+    return realSignal(this.#controller);
   }
 
   /** Why the call was ended early; undefined if it was not. */
