@@ -192,7 +192,7 @@ export interface AttemptDependencies {
   readonly clock: Clock;
   /** Removes the credentials that the tool is given, and secrets of the environment, from a text. */
   readonly redact: Redact;
-  contextOf(signal: LightSignal): RunContext;
+  readonly contextOf: (signal: LightSignal) => RunContext;
   /** The parent span of the code's own spans. */
   readonly trace: TraceHeaders | undefined;
 }
