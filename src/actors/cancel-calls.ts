@@ -60,7 +60,7 @@ async function cancel(host: Host, call: CallState, tool: Tool<never>, signal: Li
     timed.abort(error);
     reject(error);
   });
-  const lent = revocable(runContextOf(host, call, timed.signal));
+  const lent = revocable(call.callId, () => runContextOf(host, call, timed.signal));
   try {
     const { args, redact } = await tool.resolveArguments(call.gate?.arguments ?? null, lent.run);
     lent.redactWith((text) => host.redactorOf(call.turnId)(redact(text)));

@@ -164,7 +164,7 @@ async function asksFirst(
 ): Promise<boolean> {
   if (tool.kind !== "function") return false;
   if (typeof tool.needsApproval === "boolean") return tool.needsApproval;
-  const lent = revocable(runContextOf(host, call, signal));
+  const lent = revocable(call.callId, () => runContextOf(host, call, signal));
   lent.redactWith(host.redactorOf(call.turnId));
   try {
     return await tool.needsApproval(args as never, lent.run);

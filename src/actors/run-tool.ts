@@ -226,7 +226,7 @@ export async function executeTool(
   const cancel = dependencies.clock.setDelay(tool.timeoutMs, () => {
     timed.abort(new Error(`the tool did not end within ${tool.timeoutMs} ms`));
   });
-  const run = revocable(dependencies.contextOf(timed.signal));
+  const run = revocable(call.callId, () => dependencies.contextOf(timed.signal));
   try {
     const { args, redact: hide } = await tool.resolveArguments(call.gate?.arguments ?? null, run.run);
     const redact = hiding(dependencies, hide);
@@ -298,7 +298,7 @@ export async function reconcileCall(
   signal: LightSignal,
 ): Promise<CallResult> {
   if (!tool.reconcile) return unknownResult(call.name, why);
-  const run = revocable(dependencies.contextOf(signal));
+  const run = revocable(call.callId, () => dependencies.contextOf(signal));
   let answer: Reconciliation;
   let hide = asItIs;
   try {
