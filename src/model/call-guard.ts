@@ -1,4 +1,4 @@
-import { LightController, type LightSignal, realSignal } from "../base/index.ts";
+import type { LightSignal } from "../base/index.ts";
 import { ModelError } from "../errors/index.ts";
 import type { ModelFailureKind } from "./call-failure.ts";
 
@@ -20,7 +20,7 @@ const closingGraceMs = 1_000;
  * 2. After `end()` no timer and no listener is left.
  */
 export class CallGuard {
-  readonly #controller = new LightController();
+  readonly #controller = new AbortController();
   readonly #caller: LightSignal;
   readonly #limits: CallLimits;
   readonly #total: NodeJS.Timeout;
@@ -43,7 +43,7 @@ export class CallGuard {
   }
 
   get signal(): AbortSignal {
-    return realSignal(this.#controller);
+    return this.#controller.signal;
   }
 
   /** Why the call was ended early; undefined if it was not. */
