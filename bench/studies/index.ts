@@ -19,6 +19,7 @@ export const studies: readonly ListedStudy[] = [
   ...scenarios.map((scenario): ListedStudy => ({ name: scenario.name, load: async () => studyOf(scenario) })),
   { name: "persisted", load: async () => (await import("./persisted.ts")).persisted },
   { name: "limits-on", load: async () => (await import("./limits-on.ts")).limitsOn },
+  { name: "step-counts", load: async () => (await import("./step-counts.ts")).stepCounts },
   { name: "reserve-settle", load: async () => (await import("./reserve-settle.ts")).reserveSettle },
   {
     name: "turn-200",

@@ -1,4 +1,4 @@
-import { combineSignals } from "../base/index.ts";
+import { combineSignals, type LightSignal } from "../base/index.ts";
 import type { CallState } from "../state/index.ts";
 import { revocable, type Tool } from "../tools/index.ts";
 import { appendWarnings, type Host } from "./host.ts";
@@ -18,7 +18,7 @@ interface BegunCall {
  * The turn ends: tools end what their open calls have begun elsewhere, all at once. Only calls that have noted something have
  * begun anything. What goes wrong is a warning: the turn ends anyway.
  */
-export async function cancelBegunCalls(host: Host, turnId: string, interrupted: AbortSignal): Promise<void> {
+export async function cancelBegunCalls(host: Host, turnId: string, interrupted: LightSignal): Promise<void> {
   const begun = (host.turn(turnId)?.openCallIds ?? []).flatMap((callId) => begunCall(host, turnId, callId) ?? []);
   if (begun.length === 0) return;
   await host.committed();
@@ -38,7 +38,7 @@ function begunCall(host: Host, turnId: string, callId: string): BegunCall | unde
 }
 
 /** Why it failed, in words; undefined when it did not. */
-async function cancelled(host: Host, { call, tool }: BegunCall, interrupted: AbortSignal): Promise<string | undefined> {
+async function cancelled(host: Host, { call, tool }: BegunCall, interrupted: LightSignal): Promise<string | undefined> {
   try {
     await host.inFlight.run(
       `${call.callId}:cancel`,
@@ -52,7 +52,7 @@ async function cancelled(host: Host, { call, tool }: BegunCall, interrupted: Abo
   }
 }
 
-async function cancel(host: Host, call: CallState, tool: Tool<never>, signal: AbortSignal): Promise<void> {
+async function cancel(host: Host, call: CallState, tool: Tool<never>, signal: LightSignal): Promise<void> {
   const timed = combineSignals([signal]);
   const { promise: late, reject } = Promise.withResolvers<never>();
   const stop = host.clock.setDelay(CANCEL_MS, () => {
@@ -60,7 +60,7 @@ async function cancel(host: Host, call: CallState, tool: Tool<never>, signal: Ab
     timed.abort(error);
     reject(error);
   });
-  const lent = revocable(runContextOf(host, call, timed.signal));
+  const lent = revocable(call.callId, () => runContextOf(host, call, timed.signal));
   try {
     const { args, redact } = await tool.resolveArguments(call.gate?.arguments ?? null, lent.run);
     lent.redactWith((text) => host.redactorOf(call.turnId)(redact(text)));

@@ -1,4 +1,4 @@
-import { faultPoint } from "../base/index.ts";
+import { faultPoint, type LightSignal, realSignal } from "../base/index.ts";
 import {
   type Compaction,
   compactionDue,
@@ -20,7 +20,7 @@ import { storedErrorOf } from "./stored-error.ts";
  * `autoCompact`. Compaction is user code with journalled results: a committed one does not run again.
  * Throws `ContextTooLongError` when the model refused the prompt as too long and nothing more can be left out.
  */
-export async function compactIfDue(host: Host, turnId: string, signal: AbortSignal): Promise<void> {
+export async function compactIfDue(host: Host, turnId: string, signal: LightSignal): Promise<void> {
   const turn = host.turn(turnId);
   if (!turn) return;
   const { maxMessages, autoCompact } = host.definition;
@@ -50,7 +50,7 @@ export async function compactIfDue(host: Host, turnId: string, signal: AbortSign
       keep,
       turnId,
       isTooLong,
-      signal: callSignal,
+      signal: realSignal(callSignal),
       generate: generateFor(host, turnId, step, `${run}@${step}`, callSignal),
     }),
   );

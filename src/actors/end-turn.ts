@@ -1,4 +1,4 @@
-import { faultPoint } from "../base/index.ts";
+import { faultPoint, type LightSignal } from "../base/index.ts";
 import { agentAccountId } from "../budget/index.ts";
 import type { TurnEffectInput } from "../machines/index.ts";
 import {
@@ -253,7 +253,7 @@ function cutRequest(host: Host, turn: TurnState, open: OpenRequest, signal: Stop
 async function withdrawQueued(
   host: Host,
   turnId: string,
-  interrupted: AbortSignal,
+  interrupted: LightSignal,
 ): Promise<ReadonlyMap<string, Withdrawal>> {
   const turn = host.turn(turnId);
   const calls = turn?.queuedCallIds.flatMap((callId) => host.call(turnId, callId) ?? []) ?? [];

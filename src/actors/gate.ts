@@ -1,5 +1,5 @@
 import type { AgentTool } from "../agents/index.ts";
-import { readableThrown } from "../base/index.ts";
+import { type LightSignal, readableThrown } from "../base/index.ts";
 import { AgentStopError } from "../errors/index.ts";
 import { createDraft } from "../hooks/index.ts";
 import { type CallGate, type CallState, foldCall, type Json, openGate, type StopSignal } from "../state/index.ts";
@@ -19,7 +19,7 @@ type Verdict = Pick<CallGate, "verdict" | "message"> & Partial<Pick<CallGate, "a
  * or a part of the intent to run the call where nothing can come between them. Gives the call with its gate, undefined when
  * the turn was stopped meanwhile.
  */
-export async function gateCall(host: Host, call: CallState, signal: AbortSignal): Promise<CallState | undefined> {
+export async function gateCall(host: Host, call: CallState, signal: LightSignal): Promise<CallState | undefined> {
   const tool = grantedTool(host, call.turnId, call.name);
   if (!tool) {
     const message = toolsOf(host, call.turnId).unknownToolMessage(call.name);
@@ -115,7 +115,7 @@ async function judge(
   call: CallState,
   tool: AgentTool,
   given: Json,
-  { signal, left }: { readonly signal: AbortSignal; readonly left: LeftByHooks },
+  { signal, left }: { readonly signal: LightSignal; readonly left: LeftByHooks },
 ): Promise<Verdict> {
   let args = given;
   const { turnId, step, callId, name } = call;
@@ -164,11 +164,11 @@ async function asksFirst(
   call: CallState,
   tool: AgentTool,
   args: Json,
-  signal: AbortSignal,
+  signal: LightSignal,
 ): Promise<boolean> {
   if (tool.kind !== "function") return false;
   if (typeof tool.needsApproval === "boolean") return tool.needsApproval;
-  const lent = revocable(runContextOf(host, call, signal));
+  const lent = revocable(call.callId, () => runContextOf(host, call, signal));
   lent.redactWith(host.redactorOf(call.turnId));
   try {
     return await tool.needsApproval(args as never, lent.run);

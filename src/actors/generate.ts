@@ -1,4 +1,4 @@
-import { abortable, deepFreeze, faultPoint } from "../base/index.ts";
+import { abortable, deepFreeze, faultPoint, type LightSignal } from "../base/index.ts";
 import type { Reservation, ReservationAsk } from "../budget/index.ts";
 import { promptHashOf } from "../context/index.ts";
 import { InvalidInputError, InvariantError, LeaseLostError, TurnInterruptedError } from "../errors/index.ts";
@@ -24,7 +24,7 @@ interface SideCall {
   readonly index: number;
   readonly promptHash: string;
   readonly request: ModelRequest;
-  readonly signal: AbortSignal;
+  readonly signal: LightSignal;
 }
 
 /**
@@ -32,7 +32,7 @@ interface SideCall {
  * a call with the same number and prompt gets the journalled answer. The code may outlive its activation,
  * so the live host is looked up again after each wait.
  */
-export function generateFor(owner: Host, turnId: string, step: number, run: string, signal: AbortSignal) {
+export function generateFor(owner: Host, turnId: string, step: number, run: string, signal: LightSignal) {
   let count = 0;
   return async (given: GenerateInput): Promise<ModelResponse> => {
     const input = takeGenerateInput(given);

@@ -1,3 +1,4 @@
+import type { LightSignal } from "../base/index.ts";
 import type { AgentTool } from "../agents/index.ts";
 import { expandedWindow } from "../context/index.ts";
 import { type CallState, type Json, type Message } from "../state/index.ts";
@@ -17,7 +18,7 @@ export async function runInternalTool(
   host: Host,
   call: CallState,
   tool: InternalTool,
-  signal: AbortSignal,
+  signal: LightSignal,
 ): Promise<void> {
   const args = (call.gate?.arguments ?? {}) as Readonly<Record<string, Json>>;
   switch (tool.name) {
@@ -114,7 +115,7 @@ async function readArtifact(
   host: Host,
   call: CallState,
   args: ReadArtifactArguments,
-  signal: AbortSignal,
+  signal: LightSignal,
 ): Promise<void> {
   const artifact = await host.artifact(args.id);
   if (signal.aborted) return;

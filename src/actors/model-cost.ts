@@ -1,4 +1,4 @@
-import { abortable, describeValue } from "../base/index.ts";
+import { abortable, describeValue, type LightSignal } from "../base/index.ts";
 import {
   type Binding,
   bindingOf,
@@ -20,7 +20,7 @@ import { storedErrorOf } from "./stored-error.ts";
 
 interface Asking extends Pick<ReservationAsk, "key" | "opensStep" | "finalAnswer"> {
   readonly turn: TurnState;
-  readonly signal: AbortSignal;
+  readonly signal: LightSignal;
 }
 
 /**
@@ -130,7 +130,7 @@ interface Measuring {
   readonly binding: Binding;
   /** Null: not known. */
   readonly price: Price | null;
-  readonly signal: AbortSignal;
+  readonly signal: LightSignal;
 }
 
 /**
@@ -181,7 +181,7 @@ function boundOf(model: LanguageModel, request: ModelRequest): number {
   return promptByteBound(request);
 }
 
-async function countOf(host: Host, request: ModelRequest, signal: AbortSignal): Promise<number> {
+async function countOf(host: Host, request: ModelRequest, signal: LightSignal): Promise<number> {
   const counting = host.definition.model.countPromptTokens(lent(request));
   const counted = typeof counting === "number" ? counting : await inTime(host, counting, signal);
   if (isCount(counted)) return Math.ceil(counted);
@@ -192,7 +192,7 @@ function isCount(value: unknown): value is number {
   return typeof value === "number" && value >= 0 && value <= MOST_TOKENS;
 }
 
-async function inTime(host: Host, counting: Promise<number>, signal: AbortSignal): Promise<number> {
+async function inTime(host: Host, counting: Promise<number>, signal: LightSignal): Promise<number> {
   const { promise: late, reject } = Promise.withResolvers<never>();
   const cancel = host.clock.setDelay(COUNT_TIMEOUT_MS, () =>
     reject(failure(`it took more than ${COUNT_TIMEOUT_MS} ms`)),

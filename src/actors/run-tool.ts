@@ -5,6 +5,7 @@ import {
   combineSignals,
   describeValue,
   faultPoint,
+  type LightSignal,
   readableThrown,
   type TraceHeaders,
   withinTrace,
@@ -44,7 +45,7 @@ import {
  * Runs a function tool: slot, intent, body, result; further attempts where its effect class allows them (docs/tools.md).
  * A tool with a queue ends here with its intent: when that is granted, the call waits for a worker.
  */
-export async function runTool(host: Host, call: CallState, tool: Tool<never>, signal: AbortSignal): Promise<void> {
+export async function runTool(host: Host, call: CallState, tool: Tool<never>, signal: LightSignal): Promise<void> {
   const leftOpen = call.startedEpoch !== null && call.startedEpoch < host.epoch;
   let takesUp = leftOpen && host.inFlight.has(attemptKeyOf(call.callId, call.attempt));
   if (leftOpen && !takesUp && isOnce(tool, call)) {
@@ -84,7 +85,7 @@ function dependenciesOf(host: Host, call: CallState): AttemptDependencies {
 }
 
 /** Journals the end of an attempt. Gives the call as it is before its next attempt; undefined when there is none. */
-function takeEnd(host: Host, call: CallState, end: AttemptEnd, signal: AbortSignal): CallState | undefined {
+function takeEnd(host: Host, call: CallState, end: AttemptEnd, signal: LightSignal): CallState | undefined {
   const { turnId, step, callId } = call;
   if (end.type === "retrying") {
     const { attempt } = call;
@@ -119,7 +120,7 @@ async function start(
   host: Host,
   call: CallState,
   tool: Tool<never>,
-  signal: AbortSignal,
+  signal: LightSignal,
 ): Promise<CallState | undefined> {
   const { queue, priority } = tool;
   const job = queue === undefined ? {} : { queue, ...(priority === undefined ? {} : { priority }) };
@@ -134,7 +135,7 @@ export async function startCall(
   host: Host,
   call: CallState,
   begun: Pick<EntryOf<"tool.started">, "effect" | "queue" | "priority">,
-  signal: AbortSignal,
+  signal: LightSignal,
 ): Promise<CallState | undefined> {
   const { turnId, step, callId, name, gate } = call;
   const turn = host.turn(turnId);
@@ -168,7 +169,7 @@ export function attemptKeyOf(callId: string, attempt: number): string {
   return `${callId}#${attempt}`;
 }
 
-async function attempt(host: Host, call: CallState, tool: Tool<never>, signal: AbortSignal): Promise<AttemptEnd> {
+async function attempt(host: Host, call: CallState, tool: Tool<never>, signal: LightSignal): Promise<AttemptEnd> {
   const dependencies = dependenciesOf(host, call);
   try {
     const output = await host.inFlight.run(
@@ -194,7 +195,7 @@ export interface AttemptDependencies {
   readonly clock: Clock;
   /** Removes the credentials that the tool is given, and secrets of the environment, from a text. */
   readonly redact: Redact;
-  contextOf(signal: AbortSignal): RunContext;
+  readonly contextOf: (signal: LightSignal) => RunContext;
   /** The parent span of the code's own spans. */
   readonly trace: TraceHeaders | undefined;
 }
@@ -222,13 +223,13 @@ export async function executeTool(
   dependencies: AttemptDependencies,
   call: CallState,
   tool: Tool<never>,
-  signal: AbortSignal,
+  signal: LightSignal,
 ): Promise<ToolOutput> {
   const timed = combineSignals([signal]);
   const cancel = dependencies.clock.setDelay(tool.timeoutMs, () => {
     timed.abort(new Error(`the tool did not end within ${tool.timeoutMs} ms`));
   });
-  const run = revocable(dependencies.contextOf(timed.signal));
+  const run = revocable(call.callId, () => dependencies.contextOf(timed.signal));
   try {
     const { args, redact: hide } = await tool.resolveArguments(call.gate?.arguments ?? null, run.run);
     const redact = hiding(dependencies, hide);
@@ -271,7 +272,7 @@ export async function endOfError(
   call: CallState,
   tool: Tool<never>,
   thrown: unknown,
-  signal: AbortSignal,
+  signal: LightSignal,
 ): Promise<AttemptEnd> {
   const error = readableThrown(thrown);
   const stored = storedErrorOf(error);
@@ -297,10 +298,10 @@ export async function reconcileCall(
   call: CallState,
   tool: Tool<never>,
   why: string,
-  signal: AbortSignal,
+  signal: LightSignal,
 ): Promise<CallResult> {
   if (!tool.reconcile) return unknownResult(call.name, why);
-  const run = revocable(dependencies.contextOf(signal));
+  const run = revocable(call.callId, () => dependencies.contextOf(signal));
   let answer: Reconciliation;
   let hide = asItIs;
   try {

@@ -1,4 +1,4 @@
-import { backoffDelay, faultPoint } from "../base/index.ts";
+import { backoffDelay, faultPoint, type LightSignal } from "../base/index.ts";
 import { asLastCall, promptHashOf } from "../context/index.ts";
 import { AgentStopError, ModelError, TurnInterruptedError } from "../errors/index.ts";
 import { createDraft } from "../hooks/index.ts";
@@ -74,7 +74,7 @@ function limitsLength({ maxMessages, autoCompact }: Host["definition"]): boolean
  * A call that was in flight when this activation began: if this process made it, it is joined, otherwise it is settled as lost.
  * True when the call has its outcome.
  */
-async function resume(host: Host, turn: TurnState, open: OpenRequest, signal: AbortSignal): Promise<boolean> {
+async function resume(host: Host, turn: TurnState, open: OpenRequest, signal: LightSignal): Promise<boolean> {
   const granted = host.memory(turn.turnId).entries.findLast((entry) => entry.type === "model.requested");
   if (granted?.type === "model.requested" && host.inFlight.has(requestKeyOf(open))) {
     return await attempt(host, granted, assembleRequest(host, turn), signal);
@@ -83,7 +83,7 @@ async function resume(host: Host, turn: TurnState, open: OpenRequest, signal: Ab
   return false;
 }
 
-async function resolveInstructions(host: Host, turnId: string, signal: AbortSignal): Promise<void> {
+async function resolveInstructions(host: Host, turnId: string, signal: LightSignal): Promise<void> {
   const { instructions } = host.definition;
   const turn = turnOf(host, turnId);
   if (typeof instructions === "string" || turn.hasInstructions) return;
@@ -99,7 +99,7 @@ async function resolveInstructions(host: Host, turnId: string, signal: AbortSign
 }
 
 /** The `beforeLlm` hooks that are not committed yet; false when the turn is stopped. */
-async function applyBeforeHooks(host: Host, turnId: string, signal: AbortSignal): Promise<boolean> {
+async function applyBeforeHooks(host: Host, turnId: string, signal: LightSignal): Promise<boolean> {
   const turn = turnOf(host, turnId);
   if (turn.hooks.beforeLlm === 0) return !signal.aborted;
   const place = { turnId, step: nextStep(turn), hook: "beforeLlm" } as const;
@@ -109,7 +109,7 @@ async function applyBeforeHooks(host: Host, turnId: string, signal: AbortSignal)
 }
 
 /** Compacts the conversation where that is due; false when the turn is stopped, by the compaction or meanwhile. */
-async function compacts(host: Host, turnId: string, signal: AbortSignal): Promise<boolean> {
+async function compacts(host: Host, turnId: string, signal: LightSignal): Promise<boolean> {
   try {
     await compactIfDue(host, turnId, signal);
     return !signal.aborted;
@@ -129,7 +129,7 @@ async function requestCall(
   host: Host,
   turn: TurnState,
   request: ModelRequest,
-  signal: AbortSignal,
+  signal: LightSignal,
 ): Promise<EntryOf<"model.requested"> | undefined> {
   const { definition } = host;
   const retries = turn.attempt > 0;
@@ -159,7 +159,7 @@ async function attempt(
   host: Host,
   granted: EntryOf<"model.requested">,
   request: ModelRequest,
-  signal: AbortSignal,
+  signal: LightSignal,
 ): Promise<boolean> {
   const { reservation } = granted;
   if (!reservation) return true;

@@ -1,5 +1,6 @@
 import { InvalidInputError, TroupeError } from "../errors/index.ts";
 import type { Clock } from "./clock.ts";
+import { type LightSignal, realSignal } from "./waiting.ts";
 
 export interface BackoffOptions {
   /** Longest wait after the first failure, in milliseconds. Default 500. */
@@ -35,7 +36,7 @@ export interface Tries {
   readonly clock: Clock;
   readonly random: () => number;
   /** Its abort ends the tries. */
-  readonly signal: AbortSignal;
+  readonly signal: LightSignal;
 }
 
 /**
@@ -50,6 +51,6 @@ export async function untilReached<T>(ask: () => Promise<T>, { clock, random, si
     } catch (error) {
       if (!(error instanceof TroupeError && error.retryable)) throw error;
     }
-    await clock.sleep(backoffDelay(tries, random(), REACHING), signal);
+    await clock.sleep(backoffDelay(tries, random(), REACHING), realSignal(signal));
   }
 }

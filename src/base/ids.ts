@@ -1,4 +1,4 @@
-import { createHash, type Hash, randomUUID } from "node:crypto";
+import { createHash, type Hash, hash, randomUUID } from "node:crypto";
 import { InvalidInputError } from "../errors/index.ts";
 
 /** A random UUID; with a prefix, `<prefix>_<UUID>`. */
@@ -8,7 +8,7 @@ export function createId(prefix?: string): string {
 
 /** The first 16 hexadecimal digits (64 bits) of the text's SHA-256: short enough for an id, the same in every process. */
 export function shortHash(text: string): string {
-  return createHash("sha256").update(text).digest("hex").slice(0, 16);
+  return hash("sha256", text, "hex").slice(0, 16);
 }
 
 /** The short hash of a text that is known piece by piece. */

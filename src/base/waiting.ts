@@ -84,9 +84,70 @@ export class Waiters<Key, Value = void> {
   }
 }
 
+/** What code of the runtime needs of a signal. An `AbortSignal` is one; `realSignal()` gives one for user code. */
+export interface LightSignal {
+  readonly aborted: boolean;
+  readonly reason: unknown;
+  addEventListener(type: "abort", listener: () => void, options?: { readonly once: true }): void;
+  removeEventListener(type: "abort", listener: () => void): void;
+  throwIfAborted(): void;
+}
+
+/**
+ * An `AbortController` and its signal at a tenth of the price, since every effect and every call has one and hardly any is looked
+ * at. Listeners are called at most once, in the order in which they came.
+ */
+export class LightController implements LightSignal {
+  aborted = false;
+  reason: unknown;
+  #listeners: (() => void)[] = [];
+  #real: AbortController | undefined;
+
+  get signal(): LightSignal {
+    return this;
+  }
+
+  addEventListener(_type: "abort", listener: () => void): void {
+    if (!this.aborted) this.#listeners.push(listener);
+  }
+
+  removeEventListener(_type: "abort", listener: () => void): void {
+    const place = this.#listeners.lastIndexOf(listener);
+    if (place >= 0) this.#listeners.splice(place, 1);
+  }
+
+  throwIfAborted(): void {
+    if (this.aborted) throw this.reason;
+  }
+
+  /** Only the first one counts. `reason`: default an `AbortError`, as of an `AbortController`. */
+  abort(reason: unknown = new DOMException("This operation was aborted", "AbortError")): void {
+    if (this.aborted) return;
+    this.aborted = true;
+    this.reason = reason;
+    // User code listens there, and hears of it first, as it came first.
+    this.#real?.abort(reason);
+    for (let next = this.#listeners.shift(); next; next = this.#listeners.shift()) next();
+  }
+
+  /** The same at each reading. */
+  get real(): AbortSignal {
+    if (this.#real === undefined) {
+      this.#real = new AbortController();
+      if (this.aborted) this.#real.abort(this.reason);
+    }
+    return this.#real.signal;
+  }
+}
+
+/** The signal as user code and other libraries get it. */
+export function realSignal(signal: LightSignal): AbortSignal {
+  return signal instanceof LightController ? signal.real : (signal as AbortSignal);
+}
+
 /** A signal that follows others. `AbortSignal.any` would keep its listeners on long-lived sources until it is collected. */
 export interface CombinedSignal {
-  readonly signal: AbortSignal;
+  readonly signal: LightSignal;
   /** Aborts this signal alone, not its sources. */
   abort(reason?: unknown): void;
   /** Stops following the sources. Call it when the work is over. */
@@ -94,9 +155,9 @@ export interface CombinedSignal {
 }
 
 /** Combines signals: the result aborts with the first of them, for the same reason. Undefined ones are left out. */
-export function combineSignals(sources: readonly (AbortSignal | undefined)[]): CombinedSignal {
-  const controller = new AbortController();
-  const followed: { readonly source: AbortSignal; readonly follow: () => void }[] = [];
+export function combineSignals(sources: readonly (LightSignal | undefined)[]): CombinedSignal {
+  const controller = new LightController();
+  const followed: { readonly source: LightSignal; readonly follow: () => void }[] = [];
 
   function dispose(): void {
     for (const { source, follow } of followed.splice(0)) source.removeEventListener("abort", follow);
@@ -124,15 +185,21 @@ export function combineSignals(sources: readonly (AbortSignal | undefined)[]): C
  * Settles as the promise does, or rejects with the signal's reason when the signal aborts first. The work behind the
  * promise goes on then, and its result or rejection is ignored.
  */
-export async function abortable<T>(promise: PromiseLike<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (signal === undefined) return await promise;
-  const aborted = createDeferred<never>();
-  const onAbort = () => aborted.reject(signal.reason);
-  if (signal.aborted) onAbort();
-  else signal.addEventListener("abort", onAbort, { once: true });
-  try {
-    return await Promise.race([aborted.promise, promise]);
-  } finally {
-    signal.removeEventListener("abort", onAbort);
-  }
+export function abortable<T>(promise: PromiseLike<T>, signal: LightSignal | undefined): Promise<T> {
+  return new Promise((resolve, reject) => {
+    if (signal === undefined) return void promise.then(resolve, reject);
+    const onAbort = (): void => reject(signal.reason);
+    if (signal.aborted) onAbort();
+    else signal.addEventListener("abort", onAbort, { once: true });
+    promise.then(
+      (value) => {
+        signal.removeEventListener("abort", onAbort);
+        resolve(value);
+      },
+      (error: unknown) => {
+        signal.removeEventListener("abort", onAbort);
+        reject(error);
+      },
+    );
+  });
 }

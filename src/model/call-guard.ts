@@ -1,3 +1,4 @@
+import type { LightSignal } from "../base/index.ts";
 import { ModelError } from "../errors/index.ts";
 import type { ModelFailureKind } from "./call-failure.ts";
 
@@ -30,7 +31,7 @@ export class CallGuard implements Cutter {
   /** Made when somebody asks for the signal, which most calls do without. */
   #controller: AbortController | undefined;
   #onCut: ((reason: Error) => void) | undefined;
-  readonly #caller: AbortSignal;
+  readonly #caller: LightSignal;
   readonly #limits: CallLimits;
   readonly #total: NodeJS.Timeout;
   #silence: NodeJS.Timeout | undefined;
@@ -39,7 +40,7 @@ export class CallGuard implements Cutter {
   readonly #onAbort = (): void => this.#cutCall("aborted", "The model call was aborted.", this.#caller.reason);
 
   /** `caller` must not be aborted yet. */
-  constructor(caller: AbortSignal, limits: CallLimits) {
+  constructor(caller: LightSignal, limits: CallLimits) {
     this.#caller = caller;
     this.#limits = limits;
     caller.addEventListener("abort", this.#onAbort, { once: true });

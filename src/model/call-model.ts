@@ -2,6 +2,7 @@ import {
   createId,
   describeValue,
   type Json,
+  type LightSignal,
   renderPath,
   toJson,
   wordsOfThrown,
@@ -20,13 +21,18 @@ import {
   type ModelRequest,
 } from "../state/index.ts";
 import { type GivenUsage, readUsage, completeUsage, isTokenCount } from "./usage.ts";
-import type { GenerateOptions, LanguageModel, ModelDelta } from "./language-model.ts";
+import { lentOptions, type LanguageModel, type ModelDelta } from "./language-model.ts";
 import { byteBound, countPromptTokens, promptByteBound } from "./token-count.ts";
 
 /** An answer ready for the journal, and the warnings for the agent. */
 export interface ModelAnswer {
   readonly response: ModelResponse;
   readonly warnings: readonly { readonly code: string; readonly message: string }[];
+}
+
+interface CallOptions {
+  readonly signal: LightSignal;
+  readonly onDelta?: ((delta: ModelDelta) => void) | undefined;
 }
 
 /**
@@ -37,7 +43,7 @@ export interface ModelAnswer {
 export async function callModel(
   model: LanguageModel,
   request: ModelRequest,
-  { signal, onDelta }: GenerateOptions,
+  { signal, onDelta }: CallOptions,
 ): Promise<ModelAnswer> {
   let isOver = false;
   const listen = (given: unknown): void => {
@@ -46,7 +52,7 @@ export async function callModel(
   };
   let given: unknown;
   try {
-    given = await model.generate(request, onDelta === undefined ? { signal } : { signal, onDelta: listen });
+    given = await model.generate(request, lentOptions(signal, onDelta && listen));
   } catch (thrown) {
     throw adapterError(thrown);
   } finally {

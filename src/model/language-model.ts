@@ -1,3 +1,4 @@
+import { type LightSignal, realSignal } from "../base/index.ts";
 import type { ModelRequest, ModelResponse } from "../state/index.ts";
 
 /** A piece of an answer while it is being generated. Ephemeral: never journalled. */
@@ -10,6 +11,26 @@ export interface GenerateOptions {
   readonly signal: AbortSignal;
   /** If given, the answer is streamed and each piece reported. If absent, an adapter may ask for one whole answer. */
   readonly onDelta?: ((delta: ModelDelta) => void) | undefined;
+}
+
+/** The light signals of options that the runtime has made. A copy of them with another signal has none. */
+const lightSignals = new WeakMap<GenerateOptions, LightSignal>();
+
+/** The options for an adapter. Their signal is made when it is read. */
+export function lentOptions(signal: LightSignal, onDelta: GenerateOptions["onDelta"]): GenerateOptions {
+  const lent = {
+    get signal() {
+      return realSignal(signal);
+    },
+  };
+  const options: GenerateOptions = onDelta === undefined ? lent : Object.assign(lent, { onDelta });
+  lightSignals.set(options, signal);
+  return options;
+}
+
+/** The signal of the options, for our own adapters. */
+export function lightSignalOf(options: GenerateOptions): LightSignal {
+  return lightSignals.get(options) ?? options.signal;
 }
 
 /**

@@ -3,6 +3,7 @@ import { InvalidInputError, ModelError } from "../errors/index.ts";
 import {
   type Door,
   functionRule,
+  type LightSignal,
   nameRule,
   oneOfRule,
   optionsOf,
@@ -15,7 +16,7 @@ import { AnswerAccumulator } from "./accumulator.ts";
 import { callFailure } from "./call-failure.ts";
 import { CallGuard, type Cutter } from "./call-guard.ts";
 import { completeUsage, outputTokensOf } from "./usage.ts";
-import type { GenerateOptions, LanguageModel } from "./language-model.ts";
+import { type GenerateOptions, type LanguageModel, lightSignalOf } from "./language-model.ts";
 import { type WireBody, wireBody } from "./openai-wire.ts";
 import { type HttpAnswer, isEventStream, readEvents, readWhole, WebAnswer, wholeText } from "./read-answer.ts";
 import { imageTokenBound, countPromptTokens, promptByteBound } from "./token-count.ts";
@@ -133,10 +134,11 @@ class OpenaiModel implements LanguageModel {
 
   async generate(request: ModelRequest, options: GenerateOptions): Promise<ModelResponse> {
     const client = this.#client ?? (await this.#connect());
-    if (options.signal.aborted) throw notSent(options.signal);
+    const signal = lightSignalOf(options);
+    if (signal.aborted) throw notSent(signal);
     const accumulator = new AnswerAccumulator();
     const stream = options.onDelta !== undefined;
-    const guard = new CallGuard(options.signal, {
+    const guard = new CallGuard(signal, {
       requestTimeoutMs: this.#requestTimeoutMs,
       headersTimeoutMs: stream ? this.#headersTimeoutMs : undefined,
       stallTimeoutMs: this.#stallTimeoutMs,
@@ -147,7 +149,7 @@ class OpenaiModel implements LanguageModel {
     } catch (error) {
       // After the finish reason, a broken end only loses the usage; another call would cost more.
       const isTransport = guard.cut !== undefined || !(error instanceof ModelError);
-      const isUsable = accumulator.isFinished && isTransport && !options.signal.aborted;
+      const isUsable = accumulator.isFinished && isTransport && !signal.aborted;
       if (!isUsable) throw await this.#failure(guard.cut ?? error, client.apiKey, request, call);
     } finally {
       guard.end();
@@ -210,7 +212,7 @@ interface Call {
   isStreamed: boolean;
 }
 
-function notSent(signal: AbortSignal): ModelError {
+function notSent(signal: LightSignal): ModelError {
   return new ModelError("The model call was aborted before it was sent.", {
     retryable: false,
     mayHaveBeenSent: false,

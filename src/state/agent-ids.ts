@@ -40,6 +40,11 @@ export function callIdOf(turnId: string, step: number, index: number): string {
 
 /** The inverse of `callIdOf`. */
 export function partsOfCall(callId: string): { turnId: string; step: number; index: number } {
-  const [index, step, ...turn] = callId.split(":").toReversed();
-  return { turnId: turn.toReversed().join(":"), step: Number(step), index: Number(index) };
+  const last = callId.lastIndexOf(":");
+  const before = callId.lastIndexOf(":", last - 1);
+  return {
+    turnId: callId.slice(0, before),
+    step: Number(callId.slice(before + 1, last)),
+    index: Number(callId.slice(last + 1)),
+  };
 }

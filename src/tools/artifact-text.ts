@@ -1,4 +1,5 @@
 import { setImmediate as nextEventLoopTurn } from "node:timers/promises";
+import type { LightSignal } from "../base/index.ts";
 import type { Artifact } from "../state/index.ts";
 import {
   createLinearPattern,
@@ -24,7 +25,7 @@ export type ArtifactReading =
 export async function readArtifactText(
   artifact: Artifact,
   args: ReadArtifactArguments,
-  signal: AbortSignal,
+  signal: LightSignal,
 ): Promise<ArtifactReading> {
   const { artifactId, name, contentType, content, size } = artifact;
   const shown = `Artifact ${artifactId} (${name}, ${contentType})`;
@@ -78,7 +79,7 @@ async function searched(
   shown: string,
   content: string,
   { from, length, pattern: source }: ReadArtifactArguments & { readonly pattern: string },
-  signal: AbortSignal,
+  signal: LightSignal,
 ): Promise<ArtifactReading> {
   const limit = createStepLimit();
   let pattern: LinearPattern;
@@ -111,7 +112,7 @@ interface Search {
 async function piecesOf(
   content: string,
   { from, length, pattern, limit }: Search,
-  signal: AbortSignal,
+  signal: LightSignal,
 ): Promise<{ readonly found: readonly Piece[]; readonly end: number }> {
   const found: Piece[] = [];
   let room = length;

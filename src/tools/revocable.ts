@@ -37,13 +37,14 @@ interface FirstAct {
 
 /**
  * A run context that is valid for one call (row H6). `auth` is not enumerable, so that logging the run shows no credentials.
- * Plain values that were read during the call (a string, the signal) keep their values.
+ * Plain values that were read during the call (a string, the signal) keep their values. Most tools read nothing of it, so it is
+ * made when something is read.
  */
-export function revocable(target: RunContext): RevocableRun {
-  let lent: RunContext | undefined = target;
-  const { callId } = target;
+export function revocable(callId: string, contextOf: () => RunContext): RevocableRun {
+  let isRevoked = false;
+  let lent: RunContext | undefined;
   function live(): RunContext {
-    if (lent !== undefined) return lent;
+    if (!isRevoked) return (lent ??= contextOf());
     throw new InvalidInputError(
       `The run context of call ${callId} was used after the call had ended. Await all work inside execute, and copy what is needed later.`,
       { details: { callId } },
@@ -59,6 +60,7 @@ export function revocable(target: RunContext): RevocableRun {
       redact = next;
     },
     revoke() {
+      isRevoked = true;
       lent = undefined;
     },
     begun() {

@@ -18,6 +18,7 @@ import { lateTurn } from "../../bench/studies/late-turn.ts";
 import { limitsPairs } from "../../bench/studies/limits-on.ts";
 import { requestsSide } from "../../bench/studies/served.ts";
 import { bytesSide } from "../../bench/studies/serving.ts";
+import { stepCounts } from "../../bench/studies/step-counts.ts";
 import { showPairs } from "../../bench/studies/show.ts";
 import { watchedPairs } from "../../bench/studies/watched.ts";
 import type { Side } from "../../bench/study.ts";
@@ -59,6 +60,17 @@ describe("at a size that takes no time", () => {
       ),
     ];
     expect(await worked(sides)).toHaveLength(7);
+  });
+
+  test("a further step is counted, and takes the same number of commits each time", async () => {
+    const pairs = await stepCounts.pairs(true);
+    const samples = await interleave(sidesOf(pairs), { plan: { warmUps: 0, rounds: 2 }, server });
+    for (const { variant, ours, bare } of pairs) {
+      const [steps = [], turns = []] = [samples.get(ours), samples.get(bare)].map((one) => one?.map(({ value }) => value));
+      expect([...steps, ...turns].every(Number.isFinite), variant).toBe(true);
+      if (variant === "commits") expect(steps).toEqual([steps[0], steps[0]]);
+      if (variant === "promises") expect(steps[0]).toBeGreaterThan(1);
+    }
   });
 
   test("turns over HTTP end as those in process", async () => {

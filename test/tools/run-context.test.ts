@@ -46,7 +46,7 @@ describe("a lent run context (H6)", () => {
   test("during the call it is the context itself", async () => {
     const updates: unknown[] = [];
     const original = context((update) => updates.push(update));
-    const { run } = revocable(original);
+    const { run } = revocable(original.callId, () => original);
     expect({ ...run, auth: run.auth }).toMatchObject({ turnId: "t-1", prompt: "hello", callId: "t-1:1:0" });
     expect(run.auth).toBe(original.auth);
     run.progress({ done: 0.5 });
@@ -57,7 +57,7 @@ describe("a lent run context (H6)", () => {
 
   test("after the call every single access throws", () => {
     const original = context();
-    const { run, revoke } = revocable(original);
+    const { run, revoke } = revocable(original.callId, () => original);
     revoke();
     revoke();
     const fields = Object.keys(original) as (keyof RunContext)[];
@@ -71,7 +71,7 @@ describe("a lent run context (H6)", () => {
 
   test("a method taken out early is no way around", () => {
     const updates: unknown[] = [];
-    const { run, revoke } = revocable(context((update) => updates.push(update)));
+    const { run, revoke } = revocable("call", () => context((update) => updates.push(update)));
     const { progress, generate, saveArtifact, spawn } = run;
     revoke();
     expect(() => progress("late")).toThrow(InvalidInputError);
@@ -91,7 +91,7 @@ describe("a run whose tool has secrets (S13)", () => {
       generate: async (request) => Promise.reject(new Error(`sent ${sent.push(request)}`)),
       spawn: async (_definition, input, options) => Promise.reject(new Error(`sent ${sent.push({ input, options })}`)),
     };
-    const { run, redactWith } = revocable(original);
+    const { run, redactWith } = revocable(original.callId, () => original);
     run.progress(secret);
     redactWith((text) => text.replaceAll(secret, "[secret]"));
     run.progress({ [secret]: [`key ${secret}`, 1, null] });
@@ -112,7 +112,7 @@ describe("a run whose tool has secrets (S13)", () => {
   test("a run without secrets hands on copies of what it was given", () => {
     const sent: unknown[] = [];
     const update = { done: 0.5 };
-    const { run, redactWith } = revocable(context((value) => sent.push(value)));
+    const { run, redactWith } = revocable("call", () => context((value) => sent.push(value)));
     redactWith(nothingToRedact);
     run.progress(update);
     expect(sent[0]).toEqual(update);
@@ -123,7 +123,7 @@ describe("a run whose tool has secrets (S13)", () => {
 test("credentials can be read, and are not in JSON, copies or console output (L9, S13)", () => {
   const auth = concealCredentials({ actorId: "ada", credentials: { token: secret } });
   expect(auth.credentials).toEqual({ token: secret });
-  const { run } = revocable(context());
+  const { run } = revocable("call", context);
   for (const shown of [JSON.stringify(auth), inspect(auth), JSON.stringify({ ...auth }), JSON.stringify(run)]) {
     expect(shown).not.toContain(secret);
   }

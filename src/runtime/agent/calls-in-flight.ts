@@ -1,14 +1,14 @@
-import { abortable, readableThrown } from "../../base/index.ts";
+import { abortable, LightController, type LightSignal, readableThrown } from "../../base/index.ts";
 import { LeaseLostError, TurnInterruptedError } from "../../errors/index.ts";
 
 interface Call {
   readonly promise: Promise<unknown>;
-  readonly controller: AbortController;
+  readonly controller: LightController;
 }
 
 /** How one activation waits for a call. */
 export interface CallWait {
-  readonly signal: AbortSignal;
+  readonly signal: LightSignal;
   /** Whether the waiting activation was discarded. */
   readonly isDiscarded: () => boolean;
   readonly isRepeatable: boolean;
@@ -31,7 +31,7 @@ export class CallsInFlight {
   async run<T>(
     key: string,
     { signal, isDiscarded, isRepeatable }: CallWait,
-    start: (signal: AbortSignal) => Promise<T>,
+    start: (signal: LightSignal) => Promise<T>,
   ): Promise<T> {
     const joined = this.#calls.get(key);
     const begun = joined ?? this.#begin(key, start);
@@ -61,6 +61,7 @@ export class CallsInFlight {
 
   /** Aborts all calls of one agent, or of all agents: nothing waits for the outcomes any more. */
   abandon(agentId?: string): void {
+    if (this.#calls.size === 0) return;
     const reason = new TurnInterruptedError("its agent was released by this process");
     for (const [key, { controller }] of this.#calls) {
       if (agentId !== undefined && !key.startsWith(`${agentId}#`)) continue;
@@ -69,8 +70,8 @@ export class CallsInFlight {
     }
   }
 
-  #begin(key: string, start: (signal: AbortSignal) => Promise<unknown>): Call {
-    const controller = new AbortController();
+  #begin(key: string, start: (signal: LightSignal) => Promise<unknown>): Call {
+    const controller = new LightController();
     const promise = this.#outcomeOf(key, start, controller);
     // The waiting effect sees the error; until one waits, the rejection must not count as unhandled.
     promise.catch(() => undefined);
@@ -81,8 +82,8 @@ export class CallsInFlight {
 
   async #outcomeOf(
     key: string,
-    start: (signal: AbortSignal) => Promise<unknown>,
-    controller: AbortController,
+    start: (signal: LightSignal) => Promise<unknown>,
+    controller: LightController,
   ): Promise<unknown> {
     try {
       return await start(controller.signal);

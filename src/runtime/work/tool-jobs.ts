@@ -18,6 +18,7 @@ import {
   type Clock,
   combineSignals,
   faultPoint,
+  realSignal,
   type TraceHeaders,
   untilReached,
 } from "../../base/index.ts";
@@ -233,7 +234,7 @@ async function reconciled(
   const timed = combineSignals([dependencies.closed]);
   const cancel = dependencies.clock.setDelay(tool.timeoutMs, () => timed.abort(new Error("it did not answer in time")));
   try {
-    return await endOf(dependencies, known, { tool, auth, signal: timed.signal, lost: why });
+    return await endOf(dependencies, known, { tool, auth, signal: realSignal(timed.signal), lost: why });
   } finally {
     cancel();
     timed.dispose();
