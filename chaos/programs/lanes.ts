@@ -36,7 +36,11 @@ const WORKERS = 2;
 /** Deaths in a batch, after which the rest is left in peace: a turn of which two workers died is given up by its queue. */
 const MOST_DEATHS_ON_REDIS = 1;
 /** Spares the many short-lived processes half their start. */
-const environment = () => ({ ...process.env, NO_COLOR: "1", NODE_COMPILE_CACHE: join(tmpdir(), "troupe-chaos-compiled") });
+const environment = () => ({
+  ...process.env,
+  NO_COLOR: "1",
+  NODE_COMPILE_CACHE: join(tmpdir(), "troupe-chaos-compiled"),
+});
 const program = fileURLToPath(new URL("worker.ts", import.meta.url));
 
 /** A process that waits for its orders. */

@@ -66,7 +66,9 @@ describe("at a size that takes no time", () => {
     const pairs = await stepCounts.pairs(true);
     const samples = await interleave(sidesOf(pairs), { plan: { warmUps: 0, rounds: 2 }, server });
     for (const { variant, ours, bare } of pairs) {
-      const [steps = [], turns = []] = [samples.get(ours), samples.get(bare)].map((one) => one?.map(({ value }) => value));
+      const [steps = [], turns = []] = [samples.get(ours), samples.get(bare)].map((one) =>
+        one?.map(({ value }) => value),
+      );
       expect([...steps, ...turns].every(Number.isFinite), variant).toBe(true);
       if (variant === "commits") expect(steps).toEqual([steps[0], steps[0]]);
       if (variant === "promises") expect(steps[0]).toBeGreaterThan(1);

@@ -94,17 +94,7 @@ const table: readonly (readonly [ResidenceEvent<Live>, ...(State | "same" | "-")
   [{ type: "forgotten", remains }, "same", "same", "same", "same", "same", "same", "same", "away"],
   [settled, "same", "same", "same", "same", "here", "releasing", "same", "same"],
   [{ type: "passivation.over", activation }, "same", "same", "same", "same", "here", "releasing", "same", "same"],
-  [
-    { type: "turn.ended", activation, now: 1_000 },
-    "same",
-    "same",
-    "same",
-    "same",
-    "here",
-    "releasing",
-    "same",
-    "same",
-  ],
+  [{ type: "turn.ended", activation, now: 1_000 }, "same", "same", "same", "same", "here", "releasing", "same", "same"],
   [
     { type: "safePoint.awaited", activation, safePoint },
     "same",

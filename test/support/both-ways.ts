@@ -41,7 +41,10 @@ export function stepBothWays(tell: (difference: string) => void = () => undefine
     const was = { ...machine } as AnyStateMachine;
     machine.transition = (snapshot: AnyMachineSnapshot, event: EventObject, scope) => {
       if (!event.type.startsWith("xstate.")) {
-        compare(`${machine.id} ${JSON.stringify(snapshot.value)} ${event.type}`, bothWays(machine, snapshot, event, was));
+        compare(
+          `${machine.id} ${JSON.stringify(snapshot.value)} ${event.type}`,
+          bothWays(machine, snapshot, event, was),
+        );
       }
       return step(snapshot, event, scope);
     };

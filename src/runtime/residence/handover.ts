@@ -187,11 +187,11 @@ export class Handover {
 
 /** What there is to know of an agent whose lease is given back. */
 interface LeaseToGive extends Pick<Activation, "key" | "epoch" | "openTurnId"> {
-  readonly writer: { readonly isSettled: boolean };
+  readonly writer: { readonly isSettled: boolean; readonly hasLeft: boolean };
 }
 
 function leaseOf({ key, epoch, standing }: PutAway): LeaseToGive {
-  return { key, epoch, openTurnId: standing.now?.openTurnId ?? null, writer: { isSettled: true } };
+  return { key, epoch, openTurnId: standing.now?.openTurnId ?? null, writer: { isSettled: true, hasLeft: false } };
 }
 
 /** Whether every running effect is held back, or waits for something that is not lost. */
