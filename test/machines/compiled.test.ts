@@ -1,6 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
+  type AnyActorRef,
   type AnyMachineSnapshot,
   type AnyStateMachine,
   and,
@@ -175,7 +176,8 @@ const made = setup({
 
 interface Form {
   readonly name: string;
-  readonly machine: AnyStateMachine;
+  /** A state machine; its own type says more than the types of XState can compare. */
+  readonly machine: unknown;
   readonly events: readonly string[];
 }
 
@@ -275,7 +277,7 @@ const compiledForms: readonly Form[] = [
         spawn: {
           actions: enqueueActions(({ enqueue, event, context: { notes } }) => {
             enqueue.stopChild("child-2");
-            enqueue.stopChild(({ self }) => self.getSnapshot().children["child-1"]);
+            enqueue.stopChild(({ self }) => self.getSnapshot().children["child-1"] as AnyActorRef);
             enqueue.spawnChild("idle", { id: `child-${notes.length}`, input: { event } });
             enqueue.assign(({ context: before }) => ({ notes: [...before.notes, "enqueued"] }));
             enqueue("noteGo");
@@ -305,7 +307,12 @@ const otherForms: readonly Omit<Form, "events">[] = [
   { name: "an assignment field by field", machine: onGo({ actions: assign({ notes: () => ["one"] }) }) },
   {
     name: "an assignment that spawns",
-    machine: onGo({ actions: assign(({ spawn }) => void spawn("idle" as never, { id: "x" } as never) ?? {}) }),
+    machine: onGo({
+      actions: assign(({ spawn }) => {
+        spawn("idle" as never, { id: "x" } as never);
+        return {};
+      }),
+    }),
   },
   { name: "an event to itself", machine: onGo({ actions: [note("raises"), raise({ type: "a" })] }) },
   {
@@ -393,9 +400,9 @@ function leftBy(machine: AnyStateMachine, events: readonly string[]): readonly s
 }
 
 test.each(compiledForms)("$name: compiled, as XState does it", ({ machine, events }) => {
-  expect(leftBy(machine, events)).toEqual([]);
+  expect(leftBy(machine as AnyStateMachine, events)).toEqual([]);
 });
 
 test.each(otherForms)("$name: left to XState", ({ machine }) => {
-  expect(leftBy(machine, ["b", "go", "go", "a"])).toContain("go");
+  expect(leftBy(machine as AnyStateMachine, ["b", "go", "go", "a"])).toContain("go");
 });

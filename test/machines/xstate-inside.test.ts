@@ -164,7 +164,7 @@ test.each([
 });
 
 const born = { id: "child", src: "idle", parent: createActor(machine), input: 1 };
-const lightEffect = (liveTurnMachine.implementations.actors["think"] as LightLogic).light(born);
+const lightEffect = (liveTurnMachine.implementations.actors["think"] as unknown as LightLogic).light(born);
 
 test("XState asks of a child nothing that a light effect does not have", () => {
   const asked = new Set<string>();

@@ -89,7 +89,7 @@ export function seen(snapshot: AnyMachineSnapshot): Readonly<Record<string, unkn
 
 function seenChild(child: AnyActorRef): unknown {
   const snapshot = child.getSnapshot() as AnyMachineSnapshot;
-  const { id, src, systemId } = child;
+  const { id, src, systemId } = child as AnyActorRef & { readonly systemId?: string };
   return { id, src, systemId, snapshot: "machine" in snapshot ? seen(snapshot) : snapshot };
 }
 
