@@ -10,10 +10,12 @@ import type { Socket } from "node:net";
 import { StringDecoder } from "node:string_decoder";
 import type { Transform } from "node:stream";
 import type * as zlibModule from "node:zlib";
-import type { Dispatcher } from "undici";
-// Only what is used is loaded: the whole package takes longer than the client of the provider.
-import buildConnector from "undici/lib/core/connect.js";
-import Client from "undici/lib/dispatcher/client.js";
+import type { buildConnector, Client, Dispatcher } from "undici";
+// Only what is used is loaded: the whole package takes nearly as long as the client of the provider.
+// @ts-expect-error Types are given for the whole package only.
+import connectPart from "undici/lib/core/connect.js";
+// @ts-expect-error Types are given for the whole package only.
+import clientPart from "undici/lib/dispatcher/client.js";
 import type { Cutter } from "./call-guard.ts";
 import { type HttpAnswer, WebAnswer } from "./read-answer.ts";
 
@@ -289,7 +291,7 @@ class Line {
 
   constructor(origin: string, free: Line[]) {
     this.#free = free;
-    this.client = new Client(origin, {
+    this.client = new UndiciClient(origin, {
       ...timeouts,
       connect: (options, callback) => {
         // It returns the socket, which its types leave out.
@@ -314,7 +316,8 @@ class Line {
   }
 }
 
-const connectTo = buildConnector({ timeout: 0, allowH2: false });
+const UndiciClient = clientPart as typeof Client;
+const connectTo = (connectPart as typeof buildConnector)({ timeout: 0, allowH2: false });
 const linesByOrigin = new Map<string, Line[]>();
 
 function freeLines(origin: string): Line[] {
