@@ -53,8 +53,8 @@ export class Activation extends LiveView implements Host {
   readonly viewers: Host["viewers"];
   readonly #ports: ActivationPorts<Activation>;
   protected readonly actors: ActorTree;
-  /** For handles; an agent that is taken up again has the one that it had. */
-  readonly standing: Standing;
+  /** For handles; an agent that is taken up or restored has the one that it had. */
+  standing: Standing;
   readonly notes = new EffectNotes();
   readonly gate = new IntentGate();
   readonly #waiters = new TurnWaiters(this);
@@ -255,6 +255,15 @@ export class Activation extends LiveView implements Host {
     this.#owned = owned;
     this.writer.setOwned(owned);
     if (entry.type === "turn.ended") this.writer.closeTurn(entry.turnId);
+  }
+
+  /** Is what the handles of an earlier activation show. */
+  standIn(standing: Standing): void {
+    if (standing === this.standing) return;
+    this.standing.giveWayTo(standing);
+    this.standing = standing;
+    standing.follow(this);
+    if (this.#lost) standing.settle(this);
   }
 
   /** Drops what is only read during a turn, once its end is stored and told. */

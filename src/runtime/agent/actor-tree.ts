@@ -341,7 +341,7 @@ interface Standee {
 export class Standing {
   #live: Standee | undefined;
   #last: AgentStand | undefined;
-  #later: Standing | undefined;
+  #other: Standing | undefined;
 
   /** Shows this live agent from now on. */
   follow(live: Standee): void {
@@ -349,9 +349,10 @@ export class Standing {
     this.#last = undefined;
   }
 
-  /** Shows what another standing shows, of the agent's successor. */
-  giveWayTo(later: Standing): void {
-    if (later !== this) this.#later = later;
+  /** Shows what another standing of the same agent shows. */
+  giveWayTo(other: Standing): void {
+    this.#other = other;
+    this.#live = undefined;
   }
 
   settle(live: Standee): void {
@@ -361,7 +362,7 @@ export class Standing {
   }
 
   get now(): AgentStand | undefined {
-    if (this.#later) return this.#later.now;
+    if (this.#other) return this.#other.now;
     return this.#live ? standOf(this.#live) : this.#last;
   }
 }

@@ -109,7 +109,7 @@ export class Succession {
   readonly #next = new WeakMap<Activation, Activation | "released">();
 
   follow(earlier: Activation, later: Activation): void {
-    earlier.standing.giveWayTo(later.standing);
+    later.standIn(earlier.standing);
     this.#next.set(earlier, later);
   }
 
