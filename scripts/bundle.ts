@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { isBuiltin } from "node:module";
-import { join } from "node:path";
+import { isAbsolute, join } from "node:path";
 import { type Plugin, rolldown } from "rolldown";
 import { type MinifyOptions, minifySync } from "rolldown/utils";
 import { compressedTables } from "./compressed-tables.ts";
@@ -83,9 +83,9 @@ function shelfGroup({ name, sources }: (typeof shelves)[number], index: number) 
   };
 }
 
-/** A bare specifier of a package that is not bundled. What a bundled package imports is bundled with it. */
+/** Node's own modules, and packages that are not bundled. */
 function isLeftOutside(specifier: string): boolean {
-  if (specifier.startsWith(".") || specifier.startsWith("/") || specifier.startsWith("\0")) return false;
+  if (specifier.startsWith(".") || specifier.startsWith("\0") || isAbsolute(specifier)) return false;
   return (
     isBuiltin(specifier) || !bundledPackages.some((name) => specifier === name || specifier.startsWith(`${name}/`))
   );

@@ -10,7 +10,7 @@ import type { Socket } from "node:net";
 import { StringDecoder } from "node:string_decoder";
 import type { Transform } from "node:stream";
 import type * as zlibModule from "node:zlib";
-import type { buildConnector, Client, Dispatcher } from "undici";
+import type { buildConnector, Client, Dispatcher, EnvHttpProxyAgent } from "undici";
 // Only what is used is loaded: the whole package takes nearly as long as the client of the provider.
 // @ts-expect-error Types are given for the whole package only.
 import connectPart from "undici/lib/core/connect.js";
@@ -338,7 +338,8 @@ function usesProxies(): boolean {
 let proxies: Dispatcher | undefined;
 
 async function openProxies(): Promise<Dispatcher> {
-  const { EnvHttpProxyAgent } = await import("undici");
-  proxies ??= new EnvHttpProxyAgent(timeouts);
+  // @ts-expect-error Types are given for the whole package only.
+  const { default: proxyPart } = await import("undici/lib/dispatcher/env-http-proxy-agent.js");
+  proxies ??= new (proxyPart as typeof EnvHttpProxyAgent)(timeouts);
   return proxies;
 }
