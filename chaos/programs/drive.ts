@@ -1,4 +1,11 @@
-import { type Agent, type AgentRequest, type Runtime, TroupeError } from "../../src/index.ts";
+import {
+  type Agent,
+  AgentNotStartedError,
+  type AgentRequest,
+  type Runtime,
+  TroupeError,
+  type Turn,
+} from "../../src/index.ts";
 import { DEFAULT_TENANT, eventsOf } from "../../src/state/index.ts";
 import { fractionOf } from "../seeded-random.ts";
 import { inputOf, leadOf, receivesRejection } from "./cast.ts";
@@ -65,12 +72,15 @@ export class Driver {
     const ends: Promise<void>[] = [];
     for (const [index, { rounds, sent, budget: limits }] of program.turns.entries()) {
       if (sent === "after") await Promise.all(ends);
-      const turn = agent.executeTurn(inputOf(rounds), {
-        key: `turn-${index}`,
-        ifBusy: sent === "supersede" ? sent : "queue",
-        ...(limits === null ? {} : { budget: limits }),
-      });
-      await turn.id;
+      const options = { key: `turn-${index}`, ifBusy: sent === "supersede" ? sent : "queue" } as const;
+      const send = () =>
+        agent.executeTurn(inputOf(rounds), { ...options, ...(limits === null ? {} : { budget: limits }) });
+      let turn = send();
+      while (await isPutAway(turn)) {
+        // Somebody is putting it away and taking it up again.
+        await this.#acted(root);
+        turn = send();
+      }
       ends.push(this.#toItsEnd(root, agent, index, turn));
     }
     await Promise.all(ends);
@@ -160,10 +170,15 @@ export class Driver {
     }
   }
 
+  /** Resolves when nobody does anything to the agent. */
+  async #acted(root: string): Promise<void> {
+    for (let acting = this.#acting.get(root); acting !== undefined && acting.size > 0; ) await Promise.all(acting);
+  }
+
   /** Children in the background end later than the turns, and wake the agent once more. */
   async #toRest(root: string, agent: Agent): Promise<void> {
     for (let looks = 0; ; looks += 1) {
-      for (let acting = this.#acting.get(root); acting !== undefined && acting.size > 0; ) await Promise.all(acting);
+      await this.#acted(root);
       if (await this.#isAtRest(root)) return;
       await this.#pause(looks);
       // What a dead process has left below agents that are at rest is found so.
@@ -238,5 +253,16 @@ export class Driver {
       }
       return false;
     }
+  }
+}
+
+/** Whether a turn was not taken because its agent was shut down. */
+async function isPutAway(turn: Turn): Promise<boolean> {
+  try {
+    await turn.id;
+    return false;
+  } catch (error) {
+    if (error instanceof AgentNotStartedError) return true;
+    throw error;
   }
 }
