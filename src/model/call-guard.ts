@@ -13,13 +13,23 @@ interface CallLimits {
 /** How long the end of a stream is waited for after its last event, in milliseconds. */
 const closingGraceMs = 1_000;
 
+/** What may end an exchange early. */
+export interface Cutter {
+  /** Calls the listener when the exchange must end, at once if that was before. The last listener counts. */
+  onCut(listener: (reason: Error) => void): void;
+  /** The same as a signal. */
+  readonly signal: AbortSignal;
+}
+
 /**
  * Ends one model call early: by its caller's signal, by the time limit of the whole call, or after silence.
- * 1. The first cause wins; it aborts `signal` and rejects `race`.
+ * 1. The first cause wins; it tells the listener, aborts `signal` and rejects `race`.
  * 2. After `end()` no timer and no listener is left.
  */
-export class CallGuard {
-  readonly #controller = new AbortController();
+export class CallGuard implements Cutter {
+  /** Made when somebody asks for the signal, which most calls do without. */
+  #controller: AbortController | undefined;
+  #onCut: ((reason: Error) => void) | undefined;
   readonly #caller: AbortSignal;
   readonly #limits: CallLimits;
   readonly #total: NodeJS.Timeout;
@@ -42,7 +52,14 @@ export class CallGuard {
   }
 
   get signal(): AbortSignal {
+    this.#controller ??= new AbortController();
+    if (this.#cut !== undefined) this.#controller.abort(this.#cut);
     return this.#controller.signal;
+  }
+
+  onCut(listener: (reason: Error) => void): void {
+    this.#onCut = listener;
+    if (this.#cut !== undefined) listener(this.#cut);
   }
 
   /** Why the call was ended early; undefined if it was not. */
@@ -90,6 +107,7 @@ export class CallGuard {
     const retryable = kind !== "aborted";
     this.#cut ??= new ModelError(message, { retryable, mayHaveBeenSent: true, cause, details: { kind } });
     this.#rejectRace?.(this.#cut);
-    this.#controller.abort(this.#cut);
+    this.#onCut?.(this.#cut);
+    this.#controller?.abort(this.#cut);
   }
 }

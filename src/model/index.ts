@@ -1,6 +1,5 @@
 export * from "./language-model.ts";
 export { callModel, type ModelAnswer } from "./call-model.ts";
-export { httpFetch } from "./http.ts";
 export { type OpenaiModelOptions, openaiModel } from "./openai-model.ts";
 export { checkedPrice, examplePrice, PriceBook, type PricedModel, type PriceTable } from "./prices.ts";
 export {

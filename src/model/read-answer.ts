@@ -1,8 +1,20 @@
 import { createParser, type EventSourceMessage } from "eventsource-parser";
 import type { AnswerAccumulator } from "./accumulator.ts";
 import { answerError } from "./call-failure.ts";
-import { HttpResponse } from "./http.ts";
 import type { ModelDelta } from "./language-model.ts";
+
+/** An answer of which the head has come, and the body is still to be read. */
+export interface HttpAnswer {
+  readonly status: number;
+  readonly headers: Headers;
+  /** A header's value, its name in small letters; empty if there is none. */
+  header(name: string): string;
+  /**
+   * Hands over the body as UTF-8 text, in pieces as they arrive. To be called once. Resolves at a proper end; rejects with the
+   * reason of a cut, with a `TypeError` when the connection broke, and with what `onText` threw, which ends the connection.
+   */
+  eachText(onText: (text: string) => void): Promise<void>;
+}
 
 interface AnswerReading {
   readonly onDelta: ((delta: ModelDelta) => void) | undefined;
@@ -13,8 +25,8 @@ interface AnswerReading {
 }
 
 /** Whether the answer is an event stream. Unless the server names it JSON, it is taken for what was requested. */
-export function isEventStream(response: Response, wasRequested: boolean): boolean {
-  const type = response.headers.get("content-type") ?? "";
+export function isEventStream(answer: HttpAnswer, wasRequested: boolean): boolean {
+  const type = answer.header("content-type");
   return type.includes("event-stream") || (wasRequested && !type.includes("json"));
 }
 
@@ -23,15 +35,11 @@ export function isEventStream(response: Response, wasRequested: boolean): boolea
  * connection.
  */
 export async function readWhole(
-  response: Response,
+  answer: HttpAnswer,
   accumulator: AnswerAccumulator,
   reading: AnswerReading,
 ): Promise<void> {
-  let text = "";
-  await eachText(response, (piece) => {
-    reading.onBytes();
-    text += piece;
-  });
+  const text = await wholeText(answer, reading.onBytes);
   accumulator.add(JSON.parse(text), reading.onDelta);
 }
 
@@ -40,7 +48,7 @@ export async function readWhole(
  * connection.
  */
 export async function readEvents(
-  response: Response,
+  answer: HttpAnswer,
   accumulator: AnswerAccumulator,
   reading: AnswerReading,
 ): Promise<void> {
@@ -54,7 +62,7 @@ export async function readEvents(
     if (event === "error") throw answerError(chunk);
   };
   const parser = createParser({ onEvent });
-  await eachText(response, (piece) => {
+  await answer.eachText((piece) => {
     reading.onBytes();
     parser.feed(piece);
   });
@@ -62,19 +70,50 @@ export async function readEvents(
   parser.feed("\n\n");
 }
 
-async function eachText(response: Response, onText: (text: string) => void): Promise<void> {
-  if (response instanceof HttpResponse) return response.eachText(onText);
-  if (response.body === null) return;
-  const reader = (response.body as ReadableStream<Uint8Array>).getReader();
-  const decoder = new TextDecoder();
-  try {
-    for (let next = await reader.read(); !next.done; next = await reader.read()) {
-      onText(decoder.decode(next.value, { stream: true }));
-    }
-    onText(decoder.decode());
-  } catch (error) {
-    // The rest of the body is not needed, and it does not matter if cancelling fails.
-    void reader.cancel().catch(() => undefined);
-    throw error;
+/** A standard response, as an answer. */
+export class WebAnswer implements HttpAnswer {
+  readonly #response: Response;
+
+  constructor(response: Response) {
+    this.#response = response;
   }
+
+  get status(): number {
+    return this.#response.status;
+  }
+
+  get headers(): Headers {
+    return this.#response.headers;
+  }
+
+  header(name: string): string {
+    return this.headers.get(name) ?? "";
+  }
+
+  async eachText(onText: (text: string) => void): Promise<void> {
+    const body = this.#response.body as ReadableStream<Uint8Array> | null;
+    if (body === null) return;
+    const reader = body.getReader();
+    const decoder = new TextDecoder();
+    try {
+      for (let next = await reader.read(); !next.done; next = await reader.read()) {
+        onText(decoder.decode(next.value, { stream: true }));
+      }
+      onText(decoder.decode());
+    } catch (error) {
+      // The rest of the body is not needed, and it does not matter if cancelling fails.
+      void reader.cancel().catch(() => undefined);
+      throw error;
+    }
+  }
+}
+
+/** The whole body of an answer; `onBytes` is called for each piece. */
+export async function wholeText(answer: HttpAnswer, onBytes?: () => void): Promise<string> {
+  let text = "";
+  await answer.eachText((piece) => {
+    onBytes?.();
+    text += piece;
+  });
+  return text;
 }

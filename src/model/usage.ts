@@ -132,20 +132,20 @@ export const MOST_TOKENS = 1_000_000_000;
  * and output in different ones. Running totals only grow, so later zeros and nulls change nothing.
  */
 export class UsageReport {
-  #told: WireObject = {};
+  #told: WireObject | undefined;
   #nonsense: string | undefined;
 
   /** Adds a usage object; other values are ignored. */
   add(value: unknown): void {
     const usage = wireObject(value);
     if (usage === undefined) return;
-    this.#told = merged(this.#told, usage);
+    this.#told = this.#told === undefined ? usage : merged(this.#told, usage);
     this.#nonsense ??= nonsenseIn(usage);
   }
 
   /** The usage so far, in any of the common spellings; `undefined` if neither side was reported. */
   read(): ReportedUsage | undefined {
-    const told = this.#told;
+    const told = this.#told ?? {};
     const input = inputOf(told);
     const output = outputOf(told, input?.inputTokens);
     const nonsense = this.#nonsense === undefined ? {} : { nonsense: this.#nonsense };

@@ -1,5 +1,14 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { chunk, failureOf, modelAt, neverAborted, request, stopServers, streamed } from "../support/model-calls.ts";
+import {
+  chunk,
+  failureOf,
+  modelAt,
+  neverAborted,
+  request,
+  stopServers,
+  streamed,
+  ways,
+} from "../support/model-calls.ts";
 import { startRawServer } from "../support/raw-server.ts";
 
 afterEach(stopServers);
@@ -11,124 +20,129 @@ const stallingAfter = (events: string) =>
     response.flushHeaders();
     if (events !== "") response.write(events);
   });
+
 const silent = () => startRawServer(() => undefined);
 
-describe("time limits", () => {
-  it("cuts a stream that stalls, counts what came, and frees the connection", async () => {
-    const server = await stallingAfter(chunk({ content: "hello world" }));
-    const failure = await failureOf(streamed(modelAt(server, { stallTimeoutMs: 60 })));
-    expect(failure).toMatchObject({
-      retryable: true,
-      mayHaveBeenSent: true,
-      partialOutputTokens: 2,
-      details: { kind: "stalled" },
+describe.each(ways)("over %s", (_way, over) => {
+  const at: typeof modelAt = (server, options) => modelAt(server, { ...over, ...options });
+
+  describe("time limits", () => {
+    it("cuts a stream that stalls, counts what came, and frees the connection", async () => {
+      const server = await stallingAfter(chunk({ content: "hello world" }));
+      const failure = await failureOf(streamed(at(server, { stallTimeoutMs: 60 })));
+      expect(failure).toMatchObject({
+        retryable: true,
+        mayHaveBeenSent: true,
+        partialOutputTokens: 2,
+        details: { kind: "stalled" },
+      });
+      expect(failure.message).toContain("60 ms");
+      await expect.poll(() => server.openConnections()).toBe(0);
     });
-    expect(failure.message).toContain("60 ms");
-    await expect.poll(() => server.openConnections()).toBe(0);
+
+    it("lets a slow stream live as long as something comes, be it comments", async () => {
+      const server = await startRawServer((_request, response) => {
+        response.writeHead(200, { "content-type": "text/event-stream" });
+        let beats = 0;
+        const beat = setInterval(() => {
+          beats += 1;
+          if (beats < 14) {
+            response.write(": still here\n\n");
+            return;
+          }
+          clearInterval(beat);
+          response.end(chunk({ content: "done" }, "stop"));
+        }, 40);
+      });
+      const { answer } = await streamed(at(server, { stallTimeoutMs: 400 }));
+      expect(answer.content).toBe("done");
+    });
+
+    it("cuts a stream that does not begin", async () => {
+      const failure = await failureOf(streamed(at(await silent(), { headersTimeoutMs: 60 })));
+      expect(failure).toMatchObject({
+        retryable: true,
+        mayHaveBeenSent: true,
+        partialOutputTokens: undefined,
+        details: { kind: "timeout" },
+      });
+      expect(failure.message).toContain("headersTimeoutMs");
+    });
+
+    it("lets a whole answer take longer to begin than a stream may, up to the limit of the call", async () => {
+      const server = await startRawServer((_request, response) => {
+        setTimeout(() => {
+          response.writeHead(200, { "content-type": "application/json" });
+          response.end(
+            JSON.stringify({
+              choices: [{ message: { content: "late" } }],
+              usage: { prompt_tokens: 1, completion_tokens: 1 },
+            }),
+          );
+        }, 150);
+      });
+      const model = at(server, { headersTimeoutMs: 30, stallTimeoutMs: 100 });
+      expect((await model.generate(request, { signal: neverAborted })).content).toBe("late");
+      const failure = await failureOf(
+        at(await silent(), { requestTimeoutMs: 60 }).generate(request, { signal: neverAborted }),
+      );
+      expect(failure).toMatchObject({ retryable: true, details: { kind: "timeout" } });
+      expect(failure.message).toContain("requestTimeoutMs");
+    });
   });
 
-  it("lets a slow stream live as long as something comes, be it comments", async () => {
-    const server = await startRawServer((_request, response) => {
-      response.writeHead(200, { "content-type": "text/event-stream" });
-      let beats = 0;
-      const beat = setInterval(() => {
-        beats += 1;
-        if (beats < 14) {
-          response.write(": still here\n\n");
-          return;
-        }
-        clearInterval(beat);
-        response.end(chunk({ content: "done" }, "stop"));
-      }, 40);
+  describe("an aborted call", () => {
+    it("rejects with what had arrived, and frees the connection", async () => {
+      const server = await stallingAfter(chunk({ content: "hello world" }));
+      const controller = new AbortController();
+      const reason = new Error("the person left");
+      const call = at(server).generate(request, {
+        signal: controller.signal,
+        onDelta: () => controller.abort(reason),
+      });
+      const failure = await failureOf(call);
+      expect(failure).toMatchObject({
+        retryable: false,
+        mayHaveBeenSent: true,
+        partialOutputTokens: 2,
+        details: { kind: "aborted" },
+      });
+      expect(failure.cause).toBe(reason);
+      await expect.poll(() => server.openConnections()).toBe(0);
     });
-    const { answer } = await streamed(modelAt(server, { stallTimeoutMs: 400 }));
-    expect(answer.content).toBe("done");
-  });
 
-  it("cuts a stream that does not begin", async () => {
-    const failure = await failureOf(streamed(modelAt(await silent(), { headersTimeoutMs: 60 })));
-    expect(failure).toMatchObject({
-      retryable: true,
-      mayHaveBeenSent: true,
-      partialOutputTokens: undefined,
-      details: { kind: "timeout" },
+    it("rejects also when the last piece had come", async () => {
+      const server = await stallingAfter(chunk({ content: "hello" }, "stop"));
+      const controller = new AbortController();
+      const call = at(server).generate(request, { signal: controller.signal, onDelta: () => controller.abort() });
+      expect(await failureOf(call)).toMatchObject({ retryable: false, details: { kind: "aborted" } });
     });
-    expect(failure.message).toContain("headersTimeoutMs");
-  });
 
-  it("lets a whole answer take longer to begin than a stream may, up to the limit of the call", async () => {
-    const server = await startRawServer((_request, response) => {
-      setTimeout(() => {
-        response.writeHead(200, { "content-type": "application/json" });
-        response.end(
-          JSON.stringify({
-            choices: [{ message: { content: "late" } }],
-            usage: { prompt_tokens: 1, completion_tokens: 1 },
-          }),
-        );
-      }, 150);
+    it("rejects although a fetch of someone else never notices, and although a stream then ends as if all were well", async () => {
+      const controller = new AbortController();
+      const deaf = at(await silent(), { fetch: () => new Promise<Response>(() => undefined) });
+      const waiting = failureOf(deaf.generate(request, { signal: controller.signal }));
+      setImmediate(() => controller.abort());
+      expect(await waiting).toMatchObject({ details: { kind: "aborted" } });
+
+      const second = new AbortController();
+      const body = chunk({ content: "hi" }, "stop");
+      const polite = at(await silent(), {
+        fetch: () => {
+          second.abort();
+          return Promise.resolve(new Response(body, { headers: { "content-type": "text/event-stream" } }));
+        },
+      });
+      expect(
+        await failureOf(polite.generate(request, { signal: second.signal, onDelta: () => undefined })),
+      ).toMatchObject({ details: { kind: "aborted" } });
     });
-    const model = modelAt(server, { headersTimeoutMs: 30, stallTimeoutMs: 100 });
-    expect((await model.generate(request, { signal: neverAborted })).content).toBe("late");
-    const failure = await failureOf(
-      modelAt(await silent(), { requestTimeoutMs: 60 }).generate(request, { signal: neverAborted }),
-    );
-    expect(failure).toMatchObject({ retryable: true, details: { kind: "timeout" } });
-    expect(failure.message).toContain("requestTimeoutMs");
-  });
-});
 
-describe("an aborted call", () => {
-  it("rejects with what had arrived, and frees the connection", async () => {
-    const server = await stallingAfter(chunk({ content: "hello world" }));
-    const controller = new AbortController();
-    const reason = new Error("the person left");
-    const call = modelAt(server).generate(request, {
-      signal: controller.signal,
-      onDelta: () => controller.abort(reason),
+    it("that was aborted before it began sends nothing", async () => {
+      const server = await silent();
+      const failure = await failureOf(at(server).generate(request, { signal: AbortSignal.abort() }));
+      expect(failure).toMatchObject({ retryable: false, mayHaveBeenSent: false, details: { kind: "aborted" } });
+      expect(server.connections()).toBe(0);
     });
-    const failure = await failureOf(call);
-    expect(failure).toMatchObject({
-      retryable: false,
-      mayHaveBeenSent: true,
-      partialOutputTokens: 2,
-      details: { kind: "aborted" },
-    });
-    expect(failure.cause).toBe(reason);
-    await expect.poll(() => server.openConnections()).toBe(0);
-  });
-
-  it("rejects also when the last piece had come", async () => {
-    const server = await stallingAfter(chunk({ content: "hello" }, "stop"));
-    const controller = new AbortController();
-    const call = modelAt(server).generate(request, { signal: controller.signal, onDelta: () => controller.abort() });
-    expect(await failureOf(call)).toMatchObject({ retryable: false, details: { kind: "aborted" } });
-  });
-
-  it("rejects although a fetch of someone else never notices, and although a stream then ends as if all were well", async () => {
-    const controller = new AbortController();
-    const deaf = modelAt(await silent(), { fetch: () => new Promise<Response>(() => undefined) });
-    const waiting = failureOf(deaf.generate(request, { signal: controller.signal }));
-    setImmediate(() => controller.abort());
-    expect(await waiting).toMatchObject({ details: { kind: "aborted" } });
-
-    const second = new AbortController();
-    const body = chunk({ content: "hi" }, "stop");
-    const polite = modelAt(await silent(), {
-      fetch: () => {
-        second.abort();
-        return Promise.resolve(new Response(body, { headers: { "content-type": "text/event-stream" } }));
-      },
-    });
-    expect(
-      await failureOf(polite.generate(request, { signal: second.signal, onDelta: () => undefined })),
-    ).toMatchObject({ details: { kind: "aborted" } });
-  });
-
-  it("that was aborted before it began sends nothing", async () => {
-    const server = await silent();
-    const failure = await failureOf(modelAt(server).generate(request, { signal: AbortSignal.abort() }));
-    expect(failure).toMatchObject({ retryable: false, mayHaveBeenSent: false, details: { kind: "aborted" } });
-    expect(server.connections()).toBe(0);
   });
 });

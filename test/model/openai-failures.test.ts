@@ -14,18 +14,12 @@ import {
   stopServers,
   streamed,
   usageChunk,
+  ways,
 } from "../support/model-calls.ts";
 import { startRawServer } from "../support/raw-server.ts";
 
 afterEach(stopServers);
 
-async function answering(status: number, body: string, headers: Record<string, string> = {}) {
-  const server = await startRawServer((_request, response) => {
-    response.writeHead(status, { "content-type": "application/json", ...headers });
-    response.end(body);
-  });
-  return failureOf(modelAt(server).generate(request, { signal: neverAborted }));
-}
 const errorBody = (fields: object): string => JSON.stringify({ error: { message: "No.", ...fields } });
 
 /** A server that sends these events and then what `end` does. */
@@ -36,202 +30,220 @@ async function streaming(events: string, end: (response: { destroy(): unknown; e
   });
 }
 
-describe("statuses", () => {
-  it.each([408, 409, 429, 500, 502, 503, 529])("%i is worth another attempt", async (status) => {
-    expect(await answering(status, errorBody({}))).toMatchObject({ retryable: true, status, mayHaveBeenSent: true });
-  });
+describe.each(ways)("over %s", (_way, over) => {
+  const at: typeof modelAt = (server, options) => modelAt(server, { ...over, ...options });
+  const sending: typeof modelSending = (body, options) => modelSending(body, { ...over, ...options });
 
-  it.each([400, 401, 403, 404, 422])("%i is not", async (status) => {
-    expect(await answering(status, errorBody({}))).toMatchObject({ retryable: false, status });
-  });
+  async function answering(status: number, body: string, headers: Record<string, string> = {}) {
+    const server = await startRawServer((_request, response) => {
+      response.writeHead(status, { "content-type": "application/json", ...headers });
+      response.end(body);
+    });
+    return failureOf(at(server).generate(request, { signal: neverAborted }));
+  }
 
-  it("tells how long the server asked to wait", async () => {
-    expect((await answering(429, "{}", { "retry-after": "7" })).retryAfterMs).toBe(7_000);
-    expect((await answering(429, "{}", { "retry-after-ms": "1500", "retry-after": "7" })).retryAfterMs).toBe(1_500);
-    const date = new Date(Date.now() + 60_000).toUTCString();
-    const wait = (await answering(503, "{}", { "retry-after": date })).retryAfterMs;
-    expect(wait).toBeGreaterThan(50_000);
-    expect(wait).toBeLessThanOrEqual(60_000);
-    expect((await answering(429, "{}")).retryAfterMs).toBeUndefined();
-  });
+  describe("statuses", () => {
+    it.each([408, 409, 429, 500, 502, 503, 529])("%i is worth another attempt", async (status) => {
+      expect(await answering(status, errorBody({}))).toMatchObject({ retryable: true, status, mayHaveBeenSent: true });
+    });
 
-  it("knows a prompt that is too long", async () => {
-    for (const fields of [
-      { code: "context_length_exceeded" },
-      { message: "prompt is too long: 210000 tokens > 200000 maximum" },
-    ]) {
-      expect(await answering(400, errorBody(fields))).toMatchObject({
-        retryable: false,
-        details: { kind: "context_length" },
+    it.each([400, 401, 403, 404, 422])("%i is not", async (status) => {
+      expect(await answering(status, errorBody({}))).toMatchObject({ retryable: false, status });
+    });
+
+    it("tells how long the server asked to wait", async () => {
+      expect((await answering(429, "{}", { "retry-after": "7" })).retryAfterMs).toBe(7_000);
+      expect((await answering(429, "{}", { "retry-after-ms": "1500", "retry-after": "7" })).retryAfterMs).toBe(1_500);
+      const date = new Date(Date.now() + 60_000).toUTCString();
+      const wait = (await answering(503, "{}", { "retry-after": date })).retryAfterMs;
+      expect(wait).toBeGreaterThan(50_000);
+      expect(wait).toBeLessThanOrEqual(60_000);
+      expect((await answering(429, "{}")).retryAfterMs).toBeUndefined();
+    });
+
+    it("knows a prompt that is too long", async () => {
+      for (const fields of [
+        { code: "context_length_exceeded" },
+        { message: "prompt is too long: 210000 tokens > 200000 maximum" },
+      ]) {
+        expect(await answering(400, errorBody(fields))).toMatchObject({
+          retryable: false,
+          details: { kind: "context_length" },
+        });
+      }
+    });
+
+    it("does not try again when the account is out of funds", async () => {
+      const failure = await answering(429, errorBody({ code: "insufficient_quota", type: "insufficient_quota" }));
+      expect(failure).toMatchObject({ retryable: false, details: { kind: "insufficient_quota" } });
+    });
+
+    it("obeys a server that says whether to try again", async () => {
+      expect((await answering(500, "{}", { "x-should-retry": "false" })).retryable).toBe(false);
+      expect((await answering(400, "{}", { "x-should-retry": "true" })).retryable).toBe(true);
+    });
+
+    it("gives the server's words and request id, never the key", async () => {
+      const failure = await answering(401, errorBody({ message: "Incorrect API key provided: secret-key" }), {
+        "x-request-id": "req-9",
       });
-    }
-  });
-
-  it("does not try again when the account is out of funds", async () => {
-    const failure = await answering(429, errorBody({ code: "insufficient_quota", type: "insufficient_quota" }));
-    expect(failure).toMatchObject({ retryable: false, details: { kind: "insufficient_quota" } });
-  });
-
-  it("obeys a server that says whether to try again", async () => {
-    expect((await answering(500, "{}", { "x-should-retry": "false" })).retryable).toBe(false);
-    expect((await answering(400, "{}", { "x-should-retry": "true" })).retryable).toBe(true);
-  });
-
-  it("gives the server's words and request id, never the key", async () => {
-    const failure = await answering(401, errorBody({ message: "Incorrect API key provided: secret-key" }), {
-      "x-request-id": "req-9",
-    });
-    expect(failure.message).toContain("401: Incorrect API key provided: ***");
-    expect(failure.details["requestId"]).toBe("req-9");
-    expect((await answering(502, "<html>bad gateway</html>")).message).toContain("bad gateway");
-  });
-});
-
-describe("broken answers", () => {
-  it("malformed JSON is worth another attempt, streamed or not", async () => {
-    const whole = await modelSending('{"choices": [');
-    expect(await failureOf(whole.generate(request, { signal: neverAborted }))).toMatchObject({
-      retryable: true,
-      partialOutputTokens: undefined,
-      details: { kind: "malformed" },
-    });
-    const stream = await modelSending(`${chunk({ content: "hello world" })}data: {"choices": [\n\n`);
-    expect(await failureOf(streamed(stream))).toMatchObject({
-      retryable: true,
-      partialOutputTokens: 2,
-      details: { kind: "malformed" },
+      expect(failure.message).toContain("401: Incorrect API key provided: ***");
+      expect(failure.details["requestId"]).toBe("req-9");
+      expect((await answering(502, "<html>bad gateway</html>")).message).toContain("bad gateway");
     });
   });
 
-  it("a stream that ends without a finish reason is a failure, with or without its last event", async () => {
-    for (const end of ["", done]) {
-      const failure = await failureOf(streamed(await modelSending(chunk({ content: "hello world" }) + end)));
-      expect(failure).toMatchObject({
+  describe("broken answers", () => {
+    it("malformed JSON is worth another attempt, streamed or not", async () => {
+      const whole = await sending('{"choices": [');
+      expect(await failureOf(whole.generate(request, { signal: neverAborted }))).toMatchObject({
+        retryable: true,
+        partialOutputTokens: undefined,
+        details: { kind: "malformed" },
+      });
+      const stream = await sending(`${chunk({ content: "hello world" })}data: {"choices": [\n\n`);
+      expect(await failureOf(streamed(stream))).toMatchObject({
+        retryable: true,
+        partialOutputTokens: 2,
+        details: { kind: "malformed" },
+      });
+    });
+
+    it("a stream that ends without a finish reason is a failure, with or without its last event", async () => {
+      for (const end of ["", done]) {
+        const failure = await failureOf(streamed(await sending(chunk({ content: "hello world" }) + end)));
+        expect(failure).toMatchObject({
+          retryable: true,
+          mayHaveBeenSent: true,
+          partialOutputTokens: 2,
+          details: { kind: "incomplete" },
+        });
+      }
+    });
+
+    it("a cut connection is worth another attempt", async () => {
+      const cutStream = await streaming(chunk({ content: "hello world" }), (response) => response.destroy());
+      expect(await failureOf(streamed(at(cutStream)))).toMatchObject({
         retryable: true,
         mayHaveBeenSent: true,
         partialOutputTokens: 2,
+        details: { kind: "connection" },
+      });
+      const cutWhole = await startRawServer((_request, response) => {
+        response.writeHead(200, { "content-type": "application/json", "content-length": "100" });
+        response.write('{"choices"', () => response.destroy());
+      });
+      expect(await failureOf(at(cutWhole).generate(request, { signal: neverAborted }))).toMatchObject({
+        retryable: true,
+        partialOutputTokens: undefined,
+        details: { kind: "connection" },
+      });
+      const cutBefore = await startRawServer((_request, response) => void response.destroy());
+      expect(await failureOf(streamed(at(cutBefore)))).toMatchObject({
+        retryable: true,
+        mayHaveBeenSent: true,
+        partialOutputTokens: undefined,
+      });
+    });
+
+    it("the built-in fetch in place of our own makes no difference", async () => {
+      const cut = await streaming(chunk({ content: "hello world" }), (response) => response.destroy());
+      const failure = await failureOf(streamed(at(cut, { fetch: globalThis.fetch })));
+      expect(failure).toMatchObject({ retryable: true, partialOutputTokens: 2, details: { kind: "connection" } });
+      const good = await sending(chunk({ content: "grüße" }, "stop") + usageChunk + done, {
+        fetch: globalThis.fetch,
+      });
+      expect((await streamed(good)).answer).toMatchObject({ content: "grüße", usage: { outputTokens: 3 } });
+    });
+
+    it("is not paid twice when only the end after the finish reason is missing", async () => {
+      const server = await streaming(chunk({ content: "hello world" }, "stop"), (response) => response.destroy());
+      const { answer } = await streamed(at(server));
+      expect(answer).toMatchObject({ content: "hello world", usage: { outputTokens: 2, estimated: true } });
+    });
+
+    it("does not wait for a server that never closes a finished stream", async () => {
+      const server = await streaming(chunk({ content: "hi" }, "stop") + usageChunk + done, () => undefined);
+      const start = performance.now();
+      const { answer } = await streamed(at(server, { stallTimeoutMs: 30_000 }));
+      expect(answer).toMatchObject({ content: "hi", usage: { inputTokens: 7 } });
+      expect(performance.now() - start).toBeLessThan(20_000);
+      await expect.poll(() => server.openConnections()).toBe(0);
+    });
+  });
+
+  describe("errors inside a good answer", () => {
+    it("an error object with status 200 is a failure", async () => {
+      const model = await sending(JSON.stringify({ error: { message: "Upstream is down", code: 502 } }));
+      expect(await failureOf(model.generate(request, { signal: neverAborted }))).toMatchObject({
+        retryable: true,
+        status: 502,
+        mayHaveBeenSent: true,
+        message: expect.stringContaining("Upstream is down") as string,
+      });
+    });
+
+    it("an error chunk in a stream is a failure, with what had arrived counted", async () => {
+      for (const broken of [
+        event({ error: { message: "overloaded", type: "server_error" } }),
+        `event: error\n${event({ message: "overloaded" })}`,
+      ]) {
+        const failure = await failureOf(streamed(await sending(chunk({ content: "hello world" }) + broken)));
+        expect(failure).toMatchObject({
+          retryable: true,
+          partialOutputTokens: 2,
+          details: { kind: "error_in_answer" },
+        });
+      }
+    });
+
+    it("an error that will last is not worth another attempt", async () => {
+      const invalid = await sending(JSON.stringify({ error: { message: "no", type: "invalid_request_error" } }));
+      expect((await failureOf(invalid.generate(request, { signal: neverAborted }))).retryable).toBe(false);
+      const tooLong = await sending(event({ error: { message: "maximum context length is 4096 tokens", code: 400 } }));
+      expect(await failureOf(streamed(tooLong))).toMatchObject({
+        retryable: false,
+        details: { kind: "context_length" },
+      });
+    });
+
+    it("an answer without choices is a failure", async () => {
+      const model = await sending(JSON.stringify({ id: "c1", choices: [] }));
+      expect(await failureOf(model.generate(request, { signal: neverAborted }))).toMatchObject({
+        retryable: true,
         details: { kind: "incomplete" },
       });
-    }
-  });
-
-  it("a cut connection is worth another attempt", async () => {
-    const cutStream = await streaming(chunk({ content: "hello world" }), (response) => response.destroy());
-    expect(await failureOf(streamed(modelAt(cutStream)))).toMatchObject({
-      retryable: true,
-      mayHaveBeenSent: true,
-      partialOutputTokens: 2,
-      details: { kind: "connection" },
-    });
-    const cutWhole = await startRawServer((_request, response) => {
-      response.writeHead(200, { "content-type": "application/json", "content-length": "100" });
-      response.write('{"choices"', () => response.destroy());
-    });
-    expect(await failureOf(modelAt(cutWhole).generate(request, { signal: neverAborted }))).toMatchObject({
-      retryable: true,
-      partialOutputTokens: undefined,
-      details: { kind: "connection" },
-    });
-    const cutBefore = await startRawServer((_request, response) => void response.destroy());
-    expect(await failureOf(streamed(modelAt(cutBefore)))).toMatchObject({
-      retryable: true,
-      mayHaveBeenSent: true,
-      partialOutputTokens: undefined,
     });
   });
 
-  it("the built-in fetch in place of our own makes no difference", async () => {
-    const cut = await streaming(chunk({ content: "hello world" }), (response) => response.destroy());
-    const failure = await failureOf(streamed(modelAt(cut, { fetch: globalThis.fetch })));
-    expect(failure).toMatchObject({ retryable: true, partialOutputTokens: 2, details: { kind: "connection" } });
-    const good = await modelSending(chunk({ content: "grüße" }, "stop") + usageChunk + done, {
-      fetch: globalThis.fetch,
-    });
-    expect((await streamed(good)).answer).toMatchObject({ content: "grüße", usage: { outputTokens: 3 } });
-  });
-
-  it("is not paid twice when only the end after the finish reason is missing", async () => {
-    const server = await streaming(chunk({ content: "hello world" }, "stop"), (response) => response.destroy());
-    const { answer } = await streamed(modelAt(server));
-    expect(answer).toMatchObject({ content: "hello world", usage: { outputTokens: 2, estimated: true } });
-  });
-
-  it("does not wait for a server that never closes a finished stream", async () => {
-    const server = await streaming(chunk({ content: "hi" }, "stop") + usageChunk + done, () => undefined);
-    const start = performance.now();
-    const { answer } = await streamed(modelAt(server, { stallTimeoutMs: 30_000 }));
-    expect(answer).toMatchObject({ content: "hi", usage: { inputTokens: 7 } });
-    expect(performance.now() - start).toBeLessThan(20_000);
-    await expect.poll(() => server.openConnections()).toBe(0);
-  });
-});
-
-describe("errors inside a good answer", () => {
-  it("an error object with status 200 is a failure", async () => {
-    const model = await modelSending(JSON.stringify({ error: { message: "Upstream is down", code: 502 } }));
-    expect(await failureOf(model.generate(request, { signal: neverAborted }))).toMatchObject({
-      retryable: true,
-      status: 502,
-      mayHaveBeenSent: true,
-      message: expect.stringContaining("Upstream is down") as string,
-    });
-  });
-
-  it("an error chunk in a stream is a failure, with what had arrived counted", async () => {
-    for (const broken of [
-      event({ error: { message: "overloaded", type: "server_error" } }),
-      `event: error\n${event({ message: "overloaded" })}`,
-    ]) {
-      const failure = await failureOf(streamed(await modelSending(chunk({ content: "hello world" }) + broken)));
-      expect(failure).toMatchObject({ retryable: true, partialOutputTokens: 2, details: { kind: "error_in_answer" } });
-    }
-  });
-
-  it("an error that will last is not worth another attempt", async () => {
-    const invalid = await modelSending(JSON.stringify({ error: { message: "no", type: "invalid_request_error" } }));
-    expect((await failureOf(invalid.generate(request, { signal: neverAborted }))).retryable).toBe(false);
-    const tooLong = await modelSending(
-      event({ error: { message: "maximum context length is 4096 tokens", code: 400 } }),
-    );
-    expect(await failureOf(streamed(tooLong))).toMatchObject({ retryable: false, details: { kind: "context_length" } });
-  });
-
-  it("an answer without choices is a failure", async () => {
-    const model = await modelSending(JSON.stringify({ id: "c1", choices: [] }));
-    expect(await failureOf(model.generate(request, { signal: neverAborted }))).toMatchObject({
-      retryable: true,
-      details: { kind: "incomplete" },
-    });
-  });
-});
-
-describe("a request that was never sent", () => {
-  it("a refused connection surely cost nothing", async () => {
-    const listener = createServer();
-    await new Promise<void>((resolve) => {
-      listener.listen(0, "127.0.0.1", resolve);
-    });
-    const { port } = listener.address() as AddressInfo;
-    await new Promise((resolve) => {
-      listener.close(resolve);
-    });
-    for (const fetch of [undefined, globalThis.fetch]) {
-      const model = openaiModel("m", { apiKey: "k", baseURL: `http://127.0.0.1:${port}/v1`, fetch });
-      const failure = await failureOf(model.generate(request, { signal: neverAborted }));
-      expect(failure).toMatchObject({
-        retryable: true,
-        mayHaveBeenSent: false,
-        details: { kind: "connection", errno: "ECONNREFUSED" },
+  describe("a request that was never sent", () => {
+    it("a refused connection surely cost nothing", async () => {
+      const listener = createServer();
+      await new Promise<void>((resolve) => {
+        listener.listen(0, "127.0.0.1", resolve);
       });
-    }
-  });
+      const { port } = listener.address() as AddressInfo;
+      await new Promise((resolve) => {
+        listener.close(resolve);
+      });
+      for (const fetch of [undefined, globalThis.fetch]) {
+        const model = openaiModel("m", { apiKey: "k", baseURL: `http://127.0.0.1:${port}/v1`, fetch });
+        const failure = await failureOf(model.generate(request, { signal: neverAborted }));
+        expect(failure).toMatchObject({
+          retryable: true,
+          mayHaveBeenSent: false,
+          details: { kind: "connection", errno: "ECONNREFUSED" },
+        });
+      }
+    });
 
-  it("a server that speaks no TLS is not tried again", async () => {
-    const server = await startRawServer(() => undefined);
-    const model = modelAt(server, { baseURL: server.origin.replace("http:", "https:") });
-    expect(await failureOf(model.generate(request, { signal: neverAborted }))).toMatchObject({
-      retryable: false,
-      mayHaveBeenSent: false,
+    it("a server that speaks no TLS is not tried again", async () => {
+      const server = await startRawServer(() => undefined);
+      const model = at(server, { baseURL: server.origin.replace("http:", "https:") });
+      expect(await failureOf(model.generate(request, { signal: neverAborted }))).toMatchObject({
+        retryable: false,
+        mayHaveBeenSent: false,
+      });
     });
   });
 });

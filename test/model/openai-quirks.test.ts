@@ -8,6 +8,7 @@ import {
   stopServers,
   streamed,
   usageChunk,
+  ways,
 } from "../support/model-calls.ts";
 
 afterEach(stopServers);
@@ -20,187 +21,190 @@ const whole = (message: object, rest: object = {}): string =>
     usage: { prompt_tokens: 7, completion_tokens: 3 },
     ...rest,
   });
+
 const call = (fields: object): string => chunk({ tool_calls: [fields] });
 
 const detail = (fields: object): string =>
   chunk({ reasoning_details: [{ type: "reasoning.text", index: 0, ...fields }] });
 
-async function callsOf(...pieces: readonly string[]) {
-  const { answer } = await streamed(await modelSending([...pieces, chunk({}, "stop"), usageChunk, done].join("")));
-  return answer.toolCalls.map(({ name, arguments: text }) => [name, text]);
-}
+describe.each(ways)("over %s", (_way, over) => {
+  const sending: typeof modelSending = (body, options) => modelSending(body, { ...over, ...options });
 
-describe("tool calls of servers that differ", () => {
-  it("tells parallel calls apart that all say index 0, by their ids", async () => {
-    const calls = await callsOf(
-      call({ index: 0, id: "a", function: { name: "search", arguments: '{"q":' } }),
-      call({ index: 0, function: { arguments: "1}" } }),
-      call({ index: 0, id: "b", function: { name: "search", arguments: '{"q":2}' } }),
-    );
-    expect(calls).toEqual([
-      ["search", '{"q":1}'],
-      ["search", '{"q":2}'],
-    ]);
-  });
+  async function callsOf(...pieces: readonly string[]) {
+    const { answer } = await streamed(await sending([...pieces, chunk({}, "stop"), usageChunk, done].join("")));
+    return answer.toolCalls.map(({ name, arguments: text }) => [name, text]);
+  }
 
-  it("tells them apart by ids in the middle of their arguments, too", async () => {
-    const calls = await callsOf(
-      call({ index: 0, id: "a", function: { name: "search", arguments: '{"q":' } }),
-      call({ index: 0, id: "b", function: { name: "search", arguments: '{"q":' } }),
-      call({ index: 0, id: "a", function: { arguments: "1}" } }),
-      call({ index: 0, id: "b", function: { arguments: "2}" } }),
-    );
-    expect(calls).toEqual([
-      ["search", '{"q":1}'],
-      ["search", '{"q":2}'],
-    ]);
-  });
-
-  it("puts interleaved pieces of parallel calls to the call they belong to", async () => {
-    const calls = await callsOf(
-      call({ index: 0, id: "a", function: { name: "first", arguments: "" } }),
-      call({ index: 1, id: "b", function: { name: "second", arguments: "" } }),
-      call({ index: 0, function: { arguments: '{"n":1}' } }),
-      call({ index: 1, function: { arguments: '{"n":2}' } }),
-    );
-    expect(calls).toEqual([
-      ["first", '{"n":1}'],
-      ["second", '{"n":2}'],
-    ]);
-  });
-
-  it("takes calls without an index, whole or in pieces", async () => {
-    const calls = await callsOf(
-      call({ id: "a", function: { name: "first", arguments: '{"n":' } }),
-      call({ function: { arguments: "1}" } }),
-      call({ function: { name: "second", arguments: '{"n":2}' } }),
-    );
-    expect(calls).toEqual([
-      ["first", '{"n":1}'],
-      ["second", '{"n":2}'],
-    ]);
-  });
-
-  it("takes a name and id that are repeated with each piece once", async () => {
-    const calls = await callsOf(
-      call({ index: 0, id: "a", function: { name: "search", arguments: '{"q":' } }),
-      call({ index: 0, id: "a", function: { name: "search", arguments: '"x"}' } }),
-    );
-    expect(calls).toEqual([["search", '{"q":"x"}']]);
-  });
-
-  it("turns arguments that come as an object into text, and blank ones into an empty object", async () => {
-    const calls = await callsOf(
-      call({ index: 0, id: "a", function: { name: "first", arguments: { q: "x" } } }),
-      call({ index: 1, id: "b", function: { name: "second", arguments: "" } }),
-    );
-    expect(calls).toEqual([
-      ["first", '{"q":"x"}'],
-      ["second", "{}"],
-    ]);
-  });
-
-  it("makes up the same id each time for a call without one, and different ids for different calls", async () => {
-    const body = whole({
-      tool_calls: [{ function: { name: "f", arguments: "{}" } }, { function: { name: "f", arguments: "{}" } }],
+  describe("tool calls of servers that differ", () => {
+    it("tells parallel calls apart that all say index 0, by their ids", async () => {
+      const calls = await callsOf(
+        call({ index: 0, id: "a", function: { name: "search", arguments: '{"q":' } }),
+        call({ index: 0, function: { arguments: "1}" } }),
+        call({ index: 0, id: "b", function: { name: "search", arguments: '{"q":2}' } }),
+      );
+      expect(calls).toEqual([
+        ["search", '{"q":1}'],
+        ["search", '{"q":2}'],
+      ]);
     });
-    const model = await modelSending(body);
-    const first = await model.generate(request, { signal: neverAborted });
-    const second = await model.generate(request, { signal: neverAborted });
-    const ids = first.toolCalls.map(({ id }) => id);
-    expect(new Set(ids).size).toBe(2);
-    expect(ids[0]).toMatch(/^call_\w+$/);
-    expect(second.toolCalls).toEqual(first.toolCalls);
-  });
 
-  it("lets the calls decide, whatever the finish reason says", async () => {
-    const withCalls = await modelSending(
-      chunk({ tool_calls: [{ index: 0, id: "a", function: { name: "f", arguments: "{}" } }] }, "stop"),
-    );
-    expect((await streamed(withCalls)).answer.finishReason).toBe("tool_calls");
-    const without = await modelSending(chunk({ content: "x" }, "tool_calls"));
-    expect((await streamed(without)).answer.finishReason).toBe("stop");
-    const cut = await modelSending(
-      chunk({ tool_calls: [{ index: 0, id: "a", function: { name: "f", arguments: '{"a' } }] }, "length"),
-    );
-    expect((await streamed(cut)).answer).toMatchObject({ finishReason: "length", toolCalls: [{ arguments: '{"a' }] });
-  });
-});
+    it("tells them apart by ids in the middle of their arguments, too", async () => {
+      const calls = await callsOf(
+        call({ index: 0, id: "a", function: { name: "search", arguments: '{"q":' } }),
+        call({ index: 0, id: "b", function: { name: "search", arguments: '{"q":' } }),
+        call({ index: 0, id: "a", function: { arguments: "1}" } }),
+        call({ index: 0, id: "b", function: { arguments: "2}" } }),
+      );
+      expect(calls).toEqual([
+        ["search", '{"q":1}'],
+        ["search", '{"q":2}'],
+      ]);
+    });
 
-describe("reasoning", () => {
-  it("is kept for replay and reported once, also when it is sent under two names", async () => {
-    const { answer, deltas } = await streamed(
-      await modelSending(
-        chunk({ reasoning: "Hm", reasoning_content: "Hm" }) +
-          chunk({ reasoning: "m", reasoning_content: "m" }) +
-          chunk({ content: "Yes" }, "stop"),
-      ),
-    );
-    expect(answer.reasoning).toEqual({ reasoning: "Hmm", reasoning_content: "Hmm" });
-    expect(deltas).toEqual([
-      { type: "reasoning", text: "Hm" },
-      { type: "reasoning", text: "m" },
-      { type: "text", text: "Yes" },
-    ]);
-  });
+    it("puts interleaved pieces of parallel calls to the call they belong to", async () => {
+      const calls = await callsOf(
+        call({ index: 0, id: "a", function: { name: "first", arguments: "" } }),
+        call({ index: 1, id: "b", function: { name: "second", arguments: "" } }),
+        call({ index: 0, function: { arguments: '{"n":1}' } }),
+        call({ index: 1, function: { arguments: '{"n":2}' } }),
+      );
+      expect(calls).toEqual([
+        ["first", '{"n":1}'],
+        ["second", '{"n":2}'],
+      ]);
+    });
 
-  it("joins details by index and type, with the signature that comes last", async () => {
-    const encrypted = chunk({ reasoning_details: [{ type: "reasoning.encrypted", index: 1, data: "xyz" }] });
-    const { answer } = await streamed(
-      await modelSending(
-        detail({ text: "One " }) +
-          detail({ text: "two" }) +
-          detail({ signature: "sig" }) +
-          encrypted +
-          chunk({}, "stop"),
-      ),
-    );
-    expect(answer.reasoning).toEqual({
-      reasoning_details: [
-        { type: "reasoning.text", index: 0, text: "One two", signature: "sig" },
-        { type: "reasoning.encrypted", index: 1, data: "xyz" },
-      ],
+    it("takes calls without an index, whole or in pieces", async () => {
+      const calls = await callsOf(
+        call({ id: "a", function: { name: "first", arguments: '{"n":' } }),
+        call({ function: { arguments: "1}" } }),
+        call({ function: { name: "second", arguments: '{"n":2}' } }),
+      );
+      expect(calls).toEqual([
+        ["first", '{"n":1}'],
+        ["second", '{"n":2}'],
+      ]);
+    });
+
+    it("takes a name and id that are repeated with each piece once", async () => {
+      const calls = await callsOf(
+        call({ index: 0, id: "a", function: { name: "search", arguments: '{"q":' } }),
+        call({ index: 0, id: "a", function: { name: "search", arguments: '"x"}' } }),
+      );
+      expect(calls).toEqual([["search", '{"q":"x"}']]);
+    });
+
+    it("turns arguments that come as an object into text, and blank ones into an empty object", async () => {
+      const calls = await callsOf(
+        call({ index: 0, id: "a", function: { name: "first", arguments: { q: "x" } } }),
+        call({ index: 1, id: "b", function: { name: "second", arguments: "" } }),
+      );
+      expect(calls).toEqual([
+        ["first", '{"q":"x"}'],
+        ["second", "{}"],
+      ]);
+    });
+
+    it("makes up the same id each time for a call without one, and different ids for different calls", async () => {
+      const body = whole({
+        tool_calls: [{ function: { name: "f", arguments: "{}" } }, { function: { name: "f", arguments: "{}" } }],
+      });
+      const model = await sending(body);
+      const first = await model.generate(request, { signal: neverAborted });
+      const second = await model.generate(request, { signal: neverAborted });
+      const ids = first.toolCalls.map(({ id }) => id);
+      expect(new Set(ids).size).toBe(2);
+      expect(ids[0]).toMatch(/^call_\w+$/);
+      expect(second.toolCalls).toEqual(first.toolCalls);
+    });
+
+    it("lets the calls decide, whatever the finish reason says", async () => {
+      const withCalls = await sending(
+        chunk({ tool_calls: [{ index: 0, id: "a", function: { name: "f", arguments: "{}" } }] }, "stop"),
+      );
+      expect((await streamed(withCalls)).answer.finishReason).toBe("tool_calls");
+      const without = await sending(chunk({ content: "x" }, "tool_calls"));
+      expect((await streamed(without)).answer.finishReason).toBe("stop");
+      const cut = await sending(
+        chunk({ tool_calls: [{ index: 0, id: "a", function: { name: "f", arguments: '{"a' } }] }, "length"),
+      );
+      expect((await streamed(cut)).answer).toMatchObject({ finishReason: "length", toolCalls: [{ arguments: '{"a' }] });
     });
   });
 
-  it("keeps the signatures that come with calls", async () => {
-    const extra_content = { google: { thought_signature: "sig" } };
-    const body = whole({ tool_calls: [{ id: "a", function: { name: "f", arguments: "{}" }, extra_content }] });
-    const answer = await (await modelSending(body)).generate(request, { signal: neverAborted });
-    expect(answer.reasoning).toEqual({ tool_call_extras: [{ id: "a", extra_content }] });
-  });
-});
-
-describe("the form of the answer", () => {
-  it("takes one JSON text where a stream was asked for, and a stream where one text was", async () => {
-    const { answer, deltas } = await streamed(await modelSending(whole({ content: "all at once" })));
-    expect([answer.content, deltas]).toEqual(["all at once", [{ type: "text", text: "all at once" }]]);
-    const model = await modelSending(
-      chunk({ content: "in " }) + chunk({ content: "pieces" }, "stop") + usageChunk + done,
-    );
-    expect((await model.generate(request, { signal: neverAborted })).content).toBe("in pieces");
-  });
-
-  it("skips comments, and reads a last event without its blank line", async () => {
-    const { answer } = await streamed(
-      await modelSending(`: waiting\n\n${chunk({ content: "hi" })}${chunk({}, "stop").trimEnd()}`),
-    );
-    expect(answer.content).toBe("hi");
-  });
-
-  it("accepts a whole answer without a finish reason", async () => {
-    const body = JSON.stringify({
-      choices: [{ message: { content: "hi" } }],
-      usage: { prompt_tokens: 1, completion_tokens: 1 },
+  describe("reasoning", () => {
+    it("is kept for replay and reported once, also when it is sent under two names", async () => {
+      const { answer, deltas } = await streamed(
+        await sending(
+          chunk({ reasoning: "Hm", reasoning_content: "Hm" }) +
+            chunk({ reasoning: "m", reasoning_content: "m" }) +
+            chunk({ content: "Yes" }, "stop"),
+        ),
+      );
+      expect(answer.reasoning).toEqual({ reasoning: "Hmm", reasoning_content: "Hmm" });
+      expect(deltas).toEqual([
+        { type: "reasoning", text: "Hm" },
+        { type: "reasoning", text: "m" },
+        { type: "text", text: "Yes" },
+      ]);
     });
-    const answer = await (await modelSending(body)).generate(request, { signal: neverAborted });
-    expect(answer).toMatchObject({ content: "hi", finishReason: "unknown", model: "requested" });
+
+    it("joins details by index and type, with the signature that comes last", async () => {
+      const encrypted = chunk({ reasoning_details: [{ type: "reasoning.encrypted", index: 1, data: "xyz" }] });
+      const { answer } = await streamed(
+        await sending(
+          detail({ text: "One " }) +
+            detail({ text: "two" }) +
+            detail({ signature: "sig" }) +
+            encrypted +
+            chunk({}, "stop"),
+        ),
+      );
+      expect(answer.reasoning).toEqual({
+        reasoning_details: [
+          { type: "reasoning.text", index: 0, text: "One two", signature: "sig" },
+          { type: "reasoning.encrypted", index: 1, data: "xyz" },
+        ],
+      });
+    });
+
+    it("keeps the signatures that come with calls", async () => {
+      const extra_content = { google: { thought_signature: "sig" } };
+      const body = whole({ tool_calls: [{ id: "a", function: { name: "f", arguments: "{}" }, extra_content }] });
+      const answer = await (await sending(body)).generate(request, { signal: neverAborted });
+      expect(answer.reasoning).toEqual({ tool_call_extras: [{ id: "a", extra_content }] });
+    });
   });
 
-  it("gives a refusal as the text", async () => {
-    const answer = await (await modelSending(whole({ content: null, refusal: "I will not." }))).generate(request, {
-      signal: neverAborted,
+  describe("the form of the answer", () => {
+    it("takes one JSON text where a stream was asked for, and a stream where one text was", async () => {
+      const { answer, deltas } = await streamed(await sending(whole({ content: "all at once" })));
+      expect([answer.content, deltas]).toEqual(["all at once", [{ type: "text", text: "all at once" }]]);
+      const model = await sending(chunk({ content: "in " }) + chunk({ content: "pieces" }, "stop") + usageChunk + done);
+      expect((await model.generate(request, { signal: neverAborted })).content).toBe("in pieces");
     });
-    expect(answer.content).toBe("I will not.");
+
+    it("skips comments, and reads a last event without its blank line", async () => {
+      const { answer } = await streamed(
+        await sending(`: waiting\n\n${chunk({ content: "hi" })}${chunk({}, "stop").trimEnd()}`),
+      );
+      expect(answer.content).toBe("hi");
+    });
+
+    it("accepts a whole answer without a finish reason", async () => {
+      const body = JSON.stringify({
+        choices: [{ message: { content: "hi" } }],
+        usage: { prompt_tokens: 1, completion_tokens: 1 },
+      });
+      const answer = await (await sending(body)).generate(request, { signal: neverAborted });
+      expect(answer).toMatchObject({ content: "hi", finishReason: "unknown", model: "requested" });
+    });
+
+    it("gives a refusal as the text", async () => {
+      const answer = await (await sending(whole({ content: null, refusal: "I will not." }))).generate(request, {
+        signal: neverAborted,
+      });
+      expect(answer.content).toBe("I will not.");
+    });
   });
 });

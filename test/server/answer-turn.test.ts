@@ -89,18 +89,21 @@ it("finds its answer given where an equal message is answered while it looks", a
   const sender: Parameters<typeof answerTurn>[0] = {
     ownerId: "ann",
     runtime,
+    decidedRequests: async (rootAgentId) => await runtime.requests({ rootAgentId, status: "decided" }),
     request: async (id) => (await runtime.requests()).find(({ requestId }) => requestId === id) as AgentRequest,
     startTurn: () => Promise.reject(new Error("it starts none")),
   };
   let isFirst = true;
-  const requests: Runtime["requests"] = async (query) => {
-    const found = await runtime.requests(query);
-    if (isFirst) {
-      isFirst = false;
-      await (await answerTurn(sender, message, turnId)).turn.result;
-    }
-    return found;
+  const looking: typeof sender = {
+    ...sender,
+    decidedRequests: async (rootAgentId) => {
+      const found = await sender.decidedRequests(rootAgentId);
+      if (isFirst) {
+        isFirst = false;
+        await (await answerTurn(sender, message, turnId)).turn.result;
+      }
+      return found;
+    },
   };
-  const looking = { ...sender, runtime: { decide: runtime.decide.bind(runtime), requests } };
   expect(await answerTurn(looking, message, turnId)).toMatchObject({ turnId, isReplayed: true, became: "answer" });
 });

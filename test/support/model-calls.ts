@@ -45,6 +45,12 @@ export function chunk(delta: object, finish_reason: string | null = null): strin
 export const usageChunk = event({ id: "c1", choices: [], usage: { prompt_tokens: 7, completion_tokens: 3 } });
 export const done = event("[DONE]");
 
+/** The ways that a request may go. */
+export const ways: readonly (readonly [string, OpenaiModelOptions])[] = [
+  ["its own connections", {}],
+  ["a fetch of the user", { fetch: globalThis.fetch }],
+];
+
 const open = new Set<RawServer>();
 
 /** A model whose server writes exactly these bytes: as events for a streamed call, else as one JSON text. */

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { InvalidInputError, NotFoundError, RequestConflictError } from "../../errors/index.ts";
+import { InvalidInputError, NotFoundError } from "../../errors/index.ts";
 import type { Agent, Decide } from "../../runtime/index.ts";
 import type { AgentRequest, Message } from "../../state/index.ts";
 import type { Caller } from "../core/caller.ts";
@@ -137,7 +137,9 @@ async function answer(starting: Starting, answers: readonly Answer[]): Promise<S
   let isNew = false;
   let turnId = await openTurnIdOf(starting);
   for (const one of answers) {
-    const decided = await decide(caller, one, keyOf(input.runId, one.request.requestId));
+    const { requestId } = one.request;
+    const decide = { ...one.decision, key: keyOf(input.runId, requestId) };
+    const decided = await caller.decideOnce(requestId, decide, (request) => isAlike(request, one.decision));
     isNew ||= decided.isNew;
     turnId = decided.request.decidedWith?.turnId ?? turnId;
   }
@@ -153,23 +155,6 @@ async function unanswered(agent: Agent, answers: readonly Answer[]): Promise<rea
   return now.requests
     .filter(({ kind, requestId }) => kind !== "client" && !given.has(requestId))
     .map(({ requestId }) => requestId);
-}
-
-/** Decides one request. What was decided alike, by whomever, is decided as wanted. */
-async function decide(
-  caller: Caller,
-  { request: { requestId }, decision }: Answer,
-  key: RequestKey,
-): Promise<{ readonly request: AgentRequest; readonly isNew: boolean }> {
-  try {
-    const { isReplayed = false, ...request } = await caller.decide(requestId, { ...decision, key });
-    return { request, isNew: !isReplayed };
-  } catch (error) {
-    if (!(error instanceof RequestConflictError)) throw error;
-    const request = await caller.request(requestId);
-    if (isAlike(request, decision)) return { request, isNew: false };
-    throw error;
-  }
 }
 
 /** Stops the open turn of a conversation; with a run, only if that is what runs. Returns whether it did. */
@@ -198,15 +183,10 @@ async function belongsTo(
 ): Promise<boolean> {
   const { items } = await caller.turns({ agentId: agent.agentId, status: "open" });
   if (items.some((turn) => turn.turnId === turnId && turn.key === turnKeyOf(keyOf(runId)))) return true;
-  let after: string | undefined;
-  do {
-    const page = await caller.requests({ rootAgentId: agent.agentId, status: "decided", limit: 100, after });
-    const isOf = ({ requestId, decidedWith }: AgentRequest): boolean =>
-      decidedWith?.turnId === turnId && decidedWith.key === turnKeyOf(keyOf(runId, requestId));
-    if (page.items.some(isOf)) return true;
-    after = page.next ?? undefined;
-  } while (after !== undefined);
-  return false;
+  return (await caller.decidedRequests(agent.agentId)).some(
+    ({ requestId, decidedWith }) =>
+      decidedWith?.turnId === turnId && decidedWith.key === turnKeyOf(keyOf(runId, requestId)),
+  );
 }
 
 function runOf(starting: Starting, part: Pick<Run, "followed" | "from">): Run {

@@ -1,7 +1,12 @@
-import { createHash } from "node:crypto";
-import { type Clock, createId, stableStringify } from "../../base/index.ts";
+import { type Clock, createId } from "../../base/index.ts";
 import type { Budget } from "../../budget/index.ts";
-import { AlreadyOwnedError, InvalidInputError, LeaseLostError, NotFoundError } from "../../errors/index.ts";
+import {
+  AlreadyOwnedError,
+  InvalidInputError,
+  LeaseLostError,
+  NotFoundError,
+  RequestConflictError,
+} from "../../errors/index.ts";
 import type { Agent, AgentStartOptions, Decide, Runtime, TreeSnapshot, Turn } from "../../runtime/index.ts";
 import {
   agentOfTurn,
@@ -16,9 +21,9 @@ import {
 } from "../../state/index.ts";
 import { placeOfAgent, placeOfTurn, type TurnFilter } from "../../stores/index.ts";
 import type { Auth } from "../../tools/index.ts";
-import { keyReused, unauthenticated } from "./failures.ts";
+import { isKeyReused, keyReused, unauthenticated } from "./failures.ts";
 import type { Identity } from "./identity.ts";
-import { agentIdOfKey, agentIdOfName, type RequestKey, turnKeyOf } from "./names.ts";
+import { agentIdOfKey, agentIdOfName, contentHash, type RequestKey, turnKeyOf } from "./names.ts";
 import { answerTurn, isKeyTaken, sendPlainMessage, type StartedTurn, type StartTurnOptions } from "./plain-message.ts";
 import { assertNotRaised } from "./turn-budget.ts";
 
@@ -66,6 +71,7 @@ export interface NewAgentOptions {
 
 const DEFAULT_LIMIT = 50;
 const MOST_ITEMS = 100;
+const MOST_DECIDED = 100_000;
 
 /**
  * What one identity may do with a runtime: the rules that all surfaces share.
@@ -172,6 +178,12 @@ export class Caller {
     return pageOf(found, limit, ({ requestId }) => requestId);
   }
 
+  /** All decided requests of a tree, in the order in which they were opened. None of another caller's tree. */
+  async decidedRequests(rootAgentId: string): Promise<readonly AgentRequest[]> {
+    const { ownerId } = this;
+    return await this.runtime.requests({ ownerId, rootAgentId, status: "decided", limit: MOST_DECIDED });
+  }
+
   /** The id of the agent that a name of this caller means. */
   agentIdOf(definition: string, name: string): string {
     return agentIdOfName({ tenant: this.tenant, ownerId: this.ownerId, definition }, name);
@@ -196,7 +208,7 @@ export class Caller {
     if (before !== undefined && before.ownerId !== this.ownerId) throw this.#stranger("agent", true);
     // Where an agent is named, the key is that of the turn.
     const mark =
-      key === undefined || named !== undefined ? {} : { [creationMark]: hashOf({ ...options, key: undefined }) };
+      key === undefined || named !== undefined ? {} : { [creationMark]: contentHash({ ...options, key: undefined }) };
     if (before !== undefined) assertSame(before.metadata, mark);
     const agent = await this.runtime.agent(before?.definition.name ?? definition, {
       ...rest,
@@ -261,6 +273,25 @@ export class Caller {
       return await this.runtime.decide(requestId, { ...decide, by: this.ownerId, key: key && turnKeyOf(key) });
     } catch (error) {
       throw isKeyTaken(error) ? keyReused() : error;
+    }
+  }
+
+  /**
+   * Like `decide`, but what was decided alike, by whomever, is decided as wanted. `isNew`: it was decided by this call.
+   */
+  async decideOnce(
+    requestId: string,
+    decide: Parameters<Caller["decide"]>[1],
+    isAlike: (request: AgentRequest) => boolean,
+  ): Promise<{ readonly request: AgentRequest; readonly isNew: boolean }> {
+    try {
+      const { isReplayed = false, ...request } = await this.decide(requestId, decide);
+      return { request, isNew: !isReplayed };
+    } catch (error) {
+      if (!(error instanceof RequestConflictError) && !isKeyReused(error)) throw error;
+      const request = await this.request(requestId);
+      if (isAlike(request)) return { request, isNew: false };
+      throw error;
     }
   }
 
@@ -331,10 +362,6 @@ const START_PAUSE_MS = 20;
 
 /** The member of an agent's metadata that remembers which request created it. */
 const creationMark = "troupe:created-by";
-
-function hashOf(options: object): string {
-  return createHash("sha256").update(stableStringify(options)).digest("hex");
-}
 
 function assertSame(metadata: JsonObject, mark: JsonObject): void {
   const expected = mark[creationMark];

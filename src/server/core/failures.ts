@@ -76,6 +76,11 @@ export function keyReused(): ServerError {
   return new ServerError("key_reused", "this Idempotency-Key was used with another body");
 }
 
+/** Whether a key was refused because it means another request, or another decision. */
+export function isKeyReused(error: unknown): boolean {
+  return error instanceof ServerError && error.code === "key_reused";
+}
+
 /** The refusal of a request that nobody answers for. `hasToken`: it carried credentials, which were not accepted. */
 export function unauthenticated(hasToken: boolean): ServerError {
   return new ServerError("unauthenticated", "Authentication required", {

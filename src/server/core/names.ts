@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { stableStringify } from "../../base/index.ts";
 
 /** The namespace of the names that one caller chooses. */
 export interface NameScope {
@@ -34,6 +35,11 @@ const LONGEST_TURN_KEY = 255;
 export function turnKeyOf({ route, value }: RequestKey): string {
   const key = `${route}/${value}`;
   return key.length <= LONGEST_TURN_KEY ? key : `${route}/sha256:${createHash("sha256").update(value).digest("hex")}`;
+}
+
+/** The hash of a value's content, 64 hex digits: equal for equal values, whatever the order of their members. */
+export function contentHash(value: unknown): string {
+  return createHash("sha256").update(stableStringify(value)).digest("hex");
 }
 
 function hashOf(parts: readonly unknown[]): string {

@@ -23,9 +23,10 @@ export interface StartedTurn {
 /** The part of a caller that messages need. */
 interface Sender {
   readonly ownerId: string;
-  readonly runtime: Pick<Runtime, "decide" | "requests">;
+  readonly runtime: Pick<Runtime, "decide">;
   startTurn(agent: Agent, input: Content, options: StartTurnOptions): Promise<StartedTurn>;
   request(requestId: string): Promise<AgentRequest>;
+  decidedRequests(rootAgentId: string): Promise<readonly AgentRequest[]>;
 }
 
 interface PlainMessage {
@@ -84,18 +85,12 @@ export async function answerTurn(sender: Sender, message: PlainMessage, turnId: 
 }
 
 /** The request that the message's key decided. */
-async function decidedWith(
-  { ownerId, runtime }: Sender,
-  { agent, options }: PlainMessage,
-): Promise<string | undefined> {
+async function decidedWith(sender: Sender, { agent, options }: PlainMessage): Promise<string | undefined> {
   if (options.key === undefined) return undefined;
   const key = turnKeyOf(options.key);
-  const { rootAgentId } = agent;
-  const decided = await runtime.requests({ ownerId, rootAgentId, status: "decided", limit: MOST_DECIDED });
+  const decided = await sender.decidedRequests(agent.rootAgentId);
   return decided.find((request) => request.decidedWith?.key === key)?.requestId;
 }
-
-const MOST_DECIDED = 100_000;
 
 async function repeatIn(
   sender: Sender,

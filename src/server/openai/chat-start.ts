@@ -1,10 +1,9 @@
-import { createHash, randomUUID } from "node:crypto";
-import { stableStringify } from "../../base/index.ts";
-import { NotFoundError, RequestConflictError } from "../../errors/index.ts";
+import { randomUUID } from "node:crypto";
+import { NotFoundError } from "../../errors/index.ts";
 import type { Agent } from "../../runtime/index.ts";
 import { agentOfTurn, type AgentRequest, type TurnRecord } from "../../state/index.ts";
 import type { Caller } from "../core/caller.ts";
-import { type RequestKey, turnKeyOf } from "../core/names.ts";
+import { contentHash, type RequestKey, turnKeyOf } from "../core/names.ts";
 import type { StartedTurn } from "../core/plain-message.ts";
 import { openedId } from "../core/url-ids.ts";
 import type { ChatBody, ChatRequest, ToolResult } from "./chat-request.ts";
@@ -153,7 +152,7 @@ function keyOf(asking: Asking): RequestKey {
 }
 
 function bodyMark({ body }: Asking): string {
-  return `body:${createHash("sha256").update(stableStringify(body)).digest("hex")}:`;
+  return `body:${contentHash(body)}:`;
 }
 
 /** Requests without a conversation and with the same body are of one session, in which a repetition is looked for. */
@@ -212,15 +211,13 @@ async function answeringOf(
 
 /** The last request of an agent's tree that was decided with such a key. */
 async function decidedWith(
-  { runtime, ownerId }: Caller,
+  caller: Caller,
   { agentId }: Pick<Agent, "agentId">,
   isMeant: (key: string) => boolean,
 ): Promise<AgentRequest | undefined> {
-  const decided = await runtime.requests({ ownerId, rootAgentId: agentId, status: "decided", limit: MOST_DECIDED });
+  const decided = await caller.decidedRequests(agentId);
   return decided.findLast((request) => request.decidedWith !== undefined && isMeant(request.decidedWith.key));
 }
-
-const MOST_DECIDED = 100_000;
 
 function isStateless({ state }: Agent): boolean {
   return state.metadata?.[STATELESS] === true;
@@ -249,7 +246,11 @@ async function takeResults(asking: Asking, results: readonly ToolResult[]): Prom
   let turnId = agent.state.openTurnId;
   for (const { request, text } of found) {
     const value = `${key.value}#${request.requestId}`;
-    const decided = await giveResult(caller, { request, text, key: { ...key, value } });
+    const decided = await caller.decideOnce(
+      request.requestId,
+      { verdict: "answered", result: text, key: { ...key, value } },
+      ({ decision }) => decision?.verdict === "answered" && decision.result?.text === text,
+    );
     isNew ||= decided.isNew;
     turnId = decided.request.decidedWith?.turnId ?? turnId;
   }
@@ -282,25 +283,4 @@ async function clientCall(caller: Caller, toolCallId: string): Promise<AgentRequ
   const request = requestId === undefined ? undefined : await ifThere(caller.request(requestId));
   if (request?.kind !== "client") throw noSuchCall();
   return request;
-}
-
-/** Answers a call. What was answered so before is answered. */
-async function giveResult(
-  caller: Caller,
-  { request, text, key }: { readonly request: AgentRequest; readonly text: string; readonly key: RequestKey },
-): Promise<{ readonly request: AgentRequest; readonly isNew: boolean }> {
-  try {
-    const { isReplayed = false, ...decided } = await caller.decide(request.requestId, {
-      verdict: "answered",
-      result: text,
-      key,
-    });
-    return { request: decided, isNew: !isReplayed };
-  } catch (error) {
-    if (!(error instanceof RequestConflictError)) throw error;
-    const now = await caller.request(request.requestId);
-    if (now.decision?.verdict === "answered" && now.decision.result?.text === text)
-      return { request: now, isNew: false };
-    throw error;
-  }
 }

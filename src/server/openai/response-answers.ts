@@ -2,10 +2,10 @@ import { AgentBusyError, InvalidInputError, NotFoundError, RequestConflictError 
 import type { Agent, Decide } from "../../runtime/index.ts";
 import type { AgentRequest } from "../../state/index.ts";
 import type { Caller } from "../core/caller.ts";
-import { ServerError } from "../core/failures.ts";
+import { isKeyReused } from "../core/failures.ts";
 import type { OpenAiPlace } from "./place.ts";
 import { badRequest } from "./protocol-errors.ts";
-import { decidedIn, decisionKey, itemId, partBegunBy, partName, type TurnPart } from "./response-ids.ts";
+import { decisionKey, itemId, partBegunBy, partName, type TurnPart } from "./response-ids.ts";
 import type { Answer } from "./response-input.ts";
 
 /** A request of an agent, with what the client says to it. */
@@ -59,7 +59,7 @@ export async function giveAnswers(
     throw new RequestConflictError("what input answers was decided elsewhere, and its turn has ended");
   }
   // Of what was decided together with others, a client may repeat only some.
-  const begins = part === undefined ? [] : await decidedIn(caller, agentId);
+  const begins = part === undefined ? [] : await caller.decidedRequests(agentId);
   const begin = begins.find(({ requestId }) => partName(requestId) === part?.name) ?? first.request;
   return { part: { agent, turn: agent.turn(turnId), turnId, begin: begin.requestId }, isReplayed: !isNew };
 }
@@ -118,34 +118,25 @@ function wireIdOf({ kind, requestId }: AgentRequest): string {
   return kind === "client" || kind === "question" ? itemId.callId(requestId) : itemId.approval(requestId);
 }
 
-/** What was decided alike, by whomever, is decided as wanted. */
+/** Refuses with what became of the request, if that is something else. */
 async function decideOnce(
   caller: Caller,
   { request: { requestId }, decide }: Decision,
   begin: string,
 ): Promise<{ readonly request: AgentRequest; readonly isNew: boolean }> {
   try {
-    const { isReplayed = false, ...request } = await caller.decide(requestId, {
-      ...decide,
-      key: decisionKey(begin, requestId),
-    });
-    return { request, isNew: !isReplayed };
+    const key = decisionKey(begin, requestId);
+    return await caller.decideOnce(requestId, { ...decide, key }, ({ decision }) => isAlike(decision, decide));
   } catch (error) {
-    const isDecided = error instanceof RequestConflictError || isKeyReused(error);
-    if (!isDecided) throw error;
-    const request = await caller.request(requestId);
-    const { decision } = request;
-    const isAlike =
-      decision?.verdict === decide.verdict &&
-      (decide.verdict !== "answered" || decision.result?.text === decide.result) &&
-      (decide.verdict !== "rejected" || decision.reason === (decide.reason ?? null));
-    if (isAlike) return { request, isNew: false };
+    if (!(error instanceof RequestConflictError) && !isKeyReused(error)) throw error;
+    const { decision } = await caller.request(requestId);
     if (decision === null) throw error;
     throw new RequestConflictError(`the request was decided before: ${decision.verdict}`);
   }
 }
 
-/** The key of a decision means its request: with another decision it was decided otherwise. */
-function isKeyReused(error: unknown): boolean {
-  return error instanceof ServerError && error.code === "key_reused";
+function isAlike(decision: AgentRequest["decision"], { verdict, result, reason }: Decision["decide"]): boolean {
+  if (decision?.verdict !== verdict) return false;
+  if (verdict === "answered") return decision.result?.text === result;
+  return verdict !== "rejected" || decision.reason === (reason ?? null);
 }

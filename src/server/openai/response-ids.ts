@@ -84,10 +84,3 @@ export function partBegunBy({ requestId, decidedWith }: AgentRequest): string | 
 export function partName(begin: string): string {
   return createHash("sha256").update(begin).digest("hex").slice(0, 32);
 }
-
-/** All requests of a tree that were decided, in the order in which they were opened. */
-export async function decidedIn({ ownerId, runtime }: Caller, rootAgentId: string): Promise<readonly AgentRequest[]> {
-  return await runtime.requests({ ownerId, rootAgentId, status: "decided", limit: MOST_DECIDED });
-}
-
-const MOST_DECIDED = 100_000;

@@ -1,7 +1,7 @@
 import { type AgentRequest, type Content, type JsonObject } from "../../state/index.ts";
 import type { Caller } from "../core/caller.ts";
 import { sealedId } from "../core/url-ids.ts";
-import { decidedIn, itemId, partBegunBy, partName, type TurnPart } from "./response-ids.ts";
+import { itemId, partBegunBy, partName, type TurnPart } from "./response-ids.ts";
 import { beginningOf } from "./response-reading.ts";
 
 /** What a response was begun with: the messages of its turn, or the answers that it follows. */
@@ -14,7 +14,7 @@ export async function inputItemsOf(caller: Caller, part: TurnPart): Promise<read
     return (await runtime.stores.messagesById(key, inputMessageIds)).map(messageItem);
   }
   const own = partName(begin);
-  const decided = await decidedIn(caller, agent.rootAgentId);
+  const decided = await caller.decidedRequests(agent.rootAgentId);
   return decided.filter((one) => one.requestId === begin || partBegunBy(one) === own).map(answerItem);
 }
 

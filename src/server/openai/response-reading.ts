@@ -3,7 +3,7 @@ import { numberOfTurn, type TroupeEvent, turnIdOf, type Usage } from "../../stat
 import type { Caller } from "../core/caller.ts";
 import { messageOfEvent, storedTurnEvents } from "../core/turn-events.ts";
 import { answersWhole } from "./chat-start.ts";
-import { decidedIn, partBegunBy, partName, responseIdOf, type TurnPart } from "./response-ids.ts";
+import { partBegunBy, partName, responseIdOf, type TurnPart } from "./response-ids.ts";
 import { type ResponseBody, type ResponseHead, responseObject, type WireResponse } from "./response-object.ts";
 import { ResponseTranslation, type Stored } from "./response-translation.ts";
 
@@ -162,7 +162,7 @@ async function previousOf(caller: Caller, { agent, turnId, begin }: TurnPart): P
 
 /** The decisions that later responses of a turn began with, in order. */
 async function beginsIn(caller: Caller, { rootAgentId }: Agent, turnId: string): Promise<readonly string[]> {
-  return (await decidedIn(caller, rootAgentId))
+  return (await caller.decidedRequests(rootAgentId))
     .filter((request) => request.decidedWith?.turnId === turnId && partBegunBy(request) === partName(request.requestId))
     .toSorted((one, other) => (one.decidedAt ?? 0) - (other.decidedAt ?? 0))
     .map(({ requestId }) => requestId);

@@ -1,6 +1,6 @@
-import { createHash, randomUUID } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import type { AgentDefinition } from "../../agents/index.ts";
-import { type Clock, stableStringify } from "../../base/index.ts";
+import type { Clock } from "../../base/index.ts";
 import { AgentBusyError } from "../../errors/index.ts";
 import type { Agent } from "../../runtime/index.ts";
 import {
@@ -13,13 +13,13 @@ import {
   type TurnRecord,
 } from "../../state/index.ts";
 import type { Caller } from "../core/caller.ts";
-import { type RequestKey, turnKeyOf } from "../core/names.ts";
+import { contentHash, type RequestKey, turnKeyOf } from "../core/names.ts";
 import type { StartedTurn, StartTurnOptions } from "../core/plain-message.ts";
 import { assertFormat, PREFACE, unsupported } from "./chat-request.ts";
 import type { OpenAiPlace } from "./place.ts";
 import { badRequest } from "./protocol-errors.ts";
 import { giveAnswers } from "./response-answers.ts";
-import { CREATE, decidedIn, type TurnPart, turnPartOf } from "./response-ids.ts";
+import { CREATE, type TurnPart, turnPartOf } from "./response-ids.ts";
 import { type CreateBody, readInput, type ReadInput, type Said } from "./response-input.ts";
 import { PREVIOUS, readResponse } from "./response-reading.ts";
 
@@ -83,14 +83,13 @@ const REPEATED_WITHIN_MS = 600_000;
  * sent again has that of the first.
  */
 async function ownKey({ body, caller, clock, isRepeated }: Asked, agentId: string | undefined): Promise<string> {
-  const content = createHash("sha256").update(stableStringify(body)).digest("hex");
-  const prefix = `auto.${content.slice(0, 32)}.`;
+  const prefix = `auto.${contentHash(body).slice(0, 32)}.`;
   if (!isRepeated) return prefix + randomUUID();
   const since = clock.now() - REPEATED_WITHIN_MS;
   const start = turnKeyOf({ route: CREATE, value: "" });
   const isFirst = (key: string | null | undefined, at: number | null): boolean =>
     (at ?? 0) >= since && key?.startsWith(start + prefix) === true;
-  const decided = agentId === undefined ? [] : await decidedIn(caller, agentId);
+  const decided = agentId === undefined ? [] : await caller.decidedRequests(agentId);
   const answered = decided.find(({ decidedWith, decidedAt }) => isFirst(decidedWith?.key, decidedAt))?.decidedWith?.key;
   const found = answered ?? (await turnWith(caller, since, ({ key, openedAt }) => isFirst(key, openedAt)))?.key;
   return found?.slice(start.length) ?? prefix + randomUUID();
@@ -246,6 +245,6 @@ async function said(starting: Starting, started: Promise<StartedTurn>): Promise<
 
 /** The request that this request, or an equal one before it, has decided with a message. */
 async function decidedWith({ caller, key }: Starting, agent: Agent): Promise<AgentRequest | undefined> {
-  const decided = await decidedIn(caller, agent.rootAgentId);
+  const decided = await caller.decidedRequests(agent.rootAgentId);
   return decided.find((request) => request.decidedWith?.key === turnKeyOf(key));
 }

@@ -162,13 +162,7 @@ async function decidedOf(
   wanted: readonly AgentRequest[],
 ): Promise<readonly AgentRequest[]> {
   const [opened] = wanted.length === 0 ? [] : (await caller.turns({ agentId: agent.agentId, status: "open" })).items;
-  const found: AgentRequest[] = [];
-  let after: string | undefined;
-  do {
-    const page = await caller.requests({ rootAgentId: agent.agentId, status: "decided", limit: 100, after });
-    found.push(...page.items);
-    after = page.next ?? undefined;
-  } while (after !== undefined);
+  const found = await caller.decidedRequests(agent.rootAgentId);
   // Subagents of earlier turns are in the same tree.
   return found.filter((request) =>
     request.agentId === agent.agentId ? request.turnId === turnId : request.openedAt >= (opened?.openedAt ?? 0),

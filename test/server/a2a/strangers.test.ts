@@ -1,10 +1,10 @@
 // What is not the caller's is answered byte for byte like what does not exist, over every route and every method.
-import { createRuntime } from "troupe";
-import { a2aSurface, serveRuntime, tokenAuth } from "troupe/server";
+import { a2aSurface } from "troupe/server";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { EXTENSION } from "../../../src/server/a2a/read-message.ts";
 import { webhookKey } from "../../support/hook-receiver.ts";
 import { tokens } from "../served.ts";
+import { type Ask, serveTwoTenants, strangers, type Told, type TwoTenants } from "../strangers.ts";
 import { deskAgent } from "./a2a-served.ts";
 
 interface Ids {
@@ -24,12 +24,6 @@ const said = ({ taskId }: Ids) => ({ message: { ...message, taskId, parts: [{ te
 const decided = ({ taskId, ...ids }: Ids) => ({
   message: { ...message, taskId, extensions: [EXTENSION], parts: [{ data: { ...ids, verdict: "approved" } }] },
 });
-
-interface Ask {
-  readonly method: string;
-  readonly path: string;
-  readonly body?: unknown;
-}
 
 const rpc =
   (method: string, params: (ids: Ids) => unknown) =>
@@ -74,43 +68,15 @@ const asks: Readonly<Record<string, (ids: Ids) => Ask>> = {
   "DELETE config": rest("DELETE", "/tasks/ID/pushNotificationConfigs/c"),
 };
 
-const strangers: Readonly<Record<string, string | null>> = {
-  "another user": tokens.bob,
-  "the same user of another tenant": tokens.eve,
-  nobody: null,
-  "an unknown token": "token-of-none-0001",
-};
-
 const removed: string[] = [];
 let known: Ids;
-let runtimes: Readonly<Record<string, Awaited<ReturnType<typeof createRuntime>>>>;
-let server: ReturnType<typeof serveRuntime>;
+let tenants: TwoTenants;
 
-async function ask({ method, path, body }: Ask, token: string | null): Promise<{ status: number; text: string }> {
-  const request = new Request(`http://127.0.0.1${path}`, {
-    method,
-    headers: { "a2a-version": "1.0", ...(token === null ? {} : { authorization: `Bearer ${token}` }) },
-  });
-  const sent = body === undefined ? request : new Request(request, { method, body: JSON.stringify(body) });
-  if (body !== undefined) sent.headers.set("content-type", "application/json");
-  const response = await server.fetch(sent);
-  return { status: response.status, text: await response.text() };
-}
+const ask = async (asked: Ask, token: string | null): Promise<Told> =>
+  await tenants.ask({ ...asked, headers: { "a2a-version": "1.0" } }, token);
 
 beforeAll(async () => {
-  const agents = [deskAgent(removed)];
-  runtimes = {
-    default: await createRuntime({ agents }),
-    elsewhere: await createRuntime({ agents, tenant: "elsewhere" }),
-  };
-  server = serveRuntime(runtimes, {
-    authenticate: tokenAuth({
-      tokens: {
-        [tokens.ann]: { userId: "ann", tenant: "default", scopes: [] },
-        [tokens.bob]: { userId: "bob", tenant: "default", scopes: [] },
-        [tokens.eve]: { userId: "ann", tenant: "elsewhere", scopes: [] },
-      },
-    }),
+  tenants = await serveTwoTenants([deskAgent(removed)], {
     surfaces: [await a2aSurface()],
     // No name has an address, so nobody is called.
     webhooks: { keys: [webhookKey()], lookup: () => Promise.resolve([]) },
@@ -129,8 +95,7 @@ beforeAll(async () => {
   await ask(asks["POST a config of that id"]?.(known) ?? begin(known), tokens.ann);
 });
 afterAll(async () => {
-  await server.close();
-  for (const runtime of Object.values(runtimes)) await runtime.shutdown();
+  await tenants.close();
 });
 
 describe.each(Object.entries(strangers))("%s", (_, token) => {
@@ -199,7 +164,7 @@ it("nobody lists what is another's, and nothing was decided", async () => {
     expect(JSON.parse((await ask(list, token)).text)).toMatchObject({ result: { tasks: [], totalSize: 0 } });
   }
   expect(removed).toEqual([]);
-  const [waiting] = (await runtimes["default"]?.requests()) ?? [];
+  const [waiting] = await tenants.runtimes.default.requests();
   expect(waiting?.status).toBe("open");
   const { status } = await ask(
     asks["POST message:send with a decision"]?.(known) ?? { method: "GET", path: "/" },

@@ -93,7 +93,7 @@ describe.each(bindings)("a stream over %s", (binding) => {
 
 it("a stream goes on at another server after kill -9 in its middle, over the same SQLite file", async () => {
   const path = temporaryFile();
-  const process = startProgram(new URL("killed-speaker.ts", import.meta.url).pathname, [path]);
+  const process = startProgram(new URL("../killed-speaker.ts", import.meta.url).pathname, [path, "a2a"]);
   onTestFinished(() => process.kill());
   const base = await process.firstLine;
   const before = new Reader((await clientOf(fetchAsAnn, { base, name: "speaker" })).sendMessageStream(saying("speak")));

@@ -1,8 +1,8 @@
 // What is not the caller's is answered byte for byte like what does not exist; hostile texts and bodies, and unusual clients.
-import { createRuntime, type Runtime } from "troupe";
-import { agUiSurface, type RuntimeServer, serveRuntime, tokenAuth } from "troupe/server";
+import { agUiSurface } from "troupe/server";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { tokens } from "../served.ts";
+import { type Ask, serveTwoTenants, strangers, type Told, type TwoTenants } from "../strangers.ts";
 import { desk, deskServed } from "./ag-ui-served.ts";
 
 interface Ids {
@@ -16,11 +16,6 @@ const unknown: Ids = {
   requestId: "0123456789abcdef0123456789abcdef#1:1:0:1",
   callId: "0123456789abcdef0123456789abcdef#1:1:0",
 };
-
-interface Ask {
-  readonly path: string;
-  readonly body: object;
-}
 
 const resumed = ({ requestId: interruptId }: Ids) => ({ interruptId, status: "resolved", payload: { approved: true } });
 
@@ -42,56 +37,22 @@ const asks: Readonly<Record<string, (ids: Ids) => Ask>> = {
   "cancelling its run": ({ threadId }) => ({ path: "/ag-ui/desk/cancel", body: { threadId, runId: "run of ann" } }),
 };
 
-const strangers: Readonly<Record<string, string | null>> = {
-  "another user": tokens.bob,
-  "the same user of another tenant": tokens.eve,
-  nobody: null,
-  "an unknown token": "token-of-none-0001",
-};
-
 const removed: string[] = [];
 const annsThread = "shared name";
 let known: Ids;
-let runtimes: Readonly<Record<"default" | "elsewhere", Runtime>>;
-let server: RuntimeServer;
+let tenants: TwoTenants;
 
-async function ask(
-  { path, body }: Ask,
-  token: string | null,
-): Promise<{ readonly status: number; readonly text: string }> {
-  const headers = {
-    "content-type": "application/json",
-    ...(token === null ? {} : { authorization: `Bearer ${token}` }),
-  };
-  const sent = { method: "POST", headers, body: JSON.stringify(body) };
-  const response = await server.fetch(new Request(`http://127.0.0.1${path}`, sent));
-  return { status: response.status, text: await response.text() };
-}
+const ask = async (asked: Ask, token: string | null): Promise<Told> => await tenants.ask(asked, token);
 
 beforeAll(async () => {
-  const agents = [desk(removed)];
-  runtimes = {
-    default: await createRuntime({ agents }),
-    elsewhere: await createRuntime({ agents, tenant: "elsewhere" }),
-  };
-  server = serveRuntime(runtimes, {
-    authenticate: tokenAuth({
-      tokens: {
-        [tokens.ann]: { userId: "ann", tenant: "default", scopes: [] },
-        [tokens.bob]: { userId: "bob", tenant: "default", scopes: [] },
-        [tokens.eve]: { userId: "ann", tenant: "elsewhere", scopes: [] },
-      },
-    }),
-    surfaces: [agUiSurface()],
-  });
+  tenants = await serveTwoTenants([desk(removed)], { surfaces: [agUiSurface()] });
   const messages = [{ id: "said", role: "user", content: "remove" }];
   await ask({ path: "/ag-ui/desk", body: { threadId: annsThread, runId: "run of ann", messages } }, tokens.ann);
-  const [request] = await runtimes.default.requests();
+  const [request] = await tenants.runtimes.default.requests();
   known = { threadId: annsThread, requestId: request?.requestId ?? "", callId: request?.callId ?? "" };
 });
 afterAll(async () => {
-  await server.close();
-  await Promise.all(Object.values(runtimes).map((runtime) => runtime.shutdown()));
+  await tenants.close();
 });
 
 describe.each(Object.keys(asks))("%s", (name) => {
@@ -116,7 +77,7 @@ it("the same thread of another caller is another thread, which shows nothing of 
       expect([status, text.includes("remove"), text.includes("RUN_FINISHED")]).toEqual([200, false, true]);
     }
   }
-  expect((await runtimes.default.requests()).map(({ status }) => status)).toEqual(["open"]);
+  expect((await tenants.runtimes.default.requests()).map(({ status }) => status)).toEqual(["open"]);
   expect(removed).toEqual([]);
 });
 

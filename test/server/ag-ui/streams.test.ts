@@ -66,7 +66,7 @@ test("the same run sent again in the middle: both clients have the whole text on
 
 test("after kill -9 in the middle of a text its run goes on at another server, without a doubled piece", async () => {
   const path = temporaryFile();
-  const process = startProgram(new URL("killed-speaker.ts", import.meta.url).pathname, [path]);
+  const process = startProgram(new URL("../killed-speaker.ts", import.meta.url).pathname, [path, "ag-ui"]);
   onTestFinished(() => process.kill());
   const base = await process.firstLine;
   const thread = speaking({

@@ -168,7 +168,7 @@ const speak = { model: "speaker", messages: [user("speak")] };
 
 test("the server is killed in the middle of a stream: the same key goes on at another one, from the beginning", async () => {
   const path = temporaryFile();
-  const process = startProgram(new URL("killed-speaker.ts", import.meta.url).pathname, [path]);
+  const process = startProgram(new URL("../killed-speaker.ts", import.meta.url).pathname, [path, "openai"]);
   onTestFinished(() => process.kill());
   const base = await process.firstLine;
   const options = { headers: { "idempotency-key": "k-1" } };
@@ -193,7 +193,7 @@ test("the server is killed in the middle of a stream: the same key goes on at an
 
 test("the server is killed before its answer: the official client's own repetition finds the turn at another one", async () => {
   const path = temporaryFile();
-  const process = startProgram(new URL("killed-speaker.ts", import.meta.url).pathname, [path]);
+  const process = startProgram(new URL("../killed-speaker.ts", import.meta.url).pathname, [path, "openai"]);
   onTestFinished(() => process.kill());
   const base = await process.firstLine;
   const { server, runtime, goOn, heard } = await speakers({ stores: sqliteStores(path) });

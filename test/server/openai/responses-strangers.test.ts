@@ -1,11 +1,11 @@
 // What is not the caller's is answered byte for byte like what does not exist, over every route of the Responses API.
 import type { Response as ModelResponse } from "openai/resources/responses/responses";
-import { createRuntime } from "troupe";
-import { openaiSurface, serveRuntime, tokenAuth } from "troupe/server";
+import { openaiSurface } from "troupe/server";
 import { afterAll, beforeAll, describe, expect, it, test } from "vitest";
 import { openedId, sealedId } from "../../../src/server/core/url-ids.ts";
 import { desk } from "../ag-ui/ag-ui-served.ts";
 import { tokens } from "../served.ts";
+import { type Ask, serveTwoTenants, strangers, type Told, type TwoTenants } from "../strangers.ts";
 import { openOf, responsesServed } from "./responses-served.ts";
 
 interface Ids {
@@ -20,12 +20,6 @@ const unknown: Ids = {
   approval: sealedId("mcpr", `${other}:1:0:1`),
   call: sealedId("call", `${other}:1:0:1`),
 };
-
-interface Ask {
-  readonly method: string;
-  readonly path: string;
-  readonly body?: unknown;
-}
 
 const create = (body: (ids: Ids) => object) => (ids: Ids) => ({
   method: "POST",
@@ -59,55 +53,20 @@ const asks: Readonly<Record<string, (ids: Ids) => Ask>> = {
   delete: at("DELETE"),
 };
 
-const strangers: Readonly<Record<string, string | null>> = {
-  "another user": tokens.bob,
-  "the same user of another tenant": tokens.eve,
-  nobody: null,
-  "an unknown token": "token-of-none-0001",
-};
-
 const removed: string[] = [];
 let known: Ids;
-let runtimes: Readonly<Record<string, Awaited<ReturnType<typeof createRuntime>>>>;
-let server: ReturnType<typeof serveRuntime>;
+let tenants: TwoTenants;
 
-async function ask({ method, path, body }: Ask, token: string | null) {
-  const response = await server.fetch(
-    new Request(`http://127.0.0.1${path}`, {
-      method,
-      headers: {
-        ...(token === null ? {} : { authorization: `Bearer ${token}` }),
-        ...(body === undefined ? {} : { "content-type": "application/json" }),
-      },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    }),
-  );
-  return { status: response.status, text: await response.text() };
-}
+const ask = async (asked: Ask, token: string | null): Promise<Told> => await tenants.ask(asked, token);
 
 beforeAll(async () => {
-  const agents = [desk(removed)];
-  runtimes = {
-    default: await createRuntime({ agents }),
-    elsewhere: await createRuntime({ agents, tenant: "elsewhere" }),
-  };
-  server = serveRuntime(runtimes, {
-    authenticate: tokenAuth({
-      tokens: {
-        [tokens.ann]: { userId: "ann", tenant: "default", scopes: [] },
-        [tokens.bob]: { userId: "bob", tenant: "default", scopes: [] },
-        [tokens.eve]: { userId: "ann", tenant: "elsewhere", scopes: [] },
-      },
-    }),
-    surfaces: [openaiSurface()],
-  });
+  tenants = await serveTwoTenants([desk(removed)], { surfaces: [openaiSurface()] });
   const { text } = await ask(create(() => ({ input: "remove" }))(unknown), tokens.ann);
   const asked = JSON.parse(text) as ModelResponse;
   known = { response: asked.id, approval: openOf(asked), call: openOf(asked).replace("mcpr_", "call_") };
 });
 afterAll(async () => {
-  await server.close();
-  for (const runtime of Object.values(runtimes)) await runtime.shutdown();
+  await tenants.close();
 });
 
 describe.each(Object.entries(strangers))("%s", (_, token) => {

@@ -183,7 +183,7 @@ test("a stream waits for an agent that is paused, and has the rest when it goes 
 
 it("goes on at another server after kill -9 in its middle, over the same SQLite file", async () => {
   const path = temporaryFile();
-  const process = startProgram(new URL("killed-speaker.ts", import.meta.url).pathname, [path]);
+  const process = startProgram(new URL("../killed-speaker.ts", import.meta.url).pathname, [path, "openai"]);
   onTestFinished(() => process.kill());
   const there = clientAt(await process.firstLine);
   const before = new Reader(await there.responses.create({ model: "speaker", input: "speak", stream: true }));

@@ -1,20 +1,15 @@
 // What is not the caller's is answered byte for byte like what does not exist, over every route and every way to name it.
-import { createRuntime } from "troupe";
-import { openaiSurface, serveRuntime, tokenAuth } from "troupe/server";
+import { openaiSurface } from "troupe/server";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { tokens } from "../served.ts";
+import { type Ask, serveTwoTenants, strangers, type Told, type TwoTenants } from "../strangers.ts";
 import { desk, showTool } from "./openai-served.ts";
-
-interface Ask {
-  readonly method?: string;
-  readonly path?: string;
-  readonly body?: unknown;
-  readonly headers?: Readonly<Record<string, string>>;
-}
 
 const unknown = `call_${Buffer.from("0123456789abcdef0123456789abcdef#1:1:0:1").toString("base64url")}`;
 const user = { role: "user", content: "show" };
-const chat = (messages: readonly object[], more: object = {}): Ask => ({ body: { model: "desk", messages, ...more } });
+const chat = (messages: readonly object[], more: object = {}): Partial<Ask> => ({
+  body: { model: "desk", messages, ...more },
+});
 const called = (id: string) => [
   user,
   {
@@ -26,7 +21,7 @@ const called = (id: string) => [
 ];
 
 /** Every way to name something that was there before. A conversation is none: its name means one of the caller's own. */
-const asks: Readonly<Record<string, (toolCallId: string) => Ask>> = {
+const asks: Readonly<Record<string, (toolCallId: string) => Partial<Ask>>> = {
   "a result": (id) => chat(called(id)),
   "a result in a stream": (id) => chat(called(id), { stream: true }),
   "a result in a conversation": (id) => ({ ...chat(called(id)), headers: { "x-troupe-conversation": "holiday" } }),
@@ -34,30 +29,11 @@ const asks: Readonly<Record<string, (toolCallId: string) => Ask>> = {
   "a repeated result": (id) => ({ ...chat(called(id)), headers: { "x-stainless-retry-count": "1" } }),
 };
 
-const strangers: Readonly<Record<string, string | null>> = {
-  "another user": tokens.bob,
-  "the same user of another tenant": tokens.eve,
-  nobody: null,
-  "an unknown token": "token-of-none-0001",
-};
-
-let runtimes: Readonly<Record<string, Awaited<ReturnType<typeof createRuntime>>>>;
-let server: ReturnType<typeof serveRuntime>;
+let tenants: TwoTenants;
 let known = "";
 
-async function ask(asked: Ask, token: string | null): Promise<{ status: number; text: string }> {
-  const { path = "/v1/chat/completions", body, method = "POST", headers = {} } = asked;
-  const authorization = token === null ? {} : { authorization: `Bearer ${token}` };
-  const json = body === undefined ? {} : { body: JSON.stringify(body) };
-  const response = await server.fetch(
-    new Request(`http://127.0.0.1${path}`, {
-      method,
-      ...json,
-      headers: { "content-type": "application/json", ...authorization, ...headers },
-    }),
-  );
-  return { status: response.status, text: await response.text() };
-}
+const ask = async (asked: Partial<Ask>, token: string | null): Promise<Told> =>
+  await tenants.ask({ path: "/v1/chat/completions", ...asked }, token);
 
 interface Completion {
   readonly choices: readonly [
@@ -68,21 +44,7 @@ const completionIn = (text: string): Completion["choices"][0]["message"] =>
   (JSON.parse(text) as Completion).choices[0].message;
 
 beforeAll(async () => {
-  const agents = [desk()];
-  runtimes = {
-    default: await createRuntime({ agents }),
-    elsewhere: await createRuntime({ agents, tenant: "elsewhere" }),
-  };
-  server = serveRuntime(runtimes, {
-    authenticate: tokenAuth({
-      tokens: {
-        [tokens.ann]: { userId: "ann", tenant: "default", scopes: [] },
-        [tokens.bob]: { userId: "bob", tenant: "default", scopes: [] },
-        [tokens.eve]: { userId: "ann", tenant: "elsewhere", scopes: [] },
-      },
-    }),
-    surfaces: [openaiSurface({ agents: ["desk"] })],
-  });
+  tenants = await serveTwoTenants([desk()], { surfaces: [openaiSurface({ agents: ["desk"] })] });
   const { text } = await ask(
     { ...chat([user], { tools: [showTool] }), headers: { "x-troupe-conversation": "holiday" } },
     tokens.ann,
@@ -90,8 +52,7 @@ beforeAll(async () => {
   known = completionIn(text).tool_calls?.[0].id ?? "";
 });
 afterAll(async () => {
-  await server.close();
-  for (const runtime of Object.values(runtimes)) await runtime.shutdown();
+  await tenants.close();
 });
 
 describe.each(Object.entries(strangers))("%s", (_, token) => {
@@ -116,7 +77,7 @@ it("a conversation of the same name is another one for each user, and what waits
   expect(completionIn((await said(tokens.eve)).text).content).toBe("1: all");
   // Ann's own waits for the result, which a message is not.
   expect((await said(tokens.ann)).status).toBe(409);
-  const [request] = (await runtimes["default"]?.requests()) ?? [];
+  const [request] = await tenants.runtimes.default.requests();
   expect(request?.status).toBe("open");
   const { status, text } = await ask(asks["a result"]?.(known) ?? {}, tokens.ann);
   expect([status, completionIn(text).content]).toEqual([200, "so: shown by a stranger"]);

@@ -1,15 +1,16 @@
 // A process that serves an agent over an SQLite file and never gets to the second half of its answer. It is to be killed.
 import { createRuntime } from "troupe";
-import { a2aSurface, serveRuntime, tokenAuth } from "troupe/server";
+import { a2aSurface, agUiSurface, openaiSurface, serveRuntime, tokenAuth } from "troupe/server";
 import { sqliteStores } from "troupe/stores/sqlite";
-import { slowSpeaker } from "../../support/slow-speaker.ts";
-import { identities } from "../served.ts";
+import { slowSpeaker } from "../support/slow-speaker.ts";
+import { identities } from "./served.ts";
 
-const [path = ""] = process.argv.slice(2);
+const [path = "", name = ""] = process.argv.slice(2);
 const never = new Promise<void>(() => undefined);
 const definition = slowSpeaker({ said: () => undefined, goOn: never, whole: never });
 const runtime = await createRuntime({ agents: [definition], stores: sqliteStores(path) });
-const surfaces = [await a2aSurface({ agents: [{ definition }] })];
-const server = serveRuntime(runtime, { authenticate: tokenAuth({ tokens: identities }), surfaces });
+const surface =
+  name === "a2a" ? await a2aSurface({ agents: [{ definition }] }) : name === "ag-ui" ? agUiSurface() : openaiSurface();
+const server = serveRuntime(runtime, { authenticate: tokenAuth({ tokens: identities }), surfaces: [surface] });
 const { url } = await server.listen();
 console.log(url);
