@@ -15,6 +15,8 @@ const SHORT_ROUNDS = 72;
 const BATCH = { sqlite: 100, redis: 50, memory: 100 } as const;
 const SHORT_BATCH = 24;
 const WIDTH = 40;
+/** The same of those whose turns workers run, who have to be heard of. */
+const QUEUED_WIDTH = 16;
 /** Batches at a time. */
 const LANES = { sqlite: 2, redis: 3, memory: 2 } as const;
 const LARGEST_SEED = 2 ** 30;
@@ -46,7 +48,12 @@ export async function runPrograms(options: ChaosOptions): Promise<ChaosReport> {
       return (batch, index) => {
         const place = placeOf(index);
         const isQueued = stores === "redis" && index % 2 === 1;
-        return playKilled(processes, batch, { place, random: seededRandom(seed + index), width: WIDTH, isQueued });
+        return playKilled(processes, batch, {
+          place,
+          random: seededRandom(seed + index),
+          width: isQueued ? QUEUED_WIDTH : WIDTH,
+          isQueued,
+        });
       };
     };
     if (stores === "sqlite") {

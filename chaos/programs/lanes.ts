@@ -48,7 +48,11 @@ const program = fileURLToPath(new URL("worker.ts", import.meta.url));
 
 /** A process that waits for its orders. */
 class ProgramProcess {
-  readonly #child: ChildProcess = fork(program, [], { stdio: ["ignore", "ignore", "pipe", "ipc"], env: environment });
+  readonly #child: ChildProcess = fork(program, [], {
+    stdio: ["ignore", "ignore", "pipe", "ipc"],
+    env: environment,
+    execArgv: [],
+  });
   readonly #gone = once(this.#child, "exit");
   readonly #said: string[] = [];
   #touched = 0;
