@@ -192,7 +192,9 @@ export class Driver {
     const tree = await stores.listAgents({ tenant: DEFAULT_TENANT, rootAgentId: root, limit: 1_000 });
     if (tree.some(({ openTurnId, queuedTurnIds, pause }) => openTurnId ?? queuedTurnIds[0] ?? pause)) return false;
     for (const { agentId } of tree) {
-      if ((await stores.inbox({ tenant: DEFAULT_TENANT, agentId })).length > 0) return false;
+      const inbox = await stores.inbox({ tenant: DEFAULT_TENANT, agentId });
+      // An abort of a turn that has ended says nothing any more: nobody takes up an agent for it.
+      if (inbox.some(({ kind }) => kind !== "abort")) return false;
     }
     return true;
   }

@@ -13,10 +13,10 @@ import type { WorldLine } from "./world.ts";
 
 /** What must hold of a program that has ended, whatever happened to it on the way; in words, what does not. */
 export function faultsOf(ended: Ended): string[] {
-  const { tree, lines } = ended;
+  const { tree, lines, died } = ended;
   return [
     ...linesOf(lines, "fault").map(({ text }) => text),
-    ...restViolations(tree).filter((text) => !text.endsWith(HOOK_BROKE)),
+    ...restViolations(tree).filter((text) => !text.endsWith(HOOK_BROKE) && !(died && leftAborts.test(text))),
     ...spawnViolations(tree),
     ...spendingViolations(tree, billOf(tree, lines)),
     ...tree.accounts.flatMap(overLimit),
@@ -34,6 +34,8 @@ export function faultsOf(ended: Ended): string[] {
   ];
 }
 
+/** Aborts of turns that have ended, whose agents nobody has taken up since their process died. */
+const leftAborts = /: abort:\S+ left in its inbox$/;
 const outputPrice = 4;
 
 /** What the provider has billed for what it has answered; for what was cut off on its way, by the runtime's own count. */
