@@ -3,7 +3,7 @@ import { defineAgent, defineTool, openaiModel, subagent } from "../../src/index.
 import { childInstructions, instructions, lookup, type Scenario } from "../scenario.ts";
 
 /** Limits that bind but are never reached, so that each step reserves and settles as it would in earnest. */
-const budget = { maxSteps: 20, maxTokens: 1_000_000 };
+export const budget = { maxSteps: 20, maxTokens: 1_000_000 };
 
 export const lookupTool = defineTool({
   name: "lookup",

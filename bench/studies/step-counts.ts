@@ -3,7 +3,7 @@ import { DatabaseSync, StatementSync } from "node:sqlite";
 import { Actor } from "xstate";
 import { createRuntime, defineAgent } from "../../src/index.ts";
 import { answerText } from "../model-answers.ts";
-import { lookupTool } from "../ours/agents.ts";
+import { budget, lookupTool } from "../ours/agents.ts";
 import { wholeAnswer } from "../ours/index.ts";
 import { instantModel } from "../ours/instant-model.ts";
 import { openStores, storeKinds } from "../ours/open-stores.ts";
@@ -60,7 +60,7 @@ async function turnsOf(kind: StoreKind, steps: number) {
   const { stores, remove } = await openStores(kind);
   const commits = { count: 0 };
   const runtime = await createRuntime({
-    agents: [defineAgent({ name: "agent", model: instantModel(steps), instructions, tools: [lookupTool] })],
+    agents: [defineAgent({ name: "agent", model: instantModel(steps), instructions, budget, tools: [lookupTool] })],
     stores: {
       ...stores,
       commit: (...given) => {

@@ -36,18 +36,14 @@ function turnViolations(entries: readonly Entry[]): string[] {
       if (open !== entry.turnId) violations.push(`turn ${entry.turnId} ended, but ${open ?? "none"} was open`);
       open = undefined;
       last = entry.turnId;
-    } else if (isLate(entry.type) && "turnId" in entry && open === undefined && entry.turnId === last) {
+    } else if (entry.type === "budget.warning" && open === undefined && entry.turnId === last) {
+      // What the turn's last commit has used is told after its end.
       continue;
     } else if ("turnId" in entry && entry.turnId !== undefined && entry.turnId !== open) {
       violations.push(`${entry.type} at seq ${entry.seq} belongs to turn ${entry.turnId}, which is not open`);
     }
   }
   return violations;
-}
-
-/** What the turn's last commit has used is told after its end, and what was asked for while it ended is refused then. */
-function isLate(type: Entry["type"]): boolean {
-  return type === "budget.warning" || type === "intent.refused";
 }
 
 /** One answer a step, one result a call, and every result before the next request (F23). */

@@ -1,7 +1,8 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { withRedis } from "../ground.ts";
-import { type Batch, type BatchResult, type Failure, playInMemory } from "../programs/batch.ts";
+import type { Failure, PlayedResult } from "../programs/audit.ts";
+import type { Batch } from "../programs/batch.ts";
 import { playKilled, Processes } from "../programs/lanes.ts";
 import { reproduce, shrink, testOf } from "../programs/shrink.ts";
 import { type ChaosOptions, type ChaosReport, type ChaosScenario, reportOf } from "../scenario.ts";
@@ -11,11 +12,13 @@ import { redisPlace } from "../stores-at.ts";
 const ROUNDS = 10_000;
 const SHORT_ROUNDS = 72;
 /** Programs of one place of stores, and how many of them are played at a time. */
-const BATCH = { sqlite: 100, redis: 24, memory: 100 } as const;
+const BATCH = { sqlite: 100, redis: 50, memory: 100 } as const;
 const SHORT_BATCH = 24;
 const WIDTH = 40;
+/** The same of those whose turns workers run, who have to be heard of. */
+const QUEUED_WIDTH = 16;
 /** Batches at a time. */
-const LANES = { sqlite: 2, redis: 2, memory: 1 } as const;
+const LANES = { sqlite: 2, redis: 3, memory: 2 } as const;
 const LARGEST_SEED = 2 ** 30;
 /** After so many programs that have failed the run has found enough. */
 const ENOUGH_FAILURES = 3;
@@ -32,17 +35,25 @@ export const f35: ChaosScenario = {
 };
 
 /** Plays one batch. */
-type Player = (batch: Batch, index: number) => Promise<BatchResult>;
+type Player = (batch: Batch, index: number) => Promise<PlayedResult>;
 
 export async function runPrograms(options: ChaosOptions): Promise<ChaosReport> {
   const { stores = "sqlite", seed } = options;
-  if (stores === "memory") return await report(options, (batch) => playInMemory(batch, WIDTH), []);
   const processes = new Processes();
   try {
+    if (stores === "memory") {
+      return await report(options, (batch) => processes.playInMemory(batch, WIDTH), processes.complaints);
+    }
     const playAt = (placeOf: (index: number) => string): Player => {
       return (batch, index) => {
         const place = placeOf(index);
-        return playKilled(processes, batch, { place, random: seededRandom(seed + index), width: WIDTH });
+        const isQueued = stores === "redis" && index % 2 === 1;
+        return playKilled(processes, batch, {
+          place,
+          random: seededRandom(seed + index),
+          width: isQueued ? QUEUED_WIDTH : WIDTH,
+          isQueued,
+        });
       };
     };
     if (stores === "sqlite") {
@@ -77,7 +88,7 @@ async function report(options: ChaosOptions, play: Player, complaints: readonly 
     writeFileSync(path, test);
     progress(`${path}\n${test}`);
   }
-  const sum = (of: (result: BatchResult) => number): number => results.reduce((total, one) => total + of(one), 0);
+  const sum = (of: (result: PlayedResult) => number): number => results.reduce((total, one) => total + of(one), 0);
   const operations = sum(({ programs }) => programs);
   return reportOf(
     { name: f35.name, seed },
@@ -93,12 +104,12 @@ async function report(options: ChaosOptions, play: Player, complaints: readonly 
 }
 
 /** Batch after batch, in each lane, until there were as many programs or as much time as asked for. */
-async function playAll(options: ChaosOptions, play: Player): Promise<BatchResult[]> {
+async function playAll(options: ChaosOptions, play: Player): Promise<PlayedResult[]> {
   const { rounds, minutes, short, folder, progress, stores = "sqlite" } = options;
   const end = minutes === undefined ? undefined : performance.now() + minutes * MINUTE_MS;
   const most = rounds ?? (short ? SHORT_ROUNDS : ROUNDS);
   const seeds = seededRandom(options.seed);
-  const results: BatchResult[] = [];
+  const results: PlayedResult[] = [];
   let [drawn, index] = [0, 0];
   const isEnough = (): boolean => {
     const failed = results.reduce((sum, { failures }) => sum + failures.length, 0);

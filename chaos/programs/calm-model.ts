@@ -2,10 +2,12 @@ import { type CallOutcome, callIdOf, type StopSignal, type StoredError, textOf }
 import type { AgentEvidence } from "../evidence.ts";
 import { childNames, receivesRejection } from "./cast.ts";
 import { type Ended, entriesOf } from "./evidence-lines.ts";
-import { budgetsOf, type PlannedCall, type PlannedRound, type Program } from "./program.ts";
+import { budgetsOf, callsOf, type PlannedCall, type PlannedRound, type Program } from "./program.ts";
 
 /** Deepest agents, which have no subagents. */
 const AIDE_DEPTH = 2;
+/** Subagents with limits that bind. */
+const limited: ReadonlySet<string> = new Set(["thrifty", "curbed"]);
 const limitReasons = ["steps_limit", "token_limit", "cost_limit", "time_limit"] as const;
 
 /**
@@ -42,7 +44,7 @@ function reasonsOf(program: Program): ReadonlySet<string> {
   return new Set([
     "completed",
     ...(has("throw") ? ["error"] : []),
-    ...(has("stop") ? ["stop_requested"] : []),
+    ...(has("stop") || callsOf(program).some(({ does }) => does === "stop") ? ["stop_requested"] : []),
     ...(has("abort", "abortTurn") || turns.some(({ sent }) => sent === "supersede") ? ["user_requested"] : []),
     ...(budgetsOf(program).length > 0 ? limitReasons : []),
   ]);
@@ -88,7 +90,7 @@ function callFaults(agent: AgentEvidence, { call, callId, depth }: Placed, ended
   }
   const spawned = entriesOf(agent, "child.spawned").find((entry) => entry.callId === callId);
   const child = ended.tree.agents.find(({ agentId }) => agentId === spawned?.childId);
-  return child && name !== "thrifty" ? turnFaults(child, depth + 1, ended) : [];
+  return child && !limited.has(name) ? turnFaults(child, depth + 1, ended) : [];
 }
 
 function outcomesOf({ call, callId, depth }: Placed, { program, died }: Ended): readonly CallOutcome[] {
@@ -97,7 +99,7 @@ function outcomesOf({ call, callId, depth }: Placed, { program, died }: Ended): 
   const isCut = died || acted.includes("restart");
   const name = "child" in call ? call.child : call.tool;
   if (depth === AIDE_DEPTH && childNames.has(name)) return ["not_found"];
-  if ("child" in call) return name === "thrifty" || name === "single" ? ["success", "error", "denied"] : ["success"];
+  if ("child" in call) return limited.has(name) || name === "single" ? ["success", "error", "denied"] : ["success"];
   if (name === "subagent_wait") return ["success", "error"];
   if ((name === "approve" || name === "ask_user") && receivesRejection(callId)) return ["denied"];
   if (name === "ask_user") return ["success"];

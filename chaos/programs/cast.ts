@@ -19,12 +19,13 @@ import {
   textOf,
   ToolNotStartedError,
 } from "../../src/index.ts";
-import { isLegal } from "../../src/context/index.ts";
+import { isLegal, promptHashOf } from "../../src/context/index.ts";
 import { hookNames, rootOf } from "../../src/state/index.ts";
 import { type ScriptedReply, scriptedModel } from "../../src/testing/index.ts";
 import { fractionOf } from "../seeded-random.ts";
 import { childKinds, deeds, type PlannedCall, type PlannedRound, type Program } from "./program.ts";
-import type { World } from "./world.ts";
+import { modelIntent } from "./reach.ts";
+import { digestOf, type World } from "./world.ts";
 
 /** The queue of the queued tools. */
 export const TOOL_QUEUE = "programs";
@@ -70,6 +71,7 @@ function childrenOf(definition: AgentDefinition | undefined): AgentTool[] {
   return [
     subagent(definition, { name: "helper" }),
     subagent(definition, { name: "thrifty", budget: { maxSteps: 2, maxTokens: 9_000, maxSeconds: 5 } }),
+    subagent(definition, { name: "curbed", budget: { maxToolCalls: 1, maxTreeToolCalls: 2 } }),
     subagent(definition, { name: "single", policy: { maxConcurrent: 1, maxChildren: 2 } }),
     subagent(definition, { name: "scout", mode: "background" }),
     subagent(definition, { name: "errand", mode: "background", onEnd: "wake" }),
@@ -89,15 +91,9 @@ function toolsOf(world: World, below: AgentDefinition | undefined): AgentTool[] 
       await world.alive();
       if (does === "refuse") throw new ToolNotStartedError("it did not begin");
       const { callId, idempotencyKey: key, agent } = run;
-      await world.touch({
-        type: "attempt",
-        root: agent.rootAgentId,
-        at: world.clock.now(),
-        callId,
-        key,
-        tool: name,
-        note,
-      });
+      const root = agent.rootAgentId;
+      const isGranted = await world.isGranted(agent.agentId, callId);
+      await world.touch({ type: "attempt", root, at: world.clock.now(), callId, key, tool: name, note, isGranted });
       await world.pass(fractionOf(callId), run.signal);
       return await perform({ world, does, run, below });
     },
@@ -146,6 +142,8 @@ async function perform({ world, does, run, below }: Scene): Promise<unknown> {
       return receipt(run.callId);
     case "fail":
       throw new Error("it broke");
+    case "stop":
+      throw new AgentStopError("enough");
     case "generate":
       await run.generate(sideCall(run.callId));
       return receipt(run.callId);
@@ -167,7 +165,7 @@ function sideCall(run: string) {
 function modelOf(world: World): LanguageModel {
   return scriptedModel(async (request, { signal }): Promise<ScriptedReply> => {
     await world.alive();
-    const inputTokens = Math.ceil(JSON.stringify([request.messages, request.tools ?? []]).length / 6);
+    const inputTokens = inputTokensOf(request);
     const [first] = request.messages;
     const said = textOf(first?.content ?? "");
     if (said.startsWith(sidePrefix)) {
@@ -178,15 +176,26 @@ function modelOf(world: World): LanguageModel {
     }
     const turnId = said.slice(systemPrefix.length);
     const place = placeIn(turnId, request);
-    const root = rootOf(turnId.split("#")[0] ?? "");
+    const [agentId = ""] = turnId.split("#");
+    const root = rootOf(agentId);
+    const isGranted = await world.isGranted(agentId, modelIntent({ turnId, step: place.step }));
     const at = world.clock.now();
-    await world.touch({ type: "asked", root, at, turnId, inputTokens, ...place });
+    await world.touch({ type: "asked", root, at, turnId, inputTokens, ...place, isGranted });
     await world.pass(fractionOf(`${turnId}:${place.step}`), signal);
     const reply = replyTo(turnId, place.step, request);
     const outputTokens = Math.ceil(JSON.stringify(reply).length / 6);
     world.note({ type: "answered", root, turnId, step: place.step, outputTokens });
     return { ...reply, usage: { inputTokens, outputTokens } };
   });
+}
+
+/** What the provider counts: texts, calls and tools, and nothing that only the runtime knows. Fewer than it reserves for them. */
+function inputTokensOf({ messages, tools = [] }: ModelRequest): number {
+  const told = messages.map((message) => {
+    const calls = message.role === "assistant" ? (message.toolCalls ?? []) : [];
+    return [textOf(message.content), ...calls.map(({ name, arguments: text }) => `${name} ${text}`)].join(" ");
+  });
+  return Math.ceil((told.join(" ").length + JSON.stringify(tools).length) / 6);
 }
 
 /** Where in its turn a request stands, and what it shows of it. */
@@ -197,7 +206,17 @@ function placeIn(turnId: string, { messages }: ModelRequest) {
   const ids = messages.map(({ id }) => id);
   const twice = ids.find((id, index) => ids.indexOf(id) !== index);
   const fault = isLegal(messages) ?? (twice === undefined ? undefined : `message ${twice} comes twice`);
-  return { step: answers.length + 1, told, fault };
+  // The last call of a budget ends with a note, which is not stored.
+  const stored = messages.filter(({ id }) => id !== "last-call");
+  return {
+    step: answers.length + 1,
+    ids: stored.slice(1).map(({ id }) => id),
+    told,
+    digest: digestOf(stored.slice(1)),
+    // Copies: nothing that is remembered of the messages themselves counts.
+    promptHash: promptHashOf(structuredClone(stored) as readonly Message[]),
+    fault,
+  };
 }
 
 /** The same answer for the same place: a model without whims. */

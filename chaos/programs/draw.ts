@@ -34,6 +34,7 @@ const budgets: readonly Budget[] = [
   { maxSteps: 1 },
   { maxSteps: 2 },
   { maxToolCalls: 2 },
+  { maxToolCalls: 4 },
   { maxTokens: 6_000 },
   { maxTokens: 12_000, finalAnswer: true },
   { maxCost: 0.012 },
@@ -41,6 +42,7 @@ const budgets: readonly Budget[] = [
   { maxTreeSteps: 3 },
   { maxTreeSteps: 4, finalAnswer: true },
   { maxTreeToolCalls: 3 },
+  { maxTreeToolCalls: 5 },
 ];
 const budget = (share: number): fc.Arbitrary<Budget | null> =>
   fc.oneof(often(share, fc.constant(null)), often(1, fc.constantFrom(...budgets)));
@@ -73,6 +75,8 @@ const program: fc.Arbitrary<Program> = fc.record({
   life: budget(6),
   acts: rarely(1, act, 2),
   hooks: rarely(2, hook, 3),
+  isWatched: fc.boolean(),
+  isReopened: fc.boolean(),
   deaths: rarely(1, death, 2),
 });
 

@@ -1,5 +1,12 @@
-import { type Agent, type AgentRequest, type Runtime, TroupeError } from "../../src/index.ts";
-import { DEFAULT_TENANT } from "../../src/state/index.ts";
+import {
+  type Agent,
+  AgentNotStartedError,
+  type AgentRequest,
+  type Runtime,
+  TroupeError,
+  type Turn,
+} from "../../src/index.ts";
+import { DEFAULT_TENANT, eventsOf } from "../../src/state/index.ts";
 import { fractionOf } from "../seeded-random.ts";
 import { inputOf, leadOf, receivesRejection } from "./cast.ts";
 import type { PlannedAct, Program } from "./program.ts";
@@ -8,6 +15,11 @@ import type { World } from "./world.ts";
 const LOOK_MS = 8;
 const SLOWEST_LOOK_MS = 120;
 const EDITED = 0.2;
+/** So often whoever follows a tree may be found behind its end. */
+const LATE_LOOKS = 200;
+const ROWS = 100_000;
+/** After so many looks at a tree that does not come to rest its runtime is asked to take up what others have left. */
+const LOOKS_ALONE = 25;
 
 /** Brings so many programs at a time to their ends; one that fails does not keep the others from theirs. */
 export async function driveAll(driver: Driver, programs: ReadonlyMap<string, Program>, width: number): Promise<void> {
@@ -16,6 +28,12 @@ export async function driveAll(driver: Driver, programs: ReadonlyMap<string, Pro
     for (let next = left.shift(); next !== undefined; next = left.shift()) await driver.run(...next);
   };
   await Promise.all(Array.from({ length: width }, lane));
+}
+
+/** Somebody who is told of a tree's events. */
+interface Follower {
+  readonly stop: AbortController;
+  readonly over: Promise<void>;
 }
 
 /**
@@ -50,19 +68,94 @@ export class Driver {
     const agent = await this.#runtime.agent(leadOf(program), { agentId: root, ...budget });
     this.#agents.set(root, agent);
     await this.#tolerant(root, () => agent.start());
+    const follower = this.#follow(root, program);
     const ends: Promise<void>[] = [];
     for (const [index, { rounds, sent, budget: limits }] of program.turns.entries()) {
       if (sent === "after") await Promise.all(ends);
-      const turn = agent.executeTurn(inputOf(rounds), {
-        key: `turn-${index}`,
-        ifBusy: sent === "supersede" ? sent : "queue",
-        ...(limits === null ? {} : { budget: limits }),
-      });
-      await turn.id;
+      const options = { key: `turn-${index}`, ifBusy: sent === "supersede" ? sent : "queue" } as const;
+      const send = () =>
+        agent.executeTurn(inputOf(rounds), { ...options, ...(limits === null ? {} : { budget: limits }) });
+      let turn = send();
+      while (await isPutAway(turn)) {
+        // Somebody is putting it away and taking it up again.
+        await this.#acted(root);
+        turn = send();
+      }
       ends.push(this.#toItsEnd(root, agent, index, turn));
     }
     await Promise.all(ends);
     await this.#toRest(root, agent);
+    if (program.isReopened) await this.#reopen(root, agent);
+    await this.#followed(root, follower);
+  }
+
+  /** Tells the world of each event of a tree from where an earlier process was told last; undefined where nobody follows it. */
+  #follow(root: string, { isWatched }: Program): Follower | undefined {
+    if (!isWatched) return undefined;
+    const stop = new AbortController();
+    const after = this.#world.seen.get(root);
+    const told = async (): Promise<void> => {
+      const options = { signal: stop.signal, ...(after === undefined ? {} : { after }) };
+      for await (const event of this.#runtime.follow(root, options)) this.#world.noteSeen(root, event);
+    };
+    return { stop, over: told() };
+  }
+
+  /** Resolves when the follower has been told of the last event that is stored, or is late. */
+  async #followed(root: string, follower: Follower | undefined): Promise<void> {
+    if (!follower) return;
+    for (let last: string | undefined; ; ) {
+      const newest = await this.#lastEvent(root);
+      if (newest === last) break;
+      last = newest;
+      for (let looks = 0; looks < LATE_LOOKS && this.#world.seen.get(root) !== last; looks += 1)
+        await this.#pause(looks);
+      // A warning of what the last commit has used comes with the next one.
+      await this.#pause(0);
+    }
+    follower.stop.abort();
+    await follower.over;
+  }
+
+  async #lastEvent(root: string): Promise<string | undefined> {
+    const rows = await this.#runtime.stores.readTree(DEFAULT_TENANT, root, 0, ROWS);
+    const definition = { name: "", hash: "" };
+    const source = { agentId: root, parentAgentId: null, rootAgentId: root, sessionId: null, definition };
+    const events = rows.flatMap(({ entries, cursor }) =>
+      entries.flatMap((entry) => eventsOf(entry, source, cursor, () => "")),
+    );
+    return events.at(-1)?.cursor ?? undefined;
+  }
+
+  /** Puts the agent away, takes it up again, and compares what it is. */
+  async #reopen(root: string, agent: Agent): Promise<void> {
+    // A client and a worker have nothing to put away.
+    if (this.#runtime.role !== "all") return;
+    const before = await this.#shown(root, agent);
+    await this.#tolerant(root, () => agent.shutdown());
+    await this.#tolerant(root, () => agent.start());
+    const after = await this.#shown(root, agent);
+    for (const [name, text] of Object.entries(after)) {
+      if (text === before[name]) continue;
+      this.#world.note({
+        type: "fault",
+        root,
+        text: `when it was taken up again its ${name} was ${text}, not ${before[name]}`,
+      });
+    }
+  }
+
+  async #shown(root: string, agent: Agent): Promise<Readonly<Record<string, string>>> {
+    const { updatedAt: _, ...state } = await agent.getState();
+    const { turnCount, openTurnId } = agent.state;
+    return {
+      state: JSON.stringify(state),
+      messages: JSON.stringify(await agent.getMessages()),
+      trace: JSON.stringify(await agent.getTrace()),
+      artifacts: JSON.stringify(await agent.getArtifacts()),
+      accounts: JSON.stringify(await this.#runtime.accounts(root)),
+      status: JSON.stringify({ turnCount, openTurnId }),
+    };
   }
 
   async #toItsEnd(root: string, agent: Agent, index: number, turn: ReturnType<Agent["executeTurn"]>): Promise<void> {
@@ -77,12 +170,19 @@ export class Driver {
     }
   }
 
+  /** Resolves when nobody does anything to the agent. */
+  async #acted(root: string): Promise<void> {
+    for (let acting = this.#acting.get(root); acting !== undefined && acting.size > 0; ) await Promise.all(acting);
+  }
+
   /** Children in the background end later than the turns, and wake the agent once more. */
   async #toRest(root: string, agent: Agent): Promise<void> {
     for (let looks = 0; ; looks += 1) {
-      for (let acting = this.#acting.get(root); acting !== undefined && acting.size > 0; ) await Promise.all(acting);
+      await this.#acted(root);
       if (await this.#isAtRest(root)) return;
       await this.#pause(looks);
+      // What a dead process has left below agents that are at rest is found so.
+      if (looks % LOOKS_ALONE === LOOKS_ALONE - 1 && this.#runtime.role === "all") await this.#runtime.recover();
       await this.#attend(root, agent);
     }
   }
@@ -92,7 +192,9 @@ export class Driver {
     const tree = await stores.listAgents({ tenant: DEFAULT_TENANT, rootAgentId: root, limit: 1_000 });
     if (tree.some(({ openTurnId, queuedTurnIds, pause }) => openTurnId ?? queuedTurnIds[0] ?? pause)) return false;
     for (const { agentId } of tree) {
-      if ((await stores.inbox({ tenant: DEFAULT_TENANT, agentId })).length > 0) return false;
+      const inbox = await stores.inbox({ tenant: DEFAULT_TENANT, agentId });
+      // An abort of a turn that has ended says nothing any more: nobody takes up an agent for it.
+      if (inbox.some(({ kind }) => kind !== "abort")) return false;
     }
     return true;
   }
@@ -153,5 +255,16 @@ export class Driver {
       }
       return false;
     }
+  }
+}
+
+/** Whether a turn was not taken because its agent was shut down. */
+async function isPutAway(turn: Turn): Promise<boolean> {
+  try {
+    await turn.id;
+    return false;
+  } catch (error) {
+    if (error instanceof AgentNotStartedError) return true;
+    throw error;
   }
 }

@@ -1,4 +1,4 @@
-import type { Entry, EntryOf } from "../../src/state/index.ts";
+import type { Entry, EntryOf, JournalRow } from "../../src/state/index.ts";
 import type { AgentEvidence, TreeEvidence } from "../evidence.ts";
 import type { Program } from "./program.ts";
 import type { LineOf, WorldLine } from "./world.ts";
@@ -7,6 +7,8 @@ import type { LineOf, WorldLine } from "./world.ts";
 export interface Ended {
   readonly program: Program;
   readonly tree: TreeEvidence;
+  /** All commits of the tree, in order; of a tree that somebody follows. */
+  readonly rows: readonly JournalRow[];
   /** What the world has seen of it, in all processes. */
   readonly lines: readonly WorldLine[];
   /** Processes that ran it have died. */

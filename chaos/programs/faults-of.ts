@@ -1,5 +1,5 @@
 import type { Account } from "../../src/index.ts";
-import type { Entry } from "../../src/state/index.ts";
+import type { Entry, EntryOf } from "../../src/state/index.ts";
 import { gatesIn } from "../checks/effect-checks.ts";
 import { journalViolations } from "../checks/journal-checks.ts";
 import { spawnViolations } from "../checks/prefix-checks.ts";
@@ -9,16 +9,17 @@ import type { AgentEvidence, TreeEvidence } from "../evidence.ts";
 import { calmFaults } from "./calm-model.ts";
 import { HOOK_BROKE, receipt } from "./cast.ts";
 import { type Ended, entriesOf, linesOf } from "./evidence-lines.ts";
+import { followerFaults, promptFaults } from "./seen-faults.ts";
 import type { WorldLine } from "./world.ts";
 
 /** What must hold of a program that has ended, whatever happened to it on the way; in words, what does not. */
 export function faultsOf(ended: Ended): string[] {
-  const { tree, lines } = ended;
+  const { tree, lines, died } = ended;
   return [
     ...linesOf(lines, "fault").map(({ text }) => text),
-    ...restViolations(tree).filter((text) => !text.endsWith(HOOK_BROKE)),
+    ...restViolations(tree).filter((text) => !text.endsWith(HOOK_BROKE) && !(died && leftAborts.test(text))),
     ...spawnViolations(tree),
-    ...spendingViolations(tree, billOf(lines)),
+    ...spendingViolations(tree, billOf(tree, lines)),
     ...tree.accounts.flatMap(overLimit),
     ...counterFaults(tree),
     ...waiterFaults(ended),
@@ -26,22 +27,29 @@ export function faultsOf(ended: Ended): string[] {
     ...tree.agents.flatMap((agent) => [
       ...journalViolations(agent),
       ...modelFaults(agent, lines),
+      ...promptFaults(agent, lines),
       ...effectFaults(agent, ended),
     ]),
+    ...followerFaults(ended),
     ...calmFaults(ended),
   ];
 }
 
+/** Aborts of turns that have ended, whose agents nobody has taken up since their process died. */
+const leftAborts = /: abort:\S+ left in its inbox$/;
 const outputPrice = 4;
 
-/** What the provider has billed for what it has answered. */
-function billOf(lines: readonly WorldLine[]): Spent {
+/** What the provider has billed for what it has answered; for what was cut off on its way, by the runtime's own count. */
+function billOf(tree: TreeEvidence, lines: readonly WorldLine[]): Spent {
   const asked = new Map(linesOf(lines, "asked").map((line) => [`${line.turnId}:${line.step}`, line.inputTokens]));
   const bills = [
     ...linesOf(lines, "answered").map(({ turnId, step, outputTokens }) => {
       return { inputTokens: asked.get(`${turnId}:${step}`) ?? 0, outputTokens };
     }),
     ...linesOf(lines, "side"),
+    ...tree.agents.flatMap((agent) =>
+      entriesOf(agent, "model.failed").flatMap(({ usage }) => (usage?.estimated === true ? [usage] : [])),
+    ),
   ];
   return bills.reduce(
     ({ tokens, costMicros }, { inputTokens, outputTokens }) => ({
@@ -169,6 +177,21 @@ function modelFaults(agent: AgentEvidence, lines: readonly WorldLine[]): string[
   return faults;
 }
 
+/**
+ * A call that changes nothing may be begun ahead of its intent. Where a pause, an abort or a death then keeps that from being
+ * committed, it stays without one; a limit is never passed so.
+ */
+function isAhead(
+  { entries }: AgentEvidence,
+  { callId, outcome }: EntryOf<"tool.settled">,
+  effect: string | null,
+): boolean {
+  const refused = entries.some(
+    (entry) => entry.type === "intent.refused" && entry.callId === callId && entry.reason === "budget",
+  );
+  return effect === "none" && outcome === "interrupted" && !refused;
+}
+
 /** What tools did, against what the journal says of their calls. */
 function effectFaults(agent: AgentEvidence, { lines }: Ended): string[] {
   const attempts = Map.groupBy(linesOf(lines, "attempt"), ({ callId }) => callId);
@@ -177,7 +200,8 @@ function effectFaults(agent: AgentEvidence, { lines }: Ended): string[] {
   const settled = new Set(entriesOf(agent, "tool.settled").map(({ callId }) => callId));
   const own = [...attempts.keys()].filter((callId) => callId.startsWith(`${agent.agentId}#`));
   const faults = own.flatMap((callId) => (settled.has(callId) ? [] : [`${callId}: it was done, and has no result`]));
-  for (const { callId, name, outcome, messageId } of entriesOf(agent, "tool.settled")) {
+  for (const end of entriesOf(agent, "tool.settled")) {
+    const { callId, outcome, messageId } = end;
     const gate = gates.get(callId);
     if (!gate || gate.kind !== "function") continue;
     const done = attempts.get(callId) ?? [];
@@ -185,10 +209,12 @@ function effectFaults(agent: AgentEvidence, { lines }: Ended): string[] {
     const grants = entriesOf(agent, "tool.started").filter((entry) => entry.callId === callId);
     if (new Set(done.map(({ key }) => key)).size > 1) say("its receiver was given several keys");
     if (gate.effect === "once" && done.length > 1) say(`a once call was done ${done.length} times`);
-    if (grants.length === 0 && done.length > 0) say("it was done, and not granted");
+    if (gate.effect !== "none" && done.some(({ isGranted }) => !isGranted)) say("it was done before it was granted");
+    if (grants.length === 0 && done.length > 0 && !isAhead(agent, end, gate.effect))
+      say("it was done, and not granted");
     if (outcome === "success" && done.length === 0) say("it is said to have succeeded, and was never done");
     const text = JSON.stringify(results.get(messageId) ?? "");
-    const isStop = text.includes("The tool stopped the run");
+    const isStop = text.includes("The tool stopped the run: enough");
     if (outcome === "success" && !isStop && !text.includes(receipt(callId))) say(`its result is ${text.slice(0, 80)}`);
     if (["denied", "invalid", "not_found"].includes(outcome) && done.length > 0) say(`it was ${outcome}, and was done`);
     const notes = new Set(done.map(({ note }) => note));

@@ -6,11 +6,14 @@ import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { createRuntime } from "../../src/index.ts";
 import type { SeededRandom } from "../seeded-random.ts";
-import { isOnRedis, storesAt } from "../stores-at.ts";
+import { storesAt } from "../stores-at.ts";
 import { queuesAt } from "../workers/queues-at.ts";
-import { auditBatch, type Batch, type BatchResult, drawBatch, worldOf } from "./batch.ts";
+import { systemClock } from "../../src/base/index.ts";
+import { audit, type PlayedResult } from "./audit.ts";
+import { type Batch, BatchLogs, drawBatch, programsOf, worldOf } from "./batch.ts";
 import { castOf } from "./cast.ts";
 import { Driver, driveAll } from "./drive.ts";
+import { Reach } from "./reach.ts";
 import type { ProgramNews, ProgramOrders } from "./worker.ts";
 
 export interface LaneOptions {
@@ -19,6 +22,8 @@ export interface LaneOptions {
   readonly random: SeededRandom;
   /** Programs at a time. */
   readonly width: number;
+  /** A client drives them, and workers that take them from queues play them; on Redis only. */
+  readonly isQueued: boolean;
 }
 
 /** How often programs reach the world in a process before it is killed, at most; in units of `TOUCHES`. */
@@ -31,6 +36,8 @@ const OLDEST_MS = 15_000;
 const BATCH_LIMIT_MS = 180_000;
 const LAST_MS = 60_000;
 const LEASE_MS = 2_000;
+/** Of workers, whose time passes by itself: on a busy machine one that lives may not be heard of for a while. */
+const WORKERS_LEASE_MS = 5_000;
 /** Processes at a time on Redis, where each may run any agent. */
 const WORKERS = 2;
 /** Deaths in a batch, after which the rest is left in peace: a turn of which two workers died is given up by its queue. */
@@ -45,7 +52,11 @@ const program = fileURLToPath(new URL("worker.ts", import.meta.url));
 
 /** A process that waits for its orders. */
 class ProgramProcess {
-  readonly #child: ChildProcess = fork(program, [], { stdio: ["ignore", "ignore", "pipe", "ipc"], env: environment() });
+  readonly #child: ChildProcess = fork(program, [], {
+    stdio: ["ignore", "ignore", "pipe", "ipc"],
+    env: environment(),
+    execArgv: [],
+  });
   readonly #gone = once(this.#child, "exit");
   readonly #said: string[] = [];
   #touched = 0;
@@ -65,6 +76,15 @@ class ProgramProcess {
   async begin(orders: ProgramOrders): Promise<void> {
     this.#child.send(orders);
     await Promise.race([once(this.#child, "message"), this.#gone]);
+  }
+
+  /** What it tells of a batch that it has played alone; undefined where it ended before. */
+  async result(orders: ProgramOrders): Promise<PlayedResult | undefined> {
+    this.#child.send(orders);
+    const told = once(this.#child, "message") as Promise<[PlayedResult]>;
+    const [result] = await Promise.race([told, this.#gone.then(() => [undefined])]);
+    await this.#gone;
+    return result;
   }
 
   /** Resolves when it has ended by itself, has lived for long enough, or when the signal says so. */
@@ -117,10 +137,33 @@ export class Processes {
   #started = 0;
 
   async begin(orders: Omit<ProgramOrders, "name">): Promise<ProgramProcess> {
+    const one = this.#take();
+    await one.begin({ ...orders, name: `world-${String(this.#started).padStart(6, "0")}` });
+    return one;
+  }
+
+  /** Plays a batch in memory, in a process of its own that is not killed. */
+  async playInMemory(batch: Batch, width: number): Promise<PlayedResult> {
+    const one = this.#take();
+    const orders = {
+      ...batch,
+      place: "memory",
+      name: "world",
+      width,
+      leaseMs: LEASE_MS,
+      role: "all",
+      recovers: false,
+    } as const;
+    const result = await one.result(orders);
+    this.note(one);
+    if (result) return result;
+    throw new Error(`a process ended before its programs did: ${one.complaint ?? "it said nothing"}`);
+  }
+
+  #take(): ProgramProcess {
     const one = this.#next;
     this.#next = new ProgramProcess();
     this.#started += 1;
-    await one.begin({ ...orders, name: `world-${this.#started}` });
     return one;
   }
 
@@ -134,13 +177,14 @@ export class Processes {
 }
 
 /** Plays a batch to its end, in processes that are killed again and again, and audits what they have left. */
-export async function playKilled(processes: Processes, batch: Batch, options: LaneOptions): Promise<BatchResult> {
+export async function playKilled(processes: Processes, batch: Batch, options: LaneOptions): Promise<PlayedResult> {
   await drawBatch(batch);
-  const isQueued = isOnRedis(options.place);
+  const { isQueued, place } = options;
   const deaths = await (isQueued ? playOnWorkers : playInTurn)(processes, batch, options);
-  const stores = storesAt(options.place);
+  const stores = storesAt(place);
   try {
-    return await auditBatch(stores, batch, { deaths, isQueued });
+    const [programs, lines] = [programsOf(batch), new BatchLogs(batch).lines()];
+    return await audit({ stores, programs, lines, deaths, isQueued });
   } finally {
     await stores.close();
   }
@@ -169,15 +213,16 @@ async function playInTurn(processes: Processes, batch: Batch, options: LaneOptio
 /** A client in this process drives the batch, and workers that come and go play it. */
 async function playOnWorkers(processes: Processes, batch: Batch, options: LaneOptions): Promise<number> {
   const { place, width, random } = options;
-  const orders = { ...batch, place, width, leaseMs: LEASE_MS, role: "worker", recovers: false } as const;
-  const world = worldOf(batch, "client");
-  const queues = queuesAt(place, LEASE_MS);
+  const orders = { ...batch, place, width, leaseMs: WORKERS_LEASE_MS, role: "worker", recovers: false } as const;
+  const reach = new Reach(storesAt(place));
+  const world = worldOf(batch, { name: "client", clock: systemClock, reach });
+  const queues = queuesAt(place, WORKERS_LEASE_MS);
   const client = await createRuntime({
     agents: castOf(world),
-    stores: storesAt(place),
+    stores: reach.stores,
     queues,
     role: "client",
-    leaseMs: LEASE_MS,
+    leaseMs: WORKERS_LEASE_MS,
   });
   const pool = await Promise.all(Array.from({ length: WORKERS }, () => processes.begin(orders)));
   let deaths = 0;

@@ -1,23 +1,21 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setImmediate as loopTurn } from "node:timers/promises";
 import { armFaultPoints } from "../../src/base/index.ts";
 import { createRuntime, memoryStores, type Stores } from "../../src/index.ts";
-import { DEFAULT_TENANT } from "../../src/state/index.ts";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
-import { createFakeClock, type FakeClock } from "../../src/testing/index.ts";
-import { ReachedStores } from "../../test/support/reached-stores.ts";
-import { treeIn } from "../evidence.ts";
 import { faultPointNames } from "../fault-point-names.ts";
+import { seededRandom } from "../seeded-random.ts";
+import { audit } from "./audit.ts";
 import { castOf, TOOL_QUEUE } from "./cast.ts";
-import { Driver } from "./drive.ts";
-import { faultsOf } from "./faults-of.ts";
+import { Driver, driveAll } from "./drive.ts";
+import { clockFrom, passTime } from "./hand-clock.ts";
 import type { PlannedDeath, Program } from "./program.ts";
+import { Reach } from "./reach.ts";
 import { Life, World, type WorldLine } from "./world.ts";
 
 export interface PlayOptions {
-  /** Where the program is kept. Default: a file of its own. */
+  /** Where the programs are kept. Default: a file of their own. */
   readonly on?: "memory" | "sqlite" | undefined;
   /** Every agent is discarded and restored after each of its commits. Default: false. */
   readonly restores?: boolean | undefined;
@@ -27,136 +25,126 @@ export interface PlayOptions {
   readonly onHit?: ((death: PlannedDeath) => void) | undefined;
 }
 
+/** How one process ends: at a fault point, or when its programs have reached the world so often; undefined: never. */
+export type Death = PlannedDeath | { readonly touches: number } | undefined;
+
+export const work = { queues: { [TOOL_QUEUE]: { concurrency: 16 } } };
+
 const LEASE_MS = 10_000;
-/** Turns of the event loop in which nothing may move before time passes. */
-const QUIET_TURNS = 3;
-const TICK_MS = 10;
-/** After so many looks a program has not come to its end. */
-const MOST_LOOKS = 30_000;
 const MOST_HITS = 200;
-const root = "program";
+/** The root agent of a program that is played by itself. */
+const alone = "program";
 
 /**
  * Plays a program by itself to its end, in this process: its processes die at the fault points that it names, and its time is
  * moved. The same program gives the same play. Gives what is wrong, in words.
  */
 export async function playProgram(program: Program, options: PlayOptions = {}): Promise<string[]> {
+  const left: PlannedDeath[] = [...program.deaths];
   const folder = options.on === "memory" ? undefined : mkdtempSync(join(tmpdir(), "troupe-program-"));
-  const plain = folder === undefined ? memoryStores() : sqliteStores(join(folder, "program.db"));
-  const stage = new Stage(program, plain, folder, options);
+  const path = folder === undefined ? undefined : join(folder, "program.db");
+  const programs = new Map([[alone, program]]);
+  const stage = new Stage({ programs, width: 1, path, options, deathOf: () => left.shift() });
   try {
-    return await stage.play();
+    await stage.play();
+    const { plain: stores, lines, deaths } = stage;
+    const { failures } = await audit({ stores, programs, lines, deaths, isQueued: false });
+    return failures.flatMap(({ faults }) => [...faults]);
   } finally {
-    await plain.close();
+    await stage.close();
     if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
   }
 }
 
-class Stage {
-  readonly #program: Program;
-  readonly #plain: Stores;
-  readonly #folder: string | undefined;
-  readonly #options: PlayOptions;
-  readonly #clock: FakeClock = createFakeClock();
-  readonly #lines: WorldLine[] = [];
-  #deaths = 0;
-  #looks = 0;
+interface StageOptions {
+  readonly programs: ReadonlyMap<string, Program>;
+  /** Programs at a time. */
+  readonly width: number;
+  /** Of the file of the stores; undefined: in memory. */
+  readonly path: string | undefined;
+  readonly options: PlayOptions;
+  /** How the next process dies. */
+  readonly deathOf: () => Death;
+}
 
-  constructor(program: Program, plain: Stores, folder: string | undefined, options: PlayOptions) {
-    this.#program = program;
-    this.#plain = plain;
-    this.#folder = folder;
-    this.#options = options;
+/**
+ * Programs in this process that have one process after the other to themselves, and a clock that is moved. A death ends all
+ * that are under way.
+ */
+export class Stage {
+  readonly lines: WorldLine[] = [];
+  /** Stores as nobody has spoiled them. */
+  readonly plain: Stores;
+  readonly #stage: StageOptions;
+  #now: number | undefined;
+  deaths = 0;
+
+  constructor(stage: StageOptions) {
+    this.#stage = stage;
+    this.plain = stage.path === undefined ? memoryStores() : sqliteStores(stage.path);
   }
 
-  async play(): Promise<string[]> {
-    const left: PlannedDeath[] = [...this.#program.deaths];
+  /** Until all are at their ends, or do nothing any more. */
+  async play(): Promise<void> {
     for (;;) {
-      const { isDone, stuck } = await this.#live(left.shift());
-      if (stuck !== undefined) return [stuck];
-      if (!isDone) continue;
-      const tree = await treeIn(this.#plain, root);
-      const died = this.#deaths > 0;
-      return faultsOf({ program: this.#program, tree, lines: this.#lines, died, isQueued: false });
+      const random = seededRandom(this.deaths);
+      if (await this.#live(this.#stage.deathOf(), () => random.next())) return;
+      this.deaths += 1;
+      // What the dead process held is free then.
+      this.#now = (this.#now ?? 0) + LEASE_MS + 1;
     }
   }
 
-  /** One process, to the program's end or to its own. */
-  async #live(death: PlannedDeath | undefined): Promise<{ isDone: boolean; stuck?: string }> {
-    const life = new Life();
-    const stores = this.#folder === undefined ? this.#plain : sqliteStores(join(this.#folder, "program.db"));
-    const { spoil = (same) => same, restores = false } = this.#options;
-    const reach = new ReachedStores(spoil(stores));
-    const world = new World({
-      programs: new Map([[root, this.#program]]),
-      clock: this.#clock,
-      write: (line) => this.#lines.push(line),
-      written: () => this.#lines,
-      life,
-    });
+  async close(): Promise<void> {
+    await this.plain.close();
+  }
+
+  /** One process, to the end of its programs or to its own, which gives false. */
+  async #live(death: Death, random: () => number): Promise<boolean> {
+    const { programs, path, options, width } = this.#stage;
+    const { spoil = (same) => same, restores = false } = options;
+    const stores = path === undefined ? this.plain : sqliteStores(path);
+    const [life, clock, reach] = [new Life(), clockFrom(this.#now), new Reach(spoil(stores))];
+    const [write, written] = [(line: WorldLine) => void this.lines.push(line), () => this.lines];
+    const world = new World({ programs, clock, write, written, life, reach });
     const runtime = await createRuntime({
       agents: castOf(world),
       stores: reach.stores,
-      clock: this.#clock,
+      clock,
+      random,
       leaseMs: LEASE_MS,
       restoreAfterCommit: restores,
-      work: { queues: { [TOOL_QUEUE]: { concurrency: 4 } } },
+      work,
     });
-    const driver = new Driver(runtime, world);
-    const disarm = this.#arm(death, () => {
-      reach.freeze();
+    const disarm = this.#arm(death, world, () => {
+      reach.end();
       life.end();
     });
+    const moved = { clock, world, reach };
     try {
-      const stuck = await this.#watch(driver.run(root, this.#program), world, life);
-      if (stuck !== undefined) return { isDone: true, stuck };
-      if (!life.isOver) return { isDone: true };
+      const over = new Set(this.lines.flatMap(({ type, root }) => (type === "done" ? [root] : [])));
+      const left = new Map([...programs].filter(([root]) => !over.has(root)));
+      await passTime(moved, driveAll(new Driver(runtime, world), left, width));
+      return !life.isOver;
     } finally {
       disarm();
-      if (!life.isOver) await this.#elapse(runtime.shutdown());
-      else if (stores !== this.#plain) await stores.close();
+      if (!life.isOver) await passTime(moved, runtime.shutdown());
+      else if (stores !== this.plain) await stores.close();
+      this.#now = clock.now();
     }
-    this.#deaths += 1;
-    // In steps, as others give signs of life while its lease runs out.
-    for (let passed = 0; passed <= LEASE_MS; passed += 1_000) this.#clock.advance(1_000);
-    return { isDone: false };
   }
 
-  #arm(death: PlannedDeath | undefined, strike: () => void): () => void {
-    const { onHit } = this.#options;
+  #arm(death: Death, world: World, strike: () => void): () => void {
+    const { onHit } = this.#stage.options;
     if (onHit) return armAll(onHit);
-    return death ? armFaultPoints([{ name: death.point, hit: death.hit, action: strike }]) : () => undefined;
-  }
-
-  /** Lets time pass where nothing else does, until the work or the process has ended; why neither does. */
-  async #watch(work: Promise<void>, world: World, life: Life): Promise<string | undefined> {
-    let isOver = false;
-    const end = (): void => {
-      isOver = true;
+    if (death === undefined) return () => undefined;
+    if ("point" in death) return armFaultPoints([{ name: death.point, hit: death.hit, action: strike }]);
+    let touches = 0;
+    world.onTouch = () => {
+      touches += 1;
+      if (touches === death.touches) strike();
     };
-    work.then(end, end);
-    let [seen, quiet] = [-1, 0];
-    while (!isOver && !life.isOver) {
-      await loopTurn();
-      quiet = world.activity === seen ? quiet + 1 : 0;
-      seen = world.activity;
-      if (quiet >= QUIET_TURNS) this.#clock.advance(TICK_MS);
-      this.#looks += 1;
-      if (this.#looks > MOST_LOOKS) return `never at rest: ${await stateOf(this.#plain, root)}`;
-    }
-    return undefined;
-  }
-
-  async #elapse(work: Promise<void>): Promise<void> {
-    let isOver = false;
-    const end = (): void => {
-      isOver = true;
-    };
-    work.then(end, end);
-    while (!isOver) {
-      await loopTurn();
-      this.#clock.advance(TICK_MS);
-    }
+    return () => undefined;
   }
 }
 
@@ -170,16 +158,4 @@ function armAll(onHit: (death: PlannedDeath) => void): () => void {
       })),
     ),
   );
-}
-
-/** What of a program is not at rest, for whoever looks why. */
-export async function stateOf(stores: Stores, rootAgentId: string): Promise<string> {
-  const tree = await stores.listAgents({ tenant: DEFAULT_TENANT, rootAgentId });
-  const states = await Promise.all(
-    tree.map(async ({ agentId, status, openTurnId, queuedTurnIds, pause, abort }) => {
-      const inbox = (await stores.inbox({ tenant: DEFAULT_TENANT, agentId })).map(({ key }) => key);
-      return JSON.stringify({ agentId, status, openTurnId, queuedTurnIds, pause, abort, inbox });
-    }),
-  );
-  return states.join(" ");
 }

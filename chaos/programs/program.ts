@@ -22,11 +22,11 @@ export const toolNames = [
 export type ToolName = (typeof toolNames)[number];
 
 /** What the code of a tool does. */
-export const deeds = ["succeed", "nap", "fail", "refuse", "generate", "artifact", "spawn"] as const;
+export const deeds = ["succeed", "nap", "fail", "refuse", "stop", "generate", "artifact", "spawn"] as const;
 export type Deed = (typeof deeds)[number];
 
 /** How a subagent is had: its call waits, with limits of its own, one at a time; or it goes on in the background. */
-export const childKinds = ["helper", "thrifty", "single", "scout", "errand"] as const;
+export const childKinds = ["helper", "thrifty", "curbed", "single", "scout", "errand"] as const;
 export type ChildKind = (typeof childKinds)[number];
 
 export type PlannedCall =
@@ -68,10 +68,21 @@ export interface Program {
   readonly acts: readonly PlannedAct[];
   /** None: the agents have no hooks at all. */
   readonly hooks: readonly PlannedHook[];
+  /** Somebody follows the tree's events from its beginning to its end. */
+  readonly isWatched: boolean;
+  /** When all is done the agent is put away and taken up again, and is compared with what it was. */
+  readonly isReopened: boolean;
   /** Used where a program is played by itself; processes that run many die at any moment. */
   readonly deaths: readonly PlannedDeath[];
 }
 
 export function budgetsOf({ turns, life }: Program): Budget[] {
   return [life, ...turns.map((turn) => turn.budget)].filter((one) => one !== null);
+}
+
+/** The calls of tools in it, of the root agent and of all below it. */
+export function callsOf({ turns }: Program): Extract<PlannedCall, { tool: unknown }>[] {
+  const inRounds = (rounds: readonly PlannedRound[]): Extract<PlannedCall, { tool: unknown }>[] =>
+    rounds.flat().flatMap((call) => ("tool" in call ? [call] : inRounds(call.rounds)));
+  return turns.flatMap(({ rounds }) => inRounds(rounds));
 }

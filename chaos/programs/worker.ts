@@ -3,15 +3,21 @@
  * so that a new one is at hand when an old one is killed, goes on where earlier ones have been killed, and tells when it is done.
  */
 import { z } from "zod";
-import { createRuntime, type RuntimeOptions } from "../../src/index.ts";
+import { systemClock } from "../../src/base/index.ts";
+import { createRuntime, type RuntimeOptions, type Stores } from "../../src/index.ts";
+import type { PlayedResult } from "./audit.ts";
 import { endWithParent } from "../end-with-parent.ts";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
-import { work, worldOf, writtenIn } from "./batch.ts";
+import { BatchLogs, playInMemory, worldOf } from "./batch.ts";
 import { castOf } from "./cast.ts";
 import { Driver, driveAll } from "./drive.ts";
+import { clockFrom, passTime } from "./hand-clock.ts";
+import { work } from "./play.ts";
+import { Reach } from "./reach.ts";
+import type { WorldLine } from "./world.ts";
 
 const ordersSchema = z.object({
-  /** As `storesAt` takes it. */
+  /** As `storesAt` takes it; or "memory": it plays the batch alone, its deaths too, and tells what became of it. */
   place: z.string(),
   seed: z.int(),
   count: z.int().positive(),
@@ -29,7 +35,7 @@ const ordersSchema = z.object({
 export type ProgramOrders = z.infer<typeof ordersSchema>;
 
 /** What it tells: it has its orders, its programs have reached the world so often once more, and all are at their ends. */
-export type ProgramNews = "up" | "touched" | "over";
+export type ProgramNews = "up" | "touched" | "over" | PlayedResult;
 /** How often its programs reach the world between two such messages. */
 export const TOUCHES = 20;
 
@@ -37,8 +43,26 @@ const told = Promise.withResolvers<ProgramOrders>();
 process.once("message", (orders) => told.resolve(ordersSchema.parse(orders)));
 endWithParent();
 const { place, width, leaseMs, role, recovers, name, ...batch } = await told.promise;
-const world = worldOf(batch, name);
-const runtime = await createRuntime({ agents: castOf(world), leaseMs, role, work, ...(await placeAt()) });
+if (place === "memory") {
+  process.send?.(await playInMemory(batch, width));
+  // What its dead processes have held does not keep it alive.
+  process.exit();
+}
+const logs = new BatchLogs(batch);
+const clock = role === "all" ? clockFrom(startOf(logs.lines())) : undefined;
+const { stores: plain, ...more } = await placeAt();
+const reach = new Reach(plain);
+const world = worldOf(batch, { name, clock: clock ?? systemClock, reach });
+const agents = castOf(world);
+const runtime = await createRuntime({
+  agents,
+  leaseMs,
+  role,
+  work,
+  stores: reach.stores,
+  ...more,
+  ...(clock && { clock }),
+});
 const driver = new Driver(runtime, world);
 let touches = 0;
 world.onTouch = () => {
@@ -46,27 +70,36 @@ world.onTouch = () => {
   if (touches % TOUCHES === 0) process.send?.("touched" satisfies ProgramNews);
 };
 process.send?.("up" satisfies ProgramNews);
-if (role === "worker") {
-  process.once("message", () => void leave());
+if (clock) {
+  await passTime({ clock, world, reach }, drive());
+  await passTime({ clock, world, reach }, runtime.shutdown());
+  leave();
 } else {
-  if (recovers) await runtime.recover();
-  const done = new Set(writtenIn(batch).flatMap(({ type, root }) => (type === "done" ? [root] : [])));
-  await driveAll(driver, new Map([...world.programs].filter(([root]) => !done.has(root))), width);
-  await leave();
+  process.once("message", () => void runtime.shutdown().then(leave));
 }
 
-async function leave(): Promise<void> {
-  await runtime.shutdown();
+async function drive(): Promise<void> {
+  if (recovers) await runtime.recover();
+  const done = new Set(logs.lines().flatMap(({ type, root }) => (type === "done" ? [root] : [])));
+  await driveAll(driver, new Map([...world.programs].filter(([root]) => !done.has(root))), width);
+}
+
+function leave(): void {
   process.send?.("over" satisfies ProgramNews);
   process.disconnect();
 }
 
-/** One that drives its programs needs nothing of Redis, nor the time that it takes to load it. */
-async function placeAt(): Promise<Pick<RuntimeOptions, "stores" | "queues">> {
-  if (role === "all") return { stores: sqliteStores(place) };
-  const [{ storesAt }, { queuesAt }] = await Promise.all([
-    import("../stores-at.ts"),
-    import("../workers/queues-at.ts"),
-  ]);
+/** When the process before it has died, and one lease later. */
+function startOf(lines: readonly WorldLine[]): number | undefined {
+  const times = lines.flatMap((line) => ("at" in line ? [line.at] : []));
+  return times.length === 0 ? undefined : times.reduce((latest, at) => Math.max(latest, at)) + leaseMs;
+}
+
+/** One that has no queue but its own needs neither BullMQ nor the time that it takes to load it. */
+async function placeAt(): Promise<Pick<RuntimeOptions, "queues"> & { stores: Stores }> {
+  if (!place.startsWith("redis:")) return { stores: sqliteStores(place) };
+  const { storesAt } = await import("../stores-at.ts");
+  if (role === "all") return { stores: storesAt(place) };
+  const { queuesAt } = await import("../workers/queues-at.ts");
   return { stores: storesAt(place), queues: queuesAt(place, leaseMs) };
 }

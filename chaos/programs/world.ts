@@ -1,11 +1,15 @@
-import { createDeferred } from "../../src/base/index.ts";
-import type { Clock } from "../../src/index.ts";
+import { createDeferred, shortHash } from "../../src/base/index.ts";
+import { type Clock, type Message, textOf, type TroupeEvent } from "../../src/index.ts";
 import { rootOf } from "../../src/state/index.ts";
 import type { PlannedAct, Program } from "./program.ts";
+import type { Reach } from "./reach.ts";
 
 /** What the world outside has seen of programs, one line each, in the order of a process. `at`: milliseconds since the epoch. */
 export type WorldLine =
-  /** The provider was asked: what it bills for the prompt, whose results stand there, and what is wrong with their order. */
+  /**
+   * The provider was asked: what it bills for the prompt, which stored messages stand there, whose results, what is wrong
+   * with their order, and whether the intent to ask was committed by then.
+   */
   | {
       readonly type: "asked";
       readonly root: string;
@@ -13,7 +17,13 @@ export type WorldLine =
       readonly turnId: string;
       readonly step: number;
       readonly inputTokens: number;
+      readonly ids: readonly string[];
       readonly told: readonly string[];
+      /** Of the messages of these ids, by `digestOf`. */
+      readonly digest: string;
+      /** Of the whole prompt, as intents have it. */
+      readonly promptHash: string;
+      readonly isGranted: boolean;
       readonly fault?: string | undefined;
     }
   | {
@@ -40,7 +50,11 @@ export type WorldLine =
       readonly key: string;
       readonly tool: string;
       readonly note: string;
+      /** Whether the intent to begin the call was committed by then. */
+      readonly isGranted: boolean;
     }
+  /** Whoever follows the tree was given this event. */
+  | { readonly type: "seen"; readonly root: string; readonly cursor: string; readonly digest: string }
   /** Somebody was about to do something to the root agent, and was told that it is done. */
   | ({ readonly type: "act" } & Acting)
   | ({ readonly type: "acted" } & Acting)
@@ -55,7 +69,9 @@ export type WorldLine =
     }
   /** A command that went wrong in a way in which none may. */
   | { readonly type: "fault"; readonly root: string; readonly text: string }
-  | { readonly type: "done"; readonly root: string };
+  | { readonly type: "done"; readonly root: string }
+  /** How far the clock of the process is. */
+  | { readonly type: "time"; readonly root: ""; readonly at: number };
 
 interface Acting {
   readonly root: string;
@@ -79,6 +95,20 @@ export class Life {
   }
 }
 
+/** The same for the same messages. */
+export function digestOf(messages: readonly Message[]): string {
+  const told = messages.map((message) => {
+    const calls = message.role === "assistant" ? (message.toolCalls ?? []) : [];
+    return [message.id, message.role, textOf(message.content), calls.map(({ name, arguments: text }) => [name, text])];
+  });
+  return shortHash(JSON.stringify(told));
+}
+
+/** The same for the same event. */
+export function eventDigest(event: TroupeEvent): string {
+  return `${event.type} ${shortHash(JSON.stringify(event))}`;
+}
+
 const never = createDeferred<never>().promise;
 
 export interface WorldOptions {
@@ -90,10 +120,13 @@ export interface WorldOptions {
   /** All that was written up to now, by this process and those before it. */
   readonly written: () => readonly WorldLine[];
   readonly life: Life;
+  readonly reach: Pick<Reach, "isGranted">;
 }
 
 /** Answers take up to this many milliseconds. */
 const SLOWEST_MS = 4;
+/** The time is noted so often, in milliseconds. */
+const TIME_NOTE_MS = 250;
 
 /**
  * The world of the programs of one process: model, tools and hooks come by here and are noted, and somebody outside acts when
@@ -108,16 +141,28 @@ export class World {
   onTouch: () => void = () => undefined;
   /** Grows with all that happens: a program in which it stands still waits for somebody, or for time. */
   activity = 0;
+  /** Grows only with what the programs' own code and waiters see. */
+  progress = 0;
+  /** The last event that was given to the follower of each tree, in this process or before it. */
+  readonly seen = new Map<string, string>();
   readonly #options: WorldOptions;
   readonly #touches = new Map<string, number>();
+  #notedAt: number;
 
   constructor(options: WorldOptions) {
     this.#options = options;
     this.programs = options.programs;
     this.clock = options.clock;
-    for (const { root, type } of options.written()) {
+    for (const line of options.written()) {
+      const { root, type } = line;
       if (type === "asked" || type === "attempt") this.#touches.set(root, (this.#touches.get(root) ?? 0) + 1);
+      if (type === "seen") this.seen.set(root, line.cursor);
     }
+    this.#notedAt = options.clock.now();
+  }
+
+  get isOver(): boolean {
+    return this.#options.life.isOver;
   }
 
   programOf(agentId: string): Program | undefined {
@@ -126,7 +171,28 @@ export class World {
 
   note(line: WorldLine): void {
     this.activity += 1;
-    if (!this.#options.life.isOver) this.#options.write(line);
+    if (line.type !== "time") this.progress += 1;
+    if (!this.isOver) this.#options.write(line);
+  }
+
+  /** Tells how far its clock is, for the process that carries on. */
+  noteTime(): void {
+    const at = this.clock.now();
+    if (at - this.#notedAt < TIME_NOTE_MS) return;
+    this.#notedAt = at;
+    this.note({ type: "time", root: "", at });
+  }
+
+  /** The follower of a tree is given its next event. */
+  noteSeen(root: string, event: TroupeEvent): void {
+    if (event.cursor === null || this.isOver) return;
+    this.seen.set(root, event.cursor);
+    this.note({ type: "seen", root, cursor: event.cursor, digest: eventDigest(event) });
+  }
+
+  /** Whether the intent that this is done for is committed. */
+  async isGranted(agentId: string, intent: string): Promise<boolean> {
+    return await this.#options.reach.isGranted(agentId, intent);
   }
 
   /** Whether a call had its effect, as its receiver knows it. */

@@ -5,7 +5,7 @@ import { InvalidInputError, InvariantError, LeaseLostError, TurnInterruptedError
 import { callModel, type ModelAnswer } from "../model/index.ts";
 import type { EntryOf, Message, ModelRequest, ModelResponse, TurnState } from "../state/index.ts";
 import { type GenerateInput, takeGenerateInput } from "../tools/index.ts";
-import { appendWarnings, type Host, onLive } from "./host.ts";
+import { appendWarnings, assertOpenTurn, type Host, onLive } from "./host.ts";
 import {
   billOf,
   boundedRequest,
@@ -95,12 +95,12 @@ function reserved(owner: Host, side: SideCall): Promise<{ ask: ReservationAsk; r
     settleAbandoned(host, side);
     for (;;) {
       signal.throwIfAborted();
-      const turn = host.turn(turnId);
-      if (turn?.execution.status !== "in_progress") throw new TurnInterruptedError(`turn ${turnId} is over`);
+      const turn = assertOpenTurn(host, turnId);
       const { model } = host.definition;
       const key = `${turnId}:${run}:${index}`;
       const ask = await reservationAskOf(host, request, { turn, key, opensStep: false, signal });
       signal.throwIfAborted();
+      assertOpenTurn(host, turnId);
       const { entry } = await host.propose({
         type: "generate.requested",
         turnId,

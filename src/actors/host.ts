@@ -1,6 +1,6 @@
 import type { AgentDefinition, SubagentTool } from "../agents/index.ts";
 import type { Clock, LightSignal, TraceHeaders } from "../base/index.ts";
-import { LeaseLostError } from "../errors/index.ts";
+import { LeaseLostError, TurnInterruptedError } from "../errors/index.ts";
 import type { ModelDelta, PriceBook, PromptMemory } from "../model/index.ts";
 import type {
   AgentIdentity,
@@ -238,6 +238,16 @@ export async function onLive<T>(owner: Host, act: (host: Host) => Promise<T>): P
       if (!(error instanceof LeaseLostError) || (await owner.live()) === host) throw error;
     }
   }
+}
+
+/**
+ * User code may outlive its turn: where its agent was recovered meanwhile, nothing has told it of the end. Throws
+ * `TurnInterruptedError` when the turn is over; nothing may be written for it then.
+ */
+export function assertOpenTurn(host: Pick<Host, "turn">, turnId: string): TurnState {
+  const turn = host.turn(turnId);
+  if (turn?.execution.status === "in_progress") return turn;
+  throw new TurnInterruptedError(`turn ${turnId} is over`);
 }
 
 export interface Warning {

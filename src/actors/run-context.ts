@@ -21,7 +21,7 @@ import {
   type ToolAnswer,
 } from "../tools/index.ts";
 import { generateFor } from "./generate.ts";
-import { type Host, onLive } from "./host.ts";
+import { assertOpenTurn, type Host, onLive } from "./host.ts";
 import { awaitedChildOf, policyRefusal } from "./subagent-calls.ts";
 import { artifactOf } from "./tool-calls.ts";
 
@@ -59,6 +59,7 @@ export function runContextOf(host: Host, call: CallState, signal: LightSignal): 
     generate: (request) => (generate ??= generateFor(host, turnId, step, callId, signal))(request),
     async saveArtifact({ name, contentType, content }) {
       return await onLive(host, async (live) => {
+        assertOpenTurn(live, turnId);
         const artifact = artifactOf(live, call, { name, contentType, content });
         const { artifactId, size } = artifact;
         live.append(
@@ -81,6 +82,7 @@ export function runContextOf(host: Host, call: CallState, signal: LightSignal): 
     answer: answerOf(call),
     note: async (note) => {
       await onLive(host, async (live) => {
+        assertOpenTurn(live, turnId);
         live.append({ type: "tool.noted", turnId, step, callId, note });
         await live.committed();
       });
@@ -142,6 +144,7 @@ async function spawnByCode(
   const forbidden = policyRefusal(host, call.turnId, tool);
   if (forbidden) throw new PolicyRefusedError(forbidden);
   const { turnId, step, callId } = call;
+  assertOpenTurn(host, turnId);
   const outcome = await host.proposeSpawn({ turnId, step, callId: null, key: `${callId}:${key}`, tool, input });
   if (!outcome.granted) {
     throw new PolicyRefusedError(

@@ -30,7 +30,7 @@ import { until } from "./effect.ts";
 import type { Host } from "./host.ts";
 import { openRequest } from "./open-request.ts";
 import { runContextOf } from "./run-context.ts";
-import { stopSignalOf, storedErrorOf } from "./stored-error.ts";
+import { isRefusedCall, stopSignalOf, storedErrorOf } from "./stored-error.ts";
 import { awaitChild } from "./subagent-calls.ts";
 import {
   type CallResult,
@@ -277,8 +277,16 @@ export async function endOfError(
   const error = readableThrown(thrown);
   const stored = storedErrorOf(error);
   if (error instanceof AgentStopError) {
-    const result: CallResult = { outcome: "success", text: `The tool stopped the run: ${stored.message}` };
-    return { type: "settled", result, stop: stopSignalOf(error, `tool:${call.name}`) };
+    const stop = stopSignalOf(error, `tool:${call.name}`);
+    // A tool that stops the run has done its work; one that was refused a call of the model has not.
+    if (!isRefusedCall(error)) {
+      const text = `The tool stopped the run: ${stored.message}`;
+      return { type: "settled", result: { outcome: "success", text }, stop };
+    }
+    const result = isOnce(tool, call)
+      ? await reconcileCall(dependencies, call, tool, stored.message, signal)
+      : errorResult(`Interrupted: ${stored.message}`, "interrupted", "interrupted");
+    return { type: "settled", result, stop };
   }
   if (error instanceof OutcomeUnknownError) {
     return { type: "settled", result: unknownResult(call.name, stored.message.replace(/\.$/, "")) };

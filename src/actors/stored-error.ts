@@ -89,6 +89,11 @@ export function stopSignalOf(error: AgentStopError, source: string): StopSignal 
   return { reason: "user_requested", message, source: "user" };
 }
 
+/** Whether the error is that of `refusedCall`. */
+export function isRefusedCall(error: AgentStopError): boolean {
+  return detailsOf(error)["isRefusal"] === true;
+}
+
 function detailsOf({ details }: { readonly details?: unknown }): AgentStopError["details"] {
   const json = toJson(details);
   return json.ok && isRecord(json.json) ? (json.json as AgentStopError["details"]) : {};

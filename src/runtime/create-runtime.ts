@@ -233,10 +233,12 @@ function subscribe(core: RuntimeCore, observer: EventObserver): { unsubscribe():
   return { unsubscribe: stop };
 }
 
-/** Whether it has an open turn, or reports of background children that it has not taken. */
+/** Whether it has an open turn, or has not taken reports of background children or the end of a pause. */
 async function isUnfinished(core: RuntimeCore, { agentId, openTurnId, status, definition }: AgentRecord) {
   const known = core.definitions.get(definition.name);
-  if (openTurnId !== null || status === "shutdown" || !known?.tools.tools.some(isBackground)) {
+  // An idle agent may have missed the end of a child in the background, or of its pause.
+  const mayHaveMissed = status === "paused" || known?.tools.tools.some(isBackground) === true;
+  if (openTurnId !== null || status === "shutdown" || !known || !mayHaveMissed) {
     return openTurnId !== null && known !== undefined;
   }
   return (await core.stores.inbox(core.keyOf(agentId))).length > 0;

@@ -8,7 +8,7 @@ import { playProgram } from "../../chaos/programs/play.ts";
 import type { PlannedCall, Program } from "../../chaos/programs/program.ts";
 import { reproduce, shrink, smallerThan, testOf } from "../../chaos/programs/shrink.ts";
 import { failureOf } from "../../chaos/scenario.ts";
-import type { Stores } from "../../src/index.ts";
+import { type Stores, textOf } from "../../src/index.ts";
 import type { Batch } from "../../src/stores/index.ts";
 import { stepBothWays } from "../support/both-ways.ts";
 import { amount, rows } from "../support/full.ts";
@@ -34,7 +34,16 @@ const call = (tool: Extract<PlannedCall, { tool: unknown }>["tool"]): PlannedCal
 
 function programOf(rounds: readonly (readonly PlannedCall[])[], more: Partial<Program> = {}): Program {
   const [budget, sent] = [null, "after"] as const;
-  return { turns: [{ rounds, sent, budget }], life: null, acts: [], hooks: [], deaths: [], ...more };
+  return {
+    turns: [{ rounds, sent, budget }],
+    life: null,
+    acts: [],
+    hooks: [],
+    isWatched: true,
+    isReopened: true,
+    deaths: [],
+    ...more,
+  };
 }
 
 const small = programOf([[call("send"), call("look")], [{ child: "helper", rounds: [[call("charge")]] }]]);
@@ -75,6 +84,14 @@ const faults: readonly (readonly [string, RegExp, (stores: Stores) => Stores])[]
         commit: (batches, ...given) => stores.commit(batches.map(cheaper), ...given),
       }),
   ],
+  [
+    "a model is shown other texts than are stored",
+    /its prompt shows other texts than are stored/,
+    (stores) =>
+      changing(stores, {
+        commit: (batches, ...given) => stores.commit(batches.map(louder), ...given),
+      }),
+  ],
 ];
 
 function cheaper(batch: Batch): Batch {
@@ -82,6 +99,13 @@ function cheaper(batch: Batch): Batch {
     entry.type === "model.responded" ? { ...entry, settlement: { ...entry.settlement, tokens: 1 } } : entry,
   );
   return { ...batch, entries };
+}
+
+function louder(batch: Batch): Batch {
+  const messages = batch.messages.map((message) =>
+    message.role === "tool" ? { ...message, content: `${textOf(message.content)}!` } : message,
+  );
+  return { ...batch, messages };
 }
 
 it.each(rows(faults, faults.slice(1)))(

@@ -56,6 +56,7 @@ export function readsContract(subject: () => Stores): void {
       turnLimits: { maxSteps: 3 },
       metadata: { nested: { list: [1, null, "x"] }, constructor: "plain data" },
     });
+    await subject().createAgent(identityOf("root"), null);
     const { record } = await subject().createAgent(identity, null);
     expect(record).toMatchObject(identity);
     expect(await subject().readAgent(keyOf("full"))).toEqual(record);

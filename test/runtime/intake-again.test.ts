@@ -1,7 +1,10 @@
 import { expect, it } from "vitest";
-import { createRuntime, defineAgent, memoryStores, type Stores } from "../../src/index.ts";
+import { z } from "zod";
+import { createRuntime, defineAgent, defineTool, memoryStores, type Stores, subagent } from "../../src/index.ts";
 import type { InboxItem } from "../../src/state/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
+import { loopTurns } from "../support/journal-probes.ts";
+import { createGate } from "../support/turn-probes.ts";
 
 /** Stores that tell of every turn again and again, also of those that were taken in long ago. */
 function repeating(stores: Stores): Stores {
@@ -35,5 +38,46 @@ it("a turn that has ended is not begun again by a post that comes twice, whoever
   await agent.start();
   expect(agent.state).toMatchObject({ status: "ready", turnCount: 3, openTurnId: null });
   expect(asked).toBe(3);
+  await runtime.shutdown();
+});
+
+it("a turn that takes long to end is aborted again: nothing is left in its agent's inbox, and its lease is given back", async () => {
+  const stores = memoryStores();
+  const [begun, ending] = [createGate(), createGate()];
+  const slow = defineTool({
+    name: "slow",
+    description: "Begins something elsewhere.",
+    parameters: z.object({}),
+    effect: "none",
+    async execute(_args, run) {
+      await run.note({ began: true });
+      await begun.pass();
+      return "done";
+    },
+    cancel: async () => await ending.pass(),
+  });
+  const calling = (name: string, input: object) =>
+    scriptedModel([{ toolCalls: [{ name, arguments: input }] }, "never"]);
+  const helper = defineAgent({ name: "helper", model: calling("slow", {}), tools: [slow] });
+  const lead = defineAgent({ name: "lead", model: calling("helper", { input: "help" }), tools: [subagent(helper)] });
+  const runtime = await createRuntime({ agents: [lead], stores });
+  const agent = await runtime.agent("lead", { agentId: "lead-1" });
+  await agent.start();
+  const turn = agent.executeTurn("go");
+  await begun.reached();
+  const [helping] = (await runtime.list({ rootAgentId: "lead-1" })).filter(({ depth }) => depth > 0);
+  if (!helping) throw new Error("there is no helper");
+  const key = { tenant: "default", agentId: helping.agentId };
+  await agent.abort("enough");
+  await ending.reached();
+  // The first one has been taken, and has left the inbox.
+  for (let looks = 0; looks < 1_000 && (await stores.inbox(key)).length > 0; looks += 1) await loopTurns(1);
+  expect(await stores.inbox(key)).toEqual([]);
+  await agent.abort("enough, again");
+  ending.open();
+  expect(await turn.result).toMatchObject({ status: "stopped", stopReason: "user_requested" });
+  for (let looks = 0; looks < 1_000 && (await stores.holder(key)); looks += 1) await loopTurns(1);
+  expect(await stores.inbox(key)).toEqual([]);
+  expect(await stores.holder(key)).toBeUndefined();
   await runtime.shutdown();
 });

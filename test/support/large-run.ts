@@ -18,7 +18,7 @@ interface Row {
   readonly entries: readonly { readonly at: number }[];
 }
 
-/** A run of a lead with one reader that calls 16 tools in three steps. */
+/** A run of a lead with one reader that calls 24 tools in four steps. */
 async function recorded() {
   const stores = memoryStores();
   const look = defineTool({
@@ -32,7 +32,7 @@ async function recorded() {
     name: "reader",
     tools: [look],
     model: scriptedModel(({ messages }) =>
-      messages.filter(({ role }) => role === "tool").length < 16
+      messages.filter(({ role }) => role === "tool").length < 24
         ? { toolCalls: Array.from({ length: 8 }, (_, at) => ({ name: "look", arguments: { at } })) }
         : "read",
     ),

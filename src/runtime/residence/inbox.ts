@@ -46,7 +46,12 @@ export class Inbox {
   /** Takes one item; false if it was taken already, cannot be taken yet, or the agent is not here any more. */
   take(activation: Activation, item: InboxItem): boolean {
     const taken = this.#residences.stay(activation)?.taken;
-    if (!taken || taken.has(item.key) || activation.isLost) return false;
+    if (!taken || activation.isLost) return false;
+    if (taken.has(item.key)) {
+      // Who aborts a turn that is ending already posts the same item again, perhaps after the first one has left the inbox.
+      if (item.kind === "abort") activation.writer.acknowledge(item.key);
+      return false;
+    }
     if (!takeItem(activation, item)) return false;
     taken.add(item.key);
     if (item.kind === "child.ended") this.#children.resolve(item.childId, { status: item.outcome, text: item.text });

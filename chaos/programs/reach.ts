@@ -1,0 +1,88 @@
+import { createDeferred, type Deferred } from "../../src/base/index.ts";
+import type { Stores } from "../../src/index.ts";
+import { DEFAULT_TENANT, type Entry } from "../../src/state/index.ts";
+import type { CommitOutcome } from "../../src/stores/index.ts";
+
+const never = createDeferred<never>().promise;
+
+/**
+ * Stores as one process of programs reaches them.
+ * Owns: what the process waits for, and which intents it knows to be granted. A dead process reaches nothing any more.
+ */
+export class Reach {
+  readonly stores: Stores;
+  readonly #plain: Stores;
+  readonly #granted = new Set<string>();
+  #isOver = false;
+  #underWay = 0;
+  #answered: Deferred<void> | undefined;
+  /** Grows with every call and every answer. */
+  activity = 0;
+
+  constructor(plain: Stores) {
+    this.#plain = plain;
+    this.stores = new Proxy(plain, {
+      get: (stores, name: keyof Stores) => {
+        const member = stores[name];
+        if (typeof member !== "function" || name === "onForeignWrite" || name === "onRolledBack") return member;
+        const call = member as (...given: unknown[]) => Promise<unknown>;
+        return (...given: unknown[]): Promise<unknown> => this.#call(name, () => call.apply(stores, given));
+      },
+    });
+  }
+
+  /** Its process dies: nothing that it asks for is done, and nothing that it has asked for is answered. */
+  end(): void {
+    this.#isOver = true;
+    this.#answered?.resolve();
+  }
+
+  /** Resolves when a call that is under way is answered; at once when there is none. */
+  async answered(): Promise<void> {
+    if (this.#underWay === 0 || this.#isOver) return;
+    this.#answered ??= createDeferred();
+    await this.#answered.promise;
+  }
+
+  /** Whether the intent to begin this call, or to ask the model for this step, is committed. */
+  async isGranted(agentId: string, intent: string): Promise<boolean> {
+    if (this.#granted.has(intent)) return true;
+    // Another process has committed it.
+    for (const { entries } of await this.#plain.readJournal({ tenant: DEFAULT_TENANT, agentId }, 1)) {
+      for (const entry of entries) this.#note(entry);
+    }
+    return this.#granted.has(intent);
+  }
+
+  async #call(name: keyof Stores, call: () => Promise<unknown>): Promise<unknown> {
+    if (this.#isOver) return await never;
+    this.activity += 1;
+    this.#underWay += 1;
+    try {
+      const answer = await call();
+      if (name === "commit" && !this.#isOver) this.#noteAll(answer as readonly CommitOutcome[]);
+      return this.#isOver ? await never : answer;
+    } finally {
+      this.activity += 1;
+      this.#underWay -= 1;
+      this.#answered?.resolve();
+      this.#answered = undefined;
+    }
+  }
+
+  #noteAll(outcomes: readonly CommitOutcome[]): void {
+    for (const outcome of outcomes) {
+      if (outcome.type === "committed") for (const entry of outcome.entries) this.#note(entry);
+    }
+  }
+
+  #note(entry: Entry): void {
+    if (entry.type === "tool.started") this.#granted.add(entry.callId);
+    if (entry.type === "model.requested") this.#granted.add(modelIntent(entry));
+  }
+}
+
+/** Names the intent to ask the model for a step. */
+export function modelIntent({ turnId, step }: { readonly turnId: string; readonly step: number }): string {
+  return `model ${turnId}:${step}`;
+}

@@ -1,0 +1,60 @@
+import { eventsOf, textOf } from "../../src/state/index.ts";
+import type { AgentEvidence } from "../evidence.ts";
+import { type Ended, entriesOf, linesOf } from "./evidence-lines.ts";
+import { digestOf, eventDigest, type WorldLine } from "./world.ts";
+
+/**
+ * What the model was shown is what is stored: the messages of the conversation in their order, all of those before the turn, and the
+ * prompt that its intent names. It was asked only when that intent was committed.
+ */
+export function promptFaults(agent: AgentEvidence, lines: readonly WorldLine[]): string[] {
+  const stored = new Map(agent.messages.map((message, place) => [message.id, { message, place }]));
+  const grants = Map.groupBy(entriesOf(agent, "model.requested"), ({ turnId, step }) => `${turnId}:${step}`);
+  const asked = linesOf(lines, "asked").filter(({ turnId }) => turnId.startsWith(`${agent.agentId}#`));
+  return asked.flatMap(({ turnId, step, ids, digest, promptHash, isGranted }) => {
+    const where = `${turnId}:${step}`;
+    const faults = isGranted ? [] : [`${where}: the model was asked before its intent was committed`];
+    const granted = grants.get(where) ?? [];
+    if (!granted.some((grant) => grant.promptHash === promptHash))
+      faults.push(`${where}: its prompt is not the granted one`);
+    const known = ids.flatMap((id) => stored.get(id) ?? []);
+    if (known.length < ids.length) return [...faults, `${where}: its prompt shows messages that are not stored`];
+    if (digestOf(known.map(({ message }) => message)) !== digest)
+      faults.push(`${where}: its prompt shows other texts than are stored`);
+    // Results stand in the order of their calls, and are stored in the order of their ends.
+    const places = known.flatMap(({ message, place }) => (message.role === "tool" ? [] : [place]));
+    if (places.some((place, index) => place <= (places[index - 1] ?? -1)))
+      faults.push(`${where}: its prompt is in another order`);
+    const begun = stored.get(`${turnId}:in`)?.place ?? 0;
+    const shown = new Set(ids);
+    const missing = agent.messages.slice(0, begun).filter(({ id }) => !shown.has(id));
+    if (missing.length > 0) faults.push(`${where}: its prompt lacks ${missing.map(({ id }) => id).join()}`);
+    return faults;
+  });
+}
+
+/** Whoever follows a tree is given the events of its journal, each once, in their order, to the last. */
+export function followerFaults({ program, tree, rows, lines }: Ended): string[] {
+  if (!program.isWatched) return [];
+  const agents = new Map(tree.agents.map((agent) => [agent.agentId, agent]));
+  const texts = new Map(
+    tree.agents.flatMap(({ messages }) => messages.map(({ id, content }) => [id, textOf(content)])),
+  );
+  const due = rows.flatMap(({ agentId, cursor, entries }) => {
+    const record = agents.get(agentId)?.record;
+    return record ? entries.flatMap((entry) => eventsOf(entry, record, cursor, (id) => texts.get(id) ?? "")) : [];
+  });
+  const seen = linesOf(lines, "seen");
+  for (const [index, event] of due.entries()) {
+    const line = seen[index];
+    // A warning of what the last commit has used may come when everybody has left.
+    if (line === undefined && due.slice(index).every(({ type }) => type === "budget.warning")) return [];
+    if (line === undefined)
+      return [`its follower was not told of the last ${due.length - index} events, from ${event.type} on`];
+    if (line.cursor !== event.cursor)
+      return [`its follower was told of ${line.cursor} (${line.digest}) in place of ${event.cursor} (${event.type})`];
+    if (line.digest !== eventDigest(event))
+      return [`its follower was told of another ${event.type} at ${line.cursor} than is stored`];
+  }
+  return seen.length > due.length ? [`its follower was told of ${seen.length - due.length} events too many`] : [];
+}
