@@ -201,7 +201,7 @@ function effectFaults(agent: AgentEvidence, { lines }: Ended): string[] {
   const own = [...attempts.keys()].filter((callId) => callId.startsWith(`${agent.agentId}#`));
   const faults = own.flatMap((callId) => (settled.has(callId) ? [] : [`${callId}: it was done, and has no result`]));
   for (const end of entriesOf(agent, "tool.settled")) {
-    const { callId, outcome, messageId } = end;
+    const { callId, name, outcome, messageId } = end;
     const gate = gates.get(callId);
     if (!gate || gate.kind !== "function") continue;
     const done = attempts.get(callId) ?? [];

@@ -72,9 +72,7 @@ export class SqliteJournal {
   }
 
   /** Adds the rows of a tree that has none, each under its cursor or a new one; returns the cursors. */
-  restore(
-    rows: readonly (RestoredRow & { readonly slot: AgentSlot })[],
-  ): number[] {
+  restore(rows: readonly (RestoredRow & { readonly slot: AgentSlot })[]): number[] {
     // By their keys, because the cache of slots may be emptied meanwhile.
     const ends = new Map<number, { readonly slot: AgentSlot; cursor: number; readonly places: Map<string, number> }>();
     let before = 0;
