@@ -1,54 +1,54 @@
-// Compiles src/ to dist/. Types are not checked here but by `npm run check:types`, so that `npm ci`, which builds, stays quick.
-import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
-import { dirname, join } from "node:path";
+/**
+ * Builds the package: its code, its types and the inspector's page. Types are not checked here but by `npm run check:types`, so that
+ * `npm ci`, which builds, stays quick.
+ *
+ *     node scripts/build.ts                     # into dist
+ *     node scripts/build.ts --code --to FOLDER  # the code alone, into FOLDER/dist, and beside it what it reads
+ */
+import { chmodSync, cpSync, existsSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { bundleCode } from "./bundle.ts";
 import { keepReachableDeclarations } from "./declarations.ts";
 import { entryFiles, readManifest } from "./manifest.ts";
 import { repositoryRoot, runCommand } from "./run-command.ts";
-import { vendorInto } from "./vendor.ts";
 
-const dist = join(repositoryRoot, "dist");
-const src = join(repositoryRoot, "src");
+const { values } = parseArgs({ options: { code: { type: "boolean", default: false }, to: { type: "string" } } });
 const manifest = readManifest();
+const root = values.to ?? repositoryRoot;
+const dist = join(root, "dist");
 
-/** The sources of the inspector's page, which is built into assets of its own. */
-const page = join(src, "inspector", "ui");
+class BuildFault extends Error {}
 
-/** tsc emits code and declarations only; pages, styles and database scripts travel as they are. */
-function copyAssets(): void {
-  for (const file of readdirSync(src, { recursive: true, withFileTypes: true })) {
-    if (!file.isFile() || file.name.endsWith(".ts") || file.parentPath.startsWith(page)) continue;
-    const source = join(file.parentPath, file.name);
-    const target = join(dist, source.slice(src.length + 1));
-    mkdirSync(dirname(target), { recursive: true });
-    copyFileSync(source, target);
-  }
+async function run(command: string, ...words: readonly string[]): Promise<void> {
+  const { ok, output } = await runCommand(command, words);
+  if (!ok) throw new BuildFault(output);
+  process.stdout.write(output);
 }
 
-function makeBinsExecutable(): void {
-  for (const path of Object.values(manifest.bin)) {
-    const file = join(repositoryRoot, path);
-    if (existsSync(file)) chmodSync(file, 0o755);
-  }
+/** A declaration for each source to which a type of an entry refers: no program reads these while it runs. */
+async function buildTypes(): Promise<void> {
+  await run("tsc", "-p", "tsconfig.build.json", "--noCheck", "--emitDeclarationOnly", "--outDir", dist);
+  keepReachableDeclarations(
+    dist,
+    entryFiles(manifest, "types").map((path) => join(root, path)),
+  );
 }
 
 rmSync(dist, { recursive: true, force: true });
-const compile = (...options: readonly string[]) =>
-  runCommand("tsc", ["-p", "tsconfig.build.json", "--noCheck", ...options]);
-// Comments are in the declarations, where editors show them; in the code they would be there twice.
-const compiled = await Promise.all([
-  runCommand("node", ["scripts/build-ui.ts"]),
-  compile("--declaration", "false", "--removeComments"),
-  compile("--emitDeclarationOnly"),
-]);
-process.stdout.write(compiled.map(({ output }) => output).join(""));
-if (compiled.every(({ ok }) => ok)) {
-  copyAssets();
-  await vendorInto(dist);
-  keepReachableDeclarations(
-    dist,
-    entryFiles(manifest, "types").map((path) => join(repositoryRoot, path)),
-  );
-  makeBinsExecutable();
-} else {
+try {
+  const besides = values.code ? [] : [run("node", "scripts/build-ui.ts"), buildTypes()];
+  await Promise.all([bundleCode(manifest, dist), ...besides]);
+  const page = join(repositoryRoot, "src", "inspector", "assets");
+  if (existsSync(page)) cpSync(page, join(dist, "assets"), { recursive: true });
+  for (const path of Object.values(manifest.bin)) chmodSync(join(root, path), 0o755);
+  if (root !== repositoryRoot) {
+    for (const name of ["package.json", "README.md", "docs"]) {
+      cpSync(join(repositoryRoot, name), join(root, name), { recursive: true });
+    }
+  }
+} catch (error) {
+  if (!(error instanceof BuildFault)) throw error;
+  process.stdout.write(error.message);
   process.exitCode = 1;
 }

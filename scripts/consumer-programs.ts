@@ -68,15 +68,18 @@ export function readmeProgram(): string {
   return program;
 }
 
-/** Compares the count of the module at `ours` with that of the original tokenizer. */
-export function countProgram(ours: string, original: string): string {
+/** Compares how a model counts the tokens of a prompt with the count of the original tokenizer. */
+export function countProgram(original: string): string {
   return `
-import { countTokens } from ${JSON.stringify(ours)};
-import { countTokens as originalCount } from ${JSON.stringify(original)};
+import { openaiModel } from "troupe";
+import { countTokens } from ${JSON.stringify(original)};
 
+const model = openaiModel("any", { apiKey: "none" });
+const promptTokens = async (content) => await model.countPromptTokens({ messages: [{ role: "user", content }] });
 const texts = ["hello world", "Grüße, 世界! 👋🏽", "const a = { b: [1, 2.5e3] };\\n\\t// ok", "<|endoftext|>", "a b ".repeat(100)];
+const overhead = await promptTokens("");
 for (const text of texts) {
-  const [counted, expected] = [await countTokens(text), originalCount(text, { disallowedSpecial: new Set() })];
+  const [counted, expected] = [(await promptTokens(text)) - overhead, countTokens(text, { disallowedSpecial: new Set() })];
   if (counted !== expected) throw new Error(JSON.stringify(text) + " has " + expected + " tokens, not " + counted);
 }
 `;

@@ -21,8 +21,20 @@ export const lazyModules: readonly string[] = [
   "yaml",
 ];
 
-/** Development dependencies of which the build copies into `dist` the few files that are used, in place of the whole. */
-export const vendoredPackages: readonly string[] = ["gpt-tokenizer"];
+/**
+ * Packages whose code is built into `dist`: those on the way of an import, of a first turn or of the command line. All are development
+ * dependencies, but for those whose types the declarations name (docs/decisions/2026-11-23-bundles.md).
+ */
+export const bundledPackages: readonly string[] = [
+  "@xstate/store",
+  "commander",
+  "eventsource-parser",
+  "gpt-tokenizer",
+  "openai",
+  "undici",
+  "xstate",
+  "yaml",
+];
 
 /** What package.json says that the scripts and the architecture test read. */
 export interface Manifest {

@@ -1,8 +1,19 @@
 // Builds the package, packs it and uses it as a stranger would: in an empty project, on plain Node, without our tools.
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { publicNames } from "../test/architecture/public-names.ts";
+import { packagesIn } from "./bundle.ts";
 import { countProgram, optionalPackagesProgram, readmeProgram, toolProgram } from "./consumer-programs.ts";
 import { entryFiles, lazyModules, publicEntries, readManifest } from "./manifest.ts";
 import { contentFaults, installedBytes } from "./package-contents.ts";
@@ -15,6 +26,7 @@ const manifest = readManifest();
 const project = mkdtempSync(join(tmpdir(), "troupe-pack-"));
 const installedPackages = join(project, "node_modules");
 const installed = join(installedPackages, manifest.name);
+const installedUrl = pathToFileURL(join(realpathSync(project), "node_modules", manifest.name)).href;
 
 class PackFault extends Error {}
 
@@ -97,9 +109,7 @@ process.stdout.write(JSON.stringify({ milliseconds, modules, loaded: [...loaded]
       readonly modules: number;
       readonly loaded: readonly string[];
     };
-    const heavy = lazyModules.filter((name) =>
-      measured.loaded.some((url) => url === name || url.includes(`/node_modules/${name}/`)),
-    );
+    const heavy = lazyModules.filter((name) => measured.loaded.some((url) => holds(url, name)));
     if (heavy.length > 0) {
       throw new PackFault(
         `import "${manifest.name}" and "${manifest.name}/server" load ${heavy.join(", ")}: import them lazily, where they are used.`,
@@ -116,6 +126,12 @@ process.stdout.write(JSON.stringify({ milliseconds, modules, loaded: [...loaded]
   return `import ${fastest.toFixed(0)} ms of the processor, ${moduleCount} modules`;
 }
 
+/** Whether a module that was loaded is one of a package, or a file of ours into which that package was built. */
+function holds(url: string, name: string): boolean {
+  if (url === name || url.includes(`/node_modules/${name}/`)) return true;
+  return url.startsWith(installedUrl) && packagesIn(readFileSync(fileURLToPath(url), "utf8")).has(name);
+}
+
 async function checkEntriesLoad(): Promise<void> {
   for (const entry of publicEntries(manifest)) {
     const program = `if (Object.keys(await import(${JSON.stringify(entry)})).length === 0) throw new Error("exports nothing");`;
@@ -125,33 +141,44 @@ async function checkEntriesLoad(): Promise<void> {
   }
 }
 
-/** Compiles a consumer against the installed declarations; an entry whose types are missing would be `any`. */
+/** Compiles a consumer of every public name against the installed declarations; an entry whose types are missing would be `any`. */
 async function checkTypes(): Promise<void> {
   const entries = publicEntries(manifest);
   const consumer = [
     ...entries.map((entry, index) => `import * as entry${index} from ${JSON.stringify(entry)};`),
+    ...entries.map((entry, index) => {
+      const names = (publicNames[entry] ?? []).map((name) => `${name} as ${name}Of${index}`);
+      return `export type { ${names.join(", ")} } from ${JSON.stringify(entry)};`;
+    }),
     "type Typed<Module> = 0 extends 1 & Module ? never : Module;",
     ...entries.map(
       (_, index) => `export const names${index}: string[] = Object.keys(entry${index} as Typed<typeof entry${index}>);`,
     ),
   ];
   writeFileSync(join(project, "consumer.ts"), `${consumer.join("\n")}\n`);
+  await Promise.all([checkTypesWith("nodenext", "nodenext"), checkTypesWith("esnext", "bundler")]);
+}
+
+async function checkTypesWith(module: string, moduleResolution: string): Promise<void> {
   const compilerOptions = {
     target: "es2024",
-    module: "nodenext",
+    module,
+    moduleResolution,
     strict: true,
     noEmit: true,
     skipLibCheck: false,
     types: ["node"],
     typeRoots: [join(repositoryRoot, "node_modules", "@types")],
   };
-  writeFileSync(join(project, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["consumer.ts", "tool.ts"] }));
-  const { output } = await runCommand("tsc", ["-p", project, "--pretty", "false"], { directory: project });
+  const file = join(project, `tsconfig.${moduleResolution}.json`);
+  writeFileSync(file, JSON.stringify({ compilerOptions, files: ["consumer.ts", "tool.ts"] }));
+  const { output } = await runCommand("tsc", ["-p", file, "--pretty", "false"], { directory: project });
   // Declarations of other packages are their makers' business, ours are read as strictly as the consumer's own files.
   const ours = output
     .split("\n")
     .filter((line) => /^(?:consumer|tool)\.ts|^error /.test(line) || line.includes(`node_modules/${manifest.name}/`));
-  if (ours.length > 0) throw new PackFault(`The package's types do not compile in a consumer:\n${ours.join("\n")}`);
+  if (ours.length === 0) return;
+  throw new PackFault(`The package's types do not compile in a consumer (${moduleResolution}):\n${ours.join("\n")}`);
 }
 
 function evaluate(purpose: string, program: string): Promise<CommandResult> {
@@ -164,9 +191,8 @@ async function checkPrograms(): Promise<void> {
   if (!stdout.startsWith("completed Anna has the key.\n")) {
     throw new PackFault(`The README's first program answers otherwise than it should:\n${stdout}`);
   }
-  const counts = pathToFileURL(join(installed, "dist", "model", "token-count.js")).href;
   const original = import.meta.resolve("gpt-tokenizer/encoding/o200k_base");
-  await evaluate("Tokens are not counted as the tokenizer does", countProgram(counts, original));
+  await evaluate("Tokens are not counted as the tokenizer does", countProgram(original));
   const missing = await evaluate("Without the optional packages", optionalPackagesProgram);
   if (!/npm install ioredis\b[^]*npm install bullmq ioredis\b[^]*npm install @a2a-js\/sdk\b/.test(missing.stdout)) {
     throw new PackFault(`Without the optional packages nobody is told to install them:\n${missing.output}`);

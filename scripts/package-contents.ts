@@ -1,6 +1,7 @@
 import { existsSync, lstatSync, readdirSync, readFileSync } from "node:fs";
 import { isBuiltin } from "node:module";
 import { dirname, join } from "node:path";
+import { packageOf } from "./bundle.ts";
 import type { Manifest } from "./manifest.ts";
 import { moduleSpecifiers } from "./module-specifiers.ts";
 
@@ -81,11 +82,4 @@ function importFaults(installed: string, files: readonly string[], manifest: Man
         .filter(({ name }) => !name.startsWith(".") && !isBuiltin(name) && !known.has(packageOf(name)))
         .map(({ name }) => `${path} imports ${name}, which package.json does not name as a dependency`),
     );
-}
-
-function packageOf(specifier: string): string {
-  return specifier
-    .split("/")
-    .slice(0, specifier.startsWith("@") ? 2 : 1)
-    .join("/");
 }

@@ -14,7 +14,7 @@ const root = fileURLToPath(new URL("../../", import.meta.url));
 /** From the start of `node` to the line that says that the first turn is done, or the import. */
 export const coldStart: Study = {
   name: "cold-start",
-  title: "from the start of node to the end of the first turn; and to the end of the import",
+  title: "from the start of node to the end of the first turn, of the import, of a page of help",
   unit: "ms",
   plan: (quick) => (quick ? { warmUps: 1, rounds: 7 } : { warmUps: 2, rounds: 25 }),
   pairs: async () => {
@@ -24,11 +24,13 @@ export const coldStart: Study = {
     const oursInMemory = processSide("memory", async ({ baseUrl }, dist) => ["ours.mjs", baseUrl, dist]);
     const oursOnSqlite = processSide("sqlite", async ({ baseUrl }, dist, file) => ["ours.mjs", baseUrl, dist, file]);
     const oursImport = processSide("import of troupe", async (_server, dist) => ["import.mjs", `${dist}/index.js`]);
+    const oursHelp = processSide("help", async (_server, dist) => ["command.mjs", `${dist}/cli/main.js`, "--help"]);
     return [
       { stores: "memory", variant: "first turn", ours: oursInMemory, bare },
       { stores: "sqlite", variant: "first turn", ours: oursOnSqlite, bare },
       { stores: "none", variant: "import", ours: oursImport, bare: bareImport },
       { stores: "none", variant: "import, over node", ours: oursImport, bare: node },
+      { stores: "none", variant: "help, over node", ours: oursHelp, bare: node },
     ];
   },
 };
@@ -77,11 +79,11 @@ let build: Promise<{ readonly folder: string; readonly remove: () => void }> | u
 async function built(): Promise<{ readonly folder: string; readonly remove: () => void }> {
   build ??= (async () => {
     mkdirSync(`${root}.troupe`, { recursive: true });
-    const folder = mkdtempSync(`${root}.troupe/bench-dist-`);
+    const folder = mkdtempSync(`${root}.troupe/bench-package-`);
     const remove = (): void => rmSync(folder, { recursive: true, force: true });
     process.once("exit", remove);
-    await run("tsc", ["-p", "tsconfig.build.json", "--outDir", folder, "--declaration", "false"], { cwd: root });
-    return { folder, remove };
+    await run(process.execPath, ["scripts/build.ts", "--code", "--to", folder], { cwd: root });
+    return { folder: `${folder}/dist`, remove };
   })();
   return await build;
 }

@@ -1,6 +1,5 @@
 import { userInfo } from "node:os";
 import { relative } from "node:path";
-import { fileURLToPath } from "node:url";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -17,11 +16,10 @@ export interface CliContext {
   readonly note: (line: string) => void;
 }
 
-export function processContext(): CliContext {
+/** `main`: the file that the process was started with. */
+export function processContext(main: string): CliContext {
   const { env, stdout, stderr } = process;
   const directory = process.cwd();
-  // The same folder holds both files, in `src/cli` and in `dist/cli`.
-  const main = fileURLToPath(new URL(`./main${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`, import.meta.url));
   return {
     environment: env,
     directory,

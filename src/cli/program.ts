@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
 import { z } from "zod";
 import { addBudgetOptions } from "./budget-options.ts";
-import { type CliContext, processContext } from "./cli-context.ts";
+import type { CliContext } from "./cli-context.ts";
 import type { AbortOptions } from "./commands/abort.ts";
 import type { AskOptions } from "./commands/ask.ts";
 import type { ChatOptions } from "./commands/chat.ts";
@@ -29,7 +29,7 @@ import { addListenOptions, addServeCommand } from "./serve-commands.ts";
 import { addWorkerCommands } from "./worker-commands.ts";
 
 /** Runs a command line (without `node` and the file) and returns the exit code. Errors go to standard error. */
-export async function runProgram(words: readonly string[], context: CliContext = processContext()): Promise<ExitCode> {
+export async function runProgram(words: readonly string[], context: CliContext): Promise<ExitCode> {
   let exitCode: ExitCode = exitCodes.success;
   const program = programFor(context, (code) => {
     exitCode = code;
@@ -196,7 +196,7 @@ function addStoreCommands(program: Command, context: CliContext, done: (exitCode
 
 const manifestSchema = z.object({ version: z.string() });
 
-/** The version of this package. */
+/** The version of this package, whose root is two folders above this file: in `src/cli` as in `dist/chunks`. */
 function packageVersion(): string {
   const text = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
   return manifestSchema.parse(JSON.parse(text)).version;

@@ -101,7 +101,7 @@ interface Documents {
   readonly title: string;
 }
 
-/** This file lies two folders below it, in `src/` and in `dist/` alike. */
+/** This file lies two folders below it: in `src/demo` as in `dist/chunks`. */
 const packageRoot = fileURLToPath(new URL("../..", import.meta.url));
 
 /** The given folder, or this project's own README and documents, wherever this program was started from. */

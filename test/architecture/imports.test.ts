@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join, posix, relative, sep } from "node:path";
 import { describe, expect, test } from "vitest";
-import { entryFiles, lazyModules, readManifest, vendoredPackages } from "../../scripts/manifest.ts";
+import { bundledPackages, entryFiles, lazyModules, readManifest } from "../../scripts/manifest.ts";
 import { repositoryRoot, sourceCondition } from "../../scripts/run-command.ts";
 import { maximumLines } from "./house.ts";
 import { type ImportKind, importsOf } from "./source-imports.ts";
@@ -32,7 +32,7 @@ test("the sources keep to the house", () => {
   expect([...sources.keys()]).toContain("src/errors/index.ts");
   const manifest = readManifest();
   const declared = [...Object.keys(manifest.dependencies), ...Object.keys(manifest.peerDependencies ?? {})];
-  const packages = [...declared, ...vendoredPackages];
+  const packages = [...declared, ...bundledPackages];
   expect(violations(sources, { entries: entryFiles(manifest, sourceCondition), packages, lazyModules })).toEqual([]);
 });
 

@@ -8,7 +8,7 @@ import { freshId } from "../job/find-agent.ts";
 import { goOn } from "../job/go-on.ts";
 import { defaultQuestion, newAskJob, offlineName, type JobOptions } from "../job/job.ts";
 import { runJob } from "../job/run-job.ts";
-import { type ListenOptions, serveAsk } from "./serve.ts";
+import type { ListenOptions } from "./serve.ts";
 import { type StoreOptions, type StorePlace, storePlace, withStore } from "../job/store-place.ts";
 
 export interface AskOptions extends JobOptions, BudgetOptions, StoreOptions, ListenOptions {
@@ -35,7 +35,10 @@ export async function askCommand(context: CliContext, options: AskOptions): Prom
     environment,
   );
   if (job.model === offlineName && options.model === undefined) sayOffline(context);
-  if (options.serve === true) return await serveAsk(context, job, options);
+  if (options.serve === true) {
+    const { serveAsk } = await import("./serve.ts");
+    return await serveAsk(context, job, options);
+  }
   return await withStore(store, "open", async (stores) => {
     const rootAgentId = await freshId(stores, "ask");
     const asked = jobOfQuestion(context, job, { rootAgentId, store, isResumed: false });

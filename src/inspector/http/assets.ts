@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import type { ServerResponse } from "node:http";
 
+/** Beside the folder of this file: in `src/inspector` as in `dist`. */
 const folder = new URL("../assets/", import.meta.url);
 
 const contentTypes: Readonly<Record<string, string>> = {

@@ -1,0 +1,29 @@
+import { processContext } from "./cli-context.ts";
+import { failureOf, tellWarnings } from "./failure.ts";
+import { runProgram } from "./program.ts";
+
+/** Runs the command line as the whole of this process. `main`: the file that the process was started with. */
+export async function startProcess(main: string, words: readonly string[]): Promise<void> {
+  // When a reader such as `head` closes the pipe, that is no failure.
+  for (const stream of [process.stdout, process.stderr]) {
+    stream.on("error", (error: NodeJS.ErrnoException) => {
+      if (error.code === "EPIPE") process.exit(0);
+      throw error;
+    });
+  }
+  tellWarnings(
+    process,
+    (line) => process.stderr.write(`${line}\n`),
+    () => performance.now(),
+  );
+  process.on("uncaughtException", fail);
+  process.on("unhandledRejection", fail);
+  // Not process.exit, which would drop output that a pipe has not taken yet.
+  process.exitCode = await runProgram(words, processContext(main));
+}
+
+function fail(error: unknown): never {
+  const failure = failureOf(error, process.env);
+  process.stderr.write(`${failure.text}\n`);
+  process.exit(failure.exitCode);
+}

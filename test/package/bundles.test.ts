@@ -1,0 +1,166 @@
+// The code of the package as it is built: few files are opened, what is used later is loaded later, and what is a user's stays theirs.
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { packagesIn } from "../../scripts/bundle.ts";
+import { bundledPackages, lazyModules, publicEntries, readManifest } from "../../scripts/manifest.ts";
+import { startModelServer } from "../support/model-server.ts";
+import { type BuiltPackage, buildPackage } from "./built-package.ts";
+
+/** Files of the package that an import, a first turn or a page of help opens, at most. */
+const MOST_FILES = 8;
+
+const manifest = readManifest();
+let built: BuiltPackage;
+beforeAll(async () => {
+  built = await buildPackage();
+});
+afterAll(() => built.remove());
+
+/** What is loaded lazily by others, and by these entries at once, since they are about it. */
+const needed: Readonly<Record<string, readonly string[]>> = {
+  "troupe/stores/sqlite": ["node:sqlite"],
+  "troupe/telemetry": ["@opentelemetry/api", "yaml"],
+};
+
+/** Notes the address of every module that Node loads, ES modules and CommonJS alike; to be imported before all else. */
+const noting = `
+import { registerHooks } from "node:module";
+const loaded = new Set();
+registerHooks({
+  resolve(specifier, context, nextResolve) {
+    const resolved = nextResolve(specifier, context);
+    loaded.add(resolved.url);
+    return resolved;
+  },
+});
+`;
+
+interface Loaded {
+  /** Files of the package. */
+  readonly files: readonly string[];
+  /** Packages and modules of Node, whether they are bundled or not. */
+  readonly packages: ReadonlySet<string>;
+}
+
+/** What a program loads besides itself. */
+async function loadedBy(program: string): Promise<Loaded> {
+  const urls = (await built.evaluate(`${noting}${program}\nconsole.log(JSON.stringify([...loaded]));`)) as string[];
+  const files = urls.filter(
+    (url) => url.startsWith("file:") && url.includes("/dist/") && !url.includes("/node_modules/"),
+  );
+  const bundled = files.flatMap((url) => [...packagesIn(readFileSync(fileURLToPath(url), "utf8"))]);
+  const outside = urls.flatMap((url) => /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1] ?? []);
+  return { files, packages: new Set([...bundled, ...outside, ...urls.filter((url) => url.startsWith("node:"))]) };
+}
+
+describe.each(publicEntries(manifest))("%s", (entry) => {
+  test(`opens at most ${MOST_FILES} files of the package, and nothing that is used later`, async () => {
+    const { files, packages } = await loadedBy(`await import(${JSON.stringify(entry)});`);
+    expect(files.length, files.join("\n")).toBeLessThanOrEqual(MOST_FILES);
+    expect(lazyModules.filter((name) => packages.has(name))).toEqual(needed[entry] ?? []);
+  });
+});
+
+test("a first turn over HTTP on SQLite opens few files", async () => {
+  const server = await startModelServer(() => "Done.");
+  try {
+    const { files, packages } = await loadedBy(`
+      const { createRuntime, defineAgent, openaiModel } = await import("troupe");
+      const { sqliteStores } = await import("troupe/stores/sqlite");
+      const model = openaiModel("any", { apiKey: "none", baseURL: ${JSON.stringify(server.baseURL)} });
+      const runtime = await createRuntime({ agents: [defineAgent({ name: "clerk", model })], stores: sqliteStores("first.db") });
+      const agent = await runtime.agent("clerk");
+      await agent.start();
+      await agent.executeTurn("Go.").result;
+      await runtime.shutdown();
+    `);
+    expect(packages).toContain("openai");
+    expect([...packages]).not.toContain("gpt-tokenizer");
+    expect(files.length, files.join("\n")).toBeLessThanOrEqual(MOST_FILES);
+  } finally {
+    await server.stop();
+  }
+});
+
+test("a page of help opens few files", async () => {
+  const main = join(built.root, manifest.bin["troupe"] ?? "");
+  const { files } = await loadedBy(`
+    process.argv.splice(1, 2, ${JSON.stringify(main)}, "--help");
+    const { write } = process.stdout;
+    process.stdout.write = () => true;
+    await import(${JSON.stringify(main)});
+    process.stdout.write = write;
+  `);
+  expect(files.length, files.join("\n")).toBeLessThanOrEqual(MOST_FILES);
+});
+
+test("an error of one entry is an instance of the class that another one exports", async () => {
+  const outcome = await built.evaluate(`
+    import { InvalidInputError, ModelError, TroupeError, run, defineAgent, openaiModel } from "troupe";
+    import { sqliteStores } from "troupe/stores/sqlite";
+    import { serveRuntime } from "troupe/server";
+    const caught = (work) => Promise.resolve().then(work).then(() => "nothing", (error) => error);
+    const wrongStore = await caught(() => sqliteStores(7));
+    const wrongServer = await caught(() => serveRuntime());
+    const far = openaiModel("any", { apiKey: "none", baseURL: "http://127.0.0.1:1" });
+    const unreachable = await caught(() => far.generate({ messages: [] }, { signal: new AbortController().signal }));
+    console.log(JSON.stringify([
+      wrongStore instanceof InvalidInputError,
+      wrongServer instanceof TroupeError,
+      unreachable instanceof ModelError,
+    ]));
+  `);
+  expect(outcome).toEqual([true, true, true]);
+});
+
+test("schemas are of the user's zod, and machines are shown to the user's XState", async () => {
+  const outcome = await built.evaluate(`
+    import { z } from "zod";
+    import { createRuntime, defineAgent } from "troupe";
+    import { messageSchema } from "troupe/state";
+    import { scriptedModel } from "troupe/testing";
+    import { isMachineSnapshot } from "xstate";
+    const list = z.array(messageSchema).safeParse([{ role: "nobody" }]);
+    let isMachine = false;
+    const runtime = await createRuntime({
+      agents: [defineAgent({ name: "clerk", model: scriptedModel(["Done."]) })],
+      onInspect: (_agentId, event) => {
+        isMachine ||= event.type === "@xstate.snapshot" && isMachineSnapshot(event.snapshot);
+      },
+    });
+    const agent = await runtime.agent("clerk");
+    await agent.start();
+    await agent.executeTurn("Go.").result;
+    await runtime.shutdown();
+    console.log(JSON.stringify([messageSchema instanceof z.ZodType, list.error instanceof z.ZodError, isMachine]));
+  `);
+  expect(outcome).toEqual([true, true, true]);
+});
+
+test("a stack names the functions it went through", async () => {
+  const stack = await built.evaluate(`
+    import { defineAgent } from "troupe";
+    try {
+      defineAgent({ name: "", model: 7 });
+    } catch (error) {
+      console.log(JSON.stringify(error.stack));
+    }
+  `);
+  expect(stack).toMatch(/ at (?:Module\.)?defineAgent \(file:.*\/dist\/chunks\/runtime\.js:\d+:\d+\)/);
+});
+
+test("what is bundled has its licence beside it, and is installed besides only for its types", () => {
+  const licences = readFileSync(join(built.root, "dist", "LICENSES.txt"), "utf8");
+  for (const name of bundledPackages) expect(licences).toMatch(new RegExp(`^${name} \\d+\\.\\d+\\.\\d+$`, "m"));
+  expect(Object.keys(manifest.dependencies).filter((name) => bundledPackages.includes(name))).toEqual(["xstate"]);
+});
+
+test("only the command line keeps compiled code", () => {
+  const files = readdirSync(join(built.root, "dist"), { recursive: true, encoding: "utf8" });
+  const keeping = files
+    .filter((path) => path.endsWith(".js"))
+    .filter((path) => readFileSync(join(built.root, "dist", path), "utf8").includes("enableCompileCache"));
+  expect(keeping).toEqual([join("cli", "main.js")]);
+});
