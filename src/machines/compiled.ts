@@ -391,7 +391,8 @@ function chosen(transitions: readonly Transition[], { context, event }: Step): T
  */
 export function compiled<Machine extends AnyStateMachine>(machine: Machine): Machine {
   const chart = new Chart(machine);
-  const { transition, getInitialSnapshot } = machine;
+  const transition = machine.transition.bind(machine);
+  const getInitialSnapshot = machine.getInitialSnapshot.bind(machine);
   machine.transition = (snapshot: AnyMachineSnapshot, event: EventObject, scope: AnyActorScope) =>
     chart.next(snapshot, event, scope) ?? transition(snapshot, event, scope);
   machine.getInitialSnapshot = (scope: AnyActorScope, input?: unknown) =>
