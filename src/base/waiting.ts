@@ -187,7 +187,10 @@ export function combineSignals(sources: readonly (LightSignal | undefined)[]): C
  */
 export function abortable<T>(promise: PromiseLike<T>, signal: LightSignal | undefined): Promise<T> {
   return new Promise((resolve, reject) => {
-    if (signal === undefined) return void promise.then(resolve, reject);
+    if (signal === undefined) {
+      promise.then(resolve, reject);
+      return;
+    }
     const onAbort = (): void => reject(signal.reason);
     if (signal.aborted) onAbort();
     else signal.addEventListener("abort", onAbort, { once: true });

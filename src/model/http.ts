@@ -340,6 +340,12 @@ let proxies: Dispatcher | undefined;
 async function openProxies(): Promise<Dispatcher> {
   // @ts-expect-error Types are given for the whole package only.
   const { default: proxyPart } = await import("undici/lib/dispatcher/env-http-proxy-agent.js");
+  // @ts-expect-error Types are given for the whole package only.
+  const { default: dispatcherPart } = await import("undici/lib/dispatcher/dispatcher.js");
+  // @ts-expect-error Types are given for the whole package only.
+  const { default: tunnelPart } = await import("undici/lib/api/api-connect.js");
+  // The package does so when it is loaded as a whole: an agent asks its proxy for a tunnel by this method.
+  (dispatcherPart as { readonly prototype: { connect: unknown } }).prototype.connect = tunnelPart;
   proxies ??= new (proxyPart as typeof EnvHttpProxyAgent)(timeouts);
   return proxies;
 }

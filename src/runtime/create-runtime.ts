@@ -78,7 +78,6 @@ export async function createRuntime(given: RuntimeOptions): Promise<Runtime> {
   await started(core);
   watchRolledBackTrees(core);
   const written = (writes: ForeignWrites) => core.live.idle.leases().filter(({ key }) => isTreeChanged(writes, key));
-  const rootOfLease = ({ key }: { readonly key: AgentKey }) => ({ rootAgentId: rootOf(key.agentId) });
   if (copies) core.onForeignWrite((writes) => copies.lookAtAll(written(writes).map(rootOfLease)));
   let overview: OverviewStore | undefined;
 
@@ -311,4 +310,8 @@ export function refuseBackground(definition: AgentDefinition, where: string): vo
 /** The record with the status that others see. */
 function listed(record: AgentRecord): AgentRecord {
   return { ...record, status: statusOf(record) };
+}
+
+function rootOfLease({ key }: { readonly key: AgentKey }): { readonly rootAgentId: string } {
+  return { rootAgentId: rootOf(key.agentId) };
 }

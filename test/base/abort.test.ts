@@ -2,6 +2,10 @@ import { getEventListeners } from "node:events";
 import { describe, expect, it } from "vitest";
 import { abortable, combineSignals, createDeferred, LightController, realSignal } from "../../src/base/index.ts";
 
+const late = (): never => {
+  throw new Error("it was removed");
+};
+
 describe("combined signals", () => {
   it("abort with the first source, for its reason", () => {
     const [one, other] = [new AbortController(), new AbortController()];
@@ -73,9 +77,6 @@ describe("light signals", () => {
 
   it("call no listener that was removed, also by an earlier one", () => {
     const controller = new LightController();
-    const late = (): never => {
-      throw new Error("it was removed");
-    };
     controller.addEventListener("abort", () => controller.removeEventListener("abort", late));
     controller.addEventListener("abort", late);
     controller.abort("now");

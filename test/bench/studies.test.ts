@@ -70,8 +70,8 @@ describe("at a size that takes no time", () => {
         one?.map(({ value }) => value),
       );
       expect([...steps, ...turns].every(Number.isFinite), variant).toBe(true);
-      if (variant === "commits") expect(steps).toEqual([steps[0], steps[0]]);
-      if (variant === "promises") expect(steps[0]).toBeGreaterThan(1);
+      expect(variant !== "commits" || steps[0] === steps[1], variant).toBe(true);
+      expect(variant !== "promises" || (steps[0] ?? 0) > 1, variant).toBe(true);
     }
   });
 

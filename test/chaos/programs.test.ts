@@ -13,20 +13,17 @@ import type { Batch } from "../../src/stores/index.ts";
 import { stepBothWays } from "../support/both-ways.ts";
 import { amount, rows } from "../support/full.ts";
 
-it("F35, a short form: random programs in memory, whose agents are restored after every commit and step as XState does", {
+it("F35, a short form: random programs in memory, whose agents are restored after every commit", {
   timeout: 120_000,
 }, async () => {
   const rounds = amount(200, 12);
   const folder = mkdtempSync(join(tmpdir(), "troupe-F35-"));
   const options = { seed: 1, short: true, rounds, stores: "memory", folder, progress: () => undefined } as const;
-  const machines = stepBothWays();
-  const report = await runPrograms(options).finally(machines.stop);
+  const report = await runPrograms(options);
   expect(report.firstViolations).toEqual([]);
   expect(failureOf(report)).toBeUndefined();
   expect(report["agents"]).toBeGreaterThan(2 * rounds);
   expect(report["calls"]).toBeGreaterThan(3 * rounds);
-  expect(machines.differences).toEqual([]);
-  expect(machines.steps).toBeGreaterThan(100 * rounds);
   rmSync(folder, { recursive: true, force: true });
 });
 

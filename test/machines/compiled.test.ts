@@ -72,7 +72,7 @@ describe.each(ours)("the compiled steps of the machine of a $name", ({ machine, 
     const property = fc.property(anyOrder, (entries) => {
       walk(machine, input, entries);
     });
-    fc.assert(property);
+    expect(() => fc.assert(property)).not.toThrow();
   });
 
   test("leave nothing to XState but its own events", () => {

@@ -182,6 +182,10 @@ const lightEffect = (liveTurnMachine.implementations.actors["think"] as unknown 
 
 test("XState asks of a child nothing that a light effect does not have", () => {
   const asked = new Set<string>();
+  const get = (from: object, key: string | symbol): unknown => {
+    asked.add(String(key));
+    return Reflect.get(from, key);
+  };
   const light = ({ id, src, parent, input }: ChildOptions): AnyActorRef => {
     const child = {
       id,
@@ -201,10 +205,6 @@ test("XState asks of a child nothing that a light effect does not have", () => {
       getSnapshot: () => ({ status: "active", output: undefined, error: undefined, input }),
       getPersistedSnapshot: () => ({ status: "active", output: undefined, error: undefined, input }),
       toJSON: () => ({ id }),
-    };
-    const get = (from: object, key: string | symbol): unknown => {
-      asked.add(String(key));
-      return Reflect.get(from, key);
     };
     return new Proxy(child, { get }) as unknown as AnyActorRef;
   };

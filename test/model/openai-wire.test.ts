@@ -157,19 +157,20 @@ describe("the request's fields", () => {
   });
 });
 
+const round = (step: number, content: ToolMessage["content"] = `result ${step}`, name = "search"): Message[] => {
+  const callId = `t:${step}:0`;
+  const providerId = "call_same";
+  return [
+    { ...userMessage(`question ${step}`), id: `q${step}` },
+    assistant({ id: `a${step}`, toolCalls: [{ callId, providerId, name, arguments: "{}" }] }),
+    { role: "tool", ...base, id: callId, callId, providerId, content },
+  ];
+};
+/** The same messages as new objects, of which nothing is known. */
+const afresh = (messages: readonly Message[]) => JSON.parse(JSON.stringify(messages)) as Message[];
+
 describe("a conversation that goes on", () => {
   const options = { model: "m", stream: false, outputLimitField: "max_completion_tokens", extraBody: {} } as const;
-  const round = (step: number, content: ToolMessage["content"] = `result ${step}`, name = "search"): Message[] => {
-    const callId = `t:${step}:0`;
-    const providerId = "call_same";
-    return [
-      { ...userMessage(`question ${step}`), id: `q${step}` },
-      assistant({ id: `a${step}`, toolCalls: [{ callId, providerId, name, arguments: "{}" }] }),
-      { role: "tool", ...base, id: callId, callId, providerId, content },
-    ];
-  };
-  /** The same messages as new objects, of which nothing is known. */
-  const afresh = (messages: readonly Message[]) => JSON.parse(JSON.stringify(messages)) as Message[];
   const textOf = (messages: readonly Message[], tools: ModelRequest["tools"] = []) =>
     wireBody({ messages, tools }, options).text;
 

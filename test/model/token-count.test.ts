@@ -158,18 +158,18 @@ describe("countPromptTokens", () => {
   });
 });
 
-describe("a conversation that grows", () => {
-  const afresh = (request: ModelRequest): ModelRequest => JSON.parse(JSON.stringify(request)) as ModelRequest;
+const afresh = (request: ModelRequest): ModelRequest => JSON.parse(JSON.stringify(request)) as ModelRequest;
+const expectSame = async (request: ModelRequest): Promise<void> => {
+  expect(promptByteBound(request)).toBe(promptByteBound(afresh(request)));
+  expect(promptByteBound(request, 7)).toBe(promptByteBound(afresh(request), 7));
+  expect(await countPromptTokens(request)).toBe(await countPromptTokens(afresh(request)));
+};
 
+describe("a conversation that grows", () => {
   it("is measured as if it came at once, with images and calls, in branches, and for models with other images", async () => {
     const image = { type: "image", url: "data:image/png;base64,AA==" } as const;
     const tools = [{ name: "look", description: "Looks.", parameters: { type: "object" } }];
     const messages: ModelRequest["messages"][number][] = [];
-    const isSame = async (request: ModelRequest): Promise<void> => {
-      expect(promptByteBound(request)).toBe(promptByteBound(afresh(request)));
-      expect(promptByteBound(request, 7)).toBe(promptByteBound(afresh(request), 7));
-      expect(await countPromptTokens(request)).toBe(await countPromptTokens(afresh(request)));
-    };
     for (let index = 0; index < 20; index += 1) {
       const named = { callId: `t:${index}:0`, providerId: `call_${index}` };
       const call = { ...named, name: "look", arguments: "{}" };
@@ -179,12 +179,12 @@ describe("a conversation that grows", () => {
         { ...assistant, id: `a${index}`, toolCalls: [call] },
         { role: "tool", ...sent, id: call.callId, content: index % 3 === 0 ? [image] : `result ${index}` },
       );
-      await isSame({ messages: [...messages] });
-      await isSame({ messages: [...messages], tools });
+      await expectSame({ messages: [...messages] });
+      await expectSame({ messages: [...messages], tools });
     }
     for (const text of ["one", "another"]) {
-      await isSame({ messages: [...messages, { ...userMessage(text), id: text }], tools });
+      await expectSame({ messages: [...messages, { ...userMessage(text), id: text }], tools });
     }
-    await isSame({ messages: messages.with(4, { ...userMessage("changed"), id: "changed" }) });
+    await expectSame({ messages: messages.with(4, { ...userMessage("changed"), id: "changed" }) });
   });
 });

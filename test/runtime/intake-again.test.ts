@@ -24,6 +24,8 @@ function repeating(stores: Stores): Stores {
   });
 }
 
+const calling = (name: string, input: object) => scriptedModel([{ toolCalls: [{ name, arguments: input }] }, "never"]);
+
 it("a turn that has ended is not begun again by a post that comes twice, whoever owns the agent by then", async () => {
   let asked = 0;
   const model = scriptedModel(() => `answer ${(asked += 1)}`);
@@ -56,8 +58,6 @@ it("a turn that takes long to end is aborted again: nothing is left in its agent
     },
     cancel: async () => await ending.pass(),
   });
-  const calling = (name: string, input: object) =>
-    scriptedModel([{ toolCalls: [{ name, arguments: input }] }, "never"]);
   const helper = defineAgent({ name: "helper", model: calling("slow", {}), tools: [slow] });
   const lead = defineAgent({ name: "lead", model: calling("helper", { input: "help" }), tools: [subagent(helper)] });
   const runtime = await createRuntime({ agents: [lead], stores });

@@ -39,6 +39,7 @@ it.each(acts)(
       parameters: z.object({}),
       effect: "none",
       async execute(_args, run) {
+        isRunning = true;
         await gate.pass();
         await act(run).then(told.resolve, told.resolve);
         return "done";

@@ -7,9 +7,7 @@ import {
   type AgentRecord,
   type AgentRequest,
   type Content,
-  type Lifecycle,
   type Message,
-  type OwnedFields,
   statusOf,
   turnIdOf,
 } from "../../state/index.ts";
