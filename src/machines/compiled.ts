@@ -362,8 +362,7 @@ function candidatesOf({ transitions }: AnyStateNode, type: string): readonly Any
 }
 
 function isOfFamily(type: string, family: string): boolean {
-  if (family === "*") return true;
-  return family.endsWith(".*") && `${type}.`.startsWith(family.slice(0, -1));
+  return family === "*" || (family.endsWith(".*") && `${type}.`.startsWith(family.slice(0, -1)));
 }
 
 /** Reads a part of the chart, and keeps it; undefined where it is not known. */
