@@ -27,6 +27,20 @@ it("F35, a short form: random programs in memory, whose agents are restored afte
   rmSync(folder, { recursive: true, force: true });
 });
 
+it("F35, a short form: machines step in random programs as XState does", { timeout: 120_000 }, async () => {
+  const machines = stepBothWays();
+  const programs = drawPrograms(2, amount(100, 5));
+  const found: string[] = [];
+  try {
+    for (const program of programs) found.push(...(await playProgram(program, { on: "memory", restores: true })));
+  } finally {
+    machines.stop();
+  }
+  expect(found).toEqual([]);
+  expect(machines.differences).toEqual([]);
+  expect(machines.steps).toBeGreaterThan(50 * programs.length);
+});
+
 const call = (tool: Extract<PlannedCall, { tool: unknown }>["tool"]): PlannedCall => ({ tool, does: "succeed" });
 
 function programOf(rounds: readonly (readonly PlannedCall[])[], more: Partial<Program> = {}): Program {
