@@ -10,7 +10,7 @@ import type { Socket } from "node:net";
 import { StringDecoder } from "node:string_decoder";
 import type { Transform } from "node:stream";
 import type * as zlibModule from "node:zlib";
-import type { buildConnector, Client, Dispatcher, EnvHttpProxyAgent } from "undici";
+import type { buildConnector, Client, Dispatcher } from "undici";
 // Only what is used is loaded: the whole package takes nearly as long as the client of the provider.
 // @ts-expect-error Types are given for the whole package only.
 import connectPart from "undici/lib/core/connect.js";
@@ -338,14 +338,7 @@ function usesProxies(): boolean {
 let proxies: Dispatcher | undefined;
 
 async function openProxies(): Promise<Dispatcher> {
-  // @ts-expect-error Types are given for the whole package only.
-  const { default: proxyPart } = await import("undici/lib/dispatcher/env-http-proxy-agent.js");
-  // @ts-expect-error Types are given for the whole package only.
-  const { default: dispatcherPart } = await import("undici/lib/dispatcher/dispatcher.js");
-  // @ts-expect-error Types are given for the whole package only.
-  const { default: tunnelPart } = await import("undici/lib/api/api-connect.js");
-  // The package does so when it is loaded as a whole: an agent asks its proxy for a tunnel by this method.
-  (dispatcherPart as { readonly prototype: { connect: unknown } }).prototype.connect = tunnelPart;
-  proxies ??= new (proxyPart as typeof EnvHttpProxyAgent)(timeouts);
+  const { proxyAgent } = await import("./http-proxies.ts");
+  proxies ??= proxyAgent(timeouts);
   return proxies;
 }
