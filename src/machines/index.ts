@@ -1,12 +1,5 @@
-export {
-  type AgentContext,
-  agentContextSchema,
-  agentMachine,
-  foldAgent,
-  isWaiting,
-  lifecycleOf,
-  newAgentContext,
-} from "./agent.machine.ts";
+export { type AgentContext, agentContextSchema, foldAgent, isWaiting, newAgentContext } from "./agent-context.ts";
+export { agentMachine, lifecycleOf } from "./agent.machine.ts";
 export { compiled } from "./compiled.ts";
 export { agentHears, allCallsHear, turnHears } from "./entry-routing.ts";
 export { type ChildOptions, type LightLogic, lightCallback } from "./light-child.ts";
