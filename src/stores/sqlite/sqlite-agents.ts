@@ -15,8 +15,8 @@ import {
   textOrNullOf,
   wellFormed,
 } from "../rules/stored-values.ts";
-import type { Head, Work } from "../rules/tables.ts";
-import { placesOfTree, SqlitePlaces } from "./sqlite-accounts.ts";
+import { freshHead, type Head, type Work } from "../rules/tables.ts";
+import { placesOfTree, type SqlitePlaces } from "./sqlite-accounts.ts";
 import { KeyedCache, type SqliteConnection } from "./sqlite-connection.ts";
 
 const CAPACITY = 4000;
@@ -78,17 +78,19 @@ export class SqliteAgents {
   readonly heads: SqliteHeads;
   readonly #slots = new KeyedCache<AgentSlot>(CAPACITY);
   readonly #statements: Readonly<
-    Record<"read" | "nextId" | "insert" | "update" | "children" | "ofTree" | "tree", StatementSync>
+    Record<"read" | "lastId" | "insert" | "update" | "children" | "ofTree" | "tree", StatementSync>
   >;
   readonly #places: SqlitePlaces;
+  /** The highest key in the file, in a generation. */
+  #lastId = { generation: 0, id: 0 };
 
-  constructor(connection: SqliteConnection) {
+  constructor(connection: SqliteConnection, places: SqlitePlaces) {
     this.#connection = connection;
     this.heads = new SqliteHeads(connection);
-    this.#places = new SqlitePlaces(connection);
+    this.#places = places;
     this.#statements = {
       read: connection.prepare(`SELECT ${columns} FROM agents WHERE tenant = ? AND agent_id = ?`),
-      nextId: connection.prepare("SELECT coalesce(max(id), 0) + 1 AS id FROM agents"),
+      lastId: connection.prepare("SELECT coalesce(max(id), 0) AS id FROM agents"),
       insert: connection.prepare("INSERT INTO agents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
       update: connection.prepare("UPDATE agents SET record = ? WHERE id = ?"),
       children: connection.prepare(`SELECT ${columns} FROM agents WHERE tree = ? AND parent_agent_id = ? ORDER BY id`),
@@ -100,6 +102,7 @@ export class SqliteAgents {
   forget(): void {
     this.#slots.clear();
     this.heads.forget();
+    this.#lastId = { generation: 0, id: 0 };
   }
 
   /** The agent's keys and its current record. */
@@ -126,13 +129,25 @@ export class SqliteAgents {
       return;
     }
     const { parentAgentId: parent, sessionId, ownerId, createdAt } = record;
-    const id = integerOf(this.#statements.nextId.get() ?? {}, "id", "the next agent");
+    const id = this.#nextId();
     const tree = parent === null ? id : this.treeFor(tenant, record.rootAgentId);
     const place = this.#places.next(tree);
     this.#statements.insert.run(id, tenant, agentId, tree, place, parent, sessionId, ownerId, createdAt, text);
-    this.heads.add(place, id);
     const cached = { generation: this.#connection.generation, text, value: record };
-    this.#slots.set(tenant, agentId, { id, tree, place, record: cached, head: undefined, late: undefined });
+    const slot: AgentSlot = { id, tree, place, record: cached, head: undefined, late: undefined };
+    this.heads.add(slot);
+    this.#slots.set(tenant, agentId, slot);
+  }
+
+  /** Only in a transaction. */
+  #nextId(): number {
+    const { generation } = this.#connection;
+    if (this.#lastId.generation !== generation) {
+      const id = integerOf(this.#statements.lastId.get() ?? {}, "id", "the last agent");
+      this.#lastId = { generation, id };
+    }
+    this.#lastId.id += 1;
+    return this.#lastId.id;
   }
 
   childrenOf(key: AgentKey): AgentRecord[] {
@@ -171,6 +186,8 @@ export class SqliteAgents {
   }
 
   treeOf(tenant: string, rootAgentId: string): number | undefined {
+    const root = this.#slots.get(tenant, rootAgentId);
+    if (root && this.#isTrue(root.record.generation) && isRoot(root)) return root.tree;
     const row = this.#statements.tree.get(wellFormed(tenant, "tenant"), wellFormed(rootAgentId, "root agent id"));
     return row && integerOf(row, "tree", `the tree of ${rootAgentId}`);
   }
@@ -227,11 +244,13 @@ class SqliteHeads {
       | "readOutcome"
       | "insert"
       | "update"
-      | "hold"
+      | "updateAndHold"
       | "place"
       | "placed"
       | "move"
+      | "moveAndHold"
       | "moveTree"
+      | "moveTreeAndHold"
       | "end"
       | "moveEnd",
       StatementSync
@@ -241,7 +260,10 @@ class SqliteHeads {
   constructor(connection: SqliteConnection) {
     this.#connection = connection;
     const state = "epoch = ?, seq = ?, at = ?, sign = ?, batch_id = ?, open_requests = ?";
+    const moved = `${state}, cursor = ?, outcome = ?`;
     const end = "tree_cursor = ?, tree_rows = ?";
+    // These two columns are in an index, which stays untouched while they do not change.
+    const hold = "holder = ?, work = ?";
     const head = "epoch, holder, seq, at, sign, batch_id, open_requests, cursor, placed, work";
     this.#statements = {
       read: connection.prepare(`SELECT ${head} FROM standings WHERE place = ? AND agent = ?`),
@@ -251,12 +273,13 @@ class SqliteHeads {
          VALUES (?, ?, 0, 0, 0, 0, 0, 0, 0, 0, 0, 'none')`,
       ),
       update: connection.prepare(`UPDATE standings SET ${state} WHERE place = ?`),
-      // These two columns are in an index, which stays untouched while they do not change.
-      hold: connection.prepare("UPDATE standings SET holder = ?, work = ? WHERE place = ?"),
+      updateAndHold: connection.prepare(`UPDATE standings SET ${state}, ${hold} WHERE place = ?`),
       place: connection.prepare("UPDATE standings SET cursor = ?, placed = ? WHERE place = ?"),
       placed: connection.prepare("UPDATE standings SET placed = ? WHERE place = ?"),
-      move: connection.prepare(`UPDATE standings SET ${state}, cursor = ?, outcome = ? WHERE place = ?`),
-      moveTree: connection.prepare(`UPDATE standings SET ${state}, cursor = ?, outcome = ?, ${end} WHERE place = ?`),
+      move: connection.prepare(`UPDATE standings SET ${moved} WHERE place = ?`),
+      moveAndHold: connection.prepare(`UPDATE standings SET ${moved}, ${hold} WHERE place = ?`),
+      moveTree: connection.prepare(`UPDATE standings SET ${moved}, ${end} WHERE place = ?`),
+      moveTreeAndHold: connection.prepare(`UPDATE standings SET ${moved}, ${end}, ${hold} WHERE place = ?`),
       end: connection.prepare("SELECT tree_cursor, tree_rows FROM standings WHERE place = ?"),
       moveEnd: connection.prepare(`UPDATE standings SET ${end} WHERE place = ?`),
     };
@@ -267,8 +290,10 @@ class SqliteHeads {
   }
 
   /** For a new agent. */
-  add(place: number, agent: number): void {
-    this.#statements.insert.run(place, agent);
+  add(slot: AgentSlot): void {
+    this.#statements.insert.run(slot.place, slot.id);
+    slot.head = { generation: this.#connection.generation, value: freshHead, cursor: 0, placed: 0 };
+    if (isFirst(slot)) this.#keepEnd(slot.tree, { cursor: 0, rows: 0 });
   }
 
   read(slot: AgentSlot): KeptHead {
@@ -288,19 +313,19 @@ class SqliteHeads {
     const before = this.read(slot);
     let { cursor } = before;
     const { placed } = before;
+    const { update, updateAndHold, move, moveAndHold, moveTree, moveTreeAndHold } = this.#statements;
+    const isHeldAlike = holder === before.value.holder && work === before.value.work;
     const state = [epoch, seq, at, sign, batchId, openRequests] as const;
+    const hold = isHeldAlike ? [] : [holder, work];
     if (outcome) {
       if (outcome.cursor > 0) cursor = outcome.cursor;
       const moved = [...state, cursor, outcomeText(outcome)] as const;
       if (isFirst(slot)) {
         const end = this.end(slot.tree);
-        this.#statements.moveTree.run(...moved, end.cursor, end.rows, slot.place);
-      } else this.#statements.move.run(...moved, slot.place);
+        (isHeldAlike ? moveTree : moveTreeAndHold).run(...moved, end.cursor, end.rows, ...hold, slot.place);
+      } else (isHeldAlike ? move : moveAndHold).run(...moved, ...hold, slot.place);
     } else {
-      this.#statements.update.run(...state, slot.place);
-    }
-    if (holder !== before.value.holder || work !== before.value.work) {
-      this.#statements.hold.run(holder, work, slot.place);
+      (isHeldAlike ? update : updateAndHold).run(...state, ...hold, slot.place);
     }
     slot.head = { generation, value: head, cursor, placed };
   }
@@ -352,6 +377,10 @@ class SqliteHeads {
     const text = row ? textOrNullOf(row, "outcome", where) : null;
     return text === null ? plainOutcome : parsed(storedOutcomeSchema, text, where);
   }
+}
+
+function isRoot({ record }: AgentSlot): boolean {
+  return record.value.parentAgentId === null;
 }
 
 /** Whether its head is the first of its tree's rows. */
