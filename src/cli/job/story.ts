@@ -20,7 +20,7 @@ const rowsAtATime = 500;
 /** One agent and its tree, as a store holds them. Reading takes no lease, so another process may run the tree meanwhile. */
 export interface Story {
   readonly records: readonly AgentRecord[];
-  /** The agents folded from the events of the tree, in the order in which they appeared; their prompts are empty if no texts were read. */
+  /** The agents folded from the events of the tree, in the order in which they appeared; their `prompt` and `text` are empty if no texts were read. */
   readonly agents: readonly AgentOverview[];
   readonly accounts: readonly Account[];
   /** By agent: the use of its own calls by model. */

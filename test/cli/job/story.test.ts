@@ -71,7 +71,7 @@ it("without texts no message is read, and all else is the same", async () => {
   const story = await readStory(stores, "desk", { hasTexts: false });
   expect(calls["messagesById"]).toBe(before);
   expect(whole.agents[0]?.prompt).toBe("go");
-  expect(story.agents).toEqual(whole.agents.map((agent) => ({ ...agent, prompt: "" })));
+  expect(story.agents).toEqual(whole.agents.map((agent) => ({ ...agent, prompt: "", text: "" })));
   expect(story.end).toMatchObject({ type: "turn.completed", text: "" });
   expect(story.entries).toEqual(whole.entries);
 });
