@@ -14,8 +14,8 @@ import type { StoredTree } from "../rules/ports.ts";
 import type { RequestFilter } from "../rules/queries.ts";
 import { definitionIn, integerOf, parsed, type Row, textOf, wellFormed } from "../rules/stored-values.ts";
 import type { ArtifactMeta } from "../rules/tables.ts";
-import type { AgentSlot } from "./sqlite-agents.ts";
 import { KeyedCache, type SqliteConnection } from "./sqlite-connection.ts";
+import type { AgentSlot } from "./sqlite-heads.ts";
 
 const descriptionSchema = artifactSchema.omit({ content: true });
 const contentSchema = z.string();

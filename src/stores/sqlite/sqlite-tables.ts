@@ -30,8 +30,9 @@ import {
   type WaiterChanges,
 } from "../rules/tables.ts";
 import { SqliteAccounts, SqlitePlaces } from "./sqlite-accounts.ts";
-import { type AgentSlot, SqliteAgents } from "./sqlite-agents.ts";
+import { SqliteAgents } from "./sqlite-agents.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
+import type { AgentSlot } from "./sqlite-heads.ts";
 import { SqliteJournal } from "./sqlite-journal.ts";
 import { SqliteMessages } from "./sqlite-messages.ts";
 import { SqliteCandidates, SqliteInbox, SqlitePending } from "./sqlite-pending.ts";
