@@ -18,6 +18,7 @@ import type {
   CommitOutcome,
   Committed,
   NewArtifact,
+  OpenOrder,
   Post,
   SpawnOrder,
   Stale,
@@ -213,7 +214,8 @@ export class JournalWriter implements CommitSource {
 
   onRefused(error: StoreUnavailableError): boolean {
     if (this.#closed) return false;
-    const isGivenUp = this.#refused === "given up";
+    // Who asks for a turn is told at once that the stores do not take it.
+    const isGivenUp = this.#refused === "given up" || this.#underWay?.opens !== undefined;
     if (!isGivenUp) this.#refused = "again";
     this.#events.onRefused(error, isGivenUp);
     return !isGivenUp;
@@ -307,6 +309,7 @@ class PendingBatch {
   readonly acknowledged: string[] = [];
   timers: Timer[] = [];
   readonly clearedTimers: string[] = [];
+  opens: OpenOrder | undefined;
   wake: WakeOrder | undefined;
   leaves = false;
   readonly requests: AgentRequest[] = [];
@@ -331,6 +334,7 @@ class PendingBatch {
     if (parts.closedRequests) this.closedRequests.push(...parts.closedRequests);
     if (parts.timers) this.timers.push(...parts.timers);
     for (const timerId of parts.clearedTimers ?? []) this.clearTimer(timerId);
+    this.opens ??= parts.opens;
     this.wake ??= parts.wake;
     this.definition ??= parts.definition;
   }
@@ -343,7 +347,8 @@ class PendingBatch {
 
   toBatch({ key, epoch, processId }: Pick<Batch, "key" | "epoch" | "processId">, expectedSeq: number): Batch {
     const { entries, messages, artifacts, owned, closedTurnId, moves, spawns, posts } = this;
-    const { acknowledged, timers, clearedTimers, wake, leaves, requests, closedRequests, cleared, definition } = this;
+    const { acknowledged, timers, clearedTimers, wake, opens, leaves } = this;
+    const { requests, closedRequests, cleared, definition } = this;
     return {
       id: createId(),
       key,
@@ -364,6 +369,7 @@ class PendingBatch {
       acknowledged,
       ...(timers.length > 0 ? { timers } : {}),
       clearedTimers,
+      ...(opens ? { opens } : {}),
       ...(wake ? { wake } : {}),
       ...(leaves ? { leaves } : {}),
       ...(definition ? { definition } : {}),
@@ -382,11 +388,11 @@ function staleError(
 ): LeaseLostError {
   // Only the owner writes under its epoch, so a higher seq means that the epoch was given a second time.
   const isTwice = found.epoch === had.epoch && found.seq > had.seq;
+  const details = { agentId, hadEpoch: had.epoch, hadSeq: had.seq, foundEpoch: found.epoch, foundSeq: found.seq };
   if (found.epoch >= had.epoch && found.seq >= had.seq && !isTwice) {
-    return new LeaseLostError(`agent ${agentId} was taken over under epoch ${found.epoch}`);
+    return new LeaseLostError(`agent ${agentId} was taken over under epoch ${found.epoch}`, { details });
   }
   const message = `the stores have lost entries of agent ${agentId} that they had acknowledged: it was at seq ${had.seq} under epoch ${had.epoch}, and is stored at seq ${found.seq} under epoch ${found.epoch}; it goes on from there`;
-  const details = { agentId, hadEpoch: had.epoch, hadSeq: had.seq, foundEpoch: found.epoch, foundSeq: found.seq };
   const cause = new StoreRolledBackError(message, { details });
   process.emitWarning(message, { code: "TROUPE_STORES_ROLLED_BACK" });
   return new LeaseLostError(message, { cause, details });
