@@ -98,6 +98,8 @@ export const bindingSchema = z.object({
   /** The smallest limit on cost, in micro-dollars. Absent: none. */
   maxCostMicros: count.optional(),
   strict: z.boolean(),
+  /** Whether any account of the chain limits the number of tool calls. Absent: none does. */
+  limitsToolCalls: z.literal(true).optional(),
 });
 export type Binding = DeepReadonly<z.infer<typeof bindingSchema>>;
 
@@ -111,7 +113,12 @@ export function bindingOf(limits: Limits, above: Binding = nothingBinds): Bindin
     ...(maxTokens === undefined ? {} : { maxTokens }),
     ...(maxCostMicros === undefined ? {} : { maxCostMicros }),
     strict: above.strict || limits.strict === true,
+    ...(above.limitsToolCalls || limitsToolCalls(limits) ? { limitsToolCalls: true } : {}),
   };
+}
+
+function limitsToolCalls({ maxToolCalls, maxTreeToolCalls }: Limits): boolean {
+  return maxToolCalls !== undefined || maxTreeToolCalls !== undefined;
 }
 
 function smaller(one: number | undefined, other: number | undefined): number | undefined {
@@ -125,7 +132,7 @@ export function bindsAmounts({ maxTokens, maxCostMicros }: Binding): boolean {
 
 /** The field `binding` of an agent's record; absent where nothing binds. */
 export function bindingField(binding: Binding): { readonly binding?: Binding } {
-  return bindsAmounts(binding) || binding.strict ? { binding } : {};
+  return bindsAmounts(binding) || binding.strict || binding.limitsToolCalls ? { binding } : {};
 }
 
 /** The flags that a lifetime budget sets for each turn; null for none. */
