@@ -1,10 +1,18 @@
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { type Budget, createRuntime, defineAgent, defineTool, memoryStores, type RunContext } from "../../src/index.ts";
+import {
+  type AgentDefinition,
+  createRuntime,
+  defineAgent,
+  defineTool,
+  memoryStores,
+  type RunContext,
+  subagent,
+} from "../../src/index.ts";
 import type { EntryType } from "../../src/state/index.ts";
 import type { Stores } from "../../src/stores/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
-import { entriesOf, toolTextsOf } from "../support/journal-probes.ts";
+import { entriesOfType, toolTextsOf } from "../support/journal-probes.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 import { calling, createGate } from "../support/turn-probes.ts";
 
@@ -19,63 +27,89 @@ function watchedStores(): { readonly stores: Stores; readonly commits: EntryType
   return { stores: { ...stores, commit }, commits };
 }
 
-function lookup(execute: (run: RunContext) => unknown, effect: "none" | "keyed" = "none") {
+interface Traits {
+  readonly effect?: "none" | "keyed";
+  readonly concurrency?: number;
+  readonly execute?: (run: RunContext) => unknown;
+}
+
+function lookup({ effect = "none", concurrency, execute = () => "found" }: Traits = {}) {
   const parameters = z.object({});
   return defineTool({
     name: "lookup",
     description: "Looks up.",
     effect,
+    concurrency,
     parameters,
     execute: (_given, run) => execute(run),
   });
 }
 
-/** The types of the commit with the beginning of the call. */
-async function commitOfStart(tool: ReturnType<typeof lookup>, budget: Budget = {}): Promise<readonly EntryType[]> {
-  const { stores, commits } = watchedStores();
-  const model = scriptedModel([calling("lookup"), "done"]);
-  const runtime = await createRuntime({
-    agents: [defineAgent({ name: "worker", model, tools: [tool], budget })],
-    stores,
+type Changes = Partial<Pick<Parameters<typeof defineAgent>[0], "tools" | "budget" | "hooks">>;
+
+function worker(changes: Changes = {}): AgentDefinition {
+  return defineAgent({
+    name: "worker",
+    model: scriptedModel([calling("lookup"), "done"]),
+    tools: [lookup()],
+    ...changes,
   });
-  const agent = await runtime.agent("worker");
+}
+
+/** The types of the commit with the beginning of the call. */
+async function commitOfStart(definition: AgentDefinition): Promise<readonly EntryType[]> {
+  const { stores, commits } = watchedStores();
+  const runtime = await createRuntime({ agents: [definition], stores });
+  const agent = await runtime.agent(definition.name);
   await agent.start();
   expect((await agent.executeTurn("go").result).text).toBe("done");
   await runtime.shutdown();
-  return commits.find((types) => types.includes("tool.started")) ?? [];
+  const found = commits.find((types) => types.includes("tool.started"));
+  if (!found) throw new Error("no call was begun");
+  return found;
 }
 
 describe("a call that may run ahead of its commit", () => {
   it("is stored with its answer, its result and the next intent", async () => {
-    expect(await commitOfStart(lookup(() => "found"))).toEqual(
-      expect.arrayContaining(["model.responded", "tool.started", "tool.settled", "model.requested"]),
-    );
+    expect(await commitOfStart(worker())).toEqual([
+      "model.responded",
+      "tool.started",
+      "tool.settled",
+      "model.requested",
+    ]);
   });
 
-  it("waits for its commit where its effect reaches outside, or a limit on calls binds", async () => {
-    const settled: EntryType = "tool.settled";
-    expect(await commitOfStart(lookup(() => "found", "keyed"))).not.toContain(settled);
-    expect(
-      await commitOfStart(
-        lookup(() => "found"),
-        { maxToolCalls: 5 },
-      ),
-    ).not.toContain(settled);
-    expect(
-      await commitOfStart(
-        lookup(() => "found"),
-        { maxTreeToolCalls: 5 },
-      ),
-    ).not.toContain(settled);
+  const lead = (budget: Changes["budget"]): AgentDefinition =>
+    defineAgent({
+      name: "lead",
+      model: scriptedModel([calling({ name: "worker", arguments: { input: "look" } }), "done"]),
+      tools: [subagent(worker(), { description: "Works." })],
+      budget,
+    });
+
+  it.each([
+    ["its effect reaches outside", worker({ tools: [lookup({ effect: "keyed" })] })],
+    ["its tool has slots", worker({ tools: [lookup({ concurrency: 1 })] })],
+    ["a hook looks at it first", worker({ hooks: { beforeEachTool: () => undefined } })],
+    ["its turn may make so many calls", worker({ budget: { maxToolCalls: 5 } })],
+    ["its turn's tree may make so many calls", worker({ budget: { maxTreeToolCalls: 5 } })],
+    ["the tree of an agent above may make so many calls", lead({ maxTreeToolCalls: 5 })],
+  ])("waits for its commit where %s", async (_why, definition) => {
+    expect(await commitOfStart(definition)).not.toContain("tool.settled");
+  });
+
+  it("runs ahead in a subagent too", async () => {
+    expect(await commitOfStart(lead({ maxSteps: 5 }))).toContain("tool.settled");
   });
 
   it("shows its progress between its beginning and its end", async () => {
-    const model = scriptedModel([calling("lookup"), "done"]);
-    const tool = lookup((run) => {
-      run.progress("half");
-      return "found";
+    const tool = lookup({
+      execute: (run) => {
+        run.progress("half");
+        return "found";
+      },
     });
-    const runtime = await createRuntime({ agents: [defineAgent({ name: "worker", model, tools: [tool] })] });
+    const runtime = await createRuntime({ agents: [worker({ tools: [tool] })] });
     const agent = await runtime.agent("worker");
     await agent.start();
     const seen: string[] = [];
@@ -83,60 +117,77 @@ describe("a call that may run ahead of its commit", () => {
     await runtime.shutdown();
     expect(seen).toEqual(["tool.started", "tool.progress", "tool.completed"]);
   });
+
+  it("finds the answer that called it in its trace, and in the stores after its first note", async () => {
+    const stored: number[] = [];
+    const tool = lookup({
+      execute: async (run) => {
+        expect(run.trace.map(({ type }) => type)).toContain("llm_call");
+        await run.note("begun");
+        stored.push((await agent.getMessages()).length);
+        return "found";
+      },
+    });
+    const runtime = await createRuntime({ agents: [worker({ tools: [tool] })] });
+    const agent = await runtime.agent("worker");
+    await agent.start();
+    expect((await agent.executeTurn("go").result).text).toBe("done");
+    await runtime.shutdown();
+    expect(stored).toEqual([2]);
+  });
 });
 
 describeRuntimes("a call that ran ahead of a commit that refused it", (stage) => {
+  async function begin(execute: (run: RunContext) => unknown) {
+    const runtime = await stage().open({ agents: [worker({ tools: [lookup({ execute })] })] });
+    const agent = await runtime.agent("worker", { agentId: "w" });
+    await agent.start();
+    return { agent, refused: () => entriesOfType(stage().look(), "w", "intent.refused") };
+  }
+
   it("keeps its result, if it had ended", async () => {
-    const model = scriptedModel([calling("lookup"), "done"]);
     let pausing: Promise<unknown> | undefined;
-    const tool = lookup(() => {
+    const { agent, refused } = await begin(() => {
       pausing = agent.pause();
       return "found";
     });
-    const runtime = await stage().open({ agents: [defineAgent({ name: "worker", model, tools: [tool] })] });
-    const agent = await runtime.agent("worker");
-    await agent.start();
     const turn = agent.executeTurn("go");
-    await turn.id;
-    await expect.poll(() => agent.state.status, { timeout: 30_000 }).toBe("paused");
+    expect(await turn.settled).toMatchObject({ status: "waiting", reason: "paused" });
     await pausing;
+    expect(await refused()).toMatchObject([{ intent: "tool.started" }, { intent: "model.requested" }]);
     await agent.resume();
     expect((await turn.result).text).toBe("done");
     expect(await toolTextsOf(agent)).toEqual(["found"]);
   });
 
   it("is cut, and runs again after the pause, if it had not", async () => {
-    const model = scriptedModel([calling("lookup"), "done"]);
     const gate = createGate<string>();
-    const tool = lookup(async (run) => {
-      if (gate.count === 0) void agent.pause();
-      return await gate.pass(run.signal);
+    const signals: AbortSignal[] = [];
+    const { agent, refused } = await begin(async (run) => {
+      signals.push(run.signal);
+      if (signals.length > 1) return "found";
+      void agent.pause();
+      return await gate.pass();
     });
-    const runtime = await stage().open({ agents: [defineAgent({ name: "worker", model, tools: [tool] })] });
-    const agent = await runtime.agent("worker");
-    await agent.start();
     const turn = agent.executeTurn("go");
-    await gate.reached();
-    await expect.poll(() => agent.state.status, { timeout: 30_000 }).toMatch(/paus|busy/);
-    gate.open("found");
+    expect(await turn.settled).toMatchObject({ status: "waiting", reason: "paused" });
+    expect(signals.map(({ aborted }) => aborted)).toEqual([true]);
+    expect(await refused()).toMatchObject([{ intent: "tool.started", reason: "paused" }]);
+    gate.open("late");
     await agent.resume();
-    expect((await turn.result).text).toBe("done");
+    expect(await turn.result).toMatchObject({ text: "done", toolCalls: 1 });
+    expect(signals).toHaveLength(2);
     expect(await toolTextsOf(agent)).toEqual(["found"]);
   });
 
-  it("ends with its turn, if that was aborted meanwhile", async () => {
-    const model = scriptedModel([calling("lookup"), "done"]);
-    const tool = lookup(async () => {
+  it("ends with its turn, if that was aborted", async () => {
+    const { agent, refused } = await begin(() => {
       void agent.abort();
       return "found";
     });
-    const runtime = await stage().open({ agents: [defineAgent({ name: "worker", model, tools: [tool] })] });
-    const agent = await runtime.agent("worker");
-    await agent.start();
-    const { status } = await agent.executeTurn("go").result;
-    expect(status).toBe("stopped");
-    const entries = await entriesOf(stage().look(), agent.agentId);
-    expect(entries.filter(({ type }) => type === "tool.settled")).toHaveLength(1);
+    expect((await agent.executeTurn("go").result).status).toBe("stopped");
+    expect((await refused())[0]).toMatchObject({ intent: "tool.started", reason: "aborted" });
+    expect(await entriesOfType(stage().look(), "w", "tool.settled")).toHaveLength(1);
     expect((await agent.executeTurn("again").result).status).toBe("completed");
   });
 });
