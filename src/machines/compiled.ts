@@ -362,8 +362,7 @@ function candidatesOf({ transitions }: AnyStateNode, type: string): readonly Any
 }
 
 function isOfFamily(type: string, family: string): boolean {
-  if (family === "*") return true;
-  return family.endsWith(".*") && `${type}.`.startsWith(family.slice(0, -1));
+  return family === "*" || (family.endsWith(".*") && `${type}.`.startsWith(family.slice(0, -1)));
 }
 
 /** Reads a part of the chart, and keeps it; undefined where it is not known. */
@@ -391,7 +390,8 @@ function chosen(transitions: readonly Transition[], { context, event }: Step): T
  */
 export function compiled<Machine extends AnyStateMachine>(machine: Machine): Machine & LightLogic {
   const chart = new Chart(machine);
-  const { transition, getInitialSnapshot } = machine;
+  const transition = machine.transition.bind(machine);
+  const getInitialSnapshot = machine.getInitialSnapshot.bind(machine);
   machine.transition = (snapshot: AnyMachineSnapshot, event: EventObject, scope: AnyActorScope) =>
     chart.next(snapshot, event, scope) ?? transition(snapshot, event, scope);
   machine.getInitialSnapshot = (scope: AnyActorScope, input?: unknown) =>

@@ -4,7 +4,6 @@ import {
   type AnyMachineSnapshot,
   type AnyStateMachine,
   type EventObject,
-  type ExecutableActionsFrom,
   initialTransition,
   StateMachine,
   transition,
@@ -37,8 +36,9 @@ export function stepBothWays(tell: (difference: string) => void = () => undefine
   };
   const machines: readonly AnyStateMachine[] = [liveAgentMachine, liveTurnMachine, liveToolCallMachine];
   const undo = machines.map((machine) => {
-    const { transition: step, getInitialSnapshot: begin } = machine;
-    const was = { ...machine } as AnyStateMachine;
+    const step = machine.transition.bind(machine);
+    const begin = machine.getInitialSnapshot.bind(machine);
+    const was: AnyStateMachine = Object.assign({}, machine);
     machine.transition = (snapshot: AnyMachineSnapshot, event: EventObject, scope) => {
       if (!event.type.startsWith("xstate.")) {
         compare(`${machine.id} ${JSON.stringify(snapshot.value)} ${event.type}`, bothWays(machine, snapshot, event, was));
@@ -56,17 +56,20 @@ export function stepBothWays(tell: (difference: string) => void = () => undefine
       return steps;
     },
     differences,
-    stop: () => undo.forEach((one) => one()),
+    stop() {
+      for (const one of undo) one();
+    },
   };
 }
 
 /** A snapshot and the actions that led to it, as XState's pure functions give them. */
-type Stepped = readonly [AnyMachineSnapshot, readonly ExecutableActionsFrom<AnyStateMachine>[]];
+type Stepped = readonly [AnyMachineSnapshot, readonly { readonly type: string; readonly params?: unknown }[]];
 
 /** The machine as XState steps it, whatever was made of it since. */
 export function interpreted<Machine extends AnyStateMachine>(machine: Machine): Machine {
-  const { transition: step, getInitialSnapshot } = StateMachine.prototype;
-  return { ...machine, transition: step.bind(machine), getInitialSnapshot: getInitialSnapshot.bind(machine) };
+  const transition = StateMachine.prototype.transition.bind(machine);
+  const getInitialSnapshot = StateMachine.prototype.getInitialSnapshot.bind(machine);
+  return Object.assign({}, machine, { transition, getInitialSnapshot });
 }
 
 /** All that anybody can see of a snapshot, as a value that can be compared. */
@@ -111,14 +114,14 @@ function outcomeOf(step: () => Stepped): { readonly stepped?: Stepped; readonly 
 
 /** One event, by the machine as it is (or was) and as XState steps it. */
 export function bothWays(machine: AnyStateMachine, snapshot: AnyMachineSnapshot, event: EventObject, was = machine) {
-  const compiled = outcomeOf(() => transition(was, snapshot, event));
-  const plain = outcomeOf(() => transition(interpreted(machine), snapshot, event));
+  const compiled = outcomeOf(() => transition(was, snapshot, event) as unknown as Stepped);
+  const plain = outcomeOf(() => transition(interpreted(machine), snapshot, event) as unknown as Stepped);
   return { next: compiled.stepped?.[0], compiled: compiled.seen, interpreted: plain.seen };
 }
 
 /** The beginning of the machine, by both ways. */
 export function bothBeginnings(machine: AnyStateMachine, input: unknown, was = machine) {
-  const compiled = outcomeOf(() => initialTransition(was, input));
-  const plain = outcomeOf(() => initialTransition(interpreted(machine), input));
+  const compiled = outcomeOf(() => initialTransition(was, input) as unknown as Stepped);
+  const plain = outcomeOf(() => initialTransition(interpreted(machine), input) as unknown as Stepped);
   return { next: compiled.stepped?.[0], compiled: compiled.seen, interpreted: plain.seen };
 }
