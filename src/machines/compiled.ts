@@ -17,7 +17,7 @@ import {
   spawnChild,
   stopChild,
 } from "xstate";
-import { childOf } from "./light-child.ts";
+import { childOf, type LightLogic, lightMachine } from "./light-child.ts";
 
 /*
  * Steps of a machine by a table that is made from its chart, instead of being worked out from the chart each time
@@ -388,7 +388,7 @@ function chosen(transitions: readonly Transition[], { context, event }: Step): T
  * Makes the machine step by a table from now on; returns it. Give it a machine of its own (`provide` makes one): whoever inspects
  * needs one that is not compiled.
  */
-export function compiled<Machine extends AnyStateMachine>(machine: Machine): Machine {
+export function compiled<Machine extends AnyStateMachine>(machine: Machine): Machine & LightLogic {
   const chart = new Chart(machine);
   const transition = machine.transition.bind(machine);
   const getInitialSnapshot = machine.getInitialSnapshot.bind(machine);
@@ -396,5 +396,5 @@ export function compiled<Machine extends AnyStateMachine>(machine: Machine): Mac
     chart.next(snapshot, event, scope) ?? transition(snapshot, event, scope);
   machine.getInitialSnapshot = (scope: AnyActorScope, input?: unknown) =>
     chart.first(input, scope) ?? getInitialSnapshot(scope, input);
-  return machine;
+  return lightMachine(machine);
 }
