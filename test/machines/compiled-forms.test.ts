@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import {
   type AnyStateMachine,
   and,
@@ -267,5 +267,8 @@ test.each(compiledForms)("$name: compiled, as XState does it", ({ machine, event
 });
 
 test.each(otherForms)("$name: left to XState", ({ machine }) => {
+  const warned = vi.spyOn(console, "warn").mockReturnValue();
   expect(leftBy(machine, ["b", "go", "go", "a"])).toContain("go");
+  for (const [message] of warned.mock.calls) expect(message).toContain("Actor type 'nobody' not found");
+  warned.mockRestore();
 });

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { type AnyActorRef, type AnyStateMachine, assign, createActor, fromCallback, setup } from "xstate";
 import { compiled, lightCallback } from "../../src/machines/index.ts";
 
@@ -89,7 +89,11 @@ test.each([
   ["tells its parent of an error of an action", ["late", "a"]],
   ["is stopped with its parent", ["go"]],
 ])("a light child %s as an actor of XState does", (_what, events) => {
+  // XState says of an event to an actor that has ended what nobody says of one to a light child.
+  const warned = vi.spyOn(console, "warn").mockReturnValue();
   expect(playedBy("light", events)).toEqual(playedBy("xstate", events));
+  for (const [message] of warned.mock.calls) expect(message).toContain("was sent to stopped actor");
+  warned.mockRestore();
 });
 
 test("a light child is no actor of XState", () => {
