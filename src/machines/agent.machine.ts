@@ -1,6 +1,7 @@
 import { assign, enqueueActions, fromCallback, setup } from "xstate";
 import type { Entry, Lifecycle } from "../state/index.ts";
 import { type AgentContext, foldAgent, isWaiting, newAgentContext } from "./agent-context.ts";
+import { whole } from "./compiled.ts";
 import { onEveryEntry } from "./entry-routing.ts";
 import { turnMachine } from "./turn.machine.ts";
 
@@ -28,7 +29,7 @@ export const agentMachine = setup({
     turn: turnMachine,
   },
   actions: {
-    record: assign(({ context, event }) => foldAgent(context, event)),
+    record: assign(whole(({ context, event }) => foldAgent(context, event))),
     /** Stops the last turn first: a child that has ended stays in its parent until it is stopped. */
     spawnTurn: enqueueActions(({ enqueue, event, context }) => {
       if (event.type !== "turn.started") return;

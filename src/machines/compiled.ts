@@ -85,6 +85,14 @@ const isNot = builtIn(not("")).check;
 /** Thrown at what goes XState's way; shared, because nobody sees it. */
 const unknown = new Error("this part of a chart is not compiled");
 
+const wholes = new WeakSet<object>();
+
+/** An assignment that gives the whole context: of the one before nothing has to be copied. */
+export function whole<Assignment extends object>(assignment: Assignment): Assignment {
+  wholes.add(assignment);
+  return assignment;
+}
+
 const noSpawn = (): never => {
   throw unknown;
 };
@@ -97,6 +105,7 @@ class Step {
   changes = 0;
   /** Children to be started and stopped when nothing can fail any more. */
   readonly #effects: Effect[] = [];
+  #isOwn = false;
   readonly event: EventObject;
   /** An assignment that spawns goes XState's way. */
   readonly spawn = noSpawn;
@@ -117,24 +126,28 @@ class Step {
     return this.#scope.system;
   }
 
-  assign(update: Context): void {
-    this.context = { ...this.context, ...update };
+  assign(context: Context): void {
+    this.context = context;
     this.changes += 1;
   }
 
   start(src: string, id: string, input: unknown, actorRef: AnyActorRef): void {
-    this.children = { ...this.children, [id]: actorRef };
+    this.#ownChildren()[id] = actorRef;
     this.changes += 1;
     this.#add("xstate.spawnChild", { id, systemId: undefined, actorRef, src, input }, spawning);
   }
 
   stop(child: AnyActorRef | undefined): void {
-    if (child) {
-      const { [child.id]: _stopped, ...others } = this.children;
-      this.children = others;
-    }
+    if (child && child.id in this.children) delete this.#ownChildren()[child.id];
     this.changes += 1;
     this.#add("xstate.stopChild", child, stopping);
+  }
+
+  /** A copy, made at the first change. Ids are many and never the same: an object without a shape is faster here. */
+  #ownChildren(): Children {
+    if (!this.#isOwn) this.children = { __proto__: null, ...this.children } as unknown as Children;
+    this.#isOwn = true;
+    return this.children;
   }
 
   #add(type: string, params: unknown, { execute }: BuiltIn): void {
@@ -329,7 +342,8 @@ class Chart {
 
 function assignment(given: unknown): Action {
   if (typeof given !== "function") throw unknown;
-  return (step) => step.assign(given(step) as Context);
+  if (wholes.has(given)) return (step) => step.assign(given(step) as Context);
+  return (step) => step.assign({ ...step.context, ...(given(step) as Context) });
 }
 
 function stopOf(actorRef: unknown): Action {

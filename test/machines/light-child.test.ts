@@ -39,20 +39,26 @@ function familyOf(log: string[]) {
     on: { fail: { actions: "fail" }, late: { actions: "throwLate" }, end: ".over", "*": { actions: ["note", "say"] } },
     states: {
       idle: { on: { go: { target: "working", actions: ["tellItself", "note"] } } },
-      working: { invoke: { src: "work", input: ({ context }) => context.told.length } },
+      working: { invoke: { src: "work", input: ({ context }: { readonly context: Told }) => context.told.length } },
       over: { type: "final" },
     },
     output: ({ context }) => context.told.length,
   });
+  const hears =
+    (words: (end: { readonly output?: unknown; readonly error?: unknown }) => string) =>
+    ({ event }: { readonly event: object }) =>
+      void log.push(words(event));
   const parent = (made: AnyStateMachine): AnyStateMachine =>
     setup({ actors: { child: made } }).createMachine({
       initial: "open",
       states: {
         open: {
           invoke: {
-            ...{ src: "child", id: "child", input: { a: 1 } },
-            onDone: { target: "closed", actions: ({ event }) => void log.push(`hears of its end: ${event.output}`) },
-            onError: { target: "closed", actions: ({ event }) => void log.push(`hears of ${String(event.error)}`) },
+            src: "child",
+            id: "child",
+            input: { a: 1 },
+            onDone: { target: "closed", actions: hears(({ output }) => `hears of its end: ${String(output)}`) },
+            onError: { target: "closed", actions: hears(({ error }) => `hears of ${String(error)}`) },
           },
           on: { close: "closed" },
         },

@@ -229,14 +229,12 @@ test("XState asks of a child nothing that a light effect does not have", () => {
 
 test("XState asks of the scope of a step nothing that a light machine does not have", () => {
   const asked = new Set<string>();
-  const recording = (actor: object): AnyActorScope => {
-    const get = (from: object, key: string | symbol): unknown => {
-      asked.add(String(key));
-      return Reflect.get(from, key);
-    };
-    return new Proxy((actor as { readonly _actorScope: object })._actorScope, { get }) as AnyActorScope;
+  const get = (from: object, key: string | symbol): unknown => {
+    asked.add(String(key));
+    return Reflect.get(from, key);
   };
-  const scope = recording(createActor(machine).start());
+  const actor = createActor(machine).start() as unknown as { readonly _actorScope: object };
+  const scope = new Proxy(actor._actorScope, { get }) as AnyActorScope;
   let snapshot = machine.getInitialSnapshot(scope);
   for (const type of ["go", "back", "go", "xstate.stop"]) snapshot = machine.transition(snapshot, { type }, scope);
   expect(asked.size, "the scope was not asked").toBeGreaterThan(3);
