@@ -1,8 +1,7 @@
 import { assign, enqueueActions, fromCallback, setup } from "xstate";
 import type { Entry, Lifecycle } from "../state/index.ts";
 import { type AgentContext, foldAgent, isWaiting, newAgentContext } from "./agent-context.ts";
-import { whole } from "./compiled.ts";
-import { onEveryEntry } from "./entry-routing.ts";
+import { onEveryEntry, whole } from "./entry-routing.ts";
 import { turnMachine } from "./turn.machine.ts";
 
 /** The public lifecycle status of the machine's state value (row L3). */

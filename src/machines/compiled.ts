@@ -17,6 +17,7 @@ import {
   spawnChild,
   stopChild,
 } from "xstate";
+import { isWhole } from "./entry-routing.ts";
 import { childOf, type LightLogic, lightMachine } from "./light-child.ts";
 
 /*
@@ -85,14 +86,6 @@ const isNot = builtIn(not("")).check;
 /** Thrown at what goes XState's way; shared, because nobody sees it. */
 const unknown = new Error("this part of a chart is not compiled");
 
-const wholes = new WeakSet<object>();
-
-/** An assignment that gives the whole context: of the one before nothing has to be copied. */
-export function whole<Assignment extends object>(assignment: Assignment): Assignment {
-  wholes.add(assignment);
-  return assignment;
-}
-
 const noSpawn = (): never => {
   throw unknown;
 };
@@ -105,8 +98,10 @@ class Step {
   changes = 0;
   /** Children to be started and stopped when nothing can fail any more. */
   readonly #effects: Effect[] = [];
-  #isOwn = false;
+  #own: Children | undefined;
   readonly event: EventObject;
+  readonly self: AnyActorRef;
+  readonly system: AnyActorScope["system"];
   /** An assignment that spawns goes XState's way. */
   readonly spawn = noSpawn;
   readonly #scope: AnyActorScope;
@@ -116,14 +111,8 @@ class Step {
     this.children = children;
     this.event = event;
     this.#scope = scope;
-  }
-
-  get self(): AnyActorRef {
-    return this.#scope.self as AnyActorRef;
-  }
-
-  get system(): AnyActorScope["system"] {
-    return this.#scope.system;
+    this.self = scope.self as AnyActorRef;
+    this.system = scope.system;
   }
 
   assign(context: Context): void {
@@ -143,11 +132,10 @@ class Step {
     this.#add("xstate.stopChild", child, stopping);
   }
 
-  /** A copy, made at the first change. Ids are many and never the same: an object without a shape is faster here. */
+  /** Copied at the first change. Ids are many and never the same: an object without a shape is faster here. */
   #ownChildren(): Children {
-    if (!this.#isOwn) this.children = { __proto__: null, ...this.children } as unknown as Children;
-    this.#isOwn = true;
-    return this.children;
+    this.#own ??= this.children = { __proto__: null, ...this.children } as unknown as Children;
+    return this.#own;
   }
 
   #add(type: string, params: unknown, { execute }: BuiltIn): void {
@@ -342,7 +330,7 @@ class Chart {
 
 function assignment(given: unknown): Action {
   if (typeof given !== "function") throw unknown;
-  if (wholes.has(given)) return (step) => step.assign(given(step) as Context);
+  if (isWhole(given)) return (step) => step.assign(given(step) as Context);
   return (step) => step.assign({ ...step.context, ...(given(step) as Context) });
 }
 
@@ -370,13 +358,11 @@ function initialLeafOf(node: AnyStateNode): AnyStateNode {
 
 /** The transitions of a state for a type of event: those for the type itself first, then those for families, the closest first. */
 function candidatesOf({ transitions }: AnyStateNode, type: string): readonly AnyTransitionDefinition[] {
-  const families = [...transitions.keys()].filter((key) => key !== type && isOfFamily(type, key));
+  const families = [...transitions.keys()].filter(
+    (key) => key.endsWith("*") && `${type}.`.startsWith(key.slice(0, -1)),
+  );
   const keys = families.toSorted((one, other) => other.length - one.length);
   return [type, ...keys].flatMap((key) => transitions.get(key) ?? []);
-}
-
-function isOfFamily(type: string, family: string): boolean {
-  return family === "*" || (family.endsWith(".*") && `${type}.`.startsWith(family.slice(0, -1)));
 }
 
 /** Reads a part of the chart, and keeps it; undefined where it is not known. */

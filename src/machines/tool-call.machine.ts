@@ -1,7 +1,6 @@
 import { assign, fromCallback, setup } from "xstate";
 import { type CallState, declareCall, type Entry, foldCall, isItsChild, isWaitOver } from "../state/index.ts";
-import { whole } from "./compiled.ts";
-import { onEveryEntry } from "./entry-routing.ts";
+import { onEveryEntry, whole } from "./entry-routing.ts";
 
 /** The input of an effect of a call. */
 export interface CallEffectInput {

@@ -13,8 +13,7 @@ import {
   startTurn,
   type TurnState,
 } from "../state/index.ts";
-import { whole } from "./compiled.ts";
-import { onEveryEntry } from "./entry-routing.ts";
+import { onEveryEntry, whole } from "./entry-routing.ts";
 import { toolCallMachine } from "./tool-call.machine.ts";
 
 /** The input of an effect of a turn; it reads everything else through its host. */
