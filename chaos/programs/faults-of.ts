@@ -1,5 +1,5 @@
 import type { Account } from "../../src/index.ts";
-import type { Entry, EntryOf } from "../../src/state/index.ts";
+import type { Entry } from "../../src/state/index.ts";
 import { gatesIn } from "../checks/effect-checks.ts";
 import { journalViolations } from "../checks/journal-checks.ts";
 import { spawnViolations } from "../checks/prefix-checks.ts";
