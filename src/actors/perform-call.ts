@@ -10,9 +10,9 @@ import { gateCall, gateEdited } from "./gate.ts";
 import type { Host } from "./host.ts";
 import { runInternalTool } from "./internal-tools.ts";
 import { openRequest, type Question } from "./open-request.ts";
-import { type BegunAhead, runTool, startOf } from "./run-tool.ts";
+import { type BegunAhead, runTool } from "./run-tool.ts";
 import { spawnSubagent } from "./subagent-calls.ts";
-import { errorResult, grantedTool, hashOfArguments, resultOfOutput, settleCall } from "./tool-calls.ts";
+import { errorResult, grantedTool, hashOfArguments, resultOfOutput, settleCall, startOf } from "./tool-calls.ts";
 
 /**
  * One tool call from its declaration to its result. After a restart or a decision it reads from the fold how far the call had

@@ -11,15 +11,7 @@ import {
   withinTrace,
 } from "../base/index.ts";
 import { AgentStopError, InvalidInputError, OutcomeUnknownError, ToolNotStartedError } from "../errors/index.ts";
-import {
-  type CallState,
-  type EntryOf,
-  foldCall,
-  type IntentBody,
-  type StopSignal,
-  type StoredError,
-  type TurnState,
-} from "../state/index.ts";
+import { type CallState, foldCall, type StopSignal, type StoredError } from "../state/index.ts";
 import {
   AskedRequest,
   type AskInput,
@@ -40,14 +32,7 @@ import { openRequest } from "./open-request.ts";
 import { runContextOf } from "./run-context.ts";
 import { isRefusedCall, stopSignalOf, storedErrorOf } from "./stored-error.ts";
 import { awaitChild } from "./subagent-calls.ts";
-import {
-  type CallResult,
-  errorResult,
-  refusedResult,
-  resultOfOutput,
-  settleCall,
-  unknownResult,
-} from "./tool-calls.ts";
+import { type CallResult, errorResult, resultOfOutput, settleCall, startCall, unknownResult } from "./tool-calls.ts";
 
 /**
  * Runs a function tool: slot, intent, body, result; further attempts where its effect class allows them (docs/tools.md).
@@ -153,40 +138,6 @@ async function start(
   const started = await startCall(host, call, { effect, ...job }, signal);
   if (started) faultPoint("tool.intent");
   return started;
-}
-
-type Begun = Pick<EntryOf<"tool.started">, "effect" | "queue" | "priority">;
-
-/** The intent to begin the next attempt. */
-export function startOf(
-  { turnId, step, callId, name, gate, attempt }: CallState,
-  { accountId }: Pick<TurnState, "accountId">,
-  begun: Begun,
-): Extract<IntentBody, { type: "tool.started" }> {
-  // No entry has told them yet (gateCall).
-  const told = attempt === 0 && gate?.argumentsHash === "" ? { arguments: gate.arguments } : {};
-  const started = { type: "tool.started", turnId, step, callId, name, attempt: attempt + 1 } as const;
-  return { ...started, idempotencyKey: callId, accountId, ...told, ...begun };
-}
-
-/** Commits the intent to begin an attempt. Gives the call as it is then; undefined when the intent was refused. */
-export async function startCall(
-  host: Host,
-  call: CallState,
-  begun: Begun,
-  signal: LightSignal,
-): Promise<CallState | undefined> {
-  const turn = host.turn(call.turnId);
-  if (!turn) return undefined;
-  const outcome = await host.propose(startOf(call, turn, begun));
-  if (outcome.granted) return foldCall(call, outcome.entry);
-  const { reason } = outcome.entry;
-  // An interrupt that came with the refusal has settled the call.
-  if (reason === "paused" || signal.aborted) return undefined;
-  // What the call had begun before is cancelled when the abort ends the turn, which settles the call.
-  if (reason === "aborted" && call.note !== null) return undefined;
-  settleCall(host, call, refusedResult("The tool was not run", outcome.entry));
-  return undefined;
 }
 
 /** The key under which one attempt is in flight. */
