@@ -131,7 +131,10 @@ export class SqliteMessages {
     return isAskedAgain;
   }
 
-  /** The rows of these messages, if they are among the agent's last ones: only rows whose text has an id are read. */
+  /**
+   * The rows of these messages, if they are among the agent's last ones: only rows whose text has an id are read. If one is in
+   * none of them, all are, since a damaged row is not to look like a message that does not exist.
+   */
   #sought(slot: AgentSlot, ids: readonly string[]): Map<string, number> {
     const { cursor: last, placed } = this.#agents.heads.read(slot);
     const { agentId } = slot.record.value;
@@ -144,6 +147,7 @@ export class SqliteMessages {
         for (const message of messagesOf(row, agentId)) found.set(message.id, cursor);
         if (found.has(id)) break;
       }
+      if (!found.has(id)) return this.#late(slot).cursors;
     }
     return found;
   }
