@@ -65,7 +65,14 @@ export function barPicture({ versions, quick, scenarios: rows }: RunFigures): st
         const width = speed * scale;
         return [
           textAt(label, { x: left - 6, y: y + 12, anchor: "end" }),
-          element("rect", { x: left, y: y + 2, width, height: BAR - 4, class: `bar ${colour}`, "data-speed": String(speed) }),
+          element("rect", {
+            x: left,
+            y: y + 2,
+            width,
+            height: BAR - 4,
+            class: `bar ${colour}`,
+            "data-speed": String(speed),
+          }),
           textAt(`${speed.toFixed(2)} · ${figure(value)} ${unit}`, { x: left + width + 5, y: y + 12, class: "small" }),
         ];
       }),

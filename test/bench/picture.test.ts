@@ -34,16 +34,19 @@ const figures: RunFigures = {
 function elementsOf(svg: string) {
   const open: string[] = [];
   const elements: { readonly name: string; readonly attributes: ReadonlyMap<string, string> }[] = [];
-  const text = svg.replaceAll(/<(\/?)([a-z]+)((?: [a-zA-Z0-9-]+="[^"<>]*")*)(\/?)>/g, (_, end, name, written, single) => {
-    if (end === "/") {
-      if (open.pop() !== name) throw new Error(`</${name}> ends nothing.`);
+  const text = svg.replaceAll(
+    /<(\/?)([a-z]+)((?: [a-zA-Z0-9-]+="[^"<>]*")*)(\/?)>/g,
+    (_, end, name, written, single) => {
+      if (end === "/") {
+        if (open.pop() !== name) throw new Error(`</${name}> ends nothing.`);
+        return "";
+      }
+      const attributes = [...String(written).matchAll(/ ([a-zA-Z0-9-]+)="([^"]*)"/g)];
+      elements.push({ name, attributes: new Map(attributes.map(([, key = "", value = ""]) => [key, value])) });
+      if (single !== "/") open.push(name);
       return "";
-    }
-    const attributes = [...String(written).matchAll(/ ([a-zA-Z0-9-]+)="([^"]*)"/g)];
-    elements.push({ name, attributes: new Map(attributes.map(([, key = "", value = ""]) => [key, value])) });
-    if (single !== "/") open.push(name);
-    return "";
-  });
+    },
+  );
   if (open.length > 0) throw new Error(`<${open.join("><")}> is not closed.`);
   if (/[<>]/.test(text) || /&(?!amp;|lt;|gt;|quot;)/.test(svg)) throw new Error("Something is not escaped.");
   return elements;
@@ -135,7 +138,8 @@ describe("files", () => {
     const pictures = [...filesOf(kept)].filter(([path]) => path.endsWith(".svg"));
     expect(pictures.length).toBeGreaterThan(0);
     for (const [path, svg] of pictures) {
-      expect(readFileSync(join(repositoryRoot, path), "utf8"), path).toBe(svg);
+      const isDrawn = readFileSync(join(repositoryRoot, path), "utf8") === svg;
+      expect(isDrawn, `${path}: draw it again: node bench/picture.ts, see bench/README.md`).toBe(true);
       expect(elementsOf(svg).length, path).toBeGreaterThan(20);
     }
   });
