@@ -79,7 +79,7 @@ function rulesOf(scheme: 0 | 1): string {
 
 const style = [
   "text{font:12px system-ui,sans-serif}.heading{font-weight:600;font-size:13px}.small{font-size:11px}",
-  ".bar{stroke:none}.curve{fill:none;stroke-width:2}.dashed{stroke-dasharray:3 3}text.bare,text.memory,text.sqlite,text.peer{stroke:none}",
+  "rect.bar{stroke:none}polyline.curve{fill:none;stroke-width:2}.dashed{stroke-dasharray:3 3}text.bare,text.memory,text.sqlite,text.peer{stroke:none}",
   rulesOf(0),
   `@media (prefers-color-scheme:dark){${rulesOf(1)}}`,
 ].join("");
