@@ -65,10 +65,10 @@ function agentWith(tools: number, baseUrl: string) {
 }
 
 function bareTools(tools: number) {
-  const { definition, run } = bareLookupTool;
+  const { definition } = bareLookupTool;
   const others = otherNames(tools).map((name) => ({
+    ...bareLookupTool,
     definition: { ...definition, function: { ...definition.function, name } },
-    run,
   }));
   return [bareLookupTool, ...others];
 }

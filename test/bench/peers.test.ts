@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import type { Contender } from "../../bench/contender.ts";
 import { studyOf } from "../../bench/conversations.ts";
 import { help, readOptions } from "../../bench/options.ts";
-import { peerNames, takingPart } from "../../bench/peers/index.ts";
+import { type Peer, peerNames, takingPart } from "../../bench/peers/index.ts";
 import { installPackages, loadPackages } from "../../bench/peers/install.ts";
 import { jsonLine, rowsOf, runHead, table } from "../../bench/report.ts";
 import { sidesOf } from "../../bench/rounds.ts";
@@ -14,6 +14,8 @@ import { studies } from "../../bench/studies/index.ts";
 
 const [scenario] = scenarios;
 if (scenario === undefined) throw new Error("There is no scenario.");
+
+const chosen = (only: string): readonly string[] => readOptions(["--only", only]).chosen.map(({ name }) => name);
 
 describe("options", () => {
   test("name the peers, each once, and none by default", () => {
@@ -33,7 +35,6 @@ describe("options", () => {
   });
 
   test("studies are chosen by name or by group", () => {
-    const chosen = (only: string) => readOptions(["--only", only]).chosen.map(({ name }) => name);
     expect(chosen("scenarios")).toEqual(scenarios.map(({ name }) => name));
     expect(chosen("growth")).toEqual(["growth-turns", "growth-agents", "growth-children", "growth-tools"]);
     expect(chosen("growth-tools, loop-10")).toEqual(["loop-10", "growth-tools"]);
@@ -46,6 +47,8 @@ const contender: Contender = {
   name: "other",
   prepare: async () => ({ open: () => ({ turn: async () => "" }), close: async () => undefined }),
 };
+
+const lacks: NonNullable<Peer["lacks"]> = ({ agent }) => (agent === "plain" ? "it has no turns" : undefined);
 
 describe("a peer", () => {
   test("stands beside ours and bare, in the table and in the JSON", async () => {
@@ -73,7 +76,6 @@ describe("a peer", () => {
   });
 
   test("that cannot do a scenario is left out, with the reason", () => {
-    const lacks = ({ agent }: { readonly agent: string }) => (agent === "plain" ? "it has no turns" : undefined);
     const peer = { name: "other", version: "1.2.3", contender, lacks };
     expect(takingPart([peer], { name: "turns-1", scenario })).toEqual({
       able: [],
@@ -95,21 +97,21 @@ describe("a peer", () => {
   });
 });
 
+/** A program in the place of npm, which writes its arguments to a file before it does this. */
+function program(code: string) {
+  const root = mkdtempSync(join(tmpdir(), "troupe-peers-test-"));
+  const npm = join(root, "npm.mjs");
+  const calls = join(root, "calls");
+  writeFileSync(
+    npm,
+    `#!/usr/bin/env node\nimport { appendFileSync } from "node:fs";\nappendFileSync(${JSON.stringify(calls)}, process.argv.slice(2).join(" ") + "\\n");\n${code}\n`,
+  );
+  chmodSync(npm, 0o755);
+  return { options: { root: join(root, "peers"), npm }, calls: () => readFileSync(calls, "utf8").trim().split("\n") };
+}
+
 describe("installing", () => {
   const wanted = { "some-library": "1.2.3" };
-
-  /** A program in the place of npm, which writes its arguments to a file before it does this. */
-  function program(code: string) {
-    const root = mkdtempSync(join(tmpdir(), "troupe-peers-test-"));
-    const npm = join(root, "npm.mjs");
-    const calls = join(root, "calls");
-    writeFileSync(
-      npm,
-      `#!/usr/bin/env node\nimport { appendFileSync } from "node:fs";\nappendFileSync(${JSON.stringify(calls)}, process.argv.slice(2).join(" ") + "\\n");\n${code}\n`,
-    );
-    chmodSync(npm, 0o755);
-    return { options: { root: join(root, "peers"), npm }, calls: () => readFileSync(calls, "utf8").trim().split("\n") };
-  }
 
   test("is done once for the same versions, and again for others", async () => {
     const { options, calls } = program("");
