@@ -209,8 +209,7 @@ export class JournalWriter implements CommitSource {
     this.#underWay = undefined;
     this.#refused = "no";
     if (outcome.type === "stale") {
-      const { key, epoch } = this.#start;
-      return this.#events.onStale(staleError(key, { epoch, seq: this.#committedSeq }, outcome));
+      return this.#events.onStale(staleError(this.#start.key, { ...this.#start, seq: this.#committedSeq }, outcome));
     }
     this.#hasLeft = batch.leaves === true;
     this.#committedSeq = batch.entries.at(-1)?.seq ?? this.#committedSeq;
@@ -222,6 +221,11 @@ export class JournalWriter implements CommitSource {
     this.#events.onCommitted(outcome);
     if (!this.#pending.isEmpty) this.#committer.schedule(this);
     faultPoint("commit.acknowledged");
+  }
+
+  onStored(batch: Batch): void {
+    this.#committedSeq = batch.entries.at(-1)?.seq ?? this.#committedSeq;
+    this.#resolveWaiters();
   }
 
   onRefused(error: StoreUnavailableError): boolean {
@@ -250,7 +254,6 @@ export class JournalWriter implements CommitSource {
   }
 
   #decide(entries: readonly Entry[]): { deferred: Deferred<Entry>; entry: Entry }[] {
-    if (this.#undecided.size === 0) return [];
     const decided: { deferred: Deferred<Entry>; entry: Entry }[] = [];
     for (const entry of entries) {
       const deferred = this.#undecided.get(entry.seq);
@@ -289,7 +292,6 @@ export class JournalWriter implements CommitSource {
   }
 
   #resolveWaiters(): void {
-    if (this.#commitWaiters.length === 0) return;
     const waiters = this.#commitWaiters;
     this.#commitWaiters = waiters.filter(({ seq }) => seq > this.#committedSeq);
     for (const { seq, deferred } of waiters) if (seq <= this.#committedSeq) deferred.resolve();
