@@ -142,11 +142,11 @@ export function staleError(
 ): LeaseLostError {
   // Only the owner writes under its epoch, so a higher seq means that the epoch was given a second time.
   const isTwice = found.epoch === had.epoch && found.seq > had.seq;
+  const details = { agentId, hadEpoch: had.epoch, hadSeq: had.seq, foundEpoch: found.epoch, foundSeq: found.seq };
   if (found.epoch >= had.epoch && found.seq >= had.seq && !isTwice) {
-    return new LeaseLostError(`agent ${agentId} was taken over under epoch ${found.epoch}`);
+    return new LeaseLostError(`agent ${agentId} was taken over under epoch ${found.epoch}`, { details });
   }
   const message = `the stores have lost entries of agent ${agentId} that they had acknowledged: it was at seq ${had.seq} under epoch ${had.epoch}, and is stored at seq ${found.seq} under epoch ${found.epoch}; it goes on from there`;
-  const details = { agentId, hadEpoch: had.epoch, hadSeq: had.seq, foundEpoch: found.epoch, foundSeq: found.seq };
   const cause = new StoreRolledBackError(message, { details });
   process.emitWarning(message, { code: "TROUPE_STORES_ROLLED_BACK" });
   return new LeaseLostError(message, { cause, details });

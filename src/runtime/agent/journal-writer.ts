@@ -19,6 +19,7 @@ import type {
   CommitOutcome,
   Committed,
   NewArtifact,
+  OpenOrder,
   Post,
   SpawnOrder,
   WakeOrder,
@@ -66,10 +67,6 @@ export class JournalWriter implements CommitSource {
     this.#seq = start.seq;
     this.#committedSeq = start.seq;
     this.#at = start.at;
-  }
-
-  get isClosed(): boolean {
-    return this.#closed !== undefined;
   }
 
   /** The last committed entry, and the time of the last one. */
@@ -229,7 +226,8 @@ export class JournalWriter implements CommitSource {
 
   onRefused(error: StoreUnavailableError): boolean {
     if (this.#closed) return false;
-    const isGivenUp = this.#refused === "given up";
+    // Who asks for a turn is told at once that the stores do not take it.
+    const isGivenUp = this.#refused === "given up" || this.#underWay?.opens !== undefined;
     if (!isGivenUp) this.#refused = "again";
     this.#events.onRefused(error, isGivenUp);
     return !isGivenUp;
@@ -332,6 +330,7 @@ class PendingBatch {
   readonly acknowledged: string[] = [];
   timers: Timer[] = [];
   readonly clearedTimers: string[] = [];
+  opens: OpenOrder | undefined;
   wake: WakeOrder | undefined;
   leaves = false;
   readonly requests: AgentRequest[] = [];
@@ -356,6 +355,7 @@ class PendingBatch {
     if (parts.closedRequests) this.closedRequests.push(...parts.closedRequests);
     if (parts.timers) this.timers.push(...parts.timers);
     for (const timerId of parts.clearedTimers ?? []) this.clearTimer(timerId);
+    this.opens ??= parts.opens;
     this.wake ??= parts.wake;
     this.definition ??= parts.definition;
   }
@@ -367,7 +367,7 @@ class PendingBatch {
   }
 
   toBatch({ key, epoch, processId }: Pick<Batch, "key" | "epoch" | "processId">, expectedSeq: number): Batch {
-    const { entries, messages, artifacts, owned, closedTurnId, moves, spawns, posts } = this;
+    const { entries, messages, artifacts, owned, opens, closedTurnId, moves, spawns, posts } = this;
     const { acknowledged, timers, clearedTimers, wake, leaves, requests, closedRequests, cleared, definition } = this;
     return {
       id: createId(),
@@ -389,6 +389,7 @@ class PendingBatch {
       acknowledged,
       ...(timers.length > 0 ? { timers } : {}),
       clearedTimers,
+      ...(opens ? { opens } : {}),
       ...(wake ? { wake } : {}),
       ...(leaves ? { leaves } : {}),
       ...(definition ? { definition } : {}),

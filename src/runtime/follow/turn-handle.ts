@@ -34,6 +34,13 @@ export interface EarlierTurn {
   readonly given: Promise<string>;
 }
 
+interface TurnHandleEvents {
+  /** Called before the result is given. */
+  readonly onEnd?: () => Promise<void>;
+  /** Called when the caller aborts the turn, perhaps before it is open. */
+  readonly onAbort?: () => void;
+}
+
 /** A caller's handle on one turn. Its events are those of its tree, filtered, up to the turn's end. */
 export class TurnHandle implements Turn {
   readonly id: Promise<string>;
@@ -43,18 +50,20 @@ export class TurnHandle implements Turn {
   readonly #rootAgentId: string;
   /** Aborted when the turn cannot go on and has no further events; the reason is the error that its caller gets. */
   readonly #gone = new AbortController();
+  readonly #onAbort: TurnHandleEvents["onAbort"];
   #accepted: AcceptedTurn | undefined;
   /** Whether the caller asked for the result: starting a turn alone does not hold the process. */
   #isResultAwaited = false;
 
-  /** Takes a turn that is being opened, or an earlier one; `onEnd` is called before its result is given. */
+  /** Takes a turn that is being opened, or an earlier one. */
   constructor(
     source: TurnSource,
     agentId: string,
     turn: Promise<AcceptedTurn> | EarlierTurn,
-    onEnd?: () => Promise<void>,
+    { onEnd, onAbort }: TurnHandleEvents = {},
   ) {
     const isEarlier = "turnId" in turn;
+    this.#onAbort = onAbort;
     const accepted = isEarlier ? turn.given.then((turnId) => ({ turnId, isReplayed: true })) : turn;
     this.#source = source;
     this.#rootAgentId = rootOf(agentId);
@@ -103,6 +112,7 @@ export class TurnHandle implements Turn {
   }
 
   async abort(reason = "aborted by its caller"): Promise<void> {
+    this.#onAbort?.();
     await this.#source.abort(await this.id, reasonOf(reason, "turn.abort()"));
   }
 
