@@ -1,7 +1,6 @@
 import { type FactParts, reportIdOf, reportMessage, saveArtifacts, settleEnded } from "../../actors/index.ts";
 import { backoffDelay } from "../../base/index.ts";
 import { turnAccountId } from "../../budget/index.ts";
-import { LeaseLostError, StoreUnavailableError } from "../../errors/index.ts";
 import {
   type CallEndedItem,
   type ChildReportedItem,
@@ -16,7 +15,6 @@ import {
   turnIdOf,
   type TurnItem,
 } from "../../state/index.ts";
-import type { OpenOrder } from "../../stores/index.ts";
 import type { Activation } from "./activation.ts";
 
 /**
@@ -67,30 +65,7 @@ export function takeItem(activation: Activation, item: InboxItem): boolean {
   return true;
 }
 
-/**
- * Begins a turn without a command: the commit of its first entry opens it. Resolves once that is stored. Undefined if it
- * cannot be opened so, or was refused; then the agent is recovered, and a command is to open it. Rejects with
- * `StoreUnavailableError`, and with `LeaseLostError` when it is not known whether it was opened.
- */
-export function openBegun(
-  activation: Activation,
-  item: Omit<TurnItem, "kind" | "key" | "at">,
-): Promise<boolean> | undefined {
-  const { identity, writer, gate, isLost, isOffered } = activation;
-  if (identity.parentAgentId !== null || isLost || isOffered || gate.isClosed || !writer.isSettled) return undefined;
-  const { turnId, number } = item;
-  if (!beginTurn(activation, item, { turnId, number })) return undefined;
-  return activation.committed().then(
-    () => true,
-    (error: unknown) => {
-      if (error instanceof LeaseLostError && error.cause instanceof StoreUnavailableError) throw error.cause;
-      if (error instanceof LeaseLostError && "foundEpoch" in error.details) return false;
-      throw error;
-    },
-  );
-}
-
-function beginTurn(activation: Activation, item: Omit<TurnItem, "kind" | "key" | "at">, opens?: OpenOrder): boolean {
+function beginTurn(activation: Activation, item: TurnItem): boolean {
   const { lifecycle, definition, identity, clock, waking, writer } = activation;
   if (activation.openTurnId !== null || writer.isClosingTurn) return false;
   if (lifecycle !== "ready" && lifecycle !== "failed") return false;
@@ -132,7 +107,6 @@ function beginTurn(activation: Activation, item: Omit<TurnItem, "kind" | "key" |
     {
       messages: message ? [message] : [],
       definition: unlessKept(activation),
-      opens,
       moves: [
         {
           type: "open",

@@ -37,8 +37,6 @@ export interface EarlierTurn {
 interface TurnHandleEvents {
   /** Called before the result is given. */
   readonly onEnd?: () => Promise<void>;
-  /** Called when the caller aborts the turn, perhaps before it is open. */
-  readonly onAbort?: () => void;
 }
 
 /** A caller's handle on one turn. Its events are those of its tree, filtered, up to the turn's end. */
@@ -50,7 +48,6 @@ export class TurnHandle implements Turn {
   readonly #rootAgentId: string;
   /** Aborted when the turn cannot go on and has no further events; the reason is the error that its caller gets. */
   readonly #gone = new AbortController();
-  readonly #onAbort: TurnHandleEvents["onAbort"];
   #accepted: AcceptedTurn | undefined;
   /** Whether the caller asked for the result: starting a turn alone does not hold the process. */
   #isResultAwaited = false;
@@ -60,10 +57,9 @@ export class TurnHandle implements Turn {
     source: TurnSource,
     agentId: string,
     turn: Promise<AcceptedTurn> | EarlierTurn,
-    { onEnd, onAbort }: TurnHandleEvents = {},
+    { onEnd }: TurnHandleEvents = {},
   ) {
     const isEarlier = "turnId" in turn;
-    this.#onAbort = onAbort;
     const accepted = isEarlier ? turn.given.then((turnId) => ({ turnId, isReplayed: true })) : turn;
     this.#source = source;
     this.#rootAgentId = rootOf(agentId);
@@ -112,7 +108,6 @@ export class TurnHandle implements Turn {
   }
 
   async abort(reason = "aborted by its caller"): Promise<void> {
-    this.#onAbort?.();
     await this.#source.abort(await this.id, reasonOf(reason, "turn.abort()"));
   }
 

@@ -92,14 +92,7 @@ export class AgentHandle implements Agent {
 
   /** Like `executeTurn`, with the options that only internal callers use. */
   execute(asked: TurnAsked): Turn {
-    let isAborted = false;
-    const accepted = this.#openTurn({ ...asked, isAborted: () => isAborted });
-    return new TurnHandle(this.#core, this.agentId, accepted, {
-      onEnd: this.#lookAgain,
-      onAbort: () => {
-        isAborted = true;
-      },
-    });
+    return new TurnHandle(this.#core, this.agentId, this.#openTurn(asked), { onEnd: this.#lookAgain });
   }
 
   async #openTurn(asked: TurnAsked): Promise<AcceptedTurn> {

@@ -29,7 +29,6 @@ import {
 } from "../../state/index.ts";
 import type { Activation } from "../agent/activation.ts";
 import type { Standing } from "../agent/actor-tree.ts";
-import { openBegun } from "../agent/intake.ts";
 import type { RuntimeCore } from "../core/runtime-core.ts";
 import { inputOf, traceOfTurn, turnOptionsOf } from "../doors/turn-door.ts";
 import type { TurnOptions } from "../doors/turn-types.ts";
@@ -42,8 +41,6 @@ export interface TurnAsked {
   readonly options?: TurnOptions | undefined;
   /** Gives the agent's first turn instead, if it has one already. */
   readonly isFirst?: boolean | undefined;
-  /** Whether its caller has aborted it already. */
-  readonly isAborted?: (() => boolean) | undefined;
   /** Messages of the conversation that are its input, if `input` is null. */
   readonly inputMessageIds?: readonly string[] | undefined;
 }
@@ -118,8 +115,6 @@ async function accept(
   if (live) live.opening = over.promise;
   let outcome: OpenTurnOutcome;
   try {
-    const begun = heard || refusal || turnKey ? undefined : await openHere(dependencies, turn, command);
-    if (begun !== undefined) return { turnId: begun, isReplayed: false };
     outcome = await core.stores.openTurn(key, command, core.clock.now());
   } finally {
     if (live) live.opening = undefined;
@@ -151,33 +146,6 @@ async function accept(
   // The process that opened a known turn may have ended before it could notify anybody.
   local.tell(type === "known" ? [key.agentId] : outcome.posted, owner);
   return { turnId, isReplayed: type === "known", record: owner ? undefined : outcome.record };
-}
-
-/**
- * Opens the turn with the commit that begins it, if the agent is idle here: that is one commit instead of two. Undefined if a
- * command must open it.
- */
-async function openHere(
-  { core, local: { live } }: OpeningDependencies,
-  { options: { auth }, isAborted }: CheckedTurn,
-  { isFirst, ...command }: TurnCommand,
-): Promise<string | undefined> {
-  if (!live || live.openTurnId !== null) return undefined;
-  const number = Math.max(live.owned.turnCount + 1, live.identity.firstTurnNumber ?? 1);
-  if (isFirst && number > 1) return undefined;
-  // Who aborts it in the same breath pays for no model call (row S12).
-  await Promise.resolve();
-  const turnId = turnIdOf(live.key.agentId, number);
-  const opening = isAborted?.() ? undefined : openBegun(live, { ...command, turnId, number });
-  if (!opening) return undefined;
-  if (auth) core.auth.keep(turnId, auth);
-  if (await opening) {
-    faultPoint("turn.opened");
-    return turnId;
-  }
-  if (auth) core.auth.forget(turnId);
-  core.notify([live.key.agentId]);
-  return undefined;
 }
 
 /** The reason why no turn can be opened now. */
