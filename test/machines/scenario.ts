@@ -107,7 +107,7 @@ export async function interrupted(
   const turn = agent.executeTurn("go");
   await gate.reached();
   // A tool may have begun ahead of its commit.
-  await agent.saveState();
+  await stage.committed(agent);
   await act(gate, runtime);
   await elapse(stage.clock, turn.result);
   return runtime;

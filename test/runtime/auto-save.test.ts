@@ -32,6 +32,8 @@ function unsaved(stage: Stage): Stage {
     ...stage,
     clock: stage.clock,
     look: () => stage.look(),
+    // Here saveState() would save. In memory a commit takes a turn of the event loop.
+    committed: () => loopTurns(5),
     open: async (options) => {
       const runtime = await stage.open(options);
       const agent: Runtime["agent"] = (name, start) => runtime.agent(name, { ...start, autoSave: false });

@@ -32,6 +32,7 @@ function bound(stage: Stage): Stage {
     openProcess: (options) => stage.openProcess(options),
     stored: () => stage.stored(),
     expireLeases: () => stage.expireLeases(),
+    committed: (agent) => stage.committed(agent),
     look: () => stage.look(),
   };
 }

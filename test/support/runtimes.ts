@@ -2,7 +2,14 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe } from "vitest";
-import { createRuntime, memoryStores, type Runtime, type RuntimeOptions, type Stores } from "../../src/index.ts";
+import {
+  type Agent,
+  createRuntime,
+  memoryStores,
+  type Runtime,
+  type RuntimeOptions,
+  type Stores,
+} from "../../src/index.ts";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { createFakeClock, type FakeClock } from "../../src/testing/index.ts";
 import { rows } from "./full.ts";
@@ -81,6 +88,8 @@ export interface Stage {
   openProcess(options: StagedOptions): Promise<StagedProcess>;
   /** Lets a killed or frozen process' lease run out. */
   expireLeases(): void;
+  /** Waits until all that an agent has done so far is committed. */
+  committed(agent: Agent): Promise<void>;
   /** Stores of their own, as an onlooker has them. */
   look(): Stores;
 }
@@ -149,6 +158,10 @@ class TestStage implements Stage {
     this.#processes.push(staged);
     await staged.start({ restoreAfterCommit: this.#restores, ...options }, this.clock);
     return staged;
+  }
+
+  async committed(agent: Agent): Promise<void> {
+    await agent.saveState();
   }
 
   expireLeases(): void {
