@@ -56,6 +56,7 @@ export class RedisLink {
   /** The last reason for having no connection. */
   #failure: unknown;
   #isClosed = false;
+  #isGathering = false;
 
   constructor(user: RedisUser) {
     this.#user = user;
@@ -69,6 +70,7 @@ export class RedisLink {
       try {
         const client = await this.#ready(end);
         await this.#checked(client, end);
+        this.#gather(client);
         return await within(end - performance.now(), command(client, repeat));
       } catch (error) {
         const pause = 1 + backoffDelay(repeat + 1, Math.random(), pauses);
@@ -77,6 +79,18 @@ export class RedisLink {
         await delay(pause);
       }
     }
+  }
+
+  /** What is sent at one moment goes to the server in one piece. */
+  #gather(client: RedisClient): void {
+    if ("slots" in client || this.#isGathering) return;
+    const { stream } = client;
+    this.#isGathering = true;
+    stream.cork();
+    setImmediate(() => {
+      this.#isGathering = false;
+      stream.uncork();
+    });
   }
 
   /** Opens another connection; the caller closes it. */

@@ -118,6 +118,19 @@ local operations = {
     redis.call('XADD', journal, whole(cursor) .. '-0', 'a', a[4], 'v', a[5], 'e', a[6])
     redis.call('ZADD', KEYS[tonumber(a[1])], a[3], whole(cursor))
   end,
+  index = function(a)
+    local list, stamps = KEYS[tonumber(a[1])], KEYS[tonumber(a[2])]
+    local kind, member, score = a[3], a[4], a[5]
+    if kind == 'leaving' then
+      redis.call('HDEL', stamps, member)
+      redis.call('ZREM', list, member)
+      return
+    end
+    if kind == 'name' then redis.call('ZADD', list, 0, member)
+    elseif kind == 'at' then redis.call('ZADD', list, score, member)
+    else redis.call('ZADD', list, 'LT', score, member) end
+    redis.call('HSET', stamps, member, whole(micros))
+  end,
   message = function(a)
     if redis.call('HSETNX', KEYS[tonumber(a[1])], a[3], whole(cursor) .. '|' .. a[4]) == 1 then
       redis.call('RPUSH', KEYS[tonumber(a[2])], a[3])

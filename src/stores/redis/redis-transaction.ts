@@ -3,7 +3,7 @@ import type { TreeCache } from "./redis-cache.ts";
 import { textsOf } from "./redis-connection.ts";
 import { isHead } from "./redis-keys.ts";
 import { absentRow, seenRow } from "./redis-rows.ts";
-import { Missing, NotTogether, type TreeSession } from "./redis-session.ts";
+import { type IndexWrite, Missing, NotTogether, type TreeSession } from "./redis-session.ts";
 
 interface Envelope {
   readonly id: string;
@@ -20,8 +20,12 @@ interface EncodedTransaction {
   readonly tail: readonly string[];
 }
 
-/** Undefined if nothing was read and nothing is to be written. */
-export function encoded(session: TreeSession, envelope: Envelope): EncodedTransaction | undefined {
+/** Undefined if nothing was read and nothing is to be written. `indexWrites`: those that become true with the rest. */
+export function encoded(
+  session: TreeSession,
+  envelope: Envelope,
+  indexWrites: readonly IndexWrite[],
+): EncodedTransaction | undefined {
   const { tree, checks, operations, written } = session;
   if (checks.size === 0 && operations.length === 0 && written.size === 0) return undefined;
   const keys = [tree.rows, tree.meta, tree.journal, tree.lock, tree.receipt(envelope.owner), tree.expiring];
@@ -38,6 +42,9 @@ export function encoded(session: TreeSession, envelope: Envelope): EncodedTransa
   for (const { kind, key, name, expected } of checks.values()) tail.push(kind, numberOf(key), name, expected);
   for (const [name, ...args] of operations) {
     tail.push(name, String(args.length), ...args.map((one) => (typeof one === "string" ? one : numberOf(one.key))));
+  }
+  for (const { kind, keys: index, member, score } of indexWrites) {
+    tail.push("index", "5", numberOf(index.list), numberOf(index.stamps), kind, member, String(score ?? ""));
   }
   for (const [field, { text }] of written) {
     if (text === undefined) tail.push("gone", "1", field);

@@ -145,14 +145,36 @@ class TreeQueue {
     learn(session, this.cache, facts);
   }
 
+  /** Where all keys are on one server, the indexes are written by the transaction itself. */
+  async #applyTogether(session: TreeSession): Promise<Applied> {
+    const { connection, owner, channel } = this.#context;
+    const notice = noticeOf(session);
+    const message = notice && `${owner} ${notice}`;
+    const envelope = { id: randomUUID(), owner, indexedAt: "", channel, message };
+    const transaction = encoded(session, envelope, session.indexWrites);
+    if (!transaction) return { type: "done", version: "", cursor: 0 };
+    const { keys, head, tail } = transaction;
+    const answer = await connection.run((client, repeat) =>
+      evaluate(client, applyScript, keys, [...head, repeat > 0 ? "1" : "0", ...tail]),
+    );
+    const applied = appliedOf(answer, keys);
+    this.isStale = false;
+    if (applied.type === "done") {
+      keep(session, this.cache, applied.version);
+      if (notice) this.#context.onChanged(session);
+    }
+    return applied;
+  }
+
   async #apply(session: TreeSession): Promise<Applied> {
     const { connection, indexes, owner, channel } = this.#context;
+    if (await connection.mayMixKeys()) return await this.#applyTogether(session);
     const before = session.indexWrites.filter(({ isBeside }) => !isBeside);
     const beside = session.indexWrites.filter(({ isBeside }) => isBeside);
     const written = await indexes.write(before);
     const notice = noticeOf(session);
     const message = notice && `${owner} ${notice}`;
-    const transaction = encoded(session, { id: randomUUID(), owner, indexedAt: written.at, channel, message });
+    const transaction = encoded(session, { id: randomUUID(), owner, indexedAt: written.at, channel, message }, []);
     if (!transaction) return { type: "done", version: "", cursor: 0 };
     const { keys, head, tail } = transaction;
     const told = before.length + beside.length > 0 ? this.#writeBeside(beside) : nothingWritten;
