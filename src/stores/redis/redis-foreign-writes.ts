@@ -48,8 +48,8 @@ function named(agentIds: readonly string[]): readonly string[] | null {
 interface ForeignWriteHooks {
   /** The channel is subscribed, for the first time or again. */
   readonly onSubscribed: () => void;
-  /** Another process has written to the tree. */
-  readonly onTree: (tag: string) => void;
+  /** Another process has written to the tree, and the records of these agents (as far as the message names them). */
+  readonly onTree: (tag: string, agentIds: readonly string[]) => void;
 }
 
 /** Calls listeners when another process has written, which every transaction publishes on one channel. */
@@ -109,7 +109,7 @@ export class RedisForeignWrites {
   #writeOf(message: string): ForeignWrite | "any" {
     try {
       const [tag, timerAt, posted, records] = noticeSchema.parse(JSON.parse(message.slice(message.indexOf(" "))));
-      this.#hooks.onTree(tag);
+      this.#hooks.onTree(tag, [...new Set([...(posted ?? []), ...(records ?? [])])]);
       return { ...this.#keys.namesIn(tag), timerAt, posted, records };
     } catch {
       return "any";

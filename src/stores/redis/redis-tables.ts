@@ -48,7 +48,7 @@ export class RedisTables extends RedisAgents implements Tables {
   inboxSize({ tenant, agentId }: AgentKey): number {
     const tree = this.keys.treeOf(tenant, agentId);
     const inbox = tree.ofAgent("inbox", agentId);
-    return this.writing(tree).inboxSize(inbox, () => this.reader.sizeOfHash(inbox));
+    return this.writing(tree).inboxSize(inbox);
   }
 
   removeFromInbox({ tenant, agentId }: AgentKey, itemKeys: readonly string[]): void {

@@ -8,7 +8,7 @@ import { noticeOf } from "./redis-foreign-writes.ts";
 import type { RedisIndexes, WrittenAt } from "./redis-indexes.ts";
 import { fields, type TreeKeys } from "./redis-keys.ts";
 import { rowsScript } from "./redis-read-scripts.ts";
-import { seenRow } from "./redis-rows.ts";
+import { absentRow, type SeenRow, seenRow } from "./redis-rows.ts";
 import { applyScript, unlockScript } from "./redis-scripts.ts";
 import { Answers, type IndexWrite, type Missing, TreeSession } from "./redis-session.ts";
 import {
@@ -104,7 +104,7 @@ class TreeQueue {
     const end = performance.now() + connection.timeoutMs;
     const answers = new Answers();
     let lockedUntil = 0;
-    let isFresh = !this.isStale;
+    let isFresh = !this.isStale || (await connection.mayMixKeys());
     try {
       for (let failures = 0; ; ) {
         const session = new TreeSession(this.tree, this.cache, answers);
@@ -307,17 +307,23 @@ export class TreeQueues implements KnownTrees {
   }
 
   /** If the row is older than the cached one, the next transaction needs one more attempt. */
-  note({ tag }: TreeKeys, field: string, stored: string | undefined): void {
-    this.#queues.get(tag)?.cache.note(field, stored);
-  }
-
-  isStale({ tag }: TreeKeys): boolean {
-    return this.#queues.get(tag)?.isStale ?? false;
-  }
-
-  markStale(tag: string): void {
+  note({ tag }: TreeKeys, field: string, stored: string | undefined): SeenRow {
     const queue = this.#queues.get(tag);
-    if (queue) queue.isStale = true;
+    if (queue) return queue.cache.note(field, stored);
+    return stored === undefined ? absentRow : seenRow(stored);
+  }
+
+  lacks({ tag }: TreeKeys, field: string): boolean {
+    const queue = this.#queues.get(tag);
+    return queue !== undefined && queue.cache.row(field) === undefined;
+  }
+
+  /** Another process has written to the tree, and these agents' records. */
+  markStale(tag: string, agentIds: readonly string[]): void {
+    const queue = this.#queues.get(tag);
+    if (!queue) return;
+    queue.isStale = true;
+    queue.cache.forgetRows(agentIds.map((agentId) => fields.record(agentId)));
   }
 
   all(): readonly TreeQueue[] {
