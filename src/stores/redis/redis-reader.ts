@@ -8,7 +8,6 @@ import {
   type Timer,
   type TurnRecord,
 } from "../../state/index.ts";
-import { parsed } from "../rules/stored-values.ts";
 import type { KnownTrees, LoadedMembers } from "./redis-cache.ts";
 import { type RedisConnection, textsOf } from "./redis-connection.ts";
 import { fields, type TreeKeys, turnFields } from "./redis-keys.ts";
@@ -18,6 +17,7 @@ import {
   dueTimersIn,
   itemsIn,
   journalRowOf,
+  opened,
   ordered,
   type PlacedArtifact,
   placedArtifacts,
@@ -138,7 +138,7 @@ export class RedisReader {
     const text = await this.#connection.run((client) => client.hget(key, artifactId));
     const where = `the content of artifact ${artifactId} (${key})`;
     if (text === null) throw new CorruptRecordError(`${where} is missing`);
-    return parsed(contentSchema, text, where);
+    return opened(contentSchema, text, where);
   }
 
   /** Undefined if it was deleted in between. */
@@ -225,7 +225,7 @@ export class RedisReader {
         if (text === null) continue;
         const where = `a message (${key})`;
         const { ordinal, text: json } = ordered(text, where);
-        found.push({ cursor: ordinal, message: parsed(messageSchema, json, where) });
+        found.push({ cursor: ordinal, message: opened(messageSchema, json, where) });
       }
     }
     return found;
