@@ -19,7 +19,7 @@ export interface WrittenAt {
  *
  * Invariants
  * 1. An index may list what does not exist (any more), but never lacks what does: it is written before the tree is
- *    changed.
+ *    changed, or, where one server holds all keys, by the same script.
  * 2. A member is corrected only after its tree was changed, so that a transaction that relied on the member must write
  *    it again.
  */

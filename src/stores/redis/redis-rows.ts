@@ -37,7 +37,9 @@ export function sealed(text: string): string {
 }
 
 function sumOf(text: string): string {
-  return `#${crc32(text, STORED_FORM).toString(16).padStart(SUM_LENGTH - 1, "0")}`;
+  return `#${crc32(text, STORED_FORM)
+    .toString(16)
+    .padStart(SUM_LENGTH - 1, "0")}`;
 }
 
 /** The text under its seal; undefined for a text that has none, or was changed since. */

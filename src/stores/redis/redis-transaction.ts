@@ -40,17 +40,33 @@ export function encoded(
   const { indexedAt, channel, message } = envelope;
   const tail = [indexedAt, channel, message, String(session.newest), String(checks.size)];
   for (const { kind, key, name, expected } of checks.values()) tail.push(kind, numberOf(key), name, expected);
+  // First, so that nothing is changed where an index cannot be written.
+  for (const write of indexWrites) if (write.kind !== "leaving") tail.push(...indexOperation(write, numberOf));
   for (const [name, ...args] of operations) {
     tail.push(name, String(args.length), ...args.map((one) => (typeof one === "string" ? one : numberOf(one.key))));
   }
-  for (const { kind, keys: index, member, score } of indexWrites) {
-    tail.push("index", "5", numberOf(index.list), numberOf(index.stamps), kind, member, String(score ?? ""));
-  }
+  for (const write of leavingForGood(indexWrites)) tail.push(...indexOperation(write, numberOf));
   for (const [field, { text }] of written) {
     if (text === undefined) tail.push("gone", "1", field);
     else tail.push("row", "2", field, text);
   }
   return { keys, head: [envelope.id, envelope.owner], tail };
+}
+
+/** Without those that are written again in the same step: an agent that was released and acquired. */
+export function leavingForGood(writes: readonly IndexWrite[]): IndexWrite[] {
+  return writes.filter(({ kind, member, keys: { list } }, at) => {
+    const isAgain = (one: IndexWrite): boolean =>
+      one.member === member && one.keys.list === list && one.kind !== "leaving";
+    return kind === "leaving" && !writes.slice(at + 1).some(isAgain);
+  });
+}
+
+function indexOperation(
+  { kind, keys: { list, stamps }, member, score }: IndexWrite,
+  numberOf: (key: string) => string,
+): string[] {
+  return ["index", "5", numberOf(list), numberOf(stamps), kind, member, String(score ?? "")];
 }
 
 export type Applied =

@@ -17,6 +17,7 @@ import {
   encoded,
   keep,
   learn,
+  leavingForGood,
   type QueuedWork,
   runTogether,
   settle,
@@ -210,13 +211,10 @@ class TreeQueue {
   /** An entry that stays because this fails is skipped by readers. */
   #correct(writes: readonly IndexWrite[], { stamps }: WrittenAt): void {
     const leaving = writes.filter(({ kind }) => kind === "leaving");
-    const { indexes } = this.#context;
-    for (const [index, write] of leaving.entries()) {
+    for (const write of leavingForGood(writes)) {
       const { keys, member } = write;
-      const later = writes.slice(writes.indexOf(write) + 1);
-      // The agent was released and acquired again in one step.
-      if (later.some((one) => one.member === member && one.keys.list === keys.list && one.kind !== "leaving")) continue;
-      indexes.correct(keys, member, stamps[index] ?? "").catch(() => undefined);
+      const stamp = stamps[leaving.indexOf(write)] ?? "";
+      this.#context.indexes.correct(keys, member, stamp).catch(() => undefined);
     }
   }
 
