@@ -31,7 +31,7 @@ describe.skipIf(!redisProgram)("lists of turns", () => {
   /** From here on the lists are written before and beside the trees, as in a cluster: whether this is one is not told. */
   async function takeApart(): Promise<void> {
     vi.spyOn(process, "emitWarning").mockReturnValue();
-    onTestFinished(() => vi.restoreAllMocks());
+    onTestFinished(() => void vi.restoreAllMocks());
     await stores.close();
     await redis.client.call("ACL", "SETUSER", "apart", "on", ">right", "~*", "&*", "+@all", "-info");
     const url = redis.server.url.replace("//", "//apart:right@");
