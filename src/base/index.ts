@@ -7,5 +7,6 @@ export * from "./option-rules.ts";
 export * from "./options.ts";
 export * from "./plain-values.ts";
 export * from "./redact.ts";
+export * from "./stored-schemas.ts";
 export * from "./thrown.ts";
 export * from "./waiting.ts";

@@ -6,23 +6,32 @@ export interface Deferred<T> {
   reject(reason: unknown): void;
 }
 
+class Settleable<T> implements Deferred<T> {
+  readonly promise: Promise<T>;
+  isSettled = false;
+  #resolve!: (value: T) => void;
+  #reject!: (reason: unknown) => void;
+
+  constructor() {
+    this.promise = new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
+  }
+
+  resolve(value: T): void {
+    this.isSettled = true;
+    this.#resolve(value);
+  }
+
+  reject(reason: unknown): void {
+    this.isSettled = true;
+    this.#reject(reason);
+  }
+}
+
 export function createDeferred<T = void>(): Deferred<T> {
-  const { promise, resolve, reject } = Promise.withResolvers<T>();
-  let isSettled = false;
-  return {
-    promise,
-    get isSettled() {
-      return isSettled;
-    },
-    resolve(value) {
-      isSettled = true;
-      resolve(value);
-    },
-    reject(reason) {
-      isSettled = true;
-      reject(reason);
-    },
-  };
+  return new Settleable<T>();
 }
 
 /** Those who wait for one key at some moment. */

@@ -1,8 +1,17 @@
 import { z } from "zod";
+import {
+  countSchema,
+  flagSchema,
+  integerOrNullSchema,
+  integerSchema,
+  optionalFlagSchema,
+  textOrNullSchema,
+  textSchema,
+} from "../base/index.ts";
 import type { DeepReadonly } from "../base/index.ts";
 import { type ModelUse, modelUseSchema } from "./model-use.ts";
 
-const count = z.number().int().nonnegative();
+const count = countSchema;
 
 /** Limits as they are stored: integers, each optional; an absent one is unlimited, 0 allows nothing (row S7). */
 export const limitsSchema = z.object({
@@ -16,9 +25,9 @@ export const limitsSchema = z.object({
   maxTreeSteps: count.optional(),
   maxTreeToolCalls: count.optional(),
   /** A flag: prompts are reserved at their hard upper bound. */
-  strict: z.boolean().optional(),
+  strict: optionalFlagSchema,
   /** A flag: the last call that surely fits may call no tool, so that it gives an answer. */
-  finalAnswer: z.boolean().optional(),
+  finalAnswer: optionalFlagSchema,
 });
 export type Limits = DeepReadonly<z.infer<typeof limitsSchema>>;
 
@@ -97,7 +106,7 @@ export const bindingSchema = z.object({
   maxTokens: count.optional(),
   /** The smallest limit on cost, in micro-dollars. Absent: none. */
   maxCostMicros: count.optional(),
-  strict: z.boolean(),
+  strict: flagSchema,
 });
 export type Binding = DeepReadonly<z.infer<typeof bindingSchema>>;
 
@@ -167,14 +176,14 @@ export const nothingReserved: ReservedAmounts = Object.freeze({ tokens: 0, costM
 /** The part of the wait queue that is kept with the account at the top of a tree; the waiters are rows of their own. */
 const waitQueueStateSchema = z.object({
   /** How many wait. */
-  waiting: z.number().int().nonnegative(),
+  waiting: countSchema,
   /** Changes with each change of the queue, so that a process need not read the waiters of a revision that it knows. */
-  revision: z.string(),
+  revision: textSchema,
   /**
    * When an alarm looks for woken waiters that did not ask, by the stores' steady time, which is monotonic and the same
    * for all processes; null: none is set.
    */
-  alarmAt: z.number().int().nullable(),
+  alarmAt: integerOrNullSchema,
 });
 
 /**
@@ -189,23 +198,23 @@ const waitQueueStateSchema = z.object({
  * 5. Input and output tokens of all `models` are `used.tokens`, their cost is `used.costMicros`.
  */
 export const accountSchema = z.object({
-  id: z.string(),
-  agentId: z.string(),
-  turnId: z.string().nullable(),
-  parentId: z.string().nullable(),
+  id: textSchema,
+  agentId: textSchema,
+  turnId: textOrNullSchema,
+  parentId: textOrNullSchema,
   limits: limitsSchema,
   /** Milliseconds since the epoch. */
-  openedAt: z.number().int(),
+  openedAt: integerSchema,
   used: amountsSchema,
   reserved: reservedAmountsSchema,
   /** The part of `used` whose real amount is unknown: calls that were in flight when their process died. */
   unconfirmed: reservedAmountsSchema,
   /** The use of settled calls, by the name of the model that was asked for. */
-  models: z.record(z.string(), modelUseSchema),
+  models: z.record(textSchema, modelUseSchema),
   /** Whether the turn or agent that holds the account works now. */
-  isActive: z.boolean(),
-  activeCount: z.number().int().nonnegative(),
-  activeSince: z.number().int().nullable(),
+  isActive: flagSchema,
+  activeCount: countSchema,
+  activeSince: integerOrNullSchema,
   /** Limits whose warning at 80 % has been given. */
   warned: z.array(limitNameSchema),
   /** The queue of calls that wait for others' reservations, here or below; only at the top of a tree, once a call has waited. */

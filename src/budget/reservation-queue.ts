@@ -18,6 +18,7 @@ import {
   type ReserveOutcome,
 } from "./reserve.ts";
 import { z } from "zod";
+import { countSchema, integerOrNullSchema, positiveSchema, textSchema } from "../base/index.ts";
 import type { DeepReadonly } from "../base/index.ts";
 
 /**
@@ -163,17 +164,17 @@ export const waiterSchema = z.object({
   /** Its last ask. */
   ask: reservationAskSchema,
   /** Grows along the queue, which is in the order of first asks. */
-  place: z.number().int().positive(),
+  place: positiveSchema,
   /** The call with the least output: it is refused where a limit leaves less. */
   least: reservedAmountsSchema,
   /** The reservation that it would get if nothing else were reserved, as of the last look at its accounts. */
   need: reservedAmountsSchema,
   /** Accounts that had no room for it, at any of its asks. */
-  blockedOn: z.array(z.string()),
+  blockedOn: z.array(textSchema),
   /** How many later calls were granted room that it waits for. */
-  passed: z.number().int().nonnegative(),
+  passed: countSchema,
   /** When, by the steady time, it was woken because there is room; null once it has asked again. */
-  wokenAt: z.number().int().nullable(),
+  wokenAt: integerOrNullSchema,
 });
 export type Waiter = DeepReadonly<z.infer<typeof waiterSchema>>;
 

@@ -9,48 +9,49 @@ import {
 } from "./account.ts";
 import { costBound, outputWithin, priceSchema } from "./price.ts";
 import { z } from "zod";
+import { countSchema, flagSchema, optionalFlagSchema, positiveSchema, textSchema } from "../base/index.ts";
 import type { DeepReadonly } from "../base/index.ts";
 
 /** The size of a model call before it is made, as it is asked of the accounts. */
 export const reservationAskSchema = z.object({
   /** Identifies the call in its agent's tree; the same when it asks again after a wait. */
-  key: z.string(),
-  accountId: z.string(),
-  agentId: z.string(),
+  key: textSchema,
+  accountId: textSchema,
+  agentId: textSchema,
   /** The counted prompt. */
-  promptTokens: z.number().int().nonnegative(),
+  promptTokens: countSchema,
   /** Upper bound of the prompt with any tokenizer; reserved if an account of the chain is `strict`. */
-  promptBound: z.number().int().nonnegative(),
+  promptBound: countSchema,
   /** The most the call may generate. */
-  outputTokens: z.number().int().positive(),
+  outputTokens: positiveSchema,
   /** With less output the call is not worth making: min(outputTokens, 256). */
-  minimumOutputTokens: z.number().int().positive(),
+  minimumOutputTokens: positiveSchema,
   price: priceSchema.nullable(),
   /** Whether this attempt opens a step; retries and metered side calls do not. */
-  opensStep: z.boolean(),
+  opensStep: flagSchema,
   /** The model's name, under which the accounts count its use. */
-  model: z.string(),
+  model: textSchema,
   /** Whether to report if it is the last call. Absent: no. */
-  finalAnswer: z.boolean().optional(),
+  finalAnswer: optionalFlagSchema,
 });
 export type ReservationAsk = DeepReadonly<z.infer<typeof reservationAskSchema>>;
 
 export const reservationSchema = z.object({
-  accountId: z.string(),
-  tokens: z.number().int().nonnegative(),
-  costMicros: z.number().int().nonnegative(),
+  accountId: textSchema,
+  tokens: countSchema,
+  costMicros: countSchema,
   /** The bound that the call must keep to: as asked, or less near a limit. */
-  outputTokens: z.number().int().positive(),
+  outputTokens: positiveSchema,
   /** Whether the bound comes from a limit on tokens or cost, so that the provider must be told. Absent: no. */
-  isBound: z.boolean().optional(),
-  model: z.string(),
+  isBound: optionalFlagSchema,
+  model: textSchema,
   /**
    * Whether this may be the last call: if it uses all it may, some account of the chain has no room left for the same prompt
    * with the least output, or no step. Only given if asked for. Absent: no.
    */
-  isLast: z.boolean().optional(),
+  isLast: optionalFlagSchema,
   /** Whether the call's price is unknown. Absent: it is known. */
-  isUnpriced: z.boolean().optional(),
+  isUnpriced: optionalFlagSchema,
 });
 export type Reservation = DeepReadonly<z.infer<typeof reservationSchema>>;
 

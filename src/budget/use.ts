@@ -9,7 +9,7 @@ import {
   type Moment,
 } from "./account.ts";
 import { z } from "zod";
-import { type DeepReadonly, describeValue } from "../base/index.ts";
+import { type DeepReadonly, describeValue, countSchema, flagSchema } from "../base/index.ts";
 import { InvariantError } from "../errors/index.ts";
 import { addAmounts, addModelUse, type ModelUse, settledUsageSchema, useOfModel } from "./model-use.ts";
 import { reservationSchema } from "./reserve.ts";
@@ -17,12 +17,12 @@ import { reservationSchema } from "./reserve.ts";
 /** The end of one reservation: the amounts that were really used take its place. */
 export const settlementSchema = z.object({
   reservation: reservationSchema,
-  tokens: z.number().int().nonnegative(),
-  costMicros: z.number().int().nonnegative(),
+  tokens: countSchema,
+  costMicros: countSchema,
   /** The parts of `tokens`, as the provider reported or as counted here. Null: unknown, or there are none. */
   usage: settledUsageSchema.nullable(),
   /** True when the real amount is unknown, so that the whole reservation counts as used. */
-  unconfirmed: z.boolean(),
+  unconfirmed: flagSchema,
 });
 export type Settlement = DeepReadonly<z.infer<typeof settlementSchema>>;
 

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { textOrNullSchema, textSchema } from "../base/index.ts";
 import { type Message, type ModelResponse, take } from "../state/index.ts";
 import type { GenerateInput } from "../tools/index.ts";
 import { isSummary } from "./turns-and-rounds.ts";
@@ -37,9 +38,9 @@ export interface CompactionStrategy {
 }
 
 const compactionSchema = z.object({
-  through: z.string(),
-  summary: z.string().nullable(),
-  keepIds: z.array(z.string()).optional(),
+  through: textSchema,
+  summary: textOrNullSchema,
+  keepIds: z.array(textSchema).optional(),
 });
 
 /**

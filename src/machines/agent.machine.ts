@@ -1,7 +1,7 @@
 import { assign, enqueueActions, fromCallback, setup } from "xstate";
 import type { Entry, Lifecycle } from "../state/index.ts";
 import { type AgentContext, foldAgent, isWaiting, newAgentContext } from "./agent-context.ts";
-import { onEveryEntry } from "./entry-routing.ts";
+import { onEveryEntry, whole } from "./entry-routing.ts";
 import { turnMachine } from "./turn.machine.ts";
 
 /** The public lifecycle status of the machine's state value (row L3). */
@@ -28,7 +28,7 @@ export const agentMachine = setup({
     turn: turnMachine,
   },
   actions: {
-    record: assign(({ context, event }) => foldAgent(context, event)),
+    record: assign(whole(({ context, event }) => foldAgent(context, event))),
     /** Stops the last turn first: a child that has ended stays in its parent until it is stopped. */
     spawnTurn: enqueueActions(({ enqueue, event, context }) => {
       if (event.type !== "turn.started") return;

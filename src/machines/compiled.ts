@@ -17,7 +17,8 @@ import {
   spawnChild,
   stopChild,
 } from "xstate";
-import { childOf } from "./light-child.ts";
+import { isWhole } from "./entry-routing.ts";
+import { childOf, type LightLogic, lightMachine } from "./light-child.ts";
 
 /*
  * Steps of a machine by a table that is made from its chart, instead of being worked out from the chart each time
@@ -97,7 +98,10 @@ class Step {
   changes = 0;
   /** Children to be started and stopped when nothing can fail any more. */
   readonly #effects: Effect[] = [];
+  #own: Children | undefined;
   readonly event: EventObject;
+  readonly self: AnyActorRef;
+  readonly system: AnyActorScope["system"];
   /** An assignment that spawns goes XState's way. */
   readonly spawn = noSpawn;
   readonly #scope: AnyActorScope;
@@ -107,34 +111,31 @@ class Step {
     this.children = children;
     this.event = event;
     this.#scope = scope;
+    this.self = scope.self as AnyActorRef;
+    this.system = scope.system;
   }
 
-  get self(): AnyActorRef {
-    return this.#scope.self as AnyActorRef;
-  }
-
-  get system(): AnyActorScope["system"] {
-    return this.#scope.system;
-  }
-
-  assign(update: Context): void {
-    this.context = { ...this.context, ...update };
+  assign(context: Context): void {
+    this.context = context;
     this.changes += 1;
   }
 
   start(src: string, id: string, input: unknown, actorRef: AnyActorRef): void {
-    this.children = { ...this.children, [id]: actorRef };
+    this.#ownChildren()[id] = actorRef;
     this.changes += 1;
     this.#add("xstate.spawnChild", { id, systemId: undefined, actorRef, src, input }, spawning);
   }
 
   stop(child: AnyActorRef | undefined): void {
-    if (child) {
-      const { [child.id]: _stopped, ...others } = this.children;
-      this.children = others;
-    }
+    if (child && child.id in this.children) delete this.#ownChildren()[child.id];
     this.changes += 1;
     this.#add("xstate.stopChild", child, stopping);
+  }
+
+  /** Copied at the first change. Ids are many and never the same: an object without a shape is faster here. */
+  #ownChildren(): Children {
+    this.#own ??= this.children = { __proto__: null, ...this.children } as unknown as Children;
+    return this.#own;
   }
 
   #add(type: string, params: unknown, { execute }: BuiltIn): void {
@@ -329,7 +330,8 @@ class Chart {
 
 function assignment(given: unknown): Action {
   if (typeof given !== "function") throw unknown;
-  return (step) => step.assign(given(step) as Context);
+  if (isWhole(given)) return (step) => step.assign(given(step) as Context);
+  return (step) => step.assign({ ...step.context, ...(given(step) as Context) });
 }
 
 function stopOf(actorRef: unknown): Action {
@@ -356,13 +358,11 @@ function initialLeafOf(node: AnyStateNode): AnyStateNode {
 
 /** The transitions of a state for a type of event: those for the type itself first, then those for families, the closest first. */
 function candidatesOf({ transitions }: AnyStateNode, type: string): readonly AnyTransitionDefinition[] {
-  const families = [...transitions.keys()].filter((key) => key !== type && isOfFamily(type, key));
+  const families = [...transitions.keys()].filter(
+    (key) => key.endsWith("*") && `${type}.`.startsWith(key.slice(0, -1)),
+  );
   const keys = families.toSorted((one, other) => other.length - one.length);
   return [type, ...keys].flatMap((key) => transitions.get(key) ?? []);
-}
-
-function isOfFamily(type: string, family: string): boolean {
-  return family === "*" || (family.endsWith(".*") && `${type}.`.startsWith(family.slice(0, -1)));
 }
 
 /** Reads a part of the chart, and keeps it; undefined where it is not known. */
@@ -388,7 +388,7 @@ function chosen(transitions: readonly Transition[], { context, event }: Step): T
  * Makes the machine step by a table from now on; returns it. Give it a machine of its own (`provide` makes one): whoever inspects
  * needs one that is not compiled.
  */
-export function compiled<Machine extends AnyStateMachine>(machine: Machine): Machine {
+export function compiled<Machine extends AnyStateMachine>(machine: Machine): Machine & LightLogic {
   const chart = new Chart(machine);
   const transition = machine.transition.bind(machine);
   const getInitialSnapshot = machine.getInitialSnapshot.bind(machine);
@@ -396,5 +396,5 @@ export function compiled<Machine extends AnyStateMachine>(machine: Machine): Mac
     chart.next(snapshot, event, scope) ?? transition(snapshot, event, scope);
   machine.getInitialSnapshot = (scope: AnyActorScope, input?: unknown) =>
     chart.first(input, scope) ?? getInitialSnapshot(scope, input);
-  return machine;
+  return lightMachine(machine);
 }

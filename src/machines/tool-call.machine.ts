@@ -1,6 +1,6 @@
 import { assign, fromCallback, setup } from "xstate";
 import { type CallState, declareCall, type Entry, foldCall, isItsChild, isWaitOver } from "../state/index.ts";
-import { onEveryEntry } from "./entry-routing.ts";
+import { onEveryEntry, whole } from "./entry-routing.ts";
 
 /** The input of an effect of a call. */
 export interface CallEffectInput {
@@ -42,7 +42,7 @@ const made = setup({
     /** Runs the hooks that review the result. */
     reviewCall: vacant,
   },
-  actions: { record: assign(({ context, event }) => foldCall(context, event)) },
+  actions: { record: assign(whole(({ context, event }) => foldCall(context, event))) },
   guards: {
     isUnknown: ({ event }) => event.type === "tool.settled" && event.outcome === "outcome_unknown",
     isQueued: ({ event }) => event.type === "tool.started" && event.queue !== undefined,

@@ -13,7 +13,7 @@ import {
   startTurn,
   type TurnState,
 } from "../state/index.ts";
-import { onEveryEntry } from "./entry-routing.ts";
+import { onEveryEntry, whole } from "./entry-routing.ts";
 import { toolCallMachine } from "./tool-call.machine.ts";
 
 /** The input of an effect of a turn; it reads everything else through its host. */
@@ -48,7 +48,7 @@ const machine = setup({
     toolCall: toolCallMachine,
   },
   actions: {
-    record: assign(({ context, event }) => after(context, event)),
+    record: assign(whole(({ context, event }) => after(context, event))),
     /** Stops the calls of the last round: a child that has ended stays in its parent until it is stopped. */
     dropCalls: enqueueActions(({ enqueue, context }) => {
       for (const { callId } of context.execution.currentStep?.toolExecutions ?? []) enqueue.stopChild(callId);

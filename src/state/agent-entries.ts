@@ -1,4 +1,15 @@
 import { z } from "zod";
+import {
+  countOrNullSchema,
+  countSchema,
+  flagSchema,
+  optionalFlagSchema,
+  optionalPositiveSchema,
+  optionalTextSchema,
+  positiveSchema,
+  textOrNullSchema,
+  textSchema,
+} from "../base/index.ts";
 import { limitNameSchema, limitsSchema } from "../budget/index.ts";
 import {
   envelope,
@@ -26,35 +37,35 @@ export const agentEntrySchemas = [
   z.object({
     type: z.literal("agent.pausing"),
     ...envelope,
-    turnId: z.string().optional(),
-    by: z.string(),
+    turnId: optionalTextSchema,
+    by: textSchema,
     /** The model call in flight was dropped; it is repeated after the pause. */
-    now: z.boolean().optional(),
+    now: optionalFlagSchema,
   }),
-  z.object({ type: z.literal("agent.paused"), ...envelope, turnId: z.string().optional() }),
+  z.object({ type: z.literal("agent.paused"), ...envelope, turnId: optionalTextSchema }),
   z.object({
     type: z.literal("agent.resumed"),
     ...envelope,
-    turnId: z.string().optional(),
-    by: z.string(),
+    turnId: optionalTextSchema,
+    by: textSchema,
     to: lifecycleSchema,
   }),
   z.object({ type: z.literal("agent.shutdown"), ...envelope }),
   /** The first entry of an agent that was created with a conversation; under the epoch of its first owner. */
-  z.object({ type: z.literal("conversation.seeded"), ...envelope, messageIds: z.array(z.string()) }),
+  z.object({ type: z.literal("conversation.seeded"), ...envelope, messageIds: z.array(textSchema) }),
   z.object({
     type: z.literal("conversation.cleared"),
     ...envelope,
-    by: z.string(),
+    by: textSchema,
     /** `all`: artifacts are removed too. */
     scope: z.enum(["conversation", "all"]),
   }),
   z.object({
     type: z.literal("warning"),
     ...envelope,
-    turnId: z.string().optional(),
-    code: z.string(),
-    message: z.string(),
+    turnId: optionalTextSchema,
+    code: textSchema,
+    message: textSchema,
     /** Of `definition_changed`: the definition under which the turn goes on. */
     definition: definitionRefSchema.optional(),
   }),
@@ -64,39 +75,39 @@ export const turnEntrySchemas = [
   z.object({
     type: z.literal("turn.started"),
     ...ofTurn,
-    number: z.number().int().positive(),
-    inputMessageIds: z.array(z.string()),
-    actorId: z.string().nullable(),
+    number: positiveSchema,
+    inputMessageIds: z.array(textSchema),
+    actorId: textOrNullSchema,
     definition: definitionRefSchema,
-    model: z.object({ name: z.string(), provider: z.string() }),
+    model: z.object({ name: textSchema, provider: textSchema }),
     tools: z.array(grantedToolSchema),
     /** Tools that the turn's caller runs, besides those of the definition. Absent: none. */
     clientTools: z.array(modelToolSchema).optional(),
     limits: limitsSchema,
-    accountId: z.string(),
-    maxConsecutiveToolFailures: z.number().int().positive(),
+    accountId: textSchema,
+    maxConsecutiveToolFailures: positiveSchema,
     hooks: hookCountsSchema,
     /** Whether the last answer must fit a schema. */
-    checksOutput: z.boolean().optional(),
+    checksOutput: optionalFlagSchema,
     /** How many messages of the conversation the model sees at first; absent: its history compiler has no window. */
-    contextWindowSize: z.number().int().positive().optional(),
+    contextWindowSize: optionalPositiveSchema,
     /** The child whose end made the agent start the turn. */
-    wokenBy: z.string().optional(),
+    wokenBy: optionalTextSchema,
     /** The span in which the turn was requested. */
     trace: traceHeadersSchema.optional(),
     /** Earlier reports that call for a turn, unless this one makes a model call that sees them. */
     waking: z.array(wakingReportSchema).optional(),
   }),
-  z.object({ type: z.literal("instructions.resolved"), ...ofTurn, text: z.string() }),
+  z.object({ type: z.literal("instructions.resolved"), ...ofTurn, text: textSchema }),
   z.object({
     type: z.literal("hook.applied"),
     ...ofStep,
     /** The call that the hook reviewed, for `afterEachTool` and `onError`. */
-    callId: z.string().optional(),
+    callId: optionalTextSchema,
     hook: hookNameSchema,
-    plugin: z.string(),
+    plugin: textSchema,
     /** Place in the order of registration, from 0. */
-    index: z.number().int().nonnegative(),
+    index: countSchema,
     patch: hookPatchSchema,
   }),
   z.object({
@@ -105,61 +116,61 @@ export const turnEntrySchemas = [
     /** The hooks of the turn that have all run: those of its input, of an answer, or of its end. */
     phase: z.enum(["input", "answer", "end"]),
   }),
-  z.object({ type: z.literal("messages.released"), ...ofTurn, messageIds: z.array(z.string()) }),
+  z.object({ type: z.literal("messages.released"), ...ofTurn, messageIds: z.array(textSchema) }),
   z.object({
     type: z.literal("output.checked"),
     ...ofStep,
-    messageId: z.string(),
-    valid: z.boolean(),
+    messageId: textSchema,
+    valid: flagSchema,
     /** The parsed output, transforms applied. */
     value: jsonSchema.optional(),
     /** The mistakes, in words for the model. */
-    issues: z.string().optional(),
+    issues: optionalTextSchema,
     /** The message that asks for a repair; absent: the answer is not asked for again. */
-    repairMessageId: z.string().optional(),
+    repairMessageId: optionalTextSchema,
   }),
   z.object({
     type: z.literal("context.compacted"),
     ...ofStep,
-    strategy: z.string(),
+    strategy: textSchema,
     /** The last message that the model no longer sees. */
-    through: z.string(),
+    through: textSchema,
     /** The message that replaces all up to there; null: nothing does. */
-    summaryMessageId: z.string().nullable(),
+    summaryMessageId: textOrNullSchema,
     /** Messages up to there that the model still sees. */
-    kept: z.array(z.string()),
+    kept: z.array(textSchema),
     /** How many messages the model no longer sees. */
-    messages: z.number().int().nonnegative(),
+    messages: countSchema,
   }),
-  z.object({ type: z.literal("turn.waiting"), ...ofTurn, requestIds: z.array(z.string()) }),
+  z.object({ type: z.literal("turn.waiting"), ...ofTurn, requestIds: z.array(textSchema) }),
   z.object({ type: z.literal("stop.signalled"), ...ofTurn, signal: stopSignalSchema }),
-  z.object({ type: z.literal("continuation.requested"), ...ofTurn, source: z.string() }),
-  z.object({ type: z.literal("timer.due"), ...ofTurn, timerId: z.string(), signal: stopSignalSchema }),
+  z.object({ type: z.literal("continuation.requested"), ...ofTurn, source: textSchema }),
+  z.object({ type: z.literal("timer.due"), ...ofTurn, timerId: textSchema, signal: stopSignalSchema }),
   z.object({
     type: z.literal("budget.warning"),
     ...ofTurn,
-    accountId: z.string(),
+    accountId: textSchema,
     holder: accountHolderSchema.optional(),
     limit: limitNameSchema,
     used: z.number(),
     max: z.number(),
   }),
   z.object({ type: z.literal("budget.freed"), ...ofTurn }),
-  z.object({ type: z.literal("effect.failed"), ...ofTurn, effect: z.string(), error: storedErrorSchema }),
+  z.object({ type: z.literal("effect.failed"), ...ofTurn, effect: textSchema, error: storedErrorSchema }),
   z.object({
     type: z.literal("turn.ended"),
     ...ofTurn,
-    number: z.number().int().positive(),
+    number: positiveSchema,
     outcome: turnOutcomeSchema,
     stopReason: stopReasonSchema,
     /** The decisive signal, if there was one: it names the account. */
     signal: stopSignalSchema.nullable(),
     /** The message that holds the answer, or the partial one. */
-    outputMessageId: z.string().nullable(),
-    steps: z.number().int().nonnegative(),
-    toolCalls: z.number().int().nonnegative(),
+    outputMessageId: textOrNullSchema,
+    steps: countSchema,
+    toolCalls: countSchema,
     usage: usageSchema,
-    costMicros: z.number().int().nonnegative().nullable(),
+    costMicros: countOrNullSchema,
     error: storedErrorSchema.nullable(),
     lifecycle: lifecycleSchema,
     /** Reports that call for a turn and that no model call has seen. */

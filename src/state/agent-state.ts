@@ -12,7 +12,16 @@ import { type Message, textOf, messageSchema } from "./message.ts";
 import { type Usage, type ResponseFormat, responseFormatSchema } from "./model-call.ts";
 import type { Continuation, StopReason } from "./stop.ts";
 import { z } from "zod";
-import { createId, type DeepReadonly, deepFreeze } from "../base/index.ts";
+import {
+  createId,
+  type DeepReadonly,
+  deepFreeze,
+  countSchema,
+  integerSchema,
+  optionalPositiveSchema,
+  textOrNullSchema,
+  textSchema,
+} from "../base/index.ts";
 import type { Entry } from "./entry.ts";
 import { foldExecution } from "./execution-fold.ts";
 import { numberOfTurn } from "./agent-ids.ts";
@@ -21,10 +30,10 @@ import { jsonObjectSchema, type JsonObject } from "./json.ts";
 
 /** The model of an agent and its settings. */
 export const llmConfigSchema = z.object({
-  provider: z.string(),
-  model: z.string(),
+  provider: textSchema,
+  model: textSchema,
   temperature: z.number().optional(),
-  maxOutputTokens: z.number().int().positive().optional(),
+  maxOutputTokens: optionalPositiveSchema,
 });
 export type LlmConfig = DeepReadonly<z.infer<typeof llmConfigSchema>>;
 
@@ -32,7 +41,7 @@ export const agentStateContextSchema = z.object({
   /** The conversation, oldest first. */
   messages: z.array(messageSchema),
   metadata: jsonObjectSchema,
-  systemPrompt: z.string(),
+  systemPrompt: textSchema,
   responseFormat: responseFormatSchema.nullable(),
 });
 export type AgentStateContext = DeepReadonly<z.infer<typeof agentStateContextSchema>>;
@@ -42,13 +51,13 @@ export type AgentStateContext = DeepReadonly<z.infer<typeof agentStateContextSch
  * Immutable: each change is a function that returns a new value with a later `updatedAt`.
  */
 export const agentStateSchema = z.object({
-  agentId: z.string(),
-  parentAgentId: z.string().nullable(),
+  agentId: textSchema,
+  parentAgentId: textOrNullSchema,
   /** Milliseconds since the epoch. */
-  createdAt: z.number().int(),
-  updatedAt: z.number().int(),
+  createdAt: integerSchema,
+  updatedAt: integerSchema,
   /** The number of executions that have started. */
-  executionCount: z.number().int().nonnegative(),
+  executionCount: countSchema,
   llmConfig: llmConfigSchema.nullable(),
   context: agentStateContextSchema,
   /** The newest turn, open or ended; null before the first, and after `forNextExecution`. */

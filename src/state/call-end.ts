@@ -1,4 +1,12 @@
 import { z } from "zod";
+import {
+  countSchema,
+  integerSchema,
+  optionalTextSchema,
+  positiveSchema,
+  textOrNullSchema,
+  textSchema,
+} from "../base/index.ts";
 import type { DeepReadonly } from "../base/index.ts";
 import { limitsSchema } from "../budget/index.ts";
 import { callOutcomeSchema, storedErrorSchema } from "./execution.ts";
@@ -6,29 +14,29 @@ import { stopSignalSchema } from "./stop.ts";
 
 /** A result that an agent or a tool saved, or that was too large for the conversation. */
 export const artifactSchema = z.object({
-  artifactId: z.string(),
-  name: z.string(),
+  artifactId: textSchema,
+  name: textSchema,
   /** Counts from 1 over the artifacts of one name. */
-  version: z.number().int().positive(),
-  contentType: z.string(),
+  version: positiveSchema,
+  contentType: textSchema,
   /** UTF-8 bytes. */
-  size: z.number().int().nonnegative(),
-  createdAt: z.number().int(),
+  size: countSchema,
+  createdAt: integerSchema,
   /** The turn and the call that saved it; null: it was saved outside of a call. */
-  turnId: z.string().nullable(),
-  callId: z.string().nullable(),
-  content: z.string(),
+  turnId: textOrNullSchema,
+  callId: textOrNullSchema,
+  content: textSchema,
 });
 export type Artifact = DeepReadonly<z.infer<typeof artifactSchema>>;
 
 /** A child that a queued tool has ordered: the owner of its agent spawns it. */
 export const orderedSpawnSchema = z.object({
   /** Names the child within its call: the same key is the same child. */
-  key: z.string(),
-  childId: z.string(),
+  key: textSchema,
+  childId: textSchema,
   /** Name of its definition. */
-  definition: z.string(),
-  input: z.string(),
+  definition: textSchema,
+  input: textSchema,
   limits: limitsSchema,
 });
 export type OrderedSpawn = DeepReadonly<z.infer<typeof orderedSpawnSchema>>;
@@ -39,7 +47,7 @@ export const callEndSchema = z.discriminatedUnion("type", [
     type: z.literal("settled"),
     outcome: callOutcomeSchema,
     /** The result as the model sees it. */
-    text: z.string(),
+    text: textSchema,
     error: storedErrorSchema.nullable(),
     /**
      * Artifacts that it saved, and results that were too large for the conversation. The owner's commit numbers their
@@ -47,7 +55,7 @@ export const callEndSchema = z.discriminatedUnion("type", [
      */
     artifacts: z.array(artifactSchema.omit({ version: true })).optional(),
     /** The one of them that contains the whole result. */
-    artifactId: z.string().optional(),
+    artifactId: optionalTextSchema,
     /** The tool has stopped the turn. */
     stop: stopSignalSchema.optional(),
   }),
@@ -58,9 +66,9 @@ export const callEndSchema = z.discriminatedUnion("type", [
     type: z.literal("ordered"),
     spawns: z.array(orderedSpawnSchema),
     /** The child whose answer is the result. */
-    awaits: z.string(),
+    awaits: textSchema,
     /** The text before that answer. */
-    prefix: z.string().optional(),
+    prefix: optionalTextSchema,
     artifacts: z.array(artifactSchema.omit({ version: true })).optional(),
   }),
   /** The agent has withdrawn it: it will not start, and if it has started, nobody waits for it. */

@@ -1,5 +1,13 @@
 import type { Entry, EntryOf } from "./entry.ts";
 import { z } from "zod";
+import {
+  countSchema,
+  flagSchema,
+  integerOrNullSchema,
+  positiveSchema,
+  textOrNullSchema,
+  textSchema,
+} from "../base/index.ts";
 import type { DeepReadonly } from "../base/index.ts";
 import { orderedSpawnSchema } from "./call-end.ts";
 import { gateVerdictSchema, toolKindSchema } from "./entry-parts.ts";
@@ -11,11 +19,11 @@ import { hookKeyOf } from "./turn-state.ts";
 
 /** Everything that pure code knows about one tool call: the fold of its entries, and the context of its machine. */
 export const callStateSchema = z.object({
-  callId: z.string(),
-  turnId: z.string(),
-  step: z.number().int().positive(),
-  index: z.number().int().nonnegative(),
-  name: z.string(),
+  callId: textSchema,
+  turnId: textSchema,
+  step: positiveSchema,
+  index: countSchema,
+  name: textSchema,
   gate: z
     .object({
       verdict: gateVerdictSchema,
@@ -23,52 +31,50 @@ export const callStateSchema = z.object({
       effect: z.enum(["none", "keyed", "once"]),
       arguments: jsonSchema,
       /** Empty where nobody can be asked about them. */
-      argumentsHash: z.string(),
-      needsApproval: z.boolean(),
-      message: z.string().nullable(),
+      argumentsHash: textSchema,
+      needsApproval: flagSchema,
+      message: textOrNullSchema,
     })
     .nullable(),
   /** How many attempts were granted. */
-  attempt: z.number().int().nonnegative(),
+  attempt: countSchema,
   /** Epoch of the granted attempt without an outcome; null: there is none, or it is in a queue. */
-  startedEpoch: z.number().int().nullable(),
-  startedAt: z.number().int().nullable(),
-  retryAt: z.number().int().nullable(),
+  startedEpoch: integerOrNullSchema,
+  startedAt: integerOrNullSchema,
+  retryAt: integerOrNullSchema,
   /** The queue whose workers run the latest attempt; null: none. */
-  queue: z.string().nullable(),
+  queue: textOrNullSchema,
   /** Children that a queued tool has ordered, and the one that gives its result. */
-  ordered: z
-    .object({ spawns: z.array(orderedSpawnSchema), awaits: z.string(), prefix: z.string().nullable() })
-    .nullable(),
-  childId: z.string().nullable(),
-  childResult: z.object({ outcome: z.string(), stopReason: z.string(), text: z.string() }).nullable(),
+  ordered: z.object({ spawns: z.array(orderedSpawnSchema), awaits: textSchema, prefix: textOrNullSchema }).nullable(),
+  childId: textOrNullSchema,
+  childResult: z.object({ outcome: textSchema, stopReason: textSchema, text: textSchema }).nullable(),
   /** Its child runs in the background: the child's id is the result. */
-  isBackground: z.boolean(),
+  isBackground: flagSchema,
   /** The text before the answer of the child that gives the result. */
-  prefix: z.string().nullable(),
+  prefix: textOrNullSchema,
   /** Children in the background that it waits for: all that were named, and those that are still open. */
   wait: z
-    .object({ childIds: z.array(z.string()), openIds: z.array(z.string()), for: z.enum(["all", "any"]) })
+    .object({ childIds: z.array(textSchema), openIds: z.array(textSchema), for: z.enum(["all", "any"]) })
     .nullable(),
   /** Why its intent was refused; null once it is proposed again. */
-  refusal: z.object({ reason: z.string(), accountId: z.string().nullable(), limit: z.string().nullable() }).nullable(),
+  refusal: z.object({ reason: textSchema, accountId: textOrNullSchema, limit: textOrNullSchema }).nullable(),
   /** How many requests were opened for it. */
-  requests: z.number().int().nonnegative(),
+  requests: countSchema,
   /** The request that it waits for. `asked`: the tool's own code has asked, and gets the decision. */
   openRequest: z
-    .object({ requestId: z.string(), kind: requestKindSchema, argumentsHash: z.string(), asked: z.boolean() })
+    .object({ requestId: textSchema, kind: requestKindSchema, argumentsHash: textSchema, asked: flagSchema })
     .nullable(),
   /** The last decision, with the request that it answers; it is valid until the call goes on. */
-  decision: decisionSchema.extend({ requestId: z.string(), kind: requestKindSchema, asked: z.boolean() }).nullable(),
+  decision: decisionSchema.extend({ requestId: textSchema, kind: requestKindSchema, asked: flagSchema }).nullable(),
   /** How far the tool's code had come, as it noted last; null: it has noted nothing. */
   note: jsonSchema,
   /** Hash of the arguments that a person approved: only these may run. */
-  approvedHash: z.string().nullable(),
+  approvedHash: textOrNullSchema,
   outcome: callOutcomeSchema.nullable(),
   /** Hooks have to look at its result. */
-  reviewDue: z.boolean(),
+  reviewDue: flagSchema,
   /** The hooks that have reviewed it: `hook:index`. */
-  reviews: z.array(z.string()),
+  reviews: z.array(textSchema),
 });
 export type CallState = DeepReadonly<z.infer<typeof callStateSchema>>;
 export type CallGate = NonNullable<CallState["gate"]>;

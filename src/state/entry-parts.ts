@@ -1,4 +1,13 @@
 import { z } from "zod";
+import {
+  countSchema,
+  flagSchema,
+  integerSchema,
+  optionalTextSchema,
+  positiveSchema,
+  textOrNullSchema,
+  textSchema,
+} from "../base/index.ts";
 import type { DeepReadonly, TraceHeaders } from "../base/index.ts";
 import { contentSchema } from "./message.ts";
 import { stopReasonSchema } from "./stop.ts";
@@ -15,20 +24,20 @@ export type ToolKind = DeepReadonly<z.infer<typeof toolKindSchema>>;
  * with each turn.
  */
 export const grantedToolSchema = z.object({
-  name: z.string(),
+  name: textSchema,
   kind: toolKindSchema,
   effect: z.enum(["none", "keyed", "once"]),
   /** Workers of this queue run its calls. Absent: the owner of the agent does. */
-  queue: z.string().optional(),
+  queue: optionalTextSchema,
 });
 export type GrantedTool = DeepReadonly<z.infer<typeof grantedToolSchema>>;
 
-export const definitionRefSchema = z.object({ name: z.string(), hash: z.string() });
+export const definitionRefSchema = z.object({ name: textSchema, hash: textSchema });
 export type DefinitionRef = DeepReadonly<z.infer<typeof definitionRefSchema>>;
 
 /** A message that waits until every call of its round has its result, and only then enters history. */
 export const heldMessageSchema = z.object({
-  messageId: z.string(),
+  messageId: textSchema,
   role: z.enum(["user", "system", "assistant"]),
   content: contentSchema,
 });
@@ -36,11 +45,11 @@ export type HeldMessage = DeepReadonly<z.infer<typeof heldMessageSchema>>;
 
 /** A hook's changes to one tool call before it is gated. */
 export const callPatchSchema = z.object({
-  callId: z.string(),
+  callId: textSchema,
   /** Replaces the model's arguments, as JSON text; validated like those. */
-  arguments: z.string().optional(),
+  arguments: optionalTextSchema,
   /** Why the call may not run, in words for the model. */
-  denied: z.string().optional(),
+  denied: optionalTextSchema,
 });
 export type CallPatch = DeepReadonly<z.infer<typeof callPatchSchema>>;
 
@@ -49,14 +58,14 @@ export type CallPatch = DeepReadonly<z.infer<typeof callPatchSchema>>;
  * `hook:<plugin>`; edits and removals apply to the next model call only.
  */
 export const hookPatchSchema = z.object({
-  addedMessageIds: z.array(z.string()),
+  addedMessageIds: z.array(textSchema),
   /** Messages added between a message with tool calls and their results. */
   held: z.array(heldMessageSchema).optional(),
   calls: z.array(callPatchSchema).optional(),
-  edited: z.array(z.object({ messageId: z.string(), content: contentSchema })),
-  removedMessageIds: z.array(z.string()),
-  stop: z.object({ reason: stopReasonSchema, message: z.string() }).nullable(),
-  continueRequested: z.boolean(),
+  edited: z.array(z.object({ messageId: textSchema, content: contentSchema })),
+  removedMessageIds: z.array(textSchema),
+  stop: z.object({ reason: stopReasonSchema, message: textSchema }).nullable(),
+  continueRequested: flagSchema,
 });
 export type HookPatch = DeepReadonly<z.infer<typeof hookPatchSchema>>;
 
@@ -77,15 +86,15 @@ export type HookName = DeepReadonly<z.infer<typeof hookNameSchema>>;
 
 /** How many hooks of each name there were when a turn began. */
 export const hookCountsSchema = z.object({
-  afterUserInput: z.number().int().nonnegative(),
-  beforeLlm: z.number().int().nonnegative(),
-  afterLlm: z.number().int().nonnegative(),
-  beforeTools: z.number().int().nonnegative(),
-  beforeEachTool: z.number().int().nonnegative(),
-  afterEachTool: z.number().int().nonnegative(),
-  onError: z.number().int().nonnegative(),
-  afterTools: z.number().int().nonnegative(),
-  onComplete: z.number().int().nonnegative(),
+  afterUserInput: countSchema,
+  beforeLlm: countSchema,
+  afterLlm: countSchema,
+  beforeTools: countSchema,
+  beforeEachTool: countSchema,
+  afterEachTool: countSchema,
+  onError: countSchema,
+  afterTools: countSchema,
+  onComplete: countSchema,
 });
 export type HookCounts = DeepReadonly<z.infer<typeof hookCountsSchema>>;
 
@@ -111,9 +120,9 @@ export type Background = DeepReadonly<z.infer<typeof backgroundSchema>>;
 
 /** The report of a child's end that calls for a turn and that no model call has seen. */
 export const wakingReportSchema = z.object({
-  childId: z.string(),
-  messageId: z.string(),
-  actorId: z.string().nullable(),
+  childId: textSchema,
+  messageId: textSchema,
+  actorId: textOrNullSchema,
 });
 export type WakingReport = DeepReadonly<z.infer<typeof wakingReportSchema>>;
 
@@ -125,14 +134,14 @@ export type TurnOutcome = DeepReadonly<z.infer<typeof turnOutcomeSchema>>;
 
 /** The fields of every entry, set by the writer. */
 export const envelope = {
-  seq: z.number().int().positive(),
+  seq: positiveSchema,
   /** Milliseconds since the epoch, for people; it never decreases within a journal. */
-  at: z.number().int(),
-  epoch: z.number().int().positive(),
+  at: integerSchema,
+  epoch: positiveSchema,
 };
-export const ofTurn = { ...envelope, turnId: z.string() };
-export const ofStep = { ...ofTurn, step: z.number().int().positive() };
-export const ofCall = { ...ofStep, callId: z.string() };
+export const ofTurn = { ...envelope, turnId: textSchema };
+export const ofStep = { ...ofTurn, step: positiveSchema };
+export const ofCall = { ...ofStep, callId: textSchema };
 
 /**
  * Whether a tool call with an unknown outcome may be repeated.
@@ -157,7 +166,7 @@ export const traceHeadersSchema = z.object({
 /** The holder of an account, from the point of view of the agent that met the limit. */
 export const accountHolderSchema = z.object({
   /** Name of the holder's definition. */
-  name: z.string(),
+  name: textSchema,
   kinship: z.enum(["own", "parent", "ancestor"]),
 });
 export type AccountHolder = DeepReadonly<z.infer<typeof accountHolderSchema>>;

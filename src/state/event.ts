@@ -1,4 +1,15 @@
 import { z } from "zod";
+import {
+  countOrNullSchema,
+  countSchema,
+  flagSchema,
+  integerOrNullSchema,
+  integerSchema,
+  optionalTextSchema,
+  positiveSchema,
+  textOrNullSchema,
+  textSchema,
+} from "../base/index.ts";
 import type { DeepReadonly } from "../base/index.ts";
 import { limitNameSchema } from "../budget/index.ts";
 import { callOutcomeSchema, storedErrorSchema } from "./execution.ts";
@@ -10,25 +21,25 @@ import { stopReasonSchema } from "./stop.ts";
 import { traceHeadersSchema } from "./entry-parts.ts";
 
 const common = {
-  agentId: z.string(),
+  agentId: textSchema,
   /** Name of the agent's definition. */
-  agentName: z.string(),
-  parentAgentId: z.string().nullable(),
-  rootAgentId: z.string(),
-  sessionId: z.string().nullable(),
-  turnId: z.string().nullable(),
-  step: z.number().int().nonnegative().nullable(),
+  agentName: textSchema,
+  parentAgentId: textOrNullSchema,
+  rootAgentId: textSchema,
+  sessionId: textOrNullSchema,
+  turnId: textOrNullSchema,
+  step: countOrNullSchema,
   /** Milliseconds since the epoch. */
-  at: z.number().int(),
+  at: integerSchema,
   /** Position among the tree's durable events; null for ephemeral ones. A client can continue after any of them. */
-  cursor: z.string().nullable(),
+  cursor: textOrNullSchema,
 };
 /** Fields of ephemeral events, which are never stored: only live clients see them. */
 const ephemeral = {
   /** Cursor of the last durable event before it, from which a client can continue. Null before the first. */
-  after: z.string().nullable(),
+  after: textOrNullSchema,
   /** Attempt of the model or tool call, from 1: once the next attempt has begun, the deltas of this one are void. */
-  attempt: z.number().int().positive(),
+  attempt: positiveSchema,
 };
 /** A piece of an unfinished answer. */
 const delta = {
@@ -37,19 +48,19 @@ const delta = {
    * Where it begins in this step's answer, in UTF-16 units (`string.length`); text and reasoning are counted
    * separately.
    */
-  offset: z.number().int().nonnegative(),
-  text: z.string(),
+  offset: countSchema,
+  text: textSchema,
 };
-const call = { callId: z.string(), name: z.string() };
+const call = { callId: textSchema, name: textSchema };
 const end = {
   stopReason: stopReasonSchema,
-  text: z.string(),
-  steps: z.number().int().nonnegative(),
-  toolCalls: z.number().int().nonnegative(),
+  text: textSchema,
+  steps: countSchema,
+  toolCalls: countSchema,
   usage: usageSchema,
-  costMicros: z.number().int().nonnegative().nullable(),
+  costMicros: countOrNullSchema,
   /** Why it stopped, in words; null if it ended normally. */
-  message: z.string().nullable(),
+  message: textOrNullSchema,
 };
 
 /** The public events: dotted facts (docs/events.md). One schema for code, streams, inspector and logs. */
@@ -58,8 +69,8 @@ export const troupeEventSchema = z.discriminatedUnion("type", [
   z.object({
     type: z.literal("turn.started"),
     ...common,
-    number: z.number().int(),
-    prompt: z.string(),
+    number: integerSchema,
+    prompt: textSchema,
     trace: traceHeadersSchema.optional(),
   }),
   z.object({
@@ -70,23 +81,23 @@ export const troupeEventSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("turn.completed"), ...common, ...end }),
   z.object({ type: z.literal("turn.stopped"), ...common, ...end }),
   z.object({ type: z.literal("turn.failed"), ...common, ...end, error: storedErrorSchema.nullable() }),
-  z.object({ type: z.literal("step.started"), ...common, model: z.string() }),
+  z.object({ type: z.literal("step.started"), ...common, model: textSchema }),
   z.object({
     type: z.literal("step.restarted"),
     ...common,
-    attempt: z.number().int(),
+    attempt: integerSchema,
     error: storedErrorSchema,
-    retryAt: z.number().int(),
+    retryAt: integerSchema,
   }),
   z.object({ type: z.literal("step.completed"), ...common }),
   z.object({
     type: z.literal("model.responded"),
     ...common,
-    model: z.string(),
+    model: textSchema,
     usage: usageSchema,
-    costMicros: z.number().int().nullable(),
-    toolCalls: z.number().int(),
-    durationMs: z.number().int(),
+    costMicros: integerOrNullSchema,
+    toolCalls: integerSchema,
+    durationMs: integerSchema,
   }),
   z.object({ type: z.literal("text.delta"), ...common, ...delta }),
   /**
@@ -101,109 +112,109 @@ export const troupeEventSchema = z.discriminatedUnion("type", [
     /** Where the next `text.delta` begins: the length of `text`. */
     offset: delta.offset,
     /** The reasoning so far: the next `reasoning.delta` begins at its length. Null: keep the pieces shown before. */
-    reasoning: z.string().nullable(),
+    reasoning: textOrNullSchema,
   }),
   z.object({ type: z.literal("reasoning.delta"), ...common, ...delta }),
   z.object({
     type: z.literal("tool.started"),
     ...common,
     ...call,
-    attempt: z.number().int(),
+    attempt: integerSchema,
     /** It waits for a worker of this queue. Absent: it runs in its agent's process. */
-    queue: z.string().optional(),
+    queue: optionalTextSchema,
   }),
   z.object({ type: z.literal("tool.progress"), ...common, ...ephemeral, ...call, update: jsonSchema }),
-  z.object({ type: z.literal("tool.completed"), ...common, ...call, durationMs: z.number().int() }),
+  z.object({ type: z.literal("tool.completed"), ...common, ...call, durationMs: integerSchema }),
   z.object({
     type: z.literal("tool.failed"),
     ...common,
     ...call,
     outcome: callOutcomeSchema,
-    durationMs: z.number().int(),
+    durationMs: integerSchema,
     error: storedErrorSchema.nullable(),
   }),
   z.object({
     type: z.literal("request.opened"),
     ...common,
     ...call,
-    requestId: z.string(),
+    requestId: textSchema,
     kind: requestKindSchema,
-    prompt: z.string(),
-    expiresAt: z.number().int().nullable(),
+    prompt: textSchema,
+    expiresAt: integerOrNullSchema,
   }),
   z.object({
     type: z.literal("request.decided"),
     ...common,
     ...call,
-    requestId: z.string(),
+    requestId: textSchema,
     kind: requestKindSchema,
     verdict: requestVerdictSchema,
-    by: z.string().nullable(),
-    reason: z.string().nullable(),
+    by: textOrNullSchema,
+    reason: textOrNullSchema,
   }),
   z.object({
     type: z.literal("conversation.cleared"),
     ...common,
-    by: z.string(),
+    by: textSchema,
     /** `all`: artifacts were removed too. */
     scope: z.enum(["conversation", "all"]),
   }),
   z.object({
     type: z.literal("context.compacted"),
     ...common,
-    strategy: z.string(),
+    strategy: textSchema,
     /** How many messages the model no longer sees. */
-    messages: z.number().int(),
-    hasSummary: z.boolean(),
+    messages: integerSchema,
+    hasSummary: flagSchema,
   }),
   z.object({
     type: z.literal("artifact.saved"),
     ...common,
-    artifactId: z.string(),
-    name: z.string(),
-    version: z.number().int(),
-    contentType: z.string(),
-    size: z.number().int(),
+    artifactId: textSchema,
+    name: textSchema,
+    version: integerSchema,
+    contentType: textSchema,
+    size: integerSchema,
   }),
   z.object({
     type: z.literal("subagent.spawned"),
     ...common,
     /** The call that spawned it; null if code did. */
-    callId: z.string().nullable(),
-    childId: z.string(),
-    definition: z.string(),
+    callId: textOrNullSchema,
+    childId: textSchema,
+    definition: textSchema,
     /** `background`: it goes on after the turn. */
     mode: z.enum(["await", "background"]),
   }),
   z.object({
     type: z.literal("subagent.ended"),
     ...common,
-    childId: z.string(),
+    childId: textSchema,
     mode: z.enum(["await", "background"]),
-    outcome: z.string(),
+    outcome: textSchema,
     stopReason: stopReasonSchema,
   }),
   z.object({
     type: z.literal("budget.warning"),
     ...common,
-    accountId: z.string(),
+    accountId: textSchema,
     limit: limitNameSchema,
     used: z.number(),
     max: z.number(),
     /** The same in words, with the holder of the account. */
-    message: z.string(),
+    message: textSchema,
   }),
   z.object({
     type: z.literal("budget.exhausted"),
     ...common,
-    accountId: z.string(),
+    accountId: textSchema,
     limit: limitNameSchema,
     /** In the limit's own unit, where known: steps, tokens, micro-dollars, milliseconds, calls. */
     used: z.number().optional(),
     max: z.number().optional(),
-    message: z.string(),
+    message: textSchema,
   }),
-  z.object({ type: z.literal("warning"), ...common, code: z.string(), message: z.string() }),
+  z.object({ type: z.literal("warning"), ...common, code: textSchema, message: textSchema }),
 ]);
 export type TroupeEvent = DeepReadonly<z.infer<typeof troupeEventSchema>>;
 export type TroupeEventType = TroupeEvent["type"];

@@ -1,4 +1,14 @@
 import { z } from "zod";
+import {
+  countOrNullSchema,
+  countSchema,
+  flagSchema,
+  integerOrNullSchema,
+  integerSchema,
+  optionalTextSchema,
+  positiveSchema,
+  textSchema,
+} from "../base/index.ts";
 import type { DeepReadonly } from "../base/index.ts";
 import { finishReasonSchema, usageSchema } from "./model-call.ts";
 import { continuationSchema } from "./stop.ts";
@@ -8,10 +18,10 @@ export type ExecutionStatus = DeepReadonly<z.infer<typeof executionStatusSchema>
 
 /** An error as it is stored: no stack, no cause, no secrets. */
 export const storedErrorSchema = z.object({
-  code: z.string(),
-  message: z.string(),
-  retryable: z.boolean(),
-  callId: z.string().optional(),
+  code: textSchema,
+  message: textSchema,
+  retryable: flagSchema,
+  callId: optionalTextSchema,
 });
 export type StoredError = DeepReadonly<z.infer<typeof storedErrorSchema>>;
 
@@ -27,22 +37,22 @@ export const callOutcomeSchema = z.enum([
 export type CallOutcome = DeepReadonly<z.infer<typeof callOutcomeSchema>>;
 
 export const toolExecutionSchema = z.object({
-  callId: z.string(),
-  name: z.string(),
+  callId: textSchema,
+  name: textSchema,
   outcome: callOutcomeSchema.nullable(),
-  startedAt: z.number().int().nullable(),
-  completedAt: z.number().int().nullable(),
+  startedAt: integerOrNullSchema,
+  completedAt: integerOrNullSchema,
   error: storedErrorSchema.optional(),
 });
 export type ToolExecution = DeepReadonly<z.infer<typeof toolExecutionSchema>>;
 
 export const inferenceSchema = z.object({
-  model: z.string(),
-  attempt: z.number().int().positive(),
+  model: textSchema,
+  attempt: positiveSchema,
   usage: usageSchema,
-  costMicros: z.number().int().nonnegative().nullable(),
+  costMicros: countOrNullSchema,
   finishReason: finishReasonSchema,
-  durationMs: z.number().int().nonnegative(),
+  durationMs: countSchema,
 });
 export type Inference = DeepReadonly<z.infer<typeof inferenceSchema>>;
 
@@ -50,11 +60,11 @@ export type Inference = DeepReadonly<z.infer<typeof inferenceSchema>>;
  * One model call and the tool round that it asked for (row S3). It names messages by id; the store has their content.
  */
 export const agentStepSchema = z.object({
-  id: z.string(),
-  number: z.number().int().positive(),
+  id: textSchema,
+  number: positiveSchema,
   /** The messages that were new in this call; before them comes the conversation of earlier steps. */
-  inputMessageIds: z.array(z.string()),
-  outputMessageIds: z.array(z.string()),
+  inputMessageIds: z.array(textSchema),
+  outputMessageIds: z.array(textSchema),
   inference: inferenceSchema.nullable(),
   toolExecutions: z.array(toolExecutionSchema),
   errors: z.array(storedErrorSchema),
@@ -76,25 +86,25 @@ export function stepTypeOf(step: AgentStep): StepType {
 export const stepExecutionSchema = z.object({
   step: agentStepSchema,
   continuation: continuationSchema,
-  startedAt: z.number().int(),
-  completedAt: z.number().int(),
+  startedAt: integerSchema,
+  completedAt: integerSchema,
 });
 export type StepExecution = DeepReadonly<z.infer<typeof stepExecutionSchema>>;
 
 /** One turn, in the terms of rows S2. `executionId` is the turn's id. */
 export const executionStateSchema = z.object({
-  executionId: z.string(),
+  executionId: textSchema,
   status: executionStatusSchema,
-  startedAt: z.number().int(),
-  completedAt: z.number().int().nullable(),
+  startedAt: integerSchema,
+  completedAt: integerOrNullSchema,
   stepExecutions: z.array(stepExecutionSchema),
   continuation: continuationSchema,
-  currentStepStartedAt: z.number().int().nullable(),
+  currentStepStartedAt: integerOrNullSchema,
   currentStep: agentStepSchema.nullable(),
   /** Usage of attempts without an answer (cut, failed), which are billed too. */
   failedUsage: usageSchema.nullable(),
   /** Null: one of their prices is unknown. */
-  failedCostMicros: z.number().int().nonnegative().nullable(),
+  failedCostMicros: countOrNullSchema,
   /** Errors that belong to no step. */
   errors: z.array(storedErrorSchema),
 });

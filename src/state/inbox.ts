@@ -1,4 +1,13 @@
 import { z } from "zod";
+import {
+  integerSchema,
+  optionalFlagSchema,
+  optionalIntegerSchema,
+  optionalTextSchema,
+  positiveSchema,
+  textOrNullSchema,
+  textSchema,
+} from "../base/index.ts";
 import type { DeepReadonly } from "../base/index.ts";
 import { limitNameSchema, limitsSchema } from "../budget/index.ts";
 import { callEndSchema } from "./call-end.ts";
@@ -11,46 +20,46 @@ import { decisionSchema } from "./request.ts";
 import { stopReasonSchema } from "./stop.ts";
 
 /** `key` is a natural key: posting the same thing twice makes one item. */
-const item = { key: z.string(), at: z.number().int() };
+const item = { key: textSchema, at: integerSchema };
 
 /** An accepted turn. `input` null continues the conversation without a message (row L5). */
 export const turnItemSchema = z.object({
   kind: z.literal("turn"),
   ...item,
-  turnId: z.string(),
-  number: z.number().int().positive(),
+  turnId: textSchema,
+  number: positiveSchema,
   input: contentSchema.nullable(),
   /** Messages already in the conversation that are its input, if `input` has none. Absent: none. */
-  inputMessageIds: z.array(z.string()).optional(),
-  actorId: z.string().nullable(),
+  inputMessageIds: z.array(textSchema).optional(),
+  actorId: textOrNullSchema,
   limits: limitsSchema.nullable(),
   /** Tools of this turn that its caller runs. Absent: none. */
   clientTools: z.array(modelToolSchema).optional(),
   /** The child whose end started the turn; absent: somebody requested it. */
-  wokenBy: z.string().optional(),
+  wokenBy: optionalTextSchema,
   /** The span in which it was requested. */
   trace: traceHeadersSchema.optional(),
   /** The account above the turn's own, if it is not the agent's. */
-  parentAccountId: z.string().optional(),
+  parentAccountId: optionalTextSchema,
   /** The key that its caller chose, and the hash of everything that was asked for. */
-  turnKey: z.object({ text: z.string(), hash: z.string() }).optional(),
+  turnKey: z.object({ text: textSchema, hash: textSchema }).optional(),
 });
 export type TurnItem = DeepReadonly<z.infer<typeof turnItemSchema>>;
 
 export const childEndedItemSchema = z.object({
   kind: z.literal("child.ended"),
   ...item,
-  parentTurnId: z.string(),
-  step: z.number().int().positive(),
-  callId: z.string().nullable(),
-  childId: z.string(),
-  childTurnId: z.string(),
+  parentTurnId: textSchema,
+  step: positiveSchema,
+  callId: textOrNullSchema,
+  childId: textSchema,
+  childTurnId: textSchema,
   outcome: turnOutcomeSchema,
   stopReason: stopReasonSchema,
-  text: z.string(),
+  text: textSchema,
   error: storedErrorSchema.nullable(),
   /** It has children in the background that go on. */
-  leavesWork: z.boolean().optional(),
+  leavesWork: optionalFlagSchema,
 });
 export type ChildEndedItem = DeepReadonly<z.infer<typeof childEndedItemSchema>>;
 
@@ -58,17 +67,17 @@ export type ChildEndedItem = DeepReadonly<z.infer<typeof childEndedItemSchema>>;
 export const childReportedItemSchema = z.object({
   kind: z.literal("child.reported"),
   ...item,
-  childId: z.string(),
-  childTurnId: z.string(),
+  childId: textSchema,
+  childTurnId: textSchema,
   /** Name of its definition. */
-  name: z.string(),
+  name: textSchema,
   onEnd: backgroundSchema.shape.onEnd,
-  actorId: z.string().nullable(),
+  actorId: textOrNullSchema,
   outcome: turnOutcomeSchema,
   stopReason: stopReasonSchema,
-  text: z.string(),
+  text: textSchema,
   error: storedErrorSchema.nullable(),
-  leavesWork: z.boolean().optional(),
+  leavesWork: optionalFlagSchema,
 });
 export type ChildReportedItem = DeepReadonly<z.infer<typeof childReportedItemSchema>>;
 
@@ -76,10 +85,10 @@ export type ChildReportedItem = DeepReadonly<z.infer<typeof childReportedItemSch
 export const callEndedItemSchema = z.object({
   kind: z.literal("call.ended"),
   ...item,
-  turnId: z.string(),
-  step: z.number().int().positive(),
-  callId: z.string(),
-  attempt: z.number().int().positive(),
+  turnId: textSchema,
+  step: positiveSchema,
+  callId: textSchema,
+  attempt: positiveSchema,
   end: callEndSchema,
 });
 export type CallEndedItem = DeepReadonly<z.infer<typeof callEndedItemSchema>>;
@@ -93,26 +102,26 @@ export const inboxItemSchema = z.discriminatedUnion("kind", [
   childEndedItemSchema,
   childReportedItemSchema,
   callEndedItemSchema,
-  z.object({ kind: z.literal("pause"), ...item, by: z.string(), now: z.boolean().optional() }),
-  z.object({ kind: z.literal("resume"), ...item, by: z.string() }),
+  z.object({ kind: z.literal("pause"), ...item, by: textSchema, now: optionalFlagSchema }),
+  z.object({ kind: z.literal("resume"), ...item, by: textSchema }),
   z.object({
     kind: z.literal("abort"),
     ...item,
     /** The turn to end; null: the open one, if any. */
-    turnId: z.string().nullable(),
-    by: z.string(),
-    reason: z.string(),
+    turnId: textOrNullSchema,
+    by: textSchema,
+    reason: textSchema,
     /** The resulting stop reason: a person's abort is `user_requested`, a parent's limit is that limit. */
     stopReason: stopReasonSchema,
     /** A new message replaces the turn. */
-    isSuperseded: z.boolean().optional(),
+    isSuperseded: optionalFlagSchema,
   }),
   z.object({ kind: z.literal("budget.freed"), ...item }),
   /** 80 % of a limit on time have passed without a commit. */
   z.object({
     kind: z.literal("budget.warning"),
     ...item,
-    accountId: z.string(),
+    accountId: textSchema,
     limit: limitNameSchema,
     used: z.number(),
     max: z.number(),
@@ -120,12 +129,12 @@ export const inboxItemSchema = z.discriminatedUnion("kind", [
   z.object({
     kind: z.literal("decision"),
     ...item,
-    requestId: z.string(),
-    turnId: z.string(),
-    callId: z.string(),
+    requestId: textSchema,
+    turnId: textSchema,
+    callId: textSchema,
     decision: decisionSchema,
     /** The key that it was made with. Absent: none. */
-    decisionKey: z.string().optional(),
+    decisionKey: optionalTextSchema,
   }),
 ]);
 export type InboxItem = DeepReadonly<z.infer<typeof inboxItemSchema>>;
@@ -133,31 +142,31 @@ export type InboxItem = DeepReadonly<z.infer<typeof inboxItemSchema>>;
 const timeLimitSchema = z.enum(["maxActiveMs", "deadlineAt"]);
 
 /** A stored alarm: any living process fires it when it is due. */
-const alarm = { tenant: z.string(), agentId: z.string(), id: z.string(), dueAt: z.number().int() };
+const alarm = { tenant: textSchema, agentId: textSchema, id: textSchema, dueAt: integerSchema };
 export const timerSchema = z.discriminatedUnion("kind", [
   /** A limit on time is reached, or its warning is due. */
   z.object({
     kind: z.literal("limit"),
     ...alarm,
-    accountId: z.string(),
+    accountId: textSchema,
     limit: timeLimitSchema,
     /** When the limit is reached, if this is the alarm of its warning. Absent: this is the alarm of the limit. */
-    limitAt: z.number().int().optional(),
+    limitAt: optionalIntegerSchema,
   }),
   /** Woken waiters that did not ask lose the room kept for them. */
-  z.object({ kind: z.literal("claim"), ...alarm, accountId: z.string() }),
+  z.object({ kind: z.literal("claim"), ...alarm, accountId: textSchema }),
   /** A request to a person expires. */
-  z.object({ kind: z.literal("request"), ...alarm, requestId: z.string() }),
+  z.object({ kind: z.literal("request"), ...alarm, requestId: textSchema }),
   /** The wait of a call for children in the background ends. */
-  z.object({ kind: z.literal("wait"), ...alarm, turnId: z.string(), callId: z.string() }),
+  z.object({ kind: z.literal("wait"), ...alarm, turnId: textSchema, callId: textSchema }),
   /** A queued call has not ended yet: its job may be lost, and is added again. */
   z.object({
     kind: z.literal("job"),
     ...alarm,
-    turnId: z.string(),
-    callId: z.string(),
-    attempt: z.number().int().positive(),
-    queue: z.string(),
+    turnId: textSchema,
+    callId: textSchema,
+    attempt: positiveSchema,
+    queue: textSchema,
   }),
 ]);
 export type Timer = DeepReadonly<z.infer<typeof timerSchema>>;

@@ -1,33 +1,34 @@
 import { z } from "zod";
+import { integerSchema, optionalFlagSchema, optionalTextSchema, textSchema } from "../base/index.ts";
 import type { DeepReadonly } from "../base/index.ts";
 import { jsonObjectSchema } from "./json.ts";
 
-export const textPartSchema = z.object({ type: z.literal("text"), text: z.string() });
+export const textPartSchema = z.object({ type: z.literal("text"), text: textSchema });
 /** An image by `https:` or `data:` URL. */
-export const imagePartSchema = z.object({ type: z.literal("image"), url: z.string() });
+export const imagePartSchema = z.object({ type: z.literal("image"), url: textSchema });
 export const contentPartSchema = z.discriminatedUnion("type", [textPartSchema, imagePartSchema]);
 export type ContentPart = DeepReadonly<z.infer<typeof contentPartSchema>>;
 
-export const contentSchema = z.union([z.string(), z.array(contentPartSchema)]);
+export const contentSchema = z.union([textSchema, z.array(contentPartSchema)]);
 export type Content = DeepReadonly<z.infer<typeof contentSchema>>;
 
 /** One tool call as the model asked for it. `arguments` is the model's own text: it may be invalid JSON. */
 export const toolCallRequestSchema = z.object({
   /** Our id: `turn:step:index`. */
-  callId: z.string(),
+  callId: textSchema,
   /** The provider's own id, for the wire only. */
-  providerId: z.string(),
-  name: z.string(),
-  arguments: z.string(),
+  providerId: textSchema,
+  name: textSchema,
+  arguments: textSchema,
 });
 export type ToolCallRequest = DeepReadonly<z.infer<typeof toolCallRequestSchema>>;
 
 /** Metadata of a message that a step added (row S4). The names are those of the source document. */
 export const messageMetadataSchema = z.object({
-  step_id: z.string().optional(),
-  execution_id: z.string().optional(),
-  agent_id: z.string().optional(),
-  is_trace: z.boolean().optional(),
+  step_id: optionalTextSchema,
+  execution_id: optionalTextSchema,
+  agent_id: optionalTextSchema,
+  is_trace: optionalFlagSchema,
 });
 export type MessageMetadata = DeepReadonly<z.infer<typeof messageMetadataSchema>>;
 
@@ -46,12 +47,12 @@ export function stepMetadata(
 }
 
 const common = {
-  id: z.string(),
+  id: textSchema,
   /** Milliseconds since the epoch, for people; the order is that of the store. */
-  createdAt: z.number().int(),
+  createdAt: integerSchema,
   content: contentSchema,
   /** The source: `user`, `model`, `tool`, `hook:<plugin>`, `runtime`. */
-  origin: z.string(),
+  origin: textSchema,
   metadata: messageMetadataSchema.optional(),
 };
 
@@ -64,16 +65,16 @@ export const assistantMessageSchema = z.object({
   /** Provider fields that must be sent back unchanged (reasoning text, signatures), to `reasoningBy` alone. */
   reasoning: jsonObjectSchema.optional(),
   /** The model that wrote `reasoning`, under the adapter's names. */
-  reasoningBy: z.object({ provider: z.string(), model: z.string() }).optional(),
+  reasoningBy: z.object({ provider: textSchema, model: textSchema }).optional(),
 });
 export const toolMessageSchema = z.object({
   role: z.literal("tool"),
   ...common,
-  callId: z.string(),
-  providerId: z.string(),
-  isError: z.boolean().optional(),
+  callId: textSchema,
+  providerId: textSchema,
+  isError: optionalFlagSchema,
   /** The artifact with the whole content, if `content` is an excerpt. */
-  artifactId: z.string().optional(),
+  artifactId: optionalTextSchema,
 });
 export const messageSchema = z.discriminatedUnion("role", [
   userMessageSchema,

@@ -1,22 +1,30 @@
 import { z } from "zod";
+import {
+  countSchema,
+  optionalCountSchema,
+  optionalFlagSchema,
+  optionalPositiveSchema,
+  optionalTextSchema,
+  textSchema,
+} from "../base/index.ts";
 import type { DeepReadonly } from "../base/index.ts";
 import { jsonObjectSchema } from "./json.ts";
 import { messageSchema } from "./message.ts";
 
 /** Tokens of one model call. `inputTokens` includes the cached ones, `outputTokens` the reasoning ones. */
 export const usageSchema = z.object({
-  inputTokens: z.number().int().nonnegative(),
-  outputTokens: z.number().int().nonnegative(),
-  cachedInputTokens: z.number().int().nonnegative().optional(),
+  inputTokens: countSchema,
+  outputTokens: countSchema,
+  cachedInputTokens: optionalCountSchema,
   /**
    * Input that the provider wrote to its cache, which some providers charge separately; not part of the cached tokens.
    */
-  cacheWriteTokens: z.number().int().nonnegative().optional(),
-  reasoningTokens: z.number().int().nonnegative().optional(),
+  cacheWriteTokens: optionalCountSchema,
+  reasoningTokens: optionalCountSchema,
   /** True if the provider sent no usage, or an implausible one, and it was counted here. */
-  estimated: z.boolean().optional(),
+  estimated: optionalFlagSchema,
   /** The mistake in the usage that the provider sent. */
-  note: z.string().optional(),
+  note: optionalTextSchema,
 });
 export type Usage = DeepReadonly<z.infer<typeof usageSchema>>;
 
@@ -25,8 +33,8 @@ export type FinishReason = DeepReadonly<z.infer<typeof finishReasonSchema>>;
 
 /** A tool as the model sees it: `parameters` is a JSON Schema object. */
 export const modelToolSchema = z.object({
-  name: z.string(),
-  description: z.string(),
+  name: textSchema,
+  description: textSchema,
   parameters: jsonObjectSchema,
 });
 export type ModelTool = DeepReadonly<z.infer<typeof modelToolSchema>>;
@@ -34,7 +42,7 @@ export type ModelTool = DeepReadonly<z.infer<typeof modelToolSchema>>;
 export const responseFormatSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("text") }),
   z.object({ type: z.literal("json") }),
-  z.object({ type: z.literal("json_schema"), name: z.string(), schema: jsonObjectSchema }),
+  z.object({ type: z.literal("json_schema"), name: textSchema, schema: jsonObjectSchema }),
 ]);
 export type ResponseFormat = DeepReadonly<z.infer<typeof responseFormatSchema>>;
 
@@ -43,7 +51,7 @@ export const modelRequestSchema = z.object({
   tools: z.array(modelToolSchema).optional(),
   toolChoice: z.enum(["auto", "none", "required"]).optional(),
   /** Upper bound of tokens to generate, reasoning included. */
-  maxOutputTokens: z.number().int().positive().optional(),
+  maxOutputTokens: optionalPositiveSchema,
   temperature: z.number().optional(),
   responseFormat: responseFormatSchema.optional(),
 });
@@ -51,12 +59,12 @@ export type ModelRequest = DeepReadonly<z.infer<typeof modelRequestSchema>>;
 
 /** A complete answer. Tools are wanted exactly if `toolCalls` is not empty; `finishReason` does not matter. */
 export const modelResponseSchema = z.object({
-  content: z.string(),
-  toolCalls: z.array(z.object({ id: z.string(), name: z.string(), arguments: z.string() })),
+  content: textSchema,
+  toolCalls: z.array(z.object({ id: textSchema, name: textSchema, arguments: textSchema })),
   reasoning: jsonObjectSchema.optional(),
   usage: usageSchema,
   finishReason: finishReasonSchema,
   /** The model that answered, under the provider's name. */
-  model: z.string(),
+  model: textSchema,
 });
 export type ModelResponse = DeepReadonly<z.infer<typeof modelResponseSchema>>;

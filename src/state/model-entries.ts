@@ -1,4 +1,12 @@
 import { z } from "zod";
+import {
+  countOrNullSchema,
+  countSchema,
+  flagSchema,
+  integerOrNullSchema,
+  positiveSchema,
+  textSchema,
+} from "../base/index.ts";
 import type { DeepReadonly } from "../base/index.ts";
 import {
   limitNameSchema,
@@ -13,7 +21,7 @@ import { finishReasonSchema, modelResponseSchema, usageSchema } from "./model-ca
 
 /** The limit that leaves one last call; `used` does not include that call's tokens and cost. */
 const lastCallSchema = z.object({
-  accountId: z.string(),
+  accountId: textSchema,
   limit: limitNameSchema,
   used: z.number(),
   max: z.number(),
@@ -25,11 +33,11 @@ export const modelEntrySchemas = [
   z.object({
     type: z.literal("model.requested"),
     ...ofStep,
-    attempt: z.number().int().positive(),
-    model: z.string(),
-    promptHash: z.string(),
+    attempt: positiveSchema,
+    model: textSchema,
+    promptHash: textSchema,
     /** Id of the message that the answer will become. */
-    messageId: z.string(),
+    messageId: textSchema,
     ask: reservationAskSchema,
     price: priceSchema.nullable(),
     /** Set by the commit that grants it. */
@@ -40,32 +48,32 @@ export const modelEntrySchemas = [
   z.object({
     type: z.literal("model.responded"),
     ...ofStep,
-    attempt: z.number().int().positive(),
-    model: z.string(),
-    messageId: z.string(),
-    hasText: z.boolean(),
+    attempt: positiveSchema,
+    model: textSchema,
+    messageId: textSchema,
+    hasText: flagSchema,
     calls: z.array(
       z.object({
-        callId: z.string(),
-        name: z.string(),
+        callId: textSchema,
+        name: textSchema,
         /** A tool on the agent's own context: the ReAct core does not record it (row R6). */
         internal: z.literal(true).optional(),
       }),
     ),
     usage: usageSchema,
-    costMicros: z.number().int().nonnegative().nullable(),
+    costMicros: countOrNullSchema,
     finishReason: finishReasonSchema,
-    durationMs: z.number().int().nonnegative(),
+    durationMs: countSchema,
     settlement: settlementSchema,
   }),
   z.object({
     type: z.literal("model.failed"),
     ...ofStep,
-    attempt: z.number().int().positive(),
-    model: z.string(),
+    attempt: positiveSchema,
+    model: textSchema,
     error: storedErrorSchema,
     /** When the next attempt may start; null: there is none. */
-    retryAt: z.number().int().nullable(),
+    retryAt: integerOrNullSchema,
     /** It was the last attempt that the definition allows; absent for failures that are not repeated anyway. */
     isExhausted: z.literal(true).optional(),
     /** The billed usage, as far as it is known. */
@@ -76,28 +84,28 @@ export const modelEntrySchemas = [
     type: z.literal("generate.requested"),
     ...ofStep,
     /** The run that makes the call: a hook or a tool call, with the call's number within that run, from 0. */
-    run: z.string(),
-    index: z.number().int().nonnegative(),
-    model: z.string(),
-    promptHash: z.string(),
+    run: textSchema,
+    index: countSchema,
+    model: textSchema,
+    promptHash: textSchema,
     ask: reservationAskSchema,
     reservation: reservationSchema.nullable(),
   }),
   z.object({
     type: z.literal("generate.responded"),
     ...ofStep,
-    run: z.string(),
-    index: z.number().int().nonnegative(),
-    promptHash: z.string(),
+    run: textSchema,
+    index: countSchema,
+    promptHash: textSchema,
     response: modelResponseSchema,
-    costMicros: z.number().int().nonnegative().nullable(),
+    costMicros: countOrNullSchema,
     settlement: settlementSchema,
   }),
   z.object({
     type: z.literal("generate.failed"),
     ...ofStep,
-    run: z.string(),
-    index: z.number().int().nonnegative(),
+    run: textSchema,
+    index: countSchema,
     error: storedErrorSchema,
     usage: usageSchema.nullable(),
     settlement: settlementSchema,

@@ -1,4 +1,15 @@
 import { z } from "zod";
+import {
+  countSchema,
+  flagSchema,
+  integerOrNullSchema,
+  integerSchema,
+  optionalCountSchema,
+  optionalPositiveSchema,
+  positiveSchema,
+  textOrNullSchema,
+  textSchema,
+} from "../base/index.ts";
 import type { DeepReadonly } from "../base/index.ts";
 import { bindingSchema, limitsSchema } from "../budget/index.ts";
 import { backgroundSchema, definitionRefSchema } from "./entry-parts.ts";
@@ -6,7 +17,7 @@ import { storedErrorSchema } from "./execution.ts";
 import { jsonObjectSchema, jsonSchema } from "./json.ts";
 import { stopReasonSchema } from "./stop.ts";
 
-export const agentKeySchema = z.object({ tenant: z.string(), agentId: z.string() });
+export const agentKeySchema = z.object({ tenant: textSchema, agentId: textSchema });
 export type AgentKey = DeepReadonly<z.infer<typeof agentKeySchema>>;
 
 export const lifecycleSchema = z.enum(["created", "starting", "ready", "busy", "paused", "failed", "shutdown"]);
@@ -14,27 +25,27 @@ export type Lifecycle = DeepReadonly<z.infer<typeof lifecycleSchema>>;
 
 /** A tool call that waits in a queue, or that a worker runs. */
 export const queuedCallSchema = z.object({
-  turnId: z.string(),
-  step: z.number().int().positive(),
-  callId: z.string(),
+  turnId: textSchema,
+  step: positiveSchema,
+  callId: textSchema,
   /** From 1. */
-  attempt: z.number().int().positive(),
-  queue: z.string(),
+  attempt: positiveSchema,
+  queue: textSchema,
   /** Absent: 0. */
-  priority: z.number().int().nonnegative().optional(),
+  priority: optionalCountSchema,
   /** Whether it may be run again after its worker has died. */
-  isRepeatable: z.boolean(),
+  isRepeatable: flagSchema,
   /** Milliseconds since the epoch. */
-  addedAt: z.number().int(),
+  addedAt: integerSchema,
   /** The process that runs it, or ran it last; null before the first run. */
-  claimedBy: z.string().nullable(),
+  claimedBy: textOrNullSchema,
   /** Its outcome is in the agent's inbox. */
-  isEnded: z.boolean(),
+  isEnded: flagSchema,
 });
 export type QueuedCall = DeepReadonly<z.infer<typeof queuedCallSchema>>;
 
 /** By `queuedCallKey`. */
-export const queuedCallsSchema = z.record(z.string(), queuedCallSchema);
+export const queuedCallsSchema = z.record(textSchema, queuedCallSchema);
 export type QueuedCalls = Readonly<Record<string, QueuedCall>>;
 
 /** Identifies one attempt of a call within its agent. */
@@ -43,18 +54,18 @@ export function queuedCallKey({ callId, attempt }: { readonly callId: string; re
 }
 
 /** A pause or an abort of one agent, set by a command; every intent checks the marks of all its ancestors. */
-export const markSchema = z.object({ by: z.string(), at: z.number().int() });
+export const markSchema = z.object({ by: textSchema, at: integerSchema });
 export type Mark = DeepReadonly<z.infer<typeof markSchema>>;
 
 /** It stays until its turn has ended. */
-export const abortMarkSchema = markSchema.extend({ turnId: z.string(), reason: z.string() });
+export const abortMarkSchema = markSchema.extend({ turnId: textSchema, reason: textSchema });
 export type AbortMark = DeepReadonly<z.infer<typeof abortMarkSchema>>;
 
 /** Activation starts from it instead of reading the whole history (docs/architecture.md). */
 export const checkpointSchema = z.object({
   version: z.literal(1),
   /** The last folded entry. */
-  seq: z.number().int().nonnegative(),
+  seq: countSchema,
   /** Persisted snapshot of the agent machine. */
   agent: jsonSchema,
 });
@@ -63,8 +74,8 @@ export type Checkpoint = DeepReadonly<z.infer<typeof checkpointSchema>>;
 /** The part of a record that only the owner's commits write. */
 export const ownedFieldsSchema = z.object({
   status: lifecycleSchema,
-  turnCount: z.number().int().nonnegative(),
-  lastActivity: z.number().int(),
+  turnCount: countSchema,
+  lastActivity: integerSchema,
   error: storedErrorSchema.nullable(),
   checkpoint: checkpointSchema.nullable(),
 });
@@ -72,9 +83,9 @@ export type OwnedFields = DeepReadonly<z.infer<typeof ownedFieldsSchema>>;
 
 /** The part that commands change by compare-and-set, with or without a living owner. */
 export const commandFieldsSchema = z.object({
-  openTurnId: z.string().nullable(),
-  queuedTurnIds: z.array(z.string()),
-  nextTurnNumber: z.number().int().positive(),
+  openTurnId: textOrNullSchema,
+  queuedTurnIds: z.array(textSchema),
+  nextTurnNumber: positiveSchema,
   pause: markSchema.nullable(),
   abort: abortMarkSchema.nullable(),
   /** Calls of the open turn that wait in a queue or run from one. Absent: none. */
@@ -84,41 +95,41 @@ export type CommandFields = DeepReadonly<z.infer<typeof commandFieldsSchema>>;
 
 /** The fields that are fixed when an agent is created. */
 export const agentIdentitySchema = z.object({
-  tenant: z.string(),
-  agentId: z.string(),
-  rootAgentId: z.string(),
-  parentAgentId: z.string().nullable(),
+  tenant: textSchema,
+  agentId: textSchema,
+  rootAgentId: textSchema,
+  parentAgentId: textOrNullSchema,
   /** The parent's turn under which it was spawned. */
-  parentTurnId: z.string().nullable(),
+  parentTurnId: textOrNullSchema,
   /** The parent's step and call that wait for it; null when code spawned it. */
-  parentStep: z.number().int().nullable(),
-  parentCallId: z.string().nullable(),
+  parentStep: integerOrNullSchema,
+  parentCallId: textOrNullSchema,
   /**
    * It goes on after the turn that spawned it, and its end is reported to the agent. Absent: it belongs to that turn.
    */
   background: backgroundSchema.optional(),
-  depth: z.number().int().nonnegative(),
+  depth: countSchema,
   definition: definitionRefSchema,
-  ownerId: z.string().nullable(),
-  sessionId: z.string().nullable(),
-  createdAt: z.number().int(),
+  ownerId: textOrNullSchema,
+  sessionId: textOrNullSchema,
+  createdAt: integerSchema,
   /** The account of its lifetime, if it has one. */
-  accountId: z.string().nullable(),
+  accountId: textOrNullSchema,
   /** The account above its own: that of the parent's turn. */
-  parentAccountId: z.string().nullable(),
+  parentAccountId: textOrNullSchema,
   /** The binding of the accounts above those of its turns. Absent: nothing binds. */
   binding: bindingSchema.optional(),
   /** Names of the tools it may use; null: all that its definition has. Never more than the parent granted (row S8). */
-  grantedTools: z.array(z.string()).nullable(),
+  grantedTools: z.array(textSchema).nullable(),
   /** Names of tools that it and all its descendants may not use. Absent: none. */
-  deniedTools: z.array(z.string()).optional(),
+  deniedTools: z.array(textSchema).optional(),
   /** The deepest level at which it may still spawn. */
-  maxDepth: z.number().int().nonnegative(),
+  maxDepth: countSchema,
   /** Limits of each of its turns, if the spawner set them. */
   turnLimits: limitsSchema.nullable(),
   metadata: jsonObjectSchema,
   /** Number of its first turn, if earlier ones ran elsewhere. Default 1. */
-  firstTurnNumber: z.number().int().positive().optional(),
+  firstTurnNumber: optionalPositiveSchema,
 });
 export type AgentIdentity = DeepReadonly<z.infer<typeof agentIdentitySchema>>;
 
@@ -169,20 +180,20 @@ export const turnStatusSchema = z.enum(["queued", "open", "completed", "stopped"
 
 /** One turn of a root agent, as the stores list it. Times are in milliseconds since the epoch. */
 export const turnRecordSchema = z.object({
-  tenant: z.string(),
-  agentId: z.string(),
-  turnId: z.string(),
-  number: z.number().int().positive(),
-  sessionId: z.string().nullable(),
-  ownerId: z.string().nullable(),
+  tenant: textSchema,
+  agentId: textSchema,
+  turnId: textSchema,
+  number: positiveSchema,
+  sessionId: textOrNullSchema,
+  ownerId: textOrNullSchema,
   /** The key that the turn was asked for with; null: none. */
-  key: z.string().nullable(),
+  key: textOrNullSchema,
   status: turnStatusSchema,
   /** Null until the turn has ended. */
   stopReason: stopReasonSchema.nullable(),
   /** When the turn was accepted. */
-  openedAt: z.number().int(),
+  openedAt: integerSchema,
   /** When the status last changed. */
-  changedAt: z.number().int(),
+  changedAt: integerSchema,
 });
 export type TurnRecord = DeepReadonly<z.infer<typeof turnRecordSchema>>;

@@ -1,4 +1,14 @@
 import { z } from "zod";
+import {
+  flagSchema,
+  integerOrNullSchema,
+  integerSchema,
+  optionalFlagSchema,
+  optionalTextSchema,
+  positiveSchema,
+  textOrNullSchema,
+  textSchema,
+} from "../base/index.ts";
 import type { DeepReadonly } from "../base/index.ts";
 import { jsonSchema } from "./json.ts";
 
@@ -20,10 +30,10 @@ export type RequestVerdict = DeepReadonly<z.infer<typeof requestVerdictSchema>>;
 export const decisionSchema = z.object({
   verdict: requestVerdictSchema,
   /** The person who decided; null: nobody, it expired. */
-  by: z.string().nullable(),
-  reason: z.string().nullable(),
+  by: textOrNullSchema,
+  reason: textOrNullSchema,
   arguments: jsonSchema.optional(),
-  result: z.object({ text: z.string(), isError: z.boolean() }).optional(),
+  result: z.object({ text: textSchema, isError: flagSchema }).optional(),
 });
 export type Decision = DeepReadonly<z.infer<typeof decisionSchema>>;
 
@@ -37,43 +47,43 @@ export const verdictsOf: Readonly<Record<RequestKind, readonly RequestVerdict[]>
 
 /** A request as it is stored and listed. It is decided once, by a compare-and-set, with or without a living owner. */
 export const agentRequestSchema = z.object({
-  tenant: z.string(),
+  tenant: textSchema,
   /** `<callId>:<n>`: it contains the id of its agent, and so of the root. */
-  requestId: z.string(),
-  agentId: z.string(),
+  requestId: textSchema,
+  agentId: textSchema,
   /** Name of the agent's definition. */
-  agentName: z.string(),
+  agentName: textSchema,
   /** The owner of the agent. Absent: it has none. */
-  ownerId: z.string().optional(),
-  rootAgentId: z.string(),
-  turnId: z.string(),
-  step: z.number().int().positive(),
-  callId: z.string(),
+  ownerId: optionalTextSchema,
+  rootAgentId: textSchema,
+  turnId: textSchema,
+  step: positiveSchema,
+  callId: textSchema,
   kind: requestKindSchema,
   /** Name of the tool. */
-  name: z.string(),
+  name: textSchema,
   /** The validated arguments in question. */
   arguments: jsonSchema,
-  argumentsHash: z.string(),
+  argumentsHash: textSchema,
   /** The question, in words for a person. */
-  prompt: z.string(),
+  prompt: textSchema,
   /** The actor who started the turn. */
-  actorId: z.string().nullable(),
-  openedAt: z.number().int(),
-  expiresAt: z.number().int().nullable(),
+  actorId: textOrNullSchema,
+  openedAt: integerSchema,
+  expiresAt: integerOrNullSchema,
   /** `closed`: its turn went on without a decision. */
   status: z.enum(["open", "decided", "closed"]),
   decision: decisionSchema.nullable(),
-  decidedAt: z.number().int().nullable(),
+  decidedAt: integerOrNullSchema,
   /**
    * The key that its decision was made with, and the turn of the root agent at that time: the open one, else the last.
    * Absent: it was decided without a key, or is not decided.
    */
-  decidedWith: z.object({ key: z.string(), turnId: z.string() }).optional(),
+  decidedWith: z.object({ key: textSchema, turnId: textSchema }).optional(),
   /** The tool's own code has asked, while the call ran: it gets the decision. Absent: no. */
-  isAsked: z.boolean().optional(),
+  isAsked: optionalFlagSchema,
   /** The runtime that opened it has a rule on who may decide (`mayDecide`). Absent: no. */
-  isGuarded: z.boolean().optional(),
+  isGuarded: optionalFlagSchema,
 });
 export type AgentRequest = DeepReadonly<z.infer<typeof agentRequestSchema>>;
 

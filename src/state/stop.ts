@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type DeepReadonly, deepFreeze } from "../base/index.ts";
+import { type DeepReadonly, deepFreeze, flagSchema, optionalTextSchema, textSchema } from "../base/index.ts";
 import { limitNameSchema } from "../budget/index.ts";
 
 /** Reasons to stop, highest priority first (row S6). */
@@ -22,10 +22,10 @@ export type StopReason = DeepReadonly<z.infer<typeof stopReasonSchema>>;
 /** A request to stop the turn; there can be several at once. */
 export const stopSignalSchema = z.object({
   reason: stopReasonSchema,
-  message: z.string(),
+  message: textSchema,
   /** The source: `budget`, `hook:<plugin>`, `tool:<name>`, `user`, `runtime`. */
-  source: z.string(),
-  accountId: z.string().optional(),
+  source: textSchema,
+  accountId: optionalTextSchema,
   limit: limitNameSchema.optional(),
   /**
    * The used amount of that limit, in its own unit: steps, tokens, micro-dollars, milliseconds, calls; the moment for a
@@ -48,7 +48,7 @@ export function wasForceStopped(reason: StopReason): boolean {
 
 export const continuationSchema = z.object({
   stopSignals: z.array(stopSignalSchema),
-  isContinuationRequested: z.boolean(),
+  isContinuationRequested: flagSchema,
 });
 export type Continuation = DeepReadonly<z.infer<typeof continuationSchema>>;
 

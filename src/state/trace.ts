@@ -1,4 +1,12 @@
 import { z } from "zod";
+import {
+  countOrNullSchema,
+  countSchema,
+  integerSchema,
+  optionalTextSchema,
+  positiveSchema,
+  textSchema,
+} from "../base/index.ts";
 import type { DeepReadonly } from "../base/index.ts";
 import type { Entry } from "./entry.ts";
 import { gateToldBy } from "./call-state.ts";
@@ -7,11 +15,11 @@ import { type Message, textOf } from "./message.ts";
 import { usageSchema } from "./model-call.ts";
 
 const common = {
-  turnId: z.string(),
+  turnId: textSchema,
   /** The step it belongs to, from 1; 0 for anything before the first model call. */
-  step: z.number().int().nonnegative(),
+  step: countSchema,
   /** Its start, in milliseconds since the epoch, for people; the order is that of the trace. */
-  at: z.number().int(),
+  at: integerSchema,
 };
 
 /** The user's message at the start of a turn. */
@@ -19,21 +27,21 @@ export const userInputTraceSchema = z.object({
   type: z.literal("user_input"),
   ...common,
   /** Number of the turn within its agent, from 1. */
-  turn: z.number().int().positive(),
-  prompt: z.string(),
+  turn: positiveSchema,
+  prompt: textSchema,
 });
 
 /** One answered model call. */
 export const llmCallTraceSchema = z.object({
   type: z.literal("llm_call"),
   ...common,
-  model: z.string(),
+  model: textSchema,
   durationMs: z.number().nonnegative(),
   /** How many tool calls the answer asked for. */
-  toolCallsCount: z.number().int().nonnegative(),
+  toolCallsCount: countSchema,
   usage: usageSchema.extend({
     /** Millionths of a US dollar; null when the model's price is not known. */
-    costMicros: z.number().int().nonnegative().nullable(),
+    costMicros: countOrNullSchema,
   }),
 });
 
@@ -41,17 +49,17 @@ export const llmCallTraceSchema = z.object({
 export const toolExecutionTraceSchema = z.object({
   type: z.literal("tool_execution"),
   ...common,
-  callId: z.string(),
-  name: z.string(),
+  callId: textSchema,
+  name: textSchema,
   /** The checked arguments, or the model's own text when it could not be read. */
   arguments: jsonSchema,
   status: z.enum(["success", "error", "not_found"]),
   /** The result as the model saw it, if it succeeded. */
-  result: z.string().optional(),
+  result: optionalTextSchema,
   /** The error as the model saw it, if it failed. */
-  error: z.string().optional(),
+  error: optionalTextSchema,
   /** Name or code of the error, for instance `TypeError` or `outcome_unknown`. */
-  errorType: z.string().optional(),
+  errorType: optionalTextSchema,
   durationMs: z.number().nonnegative(),
 });
 

@@ -1,4 +1,13 @@
 import { z } from "zod";
+import {
+  countSchema,
+  flagSchema,
+  integerOrNullSchema,
+  integerSchema,
+  positiveSchema,
+  textOrNullSchema,
+  textSchema,
+} from "../base/index.ts";
 import type { DeepReadonly } from "../base/index.ts";
 import { limitsSchema, reservationSchema } from "../budget/index.ts";
 import { hookCountsSchema, wakingReportSchema } from "./entry-parts.ts";
@@ -7,22 +16,22 @@ import { reactStateSchema } from "./react/index.ts";
 
 /** A granted model call without an outcome. If its epoch is older than the owner's, its caller is gone. */
 export const openRequestSchema = z.object({
-  step: z.number().int(),
-  attempt: z.number().int(),
-  epoch: z.number().int(),
-  at: z.number().int(),
-  model: z.string(),
-  messageId: z.string(),
+  step: integerSchema,
+  attempt: integerSchema,
+  epoch: integerSchema,
+  at: integerSchema,
+  model: textSchema,
+  messageId: textSchema,
   /** `react.ordinal` at the start of the call: it has not seen anything newer. */
-  ordinal: z.number().int(),
+  ordinal: integerSchema,
   reservation: reservationSchema,
 });
 export type OpenRequest = DeepReadonly<z.infer<typeof openRequestSchema>>;
 
 export const openGenerateSchema = z.object({
-  run: z.string(),
-  index: z.number().int(),
-  epoch: z.number().int(),
+  run: textSchema,
+  index: integerSchema,
+  epoch: integerSchema,
   reservation: reservationSchema,
 });
 export type OpenGenerate = DeepReadonly<z.infer<typeof openGenerateSchema>>;
@@ -32,67 +41,67 @@ export type OpenGenerate = DeepReadonly<z.infer<typeof openGenerateSchema>>;
  * ids and counters; the contents are in the store.
  */
 export const turnStateSchema = z.object({
-  turnId: z.string(),
-  number: z.number().int().positive(),
-  startedAt: z.number().int(),
+  turnId: textSchema,
+  number: positiveSchema,
+  startedAt: integerSchema,
   limits: limitsSchema,
-  accountId: z.string(),
-  actorId: z.string().nullable(),
+  accountId: textSchema,
+  actorId: textOrNullSchema,
   hooks: hookCountsSchema,
   /** Whether the last answer must fit a schema. */
-  checksOutput: z.boolean(),
+  checksOutput: flagSchema,
   /** Whether the last answer of this step fits the schema; null: it was not checked. */
-  outputFits: z.boolean().nullable(),
+  outputFits: flagSchema.nullable(),
   /** How many answers did not fit and were asked for again. */
-  outputRepairs: z.number().int().nonnegative(),
-  maxConsecutiveToolFailures: z.number().int(),
+  outputRepairs: countSchema,
+  maxConsecutiveToolFailures: integerSchema,
   /** Rows R: decides what the turn does next. */
   react: reactStateSchema,
   /** Rows S: records what the turn has done. */
   execution: executionStateSchema,
   /** The current step; 0 before the first. */
-  step: z.number().int().nonnegative(),
+  step: countSchema,
   /** How many attempts of this step's model call were made. */
-  attempt: z.number().int().nonnegative(),
-  retryAt: z.number().int().nullable(),
+  attempt: countSchema,
+  retryAt: integerOrNullSchema,
   /** Whether its budget allows no further call: tool calls in its answer are not run. */
-  isLastCall: z.boolean(),
+  isLastCall: flagSchema,
   openRequest: openRequestSchema.nullable(),
   openGenerates: z.array(openGenerateSchema),
   /** Calls of this round without a result. */
-  openCallIds: z.array(z.string()),
-  roundCalls: z.number().int().nonnegative(),
-  roundFailures: z.number().int().nonnegative(),
-  consecutiveToolFailures: z.number().int().nonnegative(),
+  openCallIds: z.array(textSchema),
+  roundCalls: countSchema,
+  roundFailures: countSchema,
+  consecutiveToolFailures: countSchema,
   /** Hooks committed since the last answer, or since the start before the first: `hook:index`. */
-  appliedHooks: z.array(z.string()),
+  appliedHooks: z.array(textSchema),
   /** Calls that have their result but have not been reviewed by all hooks. */
-  unreviewedCallIds: z.array(z.string()),
+  unreviewedCallIds: z.array(textSchema),
   /** Calls that wait for a child, or for somebody's decision. */
-  waitingCallIds: z.array(z.string()),
+  waitingCallIds: z.array(textSchema),
   /** Calls that are in a queue: the owner runs nothing of them. */
-  queuedCallIds: z.array(z.string()),
+  queuedCallIds: z.array(textSchema),
   /** Undecided requests. */
-  openRequestIds: z.array(z.string()),
+  openRequestIds: z.array(textSchema),
   /** Messages that enter history once every call of the round has its result. */
-  heldMessageIds: z.array(z.string()),
+  heldMessageIds: z.array(textSchema),
   /** How many messages of the conversation the model sees; null: its history compiler has no window. */
-  contextWindowSize: z.number().int().nullable(),
+  contextWindowSize: integerOrNullSchema,
   /** Earlier calls whose results the model asked to see again. */
-  loadedCallIds: z.array(z.string()),
+  loadedCallIds: z.array(textSchema),
   /** How many compactions there were since the last answer. */
-  compactions: z.number().int().nonnegative(),
-  hasInstructions: z.boolean(),
+  compactions: countSchema,
+  hasInstructions: flagSchema,
   /** Spawned children that have not ended. */
-  openChildIds: z.array(z.string()),
+  openChildIds: z.array(textSchema),
   /** Children in the background whose end has not been reported. */
-  backgroundIds: z.array(z.string()),
+  backgroundIds: z.array(textSchema),
   /** Children that have ended and left their own children in the background. */
-  leavingIds: z.array(z.string()),
+  leavingIds: z.array(textSchema),
   /** Reports that call for a turn and that no model call has seen. */
   waking: z.array(wakingReportSchema),
-  toolCalls: z.number().int().nonnegative(),
-  outputMessageId: z.string().nullable(),
+  toolCalls: countSchema,
+  outputMessageId: textOrNullSchema,
 });
 export type TurnState = DeepReadonly<z.infer<typeof turnStateSchema>>;
 

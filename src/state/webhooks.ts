@@ -1,17 +1,18 @@
 import { z } from "zod";
+import { textOrNullSchema, textSchema } from "../base/index.ts";
 import { jsonObjectSchema, jsonSchema } from "./json.ts";
 
 /** A receiver outside that is told what happens in one turn, and what it has been told. */
 export const webhookSchema = z.object({
   /** The surface that the receiver was named on, which knows what to tell it. */
-  surface: z.string(),
-  turnId: z.string(),
+  surface: textSchema,
+  turnId: textSchema,
   /** Unique among those of its turn and surface. */
-  name: z.string(),
-  ownerId: z.string(),
-  url: z.string(),
+  name: textSchema,
+  ownerId: textSchema,
+  url: textSchema,
   /** What only the receiver may see, encrypted; null: nothing. */
-  sealed: z.string().nullable(),
+  sealed: textOrNullSchema,
   /** What else the surface keeps of it. Nothing in it is secret. */
   details: jsonObjectSchema,
   createdAt: z.number(),
@@ -28,14 +29,14 @@ export type Webhook = z.output<typeof webhookSchema>;
 
 /** The webhooks of a tree. They are kept until their turns have ended and all has been told. */
 export const treeWebhooksSchema = z.object({
-  tenant: z.string(),
-  rootAgentId: z.string(),
+  tenant: textSchema,
+  rootAgentId: textSchema,
   /** Another one after each change. */
-  revision: z.string(),
+  revision: textSchema,
   /** When somebody has to look whether there is anything to tell, in milliseconds since the epoch. */
   dueAt: z.number(),
   /** Who tells the receivers, and until when nobody else may; null: nobody. */
-  claim: z.object({ by: z.string(), until: z.number() }).nullable(),
+  claim: z.object({ by: textSchema, until: z.number() }).nullable(),
   webhooks: z.array(webhookSchema),
 });
 export type TreeWebhooks = z.output<typeof treeWebhooksSchema>;

@@ -41,33 +41,91 @@ interface FirstAct {
  * made when something is read.
  */
 export function revocable(callId: string, contextOf: () => RunContext): RevocableRun {
-  let isRevoked = false;
-  let lent: RunContext | undefined;
-  function live(): RunContext {
-    if (!isRevoked) return (lent ??= contextOf());
+  return new LentRun(callId, contextOf);
+}
+
+class LentRun implements RevocableRun {
+  readonly run: RunContext;
+  readonly #callId: string;
+  readonly #contextOf: () => RunContext;
+  #isRevoked = false;
+  #context: RunContext | undefined;
+  #shown: RunContext | undefined;
+  #redact = nothingToRedact;
+  readonly #firstAct: FirstAct = { isOver: false };
+
+  constructor(callId: string, contextOf: () => RunContext) {
+    this.#callId = callId;
+    this.#contextOf = contextOf;
+    this.run = new Proxy(new Shown(() => this.#show()) as unknown as RunContext, asShown);
+  }
+
+  redactWith(next: Redact): void {
+    this.#redact = next;
+  }
+
+  revoke(): void {
+    this.#isRevoked = true;
+    this.#context = undefined;
+  }
+
+  begun(): void {
+    this.#firstAct.isOver = true;
+  }
+
+  isFirstRefusal(error: unknown): boolean {
+    return error !== undefined && this.#firstAct.refusal === error;
+  }
+
+  #show(): RunContext {
+    if (this.#shown) return this.#shown;
+    this.#shown = lend(
+      () => this.#live(),
+      (value) => redactDeep(value, this.#redact),
+      this.#firstAct,
+    );
+    Object.defineProperty(this.#shown, "auth", { enumerable: false });
+    return this.#shown;
+  }
+
+  #live(): RunContext {
+    if (!this.#isRevoked) return (this.#context ??= this.#contextOf());
     throw new InvalidInputError(
-      `The run context of call ${callId} was used after the call had ended. Await all work inside execute, and copy what is needed later.`,
-      { details: { callId } },
+      `The run context of call ${this.#callId} was used after the call had ended. Await all work inside execute, and copy what is needed later.`,
+      { details: { callId: this.#callId } },
     );
   }
-  let redact = nothingToRedact;
-  const firstAct: FirstAct = { isOver: false };
-  const run = lend(live, (value) => redactDeep(value, redact), firstAct);
-  Object.defineProperty(run, "auth", { enumerable: false });
-  return {
-    run: Object.freeze(run),
-    redactWith(next) {
-      redact = next;
-    },
-    revoke() {
-      isRevoked = true;
-      lent = undefined;
-    },
-    begun() {
-      firstAct.isOver = true;
-    },
-    isFirstRefusal: (error) => error !== undefined && firstAct.refusal === error,
-  };
+}
+
+/** What a tool is handed in place of its run, which has twenty-odd getters and methods, until it looks at it. */
+class Shown {
+  readonly #show: () => RunContext;
+
+  constructor(show: () => RunContext) {
+    this.#show = show;
+  }
+
+  static of(target: object): RunContext {
+    return (target as Shown).#show();
+  }
+}
+
+/** Read-only: whoever changes it is told as by a frozen object. */
+const asShown: ProxyHandler<RunContext> = {
+  get: (target, key) => Reflect.get(Shown.of(target), key),
+  has: (target, key) => Reflect.has(Shown.of(target), key),
+  ownKeys: (target) => Reflect.ownKeys(Shown.of(target)),
+  getOwnPropertyDescriptor: (target, key) => Reflect.getOwnPropertyDescriptor(Shown.of(target), key),
+  getPrototypeOf: () => Object.prototype,
+  set: refuseChange,
+  defineProperty: refuseChange,
+  deleteProperty: refuseChange,
+  setPrototypeOf: () => false,
+  preventExtensions: () => false,
+};
+
+function refuseChange(_target: object, key: string | symbol): never {
+  throw new TypeError(`Cannot assign to read only property '${String(key)}' of the run context`);
 }
 
 /**

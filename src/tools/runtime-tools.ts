@@ -46,20 +46,30 @@ const readArtifactSchema = z.object({
 /** Checked arguments of `read_artifact`. */
 export type ReadArtifactArguments = z.output<typeof readArtifactSchema>;
 
-function internalTool(name: InternalToolName, description: string, schema: z.ZodObject): InternalTool {
-  const parameters = readParameters(schema);
+/** Its parameters are read when somebody asks for them, since most programs never do. */
+function runtimeTool<Kind extends string, Name extends string>(
+  kind: Kind,
+  name: Name,
+  description: string,
+  schema: z.ZodObject,
+) {
+  let read: ReturnType<typeof readParameters> | undefined;
+  const parameters = () => (read ??= readParameters(schema));
   return Object.freeze({
-    kind: "internal",
+    kind,
     name,
     description,
     effect: "none",
-    jsonSchema: parameters.jsonSchema,
-    parse: (text: string) => parseArguments(parameters, text, { toolName: name }),
-  } satisfies InternalTool);
+    get jsonSchema() {
+      return parameters().jsonSchema;
+    },
+    parse: (text: string) => parseArguments(parameters(), text, { toolName: name }),
+  } as const);
 }
 
 /** Reads results that were cut: every agent with tools has it from its first such result on. */
-export const artifactTool: InternalTool = internalTool(
+export const artifactTool: InternalTool = runtimeTool(
+  "internal",
   "read_artifact",
   "Reads from a result of yours that was too long to be shown whole and is stored as an artifact.",
   readArtifactSchema,
@@ -67,17 +77,20 @@ export const artifactTool: InternalTool = internalTool(
 
 /** The three on the conversation, in the order in which a model sees them. */
 export const internalTools: readonly InternalTool[] = Object.freeze([
-  internalTool(
+  runtimeTool(
+    "internal",
     "load_history",
     "Shows you older messages of this conversation, from before those that you see. Use it when the user refers to something that is not there.",
     z.object({}),
   ),
-  internalTool(
+  runtimeTool(
+    "internal",
     "list_tool_calls",
     "Lists earlier tool calls of this conversation, whose results you may no longer see: id, tool, arguments and outcome.",
     listToolCallsSchema,
   ),
-  internalTool(
+  runtimeTool(
+    "internal",
     "load_tool_results",
     "Brings the results of earlier tool calls back before you. Use list_tool_calls to find their ids.",
     loadToolResultsSchema,
@@ -121,31 +134,22 @@ export const cancelArgumentsSchema = z.object({
   reason: z.string().max(500).optional().describe("Why, in a few words."),
 });
 
-function controlTool(name: ControlToolName, description: string, schema: z.ZodObject): ControlTool {
-  const parameters = readParameters(schema);
-  return Object.freeze({
-    kind: "control",
-    name,
-    description,
-    effect: "none",
-    jsonSchema: parameters.jsonSchema,
-    parse: (text: string) => parseArguments(parameters, text, { toolName: name }),
-  } satisfies ControlTool);
-}
-
 /** The three of them, in the order in which a model sees them. */
 export const controlTools: readonly ControlTool[] = Object.freeze([
-  controlTool(
+  runtimeTool(
+    "control",
     "subagent_status",
     "Tells how far the subagents are that you have started in the background: state, step, usage, time.",
     statusArgumentsSchema,
   ),
-  controlTool(
+  runtimeTool(
+    "control",
     "subagent_wait",
     "Waits for subagents that you have started in the background, and gives their answers. Use it when you can do nothing else before you have them.",
     waitArgumentsSchema,
   ),
-  controlTool(
+  runtimeTool(
+    "control",
     "subagent_cancel",
     "Ends a subagent that you have started in the background, and all that it has started itself.",
     cancelArgumentsSchema,

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import {
   type AnyActorRef,
+  type AnyActorScope,
   type AnyStateMachine,
   and,
   assign,
@@ -179,6 +180,7 @@ test.each([
 
 const born = { id: "child", src: "idle", parent: createActor(machine), input: 1 };
 const lightEffect = (liveTurnMachine.implementations.actors["think"] as unknown as LightLogic).light(born);
+const lightMachine = compiled(machine.provide({})).light(born);
 
 test("XState asks of a child nothing that a light effect does not have", () => {
   const asked = new Set<string>();
@@ -219,6 +221,23 @@ test("XState asks of a child nothing that a light effect does not have", () => {
   actor.send({ type: "go" });
   actor.stop();
   expect(asked.size, "the light child was not made").toBeGreaterThan(5);
-  const missing = [...asked].filter((key) => !(key in lightEffect));
-  expect(missing, "XState now asks this of a child: LightCallback in light-child.ts must have it").toEqual([]);
+  for (const child of [lightEffect, lightMachine]) {
+    const missing = [...asked].filter((key) => !(key in child));
+    expect(missing, "XState now asks this of a child: LightChild in light-child.ts must have it").toEqual([]);
+  }
+});
+
+test("XState asks of the scope of a step nothing that a light machine does not have", () => {
+  const asked = new Set<string>();
+  const get = (from: object, key: string | symbol): unknown => {
+    asked.add(String(key));
+    return Reflect.get(from, key);
+  };
+  const actor = createActor(machine).start() as unknown as { readonly _actorScope: object };
+  const scope = new Proxy(actor._actorScope, { get }) as AnyActorScope;
+  let snapshot = machine.getInitialSnapshot(scope);
+  for (const type of ["go", "back", "go", "xstate.stop"]) snapshot = machine.transition(snapshot, { type }, scope);
+  expect(asked.size, "the scope was not asked").toBeGreaterThan(3);
+  const missing = [...asked].filter((key) => !(key in lightMachine));
+  expect(missing, "XState now asks this of a scope: LightMachine in light-child.ts must have it").toEqual([]);
 });

@@ -57,9 +57,10 @@ describe("a lent run context (H6)", () => {
 
   test("after the call every single access throws", () => {
     const original = context();
-    const { run, revoke } = revocable(original.callId, () => original);
-    revoke();
-    revoke();
+    const lent = revocable(original.callId, () => original);
+    const { run } = lent;
+    lent.revoke();
+    lent.revoke();
     const fields = Object.keys(original) as (keyof RunContext)[];
     expect(fields).toHaveLength(23);
     for (const field of fields) {
@@ -71,9 +72,10 @@ describe("a lent run context (H6)", () => {
 
   test("a method taken out early is no way around", () => {
     const updates: unknown[] = [];
-    const { run, revoke } = revocable("call", () => context((update) => updates.push(update)));
+    const lent = revocable("call", () => context((update) => updates.push(update)));
+    const { run } = lent;
     const { progress, generate, saveArtifact, spawn } = run;
-    revoke();
+    lent.revoke();
     expect(() => progress("late")).toThrow(InvalidInputError);
     expect(() => generate({ messages: [] })).toThrow(InvalidInputError);
     expect(() => saveArtifact({ name: "n", contentType: "t", content: "c" })).toThrow(InvalidInputError);
@@ -91,9 +93,10 @@ describe("a run whose tool has secrets (S13)", () => {
       generate: async (request) => Promise.reject(new Error(`sent ${sent.push(request)}`)),
       spawn: async (_definition, input, options) => Promise.reject(new Error(`sent ${sent.push({ input, options })}`)),
     };
-    const { run, redactWith } = revocable(original.callId, () => original);
+    const lent = revocable(original.callId, () => original);
+    const { run } = lent;
     run.progress(secret);
-    redactWith((text) => text.replaceAll(secret, "[secret]"));
+    lent.redactWith((text) => text.replaceAll(secret, "[secret]"));
     run.progress({ [secret]: [`key ${secret}`, 1, null] });
     await run.saveArtifact({ name: `n ${secret}`, contentType: "text/plain", content: secret });
     await expect(
@@ -112,8 +115,9 @@ describe("a run whose tool has secrets (S13)", () => {
   test("a run without secrets hands on copies of what it was given", () => {
     const sent: unknown[] = [];
     const update = { done: 0.5 };
-    const { run, redactWith } = revocable("call", () => context((value) => sent.push(value)));
-    redactWith(nothingToRedact);
+    const lent = revocable("call", () => context((value) => sent.push(value)));
+    const { run } = lent;
+    lent.redactWith(nothingToRedact);
     run.progress(update);
     expect(sent[0]).toEqual(update);
     expect(sent[0]).not.toBe(update);

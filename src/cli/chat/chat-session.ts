@@ -231,7 +231,7 @@ export function helpLines(): string[] {
 /** The output of /tree, /budget and /requests, from the store. */
 const chatReports = {
   async tree(runtime: Runtime, rootAgentId: string): Promise<string[]> {
-    const { agents, accounts } = await readStory(runtime.stores, rootAgentId);
+    const { agents, accounts } = await readStory(runtime.stores, rootAgentId, { hasTexts: false });
     return summaryLines(agents, { accounts, now: Date.now() });
   },
 

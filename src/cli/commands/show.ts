@@ -54,16 +54,19 @@ export async function showCommand(
   if (options.budget === true) return await showBudgetCommand(context, text, options);
   assertNamed(text);
   const { out } = context;
-  const shown = await withStore(storePlace(context, options), "openExisting", (stores) => gather(stores, text));
+  const shown = await withStore(storePlace(context, options), "openExisting", (stores) =>
+    gather(stores, text, options.json === true),
+  );
   if (options.json === true) out(JSON.stringify(jsonOf(shown)));
   else linesOf(shown, options.full === true, columnsOf(context)).forEach(out);
   return exitCodes.success;
 }
 
-async function gather(stores: Stores, text: string): Promise<Shown> {
+/** Only JSON holds the texts of the whole tree. */
+async function gather(stores: Stores, text: string, hasTexts: boolean): Promise<Shown> {
   const record = await findAgent(stores, text);
   const key = { tenant: DEFAULT_TENANT, agentId: record.agentId };
-  const story = await readStory(stores, record.agentId);
+  const story = await readStory(stores, record.agentId, { hasTexts });
   const tree = subtreeOf(story.agents, record.agentId);
   const messages = await stores.messages(key);
   const members = new Set([record.agentId, ...tree.map((agent) => agent.agentId)]);

@@ -20,9 +20,10 @@ export async function conclude(
   feed: EventFeed,
   rest: TurnRest,
 ): Promise<ExitCode> {
-  const { agents, accounts, records, entries, ...story } = await readStory(runtime.stores, job.rootAgentId, (events) =>
-    events.forEach((event) => feed.push(event)),
-  );
+  const { agents, accounts, records, entries, ...story } = await readStory(runtime.stores, job.rootAgentId, {
+    listener: (events) => events.forEach((event) => feed.push(event)),
+    hasTexts: true,
+  });
   const end = rest.status === "waiting" ? null : (story.end ?? null);
   const isAsking = rest.status === "waiting" && rest.reason === "request";
   const isPaused = records.some(({ agentId, pause }) => agentId === job.rootAgentId && pause !== null);
@@ -49,8 +50,11 @@ export async function showEnded(
   options: ViewOptions,
 ): Promise<ExitCode> {
   const past: TroupeEvent[] = [];
-  const { agents, accounts, entries, end } = await readStory(stores, job.rootAgentId, (events) => {
-    past.push(...events);
+  const { agents, accounts, entries, end } = await readStory(stores, job.rootAgentId, {
+    listener: (events) => {
+      past.push(...events);
+    },
+    hasTexts: true,
   });
   if (end === undefined) throw new NotFoundError(`agent "${job.rootAgentId}" has not ended any turn`);
   const reporter = createReporter(context, options, { rootAgentId: job.rootAgentId, accounts: async () => accounts });

@@ -1,7 +1,7 @@
 import type { AgentDefinition } from "../../agents/index.ts";
 import type { Budget } from "../../budget/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
-import type { AgentRecord, EntryOf } from "../../state/index.ts";
+import { type AgentRecord, DEFAULT_TENANT, type EntryOf } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import { type CliContext, commandLine } from "../cli-context.ts";
 import type { ExitCode } from "../failure.ts";
@@ -13,7 +13,6 @@ import { isUnfinished } from "./find-agent.ts";
 import { askJobOf, fileJobOf, jobOfFile, type Job, type JobOptions } from "./job.ts";
 import { runJob } from "./run-job.ts";
 import type { StorePlace } from "./store-place.ts";
-import { readStory } from "./story.ts";
 
 /** A root agent to carry on, and how. */
 interface GoingOn {
@@ -41,7 +40,8 @@ export async function goOn(
     return await runJob(context, stores, { ...(await job()), budget }, options);
   }
   if (budget !== undefined) {
-    assertStopped(agentId, lastEnd((await readStory(stores, agentId)).entries));
+    const rows = await stores.readJournal({ tenant: DEFAULT_TENANT, agentId }, 0);
+    assertStopped(agentId, lastEnd(rows.flatMap(({ entries }) => entries)));
     return await runJob(context, stores, { ...(await job()), input: null, budget }, options);
   }
   return await showEnded(context, stores, endedPlace(context, root, store), options);

@@ -68,10 +68,13 @@ async function followJob(context: CliContext, following: Following): Promise<Exi
   where.remarks.forEach((remark) => reporter.notice(remark));
   const agent = await runtime.agent(job.agents[0].name, { agentId: rootAgentId, metadata: job.metadata });
   let after: string | undefined;
-  await readStory(runtime.stores, rootAgentId, (events) => {
-    feed.skip(events);
-    reporter.past(events);
-    after = events.at(-1)?.cursor ?? after;
+  await readStory(runtime.stores, rootAgentId, {
+    listener: (events) => {
+      feed.skip(events);
+      reporter.past(events);
+      after = events.at(-1)?.cursor ?? after;
+    },
+    hasTexts: true,
   });
   const desk = following.isInteractive ? inlineDesk(context, following) : undefined;
   let isTakenUp = false;

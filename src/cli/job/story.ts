@@ -20,7 +20,7 @@ const rowsAtATime = 500;
 /** One agent and its tree, as a store holds them. Reading takes no lease, so another process may run the tree meanwhile. */
 export interface Story {
   readonly records: readonly AgentRecord[];
-  /** The agents folded from the events of the tree, in the order in which they appeared. */
+  /** The agents folded from the events of the tree, in the order in which they appeared; their `prompt` and `text` are empty if no texts were read. */
   readonly agents: readonly AgentOverview[];
   readonly accounts: readonly Account[];
   /** By agent: the use of its own calls by model. */
@@ -31,14 +31,21 @@ export interface Story {
   readonly end: TurnEnd | undefined;
 }
 
+export interface StoryReading {
+  /** Gets the durable events of the tree in order, a page at a time. */
+  readonly listener?: (events: readonly TroupeEvent[]) => void;
+  /** Whether input and answer of each turn are read, which costs a read for each. */
+  readonly hasTexts: boolean;
+}
+
 /**
- * Reads the journal page by page, so that a long one need not fit into memory. `listener` gets the durable events of the
- * tree in order, a page at a time. Throws `NotFoundError` when the store has no such agent.
+ * Reads the journal page by page, so that a long one need not fit into memory. Throws `NotFoundError` when the store has
+ * no such agent.
  */
 export async function readStory(
   stores: Stores,
   agentId: string,
-  listener: (events: readonly TroupeEvent[]) => void = () => {},
+  { listener = () => {}, hasTexts }: StoryReading,
 ): Promise<Story> {
   const rootAgentId = rootOf(agentId);
   const records = await allAgents(stores, { tenant: DEFAULT_TENANT, rootAgentId });
@@ -53,7 +60,7 @@ export async function readStory(
     for (const row of rows) {
       if (row.agentId === agentId) entries.push(...row.entries);
       addOwnUse(own, row);
-      page.push(...(await eventsOfRow(stores, DEFAULT_TENANT, row, sources)));
+      page.push(...(await eventsOfRow(stores, DEFAULT_TENANT, row, sources, hasTexts)));
     }
     for (const event of page) {
       agents = agentsAfter(agents, event);

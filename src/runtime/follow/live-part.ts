@@ -1,40 +1,48 @@
 import { z } from "zod";
-import { type DeepReadonly, deepFreeze } from "../../base/index.ts";
+import {
+  type DeepReadonly,
+  deepFreeze,
+  countSchema,
+  integerSchema,
+  positiveSchema,
+  textOrNullSchema,
+  textSchema,
+} from "../../base/index.ts";
 import { cursorText, jsonSchema, parseCursor, type TroupeEvent } from "../../state/index.ts";
 
 const common = {
-  agentId: z.string(),
-  agentName: z.string(),
-  parentAgentId: z.string().nullable(),
-  rootAgentId: z.string(),
-  sessionId: z.string().nullable(),
-  turnId: z.string(),
-  step: z.number().int(),
-  attempt: z.number().int().positive(),
-  at: z.number().int(),
+  agentId: textSchema,
+  agentName: textSchema,
+  parentAgentId: textOrNullSchema,
+  rootAgentId: textSchema,
+  sessionId: textOrNullSchema,
+  turnId: textSchema,
+  step: integerSchema,
+  attempt: positiveSchema,
+  at: integerSchema,
   /** The last durable event of its agent when the part was made. */
   cursor: z.string().refine((text) => parseCursor(text) !== undefined),
 };
 const said = {
   ...common,
   /** Number of the entry that requested the model: it identifies the call and orders it among the others. */
-  seq: z.number().int(),
+  seq: integerSchema,
 };
-const piece = { ...said, offset: z.number().int().nonnegative(), text: z.string() };
+const piece = { ...said, offset: countSchema, text: textSchema };
 
 /** One live part, as it is sent to followers: a piece of an answer, a whole answer so far, progress, or a warning. */
 export const livePartSchema = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("text"), ...piece }),
   z.object({ kind: z.literal("reasoning"), ...piece }),
-  z.object({ kind: z.literal("whole"), ...said, text: z.string(), reasoning: z.string().nullable() }),
+  z.object({ kind: z.literal("whole"), ...said, text: textSchema, reasoning: textOrNullSchema }),
   z.object({
     kind: z.literal("progress"),
     ...common,
-    callId: z.string(),
-    name: z.string(),
+    callId: textSchema,
+    name: textSchema,
     update: jsonSchema,
   }),
-  z.object({ kind: z.literal("warning"), ...common, code: z.string(), message: z.string() }),
+  z.object({ kind: z.literal("warning"), ...common, code: textSchema, message: textSchema }),
 ]);
 export type LivePart = DeepReadonly<z.infer<typeof livePartSchema>>;
 export type LivePartOf<Kind extends LivePart["kind"]> = Extract<LivePart, { kind: Kind }>;

@@ -371,19 +371,20 @@ function isOf(event: TroupeEvent, row: number, entry: Entry, position: EventCurs
 
 /**
  * The durable events of one stored row, equal to those that live listeners got. `sources` caches the records that were
- * read, for the rows that follow.
+ * read, for the rows that follow. Without `hasTexts` no message is read, and the texts of the events are empty.
  */
 export async function eventsOfRow(
   stores: Stores,
   tenant: string,
   row: JournalRow,
   sources: Map<string, AgentRecord>,
+  hasTexts = true,
 ): Promise<readonly TroupeEvent[]> {
   const key = { tenant, agentId: row.agentId };
   const source = sources.get(row.agentId) ?? (await stores.readAgent(key));
   if (!source) return [];
   sources.set(row.agentId, source);
-  const ids = row.entries.flatMap(textIdsOf);
+  const ids = hasTexts ? row.entries.flatMap(textIdsOf) : [];
   const messages = ids.length === 0 ? [] : await stores.messagesById(key, ids);
   const texts = new Map(messages.map(({ id, content }) => [id, textOf(content)]));
   const textFor: TextLookup = (id) => texts.get(id) ?? "";

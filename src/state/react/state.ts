@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { countSchema, flagSchema, integerSchema, textSchema } from "../../base/index.ts";
 import type { DeepReadonly } from "../../base/index.ts";
 
 /*
@@ -48,31 +49,31 @@ function hasSafeKeys(value: unknown): boolean {
 }
 
 /** Milliseconds since the epoch. */
-export const reactTimeSchema = z.number().int();
-export const reactOrdinalSchema = z.number().int().nonnegative();
+export const reactTimeSchema = integerSchema;
+export const reactOrdinalSchema = countSchema;
 
 export const reactMessageSchema = z.object({
   id: reactKeySchema,
   role: z.enum(["user", "assistant"]),
   /** Empty while it streams, and always empty if the caller keeps contents elsewhere. */
-  content: z.string(),
+  content: textSchema,
   /** When it was received or, for an assistant's message, started. */
   timestamp: reactTimeSchema,
   ordinal: reactOrdinalSchema,
   /** True from `llm-message-started` to `llm-message-completed`. */
-  isStreaming: z.boolean(),
+  isStreaming: flagSchema,
 });
 export type ReactMessage = DeepReadonly<z.infer<typeof reactMessageSchema>>;
 
 export const reactToolDefinitionSchema = z.object({
-  description: z.string(),
+  description: textSchema,
   /** JSON Schema of the parameters, serialised. */
-  schema: z.string(),
+  schema: textSchema,
 });
 export type ReactToolDefinition = DeepReadonly<z.infer<typeof reactToolDefinitionSchema>>;
 
-const successShape = { isSuccess: z.literal(true), content: z.string(), receivedAt: reactTimeSchema };
-const failureShape = { isSuccess: z.literal(false), error: z.string(), receivedAt: reactTimeSchema };
+const successShape = { isSuccess: z.literal(true), content: textSchema, receivedAt: reactTimeSchema };
+const failureShape = { isSuccess: z.literal(false), error: textSchema, receivedAt: reactTimeSchema };
 
 /** A result as it is in an input. */
 export const reactToolCallResultSchema = z.discriminatedUnion("isSuccess", [
@@ -91,7 +92,7 @@ export type ReactRecordedResult = DeepReadonly<z.infer<typeof reactRecordedResul
 export const reactToolCallRequestSchema = z.object({
   name: reactKeySchema,
   /** The arguments, serialised. */
-  parameters: z.string(),
+  parameters: textSchema,
   calledAt: reactTimeSchema,
 });
 export type ReactToolCallRequest = DeepReadonly<z.infer<typeof reactToolCallRequestSchema>>;
@@ -104,7 +105,7 @@ export type ReactToolCallRecord = DeepReadonly<z.infer<typeof reactToolCallRecor
 
 export const reactContextSchema = z.object({
   /** How many of the latest messages the model sees. Never more than there are. */
-  contextWindowSize: z.number().int().nonnegative(),
+  contextWindowSize: countSchema,
   /** External calls of the current loop, and older ones that were loaded back into it. */
   toolCallIds: z.array(reactKeySchema),
   /** Ordinal of the last `continue-re-act` without a new call: there is no result to wait for. */

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { flagSchema, textSchema } from "../../base/index.ts";
 import type { DeepReadonly } from "../../base/index.ts";
 import { limitNameSchema } from "../../budget/index.ts";
 import { CorruptRecordError, InvalidInputError } from "../../errors/index.ts";
@@ -80,17 +81,17 @@ export function wellFormed(id: string, what: string): string {
 /** An outcome without its entries, which are in the journal. */
 export const storedOutcomeSchema = z.object({
   /** False for a batch without entries. */
-  hasRow: z.boolean(),
+  hasRow: flagSchema,
   warnings: z.array(
     z.object({
-      accountId: z.string(),
+      accountId: textSchema,
       limit: limitNameSchema,
       used: z.number(),
       max: z.number(),
       holder: accountHolderSchema.optional(),
     }),
   ),
-  posted: z.array(z.string()),
+  posted: z.array(textSchema),
   timers: z.array(timerSchema),
 });
 export type StoredOutcome = DeepReadonly<z.infer<typeof storedOutcomeSchema>>;

@@ -36,16 +36,33 @@ export function placesOfTree(tree: number): { readonly first: number; readonly l
 
 /** The next free place of a tree. */
 export class SqlitePlaces {
+  readonly #connection: SqliteConnection;
   readonly #next: StatementSync;
+  /** The last place that was given out, by tree, in a generation. */
+  readonly #given = new Map<number, { readonly generation: number; readonly place: number }>();
 
   constructor(connection: SqliteConnection) {
+    this.#connection = connection;
     this.#next = connection.prepare(
       "SELECT coalesce(max(place) + 1, $first) AS place FROM standings WHERE place BETWEEN $first AND $last",
     );
   }
 
+  forget(): void {
+    this.#given.clear();
+  }
+
+  /** Must be filled in the same transaction. */
   next(tree: number): number {
-    return integerOf(this.#next.get({ ...placesOfTree(tree) }) ?? {}, "place", "the next place of a tree");
+    const { generation } = this.#connection;
+    const given = this.#given.get(tree);
+    const place =
+      given?.generation === generation
+        ? given.place + 1
+        : integerOf(this.#next.get({ ...placesOfTree(tree) }) ?? {}, "place", "the next place of a tree");
+    if (this.#given.size >= CAPACITY) this.#given.clear();
+    this.#given.set(tree, { generation, place });
+    return place;
   }
 }
 
@@ -71,9 +88,9 @@ export class SqliteAccounts {
     >
   >;
 
-  constructor(connection: SqliteConnection) {
+  constructor(connection: SqliteConnection, places: SqlitePlaces) {
     this.#connection = connection;
-    this.#places = new SqlitePlaces(connection);
+    this.#places = places;
     this.#statements = {
       read: connection.prepare(
         `SELECT accounts.place, terms, standing FROM accounts JOIN standings ON standings.place = accounts.place
@@ -141,8 +158,7 @@ export class SqliteAccounts {
     const where = `the waiters of account ${account.id}`;
     const rows = this.#statements.queue.all(slot.place);
     const waiters = rows.map((row) => parsed(waiterSchema, textOf(row, "waiter", where), where));
-    // Outside of a transaction the account may have been read at another moment.
-    if (this.#connection.isInTransaction) slot.queue = { revision, waiters };
+    slot.queue = { revision, waiters };
     return waiters;
   }
 

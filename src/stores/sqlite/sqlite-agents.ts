@@ -1,76 +1,15 @@
 import type { SQLInputValue, StatementSync } from "node:sqlite";
 import { CorruptRecordError, InvariantError } from "../../errors/index.ts";
 import { type AgentKey, type AgentRecord, agentRecordSchema } from "../../state/index.ts";
-import type { Committed } from "../rules/outcomes.ts";
 import type { AgentFilter, AgentPlace } from "../rules/queries.ts";
-import {
-  integerOf,
-  parsed,
-  plainOutcome,
-  type Row,
-  type StoredOutcome,
-  storedOutcome,
-  storedOutcomeSchema,
-  textOf,
-  textOrNullOf,
-  wellFormed,
-} from "../rules/stored-values.ts";
-import type { Head, Work } from "../rules/tables.ts";
-import { placesOfTree, SqlitePlaces } from "./sqlite-accounts.ts";
+import { integerOf, parsed, type Row, textOf, wellFormed } from "../rules/stored-values.ts";
+import type { SqlitePlaces } from "./sqlite-accounts.ts";
 import { KeyedCache, type SqliteConnection } from "./sqlite-connection.ts";
+import { type AgentSlot, SqliteHeads } from "./sqlite-heads.ts";
 
 const CAPACITY = 4000;
 
 const columns = "id, tree, place, tenant, agent_id, record";
-
-/** A value with the text it was read from or written as. */
-interface Cached<T> {
-  /** The generation in which it was last known to match the file. */
-  generation: number;
-  text: string;
-  value: T;
-}
-
-/** A cached head, with the agent's place in the journal. */
-interface KeptHead {
-  readonly generation: number;
-  readonly value: Head;
-  /** Cursor of the agent's last row (0: none). */
-  readonly cursor: number;
-  /** Cursor of the last row whose messages are in the table of places. */
-  readonly placed: number;
-}
-
-/** The end of a tree's rows in the journal. */
-export interface TreeEnd {
-  /** Cursor of the last row (0: none). */
-  readonly cursor: number;
-  /** How many rows the tree has. */
-  readonly rows: number;
-}
-
-/** The messages of an agent's last rows that are in no table of places. */
-export interface LateMessages {
-  /** Of the head for which they are known. */
-  readonly cursor: number;
-  readonly placed: number;
-  readonly rows: number;
-  /** The cursor of their row, by message id. */
-  readonly cursors: Map<string, number>;
-}
-
-/**
- * The cached state of an agent between transactions. An agent that was removed and created again may have another key.
- */
-export interface AgentSlot {
-  readonly id: number;
-  readonly tree: number;
-  /** Of its head. */
-  readonly place: number;
-  readonly record: Cached<AgentRecord>;
-  head: KeptHead | undefined;
-  late: LateMessages | undefined;
-}
 
 /** The rows of agents and trees, with their integer keys. */
 export class SqliteAgents {
@@ -78,17 +17,19 @@ export class SqliteAgents {
   readonly heads: SqliteHeads;
   readonly #slots = new KeyedCache<AgentSlot>(CAPACITY);
   readonly #statements: Readonly<
-    Record<"read" | "nextId" | "insert" | "update" | "children" | "ofTree" | "tree", StatementSync>
+    Record<"read" | "lastId" | "insert" | "update" | "children" | "ofTree" | "tree", StatementSync>
   >;
   readonly #places: SqlitePlaces;
+  /** The highest key in the file, in a generation. */
+  #lastId = { generation: 0, id: 0 };
 
-  constructor(connection: SqliteConnection) {
+  constructor(connection: SqliteConnection, places: SqlitePlaces) {
     this.#connection = connection;
     this.heads = new SqliteHeads(connection);
-    this.#places = new SqlitePlaces(connection);
+    this.#places = places;
     this.#statements = {
       read: connection.prepare(`SELECT ${columns} FROM agents WHERE tenant = ? AND agent_id = ?`),
-      nextId: connection.prepare("SELECT coalesce(max(id), 0) + 1 AS id FROM agents"),
+      lastId: connection.prepare("SELECT coalesce(max(id), 0) AS id FROM agents"),
       insert: connection.prepare("INSERT INTO agents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
       update: connection.prepare("UPDATE agents SET record = ? WHERE id = ?"),
       children: connection.prepare(`SELECT ${columns} FROM agents WHERE tree = ? AND parent_agent_id = ? ORDER BY id`),
@@ -100,6 +41,7 @@ export class SqliteAgents {
   forget(): void {
     this.#slots.clear();
     this.heads.forget();
+    this.#lastId = { generation: 0, id: 0 };
   }
 
   /** The agent's keys and its current record. */
@@ -126,13 +68,25 @@ export class SqliteAgents {
       return;
     }
     const { parentAgentId: parent, sessionId, ownerId, createdAt } = record;
-    const id = integerOf(this.#statements.nextId.get() ?? {}, "id", "the next agent");
+    const id = this.#nextId();
     const tree = parent === null ? id : this.treeFor(tenant, record.rootAgentId);
     const place = this.#places.next(tree);
     this.#statements.insert.run(id, tenant, agentId, tree, place, parent, sessionId, ownerId, createdAt, text);
-    this.heads.add(place, id);
     const cached = { generation: this.#connection.generation, text, value: record };
-    this.#slots.set(tenant, agentId, { id, tree, place, record: cached, head: undefined, late: undefined });
+    const slot: AgentSlot = { id, tree, place, record: cached, head: undefined, late: undefined };
+    this.heads.add(slot);
+    this.#slots.set(tenant, agentId, slot);
+  }
+
+  /** Only in a transaction. */
+  #nextId(): number {
+    const { generation } = this.#connection;
+    if (this.#lastId.generation !== generation) {
+      const id = integerOf(this.#statements.lastId.get() ?? {}, "id", "the last agent");
+      this.#lastId = { generation, id };
+    }
+    this.#lastId.id += 1;
+    return this.#lastId.id;
   }
 
   childrenOf(key: AgentKey): AgentRecord[] {
@@ -171,6 +125,8 @@ export class SqliteAgents {
   }
 
   treeOf(tenant: string, rootAgentId: string): number | undefined {
+    const root = this.#slots.get(tenant, rootAgentId);
+    if (root && this.#isTrue(root.record.generation) && isRoot(root)) return root.tree;
     const row = this.#statements.tree.get(wellFormed(tenant, "tenant"), wellFormed(rootAgentId, "root agent id"));
     return row && integerOf(row, "tree", `the tree of ${rootAgentId}`);
   }
@@ -217,168 +173,6 @@ function recordIn(text: string, tenant: string, agentId: string): AgentRecord {
   throw new CorruptRecordError(`${where} is that of agent ${record.agentId}; it is left as it is`);
 }
 
-/** The short rows that every commit rewrites. */
-class SqliteHeads {
-  readonly #connection: SqliteConnection;
-  readonly #ends = new Map<number, TreeEnd & { readonly generation: number }>();
-  readonly #statements: Readonly<
-    Record<
-      | "read"
-      | "readOutcome"
-      | "insert"
-      | "update"
-      | "hold"
-      | "place"
-      | "placed"
-      | "move"
-      | "moveTree"
-      | "end"
-      | "moveEnd",
-      StatementSync
-    >
-  >;
-
-  constructor(connection: SqliteConnection) {
-    this.#connection = connection;
-    const state = "epoch = ?, seq = ?, at = ?, sign = ?, batch_id = ?, open_requests = ?";
-    const end = "tree_cursor = ?, tree_rows = ?";
-    const head = "epoch, holder, seq, at, sign, batch_id, open_requests, cursor, placed, work";
-    this.#statements = {
-      read: connection.prepare(`SELECT ${head} FROM standings WHERE place = ? AND agent = ?`),
-      readOutcome: connection.prepare("SELECT outcome FROM standings WHERE place = ?"),
-      insert: connection.prepare(
-        `INSERT INTO standings (place, agent, epoch, seq, at, sign, open_requests, cursor, placed, tree_cursor, tree_rows, work)
-         VALUES (?, ?, 0, 0, 0, 0, 0, 0, 0, 0, 0, 'none')`,
-      ),
-      update: connection.prepare(`UPDATE standings SET ${state} WHERE place = ?`),
-      // These two columns are in an index, which stays untouched while they do not change.
-      hold: connection.prepare("UPDATE standings SET holder = ?, work = ? WHERE place = ?"),
-      place: connection.prepare("UPDATE standings SET cursor = ?, placed = ? WHERE place = ?"),
-      placed: connection.prepare("UPDATE standings SET placed = ? WHERE place = ?"),
-      move: connection.prepare(`UPDATE standings SET ${state}, cursor = ?, outcome = ? WHERE place = ?`),
-      moveTree: connection.prepare(`UPDATE standings SET ${state}, cursor = ?, outcome = ?, ${end} WHERE place = ?`),
-      end: connection.prepare("SELECT tree_cursor, tree_rows FROM standings WHERE place = ?"),
-      moveEnd: connection.prepare(`UPDATE standings SET ${end} WHERE place = ?`),
-    };
-  }
-
-  forget(): void {
-    this.#ends.clear();
-  }
-
-  /** For a new agent. */
-  add(place: number, agent: number): void {
-    this.#statements.insert.run(place, agent);
-  }
-
-  read(slot: AgentSlot): KeptHead {
-    const { generation, isInTransaction } = this.#connection;
-    if (slot.head && isInTransaction && slot.head.generation === generation) return slot.head;
-    const where = `the head of agent ${slot.record.value.agentId}`;
-    const row = this.#statements.read.get(slot.place, slot.id);
-    if (!row) throw new CorruptRecordError(`${where} is missing`);
-    const [cursor, placed] = [integerOf(row, "cursor", where), integerOf(row, "placed", where)];
-    slot.head = { generation, value: headOf(row, where), cursor, placed };
-    return slot.head;
-  }
-
-  put(slot: AgentSlot, head: Head, outcome?: Committed): void {
-    const { generation } = this.#connection;
-    const { epoch, holder, seq, at, sign, batchId, openRequests, work } = head;
-    const before = this.read(slot);
-    let { cursor } = before;
-    const { placed } = before;
-    const state = [epoch, seq, at, sign, batchId, openRequests] as const;
-    if (outcome) {
-      if (outcome.cursor > 0) cursor = outcome.cursor;
-      const moved = [...state, cursor, outcomeText(outcome)] as const;
-      if (isFirst(slot)) {
-        const end = this.end(slot.tree);
-        this.#statements.moveTree.run(...moved, end.cursor, end.rows, slot.place);
-      } else this.#statements.move.run(...moved, slot.place);
-    } else {
-      this.#statements.update.run(...state, slot.place);
-    }
-    if (holder !== before.value.holder || work !== before.value.work) {
-      this.#statements.hold.run(holder, work, slot.place);
-    }
-    slot.head = { generation, value: head, cursor, placed };
-  }
-
-  /** Sets the agent's last row after rows were restored; the places of their messages are stored. */
-  place(slot: AgentSlot, cursor: number): void {
-    this.#statements.place.run(cursor, cursor, slot.place);
-    slot.head = undefined;
-  }
-
-  /** Notes that the places of the messages up to this row are stored, or that there are no such messages. */
-  setPlaced(slot: AgentSlot, placed: number): void {
-    this.#statements.placed.run(placed, slot.place);
-    slot.head = { ...this.read(slot), placed };
-  }
-
-  end(tree: number): TreeEnd {
-    const { generation, isInTransaction } = this.#connection;
-    const known = this.#ends.get(tree);
-    if (known && isInTransaction && known.generation === generation) return known;
-    const where = `the end of tree ${tree}`;
-    const row = this.#statements.end.get(placesOfTree(tree).first);
-    const end = row
-      ? { cursor: integerOf(row, "tree_cursor", where), rows: integerOf(row, "tree_rows", where) }
-      : { cursor: 0, rows: 0 };
-    this.#keepEnd(tree, end);
-    return end;
-  }
-
-  /** After a new row of this agent. That of the tree's first agent is written together with its head. */
-  setEnd(slot: AgentSlot, end: TreeEnd): void {
-    if (!isFirst(slot)) this.writeEnd(slot.tree, end);
-    this.#keepEnd(slot.tree, end);
-  }
-
-  writeEnd(tree: number, end: TreeEnd): void {
-    this.#statements.moveEnd.run(end.cursor, end.rows, placesOfTree(tree).first);
-    this.#keepEnd(tree, end);
-  }
-
-  #keepEnd(tree: number, end: TreeEnd): void {
-    if (this.#ends.size >= CAPACITY) this.#ends.clear();
-    this.#ends.set(tree, { ...end, generation: this.#connection.generation });
-  }
-
-  outcome(slot: AgentSlot): StoredOutcome {
-    const where = `the last outcome of agent ${slot.record.value.agentId}`;
-    const row = this.#statements.readOutcome.get(slot.place);
-    const text = row ? textOrNullOf(row, "outcome", where) : null;
-    return text === null ? plainOutcome : parsed(storedOutcomeSchema, text, where);
-  }
-}
-
-/** Whether its head is the first of its tree's rows. */
-function isFirst({ tree, place }: AgentSlot): boolean {
-  return place === placesOfTree(tree).first;
-}
-
-function headOf(row: Row, where: string): Head {
-  return {
-    epoch: integerOf(row, "epoch", where),
-    holder: textOrNullOf(row, "holder", where),
-    seq: integerOf(row, "seq", where),
-    at: integerOf(row, "at", where),
-    sign: integerOf(row, "sign", where),
-    batchId: textOrNullOf(row, "batch_id", where),
-    openRequests: integerOf(row, "open_requests", where),
-    work: workOf(row, where),
-  };
-}
-
-function workOf(row: Row, where: string): Work {
-  const work = textOrNullOf(row, "work", where);
-  if (work === "none" || work === "open" || work === "parked") return work;
-  throw new CorruptRecordError(`${where}: the column work holds ${JSON.stringify(work)}; it is left as it is`);
-}
-
-function outcomeText(outcome: Committed): string | null {
-  const stored = storedOutcome(outcome);
-  return stored ? JSON.stringify(stored) : null;
+function isRoot({ record }: AgentSlot): boolean {
+  return record.value.parentAgentId === null;
 }

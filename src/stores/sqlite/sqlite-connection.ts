@@ -21,13 +21,14 @@ interface ConnectionOptions {
  *
  * Invariants
  * 1. A transaction holds the write lock from its start, so that what it has read stays true until it ends.
- * 2. The generation grows when another connection has written, which is noticed at the start of a transaction: a value
- *    of the current generation need not be read again.
+ * 2. The generation grows when another connection has written, which is noticed at the start of a transaction and of a
+ *    snapshot: within them, a value of the current generation need not be read again.
  * 3. After a rollback `forget` is called, because caches may hold what was undone.
  */
 export class SqliteConnection {
   readonly database: DatabaseSync;
   generation = 1;
+  /** Whether a transaction or a snapshot is open. */
   isInTransaction = false;
   forget: () => void = () => {};
   #dataVersion: unknown;
@@ -95,9 +96,12 @@ export class SqliteConnection {
   /** Runs reads that see the file at one moment, even if others write meanwhile. */
   snapshot<T>(work: () => T): T {
     this.#statements.beginReading.run();
+    this.isInTransaction = true;
     try {
+      this.#noticeOthers();
       return work();
     } finally {
+      this.isInTransaction = false;
       this.#endReading();
     }
   }

@@ -3,8 +3,9 @@ import { type Entry, JOURNAL_VERSION, type JournalRow, type Message, readEntries
 import type { StoredRow } from "../rules/ports.ts";
 import { integerOf, jsonOf, type Row, textOf } from "../rules/stored-values.ts";
 import type { AddedRow, RestoredRow } from "../rules/tables.ts";
-import type { AgentSlot, SqliteAgents } from "./sqlite-agents.ts";
+import type { SqliteAgents } from "./sqlite-agents.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
+import type { AgentSlot } from "./sqlite-heads.ts";
 import { messagesOf, packed, rowAt, rowsBack, type SqliteMessages, unpacked } from "./sqlite-messages.ts";
 import { ROWS_BETWEEN_MARKS } from "./sqlite-schema.ts";
 

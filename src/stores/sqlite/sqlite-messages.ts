@@ -3,8 +3,9 @@ import { z } from "zod";
 import { CorruptRecordError } from "../../errors/index.ts";
 import { type Message, messageSchema } from "../../state/index.ts";
 import { integerOf, parsed, type Row, textOrNullOf, wellFormed } from "../rules/stored-values.ts";
-import type { AgentSlot, LateMessages, SqliteAgents } from "./sqlite-agents.ts";
+import type { SqliteAgents } from "./sqlite-agents.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
+import type { AgentSlot, LateMessages } from "./sqlite-heads.ts";
 
 const messagesSchema = z.array(messageSchema);
 

@@ -12,8 +12,8 @@ import {
   wellFormed,
 } from "../rules/stored-values.ts";
 import type { ProcessRow } from "../rules/tables.ts";
-import type { AgentSlot } from "./sqlite-agents.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
+import type { AgentSlot } from "./sqlite-heads.ts";
 
 /** Timers and registered processes. */
 export class SqlitePending {

@@ -14,8 +14,8 @@ import type { StoredTree } from "../rules/ports.ts";
 import type { RequestFilter } from "../rules/queries.ts";
 import { definitionIn, integerOf, parsed, type Row, textOf, wellFormed } from "../rules/stored-values.ts";
 import type { ArtifactMeta } from "../rules/tables.ts";
-import type { AgentSlot } from "./sqlite-agents.ts";
-import type { SqliteConnection } from "./sqlite-connection.ts";
+import { KeyedCache, type SqliteConnection } from "./sqlite-connection.ts";
+import type { AgentSlot } from "./sqlite-heads.ts";
 
 const descriptionSchema = artifactSchema.omit({ content: true });
 const contentSchema = z.string();
@@ -187,14 +187,15 @@ function requestIn(row: Row): AgentRequest {
 
 /** The definitions of trees, and their texts, which are written once and never changed. */
 export class SqliteDefinitions {
-  readonly #statements: Readonly<Record<"has" | "add" | "addText" | "find" | "all", StatementSync>>;
+  readonly #statements: Readonly<Record<"add" | "addText" | "find" | "all", StatementSync>>;
+  /** Texts that are in the file, where they stay. */
+  readonly #written = new KeyedCache<true>(1000);
 
   constructor(connection: SqliteConnection) {
     const found = `SELECT hash, definition FROM definitions_of_trees JOIN definitions USING (hash)
       WHERE tree = ? AND tenant = ?`;
     this.#statements = {
-      has: connection.prepare("SELECT 1 FROM definitions_of_trees WHERE tree = ? AND hash = ?"),
-      add: connection.prepare("INSERT INTO definitions_of_trees VALUES (?, ?)"),
+      add: connection.prepare("INSERT INTO definitions_of_trees VALUES (?, ?) ON CONFLICT DO NOTHING"),
       addText: connection.prepare("INSERT INTO definitions VALUES (?, ?, ?) ON CONFLICT DO NOTHING"),
       find: connection.prepare(`${found} AND hash = ?`),
       all: connection.prepare(`${found} ORDER BY hash`),
@@ -203,9 +204,14 @@ export class SqliteDefinitions {
 
   keep(tenant: string, tree: number, definition: StoredDefinition): void {
     const hash = wellFormed(definition.hash, "hash of a definition");
-    if (this.#statements.has.get(tree, hash)) return;
-    this.#statements.add.run(tree, hash);
+    const { changes } = this.#statements.add.run(tree, hash);
+    if (Number(changes) === 0 || this.#written.get(tenant, hash)) return;
     this.#statements.addText.run(tenant, hash, JSON.stringify(definition));
+    this.#written.set(tenant, hash, true);
+  }
+
+  forget(): void {
+    this.#written.clear();
   }
 
   find(tenant: string, tree: number, hash: string): StoredDefinition | undefined {

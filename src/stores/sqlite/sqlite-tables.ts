@@ -29,9 +29,10 @@ import {
   type TurnChange,
   type WaiterChanges,
 } from "../rules/tables.ts";
-import { SqliteAccounts } from "./sqlite-accounts.ts";
-import { type AgentSlot, SqliteAgents } from "./sqlite-agents.ts";
+import { SqliteAccounts, SqlitePlaces } from "./sqlite-accounts.ts";
+import { SqliteAgents } from "./sqlite-agents.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
+import type { AgentSlot } from "./sqlite-heads.ts";
 import { SqliteJournal } from "./sqlite-journal.ts";
 import { SqliteMessages } from "./sqlite-messages.ts";
 import { SqliteCandidates, SqliteInbox, SqlitePending } from "./sqlite-pending.ts";
@@ -69,8 +70,9 @@ export class SqliteTables implements CandidateTables {
 
   constructor(connection: SqliteConnection) {
     this.#connection = connection;
-    this.#agents = new SqliteAgents(connection);
-    this.#accounts = new SqliteAccounts(connection);
+    const places = new SqlitePlaces(connection);
+    this.#agents = new SqliteAgents(connection, places);
+    this.#accounts = new SqliteAccounts(connection, places);
     this.#inbox = new SqliteInbox(connection);
     this.#messages = new SqliteMessages(connection, this.#agents);
     this.#journal = new SqliteJournal(connection, this.#agents, this.#messages);
@@ -91,8 +93,10 @@ export class SqliteTables implements CandidateTables {
     const ofTree = ["definitions_of_trees", "agents"].map((table) => `DELETE FROM ${table} WHERE tree = ?`);
     this.#deletions = [...ofAgents, ...ofTree].map((sql) => connection.prepare(sql));
     connection.forget = () => {
+      places.forget();
       this.#agents.forget();
       this.#accounts.forget();
+      this.#definitions.forget();
       this.#journal.forget();
     };
   }

@@ -5,8 +5,8 @@ import type { StoredTurn } from "../rules/ports.ts";
 import { byChange, type TurnFilter, type TurnPlace } from "../rules/queries.ts";
 import { type Row, textOf, textOrNullOf, wellFormed } from "../rules/stored-values.ts";
 import type { KeyMeaning, TurnChange } from "../rules/tables.ts";
-import type { AgentSlot } from "./sqlite-agents.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
+import type { AgentSlot } from "./sqlite-heads.ts";
 
 const columns =
   "turn_id, number, tenant, session_id, owner_id, turn_key, hash, status, stop_reason, opened_at, changed_at";

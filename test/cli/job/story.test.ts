@@ -52,11 +52,26 @@ async function storedTree(readers: number) {
 it("a stored tree is read once, however many agents it has", async () => {
   const { stores, calls } = await storedTree(30);
   const types: string[] = [];
-  const story = await readStory(stores, "desk", (page) => types.push(...page.map(({ type }) => type)));
+  const story = await readStory(stores, "desk", {
+    listener: (page) => types.push(...page.map(({ type }) => type)),
+    hasTexts: true,
+  });
   expect(story.agents).toHaveLength(31);
   expect(story.agents.every(({ stopReason }) => stopReason === "completed")).toBe(true);
   expect(story.end).toMatchObject({ type: "turn.completed", text: "done" });
   expect(types.filter((type) => type === "turn.completed")).toHaveLength(31);
   // Beside the pages it asks for the prompt and for the answer of each turn.
   expect(calls).toEqual({ listAgents: 1, readTree: 1, messagesById: 62, accounts: 1 });
+});
+
+it("without texts no message is read, and all else is the same", async () => {
+  const { stores, calls } = await storedTree(30);
+  const whole = await readStory(stores, "desk", { hasTexts: true });
+  const before = calls["messagesById"];
+  const story = await readStory(stores, "desk", { hasTexts: false });
+  expect(calls["messagesById"]).toBe(before);
+  expect(whole.agents[0]?.prompt).toBe("go");
+  expect(story.agents).toEqual(whole.agents.map((agent) => ({ ...agent, prompt: "", text: "" })));
+  expect(story.end).toMatchObject({ type: "turn.completed", text: "" });
+  expect(story.entries).toEqual(whole.entries);
 });
