@@ -87,9 +87,8 @@ export class TreeCache {
       if (this.#collections.get(field)?.version !== row.version) this.#collections.delete(field);
       return row;
     }
-    // A version of a row never changes.
     const known = this.#rows.get(field);
-    if (known !== undefined && known.version === row.version && known.value !== undefined) return known;
+    if (known?.value !== undefined && known.version === row.version && known.text === row.text) return known;
     this.putRow(field, row);
     return row;
   }

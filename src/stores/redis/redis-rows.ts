@@ -28,7 +28,7 @@ import { textsOf } from "./redis-connection.ts";
 import { fields, pairOf } from "./redis-keys.ts";
 
 /** Must change whenever a schema of this file does: texts of another form are checked against the schema when they are read. */
-const STORED_FORM = 1;
+export const STORED_FORM = 1;
 const SUM_LENGTH = 9;
 
 /** A text with its sum. Whoever reads it unchanged need not check it against its schema. */

@@ -106,7 +106,7 @@ export function keep(session: TreeSession, cache: TreeCache, version: string): v
   for (const [field, { kind, text, value }] of session.written) {
     if (kind === "collection") cache.putMembers(field, { version, value });
     else if (kind === "changed collection") cache.forgetMembers(field);
-    else cache.putRow(field, text === undefined ? absentRow : { version, text: "", value });
+    else cache.putRow(field, text === undefined ? absentRow : { version, text, value });
   }
 }
 
