@@ -1,5 +1,5 @@
 import type { Account } from "../../src/index.ts";
-import type { Entry, EntryOf } from "../../src/state/index.ts";
+import type { Entry } from "../../src/state/index.ts";
 import { gatesIn } from "../checks/effect-checks.ts";
 import { journalViolations } from "../checks/journal-checks.ts";
 import { spawnViolations } from "../checks/prefix-checks.ts";
@@ -181,15 +181,11 @@ function modelFaults(agent: AgentEvidence, lines: readonly WorldLine[]): string[
  * A call that changes nothing may be begun ahead of its intent. Where a pause, an abort or a death then keeps that from being
  * committed, it stays without one; a limit is never passed so.
  */
-function isAhead(
-  { entries }: AgentEvidence,
-  { callId, outcome }: EntryOf<"tool.settled">,
-  effect: string | null,
-): boolean {
+function isAhead({ entries }: AgentEvidence, callId: string, effect: string | null): boolean {
   const refused = entries.some(
     (entry) => entry.type === "intent.refused" && entry.callId === callId && entry.reason === "budget",
   );
-  return effect === "none" && outcome === "interrupted" && !refused;
+  return effect === "none" && !refused;
 }
 
 /** What tools did, against what the journal says of their calls. */
@@ -210,7 +206,7 @@ function effectFaults(agent: AgentEvidence, { lines }: Ended): string[] {
     if (new Set(done.map(({ key }) => key)).size > 1) say("its receiver was given several keys");
     if (gate.effect === "once" && done.length > 1) say(`a once call was done ${done.length} times`);
     if (gate.effect !== "none" && done.some(({ isGranted }) => !isGranted)) say("it was done before it was granted");
-    if (grants.length === 0 && done.length > 0 && !isAhead(agent, end, gate.effect))
+    if (grants.length === 0 && done.length > 0 && !isAhead(agent, callId, gate.effect))
       say("it was done, and not granted");
     if (outcome === "success" && done.length === 0) say("it is said to have succeeded, and was never done");
     const text = JSON.stringify(results.get(messageId) ?? "");

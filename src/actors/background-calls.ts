@@ -4,8 +4,7 @@ import { type CallState, type EntryOf, type Message, type Timer } from "../state
 import { cancelArgumentsSchema, type ControlTool, statusArgumentsSchema, waitArgumentsSchema } from "../tools/index.ts";
 import { effectActor } from "./effect.ts";
 import type { BackgroundChild, ChildEnd, Host } from "./host.ts";
-import { startCall } from "./run-tool.ts";
-import { type CallResult, errorResult, settleCall } from "./tool-calls.ts";
+import { type CallResult, errorResult, settleCall, startCall } from "./tool-calls.ts";
 
 /**
  * Carries out a tool on the agent's own subagents in the background. It is recorded and counted as any tool call; running it

@@ -25,8 +25,13 @@ import { assertOpenTurn, type Host, onLive } from "./host.ts";
 import { awaitedChildOf, policyRefusal } from "./subagent-calls.ts";
 import { artifactOf } from "./tool-calls.ts";
 
-/** The run context of a tool (row H6). */
-export function runContextOf(host: Host, call: CallState, signal: LightSignal): RunContext {
+/** The run context of a tool (row H6). `show` shows its progress. */
+export function runContextOf(
+  host: Host,
+  call: CallState,
+  signal: LightSignal,
+  show: RunContext["progress"] = (update) => host.viewers.showProgress(call, update),
+): RunContext {
   const { turnId, step, callId } = call;
   let generate: RunContext["generate"] | undefined;
   let noted = call.note;
@@ -55,7 +60,7 @@ export function runContextOf(host: Host, call: CallState, signal: LightSignal): 
       return realSignal(signal);
     },
     idempotencyKey: callId,
-    progress: (update) => host.viewers.showProgress(call, update),
+    progress: show,
     generate: (request) => (generate ??= generateFor(host, turnId, step, callId, signal))(request),
     async saveArtifact({ name, contentType, content }) {
       return await onLive(host, async (live) => {

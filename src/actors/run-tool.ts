@@ -11,7 +11,7 @@ import {
   withinTrace,
 } from "../base/index.ts";
 import { AgentStopError, InvalidInputError, OutcomeUnknownError, ToolNotStartedError } from "../errors/index.ts";
-import { type CallState, type EntryOf, foldCall, type StopSignal, type StoredError } from "../state/index.ts";
+import { type CallState, foldCall, type StopSignal, type StoredError } from "../state/index.ts";
 import {
   AskedRequest,
   type AskInput,
@@ -32,20 +32,19 @@ import { openRequest } from "./open-request.ts";
 import { runContextOf } from "./run-context.ts";
 import { isRefusedCall, stopSignalOf, storedErrorOf } from "./stored-error.ts";
 import { awaitChild } from "./subagent-calls.ts";
-import {
-  type CallResult,
-  errorResult,
-  refusedResult,
-  resultOfOutput,
-  settleCall,
-  unknownResult,
-} from "./tool-calls.ts";
+import { type CallResult, errorResult, resultOfOutput, settleCall, startCall, unknownResult } from "./tool-calls.ts";
 
 /**
  * Runs a function tool: slot, intent, body, result; further attempts where its effect class allows them (docs/tools.md).
  * A tool with a queue ends here with its intent: when that is granted, the call waits for a worker.
  */
-export async function runTool(host: Host, call: CallState, tool: Tool<never>, signal: LightSignal): Promise<void> {
+export async function runTool(
+  host: Host,
+  call: CallState,
+  tool: Tool<never>,
+  signal: LightSignal,
+  begun?: BegunAhead,
+): Promise<void> {
   const leftOpen = call.startedEpoch !== null && call.startedEpoch < host.epoch;
   let takesUp = leftOpen && host.inFlight.has(attemptKeyOf(call.callId, call.attempt));
   if (leftOpen && !takesUp && isOnce(tool, call)) {
@@ -57,14 +56,18 @@ export async function runTool(host: Host, call: CallState, tool: Tool<never>, si
   // For a retry, the queue keeps the job until its time.
   if (tool.queue !== undefined && !takesUp) return void (await start(host, call, tool, signal));
   let current = call;
+  let ahead = begun;
   for (;;) {
     if (current.retryAt !== null) await until(host, current.retryAt, signal);
     const release = tool.concurrency ? await host.slots(tool.name, tool.concurrency).acquire(signal) : undefined;
     try {
-      const started = takesUp ? current : await start(host, current, tool, signal);
+      const started = ahead?.call ?? (takesUp ? current : await start(host, current, tool, signal));
       if (!started || signal.aborted) return;
       takesUp = false;
-      const end = await attempt(host, started, tool, signal);
+      const end = await attempt(host, started, tool, signal, ahead?.show);
+      // Only a result joins the commit of its beginning, and not if progress was shown before it.
+      if (ahead && (ahead.hasShown || end.type !== "settled" || end.stop)) await host.committed();
+      ahead = undefined;
       if (signal.aborted) return;
       const next = takeEnd(host, started, end, signal);
       if (!next) return;
@@ -75,11 +78,18 @@ export async function runTool(host: Host, call: CallState, tool: Tool<never>, si
   }
 }
 
-function dependenciesOf(host: Host, call: CallState): AttemptDependencies {
+/** A call that has begun before its commit. */
+export interface BegunAhead {
+  readonly call: CallState;
+  readonly show: RunContext["progress"];
+  readonly hasShown: boolean;
+}
+
+function dependenciesOf(host: Host, call: CallState, show?: RunContext["progress"]): AttemptDependencies {
   return {
     clock: host.clock,
     redact: (text) => host.redactorOf(call.turnId)(text),
-    contextOf: (signal) => runContextOf(host, call, signal),
+    contextOf: (signal) => runContextOf(host, call, signal, show),
     trace: host.traceOf(call.turnId, call.callId),
   };
 }
@@ -130,47 +140,19 @@ async function start(
   return started;
 }
 
-/** Commits the intent to begin an attempt. Gives the call as it is then; undefined when the intent was refused. */
-export async function startCall(
-  host: Host,
-  call: CallState,
-  begun: Pick<EntryOf<"tool.started">, "effect" | "queue" | "priority">,
-  signal: LightSignal,
-): Promise<CallState | undefined> {
-  const { turnId, step, callId, name, gate } = call;
-  const turn = host.turn(turnId);
-  // No entry has told them yet (gateCall).
-  const told = call.attempt === 0 && gate?.argumentsHash === "" ? { arguments: gate.arguments } : {};
-  if (!turn) return undefined;
-  const outcome = await host.propose({
-    type: "tool.started",
-    turnId,
-    step,
-    callId,
-    name,
-    attempt: call.attempt + 1,
-    idempotencyKey: callId,
-    accountId: turn.accountId,
-    ...told,
-    ...begun,
-  });
-  if (outcome.granted) return foldCall(call, outcome.entry);
-  const { reason } = outcome.entry;
-  // An interrupt that came with the refusal has settled the call.
-  if (reason === "paused" || signal.aborted) return undefined;
-  // What the call had begun before is cancelled when the abort ends the turn, which settles the call.
-  if (reason === "aborted" && call.note !== null) return undefined;
-  settleCall(host, call, refusedResult("The tool was not run", outcome.entry));
-  return undefined;
-}
-
 /** The key under which one attempt is in flight. */
 export function attemptKeyOf(callId: string, attempt: number): string {
   return `${callId}#${attempt}`;
 }
 
-async function attempt(host: Host, call: CallState, tool: Tool<never>, signal: LightSignal): Promise<AttemptEnd> {
-  const dependencies = dependenciesOf(host, call);
+async function attempt(
+  host: Host,
+  call: CallState,
+  tool: Tool<never>,
+  signal: LightSignal,
+  show?: RunContext["progress"],
+): Promise<AttemptEnd> {
+  const dependencies = dependenciesOf(host, call, show);
   try {
     const output = await host.inFlight.run(
       attemptKeyOf(call.callId, call.attempt),

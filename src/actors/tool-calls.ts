@@ -1,5 +1,5 @@
 import type { AgentTool } from "../agents/index.ts";
-import { createId, shortHash, stableStringify } from "../base/index.ts";
+import { createId, type LightSignal, shortHash, stableStringify } from "../base/index.ts";
 import {
   type CallEnd,
   type CallOutcome,
@@ -7,6 +7,8 @@ import {
   type CallState,
   type Entry,
   type EntryOf,
+  foldCall,
+  type IntentBody,
   type Json,
   partsOfCall,
   type Refusal,
@@ -15,6 +17,7 @@ import {
   type StoredError,
   textOf,
   type ToolCallRequest,
+  type TurnState,
 } from "../state/index.ts";
 import type { NewArtifact } from "../stores/index.ts";
 import {
@@ -88,6 +91,40 @@ export interface CallResult {
   readonly text: string;
   readonly error?: StoredError | undefined;
   readonly artifact?: NewArtifact | undefined;
+}
+
+type Begun = Pick<EntryOf<"tool.started">, "effect" | "queue" | "priority">;
+
+/** The intent to begin the next attempt. */
+export function startOf(
+  { turnId, step, callId, name, gate, attempt }: CallState,
+  { accountId }: Pick<TurnState, "accountId">,
+  begun: Begun,
+): Extract<IntentBody, { type: "tool.started" }> {
+  // No entry has told them yet (gateCall).
+  const told = attempt === 0 && gate?.argumentsHash === "" ? { arguments: gate.arguments } : {};
+  const started = { type: "tool.started", turnId, step, callId, name, attempt: attempt + 1 } as const;
+  return { ...started, idempotencyKey: callId, accountId, ...told, ...begun };
+}
+
+/** Commits the intent to begin an attempt. Gives the call as it is then; undefined when the intent was refused. */
+export async function startCall(
+  host: Host,
+  call: CallState,
+  begun: Begun,
+  signal: LightSignal,
+): Promise<CallState | undefined> {
+  const turn = host.turn(call.turnId);
+  if (!turn) return undefined;
+  const outcome = await host.propose(startOf(call, turn, begun));
+  if (outcome.granted) return foldCall(call, outcome.entry);
+  const { reason } = outcome.entry;
+  // An interrupt that came with the refusal has settled the call.
+  if (reason === "paused" || signal.aborted) return undefined;
+  // What the call had begun before is cancelled when the abort ends the turn, which settles the call.
+  if (reason === "aborted" && call.note !== null) return undefined;
+  settleCall(host, call, refusedResult("The tool was not run", outcome.entry));
+  return undefined;
 }
 
 interface SettleParts extends FactParts {

@@ -107,6 +107,8 @@ export const bindingSchema = z.object({
   /** The smallest limit on cost, in micro-dollars. Absent: none. */
   maxCostMicros: count.optional(),
   strict: flagSchema,
+  /** Whether any account of the chain limits the number of tool calls. Absent: none does. */
+  limitsToolCalls: z.literal(true).optional(),
 });
 export type Binding = DeepReadonly<z.infer<typeof bindingSchema>>;
 
@@ -120,7 +122,12 @@ export function bindingOf(limits: Limits, above: Binding = nothingBinds): Bindin
     ...(maxTokens === undefined ? {} : { maxTokens }),
     ...(maxCostMicros === undefined ? {} : { maxCostMicros }),
     strict: above.strict || limits.strict === true,
+    ...(above.limitsToolCalls || limitsToolCalls(limits) ? { limitsToolCalls: true } : {}),
   };
+}
+
+function limitsToolCalls({ maxToolCalls, maxTreeToolCalls }: Limits): boolean {
+  return maxToolCalls !== undefined || maxTreeToolCalls !== undefined;
 }
 
 function smaller(one: number | undefined, other: number | undefined): number | undefined {
@@ -134,7 +141,7 @@ export function bindsAmounts({ maxTokens, maxCostMicros }: Binding): boolean {
 
 /** The field `binding` of an agent's record; absent where nothing binds. */
 export function bindingField(binding: Binding): { readonly binding?: Binding } {
-  return bindsAmounts(binding) || binding.strict ? { binding } : {};
+  return bindsAmounts(binding) || binding.strict || binding.limitsToolCalls ? { binding } : {};
 }
 
 /** The flags that a lifetime budget sets for each turn; null for none. */

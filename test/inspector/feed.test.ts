@@ -48,7 +48,7 @@ describe.each(placeNames)("the feed over %s", (name) => {
   it("gives all rows in their order, each agent before its first row, batch by batch under credit", async () => {
     const place = newPlace();
     const stores = place.open();
-    const runtime = await runtimeOn(stores, 120);
+    const runtime = await runtimeOn(stores, 180);
     await finished(runtime);
     const feed = feedOver(stores);
     const reader = await readerOf(feed, "desk", { after: 0, credit: 1 });

@@ -106,6 +106,8 @@ export async function interrupted(
   await agent.start();
   const turn = agent.executeTurn("go");
   await gate.reached();
+  // A tool may have begun ahead of its commit.
+  await agent.saveState();
   await act(gate, runtime);
   await elapse(stage.clock, turn.result);
   return runtime;

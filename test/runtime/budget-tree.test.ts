@@ -63,7 +63,8 @@ describeRuntimes("budgets of a tree", (stage) => {
         name: "step",
         description: "Steps.",
         parameters: z.object({}),
-        effect: "none",
+        // Its result and the next ask are two commits, so that others come between.
+        effect: "keyed",
         execute: () => 1,
       });
       const small = { inputTokens: 20, outputTokens: 10 };

@@ -88,6 +88,7 @@ describeRuntimes("stopping and asking (rows S9, S11, S12)", (stage) => {
     const agent = await started([calling("hold"), "done"], { tools: [holding(gate)] });
     const turn = agent.executeTurn("go");
     await gate.reached();
+    await agent.saveState();
     const view = viewAgentState(await agent.getState());
     expect(view).toMatchObject({ status: "in_progress", stepCount: 1, executionCount: 1, stopReason: null });
     expect(view).toMatchObject({ lastStepType: "tool_execution", hasFinalResponse: false });

@@ -122,6 +122,7 @@ describeRuntimes("spans", (stage) => {
     const desk = await startedDesk(first.runtime);
     desk.executeTurn("Compare").id.catch(() => undefined);
     await gate.reached(2);
+    await desk.saveState();
     first.kill();
     stage().expireLeases();
 

@@ -17,6 +17,7 @@ import type {
   CallState,
   Checkpoint,
   Entry,
+  EntryOf,
   FactBody,
   InboxItem,
   IntentBody,
@@ -67,6 +68,8 @@ export class Activation extends LiveView implements Host {
   drains = 0;
   /** Keys of the inbox items that it could not take at its last look. */
   untaken: readonly string[] = nothing;
+  /** Attempts that ran ahead of a commit that refused them. */
+  readonly #astray = new Set<string>();
   #owned: OwnedFields;
   #lost: LeaseLostError | undefined;
 
@@ -95,6 +98,7 @@ export class Activation extends LiveView implements Host {
       deliver: (entry) => this.#deliver(entry),
       onCommitted: (outcome) => this.#onCommitted(outcome),
       onStale: (error) => this.discard(error),
+      onAstray: ({ callId }) => this.#astray.add(attemptKeyOf(callId ?? "", 1)),
       onRefused: (error, isGivenUp) => this.#onRefused(error, isGivenUp),
       onFailure: (cause) => this.#onFailure(cause),
     });
@@ -116,6 +120,11 @@ export class Activation extends LiveView implements Host {
 
   get isLost(): boolean {
     return this.#lost !== undefined;
+  }
+
+  /** Whether its machines are not what its journal says, so that it has to be recovered. */
+  get isAstray(): boolean {
+    return this.#astray.size > 0;
   }
 
   /** Whether a turn is open and waits. */
@@ -150,6 +159,11 @@ export class Activation extends LiveView implements Host {
     if (this.gate.isClosed && this.gate.holds(body.type))
       return await this.gate.hold("callId" in body ? body.callId : null);
     return proposedOf(await this.writer.propose(body));
+  }
+
+  startAhead(body: Extract<IntentBody, { type: "tool.started" }>): EntryOf<"tool.started"> | undefined {
+    if (this.gate.holds(body.type) || this.isPausing || this.undelivered().length > 0) return undefined;
+    return this.writer.startAhead(body) as EntryOf<"tool.started">;
   }
 
   async proposeSpawn(request: SpawnRequest): Promise<Proposed<"child.spawned">> {
@@ -219,6 +233,7 @@ export class Activation extends LiveView implements Host {
     this.actors.stop();
     this.writer.close(error);
     this.#waiters.close(error);
+    for (const key of this.#astray) this.#ports.inFlight.drop(key);
     this.#ports.onLost(this);
   }
 
@@ -268,6 +283,7 @@ export class Activation extends LiveView implements Host {
 
   /** Drops what is only read during a turn, once its end is stored and told. */
   forgetTurn(turnId: string): void {
+    this.#astray.clear();
     this.conversation.forgetTurn(turnId);
     this.actors.forgetTurn(turnId);
   }

@@ -1,8 +1,8 @@
 import { setMaxListeners } from "node:events";
 import { backoffDelay, type Clock, createDeferred, faultPoint, holdProcess } from "../../base/index.ts";
-import { StoreUnavailableError } from "../../errors/index.ts";
-import type { EventSource } from "../../state/index.ts";
-import type { Batch, CommitOutcome, Stores } from "../../stores/index.ts";
+import { LeaseLostError, StoreRolledBackError, StoreUnavailableError } from "../../errors/index.ts";
+import type { AgentKey, EventSource } from "../../state/index.ts";
+import type { Batch, CommitOutcome, Stale, Stores } from "../../stores/index.ts";
 
 /** An agent's journal writer, as the committer sees it. */
 export interface CommitSource {
@@ -129,6 +129,27 @@ export class Committer {
   #settleIdle(): void {
     if (this.#underWay === 0 && this.#due.size === 0) this.#idle.resolve();
   }
+}
+
+/**
+ * The error of a stale commit: another process has the agent, or the stores have lost acknowledged entries. Epochs and
+ * journals only grow, so the second case is also a process warning.
+ */
+export function staleError(
+  { agentId }: AgentKey,
+  had: { readonly epoch: number; readonly seq: number },
+  found: Stale,
+): LeaseLostError {
+  // Only the owner writes under its epoch, so a higher seq means that the epoch was given a second time.
+  const isTwice = found.epoch === had.epoch && found.seq > had.seq;
+  if (found.epoch >= had.epoch && found.seq >= had.seq && !isTwice) {
+    return new LeaseLostError(`agent ${agentId} was taken over under epoch ${found.epoch}`);
+  }
+  const message = `the stores have lost entries of agent ${agentId} that they had acknowledged: it was at seq ${had.seq} under epoch ${had.epoch}, and is stored at seq ${found.seq} under epoch ${found.epoch}; it goes on from there`;
+  const details = { agentId, hadEpoch: had.epoch, hadSeq: had.seq, foundEpoch: found.epoch, foundSeq: found.seq };
+  const cause = new StoreRolledBackError(message, { details });
+  process.emitWarning(message, { code: "TROUPE_STORES_ROLLED_BACK" });
+  return new LeaseLostError(message, { cause, details });
 }
 
 /** An agent of this process whose batch the stores refused. */

@@ -1,6 +1,6 @@
 import type { FactParts } from "../../actors/index.ts";
 import { createDeferred, createId, type Deferred, faultPoint } from "../../base/index.ts";
-import { LeaseLostError, StoreRolledBackError, type StoreUnavailableError } from "../../errors/index.ts";
+import type { LeaseLostError, StoreUnavailableError } from "../../errors/index.ts";
 import {
   type AgentKey,
   type AgentRequest,
@@ -10,6 +10,7 @@ import {
   isIntent,
   type Message,
   type OwnedFields,
+  type Refusal,
   type Timer,
 } from "../../state/index.ts";
 import type {
@@ -20,10 +21,9 @@ import type {
   NewArtifact,
   Post,
   SpawnOrder,
-  Stale,
   WakeOrder,
 } from "../../stores/index.ts";
-import type { CommitSource, Committer } from "./committer.ts";
+import { type CommitSource, type Committer, staleError } from "./committer.ts";
 
 /**
  * Writes one agent's part of the journal for its owner.
@@ -34,7 +34,9 @@ import type { CommitSource, Committer } from "./committer.ts";
  * 1. Entries are delivered in the order of their seq, live as in the fold. A fact is therefore delivered at once,
  *    unless an intent before it still awaits its commit.
  * 2. At most one batch is in flight; entries that are appended meanwhile go into the next.
- * 3. After `close` nothing is appended, delivered or sent; after a batch that gave the lease back nothing is sent.
+ * 3. An intent that runs ahead is delivered as a fact is. If its commit refuses it, the machines are not what the journal says, and
+ *    `onAstray` is called.
+ * 4. After `close` nothing is appended, delivered or sent; after a batch that gave the lease back nothing is sent.
  */
 export class JournalWriter implements CommitSource {
   readonly #start: WriterStart;
@@ -50,6 +52,8 @@ export class JournalWriter implements CommitSource {
   /** Entries that were not delivered yet; the first is an intent that awaits its commit. */
   #waiting: Entry[] = [];
   #delivering = false;
+  /** Intents that run ahead, until their commit. */
+  readonly #ahead = new Set<number>();
   #seq: number;
   #committedSeq: number;
   #at: number;
@@ -107,6 +111,17 @@ export class JournalWriter implements CommitSource {
     this.#waiting.push(entry);
     this.#committer.schedule(this);
     return await deferred.promise;
+  }
+
+  /** Delivers the intent at once: what it begins may have been done in vain. */
+  startAhead(body: IntentBody): Entry {
+    const entry = this.#envelope(body);
+    this.#ahead.add(entry.seq);
+    this.#pending.add(entry);
+    this.#waiting.push(entry);
+    this.#drain();
+    this.#committer.schedule(this);
+    return entry;
   }
 
   /** Puts the owner's part of the record into the batch that is being filled. */
@@ -202,6 +217,7 @@ export class JournalWriter implements CommitSource {
     }
     this.#hasLeft = batch.leaves === true;
     this.#committedSeq = batch.entries.at(-1)?.seq ?? this.#committedSeq;
+    this.#judgeAhead(outcome.entries);
     const decided = this.#decide(outcome.entries);
     this.#drain();
     for (const { deferred, entry } of decided) deferred.resolve(entry);
@@ -249,6 +265,13 @@ export class JournalWriter implements CommitSource {
     return decided;
   }
 
+  #judgeAhead(entries: readonly Entry[]): void {
+    if (this.#ahead.size === 0) return;
+    for (const entry of entries) {
+      if (this.#ahead.delete(entry.seq) && entry.type === "intent.refused") this.#events.onAstray(entry);
+    }
+  }
+
   /** Delivers the entries that do not wait for a commit, in order. */
   #drain(): void {
     if (this.#delivering) return;
@@ -291,6 +314,8 @@ interface WriterEvents {
   deliver(entry: Entry): void;
   onCommitted(outcome: Committed): void;
   onStale(error: LeaseLostError): void;
+  /** Called with the refusal of an intent that ran ahead. */
+  onAstray(refused: Refusal): void;
   /** Called when the stores refuse a batch for now; it is sent again, unless it was given up. */
   onRefused(error: StoreUnavailableError, isGivenUp: boolean): void;
   onFailure(error: unknown): void;
@@ -369,25 +394,4 @@ class PendingBatch {
       ...(definition ? { definition } : {}),
     };
   }
-}
-
-/**
- * The error of a stale commit: another process has the agent, or the stores have lost acknowledged entries. Epochs and
- * journals only grow, so the second case is also a process warning.
- */
-function staleError(
-  { agentId }: AgentKey,
-  had: { readonly epoch: number; readonly seq: number },
-  found: Stale,
-): LeaseLostError {
-  // Only the owner writes under its epoch, so a higher seq means that the epoch was given a second time.
-  const isTwice = found.epoch === had.epoch && found.seq > had.seq;
-  if (found.epoch >= had.epoch && found.seq >= had.seq && !isTwice) {
-    return new LeaseLostError(`agent ${agentId} was taken over under epoch ${found.epoch}`);
-  }
-  const message = `the stores have lost entries of agent ${agentId} that they had acknowledged: it was at seq ${had.seq} under epoch ${had.epoch}, and is stored at seq ${found.seq} under epoch ${found.epoch}; it goes on from there`;
-  const details = { agentId, hadEpoch: had.epoch, hadSeq: had.seq, foundEpoch: found.epoch, foundSeq: found.seq };
-  const cause = new StoreRolledBackError(message, { details });
-  process.emitWarning(message, { code: "TROUPE_STORES_ROLLED_BACK" });
-  return new LeaseLostError(message, { cause, details });
 }
