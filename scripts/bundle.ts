@@ -58,7 +58,7 @@ export async function bundleCode(manifest: Manifest, dist: string): Promise<void
       entryFileNames: "[name].js",
       chunkFileNames: "chunks/[name].js",
       codeSplitting: {
-        groups: [...shelves.map(shelfGroup), { name: "yaml", test: /[\\/]node_modules[\\/]yaml[\\/]/ }],
+        groups: [...shelves.map(shelfGroup), ...["yaml", "zod"].map(packageGroup)],
       },
       // Names stay as they are written, so that a stack can be read. Comments are in the declarations, where editors show them.
       minify: "dce-only",
@@ -81,6 +81,11 @@ function shelfGroup({ name, sources }: (typeof shelves)[number], index: number) 
     priority: shelves.length - index,
     includeDependenciesRecursively: true,
   };
+}
+
+/** All of a package in a file of its own, which loses its layout. */
+function packageGroup(name: string) {
+  return { name, test: new RegExp(`[\\\\/]node_modules[\\\\/]${name}[\\\\/]`), priority: shelves.length + 1 };
 }
 
 /** Node's own modules, and packages that are not bundled. */

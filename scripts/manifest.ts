@@ -34,6 +34,8 @@ export const bundledPackages: readonly string[] = [
   "undici",
   "xstate",
   "yaml",
+  "zod",
+  "zod-openapi",
 ];
 
 /** What package.json says that the scripts and the architecture test read. */

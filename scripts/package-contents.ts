@@ -9,7 +9,7 @@ import { moduleSpecifiers } from "./module-specifiers.ts";
  * Of the files of the package: 1.1 MB of them are the tokenizer's table, 0.8 the clients of models, 0.6 the inspector, 0.4 the
  * surfaces of the server.
  */
-const mostPackedBytes = 6_500_000;
+const mostPackedBytes = 7_000_000;
 /** Of the disk, for the package and all that an installation of it alone brings along. */
 const mostInstalledBytes = 40 * 1024 * 1024;
 

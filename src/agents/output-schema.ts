@@ -1,7 +1,8 @@
-import { z } from "zod";
+import type { z } from "zod";
 import { deepFreeze, renderPath, toJson, wordsOfThrown } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import type { Json, JsonObject } from "../state/index.ts";
+import { writtenByZod } from "../tools/index.ts";
 
 /** The schema of an answer, ready for the model and for checking the answer. */
 export interface OutputSchema {
@@ -23,7 +24,7 @@ const ISSUES_TOLD = 5;
 export function outputSchemaOf(agent: string, schema: z.ZodType): OutputSchema {
   let shape: JsonObject;
   try {
-    shape = z.toJSONSchema(schema, { io: "input" }) as JsonObject;
+    shape = writtenByZod(schema) as JsonObject;
   } catch (error) {
     throw new InvalidInputError(`agent "${agent}": output has no JSON Schema: ${String(error)}`, { cause: error });
   }

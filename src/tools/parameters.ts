@@ -101,9 +101,26 @@ function zodParameters(schema: z.ZodType): Parameters {
   return { jsonSchema: jsonSchemaOf(schema), check: (value) => check(schema, value) };
 }
 
+/** What a schema's own copy of zod was told about it, by `describe` and `meta`. */
+const ownRegistry = {
+  get: (schema: z.ZodType) => schema.meta?.(),
+  has: (schema: z.ZodType) => schema.meta?.() !== undefined,
+};
+
+/**
+ * The JSON Schema of a user's schema. Theirs may be another copy and version of zod: it knows all types of its schemas, and only it
+ * has what was told about them. Versions that have no method for it are asked for that.
+ * @throws Error when JSON Schema cannot express it.
+ */
+export function writtenByZod(schema: z.ZodType): z.core.JSONSchema.BaseSchema {
+  if ("toJSONSchema" in schema) return schema.toJSONSchema({ io: "input" });
+  const metadata = ownRegistry as unknown as typeof z.globalRegistry;
+  return z.toJSONSchema(schema, { io: "input", metadata });
+}
+
 function jsonSchemaOf(schema: z.ZodType): JsonObject {
   try {
-    const { $schema: _ignored, ...jsonSchema } = z.toJSONSchema(schema, { io: "input" });
+    const { $schema: _ignored, ...jsonSchema } = writtenByZod(schema);
     return JSON.parse(JSON.stringify(jsonSchema)) as JsonObject;
   } catch (error) {
     const reason = error instanceof Error ? error.message : "unknown reason";

@@ -83,7 +83,10 @@ async function survive(stage: Stage, point: string, hit: number, ledger: Ledger)
   const survivor = await stage.open({ agents: [team({ isOver: false }, ledger)] });
   const recovered = await survivor.find(agentId);
   await recovered.start();
-  if (recovered.state.turnCount === 0) await recovered.turn(`${agentId}#1`).result;
+  const { turnCount, openTurnId } = recovered.state;
+  // Who was not told that the turn is open asks again.
+  if (turnCount === 0 && openTurnId === null) await recovered.executeTurn("go").result;
+  else if (turnCount === 0) await recovered.turn(`${agentId}#1`).result;
   return true;
 }
 

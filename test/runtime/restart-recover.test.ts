@@ -78,6 +78,26 @@ describeRuntimes("what was left behind", (stage) => {
     for (const turn of [one, two]) turn.result.catch(() => undefined);
   });
 
+  it("recover() takes up an idle agent whose pause was ended after its process had died", async () => {
+    const key = { tenant: "default", agentId: "r" };
+    const first = await stage().openProcess({ agents: [worker("done")] });
+    const before = await first.runtime.agent("worker", { agentId: "r" });
+    await before.start();
+    await before.pause();
+    first.kill();
+    // The dead process still holds its lease, so that the end of the pause goes into the inbox.
+    const second = await stage().openProcess({ agents: [worker("done")] });
+    const resuming = second.runtime.find("r").then((there) => there.resume());
+    resuming.catch(() => undefined);
+    await expect.poll(async () => (await stage().look().inbox(key)).map(({ kind }) => kind)).toEqual(["resume"]);
+    second.kill();
+    stage().expireLeases();
+    const third = await stage().open({ agents: [worker("done")] });
+    await third.recover();
+    await expect.poll(async () => (await stage().look().readAgent(key))?.status).not.toBe("paused");
+    expect(await stage().look().inbox(key)).toEqual([]);
+  });
+
   it("M6: recover() takes up every unfinished agent that nobody owns, and only those", async () => {
     const gate = createGate<string>();
     const held = worker((_request, { signal }) => gate.pass(signal));

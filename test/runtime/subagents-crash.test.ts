@@ -91,7 +91,11 @@ async function survive(stage: Stage, point: string, hit: number, plan: Plan): Pr
   await loopTurns(5);
   stage.expireLeases();
   const survivor = await stage.open({ agents: [team({ isOver: false }, plan)] });
-  await (await survivor.find(agentId)).start();
+  const recovered = await survivor.find(agentId);
+  await recovered.start();
+  const { turnCount, openTurnId } = recovered.state;
+  // Who was not told that the turn is open asks again.
+  if (turnCount === 0 && openTurnId === null) recovered.executeTurn("go").result.catch(() => undefined);
   await survivor.recover();
   for (let turn = 0; turn < 4_000; turn += 1) {
     if (turn % 20 === 19 && (await isAtRest(stage, agentId, plan))) break;

@@ -55,6 +55,40 @@ describeRuntimes("turns of one agent", (stage) => {
     expect(await agent.getMessages()).toHaveLength(2);
   });
 
+  it("one that is begun here while another process holds the agent waits for the end of the pause, and is begun once", async () => {
+    const model = scriptedModel(["one", "two"]);
+    const runtime = await stage().open({ agents: [defineAgent({ name: "talker", model })] });
+    const agent = await runtime.agent("talker", { agentId: "p" });
+    await agent.start();
+    await agent.executeTurn("go").result;
+    const key = { tenant: "default", agentId: "p" };
+    const stores = stage().look();
+    await stores.pause(key, "another process", 1);
+    const turn = agent.executeTurn("again");
+    expect(await turn.id).toBe("p#2");
+    expect(model.calls).toHaveLength(1);
+    await agent.resume();
+    expect(await turn.result).toMatchObject({ status: "completed", text: "two" });
+    expect(model.calls).toHaveLength(2);
+    const rows = await stores.readJournal(key, 1);
+    const begun = rows.flatMap(({ entries }) => entries).filter(({ type }) => type === "turn.started");
+    expect(begun).toHaveLength(2);
+  });
+
+  it("a pause that is asked for after one, without waiting, holds it and does not come before it", async () => {
+    const model = scriptedModel(["one"]);
+    const runtime = await stage().open({ agents: [defineAgent({ name: "talker", model })] });
+    const agent = await runtime.agent("talker", { agentId: "q" });
+    await agent.start();
+    const turn = agent.executeTurn("go");
+    const paused = agent.pause();
+    expect(await turn.id).toBe("q#1");
+    await paused;
+    expect(agent.state.openTurnId).toBe(agent.state.turnCount === 0 ? "q#1" : null);
+    await agent.resume();
+    expect(await turn.result).toMatchObject({ status: "completed", text: "one" });
+  });
+
   it("wait in line when asked, each sees what came before", async () => {
     const gate = createGate();
     const model = scriptedModel(async (request, { index, signal }) => {

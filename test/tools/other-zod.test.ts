@@ -51,6 +51,7 @@ test("a schema of another copy and version of zod 4 describes and checks argumen
   }
   expect((await turn.result).output).toEqual({ sum: 3 });
   expect(seen).toEqual([{ a: 1, b: 2 }]);
+  expect(JSON.stringify(model.calls[0]?.tools)).toContain('"description":"the first"');
   expect(told).toEqual([expect.stringContaining("a: Invalid input: received string"), "add", "reader"]);
   await runtime.shutdown();
 });

@@ -9,6 +9,8 @@ export interface CommitSource {
   /** The next batch, or undefined when there is nothing to commit or a batch is in flight. */
   takeBatch(): Batch | undefined;
   onOutcome(batch: Batch, outcome: CommitOutcome): void;
+  /** The batch opens a turn, and is stored; its outcome comes in the next turn of the event loop. */
+  onStored?(batch: Batch): void;
   /** The stores refuse the batch for now. False: do not send it again. */
   onRefused(error: StoreUnavailableError): boolean;
   onFailure(error: unknown): void;
@@ -95,6 +97,10 @@ export class Committer {
       return await this.#sendAgain(orders, attempt, error);
     }
     faultPoint("commit.after");
+    const opening = orders.filter(({ batch }, index) => batch.opens && outcomes[index]?.type === "committed");
+    for (const { source, batch } of opening) source.onStored?.(batch);
+    // Who asked for the turn can follow it before its model is called.
+    if (opening.length > 0) await new Promise((resolve) => setImmediate(resolve));
     for (const [index, { source, batch }] of orders.entries()) {
       const outcome = outcomes[index];
       try {
@@ -142,11 +148,11 @@ export function staleError(
 ): LeaseLostError {
   // Only the owner writes under its epoch, so a higher seq means that the epoch was given a second time.
   const isTwice = found.epoch === had.epoch && found.seq > had.seq;
+  const details = { agentId, hadEpoch: had.epoch, hadSeq: had.seq, foundEpoch: found.epoch, foundSeq: found.seq };
   if (found.epoch >= had.epoch && found.seq >= had.seq && !isTwice) {
-    return new LeaseLostError(`agent ${agentId} was taken over under epoch ${found.epoch}`);
+    return new LeaseLostError(`agent ${agentId} was taken over under epoch ${found.epoch}`, { details });
   }
   const message = `the stores have lost entries of agent ${agentId} that they had acknowledged: it was at seq ${had.seq} under epoch ${had.epoch}, and is stored at seq ${found.seq} under epoch ${found.epoch}; it goes on from there`;
-  const details = { agentId, hadEpoch: had.epoch, hadSeq: had.seq, foundEpoch: found.epoch, foundSeq: found.seq };
   const cause = new StoreRolledBackError(message, { details });
   process.emitWarning(message, { code: "TROUPE_STORES_ROLLED_BACK" });
   return new LeaseLostError(message, { cause, details });

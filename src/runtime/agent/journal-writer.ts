@@ -19,6 +19,7 @@ import type {
   CommitOutcome,
   Committed,
   NewArtifact,
+  OpenOrder,
   Post,
   SpawnOrder,
   WakeOrder,
@@ -66,10 +67,6 @@ export class JournalWriter implements CommitSource {
     this.#seq = start.seq;
     this.#committedSeq = start.seq;
     this.#at = start.at;
-  }
-
-  get isClosed(): boolean {
-    return this.#closed !== undefined;
   }
 
   /** The last committed entry, and the time of the last one. */
@@ -212,8 +209,7 @@ export class JournalWriter implements CommitSource {
     this.#underWay = undefined;
     this.#refused = "no";
     if (outcome.type === "stale") {
-      const { key, epoch } = this.#start;
-      return this.#events.onStale(staleError(key, { epoch, seq: this.#committedSeq }, outcome));
+      return this.#events.onStale(staleError(this.#start.key, { ...this.#start, seq: this.#committedSeq }, outcome));
     }
     this.#hasLeft = batch.leaves === true;
     this.#committedSeq = batch.entries.at(-1)?.seq ?? this.#committedSeq;
@@ -227,9 +223,15 @@ export class JournalWriter implements CommitSource {
     faultPoint("commit.acknowledged");
   }
 
+  onStored(batch: Batch): void {
+    this.#committedSeq = batch.entries.at(-1)?.seq ?? this.#committedSeq;
+    this.#resolveWaiters();
+  }
+
   onRefused(error: StoreUnavailableError): boolean {
     if (this.#closed) return false;
-    const isGivenUp = this.#refused === "given up";
+    // Who asks for a turn is told at once that the stores do not take it.
+    const isGivenUp = this.#refused === "given up" || this.#underWay?.opens !== undefined;
     if (!isGivenUp) this.#refused = "again";
     this.#events.onRefused(error, isGivenUp);
     return !isGivenUp;
@@ -252,7 +254,6 @@ export class JournalWriter implements CommitSource {
   }
 
   #decide(entries: readonly Entry[]): { deferred: Deferred<Entry>; entry: Entry }[] {
-    if (this.#undecided.size === 0) return [];
     const decided: { deferred: Deferred<Entry>; entry: Entry }[] = [];
     for (const entry of entries) {
       const deferred = this.#undecided.get(entry.seq);
@@ -291,7 +292,6 @@ export class JournalWriter implements CommitSource {
   }
 
   #resolveWaiters(): void {
-    if (this.#commitWaiters.length === 0) return;
     const waiters = this.#commitWaiters;
     this.#commitWaiters = waiters.filter(({ seq }) => seq > this.#committedSeq);
     for (const { seq, deferred } of waiters) if (seq <= this.#committedSeq) deferred.resolve();
@@ -332,6 +332,7 @@ class PendingBatch {
   readonly acknowledged: string[] = [];
   timers: Timer[] = [];
   readonly clearedTimers: string[] = [];
+  opens: OpenOrder | undefined;
   wake: WakeOrder | undefined;
   leaves = false;
   readonly requests: AgentRequest[] = [];
@@ -356,6 +357,7 @@ class PendingBatch {
     if (parts.closedRequests) this.closedRequests.push(...parts.closedRequests);
     if (parts.timers) this.timers.push(...parts.timers);
     for (const timerId of parts.clearedTimers ?? []) this.clearTimer(timerId);
+    this.opens ??= parts.opens;
     this.wake ??= parts.wake;
     this.definition ??= parts.definition;
   }
@@ -367,7 +369,7 @@ class PendingBatch {
   }
 
   toBatch({ key, epoch, processId }: Pick<Batch, "key" | "epoch" | "processId">, expectedSeq: number): Batch {
-    const { entries, messages, artifacts, owned, closedTurnId, moves, spawns, posts } = this;
+    const { entries, messages, artifacts, owned, opens, closedTurnId, moves, spawns, posts } = this;
     const { acknowledged, timers, clearedTimers, wake, leaves, requests, closedRequests, cleared, definition } = this;
     return {
       id: createId(),
@@ -389,6 +391,7 @@ class PendingBatch {
       acknowledged,
       ...(timers.length > 0 ? { timers } : {}),
       clearedTimers,
+      ...(opens ? { opens } : {}),
       ...(wake ? { wake } : {}),
       ...(leaves ? { leaves } : {}),
       ...(definition ? { definition } : {}),

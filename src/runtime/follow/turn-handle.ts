@@ -34,6 +34,11 @@ export interface EarlierTurn {
   readonly given: Promise<string>;
 }
 
+interface TurnHandleEvents {
+  /** Called before the result is given. */
+  readonly onEnd?: () => Promise<void>;
+}
+
 /** A caller's handle on one turn. Its events are those of its tree, filtered, up to the turn's end. */
 export class TurnHandle implements Turn {
   readonly id: Promise<string>;
@@ -47,12 +52,12 @@ export class TurnHandle implements Turn {
   /** Whether the caller asked for the result: starting a turn alone does not hold the process. */
   #isResultAwaited = false;
 
-  /** Takes a turn that is being opened, or an earlier one; `onEnd` is called before its result is given. */
+  /** Takes a turn that is being opened, or an earlier one. */
   constructor(
     source: TurnSource,
     agentId: string,
     turn: Promise<AcceptedTurn> | EarlierTurn,
-    onEnd?: () => Promise<void>,
+    { onEnd }: TurnHandleEvents = {},
   ) {
     const isEarlier = "turnId" in turn;
     const accepted = isEarlier ? turn.given.then((turnId) => ({ turnId, isReplayed: true })) : turn;

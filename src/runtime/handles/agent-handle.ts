@@ -92,7 +92,7 @@ export class AgentHandle implements Agent {
 
   /** Like `executeTurn`, with the options that only internal callers use. */
   execute(asked: TurnAsked): Turn {
-    return new TurnHandle(this.#core, this.agentId, this.#openTurn(asked), this.#lookAgain);
+    return new TurnHandle(this.#core, this.agentId, this.#openTurn(asked), { onEnd: this.#lookAgain });
   }
 
   async #openTurn(asked: TurnAsked): Promise<AcceptedTurn> {
@@ -116,7 +116,7 @@ export class AgentHandle implements Agent {
   }
 
   #turn(turnId: string, given: Promise<string>): Turn {
-    return new TurnHandle(this.#core, this.agentId, { turnId, given }, this.#lookAgain);
+    return new TurnHandle(this.#core, this.agentId, { turnId, given }, { onEnd: this.#lookAgain });
   }
 
   async pause(options?: PauseOptions): Promise<void> {
@@ -142,7 +142,9 @@ export class AgentHandle implements Agent {
   }
 
   async abort(reason = "aborted by a user"): Promise<void> {
-    await abortAgent(this.#core, this.agentId, null, reasonOf(reason, "agent.abort()"));
+    const why = reasonOf(reason, "agent.abort()");
+    if (this.#live?.opening) await this.#live.opening;
+    await abortAgent(this.#core, this.agentId, null, why);
   }
 
   async saveState(): Promise<void> {

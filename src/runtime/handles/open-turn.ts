@@ -1,5 +1,12 @@
 import { createHash } from "node:crypto";
-import { describeValue, faultPoint, reading, stableStringify, wordsOfThrown } from "../../base/index.ts";
+import {
+  createDeferred,
+  describeValue,
+  faultPoint,
+  reading,
+  stableStringify,
+  wordsOfThrown,
+} from "../../base/index.ts";
 import { limitsOf } from "../../budget/index.ts";
 import {
   AgentBusyError,
@@ -26,7 +33,7 @@ import type { RuntimeCore } from "../core/runtime-core.ts";
 import { inputOf, traceOfTurn, turnOptionsOf } from "../doors/turn-door.ts";
 import type { TurnOptions } from "../doors/turn-types.ts";
 import type { AcceptedTurn } from "../follow/turn-handle.ts";
-import type { TurnCommand, TurnKey } from "../../stores/index.ts";
+import type { OpenTurnOutcome, TurnCommand, TurnKey } from "../../stores/index.ts";
 
 /** A request for a turn. */
 export interface TurnAsked {
@@ -102,7 +109,17 @@ async function accept(
   const turnKey = options.key === undefined ? undefined : turnKeyOf(options.key, asked);
   const known = turnKey && { key: turnKey, onlyKnown: refusal !== undefined };
   const command = { ...asked, ifBusy, trace, isFirst, inputMessageIds, ...known } as const;
-  const outcome = await core.stores.openTurn(key, command, core.clock.now());
+  while (local.live?.opening) await local.live.opening;
+  const over = createDeferred();
+  const { live } = local;
+  if (live) live.opening = over.promise;
+  let outcome: OpenTurnOutcome;
+  try {
+    outcome = await core.stores.openTurn(key, command, core.clock.now());
+  } finally {
+    if (live) live.opening = undefined;
+    over.resolve();
+  }
   if (outcome.type === "notFound") throw new NotFoundError(`there is no agent "${key.agentId}"`);
   if (outcome.type === "refused") throw refusal ?? notStarted(dependencies);
   if (outcome.type === "conflict") throw otherMeaning(key.agentId, options.key, outcome);

@@ -1,4 +1,4 @@
-import type { z } from "zod";
+import { z } from "zod";
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiOverrideContext } from "zod-openapi";
 import type { Route, RouteResponse } from "./route.ts";
 
@@ -87,6 +87,9 @@ function tidy({ jsonSchema, zodSchema, io }: ZodOpenApiOverrideContext, anyJson:
     for (const key of Object.keys(jsonSchema)) delete (jsonSchema as Record<string, unknown>)[key];
     return;
   }
+  // Of another copy of zod, in a route of a user: only that copy has what was told about it.
+  const { description } = zodSchema as { readonly description?: string };
+  if (description !== undefined && !z.globalRegistry.has(zodSchema)) jsonSchema.description ??= description;
   if (jsonSchema.type === "integer") {
     if (jsonSchema.minimum === -largest) delete jsonSchema.minimum;
     if (jsonSchema.maximum === largest) delete jsonSchema.maximum;

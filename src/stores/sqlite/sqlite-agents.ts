@@ -73,7 +73,7 @@ export class SqliteAgents {
     const place = this.#places.next(tree);
     this.#statements.insert.run(id, tenant, agentId, tree, place, parent, sessionId, ownerId, createdAt, text);
     const cached = { generation: this.#connection.generation, text, value: record };
-    const slot: AgentSlot = { id, tree, place, record: cached, head: undefined, late: undefined };
+    const slot: AgentSlot = { id, tree, place, record: cached, head: undefined, late: undefined, soughtAt: 0 };
     this.heads.add(slot);
     this.#slots.set(tenant, agentId, slot);
   }
@@ -155,7 +155,7 @@ export class SqliteAgents {
       return known;
     }
     const record = { generation, text, value: recordIn(text, tenant, agentId) };
-    const slot = { id, tree, place, record, head: undefined, late: undefined };
+    const slot = { id, tree, place, record, head: undefined, late: undefined, soughtAt: 0 };
     this.#slots.set(tenant, agentId, slot);
     return slot;
   }

@@ -65,6 +65,8 @@ export interface AgentSlot {
   readonly record: Cached<AgentRecord>;
   head: KeptHead | undefined;
   late: LateMessages | undefined;
+  /** Cursor of its last row when a message was last looked for by its id. */
+  soughtAt: number;
 }
 
 /** The short rows that every commit rewrites. */

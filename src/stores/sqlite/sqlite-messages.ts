@@ -21,13 +21,21 @@ const LONG_ROW = 16_384;
 export class SqliteMessages {
   readonly #agents: SqliteAgents;
   readonly #statements: Readonly<
-    Record<"messages" | "find" | "addPlaces" | "emptyRow" | "emptyRows" | "emptyPlaces", StatementSync>
+    Record<"messages" | "seek" | "find" | "addPlaces" | "emptyRow" | "emptyRows" | "emptyPlaces", StatementSync>
   >;
 
   constructor(connection: SqliteConnection, agents: SqliteAgents) {
     this.#agents = agents;
     this.#statements = {
       messages: connection.prepare("SELECT previous, messages FROM journal WHERE cursor = ? AND agent = ?"),
+      seek: connection.prepare(
+        `WITH RECURSIVE back (cursor, previous, messages) AS (
+           SELECT cursor, previous, messages FROM journal WHERE cursor = $last AND agent = $agent
+           UNION ALL
+           SELECT journal.cursor, journal.previous, journal.messages FROM back JOIN journal ON journal.cursor = back.previous
+           WHERE back.previous > $placed AND back.previous < back.cursor AND journal.agent = $agent
+         ) SELECT cursor, messages FROM back WHERE instr(messages, $part) > 0`,
+      ),
       find: connection.prepare("SELECT cursor FROM messages WHERE agent = ? AND message_id = ?"),
       addPlaces: connection.prepare(
         `INSERT INTO messages SELECT ?, json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(?)
@@ -102,9 +110,9 @@ export class SqliteMessages {
 
   byId(slot: AgentSlot, ids: readonly string[]): Message[] {
     const rows = new Map<number, Message[]>();
-    const late = this.#late(slot);
+    const late = this.#isAskedAgain(slot) ? this.#late(slot).cursors : this.#sought(slot, ids);
     return ids.flatMap((id) => {
-      const cursor = late.cursors.get(wellFormed(id, "message id")) ?? this.#placeOf(slot, id);
+      const cursor = late.get(wellFormed(id, "message id")) ?? this.#placeOf(slot, id);
       if (cursor === undefined) return [];
       let messages = rows.get(cursor);
       if (!messages) {
@@ -113,6 +121,35 @@ export class SqliteMessages {
       }
       return messages.find((message) => message.id === id) ?? [];
     });
+  }
+
+  /** Whether the agent's last rows are known, or were looked through since the last one came. */
+  #isAskedAgain(slot: AgentSlot): boolean {
+    const { cursor } = this.#agents.heads.read(slot);
+    const isAskedAgain = slot.late?.cursor === cursor || slot.soughtAt === cursor;
+    slot.soughtAt = cursor;
+    return isAskedAgain;
+  }
+
+  /**
+   * The rows of these messages, if they are among the agent's last ones: only rows whose text has an id are read. If one is in
+   * none of them, all are, since a damaged row is not to look like a message that does not exist.
+   */
+  #sought(slot: AgentSlot, ids: readonly string[]): Map<string, number> {
+    const { cursor: last, placed } = this.#agents.heads.read(slot);
+    const { agentId } = slot.record.value;
+    const found = new Map<string, number>();
+    for (const id of ids) {
+      if (found.has(id) || (placed > 0 && this.#placeOf(slot, id) !== undefined)) continue;
+      const part = packed(`"id":${JSON.stringify(wellFormed(id, "message id"))}`, agentId);
+      for (const row of this.#statements.seek.iterate({ agent: slot.id, last, placed, part })) {
+        const cursor = integerOf(row, "cursor", `a row of agent ${agentId}`);
+        for (const message of messagesOf(row, agentId)) found.set(message.id, cursor);
+        if (found.has(id)) break;
+      }
+      if (!found.has(id)) return this.#late(slot).cursors;
+    }
+    return found;
   }
 
   #late(slot: AgentSlot): LateMessages {
