@@ -184,21 +184,22 @@ class Deadlines {
     if (!this.#timer || end < this.#timer.at) this.#arm(end);
     // The timer holds the process while something is awaited.
     else if (this.#awaited.size === 1) this.#timer.timeout.ref();
-    const done = (): void => {
-      this.#awaited.delete(one);
-      if (this.#awaited.size === 0) this.#timer?.timeout.unref();
-    };
     work.then(
       (result) => {
-        done();
+        this.#forget(one);
         resolve(result);
       },
       (error: unknown) => {
-        done();
+        this.#forget(one);
         reject(error);
       },
     );
     return promise;
+  }
+
+  #forget(one: Awaited): void {
+    this.#awaited.delete(one);
+    if (this.#awaited.size === 0) this.#timer?.timeout.unref();
   }
 
   #arm(at: number): void {

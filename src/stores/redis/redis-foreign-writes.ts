@@ -9,7 +9,7 @@ import type { RedisSubscriber } from "./redis-subscriber.ts";
  */
 function partsOf(message: string): ({ tag: string } & Omit<ForeignWrite, "tenant" | "rootAgentId">) | undefined {
   const parts: unknown = JSON.parse(message.slice(message.indexOf(" ")));
-  if (!Array.isArray(parts) || parts.length !== 4) return undefined;
+  if (!Array.isArray(parts) || parts.length > 4) return undefined;
   const [tag, timerAt, posted, records]: unknown[] = parts;
   if (typeof tag !== "string") return undefined;
   return {
