@@ -1,4 +1,5 @@
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { CorruptRecordError } from "../../src/errors/index.ts";
 import type { TurnRecord } from "../../src/state/index.ts";
 import { placeOfTurn, type Stores, type TurnFilter } from "../../src/stores/index.ts";
 import { RedisKeys } from "../../src/stores/redis/redis-keys.ts";
@@ -26,6 +27,17 @@ describe.skipIf(!redisProgram)("lists of turns", () => {
     stores = storesOn(redis.server, { prefix });
   });
   afterEach(() => stores.close());
+
+  /** From here on the lists are written before and beside the trees, as in a cluster: whether this is one is not told. */
+  async function takeApart(): Promise<void> {
+    vi.spyOn(process, "emitWarning").mockReturnValue();
+    vi.spyOn(console, "warn").mockReturnValue();
+    onTestFinished(() => void vi.restoreAllMocks());
+    await stores.close();
+    await redis.client.call("ACL", "SETUSER", "apart", "on", ">right", "~*", "&*", "+@all", "-info");
+    const url = redis.server.url.replace("//", "//apart:right@");
+    stores = storesOn(redis.server, { prefix, url });
+  }
 
   async function opened(agentId: string, at: number): Promise<Owner> {
     await stores.createAgent(identityOf(agentId, { ownerId: "ann" }), null);
@@ -58,7 +70,26 @@ describe.skipIf(!redisProgram)("lists of turns", () => {
     expect(await idsOf({ ownerId: "ann", limit: 1 })).toEqual(["a#1"]);
   });
 
-  test("of unfinished turns lose what has ended, at the next writing or at the next reading", async () => {
+  test("of unfinished turns lose what has ended with the end", async () => {
+    await end(await opened("a", 1), 5);
+    expect(await redis.client.zrange(index("unfinished", "a").list, "0", "-1")).toEqual([]);
+  });
+
+  test("that cannot be written keep a turn from being changed: nothing is half-written", async () => {
+    const a = await opened("a", 1);
+    const { list } = index("turns", "a");
+    await redis.client.del(list);
+    await redis.client.set(list, "no list");
+    await expect(end(a, 5)).rejects.toThrow(CorruptRecordError);
+    await redis.client.del(list);
+    await end(a, 6);
+    expect(await stores.readJournal(a.key, 1)).toHaveLength(1);
+    await stores.openTurn(a.key, command, NOW + 7);
+    expect(await idsOf({ ownerId: "ann" })).toEqual(["a#2", "a#1"]);
+  });
+
+  test("of unfinished turns, apart from the trees, lose what has ended, at the next writing or at the next reading", async () => {
+    await takeApart();
     const [a, b] = [await opened("a", 1), await opened("b", 2)];
     await end(a, 5);
     await end(b, 6);
@@ -85,7 +116,8 @@ describe.skipIf(!redisProgram)("lists of turns", () => {
     expect(many).toBeLessThanOrEqual(few + 16);
   });
 
-  test("are told by the next write of a tree what could not be told before", async () => {
+  test("apart from the trees, are told by the next write of a tree what could not be told before", async () => {
+    await takeApart();
     const a = await opened("a", 1);
     const keys = [index("turns", "a").list, index("turns", "a", "owner", "ann").list];
     for (const key of keys) await redis.client.del(key);

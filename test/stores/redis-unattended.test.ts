@@ -63,6 +63,9 @@ describe.skipIf(!redisProgram)("agents without an owner in Redis", () => {
     const owner = await openTurn(stores);
     expect(await members("posts")).toHaveLength(1);
     expect(await unattended(NOW)).toEqual([]);
+    // Something was done in it since the last look.
+    expect(await members("posts")).toHaveLength(1);
+    expect(await unattended(NOW)).toEqual([]);
     expect(await members("posts")).toEqual([]);
     // A living process holds it.
     expect(await members("holders")).toHaveLength(1);

@@ -15,10 +15,13 @@ export interface LoadedMembers {
 
 /** The part of the caches that readers share with the transactions of their process. */
 export interface KnownTrees {
-  /** Records a row that was just read, undefined if it does not exist: its reader may be about to change it. */
-  note(tree: TreeKeys, field: string, stored: string | undefined): void;
-  /** Whether another process has written to the tree since the last transaction of this one was validated. */
-  isStale(tree: TreeKeys): boolean;
+  /**
+   * Records a row that was just read, undefined if it does not exist: its reader may be about to change it. Gives the row,
+   * whose text is already parsed if this version of it was seen before.
+   */
+  note(tree: TreeKeys, field: string, stored: string | undefined): SeenRow;
+  /** Whether the tree has transactions here that will want a row which is not known. */
+  lacks(tree: TreeKeys, field: string): boolean;
 }
 
 /**
@@ -33,6 +36,8 @@ export class TreeCache {
   readonly #collections = new Map<string, SeenMembers>();
   /** Whether all rows were loaded at one moment, so that a row that is not here does not exist. */
   #isComplete = false;
+  /** Rows that another process has written since they were last seen. */
+  readonly #forgotten = new Set<string>();
   /**
    * The newest version seen of each agent's head, which every commit writes. Kept when the rest of the cache is
    * cleared.
@@ -67,7 +72,7 @@ export class TreeCache {
   }
 
   row(field: string): SeenRow | undefined {
-    return this.#rows.get(field) ?? (this.#isComplete ? absentRow : undefined);
+    return this.#rows.get(field) ?? (this.#isComplete && !this.#forgotten.has(field) ? absentRow : undefined);
   }
 
   collection(field: string): SeenMembers | undefined {
@@ -75,11 +80,22 @@ export class TreeCache {
   }
 
   /** Records a row as it is stored, undefined if it does not exist; or the version of a collection. */
-  note(field: string, stored: string | undefined): void {
+  note(field: string, stored: string | undefined): SeenRow {
     const row = stored === undefined ? absentRow : seenRow(stored);
     this.saw(row.version);
-    if (!isCollection(field)) this.putRow(field, row);
-    else if (this.#collections.get(field)?.version !== row.version) this.#collections.delete(field);
+    if (isCollection(field)) {
+      if (this.#collections.get(field)?.version !== row.version) this.#collections.delete(field);
+      return row;
+    }
+    const known = this.#rows.get(field);
+    if (known?.value !== undefined && known.version === row.version && known.text === row.text) return known;
+    this.putRow(field, row);
+    return row;
+  }
+
+  /** Another process has written these rows. */
+  forgetRows(fields: Iterable<string>): void {
+    for (const field of fields) if (this.#rows.delete(field)) this.#forgotten.add(field);
   }
 
   noteAll(rows: ReadonlyMap<string, string>): void {
@@ -105,6 +121,7 @@ export class TreeCache {
 
   putRow(field: string, row: SeenRow): void {
     this.#rows.set(field, row);
+    this.#forgotten.delete(field);
     if (isHead(field)) this.#heads.set(field, Math.max(Number(row.version), this.#heads.get(field) ?? 0));
   }
 
@@ -124,6 +141,7 @@ export class TreeCache {
 
   clear(): void {
     this.#rows.clear();
+    this.#forgotten.clear();
     this.#collections.clear();
     this.definitions.clear();
     this.#isComplete = false;

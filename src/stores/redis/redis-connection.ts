@@ -50,10 +50,21 @@ export function checkedOptions(given: RedisStoresOptions): CheckedOptions {
   return { place, prefix, timeoutMs, ttl };
 }
 
+/** Connections to one server that holds all keys, so that a script may name any of them. */
+const oneServers = new WeakSet<RedisClient>();
+
 /** The stores' connection to Redis. Owns: how scripts are sent. Does not own: what they mean. */
 export class RedisConnection extends RedisLink {
+  #isOneServer: boolean | undefined;
+
   constructor({ place, timeoutMs }: CheckedOptions) {
     super({ place, timeoutMs, name: "the stores", needing: "Redis stores need", check: checkDurability });
+  }
+
+  /** Whether one script may name keys of different trees and indexes. Not in a cluster, nor where that is not known. */
+  async mayMixKeys(): Promise<boolean> {
+    this.#isOneServer ??= await this.run(async (client) => oneServers.has(client));
+    return this.#isOneServer;
   }
 
   async script(script: Script, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> {
@@ -95,6 +106,7 @@ async function checkDurability(client: RedisClient): Promise<void> {
     const markStale = await doubtOf(server);
     if (markStale !== undefined) warn(markStale);
   }
+  if (!("slots" in client) && servers.every(({ facts }) => facts !== undefined)) oneServers.add(client);
 }
 
 async function doubtOf({ server, facts }: ServerFacts): Promise<string | undefined> {

@@ -72,7 +72,7 @@ export class RedisDatabase implements Database {
     this.#rollbacks = new RedisRollbacks(this.#connection, this.#keys);
     this.#foreignWrites = new RedisForeignWrites(this.#subscriber, this.#keys, owner, {
       onSubscribed: () => this.checkForRollbacks(),
-      onTree: (tag) => this.#queues.markStale(tag),
+      onTree: (tag, agentIds) => this.#queues.markStale(tag, agentIds),
     });
     this.live = new RedisLive(this.#connection, this.#subscriber, this.#keys);
   }

@@ -1,12 +1,28 @@
-import { z } from "zod";
 import type { ForeignWrite, ForeignWrites } from "../rules/foreign-writes.ts";
 import { agentOfRecord, type RedisKeys } from "./redis-keys.ts";
 import type { TreeSession } from "./redis-session.ts";
 import type { RedisSubscriber } from "./redis-subscriber.ts";
 
-/** Parts that do not fit count as unknown: another version may have written them, or anybody who may publish. */
-const names = z.array(z.string()).nullable().catch(null);
-const noticeSchema = z.tuple([z.string(), z.number().nullable().catch(null), names, names]);
+/**
+ * The parts of a message. Those that do not fit count as unknown: another version may have written them, or anybody who may
+ * publish. Undefined for what is none.
+ */
+function partsOf(message: string): ({ tag: string } & Omit<ForeignWrite, "tenant" | "rootAgentId">) | undefined {
+  const parts: unknown = JSON.parse(message.slice(message.indexOf(" ")));
+  if (!Array.isArray(parts) || parts.length > 4) return undefined;
+  const [tag, timerAt, posted, records]: unknown[] = parts;
+  if (typeof tag !== "string") return undefined;
+  return {
+    tag,
+    timerAt: typeof timerAt === "number" ? timerAt : null,
+    posted: areTexts(posted) ? posted : null,
+    records: areTexts(records) ? records : null,
+  };
+}
+
+function areTexts(value: unknown): value is string[] {
+  return Array.isArray(value) && value.every((one) => typeof one === "string");
+}
 
 /** Listeners are called at most once in this many milliseconds, however much is written. */
 const QUIET_MS = 5;
@@ -48,8 +64,8 @@ function named(agentIds: readonly string[]): readonly string[] | null {
 interface ForeignWriteHooks {
   /** The channel is subscribed, for the first time or again. */
   readonly onSubscribed: () => void;
-  /** Another process has written to the tree. */
-  readonly onTree: (tag: string) => void;
+  /** Another process has written to the tree, and the records of these agents (as far as the message names them). */
+  readonly onTree: (tag: string, agentIds: readonly string[]) => void;
 }
 
 /** Calls listeners when another process has written, which every transaction publishes on one channel. */
@@ -108,8 +124,10 @@ export class RedisForeignWrites {
 
   #writeOf(message: string): ForeignWrite | "any" {
     try {
-      const [tag, timerAt, posted, records] = noticeSchema.parse(JSON.parse(message.slice(message.indexOf(" "))));
-      this.#hooks.onTree(tag);
+      const parts = partsOf(message);
+      if (!parts) return "any";
+      const { tag, timerAt, posted, records } = parts;
+      this.#hooks.onTree(tag, [...new Set([...(posted ?? []), ...(records ?? [])])]);
       return { ...this.#keys.namesIn(tag), timerAt, posted, records };
     } catch {
       return "any";

@@ -96,6 +96,8 @@ export interface TreeKeys {
 export class RedisKeys {
   readonly #prefix: string;
   readonly #groups = new Map<string, TreeKeys>();
+  /** The tree that was asked for last: works ask for theirs again and again. */
+  #last: { readonly tenant: string; readonly agentId: string; readonly tree: TreeKeys } | undefined;
 
   /** Throws `InvalidInputError` for a prefix with braces, which would replace the hash tags of the trees. */
   constructor(prefix: string) {
@@ -107,9 +109,13 @@ export class RedisKeys {
 
   /** An agent's id contains the id of its root, and so names its tree. */
   treeOf(tenant: string, agentId: string): TreeKeys {
+    const last = this.#last;
+    if (last && last.agentId === agentId && last.tenant === tenant) return last.tree;
     const root = rootOf(wellFormed(agentId, "agent id"));
     // The encoded parts contain neither braces nor slashes.
-    return this.#group(`${encodeURIComponent(wellFormed(tenant, "tenant"))}/${encodeURIComponent(root)}`);
+    const tree = this.#group(`${encodeURIComponent(wellFormed(tenant, "tenant"))}/${encodeURIComponent(root)}`);
+    this.#last = { tenant, agentId, tree };
+    return tree;
   }
 
   /** A tree by its name in the indexes. */

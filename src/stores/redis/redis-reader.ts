@@ -8,7 +8,6 @@ import {
   type Timer,
   type TurnRecord,
 } from "../../state/index.ts";
-import { parsed } from "../rules/stored-values.ts";
 import type { KnownTrees, LoadedMembers } from "./redis-cache.ts";
 import { type RedisConnection, textsOf } from "./redis-connection.ts";
 import { fields, type TreeKeys, turnFields } from "./redis-keys.ts";
@@ -18,6 +17,7 @@ import {
   dueTimersIn,
   itemsIn,
   journalRowOf,
+  opened,
   ordered,
   type PlacedArtifact,
   placedArtifacts,
@@ -48,8 +48,7 @@ export class RedisReader {
 
   async row<T>(tree: TreeKeys, kind: RowKind<T>): Promise<T | undefined> {
     const stored = (await this.#connection.run((client) => client.hget(tree.rows, kind.field))) ?? undefined;
-    this.#known.note(tree, kind.field, stored);
-    return stored === undefined ? undefined : valueOf(seenRow(stored), kind, tree.rows);
+    return valueOf(this.#known.note(tree, kind.field, stored), kind, tree.rows);
   }
 
   /** In the order of `kinds`, without those that do not exist. */
@@ -76,10 +75,6 @@ export class RedisReader {
     const found = new Map<string, string>();
     for (let at = 0; at < texts.length; at += 2) found.set(texts[at] ?? "", texts[at + 1] ?? "");
     return found;
-  }
-
-  async sizeOfHash(key: string): Promise<string> {
-    return String(await this.#connection.run((client) => client.hlen(key)));
   }
 
   async field(key: string, name: string): Promise<string | null> {
@@ -143,7 +138,7 @@ export class RedisReader {
     const text = await this.#connection.run((client) => client.hget(key, artifactId));
     const where = `the content of artifact ${artifactId} (${key})`;
     if (text === null) throw new CorruptRecordError(`${where} is missing`);
-    return parsed(contentSchema, text, where);
+    return opened(contentSchema, text, where);
   }
 
   /** Undefined if it was deleted in between. */
@@ -158,12 +153,12 @@ export class RedisReader {
   }
 
   /**
-   * Also reads the record if the cache may be stale: a post changes it, and the reader's next transaction writes it.
+   * Also reads the record if it is not known any more: a post changes it, and the reader's next transaction writes it.
    */
   async inbox(tree: TreeKeys, agentId: string): Promise<InboxItem[]> {
     const key = tree.ofAgent("inbox", agentId);
-    const isStale = this.#known.isStale(tree);
-    const record = isStale ? this.row(tree, rowKinds.record(tree.tenant, agentId)) : undefined;
+    const isLacking = this.#known.lacks(tree, fields.record(agentId));
+    const record = isLacking ? this.row(tree, rowKinds.record(tree.tenant, agentId)) : undefined;
     const [texts] = await Promise.all([this.#connection.run((client) => client.hvals(key)), record]);
     return itemsIn(texts, key);
   }
@@ -230,7 +225,7 @@ export class RedisReader {
         if (text === null) continue;
         const where = `a message (${key})`;
         const { ordinal, text: json } = ordered(text, where);
-        found.push({ cursor: ordinal, message: parsed(messageSchema, json, where) });
+        found.push({ cursor: ordinal, message: opened(messageSchema, json, where) });
       }
     }
     return found;

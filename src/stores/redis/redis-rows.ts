@@ -1,3 +1,4 @@
+import { crc32 } from "node:zlib";
 import { z } from "zod";
 import { type Account, accountSchema, type Waiter, waiterSchema } from "../../budget/index.ts";
 import { CorruptRecordError } from "../../errors/index.ts";
@@ -7,6 +8,7 @@ import {
   type AgentRequest,
   agentRequestSchema,
   artifactSchema,
+  type Entry,
   type InboxItem,
   inboxItemSchema,
   JOURNAL_VERSION,
@@ -24,6 +26,37 @@ import type { StoredTurn } from "../rules/ports.ts";
 import { type ArtifactMeta, freshHead, type Head, type KeyMeaning, type ProcessRow } from "../rules/tables.ts";
 import { textsOf } from "./redis-connection.ts";
 import { fields, pairOf } from "./redis-keys.ts";
+
+/** Must change whenever a schema of this file does: texts of another form are checked against the schema when they are read. */
+export const STORED_FORM = 1;
+const SUM_LENGTH = 9;
+
+/** A text with its sum. Whoever reads it unchanged need not check it against its schema. */
+export function sealed(text: string): string {
+  return text + sumOf(text);
+}
+
+function sumOf(text: string): string {
+  return `#${crc32(text, STORED_FORM)
+    .toString(16)
+    .padStart(SUM_LENGTH - 1, "0")}`;
+}
+
+/** The text under its seal; undefined for a text that has none, or was changed since. */
+function ownText(stored: string): string | undefined {
+  const text = stored.slice(0, -SUM_LENGTH);
+  return stored.at(-SUM_LENGTH) === "#" && stored.endsWith(sumOf(text)) ? text : undefined;
+}
+
+function plainText(stored: string): string {
+  return stored.at(-SUM_LENGTH) === "#" ? stored.slice(0, -SUM_LENGTH) : stored;
+}
+
+/** Reads stored JSON text, sealed or not. Throws `CorruptRecordError` as `parsed` does. */
+export function opened<T>(schema: z.ZodType<T>, stored: string, where: string): T {
+  const own = ownText(stored);
+  return own === undefined ? parsed(schema, plainText(stored), where) : (JSON.parse(own) as T);
+}
 
 /** A row of a tree as it was last seen. */
 export interface SeenRow {
@@ -100,10 +133,10 @@ const storedTurnSchema = turnRecordSchema.extend({ hash: z.string().nullable() }
 const turnChangeSchema = turnRecordSchema.pick({ status: true, stopReason: true, changedAt: true });
 
 /** A turn from its two fields, the second of which is absent until it has changed. */
-export function turnIn(opened: string, changed: string | null | undefined, key: string): StoredTurn {
-  const turn = parsed(storedTurnSchema, opened, `a turn (${key})`);
+export function turnIn(begun: string, changed: string | null | undefined, key: string): StoredTurn {
+  const turn = opened(storedTurnSchema, begun, `a turn (${key})`);
   if (changed === null || changed === undefined) return turn;
-  return { ...turn, ...parsed(turnChangeSchema, changed, `turn ${turn.turnId} (${key})`) };
+  return { ...turn, ...opened(turnChangeSchema, changed, `turn ${turn.turnId} (${key})`) };
 }
 
 export const rowKinds = {
@@ -111,7 +144,7 @@ export const rowKinds = {
     field: fields.record(agentId),
     what: `the record of agent ${agentId}`,
     parse: (text, where) => {
-      const record = parsed(agentRecordSchema, text, where);
+      const record = opened(agentRecordSchema, text, where);
       if (record.agentId === agentId && record.tenant === tenant) return record;
       throw new CorruptRecordError(`${where} is that of agent ${record.agentId}; it is left as it is`);
     },
@@ -120,7 +153,7 @@ export const rowKinds = {
     field: fields.head(agentId),
     what: `the head of agent ${agentId}`,
     parse: (text, where) => {
-      const { open, outcome, work = "none", ...head } = parsed(headRowSchema, text, where);
+      const { open, outcome, work = "none", ...head } = opened(headRowSchema, text, where);
       return { head: { ...head, work }, open, outcome };
     },
   }),
@@ -128,7 +161,7 @@ export const rowKinds = {
     field: fields.account(accountId),
     what: `account ${accountId}`,
     parse: (text, where) => {
-      const account = parsed(accountSchema, text, where);
+      const account = opened(accountSchema, text, where);
       if (account.id === accountId) return account;
       throw new CorruptRecordError(`${where} holds account ${account.id}; it is left as it is`);
     },
@@ -137,7 +170,7 @@ export const rowKinds = {
     field: fields.request(agentId, requestId),
     what: `request ${requestId}`,
     parse: (text, where) => {
-      const request = parsed(agentRequestSchema, text, where);
+      const request = opened(agentRequestSchema, text, where);
       if (request.requestId === requestId && request.agentId === agentId) return request;
       throw new CorruptRecordError(`${where} holds request ${request.requestId}; it is left as it is`);
     },
@@ -145,7 +178,7 @@ export const rowKinds = {
   meaning: (rootAgentId: string, text: string): RowKind<KeyMeaning> => ({
     field: fields.meaning(rootAgentId, text),
     what: `the meaning of key ${text}`,
-    parse: (json, where) => parsed(meaningSchema, json, where),
+    parse: (json, where) => opened(meaningSchema, json, where),
   }),
   process: (processId: string): RowKind<ProcessRow> => ({
     field: fields.process(processId),
@@ -155,12 +188,12 @@ export const rowKinds = {
   timersFrom: {
     field: fields.timersFrom,
     what: "the time of the first timer",
-    parse: (text, where) => parsed(z.number(), text, where),
+    parse: (text, where) => opened(z.number(), text, where),
   } satisfies RowKind<number>,
   webhooks: {
     field: fields.webhooks,
     what: "the webhooks of the tree",
-    parse: (text, where) => parsed(treeWebhooksSchema, text, where),
+    parse: (text, where) => opened(treeWebhooksSchema, text, where),
   } satisfies RowKind<TreeWebhooks>,
 } as const;
 
@@ -172,7 +205,7 @@ const unreadable = new Set<string>();
  */
 function processIn(text: string, where: string, processId: string): ProcessRow {
   try {
-    return parsed(processRowSchema, text, where);
+    return opened(processRowSchema, text, where);
   } catch (error) {
     if (!(error instanceof CorruptRecordError)) throw error;
     if (!unreadable.has(processId)) process.emitWarning(error.message, { code: "TROUPE_CORRUPT_RECORD" });
@@ -205,7 +238,7 @@ export function checkOrder(
 }
 
 export function timerIn(text: string, key: string): Timer {
-  return parsed(timerSchema, text, `a timer (${key})`);
+  return opened(timerSchema, text, `a timer (${key})`);
 }
 
 const damaged = new CorruptTimers();
@@ -220,7 +253,7 @@ export function placedArtifacts(texts: readonly string[], key: string): PlacedAr
   const where = `an artifact (${key})`;
   return texts
     .map((one) => ordered(one, where))
-    .map(({ ordinal, text }) => ({ ordinal, meta: parsed(artifactMetaSchema, text, where) }))
+    .map(({ ordinal, text }) => ({ ordinal, meta: opened(artifactMetaSchema, text, where) }))
     .sort((a, b) => a.ordinal - b.ordinal);
 }
 
@@ -229,7 +262,7 @@ export function waitersIn(texts: readonly string[], accountId: string, key: stri
   const start = pairOf(accountId, "");
   const found: Waiter[] = [];
   for (let at = 0; at < texts.length; at += 2) {
-    if (texts[at]?.startsWith(start)) found.push(parsed(waiterSchema, texts[at + 1] ?? "", `the waiters (${key})`));
+    if (texts[at]?.startsWith(start)) found.push(opened(waiterSchema, texts[at + 1] ?? "", `the waiters (${key})`));
   }
   return found.sort((a, b) => a.place - b.place);
 }
@@ -253,7 +286,11 @@ export function journalRowOf(entry: readonly unknown[], key: string): JournalRow
   };
   const agentId = value("a");
   const where = `row ${cursor} of the journal (agent ${agentId}, ${key})`;
-  const entries = readEntries(Number(value("v")), jsonOf(value("e"), where), where);
+  const text = value("e");
+  const version = Number(value("v"));
+  const own = version === JOURNAL_VERSION ? ownText(text) : undefined;
+  const entries =
+    own === undefined ? readEntries(version, jsonOf(plainText(text), where), where) : (JSON.parse(own) as Entry[]);
   return { version: JOURNAL_VERSION, cursor, agentId, entries };
 }
 
@@ -262,5 +299,5 @@ export function itemsIn(texts: readonly string[], key: string): InboxItem[] {
   return texts
     .map((text) => ordered(text, where))
     .sort((a, b) => a.ordinal - b.ordinal)
-    .map(({ text }) => parsed(inboxItemSchema, text, where));
+    .map(({ text }) => opened(inboxItemSchema, text, where));
 }

@@ -29,7 +29,8 @@ const RECEIPT_MS = 600_000;
  *      checks: kind, number of key, name, expected
  *        row: version of a row, "" for none; in: whether a hash has a field; size: of a hash;
  *        first: lowest score of a sorted set, "" for none; tree: version of the whole tree
- *      operations: name, count of arguments, arguments; see below
+ *      operations: name, count of arguments, arguments; see below. On one server "index" writes the lists over trees, those
+ *        that list more first, so that nothing is changed where one cannot be written
  * Gives {"done", version, cursor before}, or, with nothing written: {"changed", kind, key, name, value, ...} for each
  *      check that failed, {"changed", "older", key of meta, "", version} when the tree has an older version than the sender
  *      has seen, {"locked"} while another process has the tree to itself, {"late"} when the indexes are too old.
@@ -117,6 +118,19 @@ local operations = {
     cursor = a[2] == '' and cursor + 1 or tonumber(a[2])
     redis.call('XADD', journal, whole(cursor) .. '-0', 'a', a[4], 'v', a[5], 'e', a[6])
     redis.call('ZADD', KEYS[tonumber(a[1])], a[3], whole(cursor))
+  end,
+  index = function(a)
+    local list, stamps = KEYS[tonumber(a[1])], KEYS[tonumber(a[2])]
+    local kind, member, score = a[3], a[4], a[5]
+    if kind == 'leaving' then
+      redis.pcall('HDEL', stamps, member)
+      redis.pcall('ZREM', list, member)
+      return
+    end
+    if kind == 'name' then redis.call('ZADD', list, 0, member)
+    elseif kind == 'at' then redis.call('ZADD', list, score, member)
+    else redis.call('ZADD', list, 'LT', score, member) end
+    redis.call('HSET', stamps, member, whole(micros))
   end,
   message = function(a)
     if redis.call('HSETNX', KEYS[tonumber(a[1])], a[3], whole(cursor) .. '|' .. a[4]) == 1 then

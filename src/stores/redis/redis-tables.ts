@@ -17,7 +17,7 @@ import type { AddedRow, ArtifactMeta, Head, KeyMeaning, Tables, TurnChange } fro
 import { RedisAgents } from "./redis-agents.ts";
 import { watchHead, watchPosts } from "./redis-indexes.ts";
 import { fields, ofOwner, pairOf, requestMember, type TreeKeys, turnFields, turnIndexes } from "./redis-keys.ts";
-import { type PlacedArtifact, rowKinds } from "./redis-rows.ts";
+import { type PlacedArtifact, rowKinds, sealed } from "./redis-rows.ts";
 import type { Collection, TreeSession } from "./redis-session.ts";
 
 /** The rows of commits, commands and leases, as a piece of work sees them. */
@@ -39,7 +39,7 @@ export class RedisTables extends RedisAgents implements Tables {
     const session = this.ofAgent(key);
     const inbox = session.tree.ofAgent("inbox", key.agentId);
     if (session.isInInbox(inbox, item.key)) return false;
-    session.do("item", { key: inbox }, wellFormed(item.key, "inbox key"), JSON.stringify(item));
+    session.do("item", { key: inbox }, wellFormed(item.key, "inbox key"), sealed(JSON.stringify(item)));
     session.noteInbox(inbox, item.key, true);
     watchPosts(session, this.keys);
     return true;
@@ -48,7 +48,7 @@ export class RedisTables extends RedisAgents implements Tables {
   inboxSize({ tenant, agentId }: AgentKey): number {
     const tree = this.keys.treeOf(tenant, agentId);
     const inbox = tree.ofAgent("inbox", agentId);
-    return this.writing(tree).inboxSize(inbox, () => this.reader.sizeOfHash(inbox));
+    return this.writing(tree).inboxSize(inbox);
   }
 
   removeFromInbox({ tenant, agentId }: AgentKey, itemKeys: readonly string[]): void {
@@ -76,7 +76,7 @@ export class RedisTables extends RedisAgents implements Tables {
       key: session.tree.ofAgent(part, key.agentId),
     });
     const lastSeq = String(entries.at(-1)?.seq ?? 0);
-    const text = JSON.stringify(entries);
+    const text = sealed(JSON.stringify(entries));
     session.do("entries", keyOf("index"), String(cursor ?? ""), lastSeq, key.agentId, String(JOURNAL_VERSION), text);
     for (const message of messages) {
       session.do(
@@ -84,7 +84,7 @@ export class RedisTables extends RedisAgents implements Tables {
         keyOf("messages"),
         keyOf("order"),
         wellFormed(message.id, "message id"),
-        JSON.stringify(message),
+        sealed(JSON.stringify(message)),
       );
     }
     return cursor ?? session.nextRow();

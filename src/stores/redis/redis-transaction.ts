@@ -3,7 +3,7 @@ import type { TreeCache } from "./redis-cache.ts";
 import { textsOf } from "./redis-connection.ts";
 import { isHead } from "./redis-keys.ts";
 import { absentRow, seenRow } from "./redis-rows.ts";
-import { Missing, NotTogether, type TreeSession } from "./redis-session.ts";
+import { type IndexWrite, Missing, NotTogether, type TreeSession } from "./redis-session.ts";
 
 interface Envelope {
   readonly id: string;
@@ -20,8 +20,12 @@ interface EncodedTransaction {
   readonly tail: readonly string[];
 }
 
-/** Undefined if nothing was read and nothing is to be written. */
-export function encoded(session: TreeSession, envelope: Envelope): EncodedTransaction | undefined {
+/** Undefined if nothing was read and nothing is to be written. `indexWrites`: those that become true with the rest. */
+export function encoded(
+  session: TreeSession,
+  envelope: Envelope,
+  indexWrites: readonly IndexWrite[],
+): EncodedTransaction | undefined {
   const { tree, checks, operations, written } = session;
   if (checks.size === 0 && operations.length === 0 && written.size === 0) return undefined;
   const keys = [tree.rows, tree.meta, tree.journal, tree.lock, tree.receipt(envelope.owner), tree.expiring];
@@ -36,14 +40,33 @@ export function encoded(session: TreeSession, envelope: Envelope): EncodedTransa
   const { indexedAt, channel, message } = envelope;
   const tail = [indexedAt, channel, message, String(session.newest), String(checks.size)];
   for (const { kind, key, name, expected } of checks.values()) tail.push(kind, numberOf(key), name, expected);
+  // First, so that nothing is changed where an index cannot be written.
+  for (const write of indexWrites) if (write.kind !== "leaving") tail.push(...indexOperation(write, numberOf));
   for (const [name, ...args] of operations) {
     tail.push(name, String(args.length), ...args.map((one) => (typeof one === "string" ? one : numberOf(one.key))));
   }
+  for (const write of leavingForGood(indexWrites)) tail.push(...indexOperation(write, numberOf));
   for (const [field, { text }] of written) {
     if (text === undefined) tail.push("gone", "1", field);
     else tail.push("row", "2", field, text);
   }
   return { keys, head: [envelope.id, envelope.owner], tail };
+}
+
+/** Without those that are written again in the same step: an agent that was released and acquired. */
+export function leavingForGood(writes: readonly IndexWrite[]): IndexWrite[] {
+  return writes.filter(({ kind, member, keys: { list } }, at) => {
+    const isAgain = (one: IndexWrite): boolean =>
+      one.member === member && one.keys.list === list && one.kind !== "leaving";
+    return kind === "leaving" && !writes.slice(at + 1).some(isAgain);
+  });
+}
+
+function indexOperation(
+  { kind, keys: { list, stamps }, member, score }: IndexWrite,
+  numberOf: (key: string) => string,
+): string[] {
+  return ["index", "5", numberOf(list), numberOf(stamps), kind, member, String(score ?? "")];
 }
 
 export type Applied =
@@ -83,7 +106,7 @@ export function keep(session: TreeSession, cache: TreeCache, version: string): v
   for (const [field, { kind, text, value }] of session.written) {
     if (kind === "collection") cache.putMembers(field, { version, value });
     else if (kind === "changed collection") cache.forgetMembers(field);
-    else cache.putRow(field, text === undefined ? absentRow : { version, text: "", value });
+    else cache.putRow(field, text === undefined ? absentRow : { version, text, value });
   }
 }
 

@@ -8,7 +8,7 @@ import { noticeOf } from "./redis-foreign-writes.ts";
 import type { RedisIndexes, WrittenAt } from "./redis-indexes.ts";
 import { fields, type TreeKeys } from "./redis-keys.ts";
 import { rowsScript } from "./redis-read-scripts.ts";
-import { seenRow } from "./redis-rows.ts";
+import { absentRow, type SeenRow, seenRow } from "./redis-rows.ts";
 import { applyScript, unlockScript } from "./redis-scripts.ts";
 import { Answers, type IndexWrite, type Missing, TreeSession } from "./redis-session.ts";
 import {
@@ -17,6 +17,7 @@ import {
   encoded,
   keep,
   learn,
+  leavingForGood,
   type QueuedWork,
   runTogether,
   settle,
@@ -104,7 +105,7 @@ class TreeQueue {
     const end = performance.now() + connection.timeoutMs;
     const answers = new Answers();
     let lockedUntil = 0;
-    let isFresh = !this.isStale;
+    let isFresh = !this.isStale || (await connection.mayMixKeys());
     try {
       for (let failures = 0; ; ) {
         const session = new TreeSession(this.tree, this.cache, answers);
@@ -145,14 +146,36 @@ class TreeQueue {
     learn(session, this.cache, facts);
   }
 
+  /** Where all keys are on one server, the indexes are written by the transaction itself. */
+  async #applyTogether(session: TreeSession): Promise<Applied> {
+    const { connection, owner, channel } = this.#context;
+    const notice = noticeOf(session);
+    const message = notice && `${owner} ${notice}`;
+    const envelope = { id: randomUUID(), owner, indexedAt: "", channel, message };
+    const transaction = encoded(session, envelope, session.indexWrites);
+    if (!transaction) return { type: "done", version: "", cursor: 0 };
+    const { keys, head, tail } = transaction;
+    const answer = await connection.run((client, repeat) =>
+      evaluate(client, applyScript, keys, [...head, repeat > 0 ? "1" : "0", ...tail]),
+    );
+    const applied = appliedOf(answer, keys);
+    this.isStale = false;
+    if (applied.type === "done") {
+      keep(session, this.cache, applied.version);
+      if (notice) this.#context.onChanged(session);
+    }
+    return applied;
+  }
+
   async #apply(session: TreeSession): Promise<Applied> {
     const { connection, indexes, owner, channel } = this.#context;
+    if (await connection.mayMixKeys()) return await this.#applyTogether(session);
     const before = session.indexWrites.filter(({ isBeside }) => !isBeside);
     const beside = session.indexWrites.filter(({ isBeside }) => isBeside);
     const written = await indexes.write(before);
     const notice = noticeOf(session);
     const message = notice && `${owner} ${notice}`;
-    const transaction = encoded(session, { id: randomUUID(), owner, indexedAt: written.at, channel, message });
+    const transaction = encoded(session, { id: randomUUID(), owner, indexedAt: written.at, channel, message }, []);
     if (!transaction) return { type: "done", version: "", cursor: 0 };
     const { keys, head, tail } = transaction;
     const told = before.length + beside.length > 0 ? this.#writeBeside(beside) : nothingWritten;
@@ -188,13 +211,10 @@ class TreeQueue {
   /** An entry that stays because this fails is skipped by readers. */
   #correct(writes: readonly IndexWrite[], { stamps }: WrittenAt): void {
     const leaving = writes.filter(({ kind }) => kind === "leaving");
-    const { indexes } = this.#context;
-    for (const [index, write] of leaving.entries()) {
+    for (const write of leavingForGood(writes)) {
       const { keys, member } = write;
-      const later = writes.slice(writes.indexOf(write) + 1);
-      // The agent was released and acquired again in one step.
-      if (later.some((one) => one.member === member && one.keys.list === keys.list && one.kind !== "leaving")) continue;
-      indexes.correct(keys, member, stamps[index] ?? "").catch(() => undefined);
+      const stamp = stamps[leaving.indexOf(write)] ?? "";
+      this.#context.indexes.correct(keys, member, stamp).catch(() => undefined);
     }
   }
 
@@ -285,17 +305,23 @@ export class TreeQueues implements KnownTrees {
   }
 
   /** If the row is older than the cached one, the next transaction needs one more attempt. */
-  note({ tag }: TreeKeys, field: string, stored: string | undefined): void {
-    this.#queues.get(tag)?.cache.note(field, stored);
-  }
-
-  isStale({ tag }: TreeKeys): boolean {
-    return this.#queues.get(tag)?.isStale ?? false;
-  }
-
-  markStale(tag: string): void {
+  note({ tag }: TreeKeys, field: string, stored: string | undefined): SeenRow {
     const queue = this.#queues.get(tag);
-    if (queue) queue.isStale = true;
+    if (queue) return queue.cache.note(field, stored);
+    return stored === undefined ? absentRow : seenRow(stored);
+  }
+
+  lacks({ tag }: TreeKeys, field: string): boolean {
+    const queue = this.#queues.get(tag);
+    return queue !== undefined && queue.cache.row(field) === undefined;
+  }
+
+  /** Another process has written to the tree, and these agents' records. */
+  markStale(tag: string, agentIds: readonly string[]): void {
+    const queue = this.#queues.get(tag);
+    if (!queue) return;
+    queue.isStale = true;
+    queue.cache.forgetRows(agentIds.map((agentId) => fields.record(agentId)));
   }
 
   all(): readonly TreeQueue[] {

@@ -39,7 +39,7 @@ type IsLiving = (processId: string) => boolean;
  *
  * Invariants
  * 1. A tree leaves the indexes only if none of its agents is unattended, checked after making sure that the next post
- *    writes the index again.
+ *    writes the index again. A tree at work is left in them: it would come back with its next post.
  * 2. A tree that the indexes have lost is found by going through all trees, a few with each call.
  * 3. A tree with a corrupt row hides no other one.
  */
@@ -53,6 +53,8 @@ export class RedisUnattended {
   readonly #write: Write;
   /** The last root that was checked, by tenant. */
   readonly #swept = new Map<string, string>();
+  /** The newest version of an agent's head that the last look found in each tree. */
+  #looked = new Map<string, number>();
 
   constructor(
     connection: RedisConnection,
@@ -82,6 +84,13 @@ export class RedisUnattended {
     if (after === undefined) await this.#sweep(tenant, isLiving);
     const from = after === undefined ? undefined : this.#keys.treeOf(tenant, after);
     const candidates = await this.#candidateTrees.list(tenant, [processId, ...ids.filter(isLiving)], from);
+    const looked = this.#looked;
+    this.#looked = new Map(
+      candidates.flatMap(({ tree: { tag } }) => {
+        const version = looked.get(tag);
+        return version === undefined ? [] : [[tag, version]];
+      }),
+    );
     const found: AgentKey[] = [];
     for (let at = 0; at < candidates.length && found.length < limit; at += AT_ONCE) {
       const some = candidates.slice(at, at + AT_ONCE);
@@ -98,8 +107,13 @@ export class RedisUnattended {
   /** The unattended agents of a tree; removes it from the indexes if there are none. */
   async #unattendedOf(candidate: CandidateTree, isLiving: IsLiving): Promise<readonly string[]> {
     return await this.#skipCorrupt(async () => {
-      const found = await this.#check(candidate.tree, isLiving);
-      return found.length > 0 ? found : await this.#remove(candidate, isLiving);
+      const { tree, deadHolders } = candidate;
+      const { found, newest } = await this.#check(tree, isLiving);
+      if (found.length > 0) return found;
+      const isAtWork = newest > 0 && deadHolders.length === 0 && this.#looked.get(tree.tag) !== newest;
+      if (!isAtWork) return await this.#remove(candidate, isLiving);
+      this.#looked.set(tree.tag, newest);
+      return [];
     });
   }
 
@@ -120,7 +134,7 @@ export class RedisUnattended {
         if (row?.isTold) session.put(watchKinds.holder(id), { ...row, isTold: false });
       }
     });
-    const found = await this.#check(tree, isLiving);
+    const { found } = await this.#check(tree, isLiving);
     if (found.length > 0) return found;
     for (const { index, member, stamp } of entries) await this.#indexes.correct(index, member, stamp);
     return [];
@@ -134,7 +148,7 @@ export class RedisUnattended {
     else this.#swept.set(tenant, last);
     const check = async (rootAgentId: string): Promise<readonly string[]> => {
       const tree = this.#keys.treeOf(tenant, rootAgentId);
-      const found = await this.#check(tree, isLiving);
+      const { found } = await this.#check(tree, isLiving);
       if (found.length > 0) await this.#writeAgain(tree);
       return found;
     };
@@ -157,7 +171,7 @@ export class RedisUnattended {
     }
   }
 
-  #check(tree: TreeKeys, isLiving: IsLiving): Promise<readonly string[]> {
+  #check(tree: TreeKeys, isLiving: IsLiving): Promise<Look> {
     return unattendedOfTree(this.#connection, this.#reader, tree, isLiving);
   }
 }
@@ -236,13 +250,20 @@ class CandidateTrees {
   }
 }
 
-/** The unattended agents of a tree, in the order in which they were created. */
+/** What a look at a tree finds. */
+interface Look {
+  /** The unattended agents, in the order in which they were created. */
+  readonly found: readonly string[];
+  /** The newest version of an agent's head, which every commit writes; 0 for a tree without agents. */
+  readonly newest: number;
+}
+
 async function unattendedOfTree(
   connection: RedisConnection,
   reader: RedisReader,
   tree: TreeKeys,
   isLiving: (processId: string) => boolean,
-): Promise<readonly string[]> {
+): Promise<Look> {
   const [ids = [], stored = []] = listsOf(await connection.script(headsScript, [tree.rows, tree.agents], []));
   const heads = new Map<string, Head>();
   for (const [index, id] of ids.entries()) {
@@ -258,10 +279,11 @@ async function unattendedOfTree(
     candidates.map(([id]) => id),
   );
   const tables = { agent: ({ agentId }: AgentKey) => records.get(agentId) };
-  return candidates.flatMap(([id, head]) => {
+  const found = candidates.flatMap(([id, head]) => {
     const record = records.get(id);
     return record && isUnattended(tables, { record, head, inbox: inboxes.get(id) ?? [] }) ? [id] : [];
   });
+  return { found, newest: stored.reduce((newest, text) => Math.max(newest, Number(seenRow(text).version)), 0) };
 }
 
 /** Only the inboxes that are not empty. */
