@@ -15,9 +15,9 @@ export interface Entrant {
   close(): Promise<void>;
 }
 
-/** Who takes part: the bare loop, or ours on some stores. */
+/** Who takes part: the bare loop, ours on some stores, or another library. */
 export interface Contender {
-  /** `bare`, or the stores' name: `memory`, `sqlite`, `redis`. */
+  /** `bare`, the stores' name (`memory`, `sqlite`, `redis`), or the library's. */
   readonly name: string;
   prepare(scenario: Scenario, baseUrl: string): Promise<Entrant>;
 }

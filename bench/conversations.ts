@@ -4,8 +4,8 @@ import type { ModelProcess } from "./model-process.ts";
 import { type Scenario, userInput } from "./scenario.ts";
 import { type Pair, type Sample, type Side, type Study, timed } from "./study.ts";
 
-/** A scenario as a study: ours in memory and on SQLite against the bare loop. */
-export function studyOf(scenario: Scenario): Study {
+/** A scenario as a study: ours in memory and on SQLite, and other libraries where they are asked for, against the bare loop. */
+export function studyOf(scenario: Scenario, peers: readonly Contender[] = []): Study {
   const { name, title, unit } = scenario;
   return {
     name,
@@ -17,9 +17,19 @@ export function studyOf(scenario: Scenario): Study {
       const { bare } = await import("./bare/index.ts");
       const { oursInMemory, oursOnSqlite } = await import("./ours/index.ts");
       const bareSide = sideOf(scenario, bare, conversations);
-      return [oursInMemory, oursOnSqlite].map(
-        (ours): Pair => ({ stores: ours.name, ours: sideOf(scenario, ours, conversations), bare: bareSide }),
-      );
+      return [
+        ...[oursInMemory, oursOnSqlite].map(
+          (ours): Pair => ({ stores: ours.name, ours: sideOf(scenario, ours, conversations), bare: bareSide }),
+        ),
+        ...peers.map(
+          (peer): Pair => ({
+            stores: "none",
+            contender: peer.name,
+            ours: sideOf(scenario, peer, conversations),
+            bare: bareSide,
+          }),
+        ),
+      ];
     },
   };
 }

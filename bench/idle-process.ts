@@ -3,7 +3,8 @@
  * and prints what they held, as JSON. A process of its own, so that nothing else is in its heap.
  */
 import { setTimeout as delay } from "node:timers/promises";
-import type { Contender, Conversation, Entrant } from "./contender.ts";
+import { memoryAtRest, openMany } from "./at-rest.ts";
+import type { Contender } from "./contender.ts";
 import { timed } from "./study.ts";
 
 export type IdleKind = "bare" | "memory" | "sqlite";
@@ -22,21 +23,6 @@ async function contenderOf(kind: string): Promise<Contender> {
   if (kind === "bare") return (await import("./bare/index.ts")).bare;
   const { oursInMemory, oursOnSqlite } = await import("./ours/index.ts");
   return kind === "memory" ? oursInMemory : oursOnSqlite;
-}
-
-/** After garbage is collected; timers and promises that are on their way come to rest first. */
-async function memoryAtRest(): Promise<NodeJS.MemoryUsage> {
-  for (let time = 0; time < 3; time += 1) {
-    await new Promise((resolve) => setImmediate(resolve));
-    globalThis.gc?.();
-  }
-  return process.memoryUsage();
-}
-
-async function openMany(entrant: Entrant, count: number): Promise<Conversation[]> {
-  const conversations: Conversation[] = [];
-  for (let index = 0; index < count; index += 1) conversations.push(await entrant.open());
-  return conversations;
 }
 
 async function main([kind = "", countText = ""]: readonly string[]): Promise<void> {

@@ -1,51 +1,18 @@
 /**
- * `npm run bench`: ours in memory, on SQLite and on Redis against a bare `openai` loop, and against each other, interleaved. See README.md beside this file.
+ * `npm run bench`: ours in memory, on SQLite and on Redis against a bare `openai` loop, other libraries, and each other, interleaved. See README.md beside this file.
  * Results go to standard output, progress to standard error. Exit codes: 0, 1 (a contender failed), 2 (usage), 130 (Ctrl-C).
  */
-import { parseArgs } from "node:util";
 import { type ModelProcess, startModelProcess } from "./model-process.ts";
-import { type DetailedRow, jsonLine, rowsOf, table } from "./report.ts";
+import { help, type Options, readOptions } from "./options.ts";
+import { loadPeer, type Peer, takingPart } from "./peers/index.ts";
+import { type DetailedRow, jsonLine, rowsOf, runHead, table } from "./report.ts";
 import { interleave, sidesOf } from "./rounds.ts";
-import { type ListedStudy, studies } from "./studies/index.ts";
 import { againstThemselves } from "./study.ts";
 
-const help = `Usage: npm run bench -- [options]
-
-  --only NAME,NAME  only these scenarios: ${studies.map(({ name }) => name).join(", ")}
-  --quick           smaller samples, fewer rounds: some minutes for all
-  --json            end with one line of JSON instead of the table
-  --self            what ours is compared with, against itself: what is not 1 is the noise of this machine
-  --help            this text
-`;
-
-interface Options {
-  readonly chosen: readonly ListedStudy[];
-  readonly quick: boolean;
-  readonly json: boolean;
-  readonly self: boolean;
-  readonly help: boolean;
-}
-
-function readOptions(args: readonly string[]): Options {
-  const { values } = parseArgs({
-    args: [...args],
-    options: {
-      only: { type: "string" },
-      quick: { type: "boolean", default: false },
-      json: { type: "boolean", default: false },
-      self: { type: "boolean", default: false },
-      help: { type: "boolean", default: false },
-    },
-  });
-  const names = values.only?.split(",").map((name) => name.trim());
-  for (const name of names ?? []) {
-    if (!studies.some((study) => study.name === name)) throw new Error(`--only: there is no scenario "${name}".`);
-  }
-  const chosen = studies.filter((study) => names === undefined || names.includes(study.name));
-  return { chosen, quick: values.quick, json: values.json, self: values.self, help: values.help };
-}
-
-async function run(options: Options, server: ModelProcess): Promise<readonly DetailedRow[]> {
+async function run(
+  options: Options,
+  { server, peers }: { readonly server: ModelProcess; readonly peers: readonly Peer[] },
+): Promise<readonly DetailedRow[]> {
   const rows: DetailedRow[] = [];
   for (const listed of options.chosen) {
     const lacking = await listed.lacks?.();
@@ -53,7 +20,9 @@ async function run(options: Options, server: ModelProcess): Promise<readonly Det
       process.stderr.write(`${listed.name}: skipped: ${lacking}\n`);
       continue;
     }
-    const study = await listed.load();
+    const { able, lines } = takingPart(peers, listed);
+    process.stderr.write(lines.map((line) => `${line}\n`).join(""));
+    const study = await listed.load(able.map(({ contender }) => contender));
     const start = performance.now();
     process.stderr.write(`${study.name}: ${study.title} ... `);
     const pairs = await study.pairs(options.quick);
@@ -77,6 +46,13 @@ async function main(): Promise<number> {
     process.stdout.write(help);
     return 0;
   }
+  const peers: Peer[] = [];
+  try {
+    for (const name of options.peers) peers.push(await loadPeer(name));
+  } catch (error) {
+    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+    return 1;
+  }
   const server = await startModelProcess();
   for (const [signal, code] of [
     ["SIGINT", 130],
@@ -88,8 +64,8 @@ async function main(): Promise<number> {
     });
   }
   try {
-    const rows = await run(options, server);
-    process.stdout.write(`${options.json ? jsonLine(rows) : table(rows)}\n`);
+    const rows = await run(options, { server, peers });
+    process.stdout.write(`${options.json ? jsonLine(rows, runHead(options.quick, peers)) : table(rows)}\n`);
     return 0;
   } catch (error) {
     process.stderr.write(

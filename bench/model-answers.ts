@@ -1,6 +1,6 @@
 /**
  * What the model server says, serialised once per model name. Owns the mapping from (model name, tool results since the last
- * user message) to the bytes of an answer; knows nothing of HTTP.
+ * user message) to the text of an answer; knows nothing of HTTP.
  *
  * Names are `one`, or a kind and a count: `loop-10`, `child-2`, `calls-8`, `spawn-50`, `stream-512`.
  */
@@ -25,11 +25,19 @@ interface Answer {
   readonly calls: readonly ToolCall[];
 }
 
+/** Stands for the id of an answer until it is given; `withId` replaces it by one of the same length. */
+const idPlaceholder = "chatcmpl-000000000";
+
 export interface SerialisedAnswer {
   /** The body of a `chat.completion`. */
-  readonly whole: Buffer;
-  /** The same as server-sent events, one buffer for each write; usage and `[DONE]` included. */
-  readonly streamed: readonly Buffer[];
+  readonly whole: string;
+  /** The same as server-sent events, one string for each write; usage and `[DONE]` included. */
+  readonly streamed: readonly string[];
+}
+
+/** A body, or a piece of one, of answer number so-and-so: there are clients that take two messages of one id for the same. */
+export function withId(text: string, answer: number): Buffer {
+  return Buffer.from(text.replaceAll(idPlaceholder, `chatcmpl-${String(answer).padStart(9, "0")}`));
 }
 
 export interface ModelBehaviour {
@@ -86,7 +94,7 @@ function toolCall(index: number, name: string, args: Readonly<Record<string, str
 }
 
 function serialise(model: string, answer: Answer): SerialisedAnswer {
-  return { whole: Buffer.from(JSON.stringify(completion(model, answer))), streamed: serverSentEvents(model, answer) };
+  return { whole: JSON.stringify(completion(model, answer)), streamed: serverSentEvents(model, answer) };
 }
 
 function completion(model: string, { pieces, calls }: Answer): object {
@@ -96,7 +104,7 @@ function completion(model: string, { pieces, calls }: Answer): object {
   return { ...envelope(model, "chat.completion"), choices: [choice], usage };
 }
 
-function serverSentEvents(model: string, { pieces, calls }: Answer): readonly Buffer[] {
+function serverSentEvents(model: string, { pieces, calls }: Answer): readonly string[] {
   const chunk = (delta: object, finish: string | null) => ({
     ...envelope(model, "chat.completion.chunk"),
     choices: [{ index: 0, delta, logprobs: null, finish_reason: finish }],
@@ -110,13 +118,11 @@ function serverSentEvents(model: string, { pieces, calls }: Answer): readonly Bu
   ];
   const events = [...chunks.map((body) => `data: ${JSON.stringify(body)}\n\n`), "data: [DONE]\n\n"];
   const writes = range(Math.ceil(events.length / eventsPerPiece));
-  return writes.map((index) =>
-    Buffer.from(events.slice(index * eventsPerPiece, (index + 1) * eventsPerPiece).join("")),
-  );
+  return writes.map((index) => events.slice(index * eventsPerPiece, (index + 1) * eventsPerPiece).join(""));
 }
 
 function envelope(model: string, object: string): object {
-  return { id: "chatcmpl-bench", object, created: 1_700_000_000, model };
+  return { id: idPlaceholder, object, created: 1_700_000_000, model };
 }
 
 function finishReason(calls: readonly ToolCall[]): string {

@@ -7,7 +7,7 @@
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { type ModelBehaviour, modelBehaviour } from "./model-answers.ts";
+import { type ModelBehaviour, modelBehaviour, withId } from "./model-answers.ts";
 
 interface ChatRequest {
   readonly model: string;
@@ -41,7 +41,8 @@ function refuse(response: ServerResponse, status: number, message: string): void
   response.end(body);
 }
 
-function sendStream(response: ServerResponse, pieces: readonly Buffer[]): void {
+function sendStream(response: ServerResponse, pieces: readonly string[]): void {
+  const id = answered;
   response.writeHead(200, ["content-type", "text/event-stream"]);
   let next = 0;
   const sendNext = (): void => {
@@ -49,10 +50,10 @@ function sendStream(response: ServerResponse, pieces: readonly Buffer[]): void {
     next += 1;
     if (piece === undefined || response.destroyed) return;
     if (next === pieces.length) {
-      response.end(piece);
+      response.end(withId(piece, id));
       return;
     }
-    response.write(piece);
+    response.write(withId(piece, id));
     setImmediate(sendNext);
   };
   sendNext();
@@ -85,8 +86,9 @@ function complete(body: string, response: ServerResponse): void {
     sendStream(response, answer.streamed);
     return;
   }
-  response.writeHead(200, ["content-type", "application/json", "content-length", String(answer.whole.length)]);
-  response.end(answer.whole);
+  const whole = withId(answer.whole, answered);
+  response.writeHead(200, ["content-type", "application/json", "content-length", String(whole.length)]);
+  response.end(whole);
 }
 
 function handle(request: IncomingMessage, response: ServerResponse): void {

@@ -1,3 +1,5 @@
+import { readFileSync } from "node:fs";
+import type { Peer } from "./peers/index.ts";
 import type { Samples } from "./rounds.ts";
 import { median, medianInterval, quantile } from "./statistics.ts";
 import { isRate, type Pair, type Study, type Unit } from "./study.ts";
@@ -8,6 +10,10 @@ export interface Row {
   readonly stores: string;
   /** Where a study measures several things. */
   readonly variant?: string;
+  /** Whose figures stand under `ours`, where they are not ours: those of another library, or of the bare loop. */
+  readonly contender?: string;
+  /** How much work there was on either side, where that is what is varied. */
+  readonly at?: { readonly ours: number; readonly bare: number };
   readonly unit: Unit;
   readonly better: "lower" | "higher";
   /** Medians of the rounds. */
@@ -51,6 +57,8 @@ export function rowsOf(
       name: study.name,
       stores: pair.stores,
       ...(pair.variant === undefined ? {} : { variant: pair.variant }),
+      ...(pair.contender === undefined ? {} : { contender: pair.contender }),
+      ...(pair.at === undefined ? {} : { at: pair.at }),
       unit: pair.unit ?? study.unit,
       better: isRate(pair.unit ?? study.unit) ? "higher" : "lower",
       ours: median(ours),
@@ -69,22 +77,42 @@ export function rowsOf(
   });
 }
 
+/** What a run was of. */
+export interface RunHead {
+  /** Of this package, of Node, and of the libraries that took part. */
+  readonly versions: Readonly<Record<string, string>>;
+  readonly quick: boolean;
+}
+
+export function runHead(quick: boolean, peers: readonly Pick<Peer, "name" | "version">[]): RunHead {
+  const { version: troupe } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as {
+    readonly version: string;
+  };
+  const others = Object.fromEntries(peers.map(({ name, version }) => [name, version]));
+  return { versions: { troupe, node: process.versions.node, ...others }, quick };
+}
+
+/** What `--json` ends with. */
+export interface RunFigures extends RunHead {
+  readonly scenarios: readonly Row[];
+}
+
 /** The one line that `--json` ends with; three digits behind the point, four for ratios. */
-export function jsonLine(rows: readonly DetailedRow[]): string {
+export function jsonLine(rows: readonly DetailedRow[], head: RunHead): string {
   const scenarios = rows.map(({ row }) => ({
     ...row,
     ours: round(row.ours, 3),
     bare: round(row.bare, 3),
     ratio: round(row.ratio, 4),
   }));
-  return JSON.stringify({ scenarios });
+  return JSON.stringify({ ...head, scenarios } satisfies RunFigures);
 }
 
 /** The table for people. */
 export function table(rows: readonly DetailedRow[]): string {
   const head = [
     "scenario",
-    "stores",
+    "contender",
     "unit",
     "better",
     "ours",
@@ -99,7 +127,7 @@ export function table(rows: readonly DetailedRow[]): string {
   ];
   const body = rows.map(({ row, spread, processor }) => [
     row.variant === undefined ? row.name : `${row.name}, ${row.variant}`,
-    row.stores,
+    row.contender ?? row.stores,
     row.unit,
     row.better,
     figure(row.ours),

@@ -7,6 +7,7 @@ export type Unit =
   | "ms/minute"
   | "ms"
   | "µs"
+  | "ms/child"
   | "KB/agent"
   | "KB/stream"
   | "MB"
@@ -53,6 +54,10 @@ export interface Pair {
   readonly variant?: string;
   /** Default: the study's. */
   readonly unit?: Unit;
+  /** Who stands in the place of ours, where it is not ours: another library, or `bare` against itself. */
+  readonly contender?: string;
+  /** How much work there is on either side, where that is what is varied: the count that the study's title names. */
+  readonly at?: { readonly ours: number; readonly bare: number };
   readonly ours: Side;
   readonly bare: Side;
 }

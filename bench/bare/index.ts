@@ -15,17 +15,22 @@ function toolsOf(scenario: Scenario, client: OpenAI): readonly BareTool[] {
 /** The `openai` client as it comes (its fetch, its iterator, its retries) and a messages array: nothing is kept or limited. */
 export const bare: Contender = bareWith({});
 
+/** The same with tools of its own in place of the scenario's. */
+export function bareWithTools(tools: readonly BareTool[]): Contender {
+  return bareWith({}, tools);
+}
+
 /** The same with another fetch. */
 export function bareOver(fetching: typeof fetch): Contender {
   return bareWith({ fetch: fetching });
 }
 
-function bareWith(options: ClientOptions): Contender {
+function bareWith(options: ClientOptions, given?: readonly BareTool[]): Contender {
   return {
     name: "bare",
     prepare: async (scenario, baseUrl) => {
       const client = new OpenAI({ apiKey: "none", baseURL: baseUrl, ...options });
-      const tools = toolsOf(scenario, client);
+      const tools = given ?? toolsOf(scenario, client);
       const open = (): Conversation => {
         const messages: ChatMessage[] = [{ role: "system", content: instructions }];
         return {

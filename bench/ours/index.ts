@@ -6,20 +6,24 @@ import { agentOf } from "./agents.ts";
 import { type OpenStores, openStores, type StoreKind } from "./open-stores.ts";
 
 type Runtime = Awaited<ReturnType<typeof createRuntime>>;
+type Definition = ReturnType<typeof agentOf>;
 type Agent = Awaited<ReturnType<Runtime["agent"]>>;
 
 export const oursInMemory: Contender = contenderOn("memory");
 export const oursOnSqlite: Contender = contenderOn("sqlite");
 
-export function contenderOn(kind: StoreKind, options: SqliteOptions = {}): Contender {
+/** `definitionOf` gives the agent of a scenario where it is not the usual one. */
+export function contenderOn(kind: StoreKind, options: SqliteOptions = {}, definitionOf = agentOf): Contender {
   return {
     name: kind,
-    prepare: async (scenario, baseUrl) => entrantOn(await openStores(kind, options), scenario, baseUrl),
+    prepare: async (scenario, baseUrl) => {
+      return await entrantOn(await openStores(kind, options), scenario, definitionOf(scenario, baseUrl));
+    },
   };
 }
 
-async function entrantOn({ stores, remove }: OpenStores, scenario: Scenario, baseUrl: string): Promise<Entrant> {
-  const runtime = await createRuntime({ agents: [agentOf(scenario, baseUrl)], stores });
+async function entrantOn({ stores, remove }: OpenStores, scenario: Scenario, definition: Definition): Promise<Entrant> {
+  const runtime = await createRuntime({ agents: [definition], stores });
   const answer = scenario.agent === "streaming" ? streamedAnswer : wholeAnswer;
   let opened = 0;
   return {

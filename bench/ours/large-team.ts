@@ -18,7 +18,7 @@ export interface LargeTeam {
 }
 
 /** A lead that calls its children 1,000 at a time. */
-function largeTeam({ children, steps = 3, answersAfterMs }: LargeTeam) {
+export function largeTeam({ children, steps = 3, answersAfterMs }: LargeTeam) {
   const instant = instantModel(steps);
   const calm: LanguageModel = {
     ...instant,

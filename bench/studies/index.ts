@@ -1,11 +1,19 @@
+import type { Contender } from "../contender.ts";
 import { studyOf } from "../conversations.ts";
-import { scenarios } from "../scenario.ts";
+import { type Scenario, scenarios } from "../scenario.ts";
 import type { Study } from "../study.ts";
+
+export const studyGroups = ["scenarios", "growth"] as const;
+export type StudyGroup = (typeof studyGroups)[number];
 
 /** A study that is loaded when it is chosen: `--self` of the bare loop needs no runtime. */
 export interface ListedStudy {
   readonly name: string;
-  readonly load: () => Promise<Study>;
+  /** Studies that can be chosen together, by this name. */
+  readonly group?: StudyGroup;
+  /** What its contenders do, where other libraries may do it beside them. */
+  readonly scenario?: Scenario;
+  readonly load: (peers?: readonly Contender[]) => Promise<Study>;
   /** Why it cannot be measured on this machine; undefined where it can. Absent: it always can. */
   readonly lacks?: () => Promise<string | undefined>;
 }
@@ -16,7 +24,14 @@ const agents = { full: 8, quick: 4 };
 
 /** Everything that can be measured, in the order of the report. */
 export const studies: readonly ListedStudy[] = [
-  ...scenarios.map((scenario): ListedStudy => ({ name: scenario.name, load: async () => studyOf(scenario) })),
+  ...scenarios.map(
+    (scenario): ListedStudy => ({
+      name: scenario.name,
+      group: "scenarios",
+      scenario,
+      load: async (peers) => studyOf(scenario, peers),
+    }),
+  ),
   { name: "persisted", load: async () => (await import("./persisted.ts")).persisted },
   { name: "limits-on", load: async () => (await import("./limits-on.ts")).limitsOn },
   { name: "step-counts", load: async () => (await import("./step-counts.ts")).stepCounts },
@@ -65,6 +80,10 @@ export const studies: readonly ListedStudy[] = [
   { name: "unread-streams", load: async () => (await import("./idle-streams.ts")).unreadStreams },
   { name: "watched", load: async () => (await import("./watched.ts")).watched },
   { name: "show", load: async () => (await import("./show.ts")).show },
+  { name: "growth-turns", group: "growth", load: async () => (await import("./growth-turns.ts")).growthTurns },
+  { name: "growth-agents", group: "growth", load: async () => (await import("./growth-agents.ts")).growthAgents },
+  { name: "growth-children", group: "growth", load: async () => (await import("./growth-children.ts")).growthChildren },
+  { name: "growth-tools", group: "growth", load: async () => (await import("./growth-tools.ts")).growthTools },
   { name: "idle-10000", load: async () => (await import("./idle.ts")).idle },
   { name: "cold-start", load: async () => (await import("./cold-start.ts")).coldStart },
 ];

@@ -47,7 +47,8 @@ export function lateTurn({ turn, agents, turnsPerSample, withFullHistory }: Late
   };
 }
 
-const scenario: Scenario = {
+/** Whole answers of a plain agent, one conversation at a time. */
+export const conversationScenario: Scenario = {
   name: "late-turn",
   title: "",
   agent: "plain",
@@ -60,7 +61,7 @@ const scenario: Scenario = {
 };
 
 /** Agents whose model sees nothing but the open turn: the prompt is the same in every turn. */
-function windowed(kind: StoreKind): Contender {
+export function windowed(kind: StoreKind): Contender {
   return {
     name: `${kind}, window`,
     prepare: async () => {
@@ -88,11 +89,11 @@ function windowed(kind: StoreKind): Contender {
 }
 
 /** Opening is not measured: the first turns of so many new conversations are. */
-function firstSide(contender: Contender, conversations: number): Side {
+export function firstSide(contender: Contender, conversations: number): Side {
   return {
     name: `turn 1, ${contender.name}`,
     prepare: async ({ baseUrl }) => {
-      const entrant = await contender.prepare(scenario, baseUrl);
+      const entrant = await contender.prepare(conversationScenario, baseUrl);
       const sample = async () => {
         const opened: Conversation[] = [];
         for (let index = 0; index < conversations; index += 1) opened.push(await entrant.open());
@@ -112,11 +113,11 @@ interface LateSideOptions {
 }
 
 /** The turns before are taken while the side is prepared. */
-function lateSide(contender: Contender, { turn, count, turnsPerSample }: LateSideOptions): Side {
+export function lateSide(contender: Contender, { turn, count, turnsPerSample }: LateSideOptions): Side {
   return {
     name: `turn ${turn}, ${contender.name}`,
     prepare: async ({ baseUrl }) => {
-      const entrant = await contender.prepare(scenario, baseUrl);
+      const entrant = await contender.prepare(conversationScenario, baseUrl);
       const opened: Conversation[] = [];
       for (let index = 0; index < count; index += 1) opened.push(await entrant.open());
       await takeTurns(opened, turn - 1);
@@ -125,7 +126,7 @@ function lateSide(contender: Contender, { turn, count, turnsPerSample }: LateSid
   };
 }
 
-async function takeTurns(conversations: readonly Conversation[], turns: number) {
+export async function takeTurns(conversations: readonly Conversation[], turns: number) {
   const { elapsedMs, processorMs } = await timed(async () => {
     for (let turn = 0; turn < turns; turn += 1) {
       for (const conversation of conversations) {

@@ -156,19 +156,21 @@ test("the report gives medians, and their ratio as ours / bare", () => {
     ]),
   );
   const pair: Pair = { stores: "memory", ours, bare: bareSide };
+  const head = { versions: { troupe: "1.2.3" }, quick: true };
   const rows = rowsOf(studyOf(tiny("loop-10", {})), [pair], samples);
-  expect(JSON.parse(jsonLine(rows))).toEqual({
+  expect(JSON.parse(jsonLine(rows, head))).toEqual({
+    ...head,
     scenarios: [{ name: "loop-10", stores: "memory", unit: "ms/turn", better: "lower", ours: 40, bare: 20, ratio: 2 }],
   });
-  expect(jsonLine(rows)).not.toContain("\n");
+  expect(jsonLine(rows, head)).not.toContain("\n");
   expect(rowsOf(studyOf(tiny("turns-1", {})), [pair], samples)[0]?.row.better).toBe("higher");
   const shared = rowsOf({ name: "persisted", unit: "ms/turn" }, [{ ...pair, variant: "loop, full" }], samples);
-  expect(JSON.parse(jsonLine(shared)).scenarios[0]).toMatchObject({ name: "persisted", variant: "loop, full" });
+  expect(JSON.parse(jsonLine(shared, head)).scenarios[0]).toMatchObject({ name: "persisted", variant: "loop, full" });
   expect(table(shared)).toContain("persisted, loop, full  memory");
-  const [head, line] = table(rows).split("\n");
-  expect(head?.split(/\s+/)).toEqual([
+  const [titles, line] = table(rows).split("\n");
+  expect(titles?.split(/\s+/)).toEqual([
     "scenario",
-    "stores",
+    "contender",
     "unit",
     "better",
     "ours",
@@ -244,7 +246,7 @@ describe("the command", () => {
         PATH: "",
         TMPDIR: mkdtempSync(join(tmpdir(), "troupe-bench-test-")),
       });
-      expect({ code, stdout: JSON.parse(stdout) }).toEqual({ code: 0, stdout: { scenarios: [] } });
+      expect({ code, stdout: JSON.parse(stdout) }).toMatchObject({ code: 0, stdout: { quick: true, scenarios: [] } });
       expect(stderr).toContain("redis-traffic: skipped: there is no redis-server");
     });
 

@@ -62,6 +62,17 @@ test("streams every answer, with usage in the last chunk", async () => {
   expect(await (await ask("calls-2", [user], true)).text()).toContain('"index":1,"id":"call_lookup_1"');
 });
 
+async function idsOf(stream: boolean) {
+  const text = await (await ask("stream-40", [user], stream)).text();
+  return [...new Set([...text.matchAll(/"id":"(chatcmpl-[0-9]{9})"/g)].map(([, id]) => id))];
+}
+
+test("gives each answer an id of its own, the same in all pieces of a stream", async () => {
+  const all = [...(await idsOf(false)), ...(await idsOf(true)), ...(await idsOf(true))];
+  expect(new Set(all).size).toBe(3);
+  expect(all).toHaveLength(3);
+});
+
 test("refuses what it does not know", async () => {
   expect((await ask("gpt-5", [user])).status).toBe(404);
   expect((await fetch(`${server.baseUrl}/chat/completions`, { method: "POST", body: "{" })).status).toBe(400);

@@ -12,6 +12,10 @@ import { type Scenario, scenarios } from "../../bench/scenario.ts";
 import { bareOver } from "../../bench/bare/index.ts";
 import { servedOn } from "../../bench/serving/contender.ts";
 import { apiWires, benchWires } from "../../bench/serving/wires.ts";
+import { growthOfAgents } from "../../bench/studies/growth-agents.ts";
+import { growthOfChildren } from "../../bench/studies/growth-children.ts";
+import { growthOfTools } from "../../bench/studies/growth-tools.ts";
+import { growthOfTurns } from "../../bench/studies/growth-turns.ts";
 import { idleSides } from "../../bench/studies/idle.ts";
 import { unreadSide } from "../../bench/studies/idle-streams.ts";
 import { lateTurn } from "../../bench/studies/late-turn.ts";
@@ -95,7 +99,25 @@ describe("at a size that takes no time", () => {
     expect(await worked(sidesOf(showPairs(3)))).toHaveLength(2);
   });
 
+  test("work that grows is done at each of its sizes", async () => {
+    const pairs = [...growthOfTurns([1, 3]), ...growthOfChildren([1, 2]), ...growthOfTools([1, 3], 1)];
+    expect(pairs.map(({ stores, contender, variant, at }) => [contender ?? stores, variant, at])).toEqual([
+      ["memory", "turn 3", { ours: 3, bare: 1 }],
+      ["sqlite", "turn 3", { ours: 3, bare: 1 }],
+      ["memory", "children 2", { ours: 2, bare: 1 }],
+      ["sqlite", "children 2", { ours: 2, bare: 1 }],
+      ["memory", "tools 3", { ours: 3, bare: 1 }],
+      ["sqlite", "tools 3", { ours: 3, bare: 1 }],
+      ["bare", "tools 3", { ours: 3, bare: 1 }],
+    ]);
+    expect(await worked(sidesOf(pairs))).toHaveLength(14);
+  });
+
   inFull(() => {
+    test("agents that are alive are counted in a process of their own", async () => {
+      expect(await worked(sidesOf(growthOfAgents([100, 101])))).toHaveLength(8);
+    });
+
     test("a server in a process of its own answers, and drops who does not read", { timeout: 180_000 }, async () => {
       expect(await worked([requestsSide("memory", 50)])).toHaveLength(1);
       expect(await worked([unreadSide({ clients: 1, turns: 1, stallMs: 1_000 })])).toHaveLength(1);

@@ -1,0 +1,32 @@
+import type { Pair, Side, Unit } from "../study.ts";
+
+/** One curve of a study of growth: somebody's cost at each amount of work. */
+export interface Curve {
+  readonly stores: Pair["stores"];
+  readonly contender?: string;
+  /** Tells apart what a study measures in several ways. */
+  readonly variant?: string;
+  /** Default: the study's. */
+  readonly unit?: Unit;
+  /** Default: the study's. The first is what the others are compared with. */
+  readonly points?: readonly number[];
+  readonly sideAt: (count: number) => Side;
+}
+
+/** Each later point of each curve against the first one. `noun` is what is counted, for instance `children`. */
+export function growthPairs(noun: string, points: readonly number[], curves: readonly Curve[]): readonly Pair[] {
+  return curves.flatMap(({ sideAt, points: own = points, variant, ...curve }) => {
+    const [first = 1, ...later] = own;
+    const bare = sideAt(first);
+    return later.map((count): Pair => {
+      const amount = `${noun} ${count.toLocaleString("en-US")}`;
+      return {
+        ...curve,
+        variant: variant === undefined ? amount : `${variant}, ${amount}`,
+        at: { ours: count, bare: first },
+        ours: sideAt(count),
+        bare,
+      };
+    });
+  });
+}
