@@ -33,7 +33,9 @@ export class AnswerAccumulator {
     if (this.#id === "") this.#id = wireText(chunk["id"]);
     if (this.#model === "") this.#model = wireText(chunk["model"]);
     const choice = wireObject(wireArray(chunk["choices"])[0]);
-    for (const place of [chunk, choice, wireObject(chunk["x_groq"])]) this.#usage.add(place?.["usage"]);
+    this.#usage.add(chunk["usage"]);
+    this.#usage.add(choice?.["usage"]);
+    this.#usage.add(wireObject(chunk["x_groq"])?.["usage"]);
     const failed = choice?.["error"] ?? chunk["error"];
     if (failed !== undefined && failed !== null) throw answerError(failed);
     if (chunk["object"] === "error") throw answerError(chunk);

@@ -54,7 +54,9 @@ export function rowOf({ cursor }: LivePart): number {
 
 /** The public event of a part, frozen; `after` is the durable event that the stream gave before it. */
 export function eventOfPart(part: LivePart, after: string | null): TroupeEvent {
-  return deepFreeze(bodyOfPart(part, after));
+  const body = bodyOfPart(part, after);
+  // Only progress holds a value inside.
+  return part.kind === "progress" ? deepFreeze(body) : Object.freeze(body);
 }
 
 function bodyOfPart(part: LivePart, after: string | null): TroupeEvent {

@@ -2,7 +2,7 @@ import type { Entry, EntryOf } from "../../state/index.ts";
 import type { LivePart, LivePartOf } from "./live-part.ts";
 
 type Piece = LivePartOf<"text" | "reasoning">;
-type Said = Exclude<LivePart, { kind: "progress" | "warning" }>;
+export type Said = Exclude<LivePart, { kind: "progress" | "warning" }>;
 
 interface Shown {
   /** Number of the entry that requested the model, or that ended the request. */
@@ -60,7 +60,8 @@ export class ShownAnswers {
   }
 
   /** Whether the stream has seen no call of this agent yet, so that the journal must be read for this one. */
-  isUnknown(part: Said): boolean {
+  isUnknown(part: LivePart): part is Said {
+    if (part.kind === "progress" || part.kind === "warning") return false;
     return !this.#answers.has(part.agentId) && this.#strange.get(part.agentId) !== part.seq;
   }
 
@@ -111,5 +112,6 @@ function takePiece(shown: Shown, part: Piece): LivePart | "gap" | undefined {
     return "gap";
   }
   shown[part.kind] = end;
+  if (part.offset === given) return part;
   return { ...part, offset: given, text: part.text.slice(given - part.offset) };
 }

@@ -16,7 +16,7 @@ import { type ForeignWrites, isTreeChanged, type RolledBackTree, type Stores } f
 import type { CommittedRow, EventBus, LiveBroadcast } from "./event-bus.ts";
 import type { DamageWatch } from "./damage-watch.ts";
 import { eventOfPart, type LivePart, rowOf } from "./live-part.ts";
-import { ShownAnswers } from "./shown-answers.ts";
+import { type Said, ShownAnswers } from "./shown-answers.ts";
 import type { SpawnTrees } from "./spawn-trees.ts";
 
 const ROWS_AT_A_TIME = 200;
@@ -115,13 +115,18 @@ export class TreeStream {
       if (this.#isLocal && !this.#reading.isLocal?.()) this.#readJournal();
       while (!this.#reading.signal?.aborted) {
         const item = this.#queue.shift();
-        if (item === "look") yield* this.#look();
-        else if (item) {
-          this.#waiting -= 1;
-          yield* "entries" in item ? this.#committed(item) : this.#live(item);
-        } else {
+        if (item === undefined) {
           if (this.#isOver) return;
           await this.#next();
+        } else if (item === "look") yield* this.#look();
+        else {
+          this.#waiting -= 1;
+          if ("entries" in item) yield* this.#committed(item);
+          else if (!this.#mustLook(item)) {
+            if (this.#shown.isUnknown(item)) await this.#learn(item);
+            const event = this.#live(item);
+            if (event) yield event;
+          }
         }
       }
     } catch (error) {
@@ -182,9 +187,8 @@ export class TreeStream {
     const { bus, broadcast } = this.#source;
     this.#queue.push("look");
     this.#ends.push(bus.listenToRows((row) => this.#push(row), this.#rootAgentId));
-    const following = broadcast.follow(this.#rootAgentId, (part) => this.#push(part));
-    this.#following = following;
-    this.#ends.push(() => following.end());
+    this.#following = broadcast.follow(this.#rootAgentId, (part) => this.#push(part));
+    this.#ends.push(() => this.#following?.end());
     const stop = this.#source.damage.follow(this.#rootAgentId, (error) => {
       this.#damage = error;
       this.#push("look");
@@ -282,22 +286,22 @@ export class TreeStream {
     if (cursor >= this.#position.row) this.#position = { row: cursor + 1, seq: 0, index: -1 };
   }
 
-  async *#live(part: LivePart): AsyncGenerator<TroupeEvent, void, undefined> {
-    if (!this.#isLocal && rowOf(part) >= this.#position.row && this.#lookedFor !== part) {
-      // The part stays in the queue, because its end may be among the rows that are read.
-      this.#lookedFor = part;
-      this.#queue.unshift("look", part);
-      this.#waiting += 1;
-      return;
-    }
-    if (part.kind !== "progress" && part.kind !== "warning" && this.#shown.isUnknown(part)) await this.#learn(part);
+  /** Whether the journal is read first; the part waits, because its end may be among the rows that are read. */
+  #mustLook(part: LivePart): boolean {
+    if (this.#isLocal || rowOf(part) < this.#position.row || this.#lookedFor === part) return false;
+    this.#lookedFor = part;
+    this.#queue.unshift("look", part);
+    this.#waiting += 1;
+    return true;
+  }
+
+  #live(part: LivePart): TroupeEvent | undefined {
     const taken = this.#shown.take(part);
-    if (taken === "gap") this.#ask();
-    else if (taken) yield eventOfPart(taken, this.#after);
+    return taken === "gap" ? this.#ask() : taken && eventOfPart(taken, this.#after);
   }
 
   /** Reads the entries of a call that started before this stream did. */
-  async #learn(part: Exclude<LivePart, { kind: "progress" | "warning" }>): Promise<void> {
+  async #learn(part: Said): Promise<void> {
     const key = { tenant: this.#source.tenant, agentId: part.agentId };
     const rows = await this.#source.stores.readJournal(key, part.seq);
     const passed = rows.filter(({ cursor }) => cursor < this.#position.row).flatMap(({ entries }) => entries);
@@ -307,7 +311,7 @@ export class TreeStream {
     );
   }
 
-  #ask(): void {
+  #ask(): undefined {
     const now = performance.now();
     if (now - this.#askedAt < ASK_AGAIN_MS) return;
     this.#askedAt = now;
@@ -322,8 +326,8 @@ export class TreeStream {
   ): AsyncGenerator<TroupeEvent, void, undefined> {
     if (entry.type !== "model.responded" && entry.type !== "tool.settled") return;
     const isWaiting = (item: LivePart | CommittedRow | "look"): item is LivePart => {
-      if (item === "look" || "entries" in item || item.agentId !== source.agentId || item.kind === "warning")
-        return false;
+      if (item === "look" || "entries" in item) return false;
+      if (item.agentId !== source.agentId || item.kind === "warning") return false;
       if (item.kind !== "progress") return entry.type === "model.responded" && this.#shown.isOpen(item);
       return entry.type === "tool.settled" && entry.callId === item.callId;
     };
@@ -351,8 +355,8 @@ export class TreeStream {
     const who = { agentId, agentName: definition.name, parentAgentId, rootAgentId, sessionId };
     const { turnId, step, attempt, at, seq } = entry;
     // Reasoning is stored only in the provider's format, so it cannot be shown here.
-    const all = { turnId, step, attempt, at, seq, text, reasoning: null };
-    return { kind: "whole", ...who, cursor: this.#after ?? "0.0.0", ...all };
+    const cursor = this.#after ?? "0.0.0";
+    return { kind: "whole", ...who, cursor, turnId, step, attempt, at, seq, text, reasoning: null };
   }
 }
 
