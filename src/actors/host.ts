@@ -20,7 +20,7 @@ import type {
   TurnOutcome,
   TurnState,
 } from "../state/index.ts";
-import type { BudgetMove, NewArtifact, OpenOrder, Post, WakeOrder } from "../stores/index.ts";
+import type { BudgetMove, NewArtifact, Post, WakeOrder } from "../stores/index.ts";
 import type { Auth, Slots, SpawnedChild } from "../tools/index.ts";
 
 /** Writes that go to the store together with a fact. */
@@ -37,8 +37,6 @@ export interface FactParts {
   readonly clearedTimers?: readonly string[] | undefined;
   /** The definition that the entry names, unless the agent was created under it. */
   readonly definition?: StoredDefinition | undefined;
-  /** The turn that begins with it, if no command has opened that. */
-  readonly opens?: OpenOrder | undefined;
   /** A turn to start if none is open after the commit. */
   readonly wake?: WakeOrder | undefined;
 }

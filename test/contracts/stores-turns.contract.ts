@@ -51,37 +51,6 @@ export function turnsContract(subject: () => Stores): void {
     expect(await listed()).toMatchObject([{ turnId: TURN, status: "stopped", changedAt: NOW + 5 }]);
   });
 
-  test("a turn that its owner begins without a command is opened with the batch of its first entry", async () => {
-    const owner = await agentOf(subject(), "desk", { ownerId: "ann" });
-    const opens = { turnId: TURN, number: 1 };
-    await owner.commit({ entries: [note("begun")], opens }, NOW + 1);
-    expect(await subject().readAgent(keyOf())).toMatchObject({ openTurnId: TURN, nextTurnNumber: 2 });
-    expect(await subject().inbox(keyOf())).toEqual([]);
-    expect(await listed()).toMatchObject([{ turnId: TURN, number: 1, ownerId: "ann", key: null, status: "open" }]);
-    expect(await subject().openTurn(keyOf(), command, NOW + 2)).toMatchObject({ type: "queued", turnId: `${ROOT}#2` });
-    await endTurn(owner, 1, NOW + 5);
-    expect(await subject().readAgent(keyOf())).toMatchObject({ openTurnId: `${ROOT}#2`, queuedTurnIds: [] });
-  });
-
-  test("such a batch is stale, and changes nothing, where something stands against the turn", async () => {
-    const owner = await agentOf(subject(), "desk", {});
-    const opening = async (number: number) => {
-      const opens = { turnId: turnIdOf(ROOT, number), number };
-      const [outcome] = await subject().commit([owner.batch({ entries: [note("begun")], opens })], NOW);
-      return outcome;
-    };
-    const before = await exported(subject());
-    expect(await opening(2)).toMatchObject({ type: "stale", epoch: owner.epoch, seq: owner.seq });
-    expect(await exported(subject())).toEqual(before);
-    await subject().pause(keyOf(), "ann", NOW);
-    expect(await opening(1)).toMatchObject({ type: "stale" });
-    await subject().resume(keyOf(), "ann", NOW);
-    await subject().openTurn(keyOf(), command, NOW);
-    expect(await opening(1)).toMatchObject({ type: "stale" });
-    expect(await opening(2)).toMatchObject({ type: "stale" });
-    expect(await subject().readJournal(keyOf(), 1)).toEqual([]);
-  });
-
   test("queued turns begin one after the other, each when the one before it ends", async () => {
     const owner = await agentOf(subject(), "desk", {});
     for (const at of [1, 2, 3]) await subject().openTurn(keyOf(), command, NOW + at);

@@ -64,8 +64,6 @@ export class Activation extends LiveView implements Host {
   isUsed = true;
   /** When it was last found unused, in steady time. */
   idleSince = 0;
-  /** Whether its lease is being given back, unless the stores refuse it. */
-  isOffered = false;
   /** Settles when a turn that is being opened is stored, or refused: what is asked later comes after it. */
   opening: Promise<void> | undefined;
   /** Looks into its inbox that are under way. */

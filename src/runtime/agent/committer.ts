@@ -9,8 +9,6 @@ export interface CommitSource {
   /** The next batch, or undefined when there is nothing to commit or a batch is in flight. */
   takeBatch(): Batch | undefined;
   onOutcome(batch: Batch, outcome: CommitOutcome): void;
-  /** The batch opens a turn, and is stored; its outcome comes in the next turn of the event loop. */
-  onStored?(batch: Batch): void;
   /** The stores refuse the batch for now. False: do not send it again. */
   onRefused(error: StoreUnavailableError): boolean;
   onFailure(error: unknown): void;
@@ -97,10 +95,6 @@ export class Committer {
       return await this.#sendAgain(orders, attempt, error);
     }
     faultPoint("commit.after");
-    const opening = orders.filter(({ batch }, index) => batch.opens && outcomes[index]?.type === "committed");
-    for (const { source, batch } of opening) source.onStored?.(batch);
-    // Who asked for the turn can follow it before its model is called.
-    if (opening.length > 0) await new Promise((resolve) => setImmediate(resolve));
     for (const [index, { source, batch }] of orders.entries()) {
       const outcome = outcomes[index];
       try {

@@ -19,7 +19,6 @@ import type {
   CommitOutcome,
   Committed,
   NewArtifact,
-  OpenOrder,
   Post,
   SpawnOrder,
   WakeOrder,
@@ -223,15 +222,9 @@ export class JournalWriter implements CommitSource {
     faultPoint("commit.acknowledged");
   }
 
-  onStored(batch: Batch): void {
-    this.#committedSeq = batch.entries.at(-1)?.seq ?? this.#committedSeq;
-    this.#resolveWaiters();
-  }
-
   onRefused(error: StoreUnavailableError): boolean {
     if (this.#closed) return false;
-    // Who asks for a turn is told at once that the stores do not take it.
-    const isGivenUp = this.#refused === "given up" || this.#underWay?.opens !== undefined;
+    const isGivenUp = this.#refused === "given up";
     if (!isGivenUp) this.#refused = "again";
     this.#events.onRefused(error, isGivenUp);
     return !isGivenUp;
@@ -332,7 +325,6 @@ class PendingBatch {
   readonly acknowledged: string[] = [];
   timers: Timer[] = [];
   readonly clearedTimers: string[] = [];
-  opens: OpenOrder | undefined;
   wake: WakeOrder | undefined;
   leaves = false;
   readonly requests: AgentRequest[] = [];
@@ -357,7 +349,6 @@ class PendingBatch {
     if (parts.closedRequests) this.closedRequests.push(...parts.closedRequests);
     if (parts.timers) this.timers.push(...parts.timers);
     for (const timerId of parts.clearedTimers ?? []) this.clearTimer(timerId);
-    this.opens ??= parts.opens;
     this.wake ??= parts.wake;
     this.definition ??= parts.definition;
   }
@@ -369,7 +360,7 @@ class PendingBatch {
   }
 
   toBatch({ key, epoch, processId }: Pick<Batch, "key" | "epoch" | "processId">, expectedSeq: number): Batch {
-    const { entries, messages, artifacts, owned, opens, closedTurnId, moves, spawns, posts } = this;
+    const { entries, messages, artifacts, owned, closedTurnId, moves, spawns, posts } = this;
     const { acknowledged, timers, clearedTimers, wake, leaves, requests, closedRequests, cleared, definition } = this;
     return {
       id: createId(),
@@ -391,7 +382,6 @@ class PendingBatch {
       acknowledged,
       ...(timers.length > 0 ? { timers } : {}),
       clearedTimers,
-      ...(opens ? { opens } : {}),
       ...(wake ? { wake } : {}),
       ...(leaves ? { leaves } : {}),
       ...(definition ? { definition } : {}),

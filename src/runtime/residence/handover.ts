@@ -72,13 +72,11 @@ export class Handover {
     const { key, epoch, clock } = activation;
     const over = createDeferred();
     residences.apply(key.agentId, { type: "release", activation, over: over.promise });
-    activation.isOffered = true;
     try {
       const isReleased = await stores.release(key, epoch, as === "rest" ? {} : { as, steady: clock.elapsed() });
       if (isReleased) this.#stop(activation);
       return isReleased;
     } finally {
-      activation.isOffered = false;
       residences.apply(key.agentId, { type: "release.over", activation });
       over.resolve();
     }

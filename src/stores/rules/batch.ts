@@ -39,12 +39,6 @@ export interface SpawnOrder {
   readonly definition?: StoredDefinition | undefined;
 }
 
-/** A turn that its agent's owner begins without a command: it is opened by the batch of its first entry. */
-export interface OpenOrder {
-  readonly turnId: string;
-  readonly number: number;
-}
-
 /** Starts a turn that nobody asked for, if none is open once the batch has been applied. */
 export interface WakeOrder {
   /** The child whose end is the reason. The turn spends from what is left of the turn that started the child. */
@@ -92,11 +86,6 @@ export interface Batch {
    */
   readonly cleared: "conversation" | "all" | null;
   readonly owned: OwnedFields | null;
-  /**
-   * Unless this is the agent's next turn, and neither another turn nor a mark stands against it, the batch is stale. Absent:
-   * none.
-   */
-  readonly opens?: OpenOrder | undefined;
   /** A definition that these entries name first, to be kept with the tree. Absent: that of the agent's record. */
   readonly definition?: StoredDefinition | undefined;
   /** Requests to open; one whose id is stored already is left unchanged. An expiry sets a timer. */

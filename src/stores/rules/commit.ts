@@ -20,7 +20,7 @@ import type { CommitOutcome, Committed } from "./outcomes.ts";
 import { changeQueued, type QueueChange, withQueued } from "./queued-calls.ts";
 import { changeRequests } from "./requests.ts";
 import type { AddedRow, Tables, Work } from "./tables.ts";
-import { addTurn, moveTurns, openBegun } from "./turns.ts";
+import { addTurn, moveTurns } from "./turns.ts";
 
 /**
  * Applies one batch inside a transaction that the adapter has opened. An exception undoes the transaction; everything
@@ -37,11 +37,9 @@ export function commitBatch(tables: Tables, batch: Batch, moment: Moment): Commi
   if (head.epoch !== batch.epoch || head.seq !== batch.expectedSeq || isOthers) {
     return { type: "stale", epoch: head.epoch, seq: head.seq };
   }
-  const stored = tables.agent(batch.key);
-  if (!stored) throw new InvariantError(`a batch came for agent ${batch.key.agentId}, which has no record`);
+  const record = tables.agent(batch.key);
+  if (!record) throw new InvariantError(`a batch came for agent ${batch.key.agentId}, which has no record`);
   checkOrder(batch);
-  const record = batch.opens ? openBegun(tables, stored, batch.opens, moment.now) : stored;
-  if (!record) return { type: "stale", epoch: head.epoch, seq: head.seq };
 
   const ledger = new Ledger(tables, { id: batch.id, key: batch.key, rootAgentId: record.rootAgentId }, moment);
   if (batch.definition) tables.keepDefinition(batch.key.tenant, record.rootAgentId, batch.definition);

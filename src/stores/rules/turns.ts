@@ -2,7 +2,6 @@ import { UnsupportedError } from "../../errors/index.ts";
 import { type AgentKey, type AgentRecord, type Entry, type InboxItem, turnIdOf } from "../../state/index.ts";
 import { abort } from "./marks.ts";
 import type { OpenTurnOutcome } from "./outcomes.ts";
-import type { OpenOrder } from "./batch.ts";
 import type { TurnCommand, TurnKey } from "./ports.ts";
 import type { Tables } from "./tables.ts";
 
@@ -82,21 +81,10 @@ function knownTurn(tables: Tables, record: AgentRecord, key: TurnKey): OpenTurnO
   return hash === key.hash ? { type: "known", turnId, record } : { type: "conflict", turnId };
 }
 
-interface NewTurn extends OpenOrder {
+interface NewTurn {
+  readonly turnId: string;
+  readonly number: number;
   readonly key?: TurnKey | undefined;
-}
-
-/** Opens a turn with the batch that begins it. Undefined if it cannot be opened; then nothing is written. */
-export function openBegun(tables: Tables, record: AgentRecord, order: OpenOrder, now: number): AgentRecord | undefined {
-  const { turnId, number } = order;
-  const { status, openTurnId, nextTurnNumber, pause, abort: mark } = record;
-  if (status === "created" || status === "shutdown" || openTurnId !== null || nextTurnNumber !== number)
-    return undefined;
-  if (pause !== null || mark !== null) return undefined;
-  const changed = { ...record, nextTurnNumber: number + 1, openTurnId: turnId };
-  tables.putAgent(changed);
-  addTurn(tables, changed, order, now);
-  return changed;
 }
 
 /**
