@@ -391,8 +391,7 @@ export async function eventsOfRow(
   const ids = hasTexts ? row.entries.flatMap(textIdsOf) : [];
   const messages = ids.length === 0 ? [] : await stores.messagesById(key, ids);
   const texts = new Map(messages.map(({ id, content }) => [id, textOf(content)]));
-  const textFor: TextLookup = (id) => texts.get(id) ?? "";
-  return row.entries.flatMap((entry) => eventsOf(entry, source, row.cursor, textFor));
+  return row.entries.flatMap((entry) => eventsOf(entry, source, row.cursor, (id) => texts.get(id) ?? ""));
 }
 
 function textIdsOf(entry: Entry): readonly string[] {
