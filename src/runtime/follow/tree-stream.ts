@@ -9,7 +9,6 @@ import {
   type JournalRow,
   parseCursor,
   textOf,
-  type TextLookup,
   type TroupeEvent,
 } from "../../state/index.ts";
 import { type ForeignWrites, isTreeChanged, type RolledBackTree, type Stores } from "../../stores/index.ts";
