@@ -143,15 +143,15 @@ let handle: NodeJS.Timeout | undefined;
  */
 export function holdProcess(): () => void {
   holders += 1;
+  // One timer for good: a turn that holds the process would make and clear its own.
   handle ??= setInterval(() => undefined, LONGEST_INTERVAL_MS);
+  if (holders === 1) handle.ref();
   let isHeld = true;
   return () => {
     if (!isHeld) return;
     isHeld = false;
     holders -= 1;
-    if (holders > 0) return;
-    clearInterval(handle);
-    handle = undefined;
+    if (holders === 0) handle?.unref();
   };
 }
 

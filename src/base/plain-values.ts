@@ -238,13 +238,19 @@ export function deepFreeze<T>(value: T): DeepReadonly<T> {
   return value as DeepReadonly<T>;
 }
 
+/** Every entry and message passes here; a list of its members would double the price, and plain values inherit none. */
 function freezeAll(value: object): void {
-  if (Object.isFrozen(value)) return;
+  if (!Object.isExtensible(value) && Object.isFrozen(value)) return;
   Object.freeze(value);
-  const members: readonly unknown[] = Array.isArray(value) ? value : Object.values(value);
-  for (const member of members) {
-    if (typeof member === "object" && member !== null) freezeAll(member);
+  if (Array.isArray(value)) {
+    for (const member of value as readonly unknown[]) freezeMember(member);
+    return;
   }
+  for (const key in value) freezeMember((value as Record<string, unknown>)[key]);
+}
+
+function freezeMember(member: unknown): void {
+  if (typeof member === "object" && member !== null) freezeAll(member);
 }
 
 const changing = ["push", "pop", "shift", "unshift", "splice", "sort", "reverse", "fill", "copyWithin"] as const;

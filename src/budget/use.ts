@@ -192,16 +192,18 @@ export function newWarnings(
   account: Account,
   moment: Moment,
 ): { readonly account: Account; readonly warnings: readonly BudgetWarning[] } {
-  const reached = limitNameSchema.options.filter((limit) => {
+  let reached: readonly LimitName[] = noNames;
+  for (const limit of limitNameSchema.options) {
     const max = account.limits[limit];
-    return max && isNear(account, limit, max, moment) && !account.warned.includes(limit);
-  });
+    if (max && isNear(account, limit, max, moment) && !account.warned.includes(limit)) reached = [...reached, limit];
+  }
   if (reached.length === 0) return { account, warnings: none };
   const warnings = reached.map((limit) => metLimit(account, limit, moment));
   return { account: { ...account, warned: [...account.warned, ...reached] }, warnings };
 }
 
 const none: readonly BudgetWarning[] = Object.freeze([]);
+const noNames: readonly LimitName[] = Object.freeze([]);
 
 function isNear(account: Account, limit: LimitName, max: number, { now, steady }: Moment): boolean {
   if (limit === "deadlineAt") {

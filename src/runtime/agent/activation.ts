@@ -33,7 +33,7 @@ import { backgroundChildrenOf } from "./background-children.ts";
 import { callQueueOf } from "./call-queue.ts";
 import { Conversation, type ActivationPorts, LiveView } from "./live-view.ts";
 import { IntentGate, spawnBody, spawnedBefore, spawnOrderOf } from "./intents.ts";
-import { JournalWriter } from "./journal-writer.ts";
+import { JournalWriter, type LossReason } from "./journal-writer.ts";
 import { assertWritable } from "./writable.ts";
 
 /**
@@ -68,12 +68,14 @@ export class Activation extends LiveView implements Host {
   opening: Promise<void> | undefined;
   /** Looks into its inbox that are under way. */
   drains = 0;
-  /** Keys of the inbox items that it could not take at its last look. */
-  untaken: readonly string[] = nothing;
+  #untaken: readonly string[] = nothing;
+  #looks = 0;
+  /** The look that found what is untaken. */
+  #untakenAt = 0;
   /** Attempts that ran ahead of a commit that refused them. */
   readonly #astray = new Set<string>();
   #owned: OwnedFields;
-  #lost: LeaseLostError | undefined;
+  #lost: LossReason | undefined;
 
   constructor(start: ActivationStart, ports: ActivationPorts<Activation>) {
     super(ports);
@@ -118,6 +120,23 @@ export class Activation extends LiveView implements Host {
 
   get owned(): OwnedFields {
     return this.#owned;
+  }
+
+  /** Keys of the inbox items that it could not take at its last look. Whoever posts others has it look again. */
+  get untaken(): readonly string[] {
+    return this.#untaken;
+  }
+
+  /** The number of a look into its inbox that begins now. */
+  nextLook(): number {
+    return (this.#looks += 1);
+  }
+
+  /** An earlier look that ends later does not count. */
+  setUntaken(keys: readonly string[], look: number): void {
+    if (look < this.#untakenAt) return;
+    this.#untakenAt = look;
+    this.#untaken = keys;
   }
 
   get isLost(): boolean {
@@ -228,13 +247,13 @@ export class Activation extends LiveView implements Host {
   }
 
   /** Stops the actors and refuses everything from now on. Uncommitted entries did not happen. */
-  discard(error: LeaseLostError): void {
+  discard(why: LossReason): void {
     if (this.#lost) return;
-    this.#lost = error;
+    this.#lost = why;
     this.standing.settle(this);
     this.actors.stop();
-    this.writer.close(error);
-    this.#waiters.close(error);
+    this.writer.close(why);
+    this.#waiters.close(why);
     for (const key of this.#astray) this.#ports.inFlight.drop(key);
     this.#ports.onLost(this);
   }
@@ -362,36 +381,37 @@ function nextOwnedFields(
  */
 class EffectNotes {
   readonly prompts = new PromptMemory();
-  readonly #cuts = new Map<string, number>();
-  readonly #dropped = new Set<string>();
-  readonly #versions = new Map<string, number>();
+  /** Made with their first notes, which few agents have. */
+  #cuts: Map<string, number> | undefined;
+  #dropped: Set<string> | undefined;
+  #versions: Map<string, number> | undefined;
 
   noteCut(requestKey: string, outputTokens: number): void {
-    this.#cuts.set(requestKey, outputTokens);
+    (this.#cuts ??= new Map()).set(requestKey, outputTokens);
   }
 
   takeCut(requestKey: string): number | undefined {
-    const cut = this.#cuts.get(requestKey);
-    this.#cuts.delete(requestKey);
+    const cut = this.#cuts?.get(requestKey);
+    this.#cuts?.delete(requestKey);
     return cut;
   }
 
   drop(requestKey: string): void {
-    this.#dropped.add(requestKey);
+    (this.#dropped ??= new Set()).add(requestKey);
   }
 
   takeDropped(requestKey: string): boolean {
-    return this.#dropped.delete(requestKey);
+    return this.#dropped?.delete(requestKey) ?? false;
   }
 
   /** The commit gives artifacts their versions. */
   noteCommitted(entries: readonly Entry[]): void {
     for (const entry of entries) {
-      if (entry.type === "artifact.saved") this.#versions.set(entry.artifactId, entry.version ?? 1);
+      if (entry.type === "artifact.saved") (this.#versions ??= new Map()).set(entry.artifactId, entry.version ?? 1);
     }
   }
 
   versionOf(artifactId: string): number {
-    return this.#versions.get(artifactId) ?? 1;
+    return this.#versions?.get(artifactId) ?? 1;
   }
 }

@@ -21,6 +21,7 @@ import {
   type TurnState,
 } from "../../state/index.ts";
 import type { BudgetMove } from "../../stores/index.ts";
+import { lossOf, type LossReason } from "./journal-writer.ts";
 
 interface ActorTreeStart {
   readonly agentId: string;
@@ -308,9 +309,9 @@ export class TurnWaiters {
   }
 
   /** Rejects waits for room when the agent is discarded; its successor waits again. */
-  close(error: Error): void {
+  close(why: LossReason): void {
     this.#freed?.promise.catch(() => undefined);
-    this.#freed?.reject(error);
+    this.#freed?.reject(lossOf(why));
   }
 
   #isQuiet(): boolean {

@@ -79,10 +79,8 @@ export class CallsInFlight {
 
   #begin(key: string, start: (signal: LightSignal) => Promise<unknown>): Call {
     const controller = new LightController();
-    const promise = this.#outcomeOf(key, start, controller);
-    // The waiting effect sees the error; until one waits, the rejection must not count as unhandled.
-    promise.catch(() => undefined);
-    const begun = { promise, controller };
+    // Its first waiter waits at once, so that a rejection does not count as unhandled.
+    const begun = { promise: this.#outcomeOf(key, start, controller), controller };
     this.#calls.set(key, begun);
     return begun;
   }

@@ -1,6 +1,6 @@
 import type { FactParts } from "../../actors/index.ts";
 import { createDeferred, createId, type Deferred, faultPoint } from "../../base/index.ts";
-import type { LeaseLostError, StoreUnavailableError } from "../../errors/index.ts";
+import { LeaseLostError, type StoreUnavailableError } from "../../errors/index.ts";
 import {
   type AgentKey,
   type AgentRequest,
@@ -57,7 +57,7 @@ export class JournalWriter implements CommitSource {
   #seq: number;
   #committedSeq: number;
   #at: number;
-  #closed: LeaseLostError | undefined;
+  #closed: LossReason | undefined;
 
   constructor(start: WriterStart, committer: Committer, events: WriterEvents) {
     this.#start = start;
@@ -98,7 +98,7 @@ export class JournalWriter implements CommitSource {
   }
 
   /** Resolves with the entry as the commit decided it: granted, or `intent.refused`. */
-  async propose(body: IntentBody, orderFor?: (seq: number) => SpawnOrder): Promise<Entry> {
+  propose(body: IntentBody, orderFor?: (seq: number) => SpawnOrder): Promise<Entry> {
     const entry = this.#envelope(body);
     const deferred = createDeferred<Entry>();
     if (orderFor) this.#pending.spawns.push(orderFor(entry.seq));
@@ -106,7 +106,7 @@ export class JournalWriter implements CommitSource {
     this.#pending.add(entry);
     this.#waiting.push(entry);
     this.#committer.schedule(this);
-    return await deferred.promise;
+    return deferred.promise;
   }
 
   /** Delivers the intent at once: what it begins may have been done in vain. */
@@ -166,13 +166,12 @@ export class JournalWriter implements CommitSource {
     this.#committer.schedule(this);
   }
 
-  async committed(): Promise<void> {
-    if (this.#closed) throw this.#closed;
-    if (this.#committedSeq < this.#seq) await this.#commitOf(this.#seq);
+  committed(): Promise<void> {
+    return this.#closed || this.#committedSeq < this.#seq ? this.#commitOf(this.#seq) : nothingLeft;
   }
 
   async #commitOf(seq: number): Promise<void> {
-    if (this.#closed) throw this.#closed;
+    if (this.#closed) throw lossOf(this.#closed);
     const deferred = createDeferred();
     this.#commitWaiters.push({ seq, deferred });
     await deferred.promise;
@@ -184,10 +183,12 @@ export class JournalWriter implements CommitSource {
     if (last) await this.#commitOf(last.seq);
   }
 
-  close(error: LeaseLostError): void {
+  close(why: LossReason): void {
     if (this.#closed) return;
-    this.#closed = error;
+    this.#closed = why;
     const left = [...this.#undecided.values(), ...this.#commitWaiters.map(({ deferred }) => deferred)];
+    if (left.length === 0) return;
+    const error = lossOf(why);
     this.#undecided.clear();
     this.#commitWaiters = [];
     for (const deferred of left) {
@@ -240,7 +241,7 @@ export class JournalWriter implements CommitSource {
   }
 
   #envelope(body: FactBody | IntentBody): Entry {
-    if (this.#closed) throw this.#closed;
+    if (this.#closed) throw lossOf(this.#closed);
     this.#at = Math.max(this.#events.now(), this.#at);
     this.#seq += 1;
     return { ...body, seq: this.#seq, at: this.#at, epoch: this.#start.epoch } as Entry;
@@ -291,6 +292,15 @@ export class JournalWriter implements CommitSource {
   }
 }
 
+const nothingLeft = Promise.resolve();
+
+/** Why an agent is not this process' any more. A text becomes an error where somebody gets it: most agents leave unheard. */
+export type LossReason = LeaseLostError | string;
+
+export function lossOf(why: LossReason): LeaseLostError {
+  return typeof why === "string" ? new LeaseLostError(why) : why;
+}
+
 interface WriterStart {
   readonly key: AgentKey;
   readonly epoch: number;
@@ -339,8 +349,9 @@ class PendingBatch {
     return !hasWork && this.owned === null && this.closedTurnId === null;
   }
 
-  add(entry: Entry, parts: FactParts = {}): void {
+  add(entry: Entry, parts?: FactParts): void {
     this.entries.push(entry);
+    if (!parts) return;
     if (parts.messages) this.messages.push(...parts.messages);
     if (parts.artifacts) this.artifacts.push(...parts.artifacts);
     if (parts.moves) this.moves.push(...parts.moves);
@@ -380,11 +391,11 @@ class PendingBatch {
       spawns,
       posts,
       acknowledged,
-      ...(timers.length > 0 ? { timers } : {}),
+      timers,
       clearedTimers,
-      ...(wake ? { wake } : {}),
-      ...(leaves ? { leaves } : {}),
-      ...(definition ? { definition } : {}),
+      wake,
+      leaves,
+      definition,
     };
   }
 }

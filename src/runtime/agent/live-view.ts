@@ -100,7 +100,7 @@ export abstract class LiveView {
   }
 
   get turnEntries(): readonly Entry[] {
-    return this.openTurnId === null ? [] : this.memory(this.openTurnId).entries;
+    return this.openTurnId === null ? [] : this.conversation.turnEntries;
   }
 
   /** The state values of all live machines. */
@@ -130,7 +130,7 @@ export abstract class LiveView {
 
   traceOf(turnId: string, callId?: string): TraceHeaders | undefined {
     const known = traceOf(this.identity.rootAgentId, callId === undefined ? [turnId] : [callId, turnId]);
-    const [first] = this.memory(turnId).entries;
+    const [first] = this.conversation.turnEntries;
     return known ?? (first?.type === "turn.started" ? first.trace : undefined);
   }
 
@@ -301,10 +301,32 @@ export class Conversation {
     this.#view = undefined;
   }
 
+  /** Of the open turn, or of the one that ended last until it is forgotten. */
+  get turnEntries(): readonly Entry[] {
+    return this.#turnEntries;
+  }
+
   memory(turnId: string): TurnMemory {
-    const first = this.#turnEntries[0];
+    return new LiveMemory(turnId, this.#turnEntries, this);
+  }
+}
+
+/** Nearly all who read it want the entries alone. */
+class LiveMemory implements TurnMemory {
+  readonly turnId: string;
+  readonly entries: readonly Entry[];
+  readonly #texts: { text(messageId: string): string };
+
+  constructor(turnId: string, entries: readonly Entry[], texts: { text(messageId: string): string }) {
+    this.turnId = turnId;
+    this.entries = entries;
+    this.#texts = texts;
+  }
+
+  get prompt(): string {
+    const [first] = this.entries;
     const inputs = first?.type === "turn.started" ? first.inputMessageIds : [];
-    return { turnId, prompt: inputs.map((id) => this.text(id)).join("\n"), entries: this.#turnEntries };
+    return inputs.map((id) => this.#texts.text(id)).join("\n");
   }
 }
 

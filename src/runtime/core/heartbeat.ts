@@ -63,6 +63,6 @@ export class Heartbeat {
     const { key, epoch } = lease;
     const holder = await this.#options.stores.holder(key);
     if (holder?.epoch === epoch) return;
-    lease.discard(new LeaseLostError(`agent ${key.agentId} was taken over while this process gave no sign of life`));
+    lease.discard(`agent ${key.agentId} was taken over while this process gave no sign of life`);
   }
 }

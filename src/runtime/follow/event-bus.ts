@@ -39,7 +39,7 @@ export class EventBus {
   readonly #rows = new Map<string, Set<RowListener>>();
   readonly #live = new Map<string, Set<LiveListener>>();
   /** The last entry that each live agent has committed, with its row. */
-  readonly #last = new WeakMap<EventSource, { readonly row: number; readonly entry: Entry }>();
+  readonly #last = new WeakMap<EventSource, { row: number; entry: Entry }>();
 
   /** Listens to the events of all trees. The returned function removes the listener. */
   listen(listener: EventListener): () => void {
@@ -78,8 +78,13 @@ export class EventBus {
   publishCommitted({ entries, cursor, follows, accounts }: Committed, source: EventSource, textOf: TextLookup): void {
     if (accounts?.length) for (const listener of this.#accounts) listener(accounts);
     const last = entries.at(-1);
-    if (last) this.#last.set(source, { row: cursor, entry: last });
-    if (!last || !this.hasListeners(source.rootAgentId)) return;
+    if (!last) return;
+    const known = this.#last.get(source);
+    if (known) {
+      known.row = cursor;
+      known.entry = last;
+    } else this.#last.set(source, { row: cursor, entry: last });
+    if (!this.hasListeners(source.rootAgentId)) return;
     // Frozen, because all listeners share them.
     const events = deepFreeze(entries.flatMap((entry) => eventsOf(entry, source, cursor, textOf)));
     for (const event of events) for (const listener of this.#everywhere) listener(event);

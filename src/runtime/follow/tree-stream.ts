@@ -1,4 +1,4 @@
-import { createDeferred, deepFreeze } from "../../base/index.ts";
+import { createDeferred, deepFreeze, type LightSignal } from "../../base/index.ts";
 import { type CorruptRecordError, StoreRolledBackError } from "../../errors/index.ts";
 import {
   type AgentRecord,
@@ -50,7 +50,7 @@ export interface Reading {
   /**
    * Aborted when no further events come; waiting ones are still given. Shutting down the runtime has the same effect.
    */
-  readonly over?: AbortSignal | undefined;
+  readonly over?: LightSignal | undefined;
   /**
    * While this returns true, the stream starts with the next row and takes rows from the bus instead of the journal,
    * because this process writes everything that the reader wants. Asked when reading starts, and after another process
@@ -155,7 +155,8 @@ export class TreeStream {
   #listen(): void {
     const { stores, closed, tenant } = this.#source;
     const onAbort = (): void => this.#arrived.resolve();
-    for (const signal of [this.#reading.signal, this.#reading.over, closed]) {
+    const ends: readonly (LightSignal | undefined)[] = [this.#reading.signal, this.#reading.over, closed];
+    for (const signal of ends) {
       signal?.addEventListener("abort", onAbort, { once: true });
       this.#ends.push(() => signal?.removeEventListener("abort", onAbort));
     }

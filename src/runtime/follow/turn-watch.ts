@@ -43,7 +43,8 @@ export class TurnWatch {
   async end(turnId: string): Promise<TurnResult> {
     this.#options.closed.throwIfAborted();
     const ended = this.#ends.wait(turnId);
-    await this.#looked(turnId, this.#lookForEnd(turnId));
+    // Of a turn that is open here, the process tells the end itself.
+    if (!this.#options.isLocal(turnId)) await this.#looked(turnId, this.#lookForEnd(turnId));
     return await ended;
   }
 

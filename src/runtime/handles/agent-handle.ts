@@ -77,10 +77,12 @@ export class AgentHandle implements Agent {
   async start(): Promise<void> {
     this.#core.assertOpen();
     if (!this.#local.runsHere) return void (this.#record = await startElsewhere(this.#core, this.#key));
+    const wasHere = this.#local.live !== undefined;
     const live = await this.#core.live.own(this.#key);
     this.#record = live.identity;
     wakeUp(live);
-    await this.#core.live.drainInbox(live);
+    // An agent that has just come here has looked into its inbox.
+    if (wasHere || live.untaken.length > 0) await this.#core.live.drainInbox(live);
     // If it was lost meanwhile, activating it again either works or throws because another process has it.
     if (live.isLost) await this.#core.live.activate(this.#key);
     else await live.committed();

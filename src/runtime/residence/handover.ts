@@ -1,5 +1,4 @@
 import { createDeferred } from "../../base/index.ts";
-import { LeaseLostError } from "../../errors/index.ts";
 import type { ReleaseOptions, Stores } from "../../stores/index.ts";
 import type { Activation } from "../agent/activation.ts";
 import type { Committer } from "../agent/committer.ts";
@@ -147,7 +146,7 @@ export class Handover {
     const { residences } = this.#options;
     const activations = residences.all();
     const putAway = residences.allPutAway();
-    for (const activation of activations) activation.discard(new LeaseLostError("this runtime was shut down"));
+    for (const activation of activations) activation.discard("this runtime was shut down");
     const leases = [...activations, ...putAway.map(leaseOf)];
     await Promise.allSettled(leases.map((lease) => this.#giveBack(lease, "leaving", isLate)));
     for (const { letGo } of putAway) letGo?.();
@@ -180,7 +179,7 @@ export class Handover {
   #stop(activation: Activation): void {
     const { inFlight, succession } = this.#options;
     succession.end(activation);
-    activation.discard(new LeaseLostError(`agent ${activation.key.agentId} was released`));
+    activation.discard(`agent ${activation.key.agentId} was released`);
     inFlight.abandon(activation.key.agentId);
   }
 }

@@ -25,7 +25,9 @@ export class Inbox {
 
   /** Takes the items in the inbox; returns how many. The first item makes a child `ready`. */
   async drain(activation: Activation): Promise<number> {
+    const look = activation.nextLook();
     const items = await this.#stores.inbox(activation.key);
+    if (items.length === 0) activation.setUntaken([], look);
     if (items.length === 0 || activation.isLost) return 0;
     if (activation.identity.parentAgentId !== null) wakeUp(activation);
     let taken = 0;
@@ -39,7 +41,10 @@ export class Inbox {
     }
     if (taken > 0) activation.isUsed = true;
     const known = this.#residences.stay(activation)?.taken;
-    activation.untaken = items.flatMap(({ key }) => (known?.has(key) ? [] : [key]));
+    activation.setUntaken(
+      items.flatMap(({ key }) => (known?.has(key) ? [] : [key])),
+      look,
+    );
     return taken;
   }
 
@@ -52,7 +57,11 @@ export class Inbox {
       if (item.kind === "abort") activation.writer.acknowledge(item.key);
       return false;
     }
-    if (!takeItem(activation, item)) return false;
+    if (!takeItem(activation, item)) {
+      if (!activation.untaken.includes(item.key))
+        activation.setUntaken([...activation.untaken, item.key], activation.nextLook());
+      return false;
+    }
     taken.add(item.key);
     if (item.kind === "child.ended") this.#children.resolve(item.childId, { status: item.outcome, text: item.text });
     return true;

@@ -337,7 +337,10 @@ export class LiveAgents {
       // Agents that are passivated are checked after their last commit.
       if (this.passivation.applies(activation.key)) return;
     }
-    this.watch(activation.key.agentId, isChild ? this.#releaseAtRest(activation) : this.drainInbox(activation));
+    if (isChild) this.watch(activation.key.agentId, this.#releaseAtRest(activation));
+    // A turn that was queued is among what it could not take.
+    else if (activation.drains > 0 || activation.untaken.length > 0)
+      this.watch(activation.key.agentId, this.drainInbox(activation));
   }
 
   /** Releases an agent without an open turn, unless a new item has arrived. */
@@ -356,7 +359,7 @@ export class LiveAgents {
   #restore(activation: Activation): void {
     const { key, writer, isLost, openTurnId } = activation;
     if (isLost || this.isClosing || openTurnId === null || !writer.isSettled) return;
-    activation.discard(new LeaseLostError(`agent ${key.agentId} is restored`));
+    activation.discard(`agent ${key.agentId} is restored`);
     const restored = this.activate(key).then((successor) => this.#succession.follow(activation, successor));
     this.watch(key.agentId, restored);
   }

@@ -1,7 +1,7 @@
 import { type Clock, createDeferred, holdProcess } from "../../base/index.ts";
-import { LeaseLostError } from "../../errors/index.ts";
 import type { AgentKey } from "../../state/index.ts";
 import type { Activation } from "../agent/activation.ts";
+import type { LossReason } from "../agent/journal-writer.ts";
 import type { IdleSettings, Part } from "../doors/roles.ts";
 import type { UnsavedTrees } from "../unsaved/unsaved-trees.ts";
 import type { Handover } from "./handover.ts";
@@ -174,7 +174,7 @@ export interface HeldLease {
   readonly key: AgentKey;
   readonly epoch: number;
   /** Gives the agent up, because the lease was lost. */
-  discard(error: LeaseLostError): void;
+  discard(why: LossReason): void;
 }
 
 /**
@@ -277,7 +277,7 @@ export class IdleAgents {
     const remains: PutAway = { key, epoch, ...writer.place, standing, untaken, letGo };
     residences.apply(key.agentId, { type: "put.away", activation, remains });
     if (residences.remainsOf(key.agentId) === remains) {
-      activation.discard(new LeaseLostError(`agent ${key.agentId} was put away`));
+      activation.discard(`agent ${key.agentId} was put away`);
       return true;
     }
     letGo?.();

@@ -1,7 +1,7 @@
 import type { AgentDefinition } from "../../agents/index.ts";
 import { createDeferred } from "../../base/index.ts";
 import { AgentBusyError, AlreadyOwnedError, LeaseLostError, NotFoundError } from "../../errors/index.ts";
-import type { AgentKey } from "../../state/index.ts";
+import type { AgentKey, AgentRecord, InboxItem } from "../../state/index.ts";
 import { type AcquireOutcome, isRunning, type ProcessIdentity, type Stores } from "../../stores/index.ts";
 import { Activation, type ActivationStart } from "../agent/activation.ts";
 import { MachineFold } from "../agent/rebuild.ts";
@@ -65,20 +65,29 @@ async function recovered(source: RecoverySource, key: AgentKey, place: Place): P
   const { record, epoch, seq, at } = place;
   const definition = definitions.get(record.definition.name);
   if (!definition) throw unknownDefinition(key, record.definition.name);
+  if (seq === 0) {
+    const fresh = { snapshot: undefined, turnEntries: [], history: [], aborts: await abortsOf(stores, record) };
+    return { start: { key, record, definition, epoch, seq, at, ...fresh }, lastSeq: 0 };
+  }
   const fold = new MachineFold(record.checkpoint);
   const folded = record.checkpoint?.seq ?? 0;
   const [rows, history] = await Promise.all([
     seq === folded ? [] : stores.readJournal(key, folded + 1),
-    seq === 0 ? [] : stores.messages(key),
+    stores.messages(key),
   ]);
   for (const row of rows) for (const entry of row.entries) fold.apply(entry);
   if (fold.turn) await auth.resume(record, fold.turn);
-  const snapshot = seq === 0 ? undefined : fold.toSnapshot();
+  const snapshot = fold.toSnapshot();
   const turnEntries = fold.turn ? fold.turnEntries : [];
-  const isAborted = record.abort !== null && record.abort.turnId === record.openTurnId;
-  const aborts = isAborted ? (await stores.inbox(key)).filter(({ kind }) => kind === "abort") : [];
+  const aborts = await abortsOf(stores, record);
   const start = { key, record, definition, epoch, seq, at, snapshot, turnEntries, history, aborts };
   return { start, lastSeq: rows.at(-1)?.entries.at(-1)?.seq ?? folded };
+}
+
+/** Aborts of the open turn that nobody has taken. */
+async function abortsOf(stores: Stores, record: AgentRecord): Promise<readonly InboxItem[]> {
+  const isAborted = record.abort !== null && record.abort.turnId === record.openTurnId;
+  return isAborted ? (await stores.inbox(record)).filter(({ kind }) => kind === "abort") : [];
 }
 
 function acquired(lease: AcquireOutcome, key: AgentKey): Extract<AcquireOutcome, { type: "acquired" }> {

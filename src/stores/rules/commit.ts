@@ -75,7 +75,8 @@ export function commitBatch(tables: Tables, batch: Batch, moment: Moment): Commi
   const { cursor, follows }: AddedRow =
     entries.length > 0 ? tables.addRow(batch.key, entries, batch.messages) : { cursor: 0 };
   const timers = [...alarms, ...requests.timers, ...(batch.timers ?? []), ...(queue?.timers ?? [])];
-  const outcome: Committed = { type: "committed", entries, cursor, warnings, posted: [...posted], timers };
+  const told = [...posted];
+  const outcome: Committed = { type: "committed", entries, cursor, warnings, posted: told, timers };
   const { seq, at } = entries.at(-1) ?? head;
   const holder = batch.leaves ? null : head.holder;
   const { open } = requests;
@@ -84,7 +85,7 @@ export function commitBatch(tables: Tables, batch: Batch, moment: Moment): Commi
     { ...head, holder, seq, at, sign: moment.steady, batchId: batch.id, openRequests: open, work: workOf(next) },
     outcome,
   );
-  return { ...outcome, follows, accounts };
+  return { type: "committed", entries, cursor, warnings, posted: told, timers, follows, accounts };
 }
 
 /**
@@ -170,7 +171,8 @@ function checkOrder({ id, key, entries, messages, expectedSeq }: Batch): void {
 }
 
 /** Stores a batch's artifacts; versions count from 1 for each name. Returns the versions by artifact id. */
-function saveArtifacts(tables: Tables, batch: Batch): ReadonlyMap<string, number> {
+function saveArtifacts(tables: Tables, batch: Batch): ReadonlyMap<string, number> | undefined {
+  if (batch.artifacts.length === 0) return undefined;
   const versions = new Map<string, number>();
   for (const artifact of batch.artifacts) {
     const version = versionOf(tables, batch.key, artifact.artifactId, artifact.name);
@@ -187,8 +189,8 @@ function versionOf(tables: Tables, key: AgentKey, artifactId: string, name: stri
 }
 
 /** Fills the versions into the entries about saved artifacts. */
-function withVersions(entries: readonly Entry[], versions: ReadonlyMap<string, number>): readonly Entry[] {
-  if (versions.size === 0) return entries;
+function withVersions(entries: readonly Entry[], versions: ReadonlyMap<string, number> | undefined): readonly Entry[] {
+  if (!versions) return entries;
   return entries.map((entry) => {
     const version = entry.type === "artifact.saved" ? versions.get(entry.artifactId) : undefined;
     return version === undefined ? entry : { ...entry, version };

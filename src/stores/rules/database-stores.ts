@@ -117,11 +117,16 @@ function frozen<T>(value: T): T {
   return value;
 }
 
-async function commitAll(database: Database, batches: readonly Batch[], moment: Moment): Promise<CommitOutcome[]> {
-  const [first, ...others] = batches;
-  if (!first) return [];
+function commitAll(database: Database, batches: readonly Batch[], moment: Moment): Promise<CommitOutcome[]> {
   const apply = (batch: Batch): CommitOutcome => commitBatch(database.tables, batch, moment);
-  if (others.length === 0) return database.write(() => [apply(first)]);
+  return batches.length > 1 ? commitMany(database, batches, apply) : database.write(() => batches.map(apply));
+}
+
+async function commitMany(
+  database: Database,
+  batches: readonly Batch[],
+  apply: (batch: Batch) => CommitOutcome,
+): Promise<CommitOutcome[]> {
   try {
     // Batches that break a rule are rare, and a part of its own costs each one two statements.
     return await database.write(() => batches.map(apply));
@@ -276,10 +281,14 @@ class InProcessLiveChannel implements LiveChannel {
     };
   }
 
-  #others(place: LivePlace): Follower[] {
+  #others(place: LivePlace): readonly Follower[] {
+    // Asked at each model call, and nobody follows most programs.
+    if (this.#followers.size === 0) return nobody;
     return [...(this.#followers.get(treeText(place)) ?? [])].filter(({ processId }) => processId !== place.processId);
   }
 }
+
+const nobody: readonly Follower[] = Object.freeze([]);
 
 function treeText({ tenant, rootAgentId }: LivePlace): string {
   return JSON.stringify([tenant, rootAgentId]);

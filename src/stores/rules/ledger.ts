@@ -45,6 +45,15 @@ interface Flushed {
   readonly accounts: readonly Account[];
 }
 
+/** An account as it is stored and as it is now; `stored`: undefined for one that was opened meanwhile. */
+interface ReadAccount {
+  readonly stored: Account | undefined;
+  account: Account;
+  isChanged: boolean;
+}
+
+const noWarnings: readonly BudgetWarning[] = Object.freeze([]);
+
 /** Whether the accounts allow an intent; the reservation is null if the intent reserves nothing. */
 export type Judgement =
   | { readonly granted: true; readonly reservation: Reservation | null; readonly last?: MetLimit }
@@ -65,13 +74,11 @@ export class Ledger {
   readonly #moment: Moment;
   /** Created for the first account at which somebody waits or has to. */
   #queues: ReservationQueues | undefined;
-  readonly #stored = new Map<string, Account>();
-  readonly #current = new Map<string, Account>();
-  readonly #changed = new Set<string>();
+  readonly #read = new Map<string, ReadAccount>();
   /** Accounts at the top of trees in which a waiting reservation may succeed now. */
-  readonly #freed = new Set<string>();
+  #freed: Set<string> | undefined;
   /** The same, but all waiting agents must ask again because accounts were moved. */
-  readonly #disbanded = new Set<string>();
+  #disbanded: Set<string> | undefined;
 
   constructor(tables: Tables, cause: LedgerCause, moment: Moment) {
     this.#tables = tables;
@@ -104,7 +111,7 @@ export class Ledger {
     this.#putAll([rest, ...(background ? [background] : []), ...moved]);
     // A waiter's account may have moved, so that everybody asks again.
     const top = chain.at(-1);
-    if (top) this.#disbanded.add(top.id);
+    if (top) (this.#disbanded ??= new Set()).add(top.id);
   }
 
   reserve(ask: ReservationAsk): Judgement {
@@ -117,7 +124,7 @@ export class Ledger {
     if (alone?.granted) return this.#granted(alone);
     const { outcome, queue, mayWake } = reserveQueued(chain, ask, { queue: before, find }, this.#moment);
     if (queue !== before) this.#openQueues().change(top, queue);
-    if (mayWake) this.#freed.add(top.id);
+    if (mayWake) this.#free(top.id);
     return outcome.granted ? this.#granted(outcome) : outcome;
   }
 
@@ -128,12 +135,13 @@ export class Ledger {
 
   /** Removes matching waiters from the queue of the account's tree, without waking them. */
   leave(accountId: string, isGone: (waiter: Waiter) => boolean): void {
-    if (!this.#find(accountId)) return;
-    const top = topOf(this.#chain(accountId));
+    let top = this.#find(accountId);
+    if (!top) return;
+    while (top.parentId !== null) top = this.#mustFind(top.parentId);
     const queue = this.#queueOf(top);
-    if (!queue.some(isGone)) return;
+    if (queue.length === 0 || !queue.some(isGone)) return;
     this.#openQueues().change(top, withoutWaiters(queue, isGone));
-    this.#freed.add(top.id);
+    this.#free(top.id);
   }
 
   /** The claims of waiters who were woken and did not ask have expired: others may have the room. */
@@ -141,7 +149,7 @@ export class Ledger {
     const top = this.#find(accountId);
     if (!top) return;
     this.#openQueues().timerFired(top);
-    this.#freed.add(accountId);
+    this.#free(accountId);
   }
 
   countToolCall(accountId: string, agentId: string): Judgement {
@@ -153,8 +161,11 @@ export class Ledger {
 
   /** Limits of the changed accounts that have passed 80 % and had no warning yet; marks them as warned. */
   warn(): readonly BudgetWarning[] {
-    const found: BudgetWarning[] = [];
-    for (const id of this.#changed) found.push(...this.warnOf(id));
+    let found: readonly BudgetWarning[] = noWarnings;
+    for (const [id, { isChanged }] of this.#read) {
+      const warnings = isChanged ? this.warnOf(id) : noWarnings;
+      if (warnings.length > 0) found = [...found, ...warnings];
+    }
     return found;
   }
 
@@ -172,7 +183,9 @@ export class Ledger {
     const { key, rootAgentId } = this.#cause;
     const accounts: Account[] = [];
     const timers: Timer[] = [];
-    const posted = [...this.#freed, ...this.#disbanded].flatMap((topId) => this.#wake(topId));
+    const posted: string[] = [];
+    for (const topId of this.#freed ?? []) posted.push(...this.#wake(topId));
+    for (const topId of this.#disbanded ?? []) posted.push(...this.#wake(topId));
     for (const topId of this.#queues?.changed ?? []) {
       const top = this.#find(topId);
       const written = top && this.#queues?.write(top, rootAgentId);
@@ -180,12 +193,11 @@ export class Ledger {
       this.#put(written.account);
       timers.push(...written.timers);
     }
-    for (const id of this.#changed) {
-      const account = this.#current.get(id);
-      if (!account) continue;
+    for (const { stored, account, isChanged } of this.#read.values()) {
+      if (!isChanged) continue;
       this.#tables.putAccount(key.tenant, rootAgentId, account);
       accounts.push(account);
-      timers.push(...changeTimers(this.#tables, key.tenant, this.#stored.get(id), account));
+      timers.push(...changeTimers(this.#tables, key.tenant, stored, account));
     }
     return { posted, timers, accounts };
   }
@@ -199,14 +211,18 @@ export class Ledger {
   }
 
   #mayWake(chain: readonly Account[]): void {
-    this.#freed.add(topOf(chain).id);
+    this.#free(topOf(chain).id);
+  }
+
+  #free(topId: string): void {
+    (this.#freed ??= new Set()).add(topId);
   }
 
   #wake(topId: string): readonly string[] {
     const top = this.#find(topId);
     const queue = top ? this.#queueOf(top) : [];
     if (!top || queue.length === 0) return [];
-    const { queue: rest, agentIds } = this.#disbanded.has(topId)
+    const { queue: rest, agentIds } = this.#disbanded?.has(topId)
       ? { queue: [], agentIds: [...new Set(queue.map(({ ask }) => ask.agentId))] }
       : this.#wakeNext(topId, queue);
     if (rest !== queue) this.#openQueues().change(top, rest);
@@ -218,7 +234,7 @@ export class Ledger {
 
   #wakeNext(topId: string, queue: readonly Waiter[]) {
     const find = (id: string): Account | undefined => this.#find(id);
-    const changed = [...this.#changed].flatMap((id) => this.#find(id) ?? []);
+    const changed = [...this.#read.values()].flatMap(({ account, isChanged }) => (isChanged ? [account] : []));
     return wakeNext(queue, { topId, find, changed }, this.#moment);
   }
 
@@ -231,22 +247,23 @@ export class Ledger {
   }
 
   #find(id: string): Account | undefined {
-    const known = this.#current.get(id);
-    if (known) return known;
+    const known = this.#read.get(id);
+    if (known) return known.account;
     const stored = this.#tables.account(this.#cause.key.tenant, id);
-    if (stored) {
-      this.#stored.set(id, stored);
-      this.#current.set(id, stored);
-    }
+    if (stored) this.#read.set(id, { stored, account: stored, isChanged: false });
     return stored;
+  }
+
+  #mustFind(id: string): Account {
+    const account = this.#find(id);
+    if (account) return account;
+    throw new InvariantError(`account ${id} is not open, though agent ${this.#cause.key.agentId} spends on it`);
   }
 
   #chain(id: string): Account[] {
     const chain: Account[] = [];
     for (let next: string | null = id; next !== null; ) {
-      const account = this.#find(next);
-      if (!account)
-        throw new InvariantError(`account ${next} is not open, though agent ${this.#cause.key.agentId} spends on it`);
+      const account = this.#mustFind(next);
       chain.push(account);
       next = account.parentId;
     }
@@ -254,8 +271,12 @@ export class Ledger {
   }
 
   #put(account: Account): void {
-    this.#current.set(account.id, account);
-    this.#changed.add(account.id);
+    const known = this.#read.get(account.id);
+    if (!known) this.#read.set(account.id, { stored: undefined, account, isChanged: true });
+    else {
+      known.account = account;
+      known.isChanged = true;
+    }
   }
 
   #putAll(accounts: readonly Account[]): void {
