@@ -3,9 +3,10 @@ import { dirname, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { backoffDelay, describeValue } from "../../base/index.ts";
 import { InvalidInputError, InvariantError, StoreUnavailableError } from "../../errors/index.ts";
+import type { AgentKey } from "../../state/index.ts";
 import { unattendedIn } from "../rules/leases.ts";
 import type { ForeignWrites } from "../rules/foreign-writes.ts";
-import type { CandidateTables, Database } from "../rules/tables.ts";
+import type { Database } from "../rules/tables.ts";
 import { isBusy, isStorageFailure, SqliteConnection, translated } from "./sqlite-connection.ts";
 import { SqliteTables } from "./sqlite-tables.ts";
 
@@ -39,7 +40,7 @@ const pauses = { baseMs: 4, capMs: 100 };
  * 3. An error of SQLite is always translated; what its transaction had written is undone.
  */
 export class SqliteDatabase implements Database {
-  readonly tables: CandidateTables;
+  readonly tables: SqliteTables;
   readonly #path: string;
   readonly #connection: SqliteConnection;
   readonly #foreignWrites: SqliteForeignWrites;
@@ -86,6 +87,10 @@ export class SqliteDatabase implements Database {
 
   unattended(...[tenant, query, steady]: Parameters<Database["unattended"]>): ReturnType<Database["unattended"]> {
     return this.read(() => unattendedIn(this.tables, tenant, query, steady));
+  }
+
+  posted(keys: readonly AgentKey[]): Promise<AgentKey[]> {
+    return this.read(() => this.tables.posted(keys));
   }
 
   onForeignWrite(listener: (writes: ForeignWrites) => void): () => void {

@@ -116,7 +116,7 @@ export class SqlitePending {
 }
 
 export class SqliteInbox {
-  readonly #statements: Readonly<Record<"add" | "items" | "size" | "remove", StatementSync>>;
+  readonly #statements: Readonly<Record<"add" | "items" | "size" | "posted" | "remove", StatementSync>>;
 
   constructor(connection: SqliteConnection) {
     this.#statements = {
@@ -126,6 +126,7 @@ export class SqliteInbox {
       ),
       items: connection.prepare("SELECT item FROM inbox WHERE agent = ? ORDER BY place"),
       size: connection.prepare("SELECT count(*) AS size FROM inbox WHERE agent = ?"),
+      posted: connection.prepare("SELECT tenant, agent_id FROM agents WHERE id IN (SELECT agent FROM inbox)"),
       remove: connection.prepare("DELETE FROM inbox WHERE agent = ? AND item_key = ?"),
     };
   }
@@ -142,6 +143,18 @@ export class SqliteInbox {
 
   size(slot: AgentSlot): number {
     return Number(this.#statements.size.get(slot.id)?.["size"]);
+  }
+
+  /** The agents whose inbox is not empty, by tenant. */
+  posted(): ReadonlyMap<string, ReadonlySet<string>> {
+    const where = "the list of agents with something in their inbox";
+    const found = new Map<string, Set<string>>();
+    for (const row of this.#statements.posted.all()) {
+      const tenant = textOf(row, "tenant", where);
+      const agents = found.get(tenant) ?? new Set();
+      found.set(tenant, agents.add(textOf(row, "agent_id", where)));
+    }
+    return found;
   }
 
   remove(slot: AgentSlot, itemKeys: readonly string[]): void {
