@@ -293,7 +293,9 @@ it("at a beat one read looks for what was posted to all agents of the process", 
   posted.mockClear();
   clock.advance(1_000);
   await loopTurns(5);
-  expect(posted.mock.calls.map(([keys]) => keys.map(({ agentId }) => agentId).toSorted())).toEqual([["a", "b", "c", "d"]]);
+  expect(posted.mock.calls.map(([keys]) => keys.map(({ agentId }) => agentId).toSorted())).toEqual([
+    ["a", "b", "c", "d"],
+  ]);
   expect(inbox).not.toHaveBeenCalled();
 });
 
