@@ -282,7 +282,8 @@ it("an agent that could not be taken up for want of its stores stays put away, a
 it("at a beat one read looks for what was posted to all agents of the process", async () => {
   const stores = memoryStores();
   const clock = createFakeClock();
-  const [inbox, posted] = [vi.fn(stores.inbox), vi.fn(stores.posted)];
+  const inbox = vi.fn<Stores["inbox"]>((key) => stores.inbox(key));
+  const posted = vi.fn<Stores["posted"]>((keys) => stores.posted(keys));
   const options = { agents: [clerk()], clock, leaseMs: 3_000, idle: { keptMs: 0 } };
   const runtime = await createRuntime({ ...options, stores: { ...stores, inbox, posted } });
   onTestFinished(() => runtime.shutdown());
