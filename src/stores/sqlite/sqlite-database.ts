@@ -6,8 +6,9 @@ import { InvalidInputError, InvariantError, StoreUnavailableError } from "../../
 import type { AgentKey } from "../../state/index.ts";
 import { unattendedIn } from "../rules/leases.ts";
 import type { ForeignWrites } from "../rules/foreign-writes.ts";
-import type { Database } from "../rules/tables.ts";
+import type { CandidateTables, Database } from "../rules/tables.ts";
 import { isBusy, isStorageFailure, SqliteConnection, translated } from "./sqlite-connection.ts";
+import { SqlitePosts } from "./sqlite-pending.ts";
 import { SqliteTables } from "./sqlite-tables.ts";
 
 export interface SqliteOptions {
@@ -40,9 +41,10 @@ const pauses = { baseMs: 4, capMs: 100 };
  * 3. An error of SQLite is always translated; what its transaction had written is undone.
  */
 export class SqliteDatabase implements Database {
-  readonly tables: SqliteTables;
+  readonly tables: CandidateTables;
   readonly #path: string;
   readonly #connection: SqliteConnection;
+  readonly #posts: SqlitePosts;
   readonly #foreignWrites: SqliteForeignWrites;
   readonly #busyLimitMs: number;
   /** The last queued write; undefined if none is queued. */
@@ -56,6 +58,7 @@ export class SqliteDatabase implements Database {
     try {
       this.#connection = SqliteConnection.open(path, options);
       this.tables = new SqliteTables(this.#connection);
+      this.#posts = new SqlitePosts(this.#connection);
     } catch (error) {
       throw translated(error, path);
     }
@@ -90,7 +93,7 @@ export class SqliteDatabase implements Database {
   }
 
   posted(keys: readonly AgentKey[]): Promise<AgentKey[]> {
-    return this.read(() => this.tables.posted(keys));
+    return this.read(() => this.#posts.among(keys));
   }
 
   onForeignWrite(listener: (writes: ForeignWrites) => void): () => void {

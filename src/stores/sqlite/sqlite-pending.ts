@@ -116,7 +116,7 @@ export class SqlitePending {
 }
 
 export class SqliteInbox {
-  readonly #statements: Readonly<Record<"add" | "items" | "size" | "posted" | "remove", StatementSync>>;
+  readonly #statements: Readonly<Record<"add" | "items" | "size" | "remove", StatementSync>>;
 
   constructor(connection: SqliteConnection) {
     this.#statements = {
@@ -126,7 +126,6 @@ export class SqliteInbox {
       ),
       items: connection.prepare("SELECT item FROM inbox WHERE agent = ? ORDER BY place"),
       size: connection.prepare("SELECT count(*) AS size FROM inbox WHERE agent = ?"),
-      posted: connection.prepare("SELECT tenant, agent_id FROM agents WHERE id IN (SELECT agent FROM inbox)"),
       remove: connection.prepare("DELETE FROM inbox WHERE agent = ? AND item_key = ?"),
     };
   }
@@ -145,20 +144,27 @@ export class SqliteInbox {
     return Number(this.#statements.size.get(slot.id)?.["size"]);
   }
 
-  /** The agents whose inbox is not empty, by tenant. */
-  posted(): ReadonlyMap<string, ReadonlySet<string>> {
-    const where = "the list of agents with something in their inbox";
-    const found = new Map<string, Set<string>>();
-    for (const row of this.#statements.posted.all()) {
-      const tenant = textOf(row, "tenant", where);
-      const agents = found.get(tenant) ?? new Set();
-      found.set(tenant, agents.add(textOf(row, "agent_id", where)));
-    }
-    return found;
-  }
-
   remove(slot: AgentSlot, itemKeys: readonly string[]): void {
     for (const key of itemKeys) this.#statements.remove.run(slot.id, wellFormed(key, "inbox key"));
+  }
+}
+
+/** Finds the inboxes that are not empty. */
+export class SqlitePosts {
+  readonly #posted: StatementSync;
+
+  constructor(connection: SqliteConnection) {
+    this.#posted = connection.prepare("SELECT tenant, agent_id FROM agents WHERE id IN (SELECT agent FROM inbox)");
+  }
+
+  among(keys: readonly AgentKey[]): AgentKey[] {
+    const place = "the list of agents with something in their inbox";
+    const posted = new Map<string, Set<string>>();
+    for (const row of this.#posted.all()) {
+      const tenant = textOf(row, "tenant", place);
+      posted.set(tenant, (posted.get(tenant) ?? new Set()).add(textOf(row, "agent_id", place)));
+    }
+    return keys.filter(({ tenant, agentId }) => posted.get(tenant)?.has(agentId));
   }
 }
 

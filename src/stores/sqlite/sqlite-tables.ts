@@ -167,11 +167,6 @@ export class SqliteTables implements CandidateTables {
     return this.#ofAgent(key, (slot) => this.#inbox.size(slot), 0);
   }
 
-  posted(keys: readonly AgentKey[]): AgentKey[] {
-    const posted = this.#inbox.posted();
-    return keys.filter(({ tenant, agentId }) => posted.get(tenant)?.has(agentId));
-  }
-
   removeFromInbox(key: AgentKey, itemKeys: readonly string[]): void {
     if (itemKeys.length > 0) this.#inbox.remove(this.#agents.required(key), itemKeys);
   }
