@@ -1,6 +1,5 @@
 import type { Clock } from "../../base/index.ts";
 import type { Stores } from "../../stores/index.ts";
-import { LeaseLostError } from "../../errors/index.ts";
 import type { HeldLease } from "../residence/passivation.ts";
 
 export interface HeartbeatOptions {
