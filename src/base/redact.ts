@@ -229,6 +229,7 @@ const mostReadings = 24;
  */
 export function readingsOf(text: string): Reading[] {
   const readings: Reading[] = [{ text, placeOf: (index) => index }];
+  if (!text.includes("\\") && !text.includes("%")) return readings;
   const known = new Set([text]);
   for (const reading of readings) {
     for (const next of [withoutBackslashes(reading), withoutPercents(reading)]) {

@@ -118,12 +118,13 @@ export const nothingBinds: Binding = Object.freeze({ strict: false });
 export function bindingOf(limits: Limits, above: Binding = nothingBinds): Binding {
   const maxTokens = smaller(limits.maxTokens, above.maxTokens);
   const maxCostMicros = smaller(limits.maxCostMicros, above.maxCostMicros);
-  return {
-    ...(maxTokens === undefined ? {} : { maxTokens }),
-    ...(maxCostMicros === undefined ? {} : { maxCostMicros }),
+  const binding: { -readonly [Name in keyof Binding]: Binding[Name] } = {
     strict: above.strict || limits.strict === true,
-    ...(above.limitsToolCalls || limitsToolCalls(limits) ? { limitsToolCalls: true } : {}),
   };
+  if (maxTokens !== undefined) binding.maxTokens = maxTokens;
+  if (maxCostMicros !== undefined) binding.maxCostMicros = maxCostMicros;
+  if (above.limitsToolCalls || limitsToolCalls(limits)) binding.limitsToolCalls = true;
+  return binding;
 }
 
 function limitsToolCalls({ maxToolCalls, maxTreeToolCalls }: Limits): boolean {

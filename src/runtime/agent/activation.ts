@@ -10,7 +10,6 @@ import {
 import type { AgentDefinition } from "../../agents/index.ts";
 import type { Clock } from "../../base/index.ts";
 import { LeaseLostError, type StoreUnavailableError } from "../../errors/index.ts";
-import { PromptMemory } from "../../model/index.ts";
 import type {
   AgentKey,
   AgentRecord,
@@ -32,7 +31,7 @@ import { Activity, Standing, TurnWaiters, ActorTree } from "./actor-tree.ts";
 import { backgroundChildrenOf } from "./background-children.ts";
 import { callQueueOf } from "./call-queue.ts";
 import { Conversation, type ActivationPorts, LiveView } from "./live-view.ts";
-import { IntentGate, spawnBody, spawnedBefore, spawnOrderOf } from "./intents.ts";
+import { EffectNotes, IntentGate, spawnBody, spawnedBefore, spawnOrderOf } from "./intents.ts";
 import { JournalWriter, type LossReason } from "./journal-writer.ts";
 import { assertWritable } from "./writable.ts";
 
@@ -125,6 +124,11 @@ export class Activation extends LiveView implements Host {
   /** Keys of the inbox items that it could not take at its last look. Whoever posts others has it look again. */
   get untaken(): readonly string[] {
     return this.#untaken;
+  }
+
+  /** Whether its inbox may hold more than it has taken: a queued turn, or what a look under way finds. */
+  get mayHaveMore(): boolean {
+    return this.drains > 0 || this.#untaken.length > 0;
   }
 
   /** The number of a look into its inbox that begins now. */
@@ -373,45 +377,5 @@ function nextOwnedFields(
       };
     default:
       return owned;
-  }
-}
-
-/**
- * Notes that the effects of one live agent leave for each other outside the journal; the next owner does not need them.
- */
-class EffectNotes {
-  readonly prompts = new PromptMemory();
-  /** Made with their first notes, which few agents have. */
-  #cuts: Map<string, number> | undefined;
-  #dropped: Set<string> | undefined;
-  #versions: Map<string, number> | undefined;
-
-  noteCut(requestKey: string, outputTokens: number): void {
-    (this.#cuts ??= new Map()).set(requestKey, outputTokens);
-  }
-
-  takeCut(requestKey: string): number | undefined {
-    const cut = this.#cuts?.get(requestKey);
-    this.#cuts?.delete(requestKey);
-    return cut;
-  }
-
-  drop(requestKey: string): void {
-    (this.#dropped ??= new Set()).add(requestKey);
-  }
-
-  takeDropped(requestKey: string): boolean {
-    return this.#dropped?.delete(requestKey) ?? false;
-  }
-
-  /** The commit gives artifacts their versions. */
-  noteCommitted(entries: readonly Entry[]): void {
-    for (const entry of entries) {
-      if (entry.type === "artifact.saved") (this.#versions ??= new Map()).set(entry.artifactId, entry.version ?? 1);
-    }
-  }
-
-  versionOf(artifactId: string): number {
-    return this.#versions?.get(artifactId) ?? 1;
   }
 }

@@ -2,6 +2,7 @@ import type { SpawnRequest } from "../../actors/index.ts";
 import { DEFAULT_MAX_DEPTH, grantOf } from "../../agents/index.ts";
 import { createDeferred, shortHash, type TraceHeaders } from "../../base/index.ts";
 import { agentAccountId, bindingField, bindingOf, turnAccountId, turnFlagsOf } from "../../budget/index.ts";
+import { PromptMemory } from "../../model/index.ts";
 import {
   type AgentIdentity,
   childIdOf,
@@ -47,6 +48,46 @@ export class IntentGate {
     this.#held.add(callId);
     this.#onHeld?.();
     return await createDeferred<never>().promise;
+  }
+}
+
+/**
+ * Notes that the effects of one live agent leave for each other outside the journal; the next owner does not need them.
+ */
+export class EffectNotes {
+  readonly prompts = new PromptMemory();
+  /** Made with their first notes, which few agents have. */
+  #cuts: Map<string, number> | undefined;
+  #dropped: Set<string> | undefined;
+  #versions: Map<string, number> | undefined;
+
+  noteCut(requestKey: string, outputTokens: number): void {
+    (this.#cuts ??= new Map()).set(requestKey, outputTokens);
+  }
+
+  takeCut(requestKey: string): number | undefined {
+    const cut = this.#cuts?.get(requestKey);
+    this.#cuts?.delete(requestKey);
+    return cut;
+  }
+
+  drop(requestKey: string): void {
+    (this.#dropped ??= new Set()).add(requestKey);
+  }
+
+  takeDropped(requestKey: string): boolean {
+    return this.#dropped?.delete(requestKey) ?? false;
+  }
+
+  /** The commit gives artifacts their versions. */
+  noteCommitted(entries: readonly Entry[]): void {
+    for (const entry of entries) {
+      if (entry.type === "artifact.saved") (this.#versions ??= new Map()).set(entry.artifactId, entry.version ?? 1);
+    }
+  }
+
+  versionOf(artifactId: string): number {
+    return this.#versions?.get(artifactId) ?? 1;
   }
 }
 

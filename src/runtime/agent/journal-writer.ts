@@ -27,8 +27,8 @@ import { type CommitSource, type Committer, staleError } from "./committer.ts";
 
 /**
  * Writes one agent's part of the journal for its owner.
- * Owns: the order of entries, the batch that is being filled and the one in flight. Does not own: the meaning of
- * entries.
+ * Owns: the order of entries, the batch that is being filled and the one in flight; a body that it is given is its own
+ * from then on. Does not own: the meaning of entries.
  *
  * Invariants
  * 1. Entries are delivered in the order of their seq, live as in the fold. A fact is therefore delivered at once,
@@ -240,11 +240,12 @@ export class JournalWriter implements CommitSource {
     if (!this.#closed) this.#events.onFailure(error);
   }
 
+  /** The body becomes the entry: a copy of each would cost more than its place in the journal. */
   #envelope(body: FactBody | IntentBody): Entry {
     if (this.#closed) throw lossOf(this.#closed);
     this.#at = Math.max(this.#events.now(), this.#at);
     this.#seq += 1;
-    return { ...body, seq: this.#seq, at: this.#at, epoch: this.#start.epoch } as Entry;
+    return Object.assign(body, { seq: this.#seq, at: this.#at, epoch: this.#start.epoch }) as Entry;
   }
 
   #decide(entries: readonly Entry[]): { deferred: Deferred<Entry>; entry: Entry }[] {
@@ -371,31 +372,6 @@ class PendingBatch {
   }
 
   toBatch({ key, epoch, processId }: Pick<Batch, "key" | "epoch" | "processId">, expectedSeq: number): Batch {
-    const { entries, messages, artifacts, owned, closedTurnId, moves, spawns, posts } = this;
-    const { acknowledged, timers, clearedTimers, wake, leaves, requests, closedRequests, cleared, definition } = this;
-    return {
-      id: createId(),
-      key,
-      epoch,
-      processId,
-      expectedSeq,
-      entries,
-      messages,
-      artifacts,
-      cleared,
-      owned,
-      requests,
-      closedRequests,
-      closedTurnId,
-      moves,
-      spawns,
-      posts,
-      acknowledged,
-      timers,
-      clearedTimers,
-      wake,
-      leaves,
-      definition,
-    };
+    return { ...this, id: createId(), key, epoch, processId, expectedSeq };
   }
 }

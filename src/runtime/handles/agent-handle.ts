@@ -82,7 +82,7 @@ export class AgentHandle implements Agent {
     this.#record = live.identity;
     wakeUp(live);
     // An agent that has just come here has looked into its inbox.
-    if (wasHere || live.untaken.length > 0) await this.#core.live.drainInbox(live);
+    if (wasHere || live.mayHaveMore) await this.#core.live.drainInbox(live);
     // If it was lost meanwhile, activating it again either works or throws because another process has it.
     if (live.isLost) await this.#core.live.activate(this.#key);
     else await live.committed();

@@ -337,10 +337,8 @@ export class LiveAgents {
       // Agents that are passivated are checked after their last commit.
       if (this.passivation.applies(activation.key)) return;
     }
-    if (isChild) this.watch(activation.key.agentId, this.#releaseAtRest(activation));
-    // A turn that was queued is among what it could not take.
-    else if (activation.drains > 0 || activation.untaken.length > 0)
-      this.watch(activation.key.agentId, this.drainInbox(activation));
+    if (isChild || activation.mayHaveMore)
+      this.watch(activation.key.agentId, isChild ? this.#releaseAtRest(activation) : this.drainInbox(activation));
   }
 
   /** Releases an agent without an open turn, unless a new item has arrived. */
@@ -353,15 +351,14 @@ export class LiveAgents {
 
   /**
    * Discards an agent mid-turn and recovers it, after the effects of its commit have started: to test that no state lives outside
-   * its journal, or because it ran ahead of a commit that refused what had begun. Does nothing while
-   * another commit is due, because that one leads here again.
+   * its journal, or because it ran ahead of a commit that refused what had begun. A commit that is due leads here again.
    */
   #restore(activation: Activation): void {
     const { key, writer, isLost, openTurnId } = activation;
     if (isLost || this.isClosing || openTurnId === null || !writer.isSettled) return;
     activation.discard(`agent ${key.agentId} is restored`);
-    const restored = this.activate(key).then((successor) => this.#succession.follow(activation, successor));
-    this.watch(key.agentId, restored);
+    const follow = (successor: Activation): void => this.#succession.follow(activation, successor);
+    this.watch(key.agentId, this.activate(key).then(follow));
   }
 
   /** For a handle: commits open entries, stops the actors, gives the lease back. The inbox waits for the next owner. */
@@ -396,8 +393,8 @@ export class LiveAgents {
     const isOthers = error instanceof AlreadyOwnedError || error instanceof NotFoundError;
     if (isOthers || error instanceof LeaseLostError || this.isClosing) return;
     // The damage watch has already warned of damaged records.
-    const isDamage = error instanceof CorruptRecordError;
-    if (!isDamage) process.emitWarning(`agent ${agentId} could not be activated: ${String(error)}`);
+    if (!(error instanceof CorruptRecordError))
+      process.emitWarning(`agent ${agentId} could not be activated: ${String(error)}`);
     this.#options.onFailed(agentId, error);
   }
 }

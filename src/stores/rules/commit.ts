@@ -82,7 +82,16 @@ export function commitBatch(tables: Tables, batch: Batch, moment: Moment): Commi
   const { open } = requests;
   tables.putHead(
     batch.key,
-    { ...head, holder, seq, at, sign: moment.steady, batchId: batch.id, openRequests: open, work: workOf(next) },
+    {
+      epoch: head.epoch,
+      holder,
+      seq,
+      at,
+      sign: moment.steady,
+      batchId: batch.id,
+      openRequests: open,
+      work: workOf(next),
+    },
     outcome,
   );
   return { type: "committed", entries, cursor, warnings, posted: told, timers, follows, accounts };
