@@ -372,6 +372,6 @@ class PendingBatch {
   }
 
   toBatch({ key, epoch, processId }: Pick<Batch, "key" | "epoch" | "processId">, expectedSeq: number): Batch {
-    return { ...this, id: createId(), key, epoch, processId, expectedSeq };
+    return Object.assign({ id: createId(), key, epoch, processId, expectedSeq }, this);
   }
 }
