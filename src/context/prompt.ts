@@ -75,7 +75,7 @@ function digestOf(message: Message): string {
 
 /** Of shorter prompts it costs more to go on with a hash than to make it anew. */
 const SHORTEST_KEPT = 32;
-const hashes = new KnownBeginnings<ShortHash>();
+const hashes = new KnownBeginnings<ShortHash>(SHORTEST_KEPT);
 
 /** The same prompt gives the same hash; message ids and times do not count. Each message is digested and hashed once. */
 export function promptHashOf(messages: readonly Message[]): string {

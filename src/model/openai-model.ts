@@ -17,7 +17,7 @@ import { callFailure } from "./call-failure.ts";
 import { CallGuard, type Cutter } from "./call-guard.ts";
 import { completeUsage, outputTokensOf } from "./usage.ts";
 import { type GenerateOptions, type LanguageModel, lightSignalOf } from "./language-model.ts";
-import { type WireBody, wireBody } from "./openai-wire.ts";
+import { type WireBody, type WireOptions, wireBody } from "./openai-wire.ts";
 import { type HttpAnswer, isEventStream, readEvents, readWhole, WebAnswer, wholeText } from "./read-answer.ts";
 import { imageTokenBound, countPromptTokens, promptByteBound } from "./token-count.ts";
 
@@ -111,6 +111,8 @@ class OpenaiModel implements LanguageModel {
   readonly #headersTimeoutMs: number;
   readonly #requestTimeoutMs: number;
   readonly #imageTokens: number;
+  readonly #wholeOptions: WireOptions;
+  readonly #streamOptions: WireOptions;
   #client: OpenaiClient | undefined;
 
   constructor(name: string, options: OpenaiModelOptions) {
@@ -122,6 +124,9 @@ class OpenaiModel implements LanguageModel {
     this.#headersTimeoutMs = options.headersTimeoutMs ?? 60_000;
     this.#requestTimeoutMs = options.requestTimeoutMs ?? 600_000;
     this.#imageTokens = options.imageTokens ?? imageTokenBound;
+    const { extraBody = {}, outputLimitField = "max_completion_tokens" } = options;
+    this.#wholeOptions = { model: name, stream: false, extraBody, outputLimitField };
+    this.#streamOptions = { ...this.#wholeOptions, stream: true };
   }
 
   countPromptTokens(request: ModelRequest): number | Promise<number> {
@@ -145,7 +150,9 @@ class OpenaiModel implements LanguageModel {
     });
     const call: Call = { accumulator, guard, options, isStreamed: false };
     try {
-      await guard.race(this.#exchange(client, this.#body(request, stream), call));
+      await guard.race(
+        this.#exchange(client, wireBody(request, stream ? this.#streamOptions : this.#wholeOptions), call),
+      );
     } catch (error) {
       // After the finish reason, a broken end only loses the usage; another call would cost more.
       const isTransport = guard.cut !== undefined || !(error instanceof ModelError);
@@ -166,11 +173,6 @@ class OpenaiModel implements LanguageModel {
     const timeoutMs = this.#requestTimeoutMs;
     this.#client = await createOpenaiClient({ apiKey, baseURL, organization, headers, fetch, timeoutMs });
     return this.#client;
-  }
-
-  #body(request: ModelRequest, stream: boolean): WireBody {
-    const { extraBody = {}, outputLimitField = "max_completion_tokens" } = this.#options;
-    return wireBody(request, { model: this.name, stream, extraBody, outputLimitField });
   }
 
   async #exchange(client: OpenaiClient, body: WireBody, call: Call): Promise<void> {

@@ -79,14 +79,18 @@ interface MessagesSize {
 }
 
 const nothing: MessagesSize = { tokens: 0, overhead: 0, images: 0 };
+/** Of shorter prompts the sizes of all messages are added up. */
+const FEWEST_KEPT = 16;
 /** The sizes of prompts by bound and by count. */
-const boundSizes = new KnownBeginnings<MessagesSize>();
-const countSizes = new KnownBeginnings<MessagesSize>();
+const boundSizes = new KnownBeginnings<MessagesSize>(FEWEST_KEPT);
+const countSizes = new KnownBeginnings<MessagesSize>(FEWEST_KEPT);
 
 /** The messages that are new since a prompt that was measured. */
 function newIn(sizes: KnownBeginnings<MessagesSize>, { messages }: ModelRequest) {
   const known = sizes.find(messages);
-  return { known, before: known?.value ?? nothing, fresh: messages.slice(known?.messages.length ?? 0) };
+  return known
+    ? { known, before: known.value, fresh: messages.slice(known.messages.length) }
+    : { known, before: nothing, fresh: messages };
 }
 
 /** The size of a prompt that goes on from another with so many tokens of new messages. */
@@ -116,18 +120,18 @@ function tokensOf(size: MessagesSize, { tools = [] }: ModelRequest, imageTokens:
 export function promptByteBound(request: ModelRequest, imageTokens = imageTokenBound): number {
   const { known, before, fresh } = newIn(boundSizes, request);
   let bytes = 0;
-  for (const message of fresh) bytes += boundOf(message, messageText);
+  for (const message of fresh) bytes += boundOf(message, messageBytes);
   const size = goneOn(before, fresh, bytes);
   if (fresh.length > 0) boundSizes.keep(request.messages, size, known);
   let others = byteBound(formatText(request));
-  for (const tool of request.tools ?? []) others += boundOf(tool, toolText);
+  for (const tool of request.tools ?? []) others += boundOf(tool, (one) => byteBound(toolText(one)));
   return tokensOf(size, request, imageTokens) + others;
 }
 
-function boundOf<Owner extends object>(owner: Owner, textOfOwner: (owner: Owner) => string): number {
+function boundOf<Owner extends object>(owner: Owner, bytesOfOwner: (owner: Owner) => number): number {
   let bound = knownBounds.get(owner);
   if (bound === undefined) {
-    bound = byteBound(textOfOwner(owner));
+    bound = bytesOfOwner(owner);
     knownBounds.set(owner, bound);
   }
   return bound;
@@ -227,6 +231,18 @@ function messageText(message: Message): string {
   if (message.role !== "assistant") return text;
   for (const call of message.toolCalls ?? []) text += sentId(call) + sentName(call.name) + sentArguments(call);
   return message.reasoning === undefined ? text : text + JSON.stringify(message.reasoning);
+}
+
+/** The bytes of `messageText`, at most. Ids and names that are sent have one for each character. */
+function messageBytes(message: Message): number {
+  if (message.role === "tool" && imageCount(message.content) > 0) return byteBound(messageText(message));
+  let bytes = byteBound(textOf(message.content));
+  if (message.role === "tool") return bytes + sentId(message).length;
+  if (message.role !== "assistant") return bytes;
+  for (const call of message.toolCalls ?? []) {
+    bytes += sentId(call).length + sentName(call.name).length + byteBound(sentArguments(call));
+  }
+  return message.reasoning === undefined ? bytes : bytes + byteBound(JSON.stringify(message.reasoning));
 }
 
 function toolText(tool: ModelTool): string {

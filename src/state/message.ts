@@ -109,9 +109,16 @@ export interface KnownBeginning<Value> {
  */
 export class KnownBeginnings<Value> {
   readonly #known = new WeakMap<Message, KnownBeginning<Value>>();
+  readonly #fewest: number;
+
+  /** Of prompts with fewer messages nothing is kept: finding them costs more than working it out anew. */
+  constructor(fewest: number) {
+    this.#fewest = fewest;
+  }
 
   /** The longest known beginning of the prompt, which may be all of it. */
   find(prompt: readonly Message[]): KnownBeginning<Value> | undefined {
+    if (prompt.length < this.#fewest) return undefined;
     const shortest = Math.max(1, prompt.length - MOST_NEW);
     for (let length = prompt.length; length >= shortest; length -= 1) {
       const last = prompt[length - 1];
@@ -131,7 +138,7 @@ export class KnownBeginnings<Value> {
     if (beginning) this.forget(beginning);
     const last = prompt.at(-1);
     // A copy, since the list is the caller's.
-    if (last) this.#known.set(last, { messages: prompt.slice(), value });
+    if (last && prompt.length >= this.#fewest) this.#known.set(last, { messages: prompt.slice(), value });
   }
 }
 
