@@ -178,14 +178,17 @@ class OpenaiModel implements LanguageModel {
   async #exchange(client: OpenaiClient, body: WireBody, call: Call): Promise<void> {
     const { accumulator, guard, options } = call;
     const received = await client.send(body.text, guard);
-    guard.watchSilence();
     call.isStreamed = isEventStream(received, body.isStreamed);
-    const read = call.isStreamed ? readEvents : readWhole;
-    await read(received, accumulator, {
-      onDelta: options.onDelta,
-      onBytes: () => guard.heard(),
-      onLastEvent: () => guard.expectEnd(),
-    });
+    const arrived = call.isStreamed ? undefined : received.arrivedText();
+    if (arrived === undefined) {
+      guard.watchSilence();
+      const read = call.isStreamed ? readEvents : readWhole;
+      await read(received, accumulator, {
+        onDelta: options.onDelta,
+        onBytes: () => guard.heard(),
+        onLastEvent: () => guard.expectEnd(),
+      });
+    } else accumulator.add(JSON.parse(arrived), options.onDelta);
     if (accumulator.isFinished) return;
     throw new ModelError("The model's answer ended before it was complete: no finish reason came.", {
       retryable: true,
@@ -303,22 +306,21 @@ async function directSend(client: OpenAI): Promise<OpenaiClient["send"] | undefi
   const { Poster } = await import("./http.ts");
   const poster = await Poster.open(built.url, built.headers);
   const { APIConnectionError, APIConnectionTimeoutError } = client.constructor as typeof OpenAI;
-  return async (body, cutter) => {
-    let answer: HttpAnswer;
-    try {
-      answer = await poster.post(body, cutter);
-    } catch (error) {
-      const cause = error instanceof Error ? error : new Error(String(error));
-      const isTimeout = /timed? ?out/i.test(String(cause) + String(cause.cause));
-      throw isTimeout ? Object.assign(new APIConnectionTimeoutError(), { cause }) : new APIConnectionError({ cause });
-    }
-    if (answer.status >= 200 && answer.status < 300) return answer;
+  const failed = (error: unknown): never => {
+    const cause = error instanceof Error ? error : new Error(String(error));
+    const isTimeout = /timed? ?out/i.test(String(cause) + String(cause.cause));
+    throw isTimeout ? Object.assign(new APIConnectionTimeoutError(), { cause }) : new APIConnectionError({ cause });
+  };
+  const refused = async (answer: HttpAnswer): Promise<never> => {
     const text = await wholeText(answer).catch((error: unknown) =>
       error instanceof Error ? error.message : String(error),
     );
     const json = parsed(text);
     throw makeStatusError.call(client, answer.status, json, json === undefined ? text : undefined, answer.headers);
   };
+  const isGood = ({ status }: HttpAnswer): boolean => status >= 200 && status < 300;
+  return (body, cutter) =>
+    poster.post(body, cutter).then((answer) => (isGood(answer) ? answer : refused(answer)), failed);
 }
 
 /** Address and headers of each call; undefined if the client's request has parts that are not known here. */
