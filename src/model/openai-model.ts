@@ -138,8 +138,8 @@ class OpenaiModel implements LanguageModel {
   }
 
   async generate(request: ModelRequest, options: GenerateOptions): Promise<ModelResponse> {
-    const client = this.#client ?? (await this.#connect());
     const signal = lightSignalOf(options);
+    const client = this.#client ?? (await this.#connect());
     if (signal.aborted) throw notSent(signal);
     const accumulator = new AnswerAccumulator();
     const stream = options.onDelta !== undefined;
@@ -318,9 +318,12 @@ async function directSend(client: OpenAI): Promise<OpenaiClient["send"] | undefi
     const json = parsed(text);
     throw makeStatusError.call(client, answer.status, json, json === undefined ? text : undefined, answer.headers);
   };
-  const isGood = ({ status }: HttpAnswer): boolean => status >= 200 && status < 300;
   return (body, cutter) =>
     poster.post(body, cutter).then((answer) => (isGood(answer) ? answer : refused(answer)), failed);
+}
+
+function isGood({ status }: HttpAnswer): boolean {
+  return status >= 200 && status < 300;
 }
 
 /** Address and headers of each call; undefined if the client's request has parts that are not known here. */

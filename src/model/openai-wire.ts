@@ -9,6 +9,7 @@ import {
   KnownBeginnings,
   type Message,
   type ModelRequest,
+  notesOn,
   type ResponseFormat,
   textOf,
 } from "../state/index.ts";
@@ -156,33 +157,39 @@ function assistantMessage(message: AssistantMessage, wired: WireCalls): string {
   const { toolCalls: calls = [], reasoning } = message;
   const content = text === "" && calls.length > 0 ? null : text;
   const extras = reasoning?.["tool_call_extras"];
-  const asked = calls.map((call) => wireCall(call, extras, wired)).join(",");
-  const fields = calls.length === 0 ? "" : `,"tool_calls":[${asked}]`;
+  const texts = calls.length === 0 ? [] : sentArguments(message);
+  const asked = calls.map((call, index) => wireCall(call, texts[index] ?? "", wired) + extraContent(call, extras));
+  const fields = calls.length === 0 ? "" : `,"tool_calls":[${asked.join("},")}}]`;
   const plain = `{"role":"assistant","content":${JSON.stringify(content)}${fields}}`;
   if (reasoning === undefined) return plain;
   const { tool_call_extras: _extras, ...others } = reasoning;
   return JSON.stringify({ ...(JSON.parse(plain) as WireObject), ...others });
 }
 
-function wireCall(call: ToolCallRequest, extras: unknown, wired: WireCalls): string {
-  const called = `{"name":"${wired.nameOf(call.name)}","arguments":${JSON.stringify(sentArguments(call))}}`;
-  const wire = `{"id":"${wired.idOf(call)}","type":"function","function":${called}`;
-  const extra = wireObject(wireArray(extras).find((entry) => wireObject(entry)?.["id"] === call.providerId));
-  const content = extra === undefined ? undefined : JSON.stringify(extra["extra_content"]);
-  return content === undefined ? `${wire}}` : `${wire},"extra_content":${content}}`;
+/** A call, but for its closing brace. */
+function wireCall(call: ToolCallRequest, text: string, wired: WireCalls): string {
+  const called = `{"name":"${wired.nameOf(call.name)}","arguments":${JSON.stringify(text)}}`;
+  return `{"id":"${wired.idOf(call)}","type":"function","function":${called}`;
 }
 
-const checkedArguments = new WeakMap<ToolCallRequest, string>();
+function extraContent({ providerId }: ToolCallRequest, extras: unknown): string {
+  if (extras === undefined) return "";
+  const extra = wireObject(wireArray(extras).find((entry) => wireObject(entry)?.["id"] === providerId));
+  const content = JSON.stringify(extra?.["extra_content"]);
+  return content === undefined ? "" : `,"extra_content":${content}`;
+}
 
-/** Several servers refuse a history for ever once a call in it has broken JSON: such text goes back inside an object. */
-export function sentArguments(call: ToolCallRequest): string {
-  let checked = checkedArguments.get(call);
-  if (checked === undefined) {
+/**
+ * The arguments of a message's calls. Several servers refuse a history for ever once a call in it has broken JSON: such text goes
+ * back inside an object.
+ */
+export function sentArguments(message: AssistantMessage): readonly string[] {
+  const notes = notesOn(message);
+  notes.sentArguments ??= (message.toolCalls ?? []).map((call) => {
     const text = call.arguments.toWellFormed();
-    checked = isJsonObject(text) ? text : JSON.stringify({ malformed: text });
-    checkedArguments.set(call, checked);
-  }
-  return checked;
+    return isJsonObject(text) ? text : JSON.stringify({ malformed: text });
+  });
+  return notes.sentArguments;
 }
 
 function isJsonObject(text: string): boolean {

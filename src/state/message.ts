@@ -94,6 +94,29 @@ export function textOf(content: Content): string {
   return content.map((part) => (part.type === "text" ? part.text : "")).join("");
 }
 
+/** What was worked out of a message or a tool that cannot change any more. */
+export interface MessageNotes {
+  digest: string | undefined;
+  /** An upper bound of its tokens, by its bytes. */
+  bound: number | undefined;
+  /** Its tokens, as they were counted. */
+  tokens: number | undefined;
+  /** The arguments of its calls, as they are sent. */
+  sentArguments: readonly string[] | undefined;
+}
+
+const notes = new WeakMap<object, MessageNotes>();
+
+/** The notes on a message or a tool. They are one object, since an entry of a weak map costs more than what it saves. */
+export function notesOn(owner: object): MessageNotes {
+  let known = notes.get(owner);
+  if (known === undefined) {
+    known = { digest: undefined, bound: undefined, tokens: undefined, sentArguments: undefined };
+    notes.set(owner, known);
+  }
+  return known;
+}
+
 /** How many messages a prompt may have more than the one before it, to be found as its continuation. */
 const MOST_NEW = 64;
 
