@@ -115,15 +115,20 @@ export class SqlitePending {
   }
 }
 
+/** Inboxes of which the last place is known. */
+const CAPACITY = 4000;
+
 export class SqliteInbox {
-  readonly #statements: Readonly<Record<"add" | "items" | "size" | "remove", StatementSync>>;
+  readonly #connection: SqliteConnection;
+  readonly #statements: Readonly<Record<"add" | "last" | "items" | "size" | "remove", StatementSync>>;
+  /** The last places that were given out, by agent, in a generation. */
+  #given = { generation: 0, places: new Map<number, number>() };
 
   constructor(connection: SqliteConnection) {
+    this.#connection = connection;
     this.#statements = {
-      add: connection.prepare(
-        `INSERT INTO inbox SELECT $agent, $key, coalesce(max(place), 0) + 1, $item FROM inbox WHERE agent = $agent
-         ON CONFLICT (agent, item_key) DO NOTHING`,
-      ),
+      add: connection.prepare("INSERT INTO inbox VALUES (?, ?, ?, ?) ON CONFLICT (agent, item_key) DO NOTHING"),
+      last: connection.prepare("SELECT coalesce(max(place), 0) AS place FROM inbox WHERE agent = ?"),
       items: connection.prepare("SELECT item FROM inbox WHERE agent = ? ORDER BY place"),
       size: connection.prepare("SELECT count(*) AS size FROM inbox WHERE agent = ?"),
       remove: connection.prepare("DELETE FROM inbox WHERE agent = ? AND item_key = ?"),
@@ -132,7 +137,23 @@ export class SqliteInbox {
 
   add(slot: AgentSlot, item: InboxItem): boolean {
     const key = wellFormed(item.key, "inbox key");
-    return Number(this.#statements.add.run({ agent: slot.id, key, item: JSON.stringify(item) }).changes) > 0;
+    return Number(this.#statements.add.run(slot.id, key, this.#nextPlace(slot), JSON.stringify(item)).changes) > 0;
+  }
+
+  forget(): void {
+    this.#given.places.clear();
+  }
+
+  /** Only in a transaction. To look for the last place reads the whole inbox. */
+  #nextPlace({ id }: AgentSlot): number {
+    const { generation } = this.#connection;
+    if (this.#given.generation !== generation || this.#given.places.size >= CAPACITY) {
+      this.#given = { generation, places: new Map() };
+    }
+    const { places } = this.#given;
+    const last = places.get(id) ?? integerOf(this.#statements.last.get(id) ?? {}, "place", "the last item of an inbox");
+    places.set(id, last + 1);
+    return last + 1;
   }
 
   items(slot: AgentSlot): InboxItem[] {
