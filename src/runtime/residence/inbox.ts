@@ -55,7 +55,7 @@ export class Inbox {
     // A later item may unblock an earlier one: the end of a pause lets a turn start.
     for (let isMoving = true; isMoving; ) {
       const moved = items.filter(
-        (item) => !this.#isBehind(activation, item, items) && this.take(activation, item),
+        (item) => !this.#isBehind(activation, item, items) && this.#take(activation, item),
       ).length;
       taken += moved;
       isMoving = moved > 0;
@@ -69,8 +69,16 @@ export class Inbox {
     return taken;
   }
 
-  /** Takes one item; false if it was taken already, cannot be taken yet, or the agent is not here any more. */
+  /** Takes one item that was not looked for; false if it cannot be taken yet: then it is found at the next look. */
   take(activation: Activation, item: InboxItem): boolean {
+    if (this.#take(activation, item)) return true;
+    const others = activation.untaken.filter((key) => key !== item.key);
+    activation.setUntaken([...others, item.key], activation.nextLook());
+    return false;
+  }
+
+  /** False if it was taken already, cannot be taken yet, or the agent is not here any more. */
+  #take(activation: Activation, item: InboxItem): boolean {
     const taken = this.#residences.stay(activation)?.taken;
     if (!taken || activation.isLost) return false;
     if (taken.has(item.key)) {
@@ -78,11 +86,7 @@ export class Inbox {
       if (item.kind === "abort") activation.writer.acknowledge(item.key);
       return false;
     }
-    if (!takeItem(activation, item)) {
-      if (!activation.untaken.includes(item.key))
-        activation.setUntaken([...activation.untaken, item.key], activation.nextLook());
-      return false;
-    }
+    if (!takeItem(activation, item)) return false;
     taken.add(item.key);
     if (item.kind === "child.ended") this.#children.resolve(item.childId, { status: item.outcome, text: item.text });
     return true;
