@@ -72,8 +72,9 @@ export class Inbox {
   /** Takes one item that was not looked for; false if it cannot be taken yet: then it is found at the next look. */
   take(activation: Activation, item: InboxItem): boolean {
     if (this.#take(activation, item)) return true;
-    const others = activation.untaken.filter((key) => key !== item.key);
-    activation.setUntaken([...others, item.key], activation.nextLook());
+    const { untaken } = activation;
+    const isTaken = this.#residences.stay(activation)?.taken.has(item.key) ?? true;
+    if (!isTaken && !untaken.includes(item.key)) activation.setUntaken([...untaken, item.key], activation.nextLook());
     return false;
   }
 
