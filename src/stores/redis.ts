@@ -28,6 +28,7 @@ export function redisStores(options: RedisStoresOptions): Stores {
       if (!isKnown) database.checkForRollbacks();
       return isKnown;
     },
+    lookAtTurn: (key, turnId, after) => database.lookAtTurn(key, turnId, after),
     treeActivity: (tenant, rootAgentId) => database.treeActivity(tenant, rootAgentId),
     treeHead: (tenant, rootAgentId) => database.treeHead(tenant, rootAgentId),
     /** Each batch is judged on its own; those of one tree share a transaction. */

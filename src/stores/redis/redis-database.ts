@@ -1,6 +1,10 @@
 import { randomUUID } from "node:crypto";
+import { deepFreeze } from "../../base/index.ts";
 import { InvariantError } from "../../errors/index.ts";
+import type { AgentKey } from "../../state/index.ts";
 import type { ForeignWrites } from "../rules/foreign-writes.ts";
+import type { StoredLook } from "../rules/outcomes.ts";
+import { lookAtTurn } from "../rules/turns.ts";
 import type { RolledBackTree, TreeActivity, TreeHead } from "../rules/ports.ts";
 import type { Database, StoreTables } from "../rules/tables.ts";
 import { AboutTree, ReadSession } from "./redis-agents.ts";
@@ -146,6 +150,17 @@ export class RedisDatabase implements Database {
 
   treeHead(tenant: string, rootAgentId: string): Promise<TreeHead | undefined> {
     return this.#noted(() => readTreeHead(this.#connection, this.#keys.treeOf(tenant, rootAgentId), rootAgentId));
+  }
+
+  /** By one script where it is known from where to read. */
+  async lookAtTurn(key: AgentKey, turnId: string, after?: number): Promise<StoredLook | undefined> {
+    const { tenant, agentId } = key;
+    if (after !== undefined) {
+      const tree = this.#keys.treeOf(tenant, agentId);
+      const look = await this.#noted(() => this.#reader.turnLook(tree, key, turnId, after));
+      if (look) return deepFreeze(look);
+    }
+    return deepFreeze(await this.read(() => lookAtTurn(this.#tables, key, turnId, after)));
   }
 
   unattended(...[tenant, query, steady]: Parameters<Database["unattended"]>): ReturnType<Database["unattended"]> {

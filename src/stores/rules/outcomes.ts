@@ -6,6 +6,7 @@ import type {
   Entry,
   InboxItem,
   Lifecycle,
+  Message,
   QueuedCall,
   Timer,
 } from "../../state/index.ts";
@@ -117,6 +118,21 @@ export type OpenTurnOutcome =
   | { readonly type: "busy"; readonly openTurnId: string }
   | { readonly type: "refused"; readonly status: Lifecycle }
   | { readonly type: "notFound" };
+
+/** A turn's agent, and what the turn's result is made of once it has ended. */
+export interface StoredLook {
+  readonly record: AgentRecord;
+  /** Undefined while the turn is open, queued or to come. */
+  readonly past:
+    | {
+        /** The turn's own. */
+        readonly entries: readonly Entry[];
+        /** The message that its end names. */
+        readonly answer: Message | undefined;
+        readonly account: Account | undefined;
+      }
+    | undefined;
+}
 
 /** Whether the command changed anything, and the agents whose inbox got something. */
 export type MarkOutcome =
