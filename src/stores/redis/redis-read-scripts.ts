@@ -92,14 +92,14 @@ return page
  * Looks whether a turn has ended, and at what its result is made of.
  * KEYS rows, journal, index of the agent, messages of the agent. ARGV 1 name of the agent's record, 2 of the turn's
  * account, 3 lowest seq that a journal row must reach, 4 how many rows at most, 5 the turn's id as JSON text.
- * Gives {record or ""}; if the record does not name the turn, and not more rows were found, also {account or "", the
+ * Gives {record or ""}; if the turn is not open, and not more rows were found, also {account or "", the
  * message that its end names or "", stream entries}. Texts are searched, not parsed: the reader checks what was meant.
  */
 export const turnLookScript = script(
   "turn-look",
   `
 local record = redis.call('HGET', KEYS[1], ARGV[1]) or ''
-if record == '' or string.find(record, ARGV[5], 1, true) then return {record} end
+if record == '' or string.find(record, '"openTurnId":' .. ARGV[5], 1, true) then return {record} end
 local cursors = redis.call('ZRANGEBYSCORE', KEYS[3], ARGV[3], '+inf', 'LIMIT', 0, ARGV[4])
 if #cursors == tonumber(ARGV[4]) then return {record} end
 local entries, answer = {}, ''

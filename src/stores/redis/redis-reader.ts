@@ -199,7 +199,8 @@ export class RedisReader {
       for (const one of row.entries) if ("turnId" in one && one.turnId === turnId) own.push(one);
     }
     const id = answerIdOf(own);
-    const answer = typeof message === "string" && message !== "" ? messageIn(message, keys[3] ?? "").message : undefined;
+    const answer =
+      typeof message === "string" && message !== "" ? messageIn(message, keys[3] ?? "").message : undefined;
     if (own[0]?.type !== "turn.started" || id !== (answer?.id ?? null)) return undefined;
     const seen = typeof account === "string" && account !== "" ? valueOf(seenRow(account), ofAccount, rows) : undefined;
     return { record, past: { entries: own, answer, account: seen } } satisfies StoredLook;

@@ -108,6 +108,8 @@ export type OpenTurnOutcome =
       readonly record: AgentRecord;
       /** The agent itself, and all agents that were aborted with the superseded turn. */
       readonly posted: readonly string[];
+      /** Who held the agent when the turn was posted to it. Absent if nobody did, or the stores do not tell. */
+      readonly holder?: ProcessIdentity | undefined;
     }
   /** The agent has had its first turn, and this command was to open it. */
   | { readonly type: "given"; readonly turnId: string }
