@@ -101,6 +101,34 @@ describe("a client and a worker", () => {
     expect((await agent.executeTurn("again").result).text).toBe("hello");
   });
 
+  it("a turn whose end is heard before the answer to the command that opens it has its result", async () => {
+    const agents = [defineAgent({ name: "one", model: scriptedModel(() => "hello") })];
+    const { join, queues, stores } = deployment();
+    await join({ agents, role: "worker" });
+    const own = stores();
+    const slow: Stores = {
+      ...own,
+      openTurn: async (key, command, now) => {
+        const heard = Promise.withResolvers<void>();
+        // After the listener of the runtime, which came first.
+        const end = own.onForeignWrite(async () => {
+          if ((await own.readAgent(key))?.openTurnId === null) heard.resolve();
+        });
+        const outcome = await own.openTurn(key, command, now);
+        await queues.wake(key);
+        await heard.promise;
+        end();
+        return outcome;
+      },
+    };
+    // Its heartbeats, which look for everything that was missed, do not come.
+    const client = await join({ agents, role: "client", stores: slow, clock: createFakeClock() });
+    const agent = await client.agent("one", { agentId: "a" });
+    await agent.start();
+    expect((await agent.executeTurn("go").result).text).toBe("hello");
+    expect(agent.state).toMatchObject({ status: "ready", turnCount: 1, openTurnId: null });
+  });
+
   it.each([
     { places: 1, kept: 0 },
     { places: 4, kept: 1 },
