@@ -109,12 +109,13 @@ describe("a client and a worker", () => {
     const slow: Stores = {
       ...own,
       openTurn: async (key, command, now) => {
-        const heard = Promise.withResolvers<void>();
-        // After the listener of the runtime, which came first.
-        const end = own.onForeignWrite(async () => {
-          if ((await own.readAgent(key))?.openTurnId === null) heard.resolve();
-        });
         const outcome = await own.openTurn(key, command, now);
+        const heard = Promise.withResolvers<void>();
+        // Runs after the listener of the runtime, which came first. Nothing is written after the worker has let go.
+        const end = own.onForeignWrite(async () => {
+          const record = await own.readAgent(key);
+          if (record?.openTurnId === null && (await own.holder(key)) === undefined) heard.resolve();
+        });
         await queues.wake(key);
         await heard.promise;
         end();
