@@ -24,7 +24,7 @@ import { Missing, type TreeSession } from "./redis-session.ts";
 import { RedisSubscriber } from "./redis-subscriber.ts";
 import type { Done } from "./redis-transaction.ts";
 import { type QueueContext, TreeQueues } from "./redis-tree-queue.ts";
-import { RedisUnattended } from "./redis-unattended.ts";
+import { postedTo, RedisUnattended } from "./redis-unattended.ts";
 import { readTreeActivity, readTreeHead } from "./redis-whole-tree.ts";
 
 /** Later than any time. */
@@ -194,6 +194,10 @@ export class RedisDatabase implements Database {
 
   unattended(...[tenant, query, steady]: Parameters<Database["unattended"]>): ReturnType<Database["unattended"]> {
     return this.#noted(() => this.#unattended.find(tenant, query, steady));
+  }
+
+  posted(keys: readonly AgentKey[]): Promise<AgentKey[]> {
+    return this.#noted(() => postedTo(this.#connection, this.#keys, keys));
   }
 
   onForeignWrite(listener: (writes: ForeignWrites) => void): () => void {
