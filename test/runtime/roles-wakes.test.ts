@@ -112,18 +112,21 @@ describe("a client and a worker", () => {
         const outcome = await own.openTurn(key, command, now);
         const heard = Promise.withResolvers<void>();
         // Runs after the listener of the runtime, which came first. Nothing is written after the worker has let go.
-        const end = own.onForeignWrite(async () => {
+        const look = async (): Promise<void> => {
           const record = await own.readAgent(key);
           if (record?.openTurnId === null && (await own.holder(key)) === undefined) heard.resolve();
-        });
+        };
+        const end = own.onForeignWrite(() => void look());
         await queues.wake(key);
         await heard.promise;
         end();
         return outcome;
       },
     };
-    // Its heartbeats, which look for everything that was missed, do not come.
-    const client = await join({ agents, role: "client", stores: slow, clock: createFakeClock() });
+    // Neither its heartbeats, which look for everything that was missed, nor what a second wake would write.
+    const silent: Queues = { ...queues, wake: async () => undefined, close: async () => undefined };
+    const clock = createFakeClock();
+    const client = await join({ agents, role: "client", stores: slow, queues: silent, clock });
     const agent = await client.agent("one", { agentId: "a" });
     await agent.start();
     expect((await agent.executeTurn("go").result).text).toBe("hello");
