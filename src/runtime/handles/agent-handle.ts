@@ -11,7 +11,7 @@ import {
   statusOf,
   turnIdOf,
 } from "../../state/index.ts";
-import type { ProcessIdentity } from "../../stores/index.ts";
+import { currentProcess, type ProcessIdentity } from "../../stores/index.ts";
 import type { Activation } from "../agent/activation.ts";
 import type { AgentStand, Standing } from "../agent/actor-tree.ts";
 import { wakeUp } from "../agent/intake.ts";
@@ -31,6 +31,7 @@ import { reasonOf } from "../doors/turn-door.ts";
 import type { Turn, TurnOptions, TurnResult } from "../doors/turn-types.ts";
 import { requestsBelow } from "../follow/rest-watch.ts";
 import { type AcceptedTurn, TurnHandle } from "../follow/turn-handle.ts";
+import { isElsewhere } from "../residence/recovery.ts";
 import {
   clearAgent,
   createChild,
@@ -309,7 +310,7 @@ class LocalAgent {
   tell(posted: readonly string[], here: Activation | undefined, holder?: ProcessIdentity): void {
     const { agentId } = this.key;
     const others = posted.filter((one) => one !== agentId);
-    const isHeard = !this.runsHere && this.#core.live.isElsewhere(holder);
+    const isHeard = !this.runsHere && isElsewhere(holder, currentProcess(this.#core.processId));
     const isToBeWoken = !here && !isHeard && this.#core.live.isOthers(this.key);
     this.#core.live.notify(isToBeWoken ? [agentId, ...others] : others);
   }

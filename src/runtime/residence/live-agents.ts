@@ -7,7 +7,7 @@ import {
   StoreUnavailableError,
 } from "../../errors/index.ts";
 import type { AgentKey, EntryOf, InboxItem } from "../../state/index.ts";
-import type { Committed, ProcessIdentity } from "../../stores/index.ts";
+import type { Committed } from "../../stores/index.ts";
 import { Activation, type ActivationStart } from "../agent/activation.ts";
 import type { Standing } from "../agent/actor-tree.ts";
 import { Committer } from "../agent/committer.ts";
@@ -19,7 +19,7 @@ import { type LiveAgentsOptions, Succession, activationPortsOf } from "./activat
 import { Handover } from "./handover.ts";
 import { type ChildResults, Inbox } from "./inbox.ts";
 import { IdleAgents, Passivation } from "./passivation.ts";
-import { changeAtRest, isElsewhere, isHeldByOthers, recoverAgent, takeUp } from "./recovery.ts";
+import { changeAtRest, isHeldByOthers, recoverAgent, takeUp } from "./recovery.ts";
 import { type PutAway, Residences } from "./residence.ts";
 
 /** Pauses between attempts while the stores do not answer. */
@@ -118,11 +118,6 @@ export class LiveAgents {
   /** Whether another process may activate the agent, and so must be notified of posts. */
   isOthers(key: AgentKey): boolean {
     return this.#options.part.isDistributed && !this.#options.stores.isHeld(key);
-  }
-
-  /** Whether this is another process that is not known to be dead. */
-  isElsewhere(holder: ProcessIdentity | undefined): boolean {
-    return isElsewhere(holder, this.#options.process);
   }
 
   /** Where the agent stands, if this process has its lease. */
