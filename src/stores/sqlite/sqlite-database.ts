@@ -3,10 +3,12 @@ import { dirname, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { backoffDelay, describeValue } from "../../base/index.ts";
 import { InvalidInputError, InvariantError, StoreUnavailableError } from "../../errors/index.ts";
+import type { AgentKey } from "../../state/index.ts";
 import { unattendedIn } from "../rules/leases.ts";
 import type { ForeignWrites } from "../rules/foreign-writes.ts";
 import type { CandidateTables, Database } from "../rules/tables.ts";
 import { isBusy, isStorageFailure, SqliteConnection, translated } from "./sqlite-connection.ts";
+import { SqlitePosts } from "./sqlite-pending.ts";
 import { SqliteTables } from "./sqlite-tables.ts";
 
 export interface SqliteOptions {
@@ -42,6 +44,7 @@ export class SqliteDatabase implements Database {
   readonly tables: CandidateTables;
   readonly #path: string;
   readonly #connection: SqliteConnection;
+  readonly #posts: SqlitePosts;
   readonly #foreignWrites: SqliteForeignWrites;
   readonly #busyLimitMs: number;
   /** The last queued write; undefined if none is queued. */
@@ -55,6 +58,7 @@ export class SqliteDatabase implements Database {
     try {
       this.#connection = SqliteConnection.open(path, options);
       this.tables = new SqliteTables(this.#connection);
+      this.#posts = new SqlitePosts(this.#connection);
     } catch (error) {
       throw translated(error, path);
     }
@@ -86,6 +90,10 @@ export class SqliteDatabase implements Database {
 
   unattended(...[tenant, query, steady]: Parameters<Database["unattended"]>): ReturnType<Database["unattended"]> {
     return this.read(() => unattendedIn(this.tables, tenant, query, steady));
+  }
+
+  posted(keys: readonly AgentKey[]): Promise<AgentKey[]> {
+    return this.read(() => this.#posts.among(keys));
   }
 
   onForeignWrite(listener: (writes: ForeignWrites) => void): () => void {

@@ -92,12 +92,9 @@ export class SqliteTables implements CandidateTables {
     );
     const ofTree = ["definitions_of_trees", "agents"].map((table) => `DELETE FROM ${table} WHERE tree = ?`);
     this.#deletions = [...ofAgents, ...ofTree].map((sql) => connection.prepare(sql));
+    const caches = [places, this.#agents, this.#accounts, this.#inbox, this.#definitions, this.#journal];
     connection.forget = () => {
-      places.forget();
-      this.#agents.forget();
-      this.#accounts.forget();
-      this.#definitions.forget();
-      this.#journal.forget();
+      for (const cache of caches) cache.forget();
     };
   }
 
