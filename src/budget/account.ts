@@ -123,12 +123,13 @@ export function bindingOf(limits: Limits, above: Binding = nothingBinds): Bindin
   };
   if (maxTokens !== undefined) binding.maxTokens = maxTokens;
   if (maxCostMicros !== undefined) binding.maxCostMicros = maxCostMicros;
-  if (above.limitsToolCalls || limitsToolCalls(limits)) binding.limitsToolCalls = true;
+  if (limitsToolCalls(limits, above)) binding.limitsToolCalls = true;
   return binding;
 }
 
-function limitsToolCalls({ maxToolCalls, maxTreeToolCalls }: Limits): boolean {
-  return maxToolCalls !== undefined || maxTreeToolCalls !== undefined;
+/** Whether this account, or one above it, limits the number of tool calls. */
+export function limitsToolCalls({ maxToolCalls, maxTreeToolCalls }: Limits, above: Binding = nothingBinds): boolean {
+  return above.limitsToolCalls === true || maxToolCalls !== undefined || maxTreeToolCalls !== undefined;
 }
 
 function smaller(one: number | undefined, other: number | undefined): number | undefined {
