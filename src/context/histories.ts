@@ -58,7 +58,18 @@ export interface Assembly {
  * in front. Each tool call has exactly one result right behind it, whatever the input.
  */
 export function assembleMessages({ instructions, compiler, input, patches }: Assembly): Message[] {
-  return [...legalMessages(compileMessages(instructions, compiledBy(compiler, input), patches))];
+  const isOurs = ownCompilers.has(compiler);
+  const chosen = isOurs ? compiler.compile(input) : compiledBy(compiler, input);
+  const legal = isOurs && patches.length === 0 ? chosen : legalMessages(withPatches(chosen, patches));
+  return instructions === "" ? [...legal] : [systemMessageOf(instructions), ...legal];
+}
+
+/** The compilers of this package: what they give is legal, and needs no check. */
+const ownCompilers = new WeakSet<HistoryCompiler>();
+
+function ownCompiler(compiler: HistoryCompiler): HistoryCompiler {
+  ownCompilers.add(Object.freeze(compiler));
+  return compiler;
 }
 
 /** How many messages a compiler may add. */
@@ -87,20 +98,6 @@ function isMessage(message: unknown): boolean {
   if (typeof message !== "object" || message === null) return false;
   const { role, content, id } = message as Partial<Message>;
   return roles.has(role) && typeof id === "string" && (typeof content === "string" || Array.isArray(content));
-}
-
-/**
- * The instructions as a system message, and history with the changes of `beforeLlm` hooks for this call.
- */
-export function compileMessages(
-  instructions: string,
-  history: readonly Message[],
-  patches: readonly HookPatch[],
-): Message[] {
-  const messages: Message[] = [];
-  if (instructions !== "") messages.push(systemMessageOf(instructions));
-  messages.push(...withPatches(history, patches));
-  return messages;
 }
 
 const systemMessages = new Map<string, Message>();
@@ -153,7 +150,7 @@ export function reactHistory(options?: ReactHistoryOptions): HistoryCompiler {
     rules: { contextWindowSize: wholeNumberRule(1), expandBy: wholeNumberRule(1) },
     instead: { size: "contextWindowSize", windowSize: "contextWindowSize" },
   });
-  return Object.freeze({
+  return ownCompiler({
     name: `reactHistory(${contextWindowSize}, ${expandBy})`,
     contextWindowSize,
     expandBy,
@@ -286,7 +283,7 @@ function pseudoRound({ message, calls, results }: Round, place: number): Message
  */
 export function windowHistory(size: number): HistoryCompiler {
   wholeNumberRule(1)(size, "windowHistory(): its size");
-  return Object.freeze({
+  return ownCompiler({
     name: `windowHistory(${size})`,
     internalTools: false,
     compile: (input: CompileInput) => windowOf(size, input),
@@ -328,7 +325,7 @@ function legalWindow(size: number, legal: readonly Message[], turnId: string): r
 
 /** The whole conversation. The default. */
 export function fullHistory(): HistoryCompiler {
-  return Object.freeze({
+  return ownCompiler({
     name: "fullHistory",
     internalTools: false,
     compile: ({ history }: CompileInput) => legalMessages(history),
@@ -340,7 +337,7 @@ export function fullHistory(): HistoryCompiler {
  * turn everything stays.
  */
 export function withoutTraces(): HistoryCompiler {
-  return Object.freeze({
+  return ownCompiler({
     name: "withoutTraces",
     internalTools: false,
     compile: ({ history, turnId }: CompileInput) =>
