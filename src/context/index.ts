@@ -19,6 +19,7 @@ export {
   type ReactHistoryOptions,
   reactHistory,
   fullHistory,
+  isOwnCompiler,
   withoutTraces,
   windowHistory,
   historyNamed,
