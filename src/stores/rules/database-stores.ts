@@ -283,14 +283,12 @@ class InProcessLiveChannel implements LiveChannel {
     };
   }
 
-  #others(place: LivePlace): readonly Follower[] {
-    // Asked at each model call, and nobody follows most programs.
-    if (this.#followers.size === 0) return nobody;
+  #others(place: LivePlace): Follower[] {
+    // Asked for each piece of each answer.
+    if (this.#followers.size === 0) return [];
     return [...(this.#followers.get(treeText(place)) ?? [])].filter(({ processId }) => processId !== place.processId);
   }
 }
-
-const nobody: readonly Follower[] = Object.freeze([]);
 
 function treeText({ tenant, rootAgentId }: LivePlace): string {
   return JSON.stringify([tenant, rootAgentId]);
