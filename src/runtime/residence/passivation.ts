@@ -164,7 +164,7 @@ const LONGEST_LOOK_MS = 1_000;
 interface IdleOptions {
   readonly residences: Residences<Activation>;
   readonly passivation: Pick<Passivation, "applies">;
-  readonly stores: Pick<UnsavedTrees, "isHeld" | "inbox" | "release">;
+  readonly stores: Pick<UnsavedTrees, "isHeld" | "inbox" | "release" | "rest">;
   readonly clock: Clock;
   readonly idle: IdleSettings;
 }
@@ -252,15 +252,19 @@ export class IdleAgents {
 
   /** Returns whether an agent is live still. */
   #look(): boolean {
-    const { residences, clock, idle } = this.#options;
+    const { residences, stores, clock, idle } = this.#options;
     const now = clock.elapsed();
+    const resting: AgentKey[] = [];
     const live = residences.all();
     const unused = live.filter((activation) => isUnused(activation, now));
     let left = live.length;
     for (const activation of unused.sort((one, other) => one.idleSince - other.idleSince)) {
       if (now - activation.idleSince < idle.keptMs && left <= idle.agents) break;
-      if (this.#mayLeave(activation) && this.#putAway(activation)) left -= 1;
+      if (!this.#mayLeave(activation) || !this.#putAway(activation)) continue;
+      resting.push(activation.key);
+      left -= 1;
     }
+    if (resting.length > 0) stores.rest?.(resting);
     return left > 0;
   }
 
