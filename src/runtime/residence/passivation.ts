@@ -3,6 +3,7 @@ import { LeaseLostError } from "../../errors/index.ts";
 import type { AgentKey } from "../../state/index.ts";
 import type { Activation } from "../agent/activation.ts";
 import type { IdleSettings, Part } from "../doors/roles.ts";
+import type { EventBus } from "../follow/event-bus.ts";
 import type { UnsavedTrees } from "../unsaved/unsaved-trees.ts";
 import type { Handover } from "./handover.ts";
 import type { Inbox } from "./inbox.ts";
@@ -167,6 +168,7 @@ interface IdleOptions {
   readonly stores: Pick<UnsavedTrees, "isHeld" | "inbox" | "release" | "rest">;
   readonly clock: Clock;
   readonly idle: IdleSettings;
+  readonly bus: Pick<EventBus, "forget">;
 }
 
 /** A lease that this process has, as its heartbeat looks at it. */
@@ -275,19 +277,24 @@ export class IdleAgents {
   }
 
   #putAway(activation: Activation): boolean {
-    const { residences } = this.#options;
-    const { key, epoch, writer, standing, untaken, lifecycle } = activation;
+    const { residences, bus } = this.#options;
+    const { key, epoch, writer, standing, lifecycle } = activation;
     const letGo = lifecycle === "busy" ? holdProcess() : undefined;
-    const remains: PutAway = { key, epoch, ...writer.place, standing, untaken, letGo };
+    const untaken = activation.untaken.length > 0 ? activation.untaken : nothing;
+    const { seq, at } = writer.place;
+    const remains: PutAway = { key, epoch, seq, at, standing, untaken, letGo };
     residences.apply(key.agentId, { type: "put.away", activation, remains });
     if (residences.remainsOf(key.agentId) === remains) {
       activation.discard(new LeaseLostError(`agent ${key.agentId} was put away`));
+      bus.forget(activation.identity);
       return true;
     }
     letGo?.();
     return false;
   }
 }
+
+const nothing: readonly string[] = [];
 
 /** Whether nothing was done with the agent since the last look. */
 function isUnused(activation: Activation, now: number): boolean {

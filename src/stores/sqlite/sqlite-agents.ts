@@ -44,6 +44,13 @@ export class SqliteAgents {
     this.#lastId = { generation: 0, id: 0 };
   }
 
+  rest(keys: readonly AgentKey[]): void {
+    for (const { tree } of this.#slots.dropTrees(keys, (agentId) => agentId)) {
+      this.heads.forgetTree(tree);
+      this.#places.forgetTree(tree);
+    }
+  }
+
   /** The agent's keys and its current record. */
   find({ tenant, agentId }: AgentKey): AgentSlot | undefined {
     const known = this.#slots.get(tenant, agentId);

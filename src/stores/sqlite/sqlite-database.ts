@@ -3,6 +3,7 @@ import { dirname, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { backoffDelay, describeValue } from "../../base/index.ts";
 import { InvalidInputError, InvariantError, StoreUnavailableError } from "../../errors/index.ts";
+import type { AgentKey } from "../../state/index.ts";
 import { unattendedIn } from "../rules/leases.ts";
 import type { ForeignWrites } from "../rules/foreign-writes.ts";
 import type { CandidateTables, Database } from "../rules/tables.ts";
@@ -82,6 +83,10 @@ export class SqliteDatabase implements Database {
 
   async read<T>(work: () => T): Promise<T> {
     return this.#untilFree(() => this.#connection.snapshot(work), performance.now());
+  }
+
+  rest(keys: readonly AgentKey[]): void {
+    this.#connection.rest(keys);
   }
 
   unattended(...[tenant, query, steady]: Parameters<Database["unattended"]>): ReturnType<Database["unattended"]> {

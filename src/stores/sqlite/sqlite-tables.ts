@@ -92,13 +92,9 @@ export class SqliteTables implements CandidateTables {
     );
     const ofTree = ["definitions_of_trees", "agents"].map((table) => `DELETE FROM ${table} WHERE tree = ?`);
     this.#deletions = [...ofAgents, ...ofTree].map((sql) => connection.prepare(sql));
-    connection.forget = () => {
-      places.forget();
-      this.#agents.forget();
-      this.#accounts.forget();
-      this.#definitions.forget();
-      this.#journal.forget();
-    };
+    const caches = [places, this.#agents, this.#accounts, this.#definitions, this.#journal];
+    connection.forget = () => caches.forEach((cache) => cache.forget());
+    connection.rest = (keys) => [this.#agents, this.#accounts].forEach((rows) => rows.rest(keys));
   }
 
   agent(key: AgentKey): AgentRecord | undefined {
