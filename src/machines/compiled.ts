@@ -1,5 +1,4 @@
 import {
-  type ActionExecutor,
   type AnyActorRef,
   type AnyActorScope,
   type AnyMachineSnapshot,
@@ -18,7 +17,7 @@ import {
   stopChild,
 } from "xstate";
 import { isWhole } from "./entry-routing.ts";
-import { childOf, type LightLogic, lightMachine } from "./light-child.ts";
+import { childOf, type Context, type LightLogic, lightMachine, noSpawn, Step, unknown } from "./light-child.ts";
 
 /*
  * Steps of a machine by a table that is made from its chart, instead of being worked out from the chart each time
@@ -33,11 +32,8 @@ import { childOf, type LightLogic, lightMachine } from "./light-child.ts";
  * 3. A compiled machine sends no inspection events of its steps. Who inspects must be given the machine as it was.
  */
 
-type Context = Record<string, unknown>;
-type Guard = (context: Context, event: EventObject) => boolean;
+type Guard = (step: Step) => boolean;
 type Action = (step: Step) => void;
-type Children = Record<string, AnyActorRef | undefined>;
-type Effect = Parameters<ActionExecutor>[0];
 
 /** The active states of a machine: one state without inner states, and those around it, outermost first. */
 interface Configuration {
@@ -83,86 +79,14 @@ const isAll = builtIn(and([])).check;
 const isAny = builtIn(or([])).check;
 const isNot = builtIn(not("")).check;
 
-/** Thrown at what goes XState's way; shared, because nobody sees it. */
-const unknown = new Error("this part of a chart is not compiled");
-
-const noSpawn = (): never => {
-  throw unknown;
-};
-
-/** One step while it is computed, and the argument of the chart's own functions, which read the context and the event of it. */
-class Step {
-  context: Context;
-  children: Children;
-  /** Counts what would have made another snapshot. */
-  changes = 0;
-  /** Children to be started and stopped when nothing can fail any more. */
-  readonly #effects: Effect[] = [];
-  #own: Children | undefined;
-  readonly event: EventObject;
-  readonly self: AnyActorRef;
-  readonly system: AnyActorScope["system"];
-  /** An assignment that spawns goes XState's way. */
-  readonly spawn = noSpawn;
-  readonly #scope: AnyActorScope;
-
-  constructor(context: Context, children: Children, event: EventObject, scope: AnyActorScope) {
-    this.context = context;
-    this.children = children;
-    this.event = event;
-    this.#scope = scope;
-    this.self = scope.self as AnyActorRef;
-    this.system = scope.system;
-  }
-
-  assign(context: Context): void {
-    this.context = context;
-    this.changes += 1;
-  }
-
-  start(src: string, id: string, input: unknown, actorRef: AnyActorRef): void {
-    this.#ownChildren()[id] = actorRef;
-    this.changes += 1;
-    this.#add("xstate.spawnChild", { id, systemId: undefined, actorRef, src, input }, spawning);
-  }
-
-  stop(child: AnyActorRef | undefined): void {
-    if (child && child.id in this.children) delete this.#ownChildren()[child.id];
-    this.changes += 1;
-    this.#add("xstate.stopChild", child, stopping);
-  }
-
-  /** Copied at the first change. Ids are many and never the same: an object without a shape is faster here. */
-  #ownChildren(): Children {
-    this.#own ??= this.children = { __proto__: null, ...this.children } as unknown as Children;
-    return this.#own;
-  }
-
-  #add(type: string, params: unknown, { execute }: BuiltIn): void {
-    const { context, event, self, system } = this;
-    const exec = execute.bind(null, this.#scope, params);
-    this.#effects.push({ type, info: { context, event, self, system }, params, exec } as Effect);
-  }
-
-  /** Computes the step, and then lets it happen; undefined, and nothing happens, where computing it throws. */
-  committed(compute: () => AnyMachineSnapshot): AnyMachineSnapshot | undefined {
-    let snapshot: AnyMachineSnapshot;
-    try {
-      snapshot = compute();
-    } catch {
-      return undefined;
-    }
-    for (const effect of this.#effects) this.#scope.actionExecutor(effect);
-    return snapshot;
-  }
-}
-
 /** The chart of one machine, read when it is first needed. */
 class Chart {
   readonly #machine: AnyStateMachine;
   readonly #configurations = new Map<AnyStateNode, Configuration | undefined>();
   #entry: Transition | undefined;
   #blank: AnyMachineSnapshot | undefined;
+  /** Whether children are named by what happens: known as soon as a part of the chart that does so is read. */
+  #hasNames = false;
 
   constructor(machine: AnyStateMachine) {
     this.#machine = machine;
@@ -174,27 +98,44 @@ class Chart {
     const from = this.#at(snapshot._nodes.at(-1) as AnyStateNode);
     const candidates = from && this.#on(from, event.type);
     if (!candidates) return undefined;
-    const step = new Step(snapshot.context as Context, snapshot.children as Children, event, scope);
-    return step.committed(() => this.#taken(step, snapshot, from, chosen(candidates, step)));
+    const step = new Step(snapshot as Pick<Step, "context" | "children">, event, scope, this.#hasNames);
+    let next: AnyMachineSnapshot;
+    try {
+      next = this.#taken(step, snapshot, from, chosen(candidates, step));
+    } catch {
+      return undefined;
+    }
+    step.happen(scope);
+    return next;
   }
 
   /** The snapshot of a machine that begins; undefined where XState has to say it. */
   first(input: unknown, scope: AnyActorScope): AnyMachineSnapshot | undefined {
+    const event = { type: "xstate.init", input } as EventObject;
+    const step = new Step({ context: {}, children: {} }, event, scope, this.#hasNames);
+    let snapshot: AnyMachineSnapshot;
+    try {
+      snapshot = this.#begun(step, input);
+    } catch {
+      return undefined;
+    }
+    step.happen(scope);
+    return snapshot;
+  }
+
+  #begun(step: Step, input: unknown): AnyMachineSnapshot {
     const { root, config } = this.#machine;
     const given = (config as { readonly context?: unknown }).context;
-    const step = new Step({}, {}, { type: "xstate.init", input } as EventObject, scope);
-    return step.committed(() => {
-      const leaf = initialLeafOf(root);
-      const at = this.#at(leaf);
-      if (!at) throw unknown;
-      this.#entry ??= { guard: undefined, actions: this.#entering(at.nodes), target: leaf };
-      this.#blank ??= this.#machine.resolveState({ value: at.value, context: {} }) as AnyMachineSnapshot;
-      const own = typeof given === "function" ? given({ spawn: noSpawn, input, self: step.self }) : given;
-      // The blank one is no snapshot of this machine: there always is another.
-      step.changes = 1;
-      step.context = typeof given === "function" ? { ...(own as Context) } : ((own ?? {}) as Context);
-      return this.#taken(step, this.#blank, at, this.#entry);
-    });
+    const leaf = initialLeafOf(root);
+    const at = this.#at(leaf);
+    if (!at) throw unknown;
+    this.#entry ??= { guard: undefined, actions: this.#entering(at.nodes), target: leaf };
+    this.#blank ??= this.#machine.resolveState({ value: at.value, context: {} }) as AnyMachineSnapshot;
+    const own = typeof given === "function" ? given({ spawn: noSpawn, input, self: step.self }) : given;
+    // The blank one is no snapshot of this machine: there always is another.
+    step.changes = 1;
+    step.context = (own ?? {}) as Context;
+    return this.#taken(step, this.#blank, at, this.#entry);
   }
 
   /** Takes the transition, if there is one, and then those that wait for no event. */
@@ -283,11 +224,11 @@ class Chart {
     if (typeof guard === "string") return this.#guard(this.#machine.implementations.guards[guard]);
     if (typeof guard !== "function") throw unknown;
     const { check, guards } = builtIn(guard);
-    if (check === undefined) return (context, event) => Boolean(guard({ context, event }));
+    if (check === undefined) return (step) => Boolean(guard(step));
     const parts = guards.map((part) => this.#guard(part));
-    if (check === isAll) return (context, event) => parts.every((part) => part(context, event));
-    if (check === isAny) return (context, event) => parts.some((part) => part(context, event));
-    if (check === isNot) return (context, event) => !parts[0]?.(context, event);
+    if (check === isAll) return (step) => parts.every((part) => part(step));
+    if (check === isAny) return (step) => parts.some((part) => part(step));
+    if (check === isNot) return (step) => !parts[0]?.(step);
     throw unknown;
   }
 
@@ -305,6 +246,7 @@ class Chart {
   #spawn({ src, id, input, systemId, syncSnapshot }: BuiltIn): Action {
     const logic = typeof src === "string" ? this.#machine.implementations.actors[src] : undefined;
     if (!logic || typeof src !== "string" || id === undefined || systemId || syncSnapshot) throw unknown;
+    if (typeof id === "function") this.#hasNames = true;
     return (step) => {
       const name = (typeof id === "function" ? id(step) : id) as string;
       const given: unknown = typeof input === "function" ? input(step) : input;
@@ -313,6 +255,7 @@ class Chart {
   }
 
   #enqueued({ collect }: BuiltIn): Action {
+    this.#hasNames = true;
     let actions: Action[] = [];
     const enqueue = Object.assign((action: unknown) => actions.push(this.#action(action)), {
       assign: (given: unknown) => actions.push(assignment(given)),
@@ -379,8 +322,8 @@ function readOnce<Key, Part>(kept: Map<Key, Part | undefined>, key: Key, read: (
 }
 
 /** The first of the transitions whose guard holds. */
-function chosen(transitions: readonly Transition[], { context, event }: Step): Transition | undefined {
-  for (const transition of transitions) if (!transition.guard || transition.guard(context, event)) return transition;
+function chosen(transitions: readonly Transition[], step: Step): Transition | undefined {
+  for (const transition of transitions) if (!transition.guard || transition.guard(step)) return transition;
   return undefined;
 }
 

@@ -7,12 +7,14 @@ import {
   type AnyStateMachine,
   createActor,
   type EventObject,
+  spawnChild,
+  stopChild,
 } from "xstate";
 
 /*
  * Children of machines that run without an actor of XState. They have what XState asks of a child, and of the scope in which a
  * machine steps (`test/machines/xstate-inside.test.ts` holds both), and nothing for others: nobody can subscribe to them or inspect
- * them. What is restored or inspected is an actor of XState.
+ * them. What is restored or inspected is an actor of XState. A compiled step, which starts and stops them, is here too.
  */
 
 /** How a child is made. */
@@ -29,6 +31,16 @@ export interface LightLogic {
 }
 
 type Start<Input> = (given: { readonly input: Input; readonly self: object; readonly system: object }) => () => void;
+
+/** What a compiled step does with a child: it starts one, or stops one that may be there. */
+export interface Change {
+  readonly child: Startable | undefined;
+  /** Undefined: it is stopped. */
+  readonly starts: { readonly id: string; readonly src: string; readonly input: unknown } | undefined;
+}
+
+/** A child with what XState's types do not show of it. */
+type Startable = AnyActorRef & { readonly _processingStatus?: 0 | 1 | 2 };
 
 class LightChild {
   readonly id: string;
@@ -96,7 +108,8 @@ class LightCallback<Input> extends LightChild {
 class LightMachine extends LightChild {
   readonly #machine: AnyStateMachine;
   #snapshot: AnyMachineSnapshot;
-  /** What a step leaves to be done when its snapshot is there. */
+  /** What a step leaves to be done when its snapshot is there: the changes of a compiled one, the work of XState's. */
+  #changes: Change[] = none;
   readonly #deferred: (() => void)[] = [];
   readonly #mail: EventObject[] = [];
   #isStepping = false;
@@ -113,6 +126,14 @@ class LightMachine extends LightChild {
 
   get self(): this {
     return this;
+  }
+
+  /** What starts before its machine does is started with it. */
+  perform(changes: Change[]): void {
+    for (const { child, starts } of changes) {
+      if (child && !starts && child._processingStatus !== 1) this.stopChild(child);
+    }
+    if (this._processingStatus === 1) this.#changes = changes;
   }
 
   /** A field of its own: XState replaces it for the time of a step. */
@@ -136,10 +157,13 @@ class LightMachine extends LightChild {
   start(): void {
     if (this._processingStatus !== 0) return;
     this._processingStatus = 1;
-    this.#take(() => {
+    this.#isStepping = true;
+    try {
       this.#machine.start(this.#snapshot);
-      return this.#snapshot;
-    });
+      this.#settle(this.#snapshot);
+    } catch (error) {
+      this.#fail(error);
+    }
     this.#flush();
   }
 
@@ -147,13 +171,19 @@ class LightMachine extends LightChild {
     if (this._processingStatus === 2) return;
     this.#mail.length = 0;
     if (this._processingStatus === 0) this._processingStatus = 2;
-    else this.send({ type: "xstate.stop" });
+    else if (this.#isStepping) this.#mail.push(stopped);
+    else this.#halt();
   }
 
   send(event: EventObject): void {
     if (this._processingStatus === 2) return;
-    this.#mail.push(event);
-    if (this._processingStatus === 1 && !this.#isStepping) this.#flush();
+    if (this._processingStatus === 0 || this.#isStepping) {
+      this.#mail.push(event);
+      return;
+    }
+    this.#isStepping = true;
+    this.#step(event);
+    this.#flush();
   }
 
   _send(event: EventObject): void {
@@ -169,25 +199,38 @@ class LightMachine extends LightChild {
   }
 
   #flush(): void {
-    this.#isStepping = true;
-    for (let event = this.#mail.shift(); event; event = this.#mail.shift()) {
-      const next = event;
-      this.#take(() => this.#machine.transition(this.#snapshot, next, this.#scope) as AnyMachineSnapshot);
-      if (event.type === "xstate.stop") this.#leave();
-    }
+    while (this.#mail.length > 0) this.#step(this.#mail.shift() as EventObject);
     this.#isStepping = false;
   }
 
-  #take(step: () => AnyMachineSnapshot): void {
+  #step(event: EventObject): void {
+    if (event === stopped) return this.#halt();
     try {
-      this.#settle(step());
+      this.#settle(this.#machine.transition(this.#snapshot, event, this.#scope) as AnyMachineSnapshot);
     } catch (error) {
-      this.#settle({ ...this.#snapshot, status: "error", error } as AnyMachineSnapshot);
+      this.#fail(error);
     }
+  }
+
+  #fail(error: unknown): void {
+    this.#settle({ ...this.#snapshot, status: "error", error } as AnyMachineSnapshot);
+  }
+
+  /** What XState does at its event `xstate.stop`. */
+  #halt(): void {
+    const children = Object.values(this.#snapshot.children as Record<string, AnyActorRef>);
+    this.#snapshot = { ...this.#snapshot, children: {}, status: "stopped" } as AnyMachineSnapshot;
+    this.#leave();
+    for (const child of children) this.stopChild(child);
   }
 
   #settle(snapshot: AnyMachineSnapshot): void {
     this.#snapshot = snapshot;
+    for (let change = this.#changes.shift(); change; change = this.#changes.shift()) {
+      const { child, starts } = change;
+      if (starts && child?._processingStatus === 0) child.start();
+      else if (!starts && child?._processingStatus === 1) this.stopChild(child);
+    }
     for (let work = this.#deferred.shift(); work; work = this.#deferred.shift()) work();
     const { status, output, error } = snapshot;
     if (status === "active" || status === "stopped") return;
@@ -202,6 +245,12 @@ class LightMachine extends LightChild {
     this._processingStatus = 2;
   }
 }
+
+const none: Change[] = [];
+const stopped: EventObject = { type: "xstate.stop" };
+const [spawning, stopping] = [spawnChild(""), stopChild("")] as unknown as readonly {
+  readonly execute: (scope: AnyActorScope, params: unknown) => void;
+}[];
 
 /** A child that is to be started: a light one where its logic brings it. */
 export function childOf(logic: object, options: ChildOptions): AnyActorRef {
@@ -218,4 +267,99 @@ export function lightCallback<Logic extends object, Input>(logic: Logic, begin: 
 export function lightMachine<Machine extends AnyStateMachine>(machine: Machine): Machine & LightLogic {
   const light = (options: ChildOptions): AnyActorRef => new LightMachine(options, machine) as unknown as AnyActorRef;
   return Object.assign(machine, { light });
+}
+
+export type Context = Record<string, unknown>;
+type Children = Record<string, AnyActorRef | undefined>;
+
+/** Thrown at what goes XState's way; shared, because nobody sees it. */
+export const unknown = new Error("this part of a chart is not compiled");
+
+export const noSpawn = (): never => {
+  throw unknown;
+};
+
+/** One step while it is computed, and the argument of the chart's own functions, which read the context and the event of it. */
+export class Step {
+  context: Context;
+  children: Children;
+  /** Counts what would have made another snapshot. */
+  changes = 0;
+  /** Children to be started and stopped when nothing can fail any more. */
+  readonly #effects: Change[] = [];
+  #isOwn = false;
+  readonly #hasNames: boolean;
+  readonly event: EventObject;
+  readonly self: AnyActorRef;
+  readonly system: AnyActorScope["system"];
+  /** An assignment that spawns goes XState's way. */
+  readonly spawn = noSpawn;
+
+  /** `hasNames`: children are named by what happens, not by the chart alone. */
+  constructor(
+    { context, children }: Pick<Step, "context" | "children">,
+    event: EventObject,
+    { self, system }: AnyActorScope,
+    hasNames: boolean,
+  ) {
+    this.context = context;
+    this.children = children;
+    this.event = event;
+    this.self = self as AnyActorRef;
+    this.system = system;
+    this.#hasNames = hasNames;
+  }
+
+  assign(context: Context): void {
+    this.context = context;
+    this.changes += 1;
+  }
+
+  start(src: string, id: string, input: unknown, child: AnyActorRef): void {
+    this.#ownChildren()[id] = child;
+    this.changes += 1;
+    this.#effects.push({ child, starts: { id, src, input } });
+  }
+
+  stop(child: AnyActorRef | undefined): void {
+    if (child && child.id in this.children) delete this.#ownChildren()[child.id];
+    this.changes += 1;
+    this.#effects.push({ child, starts: undefined });
+  }
+
+  /** Copied at the first change. Where names are many and never the same, an object without a shape is faster. */
+  #ownChildren(): Children {
+    if (this.#isOwn) return this.children;
+    this.#isOwn = true;
+    const { children } = this;
+    this.children = this.#hasNames ? ({ __proto__: null, ...children } as unknown as Children) : { ...children };
+    return this.children;
+  }
+
+  /** Lets the step happen once it is computed. */
+  happen(scope: AnyActorScope): void {
+    makeChanges(scope, this.#effects, {
+      context: this.context,
+      event: this.event,
+      self: this.self,
+      system: this.system,
+    });
+  }
+}
+
+/** Lets the changes of a compiled step happen: a light machine of light children makes them itself, anybody else as XState's own. */
+function makeChanges(scope: AnyActorScope, changes: Change[], info: object): void {
+  if (changes.length === 0) return;
+  if (
+    scope instanceof LightMachine &&
+    changes.every(({ child }) => !child || (child as object) instanceof LightChild)
+  ) {
+    return scope.perform(changes);
+  }
+  for (const { child, starts } of changes) {
+    const params = starts ? { ...starts, systemId: undefined, actorRef: child } : child;
+    const type = starts ? "xstate.spawnChild" : "xstate.stopChild";
+    const exec = (starts ? spawning : stopping)?.execute.bind(null, scope, params);
+    scope.actionExecutor({ type, info, params, exec } as Parameters<ActionExecutor>[0]);
+  }
 }

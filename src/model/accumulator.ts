@@ -47,6 +47,13 @@ export class AnswerAccumulator {
     if (typeof reason === "string" && reason !== "") this.#finishReason = reason;
   }
 
+  /** Adds the text of a chunk that has nothing else. */
+  addText(text: string, onDelta?: (delta: ModelDelta) => void): void {
+    if (text === "") return;
+    this.#content += text;
+    onDelta?.({ type: "text", text });
+  }
+
   /** Whether only usage can still come. */
   get isFinished(): boolean {
     return this.#isWhole || this.#finishReason !== undefined;
@@ -91,10 +98,7 @@ export class AnswerAccumulator {
     if (thought !== "") onDelta?.({ type: "reasoning", text: thought });
     const content = delta["content"];
     const text = typeof content === "string" ? content : wireParts(content, "text", "text");
-    if (text !== "") {
-      this.#content += text;
-      onDelta?.({ type: "text", text });
-    }
+    this.addText(text, onDelta);
     this.#refusal += wireText(delta["refusal"]);
     for (const call of wireArray(delta["tool_calls"])) this.#calls.add(call, isWhole);
   }

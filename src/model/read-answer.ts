@@ -2,6 +2,7 @@ import { createParser, type EventSourceMessage } from "eventsource-parser";
 import type { AnswerAccumulator } from "./accumulator.ts";
 import { answerError } from "./call-failure.ts";
 import type { ModelDelta } from "./language-model.ts";
+import { wireArray, wireObject, wireText } from "./openai-wire.ts";
 
 /** An answer of which the head has come, and the body is still to be read. */
 export interface HttpAnswer {
@@ -44,30 +45,143 @@ export async function readWhole(
 }
 
 /**
- * Reads an event stream. Throws `SyntaxError` for broken JSON, `ModelError` for an error event, and errors of the
- * connection.
+ * Reads an event stream. Text that arrives together is told as one piece. Throws `SyntaxError` for broken JSON, `ModelError` for an
+ * error event, and errors of the connection.
  */
 export async function readEvents(
   answer: HttpAnswer,
   accumulator: AnswerAccumulator,
-  reading: AnswerReading,
+  { onDelta, onBytes, onLastEvent }: AnswerReading,
 ): Promise<void> {
+  const plain = new PlainChunks();
+  const pieces = onDelta && new GatheredPieces(onDelta);
   const onEvent = ({ event, data }: EventSourceMessage): void => {
+    const text = event === undefined ? plain.textIn(data) : undefined;
+    if (text !== undefined) {
+      accumulator.addText(text, pieces?.add);
+      return;
+    }
     if (data === "[DONE]") {
-      reading.onLastEvent();
+      onLastEvent();
       return;
     }
     const chunk = JSON.parse(data) as unknown;
-    accumulator.add(chunk, reading.onDelta);
+    accumulator.add(chunk, pieces?.add);
     if (event === "error") throw answerError(chunk);
+    plain.learn(data, chunk);
   };
   const parser = createParser({ onEvent });
-  await answer.eachText((piece) => {
-    reading.onBytes();
-    parser.feed(piece);
+  const feed = (arrived: string): void => {
+    try {
+      parser.feed(arrived);
+    } finally {
+      pieces?.tell();
+    }
+  };
+  await answer.eachText((arrived) => {
+    onBytes();
+    feed(arrived);
   });
   // The last event may come without its blank line.
-  parser.feed("\n\n");
+  feed("\n\n");
+}
+
+/** Tells pieces of one type that come one after the other as one piece. */
+class GatheredPieces {
+  readonly #onDelta: (delta: ModelDelta) => void;
+  #type: ModelDelta["type"] = "text";
+  #text = "";
+
+  constructor(onDelta: (delta: ModelDelta) => void) {
+    this.#onDelta = onDelta;
+  }
+
+  readonly add = ({ type, text }: ModelDelta): void => {
+    if (type !== this.#type) this.tell();
+    this.#type = type;
+    this.#text += text;
+  };
+
+  tell(): void {
+    const text = this.#text;
+    this.#text = "";
+    if (text !== "") this.#onDelta({ type: this.#type, text });
+  }
+}
+
+/** What in a JSON text would end a string, or stand for something else in it. */
+const irregular = /["\\\p{Cc}]/u;
+const opening = /"content"\s*:\s*"/;
+/** Some servers hide the lengths of texts by a field of random letters at the end of each chunk. */
+const padding = /^(.*"obfuscation"\s*:\s*")[^"\\]*("\s*\})$/s;
+
+/**
+ * The chunks of an answer that add nothing but text. Nearly all differ only in that text, so once one was parsed, the texts of those
+ * with the same characters around it are cut out. All others are parsed.
+ */
+class PlainChunks {
+  #before = "";
+  #after = "";
+  /** What is behind the padding; undefined where chunks have none. */
+  #end: string | undefined;
+  /** How many chunks may still be taken as the pattern. */
+  #tries = 8;
+
+  /** The text of a chunk that is like the one that was learnt; undefined: it has to be parsed. */
+  textIn(data: string): string | undefined {
+    const start = this.#before.length;
+    if (start === 0 || !data.startsWith(this.#before)) return undefined;
+    const quote = data.indexOf('"', start);
+    if (quote < 0 || !data.startsWith(this.#after, quote) || !this.#ends(data, quote + this.#after.length))
+      return undefined;
+    const text = data.slice(start, quote);
+    return irregular.test(text) ? undefined : text;
+  }
+
+  /** Takes a chunk that was parsed as the pattern of those to come, if it adds nothing but text. */
+  learn(data: string, chunk: unknown): void {
+    const text = plainText(chunk);
+    if (text === "" || irregular.test(text) || this.#tries === 0) return;
+    this.#tries -= 1;
+    const match = opening.exec(data);
+    if (!match) return;
+    const start = match.index + match[0].length;
+    const before = data.slice(0, start);
+    const after = data.slice(start + text.length);
+    // Another field may have the same name.
+    if (!data.startsWith(text, start) || plainText(parsed(`${before}${text}.${after}`)) !== `${text}.`) return;
+    const [, padded, end] = padding.exec(after) ?? [];
+    this.#before = before;
+    this.#after = padded ?? after;
+    this.#end = end;
+  }
+
+  #ends(data: string, at: number): boolean {
+    if (this.#end === undefined) return at === data.length;
+    const quote = data.indexOf('"', at);
+    const isLast = quote + this.#end.length === data.length && data.endsWith(this.#end);
+    return quote >= 0 && isLast && !irregular.test(data.slice(at, quote));
+  }
+}
+
+/** The text of a chunk that adds nothing else; "" for any other chunk. */
+function plainText(chunk: unknown): string {
+  const [choice] = wireArray(wireObject(chunk)?.["choices"]);
+  const { content, role: _role, ...others } = wireObject(wireObject(choice)?.["delta"]) ?? {};
+  const isAlone = Object.values(others).every((value) => value === null || value === "" || isEmptyList(value));
+  return isAlone ? wireText(content) : "";
+}
+
+function isEmptyList(value: unknown): boolean {
+  return Array.isArray(value) && value.length === 0;
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 /** A standard response, as an answer. */

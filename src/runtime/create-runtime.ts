@@ -77,8 +77,8 @@ export async function createRuntime(given: RuntimeOptions): Promise<Runtime> {
   });
   await started(core);
   watchRolledBackTrees(core);
-  const written = (writes: ForeignWrites) => core.live.idle.leases().filter(({ key }) => isTreeChanged(writes, key));
-  if (copies) core.onForeignWrite((writes) => copies.lookAtAll(written(writes).map(rootOfLease)));
+  const written = (writes: ForeignWrites) => core.live.idle.keys().filter((key) => isTreeChanged(writes, key));
+  if (copies) core.onForeignWrite((writes) => copies.lookAtAll(written(writes).map(rootOfAgent)));
   let overview: OverviewStore | undefined;
 
   const runtime: Runtime = {
@@ -312,6 +312,6 @@ function listed(record: AgentRecord): AgentRecord {
   return { ...record, status: statusOf(record) };
 }
 
-function rootOfLease({ key }: { readonly key: AgentKey }): { readonly rootAgentId: string } {
-  return { rootAgentId: rootOf(key.agentId) };
+function rootOfAgent({ agentId }: AgentKey): { readonly rootAgentId: string } {
+  return { rootAgentId: rootOf(agentId) };
 }

@@ -48,15 +48,16 @@ export function foldExecution(
       return withUsage(execution, entry.usage, settledCost(entry.settlement));
     case "tool.started":
     case "child.spawned":
-      return onCall(execution, entry.callId, (call) => ({ ...call, startedAt: call.startedAt ?? entry.at }));
+      return onStep(execution, (step) => {
+        const toolExecutions = onCall(step.toolExecutions, entry.callId, (call) => started(call, entry));
+        return toolExecutions === step.toolExecutions ? step : { ...step, toolExecutions };
+      });
     case "tool.settled":
-      return onStep(
-        onCall(execution, entry.callId, (call) => settled(call, entry)),
-        (step) => ({
-          ...step,
-          outputMessageIds: [...step.outputMessageIds, entry.messageId],
-        }),
-      );
+      return onStep(execution, (step) => ({
+        ...step,
+        toolExecutions: onCall(step.toolExecutions, entry.callId, (call) => settled(call, entry)),
+        outputMessageIds: [...step.outputMessageIds, entry.messageId],
+      }));
     case "hook.applied":
       return hooked(execution, entry);
     case "stop.signalled":
@@ -134,6 +135,10 @@ function answered(step: AgentStep, entry: EntryOf<"model.responded">): AgentStep
   };
 }
 
+function started(call: ToolExecution, { at }: Entry): ToolExecution {
+  return { ...call, startedAt: call.startedAt ?? at };
+}
+
 function settled(call: ToolExecution, entry: EntryOf<"tool.settled">): ToolExecution {
   if (call.outcome !== null) return call;
   const error = entry.error ? { error: { ...entry.error, callId: entry.callId } } : {};
@@ -196,19 +201,25 @@ export function signalled(execution: ExecutionState, signal: StopSignal): Execut
 }
 
 function onStep(execution: ExecutionState, change: (step: AgentStep) => AgentStep): ExecutionState {
-  return execution.currentStep ? { ...execution, currentStep: change(execution.currentStep) } : execution;
+  const step = execution.currentStep;
+  if (!step) return execution;
+  const currentStep = change(step);
+  return currentStep === step ? execution : { ...execution, currentStep };
 }
 
+/** The calls of a step with a change of one of them; the same list if it is not among them. */
 function onCall(
-  execution: ExecutionState,
+  calls: readonly ToolExecution[],
   callId: string | undefined,
   change: (call: ToolExecution) => ToolExecution,
-): ExecutionState {
-  if (callId === undefined) return execution;
-  return onStep(execution, (step) => ({
-    ...step,
-    toolExecutions: step.toolExecutions.map((call) => (call.callId === callId ? change(call) : call)),
-  }));
+): readonly ToolExecution[] {
+  let index = calls.length - 1;
+  while (index >= 0 && calls[index]?.callId !== callId) index -= 1;
+  const call = calls[index];
+  if (call === undefined) return calls;
+  const next = calls.slice();
+  next[index] = change(call);
+  return next;
 }
 
 /** Steps in order, the open one last. */

@@ -1,6 +1,6 @@
 import type { Entry, EntryOf } from "./entry.ts";
 import type { HookName } from "./entry-parts.ts";
-import type { ReactInput } from "./react/index.ts";
+import type { ReactStep } from "./react/index.ts";
 import type { TurnState } from "./turn-state.ts";
 
 /** Returns a message's text by its id; the live fold omits texts. */
@@ -13,7 +13,7 @@ const noText: TextLookup = () => "";
  * came in. The R state of a turn is the replay of these inputs alone; in this way the runtime's own turns run on that
  * core (R8).
  */
-export function reactInputsOf(turn: TurnState, entry: Entry, textOf: TextLookup = noText): ReactInput[] {
+export function reactInputsOf(turn: TurnState, entry: Entry, textOf: TextLookup = noText): ReactStep[] {
   switch (entry.type) {
     case "turn.started":
       return entry.inputMessageIds.map((id) => received(id, entry.at, textOf));
@@ -59,12 +59,12 @@ export function reactInputsOf(turn: TurnState, entry: Entry, textOf: TextLookup 
   }
 }
 
-function received(messageId: string, timestamp: number, textOf: TextLookup): ReactInput {
+function received(messageId: string, timestamp: number, textOf: TextLookup): ReactStep {
   return { type: "user-message-received", messageId, content: textOf(messageId), timestamp };
 }
 
 /** A message after an answer is no reason to call the model again: a hook that wants another step asks for it. */
-function added(hook: HookName, messageId: string, timestamp: number, textOf: TextLookup): ReactInput[] {
+function added(hook: HookName, messageId: string, timestamp: number, textOf: TextLookup): ReactStep[] {
   if (hook !== "afterLlm" && hook !== "onComplete") return [received(messageId, timestamp, textOf)];
   return [
     { type: "llm-message-started", messageId, timestamp },
@@ -73,25 +73,22 @@ function added(hook: HookName, messageId: string, timestamp: number, textOf: Tex
 }
 
 /** The ReAct core took a final answer for the end of the loop; a hook that asks for another step reverts that. */
-function continued({ react, openCallIds }: TurnState, entry: EntryOf<"hook.applied">): ReactInput[] {
+function continued({ react, openCallIds }: TurnState, entry: EntryOf<"hook.applied">): ReactStep[] {
   if (entry.hook !== "afterLlm" || !entry.patch.continueRequested || openCallIds.length > 0) return [];
-  const observation = { type: "continue-re-act", toolCalls: {} } as const;
-  return [{ type: "re-act-observed", timestamp: entry.at, calledLlmAt: react.calledLlmAt, observation }];
+  return [{ type: "re-act-observed", timestamp: entry.at, calledLlmAt: react.calledLlmAt, calls: [] }];
 }
 
-function observed(turn: TurnState, entry: EntryOf<"model.responded">): ReactInput {
+function observed(turn: TurnState, entry: EntryOf<"model.responded">): ReactStep {
   const start = turn.openRequest;
   const goesOn = entry.calls.length > 0 || turn.execution.continuation.isContinuationRequested;
-  const calls = entry.calls.flatMap(({ callId, name, internal }) =>
-    internal ? [] : [[callId, { name, parameters: "", calledAt: entry.at }] as const],
-  );
+  const calls = entry.calls.filter(({ internal }) => !internal);
   return {
     type: "re-act-observed",
     timestamp: entry.at,
     calledLlmAt: start?.at ?? entry.at,
     ...(start ? { calledLlmOrdinal: start.ordinal } : {}),
-    observation: goesOn
-      ? { type: "continue-re-act", toolCalls: Object.fromEntries(calls) }
-      : { type: "complete-re-act" },
+    calls: goesOn
+      ? calls.map(({ callId, name }) => [callId, { name, parameters: "", calledAt: entry.at }] as const)
+      : null,
   };
 }

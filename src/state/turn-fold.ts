@@ -1,6 +1,6 @@
 import type { Entry, EntryOf } from "./entry.ts";
 import { foldExecution, freshExecution, signalled } from "./execution-fold.ts";
-import { agentTransition, effectsAt, initialAgentState, type ReactState } from "./react/index.ts";
+import { type FoldedReact, foldReact, initialAgentState, needsOf } from "./react/index.ts";
 import { reactInputsOf, type TextLookup } from "./react-inputs.ts";
 import { callOfRequest } from "./request.ts";
 import type { Continuation } from "./stop.ts";
@@ -20,7 +20,7 @@ export function startTurn(entry: EntryOf<"turn.started">): TurnState {
     outputFits: null,
     outputRepairs: 0,
     maxConsecutiveToolFailures: entry.maxConsecutiveToolFailures,
-    react: initialAgentState(),
+    react: { ...initialAgentState(), toolCalls: [] },
     execution: freshExecution(entry.turnId, entry.at),
     step: 0,
     attempt: 0,
@@ -51,24 +51,40 @@ export function startTurn(entry: EntryOf<"turn.started">): TurnState {
   };
 }
 
+/** A turn that only its fold knows so far. */
+type FreshTurn = { -readonly [Field in keyof TurnState]: TurnState[Field] };
+
 /**
  * The turn after one more entry: one fold for both views, `react` (rows R) and `execution` (rows S), and for the
  * counters by which the turn machine decides. Pure; the caller must not pass entries of other turns.
  */
 export function foldTurn(turn: TurnState, entry: Entry, textOf?: TextLookup): TurnState {
   let react = turn.react;
-  for (const input of reactInputsOf(turn, entry, textOf)) react = agentTransition(input)(react);
-  const arrived = entry.type === "model.requested" && entry.attempt === 1 ? unseenMessageIds(turn.react) : [];
+  for (const input of reactInputsOf(turn, entry, textOf)) react = foldReact(react, input);
+  const arrived = entry.type === "model.requested" && entry.attempt === 1 ? unseenMessageIds(turn.react) : none;
   const execution = foldExecution(turn.execution, entry, arrived);
   const counted = count(turn, entry);
-  const next =
-    react === turn.react && execution === turn.execution && counted === turn ? turn : { ...counted, react, execution };
-  return isRoundOver(turn) || !isRoundOver(next) ? next : closeRound(next);
+  if (counted === turn && react === turn.react && execution === turn.execution) return turn;
+  // What `count` changes is a copy that nobody else has.
+  const next: FreshTurn = counted === turn ? { ...turn } : counted;
+  next.react = react;
+  next.execution = execution;
+  if (isRoundOver(next) && !isRoundOver(turn)) closeRound(next);
+  return next;
 }
 
+const none: readonly never[] = [];
+
 /** Messages that came since the last model call began. */
-function unseenMessageIds({ messages, calledLlmOrdinal }: ReactState): readonly string[] {
-  return messages.filter(({ role, ordinal }) => role === "user" && ordinal > calledLlmOrdinal).map(({ id }) => id);
+function unseenMessageIds({ messages, calledLlmOrdinal }: FoldedReact): readonly string[] {
+  const unseen: string[] = [];
+  // They are in the order of their ordinals.
+  for (let index = messages.length - 1; index >= 0; index -= 1) {
+    const message = messages[index];
+    if (message === undefined || message.ordinal <= calledLlmOrdinal) break;
+    if (message.role === "user") unseen.unshift(message.id);
+  }
+  return unseen;
 }
 
 /** Whether every call has its result and all hooks have reviewed it. */
@@ -219,18 +235,18 @@ function responded(turn: TurnState, entry: EntryOf<"model.responded">): TurnStat
 
 function settledCall(turn: TurnState, entry: EntryOf<"tool.settled">): TurnState {
   if (!turn.openCallIds.includes(entry.callId)) return turn;
-  const { callId } = entry;
-  const isWaiting = turn.waitingCallIds.includes(callId);
+  const { callId, reports } = entry;
   return {
     ...turn,
-    openCallIds: turn.openCallIds.filter((id) => id !== callId),
+    openCallIds: without(turn.openCallIds, callId),
     unreviewedCallIds: entry.reviewDue ? [...turn.unreviewedCallIds, callId] : turn.unreviewedCallIds,
-    waitingCallIds: isWaiting ? turn.waitingCallIds.filter((id) => id !== callId) : turn.waitingCallIds,
+    waitingCallIds: without(turn.waitingCallIds, callId),
     queuedCallIds: without(turn.queuedCallIds, callId),
-    heldMessageIds: entry.reports
-      ? turn.heldMessageIds.filter((id) => !entry.reports?.includes(id))
-      : turn.heldMessageIds,
-    openRequestIds: turn.openRequestIds.filter((id) => callOfRequest(id) !== callId),
+    heldMessageIds: reports ? turn.heldMessageIds.filter((id) => !reports.includes(id)) : turn.heldMessageIds,
+    openRequestIds:
+      turn.openRequestIds.length === 0
+        ? turn.openRequestIds
+        : turn.openRequestIds.filter((id) => callOfRequest(id) !== callId),
     roundFailures: turn.roundFailures + (entry.outcome === "success" ? 0 : 1),
   };
 }
@@ -250,13 +266,13 @@ function without(callIds: readonly string[], callId: string): readonly string[] 
 }
 
 /** A round in which every call failed counts against `maxConsecutiveToolFailures` (requirements, A tool that fails). */
-function closeRound(turn: TurnState): TurnState {
+function closeRound(turn: FreshTurn): void {
   const allFailed = turn.roundCalls > 0 && turn.roundFailures === turn.roundCalls;
-  const consecutiveToolFailures = allFailed ? turn.consecutiveToolFailures + 1 : 0;
-  const counted = { ...turn, roundCalls: 0, consecutiveToolFailures };
-  if (consecutiveToolFailures < turn.maxConsecutiveToolFailures) return counted;
-  const message = `every tool call failed in ${consecutiveToolFailures} rounds in a row`;
-  return { ...counted, execution: signalled(counted.execution, { reason: "error", message, source: "tools" }) };
+  turn.roundCalls = 0;
+  turn.consecutiveToolFailures = allFailed ? turn.consecutiveToolFailures + 1 : 0;
+  if (turn.consecutiveToolFailures < turn.maxConsecutiveToolFailures) return;
+  const message = `every tool call failed in ${turn.consecutiveToolFailures} rounds in a row`;
+  turn.execution = signalled(turn.execution, { reason: "error", message, source: "tools" });
 }
 
 /** The next step of the turn when nothing is under way. */
@@ -264,16 +280,16 @@ export type NextMove = "think" | "runTools" | "finish";
 
 /** Stop signals come first (row S5), then the needs of the ReAct state (row R5). */
 export function nextMove(turn: TurnState): NextMove {
-  const effects = effectsAt(turn.react);
+  const needs = needsOf(turn.react);
   const { continuation } = turn.execution;
   // The ReAct core does not see internal calls: it knows only that the model is to be called again (row R6).
-  const hasCalls = effects.runTools.length > 0 || turn.openCallIds.length > 0;
+  const hasCalls = needs.runsTools || turn.openCallIds.length > 0;
   // A turn without input (row L5) continues the conversation: its first call is due even without a new message.
   if (turn.step === 0) return continuation.stopSignals.length > 0 ? "finish" : "think";
   // Even if a hook asks to go on, the calls do not run: the model was told that there are no tools.
   if (hasCalls && turn.isLastCall) return "finish";
   // A call without an answer is still due, even if the ReAct core does not ask for one.
-  if (shouldStop(continuation, hasCalls || effects.callLlm || turn.attempt > 0)) return "finish";
+  if (shouldStop(continuation, hasCalls || needs.callLlm || turn.attempt > 0)) return "finish";
   if (hasCalls) return "runTools";
   return "think";
 }

@@ -12,7 +12,7 @@ import type { DeepReadonly } from "../base/index.ts";
 import { limitsSchema, reservationSchema } from "../budget/index.ts";
 import { hookCountsSchema, wakingReportSchema } from "./entry-parts.ts";
 import { executionStateSchema } from "./execution.ts";
-import { reactStateSchema } from "./react/index.ts";
+import { foldedReactSchema } from "./react/index.ts";
 
 /** A granted model call without an outcome. If its epoch is older than the owner's, its caller is gone. */
 export const openRequestSchema = z.object({
@@ -56,7 +56,7 @@ export const turnStateSchema = z.object({
   outputRepairs: countSchema,
   maxConsecutiveToolFailures: integerSchema,
   /** Rows R: decides what the turn does next. */
-  react: reactStateSchema,
+  react: foldedReactSchema,
   /** Rows S: records what the turn has done. */
   execution: executionStateSchema,
   /** The current step; 0 before the first. */

@@ -1,3 +1,4 @@
+import type { AgentKey } from "../state/index.ts";
 import { MemoryReads } from "./memory/memory-reads.ts";
 import { databaseStores } from "./rules/database-stores.ts";
 import { unattendedIn } from "./rules/leases.ts";
@@ -73,6 +74,10 @@ class MemoryDatabase implements Database {
 
   unattended(...[tenant, query, steady]: Parameters<Database["unattended"]>): ReturnType<Database["unattended"]> {
     return this.read(() => unattendedIn(this.tables, tenant, query, steady));
+  }
+
+  async posted(keys: readonly AgentKey[]): Promise<AgentKey[]> {
+    return keys.filter((key) => this.tables.inboxSize(key) > 0);
   }
 
   onForeignWrite(): () => void {

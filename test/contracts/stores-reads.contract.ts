@@ -41,6 +41,17 @@ export function readsContract(subject: () => Stores): void {
     expect(await subject().timer(keyOf("nobody"), timers[0]?.id ?? "")).toBeUndefined();
   });
 
+  test("of many agents those are told whose inbox is not empty, in the tenant that was meant", async () => {
+    const names = Array.from({ length: 12 }, (_, index) => `agent-${index}`);
+    for (const name of names) await openAgent(subject(), { agentId: name });
+    const keys = [...names.map((name) => keyOf(name)), keyOf("nobody"), { tenant: "another", agentId: "agent-3" }];
+    expect(await subject().posted(keys)).toEqual([]);
+    expect(await subject().posted([])).toEqual([]);
+    for (const name of ["agent-3", "agent-7", "agent-9"]) await subject().pause(keyOf(name), "ann", NOW);
+    expect(await subject().posted(keys)).toEqual([keyOf("agent-3"), keyOf("agent-7"), keyOf("agent-9")]);
+    expect(await subject().posted([keyOf("agent-9"), keyOf("agent-1")])).toEqual([keyOf("agent-9")]);
+  });
+
   test("an agent reads back as it was made", async () => {
     const identity = identityOf("full", {
       rootAgentId: "root",

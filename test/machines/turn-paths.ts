@@ -2,8 +2,8 @@ import { turnMachine } from "../../src/machines/index.ts";
 import {
   type Entry,
   type EntryBody,
-  effectsAt,
   type HookCounts,
+  needsOf,
   noHooks,
   type StopReason,
   strongestSignal,
@@ -214,6 +214,6 @@ function keyOf({ value, context }: Explored): unknown {
   const signals = stopSignals.map(({ reason }) => reason).sort();
   return [
     [value, step, attempt, retryAt, openRequest !== null, appliedHooks, signals, isContinuationRequested],
-    [openCallIds, unreviewedCallIds, outputFits, outputRepairs, compactions, effectsAt(react).callLlm, heldMessageIds],
+    [openCallIds, unreviewedCallIds, outputFits, outputRepairs, compactions, needsOf(react).callLlm, heldMessageIds],
   ];
 }

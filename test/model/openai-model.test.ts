@@ -46,8 +46,8 @@ describe("openaiModel", () => {
     expect(answer).toEqual(expected);
     expect(deltas).toEqual([
       { type: "reasoning", text: "They greet." },
-      { type: "text", text: "Hello" },
-      { type: "text", text: " there" },
+      // They arrive together.
+      { type: "text", text: "Hello there" },
     ]);
   });
 

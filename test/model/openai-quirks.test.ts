@@ -143,8 +143,7 @@ describe.each(ways)("over %s", (_way, over) => {
       );
       expect(answer.reasoning).toEqual({ reasoning: "Hmm", reasoning_content: "Hmm" });
       expect(deltas).toEqual([
-        { type: "reasoning", text: "Hm" },
-        { type: "reasoning", text: "m" },
+        { type: "reasoning", text: "Hmm" },
         { type: "text", text: "Yes" },
       ]);
     });

@@ -279,6 +279,27 @@ it("an agent that could not be taken up for want of its stores stays put away, a
   expect(await agent.executeTurn("hello").result).toMatchObject({ text: "heard 1" });
 });
 
+it("at a beat one read looks for what was posted to all agents of the process", async () => {
+  const stores = memoryStores();
+  const clock = createFakeClock();
+  const inbox = vi.fn<Stores["inbox"]>((key) => stores.inbox(key));
+  const posted = vi.fn<Stores["posted"]>((keys) => stores.posted(keys));
+  const options = { agents: [clerk()], clock, leaseMs: 3_000, idle: { keptMs: 0 } };
+  const runtime = await createRuntime({ ...options, stores: { ...stores, inbox, posted } });
+  onTestFinished(() => runtime.shutdown());
+  const agents = await Promise.all(["a", "b", "c", "d"].map((id) => startAgent(runtime, "clerk", id)));
+  for (const agent of agents.slice(2)) await agent.executeTurn("one").result;
+  await idleUntil(runtime, clock);
+  inbox.mockClear();
+  posted.mockClear();
+  clock.advance(1_000);
+  await loopTurns(5);
+  expect(posted.mock.calls.map(([keys]) => keys.map(({ agentId }) => agentId).toSorted())).toEqual([
+    ["a", "b", "c", "d"],
+  ]);
+  expect(inbox).not.toHaveBeenCalled();
+});
+
 it("leaves nothing behind of all the turns and all the times that it was put away", async () => {
   const { runtime, clock, start } = await openIdle({ keptMs: 0 });
   // The function is called experimental still, and a process says so once.

@@ -24,6 +24,7 @@ import {
 } from "../machines/bodies.ts";
 import { contextExpanded, contextLoaded, messagesReleased, outputChecked } from "../machines/hook-bodies.ts";
 import { requestDecided, requestOpened } from "../machines/request-bodies.ts";
+import { inputOf, stateOf } from "./react/as-state.ts";
 
 /** A turn that was folded from these entries, and the inputs that its ReAct core got. */
 function turnOf(...bodies: readonly EntryBody[]): { turn: TurnState; inputs: ReactInput[] } {
@@ -31,7 +32,7 @@ function turnOf(...bodies: readonly EntryBody[]): { turn: TurnState; inputs: Rea
   let turn = startTurn(at(first, 1));
   const inputs: ReactInput[] = [];
   for (const entry of journalOf([first, ...bodies])) {
-    inputs.push(...reactInputsOf(turn, entry));
+    inputs.push(...reactInputsOf(turn, entry).map(inputOf));
     turn = foldTurn(turn, entry);
   }
   return { turn, inputs };
@@ -51,7 +52,7 @@ describe("messages of hooks", () => {
     (hook) => {
       const { turn, inputs } = turnOf(...final, hookApplied(hook, 0, { addedMessageIds: ["h"] }));
       expect(typesOf(inputs)).toEqual([...inputsOfFinal, "user-message-received"]);
-      expect(effectsAt(turn.react).callLlm).toBe(true);
+      expect(effectsAt(stateOf(turn.react)).callLlm).toBe(true);
     },
   );
 
@@ -59,7 +60,7 @@ describe("messages of hooks", () => {
     const { turn, inputs } = turnOf(...final, hookApplied(hook, 0, { addedMessageIds: ["h", "i"] }));
     const added = ["llm-message-started", "llm-message-completed"];
     expect(typesOf(inputs).slice(4)).toEqual([...added, ...added]);
-    expect(effectsAt(turn.react).callLlm).toBe(false);
+    expect(effectsAt(stateOf(turn.react)).callLlm).toBe(false);
     expect(nextMove(turn)).toBe("finish");
     expect(turn.react.messages.map(({ id, isStreaming }) => [id, isStreaming])).toContainEqual(["h", false]);
   });
@@ -78,20 +79,20 @@ describe("messages of hooks", () => {
   test("a wish to go on after a final answer makes the next call due; replayed alone it does the same", () => {
     const { turn, inputs } = turnOf(...final, hookApplied("afterLlm", 0, { continueRequested: true }));
     expect(typesOf(inputs)).toEqual([...inputsOfFinal, "re-act-observed"]);
-    expect(effectsAt(turn.react)).toEqual({ callLlm: true, runTools: [] });
-    expect(replayed(inputs)).toEqual(turn.react);
-    expect(effectsAt(turnOf(...final).turn.react).callLlm).toBe(false);
+    expect(effectsAt(stateOf(turn.react))).toEqual({ callLlm: true, runTools: [] });
+    expect(replayed(inputs)).toEqual(stateOf(turn.react));
+    expect(effectsAt(stateOf(turnOf(...final).turn.react)).callLlm).toBe(false);
   });
 
   test("a wish to go on where tools are asked for changes nothing: the results are news", () => {
     const goesOn = hookApplied("afterLlm", 0, { continueRequested: true });
     expect(turnOf(...asking, goesOn).turn.react).toEqual(turnOf(...asking).turn.react);
-    expect(effectsAt(turnOf(...asking, goesOn, toolSettled()).turn.react).callLlm).toBe(true);
+    expect(effectsAt(stateOf(turnOf(...asking, goesOn, toolSettled()).turn.react)).callLlm).toBe(true);
   });
 });
 
 test("a repair is a message that the model has not seen; a check that fits is none", () => {
-  expect(effectsAt(turnOf(...final, outputChecked("repair")).turn.react).callLlm).toBe(true);
+  expect(effectsAt(stateOf(turnOf(...final, outputChecked("repair")).turn.react)).callLlm).toBe(true);
   for (const how of ["fits", "misfit"] as const) {
     expect(turnOf(...final, outputChecked(how)).turn.react).toEqual(turnOf(...final).turn.react);
   }
@@ -110,10 +111,10 @@ describe("internal tools (row R6)", () => {
 
   test("are never among the recorded calls, and their results are none", () => {
     const { turn } = turnOf(...round, toolSettled(0), toolSettled(1));
-    expect(Object.keys(turn.react.toolCalls)).toEqual([external.callId]);
+    expect(Object.keys(stateOf(turn.react).toolCalls)).toEqual([external.callId]);
     expect(turn.react.reActContext.toolCallIds).toEqual([external.callId]);
     const only = turnOf(...alone, toolSettled(0)).turn.react;
-    expect([only.toolCalls, only.reActContext.toolCallIds]).toEqual([{}, []]);
+    expect([only.toolCalls, only.reActContext.toolCallIds]).toEqual([[], []]);
   });
 
   test("what they did is there as an input of its own", () => {
@@ -126,7 +127,7 @@ describe("internal tools (row R6)", () => {
 
   test("a round of nothing else calls for the model, not for tools", () => {
     const { turn } = turnOf(...alone);
-    expect(effectsAt(turn.react)).toEqual({ callLlm: true, runTools: [] });
+    expect(effectsAt(stateOf(turn.react))).toEqual({ callLlm: true, runTools: [] });
     expect(nextMove(turn), "the call is still to be made").toBe("runTools");
     expect(nextMove(turnOf(...alone, contextExpanded(), toolSettled(0)).turn)).toBe("think");
   });

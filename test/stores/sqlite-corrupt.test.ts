@@ -64,7 +64,11 @@ const changes: readonly (readonly [what: string, sql: string, refused: readonly 
     ["record"],
   ],
   ["a journal row that is no JSON", "UPDATE journal SET entries = 'x'", ["journal", "tree"]],
-  ["an unknown entry", "UPDATE journal SET entries = json_set(entries, '$[0].type', 'sudo')", ["journal", "tree"]],
+  [
+    "an unknown entry",
+    "UPDATE journal SET entries = json_set(entries, '$[0]', json('{\"type\":\"sudo\"}'))",
+    ["journal", "tree"],
+  ],
   ["a journal of a later version", "UPDATE journal SET version = 99", ["journal", "tree"]],
   ["a journal that runs in a ring", "UPDATE journal SET previous = cursor", ["journal"]],
   ["a journal with a gap", "DELETE FROM journal WHERE cursor = 1", ["journal", "messages"]],

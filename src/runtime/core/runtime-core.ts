@@ -274,11 +274,17 @@ export class RuntimeCore implements TurnSource {
 
   /** Another process has written, or may have: it may have posted to agents here, or ended an awaited turn. */
   #onForeignWrite(writes: ForeignWrites): void {
-    const posted = this.live.idle.leases().filter(({ key }) => isPostedTo(writes, key));
-    this.live.notify(posted.map(({ key }) => key.agentId));
+    this.#lookIntoInboxes(this.live.idle.keys().filter((key) => isPostedTo(writes, key)));
     this.#alarms.heard(writes);
     this.#turns.lookForAll(writes);
     for (const listener of this.#writeListeners) listener(writes);
+  }
+
+  /** One read for all of them: at each beat they are all agents of this process, and most of them have nothing. */
+  #lookIntoInboxes(keys: readonly AgentKey[]): void {
+    const attend = (posted: readonly AgentKey[]): void => this.live.notify(posted.map(({ agentId }) => agentId));
+    // If the stores do not answer now, each agent tries again until they do.
+    this.stores.posted(keys).then(attend, () => attend(keys));
   }
 
   onForeignWrite(listener: (writes: ForeignWrites) => void): () => void {

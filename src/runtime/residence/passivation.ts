@@ -225,6 +225,11 @@ export class IdleAgents {
     return [...residences.all(), ...putAway];
   }
 
+  /** The agents whose leases this process has. */
+  keys(): AgentKey[] {
+    return this.#options.residences.heldKeys();
+  }
+
   /** Whether an agent that was put away has got something since. */
   async hasMore({ key, untaken }: PutAway): Promise<boolean> {
     const items = await this.#options.stores.inbox(key);

@@ -328,6 +328,16 @@ export class Residences<Live extends { readonly key: AgentKey }> {
     return [...this.#residences.values()].flatMap((at) => ("stay" in at ? [at.stay.activation] : []));
   }
 
+  /** Of the agents that are live, and of those that are put away. */
+  heldKeys(): AgentKey[] {
+    const keys: AgentKey[] = [];
+    for (const at of this.#residences.values()) {
+      if ("stay" in at) keys.push(at.stay.activation.key);
+      else if (at.kind === "putAway") keys.push(at.remains.key);
+    }
+    return keys;
+  }
+
   remainsOf(agentId: string): PutAway | undefined {
     const at = this.of(agentId);
     return at.kind === "putAway" ? at.remains : undefined;

@@ -147,6 +147,12 @@ function routedStores(keeper: UnsavedKeeper): RoutedStores {
     holder: (key) => of(key).holder(key),
     readAgent: (key) => of(key).readAgent(key),
     inbox: (key) => of(key).inbox(key),
+    posted: async (keys) => {
+      if (keeper.isEmpty) return await durable.posted(keys);
+      const places = Map.groupBy(keys, (key) => of(key));
+      const found = await Promise.all([...places].map(([stores, some]) => stores.posted(some)));
+      return found.flat();
+    },
     readJournal: (key, fromSeq) => of(key).readJournal(key, fromSeq),
     messages: (key, query) => of(key).messages(key, query),
     messagesById: (key, ids) => of(key).messagesById(key, ids),

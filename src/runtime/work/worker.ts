@@ -55,7 +55,7 @@ export class Worker {
     const { live, part } = this.#dependencies;
     if (live.standing(key) !== undefined) return false;
     const root = rootOf(key.agentId);
-    return part.isDistributed || live.idle.leases().some((lease) => rootOf(lease.key.agentId) === root);
+    return part.isDistributed || live.idle.keys().some(({ agentId }) => rootOf(agentId) === root);
   }
 
   get counted() {

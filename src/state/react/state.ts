@@ -149,3 +149,11 @@ export const reactStateSchema = z
     });
   });
 export type ReactState = DeepReadonly<z.infer<typeof reactStateSchema>>;
+
+/** A call in a turn's fold. */
+export const foldedCallSchema = reactToolCallRecordSchema.extend({ id: reactKeySchema });
+export type FoldedCall = DeepReadonly<z.infer<typeof foldedCallSchema>>;
+
+/** The state in a turn's fold: its calls are a list in their order, because each result copies what holds them. */
+export const foldedReactSchema = z.object({ ...reactStateSchema.shape, toolCalls: z.array(foldedCallSchema) });
+export type FoldedReact = DeepReadonly<z.infer<typeof foldedReactSchema>>;

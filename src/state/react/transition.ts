@@ -1,9 +1,11 @@
-import {
-  type ReactState,
-  type ReactMessage,
-  type ReactToolCallRecord,
-  type ReactToolCallRequest,
-  type ReactToolDefinition,
+import type {
+  FoldedCall,
+  FoldedReact,
+  ReactMessage,
+  ReactRecordedResult,
+  ReactState,
+  ReactToolCallRequest,
+  ReactToolDefinition,
 } from "./state.ts";
 import { InvalidInputError } from "../../errors/index.ts";
 import type {
@@ -41,8 +43,28 @@ export interface AgentTransitionOptions {
   readonly expandContextWindowSize?: number;
 }
 
-/** The changes by an input; null if there are none. `agentTransition` adds the ordinal. */
-type Change = Partial<ReactState> | null;
+/** A state, however it keeps its calls. */
+type StateOf<Kept> = Omit<ReactState, "toolCalls"> & { readonly toolCalls: Kept };
+
+/** A new state before it is handed out: `advance` gives it its ordinals. */
+type Changed<Kept> = StateOf<Kept> & { ordinal: number; callDueOrdinal: number | null };
+
+type NewCall = readonly [id: string, request: ReactToolCallRequest];
+
+/** How a state keeps its calls. */
+interface Keeping<Kept> {
+  has(kept: Kept, id: string): boolean;
+  add(kept: Kept, calls: readonly NewCall[]): Kept;
+  /** Undefined for a call that is not known or has its result. */
+  complete(kept: Kept, id: string, result: ReactRecordedResult): Kept | undefined;
+  /** The highest ordinal of these calls' results, -1 without calls; null while one of them has no result. */
+  newestResult(kept: Kept, ids: readonly string[]): number | null;
+}
+
+/** An input as the core takes it: of an observation the calls, null when the loop is done. */
+export type ReactStep =
+  | Exclude<ReactInput, ReactObserved>
+  | (Omit<ReactObserved, "observation"> & { readonly calls: readonly NewCall[] | null });
 
 /**
  * The transition of the ReAct core (rows R1 to R4): pure, the given state is never changed. An input that changes
@@ -55,40 +77,63 @@ export function agentTransition(
   input: ReactInput,
   options: AgentTransitionOptions = {},
 ): (state: ReactState) => ReactState {
-  const expandBy = options.expandContextWindowSize ?? 10;
+  const expandBy = options.expandContextWindowSize ?? DEFAULT_EXPANSION;
   if (!Number.isSafeInteger(expandBy) || expandBy < 1) {
     throw new InvalidInputError(`expandContextWindowSize is ${expandBy}; it must be a positive integer`);
   }
-  return (state) => {
-    const ordinal = state.ordinal + 1;
-    const change = changeOf(input, state, ordinal, expandBy);
-    if (change === null) return state;
-    const next = { ...state, ...change, ordinal };
-    // Once observed, the due call is over: a call that is due afterwards is a new one.
-    const dueBefore = input.type === "re-act-observed" ? null : state.callDueOrdinal;
-    next.callDueOrdinal = isLlmCallDue(next) ? (dueBefore ?? ordinal) : null;
-    return next;
-  };
+  const step = stepOf(input);
+  return (state) => advance(state, step, byId, expandBy);
 }
 
-function changeOf(input: ReactInput, state: ReactState, ordinal: number, expandBy: number): Change {
-  switch (input.type) {
+/** The runtime's own turns (row R8): the same transition, over calls that are kept in a list. */
+export function foldReact(react: FoldedReact, step: ReactStep): FoldedReact {
+  return advance(react, step, inOrder, DEFAULT_EXPANSION);
+}
+
+const DEFAULT_EXPANSION = 10;
+
+/** The input as the core takes it. */
+export function stepOf(input: ReactInput): ReactStep {
+  if (input.type !== "re-act-observed") return input;
+  const { observation, ...observed } = input;
+  return { ...observed, calls: observation.type === "complete-re-act" ? null : Object.entries(observation.toolCalls) };
+}
+
+function advance<Kept>(state: StateOf<Kept>, step: ReactStep, calls: Keeping<Kept>, expandBy: number): StateOf<Kept> {
+  const ordinal = state.ordinal + 1;
+  const next = changed(state, step, calls, { ordinal, expandBy });
+  if (next === null) return state;
+  next.ordinal = ordinal;
+  // Once observed, the due call is over: a call that is due afterwards is a new one.
+  const dueBefore = step.type === "re-act-observed" ? null : state.callDueOrdinal;
+  next.callDueOrdinal = isDue(next, calls) ? (dueBefore ?? ordinal) : null;
+  return next;
+}
+
+/** The state with the changes by an input; null if there are none. */
+function changed<Kept>(
+  state: StateOf<Kept>,
+  step: ReactStep,
+  calls: Keeping<Kept>,
+  { ordinal, expandBy }: { readonly ordinal: number; readonly expandBy: number },
+): Changed<Kept> | null {
+  switch (step.type) {
     case "user-message-received":
-      return addMessage(state, messageOf(input, "user", input.content, ordinal));
+      return addMessage(state, messageOf(step, "user", step.content, ordinal));
     case "llm-message-started":
-      return addMessage(state, messageOf(input, "assistant", "", ordinal));
+      return addMessage(state, messageOf(step, "assistant", "", ordinal));
     case "llm-message-completed":
-      return completeMessage(state, input);
+      return completeMessage(state, step);
     case "re-act-observed":
-      return observe(state, input, ordinal);
+      return observe(state, step, calls, ordinal);
     case "tool-call-completed":
-      return completeToolCall(state, input, ordinal);
+      return completeToolCall(state, step, calls, ordinal);
     case "context-window-expanded":
       return expandWindow(state, expandBy);
     case "history-tool-calls-added":
-      return addToolCalls(state, input);
+      return addToolCalls(state, step, calls);
     default:
-      input satisfies never;
+      step satisfies never;
       return null;
   }
 }
@@ -103,77 +148,146 @@ function messageOf(
   return { id, role, content, timestamp, ordinal, isStreaming: role === "assistant" };
 }
 
-function addMessage(state: ReactState, message: ReactMessage): Change {
+function addMessage<Kept>(state: StateOf<Kept>, message: ReactMessage): Changed<Kept> | null {
   if (state.messages.some(({ id }) => id === message.id)) return null;
   const messages = [...state.messages, message];
   const { reActContext } = state;
-  if (reActContext.contextWindowSize >= reactInitialWindowSize) return { messages };
+  if (reActContext.contextWindowSize >= reactInitialWindowSize) return { ...state, messages };
   // The window was smaller than its first size only because there were too few messages.
   const contextWindowSize = Math.min(reactInitialWindowSize, messages.length);
-  return { messages, reActContext: { ...reActContext, contextWindowSize } };
+  return { ...state, messages, reActContext: { ...reActContext, contextWindowSize } };
 }
 
-function completeMessage(state: ReactState, input: ReactLlmMessageCompleted): Change {
+function completeMessage<Kept>(state: StateOf<Kept>, input: ReactLlmMessageCompleted): Changed<Kept> | null {
   const index = state.messages.findLastIndex(({ id }) => id === input.messageId);
   const message = state.messages[index];
   if (message === undefined || !message.isStreaming) return null;
-  return { messages: state.messages.with(index, { ...message, content: input.content, isStreaming: false }) };
+  const messages = state.messages.with(index, { ...message, content: input.content, isStreaming: false });
+  return { ...state, messages };
 }
 
-function observe(state: ReactState, input: ReactObserved, ordinal: number): Change {
-  const { calledLlmAt, calledLlmOrdinal: given, observation } = input;
+function observe<Kept>(
+  state: StateOf<Kept>,
+  { calledLlmAt, calledLlmOrdinal: given, calls: requested }: Extract<ReactStep, { type: "re-act-observed" }>,
+  calls: Keeping<Kept>,
+  ordinal: number,
+): Changed<Kept> | null {
   // Calls of one agent follow each other, so each starts later than the last observed one.
   if (given !== undefined && given <= state.calledLlmOrdinal) return null;
-  const started =
+  const calledLlmOrdinal =
     given === undefined ? (state.callDueOrdinal ?? state.calledLlmOrdinal) : Math.min(given, state.ordinal);
-  const seen = { calledLlmAt, calledLlmOrdinal: started };
 
-  if (observation.type === "complete-re-act") {
+  if (requested === null) {
     const contextWindowSize = Math.min(reactInitialWindowSize, state.messages.length);
-    return { ...seen, reActContext: { contextWindowSize, toolCallIds: [], continuedOrdinal: null } };
+    const reActContext = { contextWindowSize, toolCallIds: [], continuedOrdinal: null };
+    return { ...state, calledLlmAt, calledLlmOrdinal, reActContext };
   }
 
   const { reActContext } = state;
-  const requested = Object.entries(observation.toolCalls);
-  const added = requested.filter(([id]) => !Object.hasOwn(state.toolCalls, id));
+  const added = requested.filter(([id]) => !calls.has(state.toolCalls, id));
   if (added.length === 0) {
     // Only known calls and no ordinal to distinguish it: the same observation was delivered twice.
     if (given === undefined && requested.length > 0) return null;
-    return { ...seen, reActContext: { ...reActContext, continuedOrdinal: ordinal } };
+    return { ...state, calledLlmAt, calledLlmOrdinal, reActContext: { ...reActContext, continuedOrdinal: ordinal } };
   }
-  // Spread and fromEntries define keys; an assignment would go through `__proto__`.
-  const records = Object.fromEntries(added.map(([id, request]) => [id, recordOf(request)]));
-  const toolCalls = { ...state.toolCalls, ...records };
   const toolCallIds = [...reActContext.toolCallIds, ...added.map(([id]) => id)];
-  return { ...seen, toolCalls, reActContext: { ...reActContext, toolCallIds } };
-}
-
-function recordOf({ name, parameters, calledAt }: ReactToolCallRequest): ReactToolCallRecord {
-  return { name, parameters, calledAt, result: null };
-}
-
-function completeToolCall(state: ReactState, input: ReactToolCallCompleted, ordinal: number): Change {
-  if (!Object.hasOwn(state.toolCalls, input.toolCallId)) return null;
-  const record = state.toolCalls[input.toolCallId];
-  if (record === undefined || record.result !== null) return null;
   return {
-    toolCalls: { ...state.toolCalls, [input.toolCallId]: { ...record, result: { ...input.result, ordinal } } },
+    ...state,
+    calledLlmAt,
+    calledLlmOrdinal,
+    toolCalls: calls.add(state.toolCalls, added),
+    reActContext: { ...reActContext, toolCallIds },
   };
 }
 
-function expandWindow(state: ReactState, expandBy: number): Change {
+function completeToolCall<Kept>(
+  state: StateOf<Kept>,
+  { toolCallId, result }: ReactToolCallCompleted,
+  calls: Keeping<Kept>,
+  ordinal: number,
+): Changed<Kept> | null {
+  const toolCalls = calls.complete(state.toolCalls, toolCallId, { ...result, ordinal });
+  return toolCalls === undefined ? null : { ...state, toolCalls };
+}
+
+function expandWindow<Kept>(state: StateOf<Kept>, expandBy: number): Changed<Kept> | null {
   const { reActContext } = state;
   const contextWindowSize = Math.min(reActContext.contextWindowSize + expandBy, state.messages.length);
   if (contextWindowSize === reActContext.contextWindowSize) return null;
-  return { reActContext: { ...reActContext, contextWindowSize } };
+  return { ...state, reActContext: { ...reActContext, contextWindowSize } };
 }
 
-function addToolCalls(state: ReactState, input: ReactHistoryToolCallsAdded): Change {
+function addToolCalls<Kept>(
+  state: StateOf<Kept>,
+  input: ReactHistoryToolCallsAdded,
+  calls: Keeping<Kept>,
+): Changed<Kept> | null {
   const { reActContext, toolCalls } = state;
   const ids = new Set(reActContext.toolCallIds);
-  for (const id of input.toolCallIds) if (Object.hasOwn(toolCalls, id)) ids.add(id);
+  for (const id of input.toolCallIds) if (calls.has(toolCalls, id)) ids.add(id);
   if (ids.size === reActContext.toolCallIds.length) return null;
-  return { reActContext: { ...reActContext, toolCallIds: [...ids] } };
+  return { ...state, reActContext: { ...reActContext, toolCallIds: [...ids] } };
+}
+
+/** A plain object, which a user's state has. */
+const byId: Keeping<ReactState["toolCalls"]> = {
+  has: (kept, id) => Object.hasOwn(kept, id),
+  // Spread and fromEntries define keys; an assignment would go through `__proto__`.
+  add: (kept, calls) => ({
+    ...kept,
+    ...Object.fromEntries(
+      calls.map(([id, { name, parameters, calledAt }]) => [id, { name, parameters, calledAt, result: null }]),
+    ),
+  }),
+  complete(kept, id, result) {
+    const record = Object.hasOwn(kept, id) ? kept[id] : undefined;
+    return record?.result === null ? { ...kept, [id]: { ...record, result } } : undefined;
+  },
+  newestResult(kept, ids) {
+    let newest = -1;
+    for (const id of ids) {
+      const result = kept[id]?.result;
+      if (result == null) return null;
+      newest = Math.max(newest, result.ordinal);
+    }
+    return newest;
+  },
+};
+
+/** A list in the order of the calls: copying it costs a hundredth of copying an object with as many keys. */
+const inOrder: Keeping<readonly FoldedCall[]> = {
+  has: (kept, id) => lastOf(kept, id) >= 0,
+  add: (kept, calls) => [
+    ...kept,
+    ...calls.map(([id, { name, parameters, calledAt }]) => ({ id, name, parameters, calledAt, result: null })),
+  ],
+  complete(kept, id, result) {
+    const index = lastOf(kept, id);
+    const call = kept[index];
+    if (call?.result !== null) return undefined;
+    const next = kept.slice();
+    next[index] = { ...call, result };
+    return next;
+  },
+  newestResult(kept, ids) {
+    let newest = -1;
+    // Calls come into context in their order, but for those that were loaded back into it.
+    let at = kept.length - 1;
+    for (let index = ids.length - 1; index >= 0; index -= 1) {
+      if (kept[at]?.id !== ids[index]) at = lastOf(kept, ids[index]);
+      const result = kept[at]?.result;
+      if (result == null) return null;
+      if (result.ordinal > newest) newest = result.ordinal;
+      at -= 1;
+    }
+    return newest;
+  },
+};
+
+function lastOf(calls: readonly FoldedCall[], id: string | undefined): number {
+  let index = calls.length - 1;
+  while (index >= 0 && calls[index]?.id !== id) index -= 1;
+  return index;
 }
 
 /** The effects that a state needs. */
@@ -193,20 +307,26 @@ export function effectsAt(state: ReactState): ReactEffects {
   return { callLlm: isLlmCallDue(state), runTools };
 }
 
+/** The same of a turn's fold: whether the model is to be called, and whether any tool is to be run. */
+export function needsOf(react: FoldedReact): { readonly callLlm: boolean; readonly runsTools: boolean } {
+  const runsTools = inOrder.newestResult(react.toolCalls, react.reActContext.toolCallIds) === null;
+  return { callLlm: !runsTools && isDue(react, inOrder), runsTools };
+}
+
 /**
  * Whether the model is to be called. New to it can be a user's message, the result of a call in context, or its own
  * request to go on without any call. Its own messages and a wider window are not new: they come from a running call.
  */
 export function isLlmCallDue(state: ReactState): boolean {
-  const { calledLlmOrdinal, toolCalls, messages } = state;
+  return isDue(state, byId);
+}
+
+function isDue<Kept>(state: StateOf<Kept>, calls: Keeping<Kept>): boolean {
+  const { calledLlmOrdinal, messages } = state;
   const { toolCallIds, continuedOrdinal } = state.reActContext;
-  let hasNews = continuedOrdinal !== null && continuedOrdinal > calledLlmOrdinal;
-  for (const id of toolCallIds) {
-    const result = toolCalls[id]?.result;
-    if (result == null) return false;
-    if (result.ordinal > calledLlmOrdinal) hasNews = true;
-  }
-  if (hasNews) return true;
+  const newest = calls.newestResult(state.toolCalls, toolCallIds);
+  if (newest === null) return false;
+  if (newest > calledLlmOrdinal || (continuedOrdinal !== null && continuedOrdinal > calledLlmOrdinal)) return true;
   // Messages are in the order of their ordinals, so searching from the end can stop at the first one already seen.
   for (let index = messages.length - 1; index >= 0; index -= 1) {
     const message = messages[index];

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { InvariantError } from "../../errors/index.ts";
+import type { AgentKey } from "../../state/index.ts";
 import type { ForeignWrites } from "../rules/foreign-writes.ts";
 import type { RolledBackTree, TreeActivity, TreeHead } from "../rules/ports.ts";
 import type { Database, StoreTables } from "../rules/tables.ts";
@@ -18,7 +19,7 @@ import { rowKinds } from "./redis-rows.ts";
 import { Missing, type TreeSession } from "./redis-session.ts";
 import { RedisSubscriber } from "./redis-subscriber.ts";
 import { type QueueContext, TreeQueues } from "./redis-tree-queue.ts";
-import { RedisUnattended } from "./redis-unattended.ts";
+import { postedTo, RedisUnattended } from "./redis-unattended.ts";
 import { readTreeActivity, readTreeHead } from "./redis-whole-tree.ts";
 
 /** Later than any time. */
@@ -150,6 +151,10 @@ export class RedisDatabase implements Database {
 
   unattended(...[tenant, query, steady]: Parameters<Database["unattended"]>): ReturnType<Database["unattended"]> {
     return this.#noted(() => this.#unattended.find(tenant, query, steady));
+  }
+
+  posted(keys: readonly AgentKey[]): Promise<AgentKey[]> {
+    return this.#noted(() => postedTo(this.#connection, this.#keys, keys));
   }
 
   onForeignWrite(listener: (writes: ForeignWrites) => void): () => void {

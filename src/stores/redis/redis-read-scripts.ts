@@ -189,6 +189,16 @@ return found
 `,
 );
 
+/** Reads which of these keys there are. KEYS any. Gives 1 or 0 for each. */
+export const existsScript = script(
+  "exists",
+  `
+local found = {}
+for at, key in ipairs(KEYS) do found[at] = redis.call('EXISTS', key) end
+return found
+`,
+);
+
 /**
  * Reads members of the index of holders that belong to dead processes, skipping those of living ones.
  * KEYS index. ARGV 1 where to begin, 2 how many members at most, then the names of living processes.

@@ -7,7 +7,7 @@ import { type RedisConnection, textsOf } from "./redis-connection.ts";
 import { holderMember, holdersIndex, postsIndex, type RedisIndexes, watchKinds, watchPosts } from "./redis-indexes.ts";
 import { type IndexKeys, PARTITIONS, type RedisKeys, type TreeKeys } from "./redis-keys.ts";
 import type { RedisLists } from "./redis-lists.ts";
-import { deadHoldersScript, headsScript, inboxesScript } from "./redis-read-scripts.ts";
+import { deadHoldersScript, existsScript, headsScript, inboxesScript } from "./redis-read-scripts.ts";
 import type { RedisReader } from "./redis-reader.ts";
 import { itemsIn, rowKinds, seenRow, valueOf } from "./redis-rows.ts";
 import type { TreeSession } from "./redis-session.ts";
@@ -284,6 +284,29 @@ async function unattendedOfTree(
     return record && isUnattended(tables, { record, head, inbox: inboxes.get(id) ?? [] }) ? [id] : [];
   });
   return { found, newest: stored.reduce((newest, text) => Math.max(newest, Number(seenRow(text).version)), 0) };
+}
+
+/** Those of the agents whose inbox is not empty: a hash without fields does not exist. */
+export async function postedTo(
+  connection: RedisConnection,
+  keys: RedisKeys,
+  agents: readonly AgentKey[],
+): Promise<AgentKey[]> {
+  const mayMix = await connection.mayMixKeys();
+  const groups = Map.groupBy(agents, ({ tenant, agentId }) => (mayMix ? "" : keys.treeOf(tenant, agentId).tag));
+  const parts = [...groups.values()].flatMap((group) => slicesOf(group, INBOXES));
+  const found = await Promise.all(
+    parts.map(async (part) => {
+      const inboxes = part.map(({ tenant, agentId }) => keys.treeOf(tenant, agentId).ofAgent("inbox", agentId));
+      const answer: unknown = await connection.script(existsScript, inboxes, []);
+      return part.filter((_, index) => Array.isArray(answer) && Number(answer[index]) === 1);
+    }),
+  );
+  return found.flat();
+}
+
+function slicesOf<T>(all: readonly T[], size: number): T[][] {
+  return Array.from({ length: Math.ceil(all.length / size) }, (_, at) => all.slice(at * size, (at + 1) * size));
 }
 
 /** Only the inboxes that are not empty. */

@@ -66,6 +66,7 @@ export function databaseStores(kind: string, database: Database): Stores {
     readAgent: (key) => read(() => tables.agent(key)),
     listAgents: (filter) => read(() => listAgents(tables, filter)),
     inbox: (key) => read(() => tables.inbox(key)),
+    posted: async (keys) => (keys.length === 0 ? [] : await database.posted(keys)),
     readJournal: (key, fromSeq) => read(() => tables.rowsFrom(key, fromSeq)),
     readTree: (tenant, root, afterCursor, limit) =>
       read(() => tables.treeRows(tenant, root, afterCursor, countOf("limit", limit))),

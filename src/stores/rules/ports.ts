@@ -139,6 +139,8 @@ export interface Stores {
   postCallEnd(key: AgentKey, item: CallEndedItem): Promise<{ readonly posted: readonly string[] }>;
 
   inbox(key: AgentKey): Promise<InboxItem[]>;
+  /** Those of the agents whose inbox is not empty, in one read for all of them; agents that are not stored have none. */
+  posted(keys: readonly AgentKey[]): Promise<AgentKey[]>;
   /** The rows that hold entries from `fromSeq` on. */
   readJournal(key: AgentKey, fromSeq: number): Promise<JournalRow[]>;
   /** The rows of the whole tree after a cursor, in order; at most `limit`. */

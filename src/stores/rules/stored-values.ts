@@ -17,7 +17,12 @@ import type { Committed } from "./outcomes.ts";
  * as it is (row S10).
  */
 export function parsed<T>(schema: z.ZodType<T>, text: string, where: string): T {
-  const result = schema.safeParse(jsonOf(text, where));
+  return fitting(schema, jsonOf(text, where), where);
+}
+
+/** A value that came out of stored JSON. Throws `CorruptRecordError` if it does not fit the schema. */
+export function fitting<T>(schema: z.ZodType<T>, value: unknown, where: string): T {
+  const result = schema.safeParse(value);
   if (result.success) return result.data;
   const [issue] = result.error.issues;
   throw new CorruptRecordError(

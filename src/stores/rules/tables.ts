@@ -231,6 +231,8 @@ export interface Database {
   rest?(keys: readonly AgentKey[]): void;
   /** At most `limit`. */
   unattended(tenant: string, query: UnattendedQuery & { readonly limit: number }, steady: number): Promise<AgentKey[]>;
+  /** Those of the agents, at least one, whose inbox is not empty. */
+  posted(keys: readonly AgentKey[]): Promise<AgentKey[]>;
   onForeignWrite(listener: (writes: ForeignWrites) => void): () => void;
   /** Absent if no acknowledged write can be lost while a process lives that knows of it. */
   onRolledBack?(listener: (found: RolledBackTree) => void): () => void;

@@ -8,6 +8,7 @@ import { unattendedIn } from "../rules/leases.ts";
 import type { ForeignWrites } from "../rules/foreign-writes.ts";
 import type { CandidateTables, Database } from "../rules/tables.ts";
 import { isBusy, isStorageFailure, SqliteConnection, translated } from "./sqlite-connection.ts";
+import { SqlitePosts } from "./sqlite-pending.ts";
 import { SqliteTables } from "./sqlite-tables.ts";
 
 export interface SqliteOptions {
@@ -43,6 +44,7 @@ export class SqliteDatabase implements Database {
   readonly tables: CandidateTables;
   readonly #path: string;
   readonly #connection: SqliteConnection;
+  readonly #posts: SqlitePosts;
   readonly #foreignWrites: SqliteForeignWrites;
   readonly #busyLimitMs: number;
   /** The last queued write; undefined if none is queued. */
@@ -56,6 +58,7 @@ export class SqliteDatabase implements Database {
     try {
       this.#connection = SqliteConnection.open(path, options);
       this.tables = new SqliteTables(this.#connection);
+      this.#posts = new SqlitePosts(this.#connection);
     } catch (error) {
       throw translated(error, path);
     }
@@ -91,6 +94,10 @@ export class SqliteDatabase implements Database {
 
   unattended(...[tenant, query, steady]: Parameters<Database["unattended"]>): ReturnType<Database["unattended"]> {
     return this.read(() => unattendedIn(this.tables, tenant, query, steady));
+  }
+
+  posted(keys: readonly AgentKey[]): Promise<AgentKey[]> {
+    return this.read(() => this.#posts.among(keys));
   }
 
   onForeignWrite(listener: (writes: ForeignWrites) => void): () => void {

@@ -1,6 +1,7 @@
 import type { StatementSync } from "node:sqlite";
 import { type Entry, JOURNAL_VERSION, type JournalRow, type Message, readEntries } from "../../state/index.ts";
 import type { StoredRow } from "../rules/ports.ts";
+import { textOfEntries, textOfMessages, wholeEntries } from "../rules/short-forms.ts";
 import { integerOf, jsonOf, type Row, textOf } from "../rules/stored-values.ts";
 import type { AddedRow, RestoredRow } from "../rules/tables.ts";
 import type { SqliteAgents } from "./sqlite-agents.ts";
@@ -81,7 +82,7 @@ export class SqliteJournal {
       const end = ends.get(slot.id) ?? { slot, cursor: 0, places: new Map<string, number>() };
       const messages = row.messages.filter(({ id }) => !end.places.has(id));
       for (const { id } of messages) end.places.set(id, cursor);
-      const text = messages.length > 0 ? JSON.stringify(messages) : null;
+      const text = messages.length > 0 ? textOfMessages(messages) : null;
       this.#insert(slot, { cursor, previous: end.cursor, before, number: index + 1 }, row.entries, text);
       ends.set(slot.id, Object.assign(end, { cursor }));
       before = cursor;
@@ -150,7 +151,7 @@ export class SqliteJournal {
     const lastSeq = entries.at(-1)?.seq ?? 0;
     const of = [slot.tree, slot.id, previous, before, number, lastSeq, JOURNAL_VERSION] as const;
     const { agentId } = slot.record.value;
-    const texts = [packed(JSON.stringify(entries), agentId), messages && packed(messages, agentId)] as const;
+    const texts = [packed(textOfEntries(entries), agentId), messages && packed(messages, agentId)] as const;
     this.#statements.add.run(cursor, ...of, ...texts);
   }
 
@@ -184,6 +185,7 @@ function journalRowOf(row: Row, agentId: string): JournalRow {
   const cursor = integerOf(row, "cursor", "a row of the journal");
   const where = `row ${cursor} of the journal (agent ${agentId})`;
   const version = integerOf(row, "version", where);
-  const entries = readEntries(version, jsonOf(unpacked(textOf(row, "entries", where), agentId), where), where);
+  const stored = wholeEntries(jsonOf(unpacked(textOf(row, "entries", where), agentId), where));
+  const entries = readEntries(version, stored, where);
   return { version: JOURNAL_VERSION, cursor, agentId, entries };
 }

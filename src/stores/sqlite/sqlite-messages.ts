@@ -2,7 +2,8 @@ import type { StatementSync } from "node:sqlite";
 import { z } from "zod";
 import { CorruptRecordError } from "../../errors/index.ts";
 import { type Message, messageSchema } from "../../state/index.ts";
-import { integerOf, parsed, type Row, textOrNullOf, wellFormed } from "../rules/stored-values.ts";
+import { textOfMessages, wholeMessages } from "../rules/short-forms.ts";
+import { fitting, integerOf, jsonOf, type Row, textOrNullOf, wellFormed } from "../rules/stored-values.ts";
 import type { SqliteAgents } from "./sqlite-agents.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
 import type { AgentSlot, LateMessages } from "./sqlite-heads.ts";
@@ -62,7 +63,7 @@ export class SqliteMessages {
       ids.add(id);
       return true;
     });
-    return { text: fresh.length > 0 ? JSON.stringify(fresh) : null, ids: [...ids] };
+    return { text: fresh.length > 0 ? textOfMessages(fresh) : null, ids: [...ids] };
   }
 
   /** Must be called after a row was added, before the agent's head is written. */
@@ -141,7 +142,7 @@ export class SqliteMessages {
     const found = new Map<string, number>();
     for (const id of ids) {
       if (found.has(id) || (placed > 0 && this.#placeOf(slot, id) !== undefined)) continue;
-      const part = packed(`"id":${JSON.stringify(wellFormed(id, "message id"))}`, agentId);
+      const part = packed(JSON.stringify(wellFormed(id, "message id")), agentId);
       for (const row of this.#statements.seek.iterate({ agent: slot.id, last, placed, part })) {
         const cursor = integerOf(row, "cursor", `a row of agent ${agentId}`);
         for (const message of messagesOf(row, agentId)) found.set(message.id, cursor);
@@ -210,7 +211,7 @@ export function rowAt(slot: AgentSlot, cursor: number, statement: StatementSync)
 export function messagesOf(row: Row, agentId: string): Message[] {
   const where = `the messages of agent ${agentId}`;
   const text = textOrNullOf(row, "messages", where);
-  return text === null ? [] : parsed(messagesSchema, unpacked(text, agentId), where);
+  return text === null ? [] : fitting(messagesSchema, wholeMessages(jsonOf(unpacked(text, agentId), where)), where);
 }
 
 /** Stands for the agent's id, which is a third of most rows; JSON text holds no such character. */

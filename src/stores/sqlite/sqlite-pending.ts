@@ -149,6 +149,25 @@ export class SqliteInbox {
   }
 }
 
+/** Finds the inboxes that are not empty. */
+export class SqlitePosts {
+  readonly #posted: StatementSync;
+
+  constructor(connection: SqliteConnection) {
+    this.#posted = connection.prepare("SELECT tenant, agent_id FROM agents WHERE id IN (SELECT agent FROM inbox)");
+  }
+
+  among(keys: readonly AgentKey[]): AgentKey[] {
+    const place = "the list of agents with something in their inbox";
+    const posted = new Map<string, Set<string>>();
+    for (const row of this.#posted.all()) {
+      const tenant = textOf(row, "tenant", place);
+      posted.set(tenant, (posted.get(tenant) ?? new Set()).add(textOf(row, "agent_id", place)));
+    }
+    return keys.filter(({ tenant, agentId }) => posted.get(tenant)?.has(agentId));
+  }
+}
+
 function processIn(row: Row): ProcessRow {
   const processId = textOf(row, "process_id", "a process");
   const where = `process ${processId}`;

@@ -2,7 +2,7 @@ import type { DatabaseSync } from "node:sqlite";
 import { InvalidInputError, UnsupportedError } from "../../errors/index.ts";
 
 /** The current layout; stored in `PRAGMA user_version`. */
-const LAYOUT = 4;
+const LAYOUT = 5;
 
 /** Every row of a tree with a number that this divides is in the index of trees; the others are reached from it. */
 export const ROWS_BETWEEN_MARKS = 32;
@@ -24,7 +24,8 @@ export const ROWS_BETWEEN_MARKS = 32;
  * they ascend, because SQLite adds fastest at the end. `standings.open_requests` says whether `requests` need be read.
  * Cursors are never used again, even after a tree was removed: `last_removed` keeps the highest cursor that may be gone.
  * The texts of definitions are shared by the trees of a tenant, and stay. JSON columns are checked by schema when they are
- * read; in those of the journal one character stands for the agent's id, if that is long.
+ * read; those of the journal have short forms (`short-forms.ts`), in which one character stands for the agent's id, if
+ * that is long.
  */
 const layout = `
   CREATE TABLE agents (

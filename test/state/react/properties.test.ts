@@ -4,13 +4,18 @@ import { describe, expect, it } from "vitest";
 import {
   agentTransition,
   effectsAt,
+  type FoldedReact,
+  foldReact,
   initialAgentState,
+  needsOf,
   type ReactInput,
   type ReactState,
   reactInputSchema,
   reactStateSchema,
+  stepOf,
 } from "../../../src/state/react/index.ts";
 import { amount } from "../../support/full.ts";
+import { inputOf, stateOf } from "./as-state.ts";
 import { completed, expanded, finishes, goesOn, reloaded, result, started, user } from "./run-inputs.ts";
 
 const messageId = constantFrom("a", "b", "c", "d", "e", "f");
@@ -96,6 +101,24 @@ describe("the ReAct core, for any inputs", () => {
   it("gives equal states for equal inputs (R1)", () => {
     holds((inputs) => {
       expect(statesOf(structuredClone(inputs))).toEqual(statesOf(inputs));
+    });
+  });
+
+  it("is the same over a list of calls, as a turn's fold keeps them (R8)", () => {
+    holds((inputs) => {
+      let react: FoldedReact = { ...initialAgentState(), toolCalls: [] };
+      for (const [index, state] of statesOf(inputs).entries()) {
+        expect(stateOf(react)).toEqual(state);
+        const { callLlm, runTools } = effectsAt(state);
+        expect(needsOf(react)).toEqual({ callLlm, runsTools: runTools.length > 0 });
+        const input = inputs[index];
+        if (!input) continue;
+        expect(inputOf(stepOf(input))).toEqual(input);
+        const [before, written] = [react, JSON.stringify(react)];
+        react = foldReact(before, stepOf(input));
+        expect(react === before).toBe(agentTransition(input)(state) === state);
+        expect(JSON.stringify(before)).toBe(written);
+      }
     });
   });
 

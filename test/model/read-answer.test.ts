@@ -1,0 +1,123 @@
+import * as fc from "fast-check";
+import { describe, expect, it, vi } from "vitest";
+import { AnswerAccumulator } from "../../src/model/accumulator.ts";
+import type { ModelDelta } from "../../src/model/index.ts";
+import { type HttpAnswer, readEvents } from "../../src/model/read-answer.ts";
+
+const answerOf = (reads: readonly string[]): HttpAnswer => ({
+  status: 200,
+  headers: new Headers(),
+  header: () => "",
+  eachText: async (onText) => reads.forEach(onText),
+});
+
+async function readOf(reads: readonly string[]) {
+  const accumulator = new AnswerAccumulator();
+  const heard: ModelDelta[] = [];
+  const onDelta = (delta: ModelDelta): number => heard.push(delta);
+  await readEvents(answerOf(reads), accumulator, { onDelta, onBytes: () => undefined, onLastEvent: () => undefined });
+  return { answer: accumulator.answer("m"), isFinished: accumulator.isFinished, heard };
+}
+
+const event = (data: string): string => `data: ${data}\n\n`;
+const toldOf = (heard: readonly ModelDelta[], wanted: ModelDelta["type"]): string =>
+  heard.map(({ type, text }) => (type === wanted ? text : "")).join("");
+const piece = (content: string, fields: object = {}): string =>
+  event(JSON.stringify({ id: "a", choices: [{ index: 0, delta: { content } }], ...fields }));
+
+/** What a chunk has beside its text. */
+interface Shape {
+  readonly extra: object;
+  readonly beside: object;
+  readonly isFirst: boolean;
+  readonly isPadded: boolean;
+}
+
+const chunkOf = (content: string, { extra, beside, isFirst, isPadded }: Shape): object => ({
+  id: "a",
+  ...(isFirst ? extra : {}),
+  choices: [{ index: 0, delta: isFirst ? { ...beside, content } : { content, ...beside }, finish_reason: null }],
+  ...(isFirst ? {} : extra),
+  ...(isPadded ? { obfuscation: "x".repeat(content.length % 5) } : {}),
+});
+
+describe("an event stream", () => {
+  const text = fc.oneof(
+    fc.string(),
+    fc.string({ unit: "binary" }),
+    fc.constantFrom("word", 'say "no"', "a\nb", "\\", "é"),
+  );
+  const extra = fc.constantFrom<object>(
+    {},
+    { usage: null },
+    { usage: { prompt_tokens: 3, completion_tokens: 2 } },
+    { service_tier: null, content: "decoy" },
+  );
+  const beside = fc.constantFrom<object>(
+    {},
+    { role: "assistant" },
+    { refusal: null, tool_calls: [] },
+    { reasoning: "think" },
+    { refusal: "no" },
+    { tool_calls: [{ index: 0, id: "a", function: { name: "f", arguments: "{}" } }] },
+  );
+  const shape = fc.record({ extra, beside, isFirst: fc.boolean(), isSpaced: fc.boolean(), isPadded: fc.boolean() });
+
+  it("gives what its parsed chunks give, whatever is like the chunk before", async () => {
+    const part = fc.record({ shape, texts: fc.array(text, { minLength: 1, maxLength: 5 }) });
+    await fc.assert(
+      fc.asyncProperty(fc.array(part, { minLength: 1, maxLength: 4 }), fc.nat(), async (parts, cut) => {
+        const chunks = parts.flatMap(({ shape, texts }) =>
+          texts.map((content) => {
+            const json = JSON.stringify(chunkOf(content, shape));
+            return shape.isSpaced ? json.replaceAll('":', '": ') : json;
+          }),
+        );
+        const accumulator = new AnswerAccumulator();
+        const expected: ModelDelta[] = [];
+        for (const json of chunks) accumulator.add(JSON.parse(json), (delta) => expected.push(delta));
+        const body = chunks.map(event).join("");
+        const place = cut % (body.length + 1);
+        const { answer, heard } = await readOf([body.slice(0, place), body.slice(place)]);
+        expect(answer).toEqual(accumulator.answer("m"));
+        expect(toldOf(heard, "text")).toBe(toldOf(expected, "text"));
+        expect(toldOf(heard, "reasoning")).toBe(toldOf(expected, "reasoning"));
+      }),
+    );
+  });
+
+  it("parses only the first of chunks that differ in their text alone", async () => {
+    const parse = vi.spyOn(JSON, "parse");
+    const chunks = ["one", " two", " three", ""].map((text) => piece(text, { obfuscation: "x".repeat(text.length) }));
+    const { answer } = await readOf(chunks);
+    const parsed = parse.mock.calls.length;
+    parse.mockRestore();
+    expect(answer.content).toBe("one two three");
+    // The second time tries the pattern.
+    expect(parsed).toBe(2);
+  });
+
+  it("tells text that arrives together as one piece, and what came before an error", async () => {
+    const thought = event(JSON.stringify({ choices: [{ delta: { reasoning: "hm" } }] }));
+    const { heard } = await readOf([piece("a") + piece("b") + thought + piece("c"), piece("d")]);
+    expect(heard).toEqual([
+      { type: "text", text: "ab" },
+      { type: "reasoning", text: "hm" },
+      { type: "text", text: "c" },
+      { type: "text", text: "d" },
+    ]);
+    const cut: ModelDelta[] = [];
+    const reading = { onDelta: (delta: ModelDelta) => cut.push(delta), onBytes: () => undefined };
+    const broken = answerOf([piece("a") + piece("b") + event("{")]);
+    const read = readEvents(broken, new AnswerAccumulator(), { ...reading, onLastEvent: () => undefined });
+    await expect(read).rejects.toThrow(SyntaxError);
+    expect(cut).toEqual([{ type: "text", text: "ab" }]);
+  });
+
+  it("refuses broken JSON that looks like a chunk of text", async () => {
+    for (const text of ["a\u0001b", String.raw`a\xb`]) {
+      const whole = piece("ab");
+      await expect(readOf([whole + whole.replace('"ab"', `"${text}"`)])).rejects.toThrow(SyntaxError);
+    }
+  });
+});
