@@ -1,4 +1,3 @@
-import type { AgentKey } from "../state/index.ts";
 import { MemoryReads } from "./memory/memory-reads.ts";
 import { databaseStores } from "./rules/database-stores.ts";
 import { unattendedIn } from "./rules/leases.ts";
