@@ -81,3 +81,29 @@ it("a turn that takes long to end is aborted again: nothing is left in its agent
   expect(await stores.holder(key)).toBeUndefined();
   await runtime.shutdown();
 });
+
+it("the ends of many children at one moment are read from the inbox a few times, not each by itself", async () => {
+  const children = 60;
+  const stores = memoryStores();
+  let reads = 0;
+  const counted = new Proxy(stores, {
+    get: (all, name) => {
+      const value: unknown = Reflect.get(all, name);
+      if (name !== "inbox") return value;
+      return (...given: Parameters<Stores["inbox"]>) => {
+        if (given[0].agentId === "lead") reads += 1;
+        return stores.inbox(...given);
+      };
+    },
+  });
+  const child = defineAgent({ name: "child", model: scriptedModel(() => "found") });
+  const toolCalls = Array.from({ length: children }, () => ({ name: "child", arguments: { input: "look" } }));
+  const model = scriptedModel([{ toolCalls }, "all found"]);
+  const lead = defineAgent({ name: "lead", model, tools: [subagent(child, { policy: { maxChildren: children } })] });
+  const runtime = await createRuntime({ agents: [lead], stores: counted });
+  const agent = await runtime.agent("lead", { agentId: "lead" });
+  await agent.start();
+  expect((await agent.executeTurn("go").result).text).toBe("all found");
+  expect(reads).toBeLessThan(children / 3);
+  await runtime.shutdown();
+});

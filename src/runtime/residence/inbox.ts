@@ -10,12 +10,16 @@ import type { Residences } from "./residence.ts";
  * Drains the inboxes of activations.
  * Does not own: the inboxes, when they are drained, or the handling of an item.
  *
- * Invariant: an item is taken at most once per activation; it leaves the inbox with the commit that holds its entry.
+ * Invariants
+ * 1. An item is taken at most once per activation; it leaves the inbox with the commit that holds its entry.
+ * 2. An inbox is read once at a time: who asks meanwhile shares the next reading with all others who do, so that a thousand
+ *    posts at one moment are read twice.
  */
 export class Inbox {
   readonly #stores: Pick<Stores, "inbox">;
   readonly #residences: Residences<Activation>;
   readonly #children: ChildResults;
+  readonly #running = new Map<Activation, Running>();
 
   constructor(stores: Pick<Stores, "inbox">, residences: Residences<Activation>, children: ChildResults) {
     this.#stores = stores;
@@ -24,7 +28,24 @@ export class Inbox {
   }
 
   /** Takes the items in the inbox; returns how many. The first item makes a child `ready`. */
-  async drain(activation: Activation): Promise<number> {
+  drain(activation: Activation): Promise<number> {
+    const running = this.#running.get(activation);
+    const start = (): Promise<number> => this.#start(activation);
+    return running ? (running.next ??= running.end.then(start, start)) : start();
+  }
+
+  #start(activation: Activation): Promise<number> {
+    const end = this.#drain(activation);
+    const running: Running = { end, next: undefined };
+    this.#running.set(activation, running);
+    const leave = (): void => {
+      if (!running.next) this.#running.delete(activation);
+    };
+    end.then(leave, leave);
+    return end;
+  }
+
+  async #drain(activation: Activation): Promise<number> {
     const items = await this.#stores.inbox(activation.key);
     if (items.length === 0 || activation.isLost) return 0;
     if (activation.identity.parentAgentId !== null) wakeUp(activation);
@@ -66,6 +87,13 @@ export class Inbox {
     const taken = this.#residences.stay(activation)?.taken;
     return items.some((one) => one.kind === "turn" && one.number < item.number && !taken?.has(one.key));
   }
+}
+
+/** A drain that is under way. */
+interface Running {
+  readonly end: Promise<number>;
+  /** The one after it, if somebody has asked for it. */
+  next: Promise<number> | undefined;
 }
 
 /** Waiters in user code for the children that it spawned, by child id. */

@@ -75,6 +75,8 @@ export class SqliteAccounts {
   readonly #connection: SqliteConnection;
   readonly #slots = new KeyedCache<AccountSlot>(CAPACITY);
   readonly #places: SqlitePlaces;
+  /** The account that was last looked for in vain, in a generation: it mostly is the next one to be put. */
+  #missing = { generation: 0, tenant: "", accountId: "" };
   readonly #statements: Readonly<
     Record<
       | "read"
@@ -128,6 +130,7 @@ export class SqliteAccounts {
 
   forget(): void {
     this.#slots.clear();
+    this.#missing.generation = 0;
   }
 
   rest(keys: readonly AgentKey[]): void {
@@ -152,6 +155,7 @@ export class SqliteAccounts {
       Object.assign(known, { generation, texts: { terms, figures }, value: account });
       return;
     }
+    this.#missing.generation = 0;
     const place = this.#places.next(tree());
     const terms = termsText(account);
     this.#statements.insert.run(tenant, account.id, place);
@@ -206,8 +210,14 @@ export class SqliteAccounts {
     const known = this.#slots.get(tenant, accountId);
     const { generation, isInTransaction } = this.#connection;
     if (known && isInTransaction && known.generation === generation) return known;
+    const missing = this.#missing;
+    const isMissing = missing.accountId === accountId && missing.tenant === tenant;
+    if (isMissing && isInTransaction && missing.generation === generation) return undefined;
     const row = this.#statements.read.get(wellFormed(tenant, "tenant"), wellFormed(accountId, "account id"));
-    if (!row) return undefined;
+    if (!row) {
+      this.#missing = { generation: isInTransaction ? generation : 0, tenant, accountId };
+      return undefined;
+    }
     const texts = textsIn(row, accountId);
     const place = integerOf(row, "place", `account ${accountId}`);
     if (known) {

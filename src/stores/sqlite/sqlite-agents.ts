@@ -22,6 +22,8 @@ export class SqliteAgents {
   readonly #places: SqlitePlaces;
   /** The highest key in the file, in a generation. */
   #lastId = { generation: 0, id: 0 };
+  /** The agent that was last looked for in vain, in a generation: it mostly is the next one to be put. */
+  #missing = { generation: 0, tenant: "", agentId: "" };
 
   constructor(connection: SqliteConnection, places: SqlitePlaces) {
     this.#connection = connection;
@@ -42,6 +44,7 @@ export class SqliteAgents {
     this.#slots.clear();
     this.heads.forget();
     this.#lastId = { generation: 0, id: 0 };
+    this.#missing.generation = 0;
   }
 
   rest(keys: readonly AgentKey[]): void {
@@ -55,8 +58,14 @@ export class SqliteAgents {
   find({ tenant, agentId }: AgentKey): AgentSlot | undefined {
     const known = this.#slots.get(tenant, agentId);
     if (known && this.#isTrue(known.record.generation)) return known;
+    const missing = this.#missing;
+    const isMissing = missing.agentId === agentId && missing.tenant === tenant;
+    if (isMissing && this.#isTrue(missing.generation)) return undefined;
     const row = this.#statements.read.get(wellFormed(tenant, "tenant"), wellFormed(agentId, "agent id"));
-    return row && this.#slotOf(row, tenant, agentId);
+    if (row) return this.#slotOf(row, tenant, agentId);
+    const { generation, isInTransaction } = this.#connection;
+    this.#missing = { generation: isInTransaction ? generation : 0, tenant, agentId };
+    return undefined;
   }
 
   required(key: AgentKey): AgentSlot {
@@ -74,6 +83,7 @@ export class SqliteAgents {
       Object.assign(known.record, { generation: this.#connection.generation, text, value: record });
       return;
     }
+    this.#missing.generation = 0;
     const { parentAgentId: parent, sessionId, ownerId, createdAt } = record;
     const id = this.#nextId();
     const tree = parent === null ? id : this.treeFor(tenant, record.rootAgentId);

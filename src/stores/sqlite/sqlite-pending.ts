@@ -115,15 +115,24 @@ export class SqlitePending {
   }
 }
 
+/** Inboxes of which the last place is known. */
+const CAPACITY = 4000;
+
 export class SqliteInbox {
-  readonly #statements: Readonly<Record<"add" | "items" | "size" | "remove", StatementSync>>;
+  readonly #connection: SqliteConnection;
+  readonly #statements: Readonly<Record<"add" | "addLast" | "last" | "items" | "size" | "remove", StatementSync>>;
+  /** The last places that were given out, by agent, in a generation; null: an item was added, and its place is not known. */
+  #given = { generation: 0, places: new Map<number, number | null>() };
 
   constructor(connection: SqliteConnection) {
+    this.#connection = connection;
     this.#statements = {
-      add: connection.prepare(
-        `INSERT INTO inbox SELECT $agent, $key, coalesce(max(place), 0) + 1, $item FROM inbox WHERE agent = $agent
+      add: connection.prepare("INSERT INTO inbox VALUES (?, ?, ?, ?) ON CONFLICT (agent, item_key) DO NOTHING"),
+      addLast: connection.prepare(
+        `INSERT INTO inbox SELECT ?1, ?2, coalesce(max(place), 0) + 1, ?3 FROM inbox WHERE agent = ?1
          ON CONFLICT (agent, item_key) DO NOTHING`,
       ),
+      last: connection.prepare("SELECT coalesce(max(place), 0) AS place FROM inbox WHERE agent = ?"),
       items: connection.prepare("SELECT item FROM inbox WHERE agent = ? ORDER BY place"),
       size: connection.prepare("SELECT count(*) AS size FROM inbox WHERE agent = ?"),
       remove: connection.prepare("DELETE FROM inbox WHERE agent = ? AND item_key = ?"),
@@ -132,7 +141,35 @@ export class SqliteInbox {
 
   add(slot: AgentSlot, item: InboxItem): boolean {
     const key = wellFormed(item.key, "inbox key");
-    return Number(this.#statements.add.run({ agent: slot.id, key, item: JSON.stringify(item) }).changes) > 0;
+    const place = this.#nextPlace(slot);
+    const { add, addLast } = this.#statements;
+    const text = JSON.stringify(item);
+    const { changes } = place === undefined ? addLast.run(slot.id, key, text) : add.run(slot.id, key, place, text);
+    return Number(changes) > 0;
+  }
+
+  forget(): void {
+    this.#given.places.clear();
+  }
+
+  /**
+   * Undefined for the first item of an agent: the statement that adds it looks for the last place, which means reading the
+   * whole inbox. Of an agent that gets several items the place is known. Only in a transaction.
+   */
+  #nextPlace({ id }: AgentSlot): number | undefined {
+    const { generation } = this.#connection;
+    if (this.#given.generation !== generation || this.#given.places.size >= CAPACITY) {
+      this.#given = { generation, places: new Map() };
+    }
+    const { places } = this.#given;
+    const last = places.get(id);
+    if (last === undefined) {
+      places.set(id, null);
+      return undefined;
+    }
+    const known = last ?? integerOf(this.#statements.last.get(id) ?? {}, "place", "the last item of an inbox");
+    places.set(id, known + 1);
+    return known + 1;
   }
 
   items(slot: AgentSlot): InboxItem[] {

@@ -92,7 +92,7 @@ export class SqliteTables implements CandidateTables {
     );
     const ofTree = ["definitions_of_trees", "agents"].map((table) => `DELETE FROM ${table} WHERE tree = ?`);
     this.#deletions = [...ofAgents, ...ofTree].map((sql) => connection.prepare(sql));
-    const caches = [places, this.#agents, this.#accounts, this.#definitions, this.#journal];
+    const caches = [places, this.#agents, this.#accounts, this.#inbox, this.#definitions, this.#journal];
     connection.forget = () => caches.forEach((cache) => cache.forget());
     connection.rest = (keys) => [this.#agents, this.#accounts].forEach((rows) => rows.rest(keys));
   }
