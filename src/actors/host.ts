@@ -1,3 +1,4 @@
+import type { CompileInput } from "../context/index.ts";
 import type { AgentDefinition, SubagentTool } from "../agents/index.ts";
 import type { Clock, LightSignal, TraceHeaders } from "../base/index.ts";
 import { LeaseLostError, TurnInterruptedError } from "../errors/index.ts";
@@ -168,6 +169,8 @@ export interface Host {
   turnStart(): number | undefined;
   /** The whole conversation, oldest first. */
   archive(): readonly Message[];
+  /** Both without a copy, for code of this package that neither changes nor keeps them. */
+  lentLists(): Pick<CompileInput, "history" | "earlier">;
   message(messageId: string): Message | undefined;
   /** Whether any result of the conversation is an excerpt of an artifact, whether the model sees it now or not. */
   hasExcerpts(): boolean;

@@ -1,6 +1,6 @@
 import { deepFreeze } from "../base/index.ts";
 import type { ReservationAsk } from "../budget/index.ts";
-import { type CompileInput, LAST_CALL_NOTE, patchesIn, promptMessages } from "../context/index.ts";
+import { type CompileInput, isOwnCompiler, LAST_CALL_NOTE, patchesIn, promptMessages } from "../context/index.ts";
 import type { LanguageModel } from "../model/index.ts";
 import {
   type AssistantMessage,
@@ -42,13 +42,15 @@ export function assembleRequest(host: Host, turn: TurnState): ModelRequest {
 
 /** The input of the history compiler. */
 export function compileInputOf(host: Host, { turnId, contextWindowSize, loadedCallIds }: TurnState): CompileInput {
+  const isOwn = isOwnCompiler(host.definition.history);
+  const { history, earlier } = isOwn ? host.lentLists() : { history: host.history(), earlier: host.archive() };
   return {
-    history: host.history(),
+    history,
     turnId,
     turnStart: host.turnStart(),
     contextWindowSize,
     loadedCallIds: deepFreeze(loadedCallIds),
-    earlier: host.archive(),
+    earlier,
   };
 }
 

@@ -44,6 +44,18 @@ export interface HistoryCompiler {
   compile(input: CompileInput): readonly Message[];
 }
 
+const ownCompilers = new WeakSet<HistoryCompiler>();
+
+function own(compiler: HistoryCompiler): HistoryCompiler {
+  ownCompilers.add(Object.freeze(compiler));
+  return compiler;
+}
+
+/** Whether it is one of this package's, which may be lent lists that nobody else may see. */
+export function isOwnCompiler(compiler: HistoryCompiler): boolean {
+  return ownCompilers.has(compiler);
+}
+
 export interface Assembly {
   /** The system prompt; "": none. */
   readonly instructions: string;
@@ -153,7 +165,7 @@ export function reactHistory(options?: ReactHistoryOptions): HistoryCompiler {
     rules: { contextWindowSize: wholeNumberRule(1), expandBy: wholeNumberRule(1) },
     instead: { size: "contextWindowSize", windowSize: "contextWindowSize" },
   });
-  return Object.freeze({
+  return own({
     name: `reactHistory(${contextWindowSize}, ${expandBy})`,
     contextWindowSize,
     expandBy,
@@ -164,13 +176,26 @@ export function reactHistory(options?: ReactHistoryOptions): HistoryCompiler {
 
 function reactContext(input: CompileInput, size: number): readonly Message[] {
   const { earlier, loadedCallIds } = input;
-  const { said, open, counted } = conversationOf(input);
-  const loaded = loadedRounds(
-    loadedCallIds,
-    earlier.length === 0 ? input.history : [...earlier, ...input.history],
-    open,
-  );
+  const { said, open, counted } = conversationOf({ ...input, history: newestPart(input, size) });
+  const loaded = loadedCallIds.length === 0 ? [] : loadedRounds(loadedCallIds, [...earlier, ...input.history], open);
   return legalMessages([...newestOf(said, size - counted), ...loaded, ...open]);
+}
+
+/**
+ * At least the open turn and one message more than `size` of those that the window counts before it, so that it is cut as the whole
+ * history would be; the whole history where that is not known. A summary stays in front.
+ */
+function newestPart({ history, turnStart }: CompileInput, size: number): readonly Message[] {
+  let from = turnStart ?? 0;
+  for (let left = size + 1; from > 1 && left > 0; ) {
+    from -= 1;
+    const message = history[from];
+    if (message && isCounted(message) && spoken(message)) left -= 1;
+  }
+  const [first] = history;
+  const tail = history.slice(from);
+  if (from <= 1 || !first || isLegal(tail) !== undefined) return history;
+  return isSummary(first) ? [first, ...tail] : tail;
 }
 
 interface ConversationParts {
@@ -255,7 +280,6 @@ export function expandedWindow(compiler: HistoryCompiler, input: CompileInput): 
  * those in `shown` are left out.
  */
 function loadedRounds(callIds: readonly string[], from: readonly Message[], shown: readonly Message[]): Message[] {
-  if (callIds.length === 0) return [];
   const wanted = new Set(callIds);
   for (const { calls } of roundsOf(shown).values()) for (const { callId } of calls) wanted.delete(callId);
   const found = new Map<string, Message[]>();
@@ -286,7 +310,7 @@ function pseudoRound({ message, calls, results }: Round, place: number): Message
  */
 export function windowHistory(size: number): HistoryCompiler {
   wholeNumberRule(1)(size, "windowHistory(): its size");
-  return Object.freeze({
+  return own({
     name: `windowHistory(${size})`,
     internalTools: false,
     compile: (input: CompileInput) => windowOf(size, input),
@@ -328,7 +352,7 @@ function legalWindow(size: number, legal: readonly Message[], turnId: string): r
 
 /** The whole conversation. The default. */
 export function fullHistory(): HistoryCompiler {
-  return Object.freeze({
+  return own({
     name: "fullHistory",
     internalTools: false,
     compile: ({ history }: CompileInput) => legalMessages(history),
@@ -340,7 +364,7 @@ export function fullHistory(): HistoryCompiler {
  * turn everything stays.
  */
 export function withoutTraces(): HistoryCompiler {
-  return Object.freeze({
+  return own({
     name: "withoutTraces",
     internalTools: false,
     compile: ({ history, turnId }: CompileInput) =>

@@ -20,6 +20,7 @@ export {
   type ReactHistoryOptions,
   reactHistory,
   fullHistory,
+  isOwnCompiler,
   withoutTraces,
   windowHistory,
   historyNamed,

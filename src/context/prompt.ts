@@ -6,6 +6,7 @@ import {
   KnownBeginnings,
   type Message,
   type ModelRequest,
+  notesOn,
   turnIdOf,
 } from "../state/index.ts";
 import { type Assembly, assembleMessages } from "./histories.ts";
@@ -61,21 +62,18 @@ export function patchesIn(turnEntries: readonly Entry[]): HookPatch[] {
   return patches;
 }
 
-const digests = new WeakMap<Message, string>();
-
 function digestOf(message: Message): string {
-  let digest = digests.get(message);
-  if (digest === undefined) {
+  const notes = notesOn(message);
+  if (notes.digest === undefined) {
     const toolCalls = message.role === "assistant" ? (message.toolCalls ?? null) : null;
-    digest = shortHash(JSON.stringify([message.role, message.content, toolCalls]));
-    digests.set(message, digest);
+    notes.digest = shortHash(JSON.stringify([message.role, message.content, toolCalls]));
   }
-  return digest;
+  return notes.digest;
 }
 
 /** Of shorter prompts it costs more to go on with a hash than to make it anew. */
 const SHORTEST_KEPT = 32;
-const hashes = new KnownBeginnings<ShortHash>();
+const hashes = new KnownBeginnings<ShortHash>(SHORTEST_KEPT);
 
 /** The same prompt gives the same hash; message ids and times do not count. Each message is digested and hashed once. */
 export function promptHashOf(messages: readonly Message[]): string {

@@ -61,17 +61,15 @@ export class Poster {
    * Sends one body. Resolves when the head of the answer has come, whatever its status. Rejects with the reason of a cut,
    * else with a `TypeError` whose `cause` is the connection's error. Redirects are followed as `fetch` does.
    */
-  async post(body: string, cutter: Cutter): Promise<HttpAnswer> {
-    const exchange = await this.#exchange(body, cutter);
-    const location = redirections.has(exchange.status) ? exchange.header("location") : "";
-    return location === "" ? exchange : this.#follow(exchange, location, body, cutter);
-  }
-
-  #exchange(body: string, cutter: Cutter): Promise<Exchange> {
+  post(body: string, cutter: Cutter): Promise<HttpAnswer> {
     return new Promise((resolve, reject) => {
+      const begin = (exchange: Exchange): void => {
+        const location = redirections.has(exchange.status) ? exchange.header("location") : "";
+        resolve(location === "" ? exchange : this.#follow(exchange, location, body, cutter));
+      };
       const line =
         this.#proxies === undefined ? (this.#free.pop() ?? new Line(this.#url.origin, this.#free)) : undefined;
-      const exchange = new Exchange({ resolve, reject, line });
+      const exchange = new Exchange({ begin, reject, line });
       cutter.onCut((reason) => exchange.cut(reason));
       // A dispatcher for proxies changes what it is given.
       const headers = this.#proxies === undefined ? this.#headers : { ...this.#headers };
@@ -96,7 +94,8 @@ export class Poster {
 const credentials = ["authorization", "proxy-authorization", "cookie", "host", "api-key", "x-api-key"] as const;
 
 interface ExchangeParts {
-  readonly resolve: (exchange: Exchange) => void;
+  /** Called when the head of the answer has come. */
+  readonly begin: (exchange: Exchange) => void;
   readonly reject: (error: Error) => void;
   /** Absent where proxies are asked: they have their own connections. */
   readonly line: Line | undefined;
@@ -138,6 +137,13 @@ class Exchange implements HttpAnswer, Dispatcher.DispatchHandler {
     this.#controller?.abort(reason);
   }
 
+  arrivedText(): string | undefined {
+    if (!this.#isOver || this.#error !== undefined || this.header("content-encoding") !== "") return undefined;
+    const [first, ...others] = this.#early.splice(0);
+    if (first === undefined) return "";
+    return (others.length === 0 ? first : Buffer.concat([first, ...others])).toString();
+  }
+
   async eachText(onText: (text: string) => void): Promise<void> {
     const decoder = new StringDecoder("utf8");
     const onBytes = (bytes: Buffer): void => {
@@ -161,7 +167,7 @@ class Exchange implements HttpAnswer, Dispatcher.DispatchHandler {
     if (status < 200 || this.#isOver) return;
     this.status = status;
     this.#headers = headers;
-    this.#parts.resolve(this);
+    this.#parts.begin(this);
   }
 
   onResponseData(_controller: unknown, bytes: Buffer): void {

@@ -13,8 +13,8 @@ export interface GenerateOptions {
   readonly onDelta?: ((delta: ModelDelta) => void) | undefined;
 }
 
-/** The light signals of options that the runtime has made. A copy of them with another signal has none. */
-const lightSignals = new WeakMap<GenerateOptions, LightSignal>();
+/** The options that were lent last. An adapter of ours asks for their light signal at once, while they are the last. */
+let lastLent: { readonly options: GenerateOptions; readonly signal: LightSignal } | undefined;
 
 /** The options for an adapter. Their signal is made when it is read. */
 export function lentOptions(signal: LightSignal, onDelta: GenerateOptions["onDelta"]): GenerateOptions {
@@ -24,13 +24,16 @@ export function lentOptions(signal: LightSignal, onDelta: GenerateOptions["onDel
     },
   };
   const options: GenerateOptions = onDelta === undefined ? lent : Object.assign(lent, { onDelta });
-  lightSignals.set(options, signal);
+  lastLent = { options, signal };
   return options;
 }
 
-/** The signal of the options, for our own adapters. */
+/** The signal of the options, for our own adapters: the light one if the runtime has just lent them, and not a copy of them. */
 export function lightSignalOf(options: GenerateOptions): LightSignal {
-  return lightSignals.get(options) ?? options.signal;
+  if (lastLent?.options !== options) return options.signal;
+  const { signal } = lastLent;
+  lastLent = undefined;
+  return signal;
 }
 
 /**

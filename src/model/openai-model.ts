@@ -17,7 +17,7 @@ import { callFailure } from "./call-failure.ts";
 import { CallGuard, type Cutter } from "./call-guard.ts";
 import { completeUsage, outputTokensOf } from "./usage.ts";
 import { type GenerateOptions, type LanguageModel, lightSignalOf } from "./language-model.ts";
-import { type WireBody, wireBody } from "./openai-wire.ts";
+import { type WireBody, type WireOptions, wireBody } from "./openai-wire.ts";
 import { type HttpAnswer, isEventStream, readEvents, readWhole, WebAnswer, wholeText } from "./read-answer.ts";
 import { imageTokenBound, countPromptTokens, promptByteBound } from "./token-count.ts";
 
@@ -111,6 +111,8 @@ class OpenaiModel implements LanguageModel {
   readonly #headersTimeoutMs: number;
   readonly #requestTimeoutMs: number;
   readonly #imageTokens: number;
+  readonly #wholeOptions: WireOptions;
+  readonly #streamOptions: WireOptions;
   #client: OpenaiClient | undefined;
 
   constructor(name: string, options: OpenaiModelOptions) {
@@ -122,6 +124,9 @@ class OpenaiModel implements LanguageModel {
     this.#headersTimeoutMs = options.headersTimeoutMs ?? 60_000;
     this.#requestTimeoutMs = options.requestTimeoutMs ?? 600_000;
     this.#imageTokens = options.imageTokens ?? imageTokenBound;
+    const { extraBody = {}, outputLimitField = "max_completion_tokens" } = options;
+    this.#wholeOptions = { model: name, stream: false, extraBody, outputLimitField };
+    this.#streamOptions = { ...this.#wholeOptions, stream: true };
   }
 
   countPromptTokens(request: ModelRequest): number | Promise<number> {
@@ -133,8 +138,8 @@ class OpenaiModel implements LanguageModel {
   }
 
   async generate(request: ModelRequest, options: GenerateOptions): Promise<ModelResponse> {
-    const client = this.#client ?? (await this.#connect());
     const signal = lightSignalOf(options);
+    const client = this.#client ?? (await this.#connect());
     if (signal.aborted) throw notSent(signal);
     const accumulator = new AnswerAccumulator();
     const stream = options.onDelta !== undefined;
@@ -145,7 +150,9 @@ class OpenaiModel implements LanguageModel {
     });
     const call: Call = { accumulator, guard, options, isStreamed: false };
     try {
-      await guard.race(this.#exchange(client, this.#body(request, stream), call));
+      await guard.race(
+        this.#exchange(client, wireBody(request, stream ? this.#streamOptions : this.#wholeOptions), call),
+      );
     } catch (error) {
       // After the finish reason, a broken end only loses the usage; another call would cost more.
       const isTransport = guard.cut !== undefined || !(error instanceof ModelError);
@@ -168,22 +175,20 @@ class OpenaiModel implements LanguageModel {
     return this.#client;
   }
 
-  #body(request: ModelRequest, stream: boolean): WireBody {
-    const { extraBody = {}, outputLimitField = "max_completion_tokens" } = this.#options;
-    return wireBody(request, { model: this.name, stream, extraBody, outputLimitField });
-  }
-
   async #exchange(client: OpenaiClient, body: WireBody, call: Call): Promise<void> {
     const { accumulator, guard, options } = call;
     const received = await client.send(body.text, guard);
-    guard.watchSilence();
     call.isStreamed = isEventStream(received, body.isStreamed);
-    const read = call.isStreamed ? readEvents : readWhole;
-    await read(received, accumulator, {
-      onDelta: options.onDelta,
-      onBytes: () => guard.heard(),
-      onLastEvent: () => guard.expectEnd(),
-    });
+    const arrived = call.isStreamed ? undefined : received.arrivedText();
+    if (arrived === undefined) {
+      guard.watchSilence();
+      const read = call.isStreamed ? readEvents : readWhole;
+      await read(received, accumulator, {
+        onDelta: options.onDelta,
+        onBytes: () => guard.heard(),
+        onLastEvent: () => guard.expectEnd(),
+      });
+    } else accumulator.add(JSON.parse(arrived), options.onDelta);
     if (accumulator.isFinished) return;
     throw new ModelError("The model's answer ended before it was complete: no finish reason came.", {
       retryable: true,
@@ -301,22 +306,24 @@ async function directSend(client: OpenAI): Promise<OpenaiClient["send"] | undefi
   const { Poster } = await import("./http.ts");
   const poster = await Poster.open(built.url, built.headers);
   const { APIConnectionError, APIConnectionTimeoutError } = client.constructor as typeof OpenAI;
-  return async (body, cutter) => {
-    let answer: HttpAnswer;
-    try {
-      answer = await poster.post(body, cutter);
-    } catch (error) {
-      const cause = error instanceof Error ? error : new Error(String(error));
-      const isTimeout = /timed? ?out/i.test(String(cause) + String(cause.cause));
-      throw isTimeout ? Object.assign(new APIConnectionTimeoutError(), { cause }) : new APIConnectionError({ cause });
-    }
-    if (answer.status >= 200 && answer.status < 300) return answer;
+  const failed = (error: unknown): never => {
+    const cause = error instanceof Error ? error : new Error(String(error));
+    const isTimeout = /timed? ?out/i.test(String(cause) + String(cause.cause));
+    throw isTimeout ? Object.assign(new APIConnectionTimeoutError(), { cause }) : new APIConnectionError({ cause });
+  };
+  const refused = async (answer: HttpAnswer): Promise<never> => {
     const text = await wholeText(answer).catch((error: unknown) =>
       error instanceof Error ? error.message : String(error),
     );
     const json = parsed(text);
     throw makeStatusError.call(client, answer.status, json, json === undefined ? text : undefined, answer.headers);
   };
+  return (body, cutter) =>
+    poster.post(body, cutter).then((answer) => (isGood(answer) ? answer : refused(answer)), failed);
+}
+
+function isGood({ status }: HttpAnswer): boolean {
+  return status >= 200 && status < 300;
 }
 
 /** Address and headers of each call; undefined if the client's request has parts that are not known here. */

@@ -9,11 +9,12 @@ import {
   KnownBeginnings,
   type Message,
   type ModelRequest,
+  notesOn,
   type ResponseFormat,
   textOf,
 } from "../state/index.ts";
 
-interface WireOptions {
+export interface WireOptions {
   readonly model: string;
   readonly stream: boolean;
   /** The field that carries `maxOutputTokens`; some servers only know the older one. */
@@ -29,13 +30,43 @@ export interface WireBody {
   readonly isStreamed: boolean;
 }
 
-/** The texts of messages are kept from call to call, so that a long conversation is not written out again and again. */
+/** What was written of earlier calls is kept, so that a long conversation and its tools are not written out again and again. */
 export function wireBody(request: ModelRequest, options: WireOptions): WireBody {
+  const { text, isStreamed, hasMessages } = writtenFields(request, options);
+  if (hasMessages) return { text, isStreamed };
+  return { text: `{"messages":[${wireMessages(request)}],${text.slice(1)}`, isStreamed };
+}
+
+interface WrittenFields {
+  readonly text: string;
+  readonly isStreamed: boolean;
+  /** Whether the user has set the messages. */
+  readonly hasMessages: boolean;
+}
+
+interface LastFields extends Pick<ModelRequest, "toolChoice" | "maxOutputTokens" | "temperature"> {
+  readonly options: WireOptions;
+  readonly written: WrittenFields;
+}
+
+/** The fields of the last request with a list of tools that nobody can change. */
+const lastFields = new WeakMap<readonly ModelTool[], LastFields>();
+
+function writtenFields(request: ModelRequest, options: WireOptions): WrittenFields {
+  const { tools, toolChoice, maxOutputTokens, temperature, responseFormat } = request;
+  const isKept = tools !== undefined && responseFormat === undefined && Object.isFrozen(tools);
+  const last = isKept ? lastFields.get(tools) : undefined;
+  const isSame =
+    last?.options === options &&
+    last.toolChoice === toolChoice &&
+    last.maxOutputTokens === maxOutputTokens &&
+    last.temperature === temperature;
+  if (last && isSame) return last.written;
   const fields = wireFields(request, options);
   const isStreamed = fields["stream"] === true;
-  const text = JSON.stringify(fields);
-  if ("messages" in fields) return { text, isStreamed };
-  return { text: `{"messages":[${wireMessages(request)}],${text.slice(1)}`, isStreamed };
+  const written = { text: JSON.stringify(fields), isStreamed, hasMessages: "messages" in fields };
+  if (isKept) lastFields.set(tools, { options, toolChoice, maxOutputTokens, temperature, written });
+  return written;
 }
 
 /** All fields but the messages. */
@@ -70,48 +101,47 @@ interface WrittenPrompt {
   readonly wired: WireCalls;
 }
 
-/** Shorter prompts are written out anew, and longer texts are not kept. */
+/** Of shorter prompts nothing is kept. */
 const FEWEST_KEPT = 16;
+/** Longer texts are not kept. */
 const LONGEST_KEPT = 2 ** 21;
-const written = new KnownBeginnings<WrittenPrompt>();
+const written = new KnownBeginnings<WrittenPrompt>(FEWEST_KEPT);
 
 /** The messages as JSON, without the brackets around them. */
 function wireMessages({ messages, tools }: ModelRequest): string {
-  const known = messages.length < FEWEST_KEPT ? undefined : written.find(messages);
+  const known = written.find(messages);
   const start = known?.messages.length ?? 0;
   if (known && start === messages.length) return known.value.text;
   // Its calls are added to, so nobody else may go on with them.
   if (known) written.forget(known);
   const wired = known?.value.wired ?? new WireCalls(tools);
   let text = known?.value.text ?? "";
-  const push = (message: WireObject): void => {
-    text += text === "" ? JSON.stringify(message) : `,${JSON.stringify(message)}`;
-  };
   let withImages: ToolMessage[] = [];
   const pushImages = (): void => {
-    for (const message of withImages) push(toolImages(message, wired.idOfResult(message)));
+    for (const message of withImages) text += `,${JSON.stringify(toolImages(message, wired.idOfResult(message)))}`;
     withImages = [];
   };
   for (let index = start; index < messages.length; index += 1) {
     const message = messages[index] as Message;
-    if (message.role !== "tool") pushImages();
-    push(wireMessage(message, wired));
+    if (withImages.length > 0 && message.role !== "tool") pushImages();
+    text += text === "" ? wireMessage(message, wired) : `,${wireMessage(message, wired)}`;
     if (message.role === "tool" && hasImage(message.content)) withImages.push(message);
   }
   // Images come behind the last result of a round, which may not have come yet.
   const isWhole = withImages.length === 0;
   pushImages();
-  const isKept = isWhole && !wired.dependsOnTools && messages.length >= FEWEST_KEPT && text.length <= LONGEST_KEPT;
-  if (isKept) written.keep(messages, { text, wired });
+  if (isWhole && !wired.dependsOnTools && text.length <= LONGEST_KEPT) written.keep(messages, { text, wired });
   return text;
 }
 
-function wireMessage(message: Message, wired: WireCalls): WireObject {
+/** Written field by field, since an object would only be made to be thrown away. Ids that are sent have nothing to escape. */
+function wireMessage(message: Message, wired: WireCalls): string {
   const { role, content } = message;
-  if (role === "user") return { role, content: userContent(content) };
-  if (role === "tool") return { role, tool_call_id: wired.idOfResult(message), content: sentText(content) };
   if (role === "assistant") return assistantMessage(message, wired);
-  return { role, content: sentText(content) };
+  if (role === "tool") {
+    return `{"role":"tool","tool_call_id":"${wired.idOfResult(message)}","content":${JSON.stringify(sentText(content))}}`;
+  }
+  return `{"role":"${role}","content":${JSON.stringify(role === "user" ? userContent(content) : sentText(content))}}`;
 }
 
 /**
@@ -122,38 +152,44 @@ function sentText(content: Content): string {
   return textOf(content).toWellFormed();
 }
 
-function assistantMessage(message: AssistantMessage, wired: WireCalls): WireObject {
+function assistantMessage(message: AssistantMessage, wired: WireCalls): string {
   const text = sentText(message.content);
-  const calls = message.toolCalls ?? [];
-  const { tool_call_extras: extras, ...reasoning } = message.reasoning ?? {};
-  if (calls.length === 0) return { role: "assistant", content: text, ...reasoning };
-  return {
-    role: "assistant",
-    content: text === "" ? null : text,
-    tool_calls: calls.map((call) => wireCall(call, extras, wired)),
-    ...reasoning,
-  };
+  const { toolCalls: calls = [], reasoning } = message;
+  const content = text === "" && calls.length > 0 ? null : text;
+  const extras = reasoning?.["tool_call_extras"];
+  const texts = calls.length === 0 ? [] : sentArguments(message);
+  const asked = calls.map((call, index) => wireCall(call, texts[index] ?? "", wired) + extraContent(call, extras));
+  const fields = calls.length === 0 ? "" : `,"tool_calls":[${asked.join("},")}}]`;
+  const plain = `{"role":"assistant","content":${JSON.stringify(content)}${fields}}`;
+  if (reasoning === undefined) return plain;
+  const { tool_call_extras: _extras, ...others } = reasoning;
+  return JSON.stringify({ ...(JSON.parse(plain) as WireObject), ...others });
 }
 
-function wireCall(call: ToolCallRequest, extras: unknown, wired: WireCalls): WireObject {
-  const called = { name: wired.nameOf(call.name), arguments: sentArguments(call) };
-  const wire = { id: wired.idOf(call), type: "function", function: called };
-  if (extras === undefined) return wire;
-  const extra = wireArray(extras).find((entry) => wireObject(entry)?.["id"] === call.providerId);
-  return extra === undefined ? wire : { ...wire, extra_content: wireObject(extra)?.["extra_content"] };
+/** A call, but for its closing brace. */
+function wireCall(call: ToolCallRequest, text: string, wired: WireCalls): string {
+  const called = `{"name":"${wired.nameOf(call.name)}","arguments":${JSON.stringify(text)}}`;
+  return `{"id":"${wired.idOf(call)}","type":"function","function":${called}`;
 }
 
-const checkedArguments = new WeakMap<ToolCallRequest, string>();
+function extraContent({ providerId }: ToolCallRequest, extras: unknown): string {
+  if (extras === undefined) return "";
+  const extra = wireObject(wireArray(extras).find((entry) => wireObject(entry)?.["id"] === providerId));
+  const content = JSON.stringify(extra?.["extra_content"]);
+  return content === undefined ? "" : `,"extra_content":${content}`;
+}
 
-/** Several servers refuse a history for ever once a call in it has broken JSON: such text goes back inside an object. */
-export function sentArguments(call: ToolCallRequest): string {
-  let checked = checkedArguments.get(call);
-  if (checked === undefined) {
+/**
+ * The arguments of a message's calls. Several servers refuse a history for ever once a call in it has broken JSON: such text goes
+ * back inside an object.
+ */
+export function sentArguments(message: AssistantMessage): readonly string[] {
+  const notes = notesOn(message);
+  notes.sentArguments ??= (message.toolCalls ?? []).map((call) => {
     const text = call.arguments.toWellFormed();
-    checked = isJsonObject(text) ? text : JSON.stringify({ malformed: text });
-    checkedArguments.set(call, checked);
-  }
-  return checked;
+    return isJsonObject(text) ? text : JSON.stringify({ malformed: text });
+  });
+  return notes.sentArguments;
 }
 
 function isJsonObject(text: string): boolean {
@@ -256,7 +292,7 @@ function digestedId(callId: string, providerId: string, round: number): string {
  * 2. No two calls of the request have the same id, and a result has the id of its call.
  */
 class WireCalls {
-  readonly #tools: ReadonlySet<string>;
+  readonly #tools: readonly ModelTool[];
   readonly #used = new Set<string>();
   readonly #byCall = new Map<string, string>();
   readonly #byProvider = new Map<string, string>();
@@ -264,7 +300,7 @@ class WireCalls {
   dependsOnTools = false;
 
   constructor(tools: readonly ModelTool[] = []) {
-    this.#tools = new Set(tools.map(({ name }) => name));
+    this.#tools = tools;
   }
 
   nameOf(name: string): string {
@@ -272,7 +308,7 @@ class WireCalls {
     this.dependsOnTools = true;
     let round = 0;
     let sent = digestedName(name, round);
-    while (this.#tools.has(sent)) sent = digestedName(name, (round += 1));
+    while (this.#tools.some((tool) => tool.name === sent)) sent = digestedName(name, (round += 1));
     return sent;
   }
 

@@ -10,6 +10,8 @@ export interface HttpAnswer {
   readonly headers: Headers;
   /** A header's value, its name in small letters; empty if there is none. */
   header(name: string): string;
+  /** Takes the whole body as UTF-8 text, if all of it is here; undefined: it has to be waited for. */
+  arrivedText(): string | undefined;
   /**
    * Hands over the body as UTF-8 text, in pieces as they arrive. To be called once. Resolves at a proper end; rejects with the
    * reason of a cut, with a `TypeError` when the connection broke, and with what `onText` threw, which ends the connection.
@@ -202,6 +204,10 @@ export class WebAnswer implements HttpAnswer {
 
   header(name: string): string {
     return this.headers.get(name) ?? "";
+  }
+
+  arrivedText(): undefined {
+    return undefined;
   }
 
   async eachText(onText: (text: string) => void): Promise<void> {

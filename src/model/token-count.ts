@@ -4,6 +4,7 @@ import {
   type Message,
   type ModelRequest,
   type ModelTool,
+  notesOn,
   textOf,
 } from "../state/index.ts";
 import { sentArguments, toolImagesCaption, sentId, sentName } from "./openai-wire.ts";
@@ -68,9 +69,6 @@ function sliceEnd(text: string, start: number): number {
   return splitsPair ? limit - 1 : limit;
 }
 
-const knownBounds = new WeakMap<object, number>();
-const knownCounts = new WeakMap<object, number>();
-
 /** What a prompt's messages take: tokens of their texts, or an upper bound of those; their overhead, and their images. */
 interface MessagesSize {
   readonly tokens: number;
@@ -79,14 +77,18 @@ interface MessagesSize {
 }
 
 const nothing: MessagesSize = { tokens: 0, overhead: 0, images: 0 };
+/** Of shorter prompts the sizes of all messages are added up. */
+const FEWEST_KEPT = 16;
 /** The sizes of prompts by bound and by count. */
-const boundSizes = new KnownBeginnings<MessagesSize>();
-const countSizes = new KnownBeginnings<MessagesSize>();
+const boundSizes = new KnownBeginnings<MessagesSize>(FEWEST_KEPT);
+const countSizes = new KnownBeginnings<MessagesSize>(FEWEST_KEPT);
 
 /** The messages that are new since a prompt that was measured. */
 function newIn(sizes: KnownBeginnings<MessagesSize>, { messages }: ModelRequest) {
   const known = sizes.find(messages);
-  return { known, before: known?.value ?? nothing, fresh: messages.slice(known?.messages.length ?? 0) };
+  return known
+    ? { known, before: known.value, fresh: messages.slice(known.messages.length) }
+    : { known, before: nothing, fresh: messages };
 }
 
 /** The size of a prompt that goes on from another with so many tokens of new messages. */
@@ -116,21 +118,18 @@ function tokensOf(size: MessagesSize, { tools = [] }: ModelRequest, imageTokens:
 export function promptByteBound(request: ModelRequest, imageTokens = imageTokenBound): number {
   const { known, before, fresh } = newIn(boundSizes, request);
   let bytes = 0;
-  for (const message of fresh) bytes += boundOf(message, messageText);
+  for (const message of fresh) bytes += boundOf(message, messageBytes);
   const size = goneOn(before, fresh, bytes);
   if (fresh.length > 0) boundSizes.keep(request.messages, size, known);
   let others = byteBound(formatText(request));
-  for (const tool of request.tools ?? []) others += boundOf(tool, toolText);
+  for (const tool of request.tools ?? []) others += boundOf(tool, (one) => byteBound(toolText(one)));
   return tokensOf(size, request, imageTokens) + others;
 }
 
-function boundOf<Owner extends object>(owner: Owner, textOfOwner: (owner: Owner) => string): number {
-  let bound = knownBounds.get(owner);
-  if (bound === undefined) {
-    bound = byteBound(textOfOwner(owner));
-    knownBounds.set(owner, bound);
-  }
-  return bound;
+function boundOf<Owner extends object>(owner: Owner, bytesOfOwner: (owner: Owner) => number): number {
+  const notes = notesOn(owner);
+  notes.bound ??= bytesOfOwner(owner);
+  return notes.bound;
 }
 
 /**
@@ -144,7 +143,7 @@ export function countPromptTokens(request: ModelRequest, imageTokens = imageToke
   const texts: PromptText[] = format === "" ? [] : [{ owner: undefined, text: format }];
   let length = format.length;
   const note = <Owner extends object>(owner: Owner, textOfOwner: (owner: Owner) => string): void => {
-    if (knownCounts.has(owner)) return;
+    if (notesOn(owner).tokens !== undefined) return;
     const text = textOfOwner(owner);
     length += text.length;
     texts.push({ owner, text });
@@ -153,11 +152,11 @@ export function countPromptTokens(request: ModelRequest, imageTokens = imageToke
   for (const tool of request.tools ?? []) note(tool, toolText);
   const total = (formatTokens: number): number => {
     let tokens = 0;
-    for (const message of fresh) tokens += knownCounts.get(message) ?? 0;
+    for (const message of fresh) tokens += notesOn(message).tokens ?? 0;
     const size = goneOn(before, fresh, tokens);
     if (fresh.length > 0) countSizes.keep(request.messages, size, known);
     let others = formatTokens;
-    for (const tool of request.tools ?? []) others += knownCounts.get(tool) ?? 0;
+    for (const tool of request.tools ?? []) others += notesOn(tool).tokens ?? 0;
     return tokensOf(size, request, imageTokens) + others;
   };
   if (texts.length === 0) return total(0);
@@ -166,7 +165,7 @@ export function countPromptTokens(request: ModelRequest, imageTokens = imageToke
   for (const { owner, text } of texts) {
     let tokens = 0;
     for (const [start, end] of slicesOf(text)) tokens += countText(text.slice(start, end));
-    if (owner) knownCounts.set(owner, tokens);
+    if (owner) notesOn(owner).tokens = tokens;
     else formatTokens += tokens;
   }
   return total(formatTokens);
@@ -184,7 +183,7 @@ async function countBitByBit(texts: readonly PromptText[]): Promise<number> {
   let rested = 0;
   for (const { owner, text } of texts) {
     const count = await countTokens(text);
-    if (owner) knownCounts.set(owner, count);
+    if (owner) notesOn(owner).tokens = count;
     else tokens += count;
     rested += text.length;
     if (rested < uninterruptedLength) continue;
@@ -225,8 +224,24 @@ function messageText(message: Message): string {
     return text + id + (imageCount(message.content) === 0 ? "" : toolImagesCaption(id));
   }
   if (message.role !== "assistant") return text;
-  for (const call of message.toolCalls ?? []) text += sentId(call) + sentName(call.name) + sentArguments(call);
+  const texts = sentArguments(message);
+  for (const [index, call] of (message.toolCalls ?? []).entries()) {
+    text += sentId(call) + sentName(call.name) + (texts[index] ?? "");
+  }
   return message.reasoning === undefined ? text : text + JSON.stringify(message.reasoning);
+}
+
+/** The bytes of `messageText`, at most. Ids and names that are sent have one for each character. */
+function messageBytes(message: Message): number {
+  if (message.role === "tool" && imageCount(message.content) > 0) return byteBound(messageText(message));
+  let bytes = byteBound(textOf(message.content));
+  if (message.role === "tool") return bytes + sentId(message).length;
+  if (message.role !== "assistant") return bytes;
+  const texts = sentArguments(message);
+  for (const [index, call] of (message.toolCalls ?? []).entries()) {
+    bytes += sentId(call).length + sentName(call.name).length + byteBound(texts[index] ?? "");
+  }
+  return message.reasoning === undefined ? bytes : bytes + byteBound(JSON.stringify(message.reasoning));
 }
 
 function toolText(tool: ModelTool): string {

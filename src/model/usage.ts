@@ -79,38 +79,42 @@ const doubtfulFrom = 64;
  * A call's usage as the server reports it; a side that is missing or implausible is counted here, which marks the usage
  * `estimated`. `note` names implausible values.
  */
-export async function completeUsage({ reported, generated, countInput }: CompleteUsage): Promise<Usage> {
+export function completeUsage({ reported, generated, countInput }: CompleteUsage): Usage | Promise<Usage> {
   const { inputTokens, outputTokens, nonsense, ...parts } = reported ?? {};
-  const output = await outputTokensOf(outputTokens, generated);
-  const isEstimated = inputTokens === undefined || output.isCounted;
-  const note = output.note ?? (nonsense === undefined ? undefined : `the server reported ${nonsense}`);
-  return {
-    ...parts,
-    inputTokens: inputTokens ?? (await countInput()),
-    outputTokens: output.tokens,
-    ...(isEstimated ? { estimated: true } : {}),
-    ...(note === undefined ? {} : { note }),
+  const complete = (input: number, output: OutputTokens): Usage => {
+    const usage = { ...parts, inputTokens: input, outputTokens: output.tokens };
+    const note = output.note ?? (nonsense === undefined ? undefined : `the server reported ${nonsense}`);
+    if (inputTokens !== undefined && !output.isCounted && note === undefined) return usage;
+    const isEstimated = inputTokens === undefined || output.isCounted;
+    return { ...usage, ...(isEstimated ? { estimated: true } : {}), ...(note === undefined ? {} : { note }) };
   };
+  const output = outputTokensOf(outputTokens, generated);
+  if (inputTokens !== undefined && !(output instanceof Promise)) return complete(inputTokens, output);
+  return (async () => {
+    const counted = await output;
+    return complete(inputTokens ?? (await countInput()), counted);
+  })();
+}
+
+interface OutputTokens {
+  readonly tokens: number;
+  readonly isCounted: boolean;
+  readonly note?: string;
 }
 
 /** The reported output tokens; if the text is too long for them, the tokens as counted here. */
-export async function outputTokensOf(
-  reported: number | undefined,
-  generated: string,
-): Promise<{ readonly tokens: number; readonly isCounted: boolean; readonly note?: string }> {
+export function outputTokensOf(reported: number | undefined, generated: string): OutputTokens | Promise<OutputTokens> {
   const bytes = byteBound(generated);
   const isTold = reported !== undefined && (reported > 0 || bytes === 0);
   if (isTold && (bytes <= doubtfulFrom || bytes <= reported * doubtfulBytesPerToken)) {
     return { tokens: reported, isCounted: false };
   }
-  const tokens = await countTokens(generated);
-  if (!isTold) return { tokens, isCounted: true };
-  if (tokens <= reported * 2) return { tokens: reported, isCounted: false };
-  return {
-    tokens,
-    isCounted: true,
-    note: `the server reported ${reported} output tokens for a text of about ${tokens}`,
-  };
+  return countTokens(generated).then((tokens) => {
+    if (!isTold) return { tokens, isCounted: true };
+    if (tokens <= reported * 2) return { tokens: reported, isCounted: false };
+    const note = `the server reported ${reported} output tokens for a text of about ${tokens}`;
+    return { tokens, isCounted: true, note };
+  });
 }
 
 /** A server's report of a call's tokens. A side that is missing or implausible is absent. */

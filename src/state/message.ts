@@ -94,6 +94,29 @@ export function textOf(content: Content): string {
   return content.map((part) => (part.type === "text" ? part.text : "")).join("");
 }
 
+/** What was worked out of a message or a tool that cannot change any more. */
+export interface MessageNotes {
+  digest: string | undefined;
+  /** An upper bound of its tokens, by its bytes. */
+  bound: number | undefined;
+  /** Its tokens, as they were counted. */
+  tokens: number | undefined;
+  /** The arguments of its calls, as they are sent. */
+  sentArguments: readonly string[] | undefined;
+}
+
+const notes = new WeakMap<object, MessageNotes>();
+
+/** The notes on a message or a tool. They are one object, since an entry of a weak map costs more than what it saves. */
+export function notesOn(owner: object): MessageNotes {
+  let known = notes.get(owner);
+  if (known === undefined) {
+    known = { digest: undefined, bound: undefined, tokens: undefined, sentArguments: undefined };
+    notes.set(owner, known);
+  }
+  return known;
+}
+
 /** How many messages a prompt may have more than the one before it, to be found as its continuation. */
 const MOST_NEW = 64;
 
@@ -109,9 +132,16 @@ export interface KnownBeginning<Value> {
  */
 export class KnownBeginnings<Value> {
   readonly #known = new WeakMap<Message, KnownBeginning<Value>>();
+  readonly #fewest: number;
+
+  /** Of prompts with fewer messages nothing is kept: finding them costs more than working it out anew. */
+  constructor(fewest: number) {
+    this.#fewest = fewest;
+  }
 
   /** The longest known beginning of the prompt, which may be all of it. */
   find(prompt: readonly Message[]): KnownBeginning<Value> | undefined {
+    if (prompt.length < this.#fewest) return undefined;
     const shortest = Math.max(1, prompt.length - MOST_NEW);
     for (let length = prompt.length; length >= shortest; length -= 1) {
       const last = prompt[length - 1];
@@ -131,7 +161,7 @@ export class KnownBeginnings<Value> {
     if (beginning) this.forget(beginning);
     const last = prompt.at(-1);
     // A copy, since the list is the caller's.
-    if (last) this.#known.set(last, { messages: prompt.slice(), value });
+    if (last && prompt.length >= this.#fewest) this.#known.set(last, { messages: prompt.slice(), value });
   }
 }
 

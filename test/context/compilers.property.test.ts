@@ -17,11 +17,14 @@ import { amount } from "../support/full.ts";
 import { brokenConversation, type Conversation, wholeConversation } from "./arbitrary-histories.ts";
 import { idsOf } from "./messages.ts";
 
+const anyWindow: fc.Arbitrary<HistoryCompiler> = fc.oneof(
+  fc.integer({ min: 1, max: 30 }).map((size) => windowHistory(size)),
+  fc.integer({ min: 1, max: 12 }).map((contextWindowSize) => reactHistory({ contextWindowSize, expandBy: 2 })),
+);
 const compiler: fc.Arbitrary<HistoryCompiler> = fc.oneof(
   fc.constant(fullHistory()),
   fc.constant(withoutTraces()),
-  fc.integer({ min: 1, max: 30 }).map((size) => windowHistory(size)),
-  fc.integer({ min: 1, max: 12 }).map((contextWindowSize) => reactHistory({ contextWindowSize, expandBy: 2 })),
+  anyWindow,
 );
 
 /** A conversation, a part of it from before a compaction, and calls that were loaded. */
@@ -43,9 +46,8 @@ describe("whatever the history", () => {
   test("a window is the same, whether or not it is told where the open turn begins", () => {
     const anyConversation = fc.oneof(wholeConversation, brokenConversation);
     fc.assert(
-      fc.property(fc.integer({ min: 1, max: 30 }), inputOf(anyConversation), (size, input) => {
+      fc.property(anyWindow, inputOf(anyConversation), (window, input) => {
         const turnStart = openTurnStart(input.history, input.turnId);
-        const window = windowHistory(size);
         expect(idsOf(window.compile({ ...input, turnStart }))).toEqual(idsOf(window.compile(input)));
       }),
       { numRuns: amount(5_000, 830) },

@@ -46,7 +46,6 @@ describe("openaiModel", () => {
     expect(answer).toEqual(expected);
     expect(deltas).toEqual([
       { type: "reasoning", text: "They greet." },
-      // They arrive together.
       { type: "text", text: "Hello there" },
     ]);
   });

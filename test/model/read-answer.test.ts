@@ -8,6 +8,7 @@ const answerOf = (reads: readonly string[]): HttpAnswer => ({
   status: 200,
   headers: new Headers(),
   header: () => "",
+  arrivedText: () => undefined,
   eachText: async (onText) => reads.forEach(onText),
 });
 

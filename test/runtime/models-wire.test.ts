@@ -51,7 +51,8 @@ describeRuntimes(
       const turn = agent.executeTurn("How is Oslo?");
       const events = await eventsOfTurn(turn);
       const deltas = events.filter((event) => event.type === "text.delta");
-      expect(deltas.filter(({ step }) => step === 2).map(({ text }) => text)).toEqual(["It is ", "sunny", "."]);
+      const pieces = deltas.filter(({ step }) => step === 2).map(({ text }) => text);
+      expect(pieces.join("")).toBe("It is sunny.");
       expect(deltas.every(({ cursor }) => cursor === null)).toBe(true);
       expect((await turn.result).text).toBe("It is sunny.");
       const [first, second] = server.requests.map(({ body }) => body);

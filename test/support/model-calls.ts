@@ -28,7 +28,13 @@ export async function streamed(
   signal = neverAborted,
 ): Promise<{ readonly answer: ModelResponse; readonly deltas: readonly ModelDelta[] }> {
   const deltas: ModelDelta[] = [];
-  const answer = await model.generate(request, { signal, onDelta: (delta) => deltas.push(delta) });
+  // How many pieces there are depends on how the connection delivers them.
+  const onDelta = ({ type, text }: ModelDelta): void => {
+    const last = deltas.at(-1);
+    if (last?.type === type) deltas[deltas.length - 1] = { type, text: last.text + text };
+    else deltas.push({ type, text });
+  };
+  const answer = await model.generate(request, { signal, onDelta });
   return { answer, deltas };
 }
 

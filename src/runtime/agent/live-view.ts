@@ -2,7 +2,7 @@ import type { InspectionEvent } from "xstate";
 import type { Host, TurnMemory, Viewers } from "../../actors/index.ts";
 import { type AgentDefinition, spawnLimitOf } from "../../agents/index.ts";
 import { type Clock, deepFreeze, readOnlyLists, type TraceHeaders, traceOf } from "../../base/index.ts";
-import { isOfTurn, openTurnStart, viewOf } from "../../context/index.ts";
+import { type CompileInput, isOfTurn, openTurnStart, viewOf } from "../../context/index.ts";
 import type { StoreUnavailableError } from "../../errors/index.ts";
 import type { AgentContext } from "../../machines/index.ts";
 import type { PriceBook } from "../../model/index.ts";
@@ -148,6 +148,10 @@ export abstract class LiveView {
     return this.conversation.archive;
   }
 
+  lentLists(): Pick<CompileInput, "history" | "earlier"> {
+    return this.conversation.lentLists(this.actors.context.compaction);
+  }
+
   hasExcerpts(): boolean {
     return this.conversation.hasExcerpts;
   }
@@ -203,7 +207,9 @@ const readOnly = readOnlyLists(
  *
  * Invariants
  * 1. All contents are deeply frozen, because hooks, compilers and model adapters get these very messages.
- * 2. Its internal lists never leave it. Lists that it returns are frozen, and cached until something is added.
+ * 2. Its internal lists are lent to code of this package alone, which neither changes nor keeps them: to copy a long conversation
+ *    for each prompt would take longer than the rest of the turn. Other lists that it returns are frozen, and cached until
+ *    something is added.
  */
 export class Conversation {
   readonly #history: Message[];
@@ -271,6 +277,10 @@ export class Conversation {
       this.#view = { compaction, messages: readOnly(viewOf(this.#history, compaction)) };
     }
     return this.#view.messages;
+  }
+
+  lentLists(compaction: AgentContext["compaction"]): Pick<CompileInput, "history" | "earlier"> {
+    return { history: compaction ? this.viewOf(compaction) : this.#history, earlier: this.#history };
   }
 
   /** Place of the open turn's first message in the view; undefined where a compaction has moved it. */
