@@ -55,13 +55,20 @@ function restingStores(): Stores {
     for (const tenant of new Set(tenants)) stores.rest?.(await stores.listAgents({ tenant, limit: 10_000 }));
     await loopTurns(3);
   };
+  const thenRest = async (result: Promise<unknown>, given: readonly unknown[]): Promise<unknown> => {
+    try {
+      return await result;
+    } finally {
+      await rest(given.flatMap(tenantsIn));
+    }
+  };
   return new Proxy(stores, {
     get: (target, name) => {
       const method: unknown = Reflect.get(target, name);
       if (typeof method !== "function") return method;
       return (...given: unknown[]): unknown => {
         const result: unknown = Reflect.apply(method, target, given);
-        return result instanceof Promise ? result.finally(() => rest(given.flatMap(tenantsIn))) : result;
+        return result instanceof Promise ? thenRest(result, given) : result;
       };
     },
   });

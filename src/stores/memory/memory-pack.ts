@@ -9,7 +9,6 @@ import {
 } from "../../state/index.ts";
 import type { Account } from "../../budget/index.ts";
 import type { Committed } from "../rules/outcomes.ts";
-import type { KeyMeaning } from "../rules/tables.ts";
 import {
   type AgentRows,
   emptyAgent,
