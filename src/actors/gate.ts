@@ -25,10 +25,10 @@ export async function gateCall(host: Host, call: CallState, signal: LightSignal)
     const message = toolsOf(host, call.turnId).unknownToolMessage(call.name);
     return append(host, call, undefined, { verdict: "not_found", message });
   }
-  const denied = callPatchesOf(host, call.callId).find((patch) => patch.denied !== undefined);
+  const denied = callPatchesOf(host, call).find((patch) => patch.denied !== undefined);
   if (denied) return append(host, call, tool, { verdict: "denied", message: denied.denied ?? "" });
   warnOfUnchecked(host, call.turnId, tool);
-  const parsed = tool.parse(argumentsTextOf(host, call.callId));
+  const parsed = tool.parse(argumentsTextOf(host, call));
   if (!parsed.ok) return append(host, call, tool, { verdict: "invalid", message: parsed.message });
   const asks = tool.kind === "function" ? tool.needsApproval : false;
   const hasHooks = host.definition.hooks.beforeEachTool.length > 0;

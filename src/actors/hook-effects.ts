@@ -6,7 +6,7 @@ import { effectActor } from "./effect.ts";
 import { endOf } from "./end-turn.ts";
 import { releaseHeld, runHooks } from "./hook-run.ts";
 import type { Host } from "./host.ts";
-import { argumentsTextOf, callPatchesOf, isFailure, resultOfCall, resultsOfRound } from "./tool-calls.ts";
+import { argumentsTextOf, callPatchesOf, isFailure, placeOf, resultOfCall, resultsOfRound } from "./tool-calls.ts";
 
 /** The `afterUserInput` hooks, once per turn, before anything else is done with the input. */
 export const receive = effectActor<TurnEffectInput>("receive", async (host, { turnId }, signal) => {
@@ -29,8 +29,13 @@ export const decide = effectActor<TurnEffectInput>("decide", async (host, { turn
   const { hooks } = host.definition;
   const calls = () =>
     openCallsOf(turn).map(({ callId, name }) => {
-      const denied = callPatchesOf(host, callId).find((patch) => patch.denied !== undefined)?.denied;
-      return { callId, name, arguments: argumentsTextOf(host, callId), ...(denied === undefined ? {} : { denied }) };
+      const denied = callPatchesOf(host, placeOf(callId)).find((patch) => patch.denied !== undefined)?.denied;
+      return {
+        callId,
+        name,
+        arguments: argumentsTextOf(host, placeOf(callId)),
+        ...(denied === undefined ? {} : { denied }),
+      };
     });
   const afterLlm = {
     registered: hooks.afterLlm,

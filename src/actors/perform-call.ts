@@ -1,6 +1,6 @@
 import type { AgentTool } from "../agents/index.ts";
 import { faultPoint, isTraced, type LightSignal } from "../base/index.ts";
-import { bindingOf } from "../budget/index.ts";
+import { limitsToolCalls } from "../budget/index.ts";
 import type { CallEffectInput } from "../machines/index.ts";
 import { type CallState, foldCall, type Json, type TurnState } from "../state/index.ts";
 import type { Tool } from "../tools/index.ts";
@@ -50,7 +50,7 @@ function startAhead(host: Host, call: CallState, tool: Tool<never>): BegunAhead 
   ) {
     return undefined;
   }
-  if (hasHooksBefore(turn) || bindingOf(turn.limits, host.identity.binding).limitsToolCalls) return undefined;
+  if (hasHooksBefore(turn) || limitsToolCalls(turn.limits, host.identity.binding)) return undefined;
   const [first] = host.memory(call.turnId).entries;
   // It spends from the turn that has started the child, whose limits are not known here.
   if (first?.type === "turn.started" && first.wokenBy !== undefined) return undefined;

@@ -5,6 +5,7 @@ import {
   combineSignals,
   describeValue,
   faultPoint,
+  isTraced,
   type LightSignal,
   readableThrown,
   type TraceHeaders,
@@ -90,7 +91,7 @@ function dependenciesOf(host: Host, call: CallState, show?: RunContext["progress
     clock: host.clock,
     redact: (text) => host.redactorOf(call.turnId)(text),
     contextOf: (signal) => runContextOf(host, call, signal, show),
-    trace: host.traceOf(call.turnId, call.callId),
+    trace: isTraced() ? host.traceOf(call.turnId, call.callId) : undefined,
   };
 }
 

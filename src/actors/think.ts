@@ -5,6 +5,7 @@ import { createDraft } from "../hooks/index.ts";
 import type { TurnEffectInput } from "../machines/index.ts";
 import { callModel, type ModelAnswer, type ModelDelta } from "../model/index.ts";
 import {
+  type AssistantMessage,
   callIdOf,
   type EntryOf,
   type ModelRequest,
@@ -229,13 +230,14 @@ function respond(
 ): void {
   const { turnId, step, attempt, messageId, price, reservation } = granted;
   if (!reservation) return;
-  const calls = response.toolCalls.map(({ id, name, arguments: text }, index) => ({
-    callId: callIdOf(turnId, step, index),
-    providerId: id,
-    name,
-    arguments: text,
-  }));
-  const isInternal = (name: string): boolean => host.definition.tools.get(name)?.kind === "internal";
+  const toolCalls: NonNullable<AssistantMessage["toolCalls"]>[number][] = [];
+  const calls: EntryOf<"model.responded">["calls"][number][] = [];
+  for (const [index, { id, name, arguments: text }] of response.toolCalls.entries()) {
+    const callId = callIdOf(turnId, step, index);
+    const isInternal = host.definition.tools.get(name)?.kind === "internal";
+    toolCalls.push({ callId, providerId: id, name, arguments: text });
+    calls.push(isInternal ? { callId, name, internal: true } : { callId, name });
+  }
   const settlement = settlementOf(reservation, response.usage, price);
   const isFinal = calls.length === 0;
   const costMicros = costIfKnown(response.usage, price);
@@ -253,11 +255,7 @@ function respond(
       model: response.model,
       messageId,
       hasText: response.content !== "",
-      calls: calls.map(({ callId, name }) => ({
-        callId,
-        name,
-        ...(isInternal(name) ? { internal: true as const } : {}),
-      })),
+      calls,
       usage: response.usage,
       costMicros,
       finishReason: response.finishReason,
@@ -273,7 +271,7 @@ function respond(
           content: response.content,
           origin: "model",
           metadata: stepMetadata(host.identity.agentId, { turnId, step, isTrace: !isFinal }),
-          ...(isFinal ? {} : { toolCalls: calls }),
+          ...(isFinal ? {} : { toolCalls }),
           ...(response.reasoning
             ? { reasoning: response.reasoning, reasoningBy: writerOf(host.definition.model) }
             : {}),

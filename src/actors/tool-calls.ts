@@ -32,28 +32,37 @@ import {
 import { settleAbandonedRun } from "./generate.ts";
 import type { FactParts, Host } from "./host.ts";
 
+/** Which call it is, as its id says. */
+type CallPlace = Pick<CallState, "callId" | "turnId" | "step" | "index">;
+
+export function placeOf(callId: string): CallPlace {
+  return { callId, ...partsOfCall(callId) };
+}
+
 /** The call as the model wrote it. */
-function requestOfCall(host: Host, callId: string): ToolCallRequest | undefined {
-  const { turnId, step, index } = partsOfCall(callId);
+function requestOfCall(host: Host, { turnId, step, index }: CallPlace): ToolCallRequest | undefined {
   const message = host.message(`${turnId}:${step}`);
   return message?.role === "assistant" ? message.toolCalls?.[index] : undefined;
 }
 
 /** The arguments of a call as text: the model's own, or those of a hook. */
-export function argumentsTextOf(host: Host, callId: string): string {
-  const changed = callPatchesOf(host, callId).findLast((patch) => patch.arguments !== undefined);
-  return changed?.arguments ?? requestOfCall(host, callId)?.arguments ?? "";
+export function argumentsTextOf(host: Host, call: CallPlace): string {
+  const changed = callPatchesOf(host, call).findLast((patch) => patch.arguments !== undefined);
+  return changed?.arguments ?? requestOfCall(host, call)?.arguments ?? "";
 }
 
 /** The changes of a call by `afterLlm` and `beforeTools` hooks, in order. */
-export function callPatchesOf(host: Host, callId: string): CallPatch[] {
-  const { turnId } = partsOfCall(callId);
+export function callPatchesOf(host: Host, { callId, turnId }: CallPlace): readonly CallPatch[] {
+  const hooks = host.turn(turnId)?.hooks;
+  if (hooks && hooks.afterLlm + hooks.beforeTools === 0) return none;
   return host
     .memory(turnId)
     .entries.flatMap((entry) =>
       entry.type === "hook.applied" ? (entry.patch.calls ?? []).filter((patch) => patch.callId === callId) : [],
     );
 }
+
+const none: readonly never[] = [];
 
 /** The tools of turns with client tools, by the first entry of the turn. */
 const registries = new WeakMap<Entry, { readonly own: Registry; readonly all: Registry }>();
@@ -172,7 +181,7 @@ export function settleCall(host: Host, call: CallState, result: CallResult, part
           content: text,
           origin: "tool",
           callId,
-          providerId: requestOfCall(host, callId)?.providerId ?? callId,
+          providerId: requestOfCall(host, call)?.providerId ?? callId,
           ...(isError ? { isError } : {}),
           ...(artifact ? { artifactId: artifact.artifactId } : {}),
           metadata: stepMetadata(host.identity.agentId, { turnId, step, isTrace: true }),
@@ -208,7 +217,13 @@ export function resultOfCall(host: Host, turnId: string, callId: string): RoundR
   if (!settled) return undefined;
   const { name, outcome, messageId, durationMs, error } = settled;
   const text = textOf(host.message(messageId)?.content ?? "");
-  return { call: { callId, name, arguments: argumentsTextOf(host, callId) }, outcome, text, durationMs, error };
+  return {
+    call: { callId, name, arguments: argumentsTextOf(host, placeOf(callId)) },
+    outcome,
+    text,
+    durationMs,
+    error,
+  };
 }
 
 /** Whether hooks review a call with this outcome. */

@@ -122,12 +122,13 @@ export function bindingOf(limits: Limits, above: Binding = nothingBinds): Bindin
     ...(maxTokens === undefined ? {} : { maxTokens }),
     ...(maxCostMicros === undefined ? {} : { maxCostMicros }),
     strict: above.strict || limits.strict === true,
-    ...(above.limitsToolCalls || limitsToolCalls(limits) ? { limitsToolCalls: true } : {}),
+    ...(limitsToolCalls(limits, above) ? { limitsToolCalls: true } : {}),
   };
 }
 
-function limitsToolCalls({ maxToolCalls, maxTreeToolCalls }: Limits): boolean {
-  return maxToolCalls !== undefined || maxTreeToolCalls !== undefined;
+/** Whether this account, or one above it, limits the number of tool calls. */
+export function limitsToolCalls({ maxToolCalls, maxTreeToolCalls }: Limits, above: Binding = nothingBinds): boolean {
+  return above.limitsToolCalls === true || maxToolCalls !== undefined || maxTreeToolCalls !== undefined;
 }
 
 function smaller(one: number | undefined, other: number | undefined): number | undefined {

@@ -113,6 +113,7 @@ class LightMachine extends LightChild {
   readonly #deferred: (() => void)[] = [];
   readonly #mail: EventObject[] = [];
   #isStepping = false;
+  #executor: ActionExecutor | undefined;
 
   constructor(options: ChildOptions, machine: AnyStateMachine) {
     super(options);
@@ -136,12 +137,19 @@ class LightMachine extends LightChild {
     if (this._processingStatus === 1) this.#changes = changes;
   }
 
-  /** A field of its own: XState replaces it for the time of a step. */
-  actionExecutor: ActionExecutor = ({ exec, info, params }) => {
-    const run = (): void => exec?.(info, params);
-    if (this._processingStatus === 1) run();
-    else this.#deferred.push(run);
-  };
+  /** XState replaces it for the time of a step that it makes. */
+  get actionExecutor(): ActionExecutor {
+    this.#executor ??= ({ exec, info, params }) => {
+      const run = (): void => exec?.(info, params);
+      if (this._processingStatus === 1) run();
+      else this.#deferred.push(run);
+    };
+    return this.#executor;
+  }
+
+  set actionExecutor(executor: ActionExecutor) {
+    this.#executor = executor;
+  }
 
   defer(work: () => void): void {
     this.#deferred.push(work);
@@ -332,8 +340,11 @@ export class Step {
     if (this.#isOwn) return this.children;
     this.#isOwn = true;
     const { children } = this;
-    this.children = this.#hasNames ? ({ __proto__: null, ...children } as unknown as Children) : { ...children };
-    return this.children;
+    if (!this.#hasNames) return (this.children = { ...children });
+    const own = { __proto__: null } as unknown as Children;
+    // A spread takes three to five times as long here.
+    for (const id in children) own[id] = children[id];
+    return (this.children = own);
   }
 
   /** Lets the step happen once it is computed. */

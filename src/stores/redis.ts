@@ -28,6 +28,9 @@ export function redisStores(options: RedisStoresOptions): Stores {
       if (!isKnown) database.checkForRollbacks();
       return isKnown;
     },
+    openTurn: (key, command, now) => database.openTurn(key, command, now),
+    holder: (key) => database.holder(key),
+    lookAtTurn: (key, turnId, after) => database.lookAtTurn(key, turnId, after),
     treeActivity: (tenant, rootAgentId) => database.treeActivity(tenant, rootAgentId),
     treeHead: (tenant, rootAgentId) => database.treeHead(tenant, rootAgentId),
     /** Each batch is judged on its own; those of one tree share a transaction. */
@@ -46,7 +49,7 @@ export function redisStores(options: RedisStoresOptions): Stores {
 }
 
 /** The cursor of a new row is known once it is written. */
-function placed(outcome: CommitOutcome, cursorBefore: number): CommitOutcome {
+function placed(outcome: CommitOutcome, { cursor: cursorBefore }: { readonly cursor: number }): CommitOutcome {
   if (outcome.type !== "committed" || outcome.cursor >= 0) return outcome;
   const cursor = cursorBefore - outcome.cursor;
   return { ...outcome, cursor, follows: cursor - 1 };

@@ -3,7 +3,7 @@ import { InvalidInputError, UnsupportedError } from "../../src/errors/index.ts";
 import { type TurnRecord, turnIdOf } from "../../src/state/index.ts";
 import { placeOfTurn, type Stores, type TurnCommand, type TurnFilter } from "../../src/stores/index.ts";
 import { memoryStores } from "../../src/stores/memory.ts";
-import { note, turnEnded } from "./entry-fixtures.ts";
+import { messageOf, note, turnEnded } from "./entry-fixtures.ts";
 import { NOW, ROOT, TENANT, TURN } from "./names.ts";
 import { here, identityOf, keyOf, Owner, openAgent, ready } from "./stores-fixtures.ts";
 import { exported } from "./team-fixtures.ts";
@@ -49,6 +49,32 @@ export function turnsContract(subject: () => Stores): void {
     expect(await listed()).toEqual([{ ...turn, status: "stopped", stopReason: "steps_limit", changedAt: NOW + 5 }]);
     await owner.commit({ entries: [note("later")], cleared: "all" }, NOW + 9);
     expect(await listed()).toMatchObject([{ turnId: TURN, status: "stopped", changedAt: NOW + 5 }]);
+  });
+
+  test("a look at a turn shows its end, with what the result is made of", async () => {
+    const look = (turnId: string, after?: number) => subject().lookAtTurn(keyOf(), turnId, after);
+    expect(await look(TURN)).toBeUndefined();
+    const owner = await openAgent(subject());
+    await subject().openTurn(keyOf(), command, NOW);
+    await subject().openTurn(keyOf(), command, NOW);
+    for (const turnId of [TURN, `${ROOT}#2`, `${ROOT}#3`]) {
+      expect(await look(turnId, 0)).toMatchObject({ record: { openTurnId: TURN }, past: undefined });
+    }
+    const before = owner.seq;
+    const outputMessageId = `${TURN}:"1"`;
+    const messages = [messageOf(`${TURN}:0`), messageOf(outputMessageId)];
+    const settling = { messages, closedTurnId: TURN };
+    await owner.commit({ entries: [note("it begins"), turnEnded({ outputMessageId })], ...settling });
+    await endTurn(owner, 2, NOW + 1);
+    for (const after of [undefined, 0, before]) {
+      expect(await look(TURN, after)).toMatchObject({
+        record: { agentId: ROOT, openTurnId: null },
+        past: { entries: [{ type: "turn.ended", turnId: TURN }], answer: messages[1], account: { id: `turn:${TURN}` } },
+      });
+      const second = await look(`${ROOT}#2`, after);
+      expect(second?.past).toMatchObject({ entries: [{ turnId: `${ROOT}#2` }] });
+      expect([second?.past?.answer, second?.past?.account]).toEqual([undefined, undefined]);
+    }
   });
 
   test("queued turns begin one after the other, each when the one before it ends", async () => {

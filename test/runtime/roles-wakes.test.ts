@@ -101,6 +101,38 @@ describe("a client and a worker", () => {
     expect((await agent.executeTurn("again").result).text).toBe("hello");
   });
 
+  it("a turn whose end is heard before the answer to the command that opens it has its result", async () => {
+    const agents = [defineAgent({ name: "one", model: scriptedModel(() => "hello") })];
+    const { join, queues, stores } = deployment();
+    await join({ agents, role: "worker" });
+    const own = stores();
+    const slow: Stores = {
+      ...own,
+      openTurn: async (key, command, now) => {
+        const outcome = await own.openTurn(key, command, now);
+        const heard = Promise.withResolvers<void>();
+        // Runs after the listener of the runtime, which came first. Nothing is written after the worker has let go.
+        const look = async (): Promise<void> => {
+          const record = await own.readAgent(key);
+          if (record?.openTurnId === null && (await own.holder(key)) === undefined) heard.resolve();
+        };
+        const end = own.onForeignWrite(() => void look());
+        await queues.wake(key);
+        await heard.promise;
+        end();
+        return outcome;
+      },
+    };
+    // Neither its heartbeats, which look for everything that was missed, nor what a second wake would write.
+    const silent: Queues = { ...queues, wake: async () => undefined, close: async () => undefined };
+    const clock = createFakeClock();
+    const client = await join({ agents, role: "client", stores: slow, queues: silent, clock });
+    const agent = await client.agent("one", { agentId: "a" });
+    await agent.start();
+    expect((await agent.executeTurn("go").result).text).toBe("hello");
+    expect(agent.state).toMatchObject({ status: "ready", turnCount: 1, openTurnId: null });
+  });
+
   it.each([
     { places: 1, kept: 0 },
     { places: 4, kept: 1 },

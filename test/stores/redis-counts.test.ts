@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
-import { createRuntime, defineAgent, defineTool } from "../../src/index.ts";
+import { createRuntime, defineAgent, defineTool, localQueues, type Queues } from "../../src/index.ts";
 import { createFakeClock, scriptedModel } from "../../src/testing/index.ts";
 import { NOW, ROOT } from "../contracts/names.ts";
 import { note } from "../contracts/entry-fixtures.ts";
-import { keyOf, type Owner, openAgent, ready } from "../contracts/stores-fixtures.ts";
+import { here, keyOf, type Owner, openAgent, ready } from "../contracts/stores-fixtures.ts";
 import { openChild } from "../contracts/tree-fixtures.ts";
 import { commandsOf, workOf } from "../support/redis-counts.ts";
 import { redisProgram } from "../support/redis-server.ts";
@@ -97,6 +97,52 @@ describe.skipIf(!redisProgram)("what reaches Redis", () => {
     });
     end();
     expect(taken.commands).toEqual(["evalsha", "evalsha"]);
+  });
+
+  test("of a turn that another process runs is a post, a look, and what the other one reads and commits", async () => {
+    const prefix = ownPrefix();
+    const queues: Queues = { ...localQueues(), kind: "shared" };
+    const agents = [defineAgent({ name: "clerk", model: scriptedModel("noted") })];
+    const part = (role: "client" | "worker") =>
+      createRuntime({ agents, role, queues, stores: storesOn(redis.server, { prefix }), clock: createFakeClock() });
+    const [worker, client] = [await part("worker"), await part("client")];
+    onTestFinished(async () => {
+      await client.shutdown();
+      await worker.shutdown();
+    });
+    const agent = await client.agent("clerk", { agentId: "c" });
+    await agent.start();
+    const turn = (): Promise<unknown> => agent.executeTurn("go").result;
+    const counts: number[] = [];
+    for (let count = 0; count < 10; count += 1) counts.push(await commandsOf(redis.client, turn));
+    // Two by who waits and three by who runs it. Besides, who holds the agent is asked for once a second, and a change that is
+    // heard early is looked at once more: so the fewest of ten turns count.
+    expect(Math.min(...counts)).toBeLessThanOrEqual(7);
+  });
+
+  test("of a post to an agent that another process holds tells by whom it is held, and is one command", async () => {
+    const prefix = ownPrefix();
+    const [mine, theirs] = [storesOn(redis.server, { prefix }), storesOn(redis.server, { prefix })];
+    onTestFinished(async () => {
+      await mine.close();
+      await theirs.close();
+    });
+    const owner = await openAgent(theirs);
+    const command = { input: "go", actorId: null, limits: null, ifBusy: "queue" } as const;
+    const post = async () => {
+      const outcome = await mine.openTurn(keyOf(), command, NOW);
+      return "holder" in outcome ? outcome.holder : undefined;
+    };
+    expect(await post()).toBeUndefined();
+    const isTold = async (): Promise<boolean> => {
+      // Believed for a second.
+      await mine.holder(keyOf());
+      return (await post())?.processId === here.processId;
+    };
+    await vi.waitUntil(isTold, { timeout: 30_000 });
+    await theirs.release(keyOf(), owner.epoch, { as: "leaving" });
+    await mine.holder(keyOf());
+    expect(await post()).toBeUndefined();
   });
 
   test("is a command for a step's worth of many agents of one tree that come together", async () => {

@@ -1,20 +1,10 @@
 import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { accountSchema, waiterSchema } from "../../src/budget/index.ts";
+import * as budget from "../../src/budget/index.ts";
 import { CorruptRecordError } from "../../src/errors/index.ts";
 import { opened, rowKinds, sealed, STORED_FORM } from "../../src/stores/redis/redis-rows.ts";
-import {
-  agentRecordSchema,
-  agentRequestSchema,
-  artifactSchema,
-  entrySchema,
-  inboxItemSchema,
-  messageSchema,
-  timerSchema,
-  treeWebhooksSchema,
-  turnRecordSchema,
-} from "../../src/state/index.ts";
+import * as state from "../../src/state/index.ts";
 
 const pair = z.object({ name: z.string(), count: z.int() });
 
@@ -44,17 +34,17 @@ describe("the sum at the end of a stored text", () => {
 
   test("counts for one form of the schemas: raise STORED_FORM in redis-rows.ts when one of them changes", () => {
     const stored = {
-      accountSchema,
-      waiterSchema,
-      agentRecordSchema,
-      agentRequestSchema,
-      artifactSchema,
-      entrySchema,
-      inboxItemSchema,
-      messageSchema,
-      timerSchema,
-      treeWebhooksSchema,
-      turnRecordSchema,
+      accountSchema: budget.accountSchema,
+      waiterSchema: budget.waiterSchema,
+      agentRecordSchema: state.agentRecordSchema,
+      agentRequestSchema: state.agentRequestSchema,
+      artifactSchema: state.artifactSchema,
+      entrySchema: state.entrySchema,
+      inboxItemSchema: state.inboxItemSchema,
+      messageSchema: state.messageSchema,
+      timerSchema: state.timerSchema,
+      treeWebhooksSchema: state.treeWebhooksSchema,
+      turnRecordSchema: state.turnRecordSchema,
     };
     const forms = Object.entries(stored).map(([name, schema]) => [
       name,

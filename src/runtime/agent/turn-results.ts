@@ -32,9 +32,6 @@ import type { Stores } from "../../stores/index.ts";
 import type { LimitStop, Spending, TurnResult, TurnSpending } from "../doors/turn-types.ts";
 import type { LiveView } from "./live-view.ts";
 
-/** Number of entries in the first read from the end; a turn of one call has fewer. */
-const FIRST_REACH = 16;
-
 /** The result of a turn from its last entry, its execution and its answer; frozen, because all waiters share it. */
 function turnResultOf(
   entry: EntryOf<"turn.ended">,
@@ -156,6 +153,8 @@ function wayOnOf(limit: LimitName, accountId: string): string {
 interface TurnLook {
   /** Undefined while it is open or unknown. */
   readonly result?: TurnResult | undefined;
+  /** Its agent; undefined while the turn is unknown. */
+  readonly record?: AgentRecord | undefined;
   /** The seq of an entry before all of the turn's; the value of an earlier look is kept. */
   readonly after: number | undefined;
   /** Whether the stores do not know the turn. */
@@ -169,14 +168,11 @@ export async function readTurnResult(stores: Stores, tenant: string, turnId: str
 
 /** Like `readTurnResult`. A second look passes the `after` of the first, so that it reads no more than the turn. */
 export async function lookAtTurn(stores: Stores, tenant: string, turnId: string, after?: number): Promise<TurnLook> {
-  const key = { tenant, agentId: agentOfTurn(turnId) };
-  const record = await stores.readAgent(key);
-  if (!record || record.nextTurnNumber <= numberOfTurn(turnId)) return { after, isUnknown: true };
-  // Runs after each write of another process, so it reads the journal only when there is something to find.
-  if (record.openTurnId === turnId || record.queuedTurnIds.includes(turnId)) {
-    return { after: record.checkpoint?.seq ?? 0 };
-  }
-  const entries = await entriesOf(stores, record, turnId, after);
+  const look = await stores.lookAtTurn({ tenant, agentId: agentOfTurn(turnId) }, turnId, after);
+  if (!look || look.record.nextTurnNumber <= numberOfTurn(turnId)) return { after, isUnknown: true };
+  const { record, past } = look;
+  if (!past) return { after: record.checkpoint?.seq ?? 0, record };
+  const { entries, answer, account } = past;
   let turn: TurnState | undefined;
   let ended: EntryOf<"turn.ended"> | undefined;
   for (const entry of entries) {
@@ -184,25 +180,7 @@ export async function lookAtTurn(stores: Stores, tenant: string, turnId: string,
     if (turn) turn = foldTurn(turn, entry);
     if (entry.type === "turn.ended") ended = entry;
   }
-  if (!ended) return { after };
-  const id = ended.outputMessageId;
-  const [[message], account] = await Promise.all([
-    id === null ? [] : stores.messagesById(key, [id]),
-    stores.account(tenant, turnAccountId(turnId)),
-  ]);
-  const text = textOf(message?.content ?? "");
-  return { after, result: turnResultOf(ended, turn?.execution ?? null, text, { entries, account }) };
-}
-
-/** The entries of a turn, read backwards from the end: most waiters ask for one of the last turns. */
-async function entriesOf(stores: Stores, record: AgentRecord, turnId: string, after?: number): Promise<Entry[]> {
-  const end = record.checkpoint?.seq ?? 0;
-  let from = after === undefined ? end - FIRST_REACH : after + 1;
-  for (;;) {
-    const rows = await stores.readJournal(record, Math.max(1, from));
-    const all = rows.flatMap((row): readonly Entry[] => row.entries);
-    const entries = all.filter((entry) => "turnId" in entry && entry.turnId === turnId);
-    if (from <= 1 || entries.some(({ type }) => type === "turn.started")) return entries;
-    from = end - 4 * Math.max(FIRST_REACH, end - from);
-  }
+  if (!ended) return { after, record };
+  const text = textOf(answer?.content ?? "");
+  return { after, record, result: turnResultOf(ended, turn?.execution ?? null, text, { entries, account }) };
 }

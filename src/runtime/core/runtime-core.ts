@@ -26,7 +26,7 @@ import { DamageWatch } from "../follow/damage-watch.ts";
 import { EventBus, LiveBroadcast } from "../follow/event-bus.ts";
 import { SpawnTrees } from "../follow/spawn-trees.ts";
 import { type TurnSource, WaitingHold } from "../follow/turn-handle.ts";
-import { TurnWatch } from "../follow/turn-watch.ts";
+import { type SeenRecord, TurnWatch } from "../follow/turn-watch.ts";
 import { LiveAgents } from "../residence/live-agents.ts";
 import type { UnsavedTrees } from "../unsaved/unsaved-trees.ts";
 import { Worker } from "../work/worker.ts";
@@ -225,6 +225,13 @@ export class RuntimeCore implements TurnSource {
 
   end(turnId: string): Promise<TurnResult> {
     return this.#turns.end(turnId);
+  }
+
+  /** Runs what opens a turn, where other processes run the turns (`TurnWatch.opening`). */
+  opening: TurnWatch["opening"] = (agentId, open) => this.#turns.opening(agentId, open);
+
+  recordAt(result: TurnResult): SeenRecord | undefined {
+    return this.#turns.recordAt(result);
   }
 
   rest(turnId: string): Promise<TurnRest> {

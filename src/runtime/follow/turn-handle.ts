@@ -35,8 +35,8 @@ export interface EarlierTurn {
 }
 
 interface TurnHandleEvents {
-  /** Called before the result is given. */
-  readonly onEnd?: () => Promise<void>;
+  /** Called with the result before it is given. */
+  readonly onEnd?: (result: TurnResult) => Promise<void>;
 }
 
 /** A caller's handle on one turn. Its events are those of its tree, filtered, up to the turn's end. */
@@ -71,7 +71,7 @@ export class TurnHandle implements Turn {
     this.isReplayed = accepted.then(({ isReplayed }) => isReplayed);
     this.#result = accepted.then(async ({ turnId }) => {
       const result = await source.end(turnId);
-      await onEnd?.();
+      await onEnd?.(result);
       return result;
     });
     // A caller sees the error on the promise that it uses; the others must not count as unhandled.

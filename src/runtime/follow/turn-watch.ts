@@ -20,6 +20,24 @@ export interface TurnWatchOptions {
   readonly onUnreadable: (agentId: string, error: unknown) => void;
 }
 
+/** A record, and when it was asked for, by `performance.now()`. */
+export interface SeenRecord {
+  readonly record: AgentRecord;
+  readonly at: number;
+}
+
+interface Opening {
+  readonly agentId: string;
+  isMoved: boolean;
+}
+
+/** A turn that was opened, with the stored record if its agent does not live here. */
+interface OpenedElsewhere {
+  readonly turnId: string;
+  readonly isReplayed: boolean;
+  readonly record?: AgentRecord | undefined;
+}
+
 /** Waiters for turns to end or to come to rest, in this process or another. */
 export class TurnWatch {
   readonly #options: TurnWatchOptions;
@@ -31,6 +49,12 @@ export class TurnWatch {
   readonly #begins = new Map<string, number>();
   /** Roots of trees that have lost stored writes, until their turns have been checked. */
   readonly #rolledBack = new Set<string>();
+  /** Agents that get a turn right now, and whether another process has written their records since that began. */
+  readonly #openings = new Set<Opening>();
+  /** Turns that nobody can have ended yet without having been heard. */
+  readonly #fresh = new Set<string>();
+  /** By result: the record of its agent, as the look that found the end saw it. */
+  readonly #records = new WeakMap<TurnResult, SeenRecord>();
 
   constructor(options: TurnWatchOptions) {
     this.#options = options;
@@ -43,8 +67,33 @@ export class TurnWatch {
   async end(turnId: string): Promise<TurnResult> {
     this.#options.closed.throwIfAborted();
     const ended = this.#ends.wait(turnId);
-    await this.#looked(turnId, this.#lookForEnd(turnId));
+    if (!this.#fresh.delete(turnId)) await this.#looked(turnId, this.#lookForEnd(turnId));
     return await ended;
+  }
+
+  /**
+   * Runs what opens a turn for another process. The first wait for the turn begins without a look for its end, unless another
+   * process has written the agent's record since this call: whatever it writes later is heard by those who wait.
+   */
+  async opening<T extends OpenedElsewhere>(agentId: string, open: () => Promise<T>): Promise<T> {
+    const opening: Opening = { agentId, isMoved: false };
+    this.#openings.add(opening);
+    try {
+      const opened = await open();
+      const { turnId, isReplayed, record } = opened;
+      if (record && !isReplayed && !opening.isMoved) {
+        this.#begins.set(turnId, record.checkpoint?.seq ?? 0);
+        this.#fresh.add(turnId);
+      }
+      return opened;
+    } finally {
+      this.#openings.delete(opening);
+    }
+  }
+
+  /** The record that was read with the result, where the turn has ended in another process. */
+  recordAt(result: TurnResult): SeenRecord | undefined {
+    return this.#records.get(result);
   }
 
   async rest(turnId: string): Promise<TurnRest> {
@@ -144,6 +193,12 @@ export class TurnWatch {
   lookForAll(writes: ForeignWrites = "any"): void {
     const { tenant } = this.#options;
     this.#lookForGone();
+    for (const opening of this.#openings) {
+      if (isRecordChanged(writes, { tenant, agentId: opening.agentId })) opening.isMoved = true;
+    }
+    for (const turnId of this.#fresh) {
+      if (isRecordChanged(writes, { tenant, agentId: agentOfTurn(turnId) })) this.#fresh.delete(turnId);
+    }
     for (const turnId of this.awaited) {
       const key = { tenant, agentId: agentOfTurn(turnId) };
       const mayHaveMoved = this.#rests.has(turnId) ? isTreeChanged(writes, key) : isRecordChanged(writes, key);
@@ -183,8 +238,12 @@ export class TurnWatch {
     const { stores, tenant, isLocal } = this.#options;
     if (isLocal(turnId) || !this.isAwaited(turnId)) return;
     const known = this.#begins.get(turnId);
-    const { result, after, isUnknown } = await lookAtTurn(stores, tenant, turnId, known);
-    if (result) this.ended(result);
+    const at = performance.now();
+    const { result, record, after, isUnknown } = await lookAtTurn(stores, tenant, turnId, known);
+    if (result) {
+      if (record) this.#records.set(result, { record, at });
+      this.ended(result);
+    }
     // The turn was there at the last look, and an open turn is never deleted.
     else if (isUnknown && known !== undefined) this.#rejectOne(turnId, lostTurn(turnId));
     else if (after !== undefined && this.isAwaited(turnId)) this.#begins.set(turnId, after);

@@ -11,6 +11,7 @@ import {
   statusOf,
   turnIdOf,
 } from "../../state/index.ts";
+import { currentProcess, type ProcessIdentity } from "../../stores/index.ts";
 import type { Activation } from "../agent/activation.ts";
 import type { AgentStand, Standing } from "../agent/actor-tree.ts";
 import { wakeUp } from "../agent/intake.ts";
@@ -27,9 +28,10 @@ import type {
   SpawnedAgent,
 } from "../doors/agent-types.ts";
 import { reasonOf } from "../doors/turn-door.ts";
-import type { Turn, TurnOptions } from "../doors/turn-types.ts";
+import type { Turn, TurnOptions, TurnResult } from "../doors/turn-types.ts";
 import { requestsBelow } from "../follow/rest-watch.ts";
 import { type AcceptedTurn, TurnHandle } from "../follow/turn-handle.ts";
+import { isElsewhere } from "../residence/recovery.ts";
 import {
   clearAgent,
   createChild,
@@ -39,7 +41,7 @@ import {
   shutDownAndSave,
   startElsewhere,
 } from "./agent-lifecycle.ts";
-import { assertTurnOf, givenTurn, openTurn, type TurnAsked } from "./open-turn.ts";
+import { assertTurnOf, givenTurn, type OpenedTurn, openTurn, type TurnAsked } from "./open-turn.ts";
 import { readAgentState, readMessages, readTrace, readTurn } from "./read-agent.ts";
 
 /** A user's handle on one durable agent. Any number of handles may refer to the same agent. */
@@ -49,6 +51,8 @@ export class AgentHandle implements Agent {
   readonly #local: LocalAgent;
   #record: AgentRecord;
   #definition: Agent["definition"] | undefined;
+  /** When the record was asked for, by `performance.now()`. */
+  #recordAt = performance.now();
 
   constructor(core: RuntimeCore, record: AgentRecord) {
     this.#core = core;
@@ -107,16 +111,17 @@ export class AgentHandle implements Agent {
 
   /** Like `executeTurn`, with the options that only internal callers use. */
   execute(asked: TurnAsked): Turn {
-    return new TurnHandle(this.#core, this.agentId, this.#openTurn(asked), { onEnd: () => this.#lookAgain() });
+    return new TurnHandle(this.#core, this.agentId, this.#openTurn(asked), {
+      onEnd: (result) => this.#lookAgain(result),
+    });
   }
 
   async #openTurn(asked: TurnAsked): Promise<AcceptedTurn> {
     const place = { core: this.#core, local: this.#local, status: () => this.state.status, record: this.#record };
-    const { record, ...accepted } = await openTurn(place, asked);
-    if (record) {
-      this.#record = record;
-      this.#local.forget();
-    }
+    const open = (): Promise<OpenedTurn> => openTurn(place, asked);
+    const opened = this.#local.runsHere ? await open() : await this.#core.opening(this.agentId, open);
+    const { record, ...accepted } = opened;
+    if (record) this.#saw(record, performance.now());
     return accepted;
   }
 
@@ -131,7 +136,7 @@ export class AgentHandle implements Agent {
   }
 
   #turn(turnId: string, given: Promise<string>): Turn {
-    return new TurnHandle(this.#core, this.agentId, { turnId, given }, { onEnd: () => this.#lookAgain() });
+    return new TurnHandle(this.#core, this.agentId, { turnId, given }, { onEnd: (result) => this.#lookAgain(result) });
   }
 
   async pause(options?: PauseOptions): Promise<void> {
@@ -171,11 +176,22 @@ export class AgentHandle implements Agent {
     await this.#lookAgain();
   }
 
-  /** Reads the record again, because the turn may have ended elsewhere or the agent may have left this process. */
-  async #lookAgain(): Promise<void> {
+  /**
+   * Reads the record again, because the turn may have ended elsewhere or the agent may have left this process; unless it
+   * was read with the turn's result.
+   */
+  async #lookAgain(result?: TurnResult): Promise<void> {
     // While the stores are being closed, a turn's result is still given.
     if (this.#local.standing || this.#core.closed.aborted) return;
-    this.#record = (await this.#core.stores.readAgent(this.#key)) ?? this.#record;
+    const seen = result && this.#core.recordAt(result);
+    if (seen && seen.at >= this.#recordAt) return this.#saw(seen.record, seen.at);
+    const at = performance.now();
+    this.#saw((await this.#core.stores.readAgent(this.#key)) ?? this.#record, at);
+  }
+
+  #saw(record: AgentRecord, at: number): void {
+    this.#record = record;
+    this.#recordAt = at;
     this.#local.forget();
   }
 
@@ -310,11 +326,13 @@ class LocalAgent {
 
   /**
    * Notifies the agents that were posted to; this one too, if it does not live here and any process may activate it.
+   * `holder`: who held it at the post. A living process that did hears of the post itself.
    */
-  tell(posted: readonly string[], here: Activation | undefined): void {
+  tell(posted: readonly string[], here: Activation | undefined, holder?: ProcessIdentity): void {
     const { agentId } = this.key;
     const others = posted.filter((one) => one !== agentId);
-    const isToBeWoken = !here && this.#core.live.isOthers(this.key);
+    const isHeard = !this.runsHere && isElsewhere(holder, currentProcess(this.#core.processId));
+    const isToBeWoken = !here && !isHeard && this.#core.live.isOthers(this.key);
     this.#core.live.notify(isToBeWoken ? [agentId, ...others] : others);
   }
 }

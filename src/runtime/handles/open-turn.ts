@@ -33,7 +33,7 @@ import type { RuntimeCore } from "../core/runtime-core.ts";
 import { inputOf, traceOfTurn, turnOptionsOf } from "../doors/turn-door.ts";
 import type { TurnOptions } from "../doors/turn-types.ts";
 import type { AcceptedTurn } from "../follow/turn-handle.ts";
-import type { OpenTurnOutcome, TurnCommand, TurnKey } from "../../stores/index.ts";
+import type { OpenTurnOutcome, ProcessIdentity, TurnCommand, TurnKey } from "../../stores/index.ts";
 
 /** A request for a turn. */
 export interface TurnAsked {
@@ -59,7 +59,7 @@ interface LocalDependencies {
   readonly standing: Standing | undefined;
   readonly runsHere: boolean;
   own(): Promise<Activation | undefined>;
-  tell(posted: readonly string[], here: Activation | undefined): void;
+  tell(posted: readonly string[], here: Activation | undefined, holder?: ProcessIdentity): void;
 }
 
 export interface OpeningDependencies {
@@ -144,7 +144,8 @@ async function accept(
   if (owner && type === "opened") core.live.take(owner, outcome.item);
   else if (owner) await core.live.drainInbox(owner);
   // The process that opened a known turn may have ended before it could notify anybody.
-  local.tell(type === "known" ? [key.agentId] : outcome.posted, owner);
+  if (type === "known") local.tell([key.agentId], owner);
+  else local.tell(outcome.posted, owner, outcome.holder);
   return { turnId, isReplayed: type === "known", record: owner ? undefined : outcome.record };
 }
 

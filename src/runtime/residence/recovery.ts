@@ -169,7 +169,11 @@ export async function isHeldByOthers(
   { stores, process: self }: { readonly stores: Pick<Stores, "holder">; readonly process: ProcessIdentity },
   key: AgentKey,
 ): Promise<boolean> {
-  const holder = (await stores.holder(key))?.process;
+  return isElsewhere((await stores.holder(key))?.process, self);
+}
+
+/** Whether this is another process that is not known to be dead. */
+export function isElsewhere(holder: ProcessIdentity | undefined, self: ProcessIdentity): boolean {
   if (!holder || holder.processId === self.processId) return false;
   return holder.bootId !== self.bootId || isRunning({ pid: holder.pid, startTime: null });
 }

@@ -130,6 +130,7 @@ function routedStores(keeper: UnsavedKeeper): RoutedStores {
       commit(keeper, options.guardsRequests ? batches.map(guarded) : batches, now, steady),
     createAgent: (identity, account, more) => of(identity).createAgent(identity, account, more),
     openTurn: (key, command, now) => of(key).openTurn(key, command, now),
+    lookAtTurn: (key, turnId, after) => of(key).lookAtTurn(key, turnId, after),
     pause: (key, by, now, how) => of(key).pause(key, by, now, how),
     resume: (key, by, now) => of(key).resume(key, by, now),
     abort: (key, command, now) => of(key).abort(key, command, now),

@@ -1,8 +1,12 @@
 import { randomUUID } from "node:crypto";
+import { deepFreeze } from "../../base/index.ts";
 import { InvariantError } from "../../errors/index.ts";
 import type { AgentKey } from "../../state/index.ts";
 import type { ForeignWrites } from "../rules/foreign-writes.ts";
-import type { RolledBackTree, TreeActivity, TreeHead } from "../rules/ports.ts";
+import { holderOf } from "../rules/leases.ts";
+import type { OpenTurnOutcome, ProcessIdentity, StoredLook } from "../rules/outcomes.ts";
+import { lookAtTurn, openTurn } from "../rules/turns.ts";
+import type { RolledBackTree, Stores, TreeActivity, TreeHead, TurnCommand } from "../rules/ports.ts";
 import type { Database, StoreTables } from "../rules/tables.ts";
 import { AboutTree, ReadSession } from "./redis-agents.ts";
 import { type CheckedOptions, RedisConnection } from "./redis-connection.ts";
@@ -18,12 +22,16 @@ import { RedisRollbacks } from "./redis-rollbacks.ts";
 import { rowKinds } from "./redis-rows.ts";
 import { Missing, type TreeSession } from "./redis-session.ts";
 import { RedisSubscriber } from "./redis-subscriber.ts";
+import type { Done } from "./redis-transaction.ts";
 import { type QueueContext, TreeQueues } from "./redis-tree-queue.ts";
 import { postedTo, RedisUnattended } from "./redis-unattended.ts";
 import { readTreeActivity, readTreeHead } from "./redis-whole-tree.ts";
 
 /** Later than any time. */
 const NEVER = Number.MAX_SAFE_INTEGER;
+/** How long a process that is registered counts as registered without another look, in milliseconds. */
+const PROCESS_KNOWN_MS = 1_000;
+const PROCESSES_KEPT = 1_000;
 
 /**
  * Trees in Redis that several processes share.
@@ -48,6 +56,8 @@ export class RedisDatabase implements Database {
   readonly #unattended: RedisUnattended;
   readonly #queues = new TreeQueues((queue) => this.#rollbacks.watch(queue));
   readonly #reading = new Set<Promise<unknown>>();
+  /** Processes that were found to be registered, and until when that is believed. */
+  readonly #processes = new Map<string, { readonly process: ProcessIdentity; readonly until: number }>();
   #isClosed = false;
 
   constructor(options: CheckedOptions) {
@@ -87,14 +97,14 @@ export class RedisDatabase implements Database {
     return this.#tables;
   }
 
-  /** `finish` gets the tree's cursor before the work; new rows have the cursors after it. */
-  write<T>(work: () => T, finish: (result: T, cursorBefore: number) => T = (result) => result): Promise<T> {
+  /** `finish` gets the tree's cursor before the work: new rows have the cursors after it. */
+  write<T>(work: () => T, finish: (result: T, done: Done) => T = (result) => result): Promise<T> {
     const done = Promise.withResolvers<T>();
     try {
       if (this.#isClosed) throw new InvariantError("the stores were closed, and then used");
       this.#queues.of(this.#treeOf(work), this.#context).add({
         run: (session) => this.#tables.over(session, work),
-        resolve: (result, cursorBefore) => done.resolve(finish(result as T, cursorBefore)),
+        resolve: (result, written) => done.resolve(finish(result as T, written)),
         reject: done.reject,
       });
     } catch (error) {
@@ -147,6 +157,39 @@ export class RedisDatabase implements Database {
 
   treeHead(tenant: string, rootAgentId: string): Promise<TreeHead | undefined> {
     return this.#noted(() => readTreeHead(this.#connection, this.#keys.treeOf(tenant, rootAgentId), rootAgentId));
+  }
+
+  /** With the holder of the agent at the moment of the post, if its process was seen a short time ago. */
+  async openTurn(key: AgentKey, command: TurnCommand, now: number): Promise<OpenTurnOutcome> {
+    const inbox = this.#keys.treeOf(key.tenant, key.agentId).ofAgent("inbox", key.agentId);
+    const open = (): OpenTurnOutcome => openTurn(this.#tables, key, command, now);
+    const outcome = await this.write(open, (opened, { holders }) => {
+      const holder = this.#processes.get(holders.get(inbox) ?? "");
+      const isKnown = holder !== undefined && performance.now() < holder.until;
+      return isKnown && "posted" in opened ? { ...opened, holder: holder.process } : opened;
+    });
+    return deepFreeze(outcome);
+  }
+
+  async holder(key: AgentKey): ReturnType<Stores["holder"]> {
+    const holder = await this.read(() => holderOf(this.#tables, key));
+    if (holder) {
+      const until = performance.now() + PROCESS_KNOWN_MS;
+      if (this.#processes.size >= PROCESSES_KEPT) this.#processes.clear();
+      this.#processes.set(holder.process.processId, { process: holder.process, until });
+    }
+    return holder;
+  }
+
+  /** By one script where it is known from where to read. */
+  async lookAtTurn(key: AgentKey, turnId: string, after?: number): Promise<StoredLook | undefined> {
+    const { tenant, agentId } = key;
+    if (after !== undefined) {
+      const tree = this.#keys.treeOf(tenant, agentId);
+      const look = await this.#noted(() => this.#reader.turnLook(tree, key, turnId, after));
+      if (look) return deepFreeze(look);
+    }
+    return deepFreeze(await this.read(() => lookAtTurn(this.#tables, key, turnId, after)));
   }
 
   unattended(...[tenant, query, steady]: Parameters<Database["unattended"]>): ReturnType<Database["unattended"]> {

@@ -89,6 +89,44 @@ return page
 );
 
 /**
+ * Looks whether a turn has ended, and at what its result is made of.
+ * KEYS rows, journal, index of the agent, messages of the agent. ARGV 1 name of the agent's record, 2 of the turn's
+ * account, 3 lowest seq that a journal row must reach, 4 how many rows at most, 5 the turn's id as JSON text.
+ * Gives {record or ""}; if the turn is not open, and not more rows were found, also {account or "", the
+ * message that its end names or "", stream entries}. Texts are searched, not parsed: the reader checks what was meant.
+ */
+export const turnLookScript = script(
+  "turn-look",
+  `
+local record = redis.call('HGET', KEYS[1], ARGV[1]) or ''
+if record == '' or string.find(record, '"openTurnId":' .. ARGV[5], 1, true) then return {record} end
+local cursors = redis.call('ZRANGEBYSCORE', KEYS[3], ARGV[3], '+inf', 'LIMIT', 0, ARGV[4])
+if #cursors == tonumber(ARGV[4]) then return {record} end
+local entries, answer = {}, ''
+for at, cursor in ipairs(cursors) do
+  local entry = redis.call('XRANGE', KEYS[2], cursor .. '-0', cursor .. '-0')[1]
+  if not entry then return {record} end
+  entries[at] = entry
+  for _, text in ipairs(entry[2]) do
+    local ends = string.find(text, '"turn.ended"', 1, true) and string.find(text, ARGV[5], 1, true)
+    local id = ends and string.match(text, '"outputMessageId":"([^"\\\\]+)"')
+    if id then answer = redis.call('HGET', KEYS[4], id) or '' end
+  end
+end
+return {record, redis.call('HGET', KEYS[1], ARGV[2]) or '', answer, entries}
+`,
+);
+
+/**
+ * Reads the items in an agent's inbox, and its record.
+ * KEYS inbox, rows. ARGV 1 name of the record. Gives {items, record or nil}.
+ */
+export const inboxScript = script(
+  "inbox",
+  `return {redis.call('HVALS', KEYS[1]), redis.call('HGET', KEYS[2], ARGV[1])}`,
+);
+
+/**
  * Reads a page of each of several sorted sets.
  * KEYS sorted sets. ARGV 1 "name" or "score", 2 from, 3 to, 4 how many of these to skip, 5 how many at most.
  * Gives the members of each set, by score each with its score.

@@ -1,17 +1,30 @@
 import { z } from "zod";
+import { turnAccountId } from "../../budget/index.ts";
 import { CorruptRecordError } from "../../errors/index.ts";
 import {
+  type AgentKey,
   type Artifact,
+  type Entry,
   type InboxItem,
   type JournalRow,
   messageSchema,
   type Timer,
   type TurnRecord,
 } from "../../state/index.ts";
+import type { StoredLook } from "../rules/outcomes.ts";
+import { answerIdOf, isPast } from "../rules/turns.ts";
 import type { KnownTrees, LoadedMembers } from "./redis-cache.ts";
 import { type RedisConnection, textsOf } from "./redis-connection.ts";
 import { fields, type TreeKeys, turnFields } from "./redis-keys.ts";
-import { agentRowsScript, collectionScript, familiesScript, rowsScript, timersScript } from "./redis-read-scripts.ts";
+import {
+  agentRowsScript,
+  collectionScript,
+  familiesScript,
+  inboxScript,
+  rowsScript,
+  timersScript,
+  turnLookScript,
+} from "./redis-read-scripts.ts";
 import {
   checkOrder,
   dueTimersIn,
@@ -157,10 +170,40 @@ export class RedisReader {
    */
   async inbox(tree: TreeKeys, agentId: string): Promise<InboxItem[]> {
     const key = tree.ofAgent("inbox", agentId);
-    const isLacking = this.#known.lacks(tree, fields.record(agentId));
-    const record = isLacking ? this.row(tree, rowKinds.record(tree.tenant, agentId)) : undefined;
-    const [texts] = await Promise.all([this.#connection.run((client) => client.hvals(key)), record]);
-    return itemsIn(texts, key);
+    const field = fields.record(agentId);
+    if (!this.#known.lacks(tree, field)) return itemsIn(await this.#connection.run((client) => client.hvals(key)), key);
+    const answer: unknown = await this.#connection.script(inboxScript, [key, tree.rows], [field]);
+    const [texts, record]: unknown[] = Array.isArray(answer) ? answer : [];
+    this.#known.note(tree, field, typeof record === "string" ? record : undefined);
+    return itemsIn(textsOf(texts), key);
+  }
+
+  /** Undefined if there is more to read than one look shows. */
+  async turnLook(tree: TreeKeys, { tenant, agentId }: AgentKey, turnId: string, after: number) {
+    const { rows, journal } = tree;
+    const [kind, ofAccount] = [rowKinds.record(tenant, agentId), rowKinds.account(turnAccountId(turnId))];
+    const keys = [rows, journal, tree.ofAgent("index", agentId), tree.ofAgent("messages", agentId)];
+    const args = [kind.field, ofAccount.field, after + 1, PAGE, JSON.stringify(turnId)];
+    const found: unknown = await this.#connection.script(turnLookScript, keys, args);
+    const [stored, account, message, entries]: unknown[] = Array.isArray(found) ? found : [];
+    const text = typeof stored === "string" && stored !== "" ? stored : undefined;
+    const record = valueOf(this.#known.note(tree, kind.field, text), kind, rows);
+    if (record && !isPast(record, turnId)) return { record, past: undefined };
+    if (!record || !Array.isArray(entries)) return undefined;
+    const own: Entry[] = [];
+    let last: JournalRow | undefined;
+    for (const entry of entries as unknown[][]) {
+      const row = journalRowOf(entry, journal);
+      checkOrder(last, row, journal);
+      last = row;
+      for (const one of row.entries) if ("turnId" in one && one.turnId === turnId) own.push(one);
+    }
+    const id = answerIdOf(own);
+    const answer =
+      typeof message === "string" && message !== "" ? messageIn(message, keys[3] ?? "").message : undefined;
+    if (own[0]?.type !== "turn.started" || id !== (answer?.id ?? null)) return undefined;
+    const seen = typeof account === "string" && account !== "" ? valueOf(seenRow(account), ofAccount, rows) : undefined;
+    return { record, past: { entries: own, answer, account: seen } } satisfies StoredLook;
   }
 
   /** Rows of one agent from the one that holds `fromSeq` on. */
@@ -221,12 +264,7 @@ export class RedisReader {
     const found: StoredMessage[] = [];
     for (let at = 0; at < ids.length; at += PAGE) {
       const texts = await this.#connection.run((client) => client.hmget(key, ...ids.slice(at, at + PAGE)));
-      for (const text of texts) {
-        if (text === null) continue;
-        const where = `a message (${key})`;
-        const { ordinal, text: json } = ordered(text, where);
-        found.push({ cursor: ordinal, message: opened(messageSchema, json, where) });
-      }
+      for (const text of texts) if (text !== null) found.push(messageIn(text, key));
     }
     return found;
   }
@@ -266,4 +304,10 @@ export class RedisReader {
     };
     return { members: new Map([[field, seen]]) };
   }
+}
+
+function messageIn(stored: string, key: string): StoredMessage {
+  const where = `a message (${key})`;
+  const { ordinal, text } = ordered(stored, where);
+  return { cursor: ordinal, message: opened(messageSchema, text, where) };
 }

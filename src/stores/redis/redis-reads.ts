@@ -47,7 +47,9 @@ export class RedisReads extends RedisTables implements StoreTables {
 
   rowsFrom({ tenant, agentId }: AgentKey, fromSeq: number): JournalRow[] {
     const tree = this.keys.treeOf(tenant, agentId);
-    return this.ask("rows", () => this.reader.agentRows(tree, tree.ofAgent("index", agentId), agentId, fromSeq));
+    return this.ask(`rows|${fromSeq}`, () =>
+      this.reader.agentRows(tree, tree.ofAgent("index", agentId), agentId, fromSeq),
+    );
   }
 
   treeRows(tenant: string, rootAgentId: string, afterCursor: number, limit: number): JournalRow[] {

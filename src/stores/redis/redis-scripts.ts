@@ -20,6 +20,16 @@ const ROWS_AT_ONCE = 1_000;
 /** How long the outcome of a transaction is kept in case it is sent again, in milliseconds. */
 const RECEIPT_MS = 600_000;
 
+/** A function that enters a member into an index, and when that was. */
+const writeIndex = `
+local function writeIndex(list, stamps, kind, member, score, stamp)
+  if kind == 'name' then redis.call('ZADD', list, 0, member)
+  elseif kind == 'at' then redis.call('ZADD', list, score, member)
+  else redis.call('ZADD', list, 'LT', score, member) end
+  redis.call('HSET', stamps, member, stamp)
+end
+`;
+
 /**
  * Validates what a transaction has read of one tree, then writes what it changes.
  * KEYS rows, meta, journal, lock, receipt, expiring keys, and the keys that are named by their number below
@@ -31,13 +41,15 @@ const RECEIPT_MS = 600_000;
  *        first: lowest score of a sorted set, "" for none; tree: version of the whole tree
  *      operations: name, count of arguments, arguments; see below. On one server "index" writes the lists over trees, those
  *        that list more first, so that nothing is changed where one cannot be written
- * Gives {"done", version, cursor before}, or, with nothing written: {"changed", kind, key, name, value, ...} for each
+ * Gives {"done", version, cursor before, for each "item" who holds the agent whose inbox it is or ""} (without holders, if
+ *      it had been applied before), or, with nothing written: {"changed", kind, key, name, value, ...} for each
  *      check that failed, {"changed", "older", key of meta, "", version} when the tree has an older version than the sender
  *      has seen, {"locked"} while another process has the tree to itself, {"late"} when the indexes are too old.
  */
 export const applyScript = script(
   "apply",
   `
+${writeIndex}
 local rows, meta, journal = KEYS[1], KEYS[2], KEYS[3]
 if ARGV[3] == '1' then
   local receipt = redis.call('GET', KEYS[5])
@@ -92,7 +104,7 @@ for _, key in ipairs(expiring) do redis.call('PERSIST', key) end
 if #expiring > 0 then redis.call('DEL', KEYS[6]) end
 
 local function whole(number) return string.format('%.0f', number) end
-local written = {}
+local written, answer = {}, {'done', '', before}
 local operations = {
   row = function(a)
     written[#written + 1] = a[1]
@@ -105,6 +117,7 @@ local operations = {
   item = function(a)
     local ordinal = redis.call('HINCRBY', meta, 'o', 1)
     redis.call('HSET', KEYS[tonumber(a[1])], a[2], whole(ordinal) .. '|' .. a[3])
+    answer[#answer + 1] = string.match(redis.call('HGET', rows, a[4]) or '', '"holder":"([^"]*)"') or ''
   end,
   take = function(a) redis.call('HDEL', KEYS[tonumber(a[1])], a[2]) end,
   place = function(a) redis.call('ZADD', KEYS[tonumber(a[1])], a[3], a[2]) end,
@@ -121,16 +134,9 @@ local operations = {
   end,
   index = function(a)
     local list, stamps = KEYS[tonumber(a[1])], KEYS[tonumber(a[2])]
-    local kind, member, score = a[3], a[4], a[5]
-    if kind == 'leaving' then
-      redis.pcall('HDEL', stamps, member)
-      redis.pcall('ZREM', list, member)
-      return
-    end
-    if kind == 'name' then redis.call('ZADD', list, 0, member)
-    elseif kind == 'at' then redis.call('ZADD', list, score, member)
-    else redis.call('ZADD', list, 'LT', score, member) end
-    redis.call('HSET', stamps, member, whole(micros))
+    if a[3] ~= 'leaving' then return writeIndex(list, stamps, a[3], a[4], a[5], whole(micros)) end
+    redis.pcall('HDEL', stamps, a[4])
+    redis.pcall('ZREM', list, a[4])
   end,
   message = function(a)
     if redis.call('HSETNX', KEYS[tonumber(a[1])], a[3], whole(cursor) .. '|' .. a[4]) == 1 then
@@ -149,7 +155,8 @@ end
 if cursor > tonumber(before) then redis.call('HSET', meta, 'c', whole(cursor)) end
 redis.call('SET', KEYS[5], ARGV[1] .. ' ' .. version .. ' ' .. before, 'PX', ${RECEIPT_MS})
 if ARGV[6] ~= '' then redis.call('PUBLISH', ARGV[5], ARGV[6]) end
-return {'done', version, before}
+answer[2] = version
+return answer
 `,
 );
 
@@ -164,6 +171,7 @@ return {'done', version, before}
 export const writeIndexesScript = script(
   "write-indexes",
   `
+${writeIndex}
 local time = redis.call('TIME')
 local stamp = string.format('%.0f', time[1] * 1000000 + time[2])
 local answer = {string.format('%.0f', math.floor(stamp / 1000))}
@@ -176,12 +184,7 @@ for at = 1, #ARGV, 5 do
       redis.call('HDEL', stamps, member)
       redis.call('ZREM', list, member)
     end
-  else
-    if kind == 'name' then redis.call('ZADD', list, 0, member)
-    elseif kind == 'at' then redis.call('ZADD', list, score, member)
-    else redis.call('ZADD', list, 'LT', score, member) end
-    redis.call('HSET', stamps, member, stamp)
-  end
+  else writeIndex(list, stamps, kind, member, score, stamp) end
 end
 return answer
 `,

@@ -39,7 +39,8 @@ export class RedisTables extends RedisAgents implements Tables {
     const session = this.ofAgent(key);
     const inbox = session.tree.ofAgent("inbox", key.agentId);
     if (session.isInInbox(inbox, item.key)) return false;
-    session.do("item", { key: inbox }, wellFormed(item.key, "inbox key"), sealed(JSON.stringify(item)));
+    const text = sealed(JSON.stringify(item));
+    session.do("item", { key: inbox }, wellFormed(item.key, "inbox key"), text, fields.head(key.agentId));
     session.noteInbox(inbox, item.key, true);
     watchPosts(session, this.keys);
     return true;

@@ -70,9 +70,18 @@ function indexOperation(
 }
 
 export type Applied =
-  | { readonly type: "done"; readonly version: string; readonly cursor: number }
+  | {
+      readonly type: "done";
+      readonly version: string;
+      readonly cursor: number;
+      /** Who held the agent of each inbox that got something, "" for nobody; empty if that is not known. */
+      readonly holders: ReadonlyMap<string, string>;
+    }
   | { readonly type: "changed"; readonly facts: readonly ChangedFact[] }
   | { readonly type: "locked" | "late" };
+
+/** A transaction that was written: the tree's cursor before it, and who held those to whom it posted. */
+export type Done = Pick<Extract<Applied, { type: "done" }>, "cursor" | "holders">;
 
 interface ChangedFact {
   readonly kind: string;
@@ -81,11 +90,18 @@ interface ChangedFact {
   readonly value: string;
 }
 
-export function appliedOf(answer: unknown, keys: readonly string[]): Applied {
+export function appliedOf(answer: unknown, keys: readonly string[], { operations }: TreeSession): Applied {
   const parts = textsOf(answer);
   const [type = "", ...others] = parts;
   if (type === "locked" || type === "late") return { type };
-  if (type === "done") return { type, version: others[0] ?? "", cursor: Number(others[1]) };
+  if (type === "done") {
+    const [version = "", cursor, ...holders] = others;
+    const inboxes = operations.flatMap(([name, inbox]) =>
+      name === "item" && typeof inbox === "object" ? [inbox.key] : [],
+    );
+    const held = holders.flatMap((holder, at) => (inboxes[at] === undefined ? [] : [[inboxes[at], holder] as const]));
+    return { type, version, cursor: Number(cursor), holders: new Map(held) };
+  }
   if (type !== "changed") throw new InvariantError(`the script apply answered ${type}`);
   const facts: ChangedFact[] = [];
   for (let at = 0; at < others.length; at += 4) {
@@ -133,8 +149,8 @@ export function learn(session: TreeSession, cache: TreeCache, facts: readonly Ch
 export interface QueuedWork {
   /** Runs the work over a session; what it throws is its result, unless it is a signal of the session. */
   readonly run: (session: TreeSession) => unknown;
-  /** With its result, and the tree's cursor before it. */
-  readonly resolve: (result: unknown, cursorBefore: number) => void;
+  /** With its result, and what became of the transaction. */
+  readonly resolve: (result: unknown, done: Done) => void;
   readonly reject: (error: unknown) => void;
 }
 
@@ -168,7 +184,7 @@ export function runTogether(
 }
 
 /** Answers the caller of a piece of work. */
-export function settle({ work, result, error }: Outcome, cursorBefore: number): void {
-  if (error === undefined) work.resolve(result, cursorBefore);
+export function settle({ work, result, error }: Outcome, done: Done): void {
+  if (error === undefined) work.resolve(result, done);
   else work.reject(error);
 }

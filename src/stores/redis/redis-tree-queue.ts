@@ -117,7 +117,7 @@ class TreeQueue {
         } else {
           const applied = await this.#apply(session);
           if (applied.type === "done") {
-            for (const outcome of outcomes) settle(outcome, applied.cursor);
+            for (const outcome of outcomes) settle(outcome, applied);
             return outcomes.length;
           }
           failures += 1;
@@ -153,12 +153,12 @@ class TreeQueue {
     const message = notice && `${owner} ${notice}`;
     const envelope = { id: randomUUID(), owner, indexedAt: "", channel, message };
     const transaction = encoded(session, envelope, session.indexWrites);
-    if (!transaction) return { type: "done", version: "", cursor: 0 };
+    if (!transaction) return nothingToDo;
     const { keys, head, tail } = transaction;
     const answer = await connection.run((client, repeat) =>
       evaluate(client, applyScript, keys, [...head, repeat > 0 ? "1" : "0", ...tail]),
     );
-    const applied = appliedOf(answer, keys);
+    const applied = appliedOf(answer, keys, session);
     this.isStale = false;
     if (applied.type === "done") {
       keep(session, this.cache, applied.version);
@@ -176,7 +176,7 @@ class TreeQueue {
     const notice = noticeOf(session);
     const message = notice && `${owner} ${notice}`;
     const transaction = encoded(session, { id: randomUUID(), owner, indexedAt: written.at, channel, message }, []);
-    if (!transaction) return { type: "done", version: "", cursor: 0 };
+    if (!transaction) return nothingToDo;
     const { keys, head, tail } = transaction;
     const told = before.length + beside.length > 0 ? this.#writeBeside(beside) : nothingWritten;
     const answer = await connection.run(async (client, repeat) => {
@@ -184,7 +184,7 @@ class TreeQueue {
       if (repeat > 0) await indexes.write(session.indexWrites);
       return await evaluate(client, applyScript, keys, [...head, repeat > 0 ? "1" : "0", ...tail]);
     });
-    const applied = appliedOf(answer, keys);
+    const applied = appliedOf(answer, keys, session);
     const writtenBeside = await told;
     this.isStale = false;
     if (applied.type === "done") {
@@ -268,6 +268,7 @@ class TreeQueue {
   }
 }
 
+const nothingToDo: Applied = { type: "done", version: "", cursor: 0, holders: new Map() };
 const nothingWritten: WrittenAt = { at: "", stamps: [] };
 
 /** The entries that are to be removed now that the tree was changed. */

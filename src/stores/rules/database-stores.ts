@@ -26,7 +26,7 @@ import { decide } from "./requests.ts";
 import { waitersOf } from "./reservation-queues.ts";
 import type { Database, StoreTables, Tables } from "./tables.ts";
 import { exportTree, importTree } from "./tree-transfer.ts";
-import { openTurn } from "./turns.ts";
+import { lookAtTurn, openTurn } from "./turns.ts";
 import { putWebhooks } from "./webhooks.ts";
 
 const DEFAULT_LIST_LIMIT = 100;
@@ -42,6 +42,7 @@ export function databaseStores(kind: string, database: Database): Stores {
     commit: (batches, now, steady = now) => commitAll(database, batches, { now, steady }),
     createAgent: (identity, account, more) => write(() => createAgent(tables, identity, { account, ...more })),
     openTurn: (key, command, now) => write(() => openTurn(tables, key, command, now)),
+    lookAtTurn: (key, turnId, after) => read(() => lookAtTurn(tables, key, turnId, after)),
     pause: (key, by, now, { now: isHurried, steady } = {}) =>
       write(() => pause(tables, key, { by, isHurried, steady }, now)),
     resume: (key, by, now) => write(() => resume(tables, key, by, now)),

@@ -6,6 +6,7 @@ import type {
   Entry,
   InboxItem,
   Lifecycle,
+  Message,
   QueuedCall,
   Timer,
 } from "../../state/index.ts";
@@ -107,6 +108,8 @@ export type OpenTurnOutcome =
       readonly record: AgentRecord;
       /** The agent itself, and all agents that were aborted with the superseded turn. */
       readonly posted: readonly string[];
+      /** Who held the agent when the turn was posted to it. Absent if nobody did, or the stores do not tell. */
+      readonly holder?: ProcessIdentity | undefined;
     }
   /** The agent has had its first turn, and this command was to open it. */
   | { readonly type: "given"; readonly turnId: string }
@@ -117,6 +120,21 @@ export type OpenTurnOutcome =
   | { readonly type: "busy"; readonly openTurnId: string }
   | { readonly type: "refused"; readonly status: Lifecycle }
   | { readonly type: "notFound" };
+
+/** A turn's agent, and what the turn's result is made of once it has ended. */
+export interface StoredLook {
+  readonly record: AgentRecord;
+  /** Undefined while the turn is open, queued or to come. */
+  readonly past:
+    | {
+        /** The turn's own. */
+        readonly entries: readonly Entry[];
+        /** The message that its end names. */
+        readonly answer: Message | undefined;
+        readonly account: Account | undefined;
+      }
+    | undefined;
+}
 
 /** Whether the command changed anything, and the agents whose inbox got something. */
 export type MarkOutcome =

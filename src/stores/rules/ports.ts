@@ -35,6 +35,7 @@ import type {
   MarkOutcome,
   OpenTurnOutcome,
   ProcessIdentity,
+  StoredLook,
 } from "./outcomes.ts";
 import type { AgentFilter, MessageQuery, RequestFilter, TurnFilter, UnattendedQuery } from "./queries.ts";
 
@@ -69,6 +70,11 @@ export interface Stores {
   listAgents(filter: AgentFilter): Promise<AgentRecord[]>;
 
   openTurn(key: AgentKey, command: TurnCommand, now: number): Promise<OpenTurnOutcome>;
+  /**
+   * Looks whether a turn has ended, and at what its result is made of; undefined if its agent has no record. `after`: the
+   * seq of an entry before all of the turn's, if it is known.
+   */
+  lookAtTurn(key: AgentKey, turnId: string, after?: number): Promise<StoredLook | undefined>;
   /** Pausing a paused agent changes nothing, except that with the option `now` the pause is posted again. */
   pause(key: AgentKey, by: string, now: number, options?: PauseMark): Promise<MarkOutcome>;
   resume(key: AgentKey, by: string, now: number): Promise<MarkOutcome>;

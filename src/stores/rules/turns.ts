@@ -1,9 +1,20 @@
+import { turnAccountId } from "../../budget/index.ts";
 import { UnsupportedError } from "../../errors/index.ts";
-import { type AgentKey, type AgentRecord, type Entry, type InboxItem, turnIdOf } from "../../state/index.ts";
+import {
+  type AgentKey,
+  type AgentRecord,
+  type Entry,
+  type InboxItem,
+  numberOfTurn,
+  turnIdOf,
+} from "../../state/index.ts";
 import { abort } from "./marks.ts";
-import type { OpenTurnOutcome } from "./outcomes.ts";
+import type { OpenTurnOutcome, StoredLook } from "./outcomes.ts";
 import type { TurnCommand, TurnKey } from "./ports.ts";
-import type { Tables } from "./tables.ts";
+import type { StoreTables, Tables } from "./tables.ts";
+
+/** Number of entries in the first read from the end; a turn of one call has fewer. */
+const FIRST_REACH = 16;
 
 /** Commands change only the command fields of a record, post to inboxes, and are answered at once. */
 export function openTurn(tables: Tables, key: AgentKey, command: TurnCommand, now: number): OpenTurnOutcome {
@@ -126,4 +137,48 @@ export function moveTurns(tables: Tables, before: AgentRecord, after: AgentRecor
   const { openTurnId } = after;
   if (openTurnId === null || openTurnId === before.openTurnId) return;
   tables.moveTurn(before, openTurnId, { status: "open", stopReason: null, changedAt });
+}
+
+/** Whether a turn has been opened, and is neither open nor queued any more. */
+export function isPast({ nextTurnNumber, openTurnId, queuedTurnIds }: AgentRecord, turnId: string): boolean {
+  return nextTurnNumber > numberOfTurn(turnId) && openTurnId !== turnId && !queuedTurnIds.includes(turnId);
+}
+
+/** Reads the journal only when there is something to find: who waits for a turn looks after each change of its agent. */
+export function lookAtTurn(
+  tables: Pick<StoreTables, "agent" | "rowsFrom" | "messagesById" | "account">,
+  key: AgentKey,
+  turnId: string,
+  after?: number,
+): StoredLook | undefined {
+  const record = tables.agent(key);
+  if (!record || !isPast(record, turnId)) return record && { record, past: undefined };
+  const entries = entriesOf(tables, record, turnId, after);
+  const id = answerIdOf(entries);
+  const [answer] = id === null ? [] : tables.messagesById(key, [id]);
+  return { record, past: { entries, answer, account: tables.account(key.tenant, turnAccountId(turnId)) } };
+}
+
+/** The message that the end of a turn names, by the turn's entries. */
+export function answerIdOf(entries: readonly Entry[]): string | null {
+  const end = entries.findLast((entry) => entry.type === "turn.ended");
+  return end?.type === "turn.ended" ? end.outputMessageId : null;
+}
+
+/** The entries of a turn, read backwards from the end: most waiters ask for one of the last turns. */
+function entriesOf(
+  tables: Pick<StoreTables, "rowsFrom">,
+  record: AgentRecord,
+  turnId: string,
+  after?: number,
+): Entry[] {
+  const end = record.checkpoint?.seq ?? 0;
+  let from = after === undefined ? end - FIRST_REACH : after + 1;
+  for (;;) {
+    const rows = tables.rowsFrom(record, Math.max(1, from));
+    const all = rows.flatMap((row): readonly Entry[] => row.entries);
+    const entries = all.filter((entry) => "turnId" in entry && entry.turnId === turnId);
+    if (from <= 1 || entries.some(({ type }) => type === "turn.started")) return entries;
+    from = end - 4 * Math.max(FIRST_REACH, end - from);
+  }
 }
