@@ -70,7 +70,11 @@ export interface Assembly {
  * in front. Each tool call has exactly one result right behind it, whatever the input.
  */
 export function assembleMessages({ instructions, compiler, input, patches }: Assembly): Message[] {
-  return [...legalMessages(compileMessages(instructions, compiledBy(compiler, input), patches))];
+  // What the compilers of this package give is legal.
+  const isOurs = isOwnCompiler(compiler);
+  const chosen = isOurs ? compiler.compile(input) : compiledBy(compiler, input);
+  const legal = isOurs && patches.length === 0 ? chosen : legalMessages(withPatches(chosen, patches));
+  return instructions === "" ? [...legal] : [systemMessageOf(instructions), ...legal];
 }
 
 /** How many messages a compiler may add. */
@@ -99,20 +103,6 @@ function isMessage(message: unknown): boolean {
   if (typeof message !== "object" || message === null) return false;
   const { role, content, id } = message as Partial<Message>;
   return roles.has(role) && typeof id === "string" && (typeof content === "string" || Array.isArray(content));
-}
-
-/**
- * The instructions as a system message, and history with the changes of `beforeLlm` hooks for this call.
- */
-export function compileMessages(
-  instructions: string,
-  history: readonly Message[],
-  patches: readonly HookPatch[],
-): Message[] {
-  const messages: Message[] = [];
-  if (instructions !== "") messages.push(systemMessageOf(instructions));
-  messages.push(...withPatches(history, patches));
-  return messages;
 }
 
 const systemMessages = new Map<string, Message>();

@@ -11,7 +11,6 @@ export {
 export {
   type Assembly,
   assembleMessages,
-  compileMessages,
   withPatches,
   type CompileInput,
   type HistoryCompiler,

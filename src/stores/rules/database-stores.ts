@@ -280,6 +280,8 @@ class InProcessLiveChannel implements LiveChannel {
   }
 
   #others(place: LivePlace): Follower[] {
+    // Asked for each piece of each answer.
+    if (this.#followers.size === 0) return [];
     return [...(this.#followers.get(treeText(place)) ?? [])].filter(({ processId }) => processId !== place.processId);
   }
 }
