@@ -239,7 +239,6 @@ function mayBePutAway<Live>({ kind, deliveries, waiter, stay }: Staying<Live>): 
   return kind === "here" && deliveries === 0 && waiter === null && !stay.isPassivating && stay.safePoint === null;
 }
 
-/** Each field by itself, because there may be very many of these: fields that are added to a copy take a place apart. */
 function putAway({ isHeld, deliveries, waiter, isRetrying }: Claims, remains: PutAway) {
   return { kind: "putAway", isHeld, deliveries, waiter, isRetrying, remains } as const;
 }
