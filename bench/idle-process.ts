@@ -1,10 +1,13 @@
 /**
- * `node --expose-gc bench/idle-process.ts bare|memory|sqlite COUNT`: opens so many conversations, lets them rest, closes them,
- * and prints what they held, as JSON. A process of its own, so that nothing else is in its heap.
+ * `node --expose-gc bench/idle-process.ts bare|memory|sqlite COUNT [MODEL_URL]`: opens so many conversations, has each take a
+ * turn with one call of a tool if a model server is named, lets them rest, closes them, and prints what they held, as JSON. A
+ * process of its own, so that nothing else is in its heap.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { memoryAtRest, openMany } from "./at-rest.ts";
-import type { Contender } from "./contender.ts";
+import type { Contender, Conversation } from "./contender.ts";
+import { answerText } from "./model-answers.ts";
+import { userInput } from "./scenario.ts";
 import { timed } from "./study.ts";
 
 export type IdleKind = "bare" | "memory" | "sqlite";
@@ -15,7 +18,7 @@ export interface IdleFigures {
   readonly rssKilobytes: number;
   /** What is still in the heap when all are shut down, the runtime being open: in memory the stores' records. */
   readonly leftKilobytes: number;
-  /** To create and start one. */
+  /** To create and start one, its turn included. */
   readonly processorMs: number;
 }
 
@@ -25,10 +28,10 @@ async function contenderOf(kind: string): Promise<Contender> {
   return kind === "memory" ? oursInMemory : oursOnSqlite;
 }
 
-async function main([kind = "", countText = ""]: readonly string[]): Promise<void> {
+async function main([kind = "", countText = "", modelUrl]: readonly string[]): Promise<void> {
   const count = Number(countText);
   if (globalThis.gc === undefined || !["bare", "memory", "sqlite"].includes(kind) || !(count >= 1)) {
-    throw new Error("Usage: node --expose-gc bench/idle-process.ts bare|memory|sqlite COUNT");
+    throw new Error("Usage: node --expose-gc bench/idle-process.ts bare|memory|sqlite COUNT [MODEL_URL]");
   }
   const contender = await contenderOf(kind);
   const entrant = await contender.prepare(
@@ -36,19 +39,27 @@ async function main([kind = "", countText = ""]: readonly string[]): Promise<voi
       name: "idle",
       title: "",
       agent: "tools",
-      model: "one",
+      model: "loop-2",
       parallel: 1,
       turns: 0,
       callsPerTurn: 0,
       conversations: { full: count, quick: count },
       unit: "ms/turn",
     },
-    "http://127.0.0.1:9/v1",
+    modelUrl ?? "http://127.0.0.1:9/v1",
   );
   // The code for opening and closing is loaded and compiled before the first look.
-  for (const conversation of await openMany(entrant, 200)) await conversation.close?.();
+  const ready = async (few: number): Promise<Conversation[]> => {
+    const opened = await openMany(entrant, few);
+    for (const conversation of modelUrl === undefined ? [] : opened) {
+      const text = await conversation.turn(userInput);
+      if (text !== answerText) throw new Error(`idle: expected the answer ${answerText}, got ${text}.`);
+    }
+    return opened;
+  };
+  for (const conversation of await ready(200)) await conversation.close?.();
   const before = await memoryAtRest();
-  const { result: conversations, processorMs } = await timed(() => openMany(entrant, count));
+  const { result: conversations, processorMs } = await timed(() => ready(count));
   // Agents are put away after five seconds in which they do nothing, and looked at every second.
   await delay(8_000);
   const resting = await memoryAtRest();

@@ -11,30 +11,36 @@ const variants = ["heap", "rss", "heap after shutdown"] as const;
 type Variant = (typeof variants)[number];
 
 /** What an agent costs that is created and started and does nothing, each sample in a new process. */
-export const idle: Study = {
-  name: "idle-10000",
-  title: "memory of 10,000 agents at rest (2,000 with --quick), against as many message arrays of the bare loop",
-  unit: "KB/agent",
-  plan: (quick) => ({ warmUps: 0, rounds: quick ? 1 : 5 }),
-  pairs: async (quick) => {
-    const count = quick ? 2000 : 10_000;
-    const bare = idleSides("bare", count);
-    const stores = (["memory", "sqlite"] as const).map((kind) => ({ kind, sides: idleSides(kind, count) }));
-    return variants.flatMap((variant) =>
-      stores.map(({ kind, sides }): Pair => ({ stores: kind, variant, ours: sides[variant], bare: bare[variant] })),
-    );
-  },
-};
+export const idle = idleStudy("idle-10000", { takesTurn: false, at: "at rest" });
+/** The same of agents that have taken a turn with one call of a tool. */
+export const idleAfterTurn = idleStudy("idle-turn-10000", { takesTurn: true, at: "at rest after a turn with a tool" });
+
+function idleStudy(name: string, { takesTurn, at }: { readonly takesTurn: boolean; readonly at: string }): Study {
+  return {
+    name,
+    title: `memory of 10,000 agents ${at} (2,000 with --quick), against as many message arrays of the bare loop`,
+    unit: "KB/agent",
+    plan: (quick) => ({ warmUps: 0, rounds: quick ? 1 : 5 }),
+    pairs: async (quick) => {
+      const sidesOf = (kind: IdleKind) => idleSides(kind, quick ? 2000 : 10_000, takesTurn);
+      const bare = sidesOf("bare");
+      const stores = (["memory", "sqlite"] as const).map((kind) => ({ kind, sides: sidesOf(kind) }));
+      return variants.flatMap((variant) =>
+        stores.map(({ kind, sides }): Pair => ({ stores: kind, variant, ours: sides[variant], bare: bare[variant] })),
+      );
+    },
+  };
+}
 
 /** One process a round gives the figures of all three: whoever is asked first in a round starts it. */
-export function idleSides(kind: IdleKind, count: number): Readonly<Record<Variant, Side>> {
+export function idleSides(kind: IdleKind, count: number, takesTurn = false): Readonly<Record<Variant, Side>> {
   const runs: Promise<IdleFigures>[] = [];
   const side = (variant: Variant, valueOf: (figures: IdleFigures) => number): Side => ({
     name: `${kind}, ${variant}`,
-    prepare: async () => {
+    prepare: async ({ baseUrl }) => {
       let round = 0;
       const sample = async (): Promise<Sample> => {
-        const figures = await (runs[round] ??= figuresOf(kind, count));
+        const figures = await (runs[round] ??= figuresOf(kind, count, takesTurn ? [baseUrl] : []));
         round += 1;
         return { value: valueOf(figures), processorMs: figures.processorMs };
       };
@@ -48,7 +54,7 @@ export function idleSides(kind: IdleKind, count: number): Readonly<Record<Varian
   };
 }
 
-async function figuresOf(kind: IdleKind, count: number): Promise<IdleFigures> {
-  const { stdout } = await run(process.execPath, ["--expose-gc", program, kind, String(count)]);
+async function figuresOf(kind: IdleKind, count: number, modelUrl: readonly string[]): Promise<IdleFigures> {
+  const { stdout } = await run(process.execPath, ["--expose-gc", program, kind, String(count), ...modelUrl]);
   return JSON.parse(stdout) as IdleFigures;
 }

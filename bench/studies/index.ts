@@ -85,5 +85,6 @@ export const studies: readonly ListedStudy[] = [
   { name: "growth-children", group: "growth", load: async () => (await import("./growth-children.ts")).growthChildren },
   { name: "growth-tools", group: "growth", load: async () => (await import("./growth-tools.ts")).growthTools },
   { name: "idle-10000", load: async () => (await import("./idle.ts")).idle },
+  { name: "idle-turn-10000", load: async () => (await import("./idle.ts")).idleAfterTurn },
   { name: "cold-start", load: async () => (await import("./cold-start.ts")).coldStart },
 ];

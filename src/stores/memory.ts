@@ -1,9 +1,9 @@
-import type { AgentKey } from "../state/index.ts";
 import { MemoryReads } from "./memory/memory-reads.ts";
 import { databaseStores } from "./rules/database-stores.ts";
 import { unattendedIn } from "./rules/leases.ts";
+import type { AgentKey } from "../state/index.ts";
 import type { Stores } from "./rules/ports.ts";
-import type { CandidateTables, Database } from "./rules/tables.ts";
+import type { Database } from "./rules/tables.ts";
 import { UndoLog } from "./rules/undo-log.ts";
 
 /**
@@ -14,21 +14,53 @@ export function memoryStores(): Stores {
   return databaseStores("memory", new MemoryDatabase());
 }
 
-/** Everything is lost with the process and invisible to others. */
+/** Trees that are packed before others get their turn: about a millisecond. */
+const PACKED_AT_ONCE = 8;
+
+/**
+ * Everything is lost with the process and invisible to others. Trees whose agents rest are packed, in the background and a
+ * few at a time.
+ */
 class MemoryDatabase implements Database {
-  readonly tables: CandidateTables;
+  readonly tables: MemoryReads;
   readonly #undo = new UndoLog();
+  readonly #resting: AgentKey[] = [];
+  #isPacking = false;
 
   constructor() {
     this.tables = new MemoryReads(this.#undo);
   }
 
   async write<T>(work: () => T): Promise<T> {
-    return this.#undo.run(work);
+    this.tables.isWriting = true;
+    try {
+      return this.#undo.run(work);
+    } finally {
+      this.tables.isWriting = false;
+    }
   }
 
   part<T>(work: () => T): T {
     return this.#undo.run(work);
+  }
+
+  rest(keys: readonly AgentKey[]): void {
+    this.#resting.push(...keys);
+    if (!this.#isPacking) void this.#pack();
+  }
+
+  async #pack(): Promise<void> {
+    this.#isPacking = true;
+    try {
+      // Most programs end before an agent rests.
+      const { packTreeOf } = await import("./memory/memory-pack.ts");
+      while (this.#resting.length > 0) {
+        for (const key of this.#resting.splice(0, PACKED_AT_ONCE)) packTreeOf(this.tables.rows, key);
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+    } finally {
+      this.#isPacking = false;
+    }
   }
 
   isFatal(): boolean {

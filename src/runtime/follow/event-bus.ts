@@ -75,6 +75,11 @@ export class EventBus {
     return eventsOf(entry, source, row, () => "").at(-1)?.cursor ?? end;
   }
 
+  /** Must be called when the agent is not live any more. */
+  forget(source: EventSource): void {
+    this.#last.delete(source);
+  }
+
   publishCommitted({ entries, cursor, follows, accounts }: Committed, source: EventSource, textOf: TextLookup): void {
     if (accounts?.length) for (const listener of this.#accounts) listener(accounts);
     const last = entries.at(-1);

@@ -47,31 +47,46 @@ import { readAgentState, readMessages, readTrace, readTurn } from "./read-agent.
 /** A user's handle on one durable agent. Any number of handles may refer to the same agent. */
 export class AgentHandle implements Agent {
   readonly agentId: string;
-  readonly contextId: string;
-  readonly rootAgentId: string;
-  readonly ownerId: string | null;
-  readonly sessionId: string | null;
-  readonly definition: Agent["definition"];
-  readonly createdAt: number;
   readonly #core: RuntimeCore;
   readonly #local: LocalAgent;
   #record: AgentRecord;
+  #definition: Agent["definition"] | undefined;
   /** When the record was asked for, by `performance.now()`. */
   #recordAt = performance.now();
 
   constructor(core: RuntimeCore, record: AgentRecord) {
     this.#core = core;
     this.#record = record;
-    const { agentId, rootAgentId, ownerId, sessionId, definition, createdAt } = record;
-    this.agentId = this.contextId = agentId;
-    this.rootAgentId = rootAgentId;
-    this.ownerId = ownerId;
-    this.sessionId = sessionId;
-    this.definition = Object.freeze({ name: definition.name, version: definition.hash });
-    this.createdAt = createdAt;
-    this.#local = new LocalAgent(core, agentId);
+    this.agentId = record.agentId;
+    this.#local = new LocalAgent(core, record.agentId);
     // Remembers where it stands now, because it may leave memory before the state is read.
     void this.#local.standing;
+  }
+
+  // What never changes is in any record of the agent. A process may hold very many handles.
+  get contextId(): string {
+    return this.agentId;
+  }
+
+  get rootAgentId(): string {
+    return this.#record.rootAgentId;
+  }
+
+  get ownerId(): string | null {
+    return this.#record.ownerId;
+  }
+
+  get sessionId(): string | null {
+    return this.#record.sessionId;
+  }
+
+  get createdAt(): number {
+    return this.#record.createdAt;
+  }
+
+  get definition(): Agent["definition"] {
+    const { name, hash } = this.#record.definition;
+    return (this.#definition ??= Object.freeze({ name, version: hash }));
   }
 
   get state(): AgentStatus {
@@ -98,7 +113,9 @@ export class AgentHandle implements Agent {
 
   /** Like `executeTurn`, with the options that only internal callers use. */
   execute(asked: TurnAsked): Turn {
-    return new TurnHandle(this.#core, this.agentId, this.#openTurn(asked), { onEnd: this.#lookAgain });
+    return new TurnHandle(this.#core, this.agentId, this.#openTurn(asked), {
+      onEnd: (result) => this.#lookAgain(result),
+    });
   }
 
   async #openTurn(asked: TurnAsked): Promise<AcceptedTurn> {
@@ -121,7 +138,7 @@ export class AgentHandle implements Agent {
   }
 
   #turn(turnId: string, given: Promise<string>): Turn {
-    return new TurnHandle(this.#core, this.agentId, { turnId, given }, { onEnd: this.#lookAgain });
+    return new TurnHandle(this.#core, this.agentId, { turnId, given }, { onEnd: (result) => this.#lookAgain(result) });
   }
 
   async pause(options?: PauseOptions): Promise<void> {
@@ -165,14 +182,14 @@ export class AgentHandle implements Agent {
    * Reads the record again, because the turn may have ended elsewhere or the agent may have left this process; unless it
    * was read with the turn's result.
    */
-  readonly #lookAgain = async (result?: TurnResult): Promise<void> => {
+  async #lookAgain(result?: TurnResult): Promise<void> {
     // While the stores are being closed, a turn's result is still given.
     if (this.#local.standing || this.#core.closed.aborted) return;
     const seen = result && this.#core.recordAt(result);
     if (seen && seen.at >= this.#recordAt) return this.#saw(seen.record, seen.at);
     const at = performance.now();
     this.#saw((await this.#core.stores.readAgent(this.#key)) ?? this.#record, at);
-  };
+  }
 
   #saw(record: AgentRecord, at: number): void {
     this.#record = record;
@@ -259,13 +276,17 @@ export class AgentHandle implements Agent {
  * Owns: where the agent stood when the handle last saw it here.
  */
 class LocalAgent {
-  readonly key: AgentKey;
   readonly #core: RuntimeCore;
+  readonly #agentId: string;
   #seen: Standing | undefined;
 
   constructor(core: RuntimeCore, agentId: string) {
     this.#core = core;
-    this.key = core.keyOf(agentId);
+    this.#agentId = agentId;
+  }
+
+  get key(): AgentKey {
+    return this.#core.keyOf(this.#agentId);
   }
 
   get live(): Activation | undefined {

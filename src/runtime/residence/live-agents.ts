@@ -70,7 +70,7 @@ export class LiveAgents {
       part,
       watch: (agentId, work) => this.watch(agentId, work),
     });
-    this.idle = new IdleAgents({ ...part, residences: this.#residences, passivation: this.passivation, stores, clock });
+    this.idle = new IdleAgents({ ...options, ...part, residences: this.#residences, passivation: this.passivation });
     // Who inspects the machines of agents is to see those that are idle too.
     if (options.onInspect) this.idle.close();
     this.#ports = activationPortsOf(options, {

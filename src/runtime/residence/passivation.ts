@@ -3,6 +3,7 @@ import type { AgentKey } from "../../state/index.ts";
 import type { Activation } from "../agent/activation.ts";
 import type { LossReason } from "../agent/journal-writer.ts";
 import type { IdleSettings, Part } from "../doors/roles.ts";
+import type { EventBus } from "../follow/event-bus.ts";
 import type { UnsavedTrees } from "../unsaved/unsaved-trees.ts";
 import type { Handover } from "./handover.ts";
 import type { Inbox } from "./inbox.ts";
@@ -164,9 +165,10 @@ const LONGEST_LOOK_MS = 1_000;
 interface IdleOptions {
   readonly residences: Residences<Activation>;
   readonly passivation: Pick<Passivation, "applies">;
-  readonly stores: Pick<UnsavedTrees, "isHeld" | "inbox" | "release">;
+  readonly stores: Pick<UnsavedTrees, "isHeld" | "inbox" | "release" | "rest">;
   readonly clock: Clock;
   readonly idle: IdleSettings;
+  readonly bus: Pick<EventBus, "forget">;
 }
 
 /** A lease that this process has, as its heartbeat looks at it. */
@@ -257,15 +259,19 @@ export class IdleAgents {
 
   /** Returns whether an agent is live still. */
   #look(): boolean {
-    const { residences, clock, idle } = this.#options;
+    const { residences, stores, clock, idle } = this.#options;
     const now = clock.elapsed();
+    const resting: AgentKey[] = [];
     const live = residences.all();
     const unused = live.filter((activation) => isUnused(activation, now));
     let left = live.length;
     for (const activation of unused.sort((one, other) => one.idleSince - other.idleSince)) {
       if (now - activation.idleSince < idle.keptMs && left <= idle.agents) break;
-      if (this.#mayLeave(activation) && this.#putAway(activation)) left -= 1;
+      if (!this.#mayLeave(activation) || !this.#putAway(activation)) continue;
+      resting.push(activation.key);
+      left -= 1;
     }
+    if (resting.length > 0) stores.rest?.(resting);
     return left > 0;
   }
 
@@ -276,19 +282,24 @@ export class IdleAgents {
   }
 
   #putAway(activation: Activation): boolean {
-    const { residences } = this.#options;
-    const { key, epoch, writer, standing, untaken, lifecycle } = activation;
+    const { residences, bus } = this.#options;
+    const { key, epoch, writer, standing, lifecycle } = activation;
     const letGo = lifecycle === "busy" ? holdProcess() : undefined;
-    const remains: PutAway = { key, epoch, ...writer.place, standing, untaken, letGo };
+    const untaken = activation.untaken.length > 0 ? activation.untaken : nothing;
+    const { seq, at } = writer.place;
+    const remains: PutAway = { key, epoch, seq, at, standing, untaken, letGo };
     residences.apply(key.agentId, { type: "put.away", activation, remains });
     if (residences.remainsOf(key.agentId) === remains) {
-      activation.discard(`agent ${key.agentId} was put away`);
+      activation.discard(new LeaseLostError(`agent ${key.agentId} was put away`));
+      bus.forget(activation.identity);
       return true;
     }
     letGo?.();
     return false;
   }
 }
+
+const nothing: readonly string[] = [];
 
 /** Whether nothing was done with the agent since the last look. */
 function isUnused(activation: Activation, now: number): boolean {

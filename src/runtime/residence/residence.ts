@@ -182,7 +182,7 @@ function arrive<Live>(at: Residence<Live>, event: EventOf<Live, ArrivalType>): S
   }
   if (event.type === "activation.failed" && at.kind === "coming") {
     const { remains } = event;
-    return remains ? answered({ ...claims, kind: "putAway", remains }, "waits") : gone(claims, false);
+    return remains ? answered(putAway(claims, remains), "waits") : gone(claims, false);
   }
   if (event.type === "visit.over" && at.kind === "visited") return gone(claims, at.isShutDown);
   if (event.type === "activated" && at.kind === "coming") {
@@ -219,7 +219,7 @@ function live<Live>(at: Residence<Live>, event: Extract<ResidenceEvent<Live>, { 
     case "lost":
       return gone(claims, false, reached);
     case "put.away":
-      return mayBePutAway(at) ? to({ ...claims, kind: "putAway", remains: event.remains }) : to(at);
+      return to(mayBePutAway(at) ? putAway(claims, event.remains) : at);
     case "safePoint.awaited":
       return to({ ...at, stay: { ...stay, safePoint: stay.safePoint ?? event.safePoint } });
     case "passivation.over":
@@ -237,6 +237,10 @@ type Staying<Live> = Extract<Residence<Live>, { stay: Stay<Live> }>;
 
 function mayBePutAway<Live>({ kind, deliveries, waiter, stay }: Staying<Live>): boolean {
   return kind === "here" && deliveries === 0 && waiter === null && !stay.isPassivating && stay.safePoint === null;
+}
+
+function putAway({ isHeld, deliveries, waiter, isRetrying }: Claims, remains: PutAway) {
+  return { kind: "putAway", isHeld, deliveries, waiter, isRetrying, remains } as const;
 }
 
 function kept<Live>(at: Staying<Live>, now: number): Step<Live> {

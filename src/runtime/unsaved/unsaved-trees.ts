@@ -85,8 +85,8 @@ export function unsavedTrees(durable: Stores, options: UnsavedOptions): UnsavedT
 }
 
 /**
- * Methods that concern only the durable stores: projections copy what is saved, webhooks are told of it, and only saved
- * writes can be lost.
+ * Methods that concern only the durable stores: projections copy what is saved, webhooks are told of it, only saved writes can
+ * be lost, and only agents that are saved are put away.
  */
 const savedOnly = [
   "projectionCursor",
@@ -95,6 +95,7 @@ const savedOnly = [
   "putWebhooks",
   "dueWebhooks",
   "onRolledBack",
+  "rest",
 ] as const;
 type RoutedStores = Omit<
   Stores,

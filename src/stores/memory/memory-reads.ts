@@ -25,7 +25,7 @@ import {
   type TurnPlace,
 } from "../rules/queries.ts";
 import type { ArtifactMeta, CandidateTables, RestoredRow } from "../rules/tables.ts";
-import { type AgentRows, emptyTree } from "./memory-rows.ts";
+import { type AgentRows, emptyTree, PackedTree } from "./memory-rows.ts";
 import { MemoryTables } from "./memory-tables.ts";
 
 /** The reads outside of commits, and whole trees for export and import. */
@@ -33,17 +33,21 @@ export class MemoryReads extends MemoryTables implements CandidateTables {
   listAgents(filter: AgentFilter, limit: number, place?: AgentPlace): AgentRecord[] {
     const { after, rootAgentId, sessionId, ownerId, rootsOnly, order } = filter;
     const isNewest = order === "newest";
-    const found: AgentRecord[] = [];
-    for (const { record } of this.rows.tenants.get(filter.tenant)?.agents.values() ?? []) {
-      if (!isNewest && after !== undefined && record.agentId <= after) continue;
-      if (place !== undefined && byAge(place, record) >= 0) continue;
-      if (rootAgentId !== undefined && record.rootAgentId !== rootAgentId) continue;
-      if (sessionId !== undefined && record.sessionId !== sessionId) continue;
-      if (ownerId !== undefined && record.ownerId !== ownerId) continue;
-      if (rootsOnly && record.parentAgentId !== null) continue;
-      found.push(record);
+    const found: AgentPlace[] = [];
+    for (const [agentId, at] of this.rows.tenants.get(filter.tenant)?.agents ?? []) {
+      const isPacked = at instanceof PackedTree;
+      const facts = isPacked ? at : at.record;
+      const isRoot = isPacked ? agentId === at.rootAgentId : at.record.parentAgentId === null;
+      if (!isNewest && after !== undefined && agentId <= after) continue;
+      if (place !== undefined && byAge(place, { agentId, createdAt: facts.createdAt }) >= 0) continue;
+      if (rootAgentId !== undefined && facts.rootAgentId !== rootAgentId) continue;
+      if (sessionId !== undefined && facts.sessionId !== sessionId) continue;
+      if (ownerId !== undefined && facts.ownerId !== ownerId) continue;
+      if (rootsOnly && !isRoot) continue;
+      found.push(isPacked ? { agentId, createdAt: at.createdAt } : at.record);
     }
-    return found.sort(isNewest ? byAge : (a, b) => (a.agentId < b.agentId ? -1 : 1)).slice(0, limit);
+    const places = found.sort(isNewest ? byAge : (a, b) => (a.agentId < b.agentId ? -1 : 1)).slice(0, limit);
+    return places.flatMap(({ agentId }) => this.agent({ tenant: filter.tenant, agentId }) ?? []);
   }
 
   inbox(key: AgentKey): InboxItem[] {
@@ -57,13 +61,13 @@ export class MemoryReads extends MemoryTables implements CandidateTables {
   }
 
   treeRows(tenant: string, rootAgentId: string, afterCursor: number, limit: number): JournalRow[] {
-    const journal = this.rows.tenants.get(tenant)?.trees.get(rootAgentId)?.journal ?? [];
+    const journal = this.treeOf(tenant, rootAgentId)?.journal ?? [];
     const start = firstAfter(journal, afterCursor);
     return journal.slice(start, start + limit);
   }
 
   lastCursor(tenant: string, rootAgentId: string): number {
-    return this.rows.tenants.get(tenant)?.trees.get(rootAgentId)?.journal.at(-1)?.cursor ?? 0;
+    return this.treeOf(tenant, rootAgentId)?.journal.at(-1)?.cursor ?? 0;
   }
 
   messages(key: AgentKey, newest: number | undefined): Message[] {
@@ -93,8 +97,11 @@ export class MemoryReads extends MemoryTables implements CandidateTables {
 
   requests(filter: RequestFilter, after: AgentRequest | undefined, limit: number): AgentRequest[] {
     const found: AgentRequest[] = [];
-    for (const { requests } of this.rows.tenants.get(filter.tenant)?.agents.values() ?? []) {
-      for (const request of requests?.values() ?? []) {
+    for (const [agentId, at] of this.rows.tenants.get(filter.tenant)?.agents ?? []) {
+      // All requests of a packed tree are decided.
+      if (at instanceof PackedTree && (!at.hasRequests || filter.status === "open")) continue;
+      if (filter.agentId !== undefined && agentId !== filter.agentId) continue;
+      for (const request of this.find({ tenant: filter.tenant, agentId })?.requests?.values() ?? []) {
         if (isRequestOf(filter, request) && (after === undefined || byOpening(after, request) < 0)) found.push(request);
       }
     }
@@ -103,12 +110,24 @@ export class MemoryReads extends MemoryTables implements CandidateTables {
 
   turns(filter: TurnFilter, limit: number, place?: TurnPlace): TurnRecord[] {
     const found: TurnRecord[] = [];
-    for (const { turns } of this.rows.tenants.get(filter.tenant)?.agents.values() ?? []) {
-      for (const { hash: _hash, ...turn } of turns?.values() ?? []) {
+    const packed: PackedTree[] = [];
+    const add = (rows: AgentRows | undefined): void => {
+      for (const { hash: _hash, ...turn } of rows?.turns?.values() ?? []) {
         if (isTurnOf(filter, turn) && (place === undefined || byChange(place, turn) < 0)) found.push(turn);
       }
+    };
+    for (const [agentId, at] of this.rows.tenants.get(filter.tenant)?.agents ?? []) {
+      if (!(at instanceof PackedTree)) add(at);
+      else if (agentId === at.rootAgentId && mayHoldTurn(filter, at)) packed.push(at);
     }
-    return found.sort(byChange).slice(0, limit);
+    found.sort(byChange);
+    for (const { rootAgentId, changedAt } of packed.sort((one, other) => other.changedAt - one.changedAt)) {
+      const last = found[limit - 1];
+      if (last && last.changedAt > changedAt) break;
+      add(this.find({ tenant: filter.tenant, agentId: rootAgentId }));
+      found.sort(byChange);
+    }
+    return found.slice(0, limit);
   }
 
   turnsOf(key: AgentKey): StoredTurn[] {
@@ -130,15 +149,15 @@ export class MemoryReads extends MemoryTables implements CandidateTables {
   }
 
   accounts(tenant: string, rootAgentId: string): Account[] {
-    return [...(this.rows.tenants.get(tenant)?.trees.get(rootAgentId)?.accounts?.values() ?? [])];
+    return [...(this.treeOf(tenant, rootAgentId)?.accounts?.values() ?? [])];
   }
 
   definition(tenant: string, rootAgentId: string, hash: string): StoredDefinition | undefined {
-    return this.rows.tenants.get(tenant)?.trees.get(rootAgentId)?.definitions.get(hash);
+    return this.treeOf(tenant, rootAgentId)?.definitions.get(hash);
   }
 
   definitionsOf(tenant: string, rootAgentId: string): StoredDefinition[] {
-    const definitions = this.rows.tenants.get(tenant)?.trees.get(rootAgentId)?.definitions.values() ?? [];
+    const definitions = this.treeOf(tenant, rootAgentId)?.definitions.values() ?? [];
     return [...definitions].sort((one, other) => (one.hash < other.hash ? -1 : 1));
   }
 
@@ -155,7 +174,7 @@ export class MemoryReads extends MemoryTables implements CandidateTables {
   }
 
   agentsOfTree(tenant: string, rootAgentId: string): AgentRecord[] {
-    return this.#rowsOfTree(tenant, rootAgentId).map((rows) => rows.record);
+    return (this.treeOf(tenant, rootAgentId)?.agents ?? []).map(({ record }) => record);
   }
 
   timersOf(key: AgentKey): Timer[] {
@@ -165,22 +184,22 @@ export class MemoryReads extends MemoryTables implements CandidateTables {
 
   storedRows(tenant: string, rootAgentId: string): StoredRow[] {
     const messages = new Map<number, Message[]>();
-    for (const { messagesById } of this.#rowsOfTree(tenant, rootAgentId)) {
+    for (const { messagesById } of this.treeOf(tenant, rootAgentId)?.agents ?? []) {
       for (const { cursor, message } of messagesById?.values() ?? []) {
         const ofRow = messages.get(cursor);
         if (ofRow) ofRow.push(message);
         else messages.set(cursor, [message]);
       }
     }
-    const journal = this.rows.tenants.get(tenant)?.trees.get(rootAgentId)?.journal ?? [];
+    const journal = this.treeOf(tenant, rootAgentId)?.journal ?? [];
     return journal.map((row) => ({ ...row, messages: messages.get(row.cursor) ?? [] }));
   }
 
   removeTree(tenant: string, rootAgentId: string): void {
     const rows = this.rows.tenants.get(tenant);
-    const tree = rows?.trees.get(rootAgentId);
+    const tree = this.treeOf(tenant, rootAgentId);
     if (!rows || !tree) return;
-    const agents = this.#rowsOfTree(tenant, rootAgentId);
+    const { agents } = tree;
     for (const agent of agents) {
       for (const timerId of agent.timers?.keys() ?? []) this.timers.clear(agent, timerId);
     }
@@ -233,12 +252,14 @@ export class MemoryReads extends MemoryTables implements CandidateTables {
     const due = [...(this.rows.tenants.get(tenant)?.webhooks.values() ?? [])].filter(({ dueAt }) => dueAt <= now);
     return due.sort((one, other) => one.dueAt - other.dueAt).slice(0, limit);
   }
+}
 
-  /** In the order in which they were created. */
-  #rowsOfTree(tenant: string, rootAgentId: string): AgentRows[] {
-    const agents = [...(this.rows.tenants.get(tenant)?.agents.values() ?? [])];
-    return agents.filter(({ record }) => record.rootAgentId === rootAgentId);
-  }
+/** Whether one of its turns may be meant, so that it has to be opened. */
+function mayHoldTurn({ agentId, sessionId, ownerId, status }: TurnFilter, packed: PackedTree): boolean {
+  if (agentId !== undefined && packed.rootAgentId !== agentId) return false;
+  if (sessionId !== undefined && packed.sessionId !== sessionId) return false;
+  if (ownerId !== undefined && packed.ownerId !== ownerId) return false;
+  return status === undefined || packed.turnStatuses.split(",").includes(status);
 }
 
 /** The index of the first row whose cursor is above `cursor`. */

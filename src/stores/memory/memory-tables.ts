@@ -2,6 +2,7 @@ import type { Account, Waiter } from "../../budget/index.ts";
 import { InvariantError } from "../../errors/index.ts";
 import {
   type AgentKey,
+  agentOfAccount,
   type AgentRecord,
   type AgentRequest,
   type Artifact,
@@ -9,6 +10,7 @@ import {
   type InboxItem,
   JOURNAL_VERSION,
   type Message,
+  rootOf,
   type StoredDefinition,
   type Timer,
 } from "../../state/index.ts";
@@ -37,16 +39,26 @@ import {
   type MemoryRows,
   MemoryTimers,
   noteCandidate,
+  PackedTree,
   removeItems,
   type TenantRows,
   type TreeRows,
 } from "./memory-rows.ts";
 
-/** Rows in maps; every change is recorded in the undo log. Values are immutable, so they are kept as they are. */
+/** Trees that were opened for reading last, and stay packed. */
+const OPENED_TREES = 64;
+
+/**
+ * Rows in maps; every change is recorded in the undo log. Values are immutable, so they are kept as they are. Trees that
+ * rest may be packed: a read opens a copy, and a write puts the rows back.
+ */
 export class MemoryTables implements Tables {
   readonly rows: MemoryRows = emptyRows();
   readonly timers: MemoryTimers;
+  /** Set while a transaction may write. */
+  isWriting = false;
   protected readonly undo: UndoLog;
+  readonly #opened = new Map<PackedTree, TreeRows>();
 
   constructor(undo: UndoLog) {
     this.undo = undo;
@@ -54,7 +66,33 @@ export class MemoryTables implements Tables {
   }
 
   find({ tenant, agentId }: AgentKey): AgentRows | undefined {
-    return this.rows.tenants.get(tenant)?.agents.get(agentId);
+    const rows = this.rows.tenants.get(tenant);
+    const at = rows?.agents.get(agentId);
+    if (!(at instanceof PackedTree)) return at;
+    return rows && this.#open(rows, at).agents.find(({ record }) => record.agentId === agentId);
+  }
+
+  protected treeOf(tenant: string, rootAgentId: string): TreeRows | undefined {
+    const rows = this.rows.tenants.get(tenant);
+    const tree = rows?.trees.get(rootAgentId);
+    if (!(tree instanceof PackedTree)) return tree;
+    return rows && this.#open(rows, tree);
+  }
+
+  /** This is not undone with its transaction, because it changes nothing that is read. */
+  #open(rows: TenantRows, packed: PackedTree): TreeRows {
+    const tree = this.#opened.get(packed) ?? packed.open();
+    if (this.isWriting) {
+      this.#opened.delete(packed);
+      rows.trees.set(packed.rootAgentId, tree);
+      for (const agent of tree.agents) rows.agents.set(agent.record.agentId, agent);
+      for (const accountId of tree.accounts?.keys() ?? []) rows.treesOfAccounts.set(accountId, tree);
+      return tree;
+    }
+    const [oldest] = this.#opened.keys();
+    if (oldest && this.#opened.size >= OPENED_TREES) this.#opened.delete(oldest);
+    this.#opened.set(packed, tree);
+    return tree;
   }
 
   agent(key: AgentKey): AgentRecord | undefined {
@@ -72,6 +110,7 @@ export class MemoryTables implements Tables {
     }
     const rows = emptyAgent(record, this.#tree(tenant, rootAgentId));
     this.undo.set(this.tenantRows(tenant).agents, agentId, rows);
+    this.undo.push(rows.tree.agents, rows);
     const parent = parentAgentId === null ? undefined : this.find({ tenant, agentId: parentAgentId });
     if (parent) this.undo.push(parent.children, rows);
   }
@@ -102,7 +141,12 @@ export class MemoryTables implements Tables {
   }
 
   account(tenant: string, accountId: string): Account | undefined {
-    return this.rows.tenants.get(tenant)?.treesOfAccounts.get(accountId)?.accounts?.get(accountId);
+    return this.#treeOfAccount(tenant, accountId)?.accounts?.get(accountId);
+  }
+
+  #treeOfAccount(tenant: string, accountId: string): TreeRows | undefined {
+    const tree = this.rows.tenants.get(tenant)?.treesOfAccounts.get(accountId);
+    return tree ?? this.treeOf(tenant, rootOf(agentOfAccount(accountId)));
   }
 
   putAccount(tenant: string, rootAgentId: string, account: Account): void {
@@ -116,7 +160,7 @@ export class MemoryTables implements Tables {
   }
 
   waiters(tenant: string, { id }: Account): readonly Waiter[] {
-    return this.rows.tenants.get(tenant)?.treesOfAccounts.get(id)?.queues?.get(id) ?? [];
+    return this.#treeOfAccount(tenant, id)?.queues?.get(id) ?? [];
   }
 
   putWaiters(tenant: string, rootAgentId: string, { account, waiters }: WaiterChanges): void {
@@ -278,12 +322,10 @@ export class MemoryTables implements Tables {
   }
 
   #tree(tenant: string, rootAgentId: string): TreeRows {
-    const { trees } = this.tenantRows(tenant);
-    let tree = trees.get(rootAgentId);
-    if (!tree) {
-      tree = emptyTree();
-      this.undo.set(trees, rootAgentId, tree);
-    }
+    const known = this.treeOf(tenant, rootAgentId);
+    if (known) return known;
+    const tree = emptyTree();
+    this.undo.set(this.tenantRows(tenant).trees, rootAgentId, tree);
     return tree;
   }
 }

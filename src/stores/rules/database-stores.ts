@@ -54,6 +54,7 @@ export function databaseStores(kind: string, database: Database): Stores {
     acquire: (key, processId, leaseMs, steady, isKnown) =>
       write(() => acquire(tables, key, { processId, leaseMs, isRunning, isKnown }, steady)),
     release: (key, epoch, options) => write(() => release(tables, key, epoch, options)),
+    rest: (keys) => database.rest?.(keys),
     unattended: async (tenant, query, steady) =>
       await database.unattended(
         tenant,

@@ -119,6 +119,11 @@ export interface Stores {
    */
   release(key: AgentKey, epoch: number, options?: ReleaseOptions): Promise<boolean>;
   /**
+   * Nothing is going to be done with these agents for a while, so what the stores keep of them in memory may become smaller, at
+   * the cost of the next read. Changes nothing that is stored.
+   */
+  rest?(keys: readonly AgentKey[]): void;
+  /**
    * Agents that need an owner: agents of dead processes with an open turn or an inbox item, agents without owner that
    * have an inbox item, and agents that were left with an open turn. Not listed are agents that are shut down or
    * parked, and agents whose items nobody can take in now: queued turns behind the open one, or items that a pause

@@ -227,6 +227,8 @@ export interface Database {
   /** Whether an error belongs to the transaction as a whole, so that no part of it can be kept. */
   isFatal(error: unknown): boolean;
   read<T>(work: () => T): Promise<T>;
+  /** What `Stores.rest` asks for. Absent: there is nothing to free. */
+  rest?(keys: readonly AgentKey[]): void;
   /** At most `limit`. */
   unattended(tenant: string, query: UnattendedQuery & { readonly limit: number }, steady: number): Promise<AgentKey[]>;
   /** Those of the agents, at least one, whose inbox is not empty. */

@@ -10,6 +10,7 @@ import {
   waiterSchema,
 } from "../../budget/index.ts";
 import { InvariantError } from "../../errors/index.ts";
+import { type AgentKey, agentOfAccount } from "../../state/index.ts";
 import { integerOf, parsed, type Row, textOf, wellFormed } from "../rules/stored-values.ts";
 import type { WaiterChanges } from "../rules/tables.ts";
 import { KeyedCache, type SqliteConnection } from "./sqlite-connection.ts";
@@ -50,6 +51,10 @@ export class SqlitePlaces {
 
   forget(): void {
     this.#given.clear();
+  }
+
+  forgetTree(tree: number): void {
+    this.#given.delete(tree);
   }
 
   /** Must be filled in the same transaction. */
@@ -126,6 +131,10 @@ export class SqliteAccounts {
   forget(): void {
     this.#slots.clear();
     this.#missing.generation = 0;
+  }
+
+  rest(keys: readonly AgentKey[]): void {
+    this.#slots.dropTrees(keys, agentOfAccount);
   }
 
   find(tenant: string, accountId: string): Account | undefined {

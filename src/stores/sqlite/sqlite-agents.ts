@@ -47,6 +47,13 @@ export class SqliteAgents {
     this.#missing.generation = 0;
   }
 
+  rest(keys: readonly AgentKey[]): void {
+    for (const { tree } of this.#slots.dropTrees(keys, (agentId) => agentId)) {
+      this.heads.forgetTree(tree);
+      this.#places.forgetTree(tree);
+    }
+  }
+
   /** The agent's keys and its current record. */
   find({ tenant, agentId }: AgentKey): AgentSlot | undefined {
     const known = this.#slots.get(tenant, agentId);

@@ -1,5 +1,6 @@
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { CorruptRecordError, InvariantError, StoreUnavailableError, TroupeError } from "../../errors/index.ts";
+import { type AgentKey, rootOf } from "../../state/index.ts";
 import { checkLayout, layOut } from "./sqlite-schema.ts";
 
 /** How long one attempt to get a lock blocks this process, in milliseconds. */
@@ -31,6 +32,8 @@ export class SqliteConnection {
   /** Whether a transaction or a snapshot is open. */
   isInTransaction = false;
   forget: () => void = () => {};
+  /** Forgets what is cached of the trees of these agents; it is read again where it is needed. */
+  rest: (keys: readonly AgentKey[]) => void = () => {};
   #dataVersion: unknown;
   readonly #statements: Readonly<
     Record<"begin" | "beginReading" | "commit" | "save" | "keep" | "undo" | "version", StatementSync>
@@ -185,6 +188,22 @@ export class KeyedCache<T> {
     }
     values.set(id, value);
     if (isNew) this.#size += 1;
+  }
+
+  /** Forgets those of the trees of these agents; gives them. `agentOf`: the agent that an id names. */
+  dropTrees(keys: readonly AgentKey[], agentOf: (id: string) => string): T[] {
+    const dropped: T[] = [];
+    for (const [tenant, ofTenant] of Map.groupBy(keys, (key) => key.tenant)) {
+      const roots = new Set(ofTenant.map(({ agentId }) => rootOf(agentId)));
+      const values = this.#tenants.get(tenant);
+      for (const [id, value] of values ?? []) {
+        if (!roots.has(rootOf(agentOf(id)))) continue;
+        dropped.push(value);
+        values?.delete(id);
+      }
+    }
+    this.#size -= dropped.length;
+    return dropped;
   }
 
   clear(): void {

@@ -88,6 +88,10 @@ export class SqliteDatabase implements Database {
     return this.#untilFree(() => this.#connection.snapshot(work), performance.now());
   }
 
+  rest(keys: readonly AgentKey[]): void {
+    this.#connection.rest(keys);
+  }
+
   unattended(...[tenant, query, steady]: Parameters<Database["unattended"]>): ReturnType<Database["unattended"]> {
     return this.read(() => unattendedIn(this.tables, tenant, query, steady));
   }

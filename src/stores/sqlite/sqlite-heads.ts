@@ -124,6 +124,10 @@ export class SqliteHeads {
     this.#ends.clear();
   }
 
+  forgetTree(tree: number): void {
+    this.#ends.delete(tree);
+  }
+
   /** For a new agent. */
   add(slot: AgentSlot): void {
     this.#statements.insert.run(slot.place, slot.id);

@@ -93,9 +93,8 @@ export class SqliteTables implements CandidateTables {
     const ofTree = ["definitions_of_trees", "agents"].map((table) => `DELETE FROM ${table} WHERE tree = ?`);
     this.#deletions = [...ofAgents, ...ofTree].map((sql) => connection.prepare(sql));
     const caches = [places, this.#agents, this.#accounts, this.#inbox, this.#definitions, this.#journal];
-    connection.forget = () => {
-      for (const cache of caches) cache.forget();
-    };
+    connection.forget = () => caches.forEach((cache) => cache.forget());
+    connection.rest = (keys) => [this.#agents, this.#accounts].forEach((rows) => rows.rest(keys));
   }
 
   agent(key: AgentKey): AgentRecord | undefined {
