@@ -290,7 +290,7 @@ export class IdleAgents {
     const remains: PutAway = { key, epoch, seq, at, standing, untaken, letGo };
     residences.apply(key.agentId, { type: "put.away", activation, remains });
     if (residences.remainsOf(key.agentId) === remains) {
-      activation.discard(new LeaseLostError(`agent ${key.agentId} was put away`));
+      activation.discard(`agent ${key.agentId} was put away`);
       bus.forget(activation.identity);
       return true;
     }
