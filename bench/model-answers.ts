@@ -8,8 +8,11 @@
 /** The text of the last answer of every model but `stream-N`. */
 export const answerText = "The bench is done: every step was taken and every result was read.";
 
-/** Tokens that every answer reports; the figures mean nothing, but a budget needs some. */
-const usage = { prompt_tokens: 40, completion_tokens: 20, total_tokens: 60 };
+/** Tokens that an answer reports: about as many as it has, as a provider does, since a budget does not believe fewer. */
+function usageOf({ pieces }: Answer): object {
+  const [prompt, completion] = [40, Math.max(20, pieces.length * 2)];
+  return { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion };
+}
 
 /** Server-sent events in one write of a stream: few enough to arrive in pieces, enough that the server is not what is measured. */
 const eventsPerPiece = 16;
@@ -97,14 +100,16 @@ function serialise(model: string, answer: Answer): SerialisedAnswer {
   return { whole: JSON.stringify(completion(model, answer)), streamed: serverSentEvents(model, answer) };
 }
 
-function completion(model: string, { pieces, calls }: Answer): object {
+function completion(model: string, answer: Answer): object {
+  const { pieces, calls } = answer;
   const content = calls.length === 0 ? pieces.join("") : null;
   const message = { role: "assistant", content, refusal: null, ...(calls.length === 0 ? {} : { tool_calls: calls }) };
   const choice = { index: 0, message, logprobs: null, finish_reason: finishReason(calls) };
-  return { ...envelope(model, "chat.completion"), choices: [choice], usage };
+  return { ...envelope(model, "chat.completion"), choices: [choice], usage: usageOf(answer) };
 }
 
-function serverSentEvents(model: string, { pieces, calls }: Answer): readonly string[] {
+function serverSentEvents(model: string, answer: Answer): readonly string[] {
+  const { pieces, calls } = answer;
   const chunk = (delta: object, finish: string | null) => ({
     ...envelope(model, "chat.completion.chunk"),
     choices: [{ index: 0, delta, logprobs: null, finish_reason: finish }],
@@ -114,7 +119,7 @@ function serverSentEvents(model: string, { pieces, calls }: Answer): readonly st
     ...pieces.map((content) => chunk({ content }, null)),
     ...calls.map((call, index) => chunk({ tool_calls: [{ index, ...call }] }, null)),
     chunk({}, finishReason(calls)),
-    { ...envelope(model, "chat.completion.chunk"), choices: [], usage },
+    { ...envelope(model, "chat.completion.chunk"), choices: [], usage: usageOf(answer) },
   ];
   const events = [...chunks.map((body) => `data: ${JSON.stringify(body)}\n\n`), "data: [DONE]\n\n"];
   const writes = range(Math.ceil(events.length / eventsPerPiece));
