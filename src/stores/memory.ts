@@ -46,7 +46,8 @@ class MemoryDatabase implements Database {
 
   rest(keys: readonly AgentKey[]): void {
     this.#resting.push(...keys);
-    if (!this.#isPacking) void this.#pack();
+    // What cannot be packed stays as it is.
+    if (!this.#isPacking) this.#pack().catch(() => undefined);
   }
 
   async #pack(): Promise<void> {
@@ -76,7 +77,7 @@ class MemoryDatabase implements Database {
   }
 
   async posted(keys: readonly AgentKey[]): Promise<AgentKey[]> {
-    return keys.filter((key) => this.tables.inboxSize(key) > 0);
+    return keys.filter((key) => this.tables.isPosted(key));
   }
 
   onForeignWrite(): () => void {

@@ -50,6 +50,12 @@ export class MemoryReads extends MemoryTables implements CandidateTables {
     return places.flatMap(({ agentId }) => this.agent({ tenant: filter.tenant, agentId }) ?? []);
   }
 
+  /** Whether its inbox has an item; a packed tree has none, and is not opened to see it. */
+  isPosted({ tenant, agentId }: AgentKey): boolean {
+    const at = this.rows.tenants.get(tenant)?.agents.get(agentId);
+    return at !== undefined && !(at instanceof PackedTree) && (at.inbox?.size ?? 0) > 0;
+  }
+
   inbox(key: AgentKey): InboxItem[] {
     return [...(this.find(key)?.inbox?.values() ?? [])].map((row) => row.item);
   }
