@@ -59,7 +59,9 @@ describe("scriptedModel", () => {
   });
 
   it("reports text and reasoning when someone listens", async () => {
-    const { answer, deltas } = await streamed(scriptedModel({ deltas: ["a", "b"], reasoning: "hm" }));
+    const deltas: unknown[] = [];
+    const options = { signal: neverAborted, onDelta: (delta: object) => void deltas.push(delta) };
+    const answer = await scriptedModel({ deltas: ["a", "b"], reasoning: "hm" }).generate(request, options);
     expect(answer).toMatchObject({ content: "ab", reasoning: { reasoning_content: "hm" } });
     expect(deltas).toEqual([
       { type: "reasoning", text: "hm" },
