@@ -50,6 +50,8 @@ export class SqliteConnection {
       undo: this.prepare("ROLLBACK TO part"),
       version: this.prepare("PRAGMA data_version"),
     };
+    // Older versions of Node.js give rows as objects alone, which cost more to make than the statement.
+    if ("setReturnArrays" in this.#statements.version) this.#statements.version.setReturnArrays(true);
   }
 
   /**
@@ -127,7 +129,8 @@ export class SqliteConnection {
 
   /** Changes when another connection has written. */
   dataVersion(): unknown {
-    return this.#statements.version.get()?.["data_version"];
+    const row = this.#statements.version.get();
+    return Array.isArray(row) ? row[0] : row?.["data_version"];
   }
 
   close(): void {
