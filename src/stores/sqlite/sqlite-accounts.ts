@@ -1,4 +1,3 @@
-import type { StatementSync } from "node:sqlite";
 import { z } from "zod";
 import type { DeepReadonly } from "../../base/index.ts";
 import {
@@ -13,7 +12,9 @@ import { InvariantError } from "../../errors/index.ts";
 import { type AgentKey, agentOfAccount } from "../../state/index.ts";
 import { integerOf, parsed, type Row, textOf, wellFormed } from "../rules/stored-values.ts";
 import type { WaiterChanges } from "../rules/tables.ts";
-import { KeyedCache, type SqliteConnection } from "./sqlite-connection.ts";
+import { KeyedCache } from "./keyed-cache.ts";
+import type { SqliteConnection } from "./sqlite-connection.ts";
+import type { Statement } from "./sqlite-statement.ts";
 
 interface AccountSlot {
   place: number;
@@ -38,7 +39,7 @@ export function placesOfTree(tree: number): { readonly first: number; readonly l
 /** The next free place of a tree. */
 export class SqlitePlaces {
   readonly #connection: SqliteConnection;
-  readonly #next: StatementSync;
+  readonly #next: Statement;
   /** The last place that was given out, by tree, in a generation. */
   readonly #given = new Map<number, { readonly generation: number; readonly place: number }>();
 
@@ -57,6 +58,13 @@ export class SqlitePlaces {
     this.#given.delete(tree);
   }
 
+  /** That of a new tree's first agent. */
+  first(tree: number): number {
+    const { first } = placesOfTree(tree);
+    this.#give(tree, first);
+    return first;
+  }
+
   /** Must be filled in the same transaction. */
   next(tree: number): number {
     const { generation } = this.#connection;
@@ -65,9 +73,13 @@ export class SqlitePlaces {
       given?.generation === generation
         ? given.place + 1
         : integerOf(this.#next.get({ ...placesOfTree(tree) }) ?? {}, "place", "the next place of a tree");
-    if (this.#given.size >= CAPACITY) this.#given.clear();
-    this.#given.set(tree, { generation, place });
+    this.#give(tree, place);
     return place;
+  }
+
+  #give(tree: number, place: number): void {
+    if (this.#given.size >= CAPACITY) this.#given.clear();
+    this.#given.set(tree, { generation: this.#connection.generation, place });
   }
 }
 
@@ -75,6 +87,8 @@ export class SqliteAccounts {
   readonly #connection: SqliteConnection;
   readonly #slots = new KeyedCache<AccountSlot>(CAPACITY);
   readonly #places: SqlitePlaces;
+  /** Agents that were new in a generation, by tenant and id: all of their accounts are known. */
+  #begun = { generation: 0, agents: new KeyedCache<true>(CAPACITY) };
   /** The account that was last looked for in vain, in a generation: it mostly is the next one to be put. */
   #missing = { generation: 0, tenant: "", accountId: "" };
   readonly #statements: Readonly<
@@ -91,7 +105,7 @@ export class SqliteAccounts {
       | "putWaiter"
       | "removeWaiter"
       | "removeWaiters",
-      StatementSync
+      Statement
     >
   >;
 
@@ -107,8 +121,8 @@ export class SqliteAccounts {
       insertFigures: connection.prepare(
         "INSERT INTO standings (place, account_id, terms, standing) VALUES (?, ?, ?, ?)",
       ),
-      update: connection.prepare("UPDATE standings SET standing = ? WHERE place = ?"),
-      move: connection.prepare("UPDATE standings SET terms = ?, standing = ? WHERE place = ?"),
+      update: connection.prepare("UPDATE standings SET standing = ? WHERE place = ?", ["standing"]),
+      move: connection.prepare("UPDATE standings SET terms = ?, standing = ? WHERE place = ?", ["terms", "standing"]),
       ofTree: connection.prepare(
         `SELECT account_id, terms, standing FROM standings
          WHERE place BETWEEN ? AND ? AND account_id IS NOT NULL ORDER BY place`,
@@ -130,11 +144,20 @@ export class SqliteAccounts {
 
   forget(): void {
     this.#slots.clear();
+    this.#begun.agents.clear();
     this.#missing.generation = 0;
   }
 
   rest(keys: readonly AgentKey[]): void {
     this.#slots.dropTrees(keys, agentOfAccount);
+    this.#begun.agents.dropTrees(keys, (agentId) => agentId);
+  }
+
+  /** For a new agent. */
+  begin({ tenant, agentId }: AgentKey): void {
+    const { generation } = this.#connection;
+    if (this.#begun.generation !== generation) this.#begun = { generation, agents: new KeyedCache<true>(CAPACITY) };
+    this.#begun.agents.set(tenant, agentId, true);
   }
 
   find(tenant: string, accountId: string): Account | undefined {
@@ -144,6 +167,7 @@ export class SqliteAccounts {
   put(tenant: string, tree: () => number, account: Account): void {
     const figures = figuresText(account);
     const { generation } = this.#connection;
+    this.#connection.noteRow(rowName(tenant, account.id));
     const known = this.#slot(tenant, account.id);
     if (known) {
       let { terms } = known.texts;
@@ -160,7 +184,7 @@ export class SqliteAccounts {
     const terms = termsText(account);
     this.#statements.insert.run(tenant, account.id, place);
     this.#statements.insertFigures.run(place, account.id, terms, figures);
-    this.#slots.set(tenant, account.id, { place, generation, texts: { terms, figures }, value: account });
+    this.#keep(tenant, account.id, { place, generation, texts: { terms, figures }, value: account });
   }
 
   waiters(tenant: string, account: Account): readonly Waiter[] {
@@ -213,7 +237,11 @@ export class SqliteAccounts {
     const missing = this.#missing;
     const isMissing = missing.accountId === accountId && missing.tenant === tenant;
     if (isMissing && isInTransaction && missing.generation === generation) return undefined;
-    const row = this.#statements.read.get(wellFormed(tenant, "tenant"), wellFormed(accountId, "account id"));
+    if (!known && isInTransaction && this.#isOfNewAgent(tenant, accountId)) return undefined;
+    const values = [wellFormed(tenant, "tenant"), wellFormed(accountId, "account id")] as const;
+    const { read } = this.#statements;
+    const isLater = this.#connection.isLater(rowName(tenant, accountId));
+    const row = isLater ? read.get(...values) : read.getAside(...values);
     if (!row) {
       this.#missing = { generation: isInTransaction ? generation : 0, tenant, accountId };
       return undefined;
@@ -226,9 +254,23 @@ export class SqliteAccounts {
       return Object.assign(known, { place, generation, texts });
     }
     const slot = { place, generation, texts, value: accountIn(accountId, texts) };
-    this.#slots.set(tenant, accountId, slot);
+    this.#keep(tenant, accountId, slot);
     return slot;
   }
+
+  #isOfNewAgent(tenant: string, accountId: string): boolean {
+    const { generation, agents } = this.#begun;
+    return generation === this.#connection.generation && agents.get(tenant, agentOfAccount(accountId)) === true;
+  }
+
+  #keep(tenant: string, accountId: string, slot: AccountSlot): void {
+    // Some of the accounts of new agents are forgotten with the others.
+    if (this.#slots.set(tenant, accountId, slot)) this.#begun.agents.clear();
+  }
+}
+
+function rowName(tenant: string, accountId: string): string {
+  return `account ${JSON.stringify([tenant, accountId])}`;
 }
 
 function textsIn(row: Row, accountId: string): AccountTexts {

@@ -1,4 +1,3 @@
-import type { StatementSync } from "node:sqlite";
 import { z } from "zod";
 import { CorruptRecordError } from "../../errors/index.ts";
 import { type Message, messageSchema } from "../../state/index.ts";
@@ -7,6 +6,7 @@ import { fitting, integerOf, jsonOf, type Row, textOrNullOf, wellFormed } from "
 import type { SqliteAgents } from "./sqlite-agents.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
 import type { AgentSlot, LateMessages } from "./sqlite-heads.ts";
+import type { Statement } from "./sqlite-statement.ts";
 
 const messagesSchema = z.array(messageSchema);
 
@@ -22,7 +22,7 @@ const LONG_ROW = 16_384;
 export class SqliteMessages {
   readonly #agents: SqliteAgents;
   readonly #statements: Readonly<
-    Record<"messages" | "seek" | "find" | "addPlaces" | "emptyRow" | "emptyRows" | "emptyPlaces", StatementSync>
+    Record<"messages" | "seek" | "find" | "addPlaces" | "emptyRow" | "emptyRows" | "emptyPlaces", Statement>
   >;
 
   constructor(connection: SqliteConnection, agents: SqliteAgents) {
@@ -189,7 +189,7 @@ export class SqliteMessages {
 export function* rowsBack(
   slot: AgentSlot,
   lastCursor: number,
-  statement: StatementSync,
+  statement: Statement,
 ): Generator<{ readonly row: Row; readonly cursor: number }> {
   for (let cursor = lastCursor; cursor > 0; ) {
     const row = rowAt(slot, cursor, statement);
@@ -202,7 +202,7 @@ export function* rowsBack(
   }
 }
 
-export function rowAt(slot: AgentSlot, cursor: number, statement: StatementSync): Row {
+export function rowAt(slot: AgentSlot, cursor: number, statement: Statement): Row {
   const row = statement.get(cursor, slot.id);
   if (row) return row;
   throw new CorruptRecordError(`the journal lacks row ${cursor} of agent ${slot.record.value.agentId}`);

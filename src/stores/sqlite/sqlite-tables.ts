@@ -1,4 +1,3 @@
-import type { StatementSync } from "node:sqlite";
 import type { Account, Moment, Waiter } from "../../budget/index.ts";
 import type {
   AgentKey,
@@ -44,6 +43,7 @@ import {
   SqliteWebhooks,
 } from "./sqlite-small-tables.ts";
 import { SqliteTurns } from "./sqlite-turns.ts";
+import type { Statement } from "./sqlite-statement.ts";
 
 /** Tables whose rows belong to an agent. */
 const agentTables = ["messages", "artifacts", "requests", "turns", "inbox", "timers"];
@@ -64,9 +64,9 @@ export class SqliteTables implements CandidateTables {
   readonly #webhooks: SqliteWebhooks;
   readonly #definitions: SqliteDefinitions;
   readonly #candidates: SqliteCandidates;
-  readonly #noteCursor: StatementSync;
+  readonly #noteCursor: Statement;
   /** Agents come last, because the other rows are found by them. */
-  readonly #deletions: readonly StatementSync[];
+  readonly #deletions: readonly Statement[];
 
   constructor(connection: SqliteConnection) {
     this.#connection = connection;
@@ -94,7 +94,10 @@ export class SqliteTables implements CandidateTables {
     this.#deletions = [...ofAgents, ...ofTree].map((sql) => connection.prepare(sql));
     const caches = [places, this.#agents, this.#accounts, this.#inbox, this.#definitions, this.#journal];
     connection.forget = () => caches.forEach((cache) => cache.forget());
-    connection.rest = (keys) => [this.#agents, this.#accounts].forEach((rows) => rows.rest(keys));
+    connection.rest = (keys) => {
+      for (const slot of this.#agents.rest(keys)) this.#inbox.forgetAgent(slot);
+      this.#accounts.rest(keys);
+    };
   }
 
   agent(key: AgentKey): AgentRecord | undefined {
@@ -102,7 +105,10 @@ export class SqliteTables implements CandidateTables {
   }
 
   putAgent(record: AgentRecord): void {
-    this.#agents.put(record);
+    const added = this.#agents.put(record);
+    if (!added) return;
+    this.#inbox.begin(added);
+    this.#accounts.begin(record);
   }
 
   childrenOf(key: AgentKey): AgentRecord[] {
@@ -348,9 +354,9 @@ export class SqliteTables implements CandidateTables {
   removeTree(tenant: string, rootAgentId: string): void {
     const tree = this.#agents.treeOf(tenant, rootAgentId);
     if (tree === undefined) return;
-    this.#noteCursor.run();
+    this.#noteCursor.change();
     this.#journal.removeTree(tree);
-    for (const deletion of this.#deletions) deletion.run(tree);
+    for (const deletion of this.#deletions) deletion.change(tree);
     this.#accounts.removeTree(tenant, tree);
     this.#connection.forget();
   }
