@@ -283,7 +283,12 @@ export class SqliteConnection implements StatementDoor {
       return this.#leaveLog(start);
     } catch (error) {
       // It stays in the log, so that it may count: the work must not be done again.
-      throw isBusy(error) ? new StoreUnavailableError(`it is not known whether ${this.#path} has taken a write: it was locked by another process meanwhile`, { details: { path: this.#path, code: "SQLITE_BUSY" }, cause: error }) : error;
+      throw isBusy(error)
+        ? new StoreUnavailableError(
+            `it is not known whether ${this.#path} has taken a write: it was locked by another process meanwhile`,
+            { details: { path: this.#path, code: "SQLITE_BUSY" }, cause: error },
+          )
+        : error;
     }
   }
 

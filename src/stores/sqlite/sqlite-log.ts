@@ -78,12 +78,8 @@ export class SqliteLog {
   /** All records so far are in the database. */
   restart(): void {
     this.#end = this.#start;
-    try {
-      // What was cleared in the database is not to stay here.
-      ftruncateSync(this.#file, this.#start);
-    } catch {
-      // Records that are in the database are passed over.
-    }
+    // What was cleared in the database is not to stay here.
+    this.#cutOff();
   }
 
   close(): void {
@@ -96,9 +92,19 @@ export class SqliteLog {
         done += writeSync(this.#file, this.#bytes, done, length - done, this.#end + done);
       }
     } catch (error) {
+      // A part of it may have taken the last room.
+      this.#cutOff();
       throw unavailable(this.#path, error);
     }
     this.#end += length;
+  }
+
+  #cutOff(): void {
+    try {
+      ftruncateSync(this.#file, this.#end);
+    } catch {
+      // What is behind the end is no whole record, or one that is in the database.
+    }
   }
 }
 
@@ -237,10 +243,10 @@ function codeOf(error: unknown): string | undefined {
 
 function unavailable(path: string, error: unknown): StoreUnavailableError {
   const code = codeOf(error) ?? "EIO";
-  const isFull = code === "ENOSPC" || code === "EDQUOT";
+  const kind = code === "ENOSPC" || code === "EDQUOT" ? "SQLITE_FULL" : "SQLITE_IOERR";
   const words = error instanceof Error ? error.message : String(error);
-  return new StoreUnavailableError(`the log ${path} could not be written (${words})`, {
-    details: { path, code: isFull ? "SQLITE_FULL" : "SQLITE_IOERR" },
+  return new StoreUnavailableError(`the store's log ${path} is not available (${kind}: ${words})`, {
+    details: { path, code: kind },
     cause: error,
   });
 }
