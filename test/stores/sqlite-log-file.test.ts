@@ -1,10 +1,11 @@
 import { appendFileSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
-import fc from "fast-check";
+import { array, assert, constant, double, maxSafeInteger, nat, oneof, property, string } from "fast-check";
 import { expect, test } from "vitest";
 import { CorruptRecordError, StoreUnavailableError } from "../../src/errors/index.ts";
+import { withoutOverwritten } from "../../src/stores/sqlite/later-writes.ts";
 import { recordsAfter, removeLog, SqliteLog } from "../../src/stores/sqlite/sqlite-log.ts";
-import { Statement, type Write, withoutOverwritten } from "../../src/stores/sqlite/sqlite-statement.ts";
+import { Statement, type Write } from "../../src/stores/sqlite/sqlite-statement.ts";
 import { amount } from "../support/full.ts";
 import { temporaryFile } from "./temporary-file.ts";
 
@@ -13,16 +14,16 @@ const database = new DatabaseSync(":memory:");
 const statement = (sql: string, sets: readonly string[] = []): Statement => new Statement(database, door, sql, sets);
 const insert = statement("INSERT INTO t VALUES (?)");
 
-const values = fc.array(
-  fc.oneof(
-    fc.constant(null),
-    fc.string({ unit: "grapheme" }),
-    fc.maxSafeInteger(),
-    fc.double({ noNaN: true, noDefaultInfinity: true }).filter((value) => !Object.is(value, -0)),
+const values = array(
+  oneof(
+    constant(null),
+    string({ unit: "grapheme" }),
+    maxSafeInteger(),
+    double({ noNaN: true, noDefaultInfinity: true }).filter((value) => !Object.is(value, -0)),
   ),
   { maxLength: 5 },
 );
-const writes = fc.array(
+const writes = array(
   values.map((of): Write => ({ statement: insert, values: of })),
   { maxLength: 4 },
 );
@@ -41,8 +42,8 @@ const plain = (transactions: readonly (readonly Write[])[]) =>
   }));
 
 test("records come back as they were written, those before a number left out", () => {
-  fc.assert(
-    fc.property(fc.array(writes, { maxLength: 6 }), fc.nat(7), (transactions, after) => {
+  assert(
+    property(array(writes, { maxLength: 6 }), nat(7), (transactions, after) => {
       const path = temporaryFile("log");
       logOf(path, transactions).close();
       // A log whose first record is missing does not go on from what is in the database.
@@ -114,12 +115,13 @@ test("a file that cannot be written is a store that is not available", () => {
   expect(recordsAfter(path, "writer", 0)).toEqual([]);
 });
 
+function write(of: Statement | undefined, ...given: number[]): Write {
+  if (of === undefined) throw new Error("There is no such statement.");
+  return { statement: of, values: given };
+}
+
 test("of writes to one row those are left out whose columns are all set again", () => {
   const [one, two, both] = [["a"], ["b"], ["a", "b"]].map((sets) => statement("UPDATE t SET x = ? WHERE id = ?", sets));
-  const write = (of: Statement | undefined, ...given: number[]): Write => ({
-    statement: of as Statement,
-    values: given,
-  });
   const all = [
     write(both, 1, 7),
     write(one, 2, 7),

@@ -1,4 +1,3 @@
-import type { SQLInputValue } from "node:sqlite";
 import { CorruptRecordError, InvariantError } from "../../errors/index.ts";
 import { type AgentKey, type AgentRecord, agentRecordSchema } from "../../state/index.ts";
 import type { AgentFilter, AgentPlace } from "../rules/queries.ts";
@@ -7,7 +6,7 @@ import type { SqlitePlaces } from "./sqlite-accounts.ts";
 import { KeyedCache } from "./keyed-cache.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
 import { type AgentSlot, SqliteHeads } from "./sqlite-heads.ts";
-import type { Statement } from "./sqlite-statement.ts";
+import type { Statement, StoredValue } from "./sqlite-statement.ts";
 
 const CAPACITY = 4000;
 
@@ -132,8 +131,8 @@ export class SqliteAgents {
     const { tenant, rootAgentId, sessionId, ownerId, rootsOnly, after, order } = filter;
     const isNewest = order === "newest";
     const conditions = ["tenant = ?"];
-    const values: SQLInputValue[] = [tenant];
-    const only = (condition: string, ...given: SQLInputValue[]): void => {
+    const values: StoredValue[] = [tenant];
+    const only = (condition: string, ...given: StoredValue[]): void => {
       conditions.push(condition);
       values.push(...given);
     };

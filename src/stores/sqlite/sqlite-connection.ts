@@ -1,30 +1,20 @@
-import { DatabaseSync, type StatementSync } from "node:sqlite";
+import type { DatabaseSync } from "node:sqlite";
 import { StoreUnavailableError } from "../../errors/index.ts";
 import type { AgentKey } from "../../state/index.ts";
 import { isBusy, isStorageFailure } from "./sqlite-errors.ts";
-import { logPathOf, recordsAfter, removeLog, SqliteLog } from "./sqlite-log.ts";
-import { type LogState, SqlitePresence } from "./sqlite-presence.ts";
-import { checkLayout, layOut } from "./sqlite-schema.ts";
-import { Statement, type StatementDoor, type Write, withoutOverwritten } from "./sqlite-statement.ts";
+import { LaterWrites } from "./later-writes.ts";
+import { logPathOf, removeLog, SqliteLog } from "./sqlite-log.ts";
+import { openDatabase, type OpeningOptions } from "./sqlite-open.ts";
+import { foldLogOf, SqlitePresence } from "./sqlite-presence.ts";
+import { Statement, type StatementDoor, type Write } from "./sqlite-statement.ts";
+import { SqliteTransactions } from "./sqlite-transactions.ts";
 
-/** How long one attempt to get a lock blocks this process, in milliseconds. */
-const BUSY_TIMEOUT_MS = 10;
-/** The same while the file is opened or left, which can only wait by blocking. */
-const LONG_TIMEOUT_MS = 5000;
-/** Size of SQLite's write-ahead log, in pages, at which it is merged into the file: 16 MB, so that syncs stay rare. */
-const CHECKPOINT_PAGES = 4000;
-const CACHE_KIBIBYTES = 16_384;
 /** How long a record stays in the log alone, in milliseconds. */
 const FOLD_AFTER_MS = 50;
 /** Bytes of records at which they are brought into the database at once. */
 const LONGEST_LOG = 512 * 1024;
 /** How long after others were here to look whether they are gone, in milliseconds. */
 const ALONE_AGAIN_MS = 500;
-
-interface ConnectionOptions {
-  readonly durability?: "process" | "full" | undefined;
-  readonly maxBytes?: number | undefined;
-}
 
 /** Others have written: what was made up of what is cached here does not count. */
 class Contested extends Error {}
@@ -54,10 +44,7 @@ export class SqliteConnection implements StatementDoor {
   readonly #path: string;
   readonly #presence: SqlitePresence;
   readonly #mayLog: boolean;
-  readonly #statements: Readonly<
-    Record<"begin" | "beginReading" | "commit" | "save" | "keep" | "undo" | "version", StatementSync>
-  >;
-  #dataVersion: unknown;
+  readonly #file: SqliteTransactions;
   /** `light`: a transaction of which SQLite knows nothing yet; `looking`: such a snapshot. */
   #phase: "idle" | "light" | "looking" | "file" = "idle";
   #hasReadAside = false;
@@ -65,9 +52,7 @@ export class SqliteConnection implements StatementDoor {
   /** The number of the last record. */
   #number = 0;
   /** The writes that are in the log and not in the database, then those of the light transaction. */
-  #later: Write[] = [];
-  /** Names of rows that `#later` may change. */
-  readonly #laterRows = new Set<string>();
+  readonly #later = new LaterWrites();
   #foldTimer: NodeJS.Timeout | undefined;
   /** Whether the database did not take what is in the log: then nothing is added to it. */
   #isStuck = false;
@@ -78,36 +63,13 @@ export class SqliteConnection implements StatementDoor {
     this.#path = path;
     this.#mayLog = mayLog;
     this.#presence = new SqlitePresence(database);
-    this.#statements = {
-      begin: database.prepare("BEGIN IMMEDIATE"),
-      beginReading: database.prepare("BEGIN"),
-      commit: database.prepare("COMMIT"),
-      save: database.prepare("SAVEPOINT part"),
-      keep: database.prepare("RELEASE part"),
-      undo: database.prepare("ROLLBACK TO part"),
-      version: database.prepare("PRAGMA data_version"),
-    };
-    // Older versions of Node.js give rows as objects alone, which cost more to make than the statement.
-    if ("setReturnArrays" in this.#statements.version) this.#statements.version.setReturnArrays(true);
+    this.#file = new SqliteTransactions(database);
   }
 
-  /**
-   * Opens the file and makes its tables if it is new. Blocks for up to some seconds while another process opens the file
-   * too, or SQLite repairs it after a crash.
-   */
-  static open(path: string, options: ConnectionOptions): SqliteConnection {
-    const database = new DatabaseSync(path);
+  /** Blocks for up to some seconds while another process opens the file too, or SQLite repairs it after a crash. */
+  static open(path: string, options: OpeningOptions): SqliteConnection {
+    const database = openDatabase(path, options);
     try {
-      database.exec(`PRAGMA busy_timeout = ${LONG_TIMEOUT_MS}`);
-      untilFree(() => checkLayout(database, path));
-      untilFree(() => database.exec("PRAGMA journal_mode = WAL"));
-      database.exec(`PRAGMA synchronous = ${options.durability === "full" ? "FULL" : "NORMAL"}`);
-      database.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
-      database.exec(`PRAGMA cache_size = -${CACHE_KIBIBYTES}`);
-      database.exec("PRAGMA temp_store = MEMORY");
-      untilFree(() => layOut(database, path));
-      database.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
-      if (options.maxBytes !== undefined) limitSize(database, options.maxBytes);
       // A commit that waits for the disk costs the same in either file, and a limit must refuse the write that is beyond it.
       const mayLog = path !== ":memory:" && options.durability !== "full" && options.maxBytes === undefined;
       return new SqliteConnection(database, path, mayLog);
@@ -147,25 +109,13 @@ export class SqliteConnection implements StatementDoor {
       return work();
     } finally {
       this.#phase = "idle";
-      this.#endReading();
+      this.#file.endReading();
     }
   }
 
   part<T>(work: () => T): T {
     this.needFile();
-    this.#statements.save.run();
-    try {
-      const result = work();
-      this.#statements.keep.run();
-      return result;
-    } catch (error) {
-      if (!isStorageFailure(error)) {
-        this.#statements.undo.run();
-        this.#statements.keep.run();
-        this.forget();
-      }
-      throw error;
-    }
+    return this.#file.part(work, () => this.forget());
   }
 
   later(write: Write): boolean {
@@ -176,13 +126,13 @@ export class SqliteConnection implements StatementDoor {
 
   needFile(): void {
     if (this.#phase === "light") {
-      this.#begin();
+      this.#file.begin();
       this.#phase = "file";
       this.#checkUncontested();
-      this.#runLater(this.#later.length);
+      this.#later.run();
     } else if (this.#phase === "looking") {
       if (this.#later.length > 0) this.#fold();
-      this.#statements.beginReading.run();
+      this.#file.beginReading();
       this.#phase = "file";
       this.#checkUncontested();
     }
@@ -194,29 +144,28 @@ export class SqliteConnection implements StatementDoor {
 
   /** Notes that a row of this name is written: `isLater` says so until it is in the database. */
   noteRow(name: string): void {
-    if (this.#phase === "light") this.#laterRows.add(name);
+    if (this.#phase === "light") this.#later.noteRow(name);
   }
 
   isLater(name: string): boolean {
-    return this.#laterRows.has(name);
+    return this.#later.hasRow(name);
   }
 
   /** Changes when another connection has written. */
   dataVersion(): unknown {
-    const row = this.#statements.version.get();
-    return Array.isArray(row) ? row[0] : row?.["data_version"];
+    return this.#file.dataVersion();
   }
 
   close(): void {
     clearTimeout(this.#foldTimer);
     try {
-      this.database.exec(`PRAGMA busy_timeout = ${LONG_TIMEOUT_MS}`);
+      this.#file.waitLong();
       if (this.#log) this.#leaveLog();
-      this.#begin();
+      this.#file.begin();
       this.#presence.leave();
       // Now that nobody can begin one, a log that nobody uses can go.
       if (this.#mayLog && this.#presence.logging() === undefined) removeLog(logPathOf(this.#path));
-      this.#statements.commit.run();
+      this.#file.commit();
       this.database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
     } catch {
       // On a disk without room the logs stay beside the file: whoever opens it next reads all of them.
@@ -232,7 +181,7 @@ export class SqliteConnection implements StatementDoor {
       const result = work();
       this.#presence.enter();
       log = this.#startedLog();
-      this.#statements.commit.run();
+      this.#file.commit();
       this.#log = log;
       return result;
     } catch (error) {
@@ -256,18 +205,18 @@ export class SqliteConnection implements StatementDoor {
         return { result };
       }
       if (this.#later.length > start) {
-        log.append(this.#number + 1, this.#later, start);
+        log.append(this.#number + 1, this.#later.list, start);
         this.#number += 1;
         this.#foldLater();
       }
-      if (!this.#isContested()) return { result };
+      if (!this.#file.isChanged()) return { result };
     } catch (error) {
       const isLight = this.#phase === "light";
       if (isLight) this.forget();
       else this.#rollback();
-      this.#later.length = start;
+      this.#later.cutTo(start);
       // What was refused may have been refused for what is not so any more.
-      const isOld = error instanceof Contested || (isLight && !isStorageFailure(error) && this.#isContested());
+      const isOld = error instanceof Contested || (isLight && !isStorageFailure(error) && this.#file.isChanged());
       if (!isOld) throw error;
       this.#leaveLog();
       return undefined;
@@ -295,16 +244,16 @@ export class SqliteConnection implements StatementDoor {
   /** The same for a snapshot. */
   #look<T>(work: () => T): { readonly result: T } | undefined {
     try {
-      if (!this.#isContested()) {
+      if (!this.#file.isChanged()) {
         this.#phase = "looking";
         this.#hasReadAside = false;
         const result = work();
-        if (this.#isOnFile() || !this.#hasReadAside || !this.#isContested()) return { result };
+        if (this.#isOnFile() || !this.#hasReadAside || !this.#file.isChanged()) return { result };
       }
     } catch (error) {
       if (!(error instanceof Contested)) throw error;
     } finally {
-      if (this.#isOnFile()) this.#endReading();
+      if (this.#isOnFile()) this.#file.endReading();
       this.#phase = "idle";
     }
     this.#leaveLog();
@@ -316,13 +265,9 @@ export class SqliteConnection implements StatementDoor {
     return this.#phase === "file";
   }
 
-  #begin(): void {
-    this.#statements.begin.run();
-  }
-
   /** Begins a transaction on the newest state, also if that is in another one's log. */
   #beginNewest(): void {
-    this.#begin();
+    this.#file.begin();
     this.#phase = "file";
     try {
       if (!this.#noticeOthers() || this.#presence.logging() === undefined) return;
@@ -336,13 +281,13 @@ export class SqliteConnection implements StatementDoor {
 
   #beginReading(): void {
     for (;;) {
-      this.#statements.beginReading.run();
+      this.#file.beginReading();
       this.#phase = "file";
       if (!this.#noticeOthers() || this.#presence.logging() === undefined) return;
-      this.#endReading();
-      this.#dataVersion = undefined;
+      this.#file.endReading();
+      this.#file.doubt();
       this.#beginNewest();
-      this.#statements.commit.run();
+      this.#file.commit();
     }
   }
 
@@ -351,27 +296,13 @@ export class SqliteConnection implements StatementDoor {
     const found = this.#presence.logging();
     if (found) this.#presence.contest(found.id);
     this.#presence.enter();
-    this.#statements.commit.run();
-    this.#begin();
+    this.#file.commit();
+    this.#file.begin();
     const state = this.#presence.logging();
-    if (state) this.#foldLogOf(state);
+    if (state) this.#presence.stopLogging(state.id, foldLogOf(this.database, state, logPathOf(this.#path)));
     this.#nextLook = performance.now() + ALONE_AGAIN_MS;
     this.generation += 1;
-    this.#dataVersion = this.dataVersion();
-  }
-
-  #foldLogOf({ id, folded }: LogState): void {
-    const statements = new Map<string, StatementSync>();
-    let last = folded;
-    for (const { number, writes } of recordsAfter(logPathOf(this.#path), id, folded)) {
-      for (const { sql, values } of writes) {
-        const statement = statements.get(sql) ?? this.database.prepare(sql);
-        statements.set(sql, statement);
-        statement.run(...values);
-      }
-      last = number;
-    }
-    this.#presence.stopLogging(id, last);
+    this.#file.notice();
   }
 
   /** A log of this connection, if it is alone; it counts once the transaction is committed. */
@@ -379,7 +310,7 @@ export class SqliteConnection implements StatementDoor {
     if (!this.#mayLog || performance.now() < this.#nextLook) return undefined;
     this.#nextLook = performance.now() + ALONE_AGAIN_MS;
     if (!this.#presence.isAlone()) return undefined;
-    const log = createdLog(logPathOf(this.#path), this.#presence.id);
+    const log = SqliteLog.tryCreate(logPathOf(this.#path), this.#presence.id);
     if (!log) return undefined;
     this.#presence.startLogging();
     this.#number = 0;
@@ -393,19 +324,19 @@ export class SqliteConnection implements StatementDoor {
   #leaveLog(start = this.#later.length): boolean {
     let isKept = false;
     try {
-      this.database.exec(`PRAGMA busy_timeout = ${LONG_TIMEOUT_MS}`);
-      this.#begin();
+      this.#file.waitLong();
+      this.#file.begin();
       const own = this.#presence.own();
       if (own?.isLogging) {
-        this.#runLater(start);
+        this.#later.run(start);
         this.#presence.stopLogging(this.#presence.id, this.#number);
       } else isKept = own !== undefined && start < this.#later.length && own.folded >= this.#number;
-      this.#statements.commit.run();
+      this.#file.commit();
     } catch (error) {
       this.#rollback();
       throw error;
     } finally {
-      this.database.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
+      this.#file.waitShort();
     }
     this.#log?.close();
     this.#log = undefined;
@@ -414,20 +345,20 @@ export class SqliteConnection implements StatementDoor {
     this.#dropLater();
     this.forget();
     this.generation += 1;
-    this.#dataVersion = undefined;
+    this.#file.doubt();
     return isKept;
   }
 
   /** Brings what is in the log into the database. */
   #fold(): void {
     if (this.#later.length === 0) return;
-    this.#begin();
+    this.#file.begin();
     try {
       this.#checkUncontested();
-      this.#runLater(this.#later.length);
+      this.#later.run();
       this.#commitFold();
     } catch (error) {
-      this.#undoTransaction();
+      this.#file.undo();
       throw error;
     }
   }
@@ -444,15 +375,14 @@ export class SqliteConnection implements StatementDoor {
   /** Ends a transaction in which all that waited was written. */
   #commitFold(): void {
     this.#presence.fold(this.#number);
-    this.#statements.commit.run();
+    this.#file.commit();
     this.#log?.restart();
     this.#isStuck = false;
     this.#dropLater();
   }
 
   #dropLater(): void {
-    this.#later = [];
-    this.#laterRows.clear();
+    this.#later.clear();
     clearTimeout(this.#foldTimer);
     this.#foldTimer = undefined;
   }
@@ -472,74 +402,20 @@ export class SqliteConnection implements StatementDoor {
     this.#foldTimer.unref();
   }
 
-  #runLater(end: number): void {
-    for (const { statement, values } of withoutOverwritten(this.#later, end)) statement.runNow(values);
-  }
-
-  #isContested(): boolean {
-    return this.dataVersion() !== this.#dataVersion;
-  }
-
   #checkUncontested(): void {
-    if (this.#isContested()) throw new Contested();
+    if (this.#file.isChanged()) throw new Contested();
   }
 
   /** Whether others have written since it was last asked. */
   #noticeOthers(): boolean {
-    const version = this.dataVersion();
-    if (version === this.#dataVersion) return false;
-    this.#dataVersion = version;
-    this.generation += 1;
-    return true;
-  }
-
-  #endReading(): void {
-    try {
-      this.#statements.commit.run();
-    } catch {
-      // After some failures SQLite has ended the transaction by itself.
-    }
+    const isChanged = this.#file.notice();
+    if (isChanged) this.generation += 1;
+    return isChanged;
   }
 
   #rollback(): void {
     this.forget();
     this.#presence.forget();
-    this.#undoTransaction();
+    this.#file.undo();
   }
-
-  #undoTransaction(): void {
-    try {
-      this.database.exec("ROLLBACK");
-    } catch {
-      // After some failures SQLite has rolled back by itself.
-    }
-  }
-}
-
-/** Undefined where no file can be made: then everything goes to the database. */
-function createdLog(path: string, writer: string): SqliteLog | undefined {
-  try {
-    return SqliteLog.create(path, writer);
-  } catch {
-    return undefined;
-  }
-}
-
-/** Changing the journal mode ignores SQLite's time-out when another process does the same. */
-function untilFree(work: () => void): void {
-  const end = performance.now() + LONG_TIMEOUT_MS;
-  const sleeper = new Int32Array(new SharedArrayBuffer(4));
-  for (;;) {
-    try {
-      return work();
-    } catch (error) {
-      if (!isBusy(error) || performance.now() >= end) throw error;
-      Atomics.wait(sleeper, 0, 0, 10);
-    }
-  }
-}
-
-function limitSize(database: DatabaseSync, maxBytes: number): void {
-  const pageSize = Number(database.prepare("PRAGMA page_size").get()?.["page_size"]);
-  database.exec(`PRAGMA max_page_count = ${Math.max(1, Math.floor(maxBytes / pageSize))}`);
 }

@@ -1,8 +1,7 @@
 import { closeSync, ftruncateSync, openSync, readFileSync, unlinkSync, writeSync } from "node:fs";
 import { crc32 } from "node:zlib";
-import type { SQLInputValue } from "node:sqlite";
 import { CorruptRecordError, StoreUnavailableError } from "../../errors/index.ts";
-import type { Write } from "./sqlite-statement.ts";
+import type { StoredValue, Write } from "./sqlite-statement.ts";
 
 /** Bytes before the text of a record: its length and its checksum. */
 const FRAME = 8;
@@ -44,6 +43,15 @@ export class SqliteLog {
       return new SqliteLog(path, file, Buffer.byteLength(head));
     } catch (error) {
       throw unavailable(path, error);
+    }
+  }
+
+  /** Undefined where no file can be made. */
+  static tryCreate(path: string, writer: string): SqliteLog | undefined {
+    try {
+      return SqliteLog.create(path, writer);
+    } catch {
+      return undefined;
     }
   }
 
@@ -126,7 +134,7 @@ function remove(path: string): void {
 
 export interface StoredWrite {
   readonly sql: string;
-  readonly values: readonly SQLInputValue[];
+  readonly values: readonly StoredValue[];
 }
 
 export interface LogRecord {
@@ -171,9 +179,9 @@ function headOf(writer: string): string {
   return `troupe log 1 ${writer}\n`;
 }
 
-function textOfValue(value: SQLInputValue): string {
+function textOfValue(value: StoredValue): string {
   if (typeof value === "string") return `s${value.length}:${value}`;
-  return value === null ? "z" : `n${String(value)};`;
+  return value === null ? "z" : `n${value};`;
 }
 
 /** Reads the text of one record; its checksum was right, so whatever does not fit was written by another program. */
@@ -201,7 +209,7 @@ class RecordReader {
     return { number, writes };
   }
 
-  #value(): SQLInputValue {
+  #value(): StoredValue {
     const kind = this.#part(1);
     if (kind === "z") return null;
     if (kind === "s") return this.#part(this.#count(":"));

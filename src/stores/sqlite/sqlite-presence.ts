@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { currentProcess, isRunning, kernelOf, startTimeOf } from "../rules/processes.ts";
+import { recordsAfter } from "./sqlite-log.ts";
 import { integerOf, type Row, textOf, textOrNullOf } from "../rules/stored-values.ts";
 
 /** How long a connection counts whose process cannot be looked at, such as one of another container, in milliseconds. */
@@ -120,4 +121,19 @@ function stateOf(row: Row): LogState {
     isLogging: integerOf(row, "logging", where) > 0,
     folded: integerOf(row, "folded", where),
   };
+}
+
+/** Brings what is in a log into the database; gives the number of its last record. */
+export function foldLogOf(database: DatabaseSync, { id, folded }: LogState, path: string): number {
+  const statements = new Map<string, StatementSync>();
+  let last = folded;
+  for (const { number, writes } of recordsAfter(path, id, folded)) {
+    for (const { sql, values } of writes) {
+      const statement = statements.get(sql) ?? database.prepare(sql);
+      statements.set(sql, statement);
+      statement.run(...values);
+    }
+    last = number;
+  }
+  return last;
 }

@@ -1,4 +1,3 @@
-import type { SQLInputValue } from "node:sqlite";
 import { z } from "zod";
 import { CorruptRecordError } from "../../errors/index.ts";
 import {
@@ -17,7 +16,7 @@ import type { ArtifactMeta } from "../rules/tables.ts";
 import { KeyedCache } from "./keyed-cache.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
 import type { AgentSlot } from "./sqlite-heads.ts";
-import type { Statement } from "./sqlite-statement.ts";
+import type { Statement, StoredValue } from "./sqlite-statement.ts";
 
 const descriptionSchema = artifactSchema.omit({ content: true });
 const contentSchema = z.string();
@@ -159,10 +158,10 @@ export function requestQuery(
   { tenant, turnId, ownerId, status }: RequestFilter,
   { agent, tree }: RequestPlace,
   after: Pick<AgentRequest, "openedAt" | "requestId"> | undefined,
-): { readonly sql: string; readonly values: readonly SQLInputValue[] } {
+): { readonly sql: string; readonly values: readonly StoredValue[] } {
   const conditions = ["tenant = ?"];
-  const values: SQLInputValue[] = [wellFormed(tenant, "tenant")];
-  const only = (condition: string, ...given: SQLInputValue[]): void => {
+  const values: StoredValue[] = [wellFormed(tenant, "tenant")];
+  const only = (condition: string, ...given: StoredValue[]): void => {
     conditions.push(condition);
     values.push(...given);
   };

@@ -1,4 +1,4 @@
-import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
+import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { Row } from "../rules/stored-values.ts";
 
 /** What a statement needs to know of the transaction that it is a part of. */
@@ -11,7 +11,9 @@ export interface StatementDoor {
   readAside(): void;
 }
 
-type Values = readonly SQLInputValue[];
+/** What this package stores: numbers, texts and nothing. */
+export type StoredValue = string | number | null;
+type Values = readonly StoredValue[];
 
 /** A statement that was asked for and not run yet. */
 export interface Write {
@@ -48,7 +50,7 @@ export class Statement {
   }
 
   /** Writes now, and says how many rows it has changed. */
-  change(...values: Values | [Readonly<Record<string, SQLInputValue>>]): number {
+  change(...values: Values | [Readonly<Record<string, StoredValue>>]): number {
     this.#door.needFile();
     return Number(this.#statement.run(...(values as Values)).changes);
   }
@@ -58,7 +60,7 @@ export class Statement {
     this.#statement.run(...values);
   }
 
-  get(...values: Values | [Readonly<Record<string, SQLInputValue>>]): Row | undefined {
+  get(...values: Values | [Readonly<Record<string, StoredValue>>]): Row | undefined {
     this.#door.needFile();
     return this.#statement.get(...(values as Values));
   }
@@ -69,12 +71,12 @@ export class Statement {
     return this.#statement.get(...values);
   }
 
-  all(...values: Values | [Readonly<Record<string, SQLInputValue>>]): Row[] {
+  all(...values: Values | [Readonly<Record<string, StoredValue>>]): Row[] {
     this.#door.needFile();
     return this.#statement.all(...(values as Values));
   }
 
-  iterate(...values: Values | [Readonly<Record<string, SQLInputValue>>]): Iterable<Row> {
+  iterate(...values: Values | [Readonly<Record<string, StoredValue>>]): Iterable<Row> {
     this.#door.needFile();
     return this.#statement.iterate(...(values as Values));
   }
@@ -95,22 +97,4 @@ function bitsOf(groups: readonly string[]): number {
     sum |= bit;
   }
   return sum;
-}
-
-/** The first `end` writes, but for those whose every column is set again by later ones. */
-export function withoutOverwritten(writes: readonly Write[], end: number): Write[] {
-  const kept: Write[] = [];
-  const setLater = new Map<string, number>();
-  for (let index = end - 1; index >= 0; index -= 1) {
-    const write = writes[index] as Write;
-    const { row } = write.statement;
-    if (row) {
-      const name = `${row.table} ${String(write.values.at(-1))}`;
-      const known = setLater.get(name) ?? 0;
-      if ((row.sets & ~known) === 0) continue;
-      setLater.set(name, known | row.sets);
-    }
-    kept.push(write);
-  }
-  return kept.reverse();
 }
