@@ -14,6 +14,7 @@ import { integerOf, parsed, type Row, textOf, wellFormed } from "../rules/stored
 import type { WaiterChanges } from "../rules/tables.ts";
 import { KeyedCache } from "./keyed-cache.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
+import type { SqliteNewTrees } from "./sqlite-new-trees.ts";
 import type { Statement } from "./sqlite-statement.ts";
 
 interface AccountSlot {
@@ -87,8 +88,7 @@ export class SqliteAccounts {
   readonly #connection: SqliteConnection;
   readonly #slots = new KeyedCache<AccountSlot>(CAPACITY);
   readonly #places: SqlitePlaces;
-  /** Agents that were new in a generation, by tenant and id: all of their accounts are known. */
-  #begun = { generation: 0, agents: new KeyedCache<true>(CAPACITY) };
+  readonly #newTrees: SqliteNewTrees;
   /** The account that was last looked for in vain, in a generation: it mostly is the next one to be put. */
   #missing = { generation: 0, tenant: "", accountId: "" };
   readonly #statements: Readonly<
@@ -109,9 +109,10 @@ export class SqliteAccounts {
     >
   >;
 
-  constructor(connection: SqliteConnection, places: SqlitePlaces) {
+  constructor(connection: SqliteConnection, places: SqlitePlaces, newTrees: SqliteNewTrees) {
     this.#connection = connection;
     this.#places = places;
+    this.#newTrees = newTrees;
     this.#statements = {
       read: connection.prepare(
         `SELECT accounts.place, terms, standing FROM accounts JOIN standings ON standings.place = accounts.place
@@ -144,20 +145,11 @@ export class SqliteAccounts {
 
   forget(): void {
     this.#slots.clear();
-    this.#begun.agents.clear();
     this.#missing.generation = 0;
   }
 
   rest(keys: readonly AgentKey[]): void {
     this.#slots.dropTrees(keys, agentOfAccount);
-    this.#begun.agents.dropTrees(keys, (agentId) => agentId);
-  }
-
-  /** For a new agent. */
-  begin({ tenant, agentId }: AgentKey): void {
-    const { generation } = this.#connection;
-    if (this.#begun.generation !== generation) this.#begun = { generation, agents: new KeyedCache<true>(CAPACITY) };
-    this.#begun.agents.set(tenant, agentId, true);
   }
 
   find(tenant: string, accountId: string): Account | undefined {
@@ -237,7 +229,7 @@ export class SqliteAccounts {
     const missing = this.#missing;
     const isMissing = missing.accountId === accountId && missing.tenant === tenant;
     if (isMissing && isInTransaction && missing.generation === generation) return undefined;
-    if (!known && isInTransaction && this.#isOfNewAgent(tenant, accountId)) return undefined;
+    if (!known && this.#newTrees.has(tenant, agentOfAccount(accountId))) return undefined;
     const values = [wellFormed(tenant, "tenant"), wellFormed(accountId, "account id")] as const;
     const { read } = this.#statements;
     const isLater = this.#connection.isLater(rowName(tenant, accountId));
@@ -258,14 +250,8 @@ export class SqliteAccounts {
     return slot;
   }
 
-  #isOfNewAgent(tenant: string, accountId: string): boolean {
-    const { generation, agents } = this.#begun;
-    return generation === this.#connection.generation && agents.get(tenant, agentOfAccount(accountId)) === true;
-  }
-
   #keep(tenant: string, accountId: string, slot: AccountSlot): void {
-    // Some of the accounts of new agents are forgotten with the others.
-    if (this.#slots.set(tenant, accountId, slot)) this.#begun.agents.clear();
+    if (this.#slots.set(tenant, accountId, slot)) this.#newTrees.forget();
   }
 }
 

@@ -6,6 +6,7 @@ import type { SqlitePlaces } from "./sqlite-accounts.ts";
 import { KeyedCache } from "./keyed-cache.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
 import { type AgentSlot, SqliteHeads } from "./sqlite-heads.ts";
+import type { SqliteNewTrees } from "./sqlite-new-trees.ts";
 import type { Statement, StoredValue } from "./sqlite-statement.ts";
 
 const CAPACITY = 4000;
@@ -21,15 +22,17 @@ export class SqliteAgents {
     Record<"read" | "lastId" | "insert" | "update" | "children" | "ofTree" | "tree", Statement>
   >;
   readonly #places: SqlitePlaces;
+  readonly #newTrees: SqliteNewTrees;
   /** The highest key in the file, in a generation. */
   #lastId = { generation: 0, id: 0 };
   /** The agent that was last looked for in vain, in a generation: it mostly is the next one to be put. */
   #missing = { generation: 0, tenant: "", agentId: "" };
 
-  constructor(connection: SqliteConnection, places: SqlitePlaces) {
+  constructor(connection: SqliteConnection, places: SqlitePlaces, newTrees: SqliteNewTrees) {
     this.#connection = connection;
     this.heads = new SqliteHeads(connection);
     this.#places = places;
+    this.#newTrees = newTrees;
     this.#statements = {
       read: connection.prepare(`SELECT ${columns} FROM agents WHERE tenant = ? AND agent_id = ?`),
       lastId: connection.prepare("SELECT coalesce(max(id), 0) AS id FROM agents"),
@@ -65,6 +68,7 @@ export class SqliteAgents {
     const missing = this.#missing;
     const isMissing = missing.agentId === agentId && missing.tenant === tenant;
     if (isMissing && this.#isTrue(missing.generation)) return undefined;
+    if (!known && this.#newTrees.has(tenant, agentId)) return undefined;
     const values = [wellFormed(tenant, "tenant"), wellFormed(agentId, "agent id")] as const;
     const { read } = this.#statements;
     const isLater = this.#connection.isLater(rowName(tenant, agentId));
@@ -101,7 +105,8 @@ export class SqliteAgents {
     const cached = { generation: this.#connection.generation, text, value: record };
     const slot: AgentSlot = { id, tree, place, record: cached, head: undefined, late: undefined, soughtAt: 0 };
     this.heads.add(slot);
-    this.#slots.set(tenant, agentId, slot);
+    this.#keep(slot);
+    if (parent === null) this.#newTrees.add(record);
     return slot;
   }
 
@@ -183,8 +188,13 @@ export class SqliteAgents {
     }
     const record = { generation, text, value: recordIn(text, tenant, agentId) };
     const slot = { id, tree, place, record, head: undefined, late: undefined, soughtAt: 0 };
-    this.#slots.set(tenant, agentId, slot);
+    this.#keep(slot);
     return slot;
+  }
+
+  #keep(slot: AgentSlot): void {
+    const { tenant, agentId } = slot.record.value;
+    if (this.#slots.set(tenant, agentId, slot)) this.#newTrees.forget();
   }
 
   #recordOf(row: Row): AgentRecord {

@@ -20,12 +20,14 @@ const LONG_ROW = 16_384;
  * most commits do not write places; then the places of all of them are written at once.
  */
 export class SqliteMessages {
+  readonly #connection: SqliteConnection;
   readonly #agents: SqliteAgents;
   readonly #statements: Readonly<
     Record<"messages" | "seek" | "find" | "addPlaces" | "emptyRow" | "emptyRows" | "emptyPlaces", Statement>
   >;
 
   constructor(connection: SqliteConnection, agents: SqliteAgents) {
+    this.#connection = connection;
     this.#agents = agents;
     this.#statements = {
       messages: connection.prepare("SELECT previous, messages FROM journal WHERE cursor = ? AND agent = ?"),
@@ -81,12 +83,14 @@ export class SqliteMessages {
 
   /** Stores the places of messages in rows of an agent that were just restored, up to its last row. */
   restore(slot: AgentSlot, places: readonly (readonly [id: string, cursor: number])[]): void {
+    this.#connection.noteRow(placesName(slot));
     if (places.length > 0) this.#statements.addPlaces.run(slot.id, JSON.stringify(places));
   }
 
   /** Deletes the messages from the agent's rows. */
   clear(slot: AgentSlot): void {
     for (const cursor of new Set(this.#late(slot).cursors.values())) this.#statements.emptyRow.run(cursor);
+    this.#connection.noteRow(placesName(slot));
     this.#statements.emptyRows.run(slot.id);
     this.#statements.emptyPlaces.run(slot.id);
     const { cursor } = this.#agents.heads.read(slot);
@@ -170,6 +174,7 @@ export class SqliteMessages {
 
   /** Stores the places of all messages so far. */
   #place(slot: AgentSlot, late: LateMessages): LateMessages {
+    this.#connection.noteRow(placesName(slot));
     if (late.cursors.size > 0) this.#statements.addPlaces.run(slot.id, JSON.stringify([...late.cursors]));
     this.#agents.heads.setPlaced(slot, late.cursor);
     return { ...late, rows: 0, cursors: new Map() };
@@ -180,9 +185,15 @@ export class SqliteMessages {
   }
 
   #placeOf(slot: AgentSlot, id: string): number | undefined {
-    const place = this.#statements.find.get(slot.id, id);
+    const { find } = this.#statements;
+    const isLater = this.#connection.isLater(placesName(slot));
+    const place = isLater ? find.get(slot.id, id) : find.getAside(slot.id, id);
     return place && integerOf(place, "cursor", `the place of message ${id}`);
   }
+}
+
+function placesName({ id }: AgentSlot): string {
+  return `places ${id}`;
 }
 
 /** The agent's rows, last one first. */

@@ -34,6 +34,7 @@ import type { SqliteConnection } from "./sqlite-connection.ts";
 import type { AgentSlot } from "./sqlite-heads.ts";
 import { SqliteJournal } from "./sqlite-journal.ts";
 import { SqliteMessages } from "./sqlite-messages.ts";
+import { SqliteNewTrees } from "./sqlite-new-trees.ts";
 import { SqliteCandidates, SqliteInbox, SqlitePending } from "./sqlite-pending.ts";
 import {
   SqliteArtifacts,
@@ -71,8 +72,9 @@ export class SqliteTables implements CandidateTables {
   constructor(connection: SqliteConnection) {
     this.#connection = connection;
     const places = new SqlitePlaces(connection);
-    this.#agents = new SqliteAgents(connection, places);
-    this.#accounts = new SqliteAccounts(connection, places);
+    const newTrees = new SqliteNewTrees(connection);
+    this.#agents = new SqliteAgents(connection, places, newTrees);
+    this.#accounts = new SqliteAccounts(connection, places, newTrees);
     this.#inbox = new SqliteInbox(connection);
     this.#messages = new SqliteMessages(connection, this.#agents);
     this.#journal = new SqliteJournal(connection, this.#agents, this.#messages);
@@ -92,11 +94,12 @@ export class SqliteTables implements CandidateTables {
     );
     const ofTree = ["definitions_of_trees", "agents"].map((table) => `DELETE FROM ${table} WHERE tree = ?`);
     this.#deletions = [...ofAgents, ...ofTree].map((sql) => connection.prepare(sql));
-    const caches = [places, this.#agents, this.#accounts, this.#inbox, this.#definitions, this.#journal];
+    const caches = [places, newTrees, this.#agents, this.#accounts, this.#inbox, this.#definitions, this.#journal];
     connection.forget = () => caches.forEach((cache) => cache.forget());
     connection.rest = (keys) => {
       for (const slot of this.#agents.rest(keys)) this.#inbox.forgetAgent(slot);
       this.#accounts.rest(keys);
+      newTrees.rest(keys);
     };
   }
 
@@ -106,9 +109,7 @@ export class SqliteTables implements CandidateTables {
 
   putAgent(record: AgentRecord): void {
     const added = this.#agents.put(record);
-    if (!added) return;
-    this.#inbox.begin(added);
-    this.#accounts.begin(record);
+    if (added) this.#inbox.begin(added);
   }
 
   childrenOf(key: AgentKey): AgentRecord[] {
