@@ -12,7 +12,7 @@ import { SqliteTransactions } from "./sqlite-transactions.ts";
 /** How long a record stays in the log alone, in milliseconds. */
 const FOLD_AFTER_MS = 50;
 /** Bytes of records at which they are brought into the database at once. */
-const LONGEST_LOG = 512 * 1024;
+const LONGEST_LOG = 128 * 1024;
 /** How long after others were here to look whether they are gone, in milliseconds. */
 const ALONE_AGAIN_MS = 500;
 
