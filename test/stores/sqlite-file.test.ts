@@ -132,7 +132,7 @@ test.each([
   const before = readFileSync(path);
   const open = () => sqliteStores(path);
   expect(open).toThrow(UnsupportedError);
-  expect(open).toThrow(new RegExp(`${age} version .*layout ${version}.*reads layout 5`));
+  expect(open).toThrow(new RegExp(`${age} version .*layout ${version}.*reads layout 6`));
   expect(readFileSync(path)).toEqual(before);
 });
 

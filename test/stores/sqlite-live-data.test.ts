@@ -3,15 +3,18 @@ import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { messageOf, note } from "../contracts/entry-fixtures.ts";
-import { NOW, TURN } from "../contracts/names.ts";
+import { NOW, TENANT, TURN } from "../contracts/names.ts";
 import { approved, opening, requestOf } from "../contracts/request-fixtures.ts";
 import { type BatchParts, keyOf, openAgent } from "../contracts/stores-fixtures.ts";
 import { temporaryFile } from "./temporary-file.ts";
 
 const secret = "the-cleared-words";
 
-/** Whether the file's live data hold a text: what a copy without the freed pages holds. */
-function holds(path: string, text: string): boolean {
+/** Whether the file's live data hold a text, once it has what is in the log: what a copy without the freed pages holds. */
+async function holds(path: string, text: string): Promise<boolean> {
+  const stores = sqliteStores(path);
+  await stores.listAgents({ tenant: TENANT });
+  await stores.close();
   const copy = temporaryFile("copy.db");
   const database = new DatabaseSync(path);
   database.exec(`VACUUM INTO '${copy}'`);
@@ -35,18 +38,18 @@ test("what was cleared is gone from the file's live data, and what came after is
   };
   const full: BatchParts = { entries: [note("said")], messages: [messageOf("m1", secret)] };
   await owner.commit(full);
-  expect(holds(path, secret)).toBe(true);
+  expect(await holds(path, secret)).toBe(true);
   await owner.commit({
     entries: [note("cleared")],
     cleared: "conversation",
     messages: [messageOf("m2", "kept words")],
   });
-  expect(holds(path, secret)).toBe(false);
-  expect(holds(path, "kept words")).toBe(true);
+  expect(await holds(path, secret)).toBe(false);
+  expect(await holds(path, "kept words")).toBe(true);
   await owner.commit({ entries: [note("saved")], artifacts: [artifact] });
-  expect(holds(path, secret)).toBe(true);
+  expect(await holds(path, secret)).toBe(true);
   await owner.commit({ entries: [note("cleared")], cleared: "all" });
-  expect(holds(path, secret)).toBe(false);
+  expect(await holds(path, secret)).toBe(false);
   expect(await stores.readJournal(keyOf(), 1)).toHaveLength(5);
   await stores.close();
 });

@@ -4,7 +4,7 @@ import { StoreUnavailableError } from "../../src/errors/index.ts";
 import type { Stores } from "../../src/stores/index.ts";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { NOW } from "../contracts/names.ts";
-import { keyOf, openAgent } from "../contracts/stores-fixtures.ts";
+import { elsewhere, keyOf, openAgent } from "../contracts/stores-fixtures.ts";
 import { sharingContract } from "../contracts/stores-sharing.contract.ts";
 import { temporaryFile } from "./temporary-file.ts";
 
@@ -24,6 +24,8 @@ describe("a file that another program has locked", () => {
     mine = sqliteStores(path);
     theirs = sqliteStores(path);
     await openAgent(mine);
+    // Both write from now on, so that nothing is in a log, which a reader would have to bring into the database first.
+    await theirs.registerProcess(elsewhere, NOW);
     locker = new DatabaseSync(path);
     locker.exec("BEGIN IMMEDIATE");
   });

@@ -61,7 +61,7 @@ function isSameClock(rows: readonly ProcessRow[], clockOffset: number, elapsed: 
 }
 
 /** The boot id without the namespace: everything on one boot shares one monotonic clock. */
-function kernelOf(id: string): string {
+export function kernelOf(id: string): string {
   return id.split("/", 1)[0] ?? id;
 }
 

@@ -1,4 +1,3 @@
-import type { StatementSync } from "node:sqlite";
 import { z } from "zod";
 import type { DeepReadonly } from "../../base/index.ts";
 import {
@@ -13,7 +12,10 @@ import { InvariantError } from "../../errors/index.ts";
 import { type AgentKey, agentOfAccount } from "../../state/index.ts";
 import { integerOf, parsed, type Row, textOf, wellFormed } from "../rules/stored-values.ts";
 import type { WaiterChanges } from "../rules/tables.ts";
-import { KeyedCache, type SqliteConnection } from "./sqlite-connection.ts";
+import { KeyedCache } from "./keyed-cache.ts";
+import type { SqliteConnection } from "./sqlite-connection.ts";
+import type { SqliteNewTrees } from "./sqlite-new-trees.ts";
+import type { Statement } from "./sqlite-statement.ts";
 
 interface AccountSlot {
   place: number;
@@ -38,7 +40,7 @@ export function placesOfTree(tree: number): { readonly first: number; readonly l
 /** The next free place of a tree. */
 export class SqlitePlaces {
   readonly #connection: SqliteConnection;
-  readonly #next: StatementSync;
+  readonly #next: Statement;
   /** The last place that was given out, by tree, in a generation. */
   readonly #given = new Map<number, { readonly generation: number; readonly place: number }>();
 
@@ -57,6 +59,13 @@ export class SqlitePlaces {
     this.#given.delete(tree);
   }
 
+  /** That of a new tree's first agent. */
+  first(tree: number): number {
+    const { first } = placesOfTree(tree);
+    this.#give(tree, first);
+    return first;
+  }
+
   /** Must be filled in the same transaction. */
   next(tree: number): number {
     const { generation } = this.#connection;
@@ -65,9 +74,13 @@ export class SqlitePlaces {
       given?.generation === generation
         ? given.place + 1
         : integerOf(this.#next.get({ ...placesOfTree(tree) }) ?? {}, "place", "the next place of a tree");
-    if (this.#given.size >= CAPACITY) this.#given.clear();
-    this.#given.set(tree, { generation, place });
+    this.#give(tree, place);
     return place;
+  }
+
+  #give(tree: number, place: number): void {
+    if (this.#given.size >= CAPACITY) this.#given.clear();
+    this.#given.set(tree, { generation: this.#connection.generation, place });
   }
 }
 
@@ -75,6 +88,7 @@ export class SqliteAccounts {
   readonly #connection: SqliteConnection;
   readonly #slots = new KeyedCache<AccountSlot>(CAPACITY);
   readonly #places: SqlitePlaces;
+  readonly #newTrees: SqliteNewTrees;
   /** The account that was last looked for in vain, in a generation: it mostly is the next one to be put. */
   #missing = { generation: 0, tenant: "", accountId: "" };
   readonly #statements: Readonly<
@@ -91,13 +105,14 @@ export class SqliteAccounts {
       | "putWaiter"
       | "removeWaiter"
       | "removeWaiters",
-      StatementSync
+      Statement
     >
   >;
 
-  constructor(connection: SqliteConnection, places: SqlitePlaces) {
+  constructor(connection: SqliteConnection, places: SqlitePlaces, newTrees: SqliteNewTrees) {
     this.#connection = connection;
     this.#places = places;
+    this.#newTrees = newTrees;
     this.#statements = {
       read: connection.prepare(
         `SELECT accounts.place, terms, standing FROM accounts JOIN standings ON standings.place = accounts.place
@@ -107,8 +122,8 @@ export class SqliteAccounts {
       insertFigures: connection.prepare(
         "INSERT INTO standings (place, account_id, terms, standing) VALUES (?, ?, ?, ?)",
       ),
-      update: connection.prepare("UPDATE standings SET standing = ? WHERE place = ?"),
-      move: connection.prepare("UPDATE standings SET terms = ?, standing = ? WHERE place = ?"),
+      update: connection.prepare("UPDATE standings SET standing = ? WHERE place = ?", ["standing"]),
+      move: connection.prepare("UPDATE standings SET terms = ?, standing = ? WHERE place = ?", ["terms", "standing"]),
       ofTree: connection.prepare(
         `SELECT account_id, terms, standing FROM standings
          WHERE place BETWEEN ? AND ? AND account_id IS NOT NULL ORDER BY place`,
@@ -144,6 +159,7 @@ export class SqliteAccounts {
   put(tenant: string, tree: () => number, account: Account): void {
     const figures = figuresText(account);
     const { generation } = this.#connection;
+    this.#connection.noteRow(rowName(tenant, account.id));
     const known = this.#slot(tenant, account.id);
     if (known) {
       let { terms } = known.texts;
@@ -160,7 +176,7 @@ export class SqliteAccounts {
     const terms = termsText(account);
     this.#statements.insert.run(tenant, account.id, place);
     this.#statements.insertFigures.run(place, account.id, terms, figures);
-    this.#slots.set(tenant, account.id, { place, generation, texts: { terms, figures }, value: account });
+    this.#keep(tenant, account.id, { place, generation, texts: { terms, figures }, value: account });
   }
 
   waiters(tenant: string, account: Account): readonly Waiter[] {
@@ -213,7 +229,11 @@ export class SqliteAccounts {
     const missing = this.#missing;
     const isMissing = missing.accountId === accountId && missing.tenant === tenant;
     if (isMissing && isInTransaction && missing.generation === generation) return undefined;
-    const row = this.#statements.read.get(wellFormed(tenant, "tenant"), wellFormed(accountId, "account id"));
+    if (!known && this.#newTrees.has(tenant, agentOfAccount(accountId))) return undefined;
+    const values = [wellFormed(tenant, "tenant"), wellFormed(accountId, "account id")] as const;
+    const { read } = this.#statements;
+    const isLater = this.#connection.isLater(rowName(tenant, accountId));
+    const row = isLater ? read.get(...values) : read.getAside(...values);
     if (!row) {
       this.#missing = { generation: isInTransaction ? generation : 0, tenant, accountId };
       return undefined;
@@ -226,9 +246,17 @@ export class SqliteAccounts {
       return Object.assign(known, { place, generation, texts });
     }
     const slot = { place, generation, texts, value: accountIn(accountId, texts) };
-    this.#slots.set(tenant, accountId, slot);
+    this.#keep(tenant, accountId, slot);
     return slot;
   }
+
+  #keep(tenant: string, accountId: string, slot: AccountSlot): void {
+    if (this.#slots.set(tenant, accountId, slot)) this.#newTrees.forget();
+  }
+}
+
+function rowName(tenant: string, accountId: string): string {
+  return `account ${JSON.stringify([tenant, accountId])}`;
 }
 
 function textsIn(row: Row, accountId: string): AccountTexts {

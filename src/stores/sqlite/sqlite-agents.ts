@@ -1,11 +1,13 @@
-import type { SQLInputValue, StatementSync } from "node:sqlite";
 import { CorruptRecordError, InvariantError } from "../../errors/index.ts";
 import { type AgentKey, type AgentRecord, agentRecordSchema } from "../../state/index.ts";
 import type { AgentFilter, AgentPlace } from "../rules/queries.ts";
 import { integerOf, parsed, type Row, textOf, wellFormed } from "../rules/stored-values.ts";
 import type { SqlitePlaces } from "./sqlite-accounts.ts";
-import { KeyedCache, type SqliteConnection } from "./sqlite-connection.ts";
+import { KeyedCache } from "./keyed-cache.ts";
+import type { SqliteConnection } from "./sqlite-connection.ts";
 import { type AgentSlot, SqliteHeads } from "./sqlite-heads.ts";
+import type { SqliteNewTrees } from "./sqlite-new-trees.ts";
+import type { Statement, StoredValue } from "./sqlite-statement.ts";
 
 const CAPACITY = 4000;
 
@@ -17,23 +19,25 @@ export class SqliteAgents {
   readonly heads: SqliteHeads;
   readonly #slots = new KeyedCache<AgentSlot>(CAPACITY);
   readonly #statements: Readonly<
-    Record<"read" | "lastId" | "insert" | "update" | "children" | "ofTree" | "tree", StatementSync>
+    Record<"read" | "lastId" | "insert" | "update" | "children" | "ofTree" | "tree", Statement>
   >;
   readonly #places: SqlitePlaces;
+  readonly #newTrees: SqliteNewTrees;
   /** The highest key in the file, in a generation. */
   #lastId = { generation: 0, id: 0 };
   /** The agent that was last looked for in vain, in a generation: it mostly is the next one to be put. */
   #missing = { generation: 0, tenant: "", agentId: "" };
 
-  constructor(connection: SqliteConnection, places: SqlitePlaces) {
+  constructor(connection: SqliteConnection, places: SqlitePlaces, newTrees: SqliteNewTrees) {
     this.#connection = connection;
     this.heads = new SqliteHeads(connection);
     this.#places = places;
+    this.#newTrees = newTrees;
     this.#statements = {
       read: connection.prepare(`SELECT ${columns} FROM agents WHERE tenant = ? AND agent_id = ?`),
       lastId: connection.prepare("SELECT coalesce(max(id), 0) AS id FROM agents"),
       insert: connection.prepare("INSERT INTO agents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
-      update: connection.prepare("UPDATE agents SET record = ? WHERE id = ?"),
+      update: connection.prepare("UPDATE agents SET record = ? WHERE id = ?", ["record"]),
       children: connection.prepare(`SELECT ${columns} FROM agents WHERE tree = ? AND parent_agent_id = ? ORDER BY id`),
       ofTree: connection.prepare(`SELECT ${columns} FROM agents WHERE tree = ? ORDER BY id`),
       tree: connection.prepare("SELECT tree FROM agents WHERE tenant = ? AND agent_id = ? AND parent_agent_id IS NULL"),
@@ -47,11 +51,14 @@ export class SqliteAgents {
     this.#missing.generation = 0;
   }
 
-  rest(keys: readonly AgentKey[]): void {
-    for (const { tree } of this.#slots.dropTrees(keys, (agentId) => agentId)) {
+  /** Gives what was forgotten. */
+  rest(keys: readonly AgentKey[]): AgentSlot[] {
+    const dropped = this.#slots.dropTrees(keys, (agentId) => agentId);
+    for (const { tree } of dropped) {
       this.heads.forgetTree(tree);
       this.#places.forgetTree(tree);
     }
+    return dropped;
   }
 
   /** The agent's keys and its current record. */
@@ -61,7 +68,11 @@ export class SqliteAgents {
     const missing = this.#missing;
     const isMissing = missing.agentId === agentId && missing.tenant === tenant;
     if (isMissing && this.#isTrue(missing.generation)) return undefined;
-    const row = this.#statements.read.get(wellFormed(tenant, "tenant"), wellFormed(agentId, "agent id"));
+    if (!known && this.#newTrees.has(tenant, agentId)) return undefined;
+    const values = [wellFormed(tenant, "tenant"), wellFormed(agentId, "agent id")] as const;
+    const { read } = this.#statements;
+    const isLater = this.#connection.isLater(rowName(tenant, agentId));
+    const row = isLater ? read.get(...values) : read.getAside(...values);
     if (row) return this.#slotOf(row, tenant, agentId);
     const { generation, isInTransaction } = this.#connection;
     this.#missing = { generation: isInTransaction ? generation : 0, tenant, agentId };
@@ -74,25 +85,29 @@ export class SqliteAgents {
     throw new InvariantError(`something was to be stored for agent ${key.agentId}, which has no record`);
   }
 
-  put(record: AgentRecord): void {
+  /** Gives the slot of an agent that was not there before. */
+  put(record: AgentRecord): AgentSlot | undefined {
     const { tenant, agentId } = record;
     const text = JSON.stringify(record);
     const known = this.find({ tenant, agentId });
+    this.#connection.noteRow(rowName(tenant, agentId));
     if (known) {
       this.#statements.update.run(text, known.id);
       Object.assign(known.record, { generation: this.#connection.generation, text, value: record });
-      return;
+      return undefined;
     }
     this.#missing.generation = 0;
     const { parentAgentId: parent, sessionId, ownerId, createdAt } = record;
     const id = this.#nextId();
     const tree = parent === null ? id : this.treeFor(tenant, record.rootAgentId);
-    const place = this.#places.next(tree);
+    const place = parent === null ? this.#places.first(tree) : this.#places.next(tree);
     this.#statements.insert.run(id, tenant, agentId, tree, place, parent, sessionId, ownerId, createdAt, text);
     const cached = { generation: this.#connection.generation, text, value: record };
     const slot: AgentSlot = { id, tree, place, record: cached, head: undefined, late: undefined, soughtAt: 0 };
     this.heads.add(slot);
-    this.#slots.set(tenant, agentId, slot);
+    this.#keep(slot);
+    if (parent === null) this.#newTrees.add(record);
+    return slot;
   }
 
   /** Only in a transaction. */
@@ -121,8 +136,8 @@ export class SqliteAgents {
     const { tenant, rootAgentId, sessionId, ownerId, rootsOnly, after, order } = filter;
     const isNewest = order === "newest";
     const conditions = ["tenant = ?"];
-    const values: SQLInputValue[] = [tenant];
-    const only = (condition: string, ...given: SQLInputValue[]): void => {
+    const values: StoredValue[] = [tenant];
+    const only = (condition: string, ...given: StoredValue[]): void => {
       conditions.push(condition);
       values.push(...given);
     };
@@ -173,14 +188,23 @@ export class SqliteAgents {
     }
     const record = { generation, text, value: recordIn(text, tenant, agentId) };
     const slot = { id, tree, place, record, head: undefined, late: undefined, soughtAt: 0 };
-    this.#slots.set(tenant, agentId, slot);
+    this.#keep(slot);
     return slot;
+  }
+
+  #keep(slot: AgentSlot): void {
+    const { tenant, agentId } = slot.record.value;
+    if (this.#slots.set(tenant, agentId, slot)) this.#newTrees.forget();
   }
 
   #recordOf(row: Row): AgentRecord {
     const tenant = textOf(row, "tenant", "a row of agents");
     return this.#slotOf(row, tenant, textOf(row, "agent_id", "a row of agents")).record.value;
   }
+}
+
+function rowName(tenant: string, agentId: string): string {
+  return `agent ${JSON.stringify([tenant, agentId])}`;
 }
 
 function recordIn(text: string, tenant: string, agentId: string): AgentRecord {

@@ -1,300 +1,421 @@
-import { DatabaseSync, type StatementSync } from "node:sqlite";
-import { CorruptRecordError, InvariantError, StoreUnavailableError, TroupeError } from "../../errors/index.ts";
-import { type AgentKey, rootOf } from "../../state/index.ts";
-import { checkLayout, layOut } from "./sqlite-schema.ts";
+import type { DatabaseSync } from "node:sqlite";
+import { StoreUnavailableError } from "../../errors/index.ts";
+import type { AgentKey } from "../../state/index.ts";
+import { isBusy, isStorageFailure } from "./sqlite-errors.ts";
+import { LaterWrites } from "./later-writes.ts";
+import { logPathOf, removeLog, SqliteLog } from "./sqlite-log.ts";
+import { openDatabase, type OpeningOptions } from "./sqlite-open.ts";
+import { foldLogOf, SqlitePresence } from "./sqlite-presence.ts";
+import { Statement, type StatementDoor, type Write } from "./sqlite-statement.ts";
+import { SqliteTransactions } from "./sqlite-transactions.ts";
 
-/** How long one attempt to get a lock blocks this process, in milliseconds. */
-const BUSY_TIMEOUT_MS = 10;
-/** The same while the file is opened, which can only wait by blocking. */
-const OPENING_TIMEOUT_MS = 5000;
-/** Size of the write-ahead log, in pages, at which it is merged into the file: 16 MB, so that syncs stay rare. */
-const CHECKPOINT_PAGES = 4000;
-const CACHE_KIBIBYTES = 16_384;
+/** How long a record stays in the log alone, in milliseconds. */
+const FOLD_AFTER_MS = 50;
+/** Bytes of records at which they are brought into the database at once. */
+const LONGEST_LOG = 128 * 1024;
+/** How long after others were here to look whether they are gone, in milliseconds. */
+const ALONE_AGAIN_MS = 500;
 
-interface ConnectionOptions {
-  readonly durability?: "process" | "full" | undefined;
-  readonly maxBytes?: number | undefined;
-}
+/** Others have written: what was made up of what is cached here does not count. */
+class Contested extends Error {}
 
 /**
- * One open database file and its transaction.
- * Owns: the handle, the transaction, the generation. Does not own: the queue of writes, the rows.
+ * One open database file, its transactions, and the log in front of it.
+ * Owns: the handle, the transaction, the generation, the writes that wait. Does not own: the queue of writes, the rows.
+ *
+ * While this connection is the only one, it *logs*: what a transaction writes is appended to a log of its own, and brought
+ * into the database (*folded*) with that of many others. Reads that no cache answers fold first.
  *
  * Invariants
- * 1. A transaction holds the write lock from its start, so that what it has read stays true until it ends.
+ * 1. A transaction sees the newest state of all connections, and what it has read stays true until it ends. With the lock of
+ *    SQLite that is so from its start; while this connection logs it is so because nobody else has written, which is looked
+ *    up once the record is written. Who writes in the meantime has first said that he will, and reads the log after that.
  * 2. The generation grows when another connection has written, which is noticed at the start of a transaction and of a
  *    snapshot: within them, a value of the current generation need not be read again.
  * 3. After a rollback `forget` is called, because caches may hold what was undone.
+ * 4. The writes of transactions take effect in the order of their records.
  */
-export class SqliteConnection {
+export class SqliteConnection implements StatementDoor {
   readonly database: DatabaseSync;
   generation = 1;
-  /** Whether a transaction or a snapshot is open. */
-  isInTransaction = false;
   forget: () => void = () => {};
   /** Forgets what is cached of the trees of these agents; it is read again where it is needed. */
   rest: (keys: readonly AgentKey[]) => void = () => {};
-  #dataVersion: unknown;
-  readonly #statements: Readonly<
-    Record<"begin" | "beginReading" | "commit" | "save" | "keep" | "undo" | "version", StatementSync>
-  >;
+  readonly #path: string;
+  readonly #presence: SqlitePresence;
+  readonly #mayLog: boolean;
+  readonly #file: SqliteTransactions;
+  /** `light`: a transaction of which SQLite knows nothing yet; `looking`: such a snapshot. */
+  #phase: "idle" | "light" | "looking" | "file" = "idle";
+  #hasReadAside = false;
+  #log: SqliteLog | undefined;
+  /** The number of the last record. */
+  #number = 0;
+  /** The writes that are in the log and not in the database, then those of the light transaction. */
+  readonly #later = new LaterWrites();
+  #foldTimer: NodeJS.Timeout | undefined;
+  /** Whether the database did not take what is in the log: then nothing is added to it. */
+  #isStuck = false;
+  #nextLook = 0;
 
-  private constructor(database: DatabaseSync) {
+  private constructor(database: DatabaseSync, path: string, mayLog: boolean) {
     this.database = database;
-    this.#statements = {
-      begin: this.prepare("BEGIN IMMEDIATE"),
-      beginReading: this.prepare("BEGIN"),
-      commit: this.prepare("COMMIT"),
-      save: this.prepare("SAVEPOINT part"),
-      keep: this.prepare("RELEASE part"),
-      undo: this.prepare("ROLLBACK TO part"),
-      version: this.prepare("PRAGMA data_version"),
-    };
-    // Older versions of Node.js give rows as objects alone, which cost more to make than the statement.
-    if ("setReturnArrays" in this.#statements.version) this.#statements.version.setReturnArrays(true);
+    this.#path = path;
+    this.#mayLog = mayLog;
+    this.#presence = new SqlitePresence(database);
+    this.#file = new SqliteTransactions(database);
   }
 
-  /**
-   * Opens the file and makes its tables if it is new. Blocks for up to some seconds while another process opens the file
-   * too, or SQLite repairs it after a crash.
-   */
-  static open(path: string, options: ConnectionOptions): SqliteConnection {
-    const database = new DatabaseSync(path);
+  /** Blocks for up to some seconds while another process opens the file too, or SQLite repairs it after a crash. */
+  static open(path: string, options: OpeningOptions): SqliteConnection {
+    const database = openDatabase(path, options);
     try {
-      database.exec(`PRAGMA busy_timeout = ${OPENING_TIMEOUT_MS}`);
-      untilFree(() => checkLayout(database, path));
-      untilFree(() => database.exec("PRAGMA journal_mode = WAL"));
-      database.exec(`PRAGMA synchronous = ${options.durability === "full" ? "FULL" : "NORMAL"}`);
-      database.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
-      database.exec(`PRAGMA cache_size = -${CACHE_KIBIBYTES}`);
-      database.exec("PRAGMA temp_store = MEMORY");
-      untilFree(() => layOut(database, path));
-      database.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
-      if (options.maxBytes !== undefined) limitSize(database, options.maxBytes);
-      return new SqliteConnection(database);
+      // A commit that waits for the disk costs the same in either file, and a limit must refuse the write that is beyond it.
+      const mayLog = path !== ":memory:" && options.durability !== "full" && options.maxBytes === undefined;
+      return new SqliteConnection(database, path, mayLog);
     } catch (error) {
       database.close();
       throw error;
     }
   }
 
-  prepare(sql: string): StatementSync {
-    return this.database.prepare(sql);
+  /** Whether a transaction or a snapshot is open. */
+  get isInTransaction(): boolean {
+    return this.#phase !== "idle";
+  }
+
+  /** `sets`: for a statement that writes one row, which its last value names: the columns, or groups of columns, that it sets. */
+  prepare(sql: string, sets: readonly string[] = []): Statement {
+    return new Statement(this.database, this, sql, sets);
   }
 
   transaction<T>(work: () => T): T {
-    this.#statements.begin.run();
-    this.isInTransaction = true;
-    try {
-      this.#noticeOthers();
-      const result = work();
-      this.#statements.commit.run();
-      return result;
-    } catch (error) {
-      this.#rollback();
-      throw error;
-    } finally {
-      this.isInTransaction = false;
+    for (;;) {
+      if (this.#log === undefined) return this.#direct(work);
+      if (this.#isStuck || this.#log.size >= LONGEST_LOG) this.#foldOrLeave();
+      const done = this.#log && this.#light(work, this.#log);
+      if (done) return done.result;
     }
   }
 
   /** Runs reads that see the file at one moment, even if others write meanwhile. */
   snapshot<T>(work: () => T): T {
-    this.#statements.beginReading.run();
-    this.isInTransaction = true;
+    if (this.#log !== undefined) {
+      const done = this.#look(work);
+      if (done) return done.result;
+    }
+    this.#beginReading();
     try {
-      this.#noticeOthers();
       return work();
     } finally {
-      this.isInTransaction = false;
-      this.#endReading();
+      this.#phase = "idle";
+      this.#file.endReading();
     }
   }
 
   part<T>(work: () => T): T {
-    this.#statements.save.run();
-    try {
-      const result = work();
-      this.#statements.keep.run();
-      return result;
-    } catch (error) {
-      if (!isStorageFailure(error)) {
-        this.#statements.undo.run();
-        this.#statements.keep.run();
-        this.forget();
-      }
-      throw error;
+    this.needFile();
+    return this.#file.part(work, () => this.forget());
+  }
+
+  later(write: Write): boolean {
+    if (this.#phase !== "light") return false;
+    this.#later.push(write);
+    return true;
+  }
+
+  needFile(): void {
+    if (this.#phase === "light") {
+      this.#file.begin();
+      this.#phase = "file";
+      this.#checkUncontested();
+      this.#later.run();
+    } else if (this.#phase === "looking") {
+      if (this.#later.length > 0) this.#fold();
+      this.#file.beginReading();
+      this.#phase = "file";
+      this.#checkUncontested();
     }
+  }
+
+  readAside(): void {
+    this.#hasReadAside = true;
+  }
+
+  /** Notes that a row of this name is written: `isLater` says so until it is in the database. */
+  noteRow(name: string): void {
+    if (this.#phase === "light") this.#later.noteRow(name);
+  }
+
+  isLater(name: string): boolean {
+    return this.#later.hasRow(name);
   }
 
   /** Changes when another connection has written. */
   dataVersion(): unknown {
-    const row = this.#statements.version.get();
-    return Array.isArray(row) ? row[0] : row?.["data_version"];
+    return this.#file.dataVersion();
   }
 
   close(): void {
+    clearTimeout(this.#foldTimer);
     try {
+      this.#file.waitLong();
+      if (this.#log) this.#leaveLog();
+      this.#file.begin();
+      this.#presence.leave();
+      // Now that nobody can begin one, a log that nobody uses can go.
+      if (this.#mayLog && this.#presence.logging() === undefined) removeLog(logPathOf(this.#path));
+      this.#file.commit();
       this.database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
     } catch {
-      // On a disk without room the log stays beside the file: whoever opens it next reads both.
+      // On a disk without room the logs stay beside the file: whoever opens it next reads all of them.
     }
     this.database.close();
   }
 
-  #noticeOthers(): void {
-    const version = this.dataVersion();
-    if (version === this.#dataVersion) return;
-    this.#dataVersion = version;
-    this.generation += 1;
+  /** A transaction of SQLite from its start on. */
+  #direct<T>(work: () => T): T {
+    this.#beginNewest();
+    let log: SqliteLog | undefined;
+    try {
+      const result = work();
+      this.#presence.enter();
+      log = this.#startedLog();
+      this.#file.commit();
+      this.#log = log;
+      return result;
+    } catch (error) {
+      log?.close();
+      this.#rollback();
+      throw error;
+    } finally {
+      this.#phase = "idle";
+    }
   }
 
-  #endReading(): void {
+  /** Undefined: others have written, so that the work is to be done again. */
+  #light<T>(work: () => T, log: SqliteLog): { readonly result: T } | undefined {
+    const start = this.#later.length;
+    this.#phase = "light";
+    let result: T;
     try {
-      this.#statements.commit.run();
-    } catch {
-      // After some failures SQLite has ended the transaction by itself.
+      result = work();
+      if (this.#isOnFile()) {
+        this.#commitFold();
+        return { result };
+      }
+      if (this.#later.length > start) {
+        log.append(this.#number + 1, this.#later.list, start);
+        this.#number += 1;
+        this.#foldLater();
+      }
+      if (!this.#file.isChanged()) return { result };
+    } catch (error) {
+      const isLight = this.#phase === "light";
+      if (isLight) this.forget();
+      else this.#rollback();
+      this.#later.cutTo(start);
+      // What was refused may have been refused for what is not so any more.
+      const isOld = error instanceof Contested || (isLight && !isStorageFailure(error) && this.#file.isChanged());
+      if (!isOld) throw error;
+      this.#leaveLog();
+      return undefined;
+    } finally {
+      this.#phase = "idle";
     }
+    return this.#settle(start) ? { result } : undefined;
+  }
+
+  /** Whether a record counts after which others were seen to have written. */
+  #settle(start: number): boolean {
+    try {
+      return this.#leaveLog(start);
+    } catch (error) {
+      // It stays in the log, so that it may count: the work must not be done again.
+      throw isBusy(error)
+        ? new StoreUnavailableError(
+            `it is not known whether ${this.#path} has taken a write: it was locked by another process meanwhile`,
+            { details: { path: this.#path, code: "SQLITE_BUSY" }, cause: error },
+          )
+        : error;
+    }
+  }
+
+  /** The same for a snapshot. */
+  #look<T>(work: () => T): { readonly result: T } | undefined {
+    try {
+      if (!this.#file.isChanged()) {
+        this.#phase = "looking";
+        this.#hasReadAside = false;
+        const result = work();
+        if (this.#isOnFile() || !this.#hasReadAside || !this.#file.isChanged()) return { result };
+      }
+    } catch (error) {
+      if (!(error instanceof Contested)) throw error;
+    } finally {
+      if (this.#isOnFile()) this.#file.endReading();
+      this.#phase = "idle";
+    }
+    this.#leaveLog();
+    return undefined;
+  }
+
+  /** Whether a transaction of SQLite is open. It asks anew, because work may have begun one. */
+  #isOnFile(): boolean {
+    return this.#phase === "file";
+  }
+
+  /** Begins a transaction on the newest state, also if that is in another one's log. */
+  #beginNewest(): void {
+    this.#file.begin();
+    this.#phase = "file";
+    try {
+      if (!this.#noticeOthers() || this.#presence.logging() === undefined) return;
+      this.#takeOver();
+    } catch (error) {
+      this.#rollback();
+      this.#phase = "idle";
+      throw error;
+    }
+  }
+
+  #beginReading(): void {
+    for (;;) {
+      this.#file.beginReading();
+      this.#phase = "file";
+      if (!this.#noticeOthers() || this.#presence.logging() === undefined) return;
+      this.#file.endReading();
+      this.#file.doubt();
+      this.#beginNewest();
+      this.#file.commit();
+    }
+  }
+
+  /** Brings what is in the log of another one into the database. In a transaction, which it ends, to begin another one. */
+  #takeOver(): void {
+    const found = this.#presence.logging();
+    if (found) this.#presence.contest(found.id);
+    this.#presence.enter();
+    this.#file.commit();
+    this.#file.begin();
+    const state = this.#presence.logging();
+    if (state) this.#presence.stopLogging(state.id, foldLogOf(this.database, state, logPathOf(this.#path)));
+    this.#nextLook = performance.now() + ALONE_AGAIN_MS;
+    this.generation += 1;
+    this.#file.notice();
+  }
+
+  /** A log of this connection, if it is alone; it counts once the transaction is committed. */
+  #startedLog(): SqliteLog | undefined {
+    if (!this.#mayLog || performance.now() < this.#nextLook) return undefined;
+    this.#nextLook = performance.now() + ALONE_AGAIN_MS;
+    if (!this.#presence.isAlone()) return undefined;
+    const log = SqliteLog.tryCreate(logPathOf(this.#path), this.#presence.id);
+    if (!log) return undefined;
+    this.#presence.startLogging();
+    this.#number = 0;
+    return log;
+  }
+
+  /**
+   * Ends logging, because others are here. `start`: where the writes of a record begin that was written when they came.
+   * Says whether one of them has brought it into the database; else it does not count.
+   */
+  #leaveLog(start = this.#later.length): boolean {
+    let isKept = false;
+    try {
+      this.#file.waitLong();
+      this.#file.begin();
+      const own = this.#presence.own();
+      if (own?.isLogging) {
+        this.#later.run(start);
+        this.#presence.stopLogging(this.#presence.id, this.#number);
+      } else isKept = own !== undefined && start < this.#later.length && own.folded >= this.#number;
+      this.#file.commit();
+    } catch (error) {
+      this.#rollback();
+      throw error;
+    } finally {
+      this.#file.waitShort();
+    }
+    this.#log?.close();
+    this.#log = undefined;
+    this.#isStuck = false;
+    this.#nextLook = performance.now() + ALONE_AGAIN_MS;
+    this.#dropLater();
+    this.forget();
+    this.generation += 1;
+    this.#file.doubt();
+    return isKept;
+  }
+
+  /** Brings what is in the log into the database. */
+  #fold(): void {
+    if (this.#later.length === 0) return;
+    this.#file.begin();
+    try {
+      this.#checkUncontested();
+      this.#later.run();
+      this.#commitFold();
+    } catch (error) {
+      this.#file.undo();
+      throw error;
+    }
+  }
+
+  #foldOrLeave(): void {
+    try {
+      this.#fold();
+    } catch (error) {
+      if (!(error instanceof Contested)) throw error;
+      this.#leaveLog();
+    }
+  }
+
+  /** Ends a transaction in which all that waited was written. */
+  #commitFold(): void {
+    this.#presence.fold(this.#number);
+    this.#file.commit();
+    this.#log?.restart();
+    this.#isStuck = false;
+    this.#dropLater();
+  }
+
+  #dropLater(): void {
+    this.#later.clear();
+    clearTimeout(this.#foldTimer);
+    this.#foldTimer = undefined;
+  }
+
+  #foldLater(): void {
+    if (this.#foldTimer !== undefined) return;
+    this.#foldTimer = setTimeout(() => {
+      this.#foldTimer = undefined;
+      try {
+        this.#foldOrLeave();
+      } catch (error) {
+        // Whoever writes next is told; a lock passes.
+        if (!isBusy(error)) this.#isStuck = true;
+        this.#foldLater();
+      }
+    }, FOLD_AFTER_MS);
+    this.#foldTimer.unref();
+  }
+
+  #checkUncontested(): void {
+    if (this.#file.isChanged()) throw new Contested();
+  }
+
+  /** Whether others have written since it was last asked. */
+  #noticeOthers(): boolean {
+    const isChanged = this.#file.notice();
+    if (isChanged) this.generation += 1;
+    return isChanged;
   }
 
   #rollback(): void {
     this.forget();
-    try {
-      this.database.exec("ROLLBACK");
-    } catch {
-      // After some failures SQLite has rolled back by itself.
-    }
+    this.#presence.forget();
+    this.#file.undo();
   }
-}
-
-/** A cache by tenant and id, so that keys cannot collide. When it is full it is emptied. */
-export class KeyedCache<T> {
-  readonly #tenants = new Map<string, Map<string, T>>();
-  readonly #capacity: number;
-  #size = 0;
-
-  constructor(capacity: number) {
-    this.#capacity = capacity;
-  }
-
-  get(tenant: string, id: string): T | undefined {
-    return this.#tenants.get(tenant)?.get(id);
-  }
-
-  set(tenant: string, id: string, value: T): void {
-    const isNew = this.get(tenant, id) === undefined;
-    if (isNew && this.#size >= this.#capacity) this.clear();
-    let values = this.#tenants.get(tenant);
-    if (!values) {
-      values = new Map();
-      this.#tenants.set(tenant, values);
-    }
-    values.set(id, value);
-    if (isNew) this.#size += 1;
-  }
-
-  /** Forgets those of the trees of these agents; gives them. `agentOf`: the agent that an id names. */
-  dropTrees(keys: readonly AgentKey[], agentOf: (id: string) => string): T[] {
-    const dropped: T[] = [];
-    for (const [tenant, ofTenant] of Map.groupBy(keys, (key) => key.tenant)) {
-      const roots = new Set(ofTenant.map(({ agentId }) => rootOf(agentId)));
-      const values = this.#tenants.get(tenant);
-      for (const [id, value] of values ?? []) {
-        if (!roots.has(rootOf(agentOf(id)))) continue;
-        dropped.push(value);
-        values?.delete(id);
-      }
-    }
-    this.#size -= dropped.length;
-    return dropped;
-  }
-
-  clear(): void {
-    this.#tenants.clear();
-    this.#size = 0;
-  }
-}
-
-/** Changing the journal mode ignores SQLite's time-out when another process does the same. */
-function untilFree(work: () => void): void {
-  const end = performance.now() + OPENING_TIMEOUT_MS;
-  const sleeper = new Int32Array(new SharedArrayBuffer(4));
-  for (;;) {
-    try {
-      return work();
-    } catch (error) {
-      if (!isBusy(error) || performance.now() >= end) throw error;
-      Atomics.wait(sleeper, 0, 0, 10);
-    }
-  }
-}
-
-function limitSize(database: DatabaseSync, maxBytes: number): void {
-  const pageSize = Number(database.prepare("PRAGMA page_size").get()?.["page_size"]);
-  database.exec(`PRAGMA max_page_count = ${Math.max(1, Math.floor(maxBytes / pageSize))}`);
-}
-
-/** Primary result codes after which the same command may succeed later. */
-const passing: ReadonlyMap<number, string> = new Map([
-  [5, "SQLITE_BUSY"],
-  [6, "SQLITE_LOCKED"],
-  [7, "SQLITE_NOMEM"],
-  [8, "SQLITE_READONLY"],
-  [9, "SQLITE_INTERRUPT"],
-  [10, "SQLITE_IOERR"],
-  [13, "SQLITE_FULL"],
-  [14, "SQLITE_CANTOPEN"],
-  [15, "SQLITE_PROTOCOL"],
-]);
-
-const corrupt: ReadonlyMap<number, string> = new Map([
-  [11, "SQLITE_CORRUPT"],
-  [26, "SQLITE_NOTADB"],
-]);
-
-interface SqliteError extends Error {
-  readonly code: "ERR_SQLITE_ERROR";
-  readonly errcode: number;
-}
-
-/** The lower byte of SQLite's result code; undefined for other errors. */
-function primaryCode(error: unknown): number | undefined {
-  return isSqliteError(error) ? error.errcode & 0xff : undefined;
-}
-
-function isSqliteError(error: unknown): error is SqliteError {
-  return error instanceof Error && "errcode" in error && typeof error.errcode === "number";
-}
-
-/** Whether another connection holds the lock, so that an immediate retry may succeed. */
-export function isBusy(error: unknown): boolean {
-  const code = primaryCode(error);
-  return code === 5 || code === 6;
-}
-
-/** Whether SQLite itself failed, in which case the whole transaction is rolled back. */
-export function isStorageFailure(error: unknown): boolean {
-  return primaryCode(error) !== undefined;
-}
-
-/** Translates SQLite's errors into the package's own; returns other errors unchanged. */
-export function translated(error: unknown, path: string): unknown {
-  const code = primaryCode(error);
-  if (code === undefined || !isSqliteError(error) || error instanceof TroupeError) return error;
-  const details = { path, extendedCode: error.errcode };
-  const transient = passing.get(code);
-  if (transient !== undefined) {
-    return new StoreUnavailableError(`the store ${path} is not available (${transient}: ${error.message})`, {
-      details: { ...details, code: transient },
-      cause: error,
-    });
-  }
-  const damage = corrupt.get(code);
-  if (damage !== undefined) {
-    return new CorruptRecordError(`the file ${path} is damaged or no database (${damage}); it is left as it is`, {
-      details: { ...details, code: damage },
-      cause: error,
-    });
-  }
-  return new InvariantError(`a statement failed on ${path}: ${error.message}`, { details, cause: error });
 }

@@ -7,7 +7,8 @@ import type { AgentKey } from "../../state/index.ts";
 import { unattendedIn } from "../rules/leases.ts";
 import type { ForeignWrites } from "../rules/foreign-writes.ts";
 import type { CandidateTables, Database } from "../rules/tables.ts";
-import { isBusy, isStorageFailure, SqliteConnection, translated } from "./sqlite-connection.ts";
+import { SqliteConnection } from "./sqlite-connection.ts";
+import { isBusy, isStorageFailure, translated } from "./sqlite-errors.ts";
 import { SqlitePosts } from "./sqlite-pending.ts";
 import { SqliteTables } from "./sqlite-tables.ts";
 

@@ -1,4 +1,3 @@
-import type { StatementSync } from "node:sqlite";
 import { CorruptRecordError } from "../../errors/index.ts";
 import type { AgentRecord } from "../../state/index.ts";
 import type { Committed } from "../rules/outcomes.ts";
@@ -15,6 +14,7 @@ import {
 import { freshHead, type Head, type Work } from "../rules/tables.ts";
 import { placesOfTree } from "./sqlite-accounts.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
+import type { Statement } from "./sqlite-statement.ts";
 
 const CAPACITY = 4000;
 
@@ -88,7 +88,7 @@ export class SqliteHeads {
       | "moveTreeAndHold"
       | "end"
       | "moveEnd",
-      StatementSync
+      Statement
     >
   >;
 
@@ -107,16 +107,32 @@ export class SqliteHeads {
         `INSERT INTO standings (place, agent, epoch, seq, at, sign, open_requests, cursor, placed, tree_cursor, tree_rows, work)
          VALUES (?, ?, 0, 0, 0, 0, 0, 0, 0, 0, 0, 'none')`,
       ),
-      update: connection.prepare(`UPDATE standings SET ${state} WHERE place = ?`),
-      updateAndHold: connection.prepare(`UPDATE standings SET ${state}, ${hold} WHERE place = ?`),
+      update: connection.prepare(`UPDATE standings SET ${state} WHERE place = ?`, ["state"]),
+      updateAndHold: connection.prepare(`UPDATE standings SET ${state}, ${hold} WHERE place = ?`, ["state", "hold"]),
       place: connection.prepare("UPDATE standings SET cursor = ?, placed = ? WHERE place = ?"),
       placed: connection.prepare("UPDATE standings SET placed = ? WHERE place = ?"),
-      move: connection.prepare(`UPDATE standings SET ${moved} WHERE place = ?`),
-      moveAndHold: connection.prepare(`UPDATE standings SET ${moved}, ${hold} WHERE place = ?`),
-      moveTree: connection.prepare(`UPDATE standings SET ${moved}, ${end} WHERE place = ?`),
-      moveTreeAndHold: connection.prepare(`UPDATE standings SET ${moved}, ${end}, ${hold} WHERE place = ?`),
+      move: connection.prepare(`UPDATE standings SET ${moved} WHERE place = ?`, ["state", "cursor", "outcome"]),
+      moveAndHold: connection.prepare(`UPDATE standings SET ${moved}, ${hold} WHERE place = ?`, [
+        "state",
+        "cursor",
+        "outcome",
+        "hold",
+      ]),
+      moveTree: connection.prepare(`UPDATE standings SET ${moved}, ${end} WHERE place = ?`, [
+        "state",
+        "cursor",
+        "outcome",
+        "end",
+      ]),
+      moveTreeAndHold: connection.prepare(`UPDATE standings SET ${moved}, ${end}, ${hold} WHERE place = ?`, [
+        "state",
+        "cursor",
+        "outcome",
+        "end",
+        "hold",
+      ]),
       end: connection.prepare("SELECT tree_cursor, tree_rows FROM standings WHERE place = ?"),
-      moveEnd: connection.prepare(`UPDATE standings SET ${end} WHERE place = ?`),
+      moveEnd: connection.prepare(`UPDATE standings SET ${end} WHERE place = ?`, ["end"]),
     };
   }
 
@@ -130,6 +146,7 @@ export class SqliteHeads {
 
   /** For a new agent. */
   add(slot: AgentSlot): void {
+    this.#connection.noteRow(rowName(slot));
     this.#statements.insert.run(slot.place, slot.id);
     slot.head = { generation: this.#connection.generation, value: freshHead, cursor: 0, placed: 0 };
     if (isFirst(slot)) this.#keepEnd(slot.tree, { cursor: 0, rows: 0 });
@@ -139,7 +156,9 @@ export class SqliteHeads {
     const { generation, isInTransaction } = this.#connection;
     if (slot.head && isInTransaction && slot.head.generation === generation) return slot.head;
     const where = `the head of agent ${slot.record.value.agentId}`;
-    const row = this.#statements.read.get(slot.place, slot.id);
+    const { read } = this.#statements;
+    const isLater = this.#connection.isLater(rowName(slot));
+    const row = isLater ? read.get(slot.place, slot.id) : read.getAside(slot.place, slot.id);
     if (!row) throw new CorruptRecordError(`${where} is missing`);
     const [cursor, placed] = [integerOf(row, "cursor", where), integerOf(row, "placed", where)];
     slot.head = { generation, value: headOf(row, where), cursor, placed };
@@ -148,6 +167,7 @@ export class SqliteHeads {
 
   put(slot: AgentSlot, head: Head, outcome?: Committed): void {
     const { generation } = this.#connection;
+    this.#connection.noteRow(rowName(slot));
     const { epoch, holder, seq, at, sign, batchId, openRequests, work } = head;
     const before = this.read(slot);
     let { cursor } = before;
@@ -171,12 +191,14 @@ export class SqliteHeads {
 
   /** Sets the agent's last row after rows were restored; the places of their messages are stored. */
   place(slot: AgentSlot, cursor: number): void {
+    this.#connection.noteRow(rowName(slot));
     this.#statements.place.run(cursor, cursor, slot.place);
     slot.head = undefined;
   }
 
   /** Notes that the places of the messages up to this row are stored, or that there are no such messages. */
   setPlaced(slot: AgentSlot, placed: number): void {
+    this.#connection.noteRow(rowName(slot));
     this.#statements.placed.run(placed, slot.place);
     slot.head = { ...this.read(slot), placed };
   }
@@ -216,6 +238,10 @@ export class SqliteHeads {
     const text = row ? textOrNullOf(row, "outcome", where) : null;
     return text === null ? plainOutcome : parsed(storedOutcomeSchema, text, where);
   }
+}
+
+function rowName({ id }: AgentSlot): string {
+  return `head ${id}`;
 }
 
 /** Whether its head is the first of its tree's rows. */

@@ -1,4 +1,3 @@
-import type { StatementSync } from "node:sqlite";
 import { type Entry, JOURNAL_VERSION, type JournalRow, type Message, readEntries } from "../../state/index.ts";
 import type { StoredRow } from "../rules/ports.ts";
 import { textOfEntries, textOfMessages, wholeEntries } from "../rules/short-forms.ts";
@@ -9,6 +8,7 @@ import type { SqliteConnection } from "./sqlite-connection.ts";
 import type { AgentSlot } from "./sqlite-heads.ts";
 import { messagesOf, packed, rowAt, rowsBack, type SqliteMessages, unpacked } from "./sqlite-messages.ts";
 import { ROWS_BETWEEN_MARKS } from "./sqlite-schema.ts";
+import type { Statement } from "./sqlite-statement.ts";
 
 /** Rows of a tree that are in the index, each followed by the rows before it up to the next one of the index. */
 const chain = `WITH RECURSIVE chain (cursor, before) AS (
@@ -26,7 +26,7 @@ export class SqliteJournal {
   readonly #agents: SqliteAgents;
   readonly #messages: SqliteMessages;
   readonly #statements: Readonly<
-    Record<"add" | "last" | "entries" | "marks" | "rows" | "wholeRows" | "remove" | "removeAll", StatementSync>
+    Record<"add" | "last" | "entries" | "marks" | "rows" | "wholeRows" | "remove" | "removeAll", Statement>
   >;
   /** Cursor of the last row in the file, in a generation. */
   #last = { generation: 0, cursor: 0 };
@@ -131,9 +131,9 @@ export class SqliteJournal {
   removeTree(tree: number): void {
     const { rows } = this.#agents.heads.end(tree);
     const ends = this.#endsOf(tree, 0, Number.MAX_SAFE_INTEGER);
-    const { changes } = this.#statements.remove.run({ ends: JSON.stringify(ends), after: 0 });
+    const removed = this.#statements.remove.change({ ends: JSON.stringify(ends), after: 0 });
     // In a damaged file not all rows are reached.
-    if (Number(changes) !== rows) this.#statements.removeAll.run(tree);
+    if (removed !== rows) this.#statements.removeAll.run(tree);
   }
 
   /** Cursors of rows from which the `limit` rows after `after` are reached, each back to the one before. */

@@ -1,4 +1,3 @@
-import type { StatementSync } from "node:sqlite";
 import { z } from "zod";
 import { CorruptRecordError } from "../../errors/index.ts";
 import { type Message, messageSchema } from "../../state/index.ts";
@@ -7,6 +6,7 @@ import { fitting, integerOf, jsonOf, type Row, textOrNullOf, wellFormed } from "
 import type { SqliteAgents } from "./sqlite-agents.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
 import type { AgentSlot, LateMessages } from "./sqlite-heads.ts";
+import type { Statement } from "./sqlite-statement.ts";
 
 const messagesSchema = z.array(messageSchema);
 
@@ -20,12 +20,14 @@ const LONG_ROW = 16_384;
  * most commits do not write places; then the places of all of them are written at once.
  */
 export class SqliteMessages {
+  readonly #connection: SqliteConnection;
   readonly #agents: SqliteAgents;
   readonly #statements: Readonly<
-    Record<"messages" | "seek" | "find" | "addPlaces" | "emptyRow" | "emptyRows" | "emptyPlaces", StatementSync>
+    Record<"messages" | "seek" | "find" | "addPlaces" | "emptyRow" | "emptyRows" | "emptyPlaces", Statement>
   >;
 
   constructor(connection: SqliteConnection, agents: SqliteAgents) {
+    this.#connection = connection;
     this.#agents = agents;
     this.#statements = {
       messages: connection.prepare("SELECT previous, messages FROM journal WHERE cursor = ? AND agent = ?"),
@@ -81,12 +83,14 @@ export class SqliteMessages {
 
   /** Stores the places of messages in rows of an agent that were just restored, up to its last row. */
   restore(slot: AgentSlot, places: readonly (readonly [id: string, cursor: number])[]): void {
+    this.#connection.noteRow(placesName(slot));
     if (places.length > 0) this.#statements.addPlaces.run(slot.id, JSON.stringify(places));
   }
 
   /** Deletes the messages from the agent's rows. */
   clear(slot: AgentSlot): void {
     for (const cursor of new Set(this.#late(slot).cursors.values())) this.#statements.emptyRow.run(cursor);
+    this.#connection.noteRow(placesName(slot));
     this.#statements.emptyRows.run(slot.id);
     this.#statements.emptyPlaces.run(slot.id);
     const { cursor } = this.#agents.heads.read(slot);
@@ -170,6 +174,7 @@ export class SqliteMessages {
 
   /** Stores the places of all messages so far. */
   #place(slot: AgentSlot, late: LateMessages): LateMessages {
+    this.#connection.noteRow(placesName(slot));
     if (late.cursors.size > 0) this.#statements.addPlaces.run(slot.id, JSON.stringify([...late.cursors]));
     this.#agents.heads.setPlaced(slot, late.cursor);
     return { ...late, rows: 0, cursors: new Map() };
@@ -180,16 +185,22 @@ export class SqliteMessages {
   }
 
   #placeOf(slot: AgentSlot, id: string): number | undefined {
-    const place = this.#statements.find.get(slot.id, id);
+    const { find } = this.#statements;
+    const isLater = this.#connection.isLater(placesName(slot));
+    const place = isLater ? find.get(slot.id, id) : find.getAside(slot.id, id);
     return place && integerOf(place, "cursor", `the place of message ${id}`);
   }
+}
+
+function placesName({ id }: AgentSlot): string {
+  return `places ${id}`;
 }
 
 /** The agent's rows, last one first. */
 export function* rowsBack(
   slot: AgentSlot,
   lastCursor: number,
-  statement: StatementSync,
+  statement: Statement,
 ): Generator<{ readonly row: Row; readonly cursor: number }> {
   for (let cursor = lastCursor; cursor > 0; ) {
     const row = rowAt(slot, cursor, statement);
@@ -202,7 +213,7 @@ export function* rowsBack(
   }
 }
 
-export function rowAt(slot: AgentSlot, cursor: number, statement: StatementSync): Row {
+export function rowAt(slot: AgentSlot, cursor: number, statement: Statement): Row {
   const row = statement.get(cursor, slot.id);
   if (row) return row;
   throw new CorruptRecordError(`the journal lacks row ${cursor} of agent ${slot.record.value.agentId}`);

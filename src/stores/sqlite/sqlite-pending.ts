@@ -1,5 +1,4 @@
 import type { Moment } from "../../budget/index.ts";
-import type { StatementSync } from "node:sqlite";
 import { type AgentKey, type InboxItem, inboxItemSchema, type Timer, timerSchema } from "../../state/index.ts";
 import { isDue } from "../rules/queries.ts";
 import {
@@ -14,6 +13,7 @@ import {
 import type { ProcessRow } from "../rules/tables.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
 import type { AgentSlot } from "./sqlite-heads.ts";
+import type { Statement } from "./sqlite-statement.ts";
 
 /** Timers and registered processes. */
 export class SqlitePending {
@@ -30,7 +30,7 @@ export class SqlitePending {
       | "processes"
       | "putProcess"
       | "removeProcess",
-      StatementSync
+      Statement
     >
   >;
 
@@ -115,80 +115,93 @@ export class SqlitePending {
   }
 }
 
-/** Inboxes of which the last place is known. */
+/** Inboxes that are known whole. */
 const CAPACITY = 4000;
+
+interface KnownInbox {
+  /** The generation in which it was last known to match the file. */
+  readonly generation: number;
+  /** By their keys, in the order of their places. */
+  readonly items: Map<string, InboxItem>;
+  lastPlace: number;
+}
 
 export class SqliteInbox {
   readonly #connection: SqliteConnection;
-  readonly #statements: Readonly<Record<"add" | "addLast" | "last" | "items" | "size" | "remove", StatementSync>>;
-  /** The last places that were given out, by agent, in a generation; null: an item was added, and its place is not known. */
-  #given = { generation: 0, places: new Map<number, number | null>() };
+  readonly #statements: Readonly<Record<"add" | "items" | "remove", Statement>>;
+  /** By agent. */
+  readonly #known = new Map<number, KnownInbox>();
 
   constructor(connection: SqliteConnection) {
     this.#connection = connection;
     this.#statements = {
-      add: connection.prepare("INSERT INTO inbox VALUES (?, ?, ?, ?) ON CONFLICT (agent, item_key) DO NOTHING"),
-      addLast: connection.prepare(
-        `INSERT INTO inbox SELECT ?1, ?2, coalesce(max(place), 0) + 1, ?3 FROM inbox WHERE agent = ?1
-         ON CONFLICT (agent, item_key) DO NOTHING`,
-      ),
-      last: connection.prepare("SELECT coalesce(max(place), 0) AS place FROM inbox WHERE agent = ?"),
-      items: connection.prepare("SELECT item FROM inbox WHERE agent = ? ORDER BY place"),
-      size: connection.prepare("SELECT count(*) AS size FROM inbox WHERE agent = ?"),
+      add: connection.prepare("INSERT INTO inbox VALUES (?, ?, ?, ?)"),
+      items: connection.prepare("SELECT item_key, place, item FROM inbox WHERE agent = ? ORDER BY place"),
       remove: connection.prepare("DELETE FROM inbox WHERE agent = ? AND item_key = ?"),
     };
   }
 
+  /** For a new agent. */
+  begin({ id }: AgentSlot): void {
+    this.#keep(id, { generation: this.#connection.generation, items: new Map(), lastPlace: 0 });
+  }
+
   add(slot: AgentSlot, item: InboxItem): boolean {
     const key = wellFormed(item.key, "inbox key");
-    const place = this.#nextPlace(slot);
-    const { add, addLast } = this.#statements;
-    const text = JSON.stringify(item);
-    const { changes } = place === undefined ? addLast.run(slot.id, key, text) : add.run(slot.id, key, place, text);
-    return Number(changes) > 0;
+    const inbox = this.#of(slot);
+    if (inbox.items.has(key)) return false;
+    inbox.lastPlace += 1;
+    this.#statements.add.run(slot.id, key, inbox.lastPlace, JSON.stringify(item));
+    inbox.items.set(key, item);
+    return true;
   }
 
   forget(): void {
-    this.#given.places.clear();
+    this.#known.clear();
   }
 
-  /**
-   * Undefined for the first item of an agent: the statement that adds it looks for the last place, which means reading the
-   * whole inbox. Of an agent that gets several items the place is known. Only in a transaction.
-   */
-  #nextPlace({ id }: AgentSlot): number | undefined {
-    const { generation } = this.#connection;
-    if (this.#given.generation !== generation || this.#given.places.size >= CAPACITY) {
-      this.#given = { generation, places: new Map() };
-    }
-    const { places } = this.#given;
-    const last = places.get(id);
-    if (last === undefined) {
-      places.set(id, null);
-      return undefined;
-    }
-    const known = last ?? integerOf(this.#statements.last.get(id) ?? {}, "place", "the last item of an inbox");
-    places.set(id, known + 1);
-    return known + 1;
+  forgetAgent({ id }: AgentSlot): void {
+    this.#known.delete(id);
   }
 
   items(slot: AgentSlot): InboxItem[] {
-    const where = `the inbox of agent ${slot.record.value.agentId}`;
-    return this.#statements.items.all(slot.id).map((row) => parsed(inboxItemSchema, textOf(row, "item", where), where));
+    return [...this.#of(slot).items.values()];
   }
 
   size(slot: AgentSlot): number {
-    return Number(this.#statements.size.get(slot.id)?.["size"]);
+    return this.#of(slot).items.size;
   }
 
   remove(slot: AgentSlot, itemKeys: readonly string[]): void {
-    for (const key of itemKeys) this.#statements.remove.run(slot.id, wellFormed(key, "inbox key"));
+    const { items } = this.#of(slot);
+    for (const key of itemKeys) {
+      if (items.delete(wellFormed(key, "inbox key"))) this.#statements.remove.run(slot.id, key);
+    }
+  }
+
+  #of(slot: AgentSlot): KnownInbox {
+    const { generation, isInTransaction } = this.#connection;
+    const known = this.#known.get(slot.id);
+    if (known && isInTransaction && known.generation === generation) return known;
+    const where = `the inbox of agent ${slot.record.value.agentId}`;
+    const inbox: KnownInbox = { generation: isInTransaction ? generation : 0, items: new Map(), lastPlace: 0 };
+    for (const row of this.#statements.items.all(slot.id)) {
+      inbox.items.set(textOf(row, "item_key", where), parsed(inboxItemSchema, textOf(row, "item", where), where));
+      inbox.lastPlace = integerOf(row, "place", where);
+    }
+    this.#keep(slot.id, inbox);
+    return inbox;
+  }
+
+  #keep(agent: number, inbox: KnownInbox): void {
+    if (this.#known.size >= CAPACITY) this.#known.clear();
+    this.#known.set(agent, inbox);
   }
 }
 
 /** Finds the inboxes that are not empty. */
 export class SqlitePosts {
-  readonly #posted: StatementSync;
+  readonly #posted: Statement;
 
   constructor(connection: SqliteConnection) {
     this.#posted = connection.prepare("SELECT tenant, agent_id FROM agents WHERE id IN (SELECT agent FROM inbox)");
@@ -234,7 +247,7 @@ export const candidateQueries = {
 
 /** Lists agents that may be unattended, by the index of open work and by the inboxes. */
 export class SqliteCandidates {
-  readonly #statements: Readonly<Record<"nextHolder" | "atWork" | "posted" | "agent", StatementSync>>;
+  readonly #statements: Readonly<Record<"nextHolder" | "atWork" | "posted" | "agent", Statement>>;
 
   constructor(connection: SqliteConnection) {
     const { nextHolder, atWork, posted, agent } = candidateQueries;

@@ -2,7 +2,7 @@ import type { DatabaseSync } from "node:sqlite";
 import { InvalidInputError, UnsupportedError } from "../../errors/index.ts";
 
 /** The current layout; stored in `PRAGMA user_version`. */
-const LAYOUT = 5;
+const LAYOUT = 6;
 
 /** Every row of a tree with a number that this divides is in the index of trees; the others are reached from it. */
 export const ROWS_BETWEEN_MARKS = 32;
@@ -187,6 +187,15 @@ const layout = `
     start_time TEXT,
     heartbeat_at INTEGER NOT NULL,
     clock_offset INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE connections (
+    id TEXT PRIMARY KEY,
+    pid INTEGER NOT NULL,
+    boot_id TEXT NOT NULL,
+    start_time TEXT,
+    opened_at INTEGER NOT NULL,
+    logging INTEGER NOT NULL,
+    folded INTEGER NOT NULL
   ) STRICT, WITHOUT ROWID;
   CREATE TABLE definitions (
     tenant TEXT NOT NULL,

@@ -1,4 +1,3 @@
-import type { SQLInputValue, StatementSync } from "node:sqlite";
 import { z } from "zod";
 import { CorruptRecordError } from "../../errors/index.ts";
 import {
@@ -14,8 +13,10 @@ import type { StoredTree } from "../rules/ports.ts";
 import type { RequestFilter } from "../rules/queries.ts";
 import { definitionIn, integerOf, parsed, type Row, textOf, wellFormed } from "../rules/stored-values.ts";
 import type { ArtifactMeta } from "../rules/tables.ts";
-import { KeyedCache, type SqliteConnection } from "./sqlite-connection.ts";
+import { KeyedCache } from "./keyed-cache.ts";
+import type { SqliteConnection } from "./sqlite-connection.ts";
 import type { AgentSlot } from "./sqlite-heads.ts";
+import type { Statement, StoredValue } from "./sqlite-statement.ts";
 
 const descriptionSchema = artifactSchema.omit({ content: true });
 const contentSchema = z.string();
@@ -23,7 +24,7 @@ const contentSchema = z.string();
 /** The rows of artifacts; saving an artifact again under its id replaces the row. */
 export class SqliteArtifacts {
   readonly #statements: Readonly<
-    Record<"put" | "all" | "find" | "describe" | "newest" | "findByName" | "clear", StatementSync>
+    Record<"put" | "all" | "find" | "describe" | "newest" | "findByName" | "clear", Statement>
   >;
 
   constructor(connection: SqliteConnection) {
@@ -102,7 +103,7 @@ interface RequestPlace {
 /** The rows of requests; they stay after they were decided. */
 export class SqliteRequests {
   readonly #connection: SqliteConnection;
-  readonly #statements: Readonly<Record<"find" | "put" | "open" | "ofKey", StatementSync>>;
+  readonly #statements: Readonly<Record<"find" | "put" | "open" | "ofKey", Statement>>;
 
   constructor(connection: SqliteConnection) {
     this.#connection = connection;
@@ -157,10 +158,10 @@ export function requestQuery(
   { tenant, turnId, ownerId, status }: RequestFilter,
   { agent, tree }: RequestPlace,
   after: Pick<AgentRequest, "openedAt" | "requestId"> | undefined,
-): { readonly sql: string; readonly values: readonly SQLInputValue[] } {
+): { readonly sql: string; readonly values: readonly StoredValue[] } {
   const conditions = ["tenant = ?"];
-  const values: SQLInputValue[] = [wellFormed(tenant, "tenant")];
-  const only = (condition: string, ...given: SQLInputValue[]): void => {
+  const values: StoredValue[] = [wellFormed(tenant, "tenant")];
+  const only = (condition: string, ...given: StoredValue[]): void => {
     conditions.push(condition);
     values.push(...given);
   };
@@ -187,7 +188,7 @@ function requestIn(row: Row): AgentRequest {
 
 /** The definitions of trees, and their texts, which are written once and never changed. */
 export class SqliteDefinitions {
-  readonly #statements: Readonly<Record<"add" | "addText" | "find" | "all", StatementSync>>;
+  readonly #statements: Readonly<Record<"add" | "addText" | "find" | "all", Statement>>;
   /** Texts that are in the file, where they stay. */
   readonly #written = new KeyedCache<true>(1000);
 
@@ -204,8 +205,8 @@ export class SqliteDefinitions {
 
   keep(tenant: string, tree: number, definition: StoredDefinition): void {
     const hash = wellFormed(definition.hash, "hash of a definition");
-    const { changes } = this.#statements.add.run(tree, hash);
-    if (Number(changes) === 0 || this.#written.get(tenant, hash)) return;
+    this.#statements.add.run(tree, hash);
+    if (this.#written.get(tenant, hash)) return;
     this.#statements.addText.run(tenant, hash, JSON.stringify(definition));
     this.#written.set(tenant, hash, true);
   }
@@ -232,7 +233,7 @@ function definitionOf(row: Row): StoredDefinition {
 
 /** How far projections of trees have come. */
 export class SqliteProjections {
-  readonly #statements: Readonly<Record<"read" | "move" | "ofTree", StatementSync>>;
+  readonly #statements: Readonly<Record<"read" | "move" | "ofTree", Statement>>;
 
   constructor(connection: SqliteConnection) {
     this.#statements = {
@@ -269,7 +270,7 @@ function keyOf(tenant: string, rootAgentId: string): [string, string] {
 
 /** The webhooks of trees, a row for all of one tree. */
 export class SqliteWebhooks {
-  readonly #statements: Readonly<Record<"find" | "put" | "remove" | "due", StatementSync>>;
+  readonly #statements: Readonly<Record<"find" | "put" | "remove" | "due", Statement>>;
 
   constructor(connection: SqliteConnection) {
     this.#statements = {

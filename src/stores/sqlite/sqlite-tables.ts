@@ -1,4 +1,3 @@
-import type { StatementSync } from "node:sqlite";
 import type { Account, Moment, Waiter } from "../../budget/index.ts";
 import type {
   AgentKey,
@@ -35,6 +34,7 @@ import type { SqliteConnection } from "./sqlite-connection.ts";
 import type { AgentSlot } from "./sqlite-heads.ts";
 import { SqliteJournal } from "./sqlite-journal.ts";
 import { SqliteMessages } from "./sqlite-messages.ts";
+import { SqliteNewTrees } from "./sqlite-new-trees.ts";
 import { SqliteCandidates, SqliteInbox, SqlitePending } from "./sqlite-pending.ts";
 import {
   SqliteArtifacts,
@@ -44,6 +44,7 @@ import {
   SqliteWebhooks,
 } from "./sqlite-small-tables.ts";
 import { SqliteTurns } from "./sqlite-turns.ts";
+import type { Statement } from "./sqlite-statement.ts";
 
 /** Tables whose rows belong to an agent. */
 const agentTables = ["messages", "artifacts", "requests", "turns", "inbox", "timers"];
@@ -64,15 +65,16 @@ export class SqliteTables implements CandidateTables {
   readonly #webhooks: SqliteWebhooks;
   readonly #definitions: SqliteDefinitions;
   readonly #candidates: SqliteCandidates;
-  readonly #noteCursor: StatementSync;
+  readonly #noteCursor: Statement;
   /** Agents come last, because the other rows are found by them. */
-  readonly #deletions: readonly StatementSync[];
+  readonly #deletions: readonly Statement[];
 
   constructor(connection: SqliteConnection) {
     this.#connection = connection;
     const places = new SqlitePlaces(connection);
-    this.#agents = new SqliteAgents(connection, places);
-    this.#accounts = new SqliteAccounts(connection, places);
+    const newTrees = new SqliteNewTrees(connection);
+    this.#agents = new SqliteAgents(connection, places, newTrees);
+    this.#accounts = new SqliteAccounts(connection, places, newTrees);
     this.#inbox = new SqliteInbox(connection);
     this.#messages = new SqliteMessages(connection, this.#agents);
     this.#journal = new SqliteJournal(connection, this.#agents, this.#messages);
@@ -92,9 +94,13 @@ export class SqliteTables implements CandidateTables {
     );
     const ofTree = ["definitions_of_trees", "agents"].map((table) => `DELETE FROM ${table} WHERE tree = ?`);
     this.#deletions = [...ofAgents, ...ofTree].map((sql) => connection.prepare(sql));
-    const caches = [places, this.#agents, this.#accounts, this.#inbox, this.#definitions, this.#journal];
+    const caches = [places, newTrees, this.#agents, this.#accounts, this.#inbox, this.#definitions, this.#journal];
     connection.forget = () => caches.forEach((cache) => cache.forget());
-    connection.rest = (keys) => [this.#agents, this.#accounts].forEach((rows) => rows.rest(keys));
+    connection.rest = (keys) => {
+      for (const slot of this.#agents.rest(keys)) this.#inbox.forgetAgent(slot);
+      this.#accounts.rest(keys);
+      newTrees.rest(keys);
+    };
   }
 
   agent(key: AgentKey): AgentRecord | undefined {
@@ -102,7 +108,8 @@ export class SqliteTables implements CandidateTables {
   }
 
   putAgent(record: AgentRecord): void {
-    this.#agents.put(record);
+    const added = this.#agents.put(record);
+    if (added) this.#inbox.begin(added);
   }
 
   childrenOf(key: AgentKey): AgentRecord[] {
@@ -348,9 +355,9 @@ export class SqliteTables implements CandidateTables {
   removeTree(tenant: string, rootAgentId: string): void {
     const tree = this.#agents.treeOf(tenant, rootAgentId);
     if (tree === undefined) return;
-    this.#noteCursor.run();
+    this.#noteCursor.change();
     this.#journal.removeTree(tree);
-    for (const deletion of this.#deletions) deletion.run(tree);
+    for (const deletion of this.#deletions) deletion.change(tree);
     this.#accounts.removeTree(tenant, tree);
     this.#connection.forget();
   }

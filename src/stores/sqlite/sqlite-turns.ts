@@ -1,4 +1,3 @@
-import type { SQLInputValue, StatementSync } from "node:sqlite";
 import { CorruptRecordError } from "../../errors/index.ts";
 import { agentOfTurn, numberOfTurn, type TurnRecord, turnRecordSchema } from "../../state/index.ts";
 import type { StoredTurn } from "../rules/ports.ts";
@@ -7,6 +6,7 @@ import { type Row, textOf, textOrNullOf, wellFormed } from "../rules/stored-valu
 import type { KeyMeaning, TurnChange } from "../rules/tables.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
 import type { AgentSlot } from "./sqlite-heads.ts";
+import type { Statement, StoredValue } from "./sqlite-statement.ts";
 
 const columns =
   "turn_id, number, tenant, session_id, owner_id, turn_key, hash, status, stop_reason, opened_at, changed_at";
@@ -14,7 +14,7 @@ const columns =
 /** The rows of turns; they stay after their turn has ended. */
 export class SqliteTurns {
   readonly #connection: SqliteConnection;
-  readonly #statements: Readonly<Record<"put" | "move" | "ofKey" | "ofAgent", StatementSync>>;
+  readonly #statements: Readonly<Record<"put" | "move" | "ofKey" | "ofAgent", Statement>>;
 
   constructor(connection: SqliteConnection) {
     this.#connection = connection;
@@ -69,7 +69,7 @@ export class SqliteTurns {
 interface TurnQuery {
   readonly sql: string;
   /** The limit comes after them. */
-  readonly values: readonly SQLInputValue[];
+  readonly values: readonly StoredValue[];
 }
 
 /**
@@ -83,8 +83,8 @@ export function turnQueries(
 ): TurnQuery[] {
   const query = (state?: "stop_reason IS NULL" | "stop_reason IS NOT NULL"): TurnQuery => {
     const conditions: string[] = state ? [state] : [];
-    const values: SQLInputValue[] = [];
-    const only = (condition: string, ...given: SQLInputValue[]): void => {
+    const values: StoredValue[] = [];
+    const only = (condition: string, ...given: StoredValue[]): void => {
       conditions.push(condition);
       values.push(...given);
     };

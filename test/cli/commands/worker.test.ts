@@ -1,5 +1,5 @@
 // What is wrong with a command line of `worker` and `queues` is said before anything is connected.
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { repositoryRoot } from "../../../scripts/run-command.ts";
@@ -12,6 +12,7 @@ let folder = "";
 let file = "";
 beforeAll(() => {
   // Inside the repository, where `import "troupe"` finds the package.
+  mkdirSync(join(repositoryRoot, ".troupe"), { recursive: true });
   folder = mkdtempSync(join(repositoryRoot, ".troupe", "worker-"));
   file = join(folder, "agents.ts");
   writeFileSync(file, agents);

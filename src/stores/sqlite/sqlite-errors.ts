@@ -1,0 +1,66 @@
+import { CorruptRecordError, InvariantError, StoreUnavailableError, TroupeError } from "../../errors/index.ts";
+
+/** Primary result codes after which the same command may succeed later. */
+const passing: ReadonlyMap<number, string> = new Map([
+  [5, "SQLITE_BUSY"],
+  [6, "SQLITE_LOCKED"],
+  [7, "SQLITE_NOMEM"],
+  [8, "SQLITE_READONLY"],
+  [9, "SQLITE_INTERRUPT"],
+  [10, "SQLITE_IOERR"],
+  [13, "SQLITE_FULL"],
+  [14, "SQLITE_CANTOPEN"],
+  [15, "SQLITE_PROTOCOL"],
+]);
+
+const corrupt: ReadonlyMap<number, string> = new Map([
+  [11, "SQLITE_CORRUPT"],
+  [26, "SQLITE_NOTADB"],
+]);
+
+interface SqliteError extends Error {
+  readonly code: "ERR_SQLITE_ERROR";
+  readonly errcode: number;
+}
+
+/** The lower byte of SQLite's result code; undefined for other errors. */
+function primaryCode(error: unknown): number | undefined {
+  return isSqliteError(error) ? error.errcode & 0xff : undefined;
+}
+
+function isSqliteError(error: unknown): error is SqliteError {
+  return error instanceof Error && "errcode" in error && typeof error.errcode === "number";
+}
+
+/** Whether another connection holds the lock, so that an immediate retry may succeed. */
+export function isBusy(error: unknown): boolean {
+  const code = primaryCode(error);
+  return code === 5 || code === 6;
+}
+
+/** Whether SQLite itself failed, in which case the whole transaction is rolled back. */
+export function isStorageFailure(error: unknown): boolean {
+  return primaryCode(error) !== undefined;
+}
+
+/** Translates SQLite's errors into the package's own; returns other errors unchanged. */
+export function translated(error: unknown, path: string): unknown {
+  const code = primaryCode(error);
+  if (code === undefined || !isSqliteError(error) || error instanceof TroupeError) return error;
+  const details = { path, extendedCode: error.errcode };
+  const transient = passing.get(code);
+  if (transient !== undefined) {
+    return new StoreUnavailableError(`the store ${path} is not available (${transient}: ${error.message})`, {
+      details: { ...details, code: transient },
+      cause: error,
+    });
+  }
+  const damage = corrupt.get(code);
+  if (damage !== undefined) {
+    return new CorruptRecordError(`the file ${path} is damaged or no database (${damage}); it is left as it is`, {
+      details: { ...details, code: damage },
+      cause: error,
+    });
+  }
+  return new InvariantError(`a statement failed on ${path}: ${error.message}`, { details, cause: error });
+}
