@@ -1,4 +1,5 @@
 // The address and the headers that are made without the client, beside those that the client makes.
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { OpenAI } from "openai";
@@ -15,6 +16,21 @@ afterEach(() => {
 
 it("knows the version of the client that is installed", () => {
   expect(clientVersion).toBe(VERSION);
+});
+
+it("knows the variables that the client reads", () => {
+  const source = readFileSync(join(repositoryRoot, "node_modules/openai/client.mjs"), "utf8");
+  const read = [...source.matchAll(/readEnv\('(\w+)'\)/g)].map(([, name = ""]) => name);
+  expect([...new Set(read)].sort()).toEqual([
+    "OPENAI_ADMIN_KEY",
+    "OPENAI_API_KEY",
+    "OPENAI_BASE_URL",
+    "OPENAI_CUSTOM_HEADERS",
+    "OPENAI_LOG",
+    "OPENAI_ORG_ID",
+    "OPENAI_PROJECT_ID",
+    "OPENAI_WEBHOOK_SECRET",
+  ]);
 });
 
 interface Head {
