@@ -110,24 +110,29 @@ const nodeModulesAsTheyAre: Plugin = {
 
 /** Imported as others are, so that whoever watches what is loaded sees it. */
 const watchedModules: ReadonlySet<string> = new Set(["node:sqlite"]);
-const importOfNode = /^import (?:(?<whole>[\w$]+)(?:, )?)?(?:\{ (?<parts>[^}]+) \} ?)? ?from "(?<name>node:[\w/]+)";$/;
+const importOfNode = /^import (?:([\w$]+)(?:, )?)?(?:\{ ([^}]+) \})? from "(node:[\w/]+)";$/;
 
-/** The code with another form of the imports at its top. Others, as those of a namespace, stay. */
+/** The code with another form of the imports of Node's modules at its top, behind the other imports. */
 export function withNodeModules(code: string): string {
   const lines = code.split("\n");
-  const end = lines.findIndex((line) => !line.startsWith("import "));
-  const replaced = lines.slice(0, end).map((line) => {
-    const { whole, parts, name = "" } = importOfNode.exec(line)?.groups ?? {};
-    if (name === "" || watchedModules.has(name)) return { line, isImport: true };
-    const given = `process.getBuiltinModule(${JSON.stringify(name)})`;
-    const names = parts === undefined ? [] : [`{ ${parts.replaceAll(" as ", ": ")} }`];
-    return {
-      line: [...(whole === undefined ? [] : [whole]), ...names].map((to) => `const ${to} = ${given};`).join(" "),
-      isImport: false,
-    };
-  });
-  const sorted = [...replaced.filter(({ isImport }) => isImport), ...replaced.filter(({ isImport }) => !isImport)];
-  return [...sorted.map(({ line }) => line), ...lines.slice(end)].join("\n");
+  const top = lines.findIndex((line) => !line.startsWith("import "));
+  const imports: string[] = [];
+  const taken: string[] = [];
+  for (const line of lines.slice(0, top)) {
+    const other = withoutCopy(line);
+    if (other === undefined) imports.push(line);
+    else taken.push(other);
+  }
+  return [...imports, ...taken, ...lines.slice(top)].join("\n");
+}
+
+/** Undefined for an import of something else, or of a namespace. */
+function withoutCopy(line: string): string | undefined {
+  const [, whole, names, module = ""] = importOfNode.exec(line) ?? [];
+  if (module === "" || watchedModules.has(module) || names?.includes("default as")) return undefined;
+  const given = `process.getBuiltinModule("${module}")`;
+  const constants = [whole, names && `{ ${names.replaceAll(" as ", ": ")} }`].filter((each) => each !== undefined);
+  return constants.map((each) => `const ${each} = ${given};`).join(" ");
 }
 
 /** Takes the layout from files that hold the code of packages alone, and adds to `names` every package that comes out. */
