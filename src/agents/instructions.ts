@@ -1,5 +1,4 @@
 import { readFileSync, statSync } from "node:fs";
-import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describeValue, optionsOf, reading, ruleOf, wordsOfThrown } from "../base/index.ts";
@@ -34,6 +33,7 @@ export function instructionsOf(agent: string, given: AgentOptions["instructions"
   readText(path, of, () => readFileSync(path));
   return async () => {
     assertFile(path, of);
+    const { readFile } = await import("node:fs/promises");
     const bytes = await readFile(path).catch((error: unknown) => {
       throw unreadable(path, of, error);
     });

@@ -44,11 +44,11 @@ export class Poster {
   readonly #free: Line[];
 
   /** The headers go with each request, but for those that belong to the connection. */
-  static async open(url: string, headers: Headers): Promise<Poster> {
+  static async open(url: string, headers: Iterable<readonly [string, string]>): Promise<Poster> {
     return new Poster(url, headers, usesProxies() ? await openProxies() : undefined);
   }
 
-  private constructor(url: string, headers: Headers, proxies: Dispatcher | undefined) {
+  private constructor(url: string, headers: Iterable<readonly [string, string]>, proxies: Dispatcher | undefined) {
     this.#url = new URL(url);
     this.#path = this.#url.pathname + this.#url.search;
     const sent = [...headers].filter(([name]) => !ownHeaders.has(name));

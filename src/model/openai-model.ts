@@ -17,6 +17,7 @@ import { callFailure } from "./call-failure.ts";
 import { CallGuard, type Cutter } from "./call-guard.ts";
 import { completeUsage, outputTokensOf } from "./usage.ts";
 import { type GenerateOptions, type LanguageModel, lightSignalOf } from "./language-model.ts";
+import { completionsPath, plainRequestHead, type RequestHead } from "./openai-request.ts";
 import { type WireBody, type WireOptions, wireBody } from "./openai-wire.ts";
 import { type HttpAnswer, isEventStream, readEvents, readWhole, WebAnswer, wholeText } from "./read-answer.ts";
 import { imageTokenBound, countPromptTokens, promptByteBound } from "./token-count.ts";
@@ -56,7 +57,7 @@ export interface OpenaiModelOptions {
 const longestDelayMs = 2_147_483_647;
 
 /**
- * A model behind a Chat Completions server: OpenAI, or any compatible one. The `openai` package is loaded on first use.
+ * A model behind a Chat Completions server: OpenAI, or any compatible one. The `openai` package is loaded when it is needed.
  * Throws `InvalidInputError` for bad options at once, and on first use when there is no key.
  */
 export function openaiModel(name: string, given?: OpenaiModelOptions): LanguageModel {
@@ -243,11 +244,9 @@ interface OpenaiClient {
   send(body: string, cutter: Cutter): Promise<HttpAnswer>;
 }
 
-const completions = "/chat/completions";
-
 /**
- * Loads the `openai` package and makes a client that never retries. The key and the base URL default to
- * `OPENAI_API_KEY` and `OPENAI_BASE_URL`. Throws `InvalidInputError` without a key or with an invalid base URL.
+ * Makes what sends the requests of a model, and never retries. The key and the base URL default to `OPENAI_API_KEY` and
+ * `OPENAI_BASE_URL`. Throws `InvalidInputError` without a key or with an invalid base URL.
  */
 async function createOpenaiClient(options: OpenaiClientOptions): Promise<OpenaiClient> {
   const apiKey = options.apiKey ?? process.env["OPENAI_API_KEY"] ?? "";
@@ -263,18 +262,25 @@ async function createOpenaiClient(options: OpenaiClientOptions): Promise<OpenaiC
       `The model's base URL "${baseURL}" is no http or https URL; right is for instance "https://api.openai.com/v1".`,
     );
   }
+  let loaded: OpenAI | undefined;
+  const client = async (): Promise<OpenAI> => (loaded ??= await loadClient({ ...options, apiKey, baseURL }));
+  const plain = options.fetch === undefined ? plainRequestHead({ ...options, apiKey, baseURL }) : undefined;
+  const head = plain ?? (options.fetch === undefined ? await headOfClient(await client()) : undefined);
+  return { apiKey, send: head === undefined ? await clientSend(await client()) : await directSend(head, client) };
+}
+
+/** Loads the `openai` package and makes a client of it. */
+async function loadClient(options: OpenaiClientOptions): Promise<OpenAI> {
   const { OpenAI } = await import("openai");
-  const client = new OpenAI({
-    apiKey,
-    baseURL,
+  return new OpenAI({
+    apiKey: options.apiKey,
+    baseURL: options.baseURL,
     ...(options.organization === undefined ? {} : { organization: options.organization }),
     ...(options.headers === undefined ? {} : { defaultHeaders: options.headers }),
     timeout: options.timeoutMs,
     maxRetries: 0,
     ...(options.fetch === undefined ? {} : { fetch: options.fetch }),
   });
-  const direct = options.fetch === undefined ? await directSend(client) : undefined;
-  return { apiKey, send: direct ?? (await clientSend(client)) };
 }
 
 /** `chat.completions.create` does the same, but takes an object, and writes out the whole conversation each time. */
@@ -283,7 +289,7 @@ async function clientSend(client: OpenAI): Promise<OpenaiClient["send"]> {
   const type = (await builtRequest(client))?.headers.get("content-type") ?? "application/json";
   const headers = { "content-type": type };
   return async (body, { signal }) =>
-    new WebAnswer(await client.post(completions, { body, signal, headers }).asResponse());
+    new WebAnswer(await client.post(completionsPath, { body, signal, headers }).asResponse());
 }
 
 /** What is used of the client's inside. */
@@ -293,20 +299,27 @@ interface ClientInside {
 }
 
 /**
- * Sends what the client would send, without passing through it: five sixths of its time go into what never changes. The client
- * is asked once for address and headers, and makes the errors. Gives undefined if it does something that would be missed: it
+ * Address and headers of each call, as the client gives them. Undefined if it does something that would be missed without it: it
  * logs, or it is built otherwise than is known here. Then everything goes through it.
  */
-async function directSend(client: OpenAI): Promise<OpenaiClient["send"] | undefined> {
+async function headOfClient(client: OpenAI): Promise<RequestHead | undefined> {
   const { idempotencyHeader, makeStatusError } = client as unknown as ClientInside;
   const isLogging = client.logLevel === "info" || client.logLevel === "debug";
   if (isLogging || idempotencyHeader !== undefined || makeStatusError === undefined) return undefined;
-  const built = await builtRequest(client);
-  if (built === undefined) return undefined;
+  return await builtRequest(client);
+}
+
+/**
+ * Sends what the client would send, without passing through it: five sixths of its time go into what never changes. It makes the
+ * errors, and is loaded for the first one if it was not yet.
+ */
+async function directSend(head: RequestHead, client: () => Promise<OpenAI>): Promise<OpenaiClient["send"]> {
   const { Poster } = await import("./http.ts");
-  const poster = await Poster.open(built.url, built.headers);
-  const { APIConnectionError, APIConnectionTimeoutError } = client.constructor as typeof OpenAI;
-  const failed = (error: unknown): never => {
+  const poster = await Poster.open(head.url, head.headers);
+  const failed = async (error: unknown): Promise<never> => {
+    // The reason of a cut.
+    if (error instanceof ModelError) throw error;
+    const { APIConnectionError, APIConnectionTimeoutError } = (await client()).constructor as typeof OpenAI;
     const cause = error instanceof Error ? error : new Error(String(error));
     const isTimeout = /timed? ?out/i.test(String(cause) + String(cause.cause));
     throw isTimeout ? Object.assign(new APIConnectionTimeoutError(), { cause }) : new APIConnectionError({ cause });
@@ -316,7 +329,10 @@ async function directSend(client: OpenAI): Promise<OpenaiClient["send"] | undefi
       error instanceof Error ? error.message : String(error),
     );
     const json = parsed(text);
-    throw makeStatusError.call(client, answer.status, json, json === undefined ? text : undefined, answer.headers);
+    const maker = await client();
+    const { makeStatusError } = maker as unknown as Required<ClientInside>;
+    const message = json === undefined ? text : undefined;
+    throw makeStatusError.call(maker, answer.status, json, message, answer.headers);
   };
   return (body, cutter) =>
     poster.post(body, cutter).then((answer) => (isGood(answer) ? answer : refused(answer)), failed);
@@ -326,10 +342,10 @@ function isGood({ status }: HttpAnswer): boolean {
   return status >= 200 && status < 300;
 }
 
-/** Address and headers of each call; undefined if the client's request has parts that are not known here. */
+/** What the client would send; undefined if it has parts that are not known here. */
 async function builtRequest(client: OpenAI): Promise<{ readonly url: string; readonly headers: Headers } | undefined> {
   try {
-    const { req, url } = await client.buildRequest({ method: "post", path: completions, body: {} });
+    const { req, url } = await client.buildRequest({ method: "post", path: completionsPath, body: {} });
     const { method, headers, body, ...others } = req;
     const isKnown =
       method === "post" && body === "{}" && headers instanceof Headers && Object.keys(others).length === 0;

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { packagesIn } from "../../scripts/bundle.ts";
+import { packagesIn, withNodeModules } from "../../scripts/bundle.ts";
 import { bundledPackages, lazyModules, publicEntries, readManifest } from "../../scripts/manifest.ts";
 import { startModelServer } from "../support/model-server.ts";
 import { type BuiltPackage, buildPackage } from "./built-package.ts";
@@ -42,6 +42,8 @@ interface Loaded {
   readonly files: readonly string[];
   /** Packages and modules of Node, whether they are bundled or not. */
   readonly packages: ReadonlySet<string>;
+  /** All that was noted. */
+  readonly parts: readonly string[];
 }
 
 /** What a program loads besides itself. */
@@ -52,7 +54,11 @@ async function loadedBy(program: string): Promise<Loaded> {
   );
   const bundled = files.flatMap((url) => [...packagesIn(readFileSync(fileURLToPath(url), "utf8"))]);
   const outside = urls.flatMap((url) => /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1] ?? []);
-  return { files, packages: new Set([...bundled, ...outside, ...urls.filter((url) => url.startsWith("node:"))]) };
+  return {
+    files,
+    packages: new Set([...bundled, ...outside, ...urls.filter((url) => url.startsWith("node:"))]),
+    parts: urls,
+  };
 }
 
 describe.each(publicEntries(manifest))("%s", (entry) => {
@@ -66,7 +72,7 @@ describe.each(publicEntries(manifest))("%s", (entry) => {
 test("a first turn over HTTP on SQLite opens few files", async () => {
   const server = await startModelServer(() => "Done.");
   try {
-    const { files, packages } = await loadedBy(`
+    const { files, packages, parts } = await loadedBy(`
       const { createRuntime, defineAgent, openaiModel } = await import("troupe");
       const { sqliteStores } = await import("troupe/stores/sqlite");
       const model = openaiModel("any", { apiKey: "none", baseURL: ${JSON.stringify(server.baseURL)} });
@@ -75,9 +81,11 @@ test("a first turn over HTTP on SQLite opens few files", async () => {
       await agent.start();
       await agent.executeTurn("Go.").result;
       await runtime.shutdown();
+      for (const part of process.moduleLoadList) loaded.add(part);
     `);
-    expect(packages).toContain("openai");
-    expect([...packages]).not.toContain("gpt-tokenizer");
+    // Node's own `fetch`, with its headers.
+    expect(parts).not.toContain("NativeModule internal/deps/undici/undici");
+    for (const later of ["openai", "gpt-tokenizer", "yaml"]) expect([...packages]).not.toContain(later);
     expect(files.length, files.join("\n")).toBeLessThanOrEqual(MOST_FILES);
   } finally {
     await server.stop();
@@ -155,6 +163,29 @@ test("what is bundled has its licence beside it, and is installed besides only f
   const licences = readFileSync(join(built.root, "dist", "LICENSES.txt"), "utf8");
   for (const name of bundledPackages) expect(licences).toMatch(new RegExp(`^${name} \\d+\\.\\d+\\.\\d+$`, "m"));
   expect(Object.keys(manifest.dependencies).filter((name) => bundledPackages.includes(name))).toEqual(["xstate"]);
+});
+
+test("modules of Node are not copied", () => {
+  const code = [
+    'import { a as b, c } from "./chunks/state.js";',
+    'import fs, { readFileSync, statSync as stat } from "node:fs";',
+    'import * as net from "node:net";',
+    'import { default as os } from "node:os";',
+    'import { DatabaseSync } from "node:sqlite";',
+    'import { setTimeout } from "node:timers/promises";',
+    "const text = `",
+    'import { types } from "node:util";',
+    "`;",
+  ];
+  expect(withNodeModules(code.join("\n")).split("\n")).toEqual([
+    code[0],
+    ...code.slice(2, 5),
+    'const fs = process.getBuiltinModule("node:fs"); const { readFileSync, statSync: stat } = process.getBuiltinModule("node:fs");',
+    'const { setTimeout } = process.getBuiltinModule("node:timers/promises");',
+    ...code.slice(6),
+  ]);
+  const runtime = readFileSync(join(built.root, "dist", "chunks", "runtime.js"), "utf8");
+  expect(runtime).not.toMatch(/^import .*"node:/m);
 });
 
 test("only the command line keeps compiled code", () => {

@@ -1,4 +1,13 @@
-import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, truncateSync } from "node:fs";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+} from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { array, assert, asyncProperty, constantFrom, nat, record } from "fast-check";
 import { afterEach, expect, onTestFinished, test, vi } from "vitest";
@@ -131,6 +140,17 @@ test("who comes sees what is only in the log of another one, and both write from
   expect(await mine.readAgent(keyOf())).toMatchObject({ pause: { by: "ann" } });
   await create(mine, "another");
   expect(await agentsIn(theirs)).toEqual(["another", "desk"]);
+});
+
+test("who knows the file by another name finds the log too", async () => {
+  const path = temporaryFile();
+  const link = temporaryFile("link.db");
+  symlinkSync(path, link);
+  const mine = opened(link);
+  await create(mine, "first");
+  await create(mine, "second");
+  expect(rowsIn(path, "agents")).toBe(1);
+  expect(await agentsIn(opened(path))).toEqual(["first", "second"]);
 });
 
 test("who is alone again logs again", async () => {

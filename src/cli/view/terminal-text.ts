@@ -1,6 +1,13 @@
 import { stripVTControlCharacters } from "node:util";
 
-const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
+let segmenter: Intl.Segmenter | undefined;
+
+/** What a reader takes for characters. The tables are loaded for the first text that has others than narrow ones, which takes 8 ms. */
+function graphemesOf(text: string): Intl.Segments {
+  segmenter ??= new Intl.Segmenter(undefined, { granularity: "grapheme" });
+  return segmenter.segment(text);
+}
+
 /** Characters that are one column wide: ASCII, and the branches of our trees. */
 const narrow = /^[\x20-\x7e─│├└…]*$/;
 /** Words of such characters with one space between them. */
@@ -30,7 +37,7 @@ const wideRanges: readonly (readonly [number, number])[] = [
 export function widthOf(text: string): number {
   if (narrow.test(text)) return text.length;
   let width = 0;
-  for (const { segment } of graphemes.segment(text)) width += graphemeWidth(segment);
+  for (const { segment } of graphemesOf(text)) width += graphemeWidth(segment);
   return width;
 }
 
@@ -47,7 +54,7 @@ export function truncate(text: string, columns: number): string {
   if (columns < 1) return "";
   let kept = "";
   let width = 0;
-  for (const { segment } of graphemes.segment(text)) {
+  for (const { segment } of graphemesOf(text)) {
     const more = graphemeWidth(segment);
     if (width + more > columns - 1) break;
     kept += segment;
@@ -90,7 +97,7 @@ function chunksOf(text: string, columns: number): string[] {
   const chunks: string[] = [];
   let chunk = "";
   let width = 0;
-  for (const { segment } of graphemes.segment(text)) {
+  for (const { segment } of graphemesOf(text)) {
     const more = graphemeWidth(segment);
     if (chunk !== "" && width + more > columns) {
       chunks.push(chunk);

@@ -1,6 +1,4 @@
-import { performance } from "node:perf_hooks";
 import { setTimeout as delay } from "node:timers/promises";
-import { getHeapStatistics } from "node:v8";
 import type { QueueCount, QueueHealth, Queues } from "../../queues/index.ts";
 import type { Stores } from "../../stores/index.ts";
 
@@ -117,7 +115,7 @@ async function eventLoopDelay(): Promise<number> {
 
 export async function metricsOf(core: WatchedRuntime): Promise<RuntimeMetrics> {
   const queues = await core.queues.counts();
-  const heap = getHeapStatistics();
+  const heap = process.getBuiltinModule("node:v8").getHeapStatistics();
   return {
     liveAgents: core.live.all().length,
     parked: core.live.passivation.parkedCount,

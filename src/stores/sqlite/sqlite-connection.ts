@@ -1,3 +1,4 @@
+import { realpathSync } from "node:fs";
 import type { DatabaseSync } from "node:sqlite";
 import { StoreUnavailableError } from "../../errors/index.ts";
 import type { AgentKey } from "../../state/index.ts";
@@ -72,7 +73,8 @@ export class SqliteConnection implements StatementDoor {
     try {
       // A commit that waits for the disk costs the same in either file, and a limit must refuse the write that is beyond it.
       const mayLog = path !== ":memory:" && options.durability !== "full" && options.maxBytes === undefined;
-      return new SqliteConnection(database, path, mayLog);
+      // Whatever name others know the file by, and wherever this process goes, the log is found beside the file itself.
+      return new SqliteConnection(database, mayLog ? realpathSync(path) : path, mayLog);
     } catch (error) {
       database.close();
       throw error;

@@ -1,4 +1,4 @@
-import { accessSync, closeSync, constants, openSync, statSync } from "node:fs";
+import { accessSync, constants, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { backoffDelay, describeValue } from "../../base/index.ts";
@@ -9,6 +9,7 @@ import type { ForeignWrites } from "../rules/foreign-writes.ts";
 import type { CandidateTables, Database } from "../rules/tables.ts";
 import { SqliteConnection } from "./sqlite-connection.ts";
 import { isBusy, isStorageFailure, translated } from "./sqlite-errors.ts";
+import { makeFile } from "./sqlite-new-file.ts";
 import { SqlitePosts } from "./sqlite-pending.ts";
 import { SqliteTables } from "./sqlite-tables.ts";
 
@@ -180,7 +181,7 @@ function prepareFile(path: string): void {
   if (kind === "folder") throw refused(path, "is a folder; give the path of a file in it");
   try {
     if (kind === "file") accessSync(path, constants.R_OK | constants.W_OK);
-    else closeSync(openSync(path, "a", 0o600));
+    else makeFile(path);
     // SQLite keeps its log beside the file.
     accessSync(folder, constants.W_OK);
   } catch (error) {
