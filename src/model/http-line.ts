@@ -26,8 +26,8 @@ const idleMs = 30_000;
 /** No connection is kept longer than this, whatever its server says, and all are given up this long before the server does. */
 const longestIdleMs = 600_000;
 const givenUpEarlyMs = 2_000;
-/** After so long free, in milliseconds, what came meanwhile is looked at before the connection is used. */
-const unheardMs = 1;
+/** After so long free, in milliseconds, it is looked at what came meanwhile, or whether it has ended, before a connection is used. */
+const unheardMs = 5;
 /** Bytes that are read at once. */
 const readLength = 16_384;
 
@@ -144,7 +144,8 @@ class Line {
     if (!this.#isOpen) return;
     this.#socket.ref();
     if (performance.now() - this.#freeSince < unheardMs) this.#write();
-    else setImmediate(() => this.#write());
+    // The first of the two may come before anything is read.
+    else setImmediate(() => setImmediate(() => this.#write()));
   }
 
   /** Ends the connection, also one that is being made. Its user is told nothing. */

@@ -90,10 +90,8 @@ export class AnswerReader {
       case "size":
       case "trailer":
         return this.#readLine(bytes, at);
-      case "rest":
+      default:
         this.#listener.onBytes(at === 0 ? bytes : bytes.subarray(at));
-        return bytes.length;
-      case "ended":
         return bytes.length;
     }
   }
