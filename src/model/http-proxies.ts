@@ -1,5 +1,5 @@
 /*
- * Connections by way of the environment's proxies. Loaded when Node was told to use them.
+ * Requests by way of the environment's proxies. Loaded when Node was told to use them.
  */
 import type { Dispatcher, EnvHttpProxyAgent } from "undici";
 // @ts-expect-error Types are given for the whole package only.
@@ -8,10 +8,55 @@ import tunnelPart from "undici/lib/api/api-connect.js";
 import dispatcherPart from "undici/lib/dispatcher/dispatcher.js";
 // @ts-expect-error Types are given for the whole package only.
 import agentPart from "undici/lib/dispatcher/env-http-proxy-agent.js";
+import type { Exchange } from "./http-exchange.ts";
 
-/** An agent that chooses the proxy of each address by the environment. */
-export function proxyAgent(options: EnvHttpProxyAgent.Options): Dispatcher {
+/** Sends a POST with these headers. */
+export type ProxySend = (url: URL, headers: Readonly<Record<string, string>>, body: string, exchange: Exchange) => void;
+
+let agent: Dispatcher | undefined;
+
+/** Chooses the proxy of each address by the environment. Its connections are for all who ask. */
+export function proxySend(): ProxySend {
   // An agent asks its proxy for a tunnel by this method, which the package adds when it is loaded as a whole.
   (dispatcherPart as { readonly prototype: { connect: unknown } }).prototype.connect = tunnelPart;
-  return new (agentPart as typeof EnvHttpProxyAgent)(options);
+  agent ??= new (agentPart as typeof EnvHttpProxyAgent)({
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    keepAliveTimeout: 30_000,
+    allowH2: false,
+  });
+  const dispatcher = agent;
+  return (url, headers, body, exchange) => {
+    const path = url.pathname + url.search;
+    // What it is given is changed.
+    const request = { origin: url.origin, path, method: "POST", headers: { ...headers }, body } as const;
+    dispatcher.dispatch(request, handlerOf(exchange));
+  };
+}
+
+/** Tells an exchange what the library tells. */
+function handlerOf(exchange: Exchange): Dispatcher.DispatchHandler {
+  return {
+    onRequestStart: (controller) => {
+      if (exchange.isOver) controller.abort(new Error("The exchange was ended before it had begun."));
+      else exchange.onWay({ end: (reason) => controller.abort(reason) });
+    },
+    onResponseStart: (_controller, status, headers) => {
+      // Interim answers precede the one that counts.
+      if (status < 200) return;
+      const fields: string[] = [];
+      for (const [name, value] of Object.entries(headers)) {
+        for (const each of typeof value === "string" ? [value] : (value ?? [])) fields.push(name, each);
+      }
+      exchange.onHead(status, fields);
+    },
+    onResponseData: (_controller, bytes) => exchange.onBytes(bytes),
+    onResponseEnd: () => exchange.onEnd(),
+    onResponseError: (_controller, error) => exchange.onError(isClosed(error) ? undefined : error),
+  };
+}
+
+/** Whether the other side closed the connection in the middle. */
+function isClosed(error: Error & { readonly code?: unknown }): boolean {
+  return error.code === "UND_ERR_SOCKET" || error.code === "UND_ERR_RES_CONTENT_LENGTH_MISMATCH";
 }

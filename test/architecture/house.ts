@@ -52,7 +52,7 @@ export const packagePlaces: readonly {
   readonly words: string;
 }[] = [
   { name: "openai", place: "one file", words: "one file only" },
-  { name: "undici", place: /^src\/model\/http(-proxies)?\.ts$/, words: "src/model/http.ts and http-proxies.ts" },
+  { name: "undici", place: /^src\/model\/http-proxies\.ts$/, words: "src/model/http-proxies.ts" },
   { name: "bullmq", place: /^src\/queues\/bullmq-[^/]+\.ts$/, words: "src/queues/bullmq-*.ts" },
   { name: "ioredis", place: /^src\/redis\/redis-[^/]+\.ts$/, words: "src/redis/redis-*.ts" },
   { name: "node:sqlite", place: /\/sqlite-[^/]+\.ts$/, words: "sqlite-*.ts" },

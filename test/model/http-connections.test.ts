@@ -4,9 +4,11 @@ import { createServer } from "node:https";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { TLSSocket } from "node:tls";
 import { pathToFileURL } from "node:url";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { repositoryRoot, runCommand } from "../../scripts/run-command.ts";
+import { Poster } from "../../src/model/http.ts";
 import type { OpenaiModelOptions } from "../../src/model/index.ts";
 import { failureOf, neverAborted, request, streamed, userMessage } from "../support/model-calls.ts";
 import {
@@ -69,6 +71,73 @@ describe("connections", () => {
     expect(server.connections()).toBe(3);
     await expect.poll(() => server.openConnections()).toBe(0);
   });
+
+  it("of which the server says how long it keeps them are given up before", async () => {
+    const headers = "content-type: application/json\r\nkeep-alive: timeout=";
+    for (const [seconds, connections] of [
+      [60, 1],
+      [1, 2],
+    ] as const) {
+      const server = await wireServer((socket) => socket.write(wireAnswer(completion("hello"), headers + seconds)));
+      for (let call = 0; call < 2; call += 1) expect((await callOf(server)).content).toBe("hello");
+      expect(server.connections()).toBe(connections);
+    }
+  });
+
+  it.each([
+    ["closed", (socket: Socket) => socket.destroy()],
+    ["wrote on, unasked", (socket: Socket) => socket.write(wireAnswer(completion("forged")))],
+  ])("that the server %s, which nobody has seen yet, are not used", async (_what, act) => {
+    let latest: Socket | undefined;
+    const server = await wireServer((socket) => {
+      latest = socket;
+      socket.write(goodAnswer);
+    });
+    const model = wireModel(server);
+    for (let call = 0; call < 3; call += 1) {
+      expect((await model.generate(request, { signal: neverAborted })).content).toBe("hello");
+      if (latest !== undefined) act(latest);
+      // Nothing is read meanwhile.
+      const until = performance.now() + 20;
+      while (performance.now() < until);
+    }
+    expect([server.connections(), server.requests.length]).toEqual([3, 3]);
+  });
+
+  it("that bring more than the answer are not used again", async () => {
+    const forged = wireAnswer(completion("forged"));
+    const server = await wireServer((socket) => socket.write(Buffer.concat([wireAnswer(completion("hello")), forged])));
+    for (let call = 0; call < 3; call += 1) expect((await callOf(server)).content).toBe("hello");
+    expect(server.connections()).toBe(3);
+  });
+
+  it("whose request is answered before all of it was sent end with the answer", async () => {
+    let paused: Socket | undefined;
+    const server = await wireServer(
+      () => undefined,
+      (socket) => {
+        paused = socket.pause();
+        socket.write(wireAnswer('{"error":{"message":"Too long."}}', "content-type: application/json", 413));
+      },
+    );
+    const prompt = { messages: [userMessage("word ".repeat(4_000_000))] };
+    const failed = failureOf(wireModel(server).generate(prompt, { signal: neverAborted }));
+    expect(await failed).toMatchObject({ status: 413 });
+    // It learns of the end by reading on.
+    paused?.resume();
+    await expect.poll(() => server.openConnections()).toBe(0);
+    expect(server.requests).toHaveLength(0);
+  });
+});
+
+it("a header that would end, or add, another one is refused", async () => {
+  const url = "http://127.0.0.1:1/";
+  for (const value of ["a\r\nb: c", "a\nb", "a\0", "\u20ac"]) {
+    const opened = Poster.open(url, [["x-key", value]]);
+    await expect(opened).rejects.toThrow(/^The header x-key has a character that no header may have\.$/);
+  }
+  for (const name of ["", "a b", "a:", "a\r\nb", "\xe4"])
+    await expect(Poster.open(url, [[name, "a"]])).rejects.toThrow(/name/);
 });
 
 const abortedWhen = async (server: WireServer, options: OpenaiModelOptions, isTime: () => boolean, text = "hi") => {
@@ -180,8 +249,10 @@ describe("the environment of the process", () => {
     const made = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-keyout", key, "-out", certificate];
     const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"];
     execFileSync("openssl", [...made, ...subject], { stdio: "ignore" });
-    const server = createServer({ key: readFileSync(key), cert: readFileSync(certificate) }, (_request, response) => {
-      response.setHeader("content-type", "application/json");
+    const resumed: boolean[] = [];
+    const server = createServer({ key: readFileSync(key), cert: readFileSync(certificate) }, ({ socket }, response) => {
+      resumed.push((socket as TLSSocket).isSessionReused());
+      response.setHeader("content-type", "application/json").setHeader("connection", "close");
       response.end(completion("safely"));
     });
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -195,6 +266,8 @@ describe("the environment of the process", () => {
       "safely",
       "ERR_TLS_CERT_ALTNAME_INVALID",
     ]);
+    // The second connection goes on with the session of the first.
+    expect(resumed).toEqual([false, true]);
   });
 
   it("names proxies, which are used when Node is told to, as by its own fetch", async () => {
