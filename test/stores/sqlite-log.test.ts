@@ -11,9 +11,11 @@ import {
 import { DatabaseSync } from "node:sqlite";
 import { array, assert, asyncProperty, constantFrom, nat, record } from "fast-check";
 import { afterEach, expect, onTestFinished, test, vi } from "vitest";
+import { CorruptRecordError } from "../../src/errors/index.ts";
 import type { Stores } from "../../src/stores/index.ts";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { SqliteLog } from "../../src/stores/sqlite/sqlite-log.ts";
+import { Statement } from "../../src/stores/sqlite/sqlite-statement.ts";
 import { note } from "../contracts/entry-fixtures.ts";
 import { NOW, TENANT } from "../contracts/names.ts";
 import { identityOf, keyOf, openAgent } from "../contracts/stores-fixtures.ts";
@@ -27,6 +29,7 @@ function opened(path: string, options: Parameters<typeof sqliteStores>[1] = {}):
   return stores;
 }
 
+const door = { later: () => true, needFile: () => {}, readAside: () => {} };
 const parts = ["", "-wal", "-log"];
 
 /** The files as a death of the process leaves them. */
@@ -234,6 +237,25 @@ test("what another program has changed in the file is seen by the next transacti
   database.exec("UPDATE agents SET record = 'nonsense'");
   database.close();
   await expect(stores.pause(keyOf(), "ann", NOW)).rejects.toThrow(/record of agent desk/);
+});
+
+test("a log that another program has written is refused, and left as it is, by whoever reads or writes", async () => {
+  const path = temporaryFile();
+  await create(opened(path), "first");
+  const copy = copyOf(path);
+  const log = `${copy}-log`;
+  const writer = readFileSync(log, "utf8").split(" ").at(-1)?.trim() ?? "";
+  const other = SqliteLog.create(log, writer);
+  const statement = new Statement(new DatabaseSync(":memory:"), door, "ATTACH 'elsewhere' AS other", []);
+  other.append(1, [{ statement, values: [] }], 0);
+  other.close();
+  const before = readFileSync(log);
+  const stores = opened(copy);
+  for (let time = 0; time < 2; time += 1) {
+    await expect(agentsIn(stores)).rejects.toThrow(CorruptRecordError);
+    await expect(create(stores, "second")).rejects.toThrow(CorruptRecordError);
+  }
+  expect(readFileSync(log)).toEqual(before);
 });
 
 test("without the log a copy is an earlier state", async () => {

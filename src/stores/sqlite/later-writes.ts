@@ -1,9 +1,18 @@
 import type { Write } from "./sqlite-statement.ts";
 
-/** Writes that are to be run later, in their order, and the rows that they change. */
+/** How long writes wait, in milliseconds. */
+const DELAY_MS = 50;
+
+/** Writes that are to be run later, in their order, the rows that they change, and when it is time. */
 export class LaterWrites {
   readonly #list: Write[] = [];
   readonly #rows = new Set<string>();
+  readonly #onTime: () => void;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(onTime: () => void) {
+    this.#onTime = onTime;
+  }
 
   get list(): readonly Write[] {
     return this.#list;
@@ -34,6 +43,18 @@ export class LaterWrites {
   clear(): void {
     this.#list.length = 0;
     this.#rows.clear();
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
+  /** Says when it is time, unless they are cleared before. Keeps no process alive. */
+  runSoon(): void {
+    if (this.#timer !== undefined) return;
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      this.#onTime();
+    }, DELAY_MS);
+    this.#timer.unref();
   }
 
   /** Runs the first `count`. They stay. */

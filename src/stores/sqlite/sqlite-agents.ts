@@ -11,6 +11,8 @@ import type { Statement, StoredValue } from "./sqlite-statement.ts";
 
 const CAPACITY = 4000;
 
+/** Tables whose rows belong to an agent. */
+const agentTables = ["messages", "artifacts", "requests", "turns", "inbox", "timers"];
 const columns = "id, tree, place, tenant, agent_id, record";
 
 /** The rows of agents and trees, with their integer keys. */
@@ -21,6 +23,8 @@ export class SqliteAgents {
   readonly #statements: Readonly<
     Record<"read" | "lastId" | "insert" | "update" | "children" | "ofTree" | "tree", Statement>
   >;
+  /** Agents come last, because the other rows are found by them. */
+  readonly #deletions: readonly Statement[];
   readonly #places: SqlitePlaces;
   readonly #newTrees: SqliteNewTrees;
   /** The highest key in the file, in a generation. */
@@ -42,6 +46,16 @@ export class SqliteAgents {
       ofTree: connection.prepare(`SELECT ${columns} FROM agents WHERE tree = ? ORDER BY id`),
       tree: connection.prepare("SELECT tree FROM agents WHERE tenant = ? AND agent_id = ? AND parent_agent_id IS NULL"),
     };
+    const ofAgents = agentTables.map(
+      (table) => `DELETE FROM ${table} WHERE agent IN (SELECT id FROM agents WHERE tree = ?)`,
+    );
+    const ofTree = ["definitions_of_trees", "agents"].map((table) => `DELETE FROM ${table} WHERE tree = ?`);
+    this.#deletions = [...ofAgents, ...ofTree].map((sql) => connection.prepare(sql));
+  }
+
+  /** With all rows that belong to its agents, but for their accounts and the journal. */
+  removeTree(tree: number): void {
+    for (const deletion of this.#deletions) deletion.change(tree);
   }
 
   forget(): void {

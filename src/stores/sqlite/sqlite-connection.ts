@@ -1,21 +1,16 @@
 import { realpathSync } from "node:fs";
 import type { DatabaseSync } from "node:sqlite";
-import { StoreUnavailableError } from "../../errors/index.ts";
 import type { AgentKey } from "../../state/index.ts";
-import { isBusy, isStorageFailure } from "./sqlite-errors.ts";
+import { isBusy, isStorageFailure, unknownOutcome } from "./sqlite-errors.ts";
 import { LaterWrites } from "./later-writes.ts";
 import { logPathOf, removeLog, SqliteLog } from "./sqlite-log.ts";
 import { openDatabase, type OpeningOptions } from "./sqlite-open.ts";
-import { foldLogOf, SqlitePresence } from "./sqlite-presence.ts";
+import { SqlitePresence } from "./sqlite-presence.ts";
 import { Statement, type StatementDoor, type Write } from "./sqlite-statement.ts";
 import { SqliteTransactions } from "./sqlite-transactions.ts";
 
-/** How long a record stays in the log alone, in milliseconds. */
-const FOLD_AFTER_MS = 50;
 /** Bytes of records at which they are brought into the database at once. */
 const LONGEST_LOG = 128 * 1024;
-/** How long after others were here to look whether they are gone, in milliseconds. */
-const ALONE_AGAIN_MS = 500;
 
 /** Others have written: what was made up of what is cached here does not count. */
 class Contested extends Error {}
@@ -53,11 +48,9 @@ export class SqliteConnection implements StatementDoor {
   /** The number of the last record. */
   #number = 0;
   /** The writes that are in the log and not in the database, then those of the light transaction. */
-  readonly #later = new LaterWrites();
-  #foldTimer: NodeJS.Timeout | undefined;
+  readonly #later: LaterWrites;
   /** Whether the database did not take what is in the log: then nothing is added to it. */
   #isStuck = false;
-  #nextLook = 0;
 
   private constructor(database: DatabaseSync, path: string, mayLog: boolean) {
     this.database = database;
@@ -65,6 +58,7 @@ export class SqliteConnection implements StatementDoor {
     this.#mayLog = mayLog;
     this.#presence = new SqlitePresence(database);
     this.#file = new SqliteTransactions(database);
+    this.#later = new LaterWrites(() => this.#foldInTime());
   }
 
   /** Blocks for up to some seconds while another process opens the file too, or SQLite repairs it after a crash. */
@@ -159,7 +153,6 @@ export class SqliteConnection implements StatementDoor {
   }
 
   close(): void {
-    clearTimeout(this.#foldTimer);
     try {
       this.#file.waitLong();
       if (this.#log) this.#leaveLog();
@@ -175,7 +168,6 @@ export class SqliteConnection implements StatementDoor {
     this.database.close();
   }
 
-  /** A transaction of SQLite from its start on. */
   #direct<T>(work: () => T): T {
     this.#beginNewest();
     let log: SqliteLog | undefined;
@@ -209,7 +201,7 @@ export class SqliteConnection implements StatementDoor {
       if (this.#later.length > start) {
         log.append(this.#number + 1, this.#later.list, start);
         this.#number += 1;
-        this.#foldLater();
+        this.#later.runSoon();
       }
       if (!this.#file.isChanged()) return { result };
     } catch (error) {
@@ -234,12 +226,7 @@ export class SqliteConnection implements StatementDoor {
       return this.#leaveLog(start);
     } catch (error) {
       // It stays in the log, so that it may count: the work must not be done again.
-      throw isBusy(error)
-        ? new StoreUnavailableError(
-            `it is not known whether ${this.#path} has taken a write: it was locked by another process meanwhile`,
-            { details: { path: this.#path, code: "SQLITE_BUSY" }, cause: error },
-          )
-        : error;
+      throw isBusy(error) ? unknownOutcome(error, this.#path) : error;
     }
   }
 
@@ -262,7 +249,6 @@ export class SqliteConnection implements StatementDoor {
     return undefined;
   }
 
-  /** Whether a transaction of SQLite is open. It asks anew, because work may have begun one. */
   #isOnFile(): boolean {
     return this.#phase === "file";
   }
@@ -277,41 +263,44 @@ export class SqliteConnection implements StatementDoor {
     } catch (error) {
       this.#rollback();
       this.#phase = "idle";
+      // The log that was not taken over is looked for again.
+      this.#file.doubt();
       throw error;
     }
   }
 
   #beginReading(): void {
-    for (;;) {
-      this.#file.beginReading();
-      this.#phase = "file";
-      if (!this.#noticeOthers() || this.#presence.logging() === undefined) return;
-      this.#file.endReading();
+    try {
+      for (;;) {
+        this.#file.beginReading();
+        this.#phase = "file";
+        if (!this.#noticeOthers() || this.#presence.logging() === undefined) return;
+        this.#file.endReading();
+        this.#file.doubt();
+        this.#beginNewest();
+        this.#file.commit();
+      }
+    } catch (error) {
+      this.#file.undo();
+      this.#phase = "idle";
       this.#file.doubt();
-      this.#beginNewest();
-      this.#file.commit();
+      throw error;
     }
   }
 
   /** Brings what is in the log of another one into the database. In a transaction, which it ends, to begin another one. */
   #takeOver(): void {
-    const found = this.#presence.logging();
-    if (found) this.#presence.contest(found.id);
-    this.#presence.enter();
+    this.#presence.contest();
     this.#file.commit();
     this.#file.begin();
-    const state = this.#presence.logging();
-    if (state) this.#presence.stopLogging(state.id, foldLogOf(this.database, state, logPathOf(this.#path)));
-    this.#nextLook = performance.now() + ALONE_AGAIN_MS;
+    this.#presence.takeOver(logPathOf(this.#path));
     this.generation += 1;
     this.#file.notice();
   }
 
   /** A log of this connection, if it is alone; it counts once the transaction is committed. */
   #startedLog(): SqliteLog | undefined {
-    if (!this.#mayLog || performance.now() < this.#nextLook) return undefined;
-    this.#nextLook = performance.now() + ALONE_AGAIN_MS;
-    if (!this.#presence.isAlone()) return undefined;
+    if (!this.#mayLog || !this.#presence.isAlone()) return undefined;
     const log = SqliteLog.tryCreate(logPathOf(this.#path), this.#presence.id);
     if (!log) return undefined;
     this.#presence.startLogging();
@@ -343,15 +332,14 @@ export class SqliteConnection implements StatementDoor {
     this.#log?.close();
     this.#log = undefined;
     this.#isStuck = false;
-    this.#nextLook = performance.now() + ALONE_AGAIN_MS;
-    this.#dropLater();
+    this.#presence.noteOthers();
+    this.#later.clear();
     this.forget();
     this.generation += 1;
     this.#file.doubt();
     return isKept;
   }
 
-  /** Brings what is in the log into the database. */
   #fold(): void {
     if (this.#later.length === 0) return;
     this.#file.begin();
@@ -380,28 +368,17 @@ export class SqliteConnection implements StatementDoor {
     this.#file.commit();
     this.#log?.restart();
     this.#isStuck = false;
-    this.#dropLater();
-  }
-
-  #dropLater(): void {
     this.#later.clear();
-    clearTimeout(this.#foldTimer);
-    this.#foldTimer = undefined;
   }
 
-  #foldLater(): void {
-    if (this.#foldTimer !== undefined) return;
-    this.#foldTimer = setTimeout(() => {
-      this.#foldTimer = undefined;
-      try {
-        this.#foldOrLeave();
-      } catch (error) {
-        // Whoever writes next is told; a lock passes.
-        if (!isBusy(error)) this.#isStuck = true;
-        this.#foldLater();
-      }
-    }, FOLD_AFTER_MS);
-    this.#foldTimer.unref();
+  #foldInTime(): void {
+    try {
+      this.#foldOrLeave();
+    } catch (error) {
+      // Whoever writes next is told; a lock passes.
+      if (!isBusy(error)) this.#isStuck = true;
+      this.#later.runSoon();
+    }
   }
 
   #checkUncontested(): void {
@@ -410,9 +387,9 @@ export class SqliteConnection implements StatementDoor {
 
   /** Whether others have written since it was last asked. */
   #noticeOthers(): boolean {
-    const isChanged = this.#file.notice();
-    if (isChanged) this.generation += 1;
-    return isChanged;
+    if (!this.#file.notice()) return false;
+    this.generation += 1;
+    return true;
   }
 
   #rollback(): void {

@@ -26,7 +26,10 @@ export class SqliteJournal {
   readonly #agents: SqliteAgents;
   readonly #messages: SqliteMessages;
   readonly #statements: Readonly<
-    Record<"add" | "last" | "entries" | "marks" | "rows" | "wholeRows" | "remove" | "removeAll", Statement>
+    Record<
+      "add" | "last" | "entries" | "marks" | "rows" | "wholeRows" | "noteCursor" | "remove" | "removeAll",
+      Statement
+    >
   >;
   /** Cursor of the last row in the file, in a generation. */
   #last = { generation: 0, cursor: 0 };
@@ -52,6 +55,9 @@ export class SqliteJournal {
       ),
       rows: connection.prepare(`${chain} SELECT journal.cursor, version, entries, agent_id ${found}`),
       wholeRows: connection.prepare(`${chain} SELECT journal.cursor, version, entries, messages, agent_id ${found}`),
+      noteCursor: connection.prepare(
+        "UPDATE last_removed SET cursor = max(cursor, (SELECT coalesce(max(cursor), 0) FROM journal))",
+      ),
       remove: connection.prepare(`${chain} DELETE FROM journal WHERE cursor IN (SELECT cursor FROM chain)`),
       removeAll: connection.prepare("DELETE FROM journal WHERE tree = ?"),
     };
@@ -129,6 +135,7 @@ export class SqliteJournal {
   }
 
   removeTree(tree: number): void {
+    this.#statements.noteCursor.change();
     const { rows } = this.#agents.heads.end(tree);
     const ends = this.#endsOf(tree, 0, Number.MAX_SAFE_INTEGER);
     const removed = this.#statements.remove.change({ ends: JSON.stringify(ends), after: 0 });

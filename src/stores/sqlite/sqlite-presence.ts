@@ -7,6 +7,9 @@ import { integerOf, type Row, textOf, textOrNullOf } from "../rules/stored-value
 /** How long a connection counts whose process cannot be looked at, such as one of another container, in milliseconds. */
 const UNSEEN_KEPT_MS = 24 * 60 * 60 * 1000;
 
+/** How long after others were here to look whether they are gone, in milliseconds. */
+const ALONE_AGAIN_MS = 500;
+
 const where = "the list of connections";
 
 /** What is stored of a log: how many of its records are in the database, and whether it may have more. */
@@ -30,9 +33,12 @@ export class SqlitePresence {
   readonly #statements: Readonly<
     Record<"logging" | "own" | "others" | "enter" | "contest" | "fold" | "stop" | "remove", StatementSync>
   >;
+  readonly #database: DatabaseSync;
   #isEntered = false;
+  #nextLook = 0;
 
   constructor(database: DatabaseSync) {
+    this.#database = database;
     this.#statements = {
       logging: database.prepare("SELECT id, logging, folded FROM connections WHERE logging > 0"),
       own: database.prepare("SELECT id, logging, folded FROM connections WHERE id = ?"),
@@ -69,8 +75,15 @@ export class SqlitePresence {
     this.#isEntered = false;
   }
 
-  /** Whether nobody else writes; forgets those that are gone. */
+  /** Others are here: for some time it is not looked whether they are gone. */
+  noteOthers(): void {
+    this.#nextLook = performance.now() + ALONE_AGAIN_MS;
+  }
+
+  /** Whether nobody else writes, as far as was looked; forgets those that are gone. */
   isAlone(): boolean {
+    if (performance.now() < this.#nextLook) return false;
+    this.noteOthers();
     for (const row of this.#statements.others.all(this.id)) {
       if (isThere(row)) return false;
       this.#statements.remove.run(textOf(row, "id", where));
@@ -83,8 +96,18 @@ export class SqlitePresence {
     this.#isEntered = true;
   }
 
-  contest(id: string): void {
-    this.#statements.contest.run(id);
+  /** Says in the row of the one that logs, if there is one, that another one writes; the log may be read after the commit of it. */
+  contest(): void {
+    const found = this.logging();
+    if (found) this.#statements.contest.run(found.id);
+    this.enter();
+  }
+
+  /** Brings the log of another one into the database, if it is still there, and closes it. */
+  takeOver(path: string): void {
+    this.noteOthers();
+    const state = this.logging();
+    if (state) this.stopLogging(state.id, foldLogOf(this.#database, state, path));
   }
 
   /** The records up to this one are in the database. */
@@ -124,7 +147,7 @@ function stateOf(row: Row): LogState {
 }
 
 /** Brings what is in a log into the database; gives the number of its last record. */
-export function foldLogOf(database: DatabaseSync, { id, folded }: LogState, path: string): number {
+function foldLogOf(database: DatabaseSync, { id, folded }: LogState, path: string): number {
   const statements = new Map<string, StatementSync>();
   let last = folded;
   for (const { number, writes } of recordsAfter(path, id, folded)) {

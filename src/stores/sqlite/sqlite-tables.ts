@@ -44,10 +44,6 @@ import {
   SqliteWebhooks,
 } from "./sqlite-small-tables.ts";
 import { SqliteTurns } from "./sqlite-turns.ts";
-import type { Statement } from "./sqlite-statement.ts";
-
-/** Tables whose rows belong to an agent. */
-const agentTables = ["messages", "artifacts", "requests", "turns", "inbox", "timers"];
 
 /** The tables in the file. Each kind of row has its class; this one resolves tenant and agent id to the integer key. */
 export class SqliteTables implements CandidateTables {
@@ -65,9 +61,6 @@ export class SqliteTables implements CandidateTables {
   readonly #webhooks: SqliteWebhooks;
   readonly #definitions: SqliteDefinitions;
   readonly #candidates: SqliteCandidates;
-  readonly #noteCursor: Statement;
-  /** Agents come last, because the other rows are found by them. */
-  readonly #deletions: readonly Statement[];
 
   constructor(connection: SqliteConnection) {
     this.#connection = connection;
@@ -86,14 +79,6 @@ export class SqliteTables implements CandidateTables {
     this.#webhooks = new SqliteWebhooks(connection);
     this.#definitions = new SqliteDefinitions(connection);
     this.#candidates = new SqliteCandidates(connection);
-    this.#noteCursor = connection.prepare(
-      "UPDATE last_removed SET cursor = max(cursor, (SELECT coalesce(max(cursor), 0) FROM journal))",
-    );
-    const ofAgents = agentTables.map(
-      (table) => `DELETE FROM ${table} WHERE agent IN (SELECT id FROM agents WHERE tree = ?)`,
-    );
-    const ofTree = ["definitions_of_trees", "agents"].map((table) => `DELETE FROM ${table} WHERE tree = ?`);
-    this.#deletions = [...ofAgents, ...ofTree].map((sql) => connection.prepare(sql));
     const caches = [places, newTrees, this.#agents, this.#accounts, this.#inbox, this.#definitions, this.#journal];
     connection.forget = () => caches.forEach((cache) => cache.forget());
     connection.rest = (keys) => {
@@ -355,9 +340,8 @@ export class SqliteTables implements CandidateTables {
   removeTree(tenant: string, rootAgentId: string): void {
     const tree = this.#agents.treeOf(tenant, rootAgentId);
     if (tree === undefined) return;
-    this.#noteCursor.change();
     this.#journal.removeTree(tree);
-    for (const deletion of this.#deletions) deletion.change(tree);
+    this.#agents.removeTree(tree);
     this.#accounts.removeTree(tenant, tree);
     this.#connection.forget();
   }
