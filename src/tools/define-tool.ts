@@ -183,9 +183,7 @@ function made<Schema extends ToolParameters, SecretName extends string>(
     parse: (text) => parseArguments(parameters, text, { toolName: name, maxBytes: maxArgumentBytes, secrets }),
     describeCall: describer(name, definition.describeCall?.bind(self)),
     resolveArguments: (json, run) =>
-      secrets
-        ? resolveArguments(json, run, { name, secrets })
-        : { args: copyOfJson(json), redact: nothingToRedact },
+      secrets ? resolveArguments(json, run, { name, secrets }) : { args: copyOfJson(json), redact: nothingToRedact },
     execute: (args, run) => definition.execute.call(self, args, run),
     ...(definition.reconcile === undefined
       ? {}

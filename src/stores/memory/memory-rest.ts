@@ -60,7 +60,8 @@ export class RestingTrees {
       while (this.#resting.size > 0) {
         const least = this.#isBusy() ? MOST_ENTRIES : 0;
         while (this.#resting.size > 0 && this.#entries > least) {
-          for (const { key, tree, cursor } of this.#oldest()) if (tree.lastCursor === cursor) packTreeOf(this.#rows, key);
+          for (const { key, tree, cursor } of this.#oldest())
+            if (tree.lastCursor === cursor) packTreeOf(this.#rows, key);
           await new Promise((resolve) => setImmediate(resolve));
         }
         if (this.#resting.size > 0) await new Promise((resolve) => setTimeout(resolve, WATCHED_MS).unref());
