@@ -17,13 +17,9 @@ type Verdict = Pick<CallGate, "verdict" | "message"> & Partial<Pick<CallGate, "a
 /**
  * Decides whether a call may run, with which arguments, and whether a person has to approve it; the decision is one entry,
  * or a part of the intent to run the call where nothing can come between them. Gives the call with its gate, undefined when
- * the turn was stopped meanwhile. Synchronous where nobody else is asked.
+ * the turn was stopped meanwhile.
  */
-export function gateCall(
-  host: Host,
-  call: CallState,
-  signal: LightSignal,
-): CallState | undefined | Promise<CallState | undefined> {
+export async function gateCall(host: Host, call: CallState, signal: LightSignal): Promise<CallState | undefined> {
   const tool = grantedTool(host, call.turnId, call.name);
   if (!tool) {
     const message = toolsOf(host, call.turnId).unknownToolMessage(call.name);
@@ -40,22 +36,11 @@ export function gateCall(
     if (startsAtOnce(tool)) return { ...call, gate: openGate(tool.effect, parsed.json) };
     return append(host, call, tool, { verdict: "allowed", message: null, arguments: parsed.json, needsApproval: asks });
   }
-  return judged(host, call, tool, parsed.json, signal);
-}
-
-/** The call with the verdict of the hooks and of the tool itself. */
-async function judged(
-  host: Host,
-  call: CallState,
-  tool: AgentTool,
-  given: Json,
-  signal: LightSignal,
-): Promise<CallState | undefined> {
   await host.committed();
   if (signal.aborted) return undefined;
   const { verdict, left } = await host.inFlight.run(`${call.callId}:gate`, signal, async (callSignal) => {
     const left: LeftByHooks = { warnings: [], stops: [] };
-    return { verdict: await judge(host, call, tool, given, { signal: callSignal, left }), left };
+    return { verdict: await judge(host, call, tool, parsed.json, { signal: callSignal, left }), left };
   });
   if (signal.aborted) return undefined;
   const { turnId } = call;

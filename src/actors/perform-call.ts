@@ -21,17 +21,13 @@ import { errorResult, grantedTool, hashOfArguments, resultOfOutput, settleCall, 
 export const performCall = effectActor<CallEffectInput>("performCall", async (host, { turnId, callId }, signal) => {
   const call = host.call(turnId, callId);
   if (!call || call.outcome !== null) return;
-  const gating = gate(host, call, signal);
-  const gated = gating instanceof Promise ? await gating : gating;
+  const gated = await gate(host, call, signal);
   if (!gated || signal.aborted) return;
   const tool = grantedTool(host, turnId, gated.name);
   if (!tool) return settleGone(host, gated);
   const decided = takeDecision(host, gated, tool);
-  if (!decided || settleRefused(host, decided)) return;
-  const asking = questionOf(host, decided, tool);
-  const question = asking instanceof Promise ? await asking : asking;
-  // Interrupted while credentials were looked for: the call is settled.
-  if (signal.aborted || asksFirst(host, decided, question)) return;
+  if (!decided || settleRefused(host, decided) || (await askFirst(host, decided, tool, signal))) return;
+  if (signal.aborted) return;
   if (tool.kind === "internal") await runInternalTool(host, decided, tool, signal);
   else if (tool.kind === "control") await runControlTool(host, decided, tool, signal);
   else if (tool.kind === "subagent") await spawnSubagent(host, decided, tool, signal);
@@ -97,18 +93,9 @@ class CallAhead implements BegunAhead {
 }
 
 /** The call with its verdict; undefined when it was refused, and so settled. */
-function gate(
-  host: Host,
-  call: CallState,
-  signal: LightSignal,
-): CallState | undefined | Promise<CallState | undefined> {
+async function gate(host: Host, call: CallState, signal: LightSignal): Promise<CallState | undefined> {
   if (call.gate) return settleRefused(host, call) ? undefined : call;
-  const gating = gateCall(host, call, signal);
-  if (gating instanceof Promise) return gating.then((gated) => unlessRefused(host, gated, signal));
-  return unlessRefused(host, gating, signal);
-}
-
-function unlessRefused(host: Host, gated: CallState | undefined, signal: LightSignal): CallState | undefined {
+  const gated = await gateCall(host, call, signal);
   if (!gated || signal.aborted) return undefined;
   faultPoint("call.gated");
   return settleRefused(host, gated) ? undefined : gated;
@@ -140,7 +127,10 @@ const ANSWER_CHARACTERS = 32_000;
  * Opens the request that has to be decided before the call can go on, if there is one: an approval, the caller's own
  * execution, an answer, or credentials. True when the call now waits, or has been refused.
  */
-function asksFirst(host: Host, call: CallState, question: Asked): boolean {
+async function askFirst(host: Host, call: CallState, tool: AgentTool, signal: LightSignal): Promise<boolean> {
+  const question = await questionOf(host, call, tool);
+  // Interrupted while credentials were looked for: the call is settled.
+  if (signal.aborted) return true;
   if (question === "tampered") {
     const text = "The call was not run: its arguments are not those that were approved.";
     settleCall(host, call, errorResult(text, "arguments_changed", "denied"));
@@ -150,10 +140,7 @@ function asksFirst(host: Host, call: CallState, question: Asked): boolean {
   return question !== undefined;
 }
 
-/** What has to be asked before a call runs. */
-type Asked = Question | "tampered" | undefined;
-
-function questionOf(host: Host, call: CallState, tool: AgentTool): Asked | Promise<Asked> {
+async function questionOf(host: Host, call: CallState, tool: AgentTool): Promise<Question | "tampered" | undefined> {
   const { gate, turnId } = call;
   if (!gate) return undefined;
   const describe = (): string =>
@@ -171,11 +158,13 @@ function questionOf(host: Host, call: CallState, tool: AgentTool): Asked | Promi
   }
   if (tool.kind !== "function" || tool.auth !== "required") return undefined;
   const isCut = call.startedEpoch !== null && tool.effect === "once";
-  if (isCut || host.auth(turnId)?.credentials !== undefined) return undefined;
-  return host.resolveAuth(turnId).then((auth) => {
-    if (auth?.credentials !== undefined) return undefined;
-    return { kind: "auth", prompt: `Credentials are needed for ${describe()}` };
-  });
+  if (isCut || (await hasCredentials(host, turnId))) return undefined;
+  return { kind: "auth", prompt: `Credentials are needed for ${describe()}` };
+}
+
+async function hasCredentials(host: Host, turnId: string): Promise<boolean> {
+  if (host.auth(turnId)?.credentials !== undefined) return true;
+  return (await host.resolveAuth(turnId))?.credentials !== undefined;
 }
 
 /** The call after the decision on its request; undefined when the decision settled it. */

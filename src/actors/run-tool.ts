@@ -214,8 +214,8 @@ export async function executeTool(
   });
   const run = revocable(call.callId, () => dependencies.contextOf(timed.signal));
   try {
-    const resolving = tool.resolveArguments(call.gate?.arguments ?? null, run.run);
-    const { args, redact: hide } = resolving instanceof Promise ? await resolving : resolving;
+    // Waited for in any case, so that the tool's code begins after all calls of its round have.
+    const { args, redact: hide } = await tool.resolveArguments(call.gate?.arguments ?? null, run.run);
     const redact = hiding(dependencies, hide);
     run.redactWith(redact);
     const work = async (): Promise<unknown> => {
