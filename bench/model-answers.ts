@@ -8,9 +8,12 @@
 /** The text of the last answer of every model but `stream-N`. */
 export const answerText = "The bench is done: every step was taken and every result was read.";
 
-/** Tokens that an answer reports: about as many as it has, as a provider does, since a budget does not believe fewer. */
-function usageOf({ pieces }: Answer): object {
-  const [prompt, completion] = [40, Math.max(20, pieces.length * 2)];
+/**
+ * Tokens that an answer reports: about as many as it has, calls included, as a provider does: whoever checks them would count the
+ * text of an answer that reports fewer.
+ */
+function usageOf({ pieces, calls }: Answer): object {
+  const [prompt, completion] = [40, Math.max(20, pieces.length * 2 + calls.length * 12)];
   return { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion };
 }
 

@@ -38,7 +38,7 @@ export async function reservationAskOf(
   const asked = request.maxOutputTokens ?? definition.maxOutputTokens ?? DEFAULT_OUTPUT_TOKENS;
   const outputTokens = Math.min(asked, MOST_TOKENS);
   const price = await priceFor(host, binding.maxCostMicros !== undefined);
-  const prompt = await measurePrompt(host, request, { turnId, key: call.key, binding, price, signal });
+  const prompt = await measurePrompt(host, request, { turnId, key: call.key, binding, price, outputTokens, signal });
   return {
     ...call,
     ...prompt,
@@ -119,8 +119,14 @@ export function costIfKnown(usage: Usage, price: Price | null): number | null {
 /** Longest time that counting a prompt may take. */
 const COUNT_TIMEOUT_MS = 5_000;
 
-/** A prompt is not counted when its bytes are at most this part of each limit: counting could save no more. */
+/**
+ * A prompt is not counted when its bytes are at most the first part of each limit, whatever holds reservations beside it. Nor is
+ * it when they are at most the second part, if they are also at most half of the output that is reserved with them: so however
+ * many calls share a budget, each holds a third more than it has to for English text, and never more than half.
+ */
 const NEGLIGIBLE_PART = 1 / 1_000;
+const SMALL_PART = 1 / 100;
+const PART_OF_OUTPUT = 1 / 2;
 
 interface Measuring {
   readonly turnId: string;
@@ -130,6 +136,8 @@ interface Measuring {
   readonly binding: Binding;
   /** Null: not known. */
   readonly price: Price | null;
+  /** Reserved with it. */
+  readonly outputTokens: number;
   readonly signal: LightSignal;
 }
 
@@ -141,14 +149,14 @@ interface Measuring {
 async function measurePrompt(
   host: Host,
   request: ModelRequest,
-  { turnId, key, binding, price, signal }: Measuring,
+  { turnId, key, binding, price, outputTokens, signal }: Measuring,
 ): Promise<{ readonly promptTokens: number; readonly promptBound: number }> {
   const { prompts } = host.notes;
   const bound = boundOf(host.definition.model, request);
   const before = prompts.startOf(request);
   const unknown = Math.max(0, bound - (before?.bound ?? 0));
   let prompt: MeasuredPrompt = { request, bound };
-  if (bindsAmounts(binding) && !binding.strict && !isNegligible(unknown, binding, price)) {
+  if (bindsAmounts(binding) && !binding.strict && !isNegligible(unknown, outputTokens, binding, price)) {
     try {
       prompt = { ...prompt, counted: await countOf(host, request, signal) };
     } catch (error) {
@@ -163,11 +171,16 @@ async function measurePrompt(
   return { promptTokens, promptBound: Math.max(bound, promptTokens) };
 }
 
-/** Whether so many tokens, and their cost, are negligible beside the limits. */
-function isNegligible(tokens: number, { maxTokens, maxCostMicros }: Binding, price: Price | null): boolean {
-  if (maxTokens !== undefined && tokens > maxTokens * NEGLIGIBLE_PART) return false;
+/** Whether so many tokens, and their cost, are so few beside the limits that counting them would save next to nothing. */
+function isNegligible(tokens: number, outputTokens: number, binding: Binding, price: Price | null): boolean {
+  const part = tokens <= outputTokens * PART_OF_OUTPUT ? SMALL_PART : NEGLIGIBLE_PART;
+  return isWithin(part, tokens, binding, price);
+}
+
+function isWithin(part: number, tokens: number, { maxTokens, maxCostMicros }: Binding, price: Price | null): boolean {
+  if (maxTokens !== undefined && tokens > maxTokens * part) return false;
   if (maxCostMicros === undefined) return true;
-  return price !== null && costBound(price, tokens, 0) <= maxCostMicros * NEGLIGIBLE_PART;
+  return price !== null && costBound(price, tokens, 0) <= maxCostMicros * part;
 }
 
 /** If the adapter cannot give a bound, the bytes are one: a turn does not depend on it. */

@@ -214,6 +214,7 @@ export async function executeTool(
   });
   const run = revocable(call.callId, () => dependencies.contextOf(timed.signal));
   try {
+    // Waited for in any case, so that the tool's code begins after all calls of its round have.
     const { args, redact: hide } = await tool.resolveArguments(call.gate?.arguments ?? null, run.run);
     const redact = hiding(dependencies, hide);
     run.redactWith(redact);
@@ -227,9 +228,12 @@ export async function executeTool(
         throw new ToolNotStartedError(`${storedErrorOf(error).message} Nothing was done.`, { cause: error });
       }
     };
-    return await withoutSecrets(redact, () =>
-      abortable(dependencies.trace ? withinTrace(dependencies.trace, work) : work(), timed.signal),
-    );
+    try {
+      const working = dependencies.trace ? withinTrace(dependencies.trace, work) : work();
+      return shownOutput(await abortable(working, timed.signal), redact);
+    } catch (error) {
+      throw redactError(error, redact);
+    }
   } finally {
     run.revoke();
     cancel();
@@ -335,15 +339,10 @@ function hiding({ redact: known }: AttemptDependencies, redact: Redact): Redact 
   return (text) => known(redact(text));
 }
 
-/** The tool's output or error as text, without the secrets that it was called with. */
-async function withoutSecrets(redact: Redact, work: () => Promise<unknown>): Promise<ToolOutput> {
-  try {
-    const value = await work();
-    if (value instanceof AskedRequest) return value;
-    return value instanceof AwaitedChild ? awaitedOf(value) : renderOutput(value, redact);
-  } catch (error) {
-    throw redactError(error, redact);
-  }
+/** The tool's output as text, without the secrets that it was called with. */
+function shownOutput(value: unknown, redact: Redact): ToolOutput {
+  if (value instanceof AskedRequest) return value;
+  return value instanceof AwaitedChild ? awaitedOf(value) : renderOutput(value, redact);
 }
 
 /** The class is public, so one that `run.await()` did not make may hold anything. */

@@ -182,10 +182,8 @@ function made<Schema extends ToolParameters, SecretName extends string>(
     ...uncheckedOf(parameters),
     parse: (text) => parseArguments(parameters, text, { toolName: name, maxBytes: maxArgumentBytes, secrets }),
     describeCall: describer(name, definition.describeCall?.bind(self)),
-    resolveArguments: async (json, run) =>
-      secrets
-        ? await resolveArguments(json, run, { name, secrets })
-        : { args: copyOfJson(json), redact: nothingToRedact },
+    resolveArguments: (json, run) =>
+      secrets ? resolveArguments(json, run, { name, secrets }) : { args: copyOfJson(json), redact: nothingToRedact },
     execute: (args, run) => definition.execute.call(self, args, run),
     ...(definition.reconcile === undefined
       ? {}

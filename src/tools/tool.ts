@@ -65,7 +65,7 @@ export interface Tool<Args = unknown> {
    * before each attempt. Rejects with `ToolNotStartedError` when a secret cannot be resolved before `run.signal`
    * aborts; the error names the secret but never contains its value.
    */
-  resolveArguments(json: Json, run: RunContext): Promise<ResolvedArguments>;
+  resolveArguments(json: Json, run: RunContext): ResolvedArguments | Promise<ResolvedArguments>;
   /** Strings go to the model as they are, other values as JSON text, `undefined` as "". */
   execute(args: Args, run: RunContext): unknown;
   reconcile?(args: Args, run: RunContext): Promise<Reconciliation>;

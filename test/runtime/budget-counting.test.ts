@@ -100,6 +100,20 @@ describeRuntimes("how a prompt is measured before a call", (stage) => {
     expect(await reservedFor()).toEqual([times === 0 ? 9_000 : 30]);
   });
 
+  it.each<[string, number, number, Budget]>([
+    ["half of the output, and a hundredth of a limit on tokens", 0, 18_000, { maxTokens: 900_000 }],
+    ["more than half of the output", 1, 17_999, { maxTokens: 900_000 }],
+    ["more than a hundredth of a limit on tokens", 1, 18_000, { maxTokens: 899_999 }],
+    ["more than a hundredth of a limit on cost", 1, 18_000, { maxTokens: 900_000, maxCost: 0.89 }],
+  ])("whose bytes are %s is counted %i times", async (_part, times, maxOutputTokens, budget) => {
+    const model = countedBy(scriptedModel("done"), () => 30);
+    const price = { inputPerMillion: 1, outputPerMillion: 1 };
+    const { agent } = await started({ model, budget, price, maxOutputTokens });
+    await agent.executeTurn("go").result;
+    expect(model.counts()).toBe(times);
+    expect(await reservedFor()).toEqual([times === 0 ? 9_000 : 30]);
+  });
+
   it("a child's prompt is counted where only a limit above it binds, and not where none does", async () => {
     for (const budget of [{ maxTokens: 50_000 }, undefined]) {
       const model = countedBy(scriptedModel("a part"), () => 30);

@@ -15,7 +15,9 @@ function runWith(parts: Partial<RunContext> = {}): RunContext {
 
 async function failureOf(apiKey: unknown, run: RunContext = runWith()): Promise<ToolNotStartedError> {
   const tool = defineTool({ ...base, secrets: { apiKey: apiKey as SecretResolver } });
-  const error: unknown = await tool.resolveArguments({ amount: 3 }, run).catch((thrown: unknown) => thrown);
+  const error: unknown = await Promise.resolve(tool.resolveArguments({ amount: 3 }, run)).catch(
+    (thrown: unknown) => thrown,
+  );
   if (error instanceof ToolNotStartedError) return error;
   throw new Error("the secret was resolved");
 }

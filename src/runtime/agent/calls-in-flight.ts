@@ -80,23 +80,14 @@ export class CallsInFlight {
   #begin(key: string, start: (signal: LightSignal) => Promise<unknown>): Call {
     const controller = new LightController();
     // Its first waiter waits at once, so that a rejection does not count as unhandled.
-    const begun = { promise: this.#outcomeOf(key, start, controller), controller };
-    this.#calls.set(key, begun);
-    return begun;
-  }
-
-  async #outcomeOf(
-    key: string,
-    start: (signal: LightSignal) => Promise<unknown>,
-    controller: LightController,
-  ): Promise<unknown> {
-    try {
-      return await start(controller.signal);
-    } catch (thrown) {
+    const promise = start(controller.signal).catch((thrown: unknown) => {
       const error = readableThrown(thrown);
       const isLost = error instanceof LeaseLostError && this.#calls.get(key)?.controller === controller;
       if (isLost) this.#calls.delete(key);
       throw error;
-    }
+    });
+    const begun = { promise, controller };
+    this.#calls.set(key, begun);
+    return begun;
   }
 }

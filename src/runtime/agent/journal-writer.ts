@@ -376,6 +376,10 @@ class PendingBatch {
   }
 
   toBatch({ key, epoch, processId }: Pick<Batch, "key" | "epoch" | "processId">, expectedSeq: number): Batch {
-    return Object.assign({ id: createId(), key, epoch, processId, expectedSeq }, this);
+    const { entries, messages, artifacts, moves, spawns, posts, acknowledged, timers, clearedTimers } = this;
+    const { wake, leaves, requests, closedRequests, cleared, owned, closedTurnId, definition } = this;
+    const begun = { id: createId(), key, epoch, processId, expectedSeq, entries, messages, artifacts, moves, spawns };
+    const rest = { posts, acknowledged, timers, clearedTimers, wake, leaves, requests, closedRequests, cleared };
+    return { ...begun, ...rest, owned, closedTurnId, definition };
   }
 }
