@@ -9,25 +9,26 @@ import { grantedTool } from "./tool-calls.ts";
 /** Longest time that the end of a turn waits for tools to cancel, in milliseconds. */
 const CANCEL_MS = 5_000;
 
-interface BegunCall {
+export interface BegunCall {
   readonly call: CallState;
   readonly tool: Tool<never>;
 }
 
-/**
- * The turn ends: tools end what their open calls have begun elsewhere, all at once. Only calls that have noted something have
- * begun anything. What goes wrong is a warning: the turn ends anyway.
- */
-export async function cancelBegunCalls(host: Host, turnId: string, interrupted: LightSignal): Promise<void> {
-  const begun = (host.turn(turnId)?.openCallIds ?? []).flatMap((callId) => begunCall(host, turnId, callId) ?? []);
-  if (begun.length === 0) return;
+/** Open calls of the turn that have begun something elsewhere which their tools can end; only those have that have noted something. */
+export function begunCalls(host: Host, turnId: string): BegunCall[] {
+  return (host.turn(turnId)?.openCallIds ?? []).flatMap((callId) => begunCall(host, turnId, callId) ?? []);
+}
+
+/** The turn ends: tools end what these calls have begun, all at once. What goes wrong is a warning: the turn ends anyway. */
+export async function cancelCalls(host: Host, begun: readonly BegunCall[], interrupted: LightSignal): Promise<void> {
+  const [first] = begun;
+  if (!first) return;
   await host.committed();
   const failures = await Promise.all(begun.map(async (one) => await cancelled(host, one, interrupted)));
   if (interrupted.aborted) return;
   for (const message of failures) {
-    if (message !== undefined) appendWarnings(host, turnId, [{ code: "not_cancelled", message }]);
+    if (message !== undefined) appendWarnings(host, first.call.turnId, [{ code: "not_cancelled", message }]);
   }
-  while (host.undelivered().length > 0) await host.delivered();
 }
 
 function begunCall(host: Host, turnId: string, callId: string): BegunCall | undefined {

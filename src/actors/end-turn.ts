@@ -28,12 +28,13 @@ import {
 } from "../state/index.ts";
 import type { BudgetMove, Post } from "../stores/index.ts";
 import { waitTimerId } from "./background-calls.ts";
-import { cancelBegunCalls } from "./cancel-calls.ts";
+import { begunCalls, cancelCalls } from "./cancel-calls.ts";
 import { warnOfLength } from "./compact.ts";
 import { effectActor } from "./effect.ts";
 import { releaseHeld } from "./hook-run.ts";
 import type { Host, Withdrawal } from "./host.ts";
 import { settlementOf, unconfirmedSettlement } from "./model-cost.ts";
+import { attemptKeyOf } from "./run-tool.ts";
 import { resultOfSpawn } from "./subagent-calls.ts";
 import { requestKeyOf } from "./think.ts";
 import { errorResult, settleCall, settleEnded, unknownResult } from "./tool-calls.ts";
@@ -188,15 +189,27 @@ function wakingAfter(turn: TurnState, { stopReason }: Pick<TurnEnd, "stopReason"
 export const interruptOpenWork = effectActor<TurnEffectInput>(
   "interruptOpenWork",
   async (host, { turnId }, interrupted) => {
-    // A result behind an undecided intent is not in the fold yet: its call must not be settled twice.
-    while (host.undelivered().length > 0) await host.delivered();
-    await cancelBegunCalls(host, turnId, interrupted);
-    if (interrupted.aborted) return;
-    // Nothing may be awaited after the turn is read below.
-    const isQueued = (host.turn(turnId)?.queuedCallIds.length ?? 0) > 0;
-    const withdrawn = isQueued ? await withdrawQueued(host, turnId, interrupted) : undefined;
+    const cancelled = new Set<string>();
+    const withdrawn = new Map<string, Withdrawal>();
+    // Calls go on until they have their results: any of them may propose something, behind which results wait that are not in the
+    // fold yet. So each wait is followed by another look, and the last look by nothing that is awaited: no call gets two results.
+    for (;;) {
+      while (host.undelivered().length > 0) await host.delivered();
+      if (interrupted.aborted) return;
+      const begun = begunCalls(host, turnId).filter(({ call }) => !cancelled.has(call.callId));
+      const queued = queuedCalls(host, turnId).filter((call) => !withdrawn.has(attemptOf(call)));
+      if (begun.length > 0) {
+        for (const { call } of begun) cancelled.add(call.callId);
+        await cancelCalls(host, begun, interrupted);
+      } else if (queued.length > 0) {
+        const withdrawing = queued.map(async (call) => {
+          withdrawn.set(attemptOf(call), await withdraw(host, call, interrupted));
+        });
+        await Promise.all(withdrawing);
+      } else break;
+    }
     const turn = host.turn(turnId);
-    if (!turn || interrupted.aborted) return;
+    if (!turn) return;
     const signal = strongestSignal(turn.execution.continuation.stopSignals);
     settleOpenGenerates(host, turn, interruption(signal));
     const { step } = turn;
@@ -204,7 +217,7 @@ export const interruptOpenWork = effectActor<TurnEffectInput>(
     for (const callId of turn.openCallIds) {
       // Calls of an answer that came after the stop were never begun, and have no machine.
       const call = host.call(turnId, callId) ?? declareCall(callId, nameOfCall(turn, callId));
-      if (call.outcome === null) settleInterrupted(host, call, signal, withdrawn?.get(callId));
+      if (call.outcome === null) settleInterrupted(host, call, signal, withdrawn.get(attemptOf(call)));
     }
     if (turn.openRequest) cutRequest(host, turn, turn.openRequest, signal);
   },
@@ -249,23 +262,18 @@ function cutRequest(host: Host, turn: TurnState, open: OpenRequest, signal: Stop
   );
 }
 
-/** Withdraws calls from their queues, all at once; only then is it known whether a worker has begun them. */
-async function withdrawQueued(
-  host: Host,
-  turnId: string,
-  interrupted: LightSignal,
-): Promise<ReadonlyMap<string, Withdrawal>> {
-  const turn = host.turn(turnId);
-  const calls = turn?.queuedCallIds.flatMap((callId) => host.call(turnId, callId) ?? []) ?? [];
-  if (!turn || calls.length === 0 || interrupted.aborted) return new Map();
-  const reason = wordsOf(strongestSignal(turn.execution.continuation.stopSignals));
-  const withdrawn = calls.map(async (call) => {
-    return [call.callId, await host.queue.withdraw(call, reason, interrupted)] as const;
-  });
-  const outcomes = new Map(await Promise.all(withdrawn));
-  // Ends of calls may have been taken in meanwhile.
-  while (host.undelivered().length > 0) await host.delivered();
-  return outcomes;
+function queuedCalls(host: Host, turnId: string): CallState[] {
+  return host.turn(turnId)?.queuedCallIds.flatMap((callId) => host.call(turnId, callId) ?? []) ?? [];
+}
+
+/** Only when it is withdrawn from its queue is it known whether a worker has begun it. */
+async function withdraw(host: Host, call: CallState, interrupted: LightSignal): Promise<Withdrawal> {
+  const signals = host.turn(call.turnId)?.execution.continuation.stopSignals ?? [];
+  return await host.queue.withdraw(call, wordsOf(strongestSignal(signals)), interrupted);
+}
+
+function attemptOf({ callId, attempt }: CallState): string {
+  return attemptKeyOf(callId, attempt);
 }
 
 function settleInterrupted(

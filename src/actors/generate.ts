@@ -162,8 +162,21 @@ function settleAbandonedCalls(
   isMeant: (open: OpenGenerate) => boolean,
 ): void {
   for (const open of host.turn(turnId)?.openGenerates ?? []) {
-    if (open.epoch < host.epoch && isMeant(open)) settleInFull(host, { turnId, step }, open);
+    const isAbandoned = open.epoch < host.epoch && isMeant(open) && !hasEnd(host, open);
+    if (isAbandoned) settleInFull(host, { turnId, step }, open);
   }
+}
+
+/** Whether its end waits behind an undecided intent: code that an agent was recovered under has gone on with the answer. */
+function hasEnd(host: Host, { run, index }: OpenGenerate): boolean {
+  return host
+    .undelivered()
+    .some(
+      (entry) =>
+        (entry.type === "generate.responded" || entry.type === "generate.failed") &&
+        entry.run === run &&
+        entry.index === index,
+    );
 }
 
 type OpenGenerate = TurnState["openGenerates"][number];

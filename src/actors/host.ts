@@ -263,9 +263,10 @@ export interface Warning {
   readonly message: string;
 }
 
-/** Whether the turn has a warning of this code. */
+/** Whether the turn has a warning of this code; one that waits behind an undecided intent counts. */
 export function isWarnedOf(host: Host, turnId: string, code: string): boolean {
-  return host.memory(turnId).entries.some((entry) => entry.type === "warning" && entry.code === code);
+  const isIt = (entry: Entry): boolean => entry.type === "warning" && entry.turnId === turnId && entry.code === code;
+  return host.memory(turnId).entries.some(isIt) || host.undelivered().some(isIt);
 }
 
 /** Appends those warnings whose codes the turn does not have yet. */

@@ -29,6 +29,8 @@ export async function spawnSubagent(
   while (most && childrenAtWork(entriesOf(host, turnId), most.childName).length >= most.maxConcurrent) {
     await abortable(host.moved(), signal);
   }
+  // The entry that frees a place and the stop that settles the call may come together.
+  if (signal.aborted) return;
   // There must be no await between this check and the proposal: calls of one round see each other's proposals.
   const forbidden = policyRefusal(host, turnId, tool);
   if (forbidden) return settleCall(host, call, errorResult(forbidden, "policy_refused", "denied"));
@@ -102,7 +104,7 @@ export const spawnOrdered = effectActor<CallEffectInput>("spawnOrdered", async (
   if (known) settleCall(host, call, known);
 });
 
-/** Undefined when the child is spawned. */
+/** Undefined when the child is spawned, or the signal is aborted. */
 async function spawnOne(
   host: Host,
   call: CallState,
@@ -117,6 +119,7 @@ async function spawnOne(
   }
   const tool = { definition, limits, policy: {}, background: null };
   for (;;) {
+    if (signal.aborted) return undefined;
     const forbidden = isSpawned(host, turnId, childId) ? undefined : policyRefusal(host, turnId, tool);
     if (forbidden) return errorResult(forbidden, "policy_refused", "denied");
     const outcome = await host.proposeSpawn({ turnId, step, callId: null, key: `${callId}:${key}`, tool, input });

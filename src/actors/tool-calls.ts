@@ -124,7 +124,8 @@ export async function startCall(
   signal: LightSignal,
 ): Promise<CallState | undefined> {
   const turn = host.turn(call.turnId);
-  if (!turn) return undefined;
+  // An interrupt that came while the call waited, for a slot or its next attempt, has settled it.
+  if (!turn || signal.aborted) return undefined;
   const outcome = await host.propose(startOf(call, turn, begun));
   if (outcome.granted) return foldCall(call, outcome.entry);
   const { reason } = outcome.entry;

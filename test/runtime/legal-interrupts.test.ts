@@ -4,6 +4,8 @@ import { RandomPlay } from "../support/random-play.ts";
 import type { Action, Deed, Place, PlannedCall, ToolName, TurnPlan } from "../support/random-turns.ts";
 import { emptyTally } from "../support/random-world.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
+import { far } from "../support/under-way.ts";
+import type { Stores } from "../../src/stores/index.ts";
 
 const call = (name: ToolName, does: Deed = "succeed", loops = 0): PlannedCall => ({
   name,
@@ -30,6 +32,7 @@ const plan: TurnPlan = {
         call("login"),
         call("keyed", "generate", 1),
         call("helper"),
+        call("helper"),
       ],
       hasText: false,
       ids: "own",
@@ -50,6 +53,9 @@ const plans = rows(Object.entries({ plan, reviewed }), ([kind]) => kind === "rev
 
 /** A turn is played once for every hit of a place: on Redis, on a busy machine, that takes more than a minute. In milliseconds. */
 const SWEEP_MS = 240_000;
+
+/** Where the stores are. */
+const distances = { near: (stores: Stores) => stores, far };
 
 describeRuntimes(
   "an interrupt",
@@ -73,10 +79,12 @@ describeRuntimes(
           for (const action of ["abort", "supersede", "pause", "pauseNow", "kill"] satisfies Action[]) {
             for (let hit = 1; hit <= sweep.most; hit += 1) {
               const tally = emptyTally();
-              const agentId = `${kind}-${action}-${hit}`;
               const struck = { ...base, strikes: [{ place, hit, action }] };
-              const faults = await new RandomPlay(stage(), look, struck, { agentId, tally }).play();
-              expect({ place, hit, action, kind, faults }).toMatchObject({ faults: [] });
+              for (const [distance, through] of Object.entries(distances)) {
+                const agentId = `${kind}-${action}-${hit}-${distance}`;
+                const faults = await new RandomPlay(stage(), look, struck, { agentId, tally, through }).play();
+                expect({ place, hit, action, kind, distance, faults }).toMatchObject({ faults: [] });
+              }
               if (tally.acted[action] === undefined) break;
               played += 1;
             }

@@ -1,5 +1,6 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
+import { far } from "./under-way.ts";
 import { randomCases } from "./full.ts";
 import { RandomPlay } from "./random-play.ts";
 import { turnPlan } from "./random-turns.ts";
@@ -40,8 +41,9 @@ function describeShare(variant: VariantName, cases: number): void {
         let number = 0;
         const property = fc.asyncProperty(turnPlan, async (plan) => {
           const agentId = `root-${number}`;
+          const through = number % 2 === 0 ? undefined : far;
           number += 1;
-          expect(await new RandomPlay(stage(), look, plan, { agentId, tally }).play()).toEqual([]);
+          expect(await new RandomPlay(stage(), look, plan, { agentId, tally, through }).play()).toEqual([]);
         });
         const seed = firstSeed + seedsApart * variantNames.indexOf(variant) + part;
         // A failing case is shown as far as it was shrunk when time is up; a run that was cut short is no success.

@@ -5,11 +5,17 @@ import { loopTurns } from "./journal-probes.ts";
 import { castOf } from "./random-cast.ts";
 import { type Action, isFaultPoint, type TurnPlan } from "./random-turns.ts";
 import { count, createLife, type Life, RandomWorld, type Tally } from "./random-world.ts";
-import type { Stage, StagedProcess } from "./runtimes.ts";
+import type { Stage, StagedOptions, StagedProcess } from "./runtimes.ts";
 import { faultsOfTree } from "./tree-faults.ts";
 
 const quietTurns = 6;
 const mostPolls = 400;
+
+interface PlayOptions {
+  readonly agentId: string;
+  readonly tally: Tally;
+  readonly through?: StagedOptions["through"];
+}
 
 interface Process {
   readonly staged: StagedProcess;
@@ -26,6 +32,7 @@ export class RandomPlay {
   readonly #look: Stores;
   readonly #plan: TurnPlan;
   readonly #agentId: string;
+  readonly #through: StagedOptions["through"];
   readonly #world: RandomWorld;
   readonly #underWay = new Set<Promise<unknown>>();
   #process: Process | undefined;
@@ -33,11 +40,12 @@ export class RandomPlay {
   #turns = 0;
   #isEnding = false;
 
-  constructor(stage: Stage, look: Stores, plan: TurnPlan, { agentId, tally }: { agentId: string; tally: Tally }) {
+  constructor(stage: Stage, look: Stores, plan: TurnPlan, { agentId, tally, through }: PlayOptions) {
     this.#stage = stage;
     this.#look = look;
     this.#plan = plan;
     this.#agentId = agentId;
+    this.#through = through;
     this.#world = new RandomWorld(plan, tally, (action) => this.#act(action));
   }
 
@@ -200,6 +208,7 @@ export class RandomPlay {
     const life = createLife();
     const staged = await this.#stage.openProcess({
       agents: castOf(this.#world, life),
+      through: this.#through,
       random: () => 0.5,
       resolveAuth: async ({ actorId }) => {
         await loopTurns(this.#decided % 4);

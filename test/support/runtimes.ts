@@ -62,7 +62,10 @@ const isOnRedis = process.env["TROUPE_RUNTIMES"] === "redis";
 /** Lease of every staged process, in milliseconds: longer than this without a heartbeat is dead. */
 export const stageLeaseMs = 10_000;
 
-export type StagedOptions = Omit<RuntimeOptions, "stores" | "clock" | "leaseMs">;
+export type StagedOptions = Omit<RuntimeOptions, "stores" | "clock" | "leaseMs"> & {
+  /** What the process has in place of the stage's own stores. */
+  readonly through?: ((stores: Stores) => Stores) | undefined;
+};
 
 /** A runtime as a process of its own, which a test may stop or kill. */
 export interface StagedProcess {
@@ -153,8 +156,8 @@ class TestStage implements Stage {
     return (await this.openProcess(options)).runtime;
   }
 
-  async openProcess(options: StagedOptions): Promise<StagedProcess> {
-    const staged = new TestProcess(this.#connect());
+  async openProcess({ through = (same) => same, ...options }: StagedOptions): Promise<StagedProcess> {
+    const staged = new TestProcess(through(this.#connect()));
     this.#processes.push(staged);
     await staged.start({ restoreAfterCommit: this.#restores, ...options }, this.clock);
     return staged;
@@ -207,7 +210,7 @@ class TestProcess implements StagedProcess {
     return this.#started;
   }
 
-  async start(options: StagedOptions, clock: FakeClock): Promise<void> {
+  async start(options: Omit<StagedOptions, "through">, clock: FakeClock): Promise<void> {
     const { stores } = this.#reach;
     this.#started = await createRuntime({ ...options, stores, clock, leaseMs: stageLeaseMs });
   }

@@ -1,4 +1,4 @@
-import type { Entry } from "../../src/state/index.ts";
+import { type Entry, isIntent } from "../../src/state/index.ts";
 import type { Stores } from "../../src/stores/index.ts";
 import { entriesOf, orderFault } from "./journal-probes.ts";
 import { count, type Tally } from "./random-world.ts";
@@ -25,10 +25,14 @@ export async function faultsOfTree(stores: Stores, rootAgentId: string, tally: T
   return faults;
 }
 
-/** F23: no model call is begun before each call of the answer before it has its one result. */
+/**
+ * F23: no model call is begun before each call of the answer before it has its one result, behind which nothing is proposed for it;
+ * and each call of `generate()` that is granted ends once.
+ */
 function journalFault(entries: readonly Entry[]): string | undefined {
   const open = new Set<string>();
   const settled = new Set<string>();
+  const generating = new Set<string>();
   for (const [index, entry] of entries.entries()) {
     if (entry.seq !== index + 1) return `entry ${index + 1} has seq ${entry.seq}`;
     if (entry.type === "model.responded") for (const { callId } of entry.calls) open.add(callId);
@@ -36,6 +40,14 @@ function journalFault(entries: readonly Entry[]): string | undefined {
       if (settled.has(entry.callId)) return `call ${entry.callId} has two results`;
       if (!open.delete(entry.callId)) return `call ${entry.callId} has a result, and was never asked for`;
       settled.add(entry.callId);
+    }
+    const isProposal = isIntent(entry) || entry.type === "intent.refused";
+    if (isProposal && "callId" in entry && entry.callId !== undefined && settled.has(entry.callId)) {
+      return `${entry.type} of call ${entry.callId} comes after its result`;
+    }
+    if (entry.type === "generate.requested" && entry.reservation) generating.add(`${entry.run} ${entry.index}`);
+    if (entry.type === "generate.responded" || entry.type === "generate.failed") {
+      if (!generating.delete(`${entry.run} ${entry.index}`)) return `${entry.run} has a second end of its generate()`;
     }
     if (entry.type === "model.requested" && entry.reservation && open.size > 0) {
       return `step ${entry.step} asks the model while ${[...open].join(", ")} have no result`;

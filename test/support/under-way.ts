@@ -1,3 +1,4 @@
+import { setImmediate as loopTurn } from "node:timers/promises";
 import type { Stores } from "../../src/stores/index.ts";
 
 const underWay = new Set<Promise<unknown>>();
@@ -28,4 +29,22 @@ function note(answer: Promise<unknown>): void {
     underWay.delete(answer);
   };
   answer.then(forget, forget);
+}
+
+/** So many turns of the event loop a commit is on its way. */
+const FAR_TURNS = 6;
+
+/** Stores as over a network: what is posted while a commit is on its way is there before the commit is made. */
+export function far(stores: Stores): Stores {
+  const commit: Stores["commit"] = async (...given) => {
+    for (let turn = 0; turn < FAR_TURNS; turn += 1) await loopTurn();
+    return await stores.commit(...given);
+  };
+  return new Proxy(stores, {
+    get: (target, name: keyof Stores) => {
+      if (name === "commit") return commit;
+      const member: unknown = target[name];
+      return typeof member === "function" ? member.bind(target) : member;
+    },
+  });
 }
