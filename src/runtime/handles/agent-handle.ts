@@ -113,9 +113,11 @@ export class AgentHandle implements Agent {
 
   /** Like `executeTurn`, with the options that only internal callers use. */
   execute(asked: TurnAsked): Turn {
-    return new TurnHandle(this.#core, this.agentId, this.#openTurn(asked), {
+    const isUnwanted = (): boolean => turn.isUnwanted;
+    const turn = new TurnHandle(this.#core, this.agentId, this.#openTurn({ ...asked, isUnwanted }), {
       onEnd: (result) => this.#lookAgain(result),
     });
+    return turn;
   }
 
   async #openTurn(asked: TurnAsked): Promise<AcceptedTurn> {

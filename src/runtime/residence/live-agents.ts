@@ -6,7 +6,7 @@ import {
   NotFoundError,
   StoreUnavailableError,
 } from "../../errors/index.ts";
-import type { AgentKey, EntryOf, InboxItem } from "../../state/index.ts";
+import type { AgentKey, EntryOf } from "../../state/index.ts";
 import type { Committed } from "../../stores/index.ts";
 import { Activation, type ActivationStart } from "../agent/activation.ts";
 import type { Standing } from "../agent/actor-tree.ts";
@@ -47,7 +47,7 @@ export class LiveAgents {
   readonly #inFlight = new CallsInFlight();
   readonly #residences = new Residences<Activation>();
   readonly #succession = new Succession();
-  readonly #inbox: Inbox;
+  readonly inbox: Inbox;
   readonly #handover: Handover;
   readonly passivation: Passivation;
   readonly idle: IdleAgents;
@@ -58,12 +58,12 @@ export class LiveAgents {
     const children: ChildResults = new Waiters();
     this.#options = options;
     this.#committer = new Committer(stores, clock, random);
-    this.#inbox = new Inbox(stores, this.#residences, children);
+    this.inbox = new Inbox(stores, this.#residences, children);
     const here = { stores, committer: this.#committer, inFlight: this.#inFlight, succession: this.#succession };
     this.#handover = new Handover({ ...here, residences: this.#residences, clock });
     this.passivation = new Passivation({
       residences: this.#residences,
-      inbox: this.#inbox,
+      inbox: this.inbox,
       handover: this.#handover,
       stores,
       clock,
@@ -197,7 +197,7 @@ export class LiveAgents {
     remains?.letGo?.();
     this.idle.begin();
     carryOn(activation);
-    for (const item of start.aborts) this.take(activation, item);
+    for (const item of start.aborts) this.inbox.take(activation, item);
     try {
       await this.drainInbox(activation);
     } finally {
@@ -296,14 +296,10 @@ export class LiveAgents {
   async drainInbox(activation: Activation): Promise<number> {
     activation.drains += 1;
     try {
-      return await this.#inbox.drain(activation);
+      return await this.inbox.drain(activation);
     } finally {
       activation.drains -= 1;
     }
-  }
-
-  take(activation: Activation, item: InboxItem): void {
-    this.#inbox.take(activation, item);
   }
 
   #onCommitted(activation: Activation, outcome: Committed): void {

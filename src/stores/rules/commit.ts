@@ -20,7 +20,7 @@ import type { CommitOutcome, Committed } from "./outcomes.ts";
 import { changeQueued, type QueueChange, withQueued } from "./queued-calls.ts";
 import { changeRequests } from "./requests.ts";
 import type { AddedRow, Tables, Work } from "./tables.ts";
-import { addTurn, moveTurns } from "./turns.ts";
+import { addTurn, moveTurns, withTurn } from "./turns.ts";
 
 /**
  * Applies one batch inside a transaction that the adapter has opened. An exception undoes the transaction; everything
@@ -37,8 +37,10 @@ export function commitBatch(tables: Tables, batch: Batch, moment: Moment): Commi
   if (head.epoch !== batch.epoch || head.seq !== batch.expectedSeq || isOthers) {
     return { type: "stale", epoch: head.epoch, seq: head.seq };
   }
-  const record = tables.agent(batch.key);
-  if (!record) throw new InvariantError(`a batch came for agent ${batch.key.agentId}, which has no record`);
+  const found = tables.agent(batch.key);
+  if (!found) throw new InvariantError(`a batch came for agent ${batch.key.agentId}, which has no record`);
+  const record = batch.opens ? withTurn(found, batch.opens.number) : found;
+  if (!record) return { type: "stale", epoch: head.epoch, seq: head.seq };
   checkOrder(batch);
 
   const ledger = new Ledger(tables, { id: batch.id, key: batch.key, rootAgentId: record.rootAgentId }, moment);
@@ -60,7 +62,11 @@ export function commitBatch(tables: Tables, batch: Batch, moment: Moment): Commi
     ? changeQueued(tables, batch.key, record.queued, { entries, closedTurnId }, moment)
     : undefined;
   const next = nextRecord(record, batch, queue);
-  if (next !== record) tables.putAgent(next);
+  if (next !== found) tables.putAgent(next);
+  if (batch.opens) {
+    const { turnId, number, turnKey } = batch.opens;
+    addTurn(tables, record, { turnId, number, key: turnKey }, moment.now);
+  }
   moveTurns(tables, record, next, { entries, closedTurnId, now: moment.now });
   const { openRequests } = head;
   const requests = concernsRequests(batch, openRequests)
