@@ -16,6 +16,7 @@ export class PendingBatch {
   readonly clearedTimers: string[] = [];
   wake: WakeOrder | undefined;
   leaves = false;
+  takesLease = false;
   readonly requests: AgentRequest[] = [];
   readonly closedRequests: string[] = [];
   cleared: Batch["cleared"] = null;
