@@ -33,7 +33,7 @@ import { warnOfLength } from "./compact.ts";
 import { effectActor } from "./effect.ts";
 import { releaseHeld } from "./hook-run.ts";
 import type { Host, Withdrawal } from "./host.ts";
-import { settlementOf, unconfirmedSettlement } from "./model-cost.ts";
+import { emptySettlement, settlementOf, unconfirmedSettlement } from "./model-cost.ts";
 import { attemptKeyOf } from "./run-tool.ts";
 import { resultOfSpawn } from "./subagent-calls.ts";
 import { requestKeyOf } from "./think.ts";
@@ -253,13 +253,21 @@ function cutRequest(host: Host, turn: TurnState, open: OpenRequest, signal: Stop
   const usage: Usage | null = known ? { inputTokens: requested.ask.promptTokens, outputTokens, estimated: true } : null;
   const settlement = usage
     ? settlementOf(open.reservation, usage, requested?.price ?? null)
-    : unconfirmedSettlement(open.reservation);
+    : isUnasked(host, open)
+      ? emptySettlement(open.reservation)
+      : unconfirmedSettlement(open.reservation);
   const { step, attempt, model } = open;
   const error = interruption(signal);
   host.append(
     { type: "model.failed", turnId: turn.turnId, step, attempt, model, error, retryAt: null, usage, settlement },
     { moves: [{ type: "settle", settlement }] },
   );
+}
+
+/** Whether the call was granted here, and the turn was stopped before it was made. */
+function isUnasked(host: Host, open: OpenRequest): boolean {
+  const key = requestKeyOf(open);
+  return open.epoch === host.epoch && !host.notes.wasAsked(key) && !host.inFlight.has(key);
 }
 
 function queuedCalls(host: Host, turnId: string): CallState[] {

@@ -186,6 +186,9 @@ export interface Host {
   slots(toolName: string, limit: number): Slots;
   /** Notes that effects of this agent leave for one another. */
   readonly notes: {
+    /** Notes that a granted call to the model is made. */
+    noteAsked(requestKey: string): void;
+    wasAsked(requestKey: string): boolean;
     /** Output tokens that had come when an attempt was stopped, for its settlement; taken once. */
     noteCut(requestKey: string, outputTokens: number): void;
     takeCut(requestKey: string): number | undefined;

@@ -107,7 +107,7 @@ export function billOf(
 }
 
 /** The settlement of a call that the provider refused or never got. */
-function emptySettlement(reservation: Reservation): Settlement {
+export function emptySettlement(reservation: Reservation): Settlement {
   return { reservation, tokens: 0, costMicros: 0, usage: null, unconfirmed: false };
 }
 

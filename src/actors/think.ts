@@ -176,6 +176,7 @@ async function attempt(
     const sent = granted.last ? asLastCall(request) : request;
     const bounded = boundedRequest(sent, definition.maxOutputTokens, reservation);
     const answer = await host.inFlight.run(key, signal, async (callSignal) => {
+      host.notes.noteAsked(key);
       const shown = listening ? host.viewers.showAnswer(granted) : undefined;
       const onDelta = (delta: ModelDelta): void => {
         received += Buffer.byteLength(delta.text);

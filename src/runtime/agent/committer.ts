@@ -8,6 +8,8 @@ import type { Batch, CommitOutcome, Stale, Stores } from "../../stores/index.ts"
 export interface CommitSource {
   /** The next batch, or undefined when there is nothing to commit or a batch is in flight. */
   takeBatch(): Batch | undefined;
+  /** The batch has opened a turn. Its outcome comes in the next turn of the event loop. */
+  onOpened?(): void;
   onOutcome(batch: Batch, outcome: CommitOutcome): void;
   /** The stores refuse the batch for now. False: do not send it again. */
   onRefused(error: StoreUnavailableError): boolean;
@@ -30,7 +32,9 @@ interface Order {
  * 1. A source is asked at most once per event-loop turn, whether or not anybody awaits the result.
  * 2. A transport failure is no outcome: the same batches are sent again under their ids until they are answered, and
  *    their sources are called each time.
- * 3. A batch that is refused, or breaks its transaction, does not delay others: each is sent again alone.
+ * 3. Who asked for a turn is told that it is open before its first step is taken, so that a caller who follows it then misses
+ *    nothing of its first answer.
+ * 4. A batch that is refused, or breaks its transaction, does not delay others: each is sent again alone.
  */
 export class Committer {
   readonly #stores: Stores;
@@ -95,15 +99,18 @@ export class Committer {
       return await this.#sendAgain(orders, attempt, error);
     }
     faultPoint("commit.after");
+    const opened: (() => void)[] = [];
     for (const [index, { source, batch }] of orders.entries()) {
       const outcome = outcomes[index];
-      try {
-        if (outcome) source.onOutcome(batch, outcome);
-      } catch (error) {
-        // The source failed on the outcome: its agent is discarded and recovered from the journal.
-        source.onFailure(error);
-      }
+      if (!outcome) continue;
+      if (batch.opens && outcome.type === "committed") {
+        source.onOpened?.();
+        opened.push(() => tell(source, batch, outcome));
+      } else tell(source, batch, outcome);
     }
+    if (opened.length === 0) return;
+    await new Promise(setImmediate);
+    for (const tellOne of opened) tellOne();
   }
 
   async #sendAgain(orders: readonly Order[], attempt: number, error: unknown): Promise<void> {
@@ -128,6 +135,15 @@ export class Committer {
 
   #settleIdle(): void {
     if (this.#underWay === 0 && this.#due.size === 0) this.#idle.resolve();
+  }
+}
+
+function tell(source: CommitSource, batch: Batch, outcome: CommitOutcome): void {
+  try {
+    source.onOutcome(batch, outcome);
+  } catch (error) {
+    // The source failed on the outcome: its agent is discarded and recovered from the journal.
+    source.onFailure(error);
   }
 }
 

@@ -65,6 +65,23 @@ export function takeItem(activation: Activation, item: InboxItem): boolean {
   return true;
 }
 
+/** A turn that is asked for, without its number. */
+export type NewTurnHere = Omit<TurnItem, "kind" | "key" | "turnId" | "number">;
+
+/**
+ * Opens and begins a turn of an agent that is idle here, in one commit. Undefined if it may not begin at once; otherwise
+ * resolves with whether it is open. If not, the agent was discarded.
+ */
+export function openHere(activation: Activation, turn: NewTurnHere) {
+  const { identity, owned, writer, gate, isLost, mayHaveMore } = activation;
+  // The batch may hold nothing else: it is given up if the turn cannot be opened.
+  if (isLost || mayHaveMore || gate.isClosed || !writer.isSettled) return undefined;
+  const number = Math.max(identity.nextTurnNumber, owned.turnCount + 1);
+  const turnId = turnIdOf(identity.agentId, number);
+  const item: TurnItem = { kind: "turn", key: `turn:${turnId}`, turnId, number, ...turn };
+  return beginTurn(activation, item) ? { item, isOpen: writer.openTurn(item) } : undefined;
+}
+
 function beginTurn(activation: Activation, item: TurnItem): boolean {
   const { lifecycle, definition, identity, clock, waking, writer } = activation;
   if (activation.openTurnId !== null || writer.isClosingTurn) return false;
@@ -331,6 +348,12 @@ export function wakeUp(activation: Activation, conversation: readonly Message[] 
   const parts = { messages: conversation, definition: unlessKept(activation) };
   activation.append({ type: "agent.started", definition: definition.ref }, parts);
   if (identity.pause) pauseAgent(activation, identity.pause.by);
+}
+
+/** Starts an agent that has no lease yet: its first commit takes it. */
+export function begun(activation: Activation): Activation {
+  wakeUp(activation);
+  return activation;
 }
 
 /** Completes a start that a crash cut off, and warns of a definition that has changed under an open turn. */

@@ -59,7 +59,17 @@ export class EffectNotes {
   /** Made with their first notes, which few agents have. */
   #cuts: Map<string, number> | undefined;
   #dropped: Set<string> | undefined;
+  /** A turn asks for one answer at a time. */
+  #asked: string | undefined;
   #versions: Map<string, number> | undefined;
+
+  noteAsked(requestKey: string): void {
+    this.#asked = requestKey;
+  }
+
+  wasAsked(requestKey: string): boolean {
+    return this.#asked === requestKey;
+  }
 
   noteCut(requestKey: string, outputTokens: number): void {
     (this.#cuts ??= new Map()).set(requestKey, outputTokens);

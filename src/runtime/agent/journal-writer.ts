@@ -1,29 +1,19 @@
 import type { FactParts } from "../../actors/index.ts";
-import { createDeferred, createId, type Deferred, faultPoint } from "../../base/index.ts";
+import { createDeferred, type Deferred, faultPoint } from "../../base/index.ts";
 import { LeaseLostError, type StoreUnavailableError } from "../../errors/index.ts";
 import {
   type AgentKey,
-  type AgentRequest,
   type Entry,
   type FactBody,
   type IntentBody,
   isIntent,
-  type Message,
   type OwnedFields,
   type Refusal,
-  type Timer,
+  type TurnItem,
 } from "../../state/index.ts";
-import type {
-  Batch,
-  BudgetMove,
-  CommitOutcome,
-  Committed,
-  NewArtifact,
-  Post,
-  SpawnOrder,
-  WakeOrder,
-} from "../../stores/index.ts";
+import type { Batch, BudgetMove, CommitOutcome, Committed, SpawnOrder } from "../../stores/index.ts";
 import { type CommitSource, type Committer, staleError } from "./committer.ts";
+import { PendingBatch } from "./pending-batch.ts";
 
 /**
  * Writes one agent's part of the journal for its owner.
@@ -43,6 +33,7 @@ export class JournalWriter implements CommitSource {
   readonly #committer: Committer;
   readonly #events: WriterEvents;
   readonly #undecided = new Map<number, Deferred<Entry>>();
+  #opening: Deferred<boolean> | undefined;
   #commitWaiters: { readonly seq: number; readonly deferred: Deferred<void> }[] = [];
   #pending = new PendingBatch();
   #underWay: Batch | undefined;
@@ -133,6 +124,17 @@ export class JournalWriter implements CommitSource {
     return this.#pending.closedTurnId !== null;
   }
 
+  /**
+   * Opens a turn with the batch that is being filled, whose entries begin it. Resolves with whether it is open, before any of
+   * them is acted upon. Rejects if the stores refuse the batch: then it is given up, and its agent is not what is stored.
+   */
+  openTurn(item: TurnItem): Promise<boolean> {
+    if (this.#closed) return Promise.resolve(false);
+    this.#pending.opens = item;
+    this.#opening = createDeferred();
+    return this.#opening.promise;
+  }
+
   closeTurn(turnId: string): void {
     this.#pending.closedTurnId = turnId;
     this.#committer.schedule(this);
@@ -186,6 +188,7 @@ export class JournalWriter implements CommitSource {
   close(why: LossReason): void {
     if (this.#closed) return;
     this.#closed = why;
+    this.#opening?.resolve(false);
     const left = [...this.#undecided.values(), ...this.#commitWaiters.map(({ deferred }) => deferred)];
     if (left.length === 0) return;
     const error = lossOf(why);
@@ -199,9 +202,15 @@ export class JournalWriter implements CommitSource {
 
   takeBatch(): Batch | undefined {
     if (this.#closed || this.#underWay || this.#hasLeft || this.#pending.isEmpty) return undefined;
+    this.#pending.takesLease = this.#start.takesLease === true && this.#committedSeq === 0;
     this.#underWay = this.#pending.toBatch(this.#start, this.#committedSeq);
     this.#pending = new PendingBatch();
     return this.#underWay;
+  }
+
+  onOpened(): void {
+    this.#opening?.resolve(true);
+    this.#opening = undefined;
   }
 
   onOutcome(batch: Batch, outcome: CommitOutcome): void {
@@ -225,7 +234,9 @@ export class JournalWriter implements CommitSource {
 
   onRefused(error: StoreUnavailableError): boolean {
     if (this.#closed) return false;
-    const isGivenUp = this.#refused === "given up";
+    // Who asks for a turn is told that it was refused, and may ask again.
+    const isGivenUp = this.#refused === "given up" || this.#opening !== undefined;
+    this.#opening?.reject(error);
     if (!isGivenUp) this.#refused = "again";
     this.#events.onRefused(error, isGivenUp);
     return !isGivenUp;
@@ -237,7 +248,9 @@ export class JournalWriter implements CommitSource {
   }
 
   onFailure(error: unknown): void {
-    if (!this.#closed) this.#events.onFailure(error);
+    if (this.#closed) return;
+    this.#opening?.reject(error);
+    this.#events.onFailure(error);
   }
 
   /** The body itself becomes the entry, since it was made for it: a copy of objects of so many forms is slow. */
@@ -314,6 +327,8 @@ interface WriterStart {
   /** Last committed entry, and its time. */
   readonly seq: number;
   readonly at: number;
+  /** The lease is taken with the first batch. */
+  readonly takesLease?: boolean | undefined;
 }
 
 interface WriterEvents {
@@ -327,59 +342,4 @@ interface WriterEvents {
   /** Called when the stores refuse a batch for now; it is sent again, unless it was given up. */
   onRefused(error: StoreUnavailableError, isGivenUp: boolean): void;
   onFailure(error: unknown): void;
-}
-
-/** Everything appended since the last batch was taken. */
-class PendingBatch {
-  readonly entries: Entry[] = [];
-  readonly messages: Message[] = [];
-  readonly artifacts: NewArtifact[] = [];
-  readonly moves: BudgetMove[] = [];
-  readonly spawns: SpawnOrder[] = [];
-  readonly posts: Post[] = [];
-  readonly acknowledged: string[] = [];
-  timers: Timer[] = [];
-  readonly clearedTimers: string[] = [];
-  wake: WakeOrder | undefined;
-  leaves = false;
-  readonly requests: AgentRequest[] = [];
-  readonly closedRequests: string[] = [];
-  cleared: Batch["cleared"] = null;
-  owned: OwnedFields | null = null;
-  closedTurnId: string | null = null;
-  definition: Batch["definition"];
-
-  get isEmpty(): boolean {
-    const hasWork = this.entries.length + this.acknowledged.length + this.clearedTimers.length + this.moves.length > 0;
-    return !hasWork && this.owned === null && this.closedTurnId === null;
-  }
-
-  add(entry: Entry, parts?: FactParts): void {
-    this.entries.push(entry);
-    if (!parts) return;
-    if (parts.messages) this.messages.push(...parts.messages);
-    if (parts.artifacts) this.artifacts.push(...parts.artifacts);
-    if (parts.moves) this.moves.push(...parts.moves);
-    if (parts.posts) this.posts.push(...parts.posts);
-    if (parts.requests) this.requests.push(...parts.requests);
-    if (parts.closedRequests) this.closedRequests.push(...parts.closedRequests);
-    if (parts.timers) this.timers.push(...parts.timers);
-    for (const timerId of parts.clearedTimers ?? []) this.clearTimer(timerId);
-    this.wake ??= parts.wake;
-    this.definition ??= parts.definition;
-  }
-
-  /** Removes it from this batch's own timers too, because a batch clears timers before it sets them. */
-  clearTimer(timerId: string): void {
-    this.clearedTimers.push(timerId);
-    this.timers = this.timers.filter(({ id }) => id !== timerId);
-  }
-
-  toBatch({ key, epoch, processId }: Pick<Batch, "key" | "epoch" | "processId">, expectedSeq: number): Batch {
-    const { entries, messages, artifacts, moves, spawns, posts, acknowledged, timers, clearedTimers } = this;
-    const { wake, leaves, requests, closedRequests, cleared, owned, closedTurnId, definition } = this;
-    const begun = { id: createId(), key, epoch, processId, expectedSeq, entries, messages, artifacts, moves, spawns };
-    const rest = { posts, acknowledged, timers, clearedTimers, wake, leaves, requests, closedRequests, cleared };
-    return { ...begun, ...rest, owned, closedTurnId, definition };
-  }
 }

@@ -43,6 +43,8 @@ export interface TurnAsked {
   readonly isFirst?: boolean | undefined;
   /** Messages of the conversation that are its input, if `input` is null. */
   readonly inputMessageIds?: readonly string[] | undefined;
+  /** Whether its caller has asked for its end already. */
+  readonly isUnwanted?: (() => boolean) | undefined;
 }
 
 /** A turn that was accepted. */
@@ -85,6 +87,7 @@ export async function openTurn(dependencies: OpeningDependencies, asked: TurnAsk
   }
 }
 
+type Opened = Extract<OpenTurnOutcome, { readonly type: "opened" | "queued" }>;
 type CheckedTurn = TurnAsked & { readonly options: TurnOptions };
 
 async function accept(
@@ -115,7 +118,8 @@ async function accept(
   if (live) live.opening = over.promise;
   let outcome: OpenTurnOutcome;
   try {
-    outcome = await core.stores.openTurn(key, command, core.clock.now());
+    outcome =
+      (await openHere(core, live, turn, command)) ?? (await core.stores.openTurn(key, command, core.clock.now()));
   } finally {
     if (live) live.opening = undefined;
     over.resolve();
@@ -141,12 +145,44 @@ async function accept(
   if (auth && local.runsHere) core.auth.keep(turnId, auth);
   if (heard) await abortWithSignal(core, turnId, heard);
   const owner = local.live ?? (await local.own());
-  if (owner && type === "opened") core.live.take(owner, outcome.item);
+  if (owner && type === "opened") core.live.inbox.take(owner, outcome.item);
   else if (owner) await core.live.drainInbox(owner);
   // The process that opened a known turn may have ended before it could notify anybody.
   if (type === "known") local.tell([key.agentId], owner);
   else local.tell(outcome.posted, owner, outcome.holder);
   return { turnId, isReplayed: type === "known", record: owner ? undefined : outcome.record };
+}
+
+const nextTick = Promise.resolve();
+
+/**
+ * Opens the turn with the commit that begins it, if the agent is idle here. Undefined if it has to be opened by a command: a
+ * key has to be looked up, credentials are kept under the id of a turn that is open, and what its caller or a signal aborts at
+ * once takes no step.
+ */
+async function openHere(
+  core: RuntimeCore,
+  live: Activation | undefined,
+  { options, isUnwanted }: CheckedTurn,
+  command: TurnCommand,
+): Promise<Opened | undefined> {
+  const { input, actorId, limits, trace, inputMessageIds, clientTools, isFirst, key } = command;
+  if (!live || isFirst || key || options.auth || options.signal) return undefined;
+  // Whoever has just asked for the turn may abort it in the same breath.
+  if (isUnwanted) await nextTick;
+  if (isUnwanted?.()) return undefined;
+  const item = await core.live.inbox.open(live, {
+    at: core.clock.now(),
+    input,
+    actorId,
+    limits,
+    ...(trace ? { trace } : {}),
+    ...(inputMessageIds ? { inputMessageIds: [...inputMessageIds] } : {}),
+    ...(clientTools ? { clientTools: [...clientTools] } : {}),
+  });
+  // Whatever has come between finds an owner again.
+  if (live.isLost) core.live.notify([live.key.agentId]);
+  return item && { type: "opened", turnId: item.turnId, number: item.number, item, record: live.identity, posted: [] };
 }
 
 /** The reason why no turn can be opened now. */

@@ -19,8 +19,8 @@ import { abort, effectiveMark } from "./marks.ts";
 import type { CommitOutcome, Committed } from "./outcomes.ts";
 import { changeQueued, type QueueChange, withQueued } from "./queued-calls.ts";
 import { changeRequests } from "./requests.ts";
-import type { AddedRow, Tables, Work } from "./tables.ts";
-import { addTurn, moveTurns } from "./turns.ts";
+import type { AddedRow, Head, Tables, Work } from "./tables.ts";
+import { addTurn, moveTurns, withTurn } from "./turns.ts";
 
 /**
  * Applies one batch inside a transaction that the adapter has opened. An exception undoes the transaction; everything
@@ -28,7 +28,7 @@ import { addTurn, moveTurns } from "./turns.ts";
  * fact.
  */
 export function commitBatch(tables: Tables, batch: Batch, moment: Moment): CommitOutcome {
-  const head = tables.head(batch.key);
+  const head = headFor(tables, batch);
   if (head.batchId === batch.id) {
     const applied = tables.lastOutcome(batch.key);
     if (applied) return applied;
@@ -37,8 +37,10 @@ export function commitBatch(tables: Tables, batch: Batch, moment: Moment): Commi
   if (head.epoch !== batch.epoch || head.seq !== batch.expectedSeq || isOthers) {
     return { type: "stale", epoch: head.epoch, seq: head.seq };
   }
-  const record = tables.agent(batch.key);
-  if (!record) throw new InvariantError(`a batch came for agent ${batch.key.agentId}, which has no record`);
+  const found = tables.agent(batch.key);
+  if (!found) throw new InvariantError(`a batch came for agent ${batch.key.agentId}, which has no record`);
+  const record = batch.opens ? withTurn(found, batch.opens.number) : found;
+  if (!record) return { type: "stale", epoch: head.epoch, seq: head.seq };
   checkOrder(batch);
 
   const ledger = new Ledger(tables, { id: batch.id, key: batch.key, rootAgentId: record.rootAgentId }, moment);
@@ -60,7 +62,11 @@ export function commitBatch(tables: Tables, batch: Batch, moment: Moment): Commi
     ? changeQueued(tables, batch.key, record.queued, { entries, closedTurnId }, moment)
     : undefined;
   const next = nextRecord(record, batch, queue);
-  if (next !== record) tables.putAgent(next);
+  if (next !== found) tables.putAgent(next);
+  if (batch.opens) {
+    const { turnId, number, turnKey } = batch.opens;
+    addTurn(tables, record, { turnId, number, key: turnKey }, moment.now);
+  }
   moveTurns(tables, record, next, { entries, closedTurnId, now: moment.now });
   const { openRequests } = head;
   const requests = concernsRequests(batch, openRequests)
@@ -75,6 +81,8 @@ export function commitBatch(tables: Tables, batch: Batch, moment: Moment): Commi
   const { cursor, follows }: AddedRow =
     entries.length > 0 ? tables.addRow(batch.key, entries, batch.messages) : { cursor: 0 };
   const timers = [...alarms, ...requests.timers, ...(batch.timers ?? []), ...(queue?.timers ?? [])];
+  // The new owner has not looked into its inbox.
+  if (takesLease(batch, tables.head(batch.key)) && tables.inboxSize(batch.key) > 0) posted.add(batch.key.agentId);
   const told = [...posted];
   const outcome: Committed = { type: "committed", entries, cursor, warnings, posted: told, timers };
   const { seq, at } = entries.at(-1) ?? head;
@@ -95,6 +103,17 @@ export function commitBatch(tables: Tables, batch: Batch, moment: Moment): Commi
     outcome,
   );
   return { type: "committed", entries, cursor, warnings, posted: told, timers, follows, accounts };
+}
+
+function takesLease(batch: Batch, { epoch, holder, seq }: Head): boolean {
+  return batch.takesLease === true && batch.epoch === 1 && epoch === 0 && holder === null && seq === 0;
+}
+
+/** The head under which the batch is judged: a batch that takes the lease is its owner's first one. */
+function headFor(tables: Tables, batch: Batch): Head {
+  const head = tables.head(batch.key);
+  const { processId } = batch;
+  return processId !== undefined && takesLease(batch, head) ? { ...head, epoch: batch.epoch, holder: processId } : head;
 }
 
 /**

@@ -30,7 +30,7 @@ export interface Committed {
   readonly accounts?: readonly Account[];
 }
 
-/** The lease is lost or the journal has moved on: the caller no longer owns the agent and discards its actors. */
+/** The lease is lost, the journal has moved on, or the turn cannot be opened: the caller no longer owns the agent and discards its actors. */
 export interface Stale {
   readonly type: "stale";
   readonly epoch: number;

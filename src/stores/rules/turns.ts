@@ -98,6 +98,14 @@ interface NewTurn {
   readonly key?: TurnKey | undefined;
 }
 
+/** The record with a turn that its owner begins at once; undefined if it is not the next one, or another one is open. */
+export function withTurn(record: AgentRecord, number: number): AgentRecord | undefined {
+  const { agentId, status, openTurnId, nextTurnNumber } = record;
+  const mayOpen = status !== "created" && status !== "shutdown" && openTurnId === null;
+  if (!mayOpen || number !== nextTurnNumber) return undefined;
+  return { ...record, openTurnId: turnIdOf(agentId, number), nextTurnNumber: number + 1 };
+}
+
 /**
  * Lists a turn of a root agent; a turn of a subagent belongs to the turn that spawned it, and is in no list. Call with
  * the record that the command leaves.
