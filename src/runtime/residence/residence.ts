@@ -88,6 +88,8 @@ export type ResidenceEvent<Live> =
       | { readonly type: "leave"; readonly over: Promise<void>; readonly isShutDown: boolean }
       | { readonly type: "safePoint.awaited"; readonly safePoint: Deferred<void> }
       | { readonly type: "turn.ended"; readonly now: number }
+      /** Another agent may need the place of one that is kept between two turns. */
+      | { readonly type: "kept.over" }
       /** All is committed, and only effects that wait for children are running; none at all if it may passivate. */
       | {
           readonly type: "settled";
@@ -112,8 +114,8 @@ interface Step<Live> {
   readonly effects: readonly ResidenceEffect[];
 }
 
-/** The agent is not passivated for this long after a turn, because the next one often comes at once. */
-export const KEPT_MS = 250;
+/** The agent is not passivated for this long after a turn, because the next one often comes soon. */
+export const KEPT_MS = 1_000;
 /** Even with frequent turns an agent leaves after this time, so that it can move to another process and job. */
 export const LONGEST_KEPT_MS = 10_000;
 
@@ -226,6 +228,8 @@ function live<Live>(at: Residence<Live>, event: Extract<ResidenceEvent<Live>, { 
       return to({ ...at, stay: { ...stay, isPassivating: false } });
     case "turn.ended":
       return kept({ ...at, stay }, event.now);
+    case "kept.over":
+      return to({ ...at, stay: { ...stay, keptUntil: Number.NEGATIVE_INFINITY } });
     case "settled":
       return settled({ ...at, stay }, event);
     default:
