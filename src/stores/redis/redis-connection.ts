@@ -12,6 +12,7 @@ import {
   type ServerFacts,
   unlessRefused,
 } from "../../redis/index.ts";
+import { Gathering } from "./redis-gathering.ts";
 import type { Script } from "./redis-scripts.ts";
 
 /** Where Redis is, one of `url`, `client` and `cluster`, and how data is kept there. */
@@ -56,6 +57,7 @@ const oneServers = new WeakSet<RedisClient>();
 /** The stores' connection to Redis. Owns: how scripts are sent. Does not own: what they mean. */
 export class RedisConnection extends RedisLink {
   #isOneServer: boolean | undefined;
+  readonly #gatherings = new Map<Script, Gathering>();
 
   constructor({ place, timeoutMs }: CheckedOptions) {
     super({ place, timeoutMs, name: "the stores", needing: "Redis stores need", check: checkDurability });
@@ -69,6 +71,15 @@ export class RedisConnection extends RedisLink {
 
   async script(script: Script, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> {
     return this.run((client) => evaluate(client, script, keys, args));
+  }
+
+  /** For a script that only reads, and is called for several trees at one moment. */
+  async scriptTogether(script: Script, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> {
+    if (!(await this.mayMixKeys())) return this.script(script, keys, args);
+    const known = this.#gatherings.get(script);
+    const gathering = known ?? new Gathering(script, (...call) => this.script(...call));
+    if (!known) this.#gatherings.set(script, gathering);
+    return gathering.call(keys, args);
   }
 }
 
