@@ -4,12 +4,14 @@ import {
   checkedPlace,
   checkServers,
   isMissingScript,
+  isWorthRepeating,
   type RedisClient,
   RedisLink,
   type RedisPlace,
   type RedisPlaceOptions,
   redisPlaceRules,
   type ServerFacts,
+  translated,
   unlessRefused,
 } from "../../redis/index.ts";
 import { Gathering } from "./redis-gathering.ts";
@@ -73,13 +75,24 @@ export class RedisConnection extends RedisLink {
     return this.run((client) => evaluate(client, script, keys, args));
   }
 
-  /** For a script that only reads, and is called for several trees at one moment. */
-  async scriptTogether(script: Script, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> {
-    if (!(await this.mayMixKeys())) return this.script(script, keys, args);
+  /** For a script that is called for several trees at one moment. `args` gets how often it was sent before. */
+  async scriptTogether(
+    script: Script,
+    keys: readonly string[],
+    args: (repeat: number) => readonly (string | number)[],
+  ): Promise<unknown> {
+    const send: ConstructorParameters<typeof Gathering>[1] = (one, oneKeys, oneArgs) =>
+      this.run((client, repeat) => evaluate(client, one, oneKeys, oneArgs(repeat)));
+    if (!(await this.mayMixKeys())) return send(script, keys, args);
     const known = this.#gatherings.get(script);
-    const gathering = known ?? new Gathering(script, (...call) => this.script(...call));
+    const gathering = known ?? new Gathering(script, send);
     if (!known) this.#gatherings.set(script, gathering);
-    return gathering.call(keys, args);
+    try {
+      return await gathering.call(keys, args);
+    } catch (error) {
+      if (isWorthRepeating(error)) return send(script, keys, (repeat) => args(repeat + 1));
+      throw translated(error, "the stores");
+    }
   }
 }
 

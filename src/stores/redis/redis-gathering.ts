@@ -1,24 +1,33 @@
+import { replyErrorOf } from "../../redis/index.ts";
 import { type Script, script } from "./redis-scripts.ts";
 
 /** How many calls one script answers, so that other clients do not wait for long. */
 const MOST = 8;
+/** A call of more keys and arguments than this is sent alone: the stack of a script is limited. */
+const MOST_PARTS = 800;
+
+type Args = readonly (string | number)[];
 
 interface Call {
   readonly keys: readonly string[];
-  readonly args: readonly (string | number)[];
+  /** `repeat`: how often the call was sent before. */
+  readonly args: (repeat: number) => Args;
   readonly resolve: (answer: unknown) => void;
   readonly reject: (error: unknown) => void;
 }
 
-type Send = (script: Script, keys: readonly string[], args: readonly (string | number)[]) => Promise<unknown>;
+/** Sends a script, and again when the connection breaks. */
+type Send = (script: Script, keys: readonly string[], args: Call["args"]) => Promise<unknown>;
 
 /**
- * Calls of one script that only reads. Those of one moment go to the server as one, because a command costs more than
- * what it reads: the process that sends it, and the server too.
+ * Calls of one script, each about one tree. Those of one moment go to the server as one, because a command costs more
+ * than what it does: the process that sends it, and the server too.
  * Owns: the calls that wait for the end of the moment. Does not own: the connection. Not for a cluster, where the keys of
  * several calls may lie on several nodes.
  *
- * Invariant: a call gets what it would have got alone. Where one of several fails, each is sent alone.
+ * Invariants
+ * 1. A call gets what it would have got alone: the error of one is not that of the others.
+ * 2. Calls are made in the order in which they came.
  */
 export class Gathering {
   readonly #script: Script;
@@ -44,23 +53,43 @@ export class Gathering {
   #sendAll(): void {
     const calls = this.#waiting;
     this.#waiting = [];
-    for (let at = 0; at < calls.length; at += MOST) void this.#answer(calls.slice(at, at + MOST));
+    const few = calls.filter(({ keys, args }) => keys.length + args(0).length <= MOST_PARTS);
+    for (const call of calls) if (!few.includes(call)) this.#sendAlone(call);
+    for (let at = 0; at < few.length; at += MOST) void this.#sendTogether(few.slice(at, at + MOST));
   }
 
-  async #answer(calls: readonly Call[]): Promise<void> {
-    if (calls.length > 1) {
-      const keys = calls.flatMap((call) => call.keys);
-      const args = calls.flatMap((call) => [call.keys.length, call.args.length, ...call.args]);
-      const answers = await this.#send(this.#several, keys, args).catch(() => undefined);
-      if (Array.isArray(answers)) return calls.forEach(({ resolve }, at) => resolve(answers[at]));
-    }
-    for (const { keys, args, resolve, reject } of calls) this.#send(this.#script, keys, args).then(resolve, reject);
+  #sendAlone({ keys, args, resolve, reject }: Call): void {
+    this.#send(this.#script, keys, args).then(resolve, reject);
   }
+
+  async #sendTogether(calls: readonly Call[]): Promise<void> {
+    const [first] = calls;
+    if (first && calls.length === 1) return this.#sendAlone(first);
+    const keys = calls.flatMap((call) => call.keys);
+    const args = (repeat: number): Args =>
+      calls.flatMap((call) => {
+        const own = call.args(repeat);
+        return [call.keys.length, own.length, ...own];
+      });
+    try {
+      const answers: unknown = await this.#send(this.#several, keys, args);
+      for (const [at, call] of calls.entries()) settle(call, Array.isArray(answers) ? answers[at] : undefined);
+    } catch (error) {
+      for (const { reject } of calls) reject(error);
+    }
+  }
+}
+
+function settle({ resolve, reject }: Call, answer: unknown): void {
+  const [isDone, result]: unknown[] = Array.isArray(answer) ? answer : [];
+  if (isDone === 1) resolve(result);
+  else reject(replyErrorOf(String(result)));
 }
 
 /**
  * A script that runs another one for each of several calls.
- * KEYS those of all calls. ARGV for each call: how many keys it has, how many arguments, the arguments. Gives the answers.
+ * KEYS those of all calls. ARGV for each call: how many keys it has, how many arguments, the arguments.
+ * Gives for each {1, its answer} or {0, its error}.
  */
 function severalOf({ name, text }: Script): Script {
   return script(
@@ -72,7 +101,9 @@ end
 local answers, key, at = {}, 1, 1
 while at <= #ARGV do
   local keys, args = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
-  answers[#answers + 1] = one({unpack(KEYS, key, key + keys - 1)}, {unpack(ARGV, at + 2, at + 1 + args)})
+  local ok, answer = pcall(one, {unpack(KEYS, key, key + keys - 1)}, {unpack(ARGV, at + 2, at + 1 + args)})
+  if not ok and type(answer) == 'table' then answer = answer.err end
+  answers[#answers + 1] = ok and {1, answer} or {0, answer}
   key, at = key + keys, at + 2 + args
 end
 return answers
