@@ -291,7 +291,10 @@ export class RuntimeCore implements TurnSource {
   #attendPosts(writes: ForeignWrites): void {
     const posted = this.live.idle.keys().filter((key) => isPostedTo(writes, key));
     const named = new Set(writes === "any" ? [] : writes.flatMap((write) => write.posted ?? []));
-    const [certain, possible] = [posted.filter(({ agentId }) => named.has(agentId)), posted.filter(({ agentId }) => !named.has(agentId))];
+    const [certain, possible] = [
+      posted.filter(({ agentId }) => named.has(agentId)),
+      posted.filter(({ agentId }) => !named.has(agentId)),
+    ];
     if (certain.length > 0) this.live.notify(certain.map(({ agentId }) => agentId));
     if (possible.length > 0) this.#lookIntoInboxes(possible);
   }
