@@ -7,4 +7,11 @@ export {
 } from "./redis-place.ts";
 export { checkServers, type ServerFacts, unlessRefused } from "./redis-check.ts";
 export { letGo, RedisLink, type RedisUser, sharedLinkOf, within, withSharedLink } from "./redis-link.ts";
-export { hasAnswered, isMissingScript, networkCode, translated } from "./redis-errors.ts";
+export {
+  hasAnswered,
+  isMissingScript,
+  isWorthRepeating,
+  replyErrorOf,
+  networkCode,
+  translated,
+} from "./redis-errors.ts";

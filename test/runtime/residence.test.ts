@@ -212,6 +212,13 @@ describe("passivation", () => {
     expect(last.next).toMatchObject({ stay: { keptUntil: KEPT_MS } });
     expect(transition<Live>(states.here, { type: "turn.ended", activation, now: 0 }).effects).toEqual([]);
   });
+
+  it("is not put off any longer once another agent may need the place", () => {
+    const kept: Residence<Live> = { ...states.here, stay: { ...stay, keptSince: 0, keptUntil: 2_000 } };
+    expect(transition(kept, settled).effects).toEqual([]);
+    const { next } = transition<Live>(kept, { type: "kept.over", activation });
+    expect(transition(next, settled).effects).toEqual([{ type: "passivate" }]);
+  });
 });
 
 describe("putting away", () => {

@@ -15,6 +15,7 @@ import {
   subagent,
   textOf,
 } from "../../src/index.ts";
+import { KEPT_MS } from "../../src/runtime/residence/residence.ts";
 import { currentProcess } from "../../src/stores/index.ts";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { createFakeClock, scriptedModel } from "../../src/testing/index.ts";
@@ -150,9 +151,34 @@ describe("a client and a worker", () => {
     expect((await agent.executeTurn("and on").result).text).toBe("hello");
     await untilLive(worker, kept);
     expect((await worker.metrics()).wakes).toBe(kept === 1 ? wakes : wakes + 1);
-    clock.advance(250);
+    clock.advance(KEPT_MS - 1);
+    await loopTurns(5);
+    expect((await worker.metrics()).liveAgents).toBe(kept);
+    clock.advance(1);
     await untilLive(worker, 0);
     await agent.shutdown();
+  });
+
+  it("the agent that is kept longest leaves when another one comes that needs the last free places", async () => {
+    const agents = [defineAgent({ name: "one", model: scriptedModel(() => "hello") })];
+    const { join, wakes } = deployment();
+    const clock = createFakeClock();
+    const worker = await join({ agents, role: "worker", work: { agents: 4 }, clock });
+    const client = await join({ agents, role: "client", clock });
+    const turnOf = async (agentId: string): Promise<void> => {
+      const agent = await client.agent("one", { agentId });
+      await agent.start();
+      await agent.executeTurn("go").result;
+    };
+    for (const agentId of ["a", "b", "c"]) await turnOf(agentId);
+    await turnOf("a");
+    await untilLive(worker, 3);
+    await turnOf("d");
+    await untilLive(worker, 3);
+    for (const agentId of ["c", "a", "d"]) await turnOf(agentId);
+    expect(wakes).toEqual(["a", "b", "c", "d"]);
+    await turnOf("b");
+    expect(wakes).toEqual(["a", "b", "c", "d", "b"]);
   });
 
   inFull(() => {
@@ -165,13 +191,14 @@ describe("a client and a worker", () => {
       const agent = await client.agent("one", { agentId: "a" });
       await agent.start();
       await agent.executeTurn("go").result;
-      for (let passed = 0; passed < 10_000; passed += 240) {
+      const pause = KEPT_MS - 10;
+      for (let passed = 0; passed < 10_000; passed += pause) {
         expect((await worker.metrics()).liveAgents).toBe(1);
-        clock.advance(240);
+        clock.advance(pause);
         await agent.executeTurn("and on").result;
       }
       expect(wakes).toEqual(["a"]);
-      clock.advance(240);
+      clock.advance(pause);
       await untilLive(worker, 0);
       await agent.executeTurn("still").result;
       expect(wakes).toEqual(["a", "a"]);

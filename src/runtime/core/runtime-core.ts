@@ -281,10 +281,22 @@ export class RuntimeCore implements TurnSource {
 
   /** Another process has written, or may have: it may have posted to agents here, or ended an awaited turn. */
   #onForeignWrite(writes: ForeignWrites): void {
-    this.#lookIntoInboxes(this.live.idle.keys().filter((key) => isPostedTo(writes, key)));
+    this.#attendPosts(writes);
     this.#alarms.heard(writes);
     this.#turns.lookForAll(writes);
     for (const listener of this.#writeListeners) listener(writes);
+  }
+
+  /** The inbox of an agent that is named got something, so it is read without a question before. */
+  #attendPosts(writes: ForeignWrites): void {
+    const posted = this.live.idle.keys().filter((key) => isPostedTo(writes, key));
+    const named = new Set(writes === "any" ? [] : writes.flatMap((write) => write.posted ?? []));
+    const [certain, possible] = [
+      posted.filter(({ agentId }) => named.has(agentId)),
+      posted.filter(({ agentId }) => !named.has(agentId)),
+    ];
+    if (certain.length > 0) this.live.notify(certain.map(({ agentId }) => agentId));
+    if (possible.length > 0) this.#lookIntoInboxes(possible);
   }
 
   /** One read for all of them: at each beat they are all agents of this process, and most of them have nothing. */

@@ -34,12 +34,14 @@ export interface PassivationOptions {
  *    no item that can be taken. Only a post of somebody else can move it then.
  * 2. Waiters for an agent's rest are answered when it rests or is gone, whichever comes first.
  * 3. A root that has ended a turn is kept for a moment, in its job's place, and only while a quarter of the places is
- *    free, so that no other agent waits for the place.
+ *    free. When agents come that need these, those that were kept first leave, so that no other agent waits for a place.
  */
 export class Passivation {
   readonly #options: PassivationOptions;
   /** Whether agents are passivated here at all; `look` and `turnEnded` need not be called otherwise. */
   readonly isOn: boolean;
+  /** Roots that are kept between two turns; who has ended a turn last is the last. */
+  readonly #kept = new Set<Activation>();
   #parkedCount = 0;
 
   constructor(options: PassivationOptions) {
@@ -69,6 +71,7 @@ export class Passivation {
     const { agentId } = activation.key;
     residences.apply(agentId, { type: "rest.awaited", waiter: createDeferred<Rest>() });
     const { waiter } = residences.of(agentId);
+    if (this.#isCrowded) this.#letGoOfOne();
     this.look(residences.get(agentId) ?? activation);
     return (await waiter?.promise) ?? "waits";
   }
@@ -94,12 +97,40 @@ export class Passivation {
 
   /** Must be called when a turn has ended here, before `look` is called for its commit. */
   turnEnded(activation: Activation): void {
-    const { residences, clock, part } = this.#options;
+    const { residences, clock } = this.#options;
     const isRoot = activation.identity.parentAgentId === null;
-    if (!this.isOn || !isRoot || residences.waiters > 0.75 * part.agents) return;
+    if (!this.isOn || !isRoot || this.#isCrowded) return;
     const event = { type: "turn.ended", activation, now: clock.elapsed() } as const;
     for (const effect of residences.apply(activation.key.agentId, event)) {
-      if (effect.type === "lookAgain") clock.setDelay(effect.afterMs, () => this.look(activation));
+      if (effect.type !== "lookAgain") continue;
+      this.#kept.delete(activation);
+      this.#kept.add(activation);
+      clock.setDelay(effect.afterMs, () => this.#lookAgain(activation));
+    }
+  }
+
+  /** Does nothing where the agent has ended another turn meanwhile, because that one's time counts. */
+  #lookAgain(activation: Activation): void {
+    const { residences, clock } = this.#options;
+    const { keptUntil } = residences.stay(activation) ?? {};
+    if (keptUntil !== undefined && clock.elapsed() < keptUntil) return;
+    this.#kept.delete(activation);
+    this.look(activation);
+  }
+
+  get #isCrowded(): boolean {
+    const { residences, part } = this.#options;
+    return residences.waiters > 0.75 * part.agents;
+  }
+
+  /** Lets go of the one whose last turn ended first, if it has no other by now. */
+  #letGoOfOne(): void {
+    const { residences } = this.#options;
+    for (const activation of this.#kept) {
+      this.#kept.delete(activation);
+      if (activation.openTurnId !== null || residences.get(activation.key.agentId) !== activation) continue;
+      residences.apply(activation.key.agentId, { type: "kept.over", activation });
+      return this.look(activation);
     }
   }
 
@@ -118,6 +149,7 @@ export class Passivation {
 
   async #passivate(activation: Activation): Promise<void> {
     const { residences, inbox, handover, clock } = this.#options;
+    this.#kept.delete(activation);
     const { key } = activation;
     const mayLeave = (): boolean =>
       isSettled(activation) && activation.effects.length === 0 && residences.of(key.agentId).deliveries === 0;

@@ -197,5 +197,21 @@ export async function isHeldByOthers(
 /** Whether this is another process that is not known to be dead. */
 export function isElsewhere(holder: ProcessIdentity | undefined, self: ProcessIdentity): boolean {
   if (!holder || holder.processId === self.processId) return false;
-  return holder.bootId !== self.bootId || isRunning({ pid: holder.pid, startTime: null });
+  return holder.bootId !== self.bootId || wasRunning(holder.pid);
+}
+
+/** How long a process of this machine that was seen running counts as running, in milliseconds. */
+const SEEN_MS = 50;
+const PROCESSES_SEEN = 1_000;
+const seen = new Map<number, number>();
+
+/** A process that dies right after it was seen leaves its agents behind in any case. */
+function wasRunning(pid: number): boolean {
+  const now = performance.now();
+  if (now < (seen.get(pid) ?? Number.NEGATIVE_INFINITY)) return true;
+  const isAlive = isRunning({ pid, startTime: null });
+  seen.delete(pid);
+  if (seen.size >= PROCESSES_SEEN) seen.clear();
+  if (isAlive) seen.set(pid, now + SEEN_MS);
+  return isAlive;
 }

@@ -83,7 +83,7 @@ export type ResidenceEvent<Live> =
   | ({ readonly activation: Live } & (
       | { readonly type: "activated" }
       | { readonly type: "put.away"; readonly remains: PutAway }
-      | { readonly type: "release.over" | "leave.over" | "lost" | "passivation.over" }
+      | { readonly type: "release.over" | "leave.over" | "lost" | "passivation.over" | "kept.over" }
       | { readonly type: "release"; readonly over: Promise<void> }
       | { readonly type: "leave"; readonly over: Promise<void>; readonly isShutDown: boolean }
       | { readonly type: "safePoint.awaited"; readonly safePoint: Deferred<void> }
@@ -112,8 +112,8 @@ interface Step<Live> {
   readonly effects: readonly ResidenceEffect[];
 }
 
-/** The agent is not passivated for this long after a turn, because the next one often comes at once. */
-export const KEPT_MS = 250;
+/** The agent is not passivated for this long after a turn, because the next one often comes soon. */
+export const KEPT_MS = 1_000;
 /** Even with frequent turns an agent leaves after this time, so that it can move to another process and job. */
 export const LONGEST_KEPT_MS = 10_000;
 
@@ -226,6 +226,8 @@ function live<Live>(at: Residence<Live>, event: Extract<ResidenceEvent<Live>, { 
       return to({ ...at, stay: { ...stay, isPassivating: false } });
     case "turn.ended":
       return kept({ ...at, stay }, event.now);
+    case "kept.over":
+      return to({ ...at, stay: { ...stay, keptUntil: Number.NEGATIVE_INFINITY } });
     case "settled":
       return settled({ ...at, stay }, event);
     default:
@@ -245,19 +247,17 @@ function putAway({ isHeld, deliveries, waiter, isRetrying }: Claims, remains: Pu
 
 function kept<Live>(at: Staying<Live>, now: number): Step<Live> {
   if (!at.waiter) return to(at);
-  const keptSince = at.stay.keptSince ?? now;
-  if (now - keptSince >= LONGEST_KEPT_MS) return to({ ...at, stay: { ...at.stay, keptSince } });
-  const keptUntil = now + KEPT_MS;
-  return to({ ...at, stay: { ...at.stay, keptSince, keptUntil } }, [{ type: "lookAgain", afterMs: KEPT_MS }]);
+  const stay = { ...at.stay, keptSince: at.stay.keptSince ?? now };
+  if (now - stay.keptSince >= LONGEST_KEPT_MS) return to({ ...at, stay });
+  return to({ ...at, stay: { ...stay, keptUntil: now + KEPT_MS } }, [{ type: "lookAgain", afterMs: KEPT_MS }]);
 }
 
 function settled<Live>(at: Staying<Live>, { mayPassivate, isBetweenTurns, now }: EventOf<Live, "settled">): Step<Live> {
-  const { stay } = at;
-  const isKept = mayPassivate && isBetweenTurns && now < stay.keptUntil;
+  const isKept = mayPassivate && isBetweenTurns && now < at.stay.keptUntil;
   if (at.isHeld || at.deliveries > 0 || isKept) return to(at);
   const { next, effects } = answered(at, "waits");
-  if (!mayPassivate || stay.isPassivating) return { next, effects };
-  return to({ ...next, stay: { ...stay, isPassivating: true } }, [...effects, { type: "passivate" }]);
+  if (!mayPassivate || at.stay.isPassivating) return { next, effects };
+  return to({ ...next, stay: { ...at.stay, isPassivating: true } }, [...effects, { type: "passivate" }]);
 }
 
 function answered<At extends Claims>(at: At, rest: Rest): { readonly next: At; readonly effects: ResidenceEffect[] } {

@@ -4,14 +4,17 @@ import {
   checkedPlace,
   checkServers,
   isMissingScript,
+  isWorthRepeating,
   type RedisClient,
   RedisLink,
   type RedisPlace,
   type RedisPlaceOptions,
   redisPlaceRules,
   type ServerFacts,
+  translated,
   unlessRefused,
 } from "../../redis/index.ts";
+import { Gathering } from "./redis-gathering.ts";
 import type { Script } from "./redis-scripts.ts";
 
 /** Where Redis is, one of `url`, `client` and `cluster`, and how data is kept there. */
@@ -56,6 +59,7 @@ const oneServers = new WeakSet<RedisClient>();
 /** The stores' connection to Redis. Owns: how scripts are sent. Does not own: what they mean. */
 export class RedisConnection extends RedisLink {
   #isOneServer: boolean | undefined;
+  readonly #gatherings = new Map<Script, Gathering>();
 
   constructor({ place, timeoutMs }: CheckedOptions) {
     super({ place, timeoutMs, name: "the stores", needing: "Redis stores need", check: checkDurability });
@@ -69,6 +73,26 @@ export class RedisConnection extends RedisLink {
 
   async script(script: Script, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> {
     return this.run((client) => evaluate(client, script, keys, args));
+  }
+
+  /** For a script that is called for several trees at one moment. `args` gets how often it was sent before. */
+  async scriptTogether(
+    script: Script,
+    keys: readonly string[],
+    args: (repeat: number) => readonly (string | number)[],
+  ): Promise<unknown> {
+    const send: ConstructorParameters<typeof Gathering>[1] = (one, oneKeys, oneArgs) =>
+      this.run((client, repeat) => evaluate(client, one, oneKeys, oneArgs(repeat)));
+    if (!(await this.mayMixKeys())) return send(script, keys, args);
+    const known = this.#gatherings.get(script);
+    const gathering = known ?? new Gathering(script, send);
+    if (!known) this.#gatherings.set(script, gathering);
+    try {
+      return await gathering.call(keys, args);
+    } catch (error) {
+      if (isWorthRepeating(error)) return send(script, keys, (repeat) => args(repeat + 1));
+      throw translated(error, "the stores");
+    }
   }
 }
 

@@ -172,7 +172,7 @@ export class RedisReader {
     const key = tree.ofAgent("inbox", agentId);
     const field = fields.record(agentId);
     if (!this.#known.lacks(tree, field)) return itemsIn(await this.#connection.run((client) => client.hvals(key)), key);
-    const answer: unknown = await this.#connection.script(inboxScript, [key, tree.rows], [field]);
+    const answer: unknown = await this.#connection.scriptTogether(inboxScript, [key, tree.rows], () => [field]);
     const [texts, record]: unknown[] = Array.isArray(answer) ? answer : [];
     this.#known.note(tree, field, typeof record === "string" ? record : undefined);
     return itemsIn(textsOf(texts), key);
@@ -184,7 +184,7 @@ export class RedisReader {
     const [kind, ofAccount] = [rowKinds.record(tenant, agentId), rowKinds.account(turnAccountId(turnId))];
     const keys = [rows, journal, tree.ofAgent("index", agentId), tree.ofAgent("messages", agentId)];
     const args = [kind.field, ofAccount.field, after + 1, PAGE, JSON.stringify(turnId)];
-    const found: unknown = await this.#connection.script(turnLookScript, keys, args);
+    const found: unknown = await this.#connection.scriptTogether(turnLookScript, keys, () => args);
     const [stored, account, message, entries]: unknown[] = Array.isArray(found) ? found : [];
     const text = typeof stored === "string" && stored !== "" ? stored : undefined;
     const record = valueOf(this.#known.note(tree, kind.field, text), kind, rows);

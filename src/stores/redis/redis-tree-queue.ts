@@ -155,9 +155,8 @@ class TreeQueue {
     const transaction = encoded(session, envelope, session.indexWrites);
     if (!transaction) return nothingToDo;
     const { keys, head, tail } = transaction;
-    const answer = await connection.run((client, repeat) =>
-      evaluate(client, applyScript, keys, [...head, repeat > 0 ? "1" : "0", ...tail]),
-    );
+    const args = (repeat: number): string[] => [...head, repeat > 0 ? "1" : "0", ...tail];
+    const answer = await connection.scriptTogether(applyScript, keys, args);
     const applied = appliedOf(answer, keys, session);
     this.isStale = false;
     if (applied.type === "done") {
