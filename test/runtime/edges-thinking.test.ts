@@ -79,6 +79,8 @@ describeRuntimes("turns that end while tokens are counted", (stage) => {
       const scripted = scriptedModel("the end");
       const model: LanguageModel = {
         ...scripted,
+        // So many that they have to be counted.
+        boundPromptTokens: () => 5_000,
         countPromptTokens: async (request) => {
           await gate.pass();
           return scripted.countPromptTokens(request);

@@ -202,7 +202,6 @@ export class JournalWriter implements CommitSource {
 
   takeBatch(): Batch | undefined {
     if (this.#closed || this.#underWay || this.#hasLeft || this.#pending.isEmpty) return undefined;
-    this.#pending.takesLease = this.#start.takesLease === true && this.#committedSeq === 0;
     this.#underWay = this.#pending.toBatch(this.#start, this.#committedSeq);
     this.#pending = new PendingBatch();
     return this.#underWay;
@@ -327,8 +326,6 @@ interface WriterStart {
   /** Last committed entry, and its time. */
   readonly seq: number;
   readonly at: number;
-  /** The lease is taken with the first batch. */
-  readonly takesLease?: boolean | undefined;
 }
 
 interface WriterEvents {

@@ -16,7 +16,6 @@ export class PendingBatch {
   readonly clearedTimers: string[] = [];
   wake: WakeOrder | undefined;
   leaves = false;
-  takesLease = false;
   readonly requests: AgentRequest[] = [];
   readonly closedRequests: string[] = [];
   cleared: Batch["cleared"] = null;
@@ -53,10 +52,10 @@ export class PendingBatch {
 
   toBatch({ key, epoch, processId }: Pick<Batch, "key" | "epoch" | "processId">, expectedSeq: number): Batch {
     const { entries, messages, artifacts, moves, spawns, posts, acknowledged, timers, clearedTimers } = this;
-    const { wake, leaves, takesLease, requests, closedRequests, cleared, owned, opens, closedTurnId, definition } =
+    const { wake, leaves, requests, closedRequests, cleared, owned, opens, closedTurnId, definition } =
       this;
     const begun = { id: createId(), key, epoch, processId, expectedSeq, entries, messages, artifacts, moves, spawns };
     const rest = { posts, acknowledged, timers, clearedTimers, wake, leaves, requests, closedRequests, cleared };
-    return { ...begun, ...rest, takesLease, owned, opens, closedTurnId, definition };
+    return { ...begun, ...rest, owned, opens, closedTurnId, definition };
   }
 }

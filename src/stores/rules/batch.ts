@@ -93,11 +93,6 @@ export interface Batch {
   /** Requests to close because the turn went on without them; requests that are decided already stay decided. */
   readonly closedRequests: readonly string[];
   /**
-   * Takes the lease first, under epoch 1, of an agent that nobody has had and that has no entries. Otherwise the batch is judged
-   * like any other. Absent: the owner has the lease.
-   */
-  readonly takesLease?: boolean | undefined;
-  /**
    * Opens this turn of an agent that has none, with these entries, which begin it: no item is put into the inbox. If it is
    * not the agent's next turn, or another one is open, the batch is `stale`. Absent: opens none.
    */

@@ -19,7 +19,7 @@ import { abort, effectiveMark } from "./marks.ts";
 import type { CommitOutcome, Committed } from "./outcomes.ts";
 import { changeQueued, type QueueChange, withQueued } from "./queued-calls.ts";
 import { changeRequests } from "./requests.ts";
-import type { AddedRow, Head, Tables, Work } from "./tables.ts";
+import type { AddedRow, Tables, Work } from "./tables.ts";
 import { addTurn, moveTurns, withTurn } from "./turns.ts";
 
 /**
@@ -28,7 +28,7 @@ import { addTurn, moveTurns, withTurn } from "./turns.ts";
  * fact.
  */
 export function commitBatch(tables: Tables, batch: Batch, moment: Moment): CommitOutcome {
-  const head = headFor(tables, batch);
+  const head = tables.head(batch.key);
   if (head.batchId === batch.id) {
     const applied = tables.lastOutcome(batch.key);
     if (applied) return applied;
@@ -81,8 +81,6 @@ export function commitBatch(tables: Tables, batch: Batch, moment: Moment): Commi
   const { cursor, follows }: AddedRow =
     entries.length > 0 ? tables.addRow(batch.key, entries, batch.messages) : { cursor: 0 };
   const timers = [...alarms, ...requests.timers, ...(batch.timers ?? []), ...(queue?.timers ?? [])];
-  // The new owner has not looked into its inbox.
-  if (takesLease(batch, tables.head(batch.key)) && tables.inboxSize(batch.key) > 0) posted.add(batch.key.agentId);
   const told = [...posted];
   const outcome: Committed = { type: "committed", entries, cursor, warnings, posted: told, timers };
   const { seq, at } = entries.at(-1) ?? head;
@@ -103,17 +101,6 @@ export function commitBatch(tables: Tables, batch: Batch, moment: Moment): Commi
     outcome,
   );
   return { type: "committed", entries, cursor, warnings, posted: told, timers, follows, accounts };
-}
-
-function takesLease(batch: Batch, { epoch, holder, seq }: Head): boolean {
-  return batch.takesLease === true && batch.epoch === 1 && epoch === 0 && holder === null && seq === 0;
-}
-
-/** The head under which the batch is judged: a batch that takes the lease is its owner's first one. */
-function headFor(tables: Tables, batch: Batch): Head {
-  const head = tables.head(batch.key);
-  const { processId } = batch;
-  return processId !== undefined && takesLease(batch, head) ? { ...head, epoch: batch.epoch, holder: processId } : head;
 }
 
 /**
