@@ -52,8 +52,7 @@ export class PendingBatch {
 
   toBatch({ key, epoch, processId }: Pick<Batch, "key" | "epoch" | "processId">, expectedSeq: number): Batch {
     const { entries, messages, artifacts, moves, spawns, posts, acknowledged, timers, clearedTimers } = this;
-    const { wake, leaves, requests, closedRequests, cleared, owned, opens, closedTurnId, definition } =
-      this;
+    const { wake, leaves, requests, closedRequests, cleared, owned, opens, closedTurnId, definition } = this;
     const begun = { id: createId(), key, epoch, processId, expectedSeq, entries, messages, artifacts, moves, spawns };
     const rest = { posts, acknowledged, timers, clearedTimers, wake, leaves, requests, closedRequests, cleared };
     return { ...begun, ...rest, owned, opens, closedTurnId, definition };
