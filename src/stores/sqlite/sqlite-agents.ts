@@ -65,14 +65,11 @@ export class SqliteAgents {
     this.#missing.generation = 0;
   }
 
-  /** Gives what was forgotten. */
-  rest(keys: readonly AgentKey[]): AgentSlot[] {
-    const dropped = this.#slots.dropTrees(keys, (agentId) => agentId);
-    for (const { tree } of dropped) {
+  rest(keys: readonly AgentKey[]): void {
+    for (const { tree } of this.#slots.dropTrees(keys, (agentId) => agentId)) {
       this.heads.forgetTree(tree);
       this.#places.forgetTree(tree);
     }
-    return dropped;
   }
 
   /** The agent's keys and its current record. */

@@ -11,6 +11,7 @@ import {
   wellFormed,
 } from "../rules/stored-values.ts";
 import type { ProcessRow } from "../rules/tables.ts";
+import { KeyedCache } from "./keyed-cache.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
 import type { AgentSlot } from "./sqlite-heads.ts";
 import type { Statement } from "./sqlite-statement.ts";
@@ -119,6 +120,8 @@ export class SqlitePending {
 const CAPACITY = 4000;
 
 interface KnownInbox {
+  /** The integer key of its agent, which another one of the same id may have. */
+  readonly agent: number;
   /** The generation in which it was last known to match the file. */
   readonly generation: number;
   /** By their keys, in the order of their places. */
@@ -129,8 +132,7 @@ interface KnownInbox {
 export class SqliteInbox {
   readonly #connection: SqliteConnection;
   readonly #statements: Readonly<Record<"add" | "items" | "remove", Statement>>;
-  /** By agent. */
-  readonly #known = new Map<number, KnownInbox>();
+  readonly #known = new KeyedCache<KnownInbox>(CAPACITY);
 
   constructor(connection: SqliteConnection) {
     this.#connection = connection;
@@ -142,8 +144,10 @@ export class SqliteInbox {
   }
 
   /** For a new agent. */
-  begin({ id }: AgentSlot): void {
-    this.#keep(id, { generation: this.#connection.generation, items: new Map(), lastPlace: 0 });
+  begin({ id, record }: AgentSlot): void {
+    const { tenant, agentId } = record.value;
+    const { generation } = this.#connection;
+    this.#known.set(tenant, agentId, { agent: id, generation, items: new Map(), lastPlace: 0 });
   }
 
   add(slot: AgentSlot, item: InboxItem): boolean {
@@ -160,8 +164,8 @@ export class SqliteInbox {
     this.#known.clear();
   }
 
-  forgetAgent({ id }: AgentSlot): void {
-    this.#known.delete(id);
+  rest(keys: readonly AgentKey[]): void {
+    this.#known.dropTrees(keys, (agentId) => agentId);
   }
 
   items(slot: AgentSlot): InboxItem[] {
@@ -181,21 +185,18 @@ export class SqliteInbox {
 
   #of(slot: AgentSlot): KnownInbox {
     const { generation, isInTransaction } = this.#connection;
-    const known = this.#known.get(slot.id);
-    if (known && isInTransaction && known.generation === generation) return known;
-    const where = `the inbox of agent ${slot.record.value.agentId}`;
-    const inbox: KnownInbox = { generation: isInTransaction ? generation : 0, items: new Map(), lastPlace: 0 };
+    const { tenant, agentId } = slot.record.value;
+    const known = this.#known.get(tenant, agentId);
+    if (known?.agent === slot.id && isInTransaction && known.generation === generation) return known;
+    const where = `the inbox of agent ${agentId}`;
+    const readIn = isInTransaction ? generation : 0;
+    const inbox: KnownInbox = { agent: slot.id, generation: readIn, items: new Map(), lastPlace: 0 };
     for (const row of this.#statements.items.all(slot.id)) {
       inbox.items.set(textOf(row, "item_key", where), parsed(inboxItemSchema, textOf(row, "item", where), where));
       inbox.lastPlace = integerOf(row, "place", where);
     }
-    this.#keep(slot.id, inbox);
+    this.#known.set(tenant, agentId, inbox);
     return inbox;
-  }
-
-  #keep(agent: number, inbox: KnownInbox): void {
-    if (this.#known.size >= CAPACITY) this.#known.clear();
-    this.#known.set(agent, inbox);
   }
 }
 

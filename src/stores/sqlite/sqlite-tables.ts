@@ -82,9 +82,7 @@ export class SqliteTables implements CandidateTables {
     const caches = [places, newTrees, this.#agents, this.#accounts, this.#inbox, this.#definitions, this.#journal];
     connection.forget = () => caches.forEach((cache) => cache.forget());
     connection.rest = (keys) => {
-      for (const slot of this.#agents.rest(keys)) this.#inbox.forgetAgent(slot);
-      this.#accounts.rest(keys);
-      newTrees.rest(keys);
+      for (const rows of [this.#agents, this.#accounts, this.#inbox, newTrees]) rows.rest(keys);
     };
   }
 
