@@ -168,11 +168,14 @@ export function recordsAfter(path: string, writer: string, after: number): LogRe
     const length = bytes.readUInt32LE(at);
     const content = bytes.subarray(at + FRAME, at + FRAME + length);
     if (content.length < length || crc32(content) !== bytes.readUInt32LE(at + 4)) break;
-    const record = new RecordReader(content.toString("utf8"), statements, path).record();
-    if (last !== undefined && record.number !== last + 1) break;
-    if (last === undefined && record.number > after + 1) break;
-    last = record.number;
-    if (record.number > after) records.push(record);
+    const reader = new RecordReader(content.toString("utf8"), statements, path);
+    const number = reader.number();
+    // What is left of an earlier log names statements by places of its own.
+    if (last !== undefined && number !== last + 1) break;
+    if (last === undefined && number > after + 1) break;
+    last = number;
+    const writes = reader.writes();
+    if (number > after) records.push({ number, writes });
     at += FRAME + length;
   }
   return records;
@@ -210,8 +213,12 @@ class RecordReader {
     this.#path = path;
   }
 
-  record(): LogRecord {
-    const number = this.#count(";");
+  number(): number {
+    return this.#count(";");
+  }
+
+  /** Must be called after `number`. */
+  writes(): StoredWrite[] {
     const count = this.#count(";");
     const writes: StoredWrite[] = [];
     for (let index = 0; index < count; index += 1) {
@@ -220,7 +227,7 @@ class RecordReader {
       writes.push({ sql, values });
     }
     if (this.#at !== this.#text.length) throw this.#foreign();
-    return { number, writes };
+    return writes;
   }
 
   #statement(): string {
