@@ -48,6 +48,16 @@ export function leasesContract(subject: () => Stores): void {
     await owner.commit({ entries: [note("second")] });
   });
 
+  test("so does one that brings the record as the command that created the agent gave it", async () => {
+    const { record } = await subject().createAgent(identityOf(), null);
+    await subject().registerProcess(here, NOW);
+    const owner = new Owner(subject(), keyOf());
+    owner.epoch = 1;
+    const first = owner.batch({ entries: [note("first")], takesLease: record, processId: here.processId });
+    expect(await subject().commit([first], NOW)).toMatchObject([{ type: "committed", posted: [] }]);
+    expect(await subject().holder(keyOf())).toMatchObject({ process: { processId: here.processId }, epoch: 1 });
+  });
+
   test("a batch that takes the lease is stale where somebody has, had or changed the agent", async () => {
     const { record } = await subject().createAgent(identityOf(), null);
     await subject().registerProcess(here, NOW);
