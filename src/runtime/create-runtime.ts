@@ -170,14 +170,16 @@ async function openAgent(core: RuntimeCore, name: string, given?: AgentStartOpti
   const identity = { ...rootIdentity(core, definition, agentId), ownerId, sessionId, metadata, ...bound };
   const account = accountId === null ? null : { id: accountId, agentId, turnId: null, parentId: null, limits };
   const seeds = seedsOf(messages, identity.createdAt);
-  const { record } = await core.stores.createAgent(identity, account, {
+  const { created, record } = await core.stores.createAgent(identity, account, {
     messages: seeds,
     definition: definition.stored,
   });
   if (record.definition.name !== name) {
     throw new InvalidInputError(`agent "${agentId}" exists and is a "${record.definition.name}", not a "${name}"`);
   }
-  return new AgentHandle(core, record);
+  // Of a tree that is kept in memory or begins with messages, something is stored already.
+  const isFresh = created && seeds.length === 0 && options.autoSave !== false && !core.stores.isHeld(record);
+  return new AgentHandle(core, record, isFresh);
 }
 
 function seedsOf(seeds: NonNullable<AgentStartOptions["messages"]>, createdAt: number): Message[] {

@@ -117,3 +117,49 @@ it("a turn that is aborted once it is open spends nothing if its model was not a
   expect(model.calls).toHaveLength(0);
   await runtime.shutdown();
 });
+
+it("an agent that was created here is started with one commit, which takes its lease", async () => {
+  const stores = memoryStores();
+  const asked: string[] = [];
+  const counted = {
+    ...stores,
+    acquire: (...given: Parameters<typeof stores.acquire>) => {
+      asked.push("acquire");
+      return stores.acquire(...given);
+    },
+    inbox: (...given: Parameters<typeof stores.inbox>) => {
+      asked.push("inbox");
+      return stores.inbox(...given);
+    },
+  };
+  const { runtime, agent } = await openClerk(counted);
+  expect(asked).toEqual([]);
+  expect((await agent.executeTurn("go").result).status).toBe("completed");
+  await runtime.shutdown();
+});
+
+it("an agent that another process has started since it was created here is refused, as ever", async () => {
+  const stores = memoryStores();
+  const model = scriptedModel(["one"]);
+  const runtime = await createRuntime({ agents: [defineAgent({ name: "clerk", model })], stores });
+  const agent = await runtime.agent("clerk", { agentId: "desk" });
+  const other = { processId: "other", pid: process.pid, bootId: "another boot" };
+  await stores.registerProcess(other, Date.now());
+  await stores.acquire({ tenant: "default", agentId: "desk" }, other.processId, 60_000, Date.now());
+  await expect(agent.start()).rejects.toThrow("is run by process");
+  await runtime.shutdown();
+});
+
+it("a pause that came before the start is found with it", async () => {
+  const stores = memoryStores();
+  const model = scriptedModel(["one"]);
+  const runtime = await createRuntime({ agents: [defineAgent({ name: "clerk", model })], stores });
+  const agent = await runtime.agent("clerk", { agentId: "desk" });
+  await stores.pause({ tenant: "default", agentId: "desk" }, "ann", Date.now());
+  await agent.start();
+  await agent.executeTurn("go").id;
+  expect(model.calls).toHaveLength(0);
+  await agent.resume();
+  expect((await agent.turn("desk#1").result).status).toBe("completed");
+  await runtime.shutdown();
+});

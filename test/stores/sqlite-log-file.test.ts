@@ -1,7 +1,21 @@
-import { appendFileSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import fs, { appendFileSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
 import { DatabaseSync } from "node:sqlite";
-import { array, assert, constant, double, maxSafeInteger, nat, oneof, property, string } from "fast-check";
-import { expect, test } from "vitest";
+import { crc32 } from "node:zlib";
+import {
+  array,
+  assert,
+  constant,
+  constantFrom,
+  double,
+  maxSafeInteger,
+  nat,
+  oneof,
+  property,
+  string,
+  tuple,
+} from "fast-check";
+import { expect, test, vi } from "vitest";
 import { CorruptRecordError, StoreUnavailableError } from "../../src/errors/index.ts";
 import { withoutOverwritten } from "../../src/stores/sqlite/later-writes.ts";
 import { recordsAfter, removeLog, SqliteLog } from "../../src/stores/sqlite/sqlite-log.ts";
@@ -13,6 +27,7 @@ const door = { later: () => true, needFile: () => {}, readAside: () => {} };
 const database = new DatabaseSync(":memory:");
 const statement = (sql: string, sets: readonly string[] = []): Statement => new Statement(database, door, sql, sets);
 const insert = statement("INSERT INTO t VALUES (?)");
+const statements = [insert, statement("UPDATE t SET x = ? WHERE id = ?"), statement("DELETE FROM t WHERE n = 's1:'")];
 
 const values = array(
   oneof(
@@ -24,7 +39,7 @@ const values = array(
   { maxLength: 5 },
 );
 const writes = array(
-  values.map((of): Write => ({ statement: insert, values: of })),
+  tuple(constantFrom(...statements), values).map(([of, given]): Write => ({ statement: of, values: given })),
   { maxLength: 4 },
 );
 
@@ -97,9 +112,56 @@ test("what is left of earlier records is not read, and neither is a log that beg
   expect(recordsAfter(path, "writer", 2).map(({ number }) => number)).toEqual([3]);
 });
 
+test("a statement is written out once in a log, and again in the next one, whatever is left of the one before", () => {
+  const path = temporaryFile("log");
+  const [one, two] = statements.map((of): Write => ({ statement: of, values: [] }));
+  if (!one || !two) throw new Error("There are too few statements.");
+  const log = logOf(path, [[one, two]]);
+  const start = statSync(path).size;
+  log.append(2, [two], 0);
+  const old = readFileSync(path);
+  expect(old.toString().split(two.statement.sql)).toHaveLength(2);
+  log.restart();
+  log.append(3, [two], 0);
+  log.append(4, [two], 0);
+  log.close();
+  expect(readFileSync(path, "utf8").split(two.statement.sql)).toHaveLength(2);
+  // As if the file had not become shorter: the record that is left names a statement by its place in the log before.
+  appendFileSync(path, old.subarray(start));
+  const read = recordsAfter(path, "writer", 2).map(({ number, writes: [first] }) => [number, first?.sql]);
+  expect(read).toEqual([
+    [3, two.statement.sql],
+    [4, two.statement.sql],
+  ]);
+});
+
+test("a statement that a failed write had written out is written out again", () => {
+  const path = temporaryFile("log");
+  const log = logOf(path, [[{ statement: insert, values: ["one"] }]]);
+  const other = statement("UPDATE t SET y = ?");
+  const full = vi.spyOn(fs, "writeSync").mockImplementationOnce(() => {
+    throw Object.assign(new Error("no room"), { code: "ENOSPC" });
+  });
+  syncBuiltinESMExports();
+  expect(() => log.append(2, [{ statement: other, values: ["two"] }], 0)).toThrow(StoreUnavailableError);
+  full.mockRestore();
+  syncBuiltinESMExports();
+  log.append(2, [{ statement: other, values: ["two"] }], 0);
+  log.close();
+  expect(recordsAfter(path, "writer", 1)).toEqual([{ number: 2, writes: [{ sql: other.sql, values: ["two"] }] }]);
+});
+
 test("a statement that this package does not write is refused", () => {
   const path = temporaryFile("log");
   logOf(path, [[{ statement: statement("ATTACH 'elsewhere' AS other"), values: [] }]]).close();
+  expect(() => recordsAfter(path, "writer", 0)).toThrow(CorruptRecordError);
+  // A place that no statement has.
+  const text = "1;1;n7;0;";
+  const frame = Buffer.alloc(8);
+  frame.writeUInt32LE(text.length, 0);
+  frame.writeUInt32LE(crc32(text), 4);
+  SqliteLog.create(path, "writer").close();
+  appendFileSync(path, Buffer.concat([frame, Buffer.from(text)]));
   expect(() => recordsAfter(path, "writer", 0)).toThrow(CorruptRecordError);
 });
 

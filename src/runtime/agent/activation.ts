@@ -343,6 +343,8 @@ export interface ActivationStart {
   readonly history: readonly Message[];
   /** Aborts that were posted while no process had the agent; they are taken before its open turn goes on. */
   readonly aborts: readonly InboxItem[];
+  /** Nobody has had it: its first batch takes the lease, and nothing of it happens before. */
+  readonly takesLease?: AgentRecord | undefined;
   /** Of an agent that was put away. */
   readonly standing?: Standing | undefined;
 }

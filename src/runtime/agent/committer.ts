@@ -160,7 +160,8 @@ export function staleError(
   const isTwice = found.epoch === had.epoch && found.seq > had.seq;
   const details = { agentId, hadEpoch: had.epoch, hadSeq: had.seq, foundEpoch: found.epoch, foundSeq: found.seq };
   if (found.epoch >= had.epoch && found.seq >= had.seq && !isTwice) {
-    return new LeaseLostError(`agent ${agentId} was taken over under epoch ${found.epoch}`, { details });
+    const what = found.epoch === 0 ? "was changed before its first start" : `was taken over under epoch ${found.epoch}`;
+    return new LeaseLostError(`agent ${agentId} ${what}`, { details });
   }
   const message = `the stores have lost entries of agent ${agentId} that they had acknowledged: it was at seq ${had.seq} under epoch ${had.epoch}, and is stored at seq ${found.seq} under epoch ${found.epoch}; it goes on from there`;
   const cause = new StoreRolledBackError(message, { details });

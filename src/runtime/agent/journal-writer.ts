@@ -3,6 +3,7 @@ import { createDeferred, type Deferred, faultPoint } from "../../base/index.ts";
 import { LeaseLostError, type StoreUnavailableError } from "../../errors/index.ts";
 import {
   type AgentKey,
+  type AgentRecord,
   type Entry,
   type FactBody,
   type IntentBody,
@@ -202,6 +203,7 @@ export class JournalWriter implements CommitSource {
 
   takeBatch(): Batch | undefined {
     if (this.#closed || this.#underWay || this.#hasLeft || this.#pending.isEmpty) return undefined;
+    if (this.#committedSeq === 0) this.#pending.takesLease = this.#start.takesLease;
     this.#underWay = this.#pending.toBatch(this.#start, this.#committedSeq);
     this.#pending = new PendingBatch();
     return this.#underWay;
@@ -217,7 +219,10 @@ export class JournalWriter implements CommitSource {
     this.#underWay = undefined;
     this.#refused = "no";
     if (outcome.type === "stale") {
-      return this.#events.onStale(staleError(this.#start.key, { ...this.#start, seq: this.#committedSeq }, outcome));
+      const { key, epoch } = this.#start;
+      // A batch that was to take the lease has lost nothing.
+      const had = { epoch: batch.takesLease ? 0 : epoch, seq: this.#committedSeq };
+      return this.#events.onStale(staleError(key, had, outcome));
     }
     this.#hasLeft = batch.leaves === true;
     this.#committedSeq = batch.entries.at(-1)?.seq ?? this.#committedSeq;
@@ -326,6 +331,8 @@ interface WriterStart {
   /** Last committed entry, and its time. */
   readonly seq: number;
   readonly at: number;
+  /** The lease is taken with the first batch. */
+  readonly takesLease?: AgentRecord | undefined;
 }
 
 interface WriterEvents {

@@ -16,6 +16,7 @@ export class PendingBatch {
   readonly clearedTimers: string[] = [];
   wake: WakeOrder | undefined;
   leaves = false;
+  takesLease: Batch["takesLease"];
   readonly requests: AgentRequest[] = [];
   readonly closedRequests: string[] = [];
   cleared: Batch["cleared"] = null;
@@ -52,9 +53,10 @@ export class PendingBatch {
 
   toBatch({ key, epoch, processId }: Pick<Batch, "key" | "epoch" | "processId">, expectedSeq: number): Batch {
     const { entries, messages, artifacts, moves, spawns, posts, acknowledged, timers, clearedTimers } = this;
-    const { wake, leaves, requests, closedRequests, cleared, owned, opens, closedTurnId, definition } = this;
+    const { wake, leaves, takesLease, requests, closedRequests, cleared, owned, opens, closedTurnId, definition } =
+      this;
     const begun = { id: createId(), key, epoch, processId, expectedSeq, entries, messages, artifacts, moves, spawns };
     const rest = { posts, acknowledged, timers, clearedTimers, wake, leaves, requests, closedRequests, cleared };
-    return { ...begun, ...rest, owned, opens, closedTurnId, definition };
+    return { ...begun, ...rest, takesLease, owned, opens, closedTurnId, definition };
   }
 }

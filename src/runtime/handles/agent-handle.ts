@@ -54,9 +54,13 @@ export class AgentHandle implements Agent {
   /** When the record was asked for, by `performance.now()`. */
   #recordAt = performance.now();
 
-  constructor(core: RuntimeCore, record: AgentRecord) {
+  /** The record as this handle's command created it: nobody has had the agent yet. */
+  #created: AgentRecord | undefined;
+
+  constructor(core: RuntimeCore, record: AgentRecord, isCreated = false) {
     this.#core = core;
     this.#record = record;
+    if (isCreated) this.#created = record;
     this.agentId = record.agentId;
     this.#local = new LocalAgent(core, record.agentId);
     // Remembers where it stands now, because it may leave memory before the state is read.
@@ -97,14 +101,22 @@ export class AgentHandle implements Agent {
     this.#core.assertOpen();
     if (!this.#local.runsHere) return void (this.#record = await startElsewhere(this.#core, this.#key));
     const wasHere = this.#local.live !== undefined;
-    const live = await this.#core.live.own(this.#key);
+    const created = this.#created;
+    this.#created = undefined;
+    const live = await this.#core.live.own(this.#key, created);
     this.#record = live.identity;
     wakeUp(live);
     // An agent that has just come here has looked into its inbox.
     if (wasHere || live.mayHaveMore) await this.#core.live.drainInbox(live);
     // If it was lost meanwhile, activating it again either works or throws because another process has it.
     if (live.isLost) await this.#core.live.activate(this.#key);
-    else await live.committed();
+    else await live.committed().catch((error: unknown) => this.#startAgain(error, created !== undefined));
+  }
+
+  /** Another process may have had an agent that was created here, before its first commit. */
+  async #startAgain(error: unknown, isCreated: boolean): Promise<void> {
+    if (!isCreated || !(error instanceof LeaseLostError)) throw error;
+    await this.start();
   }
 
   executeTurn(input: Content | null, options?: TurnOptions): Turn {

@@ -6,20 +6,20 @@ import {
   NotFoundError,
   StoreUnavailableError,
 } from "../../errors/index.ts";
-import type { AgentKey, EntryOf } from "../../state/index.ts";
+import type { AgentKey, AgentRecord, EntryOf } from "../../state/index.ts";
 import type { Committed } from "../../stores/index.ts";
 import { Activation, type ActivationStart } from "../agent/activation.ts";
 import type { Standing } from "../agent/actor-tree.ts";
 import { Committer } from "../agent/committer.ts";
 import { CallsInFlight } from "../agent/calls-in-flight.ts";
-import { carryOn } from "../agent/intake.ts";
+import { begun, carryOn } from "../agent/intake.ts";
 import type { ActivationPorts } from "../agent/live-view.ts";
 import type { LeavingTime } from "../core/shutdown.ts";
 import { type LiveAgentsOptions, Succession, activationPortsOf } from "./activation-ports.ts";
 import { Handover } from "./handover.ts";
 import { type ChildResults, Inbox } from "./inbox.ts";
 import { IdleAgents, Passivation } from "./passivation.ts";
-import { changeAtRest, isHeldByOthers, recoverAgent, takeUp } from "./recovery.ts";
+import { begin, changeAtRest, isHeldByOthers, recoverAgent, takeUp } from "./recovery.ts";
 import { type PutAway, Residences } from "./residence.ts";
 
 /** Pauses between attempts while the stores do not answer. */
@@ -137,7 +137,7 @@ export class LiveAgents {
    * the process is leaving, `NotFoundError` for an unknown agent or definition, `AlreadyOwnedError` while another
    * process has it.
    */
-  async activate(key: AgentKey): Promise<Activation> {
+  async activate(key: AgentKey, created?: AgentRecord): Promise<Activation> {
     for (;;) {
       const at = this.#residences.of(key.agentId);
       if (at.kind === "here") {
@@ -145,7 +145,7 @@ export class LiveAgents {
         return at.stay.activation;
       }
       if ("over" in at) await at.over;
-      else if (at.kind !== "coming") return await this.#begin(key);
+      else if (at.kind !== "coming") return await this.#begin(key, created);
       else {
         try {
           return await at.attempt;
@@ -157,8 +157,8 @@ export class LiveAgents {
   }
 
   /** Like `activate`, for a handle: the agent is not passivated. */
-  async own(key: AgentKey): Promise<Activation> {
-    const activation = this.activate(key);
+  async own(key: AgentKey, created?: AgentRecord): Promise<Activation> {
+    const activation = this.activate(key, created);
     this.#residences.apply(key.agentId, { type: "hold" });
     return await activation;
   }
@@ -168,15 +168,15 @@ export class LiveAgents {
     return this.isShutDown(key) ? undefined : await this.activate(key);
   }
 
-  #begin(key: AgentKey): Promise<Activation> {
+  #begin(key: AgentKey, created?: AgentRecord): Promise<Activation> {
     if (this.isClosing || this.isLeaving) throw new LeaseLostError("this runtime is shutting down");
     const remains = this.#residences.remainsOf(key.agentId);
-    const attempt = Promise.resolve().then(() => this.#arrive(key, remains));
+    const attempt = Promise.resolve().then(() => this.#arrive(key, remains, created));
     this.#residences.apply(key.agentId, { type: "activate", attempt });
     return attempt;
   }
 
-  async #arrive(key: AgentKey, remains: PutAway | undefined): Promise<Activation> {
+  async #arrive(key: AgentKey, remains?: PutAway, created?: AgentRecord): Promise<Activation> {
     const { agentId } = key;
     let start: ActivationStart;
     let activation: Activation;
@@ -184,7 +184,7 @@ export class LiveAgents {
     try {
       const taken = remains && (await takeUp(this.#options, remains));
       if (!taken) kept = undefined;
-      start = taken ?? (await recoverAgent(this.#options, key));
+      start = taken ?? (created && begin(this.#options, created)) ?? (await recoverAgent(this.#options, key));
       activation = new Activation(start, this.#ports);
     } catch (error) {
       this.#residences.apply(agentId, { type: "activation.failed", remains: kept });
@@ -197,6 +197,8 @@ export class LiveAgents {
     remains?.letGo?.();
     this.idle.begin();
     carryOn(activation);
+    // Its first commit looks into its inbox.
+    if (start.takesLease) return begun(activation);
     for (const item of start.aborts) this.inbox.take(activation, item);
     try {
       await this.drainInbox(activation);

@@ -41,6 +41,19 @@ export async function recoverAgent(source: RecoverySource, key: AgentKey): Promi
 }
 
 /**
+ * The start of an agent that this process has just created: it has no entries, and its first batch takes its lease. That is
+ * refused if another process was faster.
+ */
+export function begin({ definitions }: RecoverySource, record: AgentRecord): ActivationStart | undefined {
+  const { tenant, agentId } = record;
+  const definition = definitions.get(record.definition.name);
+  const fresh = { epoch: 1, seq: 0, at: 0, takesLease: record, snapshot: undefined } as const;
+  return (
+    definition && { key: { tenant, agentId }, record, definition, ...fresh, turnEntries: [], history: [], aborts: [] }
+  );
+}
+
+/**
  * Recovers an agent that was put away here, under the lease that it has kept. Undefined if its journal is not where it
  * was left, since then somebody else has had it.
  */

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { agentAccountId, type Moment, type ReservationAsk, turnAccountId } from "../../budget/index.ts";
 import { InvariantError } from "../../errors/index.ts";
 import {
@@ -19,7 +20,7 @@ import { abort, effectiveMark } from "./marks.ts";
 import type { CommitOutcome, Committed } from "./outcomes.ts";
 import { changeQueued, type QueueChange, withQueued } from "./queued-calls.ts";
 import { changeRequests } from "./requests.ts";
-import type { AddedRow, Tables, Work } from "./tables.ts";
+import type { AddedRow, Head, Tables, Work } from "./tables.ts";
 import { addTurn, moveTurns, withTurn } from "./turns.ts";
 
 /**
@@ -28,7 +29,7 @@ import { addTurn, moveTurns, withTurn } from "./turns.ts";
  * fact.
  */
 export function commitBatch(tables: Tables, batch: Batch, moment: Moment): CommitOutcome {
-  const head = tables.head(batch.key);
+  const head = headFor(tables, batch);
   if (head.batchId === batch.id) {
     const applied = tables.lastOutcome(batch.key);
     if (applied) return applied;
@@ -81,6 +82,8 @@ export function commitBatch(tables: Tables, batch: Batch, moment: Moment): Commi
   const { cursor, follows }: AddedRow =
     entries.length > 0 ? tables.addRow(batch.key, entries, batch.messages) : { cursor: 0 };
   const timers = [...alarms, ...requests.timers, ...(batch.timers ?? []), ...(queue?.timers ?? [])];
+  // The new owner has not looked into its inbox.
+  if (batch.takesLease && tables.inboxSize(batch.key) > 0) posted.add(batch.key.agentId);
   const told = [...posted];
   const outcome: Committed = { type: "committed", entries, cursor, warnings, posted: told, timers };
   const { seq, at } = entries.at(-1) ?? head;
@@ -101,6 +104,15 @@ export function commitBatch(tables: Tables, batch: Batch, moment: Moment): Commi
     outcome,
   );
   return { type: "committed", entries, cursor, warnings, posted: told, timers, follows, accounts };
+}
+
+/** The head under which the batch is judged: a batch that takes the lease is its owner's first one. */
+function headFor(tables: Tables, { key, epoch, processId, takesLease }: Batch): Head {
+  const head = tables.head(key);
+  if (takesLease === undefined || processId === undefined || epoch !== 1) return head;
+  const isUntouched = head.epoch === 0 && head.holder === null && head.seq === 0;
+  if (!isUntouched || !isDeepStrictEqual(tables.agent(key), takesLease)) return head;
+  return { ...head, epoch, holder: processId };
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { Write } from "./sqlite-statement.ts";
 
 /** How long writes wait, in milliseconds. */
-const DELAY_MS = 50;
+const DELAY_MS = 100;
 
 /** Writes that are to be run later, in their order, the rows that they change, and when it is time. */
 export class LaterWrites {

@@ -291,7 +291,7 @@ const figuresSchema = z.tuple([
   warned,
   lineOption.unwrap().nullable(),
 ]);
-type Figures = DeepReadonly<z.infer<typeof figuresSchema>>;
+type AmountFigures = DeepReadonly<z.infer<typeof amountFiguresSchema>>;
 
 /** The terms that the account was opened with; they change only when the account is moved. */
 function termsText({ agentId, turnId, parentId, limits, openedAt }: Account): string {
@@ -312,21 +312,23 @@ function hasSameTerms(one: Account, other: Account): boolean {
   );
 }
 
-/** Everything that is not in the terms; figures are written without names, in a fixed order. */
+/**
+ * Everything that is not in the terms; figures are written without names, in the order of `figuresSchema`. Put together by hand,
+ * since every commit of a turn writes them.
+ */
 function figuresText({ used, reserved, unconfirmed, models, ...account }: Account): string {
-  const uses = Object.fromEntries(Object.entries(models).map(([name, use]) => [name, useFigures(use)]));
-  const figures: Figures = [
-    amountFigures(used),
-    [reserved.tokens, reserved.costMicros],
-    [unconfirmed.tokens, unconfirmed.costMicros],
-    uses,
-    account.isActive,
-    account.activeCount,
-    account.activeSince,
-    account.warned,
-    account.line ?? null,
-  ];
-  return JSON.stringify(figures);
+  const { steps, treeSteps, toolCalls, treeToolCalls, tokens, costMicros, activeMs } = used;
+  let uses = "";
+  for (const name in models) {
+    const use = models[name];
+    if (use !== undefined) uses += `${uses === "" ? "" : ","}${JSON.stringify(name)}:[${useFigures(use).join()}]`;
+  }
+  const { isActive, activeCount, activeSince, warned, line } = account;
+  const amounts = `${steps},${treeSteps},${toolCalls},${treeToolCalls},${tokens},${costMicros},${activeMs}`;
+  const bound = `[${reserved.tokens},${reserved.costMicros}],[${unconfirmed.tokens},${unconfirmed.costMicros}]`;
+  const warnings = warned.length === 0 ? "[]" : JSON.stringify(warned);
+  const state = `${isActive},${activeCount},${activeSince},${warnings},${line === undefined ? null : JSON.stringify(line)}`;
+  return `[[${amounts}],${bound},{${uses}},${state}]`;
 }
 
 /** Throws `CorruptRecordError` if the texts are not those of an account. */
@@ -349,12 +351,7 @@ function accountIn(id: string, { terms, figures }: AccountTexts): Account {
   };
 }
 
-function amountFigures(used: Amounts): Figures[0] {
-  const { steps, treeSteps, toolCalls, treeToolCalls, tokens, costMicros, activeMs } = used;
-  return [steps, treeSteps, toolCalls, treeToolCalls, tokens, costMicros, activeMs];
-}
-
-function amountsIn([steps, treeSteps, toolCalls, treeToolCalls, tokens, costMicros, activeMs]: Figures[0]): Amounts {
+function amountsIn([steps, treeSteps, toolCalls, treeToolCalls, tokens, costMicros, activeMs]: AmountFigures): Amounts {
   return { steps, treeSteps, toolCalls, treeToolCalls, tokens, costMicros, activeMs };
 }
 

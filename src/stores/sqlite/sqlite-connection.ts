@@ -10,7 +10,7 @@ import { Statement, type StatementDoor, type Write } from "./sqlite-statement.ts
 import { SqliteTransactions } from "./sqlite-transactions.ts";
 
 /** Bytes of records at which they are brought into the database at once. */
-const LONGEST_LOG = 128 * 1024;
+const LONGEST_LOG = 256 * 1024;
 
 /** Others have written: what was made up of what is cached here does not count. */
 class Contested extends Error {}

@@ -1,7 +1,7 @@
 import { closeSync, ftruncateSync, openSync, readFileSync, unlinkSync, writeSync } from "node:fs";
 import { crc32 } from "node:zlib";
 import { CorruptRecordError, StoreUnavailableError } from "../../errors/index.ts";
-import type { StoredValue, Write } from "./sqlite-statement.ts";
+import type { Statement, StoredValue, Write } from "./sqlite-statement.ts";
 
 /** Bytes before the text of a record: its length and its checksum. */
 const FRAME = 8;
@@ -19,7 +19,7 @@ export function logPathOf(databasePath: string): string {
  *
  * A record is a transaction: a number, then its statements with their values. It is written with one call, so that it
  * survives the end of the process like a page of SQLite's log. Records are numbered without gaps; once they are in the
- * database they are cut off.
+ * database they are cut off. A statement that an earlier record of the file has is named by its place among them.
  *
  * Invariants
  * 1. A record that was written whole is read whole; one that was not ends the log.
@@ -31,6 +31,8 @@ export class SqliteLog {
   readonly #start: number;
   #end: number;
   #bytes = Buffer.allocUnsafe(16_384);
+  /** The places of the statements that the file has in full. */
+  readonly #places = new Map<Statement, number>();
 
   /** Replaces the file that is there. Throws `StoreUnavailableError` if it cannot be made. */
   static create(path: string, writer: string): SqliteLog {
@@ -69,10 +71,16 @@ export class SqliteLog {
 
   /** Adds the writes from `start` on. Throws `StoreUnavailableError` if they could not be written; then nothing is added. */
   append(number: number, writes: readonly Write[], start: number): void {
+    const known = this.#places.size;
     let text = `${number};${writes.length - start};`;
     for (let index = start; index < writes.length; index += 1) {
       const { statement, values } = writes[index] as Write;
-      text += `${statement.sql.length}:${statement.sql}${values.length};`;
+      const place = this.#places.get(statement);
+      if (place === undefined) {
+        this.#places.set(statement, this.#places.size);
+        text += `s${statement.sql.length}:${statement.sql}`;
+      } else text += `n${place};`;
+      text += `${values.length};`;
       for (const value of values) text += textOfValue(value);
     }
     const most = FRAME + text.length * BYTES_PER_CHARACTER;
@@ -80,12 +88,13 @@ export class SqliteLog {
     const length = this.#bytes.write(text, FRAME, "utf8");
     this.#bytes.writeUInt32LE(length, 0);
     this.#bytes.writeUInt32LE(crc32(this.#bytes.subarray(FRAME, FRAME + length)), 4);
-    this.#write(FRAME + length);
+    this.#write(FRAME + length, known);
   }
 
   /** All records so far are in the database. */
   restart(): void {
     this.#end = this.#start;
+    this.#places.clear();
     // What was cleared in the database is not to stay here.
     this.#cutOff();
   }
@@ -94,7 +103,8 @@ export class SqliteLog {
     closeSync(this.#file);
   }
 
-  #write(length: number): void {
+  /** `known`: how many statements the file has in full if this is not written. */
+  #write(length: number, known: number): void {
     try {
       for (let done = 0; done < length; ) {
         done += writeSync(this.#file, this.#bytes, done, length - done, this.#end + done);
@@ -102,6 +112,7 @@ export class SqliteLog {
     } catch (error) {
       // A part of it may have taken the last room.
       this.#cutOff();
+      for (const [statement, place] of this.#places) if (place >= known) this.#places.delete(statement);
       throw unavailable(this.#path, error);
     }
     this.#end += length;
@@ -151,16 +162,20 @@ export function recordsAfter(path: string, writer: string, after: number): LogRe
   const head = Buffer.from(headOf(writer));
   if (!bytes.subarray(0, head.length).equals(head)) return [];
   const records: LogRecord[] = [];
+  const statements: string[] = [];
   let last: number | undefined;
   for (let at = head.length; at + FRAME <= bytes.length; ) {
     const length = bytes.readUInt32LE(at);
     const content = bytes.subarray(at + FRAME, at + FRAME + length);
     if (content.length < length || crc32(content) !== bytes.readUInt32LE(at + 4)) break;
-    const record = new RecordReader(content.toString("utf8"), path).record();
-    if (last !== undefined && record.number !== last + 1) break;
-    if (last === undefined && record.number > after + 1) break;
-    last = record.number;
-    if (record.number > after) records.push(record);
+    const reader = new RecordReader(content.toString("utf8"), statements, path);
+    const number = reader.number();
+    // What is left of an earlier log names statements by places of its own.
+    if (last !== undefined && number !== last + 1) break;
+    if (last === undefined && number > after + 1) break;
+    last = number;
+    const writes = reader.writes();
+    if (number > after) records.push({ number, writes });
     at += FRAME + length;
   }
   return records;
@@ -187,26 +202,46 @@ function textOfValue(value: StoredValue): string {
 /** Reads the text of one record; its checksum was right, so whatever does not fit was written by another program. */
 class RecordReader {
   readonly #text: string;
+  /** Those that the records before have in full, and this one's. */
+  readonly #statements: string[];
   readonly #path: string;
   #at = 0;
 
-  constructor(text: string, path: string) {
+  constructor(text: string, statements: string[], path: string) {
     this.#text = text;
+    this.#statements = statements;
     this.#path = path;
   }
 
-  record(): LogRecord {
-    const number = this.#count(";");
+  number(): number {
+    return this.#count(";");
+  }
+
+  /** Must be called after `number`. */
+  writes(): StoredWrite[] {
     const count = this.#count(";");
     const writes: StoredWrite[] = [];
     for (let index = 0; index < count; index += 1) {
-      const sql = this.#part(this.#count(":"));
-      if (!/^\s*(INSERT|UPDATE|DELETE)\b/.test(sql)) throw this.#foreign();
+      const sql = this.#statement();
       const values = Array.from({ length: this.#count(";") }, () => this.#value());
       writes.push({ sql, values });
     }
     if (this.#at !== this.#text.length) throw this.#foreign();
-    return { number, writes };
+    return writes;
+  }
+
+  #statement(): string {
+    const kind = this.#part(1);
+    if (kind === "n") {
+      const sql = this.#statements[this.#count(";")];
+      if (sql === undefined) throw this.#foreign();
+      return sql;
+    }
+    if (kind !== "s") throw this.#foreign();
+    const sql = this.#part(this.#count(":"));
+    if (!/^\s*(INSERT|UPDATE|DELETE)\b/.test(sql)) throw this.#foreign();
+    this.#statements.push(sql);
+    return sql;
   }
 
   #value(): StoredValue {
