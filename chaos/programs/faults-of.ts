@@ -44,7 +44,6 @@ const outputPrice = 4;
  * cut off, by a limit of time or an abort, when its answer was given and had not arrived: then the count stands for both.
  */
 export function billOf(tree: TreeEvidence, lines: readonly WorldLine[]): Spent {
-  const place = ({ turnId, step }: { readonly turnId: string; readonly step: number }): string => `${turnId}:${step}`;
   const asked = new Map(linesOf(lines, "asked").map((line) => [place(line), line.inputTokens]));
   const cut = tree.agents.flatMap((agent) =>
     entriesOf(agent, "model.failed").flatMap(({ turnId, step, usage }) =>
@@ -70,6 +69,11 @@ export function billOf(tree: TreeEvidence, lines: readonly WorldLine[]): Spent {
     }),
     { tokens: 0, costMicros: 0 },
   );
+}
+
+/** Names a step. */
+function place({ turnId, step }: { readonly turnId: string; readonly step: number }): string {
+  return `${turnId}:${step}`;
 }
 
 /** Amounts that are counted one by one pass no limit; tokens and cost are checked with the bill, time by F17. */

@@ -74,6 +74,10 @@ it("a pause that a worker has begun may come when the follower has left; nothing
   expect(followerFaults(withLate("agent.shutdown", { program: pausing, isQueued: true }))).toEqual(strange);
 });
 
+function spent(all: readonly { readonly inputTokens: number; readonly outputTokens: number }[]): number {
+  return all.reduce((sum, one) => sum + one.inputTokens + one.outputTokens, 0);
+}
+
 it("a call that was cut off when its answer was given already is billed once", () => {
   const [agent] = ended.tree.agents;
   if (!agent) throw new Error("there is no agent");
@@ -85,8 +89,6 @@ it("a call that was cut off when its answer was given already is billed once", (
   const failed = { type: "model.failed", seq, at, epoch, turnId, step, attempt, model, error } as const;
   const cut = { ...failed, retryAt: null, usage, settlement: null } as unknown as Entry;
   const entries = agent.entries.map((entry) => (entry === last ? cut : entry));
-  const spent = (all: readonly { readonly inputTokens: number; readonly outputTokens: number }[]): number =>
-    all.reduce((sum, one) => sum + one.inputTokens + one.outputTokens, 0);
   expect(billOf(ended.tree, ended.lines).tokens).toBe(spent([first.usage, last.usage]));
   const tree = { ...ended.tree, agents: [{ ...agent, entries }] };
   expect(billOf(tree, ended.lines).tokens).toBe(spent([first.usage, usage]));
