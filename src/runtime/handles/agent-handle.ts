@@ -98,13 +98,15 @@ export class AgentHandle implements Agent {
     if (!this.#local.runsHere) return void (this.#record = await startElsewhere(this.#core, this.#key));
     const wasHere = this.#local.live !== undefined;
     const live = await this.#core.live.own(this.#key);
-    this.#record = live.identity;
     wakeUp(live);
     // An agent that has just come here has looked into its inbox.
     if (wasHere || live.mayHaveMore) await this.#core.live.drainInbox(live);
     // If it was lost meanwhile, activating it again either works or throws because another process has it.
-    if (live.isLost) await this.#core.live.activate(this.#key);
-    else await live.committed();
+    const here = live.isLost ? await this.#core.live.activate(this.#key) : live;
+    if (here === live) await live.committed();
+    // This record is as old as the activation, and turns may have ended since then: what counts is where the agent stands.
+    this.#record = here.identity;
+    await this.#lookAgain();
   }
 
   executeTurn(input: Content | null, options?: TurnOptions): Turn {
