@@ -14,6 +14,8 @@ export class WrittenFile {
   /** Refused as not available, for another reason than a full disk. */
   unavailable = 0;
   full = 0;
+  /** Writers who came while another one logged. */
+  visits = 0;
   readonly #acknowledged = new Map<string, Acknowledged["lines"]>();
   #runs = 0;
 
@@ -25,13 +27,18 @@ export class WrittenFile {
     return statSync(this.path).size;
   }
 
+  /** Whether there is a log in front of it. Whoever leaves a file that two have written to takes it away. */
+  get hasLog(): boolean {
+    return existsSync(`${this.path}-log`);
+  }
+
   async write(
     agentId: string,
-    limits: Partial<Pick<WriterOrders, "batches" | "killAfterMs" | "maxBytes">>,
+    limits: Partial<Pick<WriterOrders, "batches" | "killAfterMs" | "pauseMs" | "maxBytes">>,
   ): Promise<void> {
     this.#runs += 1;
     const log = `${this.path}.${this.#runs}.jsonl`;
-    const open = { batches: Number.MAX_SAFE_INTEGER, killAfterMs: null, maxBytes: null };
+    const open = { batches: Number.MAX_SAFE_INTEGER, killAfterMs: null, pauseMs: 0, maxBytes: null };
     const orders: WriterOrders = { store: this.path, log, agentId, ...open, ...limits };
     const end = await runProcess("faults/f31-writer.ts", [JSON.stringify(orders)], { limitMs: LIMIT_MS });
     if (end.timedOut) this.violations.push(`${agentId} was still running after ${LIMIT_MS} ms`);

@@ -17,6 +17,8 @@ export interface WriterOrders {
   readonly batches: number;
   /** Milliseconds from the first acknowledged batch to its death; null: it lives. */
   readonly killAfterMs: number | null;
+  /** Milliseconds from one batch to the next. */
+  readonly pauseMs: number;
   readonly maxBytes: number | null;
 }
 

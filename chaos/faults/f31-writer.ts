@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { openSync, writeSync } from "node:fs";
+import { setTimeout as delay } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
 import { StoreUnavailableError } from "../../src/errors/index.ts";
 import { currentProcess, type Stores } from "../../src/stores/index.ts";
@@ -28,7 +29,7 @@ async function createTeam(stores: Stores, agentId: string): Promise<void> {
 }
 
 /** Writes batch after batch and tells of each; ends at the first error that is not a passing one. */
-async function write({ store, agentId, batches, killAfterMs, maxBytes }: WriterOrders): Promise<void> {
+async function write({ store, agentId, batches, killAfterMs, pauseMs, maxBytes }: WriterOrders): Promise<void> {
   const stores = sqliteStores(store, maxBytes === null ? {} : { maxBytes });
   const me = currentProcess(randomUUID());
   await createTeam(stores, agentId);
@@ -46,6 +47,7 @@ async function write({ store, agentId, batches, killAfterMs, maxBytes }: WriterO
       const killer = new Worker(new URL("./f31-killer.ts", import.meta.url), { workerData: { killAfterMs } });
       killer.unref();
     }
+    if (pauseMs > 0) await delay(pauseMs);
   }
   await stores.close();
 }

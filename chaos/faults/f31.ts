@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { type ChaosOptions, type ChaosReport, type ChaosScenario, reportOf } from "../scenario.ts";
 import { type SeededRandom, seededRandom } from "../seeded-random.ts";
 import { WrittenFile } from "./f31-file.ts";
@@ -9,11 +10,18 @@ const SHORT_ROUNDS = 5;
 const ROUNDS_OF_A_FILE = 8;
 const LONGEST_LIFE_MS = 120;
 const WRITERS = ["team~left", "team~right"] as const;
+/** Who stays writes for so long, with pauses: longer than it takes until a log is begun again once a visitor has gone. */
+const STAY_MS = 4_000;
+const PAUSE_MS = 2;
+const MOST_BATCHES_OF_A_VISIT = 20;
+/** From the beginning of a log until somebody sets out to visit, at most. */
+const LONGEST_LOG_MS = 60;
+const LOOK_MS = 5;
 /** What a full disk leaves, beyond what is written already. */
 const LAST_BYTES = 256 * 1024;
 const BATCHES_WITH_ROOM = 20;
 
-/** SIGKILL of two writers in the middle of their work, again and again on one file; then a full disk. A round is two deaths. */
+/** SIGKILL of two writers in the middle of their work, again and again on one file; then visitors of one who stays; then a full disk. A round is two deaths. */
 export const f31: ChaosScenario = {
   name: "F31",
   title: "SQLite: SIGKILL mid-write, two writers, full; the file is whole, nothing acknowledged is lost, no raw error",
@@ -29,15 +37,16 @@ async function runF31(options: ChaosOptions): Promise<ChaosReport> {
     const file = new WrittenFile(join(folder, `store-${files.length}.db`));
     files.push(file);
     await killWriters(file, Math.min(ROUNDS_OF_A_FILE, rounds - done), random);
+    await receiveVisitors(file, random);
     await fillDisk(file);
     options.progress(`${Math.min(rounds, done + ROUNDS_OF_A_FILE)} of ${rounds} rounds`);
   }
-  const sum = (field: "acknowledged" | "unavailable" | "killed"): number =>
+  const sum = (field: "acknowledged" | "unavailable" | "killed" | "visits"): number =>
     files.reduce((total, file) => total + file[field], 0);
   const violations = files.flatMap((file) => file.violations);
   const operations = sum("acknowledged") + sum("unavailable");
   const counts = { operations, succeeded: sum("acknowledged"), violations };
-  return reportOf({ name: "F31", seed }, counts, { rounds, killed: sum("killed") });
+  return reportOf({ name: "F31", seed }, counts, { rounds, killed: sum("killed"), visits: sum("visits") });
 }
 
 async function killWriters(file: WrittenFile, rounds: number, random: SeededRandom): Promise<void> {
@@ -46,6 +55,27 @@ async function killWriters(file: WrittenFile, rounds: number, random: SeededRand
     await Promise.all(lives.map(({ agentId, killAfterMs }) => file.write(agentId, { killAfterMs })));
     await file.audit(`round ${round}`);
   }
+}
+
+/**
+ * One stays and logs; others come, write a little and go, each when the log has been begun again, so that it ends again and again.
+ * At last who stays is killed.
+ */
+async function receiveVisitors(file: WrittenFile, random: SeededRandom): Promise<void> {
+  const [resident, visitor] = WRITERS;
+  let isOver = false;
+  const stay = file.write(resident, { killAfterMs: STAY_MS, pauseMs: PAUSE_MS }).finally(() => {
+    isOver = true;
+  });
+  while (!isOver) {
+    if (file.hasLog) {
+      await delay(random.between(1, LONGEST_LOG_MS));
+      await file.write(visitor, { batches: random.between(1, MOST_BATCHES_OF_A_VISIT) });
+      if (!isOver) file.visits += 1;
+    } else await delay(LOOK_MS);
+  }
+  await stay;
+  await file.audit("after visits");
 }
 
 /** Writes until nothing more fits; then, with room again, on from there. */

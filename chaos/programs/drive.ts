@@ -101,10 +101,11 @@ export class Driver {
     return { stop, over: told() };
   }
 
-  /** Resolves when the follower has been told of the last event that is stored, or is late. */
+  /** Stops the follower when it has been told of the last event that is stored, or is late. */
   async #followed(root: string, follower: Follower | undefined): Promise<void> {
     if (!follower) return;
-    for (let last: string | undefined; ; ) {
+    let last: string | undefined;
+    for (;;) {
       const newest = await this.#lastEvent(root);
       if (newest === last) break;
       last = newest;
@@ -113,6 +114,7 @@ export class Driver {
       // A warning of what the last commit has used comes with the next one.
       await this.#pause(0);
     }
+    this.#world.note({ type: "left", root, last: last ?? null });
     follower.stop.abort();
     await follower.over;
   }

@@ -39,17 +39,28 @@ export function faultsOf(ended: Ended): string[] {
 const leftAborts = /: abort:\S+ left in its inbox$/;
 const outputPrice = 4;
 
-/** What the provider has billed for what it has answered; for what was cut off on its way, by the runtime's own count. */
-function billOf(tree: TreeEvidence, lines: readonly WorldLine[]): Spent {
-  const asked = new Map(linesOf(lines, "asked").map((line) => [`${line.turnId}:${line.step}`, line.inputTokens]));
+/**
+ * What the provider has billed for what it has answered; for what was cut off on its way, by the runtime's own count. A call can be
+ * cut off, by a limit of time or an abort, when its answer was given and had not arrived: then the count stands for both.
+ */
+export function billOf(tree: TreeEvidence, lines: readonly WorldLine[]): Spent {
+  const asked = new Map(linesOf(lines, "asked").map((line) => [place(line), line.inputTokens]));
+  const cut = tree.agents.flatMap((agent) =>
+    entriesOf(agent, "model.failed").flatMap(({ turnId, step, usage }) =>
+      usage?.estimated === true ? [{ turnId, step, usage }] : [],
+    ),
+  );
+  const cutAt = Map.groupBy(cut, place);
+  const stored = new Set(tree.agents.flatMap((agent) => entriesOf(agent, "model.responded").map(place)));
   const bills = [
-    ...linesOf(lines, "answered").map(({ turnId, step, outputTokens }) => {
-      return { inputTokens: asked.get(`${turnId}:${step}`) ?? 0, outputTokens };
+    ...[...Map.groupBy(linesOf(lines, "answered"), place)].flatMap(([where, answers]) => {
+      const lost = answers.length - (stored.has(where) ? 1 : 0);
+      const counted = Math.min(lost, cutAt.get(where)?.length ?? 0);
+      const inputTokens = asked.get(where) ?? 0;
+      return answers.slice(counted).map(({ outputTokens }) => ({ inputTokens, outputTokens }));
     }),
     ...linesOf(lines, "side"),
-    ...tree.agents.flatMap((agent) =>
-      entriesOf(agent, "model.failed").flatMap(({ usage }) => (usage?.estimated === true ? [usage] : [])),
-    ),
+    ...cut.map(({ usage }) => usage),
   ];
   return bills.reduce(
     ({ tokens, costMicros }, { inputTokens, outputTokens }) => ({
@@ -58,6 +69,11 @@ function billOf(tree: TreeEvidence, lines: readonly WorldLine[]): Spent {
     }),
     { tokens: 0, costMicros: 0 },
   );
+}
+
+/** Names a step. */
+function place({ turnId, step }: { readonly turnId: string; readonly step: number }): string {
+  return `${turnId}:${step}`;
 }
 
 /** Amounts that are counted one by one pass no limit; tokens and cost are checked with the bill, time by F17. */

@@ -1,4 +1,4 @@
-import { eventsOf, textOf } from "../../src/state/index.ts";
+import { eventsOf, type TroupeEvent, textOf } from "../../src/state/index.ts";
 import type { AgentEvidence } from "../evidence.ts";
 import { type Ended, entriesOf, linesOf } from "./evidence-lines.ts";
 import { digestOf, eventDigest, type WorldLine } from "./world.ts";
@@ -33,8 +33,12 @@ export function promptFaults(agent: AgentEvidence, lines: readonly WorldLine[]):
   });
 }
 
-/** Whoever follows a tree is given the events of its journal, each once, in their order, to the last. */
-export function followerFaults({ program, tree, rows, lines }: Ended): string[] {
+/**
+ * Whoever follows a tree is given the events of its journal, each once, in their order, to the last one that was stored when
+ * he left. After that, only what may come to a tree at rest has come.
+ */
+export function followerFaults(ended: Ended): string[] {
+  const { program, tree, rows, lines } = ended;
   if (!program.isWatched) return [];
   const agents = new Map(tree.agents.map((agent) => [agent.agentId, agent]));
   const texts = new Map(
@@ -45,16 +49,34 @@ export function followerFaults({ program, tree, rows, lines }: Ended): string[] 
     return record ? entries.flatMap((entry) => eventsOf(entry, record, cursor, (id) => texts.get(id) ?? "")) : [];
   });
   const seen = linesOf(lines, "seen");
+  const last = linesOf(lines, "left").at(-1)?.last;
+  // Without a word of that, all of them are due.
+  const stayed = last === undefined ? due.length : due.findIndex(({ cursor }) => cursor === last) + 1;
   for (const [index, event] of due.entries()) {
     const line = seen[index];
-    // A warning of what the last commit has used may come when everybody has left.
-    if (line === undefined && due.slice(index).every(({ type }) => type === "budget.warning")) return [];
-    if (line === undefined)
-      return [`its follower was not told of the last ${due.length - index} events, from ${event.type} on`];
+    if (line === undefined) {
+      const missed = due.slice(index);
+      // A warning of what the last commit has used may come when everybody has left.
+      if (missed.every(({ type }) => type === "budget.warning")) return [];
+      if (index < stayed)
+        return [`its follower was not told of the last ${missed.length} events, from ${event.type} on`];
+      const strange = missed.find((one) => !mayComeToRest(one, ended));
+      return strange === undefined ? [] : [`${strange.type} came to ${strange.agentId} when its tree was at rest`];
+    }
     if (line.cursor !== event.cursor)
       return [`its follower was told of ${line.cursor} (${line.digest}) in place of ${event.cursor} (${event.type})`];
     if (line.digest !== eventDigest(event))
       return [`its follower was told of another ${event.type} at ${line.cursor} than is stored`];
   }
   return seen.length > due.length ? [`its follower was told of ${seen.length - due.length} events too many`] : [];
+}
+
+/**
+ * Workers pause an agent when its code reaches the world. On its way such a pause can be overtaken by the end of the last turn: then
+ * it comes to a tree at rest, of which whoever drives the program has already taken leave.
+ */
+function mayComeToRest(event: TroupeEvent, { program, isQueued }: Ended): boolean {
+  if (event.type === "budget.warning") return true;
+  const isPaused = event.type === "lifecycle.changed" && event.status === "paused";
+  return isPaused && isQueued && program.acts.some(({ does }) => does.startsWith("pause"));
 }

@@ -55,6 +55,8 @@ export type WorldLine =
     }
   /** Whoever follows the tree was given this event. */
   | { readonly type: "seen"; readonly root: string; readonly cursor: string; readonly digest: string }
+  /** Whoever follows the tree stopped when the tree was at rest, and this was the last event that was stored; null: there was none. */
+  | { readonly type: "left"; readonly root: string; readonly last: string | null }
   /** Somebody was about to do something to the root agent, and was told that it is done. */
   | ({ readonly type: "act" } & Acting)
   | ({ readonly type: "acted" } & Acting)

@@ -45,6 +45,18 @@ describeRuntimes("the lifecycle of an agent", (stage) => {
     expect(agent.state.error).toBeUndefined();
   });
 
+  it("L3: a handle that starts an agent which is here already knows the turns that it has had", async () => {
+    const runtime = await stage().open({ agents: [greeter()] });
+    const [late, other] = [await runtime.agent("greeter", { agentId: "desk" }), await runtime.find("desk")];
+    await other.start();
+    await other.executeTurn("hi").result;
+    await late.start();
+    // It leaves this process, and the handle asks for nothing in between.
+    await other.shutdown();
+    expect(other.state).toMatchObject({ status: "shutdown", turnCount: 1 });
+    expect(late.state).toMatchObject({ status: "shutdown", turnCount: 1 });
+  });
+
   it("its handle says what was fixed when it was created, for subagents too", async () => {
     const worker = defineAgent({ name: "worker", model: scriptedModel("done") });
     const runtime = await stage().open({ agents: [greeter(), worker] });

@@ -15,6 +15,7 @@ import {
   turnIdOf,
   type TurnItem,
 } from "../../state/index.ts";
+import type { NewTurn } from "../../stores/index.ts";
 import type { Activation } from "./activation.ts";
 
 /**
@@ -65,14 +66,11 @@ export function takeItem(activation: Activation, item: InboxItem): boolean {
   return true;
 }
 
-/** A turn that is asked for, without its number. */
-export type NewTurnHere = Omit<TurnItem, "kind" | "key" | "turnId" | "number">;
-
 /**
  * Opens and begins a turn of an agent that is idle here, in one commit. Undefined if it may not begin at once; otherwise
  * resolves with whether it is open. If not, the agent was discarded.
  */
-export function openHere(activation: Activation, turn: NewTurnHere) {
+export function openHere(activation: Activation, turn: NewTurn) {
   const { identity, owned, writer, gate, isLost, mayHaveMore } = activation;
   // The batch may hold nothing else: it is given up if the turn cannot be opened.
   if (isLost || mayHaveMore || gate.isClosed || !writer.isSettled) return undefined;

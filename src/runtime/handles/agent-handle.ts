@@ -104,19 +104,21 @@ export class AgentHandle implements Agent {
     const created = this.#created;
     this.#created = undefined;
     const live = await this.#core.live.own(this.#key, created);
-    this.#record = live.identity;
     wakeUp(live);
     // An agent that has just come here has looked into its inbox.
     if (wasHere || live.mayHaveMore) await this.#core.live.drainInbox(live);
     // If it was lost meanwhile, activating it again either works or throws because another process has it.
-    if (live.isLost) await this.#core.live.activate(this.#key);
-    else await live.committed().catch((error: unknown) => this.#startAgain(error, created !== undefined));
-  }
-
-  /** Another process may have had an agent that was created here, before its first commit. */
-  async #startAgain(error: unknown, isCreated: boolean): Promise<void> {
-    if (!isCreated || !(error instanceof LeaseLostError)) throw error;
-    await this.start();
+    const here = live.isLost ? await this.#core.live.activate(this.#key) : live;
+    try {
+      if (here === live) await live.committed();
+    } catch (error) {
+      if (created === undefined || !(error instanceof LeaseLostError)) throw error;
+      // Somebody has had or changed the agent between its creation here and its first commit.
+      return await this.start();
+    }
+    // This record is as old as the activation, and turns may have ended since then: what counts is where the agent stands.
+    this.#record = here.identity;
+    await this.#lookAgain();
   }
 
   executeTurn(input: Content | null, options?: TurnOptions): Turn {

@@ -33,7 +33,13 @@ import type { RuntimeCore } from "../core/runtime-core.ts";
 import { inputOf, traceOfTurn, turnOptionsOf } from "../doors/turn-door.ts";
 import type { TurnOptions } from "../doors/turn-types.ts";
 import type { AcceptedTurn } from "../follow/turn-handle.ts";
-import type { OpenTurnOutcome, ProcessIdentity, TurnCommand, TurnKey } from "../../stores/index.ts";
+import {
+  newTurnOf,
+  type OpenTurnOutcome,
+  type ProcessIdentity,
+  type TurnCommand,
+  type TurnKey,
+} from "../../stores/index.ts";
 
 /** A request for a turn. */
 export interface TurnAsked {
@@ -166,20 +172,11 @@ async function openHere(
   { options, isUnwanted }: CheckedTurn,
   command: TurnCommand,
 ): Promise<Opened | undefined> {
-  const { input, actorId, limits, trace, inputMessageIds, clientTools, isFirst, key } = command;
-  if (!live || isFirst || key || options.auth || options.signal) return undefined;
+  if (!live || command.isFirst || command.key || options.auth || options.signal) return undefined;
   // Whoever has just asked for the turn may abort it in the same breath.
   if (isUnwanted) await nextTick;
   if (isUnwanted?.()) return undefined;
-  const item = await core.live.inbox.open(live, {
-    at: core.clock.now(),
-    input,
-    actorId,
-    limits,
-    ...(trace ? { trace } : {}),
-    ...(inputMessageIds ? { inputMessageIds: [...inputMessageIds] } : {}),
-    ...(clientTools ? { clientTools: [...clientTools] } : {}),
-  });
+  const item = await core.live.inbox.open(live, newTurnOf(command, core.clock.now()));
   // Whatever has come between finds an owner again.
   if (live.isLost) core.live.notify([live.key.agentId]);
   return item && { type: "opened", turnId: item.turnId, number: item.number, item, record: live.identity, posted: [] };

@@ -1,9 +1,9 @@
 import type { Waiters } from "../../base/index.ts";
 import type { InboxItem, TurnItem } from "../../state/index.ts";
-import type { Stores } from "../../stores/index.ts";
+import type { NewTurn, Stores } from "../../stores/index.ts";
 import type { SpawnedChild } from "../../tools/index.ts";
 import type { Activation } from "../agent/activation.ts";
-import { type NewTurnHere, openHere, takeItem, wakeUp } from "../agent/intake.ts";
+import { openHere, takeItem, wakeUp } from "../agent/intake.ts";
 import type { Residences } from "./residence.ts";
 
 /**
@@ -82,7 +82,7 @@ export class Inbox {
    * Begins a turn whose item was never put into the inbox (`openHere`). Undefined if it was not opened; the activation may be lost
    * with that.
    */
-  async open(activation: Activation, turn: NewTurnHere): Promise<TurnItem | undefined> {
+  async open(activation: Activation, turn: NewTurn): Promise<TurnItem | undefined> {
     const { isLeaving, isClosing } = this.#residences;
     const taken = this.#residences.stay(activation)?.taken;
     const opening = taken && !isLeaving && !isClosing && openHere(activation, turn);

@@ -4,8 +4,8 @@ import {
   type AgentKey,
   type AgentRecord,
   type Entry,
-  type InboxItem,
   numberOfTurn,
+  type TurnItem,
   turnIdOf,
 } from "../../state/index.ts";
 import { abort } from "./marks.ts";
@@ -34,21 +34,7 @@ export function openTurn(tables: Tables, key: AgentKey, command: TurnCommand, no
   const record = tables.agent(key) ?? found;
   const number = record.nextTurnNumber;
   const turnId = turnIdOf(key.agentId, number);
-  const { input, actorId, limits, trace, inputMessageIds, clientTools } = command;
-  const item: InboxItem = {
-    kind: "turn",
-    key: `turn:${turnId}`,
-    at: now,
-    turnId,
-    number,
-    input,
-    actorId,
-    limits,
-    ...(trace ? { trace } : {}),
-    ...(inputMessageIds ? { inputMessageIds: [...inputMessageIds] } : {}),
-    ...(clientTools ? { clientTools: [...clientTools] } : {}),
-    ...(turnKey ? { turnKey } : {}),
-  };
+  const item: TurnItem = { kind: "turn", key: `turn:${turnId}`, turnId, number, ...newTurnOf(command, now) };
   const changed: AgentRecord = {
     ...record,
     nextTurnNumber: number + 1,
@@ -60,6 +46,24 @@ export function openTurn(tables: Tables, key: AgentKey, command: TurnCommand, no
   addTurn(tables, changed, { turnId, number, key: turnKey }, now);
   const posted = [...new Set([key.agentId, ...aborted])];
   return { type: openTurnId === null ? "opened" : "queued", turnId, number, item, record: changed, posted };
+}
+
+/** A turn that is asked for, without its number. */
+export type NewTurn = Omit<TurnItem, "kind" | "key" | "turnId" | "number">;
+
+/** What the item of a turn takes from the command that opens it. */
+export function newTurnOf(command: TurnCommand, at: number): NewTurn {
+  const { input, actorId, limits, trace, inputMessageIds, clientTools, key } = command;
+  return {
+    at,
+    input,
+    actorId,
+    limits,
+    ...(trace ? { trace } : {}),
+    ...(inputMessageIds ? { inputMessageIds: [...inputMessageIds] } : {}),
+    ...(clientTools ? { clientTools: [...clientTools] } : {}),
+    ...(key ? { turnKey: key } : {}),
+  };
 }
 
 /**
@@ -92,7 +96,7 @@ function knownTurn(tables: Tables, record: AgentRecord, key: TurnKey): OpenTurnO
   return hash === key.hash ? { type: "known", turnId, record } : { type: "conflict", turnId };
 }
 
-interface NewTurn {
+interface ListedTurn {
   readonly turnId: string;
   readonly number: number;
   readonly key?: TurnKey | undefined;
@@ -110,7 +114,7 @@ export function withTurn(record: AgentRecord, number: number): AgentRecord | und
  * Lists a turn of a root agent; a turn of a subagent belongs to the turn that spawned it, and is in no list. Call with
  * the record that the command leaves.
  */
-export function addTurn(tables: Tables, record: AgentRecord, { turnId, number, key }: NewTurn, now: number): void {
+export function addTurn(tables: Tables, record: AgentRecord, { turnId, number, key }: ListedTurn, now: number): void {
   const { tenant, agentId, parentAgentId, sessionId, ownerId, openTurnId } = record;
   if (parentAgentId !== null) return;
   tables.putTurn({
