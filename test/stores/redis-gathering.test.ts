@@ -11,8 +11,9 @@ const swap = script("swap", `local was = redis.call('GET', KEYS[1]) redis.call('
 function gathering(redis: ReturnType<typeof redisOfSuite>) {
   const sent: number[] = [];
   const calls = new Gathering(swap, async ({ text }, keys, args) => {
-    sent.push(keys.length);
-    return redis.client.eval(text, keys.length, ...keys, ...args(0));
+    const all = keys.flat();
+    sent.push(all.length);
+    return redis.client.eval(text, all.length, ...all, ...args(0).flat());
   });
   return { calls, sent };
 }
