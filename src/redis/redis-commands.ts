@@ -54,14 +54,18 @@ export async function sendCommand(
 function textOf(name: string, lists: ArgumentLists): string {
   let count = 1;
   for (const list of lists) count += list.length;
-  const parts = [`*${count}`, lengthText(name), name];
-  for (const list of lists) {
-    for (const argument of list) {
-      const text = typeof argument === "string" ? argument : String(argument);
-      parts.push(lengthText(text), text);
-    }
-  }
-  parts.push("\r\n");
+  // As long as it will be, because one that grows is copied again and again.
+  const parts = new Array<string>(2 * count + 2);
+  let at = 0;
+  const add = (text: string): void => {
+    parts[at + 1] = lengthText(text);
+    parts[at + 2] = text;
+    at += 2;
+  };
+  parts[0] = `*${count}`;
+  add(name);
+  for (const list of lists) for (const argument of list) add(typeof argument === "string" ? argument : String(argument));
+  parts[at + 1] = "\r\n";
   return parts.join("");
 }
 

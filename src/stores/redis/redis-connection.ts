@@ -83,24 +83,22 @@ export class RedisConnection extends RedisLink {
   }
 
   /** For a script that is called for several trees at one moment. `args` gets how often it was sent before. */
-  async scriptTogether(
+  scriptTogether(
     script: Script,
     keys: readonly string[],
     args: (repeat: number) => ArgumentLists[number],
   ): Promise<unknown> {
-    const isOneServer = this.#isOneServer ?? (await this.mayMixKeys());
-    if (!isOneServer) return this.#send(script, [keys], (repeat) => [args(repeat)]);
+    if (this.#isOneServer === undefined) return this.mayMixKeys().then(() => this.scriptTogether(script, keys, args));
+    if (!this.#isOneServer) return this.#send(script, [keys], (repeat) => [args(repeat)]);
     let gathering = this.#gatherings.get(script);
     if (!gathering) {
       gathering = new Gathering(script, this.#send);
       this.#gatherings.set(script, gathering);
     }
-    try {
-      return await gathering.call(keys, args);
-    } catch (error) {
+    return gathering.call(keys, args).catch((error: unknown) => {
       if (isWorthRepeating(error)) return this.#send(script, [keys], (repeat) => [args(repeat + 1)]);
       throw translated(error, "the stores");
-    }
+    });
   }
 
   readonly #send: Send = (script, keys, args) =>

@@ -82,6 +82,15 @@ export function seenRow(stored: string): SeenRow {
   return { version, text: stored.slice(start.length) };
 }
 
+/** Keeps the kind of row that was made last: a piece of work asks for the rows of one agent again and again. */
+function lastOf<T>(make: (id: string, tenant: string) => RowKind<T>): (id: string, tenant: string) => RowKind<T> {
+  let last: { readonly id: string; readonly tenant: string; readonly kind: RowKind<T> } | undefined;
+  return (id, tenant) => {
+    if (last?.id !== id || last.tenant !== tenant) last = { id, tenant, kind: make(id, tenant) };
+    return last.kind;
+  };
+}
+
 export function valueOf<T>(row: SeenRow, kind: RowKind<T>, key: string): T | undefined {
   if (row.text === undefined) return undefined;
   row.value ??= kind.parse(row.text, `${kind.what} (${kind.field} of ${key})`);
@@ -139,33 +148,39 @@ export function turnIn(begun: string, changed: string | null | undefined, key: s
   return { ...turn, ...opened(turnChangeSchema, changed, `turn ${turn.turnId} (${key})`) };
 }
 
+const ofRecords = lastOf((agentId, tenant): RowKind<AgentRecord> => ({
+  field: fields.record(agentId),
+  what: `the record of agent ${agentId}`,
+  parse: (text, where) => {
+    const record = opened(agentRecordSchema, text, where);
+    if (record.agentId === agentId && record.tenant === tenant) return record;
+    throw new CorruptRecordError(`${where} is that of agent ${record.agentId}; it is left as it is`);
+  },
+}));
+
+const ofHeads = lastOf((agentId): RowKind<HeadRow> => ({
+  field: fields.head(agentId),
+  what: `the head of agent ${agentId}`,
+  parse: (text, where) => {
+    const { open, outcome, work = "none", ...head } = opened(headRowSchema, text, where);
+    return { head: { ...head, work }, open, outcome };
+  },
+}));
+
+const ofAccounts = lastOf((accountId): RowKind<Account> => ({
+  field: fields.account(accountId),
+  what: `account ${accountId}`,
+  parse: (text, where) => {
+    const account = opened(accountSchema, text, where);
+    if (account.id === accountId) return account;
+    throw new CorruptRecordError(`${where} holds account ${account.id}; it is left as it is`);
+  },
+}));
+
 export const rowKinds = {
-  record: (tenant: string, agentId: string): RowKind<AgentRecord> => ({
-    field: fields.record(agentId),
-    what: `the record of agent ${agentId}`,
-    parse: (text, where) => {
-      const record = opened(agentRecordSchema, text, where);
-      if (record.agentId === agentId && record.tenant === tenant) return record;
-      throw new CorruptRecordError(`${where} is that of agent ${record.agentId}; it is left as it is`);
-    },
-  }),
-  head: (agentId: string): RowKind<HeadRow> => ({
-    field: fields.head(agentId),
-    what: `the head of agent ${agentId}`,
-    parse: (text, where) => {
-      const { open, outcome, work = "none", ...head } = opened(headRowSchema, text, where);
-      return { head: { ...head, work }, open, outcome };
-    },
-  }),
-  account: (accountId: string): RowKind<Account> => ({
-    field: fields.account(accountId),
-    what: `account ${accountId}`,
-    parse: (text, where) => {
-      const account = opened(accountSchema, text, where);
-      if (account.id === accountId) return account;
-      throw new CorruptRecordError(`${where} holds account ${account.id}; it is left as it is`);
-    },
-  }),
+  record: (tenant: string, agentId: string): RowKind<AgentRecord> => ofRecords(agentId, tenant),
+  head: (agentId: string): RowKind<HeadRow> => ofHeads(agentId, ""),
+  account: (accountId: string): RowKind<Account> => ofAccounts(accountId, ""),
   request: (agentId: string, requestId: string): RowKind<AgentRequest> => ({
     field: fields.request(agentId, requestId),
     what: `request ${requestId}`,

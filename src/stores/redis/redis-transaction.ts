@@ -3,7 +3,7 @@ import type { TreeCache } from "./redis-cache.ts";
 import { textsOf } from "./redis-connection.ts";
 import { isHead } from "./redis-keys.ts";
 import { absentRow, seenRow } from "./redis-rows.ts";
-import { type IndexWrite, Missing, NotTogether, type TreeSession } from "./redis-session.ts";
+import { checkOfRow, type IndexWrite, Missing, NotTogether, type TreeSession } from "./redis-session.ts";
 
 interface Envelope {
   readonly id: string;
@@ -47,7 +47,7 @@ export function encoded(
   for (const { kind, key, name, expected } of checks.values()) args.push(kind, numberOf(key), name, expected);
   let count = checks.size;
   for (const [name, , , , head] of operations) {
-    if (name !== "item" || typeof head !== "string" || checks.has(`row|${tree.rows}|${head}`)) continue;
+    if (name !== "item" || typeof head !== "string" || checks.has(checkOfRow(head))) continue;
     args.push("seen", numberOf(tree.rows), head, "");
     count += 1;
   }
@@ -160,7 +160,7 @@ export function learn(session: TreeSession, cache: TreeCache, facts: readonly Ch
       // Another process has written to the tree since it was rolled back. Heads exist as long as their tree; other rows
       // may be removed.
       const mayBeGone = version === "" && !isHead(name);
-      const isOlder = !mayBeGone && Number(session.checks.get(`row|${key}|${name}`)?.expected) > Number(version);
+      const isOlder = !mayBeGone && Number(session.checks.get(checkOfRow(name))?.expected) > Number(version);
       if (isOlder) cache.rollBack(Number(version));
       cache.note(name, value === "" ? undefined : value);
     } else if (kind === "tree") session.answers.forget("whole");

@@ -106,7 +106,7 @@ class TreeQueue {
     const end = performance.now() + connection.timeoutMs;
     const answers = new Answers();
     let lockedUntil = 0;
-    let isFresh = !this.isStale || (await connection.mayMixKeys());
+    let isFresh = !this.isStale || (connection.isOneServer ?? (await connection.mayMixKeys()));
     try {
       for (let failures = 0; ; ) {
         const session = new TreeSession(this.tree, this.cache, answers);
