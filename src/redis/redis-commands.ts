@@ -55,7 +55,8 @@ function textOf(name: string, lists: ArgumentLists): string {
   let count = 1;
   for (const list of lists) count += list.length;
   // As long as it will be, because one that grows is copied again and again.
-  const parts = new Array<string>(2 * count + 2);
+  const parts: string[] = [];
+  parts.length = 2 * count + 2;
   let at = 0;
   const add = (text: string): void => {
     parts[at + 1] = lengthText(text);
@@ -64,7 +65,8 @@ function textOf(name: string, lists: ArgumentLists): string {
   };
   parts[0] = `*${count}`;
   add(name);
-  for (const list of lists) for (const argument of list) add(typeof argument === "string" ? argument : String(argument));
+  for (const list of lists)
+    for (const argument of list) add(typeof argument === "string" ? argument : String(argument));
   parts[at + 1] = "\r\n";
   return parts.join("");
 }

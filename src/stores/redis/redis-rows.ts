@@ -78,8 +78,14 @@ export interface RowKind<T> {
 
 /** Splits a stored row as the scripts do. A text that is no row is found corrupt when it is parsed. */
 export function seenRow(stored: string): SeenRow {
-  const [start = "", version = ""] = /^(\d+)\|/.exec(stored) ?? [];
-  return { version, text: stored.slice(start.length) };
+  let end = 0;
+  while (isDigit(stored.charCodeAt(end))) end += 1;
+  if (end === 0 || stored[end] !== "|") return { version: "", text: stored };
+  return { version: stored.slice(0, end), text: stored.slice(end + 1) };
+}
+
+function isDigit(code: number): boolean {
+  return code >= 48 && code <= 57;
 }
 
 /** Keeps the kind of row that was made last: a piece of work asks for the rows of one agent again and again. */
@@ -148,34 +154,40 @@ export function turnIn(begun: string, changed: string | null | undefined, key: s
   return { ...turn, ...opened(turnChangeSchema, changed, `turn ${turn.turnId} (${key})`) };
 }
 
-const ofRecords = lastOf((agentId, tenant): RowKind<AgentRecord> => ({
-  field: fields.record(agentId),
-  what: `the record of agent ${agentId}`,
-  parse: (text, where) => {
-    const record = opened(agentRecordSchema, text, where);
-    if (record.agentId === agentId && record.tenant === tenant) return record;
-    throw new CorruptRecordError(`${where} is that of agent ${record.agentId}; it is left as it is`);
-  },
-}));
+const ofRecords = lastOf(
+  (agentId, tenant): RowKind<AgentRecord> => ({
+    field: fields.record(agentId),
+    what: `the record of agent ${agentId}`,
+    parse: (text, where) => {
+      const record = opened(agentRecordSchema, text, where);
+      if (record.agentId === agentId && record.tenant === tenant) return record;
+      throw new CorruptRecordError(`${where} is that of agent ${record.agentId}; it is left as it is`);
+    },
+  }),
+);
 
-const ofHeads = lastOf((agentId): RowKind<HeadRow> => ({
-  field: fields.head(agentId),
-  what: `the head of agent ${agentId}`,
-  parse: (text, where) => {
-    const { open, outcome, work = "none", ...head } = opened(headRowSchema, text, where);
-    return { head: { ...head, work }, open, outcome };
-  },
-}));
+const ofHeads = lastOf(
+  (agentId): RowKind<HeadRow> => ({
+    field: fields.head(agentId),
+    what: `the head of agent ${agentId}`,
+    parse: (text, where) => {
+      const { open, outcome, work = "none", ...head } = opened(headRowSchema, text, where);
+      return { head: { ...head, work }, open, outcome };
+    },
+  }),
+);
 
-const ofAccounts = lastOf((accountId): RowKind<Account> => ({
-  field: fields.account(accountId),
-  what: `account ${accountId}`,
-  parse: (text, where) => {
-    const account = opened(accountSchema, text, where);
-    if (account.id === accountId) return account;
-    throw new CorruptRecordError(`${where} holds account ${account.id}; it is left as it is`);
-  },
-}));
+const ofAccounts = lastOf(
+  (accountId): RowKind<Account> => ({
+    field: fields.account(accountId),
+    what: `account ${accountId}`,
+    parse: (text, where) => {
+      const account = opened(accountSchema, text, where);
+      if (account.id === accountId) return account;
+      throw new CorruptRecordError(`${where} holds account ${account.id}; it is left as it is`);
+    },
+  }),
+);
 
 export const rowKinds = {
   record: (tenant: string, agentId: string): RowKind<AgentRecord> => ofRecords(agentId, tenant),

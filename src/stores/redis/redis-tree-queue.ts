@@ -172,7 +172,11 @@ class TreeQueue {
     const beside = session.indexWrites.filter(({ isBeside }) => isBeside);
     const written = await indexes.write(before);
     const message = noticeOf(session);
-    const transaction = encoded(session, { id: this.#context.nextId(), owner, indexedAt: written.at, channel, message }, []);
+    const transaction = encoded(
+      session,
+      { id: this.#context.nextId(), owner, indexedAt: written.at, channel, message },
+      [],
+    );
     if (!transaction) return nothingToDo;
     const { keys, args } = transaction;
     const told = before.length + beside.length > 0 ? this.#writeBeside(beside) : nothingWritten;
