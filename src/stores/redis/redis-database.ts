@@ -189,8 +189,7 @@ export class RedisDatabase implements Database {
     if (after !== undefined) {
       const tree = this.#keys.treeOf(tenant, agentId);
       const look = await this.#noted(() => this.#reader.turnLook(tree, key, turnId, after));
-      // The record is that of the cache. The rest was parsed for this caller alone.
-      if (look) return { ...look, record: deepFreeze(look.record) };
+      if (look) return deepFreeze(look);
     }
     return deepFreeze(await this.read(() => lookAtTurn(this.#tables, key, turnId, after)));
   }
