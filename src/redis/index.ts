@@ -1,3 +1,4 @@
+export { type ArgumentLists, sendCommand } from "./redis-commands.ts";
 export {
   type RedisClient,
   type RedisPlace,

@@ -1,7 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { Cluster, Redis } from "ioredis";
+import type { Cluster, Command, Redis } from "ioredis";
 import { backoffDelay } from "../base/index.ts";
 import { InvariantError, StoreUnavailableError, UnsupportedError } from "../errors/index.ts";
+import { writeCommandsOf } from "./redis-commands.ts";
 import { isWorthRepeating, nodeErrorOf, translated } from "./redis-errors.ts";
 import type { RedisClient, RedisPlace } from "./redis-place.ts";
 
@@ -260,7 +261,7 @@ interface ConnectOptions {
  * reconnect.
  */
 async function connect({ place, timeoutMs, manner, needing }: ConnectOptions): Promise<RedisClient> {
-  const { Cluster, Redis } = await loaded(needing);
+  const { Cluster, Command, Redis } = await loaded(needing);
   const ofNodes = nodeSettings(manner, timeoutMs);
   const ofClient = manner === "prompt" ? ({ lazyConnect: true, enableOfflineQueue: false } as const) : {};
   const ofServer = { ...ofNodes, ...ofClient, retryStrategy: reconnectDelay };
@@ -283,6 +284,8 @@ async function connect({ place, timeoutMs, manner, needing }: ConnectOptions): P
   } else if ("slots" in place.client) {
     client = place.client.duplicate([], { ...ofCluster, redisOptions: ofNodes });
   } else client = place.client.duplicate(ofServer);
+  // A client that is given may be of another copy of the package, with other commands.
+  if (client instanceof Redis) writeCommandsOf(client, Command);
   // Failures are reported by the commands that they stop.
   client.on("error", () => undefined);
   return client;
@@ -319,7 +322,11 @@ function reconnectDelay(attempt: number): number {
   return Math.min(20 * attempt, 500);
 }
 
-async function loaded(needing: string): Promise<{ readonly Cluster: typeof Cluster; readonly Redis: typeof Redis }> {
+async function loaded(needing: string): Promise<{
+  readonly Cluster: typeof Cluster;
+  readonly Command: typeof Command;
+  readonly Redis: typeof Redis;
+}> {
   try {
     return await import("ioredis");
   } catch (error) {

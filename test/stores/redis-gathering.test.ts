@@ -1,8 +1,13 @@
 import { describe, expect, it } from "vitest";
+import { sendCommand } from "../../src/redis/index.ts";
+import type { ForeignWrite } from "../../src/stores/rules/foreign-writes.ts";
+import { RedisConnection } from "../../src/stores/redis/redis-connection.ts";
 import { Gathering } from "../../src/stores/redis/redis-gathering.ts";
 import { script } from "../../src/stores/redis/redis-scripts.ts";
 import { redisProgram } from "../support/redis-server.ts";
-import { ownPrefix } from "../support/redis-stores.ts";
+import { NOW } from "../contracts/names.ts";
+import { keyOf, openAgent } from "../contracts/stores-fixtures.ts";
+import { ownPrefix, storesOn } from "../support/redis-stores.ts";
 import { redisOfSuite } from "../support/redis-suite.ts";
 
 /** Writes its argument into its key, and gives what it found there. Fails where the key is no text. */
@@ -11,8 +16,9 @@ const swap = script("swap", `local was = redis.call('GET', KEYS[1]) redis.call('
 function gathering(redis: ReturnType<typeof redisOfSuite>) {
   const sent: number[] = [];
   const calls = new Gathering(swap, async ({ text }, keys, args) => {
-    sent.push(keys.length);
-    return redis.client.eval(text, keys.length, ...keys, ...args(0));
+    const all = keys.flat();
+    sent.push(all.length);
+    return redis.client.eval(text, all.length, ...all, ...args(0).flat());
   });
   return { calls, sent };
 }
@@ -46,5 +52,44 @@ describe.skipIf(!redisProgram)("calls of one moment", () => {
     const few = Array.from({ length: 9 }, () => calls.call([ownPrefix()], () => ["x"]));
     await Promise.all([large, ...few]);
     expect(sent.toSorted((a, b) => a - b)).toEqual([1, 1, 8]);
+  });
+
+  it("are told to others with one message, which names all that was written", async () => {
+    const prefix = ownPrefix();
+    const [stores, others] = [storesOn(redis.server, { prefix }), storesOn(redis.server, { prefix })];
+    const agentIds = ["ann", "bea", "cleo"];
+    for (const agentId of agentIds) await openAgent(stores, { agentId });
+    const ear = redis.server.client();
+    const messages: string[] = [];
+    ear.on("message", (_channel, message) => messages.push(message));
+    await ear.subscribe(`${prefix}writes`);
+    const heard: ForeignWrite[] = [];
+    const all = Promise.withResolvers<void>();
+    const isSubscribed = Promise.withResolvers<void>();
+    others.onForeignWrite((writes) => {
+      // The first call says that it listens.
+      if (writes === "any") return isSubscribed.resolve();
+      heard.push(...writes);
+      if (heard.length === agentIds.length) all.resolve();
+    });
+    await isSubscribed.promise;
+    await Promise.all(agentIds.map((agentId) => stores.pause(keyOf(agentId), "ann", NOW)));
+    await all.promise;
+    expect(heard.map(({ rootAgentId }) => rootAgentId)).toEqual(agentIds);
+    expect(heard.map(({ posted, records }) => [posted, records])).toEqual(agentIds.map((id) => [[id], [id]]));
+    expect(messages).toHaveLength(1);
+    ear.disconnect();
+    await stores.close();
+    await others.close();
+  });
+
+  it("say the same over a client of this package and over one of another copy of it", async () => {
+    const lists = [["return ARGV", 0], ["", "ä€😀", 7, "x".repeat(3_000)], ["two\r\nlines"]] as const;
+    const own = new RedisConnection({ place: { url: redis.server.url }, prefix: "", timeoutMs: 5_000, ttl: undefined });
+    const written = await own.run((client) => sendCommand(client, "eval", lists));
+    expect(written).toEqual(["", "ä€😀", "7", "x".repeat(3_000), "two\r\nlines"]);
+    // The suite's client was not made by this package, which so knows nothing of its commands.
+    expect(await sendCommand(redis.client, "eval", lists)).toEqual(written);
+    await own.close();
   });
 });

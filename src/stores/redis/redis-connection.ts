@@ -1,6 +1,7 @@
 import { type Door, optionsOf, textRule, wholeNumberRule } from "../../base/index.ts";
 import { CorruptRecordError } from "../../errors/index.ts";
 import {
+  type ArgumentLists,
   checkedPlace,
   checkServers,
   isMissingScript,
@@ -10,11 +11,12 @@ import {
   type RedisPlace,
   type RedisPlaceOptions,
   redisPlaceRules,
+  sendCommand,
   type ServerFacts,
   translated,
   unlessRefused,
 } from "../../redis/index.ts";
-import { Gathering } from "./redis-gathering.ts";
+import { Gathering, type Send } from "./redis-gathering.ts";
 import type { Script } from "./redis-scripts.ts";
 
 /** Where Redis is, one of `url`, `client` and `cluster`, and how data is kept there. */
@@ -65,49 +67,58 @@ export class RedisConnection extends RedisLink {
     super({ place, timeoutMs, name: "the stores", needing: "Redis stores need", check: checkDurability });
   }
 
+  /** Like `mayMixKeys`; undefined until it was asked once. */
+  get isOneServer(): boolean | undefined {
+    return this.#isOneServer;
+  }
+
   /** Whether one script may name keys of different trees and indexes. Not in a cluster, nor where that is not known. */
   async mayMixKeys(): Promise<boolean> {
     this.#isOneServer ??= await this.run(async (client) => oneServers.has(client));
     return this.#isOneServer;
   }
 
-  async script(script: Script, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> {
-    return this.run((client) => evaluate(client, script, keys, args));
+  async script(script: Script, keys: ArgumentLists[number], args: ArgumentLists[number]): Promise<unknown> {
+    return this.run((client) => evaluate(client, script, [keys], [args]));
   }
 
   /** For a script that is called for several trees at one moment. `args` gets how often it was sent before. */
-  async scriptTogether(
+  scriptTogether(
     script: Script,
     keys: readonly string[],
-    args: (repeat: number) => readonly (string | number)[],
+    args: (repeat: number) => ArgumentLists[number],
   ): Promise<unknown> {
-    const send: ConstructorParameters<typeof Gathering>[1] = (one, oneKeys, oneArgs) =>
-      this.run((client, repeat) => evaluate(client, one, oneKeys, oneArgs(repeat)));
-    if (!(await this.mayMixKeys())) return send(script, keys, args);
-    const known = this.#gatherings.get(script);
-    const gathering = known ?? new Gathering(script, send);
-    if (!known) this.#gatherings.set(script, gathering);
-    try {
-      return await gathering.call(keys, args);
-    } catch (error) {
-      if (isWorthRepeating(error)) return send(script, keys, (repeat) => args(repeat + 1));
-      throw translated(error, "the stores");
+    if (this.#isOneServer === undefined) return this.mayMixKeys().then(() => this.scriptTogether(script, keys, args));
+    if (!this.#isOneServer) return this.#send(script, [keys], (repeat) => [args(repeat)]);
+    let gathering = this.#gatherings.get(script);
+    if (!gathering) {
+      gathering = new Gathering(script, this.#send);
+      this.#gatherings.set(script, gathering);
     }
+    return gathering.call(keys, args).catch((error: unknown) => {
+      if (isWorthRepeating(error)) return this.#send(script, [keys], (repeat) => [args(repeat + 1)]);
+      throw translated(error, "the stores");
+    });
   }
+
+  readonly #send: Send = (script, keys, args) =>
+    this.run((client, repeat) => evaluate(client, script, keys, args(repeat)));
 }
 
 /** Runs a script by its hash, or sends its text if the server does not know it. */
 export async function evaluate(
   client: RedisClient,
   { sha, text }: Script,
-  keys: readonly string[],
-  args: readonly (string | number)[],
+  keys: ArgumentLists,
+  args: ArgumentLists,
 ): Promise<unknown> {
+  let count = 0;
+  for (const list of keys) count += list.length;
   try {
-    return await client.evalsha(sha, keys.length, ...keys, ...args);
+    return await sendCommand(client, "evalsha", [[sha, count], ...keys, ...args]);
   } catch (error) {
     if (!isMissingScript(error)) throw error;
-    return client.eval(text, keys.length, ...keys, ...args);
+    return await sendCommand(client, "eval", [[text, count], ...keys, ...args]);
   }
 }
 

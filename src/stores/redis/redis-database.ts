@@ -76,7 +76,9 @@ export class RedisDatabase implements Database {
     this.#expiry =
       ttl === undefined ? undefined : new RedisExpiry(this.#connection, this.#reader, this.#keys.expires(), ttl);
     const onChanged = (session: TreeSession): void => this.#expiry?.changed(session);
-    this.#context = { connection: this.#connection, indexes, owner, channel, onChanged };
+    let transactions = 0;
+    const nextId = (): string => `${(transactions += 1)}`;
+    this.#context = { connection: this.#connection, indexes, owner, channel, nextId, onChanged };
     const parts = { keys: this.#keys, reader: this.#reader, indexes, lists };
     this.#unattended = new RedisUnattended(this.#connection, parts, (tree, work) => this.#write(tree, work));
     this.#subscriber = new RedisSubscriber(this.#connection);

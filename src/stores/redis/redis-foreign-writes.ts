@@ -4,11 +4,11 @@ import type { TreeSession } from "./redis-session.ts";
 import type { RedisSubscriber } from "./redis-subscriber.ts";
 
 /**
- * The parts of a message. Those that do not fit count as unknown: another version may have written them, or anybody who may
+ * The parts of a line of a message. Those that do not fit count as unknown: another version may have written them, or anybody who may
  * publish. Undefined for what is none.
  */
-function partsOf(message: string): ({ tag: string } & Omit<ForeignWrite, "tenant" | "rootAgentId">) | undefined {
-  const parts: unknown = JSON.parse(message.slice(message.indexOf(" ")));
+function partsOf(line: string): ({ tag: string } & Omit<ForeignWrite, "tenant" | "rootAgentId">) | undefined {
+  const parts: unknown = JSON.parse(line);
   if (!Array.isArray(parts) || parts.length > 4) return undefined;
   const [tag, timerAt, posted, records]: unknown[] = parts;
   if (typeof tag !== "string") return undefined;
@@ -36,7 +36,7 @@ const LONGEST_QUIET_MS = 50;
 const MOST_NAMED = 16;
 
 /**
- * The message that tells other processes of a transaction: the tree, the time of its first timer, the agents whose
+ * The line that tells other processes of a transaction: the tree, the time of its first timer, the agents whose
  * inbox got something, and the agents whose records were changed. Empty if nobody needs to know.
  */
 export function noticeOf({ tree, operations, written, whole }: TreeSession): string {
@@ -112,7 +112,9 @@ export class RedisForeignWrites {
     this.#isSubscribed = true;
     this.#subscriber.subscribe(this.#keys.channel(), {
       onMessage: (message) => {
-        if (!message.startsWith(`${this.#owner} `)) this.#notify(this.#writeOf(message));
+        // The sender, and then a line for each of its transactions.
+        if (message.startsWith(`${this.#owner} `)) return;
+        for (const line of message.slice(message.indexOf(" ") + 1).split("\n")) this.#notify(this.#writeOf(line));
       },
       // Writes before the subscription, or during an interruption, are not known.
       onSubscribed: () => {
@@ -122,9 +124,9 @@ export class RedisForeignWrites {
     });
   }
 
-  #writeOf(message: string): ForeignWrite | "any" {
+  #writeOf(line: string): ForeignWrite | "any" {
     try {
-      const parts = partsOf(message);
+      const parts = partsOf(line);
       if (!parts) return "any";
       const { tag, timerAt, posted, records } = parts;
       this.#hooks.onTree(tag, [...new Set([...(posted ?? []), ...(records ?? [])])]);

@@ -59,6 +59,7 @@ const GROUPS_KEPT = 10_000;
  */
 export interface TreeKeys {
   readonly tag: string;
+  readonly names: TreeNames;
   readonly tenant: string;
   /** The partition of the indexes that list this tree. */
   readonly partition: number;
@@ -92,10 +93,23 @@ export interface TreeKeys {
   ofAgent(part: AgentPart, agentId: string): string;
 }
 
+/** The ids that a tree's tag is made of. */
+interface TreeNames {
+  readonly tenant: string;
+  readonly rootAgentId: string;
+}
+
+function namesOf(tag: string): TreeNames {
+  const [tenant = "", rootAgentId = ""] = tag.split("/").map(decodeURIComponent);
+  return { tenant, rootAgentId };
+}
+
 /** The names of all keys. Ids may hold any characters; different ids never give the same key. */
 export class RedisKeys {
   readonly #prefix: string;
   readonly #groups = new Map<string, TreeKeys>();
+  /** The indexes about a tenant. */
+  readonly #indexes = new Map<string, IndexKeys>();
   /** The tree that was asked for last: works ask for theirs again and again. */
   #last: { readonly tenant: string; readonly agentId: string; readonly tree: TreeKeys } | undefined;
 
@@ -133,6 +147,16 @@ export class RedisKeys {
    * tenant, and what else the index is about.
    */
   index(list: IndexName, partition: number, ...of: readonly string[]): IndexKeys {
+    const named = of.length === 1 ? `${list} ${partition} ${of[0]}` : undefined;
+    const known = named === undefined ? undefined : this.#indexes.get(named);
+    if (known) return known;
+    const keys = this.#newIndex(list, partition, of);
+    if (this.#indexes.size >= GROUPS_KEPT) this.#indexes.clear();
+    if (named !== undefined) this.#indexes.set(named, keys);
+    return keys;
+  }
+
+  #newIndex(list: IndexName, partition: number, of: readonly string[]): IndexKeys {
     const about = of.map((one) => encodeURIComponent(wellFormed(one, list))).join("/");
     const base = `${this.#prefix}{hints-${partition}}:${list}`;
     return { list: `${base}:${about}`, stamps: `${base}-told:${about}` };
@@ -153,9 +177,8 @@ export class RedisKeys {
   }
 
   /** The ids that a tree's tag was made of. */
-  namesIn(tag: string): { readonly tenant: string; readonly rootAgentId: string } {
-    const [tenant = "", rootAgentId = ""] = tag.split("/").map(decodeURIComponent);
-    return { tenant, rootAgentId };
+  namesIn(tag: string): TreeNames {
+    return this.#groups.get(tag)?.names ?? namesOf(tag);
   }
 
   /** Cached, because each piece of work asks for it several times. */
@@ -170,8 +193,11 @@ export class RedisKeys {
 
   #newGroup(tag: string): TreeKeys {
     const base = `${this.#prefix}{${tag}}:`;
+    let receipt = { owner: "", key: "" };
+    let ofAgent: { readonly agentId: string; readonly keys: Map<AgentPart, string> } | undefined;
     return {
       tag,
+      names: namesOf(tag),
       tenant: decodeURIComponent(tag.slice(0, Math.max(0, tag.indexOf("/")))),
       partition: hashOf(tag) % PARTITIONS,
       rows: `${base}rows`,
@@ -190,8 +216,19 @@ export class RedisKeys {
       due: `${base}due`,
       projections: `${base}projections`,
       expiring: `${base}expiring`,
-      receipt: (owner) => `${base}receipt:${owner}`,
-      ofAgent: (part, agentId) => `${base}${part}:${wellFormed(agentId, "agent id")}`,
+      // What was asked for last is kept: most trees have one agent, and a process has one name.
+      receipt: (owner) => {
+        if (receipt.owner !== owner) receipt = { owner, key: `${base}receipt:${owner}` };
+        return receipt.key;
+      },
+      ofAgent: (part, agentId) => {
+        if (ofAgent?.agentId !== agentId) ofAgent = { agentId: wellFormed(agentId, "agent id"), keys: new Map() };
+        const known = ofAgent.keys.get(part);
+        if (known !== undefined) return known;
+        const key = `${base}${part}:${agentId}`;
+        ofAgent.keys.set(part, key);
+        return key;
+      },
     };
   }
 }

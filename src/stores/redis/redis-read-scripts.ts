@@ -98,22 +98,31 @@ return page
 export const turnLookScript = script(
   "turn-look",
   `
-local record = redis.call('HGET', KEYS[1], ARGV[1]) or ''
+local read = redis.call('HMGET', KEYS[1], ARGV[1], ARGV[2])
+local record = read[1] or ''
 if record == '' or string.find(record, '"openTurnId":' .. ARGV[5], 1, true) then return {record} end
 local cursors = redis.call('ZRANGEBYSCORE', KEYS[3], ARGV[3], '+inf', 'LIMIT', 0, ARGV[4])
 if #cursors == tonumber(ARGV[4]) then return {record} end
 local entries, answer = {}, ''
-for at, cursor in ipairs(cursors) do
-  local entry = redis.call('XRANGE', KEYS[2], cursor .. '-0', cursor .. '-0')[1]
-  if not entry then return {record} end
-  entries[at] = entry
+local first, last = cursors[1], cursors[#cursors]
+-- Where no other agent has written in between, the rows are one range.
+if first and last - first + 1 == #cursors then entries = redis.call('XRANGE', KEYS[2], first .. '-0', last .. '-0')
+else
+  for at, cursor in ipairs(cursors) do
+    local entry = redis.call('XRANGE', KEYS[2], cursor .. '-0', cursor .. '-0')[1]
+    if not entry then return {record} end
+    entries[at] = entry
+  end
+end
+if #entries < #cursors then return {record} end
+for _, entry in ipairs(entries) do
   for _, text in ipairs(entry[2]) do
     local ends = string.find(text, '"turn.ended"', 1, true) and string.find(text, ARGV[5], 1, true)
     local id = ends and string.match(text, '"outputMessageId":"([^"\\\\]+)"')
     if id then answer = redis.call('HGET', KEYS[4], id) or '' end
   end
 end
-return {record, redis.call('HGET', KEYS[1], ARGV[2]) or '', answer, entries}
+return {record, read[2] or '', answer, entries}
 `,
 );
 

@@ -78,8 +78,23 @@ export interface RowKind<T> {
 
 /** Splits a stored row as the scripts do. A text that is no row is found corrupt when it is parsed. */
 export function seenRow(stored: string): SeenRow {
-  const [start = "", version = ""] = /^(\d+)\|/.exec(stored) ?? [];
-  return { version, text: stored.slice(start.length) };
+  let end = 0;
+  while (isDigit(stored.charCodeAt(end))) end += 1;
+  if (end === 0 || stored[end] !== "|") return { version: "", text: stored };
+  return { version: stored.slice(0, end), text: stored.slice(end + 1) };
+}
+
+function isDigit(code: number): boolean {
+  return code >= 48 && code <= 57;
+}
+
+/** Keeps the kind of row that was made last: a piece of work asks for the rows of one agent again and again. */
+function lastOf<T>(make: (id: string, tenant: string) => RowKind<T>): (id: string, tenant: string) => RowKind<T> {
+  let last: { readonly id: string; readonly tenant: string; readonly kind: RowKind<T> } | undefined;
+  return (id, tenant) => {
+    if (last?.id !== id || last.tenant !== tenant) last = { id, tenant, kind: make(id, tenant) };
+    return last.kind;
+  };
 }
 
 export function valueOf<T>(row: SeenRow, kind: RowKind<T>, key: string): T | undefined {
@@ -139,8 +154,8 @@ export function turnIn(begun: string, changed: string | null | undefined, key: s
   return { ...turn, ...opened(turnChangeSchema, changed, `turn ${turn.turnId} (${key})`) };
 }
 
-export const rowKinds = {
-  record: (tenant: string, agentId: string): RowKind<AgentRecord> => ({
+const ofRecords = lastOf(
+  (agentId, tenant): RowKind<AgentRecord> => ({
     field: fields.record(agentId),
     what: `the record of agent ${agentId}`,
     parse: (text, where) => {
@@ -149,7 +164,10 @@ export const rowKinds = {
       throw new CorruptRecordError(`${where} is that of agent ${record.agentId}; it is left as it is`);
     },
   }),
-  head: (agentId: string): RowKind<HeadRow> => ({
+);
+
+const ofHeads = lastOf(
+  (agentId): RowKind<HeadRow> => ({
     field: fields.head(agentId),
     what: `the head of agent ${agentId}`,
     parse: (text, where) => {
@@ -157,7 +175,10 @@ export const rowKinds = {
       return { head: { ...head, work }, open, outcome };
     },
   }),
-  account: (accountId: string): RowKind<Account> => ({
+);
+
+const ofAccounts = lastOf(
+  (accountId): RowKind<Account> => ({
     field: fields.account(accountId),
     what: `account ${accountId}`,
     parse: (text, where) => {
@@ -166,6 +187,12 @@ export const rowKinds = {
       throw new CorruptRecordError(`${where} holds account ${account.id}; it is left as it is`);
     },
   }),
+);
+
+export const rowKinds = {
+  record: (tenant: string, agentId: string): RowKind<AgentRecord> => ofRecords(agentId, tenant),
+  head: (agentId: string): RowKind<HeadRow> => ofHeads(agentId, ""),
+  account: (accountId: string): RowKind<Account> => ofAccounts(accountId, ""),
   request: (agentId: string, requestId: string): RowKind<AgentRequest> => ({
     field: fields.request(agentId, requestId),
     what: `request ${requestId}`,

@@ -5,11 +5,56 @@ export interface Script {
   readonly name: string;
   readonly text: string;
   readonly sha: string;
+  readonly parts: ScriptParts;
+}
+
+/** What a script is made of: one that runs for several calls has the body once for each, and the rest once. */
+interface ScriptParts {
+  /** Definitions before the body. */
+  readonly before: string;
+  /** Answers one call, by its `KEYS` and `ARGV`. */
+  readonly body: string;
+  /** What is done at the end, after the answers are known. */
+  readonly after: string;
 }
 
 /** The text is sent to a server once, and afterwards called by its hash. */
-export function script(name: string, text: string): Script {
-  return { name, text, sha: createHash("sha1").update(text).digest("hex") };
+export function script(name: string, body: string, around?: Pick<ScriptParts, "before" | "after">): Script {
+  const parts = { before: "", after: "", ...around, body };
+  const answered = `${parts.before}
+local function one(KEYS, ARGV)
+${body}
+end
+local answer = one(KEYS, ARGV)
+${parts.after}
+return answer
+`;
+  return scriptOf(name, around ? answered : body, parts);
+}
+
+/** A script that runs another one for each of several calls; see `Gathering`. */
+export function severalOf({ name, parts }: Script): Script {
+  const { before, body, after } = parts;
+  const text = `${before}
+local function one(KEYS, ARGV)
+${body}
+end
+local answers, key, at = {}, 1, 1
+while at <= #ARGV do
+  local keys, args = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
+  local ok, answer = pcall(one, {unpack(KEYS, key, key + keys - 1)}, {unpack(ARGV, at + 2, at + 1 + args)})
+  if not ok and type(answer) == 'table' then answer = answer.err end
+  answers[#answers + 1] = ok and {1, answer} or {0, answer}
+  key, at = key + keys, at + 2 + args
+end
+${after}
+return answers
+`;
+  return scriptOf(`${name}, several`, text, parts);
+}
+
+function scriptOf(name: string, text: string, parts: ScriptParts): Script {
+  return { name, text, sha: createHash("sha1").update(text).digest("hex"), parts };
 }
 
 /** How long a transaction may rely on the index entries that it has written, in milliseconds. */
@@ -31,6 +76,69 @@ end
 `;
 
 /**
+ * What transactions of one command share. Made once for all of them: functions, the time, and the messages, which go out
+ * as one, because each message is work for every process that listens.
+ */
+const beforeApply = `
+${writeIndex}
+local function whole(number) return string.format('%.0f', number) end
+local time = redis.call('TIME')
+local micros = time[1] * 1000000 + time[2]
+local moment = whole(micros)
+local channel, sender, messages = '', '', {}
+local keys, args, rows, meta, journal, stored
+local version, cursor, ordinal, written, answer
+
+local found = {
+  row = function(_, name) return string.match(stored[name], '^(%d+)|') or '', stored[name] end,
+  ['in'] = function(key, name) return tostring(redis.call('HEXISTS', key, name)) end,
+  size = function(key) return tostring(redis.call('HLEN', key)) end,
+  first = function(key) return redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')[2] or '' end,
+  tree = function() return redis.call('HGET', meta, 'v') or '' end,
+}
+local function keyAt(at) return keys[tonumber(args[at])] end
+local operations = {
+  row = function(a)
+    written[#written + 1] = args[a]
+    written[#written + 1] = version .. '|' .. args[a + 1]
+  end,
+  gone = function(a) redis.call('HDEL', rows, args[a]) end,
+  push = function(a) redis.call('RPUSH', keyAt(a), args[a + 1]) end,
+  pull = function(a) redis.call('LREM', keyAt(a), 0, args[a + 1]) end,
+  put = function(a) redis.call('HSET', keyAt(a), args[a + 1], args[a + 2]) end,
+  item = function(a)
+    ordinal = ordinal + 1
+    redis.call('HSET', keyAt(a), args[a + 1], whole(ordinal) .. '|' .. args[a + 2])
+    answer[#answer + 1] = string.match(stored[args[a + 3]] or '', '"holder":"([^"]*)"') or ''
+  end,
+  take = function(a) redis.call('HDEL', keyAt(a), args[a + 1]) end,
+  place = function(a) redis.call('ZADD', keyAt(a), args[a + 2], args[a + 1]) end,
+  unplace = function(a) redis.call('ZREM', keyAt(a), args[a + 1]) end,
+  drop = function(a) redis.call('DEL', keyAt(a)) end,
+  highest = function(a)
+    local key, name, value = keyAt(a), args[a + 1], args[a + 2]
+    if tonumber(value) > tonumber(redis.call('HGET', key, name) or '0') then redis.call('HSET', key, name, value) end
+  end,
+  entries = function(a)
+    cursor = args[a + 1] == '' and cursor + 1 or tonumber(args[a + 1])
+    redis.call('XADD', journal, whole(cursor) .. '-0', 'a', args[a + 3], 'v', args[a + 4], 'e', args[a + 5])
+    redis.call('ZADD', keyAt(a), args[a + 2], whole(cursor))
+  end,
+  index = function(a)
+    local list, stamps, kind, member = keyAt(a), keyAt(a + 1), args[a + 2], args[a + 3]
+    if kind ~= 'leaving' then return writeIndex(list, stamps, kind, member, args[a + 4], moment) end
+    redis.pcall('HDEL', stamps, member)
+    redis.pcall('ZREM', list, member)
+  end,
+  message = function(a)
+    if redis.call('HSETNX', keyAt(a), args[a + 2], whole(cursor) .. '|' .. args[a + 3]) == 1 then
+      redis.call('RPUSH', keyAt(a + 1), args[a + 2])
+    end
+  end,
+}
+`;
+
+/**
  * Validates what a transaction has read of one tree, then writes what it changes.
  * KEYS rows, meta, journal, lock, receipt, expiring keys, and the keys that are named by their number below
  * ARGV 1 id of the transaction, 2 who sends it, 3 "1" when it may have been applied before, 4 when its indexes were written
@@ -38,19 +146,21 @@ end
  *      8 count of checks,
  *      checks: kind, number of key, name, expected
  *        row: version of a row, "" for none; in: whether a hash has a field; size: of a hash;
- *        first: lowest score of a sorted set, "" for none; tree: version of the whole tree
- *      operations: name, count of arguments, arguments; see below. On one server "index" writes the lists over trees, those
+ *        first: lowest score of a sorted set, "" for none; tree: version of the whole tree;
+ *        seen: nothing is expected of the row, which an operation reads
+ *      operations: name, count of arguments, arguments; see above. On one server "index" writes the lists over trees, those
  *        that list more first, so that nothing is changed where one cannot be written
  * Gives {"done", version, cursor before, for each "item" who holds the agent whose inbox it is or ""} (without holders, if
  *      it had been applied before), or, with nothing written: {"changed", kind, key, name, value, ...} for each
  *      check that failed, {"changed", "older", key of meta, "", version} when the tree has an older version than the sender
  *      has seen, {"locked"} while another process has the tree to itself, {"late"} when the indexes are too old.
+ * Publishes the sender and the messages, a line each.
  */
 export const applyScript = script(
   "apply",
   `
-${writeIndex}
-local rows, meta, journal = KEYS[1], KEYS[2], KEYS[3]
+keys, args = KEYS, ARGV
+rows, meta, journal = KEYS[1], KEYS[2], KEYS[3]
 if ARGV[3] == '1' then
   local receipt = redis.call('GET', KEYS[5])
   if receipt then
@@ -60,104 +170,62 @@ if ARGV[3] == '1' then
 end
 local holder = redis.call('GET', KEYS[4])
 if holder and holder ~= ARGV[2] then return {'locked'} end
-local time = redis.call('TIME')
-local micros = time[1] * 1000000 + time[2]
 if ARGV[4] ~= '' and micros / 1000 - tonumber(ARGV[4]) > ${INDEX_WRITE_LASTS_MS} then return {'late'} end
-local last = redis.call('HGET', meta, 'v') or '0'
+local known = redis.call('HMGET', meta, 'v', 'c', 'o')
+local last, before, placed = known[1] or '0', known[2] or '0', known[3] or '0'
 if tonumber(last) < tonumber(ARGV[7]) then return {'changed', 'older', '2', '', last} end
 
-local names, stored = {}, {}
-for at = 9, 8 + 4 * tonumber(ARGV[8]), 4 do
-  if ARGV[at] == 'row' then names[#names + 1] = ARGV[at + 2] end
+local at, checks = 9, 8 + 4 * tonumber(ARGV[8])
+local names = {}
+stored = {}
+for check = 9, checks, 4 do
+  if ARGV[check] == 'row' or ARGV[check] == 'seen' then names[#names + 1] = ARGV[check + 2] end
 end
 for from = 1, #names, ${ROWS_AT_ONCE} do
-  local page = {unpack(names, from, math.min(from + ${ROWS_AT_ONCE - 1}, #names))}
-  for place, value in ipairs(redis.call('HMGET', rows, unpack(page))) do stored[page[place]] = value or '' end
+  local till = math.min(from + ${ROWS_AT_ONCE - 1}, #names)
+  for place, value in ipairs(redis.call('HMGET', rows, unpack(names, from, till))) do
+    stored[names[from + place - 1]] = value or ''
+  end
 end
-local found = {
-  row = function(_, name) return stored[name] end,
-  ['in'] = function(key, name) return tostring(redis.call('HEXISTS', key, name)) end,
-  size = function(key) return tostring(redis.call('HLEN', key)) end,
-  first = function(key) return redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')[2] or '' end,
-  tree = function() return redis.call('HGET', meta, 'v') or '' end,
-}
-local at = 9
 local changed = {'changed'}
-for _ = 1, tonumber(ARGV[8]) do
-  local kind, key, name, expected = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
-  local value = found[kind](KEYS[tonumber(key)], name)
-  local is = kind == 'row' and (string.match(value, '^(%d+)|') or '') or value
-  if is ~= expected then
-    for _, part in ipairs({kind, key, name, value}) do changed[#changed + 1] = part end
+while at <= checks do
+  local kind, key, name = ARGV[at], ARGV[at + 1], ARGV[at + 2]
+  if kind ~= 'seen' then
+    local is, value = found[kind](KEYS[tonumber(key)], name)
+    if is ~= ARGV[at + 3] then
+      for _, part in ipairs({kind, key, name, value or is}) do changed[#changed + 1] = part end
+    end
   end
   at = at + 4
 end
 if #changed > 1 then return changed end
-
-local before = redis.call('HGET', meta, 'c') or '0'
-local cursor = tonumber(before)
 if at > #ARGV then return {'done', last, before} end
-local version = string.format('%.0f', math.max(tonumber(last) + 1, micros))
-redis.call('HSET', meta, 'v', version)
+
+cursor, ordinal = tonumber(before), tonumber(placed)
+version = whole(math.max(tonumber(last) + 1, micros))
+written, answer = {}, {'done', version, before}
 local expiring = redis.call('SMEMBERS', KEYS[6])
 for _, key in ipairs(expiring) do redis.call('PERSIST', key) end
 if #expiring > 0 then redis.call('DEL', KEYS[6]) end
-
-local function whole(number) return string.format('%.0f', number) end
-local written, answer = {}, {'done', '', before}
-local operations = {
-  row = function(a)
-    written[#written + 1] = a[1]
-    written[#written + 1] = version .. '|' .. a[2]
-  end,
-  gone = function(a) redis.call('HDEL', rows, a[1]) end,
-  push = function(a) redis.call('RPUSH', KEYS[tonumber(a[1])], a[2]) end,
-  pull = function(a) redis.call('LREM', KEYS[tonumber(a[1])], 0, a[2]) end,
-  put = function(a) redis.call('HSET', KEYS[tonumber(a[1])], a[2], a[3]) end,
-  item = function(a)
-    local ordinal = redis.call('HINCRBY', meta, 'o', 1)
-    redis.call('HSET', KEYS[tonumber(a[1])], a[2], whole(ordinal) .. '|' .. a[3])
-    answer[#answer + 1] = string.match(redis.call('HGET', rows, a[4]) or '', '"holder":"([^"]*)"') or ''
-  end,
-  take = function(a) redis.call('HDEL', KEYS[tonumber(a[1])], a[2]) end,
-  place = function(a) redis.call('ZADD', KEYS[tonumber(a[1])], a[3], a[2]) end,
-  unplace = function(a) redis.call('ZREM', KEYS[tonumber(a[1])], a[2]) end,
-  drop = function(a) redis.call('DEL', KEYS[tonumber(a[1])]) end,
-  highest = function(a)
-    local key = KEYS[tonumber(a[1])]
-    if tonumber(a[3]) > tonumber(redis.call('HGET', key, a[2]) or '0') then redis.call('HSET', key, a[2], a[3]) end
-  end,
-  entries = function(a)
-    cursor = a[2] == '' and cursor + 1 or tonumber(a[2])
-    redis.call('XADD', journal, whole(cursor) .. '-0', 'a', a[4], 'v', a[5], 'e', a[6])
-    redis.call('ZADD', KEYS[tonumber(a[1])], a[3], whole(cursor))
-  end,
-  index = function(a)
-    local list, stamps = KEYS[tonumber(a[1])], KEYS[tonumber(a[2])]
-    if a[3] ~= 'leaving' then return writeIndex(list, stamps, a[3], a[4], a[5], whole(micros)) end
-    redis.pcall('HDEL', stamps, a[4])
-    redis.pcall('ZREM', list, a[4])
-  end,
-  message = function(a)
-    if redis.call('HSETNX', KEYS[tonumber(a[1])], a[3], whole(cursor) .. '|' .. a[4]) == 1 then
-      redis.call('RPUSH', KEYS[tonumber(a[2])], a[3])
-    end
-  end,
-}
 while at <= #ARGV do
-  local count = tonumber(ARGV[at + 1])
-  operations[ARGV[at]]({unpack(ARGV, at + 2, at + 1 + count)})
-  at = at + 2 + count
+  operations[ARGV[at]](at + 2)
+  at = at + 2 + tonumber(ARGV[at + 1])
 end
 for from = 1, #written, ${2 * ROWS_AT_ONCE} do
   redis.call('HSET', rows, unpack(written, from, math.min(from + ${2 * ROWS_AT_ONCE - 1}, #written)))
 end
-if cursor > tonumber(before) then redis.call('HSET', meta, 'c', whole(cursor)) end
+redis.call('HSET', meta, 'v', version, 'c', whole(cursor), 'o', whole(ordinal))
 redis.call('SET', KEYS[5], ARGV[1] .. ' ' .. version .. ' ' .. before, 'PX', ${RECEIPT_MS})
-if ARGV[6] ~= '' then redis.call('PUBLISH', ARGV[5], ARGV[6]) end
-answer[2] = version
+if ARGV[6] ~= '' then
+  channel, sender = ARGV[5], ARGV[2]
+  messages[#messages + 1] = ARGV[6]
+end
 return answer
 `,
+  {
+    before: beforeApply,
+    after: `if #messages > 0 then redis.call('PUBLISH', channel, sender .. ' ' .. table.concat(messages, '\\n')) end`,
+  },
 );
 
 /**

@@ -66,7 +66,7 @@ export class TreeSession {
   readonly definitions = new Map<string, true>();
   readonly undo = new UndoLog();
   readonly #cache: TreeCache;
-  readonly #inbox = new Map<string, ReadonlyMap<string, boolean>>();
+  #inbox: Map<string, ReadonlyMap<string, boolean>> | undefined;
   #rowCount = 0;
   #workCount = 0;
   #whole: WholeTree | undefined;
@@ -166,7 +166,7 @@ export class TreeSession {
   }
 
   isInInbox(key: string, itemKey: string): boolean {
-    const changed = this.#inbox.get(key)?.get(itemKey);
+    const changed = this.#inbox?.get(key)?.get(itemKey);
     if (changed !== undefined) return changed;
     if (this.#isRemoved) return false;
     // Nearly every item is new, so this assumes it; if the item is stored already, the validation finds it.
@@ -176,6 +176,7 @@ export class TreeSession {
   }
 
   noteInbox(key: string, itemKey: string, isIn: boolean): void {
+    this.#inbox ??= new Map();
     const changed = new Map(this.#inbox.get(key));
     changed.set(itemKey, isIn);
     this.undo.set(this.#inbox, key, changed);
@@ -193,7 +194,7 @@ export class TreeSession {
   }
 
   inboxSize(key: string): number {
-    if (this.#inbox.has(key)) throw new NotTogether("it counts what was just changed");
+    if (this.#inbox?.has(key)) throw new NotTogether("it counts what was just changed");
     // Who asks is about to leave a tree at rest, so this assumes that nothing came; the validation finds what did.
     const known = this.answers.get(`size|${key}|`);
     const size = typeof known === "string" ? known : "0";
@@ -254,9 +255,14 @@ export class TreeSession {
   }
 
   #check(check: Check): void {
-    const id = `${check.kind}|${check.key}|${check.name}`;
+    const id = check.kind === "row" ? checkOfRow(check.name) : `${check.kind}|${check.key}|${check.name}`;
     if (!this.checks.has(id)) this.checks.set(id, check);
   }
+}
+
+/** The name of a row's check among the checks: the rows of a tree have one key. */
+export function checkOfRow(field: string): string {
+  return field;
 }
 
 function missingRows(names: readonly string[]): Missing {
@@ -288,26 +294,28 @@ export class NotTogether {
 
 /** Answers to the questions of one piece of work, each loaded once. */
 export class Answers {
-  readonly #known = new Map<string, unknown>();
+  /** Most works ask nothing. */
+  #known: Map<string, unknown> | undefined;
 
   ask<T>(key: string, load: () => Promise<T>): T {
-    if (this.#known.has(key)) return this.#known.get(key) as T;
+    if (this.#known?.has(key)) return this.#known.get(key) as T;
     throw new Missing(key, load);
   }
 
   get(key: string): unknown {
-    return this.#known.get(key);
+    return this.#known?.get(key);
   }
 
   set(key: string, value: unknown): void {
+    this.#known ??= new Map();
     this.#known.set(key, value);
   }
 
   forget(key: string): void {
-    this.#known.delete(key);
+    this.#known?.delete(key);
   }
 
   forgetAll(): void {
-    this.#known.clear();
+    this.#known = undefined;
   }
 }

@@ -3,7 +3,7 @@ import type { TreeCache } from "./redis-cache.ts";
 import { textsOf } from "./redis-connection.ts";
 import { isHead } from "./redis-keys.ts";
 import { absentRow, seenRow } from "./redis-rows.ts";
-import { type IndexWrite, Missing, NotTogether, type TreeSession } from "./redis-session.ts";
+import { checkOfRow, type IndexWrite, Missing, NotTogether, type TreeSession } from "./redis-session.ts";
 
 interface Envelope {
   readonly id: string;
@@ -13,12 +13,17 @@ interface Envelope {
   readonly message: string;
 }
 
-/** The keys and arguments of the script; the flag for a repeated transaction goes between `head` and `tail`. */
+/** The keys and arguments of the script. */
 interface EncodedTransaction {
   readonly keys: readonly string[];
-  readonly head: readonly string[];
-  readonly tail: readonly string[];
+  /** `repeat`: how often it was sent before. Always the same list, which is read at once. */
+  readonly args: (repeat: number) => readonly string[];
 }
+
+/** Where the script has the flag of a transaction that may have been applied before. */
+const FLAG = 2;
+/** Where it has the count of checks. */
+const CHECKS = 7;
 
 /** Undefined if nothing was read and nothing is to be written. `indexWrites`: those that become true with the rest. */
 export function encoded(
@@ -37,20 +42,37 @@ export function encoded(
     numbers.set(key, String(keys.length));
     return String(keys.length);
   };
-  const { indexedAt, channel, message } = envelope;
-  const tail = [indexedAt, channel, message, String(session.newest), String(checks.size)];
-  for (const { kind, key, name, expected } of checks.values()) tail.push(kind, numberOf(key), name, expected);
+  const { id, owner, indexedAt, channel, message } = envelope;
+  const args = [id, owner, "", indexedAt, channel, message, String(session.newest), ""];
+  for (const { kind, key, name, expected } of checks.values()) args.push(kind, numberOf(key), name, expected);
+  let count = checks.size;
+  for (const [name, , , , head] of operations) {
+    if (name !== "item" || typeof head !== "string" || checks.has(checkOfRow(head))) continue;
+    args.push("seen", numberOf(tree.rows), head, "");
+    count += 1;
+  }
+  args[CHECKS] = String(count);
   // First, so that nothing is changed where an index cannot be written.
-  for (const write of indexWrites) if (write.kind !== "leaving") tail.push(...indexOperation(write, numberOf));
-  for (const [name, ...args] of operations) {
-    tail.push(name, String(args.length), ...args.map((one) => (typeof one === "string" ? one : numberOf(one.key))));
+  for (const write of indexWrites) if (write.kind !== "leaving") pushIndex(args, write, numberOf);
+  for (const operation of operations) {
+    args.push(operation[0], String(operation.length - 1));
+    for (let at = 1; at < operation.length; at += 1) {
+      const one = operation[at];
+      args.push(typeof one === "object" ? numberOf(one.key) : (one ?? ""));
+    }
   }
-  for (const write of leavingForGood(indexWrites)) tail.push(...indexOperation(write, numberOf));
+  for (const write of leavingForGood(indexWrites)) pushIndex(args, write, numberOf);
   for (const [field, { text }] of written) {
-    if (text === undefined) tail.push("gone", "1", field);
-    else tail.push("row", "2", field, text);
+    if (text === undefined) args.push("gone", "1", field);
+    else args.push("row", "2", field, text);
   }
-  return { keys, head: [envelope.id, envelope.owner], tail };
+  return {
+    keys,
+    args: (repeat) => {
+      args[FLAG] = repeat > 0 ? "1" : "0";
+      return args;
+    },
+  };
 }
 
 /** Without those that are written again in the same step: an agent that was released and acquired. */
@@ -62,11 +84,12 @@ export function leavingForGood(writes: readonly IndexWrite[]): IndexWrite[] {
   });
 }
 
-function indexOperation(
+function pushIndex(
+  args: string[],
   { kind, keys: { list, stamps }, member, score }: IndexWrite,
   numberOf: (key: string) => string,
-): string[] {
-  return ["index", "5", numberOf(list), numberOf(stamps), kind, member, String(score ?? "")];
+): void {
+  args.push("index", "5", numberOf(list), numberOf(stamps), kind, member, String(score ?? ""));
 }
 
 export type Applied =
@@ -137,7 +160,7 @@ export function learn(session: TreeSession, cache: TreeCache, facts: readonly Ch
       // Another process has written to the tree since it was rolled back. Heads exist as long as their tree; other rows
       // may be removed.
       const mayBeGone = version === "" && !isHead(name);
-      const isOlder = !mayBeGone && Number(session.checks.get(`row|${key}|${name}`)?.expected) > Number(version);
+      const isOlder = !mayBeGone && Number(session.checks.get(checkOfRow(name))?.expected) > Number(version);
       if (isOlder) cache.rollBack(Number(version));
       cache.note(name, value === "" ? undefined : value);
     } else if (kind === "tree") session.answers.forget("whole");

@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { backoffDelay } from "../../base/index.ts";
 import { StoreUnavailableError } from "../../errors/index.ts";
@@ -29,6 +28,8 @@ export interface QueueContext {
   /** Distinguishes this process' transactions from others'. */
   readonly owner: string;
   readonly channel: string;
+  /** For a transaction: tells it from the others of this process, which share the receipts of trees. */
+  readonly nextId: () => string;
   /** Called after this process has changed the tree. */
   readonly onChanged: (session: TreeSession) => void;
 }
@@ -105,7 +106,7 @@ class TreeQueue {
     const end = performance.now() + connection.timeoutMs;
     const answers = new Answers();
     let lockedUntil = 0;
-    let isFresh = !this.isStale || (await connection.mayMixKeys());
+    let isFresh = !this.isStale || (connection.isOneServer ?? (await connection.mayMixKeys()));
     try {
       for (let failures = 0; ; ) {
         const session = new TreeSession(this.tree, this.cache, answers);
@@ -149,39 +150,40 @@ class TreeQueue {
   /** Where all keys are on one server, the indexes are written by the transaction itself. */
   async #applyTogether(session: TreeSession): Promise<Applied> {
     const { connection, owner, channel } = this.#context;
-    const notice = noticeOf(session);
-    const message = notice && `${owner} ${notice}`;
-    const envelope = { id: randomUUID(), owner, indexedAt: "", channel, message };
+    const message = noticeOf(session);
+    const envelope = { id: this.#context.nextId(), owner, indexedAt: "", channel, message };
     const transaction = encoded(session, envelope, session.indexWrites);
     if (!transaction) return nothingToDo;
-    const { keys, head, tail } = transaction;
-    const args = (repeat: number): string[] => [...head, repeat > 0 ? "1" : "0", ...tail];
+    const { keys, args } = transaction;
     const answer = await connection.scriptTogether(applyScript, keys, args);
     const applied = appliedOf(answer, keys, session);
     this.isStale = false;
     if (applied.type === "done") {
       keep(session, this.cache, applied.version);
-      if (notice) this.#context.onChanged(session);
+      if (message) this.#context.onChanged(session);
     }
     return applied;
   }
 
   async #apply(session: TreeSession): Promise<Applied> {
     const { connection, indexes, owner, channel } = this.#context;
-    if (await connection.mayMixKeys()) return await this.#applyTogether(session);
+    if (connection.isOneServer ?? (await connection.mayMixKeys())) return this.#applyTogether(session);
     const before = session.indexWrites.filter(({ isBeside }) => !isBeside);
     const beside = session.indexWrites.filter(({ isBeside }) => isBeside);
     const written = await indexes.write(before);
-    const notice = noticeOf(session);
-    const message = notice && `${owner} ${notice}`;
-    const transaction = encoded(session, { id: randomUUID(), owner, indexedAt: written.at, channel, message }, []);
+    const message = noticeOf(session);
+    const transaction = encoded(
+      session,
+      { id: this.#context.nextId(), owner, indexedAt: written.at, channel, message },
+      [],
+    );
     if (!transaction) return nothingToDo;
-    const { keys, head, tail } = transaction;
+    const { keys, args } = transaction;
     const told = before.length + beside.length > 0 ? this.#writeBeside(beside) : nothingWritten;
     const answer = await connection.run(async (client, repeat) => {
       // A Redis that was away may have lost the index entries, which must not be missing.
       if (repeat > 0) await indexes.write(session.indexWrites);
-      return await evaluate(client, applyScript, keys, [...head, repeat > 0 ? "1" : "0", ...tail]);
+      return await evaluate(client, applyScript, [keys], [args(repeat)]);
     });
     const applied = appliedOf(answer, keys, session);
     const writtenBeside = await told;
@@ -190,7 +192,7 @@ class TreeQueue {
       keep(session, this.cache, applied.version);
       this.#correct(before, written);
       this.#owed = [...this.#owed, ...removals(beside, writtenBeside)];
-      if (notice) this.#context.onChanged(session);
+      if (message) this.#context.onChanged(session);
     }
     return applied;
   }

@@ -17,8 +17,10 @@ export type ForeignWrites = readonly ForeignWrite[] | "any";
 
 /** Whether the tree of an agent may have been changed. */
 export function isTreeChanged(writes: ForeignWrites, { tenant, agentId }: AgentKey): boolean {
+  if (writes === "any") return true;
   const root = rootOf(agentId);
-  return writes === "any" || writes.some((write) => write.tenant === tenant && write.rootAgentId === root);
+  for (const write of writes) if (write.rootAgentId === root && write.tenant === tenant) return true;
+  return false;
 }
 
 /** Whether the agent's inbox may have got something. */
@@ -34,6 +36,10 @@ export function isRecordChanged(writes: ForeignWrites, key: AgentKey): boolean {
 function isNamed(writes: ForeignWrites, { tenant, agentId }: AgentKey, as: "posted" | "records"): boolean {
   if (writes === "any") return true;
   const root = rootOf(agentId);
-  const isAmong = ({ [as]: named }: ForeignWrite): boolean => named === null || named.includes(agentId);
-  return writes.some((write) => write.tenant === tenant && write.rootAgentId === root && isAmong(write));
+  for (const write of writes) {
+    if (write.rootAgentId !== root || write.tenant !== tenant) continue;
+    const named = write[as];
+    if (named === null || named.includes(agentId)) return true;
+  }
+  return false;
 }
