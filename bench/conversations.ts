@@ -11,7 +11,7 @@ export function studyOf(scenario: Scenario, peers: readonly Contender[] = []): S
     name,
     title,
     unit,
-    plan: (quick) => (quick ? { warmUps: 2, rounds: 7 } : { warmUps: 4, rounds: 21 }),
+    plan: (quick) => (quick ? { warmUps: 2, rounds: 7 } : { warmUps: 24, rounds: 21 }),
     pairs: async (quick) => {
       const conversations = scenario.conversations[quick ? "quick" : "full"];
       const { bare } = await import("./bare/index.ts");

@@ -37,7 +37,7 @@ export const persisted: Study = {
   name: "persisted",
   title: "on SQLite, against a bare loop with one hand-written transaction per message and the same pragmas",
   unit: "ms/turn",
-  plan: (quick) => (quick ? { warmUps: 2, rounds: 7 } : { warmUps: 4, rounds: 21 }),
+  plan: (quick) => (quick ? { warmUps: 2, rounds: 7 } : { warmUps: 24, rounds: 21 }),
   pairs: async (quick) =>
     variants.map(({ variant, scenario, durability }): Pair => {
       const conversations = scenario.conversations[quick ? "quick" : "full"];
