@@ -100,6 +100,8 @@ export class TreeCache {
 
   noteAll(rows: ReadonlyMap<string, string>): void {
     for (const [field, stored] of rows) this.note(field, stored);
+    // What another process had written and is not among them does not exist.
+    this.#forgotten.clear();
     this.#isComplete = true;
   }
 

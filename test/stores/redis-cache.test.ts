@@ -1,0 +1,14 @@
+import { expect, test } from "vitest";
+import { TreeCache } from "../../src/stores/redis/redis-cache.ts";
+
+test("a row that others have written is not known, until all rows are loaded: one that is not among them does not exist", () => {
+  const cache = new TreeCache();
+  cache.noteAll(new Map([["a", "1|{}"]]));
+  expect(cache.row("b")).toEqual({ version: "", text: undefined });
+  cache.note("b", "2|{}");
+  cache.forgetRows(["a", "b"]);
+  expect([cache.row("a"), cache.row("b")]).toEqual([undefined, undefined]);
+  cache.noteAll(new Map([["a", "3|{}"]]));
+  expect(cache.row("a")).toMatchObject({ version: "3" });
+  expect(cache.row("b")).toEqual({ version: "", text: undefined });
+});
