@@ -117,6 +117,8 @@ export const inboxItemSchema = z.discriminatedUnion("kind", [
     isSuperseded: optionalFlagSchema,
   }),
   z.object({ kind: z.literal("budget.freed"), ...item }),
+  /** Another process wants to change the agent between two turns, so its owner need not keep it. */
+  z.object({ kind: z.literal("lease.wanted"), ...item }),
   /** 80 % of a limit on time have passed without a commit. */
   z.object({
     kind: z.literal("budget.warning"),

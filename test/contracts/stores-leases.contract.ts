@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { Stores } from "../../src/stores/index.ts";
 import { note } from "./entry-fixtures.ts";
 import { NOW, ROOT } from "./names.ts";
-import { elsewhere, here, identityOf, keyOf, LEASE_MS, Owner, openAgent } from "./stores-fixtures.ts";
+import { elsewhere, here, identityOf, keyOf, LEASE_MS, Owner, openAgent, ready } from "./stores-fixtures.ts";
 
 /** The id of a process that has ended. */
 function endedPid(): number {
@@ -82,6 +82,36 @@ export function leasesContract(subject: () => Stores): void {
     expect(await attempt(NOW + 2 * LEASE_MS)).toMatchObject({ type: "held" });
     expect(await attempt(NOW + 2 * LEASE_MS + 1)).toMatchObject({ type: "acquired", epoch: owner.epoch + 1 });
     expect(await subject().commit([owner.batch({ entries: [note("late")] })], NOW)).toMatchObject([{ type: "stale" }]);
+  });
+
+  test("who wants the lease of an agent at rest tells its owner by items, and gives nobody else anything to do", async () => {
+    await subject().wantLease(keyOf("nobody"), NOW);
+    const owner = await openAgent(subject());
+    await Promise.all([subject().wantLease(keyOf(), NOW + 1), subject().wantLease(keyOf(), NOW + 1)]);
+    const asked = await subject().inbox(keyOf());
+    expect(asked).toMatchObject([
+      { kind: "lease.wanted", at: NOW + 1 },
+      { kind: "lease.wanted", at: NOW + 1 },
+    ]);
+    expect(new Set(asked.map(({ key }) => key)).size).toBe(2);
+    expect(await subject().release(keyOf(), owner.epoch)).toBe(false);
+    await owner.commit({ acknowledged: asked.map(({ key }) => key) });
+    expect(await subject().release(keyOf(), owner.epoch)).toBe(true);
+    await subject().wantLease(keyOf(), NOW + 2);
+    expect(await subject().inbox(keyOf())).toEqual([]);
+  });
+
+  test("an agent in a turn, and one that is shut down, is not asked for", async () => {
+    const owner = await openAgent(subject());
+    await subject().openTurn(keyOf(), { input: "go", actorId: null, limits: null, ifBusy: "refuse" }, NOW);
+    const before = await subject().inbox(keyOf());
+    await subject().wantLease(keyOf(), NOW + 1);
+    expect(await subject().inbox(keyOf())).toEqual(before);
+    await owner.acquire(here);
+    const down = await openAgent(subject(), { agentId: "down" });
+    await down.commit({ entries: [note("down")], owned: { ...ready, status: "shutdown" } });
+    await subject().wantLease(keyOf("down"), NOW + 1);
+    expect(await subject().inbox(keyOf("down"))).toEqual([]);
   });
 
   test("a process that gave no sign for a day is forgotten; it is told so, and what it held is for others", async () => {

@@ -313,6 +313,7 @@ it("leaves nothing behind of all the turns and all the times that it was put awa
     if (turn % 100 === 0) for (const agent of agents) await agent.resetConversation();
   }
   await idleUntil(runtime, clock);
-  expect(queryObjects(Activation, { format: "count" })).toBe(before);
+  // What earlier tests have left may be gone by now.
+  expect(queryObjects(Activation, { format: "count" })).toBeLessThanOrEqual(before);
   expect(agents.map(({ state }) => state.status)).toEqual(["ready", "ready", "ready"]);
 });

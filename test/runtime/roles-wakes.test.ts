@@ -15,7 +15,7 @@ import {
   subagent,
   textOf,
 } from "../../src/index.ts";
-import { KEPT_MS } from "../../src/runtime/residence/residence.ts";
+import { KEPT_MS, LONGEST_KEPT_MS } from "../../src/runtime/residence/residence.ts";
 import { currentProcess } from "../../src/stores/index.ts";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { createFakeClock, scriptedModel } from "../../src/testing/index.ts";
@@ -91,10 +91,10 @@ describe("a client and a worker", () => {
     for await (const event of turn) seen.push(event.type);
     expect((await turn.result).text).toBe("hello");
     expect(seen).toContain("turn.completed");
+    await agent.clear();
     await untilParked(worker);
     expect(await client.metrics()).toMatchObject({ liveAgents: 0, turnsEnded: 0 });
     expect(await worker.metrics()).toMatchObject({ liveAgents: 0, turnsEnded: 1 });
-    await agent.clear();
     expect(await agent.getMessages()).toEqual([]);
     await agent.shutdown();
     expect(agent.state.status).toBe("shutdown");
@@ -181,8 +181,35 @@ describe("a client and a worker", () => {
     expect(wakes).toEqual(["a", "b", "c", "d", "b"]);
   });
 
+  it.each(["clear", "shutdown"] as const)(
+    "an agent that is kept is given back when a client asks for it: %s",
+    async (what) => {
+      const agents = [defineAgent({ name: "one", model: scriptedModel(() => "hello") })];
+      const { join } = deployment();
+      const clock = createFakeClock();
+      const worker = await join({ agents, role: "worker", clock });
+      const client = await join({ agents, role: "client", clock });
+      const agent = await client.agent("one", { agentId: "a" });
+      await agent.start();
+      await agent.executeTurn("go").result;
+      await untilLive(worker, 1);
+      let isOver = false;
+      const changing = agent[what]().finally(() => (isOver = true));
+      // No time passes until the worker has given it back.
+      await untilLive(worker, 0);
+      for (let passed = 0; !isOver && passed < KEPT_MS; passed += 50) {
+        clock.advance(50);
+        await loopTurns(5);
+      }
+      await changing;
+      expect(agent.state.status).toBe(what === "clear" ? "ready" : "shutdown");
+      await agent.start();
+      expect((await agent.executeTurn("again").result).text).toBe("hello");
+    },
+  );
+
   inFull(() => {
-    it("an agent that is kept is not woken for its next turn, and leaves after ten seconds of turns", async () => {
+    it("an agent that is kept is not woken for its next turn, and leaves after a minute of turns", async () => {
       const agents = [defineAgent({ name: "one", model: scriptedModel(() => "hello") })];
       const { join, wakes } = deployment();
       const clock = createFakeClock();
@@ -192,7 +219,7 @@ describe("a client and a worker", () => {
       await agent.start();
       await agent.executeTurn("go").result;
       const pause = KEPT_MS - 10;
-      for (let passed = 0; passed < 10_000; passed += pause) {
+      for (let passed = 0; passed < LONGEST_KEPT_MS; passed += pause) {
         expect((await worker.metrics()).liveAgents).toBe(1);
         clock.advance(pause);
         await agent.executeTurn("and on").result;
@@ -329,6 +356,7 @@ describe("a client and a worker", () => {
     expect((await worker.metrics()).parked).toBe(1);
     gate.open("a page");
     expect((await turn.result).text).toBe("read: a page");
+    await agent.shutdown();
     await untilParked(worker);
     expect((await worker.metrics()).toolJobs).toBeGreaterThan(0);
   });

@@ -50,6 +50,8 @@ export function takeItem(activation: Activation, item: InboxItem): boolean {
     case "budget.freed":
       if (activation.openTurnId !== null) activation.append({ type: "budget.freed", turnId: activation.openTurnId });
       break;
+    case "lease.wanted":
+      break;
     case "budget.warning":
       takeWarning(activation, item);
       break;

@@ -63,6 +63,7 @@ export async function changeElsewhere(
       const isTaken = error instanceof AlreadyOwnedError || error instanceof LeaseLostError;
       if (!isTaken || attempt >= MOST_TRIES || !core.isOpen) throw error;
     }
+    await core.stores.wantLease(key, core.clock.now());
     await core.clock.sleep(backoffDelay(attempt, 0.5, pauses));
   }
 }

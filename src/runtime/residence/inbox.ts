@@ -103,6 +103,7 @@ export class Inbox {
     }
     if (!takeItem(activation, item)) return false;
     taken.add(item.key);
+    if (item.kind === "lease.wanted") this.#residences.apply(activation.key.agentId, { type: "kept.over", activation });
     if (item.kind === "child.ended") this.#children.resolve(item.childId, { status: item.outcome, text: item.text });
     return true;
   }

@@ -34,7 +34,8 @@ export interface PassivationOptions {
  *    no item that can be taken. Only a post of somebody else can move it then.
  * 2. Waiters for an agent's rest are answered when it rests or is gone, whichever comes first.
  * 3. A root that has ended a turn is kept for a moment, in its job's place, and only while a quarter of the places is
- *    free. When agents come that need these, those that were kept first leave, so that no other agent waits for a place.
+ *    free. When agents come that need these, those that were kept first leave, so that no other agent waits for a place. One
+ *    whose lease another process asks for (`lease.wanted`) leaves at once.
  */
 export class Passivation {
   readonly #options: PassivationOptions;

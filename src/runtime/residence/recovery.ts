@@ -42,7 +42,7 @@ export async function recoverAgent(source: RecoverySource, key: AgentKey): Promi
 
 /**
  * The start of an agent that this process has just created: it has no entries, and its first batch takes its lease. That is
- * refused if another process was faster.
+ * refused if another process was faster, or has changed its record.
  */
 export function begin({ definitions }: RecoverySource, record: AgentRecord): ActivationStart | undefined {
   const { tenant, agentId } = record;

@@ -112,10 +112,10 @@ interface Step<Live> {
   readonly effects: readonly ResidenceEffect[];
 }
 
-/** The agent is not passivated for this long after a turn, because the next one often comes soon. */
-export const KEPT_MS = 1_000;
+/** For how long an agent is not passivated after a turn, whose next one often comes soon, unless its lease is asked for. */
+export const KEPT_MS = 5_000;
 /** Even with frequent turns an agent leaves after this time, so that it can move to another process and job. */
-export const LONGEST_KEPT_MS = 10_000;
+export const LONGEST_KEPT_MS = 60_000;
 
 export const unclaimed = { kind: "away", isHeld: false, deliveries: 0, waiter: null, isRetrying: false } as const;
 

@@ -336,6 +336,9 @@ async function give(held: Stores, saved: AgentRecord, item: InboxItem): Promise<
     case "budget.warning":
       // Only owners post these, and this process is the owner.
       return;
+    case "lease.wanted":
+      // The tree stays here for as long as its handle holds it.
+      return;
     default:
       item satisfies never;
   }

@@ -138,6 +138,7 @@ function routedStores(keeper: UnsavedKeeper): RoutedStores {
     heartbeat: (processId, steady) => keeper.heartbeat(processId, steady),
     acquire: (key, processId, leaseMs, steady, isKnown) => keeper.acquire(key, processId, leaseMs, steady, isKnown),
     release: (key, epoch, how) => of(key).release(key, epoch, how),
+    wantLease: (key, now) => of(key).wantLease(key, now),
 
     claimCall: (key, claim, steady) => of(key).claimCall(key, claim, steady),
     postCallEnd: (key, item) => of(key).postCallEnd(key, item),

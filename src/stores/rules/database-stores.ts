@@ -13,7 +13,7 @@ import {
 } from "../../state/index.ts";
 import type { Batch } from "./batch.ts";
 import { commitBatch } from "./commit.ts";
-import { acquire, holderOf, release } from "./leases.ts";
+import { acquire, holderOf, release, wantLease } from "./leases.ts";
 import { changeTimers, fireAccountTimer } from "./ledger.ts";
 import type { AskListener, LiveChannel, LiveFollowing, LiveListener, LivePlace } from "./live-channel.ts";
 import { abort, pause, resume } from "./marks.ts";
@@ -54,6 +54,7 @@ export function databaseStores(kind: string, database: Database): Stores {
     acquire: (key, processId, leaseMs, steady, isKnown) =>
       write(() => acquire(tables, key, { processId, leaseMs, isRunning, isKnown }, steady)),
     release: (key, epoch, options) => write(() => release(tables, key, epoch, options)),
+    wantLease: (key, now) => write(() => wantLease(tables, key, now)),
     rest: (keys) => database.rest?.(keys),
     unattended: async (tenant, query, steady) =>
       await database.unattended(

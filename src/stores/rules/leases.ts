@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { type Account, passOverAbsence, turnAccountId } from "../../budget/index.ts";
 import { CorruptRecordError } from "../../errors/index.ts";
 import type { AgentKey, AgentRecord, InboxItem } from "../../state/index.ts";
@@ -57,6 +58,14 @@ export function release(
   const work = as === "parked" && head.work === "open" ? "parked" : head.work;
   tables.putHead(key, { ...head, holder: null, sign: steady ?? head.sign, work });
   return true;
+}
+
+/** Tells the owner of an agent without an open turn that another process wants its lease for a moment. */
+export function wantLease(tables: StoreTables, key: AgentKey, now: number): void {
+  const record = tables.agent(key);
+  const isAtRest = record?.openTurnId === null && record.status !== "created" && record.status !== "shutdown";
+  if (!isAtRest || tables.head(key).holder === null) return;
+  tables.addToInbox(key, { kind: "lease.wanted", key: `lease.wanted:${randomUUID()}`, at: now });
 }
 
 export function holderOf(tables: Tables, key: AgentKey): { process: ProcessIdentity; epoch: number } | undefined {

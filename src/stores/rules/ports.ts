@@ -118,6 +118,8 @@ export interface Stores {
    * finds the items.
    */
   release(key: AgentKey, epoch: number, options?: ReleaseOptions): Promise<boolean>;
+  /** Tells the owner of an agent at rest, by an item, that another process wants its lease for a moment. */
+  wantLease(key: AgentKey, now: number): Promise<void>;
   /**
    * Nothing is going to be done with these agents for a while, so what the stores keep of them in memory may become smaller, at
    * the cost of the next read. Changes nothing that is stored.
