@@ -1,7 +1,7 @@
 /**
- * `node --expose-gc bench/idle-process.ts bare|memory|sqlite COUNT [MODEL_URL]`: opens so many conversations, has each take a
- * turn with one call of a tool if a model server is named, lets them rest, closes them, and prints what they held, as JSON. A
- * process of its own, so that nothing else is in its heap.
+ * `node --expose-gc bench/idle-process.ts bare|memory|sqlite COUNT [MODEL_URL]`: opens so many conversations beside a fifth of
+ * them that rest already, has each take a turn with one call of a tool if a model server is named, lets them rest, closes all,
+ * and prints what they held, as JSON. A process of its own, so that nothing else is in its heap.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { memoryAtRest, openMany } from "./at-rest.ts";
@@ -12,11 +12,14 @@ import { timed } from "./study.ts";
 
 export type IdleKind = "bare" | "memory" | "sqlite";
 
-/** For one conversation, over the process as it was before the first one; 1 KB is 1,000 bytes. */
+/**
+ * For each further conversation, over the process as it was when the first ones rested; 1 KB is 1,000 bytes. What the process
+ * holds itself (compiled code, caches of a fixed size: some 5 MB, which V8 drops and makes again as it likes) is in both looks.
+ */
 export interface IdleFigures {
   readonly heapKilobytes: number;
   readonly rssKilobytes: number;
-  /** What is still in the heap when all are shut down, the runtime being open: in memory the stores' records. */
+  /** What is still in the heap when all are shut down, over the process before the first one: in memory the stores' records. */
   readonly leftKilobytes: number;
   /** To create and start one, its turn included. */
   readonly processorMs: number;
@@ -26,6 +29,11 @@ async function contenderOf(kind: string): Promise<Contender> {
   if (kind === "bare") return (await import("./bare/index.ts")).bare;
   const { oursInMemory, oursOnSqlite } = await import("./ours/index.ts");
   return kind === "memory" ? oursInMemory : oursOnSqlite;
+}
+
+/** Agents are put away after five seconds in which they do nothing, and looked at every second. */
+async function putAway(): Promise<void> {
+  await delay(8_000);
 }
 
 async function main([kind = "", countText = "", modelUrl]: readonly string[]): Promise<void> {
@@ -59,18 +67,20 @@ async function main([kind = "", countText = "", modelUrl]: readonly string[]): P
   };
   for (const conversation of await ready(200)) await conversation.close?.();
   const before = await memoryAtRest();
-  const { result: conversations, processorMs } = await timed(() => ready(count));
-  // Agents are put away after five seconds in which they do nothing, and looked at every second.
-  await delay(8_000);
+  const first = await ready(Math.ceil(count / 5));
+  await putAway();
+  const few = await memoryAtRest();
+  const { result: further, processorMs } = await timed(() => ready(count));
+  await putAway();
   const resting = await memoryAtRest();
-  for (const conversation of conversations) await conversation.close?.();
-  conversations.length = 0;
+  const conversations = [...first.splice(0), ...further.splice(0)];
+  const all = conversations.length;
+  for (const conversation of conversations.splice(0)) await conversation.close?.();
   const after = await memoryAtRest();
-  const perAgent = (bytes: number): number => bytes / 1000 / count;
   const figures: IdleFigures = {
-    heapKilobytes: perAgent(resting.heapUsed - before.heapUsed),
-    rssKilobytes: perAgent(resting.rss - before.rss),
-    leftKilobytes: perAgent(after.heapUsed - before.heapUsed),
+    heapKilobytes: (resting.heapUsed - few.heapUsed) / 1000 / count,
+    rssKilobytes: (resting.rss - few.rss) / 1000 / count,
+    leftKilobytes: (after.heapUsed - before.heapUsed) / 1000 / all,
     processorMs: processorMs / count,
   };
   await entrant.close();
