@@ -20,7 +20,8 @@ test("a process that does not know an agent's definition has never held its leas
     definitions: new Map(),
     auth: new TurnAuth(undefined, () => null),
   };
-  const attempt = recoverAgent(source, keyOf());
+  const giveUp = async (): Promise<void> => expect.unreachable("it has no lease");
+  const attempt = recoverAgent(source, keyOf(), { giveUp });
   await expect(attempt).rejects.toThrow(NotFoundError);
   await expect(attempt).rejects.toThrow('agent "desk" runs the definition "clerk", which this runtime was not given');
   // Whoever has it was only slow, and goes on.

@@ -126,6 +126,7 @@ export class RuntimeCore implements TurnSource {
       clock,
       prices: options.priceBook,
       random: options.random ?? Math.random,
+      closed: this.closed,
       leaseMs,
       process: currentProcess(this.processId),
       definitions,

@@ -25,6 +25,8 @@ export interface LiveAgentsOptions {
   readonly clock: Clock;
   readonly prices: PriceBook;
   readonly random: () => number;
+  /** Aborted when the runtime closes. */
+  readonly closed: AbortSignal;
   readonly leaseMs: number;
   readonly process: ProcessIdentity;
   readonly definitions: ReadonlyMap<string, AgentDefinition>;

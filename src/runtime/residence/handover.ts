@@ -1,4 +1,6 @@
-import { createDeferred } from "../../base/index.ts";
+import { type Clock, createDeferred, untilReached } from "../../base/index.ts";
+import { TroupeError } from "../../errors/index.ts";
+import type { AgentKey } from "../../state/index.ts";
 import type { ReleaseOptions, Stores } from "../../stores/index.ts";
 import type { Activation } from "../agent/activation.ts";
 import type { Committer } from "../agent/committer.ts";
@@ -13,7 +15,14 @@ export interface HandoverOptions {
   readonly inFlight: CallsInFlight;
   readonly succession: Succession;
   readonly residences: Residences<Activation>;
-  readonly clock: { elapsed(): number };
+  readonly clock: Clock;
+  readonly random: () => number;
+  /** Aborted when the process is about to end, and its leases with it. */
+  readonly closed: AbortSignal;
+  /** Has somebody look after what was posted to these agents. */
+  notify(agentIds: readonly string[]): void;
+  /** Reports failures of the work. */
+  watch(agentId: string, work: Promise<unknown>): void;
 }
 
 interface LeaveOptions {
@@ -33,6 +42,7 @@ interface LeaveOptions {
  * 2. An activation whose lease was given back is stopped in the same step, and its calls in flight are aborted.
  * 3. A lease is given back under the epoch that it was taken with, so the lease of a later owner is not touched. An
  *    agent that is shut down gives it back with its last batch, when nothing of it runs any more.
+ * 4. A lease that nothing here uses is offered until the stores answer: as long as this process lives, no other gets it.
  */
 export class Handover {
   readonly #options: HandoverOptions;
@@ -152,20 +162,54 @@ export class Handover {
     for (const { letGo } of putAway) letGo?.();
   }
 
+  /** Gives back a lease that nothing here uses. Resolves while the stores do not answer: it is offered again then. */
+  async giveUp(key: AgentKey, epoch: number): Promise<void> {
+    try {
+      await this.#offer(key, epoch);
+    } catch (error) {
+      this.#offerAgain(key, epoch, error);
+    }
+  }
+
+  /** As "leaving", so that items in its inbox do not matter: a process that can run the agent takes them. */
+  async #offer(key: AgentKey, epoch: number, as: ReleaseOptions["as"] = "leaving"): Promise<boolean> {
+    const { stores, clock } = this.#options;
+    return await stores.release(key, epoch, { as, steady: clock.elapsed() });
+  }
+
+  /** Throws an error that is not of stores which do not answer. */
+  #offerAgain(key: AgentKey, epoch: number, error: unknown): void {
+    const { clock, random, closed: signal, notify, watch } = this.#options;
+    if (!(error instanceof TroupeError && error.retryable)) throw error;
+    const { agentId } = key;
+    const offering = untilReached(() => this.#offer(key, epoch), { clock, random, signal });
+    // Who has posted meanwhile has relied on this process, which had the lease.
+    const over = offering.then((isTaken) => {
+      this.#leftBehind.delete(agentId);
+      if (isTaken) notify([agentId]);
+    });
+    watch(
+      agentId,
+      over.catch((failure: unknown) => {
+        if (!signal.aborted) throw failure;
+      }),
+    );
+  }
+
   async #giveBack(lease: LeaseToGive, as: ReleaseOptions["as"], isLate: boolean): Promise<void> {
     const { key, epoch, openTurnId: turnId, writer } = lease;
-    const { clock } = this.#options;
     const { agentId } = key;
     const note = (reason: string): unknown => this.#leftBehind.set(agentId, { agentId, turnId, reason });
     note("it could not be given back in time; another process may activate it when this process' lease has ended");
     try {
-      if (!writer.hasLeft) await this.#options.stores.release(key, epoch, { as, steady: clock.elapsed() });
+      if (!writer.hasLeft) await this.#offer(key, epoch, as);
       if (isLate && !writer.isSettled) note("what it did last could not be stored; its next owner does that again");
       else this.#leftBehind.delete(agentId);
     } catch (error) {
       note(
         `it could not be given back (${String(error)}); another process may activate it when this process' lease has ended`,
       );
+      if (!this.#options.residences.isClosing) this.#offerAgain(key, epoch, error);
       throw error;
     }
   }

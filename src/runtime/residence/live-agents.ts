@@ -60,23 +60,19 @@ export class LiveAgents {
     this.#committer = new Committer(stores, clock, random);
     this.inbox = new Inbox(stores, this.#residences, children);
     const here = { stores, committer: this.#committer, inFlight: this.#inFlight, succession: this.#succession };
-    this.#handover = new Handover({ ...here, residences: this.#residences, clock });
-    this.passivation = new Passivation({
-      residences: this.#residences,
-      inbox: this.inbox,
-      handover: this.#handover,
-      stores,
-      clock,
-      part,
-      watch: (agentId, work) => this.watch(agentId, work),
-    });
-    this.idle = new IdleAgents({ ...options, ...part, residences: this.#residences, passivation: this.passivation });
+    const watch = (agentId: string, work: Promise<unknown>): void => this.watch(agentId, work);
+    const notify = (agentIds: readonly string[]): void => this.notify(agentIds);
+    const residences = this.#residences;
+    this.#handover = new Handover({ ...options, ...here, residences, notify, watch });
+    const passivating = { residences, inbox: this.inbox, handover: this.#handover, watch };
+    this.passivation = new Passivation({ ...options, ...passivating });
+    this.idle = new IdleAgents({ ...options, ...part, residences, passivation: this.passivation });
     // Who inspects the machines of agents is to see those that are idle too.
     if (options.onInspect) this.idle.close();
     this.#ports = activationPortsOf(options, {
       ...here,
       children,
-      notify: (agentIds) => this.notify(agentIds),
+      notify,
       activate: (key) => this.activate(key),
       onCommitted: (activation, outcome) => this.#onCommitted(activation, outcome),
       onLost: (activation) => this.#residences.apply(activation.key.agentId, { type: "lost", activation }),
@@ -184,7 +180,8 @@ export class LiveAgents {
     try {
       const taken = remains && (await takeUp(this.#options, remains));
       if (!taken) kept = undefined;
-      start = taken ?? (created && begin(this.#options, created)) ?? (await recoverAgent(this.#options, key));
+      start =
+        taken ?? (created && begin(this.#options, created)) ?? (await recoverAgent(this.#options, key, this.#handover));
       activation = new Activation(start, this.#ports);
     } catch (error) {
       this.#residences.apply(agentId, { type: "activation.failed", remains: kept });
@@ -349,7 +346,7 @@ export class LiveAgents {
 
   /**
    * Discards an agent mid-turn and recovers it, after the effects of its commit have started: to test that no state lives outside
-   * its journal, or because it ran ahead of a commit that refused what had begun. A commit that is due leads here again.
+   * its journal, or because it ran ahead of a commit that refused it. A commit that is due leads here again.
    */
   #restore(activation: Activation): void {
     const { key, writer, isLost, openTurnId } = activation;

@@ -24,7 +24,11 @@ export interface RecoverySource {
  * Takes an agent's lease under a new epoch and recovers its state from the checkpoint and the entries after it. Throws
  * `NotFoundError` for an unknown agent or definition, `AlreadyOwnedError` while another living process has it.
  */
-export async function recoverAgent(source: RecoverySource, key: AgentKey): Promise<ActivationStart> {
+export async function recoverAgent(
+  source: RecoverySource,
+  key: AgentKey,
+  handover: Pick<Handover, "giveUp">,
+): Promise<ActivationStart> {
   const { stores, clock, leaseMs, process, definitions } = source;
   const isKnown = (name: string): boolean => definitions.has(name);
   const taken = await stores.acquire(key, process.processId, leaseMs, clock.elapsed(), isKnown);
@@ -34,8 +38,7 @@ export async function recoverAgent(source: RecoverySource, key: AgentKey): Promi
     if (!isKnown(record.definition.name)) throw unknownDefinition(key, record.definition.name);
     return (await recovered(source, key, lease)).start;
   } catch (error) {
-    // As "leaving", so that items in its inbox do not matter: a process that can run the agent takes them.
-    await stores.release(key, epoch, { as: "leaving", steady: clock.elapsed() });
+    await handover.giveUp(key, epoch);
     throw error;
   }
 }
@@ -160,16 +163,22 @@ async function visit(
   key: AgentKey,
   change: (activation: Activation) => void,
 ): Promise<boolean> {
-  const { stores, handover, ports } = dependencies;
-  const start = await recoverAgent(dependencies, key);
+  const { handover, ports } = dependencies;
+  const start = await recoverAgent(dependencies, key, handover);
   const { openTurnId } = start.record;
-  if (openTurnId !== null) await stores.release(key, start.epoch, { as: "leaving" });
+  if (openTurnId !== null) await handover.giveUp(key, start.epoch);
   assertAtRest(key, openTurnId);
   const activation = new Activation(start, ports);
   activation.start();
-  change(activation);
-  await assertSettled(handover, activation);
-  if (await handover.release(activation)) return true;
+  try {
+    change(activation);
+    await assertSettled(handover, activation);
+    if (await handover.release(activation)) return true;
+  } catch (error) {
+    activation.discard(`the change of agent ${key.agentId} has failed`);
+    await handover.giveUp(key, start.epoch);
+    throw error;
+  }
   await handover.leave(activation);
   return false;
 }

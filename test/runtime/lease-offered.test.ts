@@ -1,0 +1,119 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, expect, it } from "vitest";
+import {
+  createRuntime,
+  defineAgent,
+  localQueues,
+  type Queues,
+  type Runtime,
+  type RuntimeOptions,
+} from "../../src/index.ts";
+import { StoreUnavailableError } from "../../src/errors/index.ts";
+import type { Stores } from "../../src/stores/index.ts";
+import { sqliteStores } from "../../src/stores/sqlite.ts";
+import { scriptedModel } from "../../src/testing/index.ts";
+import { loopTurns } from "../support/journal-probes.ts";
+import { createGate } from "../support/turn-probes.ts";
+
+const closes: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const close of closes.splice(0).toReversed()) await close();
+});
+
+const agents = [defineAgent({ name: "one", model: scriptedModel(() => "hello") })];
+const key = { tenant: "default", agentId: "a" };
+
+/** Processes that share a file, and one queue where they have roles. */
+function processes() {
+  const folder = mkdtempSync(join(tmpdir(), "troupe-offered-"));
+  closes.push(async () => rmSync(folder, { recursive: true, force: true }));
+  const queues: Queues = { ...localQueues(), kind: "shared" };
+  return async (
+    options: Partial<RuntimeOptions>,
+    wrap = (stores: Stores) => stores,
+  ): Promise<{ readonly runtime: Runtime; readonly stores: Stores }> => {
+    const stores = sqliteStores(join(folder, "t.db"));
+    const shared = options.role === "worker" ? queues : { ...queues, close: async () => undefined };
+    const mine = options.role === "all" ? localQueues() : shared;
+    const runtime = await createRuntime({ agents, stores: wrap(stores), queues: mine, ...options });
+    closes.push(() => runtime.shutdown());
+    return { runtime, stores };
+  };
+}
+
+/** Stores that do not answer these calls until they are told to. */
+function unanswered(...names: readonly (keyof Stores)[]) {
+  const state = { isDown: false, refused: 0 };
+  const wrap = (stores: Stores): Stores =>
+    new Proxy(stores, {
+      get: (inner, name: keyof Stores) => {
+        const member: unknown = Reflect.get(inner, name);
+        if (!names.includes(name) || typeof member !== "function") return member;
+        const call = member as (...given: unknown[]) => Promise<unknown>;
+        return async (...given: unknown[]) => {
+          if (!state.isDown) return await call.apply(inner, given);
+          state.refused += 1;
+          throw new StoreUnavailableError(`no answer to ${name}`);
+        };
+      },
+    });
+  return { state, wrap };
+}
+
+it("what a client changed is given back as soon as the stores answer again, so that a worker can take it", async () => {
+  const join_ = processes();
+  await join_({ role: "worker" });
+  const { state, wrap } = unanswered("release");
+  const { runtime: client } = await join_({ role: "client" }, wrap);
+  const agent = await client.agent("one", { agentId: "a" });
+  state.isDown = true;
+  await expect(agent.start()).rejects.toThrow("no answer to release");
+  // It was started, and only the lease is left. The client offers it until it is taken.
+  await agent.start();
+  const turn = agent.executeTurn("go");
+  await turn.id;
+  while (state.refused < 3) await loopTurns(5);
+  state.isDown = false;
+  expect((await turn.result).text).toBe("hello");
+});
+
+it("an agent that was shut down in its turn while the stores did not answer goes on elsewhere afterwards", async () => {
+  const join_ = processes();
+  const { state, wrap } = unanswered("release");
+  const gate = createGate<string>();
+  const slow = defineAgent({ name: "one", model: scriptedModel((_request, { signal }) => gate.pass(signal)) });
+  const { runtime: one, stores } = await join_({ role: "all", agents: [slow] }, wrap);
+  const { runtime: other } = await join_({ role: "all" });
+  const agent = await one.agent("one", { agentId: "a" });
+  await agent.start();
+  const turnId = await agent.executeTurn("go").id;
+  await gate.reached();
+  state.isDown = true;
+  await expect(agent.shutdown()).rejects.toThrow("no answer to release");
+  state.isDown = false;
+  while (await stores.holder(key)) await loopTurns(5);
+  const theirs = await other.find("a");
+  await theirs.start();
+  expect(await theirs.turn(turnId).result).toMatchObject({ status: "completed", text: "hello" });
+});
+
+it("an agent that cannot be read is given back, and who asked for it learns why, not that its lease was not taken", async () => {
+  const join_ = processes();
+  const { runtime: first } = await join_({ role: "all" });
+  const before = await first.agent("one", { agentId: "a" });
+  await before.start();
+  await before.executeTurn("go").result;
+  await before.shutdown();
+  const { state, wrap } = unanswered("messages", "release");
+  const { runtime, stores } = await join_({ role: "all" }, wrap);
+  const agent = await runtime.find("a");
+  state.isDown = true;
+  await expect(agent.start()).rejects.toThrow("no answer to messages");
+  expect(await stores.holder(key)).toBeDefined();
+  state.isDown = false;
+  while (await stores.holder(key)) await loopTurns(5);
+  await agent.start();
+  expect((await agent.executeTurn("again").result).text).toBe("hello");
+});
