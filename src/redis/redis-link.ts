@@ -279,7 +279,7 @@ async function connect({ place, timeoutMs, manner, needing }: ConnectOptions): P
     client = new Cluster([...place.nodes], {
       ...others,
       ...ofCluster,
-      redisOptions: { ...redisOptions, ...ofNodes, replyMapping: "legacy" },
+      redisOptions: { ...redisOptions, ...ofNodes },
     });
   } else if ("slots" in place.client) {
     client = place.client.duplicate([], { ...ofCluster, redisOptions: ofNodes });
@@ -302,6 +302,9 @@ export function letGo(client: RedisClient, disconnect: () => void = () => client
 function nodeSettings(manner: Manner, timeoutMs: number) {
   const common = {
     protocol: 2,
+    // A client that is given may have asked for other forms of answers; the scripts' are read as these.
+    stringNumbers: false,
+    replyMapping: "legacy",
     keyPrefix: "",
     connectTimeout: timeoutMs,
     disconnectTimeout: Math.min(timeoutMs, 500),

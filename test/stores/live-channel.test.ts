@@ -54,6 +54,21 @@ describe.skipIf(!redisProgram)("Redis", () => {
 
   describeLiveChannel("Redis, two clients", async () => open());
 
+  test("what is no tag of a tree is passed over, and those beside it are heard", async () => {
+    const prefix = ownPrefix();
+    const stores = storesOn(server, { prefix });
+    const asked: string[] = [];
+    const end = stores.live.onAsked("owner", (tenant, root) => asked.push(`${tenant} ${root}`));
+    const stranger = server.client();
+    const publish = (): void => void stranger.publish(`${prefix}live`, "a ask % %E0/root /root t/ t t/root");
+    await until(() => asked.length > 0, publish);
+    expect(new Set(asked)).toEqual(new Set(["t root"]));
+    expect(stores.live.isFollowed(here)).toBe(true);
+    end();
+    stranger.disconnect();
+    await stores.close();
+  });
+
   describeLiveChannel("Redis, one client", async () => {
     const { one } = open();
     return { one, other: one };

@@ -11,6 +11,7 @@ import { note } from "../contracts/entry-fixtures.ts";
 import { NOW } from "../contracts/names.ts";
 import { identityOf, keyOf, openAgent } from "../contracts/stores-fixtures.ts";
 import { freePort, RedisServer, redisProgram } from "../support/redis-server.ts";
+import { ownPrefix } from "../support/redis-stores.ts";
 import { redisOfSuite } from "../support/redis-suite.ts";
 
 const hasOpenssl = spawnSync("openssl", ["version"]).status === 0;
@@ -99,6 +100,16 @@ describe.skipIf(!redisProgram)("the way to a Redis that guards itself", () => {
     await promoted.call("REPLICAOF", "NO", "ONE");
     await work(stores);
   });
+
+  test.each([{ stringNumbers: true }, { protocol: 3, replyMapping: "resp3" } as const])(
+    "a client is given that wants its answers in another form: %o",
+    async (form) => {
+      const client = new Redis(redis.server.port, "127.0.0.1", { ...form, lazyConnect: true });
+      const stores = opened({ client, prefix: ownPrefix() });
+      await Promise.all(["ann", "bea", "cleo"].map((agentId) => openAgent(stores, { agentId })));
+      await work(stores);
+    },
+  );
 
   test.skipIf(!hasOpenssl)("TLS: with the certificate's authority; without it, it says why not", async () => {
     const folder = mkdtempSync(join(tmpdir(), "troupe-tls-"));

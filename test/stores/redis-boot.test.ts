@@ -16,7 +16,12 @@ describe("options", () => {
     ["a database without a number", { url: "redis://a/main" }, /^url is no address of Redis/],
     ["an empty cluster", { cluster: { nodes: [] } }, /cluster.nodes is empty/],
     ["a prefix with braces", { url: "redis://a", prefix: "{a}" }, /prefix is "\{a\}"/],
-    ["no time", { url: "redis://a", timeoutMs: 0 }, /timeoutMs is 0; it takes a whole number of at least 1/],
+    [
+      "more time than a timer has",
+      { url: "redis://a", timeoutMs: 2 ** 31 },
+      /timeoutMs is 2147483648; it takes .*from 1 to/,
+    ],
+    ["no time", { url: "redis://a", timeoutMs: 0 }, /timeoutMs is 0; it takes a whole number from 1 to 2000000000/],
     ["half a second to live", { url: "redis://a", ttl: 0.5 }, /ttl is 0.5; it takes a whole number of at least 1/],
   ])("%s is refused, in words that say what would be right", (_what, options, words) => {
     expect(() => redisStores(options)).toThrow(InvalidInputError);

@@ -51,7 +51,16 @@ describe.skipIf(!redisProgram)("calls of one moment", () => {
     const large = calls.call([ownPrefix()], () => Array.from({ length: 1_000 }, () => "x"));
     const few = Array.from({ length: 9 }, () => calls.call([ownPrefix()], () => ["x"]));
     await Promise.all([large, ...few]);
-    expect(sent.toSorted((a, b) => a - b)).toEqual([1, 1, 8]);
+    expect(sent).toEqual([1, 8, 1]);
+  });
+
+  it("keep their order, whether they are large or not", async () => {
+    const { calls, sent } = gathering(redis);
+    const key = ownPrefix();
+    const large = Array.from({ length: 1_000 }, () => "large");
+    const answers = [["one"], large, ["other"], ["last"]].map((texts) => calls.call([key], () => texts));
+    expect(await Promise.all(answers)).toEqual([[null], ["one"], ["large"], ["other"]]);
+    expect(sent).toEqual([1, 1, 2]);
   });
 
   it("are told to others with one message, which names all that was written", async () => {

@@ -23,7 +23,7 @@ import type { Script } from "./redis-scripts.ts";
 export interface RedisStoresOptions extends RedisPlaceOptions {
   /** Prefix of all keys; any text without braces, `"troupe:"` by default. */
   readonly prefix?: string | undefined;
-  /** How long a command may take, including retries, in milliseconds; 5,000 by default. */
+  /** How long a command may take, including retries, in milliseconds, from 1 to 2,000,000,000; 5,000 by default. */
   readonly timeoutMs?: number | undefined;
   /**
    * Seconds after which a tree expires, counted from its last change, while none of its agents has an owner and no turn
@@ -41,9 +41,16 @@ export interface CheckedOptions {
 
 const DEFAULT_PREFIX = "troupe:";
 const DEFAULT_TIMEOUT_MS = 5000;
+/** A timer of Node holds no more than 2³¹ - 1. */
+const LONGEST_TIMEOUT_MS = 2_000_000_000;
 
 const redisDoor: Door<RedisStoresOptions> = {
-  rules: { ...redisPlaceRules, prefix: textRule, timeoutMs: wholeNumberRule(1), ttl: wholeNumberRule(1) },
+  rules: {
+    ...redisPlaceRules,
+    prefix: textRule,
+    timeoutMs: wholeNumberRule(1, LONGEST_TIMEOUT_MS),
+    ttl: wholeNumberRule(1),
+  },
   instead: { redis: "client", connection: "client", nodes: "cluster: { nodes }", ttlMs: "ttl" },
 };
 

@@ -54,14 +54,17 @@ export class Gathering {
     const calls = this.#waiting;
     this.#waiting = [];
     let few: Call[] = [];
+    const sendFew = (): void => {
+      if (few.length > 0) this.#sendTogether(few);
+      few = [];
+    };
     for (const call of calls) {
-      if (call.keys.length + call.args(0).length > MOST_PARTS) this.#sendAlone(call);
-      else if (few.push(call) === MOST) {
-        this.#sendTogether(few);
-        few = [];
-      }
+      if (call.keys.length + call.args(0).length > MOST_PARTS) {
+        sendFew();
+        this.#sendAlone(call);
+      } else if (few.push(call) === MOST) sendFew();
     }
-    if (few.length > 0) this.#sendTogether(few);
+    sendFew();
   }
 
   #sendAlone({ keys, args, resolve, reject }: Call): void {

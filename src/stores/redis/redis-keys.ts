@@ -176,6 +176,17 @@ export class RedisKeys {
     return tree === undefined ? `${this.#prefix}live` : `${this.#prefix}{${tree.tag}}:live`;
   }
 
+  /** Whether this is the tag of a tree. What was published may be anything. */
+  isTag(text: string): boolean {
+    if (this.#groups.has(text)) return true;
+    try {
+      const { tenant, rootAgentId } = namesOf(text);
+      return tenant !== "" && rootAgentId !== "";
+    } catch {
+      return false;
+    }
+  }
+
   /** The ids that a tree's tag was made of. */
   namesIn(tag: string): TreeNames {
     return this.#groups.get(tag)?.names ?? namesOf(tag);

@@ -141,6 +141,8 @@ export class RedisLive implements LiveChannel {
     const [processId = "", word, ...tags] = text.split(" ");
     if (word === "who") this.#stay();
     for (const tag of tags) {
+      // Anybody who may publish can have written it.
+      if (!this.#keys.isTag(tag)) continue;
       const processes = this.#elsewhere.get(tag) ?? new Map<string, RemoteFollower>();
       const isNew = processes.get(processId)?.round !== this.#round;
       processes.set(processId, { until: performance.now() + 3 * STAY_MS, round: this.#round });

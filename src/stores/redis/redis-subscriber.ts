@@ -66,7 +66,14 @@ export class RedisSubscriber {
       this.#client = undefined;
       throw error;
     });
-    client.on("message", (channel: string, text: string) => this.#channels.get(channel)?.onMessage(text));
+    client.on("message", (channel: string, text: string) => {
+      try {
+        this.#channels.get(channel)?.onMessage(text);
+      } catch (error) {
+        // Anybody who may publish can have sent it. Thrown here, it would end the process.
+        process.emitWarning(`a message on ${channel} could not be read: ${String(error)}`);
+      }
+    });
     let isNew = true;
     client.on("ready", () => {
       // On the first connection each channel is subscribed by its own call.
