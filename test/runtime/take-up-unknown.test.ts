@@ -20,8 +20,7 @@ test("a process that does not know an agent's definition has never held its leas
     definitions: new Map(),
     auth: new TurnAuth(undefined, () => null),
   };
-  const giveUp = async (): Promise<void> => expect.unreachable("it has no lease");
-  const attempt = recoverAgent(source, keyOf(), { giveUp });
+  const attempt = recoverAgent(source, keyOf(), { giveUp: async () => expect.unreachable("it has no lease") });
   await expect(attempt).rejects.toThrow(NotFoundError);
   await expect(attempt).rejects.toThrow('agent "desk" runs the definition "clerk", which this runtime was not given');
   // Whoever has it was only slow, and goes on.

@@ -106,7 +106,8 @@ describe.skipIf(!redisProgram)("the way to a Redis that guards itself", () => {
     async (form) => {
       const client = new Redis(redis.server.port, "127.0.0.1", { ...form, lazyConnect: true });
       const stores = opened({ client, prefix: ownPrefix() });
-      await Promise.all(["ann", "bea", "cleo"].map((agentId) => openAgent(stores, { agentId })));
+      const owners = await Promise.all(["ann", "bea", "cleo"].map((agentId) => openAgent(stores, { agentId })));
+      expect(owners.map(({ epoch }) => epoch)).toEqual([1, 1, 1]);
       await work(stores);
     },
   );

@@ -20,9 +20,9 @@ export interface HandoverOptions {
   /** Aborted when the process is about to end, and its leases with it. */
   readonly closed: AbortSignal;
   /** Has somebody look after what was posted to these agents. */
-  notify(agentIds: readonly string[]): void;
+  readonly notify: (agentIds: readonly string[]) => void;
   /** Reports failures of the work. */
-  watch(agentId: string, work: Promise<unknown>): void;
+  readonly watch: (agentId: string, work: Promise<unknown>) => void;
 }
 
 interface LeaveOptions {
