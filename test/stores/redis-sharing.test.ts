@@ -62,6 +62,29 @@ describe.skipIf(!redisProgram)("Redis, shared", () => {
     await theirs.close();
   });
 
+  test("what became of a process' last transaction is kept while it may be asked for, and not for good", async () => {
+    const prefix = ownPrefix();
+    const client = server.client();
+    const meta = `${prefix}{${TENANT}/${ROOT}}:meta`;
+    const [first, second] = [storesOn(server, { prefix }), storesOn(server, { prefix })];
+    await openAgent(first);
+    const receipts = async (): Promise<string[]> =>
+      (await client.hkeys(meta)).filter((name) => name.startsWith("r:")).toSorted();
+    const [own = ""] = await receipts();
+    const micros = Date.now() * 1000;
+    await client.hset(meta, { "r:lately": `7 ${micros - 500_000_000} 3`, "r:long ago": `8 ${micros - 700_000_000} 3` });
+    await first.pause(keyOf(), "ann", NOW);
+    expect(await receipts()).toEqual([own, "r:lately", "r:long ago"].toSorted());
+    // Of a process that has none yet.
+    await second.resume(keyOf(), "ann", NOW);
+    const left = await receipts();
+    expect(left).toHaveLength(3);
+    expect(left).toEqual(expect.arrayContaining([own, "r:lately"]));
+    client.disconnect();
+    await first.close();
+    await second.close();
+  });
+
   test.each([
     ["no JSON", "any"],
     ["[3]", "any"],
