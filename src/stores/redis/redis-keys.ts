@@ -99,7 +99,8 @@ interface TreeNames {
 }
 
 function namesOf(tag: string): TreeNames {
-  const [tenant = "", rootAgentId = ""] = tag.split("/").map(decodeURIComponent);
+  const parts = tag.split("/");
+  const [tenant = "", rootAgentId = ""] = tag.includes("%") ? parts.map(decodeURIComponent) : parts;
   return { tenant, rootAgentId };
 }
 

@@ -36,10 +36,12 @@ export function sealed(text: string): string {
   return text + sumOf(text);
 }
 
+/** Every byte as two digits: a number of 32 bits is slow to write in another base. */
+const digits = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
+
 function sumOf(text: string): string {
-  return `#${crc32(text, STORED_FORM)
-    .toString(16)
-    .padStart(SUM_LENGTH - 1, "0")}`;
+  const sum = crc32(text, STORED_FORM);
+  return `#${digits[sum >>> 24]}${digits[(sum >>> 16) & 255]}${digits[(sum >>> 8) & 255]}${digits[sum & 255]}`;
 }
 
 /** The text under its seal; undefined for a text that has none, or was changed since. */
