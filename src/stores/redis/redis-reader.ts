@@ -183,7 +183,7 @@ export class RedisReader {
     const { rows, journal } = tree;
     const [kind, ofAccount] = [rowKinds.record(tenant, agentId), rowKinds.account(turnAccountId(turnId))];
     const keys = [rows, journal, tree.ofAgent("index", agentId), tree.ofAgent("messages", agentId)];
-    const args = [kind.field, ofAccount.field, after + 1, PAGE, JSON.stringify(turnId)];
+    const args = [kind.field, ofAccount.field, after + 1, PAGE, turnId, JSON.stringify(turnId)];
     const found: unknown = await this.#connection.scriptTogether(turnLookScript, keys, () => args);
     const [stored, account, message, entries]: unknown[] = Array.isArray(found) ? found : [];
     const text = typeof stored === "string" && stored !== "" ? stored : undefined;

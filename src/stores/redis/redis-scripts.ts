@@ -155,9 +155,11 @@ local operations = {
   end,
   entries = function(a)
     cursor = args[a + 1] == '' and cursor + 1 or tonumber(args[a + 1])
-    redis.call('XADD', journal, whole(cursor) .. '-0', 'a', args[a + 3], 'v', args[a + 4], 'e', args[a + 5])
+    local id, agent, form, text, turn = whole(cursor) .. '-0', args[a + 3], args[a + 4], args[a + 5], args[a + 6]
+    if turn == '' then redis.call('XADD', journal, id, 'a', agent, 'v', form, 'e', text)
+    else redis.call('XADD', journal, id, 'a', agent, 'v', form, 'e', text, 't', turn, 'm', args[a + 7]) end
     redis.call('ZADD', keyAt(a), args[a + 2], whole(cursor))
-    return a + 6
+    return a + 8
   end,
   index = function(a)
     local list, stamps, kind, member = keyAt(a), keyAt(a + 1), args[a + 2], args[a + 3]
