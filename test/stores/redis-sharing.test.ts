@@ -4,7 +4,7 @@ import { note } from "../contracts/entry-fixtures.ts";
 import { NOW, ROOT, TENANT } from "../contracts/names.ts";
 import { elsewhere, keyOf, openAgent, ready } from "../contracts/stores-fixtures.ts";
 import { sharingContract } from "../contracts/stores-sharing.contract.ts";
-import { openChild } from "../contracts/tree-fixtures.ts";
+import { openChild, spawning } from "../contracts/tree-fixtures.ts";
 import { RedisServer, redisProgram } from "../support/redis-server.ts";
 import { ownPrefix, storesOn } from "../support/redis-stores.ts";
 
@@ -60,6 +60,19 @@ describe.skipIf(!redisProgram)("Redis, shared", () => {
     expect(records.at(-1)).toEqual([ROOT]);
     await mine.close();
     await theirs.close();
+  });
+
+  test("a mark on a tree and a new agent below, which come at one moment, wait for nothing", async () => {
+    const stores = storesOn(server, { prefix: ownPrefix(), timeoutMs: 2_000 });
+    const root = await openAgent(stores);
+    const { entry, order } = spawning(root, "kid");
+    const [committed, paused] = await Promise.all([
+      root.commit({ entries: [entry], spawns: [order] }),
+      stores.pause(keyOf(), "ann", NOW),
+    ]);
+    expect(committed.entries).toHaveLength(1);
+    expect(paused).toMatchObject({ posted: [ROOT, order.identity.agentId] });
+    await stores.close();
   });
 
   test("what became of a process' last transaction is kept while it may be asked for, and not for good", async () => {
