@@ -36,7 +36,7 @@ export function redisStores(options: RedisStoresOptions): Stores {
     /** Each batch is judged on its own; those of one tree share a transaction. */
     commit: async (batches, now, steady = now) => {
       const judged = batches.map((batch) =>
-        database.write(() => commitBatch(database.tables, batch, { now, steady }), placed),
+        database.writeTo(batch.key, () => commitBatch(database.tables, batch, { now, steady }), placed),
       );
       const settled = await Promise.allSettled(judged);
       return settled.map((one) => {

@@ -121,9 +121,7 @@ describe.skipIf(!redisProgram)("Redis", () => {
       open: () => storesOn(redis.server, { prefix: own }),
       keyTo: (part) => `${own}{${TENANT}/${ROOT}}:${part}`,
       contents: async () => {
-        const keys = (await redis.client.keys(`${own}*`)).filter(
-          (key) => !key.includes("hints") && !key.includes("receipt"),
-        );
+        const keys = (await redis.client.keys(`${own}*`)).filter((key) => !key.includes("hints"));
         return Promise.all(
           keys.toSorted().map(async (key) => [key, (await redis.client.dumpBuffer(key))?.toString("base64")]),
         );

@@ -4,7 +4,7 @@ import { note } from "../contracts/entry-fixtures.ts";
 import { NOW, ROOT, TENANT } from "../contracts/names.ts";
 import { elsewhere, keyOf, openAgent, ready } from "../contracts/stores-fixtures.ts";
 import { sharingContract } from "../contracts/stores-sharing.contract.ts";
-import { openChild } from "../contracts/tree-fixtures.ts";
+import { openChild, spawning } from "../contracts/tree-fixtures.ts";
 import { RedisServer, redisProgram } from "../support/redis-server.ts";
 import { ownPrefix, storesOn } from "../support/redis-stores.ts";
 
@@ -60,6 +60,42 @@ describe.skipIf(!redisProgram)("Redis, shared", () => {
     expect(records.at(-1)).toEqual([ROOT]);
     await mine.close();
     await theirs.close();
+  });
+
+  test("a mark on a tree and a new agent below, which come at one moment, wait for nothing", async () => {
+    const stores = storesOn(server, { prefix: ownPrefix(), timeoutMs: 2_000 });
+    const root = await openAgent(stores);
+    const { entry, order } = spawning(root, "kid");
+    const [committed, paused] = await Promise.all([
+      root.commit({ entries: [entry], spawns: [order] }),
+      stores.pause(keyOf(), "ann", NOW),
+    ]);
+    expect(committed.entries).toHaveLength(1);
+    expect(paused).toMatchObject({ posted: [ROOT, order.identity.agentId] });
+    await stores.close();
+  });
+
+  test("what became of a process' last transaction is kept while it may be asked for, and not for good", async () => {
+    const prefix = ownPrefix();
+    const client = server.client();
+    const meta = `${prefix}{${TENANT}/${ROOT}}:meta`;
+    const [first, second] = [storesOn(server, { prefix }), storesOn(server, { prefix })];
+    await openAgent(first);
+    const receipts = async (): Promise<string[]> =>
+      (await client.hkeys(meta)).filter((name) => name.startsWith("r:")).toSorted();
+    const [own = ""] = await receipts();
+    const micros = Date.now() * 1000;
+    await client.hset(meta, { "r:lately": `7 ${micros - 500_000_000} 3`, "r:long ago": `8 ${micros - 700_000_000} 3` });
+    await first.pause(keyOf(), "ann", NOW);
+    expect(await receipts()).toEqual([own, "r:lately", "r:long ago"].toSorted());
+    // Of a process that has none yet.
+    await second.resume(keyOf(), "ann", NOW);
+    const left = await receipts();
+    expect(left).toHaveLength(3);
+    expect(left).toEqual(expect.arrayContaining([own, "r:lately"]));
+    client.disconnect();
+    await first.close();
+    await second.close();
   });
 
   test.each([

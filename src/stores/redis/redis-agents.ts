@@ -238,7 +238,8 @@ export class RedisAgents {
 
   /** Loads the children of all agents of the tree at once, because callers go on to the children's children. */
   #children(tree: TreeKeys, agentId: string): Collection<readonly string[]> {
-    return { field: fields.children(agentId), key: tree.agents, empty: [], load: () => this.reader.families(tree) };
+    const load = () => this.reader.families(tree, agentId);
+    return { field: fields.children(agentId), key: tree.agents, empty: [], load };
   }
 
   #processIds(tree: TreeKeys): Collection<readonly string[]> {

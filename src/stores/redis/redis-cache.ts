@@ -93,9 +93,9 @@ export class TreeCache {
     return row;
   }
 
-  /** Another process has written these rows. */
-  forgetRows(fields: Iterable<string>): void {
-    for (const field of fields) if (this.#rows.delete(field)) this.#forgotten.add(field);
+  /** Another process has written this row. */
+  forgetRow(field: string): void {
+    if (this.#rows.delete(field)) this.#forgotten.add(field);
   }
 
   noteAll(rows: ReadonlyMap<string, string>): void {

@@ -85,7 +85,7 @@ export class RedisDatabase implements Database {
     this.#rollbacks = new RedisRollbacks(this.#connection, this.#keys);
     this.#foreignWrites = new RedisForeignWrites(this.#subscriber, this.#keys, owner, {
       onSubscribed: () => this.checkForRollbacks(),
-      onTree: (tag, agentIds) => this.#queues.markStale(tag, agentIds),
+      onTree: (tag, posted, records) => this.#queues.markStale(tag, posted, records),
     });
     this.live = new RedisLive(this.#connection, this.#subscriber, this.#keys);
   }
@@ -99,12 +99,20 @@ export class RedisDatabase implements Database {
     return this.#tables;
   }
 
-  /** `finish` gets the tree's cursor before the work: new rows have the cursors after it. */
-  write<T>(work: () => T, finish: (result: T, done: Done) => T = (result) => result): Promise<T> {
+  write<T>(work: () => T): Promise<T> {
+    return this.writeTo(undefined, work, (result) => result);
+  }
+
+  /**
+   * `key`: an agent of the tree that the work is about, which is found out where it is not known. `finish` gets the tree's
+   * cursor before the work: new rows have the cursors after it.
+   */
+  writeTo<T>(key: AgentKey | undefined, work: () => T, finish: (result: T, done: Done) => T): Promise<T> {
     const done = Promise.withResolvers<T>();
     try {
       if (this.#isClosed) throw new InvariantError("the stores were closed, and then used");
-      this.#queues.of(this.#treeOf(work), this.#context).add({
+      const tree = key ? this.#keys.treeOf(key.tenant, key.agentId) : this.#treeOf(work);
+      this.#queues.of(tree, this.#context).add({
         run: (session) => this.#tables.over(session, work),
         resolve: (result, written) => done.resolve(finish(result as T, written)),
         reject: done.reject,
@@ -165,7 +173,7 @@ export class RedisDatabase implements Database {
   async openTurn(key: AgentKey, command: TurnCommand, now: number): Promise<OpenTurnOutcome> {
     const inbox = this.#keys.treeOf(key.tenant, key.agentId).ofAgent("inbox", key.agentId);
     const open = (): OpenTurnOutcome => openTurn(this.#tables, key, command, now);
-    const outcome = await this.write(open, (opened, { holders }) => {
+    const outcome = await this.writeTo(key, open, (opened, { holders }) => {
       const holder = this.#processes.get(holders.get(inbox) ?? "");
       const isKnown = holder !== undefined && performance.now() < holder.until;
       return isKnown && "posted" in opened ? { ...opened, holder: holder.process } : opened;

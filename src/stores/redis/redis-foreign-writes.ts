@@ -60,12 +60,14 @@ function named(agentIds: readonly string[]): readonly string[] | null {
   return agentIds.length > MOST_NAMED ? null : agentIds;
 }
 
+const nobody: readonly string[] = [];
+
 /** Callbacks that run at once, before listeners are called. */
 interface ForeignWriteHooks {
   /** The channel is subscribed, for the first time or again. */
   readonly onSubscribed: () => void;
-  /** Another process has written to the tree, and the records of these agents (as far as the message names them). */
-  readonly onTree: (tag: string, agentIds: readonly string[]) => void;
+  /** Another process has written to the tree: to the inboxes and records of these agents, as far as the message names them. */
+  readonly onTree: (tag: string, posted: readonly string[], records: readonly string[]) => void;
 }
 
 /** Calls listeners when another process has written, which every transaction publishes on one channel. */
@@ -129,7 +131,7 @@ export class RedisForeignWrites {
       const parts = partsOf(line);
       if (!parts) return "any";
       const { tag, timerAt, posted, records } = parts;
-      this.#hooks.onTree(tag, [...new Set([...(posted ?? []), ...(records ?? [])])]);
+      this.#hooks.onTree(tag, posted ?? nobody, records ?? nobody);
       return { ...this.#keys.namesIn(tag), timerAt, posted, records };
     } catch {
       return "any";

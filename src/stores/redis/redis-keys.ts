@@ -65,7 +65,7 @@ export interface TreeKeys {
   readonly partition: number;
   /** Records, heads, accounts, requests and the versions of collections, each as `version|json`. */
   readonly rows: string;
-  /** The last version and the last cursor. */
+  /** The last version and the last cursor, and what became of the last transaction of each process. */
   readonly meta: string;
   readonly journal: string;
   readonly lock: string;
@@ -89,7 +89,6 @@ export interface TreeKeys {
   readonly projections: string;
   /** The keys that have an expiry while the tree is at rest. */
   readonly expiring: string;
-  receipt(owner: string): string;
   ofAgent(part: AgentPart, agentId: string): string;
 }
 
@@ -100,7 +99,8 @@ interface TreeNames {
 }
 
 function namesOf(tag: string): TreeNames {
-  const [tenant = "", rootAgentId = ""] = tag.split("/").map(decodeURIComponent);
+  const parts = tag.split("/");
+  const [tenant = "", rootAgentId = ""] = tag.includes("%") ? parts.map(decodeURIComponent) : parts;
   return { tenant, rootAgentId };
 }
 
@@ -204,7 +204,6 @@ export class RedisKeys {
 
   #newGroup(tag: string): TreeKeys {
     const base = `${this.#prefix}{${tag}}:`;
-    let receipt = { owner: "", key: "" };
     let ofAgent: { readonly agentId: string; readonly keys: Map<AgentPart, string> } | undefined;
     return {
       tag,
@@ -227,11 +226,7 @@ export class RedisKeys {
       due: `${base}due`,
       projections: `${base}projections`,
       expiring: `${base}expiring`,
-      // What was asked for last is kept: most trees have one agent, and a process has one name.
-      receipt: (owner) => {
-        if (receipt.owner !== owner) receipt = { owner, key: `${base}receipt:${owner}` };
-        return receipt.key;
-      },
+      // What was asked for last is kept: most trees have one agent.
       ofAgent: (part, agentId) => {
         if (ofAgent?.agentId !== agentId) ofAgent = { agentId: wellFormed(agentId, "agent id"), keys: new Map() };
         const known = ofAgent.keys.get(part);

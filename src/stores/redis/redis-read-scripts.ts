@@ -91,16 +91,16 @@ return page
 /**
  * Looks whether a turn has ended, and at what its result is made of.
  * KEYS rows, journal, index of the agent, messages of the agent. ARGV 1 name of the agent's record, 2 of the turn's
- * account, 3 lowest seq that a journal row must reach, 4 how many rows at most, 5 the turn's id as JSON text.
+ * account, 3 lowest seq that a journal row must reach, 4 how many rows at most, 5 the turn's id, 6 the same as JSON text.
  * Gives {record or ""}; if the turn is not open, and not more rows were found, also {account or "", the
- * message that its end names or "", stream entries}. Texts are searched, not parsed: the reader checks what was meant.
+ * message that its end names or "", stream entries}. The record is searched, not parsed: the reader checks what was meant.
  */
 export const turnLookScript = script(
   "turn-look",
   `
 local read = redis.call('HMGET', KEYS[1], ARGV[1], ARGV[2])
 local record = read[1] or ''
-if record == '' or string.find(record, '"openTurnId":' .. ARGV[5], 1, true) then return {record} end
+if record == '' or string.find(record, '"openTurnId":' .. ARGV[6], 1, true) then return {record} end
 local cursors = redis.call('ZRANGEBYSCORE', KEYS[3], ARGV[3], '+inf', 'LIMIT', 0, ARGV[4])
 if #cursors == tonumber(ARGV[4]) then return {record} end
 local entries, answer = {}, ''
@@ -116,11 +116,9 @@ else
 end
 if #entries < #cursors then return {record} end
 for _, entry in ipairs(entries) do
-  for _, text in ipairs(entry[2]) do
-    local ends = string.find(text, '"turn.ended"', 1, true) and string.find(text, ARGV[5], 1, true)
-    local id = ends and string.match(text, '"outputMessageId":"([^"\\\\]+)"')
-    if id then answer = redis.call('HGET', KEYS[4], id) or '' end
-  end
+  local values = entry[2]
+  -- A row with the end of a turn names the turn and its answer after the other fields.
+  if values[7] == 't' and values[8] == ARGV[5] then answer = redis.call('HGET', KEYS[4], values[10]) or '' end
 end
 return {record, read[2] or '', answer, entries}
 `,

@@ -110,8 +110,8 @@ export class RedisReader {
     return this.#collection(rows, key, field, "LRANGE", (texts) => texts);
   }
 
-  /** The children of every agent of the tree, with all records. */
-  async families({ rows, agents, tenant }: TreeKeys): Promise<LoadedMembers> {
+  /** The children of every agent of the tree, with all records; of one that is not stored yet: none. */
+  async families({ rows, agents, tenant }: TreeKeys, agentId: string): Promise<LoadedMembers> {
     const answer = await this.#connection.script(familiesScript, [rows, agents], []);
     const [ids = [], records, versions] = Array.isArray(answer) ? answer.map((part: unknown) => textsOf(part)) : [];
     const stored = new Map(ids.map((id, index) => [fields.record(id), records?.[index] ?? ""]));
@@ -124,7 +124,10 @@ export class RedisReader {
       const { version } = seenRow(versions?.[index] ?? "");
       return [fields.children(id), { version, value: children.get(id) ?? [] }] as const;
     });
-    return { members: new Map(members), rows: stored };
+    const found = new Map<string, { version: string; value: unknown }>(members);
+    const asked = fields.children(agentId);
+    if (!found.has(asked)) found.set(asked, { version: "", value: [] });
+    return { members: found, rows: stored };
   }
 
   async artifactMembers({ rows }: TreeKeys, key: string, field: string): Promise<LoadedMembers> {
@@ -183,7 +186,7 @@ export class RedisReader {
     const { rows, journal } = tree;
     const [kind, ofAccount] = [rowKinds.record(tenant, agentId), rowKinds.account(turnAccountId(turnId))];
     const keys = [rows, journal, tree.ofAgent("index", agentId), tree.ofAgent("messages", agentId)];
-    const args = [kind.field, ofAccount.field, after + 1, PAGE, JSON.stringify(turnId)];
+    const args = [kind.field, ofAccount.field, after + 1, PAGE, turnId, JSON.stringify(turnId)];
     const found: unknown = await this.#connection.scriptTogether(turnLookScript, keys, () => args);
     const [stored, account, message, entries]: unknown[] = Array.isArray(found) ? found : [];
     const text = typeof stored === "string" && stored !== "" ? stored : undefined;

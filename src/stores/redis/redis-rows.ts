@@ -23,12 +23,13 @@ import {
 } from "../../state/index.ts";
 import { CorruptTimers, jsonOf, parsed, type StoredOutcome, storedOutcomeSchema } from "../rules/stored-values.ts";
 import type { StoredTurn } from "../rules/ports.ts";
+import { wholeEntries } from "../rules/short-forms.ts";
 import { type ArtifactMeta, freshHead, type Head, type KeyMeaning, type ProcessRow } from "../rules/tables.ts";
 import { textsOf } from "./redis-connection.ts";
 import { fields, pairOf } from "./redis-keys.ts";
 
 /** Must change whenever a schema of this file does: texts of another form are checked against the schema when they are read. */
-export const STORED_FORM = 1;
+export const STORED_FORM = 2;
 const SUM_LENGTH = 9;
 
 /** A text with its sum. Whoever reads it unchanged need not check it against its schema. */
@@ -36,10 +37,12 @@ export function sealed(text: string): string {
   return text + sumOf(text);
 }
 
+/** Every byte as two digits: a number of 32 bits is slow to write in another base. */
+const digits = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
+
 function sumOf(text: string): string {
-  return `#${crc32(text, STORED_FORM)
-    .toString(16)
-    .padStart(SUM_LENGTH - 1, "0")}`;
+  const sum = crc32(text, STORED_FORM);
+  return `#${digits[sum >>> 24]}${digits[(sum >>> 16) & 255]}${digits[(sum >>> 8) & 255]}${digits[sum & 255]}`;
 }
 
 /** The text under its seal; undefined for a text that has none, or was changed since. */
@@ -317,7 +320,9 @@ export function journalRowOf(entry: readonly unknown[], key: string): JournalRow
   const version = Number(value("v"));
   const own = version === JOURNAL_VERSION ? ownText(text) : undefined;
   const entries =
-    own === undefined ? readEntries(version, jsonOf(plainText(text), where), where) : (JSON.parse(own) as Entry[]);
+    own === undefined
+      ? readEntries(version, wholeEntries(jsonOf(plainText(text), where)), where)
+      : (wholeEntries(JSON.parse(own)) as Entry[]);
   return { version: JOURNAL_VERSION, cursor, agentId, entries };
 }
 

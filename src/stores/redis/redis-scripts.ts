@@ -62,8 +62,8 @@ export const INDEX_WRITE_LASTS_MS = 60_000;
 
 /** How many rows one command reads or writes, because the stack of a script is limited. */
 const ROWS_AT_ONCE = 1_000;
-/** How long the outcome of a transaction is kept in case it is sent again, in milliseconds. */
-const RECEIPT_MS = 600_000;
+/** How long the outcome of a transaction is kept at least in case it is sent again, in microseconds. */
+const RECEIPT_MICROS = 600_000_000;
 
 /** A function that enters a member into an index, and when that was. */
 const writeIndex = `
@@ -90,111 +90,151 @@ local keys, args, rows, meta, journal, stored
 local version, cursor, ordinal, written, answer
 
 local found = {
-  row = function(_, name) return string.match(stored[name], '^(%d+)|') or '', stored[name] end,
   ['in'] = function(key, name) return tostring(redis.call('HEXISTS', key, name)) end,
   size = function(key) return tostring(redis.call('HLEN', key)) end,
   first = function(key) return redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')[2] or '' end,
   tree = function() return redis.call('HGET', meta, 'v') or '' end,
 }
+local function forgetReceipts()
+  local fields = redis.call('HGETALL', meta)
+  for at = 1, #fields, 2 do
+    local written = string.match(fields[at], '^r:') and string.match(fields[at + 1], '^%S+ (%d+) ')
+    if written and tonumber(written) < micros - ${RECEIPT_MICROS} then redis.call('HDEL', meta, fields[at]) end
+  end
+end
 local function keyAt(at) return keys[tonumber(args[at])] end
+-- Each gives the place after its last argument.
 local operations = {
   row = function(a)
     written[#written + 1] = args[a]
     written[#written + 1] = version .. '|' .. args[a + 1]
+    return a + 2
   end,
-  gone = function(a) redis.call('HDEL', rows, args[a]) end,
-  push = function(a) redis.call('RPUSH', keyAt(a), args[a + 1]) end,
-  pull = function(a) redis.call('LREM', keyAt(a), 0, args[a + 1]) end,
-  put = function(a) redis.call('HSET', keyAt(a), args[a + 1], args[a + 2]) end,
+  gone = function(a)
+    redis.call('HDEL', rows, args[a])
+    return a + 1
+  end,
+  push = function(a)
+    redis.call('RPUSH', keyAt(a), args[a + 1])
+    return a + 2
+  end,
+  pull = function(a)
+    redis.call('LREM', keyAt(a), 0, args[a + 1])
+    return a + 2
+  end,
+  put = function(a)
+    redis.call('HSET', keyAt(a), args[a + 1], args[a + 2])
+    return a + 3
+  end,
   item = function(a)
     ordinal = ordinal + 1
     redis.call('HSET', keyAt(a), args[a + 1], whole(ordinal) .. '|' .. args[a + 2])
     answer[#answer + 1] = string.match(stored[args[a + 3]] or '', '"holder":"([^"]*)"') or ''
+    return a + 4
   end,
-  take = function(a) redis.call('HDEL', keyAt(a), args[a + 1]) end,
-  place = function(a) redis.call('ZADD', keyAt(a), args[a + 2], args[a + 1]) end,
-  unplace = function(a) redis.call('ZREM', keyAt(a), args[a + 1]) end,
-  drop = function(a) redis.call('DEL', keyAt(a)) end,
+  take = function(a)
+    redis.call('HDEL', keyAt(a), args[a + 1])
+    return a + 2
+  end,
+  place = function(a)
+    redis.call('ZADD', keyAt(a), args[a + 2], args[a + 1])
+    return a + 3
+  end,
+  unplace = function(a)
+    redis.call('ZREM', keyAt(a), args[a + 1])
+    return a + 2
+  end,
+  drop = function(a)
+    redis.call('DEL', keyAt(a))
+    return a + 1
+  end,
   highest = function(a)
     local key, name, value = keyAt(a), args[a + 1], args[a + 2]
     if tonumber(value) > tonumber(redis.call('HGET', key, name) or '0') then redis.call('HSET', key, name, value) end
+    return a + 3
   end,
   entries = function(a)
     cursor = args[a + 1] == '' and cursor + 1 or tonumber(args[a + 1])
-    redis.call('XADD', journal, whole(cursor) .. '-0', 'a', args[a + 3], 'v', args[a + 4], 'e', args[a + 5])
+    local id, agent, form, text, turn = whole(cursor) .. '-0', args[a + 3], args[a + 4], args[a + 5], args[a + 6]
+    if turn == '' then redis.call('XADD', journal, id, 'a', agent, 'v', form, 'e', text)
+    else redis.call('XADD', journal, id, 'a', agent, 'v', form, 'e', text, 't', turn, 'm', args[a + 7]) end
     redis.call('ZADD', keyAt(a), args[a + 2], whole(cursor))
+    return a + 8
   end,
   index = function(a)
     local list, stamps, kind, member = keyAt(a), keyAt(a + 1), args[a + 2], args[a + 3]
-    if kind ~= 'leaving' then return writeIndex(list, stamps, kind, member, args[a + 4], moment) end
-    redis.pcall('HDEL', stamps, member)
-    redis.pcall('ZREM', list, member)
+    if kind ~= 'leaving' then writeIndex(list, stamps, kind, member, args[a + 4], moment)
+    else
+      redis.pcall('HDEL', stamps, member)
+      redis.pcall('ZREM', list, member)
+    end
+    return a + 5
   end,
   message = function(a)
     if redis.call('HSETNX', keyAt(a), args[a + 2], whole(cursor) .. '|' .. args[a + 3]) == 1 then
       redis.call('RPUSH', keyAt(a + 1), args[a + 2])
     end
+    return a + 4
   end,
 }
 `;
 
 /**
  * Validates what a transaction has read of one tree, then writes what it changes.
- * KEYS rows, meta, journal, lock, receipt, expiring keys, and the keys that are named by their number below
+ * KEYS rows, meta, journal, lock, expiring keys, and the keys that are named by their number below
  * ARGV 1 id of the transaction, 2 who sends it, 3 "1" when it may have been applied before, 4 when its indexes were written
  *      (ms, "" for none), 5 channel, 6 message for it ("" for none), 7 newest version of the tree that the sender has seen,
- *      8 count of checks,
- *      checks: kind, number of key, name, expected
- *        row: version of a row, "" for none; in: whether a hash has a field; size: of a hash;
- *        first: lowest score of a sorted set, "" for none; tree: version of the whole tree;
- *        seen: nothing is expected of the row, which an operation reads
- *      operations: name, count of arguments, arguments; see above. On one server "index" writes the lists over trees, those
+ *      8 count of rows, rows: name, expected version, "" for none, "*" for any: an operation reads the row
+ *      count of checks, checks: kind, number of key, name, expected
+ *        in: whether a hash has a field; size: of a hash; first: lowest score of a sorted set, "" for none;
+ *        tree: version of the whole tree
+ *      operations: name, arguments; see above. On one server "index" writes the lists over trees, those
  *        that list more first, so that nothing is changed where one cannot be written
  * Gives {"done", version, cursor before, for each "item" who holds the agent whose inbox it is or ""} (without holders, if
  *      it had been applied before), or, with nothing written: {"changed", kind, key, name, value, ...} for each
  *      check that failed, {"changed", "older", key of meta, "", version} when the tree has an older version than the sender
  *      has seen, {"locked"} while another process has the tree to itself, {"late"} when the indexes are too old.
- * Publishes the sender and the messages, a line each.
+ * Publishes the sender and the messages, a line each. Beside version, cursor and counter, meta has a receipt for each sender: id, version
+ *      and cursor before its last transaction. A sender that has none yet removes those that are too old to be asked for.
  */
 export const applyScript = script(
   "apply",
   `
 keys, args = KEYS, ARGV
 rows, meta, journal = KEYS[1], KEYS[2], KEYS[3]
-if ARGV[3] == '1' then
-  local receipt = redis.call('GET', KEYS[5])
-  if receipt then
-    local id, version, cursor = string.match(receipt, '^(%S+) (%S+) (%S+)$')
-    if id == ARGV[1] then return {'done', version, cursor} end
-  end
+local place = 'r:' .. ARGV[2]
+local known = redis.call('HMGET', meta, 'v', 'c', 'o', place)
+if ARGV[3] == '1' and known[4] then
+  local id, version, cursor = string.match(known[4], '^(%S+) (%S+) (%S+)$')
+  if id == ARGV[1] then return {'done', version, cursor} end
 end
 local holder = redis.call('GET', KEYS[4])
 if holder and holder ~= ARGV[2] then return {'locked'} end
 if ARGV[4] ~= '' and micros / 1000 - tonumber(ARGV[4]) > ${INDEX_WRITE_LASTS_MS} then return {'late'} end
-local known = redis.call('HMGET', meta, 'v', 'c', 'o')
 local last, before, placed = known[1] or '0', known[2] or '0', known[3] or '0'
 if tonumber(last) < tonumber(ARGV[7]) then return {'changed', 'older', '2', '', last} end
 
-local at, checks = 9, 8 + 4 * tonumber(ARGV[8])
-local names = {}
+local rowsEnd = 8 + 2 * tonumber(ARGV[8])
+local names, changed = {}, {'changed'}
 stored = {}
-for check = 9, checks, 4 do
-  if ARGV[check] == 'row' or ARGV[check] == 'seen' then names[#names + 1] = ARGV[check + 2] end
-end
+for at = 9, rowsEnd, 2 do names[#names + 1] = ARGV[at] end
 for from = 1, #names, ${ROWS_AT_ONCE} do
   local till = math.min(from + ${ROWS_AT_ONCE - 1}, #names)
-  for place, value in ipairs(redis.call('HMGET', rows, unpack(names, from, till))) do
-    stored[names[from + place - 1]] = value or ''
+  for number, value in ipairs(redis.call('HMGET', rows, unpack(names, from, till))) do
+    local name, expected = names[from + number - 1], ARGV[8 + 2 * (from + number - 1)]
+    stored[name] = value or ''
+    if expected ~= '*' and (string.match(value or '', '^(%d+)|') or '') ~= expected then
+      for _, part in ipairs({'row', '1', name, value or ''}) do changed[#changed + 1] = part end
+    end
   end
 end
-local changed = {'changed'}
-while at <= checks do
+local at = rowsEnd + 2
+local checks = at + 4 * tonumber(ARGV[rowsEnd + 1])
+while at < checks do
   local kind, key, name = ARGV[at], ARGV[at + 1], ARGV[at + 2]
-  if kind ~= 'seen' then
-    local is, value = found[kind](KEYS[tonumber(key)], name)
-    if is ~= ARGV[at + 3] then
-      for _, part in ipairs({kind, key, name, value or is}) do changed[#changed + 1] = part end
-    end
+  local is = found[kind](KEYS[tonumber(key)], name)
+  if is ~= ARGV[at + 3] then
+    for _, part in ipairs({kind, key, name, is}) do changed[#changed + 1] = part end
   end
   at = at + 4
 end
@@ -204,18 +244,16 @@ if at > #ARGV then return {'done', last, before} end
 cursor, ordinal = tonumber(before), tonumber(placed)
 version = whole(math.max(tonumber(last) + 1, micros))
 written, answer = {}, {'done', version, before}
-local expiring = redis.call('SMEMBERS', KEYS[6])
+local expiring = redis.call('SMEMBERS', KEYS[5])
 for _, key in ipairs(expiring) do redis.call('PERSIST', key) end
-if #expiring > 0 then redis.call('DEL', KEYS[6]) end
-while at <= #ARGV do
-  operations[ARGV[at]](at + 2)
-  at = at + 2 + tonumber(ARGV[at + 1])
-end
+if #expiring > 0 then redis.call('DEL', KEYS[5]) end
+if not known[4] then forgetReceipts() end
+while at <= #ARGV do at = operations[ARGV[at]](at + 1) end
 for from = 1, #written, ${2 * ROWS_AT_ONCE} do
   redis.call('HSET', rows, unpack(written, from, math.min(from + ${2 * ROWS_AT_ONCE - 1}, #written)))
 end
-redis.call('HSET', meta, 'v', version, 'c', whole(cursor), 'o', whole(ordinal))
-redis.call('SET', KEYS[5], ARGV[1] .. ' ' .. version .. ' ' .. before, 'PX', ${RECEIPT_MS})
+local receipt = ARGV[1] .. ' ' .. version .. ' ' .. before
+redis.call('HSET', meta, 'v', version, 'c', whole(cursor), 'o', whole(ordinal), place, receipt)
 if ARGV[6] ~= '' then
   channel, sender = ARGV[5], ARGV[2]
   messages[#messages + 1] = ARGV[6]

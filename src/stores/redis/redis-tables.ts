@@ -12,6 +12,7 @@ import {
 } from "../../state/index.ts";
 import type { Committed } from "../rules/outcomes.ts";
 import type { StoredTurn } from "../rules/ports.ts";
+import { textOfEntries } from "../rules/short-forms.ts";
 import { wellFormed } from "../rules/stored-values.ts";
 import type { AddedRow, ArtifactMeta, Head, KeyMeaning, Tables, TurnChange } from "../rules/tables.ts";
 import { RedisAgents } from "./redis-agents.ts";
@@ -77,8 +78,10 @@ export class RedisTables extends RedisAgents implements Tables {
       key: session.tree.ofAgent(part, key.agentId),
     });
     const lastSeq = String(entries.at(-1)?.seq ?? 0);
-    const text = sealed(JSON.stringify(entries));
-    session.do("entries", keyOf("index"), String(cursor ?? ""), lastSeq, key.agentId, String(JOURNAL_VERSION), text);
+    const text = sealed(textOfEntries(entries));
+    const version = String(JOURNAL_VERSION);
+    const ended = endIn(entries);
+    session.do("entries", keyOf("index"), String(cursor ?? ""), lastSeq, key.agentId, version, text, ...ended);
     for (const message of messages) {
       session.do(
         "message",
@@ -246,4 +249,11 @@ export class RedisTables extends RedisAgents implements Tables {
     const key = tree.ofAgent("artifacts", agentId);
     return { field, key, empty: [], load: () => this.reader.artifactMembers(tree, key, field) };
   }
+}
+
+/** The turn that ends in a row and the message that answers it, for those who look for the answer; empty for none. */
+function endIn(entries: readonly Entry[]): readonly [turnId: string, messageId: string] {
+  const end = entries.findLast(({ type }) => type === "turn.ended");
+  if (end?.type !== "turn.ended" || end.outputMessageId === null) return ["", ""];
+  return [wellFormed(end.turnId, "turn id"), wellFormed(end.outputMessageId, "message id")];
 }

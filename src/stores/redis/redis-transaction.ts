@@ -22,8 +22,8 @@ interface EncodedTransaction {
 
 /** Where the script has the flag of a transaction that may have been applied before. */
 const FLAG = 2;
-/** Where it has the count of checks. */
-const CHECKS = 7;
+/** Where it has the count of rows. */
+const ROWS = 7;
 
 /** Undefined if nothing was read and nothing is to be written. `indexWrites`: those that become true with the rest. */
 export function encoded(
@@ -33,7 +33,7 @@ export function encoded(
 ): EncodedTransaction | undefined {
   const { tree, checks, operations, written } = session;
   if (checks.size === 0 && operations.length === 0 && written.size === 0) return undefined;
-  const keys = [tree.rows, tree.meta, tree.journal, tree.lock, tree.receipt(envelope.owner), tree.expiring];
+  const keys = [tree.rows, tree.meta, tree.journal, tree.lock, tree.expiring];
   const numbers = new Map(keys.map((key, index) => [key, String(index + 1)]));
   const numberOf = (key: string): string => {
     const known = numbers.get(key);
@@ -44,18 +44,30 @@ export function encoded(
   };
   const { id, owner, indexedAt, channel, message } = envelope;
   const args = [id, owner, "", indexedAt, channel, message, String(session.newest), ""];
-  for (const { kind, key, name, expected } of checks.values()) args.push(kind, numberOf(key), name, expected);
-  let count = checks.size;
+  let rows = 0;
+  for (const { kind, name, expected } of checks.values()) {
+    if (kind !== "row") continue;
+    args.push(name, expected);
+    rows += 1;
+  }
   for (const [name, , , , head] of operations) {
     if (name !== "item" || typeof head !== "string" || checks.has(checkOfRow(head))) continue;
-    args.push("seen", numberOf(tree.rows), head, "");
-    count += 1;
+    args.push(head, "*");
+    rows += 1;
   }
-  args[CHECKS] = String(count);
+  args[ROWS] = String(rows);
+  const place = args.push("") - 1;
+  let others = 0;
+  for (const { kind, key, name, expected } of checks.values()) {
+    if (kind === "row") continue;
+    args.push(kind, numberOf(key), name, expected);
+    others += 1;
+  }
+  args[place] = String(others);
   // First, so that nothing is changed where an index cannot be written.
   for (const write of indexWrites) if (write.kind !== "leaving") pushIndex(args, write, numberOf);
   for (const operation of operations) {
-    args.push(operation[0], String(operation.length - 1));
+    args.push(operation[0]);
     for (let at = 1; at < operation.length; at += 1) {
       const one = operation[at];
       args.push(typeof one === "object" ? numberOf(one.key) : (one ?? ""));
@@ -63,8 +75,8 @@ export function encoded(
   }
   for (const write of leavingForGood(indexWrites)) pushIndex(args, write, numberOf);
   for (const [field, { text }] of written) {
-    if (text === undefined) args.push("gone", "1", field);
-    else args.push("row", "2", field, text);
+    if (text === undefined) args.push("gone", field);
+    else args.push("row", field, text);
   }
   return {
     keys,
@@ -86,10 +98,12 @@ export function leavingForGood(writes: readonly IndexWrite[]): IndexWrite[] {
 
 function pushIndex(
   args: string[],
-  { kind, keys: { list, stamps }, member, score }: IndexWrite,
+  { kind, keys: { list, stamps }, member, score, isBeside }: IndexWrite,
   numberOf: (key: string) => string,
 ): void {
-  args.push("index", "5", numberOf(list), numberOf(stamps), kind, member, String(score ?? ""));
+  // An entry of this kind comes right with the next look at it, whatever it was: it needs no note of when it was written.
+  if (isBeside && kind === "at") args.push("place", numberOf(list), member, String(score));
+  else args.push("index", numberOf(list), numberOf(stamps), kind, member, String(score ?? ""));
 }
 
 export type Applied =

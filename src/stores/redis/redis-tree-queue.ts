@@ -318,12 +318,13 @@ export class TreeQueues implements KnownTrees {
     return queue !== undefined && queue.cache.row(field) === undefined;
   }
 
-  /** Another process has written to the tree, and these agents' records. */
-  markStale(tag: string, agentIds: readonly string[]): void {
+  /** Another process has written to the tree. Who posts to an agent mostly writes its record, too. */
+  markStale(tag: string, posted: readonly string[], records: readonly string[]): void {
     const queue = this.#queues.get(tag);
     if (!queue) return;
     queue.isStale = true;
-    queue.cache.forgetRows(agentIds.map((agentId) => fields.record(agentId)));
+    for (const agentId of records) queue.cache.forgetRow(fields.record(agentId));
+    for (const agentId of posted) if (!records.includes(agentId)) queue.cache.forgetRow(fields.record(agentId));
   }
 
   all(): readonly TreeQueue[] {

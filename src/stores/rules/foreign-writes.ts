@@ -18,9 +18,7 @@ export type ForeignWrites = readonly ForeignWrite[] | "any";
 /** Whether the tree of an agent may have been changed. */
 export function isTreeChanged(writes: ForeignWrites, { tenant, agentId }: AgentKey): boolean {
   if (writes === "any") return true;
-  const root = rootOf(agentId);
-  for (const write of writes) if (write.rootAgentId === root && write.tenant === tenant) return true;
-  return false;
+  return writesTo(writes, rootOf(agentId)).some((write) => write.tenant === tenant);
 }
 
 /** Whether the agent's inbox may have got something. */
@@ -35,11 +33,19 @@ export function isRecordChanged(writes: ForeignWrites, key: AgentKey): boolean {
 
 function isNamed(writes: ForeignWrites, { tenant, agentId }: AgentKey, as: "posted" | "records"): boolean {
   if (writes === "any") return true;
-  const root = rootOf(agentId);
-  for (const write of writes) {
-    if (write.rootAgentId !== root || write.tenant !== tenant) continue;
+  for (const write of writesTo(writes, rootOf(agentId))) {
+    if (write.tenant !== tenant) continue;
     const named = write[as];
     if (named === null || named.includes(agentId)) return true;
   }
   return false;
+}
+
+const none: readonly ForeignWrite[] = [];
+let last: { readonly writes: readonly ForeignWrite[]; readonly byRoot: Map<string, ForeignWrite[]> } | undefined;
+
+/** Those to one tree. Whoever listens asks about one agent after the other, so the writes are put in order once. */
+function writesTo(writes: readonly ForeignWrite[], rootAgentId: string): readonly ForeignWrite[] {
+  if (last?.writes !== writes) last = { writes, byRoot: Map.groupBy(writes, (write) => write.rootAgentId) };
+  return last.byRoot.get(rootAgentId) ?? none;
 }
