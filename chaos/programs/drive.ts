@@ -191,14 +191,16 @@ export class Driver {
 
   async #isAtRest(root: string): Promise<boolean> {
     const { stores } = this.#runtime;
-    const tree = await stores.listAgents({ tenant: DEFAULT_TENANT, rootAgentId: root, limit: 1_000 });
+    const all = { tenant: DEFAULT_TENANT, rootAgentId: root, limit: 1_000 };
+    const tree = await stores.listAgents(all);
     if (tree.some(({ openTurnId, queuedTurnIds, pause }) => openTurnId ?? queuedTurnIds[0] ?? pause)) return false;
     for (const { agentId } of tree) {
       const inbox = await stores.inbox({ tenant: DEFAULT_TENANT, agentId });
       // An abort of a turn that has ended says nothing any more: nobody takes up an agent for it.
       if (inbox.some(({ kind }) => kind !== "abort")) return false;
     }
-    return true;
+    // What was in an inbox at first may have been taken meanwhile, and have begun a turn.
+    return JSON.stringify(await stores.listAgents(all)) === JSON.stringify(tree);
   }
 
   async #pause(looks: number): Promise<void> {
