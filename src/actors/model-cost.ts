@@ -97,7 +97,9 @@ export function billOf(
   reservation: Reservation,
 ): { usage: Usage | null; settlement: Settlement } {
   const known = error instanceof ModelError ? error : undefined;
-  if (known && (!known.mayHaveBeenSent || known.status !== undefined)) {
+  // What came before a server's error inside a stream is billed.
+  const isRefused = known?.status !== undefined && known.partialOutputTokens === undefined;
+  if (known && (!known.mayHaveBeenSent || isRefused)) {
     return { usage: null, settlement: emptySettlement(reservation) };
   }
   if (known?.partialOutputTokens === undefined) return { usage: null, settlement: unconfirmedSettlement(reservation) };

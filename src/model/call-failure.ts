@@ -5,8 +5,8 @@ import { type WireObject, wireObject, wireText } from "./openai-wire.ts";
 interface FailureContext {
   /** Tokens of the prompt and of the part of the answer that had arrived; `undefined` if they cannot be known. */
   readonly partial: { readonly inputTokens: number; readonly outputTokens: number } | undefined;
-  /** Removed from every message. */
-  readonly apiKey: string;
+  /** Keys, and headers that may be some: removed from every message. */
+  readonly secrets: readonly string[];
   /** Milliseconds since the epoch. */
   readonly now: number;
 }
@@ -46,7 +46,9 @@ function httpFailure(status: number, raw: Readonly<Record<string, unknown>>, con
     retryAfterMs: parseRetryAfter(headers, context.now),
     mayHaveBeenSent: true,
   };
-  return failure(`The model server answered ${status}: ${words.slice(0, 2_000)}`, outcome, context, {
+  // Cut after keys were removed, so that no part of one is left.
+  const shown = withoutSecrets(words, context).slice(0, 2_000);
+  return failure(`The model server answered ${status}: ${shown}`, outcome, context, {
     kind,
     providerCode: fault.code,
     providerType: fault.type,
@@ -59,9 +61,13 @@ function connectionFailure(error: unknown, message: string, context: FailureCont
   const codes = causes.map((cause) => wireText(cause["code"])).filter((code) => code !== "");
   const syscalls = causes.map((cause) => wireText(cause["syscall"]));
   const code = codes.at(-1);
-  const isUntrusted = codes.some((each) => untrustedPeer.test(each));
+  // The connection knows it; of a `fetch` it is known once the answer has begun.
+  const wasSent = causes.some((cause) => cause["wasSent"] === true || cause["message"] === "terminated");
+  const wasNotSent = causes.some((cause) => cause["wasSent"] === false);
+  // What is wrong with TLS later is no question of trust.
+  const isUntrusted = !wasSent && codes.some((each) => untrustedPeer.test(each));
   const isConnecting = syscalls.some((syscall) => syscall === "connect" || syscall === "getaddrinfo");
-  const surelyNotSent = isUntrusted || isConnecting || codes.some((each) => neverConnected.test(each));
+  const surelyNotSent = wasNotSent || isUntrusted || isConnecting || codes.some((each) => neverConnected.test(each));
   const isNetwork = codes.length > 0 || causes.some((cause) => cause["name"] === "TypeError");
   const last = wireText(causes.at(-1)?.["message"]);
   const words = last === "" ? message : last;
@@ -83,8 +89,7 @@ interface Outcome {
 }
 
 function failure(message: string, outcome: Outcome, context: FailureContext, details: ErrorDetails): ModelError {
-  const shown = context.apiKey === "" ? message : message.replaceAll(context.apiKey, "***");
-  return new ModelError(shown, {
+  return new ModelError(withoutSecrets(message, context), {
     retryable: outcome.retryable,
     status: outcome.status,
     retryAfterMs: outcome.retryAfterMs,
@@ -94,6 +99,15 @@ function failure(message: string, outcome: Outcome, context: FailureContext, det
     cause: outcome.cause,
     details,
   });
+}
+
+/** Shorter texts are no keys: a server that needs none takes any text for one, which may be a word of a message. */
+const SHORTEST_SECRET = 8;
+
+function withoutSecrets(text: string, { secrets }: FailureContext): string {
+  let shown = text;
+  for (const secret of secrets) if (secret.length >= SHORTEST_SECRET) shown = shown.replaceAll(secret, "***");
+  return shown;
 }
 
 /** The error and what caused it, outermost first. */

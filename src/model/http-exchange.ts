@@ -57,13 +57,16 @@ export class Exchange implements HttpAnswer, LineUser {
     if (!this.#isOver || this.#error !== undefined || this.header("content-encoding") !== "") return undefined;
     const [first, ...others] = this.#early.splice(0);
     if (first === undefined) return "";
-    return (others.length === 0 ? first : Buffer.concat([first, ...others])).toString();
+    return withoutMark((others.length === 0 ? first : Buffer.concat([first, ...others])).toString());
   }
 
   async eachText(onText: (text: string) => void): Promise<void> {
     const decoder = new StringDecoder("utf8");
+    let isFirst = true;
     const onBytes = (bytes: Buffer): void => {
-      const text = decoder.write(bytes);
+      const decoded = decoder.write(bytes);
+      const text = isFirst ? withoutMark(decoded) : decoded;
+      if (decoded !== "") isFirst = false;
       if (text !== "") onText(text);
     };
     const codings = codingsOf(this.header("content-encoding"));
@@ -97,14 +100,14 @@ export class Exchange implements HttpAnswer, LineUser {
     this.#reader?.resolve();
   }
 
-  onError(told?: Error): void {
+  onError(told?: Error, wasSent?: boolean): void {
     if (this.#isOver) return;
     const hasBegun = this.status !== 0;
     const cause = told ?? closedError(hasBegun ? "aborted" : "socket hang up");
     const words = hasBegun
       ? "terminated: the connection was cut before the answer had ended"
       : `fetch failed: ${cause.message}`;
-    this.#fail(new TypeError(words, { cause }));
+    this.#fail(Object.assign(new TypeError(words, { cause }), { wasSent }));
   }
 
   #eachBytes(onBytes: (bytes: Buffer) => void): Promise<void> {
@@ -195,4 +198,9 @@ function codingsOf(header: string): readonly Coding[] {
   const names = header.split(",").map((name) => name.trim().toLowerCase().replace("x-gzip", "gzip"));
   const codings = names.filter((name): name is Coding => Object.hasOwn(unpackers, name)).toReversed();
   return names.every((name) => name === "identity" || Object.hasOwn(unpackers, name)) ? codings : [];
+}
+
+/** Without the byte order mark that a text may begin with, as `fetch` reads it. */
+function withoutMark(text: string): string {
+  return text.charCodeAt(0) === 0xfe_ff ? text.slice(1) : text;
 }

@@ -17,7 +17,8 @@ export interface LineUser extends AnswerListener {
   onWay(way: { readonly end: (reason: Error) => void }): void;
   onEnd(): void;
   /** Without an error: the server closed the connection. */
-  onError(error?: Error): void;
+  /** `wasSent`: whether anything of the request may have reached the server; absent: not known. */
+  onError(error?: Error, wasSent?: boolean): void;
 }
 
 /** Most connections to one server that are kept while they are free. */
@@ -225,7 +226,8 @@ class Line {
   #fail(error?: Error): void {
     const user = this.#user;
     if (user !== undefined && this.#isOpen && this.#waiting !== undefined) return this.#moveOn(user, this.#waiting);
+    const wasSent = this.#reader !== undefined;
     this.end();
-    user?.onError(error);
+    user?.onError(error, wasSent);
   }
 }

@@ -60,13 +60,16 @@ export class Poster {
 
   /**
    * Sends one body. Resolves when the head of the answer has come, whatever its status. Rejects with the reason of a cut,
-   * else with a `TypeError` whose `cause` is the connection's error. Redirects are followed as `fetch` does.
+   * else with a `TypeError` whose `cause` is the connection's error. Redirects are followed as `fetch` does, but to another server go
+   * no headers of the caller's.
    */
   post(body: string, cutter: Cutter): Promise<HttpAnswer> {
     return new Promise((resolve, reject) => {
       const begin = (exchange: Exchange): void => {
         const location = redirections.has(exchange.status) ? exchange.header("location") : "";
-        resolve(location === "" ? exchange : this.#follow(exchange, location, body, cutter));
+        const followed = (): Promise<HttpAnswer> => this.#follow(exchange, location, body, cutter);
+        // Begun when this promise is settled: to end the exchange before would reject it.
+        resolve(location === "" ? exchange : Promise.resolve().then(followed));
       };
       const exchange = new Exchange({ begin, reject });
       cutter.onCut((reason) => exchange.cut(reason));
@@ -88,19 +91,46 @@ export class Poster {
   }
 
   async #follow(exchange: Exchange, location: string, body: string, cutter: Cutter): Promise<HttpAnswer> {
-    const target = new URL(location, this.#url);
-    await exchange.eachText(() => undefined);
+    // Nobody reads the body of a redirect, which may never end.
+    exchange.cut(new Error("the server has sent the request elsewhere"));
     const headers = new Headers(this.#headers);
-    const isSame = exchange.status === 307 || exchange.status === 308;
-    if (!isSame) headers.delete("content-type");
-    if (target.origin !== this.#url.origin) for (const name of credentials) headers.delete(name);
-    const request = isSame ? { method: "POST", body } : { method: "GET" };
-    return new WebAnswer(await fetch(target, { ...request, headers, signal: cutter.signal }));
+    let sent: { readonly method: string; readonly body?: string } = { method: "POST", body };
+    let answer: Pick<Response, "status"> = exchange;
+    let from = this.#url;
+    let to = location;
+    for (let hop = 0; hop < MOST_REDIRECTS; hop += 1) {
+      const target = targetOf(to, from);
+      if (answer.status !== 307 && answer.status !== 308) {
+        sent = { method: "GET" };
+        headers.delete("content-type");
+      }
+      if (target.origin !== from.origin) forgetPrivate(headers);
+      const response = await fetch(target, { ...sent, headers, redirect: "manual", signal: cutter.signal });
+      const next = redirections.has(response.status) ? (response.headers.get("location") ?? "") : "";
+      if (next === "") return new WebAnswer(response);
+      void response.body?.cancel().catch(() => undefined);
+      answer = response;
+      from = target;
+      to = next;
+    }
+    throw new TypeError(`fetch failed: the request was sent elsewhere more than ${MOST_REDIRECTS} times`);
   }
 }
 
-/** Headers that do not go to another server than the one they were meant for. */
-const credentials = ["authorization", "proxy-authorization", "cookie", "host", "api-key", "x-api-key"] as const;
+/** As many as `fetch` follows. */
+const MOST_REDIRECTS = 20;
+/** All that another server gets: any other header may be a credential, whatever its name. */
+const sharedHeaders: ReadonlySet<string> = new Set(["accept", "accept-encoding", "content-type", "user-agent"]);
+
+function forgetPrivate(headers: Headers): void {
+  for (const name of new Headers(headers).keys()) if (!sharedHeaders.has(name)) headers.delete(name);
+}
+
+function targetOf(location: string, from: URL): URL {
+  const target = URL.canParse(location, from.href) ? new URL(location, from) : undefined;
+  if (target?.protocol === "http:" || target?.protocol === "https:") return target;
+  throw new TypeError("fetch failed: the server has sent the request to what is no http or https address");
+}
 
 const nameForm = /^[\w!#$%&'*+.^`|~-]+$/;
 const valueForm = /^[\t\x20-\x7e\x80-\xff]*$/;

@@ -19,7 +19,7 @@ import { completeUsage, outputTokensOf } from "./usage.ts";
 import { type GenerateOptions, type LanguageModel, lightSignalOf } from "./language-model.ts";
 import { completionsPath, plainRequestHead, type RequestHead } from "./openai-request.ts";
 import { type WireBody, type WireOptions, wireBody } from "./openai-wire.ts";
-import { type HttpAnswer, isEventStream, readEvents, readWhole, WebAnswer, wholeText } from "./read-answer.ts";
+import { type HttpAnswer, isEventStream, readEvents, readWhole, WebAnswer, beginningOf } from "./read-answer.ts";
 import { imageTokenBound, countPromptTokens, promptByteBound } from "./token-count.ts";
 
 export interface OpenaiModelOptions {
@@ -143,22 +143,20 @@ class OpenaiModel implements LanguageModel {
     const client = this.#client ?? (await this.#connect());
     if (signal.aborted) throw notSent(signal);
     const accumulator = new AnswerAccumulator();
-    const stream = options.onDelta !== undefined;
+    const body = wireBody(request, options.onDelta === undefined ? this.#wholeOptions : this.#streamOptions);
     const guard = new CallGuard(signal, {
       requestTimeoutMs: this.#requestTimeoutMs,
-      headersTimeoutMs: stream ? this.#headersTimeoutMs : undefined,
+      headersTimeoutMs: body.isStreamed ? this.#headersTimeoutMs : undefined,
       stallTimeoutMs: this.#stallTimeoutMs,
     });
     const call: Call = { accumulator, guard, options, isStreamed: false };
     try {
-      await guard.race(
-        this.#exchange(client, wireBody(request, stream ? this.#streamOptions : this.#wholeOptions), call),
-      );
+      await guard.race(this.#exchange(client, body, call));
     } catch (error) {
       // After the finish reason, a broken end only loses the usage; another call would cost more.
       const isTransport = guard.cut !== undefined || !(error instanceof ModelError);
       const isUsable = accumulator.isFinished && isTransport && !signal.aborted;
-      if (!isUsable) throw await this.#failure(guard.cut ?? error, client.apiKey, request, call);
+      if (!isUsable) throw await this.#failure(guard.cut ?? error, client.secrets, request, call);
     } finally {
       guard.end();
     }
@@ -198,15 +196,17 @@ class OpenaiModel implements LanguageModel {
     });
   }
 
-  async #failure(error: unknown, apiKey: string, request: ModelRequest, call: Call): Promise<ModelError> {
+  async #failure(error: unknown, secrets: readonly string[], request: ModelRequest, call: Call): Promise<ModelError> {
     const { accumulator, isStreamed } = call;
     const reported = accumulator.usage;
-    // The cost of a whole answer that was cut cannot be known.
-    if (!isStreamed && reported === undefined)
-      return callFailure(error, { partial: undefined, apiKey, now: Date.now() });
-    const { tokens } = await outputTokensOf(reported?.outputTokens, accumulator.generatedText());
+    const generated = accumulator.generatedText();
+    // The cost of a whole answer that was cut cannot be known, and a server that refused the call in its stream bills nothing.
+    const isRefused = error instanceof ModelError && error.status !== undefined && generated === "";
+    if ((!isStreamed || isRefused) && reported === undefined)
+      return callFailure(error, { partial: undefined, secrets, now: Date.now() });
+    const { tokens } = await outputTokensOf(reported?.outputTokens, generated);
     const inputTokens = reported?.inputTokens ?? (await this.countPromptTokens(request));
-    return callFailure(error, { partial: { inputTokens, outputTokens: tokens }, apiKey, now: Date.now() });
+    return callFailure(error, { partial: { inputTokens, outputTokens: tokens }, secrets, now: Date.now() });
   }
 }
 
@@ -238,8 +238,8 @@ interface OpenaiClientOptions {
 
 /** The part of the provider's client that is used: authentication, base URL, headers and error parsing. */
 interface OpenaiClient {
-  /** The key it authenticates with, so that messages can be kept free of it. */
-  readonly apiKey: string;
+  /** The key it authenticates with and the values of headers, so that messages can be kept free of them. */
+  readonly secrets: readonly string[];
   /** Sends one Chat Completions request; resolves when the answer's headers have come with a good status. */
   send(body: string, cutter: Cutter): Promise<HttpAnswer>;
 }
@@ -249,7 +249,8 @@ interface OpenaiClient {
  * `OPENAI_BASE_URL`. Throws `InvalidInputError` without a key or with an invalid base URL.
  */
 async function createOpenaiClient(options: OpenaiClientOptions): Promise<OpenaiClient> {
-  const apiKey = options.apiKey ?? process.env["OPENAI_API_KEY"] ?? "";
+  // A file that holds a key often ends with a line break.
+  const apiKey = (options.apiKey ?? process.env["OPENAI_API_KEY"] ?? "").trim();
   if (apiKey === "") {
     throw new InvalidInputError(
       "No API key for the model: set OPENAI_API_KEY, or pass openaiModel(name, { apiKey }). A server that needs no key takes any text.",
@@ -266,7 +267,15 @@ async function createOpenaiClient(options: OpenaiClientOptions): Promise<OpenaiC
   const client = async (): Promise<OpenAI> => (loaded ??= await loadClient({ ...options, apiKey, baseURL }));
   const plain = options.fetch === undefined ? plainRequestHead({ ...options, apiKey, baseURL }) : undefined;
   const head = plain ?? (options.fetch === undefined ? await headOfClient(await client()) : undefined);
-  return { apiKey, send: head === undefined ? await clientSend(await client()) : await directSend(head, client) };
+  const send = head === undefined ? await clientSend(await client()) : await directSend(head, client);
+  return { secrets: secretsIn(apiKey, options.headers), send };
+}
+
+/** Longest first, so that of one that holds another no part is left. */
+function secretsIn(apiKey: string, headers: OpenaiClientOptions["headers"]): readonly string[] {
+  // The second word of "Bearer …" is the key.
+  const values = Object.values(headers ?? {}).flatMap((value) => [value.trim(), ...value.trim().split(/\s+/)]);
+  return [apiKey, ...values].toSorted((one, other) => other.length - one.length);
 }
 
 /** Loads the `openai` package and makes a client of it. */
@@ -325,9 +334,7 @@ async function directSend(head: RequestHead, client: () => Promise<OpenAI>): Pro
     throw isTimeout ? Object.assign(new APIConnectionTimeoutError(), { cause }) : new APIConnectionError({ cause });
   };
   const refused = async (answer: HttpAnswer): Promise<never> => {
-    const text = await wholeText(answer).catch((error: unknown) =>
-      error instanceof Error ? error.message : String(error),
-    );
+    const text = await beginningOf(answer);
     const json = parsed(text);
     const maker = await client();
     const { makeStatusError } = maker as unknown as Required<ClientInside>;

@@ -84,7 +84,7 @@ function wireFields(request: ModelRequest, options: WireOptions): Record<string,
   if (request.responseFormat !== undefined) body["response_format"] = wireFormat(request.responseFormat);
   if (options.stream) {
     body["stream"] = true;
-    body["stream_options"] = { include_usage: true };
+    if (options.extraBody["stream"] !== false) body["stream_options"] = { include_usage: true };
   }
   return Object.assign(body, options.extraBody);
 }

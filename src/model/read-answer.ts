@@ -1,5 +1,6 @@
 import { createParser, type EventSourceMessage } from "eventsource-parser";
 import type { AnswerAccumulator } from "./accumulator.ts";
+import { ModelError } from "../errors/index.ts";
 import { answerError } from "./call-failure.ts";
 import type { ModelDelta } from "./language-model.ts";
 import { wireArray, wireObject, wireText } from "./openai-wire.ts";
@@ -17,6 +18,8 @@ export interface HttpAnswer {
    * reason of a cut, with a `TypeError` when the connection broke, and with what `onText` threw, which ends the connection.
    */
   eachText(onText: (text: string) => void): Promise<void>;
+  /** Ends the body and its connection; whoever reads it is told the reason. No effect when it has ended. */
+  cut(reason: Error): void;
 }
 
 interface AnswerReading {
@@ -29,7 +32,7 @@ interface AnswerReading {
 
 /** Whether the answer is an event stream. Unless the server names it JSON, it is taken for what was requested. */
 export function isEventStream(answer: HttpAnswer, wasRequested: boolean): boolean {
-  const type = answer.header("content-type");
+  const type = answer.header("content-type").toLowerCase();
   return type.includes("event-stream") || (wasRequested && !type.includes("json"));
 }
 
@@ -72,7 +75,13 @@ export async function readEvents(
     if (event === "error") throw answerError(chunk);
     plain.learn(data, chunk);
   };
-  const parser = createParser({ onEvent });
+  const parser = createParser({
+    onEvent,
+    maxBufferSize: MOST_OF_EVENT,
+    onError: (error) => {
+      if (error.type === "max-buffer-size-exceeded") throw tooLong(`an event of more than ${MOST_OF_EVENT} characters`);
+    },
+  });
   const feed = (arrived: string): void => {
     try {
       parser.feed(arrived);
@@ -80,10 +89,12 @@ export async function readEvents(
       pieces?.tell();
     }
   };
-  await answer.eachText((arrived) => {
-    onBytes();
-    feed(arrived);
-  });
+  await answer.eachText(
+    upTo(MOST_OF_STREAM, (arrived) => {
+      onBytes();
+      feed(arrived);
+    }),
+  );
   // The last event may come without its blank line.
   feed("\n\n");
 }
@@ -189,6 +200,8 @@ function parsed(text: string): unknown {
 /** A standard response, as an answer. */
 export class WebAnswer implements HttpAnswer {
   readonly #response: Response;
+  #reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
+  #cut: Error | undefined;
 
   constructor(response: Response) {
     this.#response = response;
@@ -214,11 +227,13 @@ export class WebAnswer implements HttpAnswer {
     const body = this.#response.body as ReadableStream<Uint8Array> | null;
     if (body === null) return;
     const reader = body.getReader();
+    this.#reader = reader;
     const decoder = new TextDecoder();
     try {
       for (let next = await reader.read(); !next.done; next = await reader.read()) {
         onText(decoder.decode(next.value, { stream: true }));
       }
+      if (this.#cut !== undefined) throw this.#cut;
       onText(decoder.decode());
     } catch (error) {
       // The rest of the body is not needed, and it does not matter if cancelling fails.
@@ -226,14 +241,64 @@ export class WebAnswer implements HttpAnswer {
       throw error;
     }
   }
+
+  cut(reason: Error): void {
+    this.#cut ??= reason;
+    // A read that waits is told the end.
+    const ending = this.#reader?.cancel(reason) ?? this.#response.body?.cancel(reason);
+    ending?.catch(() => undefined);
+  }
 }
 
 /** The whole body of an answer; `onBytes` is called for each piece. */
 export async function wholeText(answer: HttpAnswer, onBytes?: () => void): Promise<string> {
   let text = "";
-  await answer.eachText((piece) => {
-    onBytes?.();
-    text += piece;
-  });
+  await answer.eachText(
+    upTo(MOST_OF_WHOLE, (piece) => {
+      onBytes?.();
+      text += piece;
+    }),
+  );
   return text;
+}
+
+/** The beginning of a body of which the rest is not needed: what has come of it when it ends, breaks, is too long or takes too long. */
+export async function beginningOf(answer: HttpAnswer): Promise<string> {
+  const enough = new Error("the rest of the answer is not needed");
+  const late = setTimeout(() => answer.cut(enough), LONGEST_OF_ERROR_MS);
+  let text = "";
+  try {
+    await answer.eachText((piece) => {
+      text += piece;
+      if (text.length > MOST_OF_ERROR) throw enough;
+    });
+  } catch (error) {
+    if (text === "" && error !== enough) return error instanceof Error ? error.message : String(error);
+  } finally {
+    clearTimeout(late);
+  }
+  return text;
+}
+
+/** Characters of one JSON text, of a stream with all that is around its pieces, and of one event in it, unpacked. */
+const MOST_OF_WHOLE = 2 ** 26;
+const MOST_OF_STREAM = 2 ** 28;
+const MOST_OF_EVENT = 2 ** 25;
+/** Of the body with which a server refuses a call: characters, and milliseconds. */
+const MOST_OF_ERROR = 2 ** 16;
+const LONGEST_OF_ERROR_MS = 1_000;
+
+function upTo(most: number, onText: (text: string) => void): (text: string) => void {
+  let length = 0;
+  return (text) => {
+    length += text.length;
+    if (length > most) throw tooLong(`more than ${most} characters`);
+    onText(text);
+  };
+}
+
+/** To ask again would cost as much, and most likely end in the same way. */
+function tooLong(what: string): ModelError {
+  const outcome = { retryable: false, mayHaveBeenSent: true, details: { kind: "malformed" } };
+  return new ModelError(`The model's answer is too long to be read: it has ${what}.`, outcome);
 }

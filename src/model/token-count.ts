@@ -62,8 +62,9 @@ function* slicesOf(text: string): Generator<readonly [start: number, end: number
 function sliceEnd(text: string, start: number): number {
   const limit = start + sliceLength;
   if (limit >= text.length) return text.length;
-  const space = text.lastIndexOf(" ", limit - 1);
-  if (space > start) return space;
+  // In the slice alone: in a text without spaces the whole text before it would be searched, for each slice.
+  const space = text.slice(start, limit).lastIndexOf(" ");
+  if (space > 0) return start + space;
   const last = text.charCodeAt(limit - 1);
   const splitsPair = last >= 0xd800 && last <= 0xdbff;
   return splitsPair ? limit - 1 : limit;

@@ -213,14 +213,48 @@ describe("redirects", () => {
       for (const way of [{}, byClient]) expect((await callOf(server, { headers, ...way })).content).toBe("hello");
       const seen = [...target.requests, ...server.requests].filter(({ line }) => line.includes("/moved"));
       const [ours, theirs] = seen as [WireRequest, WireRequest];
-      expect(keptOf(ours)).toEqual(keptOf(theirs));
-      // A key under another name does not leave its server either.
+      // No header of the caller's leaves its server, whatever its name.
+      expect(keptOf(ours)).toEqual({ ...keptOf(theirs), ...(isForeign ? { team: undefined } : {}) });
       expect(ours.headers["api-key"]).toBe(isForeign ? undefined : "secret");
     });
   }
 
+  it("that lead to another server over a second one of the same take no header of the caller's there", async () => {
+    const target = await wireServer((socket) => socket.write(goodAnswer));
+    const server = await wireServer((socket, { line }) => {
+      const next = line.includes("/second") ? `http://${target.host}/third` : "/second";
+      socket.write(wireAnswer("moved", `location: ${next}`, 307));
+    });
+    const headers = { "x-goog-api-key": "secret", "openai-organization": "mine", cookie: "a=b" };
+    expect((await callOf(server, { headers })).content).toBe("hello");
+    const [last] = target.requests as [WireRequest];
+    expect(JSON.stringify(last)).not.toMatch(/secret|mine|a=b|uthorization/);
+    expect(last.body).toContain("messages");
+    expect(server.requests[1]?.headers).toMatchObject({ "x-goog-api-key": "secret", cookie: "a=b" });
+  });
+
+  it("whose body does not end are left at once, wherever they lead", async () => {
+    for (const location of ["/good", "http://["]) {
+      const closed = Promise.withResolvers<void>();
+      const server = await wireServer((socket, { line }) => {
+        if (line.includes("/good")) {
+          socket.write(goodAnswer);
+          return;
+        }
+        socket.once("close", () => closed.resolve());
+        socket.write(`HTTP/1.1 307 Moved\r\nlocation: ${location}\r\ncontent-length: 1000000\r\n\r\nand so on`);
+      });
+      const outcome = await callOf(server).then(
+        ({ content }) => content,
+        () => "failed",
+      );
+      expect(outcome).toBe(location === "/good" ? "hello" : "failed");
+      await closed.promise;
+    }
+  });
+
   it("that go in a circle or nowhere are failures", async () => {
-    for (const location of ["/v1/chat/completions", "ftp://127.0.0.1/", "http://["]) {
+    for (const location of ["/v1/chat/completions", "ftp://127.0.0.1/", "data:application/json,{}", "http://["]) {
       const server = await wireServer((socket) => socket.write(wireAnswer("", `location: ${location}`, 307)));
       expect(await failureOf(callOf(server))).toMatchObject({ mayHaveBeenSent: true, details: { kind: "connection" } });
     }

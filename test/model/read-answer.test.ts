@@ -9,6 +9,7 @@ const answerOf = (reads: readonly string[]): HttpAnswer => ({
   headers: new Headers(),
   header: () => "",
   arrivedText: () => undefined,
+  cut: () => undefined,
   eachText: async (onText) => reads.forEach(onText),
 });
 

@@ -1,0 +1,117 @@
+import { createServer, type AddressInfo } from "node:net";
+import { gzipSync } from "node:zlib";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { billOf } from "../../src/actors/model-cost.ts";
+import { openaiModel } from "../../src/model/index.ts";
+import { inFull } from "../support/full.ts";
+import { chunk, event, failureOf, neverAborted, request, streamed } from "../support/model-calls.ts";
+import { byClient, callOf, completion, goodAnswer, wireAnswer, wireModel, wireServer } from "../support/wire-server.ts";
+
+const sse = (body: string): Buffer => wireAnswer(body, "content-type: text/event-stream");
+const ask = { promptTokens: 100, price: null } as unknown as Parameters<typeof billOf>[1];
+const reserved = { tokens: 5_000, costMicros: 0 } as unknown as Parameters<typeof billOf>[2];
+
+describe("what a failed call costs", () => {
+  it("is what had come, when a server sends an error after it, whatever status that names", async () => {
+    const broken = event({ error: { message: "Provider disconnected", code: 502 } });
+    const server = await wireServer((socket) => socket.write(sse(chunk({ content: "hello world" }) + broken)));
+    const failure = await failureOf(streamed(wireModel(server)));
+    expect(failure).toMatchObject({ status: 502, partialOutputTokens: 2 });
+    const { settlement } = billOf(failure, ask, reserved);
+    expect(settlement.tokens).toBe((failure.partialInputTokens ?? 0) + 2);
+    expect(failure.partialInputTokens).toBeGreaterThan(0);
+  });
+
+  it("is what the server reported with its error", async () => {
+    const usage = { prompt_tokens: 900, completion_tokens: 1_000 };
+    const server = await wireServer((socket) =>
+      socket.write(sse(event({ usage, error: { message: "broken", code: 502 }, choices: [] }))),
+    );
+    expect(billOf(await failureOf(streamed(wireModel(server))), ask, reserved).settlement.tokens).toBe(1_900);
+  });
+
+  it("is nothing, when a server refuses it in a stream before anything else", async () => {
+    const server = await wireServer((socket) => socket.write(sse(event({ error: { message: "busy", code: 429 } }))));
+    const failure = await failureOf(streamed(wireModel(server)));
+    expect(failure).toMatchObject({ status: 429, retryable: true });
+    expect(billOf(failure, ask, reserved).settlement).toMatchObject({ tokens: 0, unconfirmed: false });
+  });
+
+  it("is nothing, when the connection ends before the server has shown who it is", async () => {
+    const server = createServer((socket) => socket.destroy());
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    onTestFinished(() => void server.close());
+    const { port } = server.address() as AddressInfo;
+    const model = openaiModel("m", { apiKey: "k", baseURL: `https://127.0.0.1:${port}/v1` });
+    expect(await failureOf(model.generate(request, { signal: neverAborted }))).toMatchObject({
+      mayHaveBeenSent: false,
+    });
+  });
+});
+
+describe.each([
+  ["its own connections", {}],
+  ["a fetch of the user", byClient],
+])("over %s", (_way, way) => {
+  it("no key is shown, in whatever form a server repeats it", async () => {
+    const key = "sk-CANARY-0123456789";
+    const headers = { "api-key": "HEADER-CANARY-1", "x-gate": "Bearer GATE-CANARY-2" };
+    const padding = "x".repeat(2_000 - 10);
+    const message = `HEADER-CANARY-1 and GATE-CANARY-2 ${padding.slice(40)}${key}`;
+    const server = await wireServer((socket) =>
+      socket.write(wireAnswer(JSON.stringify({ error: { message } }), "content-type: application/json", 400)),
+    );
+    const failure = await failureOf(callOf(server, { apiKey: `${key}\n`, headers, ...way }));
+    expect(failure.message).not.toContain("CANARY");
+    expect(failure.message).toContain("*** and *** x");
+  });
+
+  it("a short placeholder for a key damages no message", async () => {
+    const server = await wireServer((socket) =>
+      socket.write(
+        wireAnswer(JSON.stringify({ error: { message: "took long" } }), "content-type: application/json", 400),
+      ),
+    );
+    expect((await failureOf(callOf(server, { apiKey: "k", ...way }))).message).toContain("took long");
+  });
+
+  it.each(["Application/JSON", "APPLICATION/JSON; charset=utf-8"])(
+    "a whole answer to a stream is read: %s",
+    async (type) => {
+      const server = await wireServer((socket) =>
+        socket.write(wireAnswer(completion("hello"), `content-type: ${type}`)),
+      );
+      expect((await streamed(wireModel(server, way))).answer.content).toBe("hello");
+    },
+  );
+
+  it("a byte order mark before an answer is passed over", async () => {
+    const server = await wireServer((socket) => socket.write(wireAnswer(`\uFEFF${completion("hello")}`)));
+    expect((await callOf(server, way)).content).toBe("hello");
+  });
+
+  it("who has no stream by his own wish is not asked for its usage", async () => {
+    const server = await wireServer((socket) => socket.write(goodAnswer));
+    const { answer } = await streamed(wireModel(server, { extraBody: { stream: false }, ...way }));
+    expect(answer.content).toBe("hello");
+    expect(JSON.parse(server.requests[0]?.body ?? "")).toMatchObject({ stream: false });
+    expect(server.requests[0]?.body).not.toContain("stream_options");
+  });
+});
+
+it("a refusal whose body does not come is told with its status", async () => {
+  const server = await wireServer((socket) =>
+    socket.write("HTTP/1.1 429 Too Many\r\nretry-after: 7\r\ncontent-length: 100\r\n\r\n{"),
+  );
+  expect(await failureOf(callOf(server))).toMatchObject({ status: 429, retryable: true, retryAfterMs: 7_000 });
+  await expect.poll(() => server.openConnections()).toBe(0);
+});
+
+inFull(() => {
+  it("an answer without end is not read to its end, packed or not", async () => {
+    const bomb = gzipSync(`{"choices":"${" ".repeat(2 ** 26)}"}`);
+    const headers = "content-type: application/json\r\ncontent-encoding: gzip";
+    const server = await wireServer((socket) => socket.write(wireAnswer(bomb, headers)));
+    expect(await failureOf(callOf(server))).toMatchObject({ retryable: false, details: { kind: "malformed" } });
+  });
+});
