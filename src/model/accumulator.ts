@@ -36,13 +36,14 @@ export class AnswerAccumulator {
     this.#usage.add(chunk["usage"]);
     this.#usage.add(choice?.["usage"]);
     this.#usage.add(wireObject(chunk["x_groq"])?.["usage"]);
+    const delta = wireObject(choice?.["delta"]);
+    if (delta !== undefined) this.#addDelta(delta, false, onDelta);
+    else this.#addMessage(wireObject(choice?.["message"]), onDelta);
+    // Behind what came with it, which was paid for.
     const failed = choice?.["error"] ?? chunk["error"];
     if (failed !== undefined && failed !== null) throw answerError(failed);
     if (chunk["object"] === "error") throw answerError(chunk);
     if (choice === undefined) return;
-    const delta = wireObject(choice["delta"]);
-    if (delta !== undefined) this.#addDelta(delta, false, onDelta);
-    else this.#addMessage(wireObject(choice["message"]), onDelta);
     const reason = choice["finish_reason"];
     if (typeof reason === "string" && reason !== "") this.#finishReason = reason;
   }

@@ -97,7 +97,7 @@ function failure(message: string, outcome: Outcome, context: FailureContext, det
     partialInputTokens: context.partial?.inputTokens,
     partialOutputTokens: context.partial?.outputTokens,
     cause: outcome.cause,
-    details,
+    details: withoutSecretsIn(details, context),
   });
 }
 
@@ -108,6 +108,14 @@ function withoutSecrets(text: string, { secrets }: FailureContext): string {
   let shown = text;
   for (const secret of secrets) if (secret.length >= SHORTEST_SECRET) shown = shown.replaceAll(secret, "***");
   return shown;
+}
+
+function withoutSecretsIn(details: ErrorDetails, context: FailureContext): ErrorDetails {
+  const shown = Object.entries(details).map(([name, value]) => [
+    name,
+    typeof value === "string" ? withoutSecrets(value, context) : value,
+  ]);
+  return Object.fromEntries(shown) as ErrorDetails;
 }
 
 /** The error and what caused it, outermost first. */

@@ -107,7 +107,8 @@ export class Exchange implements HttpAnswer, LineUser {
     const words = hasBegun
       ? "terminated: the connection was cut before the answer had ended"
       : `fetch failed: ${cause.message}`;
-    this.#fail(Object.assign(new TypeError(words, { cause }), { wasSent }));
+    // An answer that has begun answers what was sent, whoever tells of its end.
+    this.#fail(Object.assign(new TypeError(words, { cause }), { wasSent: hasBegun || wasSent }));
   }
 
   #eachBytes(onBytes: (bytes: Buffer) => void): Promise<void> {

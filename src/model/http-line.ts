@@ -16,8 +16,10 @@ export interface LineUser extends AnswerListener {
   /** Called with what ends the exchange early, before anything else is; again if nothing was sent and another connection has to do it. */
   onWay(way: { readonly end: (reason: Error) => void }): void;
   onEnd(): void;
-  /** Without an error: the server closed the connection. */
-  /** `wasSent`: whether anything of the request may have reached the server; absent: not known. */
+  /**
+   * Without an error: the server closed the connection. `wasSent`: whether anything of the request may have reached the
+   * server; absent: not known.
+   */
   onError(error?: Error, wasSent?: boolean): void;
 }
 

@@ -19,7 +19,7 @@ import { completeUsage, outputTokensOf } from "./usage.ts";
 import { type GenerateOptions, type LanguageModel, lightSignalOf } from "./language-model.ts";
 import { completionsPath, plainRequestHead, type RequestHead } from "./openai-request.ts";
 import { type WireBody, type WireOptions, wireBody } from "./openai-wire.ts";
-import { type HttpAnswer, isEventStream, readEvents, readWhole, WebAnswer, beginningOf } from "./read-answer.ts";
+import { beginningOf, type HttpAnswer, isEventStream, readEvents, readWhole, WebAnswer } from "./read-answer.ts";
 import { imageTokenBound, countPromptTokens, promptByteBound } from "./token-count.ts";
 
 export interface OpenaiModelOptions {
@@ -200,10 +200,11 @@ class OpenaiModel implements LanguageModel {
     const { accumulator, isStreamed } = call;
     const reported = accumulator.usage;
     const generated = accumulator.generatedText();
-    // The cost of a whole answer that was cut cannot be known, and a server that refused the call in its stream bills nothing.
-    const isRefused = error instanceof ModelError && error.status !== undefined && generated === "";
-    if ((!isStreamed || isRefused) && reported === undefined)
-      return callFailure(error, { partial: undefined, secrets, now: Date.now() });
+    // A server that refuses a call in its answer bills nothing but what it has sent, and the cost of a whole answer that was cut
+    // cannot be known.
+    const isServers = error instanceof ModelError && error.status !== undefined;
+    const isKnown = isServers ? generated !== "" : isStreamed;
+    if (!isKnown && reported === undefined) return callFailure(error, { partial: undefined, secrets, now: Date.now() });
     const { tokens } = await outputTokensOf(reported?.outputTokens, generated);
     const inputTokens = reported?.inputTokens ?? (await this.countPromptTokens(request));
     return callFailure(error, { partial: { inputTokens, outputTokens: tokens }, secrets, now: Date.now() });
@@ -258,11 +259,7 @@ async function createOpenaiClient(options: OpenaiClientOptions): Promise<OpenaiC
   }
   const given = options.baseURL ?? process.env["OPENAI_BASE_URL"] ?? "";
   const baseURL = given === "" ? undefined : given;
-  if (baseURL !== undefined && !/^https?:\/\//.test(baseURL)) {
-    throw new InvalidInputError(
-      `The model's base URL "${baseURL}" is no http or https URL; right is for instance "https://api.openai.com/v1".`,
-    );
-  }
+  if (baseURL !== undefined) checkBaseURL(baseURL);
   let loaded: OpenAI | undefined;
   const client = async (): Promise<OpenAI> => (loaded ??= await loadClient({ ...options, apiKey, baseURL }));
   const plain = options.fetch === undefined ? plainRequestHead({ ...options, apiKey, baseURL }) : undefined;
@@ -271,12 +268,30 @@ async function createOpenaiClient(options: OpenaiClientOptions): Promise<OpenaiC
   return { secrets: secretsIn(apiKey, options.headers), send };
 }
 
-/** Longest first, so that of one that holds another no part is left. */
+/** Requests go without a user and password in the address, which is why one that has them is refused. They are never shown. */
+function checkBaseURL(baseURL: string): void {
+  const url = URL.canParse(baseURL) ? new URL(baseURL) : undefined;
+  if (url !== undefined && url.username + url.password !== "") {
+    throw new InvalidInputError(
+      'The model\'s base URL has a user or a password in it, which is not sent: pass openaiModel(name, { headers: { authorization: "Basic ..." } }) instead.',
+    );
+  }
+  if (!/^https?:\/\//.test(baseURL)) {
+    throw new InvalidInputError(
+      `The model's base URL "${baseURL.replace(/^.*@/s, "***@")}" is no http or https URL; right is for instance "https://api.openai.com/v1".`,
+    );
+  }
+}
+
+/** The key, and the values of headers that may be one, by their names. */
 function secretsIn(apiKey: string, headers: OpenaiClientOptions["headers"]): readonly string[] {
-  // The second word of "Bearer …" is the key.
-  const values = Object.values(headers ?? {}).flatMap((value) => [value.trim(), ...value.trim().split(/\s+/)]);
+  const given = Object.entries(headers ?? {}).filter(([name]) => secretName.test(name));
+  const values = given.flatMap(([, value]) => [value.trim(), value.trim().replace(/^(bearer|basic|token)\s+/i, "")]);
+  // Longest first, so that of one that holds another no part is left.
   return [apiKey, ...values].toSorted((one, other) => other.length - one.length);
 }
+
+const secretName = /auth|key|token|secret|password|cookie|credential|signature|session/i;
 
 /** Loads the `openai` package and makes a client of it. */
 async function loadClient(options: OpenaiClientOptions): Promise<OpenAI> {

@@ -2,6 +2,9 @@ import { createServer, type AddressInfo } from "node:net";
 import { gzipSync } from "node:zlib";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { billOf } from "../../src/actors/model-cost.ts";
+import { InvalidInputError } from "../../src/errors/index.ts";
+import { callFailure } from "../../src/model/call-failure.ts";
+import { Exchange } from "../../src/model/http-exchange.ts";
 import { openaiModel } from "../../src/model/index.ts";
 import { inFull } from "../support/full.ts";
 import { chunk, event, failureOf, neverAborted, request, streamed } from "../support/model-calls.ts";
@@ -30,6 +33,26 @@ describe("what a failed call costs", () => {
     expect(billOf(await failureOf(streamed(wireModel(server))), ask, reserved).settlement.tokens).toBe(1_900);
   });
 
+  it("is what a whole answer holds beside its error", async () => {
+    const choices = [{ index: 0, message: { content: "hello world" }, finish_reason: "error" }];
+    const body = JSON.stringify({ error: { message: "broken", code: 502 }, choices });
+    const server = await wireServer((socket) => socket.write(wireAnswer(body)));
+    const failure = await failureOf(callOf(server));
+    expect(failure).toMatchObject({ status: 502, partialOutputTokens: 2 });
+    expect(billOf(failure, ask, reserved).settlement.tokens).toBe((failure.partialInputTokens ?? 0) + 2);
+  });
+
+  it("is kept, when TLS breaks behind the head of the answer", () => {
+    const errors: Error[] = [];
+    const exchange = new Exchange({ begin: () => undefined, reject: () => undefined });
+    exchange.onHead(200, []);
+    exchange.eachText(() => undefined).catch((error: Error) => errors.push(error));
+    exchange.onError(Object.assign(new Error("bad record mac"), { code: "ERR_SSL_BAD_RECORD" }));
+    return expect
+      .poll(() => errors.map((error) => callFailure(error, { partial: undefined, secrets: [], now: 0 })))
+      .toMatchObject([{ mayHaveBeenSent: true, retryable: true }]);
+  });
+
   it("is nothing, when a server refuses it in a stream before anything else", async () => {
     const server = await wireServer((socket) => socket.write(sse(event({ error: { message: "busy", code: 429 } }))));
     const failure = await failureOf(streamed(wireModel(server)));
@@ -55,14 +78,13 @@ describe.each([
 ])("over %s", (_way, way) => {
   it("no key is shown, in whatever form a server repeats it", async () => {
     const key = "sk-CANARY-0123456789";
-    const headers = { "api-key": "HEADER-CANARY-1", "x-gate": "Bearer GATE-CANARY-2" };
+    const headers = { "api-key": "HEADER-CANARY-1", "x-gate-token": "Bearer GATE-CANARY-2" };
     const padding = "x".repeat(2_000 - 10);
     const message = `HEADER-CANARY-1 and GATE-CANARY-2 ${padding.slice(40)}${key}`;
-    const server = await wireServer((socket) =>
-      socket.write(wireAnswer(JSON.stringify({ error: { message } }), "content-type: application/json", 400)),
-    );
+    const body = JSON.stringify({ error: { message, code: key, type: "GATE-CANARY-2" } });
+    const server = await wireServer((socket) => socket.write(wireAnswer(body, "content-type: application/json", 400)));
     const failure = await failureOf(callOf(server, { apiKey: `${key}\n`, headers, ...way }));
-    expect(failure.message).not.toContain("CANARY");
+    expect(failure.message + JSON.stringify(failure.details)).not.toContain("CANARY");
     expect(failure.message).toContain("*** and *** x");
   });
 
@@ -72,7 +94,8 @@ describe.each([
         wireAnswer(JSON.stringify({ error: { message: "took long" } }), "content-type: application/json", 400),
       ),
     );
-    expect((await failureOf(callOf(server, { apiKey: "k", ...way }))).message).toContain("took long");
+    const headers = { "x-title": "something that took long", "x-env": "took long" };
+    expect((await failureOf(callOf(server, { apiKey: "k", headers, ...way }))).message).toContain("took long");
   });
 
   it.each(["Application/JSON", "APPLICATION/JSON; charset=utf-8"])(
@@ -97,6 +120,23 @@ describe.each([
     expect(JSON.parse(server.requests[0]?.body ?? "")).toMatchObject({ stream: false });
     expect(server.requests[0]?.body).not.toContain("stream_options");
   });
+});
+
+describe("a base URL with a user or a password", () => {
+  for (const way of [{}, byClient]) {
+    it.each(["http://me:secret@", "http://secret@", "http://:secret@", "ftp://me:secret@", "me:secret@"])(
+      `is refused before anything is sent, and not shown${way === byClient ? ", with a fetch too" : ""}: %s`,
+      async (beginning) => {
+        const server = await wireServer((socket) => socket.write(goodAnswer));
+        const model = wireModel(server, { ...way, baseURL: `${beginning}${server.host}/v1` });
+        const error = await model.generate(request, { signal: neverAborted }).catch((thrown: unknown) => thrown);
+        expect(error).toBeInstanceOf(InvalidInputError);
+        expect(String(error)).toMatch(/base URL/);
+        expect(String(error)).not.toContain("secret");
+        expect(server.requests).toEqual([]);
+      },
+    );
+  }
 });
 
 it("a refusal whose body does not come is told with its status", async () => {

@@ -62,8 +62,8 @@ export async function changeElsewhere(
     } catch (error) {
       const isTaken = error instanceof AlreadyOwnedError || error instanceof LeaseLostError;
       if (!isTaken || attempt >= MOST_TRIES || !core.isOpen) throw error;
+      if (error instanceof AlreadyOwnedError) await core.stores.wantLease(key, core.clock.now());
     }
-    await core.stores.wantLease(key, core.clock.now());
     await core.clock.sleep(backoffDelay(attempt, 0.5, pauses));
   }
 }
