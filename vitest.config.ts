@@ -62,6 +62,8 @@ const alone = [
   "test/runtime/redis-away-leaving.test.ts",
   // It expects a warning that a process gives once.
   "test/stores/redis-boot.test.ts",
+  // The environment is read once.
+  "test/model/http-proxies.test.ts",
 ];
 
 /** What is shown in a real browser (test/support/browser.ts). */

@@ -1,8 +1,8 @@
-import { createHash } from "node:crypto";
-import type { JsonObject, ModelResponse, Json, FinishReason } from "../state/index.ts";
+import type { FinishReason, Json, JsonObject, ModelResponse } from "../state/index.ts";
 import { type WireObject, wireObject, wireText, wireArray, wireParts } from "./openai-wire.ts";
 import { answerError } from "./call-failure.ts";
 import type { ModelDelta } from "./language-model.ts";
+import { ToolCallParts } from "./tool-call-parts.ts";
 import { type ReportedUsage, UsageReport } from "./usage.ts";
 
 /** A complete answer; its `usage` is as the server sent it. */
@@ -128,7 +128,8 @@ const growingFields: ReadonlySet<string> = new Set(["text", "summary", "data"]);
 /** Collects the reasoning fields of an answer, so that they can be sent back unchanged. */
 class ReasoningParts {
   readonly #texts = new Map<string, string>();
-  readonly #details: Record<string, unknown>[] = [];
+  readonly #details: Detail[] = [];
+  readonly #byType = new Map<unknown, Map<unknown, AlikeDetails>>();
   #thinking = "";
 
   /**
@@ -169,140 +170,43 @@ class ReasoningParts {
   #addDetail(entry: WireObject | undefined): string {
     if (entry === undefined) return "";
     const news = wireText(entry["text"]) + wireText(entry["summary"]);
-    const last = this.#details.findLast((detail) => continues(detail, entry));
+    const alike = this.#alike(entry["type"], entry["index"]);
+    const id = entry["id"] ?? undefined;
+    const last = id === undefined ? alike.last : (alike.named.get(id) ?? alike.unnamed);
     if (last === undefined) {
-      this.#details.push({ ...entry });
+      const detail = { ...entry };
+      this.#details.push(detail);
+      alike.last = detail;
+      if (id === undefined) alike.unnamed = detail;
+      else alike.named.set(id, detail);
       return news;
     }
     for (const [field, value] of Object.entries(entry)) {
       if (value === null || value === undefined) continue;
       last[field] = growingFields.has(field) ? wireText(last[field]) + wireText(value) : value;
     }
+    if (id !== undefined && last === alike.unnamed) {
+      alike.named.set(id, last);
+      alike.unnamed = undefined;
+    }
     return news;
   }
-}
 
-function continues(detail: WireObject, piece: WireObject): boolean {
-  if (detail["type"] !== piece["type"] || detail["index"] !== piece["index"]) return false;
-  const id = piece["id"];
-  return id === undefined || id === null || detail["id"] === undefined || detail["id"] === null || detail["id"] === id;
-}
-
-interface OpenCall {
-  readonly index: number | undefined;
-  id: string;
-  name: string;
-  arguments: string;
-  extra: JsonObject | undefined;
-}
-
-interface CallPiece {
-  readonly index: number | undefined;
-  readonly id: string;
-  readonly name: string;
-  readonly arguments: string;
-  readonly extra: JsonObject | undefined;
-}
-
-/** Assembles tool calls from their pieces, also for servers that omit or repeat ids, indexes or names. */
-class ToolCallParts {
-  readonly #calls: OpenCall[] = [];
-
-  get isEmpty(): boolean {
-    return this.#calls.length === 0;
-  }
-
-  /** Adds one entry of `tool_calls`. `isWhole`: it comes from an unstreamed answer, so it is a complete call. */
-  add(value: unknown, isWhole: boolean): void {
-    const raw = wireObject(value);
-    if (raw === undefined) return;
-    const piece = readPiece(raw);
-    const call = isWhole ? undefined : this.#callOf(piece);
-    if (call === undefined) {
-      if (piece.id !== "" || piece.name !== "" || piece.arguments !== "") this.#calls.push({ ...piece });
-      return;
-    }
-    if (call.id === "") call.id = piece.id;
-    // Some servers repeat the name with each piece: it is taken once. A name that comes in pieces is complete before
-    // its arguments.
-    if (call.name === "" || (call.arguments === "" && piece.name !== call.name)) call.name += piece.name;
-    call.arguments += piece.arguments;
-    call.extra = piece.extra ?? call.extra;
-  }
-
-  /** Names and arguments so far, for counting. */
-  text(): string {
-    return this.#calls.map((call) => call.name + call.arguments).join("");
-  }
-
-  /**
-   * The calls, each with a unique id: a missing one is derived from `seed` and the call, so the same answer gives the
-   * same ids.
-   */
-  calls(seed: string): ModelResponse["toolCalls"] {
-    const used = new Set<string>();
-    return this.#calls.map((call, position) => {
-      const given = call.id === "" ? generatedId(seed, position, call) : call.id;
-      const id = used.has(given) ? `${given}_${position}` : given;
-      used.add(id);
-      return { id, name: call.name, arguments: call.arguments.trim() === "" ? "{}" : call.arguments };
-    });
-  }
-
-  /** Provider fields of calls that must go back with them (thought signatures), by the ids that `calls(seed)` gives. */
-  extras(seed: string): readonly JsonObject[] {
-    const ids = this.calls(seed);
-    return this.#calls.flatMap((call, position) =>
-      call.extra === undefined ? [] : [{ id: ids[position]?.id ?? "", extra_content: call.extra }],
-    );
-  }
-
-  #callOf(piece: CallPiece): OpenCall | undefined {
-    for (let position = this.#calls.length - 1; position >= 0; position -= 1) {
-      const call = this.#calls[position];
-      if (call === undefined) continue;
-      if (piece.index !== undefined && call.index !== piece.index) continue;
-      if (piece.id !== "" && call.id === piece.id) return call;
-      // A different id at the same index means a different call; the right one may still be an earlier one.
-      if (piece.id !== "" && call.id !== "") continue;
-      return opensAnother(call, piece) ? undefined : call;
-    }
-    return undefined;
+  /** The details of this type and index. */
+  #alike(type: unknown, index: unknown): AlikeDetails {
+    let byIndex = this.#byType.get(type);
+    if (byIndex === undefined) this.#byType.set(type, (byIndex = new Map()));
+    let alike = byIndex.get(index);
+    if (alike === undefined) byIndex.set(index, (alike = { named: new Map(), unnamed: undefined, last: undefined }));
+    return alike;
   }
 }
 
-/** Without an id, a piece with a name starts a new call if the last call has a name and is complete. */
-function opensAnother(call: OpenCall, piece: CallPiece): boolean {
-  if (piece.name === "" || call.name === "") return false;
-  if (isCompleteJson(call.arguments)) return piece.arguments !== "" || piece.name !== call.name;
-  return piece.index === undefined && piece.name !== call.name;
-}
+type Detail = Record<string, unknown>;
 
-function readPiece(raw: WireObject): CallPiece {
-  const called = wireObject(raw["function"]) ?? raw;
-  const given = called["arguments"];
-  const extra = wireObject(raw["extra_content"]) as JsonObject | undefined;
-  const index = raw["index"];
-  return {
-    index: typeof index === "number" ? index : undefined,
-    id: wireText(raw["id"]),
-    name: wireText(called["name"]),
-    arguments: typeof given === "object" && given !== null ? JSON.stringify(given) : wireText(given),
-    extra,
-  };
-}
-
-function isCompleteJson(text: string): boolean {
-  if (!text.trimEnd().endsWith("}")) return false;
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-function generatedId(seed: string, position: number, call: OpenCall): string {
-  const hash = createHash("sha256").update(JSON.stringify([seed, position, call.name, call.arguments]));
-  return `call_${hash.digest("hex").slice(0, 16)}`;
+/** Details of one type and index. A piece without an id goes on with the last of them, so at most the first has none. */
+interface AlikeDetails {
+  readonly named: Map<unknown, Detail>;
+  unnamed: Detail | undefined;
+  last: Detail | undefined;
 }

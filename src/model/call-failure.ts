@@ -61,7 +61,7 @@ function connectionFailure(error: unknown, message: string, context: FailureCont
   const codes = causes.map((cause) => wireText(cause["code"])).filter((code) => code !== "");
   const syscalls = causes.map((cause) => wireText(cause["syscall"]));
   const code = codes.at(-1);
-  // The connection knows it; of a `fetch` it is known once the answer has begun.
+  // Our own connections know it; of a `fetch` it is known once the answer has begun.
   const wasSent = causes.some((cause) => cause["wasSent"] === true || cause["message"] === "terminated");
   const wasNotSent = causes.some((cause) => cause["wasSent"] === false);
   // What is wrong with TLS later is no question of trust.
@@ -139,10 +139,14 @@ export function parseRetryAfter(headers: { get(name: string): string | null }, n
   const text = headers.get("retry-after");
   const seconds = numberOf(text);
   if (seconds !== undefined) return Math.ceil(seconds * 1_000);
-  if (text === null) return undefined;
+  // A number that is none, such as `-5`, can be read as a date too.
+  if (text === null || !dateStart.test(text)) return undefined;
   const date = Date.parse(text);
   return Number.isNaN(date) ? undefined : Math.max(0, date - now);
 }
+
+/** The day of the week that dates in HTTP begin with (RFC 9110, 5.6.7), or the year of one in ISO 8601. */
+const dateStart = /^\s*(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,?\s|\d{4}-\d\d-\d\dT)/i;
 
 function numberOf(text: string | null): number | undefined {
   if (text === null || !/^\s*\d+(\.\d+)?\s*$/.test(text)) return undefined;

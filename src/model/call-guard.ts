@@ -1,6 +1,7 @@
 import type { LightSignal } from "../base/index.ts";
 import { ModelError } from "../errors/index.ts";
 import type { ModelFailureKind } from "./call-failure.ts";
+import { LONGEST_REFUSAL_MS } from "./read-answer.ts";
 
 interface CallLimits {
   /** Milliseconds for the whole call. */
@@ -14,26 +15,39 @@ interface CallLimits {
 /** How long the end of a stream is waited for after its last event, in milliseconds. */
 const closingGraceMs = 1_000;
 
+/** What can be ended early. */
+interface Cuttable {
+  cut(reason: Error): void;
+  /** Whether anything of the request may have reached the server. */
+  readonly wasSent: boolean;
+}
+
 /** What may end an exchange early. */
 export interface Cutter {
-  /** Calls the listener when the exchange must end, at once if that was before. The last listener counts. */
-  onCut(listener: (reason: Error) => void): void;
+  /** Cuts the exchange when it must end, at once if that was before. The last one that is given counts. */
+  watch(exchange: Cuttable): void;
   /** The same as a signal. */
   readonly signal: AbortSignal;
+  /**
+   * The server has refused the call: only the beginning of its answer is read, which no time limit cuts. Gives the milliseconds that
+   * this may take.
+   */
+  refused(): number;
 }
 
 /**
  * Ends one model call early: by its caller's signal, by the time limit of the whole call, or after silence.
- * 1. The first cause wins; it tells the listener, aborts `signal` and rejects `race`.
- * 2. After `end()` no timer and no listener is left.
+ * 1. The first cause wins; it cuts the exchange, aborts `signal` and rejects `race`.
+ * 2. After `end()` no timer is left, and nothing listens to the caller's signal.
  */
 export class CallGuard implements Cutter {
   /** Made when somebody asks for the signal, which most calls do without. */
   #controller: AbortController | undefined;
-  #onCut: ((reason: Error) => void) | undefined;
+  #exchange: Cuttable | undefined;
   readonly #caller: LightSignal;
   readonly #limits: CallLimits;
   readonly #total: NodeJS.Timeout;
+  readonly #endsAt: number;
   #silence: NodeJS.Timeout | undefined;
   #cut: ModelError | undefined;
   #rejectRace: ((error: ModelError) => void) | undefined;
@@ -46,6 +60,7 @@ export class CallGuard implements Cutter {
     caller.addEventListener("abort", this.#onAbort, { once: true });
     const { requestTimeoutMs, headersTimeoutMs } = limits;
     const whole = `The model call took longer than ${requestTimeoutMs} ms (requestTimeoutMs).`;
+    this.#endsAt = performance.now() + requestTimeoutMs;
     this.#total = setTimeout(() => this.#cutCall("timeout", whole), requestTimeoutMs);
     if (headersTimeoutMs === undefined) return;
     const late = `The model server did not begin to answer within ${headersTimeoutMs} ms (headersTimeoutMs).`;
@@ -58,9 +73,15 @@ export class CallGuard implements Cutter {
     return this.#controller.signal;
   }
 
-  onCut(listener: (reason: Error) => void): void {
-    this.#onCut = listener;
-    if (this.#cut !== undefined) listener(this.#cut);
+  watch(exchange: Cuttable): void {
+    this.#exchange = exchange;
+    if (this.#cut !== undefined) exchange.cut(this.#cut);
+  }
+
+  refused(): number {
+    clearTimeout(this.#silence);
+    clearTimeout(this.#total);
+    return Math.max(0, Math.min(LONGEST_REFUSAL_MS, this.#endsAt - performance.now()));
   }
 
   /** Why the call was ended early; undefined if it was not. */
@@ -106,9 +127,11 @@ export class CallGuard implements Cutter {
 
   #cutCall(kind: ModelFailureKind, message: string, cause?: unknown): void {
     const retryable = kind !== "aborted";
-    this.#cut ??= new ModelError(message, { retryable, mayHaveBeenSent: true, cause, details: { kind } });
+    // A `fetch` does not tell.
+    const mayHaveBeenSent = this.#exchange?.wasSent ?? true;
+    this.#cut ??= new ModelError(message, { retryable, mayHaveBeenSent, cause, details: { kind } });
     this.#rejectRace?.(this.#cut);
-    this.#onCut?.(this.#cut);
+    this.#exchange?.cut(this.#cut);
     this.#controller?.abort(this.#cut);
   }
 }

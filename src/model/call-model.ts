@@ -21,7 +21,7 @@ import {
   type ModelRequest,
 } from "../state/index.ts";
 import { type GivenUsage, readUsage, completeUsage, isTokenCount } from "./usage.ts";
-import { lentOptions, type LanguageModel, type ModelDelta } from "./language-model.ts";
+import { lentOptions, type LanguageModel, type ModelDelta, MOST_CALLS } from "./language-model.ts";
 import { byteBound, countPromptTokens, promptByteBound } from "./token-count.ts";
 
 /** An answer ready for the journal, and the warnings for the agent. */
@@ -152,9 +152,8 @@ function isWait(value: unknown): boolean {
   return Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= LONGEST_WAIT_MS;
 }
 
-/** Largest answer in all, in UTF-16 units. */
+/** Largest content and tool calls of an answer together, in UTF-16 units. */
 const MOST_CHARACTERS = 2 ** 24;
-const MOST_CALLS = 1_000;
 /** Longest name of a tool, id of a call, or name of a model. */
 const LONGEST_NAME = 1_000;
 

@@ -17,6 +17,7 @@ interface ExchangeParts {
 /** One request and its answer, told by its connection as they go on. */
 export class Exchange implements HttpAnswer, LineUser {
   status = 0;
+  wasSent = false;
   readonly #parts: ExchangeParts;
   #way: { readonly end: (reason: Error) => void } | undefined;
   #fields: readonly string[] = [];
@@ -80,6 +81,10 @@ export class Exchange implements HttpAnswer, LineUser {
     this.#way = way;
   }
 
+  onSent(): void {
+    this.wasSent = true;
+  }
+
   onHead(status: number, fields: readonly string[]): void {
     if (this.#isOver) return;
     this.status = status;
@@ -100,15 +105,14 @@ export class Exchange implements HttpAnswer, LineUser {
     this.#reader?.resolve();
   }
 
-  onError(told?: Error, wasSent?: boolean): void {
+  onError(told?: Error): void {
     if (this.#isOver) return;
     const hasBegun = this.status !== 0;
     const cause = told ?? closedError(hasBegun ? "aborted" : "socket hang up");
     const words = hasBegun
       ? "terminated: the connection was cut before the answer had ended"
       : `fetch failed: ${cause.message}`;
-    // An answer that has begun answers what was sent, whoever tells of its end.
-    this.#fail(Object.assign(new TypeError(words, { cause }), { wasSent: hasBegun || wasSent }));
+    this.#fail(Object.assign(new TypeError(words, { cause }), { wasSent: this.wasSent }));
   }
 
   #eachBytes(onBytes: (bytes: Buffer) => void): Promise<void> {
@@ -139,7 +143,11 @@ export class Exchange implements HttpAnswer, LineUser {
     const unpacked = new Promise<void>((resolve, reject) => {
       pipeline([packed, ...stages, reader], (error) => (error ? reject(error) : resolve()));
     });
-    this.#eachBytes((bytes) => void packed.write(Buffer.from(bytes))).then(
+    const onPacked = (bytes: Buffer): void => {
+      packed.write(Buffer.from(bytes));
+      if (packed.writableLength > MOST_PACKED) throw new Error("The answer comes faster than it can be unpacked");
+    };
+    this.#eachBytes(onPacked).then(
       () => packed.end(),
       (error: Error) => packed.destroy(error),
     );
@@ -172,6 +180,9 @@ export class Exchange implements HttpAnswer, LineUser {
     this.#reader?.reject(error);
   }
 }
+
+/** Most bytes that wait to be unpacked. */
+const MOST_PACKED = 2 ** 26;
 
 interface Reader {
   readonly onBytes: (bytes: Buffer) => void;

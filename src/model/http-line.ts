@@ -15,12 +15,11 @@ export type RequestParts = readonly (string | Buffer)[];
 export interface LineUser extends AnswerListener {
   /** Called with what ends the exchange early, before anything else is; again if nothing was sent and another connection has to do it. */
   onWay(way: { readonly end: (reason: Error) => void }): void;
+  /** The request is about to be written. */
+  onSent(): void;
   onEnd(): void;
-  /**
-   * Without an error: the server closed the connection. `wasSent`: whether anything of the request may have reached the
-   * server; absent: not known.
-   */
-  onError(error?: Error, wasSent?: boolean): void;
+  /** Without an error: the server closed the connection. */
+  onError(error?: Error): void;
 }
 
 /** Most connections to one server that are kept while they are free. */
@@ -49,8 +48,11 @@ export class LinePool {
     const name = isSafe ? nameOf(host === undefined ? url.hostname : host.replace(/:\d*$/, "")) : "";
     const key = `${url.origin} ${name}`;
     const safely = isSafe ? (await import("node:tls")).connect : undefined;
-    const pool = pools.get(key) ?? new LinePool(url, name, safely);
-    pools.set(key, pool);
+    const known = pools.get(key)?.deref();
+    if (known !== undefined) return known;
+    const pool = new LinePool(url, name, safely);
+    pools.set(key, new WeakRef(pool));
+    goneKeys.register(pool, key);
     return pool;
   }
 
@@ -95,6 +97,8 @@ export class LinePool {
     // It is written to when the server has shown who it is, and not before.
     const socket = this.#connectSafely({ ...place, ...named, ...known, ALPNProtocols: ["http/1.1"] });
     socket.once("secureConnect", () => {
+      // Of an older protocol it is there already, of a newer one it comes later.
+      if (socket.getProtocol() !== "TLSv1.3") this.session = socket.getSession() ?? this.session;
       onOpen();
       socket.on("session", (session) => {
         this.session = session;
@@ -104,7 +108,12 @@ export class LinePool {
   }
 }
 
-const pools = new Map<string, LinePool>();
+/** Those that somebody has still, or one of whose connections is open. */
+const pools = new Map<string, WeakRef<LinePool>>();
+const goneKeys = new FinalizationRegistry<string>((key) => {
+  // Another may have come in its place.
+  if (pools.get(key)?.deref() === undefined) pools.delete(key);
+});
 
 /** The name of a server for TLS, which numbers are not. */
 function nameOf(host: string): string {
@@ -166,6 +175,7 @@ class Line {
     if (request === undefined || user === undefined) return;
     this.#waiting = undefined;
     this.#reader = new AnswerReader(user);
+    user.onSent();
     for (const part of request) this.#socket.write(part, "latin1");
   }
 
@@ -228,8 +238,7 @@ class Line {
   #fail(error?: Error): void {
     const user = this.#user;
     if (user !== undefined && this.#isOpen && this.#waiting !== undefined) return this.#moveOn(user, this.#waiting);
-    const wasSent = this.#reader !== undefined;
     this.end();
-    user?.onError(error, wasSent);
+    user?.onError(error);
   }
 }

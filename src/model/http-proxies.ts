@@ -1,17 +1,25 @@
 /*
  * Requests by way of the environment's proxies. Loaded when Node was told to use them.
  */
-import type { Dispatcher, EnvHttpProxyAgent } from "undici";
+import type { Dispatcher, EnvHttpProxyAgent, Pool } from "undici";
 // @ts-expect-error Types are given for the whole package only.
 import tunnelPart from "undici/lib/api/api-connect.js";
 // @ts-expect-error Types are given for the whole package only.
 import dispatcherPart from "undici/lib/dispatcher/dispatcher.js";
 // @ts-expect-error Types are given for the whole package only.
 import agentPart from "undici/lib/dispatcher/env-http-proxy-agent.js";
+// @ts-expect-error Types are given for the whole package only.
+import poolPart from "undici/lib/dispatcher/pool.js";
 import type { Exchange } from "./http-exchange.ts";
 
 /** Sends a POST with these headers. */
 export type ProxySend = (url: URL, headers: Readonly<Record<string, string>>, body: string, exchange: Exchange) => void;
+
+/**
+ * How long a proxy may take to open the way to a server, in milliseconds. Whoever asked for it may have gone: a way that is being
+ * opened can be kept from nobody else.
+ */
+const longestOpeningMs = 60_000;
 
 let agent: Dispatcher | undefined;
 
@@ -24,6 +32,8 @@ export function proxySend(): ProxySend {
     bodyTimeout: 0,
     keepAliveTimeout: 30_000,
     allowH2: false,
+    clientFactory: (proxy, options) =>
+      new (poolPart as typeof Pool)(proxy, { ...options, headersTimeout: longestOpeningMs }),
   });
   const dispatcher = agent;
   return (url, headers, body, exchange) => {
@@ -39,7 +49,10 @@ function handlerOf(exchange: Exchange): Dispatcher.DispatchHandler {
   return {
     onRequestStart: (controller) => {
       if (exchange.isOver) controller.abort(new Error("The exchange was ended before it had begun."));
-      else exchange.onWay({ end: (reason) => controller.abort(reason) });
+      else {
+        exchange.onWay({ end: (reason) => controller.abort(reason) });
+        exchange.onSent();
+      }
     },
     onResponseStart: (_controller, status, headers) => {
       // Interim answers precede the one that counts.

@@ -4,7 +4,7 @@
  * 1. However the bytes are cut into pieces, the same is told of them.
  * 2. What does not keep to the grammar is an error, and never a guess: two who disagree about where an answer ends take a part of it
  *    for something else.
- * 3. At most 32 KB of bytes that have not been told are kept.
+ * 3. Of a head, a trailer or a line, 32 KB at most are kept until its end has come.
  */
 
 /** Is told of an answer as it comes. */

@@ -2,7 +2,8 @@
  * POSTs of JSON over kept-alive connections, and their answers as text. Knows nothing of models, repeats nothing, and sets no
  * time limits: whoever calls cuts the exchange. The connections are those of http-line.ts.
  * 1. Nothing is sent twice: a connection that breaks ends its exchange with an error, also one that was kept and had gone stale.
- * 2. A cut exchange leaves no connection behind, not even one that was still being made.
+ * 2. A cut exchange leaves no connection behind, not even one that was still being made. By way of a proxy, one that is being made
+ *    is given up after a minute (http-proxies.ts).
  */
 import type { Cutter } from "./call-guard.ts";
 import { Exchange } from "./http-exchange.ts";
@@ -72,7 +73,7 @@ export class Poster {
         resolve(location === "" ? exchange : Promise.resolve().then(followed));
       };
       const exchange = new Exchange({ begin, reject });
-      cutter.onCut((reason) => exchange.cut(reason));
+      cutter.watch(exchange);
       if (exchange.isOver) return;
       if (this.#proxies === undefined) this.#pool.send(exchange, this.#requestWith(body));
       else this.#proxies(this.#url, this.#headers, body, exchange);

@@ -6,6 +6,9 @@ export type ModelDelta =
   | { readonly type: "text"; readonly text: string }
   | { readonly type: "reasoning"; readonly text: string };
 
+/** Most tool calls in one answer. */
+export const MOST_CALLS = 1_000;
+
 export interface GenerateOptions {
   /** Aborting it ends the call; the promise then rejects with the signal's reason or a `ModelError`. */
   readonly signal: AbortSignal;

@@ -262,10 +262,10 @@ export async function wholeText(answer: HttpAnswer, onBytes?: () => void): Promi
   return text;
 }
 
-/** The beginning of a body of which the rest is not needed: what has come of it when it ends, breaks, is too long or takes too long. */
-export async function beginningOf(answer: HttpAnswer): Promise<string> {
+/** The beginning of a body of which the rest is not needed: what has come of it when it ends, breaks, is too long or takes longer than this. */
+export async function beginningOf(answer: HttpAnswer, longestMs: number): Promise<string> {
   const enough = new Error("the rest of the answer is not needed");
-  const late = setTimeout(() => answer.cut(enough), LONGEST_OF_ERROR_MS);
+  const late = setTimeout(() => answer.cut(enough), longestMs);
   let text = "";
   try {
     await answer.eachText((piece) => {
@@ -284,9 +284,9 @@ export async function beginningOf(answer: HttpAnswer): Promise<string> {
 const MOST_OF_WHOLE = 2 ** 26;
 const MOST_OF_STREAM = 2 ** 28;
 const MOST_OF_EVENT = 2 ** 25;
-/** Of the body with which a server refuses a call: characters, and milliseconds. */
+/** Of the body with which a server refuses a call: characters, and milliseconds for which it is read. */
 const MOST_OF_ERROR = 2 ** 16;
-const LONGEST_OF_ERROR_MS = 1_000;
+export const LONGEST_REFUSAL_MS = 1_000;
 
 function upTo(most: number, onText: (text: string) => void): (text: string) => void {
   let length = 0;

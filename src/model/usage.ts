@@ -1,6 +1,6 @@
 import { type WireObject, wireObject } from "./openai-wire.ts";
 import type { Usage } from "../state/index.ts";
-import { byteBound, countTokens } from "./token-count.ts";
+import { byteBound, estimateTokens } from "./token-count.ts";
 import { describeValue } from "../base/index.ts";
 
 /** An adapter's report of a call's tokens. */
@@ -102,14 +102,14 @@ interface OutputTokens {
   readonly note?: string;
 }
 
-/** The reported output tokens; if the text is too long for them, the tokens as counted here. */
+/** The reported output tokens; if the text is too long for them, the tokens as counted here, of a very long text about. */
 export function outputTokensOf(reported: number | undefined, generated: string): OutputTokens | Promise<OutputTokens> {
   const bytes = byteBound(generated);
   const isTold = reported !== undefined && (reported > 0 || bytes === 0);
   if (isTold && (bytes <= doubtfulFrom || bytes <= reported * doubtfulBytesPerToken)) {
     return { tokens: reported, isCounted: false };
   }
-  return countTokens(generated).then((tokens) => {
+  return estimateTokens(generated).then((tokens) => {
     if (!isTold) return { tokens, isCounted: true };
     if (tokens <= reported * 2) return { tokens: reported, isCounted: false };
     const note = `the server reported ${reported} output tokens for a text of about ${tokens}`;

@@ -81,6 +81,24 @@ describe("AnswerAccumulator", () => {
     expect(accumulator.answer("m").content).toBe("once");
   });
 
+  it("joins the pieces of reasoning details by type, index and id, where they have one", () => {
+    const accumulator = new AnswerAccumulator();
+    const detailsOf = (): unknown => accumulator.answer("m").reasoning?.["reasoning_details"];
+    const add = (...reasoning_details: readonly object[]): void => accumulator.add(chunkOf({ reasoning_details }));
+    add({ type: "text", index: 0, text: "a" }, { type: "text", index: 1, text: "x", id: "one" });
+    add({ type: "text", index: 0, text: "b", id: "zero" }, { type: "text", index: 1, text: "y", id: "two" });
+    add({ type: "text", index: 0, text: "c", id: null }, { type: "text", index: 1, text: "z" });
+    add({ type: "text", index: 0, text: "d", id: "other" }, { type: "text", index: 1, text: "!", id: "one" });
+    add({ type: "summary", index: 0, summary: "s" });
+    expect(detailsOf()).toEqual([
+      { type: "text", index: 0, text: "abc", id: "zero" },
+      { type: "text", index: 1, text: "x!", id: "one" },
+      { type: "text", index: 1, text: "yz", id: "two" },
+      { type: "text", index: 0, text: "d", id: "other" },
+      { type: "summary", index: 0, summary: "s" },
+    ]);
+  });
+
   it("keeps the first model name and the last usage", () => {
     const accumulator = new AnswerAccumulator();
     accumulator.add({

@@ -6,8 +6,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TLSSocket } from "node:tls";
 import { pathToFileURL } from "node:url";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { repositoryRoot, runCommand } from "../../scripts/run-command.ts";
+import { LinePool } from "../../src/model/http-line.ts";
 import { Poster } from "../../src/model/http.ts";
 import type { OpenaiModelOptions } from "../../src/model/index.ts";
 import { failureOf, neverAborted, request, streamed, userMessage } from "../support/model-calls.ts";
@@ -146,13 +149,17 @@ const abortedWhen = async (server: WireServer, options: OpenaiModelOptions, isTi
   const failed = failureOf(wireModel(server, options).generate(prompt, { signal: controller.signal }));
   await expect.poll(isTime).toBe(true);
   controller.abort();
-  expect(await failed).toMatchObject({ retryable: false, mayHaveBeenSent: true, details: { kind: "aborted" } });
+  const failure = await failed;
+  expect(failure).toMatchObject({ retryable: false, details: { kind: "aborted" } });
+  return failure;
 };
 
 describe("a call that is ended early leaves no connection", () => {
   it("while it was being made", async () => {
     const server = await wireServer(() => undefined);
-    await abortedWhen(server, { baseURL: `https://${server.host}/v1` }, () => server.openConnections() === 1);
+    const baseURL = `https://${server.host}/v1`;
+    const failure = await abortedWhen(server, { baseURL }, () => server.openConnections() === 1);
+    expect(failure.mayHaveBeenSent).toBe(false);
     await expect.poll(() => server.openConnections()).toBe(0);
     expect(server.requests).toHaveLength(0);
   });
@@ -165,7 +172,8 @@ describe("a call that is ended early leaves no connection", () => {
         paused = socket.pause();
       },
     );
-    await abortedWhen(server, {}, () => paused !== undefined, "word ".repeat(4_000_000));
+    const failure = await abortedWhen(server, {}, () => paused !== undefined, "word ".repeat(4_000_000));
+    expect(failure.mayHaveBeenSent).toBe(true);
     // It learns of the end by reading on.
     paused?.resume();
     await expect.poll(() => server.openConnections()).toBe(0);
@@ -174,7 +182,8 @@ describe("a call that is ended early leaves no connection", () => {
 
   it("while the answer is waited for", async () => {
     const server = await wireServer(() => undefined);
-    await abortedWhen(server, {}, () => server.requests.length === 1);
+    const failure = await abortedWhen(server, {}, () => server.requests.length === 1);
+    expect(failure.mayHaveBeenSent).toBe(true);
     await expect.poll(() => server.openConnections()).toBe(0);
   });
 
@@ -182,16 +191,38 @@ describe("a call that is ended early leaves no connection", () => {
     const server = await wireServer((socket) =>
       socket.write(`HTTP/1.1 ${status} Some\r\ncontent-length: 100\r\n\r\n{`),
     );
-    await abortedWhen(server, {}, () => server.requests.length === 1);
+    const failure = await abortedWhen(server, {}, () => server.requests.length === 1);
+    expect(failure.mayHaveBeenSent).toBe(true);
     await expect.poll(() => server.openConnections()).toBe(0);
   });
 
   it("by a limit of time, also while the connection is being made", async () => {
     const server = await wireServer(() => undefined);
     const silent = wireModel(server, { baseURL: `https://${server.host}/v1`, headersTimeoutMs: 30 });
-    expect(await failureOf(streamed(silent))).toMatchObject({ retryable: true, details: { kind: "timeout" } });
+    const failure = await failureOf(streamed(silent));
+    expect(failure).toMatchObject({ retryable: true, mayHaveBeenSent: false, details: { kind: "timeout" } });
     await expect.poll(() => server.openConnections()).toBe(0);
   });
+});
+
+/** The connections to a port, held by nobody here. */
+async function seenPool(port: number): Promise<WeakRef<LinePool>> {
+  return new WeakRef(await LinePool.of(new URL(`http://127.0.0.1:${port}`), undefined));
+}
+
+it("of servers that nobody asks any more nothing is kept", async () => {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  const pools = await Promise.all(Array.from({ length: 50 }, (_, index) => seenPool(index + 1)));
+  const url = new URL("http://127.0.0.1:60");
+  const asked = await LinePool.of(url, undefined);
+  await expect
+    .poll(() => {
+      collect();
+      return pools.filter((pool) => pool.deref() !== undefined);
+    })
+    .toEqual([]);
+  expect(await LinePool.of(url, undefined)).toBe(asked);
 });
 
 const keptOf = ({ line, headers, body }: WireRequest) => {
@@ -276,7 +307,8 @@ for (const baseURL of ${JSON.stringify(bases)}) {
 }
 
 describe("the environment of the process", () => {
-  it.skipIf(spawnSync("openssl", ["version"]).status !== 0)("says whom TLS trusts", async () => {
+  const hasOpenssl = spawnSync("openssl", ["version"]).status === 0;
+  it.skipIf(!hasOpenssl).each(["TLSv1.3", "TLSv1.2"] as const)("says whom %s trusts", async (version) => {
     const folder = mkdtempSync(join(tmpdir(), "troupe-tls-"));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     const [key, certificate] = [join(folder, "key.pem"), join(folder, "certificate.pem")];
@@ -284,7 +316,8 @@ describe("the environment of the process", () => {
     const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"];
     execFileSync("openssl", [...made, ...subject], { stdio: "ignore" });
     const resumed: boolean[] = [];
-    const server = createServer({ key: readFileSync(key), cert: readFileSync(certificate) }, ({ socket }, response) => {
+    const shown = { key: readFileSync(key), cert: readFileSync(certificate) };
+    const server = createServer({ ...shown, maxVersion: version }, ({ socket }, response) => {
       resumed.push((socket as TLSSocket).isSessionReused());
       response.setHeader("content-type", "application/json").setHeader("connection", "close");
       response.end(completion("safely"));

@@ -45,12 +45,47 @@ describe("what a failed call costs", () => {
   it("is kept, when TLS breaks behind the head of the answer", () => {
     const errors: Error[] = [];
     const exchange = new Exchange({ begin: () => undefined, reject: () => undefined });
+    exchange.onSent();
     exchange.onHead(200, []);
     exchange.eachText(() => undefined).catch((error: Error) => errors.push(error));
     exchange.onError(Object.assign(new Error("bad record mac"), { code: "ERR_SSL_BAD_RECORD" }));
     return expect
       .poll(() => errors.map((error) => callFailure(error, { partial: undefined, secrets: [], now: 0 })))
       .toMatchObject([{ mayHaveBeenSent: true, retryable: true }]);
+  });
+
+  it("is not known, when TLS breaks after the request was sent, and before an answer", () => {
+    const errors: Error[] = [];
+    const exchange = new Exchange({ begin: () => undefined, reject: (error) => errors.push(error) });
+    exchange.onSent();
+    exchange.onError(Object.assign(new Error("bad record mac"), { code: "ERR_SSL_BAD_RECORD" }));
+    const failures = errors.map((error) => callFailure(error, { partial: undefined, secrets: [], now: 0 }));
+    expect(failures).toMatchObject([{ mayHaveBeenSent: true, retryable: true }]);
+    expect(billOf(failures[0], ask, reserved).settlement).toMatchObject({ tokens: 5_000, unconfirmed: true });
+  });
+
+  it("is nothing, when it is aborted or its time is up before the server has shown who it is", async () => {
+    const asked: (() => void)[] = [];
+    const server = await wireServer(
+      () => undefined,
+      () => asked.shift()?.(),
+    );
+    const baseURL = `https://${server.host}/v1`;
+    const controller = new AbortController();
+    asked.push(() => controller.abort());
+    const { signal } = controller;
+    const aborted = await failureOf(wireModel(server, { baseURL }).generate(request, { signal }));
+    const late = await failureOf(callOf(server, { baseURL, requestTimeoutMs: 20 }));
+    for (const failure of [aborted, late])
+      expect(billOf(failure, ask, reserved).settlement).toMatchObject({ tokens: 0, unconfirmed: false });
+  });
+
+  it("is not known, when it is aborted after it was sent", async () => {
+    const controller = new AbortController();
+    const server = await wireServer(() => controller.abort());
+    const failure = await failureOf(wireModel(server).generate(request, { signal: controller.signal }));
+    expect(failure).toMatchObject({ mayHaveBeenSent: true });
+    expect(billOf(failure, ask, reserved).settlement).toMatchObject({ tokens: 5_000, unconfirmed: true });
   });
 
   it("is nothing, when a server refuses it in a stream before anything else", async () => {
@@ -113,6 +148,22 @@ describe.each([
     expect((await callOf(server, way)).content).toBe("hello");
   });
 
+  it("a byte order mark before a stream is passed over, and so is one before a packed answer", async () => {
+    const stream = chunk({ content: "hello" }) + chunk({}, "stop");
+    const plain = await wireServer((socket) => socket.write(sse(`\uFEFF${stream}`)));
+    expect((await streamed(wireModel(plain, way))).answer.content).toBe("hello");
+    const headers = "content-type: application/json\r\ncontent-encoding: gzip";
+    const packed = gzipSync(`\uFEFF${completion("hello")}`);
+    const packing = await wireServer((socket) => socket.write(wireAnswer(packed, headers)));
+    expect((await callOf(packing, way)).content).toBe("hello");
+  });
+
+  it("who has no stream by his own wish may wait for the answer as long as for a whole one", async () => {
+    const server = await wireServer((socket) => void setTimeout(() => socket.write(goodAnswer), 60));
+    const model = wireModel(server, { extraBody: { stream: false }, headersTimeoutMs: 5, ...way });
+    expect((await streamed(model)).answer.content).toBe("hello");
+  });
+
   it("who has no stream by his own wish is not asked for its usage", async () => {
     const server = await wireServer((socket) => socket.write(goodAnswer));
     const { answer } = await streamed(wireModel(server, { extraBody: { stream: false }, ...way }));
@@ -139,12 +190,24 @@ describe("a base URL with a user or a password", () => {
   }
 });
 
-it("a refusal whose body does not come is told with its status", async () => {
-  const server = await wireServer((socket) =>
-    socket.write("HTTP/1.1 429 Too Many\r\nretry-after: 7\r\ncontent-length: 100\r\n\r\n{"),
-  );
-  expect(await failureOf(callOf(server))).toMatchObject({ status: 429, retryable: true, retryAfterMs: 7_000 });
-  await expect.poll(() => server.openConnections()).toBe(0);
+describe("a refusal whose body does not come is told with its status", () => {
+  const stalled = "HTTP/1.1 429 Too Many\r\nretry-after: 7\r\ncontent-length: 100\r\n\r\n{";
+  const told = { status: 429, retryable: true, retryAfterMs: 7_000 };
+
+  it.each([
+    ["over its own connections", {}],
+    ["over a fetch of the user", byClient],
+  ])("%s", async (_way, way) => {
+    const server = await wireServer((socket) => socket.write(stalled));
+    expect(await failureOf(callOf(server, way))).toMatchObject(told);
+    await expect.poll(() => server.openConnections()).toBe(0);
+  });
+
+  it("also where the limits of the call are shorter than that of the refusal", async () => {
+    const server = await wireServer((socket) => socket.write(stalled));
+    expect(await failureOf(streamed(wireModel(server, { headersTimeoutMs: 500 })))).toMatchObject(told);
+    expect(await failureOf(callOf(server, { requestTimeoutMs: 500 }))).toMatchObject(told);
+  });
 });
 
 inFull(() => {
@@ -153,5 +216,23 @@ inFull(() => {
     const headers = "content-type: application/json\r\ncontent-encoding: gzip";
     const server = await wireServer((socket) => socket.write(wireAnswer(bomb, headers)));
     expect(await failureOf(callOf(server))).toMatchObject({ retryable: false, details: { kind: "malformed" } });
+  });
+
+  it.each([
+    ["an event", "data: ", "x".repeat(2 ** 20), "an event of more than"],
+    ["a stream", "", `: ${"x".repeat(2 ** 20)}\n\n`, "it has more than"],
+  ])("%s without end is not read to its end", async (_what, beginning, part, words) => {
+    const server = await wireServer((socket) => {
+      socket.write("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n" + beginning);
+      const write = (): void => {
+        while (socket.writable && socket.write(part));
+        socket.once("drain", write);
+      };
+      write();
+    });
+    const failure = await failureOf(streamed(wireModel(server)));
+    expect(failure).toMatchObject({ retryable: false, details: { kind: "malformed" } });
+    expect(failure.message).toContain(words);
+    await expect.poll(() => server.openConnections()).toBe(0);
   });
 });

@@ -14,7 +14,12 @@ describe("parseRetryAfter", () => {
     [{ "retry-after-ms": "12.3", "retry-after": "9" }, 13],
     [{ "retry-after-ms": "soon", "retry-after": "9" }, 9_000],
     [{ "retry-after": "soon" }, undefined],
+    [{ "retry-after": "Thursday, 01-Jan-26 00:00:09 GMT" }, 9_000],
+    [{ "retry-after": "2026-01-01T00:00:09Z" }, 9_000],
     [{ "retry-after": "-5x" }, undefined],
+    [{ "retry-after": "-5" }, undefined],
+    [{ "retry-after": "+5" }, undefined],
+    [{ "retry-after": "abc 1" }, undefined],
     [{}, undefined],
   ])("reads %o as %o ms", (headers, expected) => {
     expect(parsed(headers as Record<string, string>)).toBe(expected);

@@ -1,0 +1,190 @@
+import { createHash } from "node:crypto";
+import type { JsonObject, ModelResponse } from "../state/index.ts";
+import { ModelError } from "../errors/index.ts";
+import { MOST_CALLS } from "./language-model.ts";
+import { type WireObject, wireObject, wireText } from "./openai-wire.ts";
+
+interface OpenCall {
+  readonly index: number | undefined;
+  id: string;
+  name: string;
+  readonly arguments: ObjectText;
+  extra: JsonObject | undefined;
+}
+
+interface CallPiece {
+  readonly index: number | undefined;
+  readonly id: string;
+  readonly name: string;
+  readonly arguments: string;
+  readonly extra: JsonObject | undefined;
+}
+
+/** Assembles tool calls from their pieces, also for servers that omit or repeat ids, indexes or names. */
+export class ToolCallParts {
+  readonly #calls: OpenCall[] = [];
+
+  get isEmpty(): boolean {
+    return this.#calls.length === 0;
+  }
+
+  /** Adds one entry of `tool_calls`. `isWhole`: it comes from an unstreamed answer, so it is a complete call. */
+  add(value: unknown, isWhole: boolean): void {
+    const raw = wireObject(value);
+    if (raw === undefined) return;
+    const piece = readPiece(raw);
+    const call = isWhole ? undefined : this.#callOf(piece);
+    if (call === undefined) {
+      if (piece.id !== "" || piece.name !== "" || piece.arguments !== "") this.#open(piece);
+      return;
+    }
+    if (call.id === "") call.id = piece.id;
+    // Some servers repeat the name with each piece: it is taken once. A name that comes in pieces is complete before
+    // its arguments.
+    if (call.name === "" || (call.arguments.text === "" && piece.name !== call.name)) call.name += piece.name;
+    call.arguments.add(piece.arguments);
+    call.extra = piece.extra ?? call.extra;
+  }
+
+  /** Names and arguments so far, for counting. */
+  text(): string {
+    return this.#calls.map((call) => call.name + call.arguments.text).join("");
+  }
+
+  /**
+   * The calls, each with a unique id: a missing one is derived from `seed` and the call, so the same answer gives the
+   * same ids.
+   */
+  calls(seed: string): ModelResponse["toolCalls"] {
+    const used = new Set<string>();
+    return this.#calls.map((call, position) => {
+      const given = call.id === "" ? generatedId(seed, position, call) : call.id;
+      const id = used.has(given) ? `${given}_${position}` : given;
+      used.add(id);
+      const { text } = call.arguments;
+      return { id, name: call.name, arguments: text.trim() === "" ? "{}" : text };
+    });
+  }
+
+  /** Provider fields of calls that must go back with them (thought signatures), by the ids that `calls(seed)` gives. */
+  extras(seed: string): readonly JsonObject[] {
+    const ids = this.calls(seed);
+    return this.#calls.flatMap((call, position) =>
+      call.extra === undefined ? [] : [{ id: ids[position]?.id ?? "", extra_content: call.extra }],
+    );
+  }
+
+  #open(piece: CallPiece): void {
+    if (this.#calls.length === MOST_CALLS) throw tooManyCalls();
+    this.#calls.push({ ...piece, arguments: new ObjectText(piece.arguments) });
+  }
+
+  #callOf(piece: CallPiece): OpenCall | undefined {
+    for (let position = this.#calls.length - 1; position >= 0; position -= 1) {
+      const call = this.#calls[position];
+      if (call === undefined) continue;
+      if (piece.index !== undefined && call.index !== piece.index) continue;
+      if (piece.id !== "" && call.id === piece.id) return call;
+      // A different id at the same index means a different call; the right one may still be an earlier one.
+      if (piece.id !== "" && call.id !== "") continue;
+      return opensAnother(call, piece) ? undefined : call;
+    }
+    return undefined;
+  }
+}
+
+/** Without an id, a piece with a name starts a new call if the last call has a name and is complete. */
+function opensAnother(call: OpenCall, piece: CallPiece): boolean {
+  if (piece.name === "" || call.name === "") return false;
+  if (call.arguments.isComplete()) return piece.arguments.trim() !== "" || piece.name !== call.name;
+  return piece.index === undefined && piece.name !== call.name;
+}
+
+function readPiece(raw: WireObject): CallPiece {
+  const called = wireObject(raw["function"]) ?? raw;
+  const given = called["arguments"];
+  const extra = wireObject(raw["extra_content"]) as JsonObject | undefined;
+  const index = raw["index"];
+  return {
+    index: typeof index === "number" ? index : undefined,
+    id: wireText(raw["id"]),
+    name: wireText(called["name"]),
+    arguments: typeof given === "object" && given !== null ? JSON.stringify(given) : wireText(given),
+    extra,
+  };
+}
+
+/**
+ * The text of an object in JSON, as it comes in pieces. Whether it is complete is asked with each piece, so each character is looked
+ * at once: where all brackets are closed it is parsed.
+ */
+class ObjectText {
+  text = "";
+  #depth = 0;
+  #isInString = false;
+  #isEscaped = false;
+  /** `wrong`: there is something before or behind the object, or what is between the brackets is no JSON. */
+  #state: "open" | "closed" | "complete" | "wrong" = "open";
+
+  constructor(text: string) {
+    this.add(text);
+  }
+
+  add(piece: string): void {
+    this.text += piece;
+    for (let at = 0; at < piece.length && this.#state !== "wrong"; at += 1) this.#take(piece.charCodeAt(at));
+  }
+
+  isComplete(): boolean {
+    if (this.#state === "closed") this.#state = isJson(this.text) ? "complete" : "wrong";
+    return this.#state === "complete";
+  }
+
+  #take(code: number): void {
+    if (this.#isInString) {
+      if (this.#isEscaped) this.#isEscaped = false;
+      else if (code === backslash) this.#isEscaped = true;
+      else if (code === quote) this.#isInString = false;
+      return;
+    }
+    if (blanks.has(code)) return;
+    if (this.#state !== "open" || (this.#depth === 0 && code !== openingBrace)) this.#state = "wrong";
+    else if (code === quote) this.#isInString = true;
+    else if (code === openingBrace || code === openingBracket) this.#depth += 1;
+    else if (code === closingBrace || code === closingBracket) {
+      this.#depth -= 1;
+      if (this.#depth === 0) this.#state = "closed";
+    }
+  }
+}
+
+const quote = 0x22;
+const backslash = 0x5c;
+const openingBracket = 0x5b;
+const closingBracket = 0x5d;
+const openingBrace = 0x7b;
+const closingBrace = 0x7d;
+/** What JSON allows between its parts. */
+const blanks: ReadonlySet<number> = new Set([0x20, 0x09, 0x0a, 0x0d]);
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function tooManyCalls(): ModelError {
+  return new ModelError(`The model's answer has more than the permitted ${MOST_CALLS} tool calls.`, {
+    retryable: true,
+    mayHaveBeenSent: true,
+    details: { kind: "malformed" },
+  });
+}
+
+function generatedId(seed: string, position: number, call: OpenCall): string {
+  const hash = createHash("sha256").update(JSON.stringify([seed, position, call.name, call.arguments.text]));
+  return `call_${hash.digest("hex").slice(0, 16)}`;
+}

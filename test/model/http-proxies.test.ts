@@ -1,0 +1,75 @@
+import { connect, createServer, type AddressInfo, type Socket } from "node:net";
+import { beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
+import { Exchange } from "../../src/model/http-exchange.ts";
+import type { ProxySend } from "../../src/model/http-proxies.ts";
+import { wireServer } from "../support/wire-server.ts";
+
+let send: ProxySend;
+/** Called with a connection that has asked the proxy for a tunnel. It opens none by itself. */
+let onAsked: (socket: Socket) => void;
+
+beforeAll(async () => {
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on("error", () => undefined);
+    socket.once("data", () => onAsked(socket));
+  });
+  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
+  vi.stubEnv("HTTP_PROXY", `http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  vi.stubEnv("NO_PROXY", "");
+  const { proxySend } = await import("../../src/model/http-proxies.ts");
+  send = proxySend();
+  return () => {
+    vi.unstubAllEnvs();
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  };
+});
+
+/** An exchange with a server that only the proxy could reach; what it comes to: its status, or the words of its error. */
+function exchangeWith(name: string) {
+  const { promise: outcome, resolve } = Promise.withResolvers<number | string>();
+  const exchange = new Exchange({
+    begin: ({ status }) => resolve(status),
+    reject: (error) => resolve(error.message),
+  });
+  const asked = new Promise<Socket>((heard) => {
+    onAsked = heard;
+  });
+  send(new URL(`http://${name}.example.test/v1`), {}, "{}", exchange);
+  return { exchange, outcome, asked };
+}
+
+describe("a call by way of a proxy", () => {
+  it("has sent nothing while the tunnel is being made, also when it is cut", async () => {
+    const { exchange, outcome, asked } = exchangeWith("unanswered");
+    await asked;
+    expect(exchange.wasSent).toBe(false);
+    exchange.cut(new Error("enough"));
+    expect(await outcome).toBe("enough");
+    expect(exchange.wasSent).toBe(false);
+  });
+
+  it("has sent nothing when the proxy refuses", async () => {
+    const { exchange, outcome, asked } = exchangeWith("refused");
+    (await asked).end("HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n");
+    expect(await outcome).toContain("403");
+    expect(exchange.wasSent).toBe(false);
+  });
+
+  it("may have reached the server once the tunnel is there", async () => {
+    const server = await wireServer(() => undefined);
+    const { exchange, outcome, asked } = exchangeWith("reached");
+    const socket = await asked;
+    const beyond = connect(Number(server.host.split(":")[1]), "127.0.0.1");
+    beyond.on("error", () => undefined);
+    onTestFinished(() => void beyond.destroy());
+    socket.write("HTTP/1.1 200 Connected\r\n\r\n");
+    socket.pipe(beyond).pipe(socket);
+    await expect.poll(() => server.requests.length).toBe(1);
+    socket.destroy();
+    expect(await outcome).toContain("fetch failed");
+    expect(exchange.wasSent).toBe(true);
+  });
+});
