@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, expect, it } from "vitest";
+import { afterEach, expect, it, vi } from "vitest";
 import {
   createRuntime,
   defineAgent,
@@ -116,4 +116,41 @@ it("an agent that cannot be read is given back, and who asked for it learns why,
   while (await stores.holder(key)) await loopTurns(5);
   await agent.start();
   expect((await agent.executeTurn("again").result).text).toBe("hello");
+});
+
+/** A process with one agent that is put away, with a lease that the stores do not take back. */
+async function withOnePutAway() {
+  const join_ = processes();
+  const { state, wrap } = unanswered("release");
+  const { runtime, stores } = await join_({ role: "all", idle: { keptMs: 0 } }, wrap);
+  const agent = await runtime.agent("one", { agentId: "a" });
+  await agent.start();
+  while ((await runtime.metrics()).liveAgents > 0) await loopTurns(5);
+  expect(await stores.holder(key)).toBeDefined();
+  const { runtime: other } = await join_({ role: "all" });
+  state.isDown = true;
+  return { runtime, other, state };
+}
+
+it("a process that leaves offers the lease of an agent that was put away until the stores answer", async () => {
+  const { runtime, other, state } = await withOnePutAway();
+  const drained = runtime.drain({ timeoutMs: 20_000 });
+  while (state.refused < 2) await loopTurns(5);
+  state.isDown = false;
+  expect(await drained).toEqual({ left: 0, leftBehind: [] });
+  const theirs = await other.find("a");
+  await theirs.start();
+  expect((await theirs.executeTurn("go").result).text).toBe("hello");
+});
+
+it("a process that leaves while the stores do not answer names the agents that were put away", async () => {
+  const { runtime } = await withOnePutAway();
+  const warned = vi.spyOn(process, "emitWarning").mockReturnValue();
+  const { leftBehind } = await runtime.drain({ timeoutMs: 500 });
+  expect(leftBehind).toMatchObject([{ agentId: "a", turnId: null }]);
+  expect(leftBehind[0]?.reason).toMatch(/could not be given back .*no answer to release/);
+  expect(warned.mock.calls.map(([text]) => String(text))).toEqual([
+    expect.stringMatching(/left agents behind: a: it could not be given back/),
+  ]);
+  warned.mockRestore();
 });

@@ -48,6 +48,8 @@ export class Handover {
   readonly #options: HandoverOptions;
   /** Agents that were stopped here, but are not known to be given back or have lost their last steps. */
   readonly #leftBehind = new Map<string, LeftBehind>();
+  /** Leases that are offered until the stores answer. */
+  readonly #offerings = new Set<Promise<void>>();
 
   constructor(options: HandoverOptions) {
     this.#options = options;
@@ -92,17 +94,14 @@ export class Handover {
   }
 
   /** Gives the agent up with its work unfinished; items in its inbox wait for the next owner. */
-  async leave(
-    activation: Activation,
-    { as = "leaving", isLate = false, isShutDown = false }: LeaveOptions = {},
-  ): Promise<void> {
+  async leave(activation: Activation, { isShutDown = false, ...how }: LeaveOptions = {}): Promise<void> {
     const { residences } = this.#options;
     const { agentId } = activation.key;
     const over = createDeferred();
     residences.apply(agentId, { type: "leave", activation, over: over.promise, isShutDown });
     this.#stop(activation);
     try {
-      await this.#giveBack(activation, as, isLate);
+      await this.#giveBack(activation, how);
     } finally {
       residences.apply(agentId, { type: "leave.over", activation });
       over.resolve();
@@ -158,8 +157,19 @@ export class Handover {
     const putAway = residences.allPutAway();
     for (const activation of activations) activation.discard("this runtime was shut down");
     const leases = [...activations, ...putAway.map(leaseOf)];
-    await Promise.allSettled(leases.map((lease) => this.#giveBack(lease, "leaving", isLate)));
+    await Promise.allSettled(leases.map((lease) => this.#giveBack(lease, { isLate })));
     for (const { letGo } of putAway) letGo?.();
+  }
+
+  /** Gives back the lease of an agent that was put away. Rejects as `leave` does; it is offered again then. */
+  async leavePutAway(remains: PutAway): Promise<void> {
+    const lease = leaseOf(remains);
+    await this.#giveBack(lease, { as: lease.openTurnId === null ? "rest" : "parked" });
+  }
+
+  /** Resolves when no lease is being offered any more, because the stores took them or the process is about to end. */
+  async offered(): Promise<void> {
+    while (this.#offerings.size > 0) await Promise.allSettled(this.#offerings);
   }
 
   /** Gives back a lease that nothing here uses. Resolves while the stores do not answer: it is offered again then. */
@@ -184,25 +194,31 @@ export class Handover {
     const { agentId } = key;
     const offering = untilReached(() => this.#offer(key, epoch), { clock, random, signal });
     // Who has posted meanwhile has relied on this process, which had the lease.
-    const over = offering.then((isTaken) => {
+    const taken = offering.then((isTaken) => {
       this.#leftBehind.delete(agentId);
       if (isTaken) notify([agentId]);
     });
-    watch(
-      agentId,
-      over.catch((failure: unknown) => {
+    const over = taken
+      .catch((failure: unknown) => {
         if (!signal.aborted) throw failure;
-      }),
-    );
+      })
+      .finally(() => this.#offerings.delete(over));
+    this.#offerings.add(over);
+    watch(agentId, over);
   }
 
-  async #giveBack(lease: LeaseToGive, as: ReleaseOptions["as"], isLate: boolean): Promise<void> {
+  async #giveBack(
+    lease: LeaseToGive,
+    { as = "leaving", isLate = false }: Pick<LeaveOptions, "as" | "isLate"> = {},
+  ): Promise<void> {
     const { key, epoch, openTurnId: turnId, writer } = lease;
     const { agentId } = key;
     const note = (reason: string): unknown => this.#leftBehind.set(agentId, { agentId, turnId, reason });
     note("it could not be given back in time; another process may activate it when this process' lease has ended");
     try {
-      if (!writer.hasLeft) await this.#offer(key, epoch, as);
+      const isTaken = writer.hasLeft || (await this.#offer(key, epoch, as));
+      // It has items, which its next owner takes.
+      if (!isTaken && as !== "leaving") await this.#offer(key, epoch);
       if (isLate && !writer.isSettled) note("what it did last could not be stored; its next owner does that again");
       else this.#leftBehind.delete(agentId);
     } catch (error) {

@@ -66,7 +66,7 @@ export class LiveAgents {
     this.#handover = new Handover({ ...options, ...here, residences, notify, watch });
     const passivating = { residences, inbox: this.inbox, handover: this.#handover, watch };
     this.passivation = new Passivation({ ...options, ...passivating });
-    this.idle = new IdleAgents({ ...options, ...part, residences, passivation: this.passivation });
+    this.idle = new IdleAgents({ ...options, ...part, ...passivating, passivation: this.passivation });
     // Who inspects the machines of agents is to see those that are idle too.
     if (options.onInspect) this.idle.close();
     this.#ports = activationPortsOf(options, {
@@ -366,6 +366,11 @@ export class LiveAgents {
   /** Gives the agent up between two steps, or at once when `cut` is aborted. Returns whether it was cut. */
   async leaveAtSafePoint(activation: Activation, cut: AbortSignal): Promise<boolean> {
     return await this.#handover.leaveAtSafePoint(activation, cut);
+  }
+
+  /** Resolves when no lease is being offered any more. */
+  async offered(): Promise<void> {
+    await this.#handover.offered();
   }
 
   /** Stores open entries and gives the leases back, as far as time allows. */

@@ -198,7 +198,8 @@ const LONGEST_LOOK_MS = 1_000;
 interface IdleOptions {
   readonly residences: Residences<Activation>;
   readonly passivation: Pick<Passivation, "applies">;
-  readonly stores: Pick<UnsavedTrees, "isHeld" | "inbox" | "release" | "rest">;
+  readonly stores: Pick<UnsavedTrees, "isHeld" | "inbox" | "rest">;
+  readonly handover: Pick<Handover, "leavePutAway">;
   readonly clock: Clock;
   readonly idle: IdleSettings;
   readonly bus: Pick<EventBus, "forget">;
@@ -269,20 +270,19 @@ export class IdleAgents {
     return items.some((item) => !untaken.includes(item.key));
   }
 
-  /** Gives back the leases of all agents that are put away. Returns their keys. Rejects if one was not given back. */
+  /**
+   * Gives back the leases of all agents that are put away. Returns the keys of those whose lease was given back; the
+   * handover names the others, and offers theirs again.
+   */
   async leave(): Promise<AgentKey[]> {
-    const { residences, stores, clock } = this.#options;
-    const left = residences.allPutAway();
-    const over = left.map(async (remains) => {
-      const { key, epoch, standing } = remains;
-      const as = standing.now?.openTurnId ? "parked" : "rest";
+    const { residences, handover } = this.#options;
+    const left = residences.allPutAway().map(async (remains) => {
       this.#forget(remains);
-      const steady = clock.elapsed();
-      if (!(await stores.release(key, epoch, { as, steady })))
-        await stores.release(key, epoch, { as: "leaving", steady });
+      await handover.leavePutAway(remains);
+      return remains.key;
     });
-    await Promise.all(over);
-    return left.map(({ key }) => key);
+    const outcomes = await Promise.allSettled(left);
+    return outcomes.flatMap((outcome) => (outcome.status === "fulfilled" ? [outcome.value] : []));
   }
 
   #forget(remains: PutAway): void {
