@@ -13,8 +13,8 @@ import {
 import { StoreUnavailableError } from "../../src/errors/index.ts";
 import type { Stores } from "../../src/stores/index.ts";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
-import { scriptedModel } from "../../src/testing/index.ts";
-import { loopTurns } from "../support/journal-probes.ts";
+import { createFakeClock, scriptedModel } from "../../src/testing/index.ts";
+import { elapse, loopTurns } from "../support/journal-probes.ts";
 import { createGate } from "../support/turn-probes.ts";
 
 const closes: (() => Promise<unknown>)[] = [];
@@ -153,4 +153,27 @@ it("a process that leaves while the stores do not answer names the agents that w
     expect.stringMatching(/left agents behind: a: it could not be given back/),
   ]);
   warned.mockRestore();
+});
+
+it("an agent that rests while the stores do not answer is given back when they do", async () => {
+  const join_ = processes();
+  const clock = createFakeClock();
+  const { state, wrap } = unanswered("release");
+  await join_({ role: "worker", clock }, wrap);
+  const { runtime: client, stores } = await join_({ role: "client", clock });
+  const agent = await client.agent("one", { agentId: "a" });
+  await agent.start();
+  expect(await elapse(clock, agent.executeTurn("go").result)).toMatchObject({ text: "hello" });
+  expect(await stores.holder(key)).toBeDefined();
+  state.isDown = true;
+  const until = (isTrue: () => Promise<boolean>): Promise<void> =>
+    elapse(
+      clock,
+      (async () => {
+        while (!(await isTrue())) await loopTurns(5);
+      })(),
+    );
+  await until(async () => state.refused > 1);
+  state.isDown = false;
+  await until(async () => !(await stores.holder(key)));
 });

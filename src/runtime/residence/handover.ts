@@ -1,4 +1,4 @@
-import { type Clock, createDeferred, untilReached } from "../../base/index.ts";
+import { type Clock, createDeferred } from "../../base/index.ts";
 import { TroupeError } from "../../errors/index.ts";
 import type { AgentKey } from "../../state/index.ts";
 import type { ReleaseOptions, Stores } from "../../stores/index.ts";
@@ -8,6 +8,7 @@ import type { CallsInFlight } from "../agent/calls-in-flight.ts";
 import type { LeftBehind } from "../doors/runtime-types.ts";
 import type { PutAway, Residences } from "./residence.ts";
 import type { Succession } from "./activation-ports.ts";
+import type { Watch } from "./watched-work.ts";
 
 export interface HandoverOptions {
   readonly stores: Stores;
@@ -16,13 +17,9 @@ export interface HandoverOptions {
   readonly succession: Succession;
   readonly residences: Residences<Activation>;
   readonly clock: Clock;
-  readonly random: () => number;
-  /** Aborted when the process is about to end, and its leases with it. */
-  readonly closed: AbortSignal;
   /** Has somebody look after what was posted to these agents. */
   readonly notify: (agentIds: readonly string[]) => void;
-  /** Reports failures of the work. */
-  readonly watch: (agentId: string, work: Promise<unknown>) => void;
+  readonly watch: Watch;
 }
 
 interface LeaveOptions {
@@ -189,22 +186,17 @@ export class Handover {
 
   /** Throws an error that is not of stores which do not answer. */
   #offerAgain(key: AgentKey, epoch: number, error: unknown): void {
-    const { clock, random, closed: signal, notify, watch } = this.#options;
+    const { notify, watch } = this.#options;
     if (!(error instanceof TroupeError && error.retryable)) throw error;
     const { agentId } = key;
-    const offering = untilReached(() => this.#offer(key, epoch), { clock, random, signal });
-    // Who has posted meanwhile has relied on this process, which had the lease.
-    const taken = offering.then((isTaken) => {
+    const work = watch(agentId, "be given back", async () => {
+      const isTaken = await this.#offer(key, epoch);
       this.#leftBehind.delete(agentId);
+      // Who has posted meanwhile has relied on this process, which had the lease.
       if (isTaken) notify([agentId]);
     });
-    const over = taken
-      .catch((failure: unknown) => {
-        if (!signal.aborted) throw failure;
-      })
-      .finally(() => this.#offerings.delete(over));
+    const over = work.finally(() => this.#offerings.delete(over));
     this.#offerings.add(over);
-    watch(agentId, over);
   }
 
   async #giveBack(
