@@ -6,7 +6,7 @@ import { Activation, type ActivationStart } from "../agent/activation.ts";
 import type { Standing } from "../agent/actor-tree.ts";
 import { Committer } from "../agent/committer.ts";
 import { CallsInFlight } from "../agent/calls-in-flight.ts";
-import { begun, carryOn } from "../agent/intake.ts";
+import { carryOn, wakeUp } from "../agent/intake.ts";
 import type { ActivationPorts } from "../agent/live-view.ts";
 import type { LeavingTime } from "../core/shutdown.ts";
 import { type LiveAgentsOptions, Succession, activationPortsOf } from "./activation-ports.ts";
@@ -188,8 +188,11 @@ export class LiveAgents {
     remains?.letGo?.();
     this.idle.begin();
     carryOn(activation);
-    // Its first commit looks into its inbox.
-    if (start.takesLease) return begun(activation);
+    if (start.takesLease) {
+      // It has no lease yet: its first commit takes it, and looks into its inbox.
+      wakeUp(activation);
+      return activation;
+    }
     for (const item of start.aborts) this.inbox.take(activation, item);
     try {
       await this.drainInbox(activation);
