@@ -360,10 +360,16 @@ export class LiveAgents {
     });
   }
 
+  /** For a handle: the agent may be passivated again, wherever it lives now. */
+  disown({ agentId }: AgentKey): void {
+    this.#residences.apply(agentId, { type: "unhold" });
+  }
+
   /** For a handle: commits open entries, stops the actors, gives the lease back. The inbox waits for the next owner. */
   async leave(activation: Activation): Promise<void> {
-    if (!(await this.#handover.settle(activation))) return;
-    this.#residences.apply(activation.key.agentId, { type: "unhold" });
+    const isHere = await this.#handover.settle(activation);
+    this.disown(activation.key);
+    if (!isHere) return;
     await this.#handover.leave(activation, { isShutDown: activation.openTurnId !== null });
   }
 
