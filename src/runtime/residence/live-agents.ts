@@ -40,6 +40,8 @@ export class LiveAgents {
   readonly #residences = new Residences<Activation>();
   readonly #succession = new Succession();
   readonly #work: WatchedWork;
+  /** Does work for an agent that nothing awaits, and tells of its failure. */
+  readonly watch: Watch;
   readonly inbox: Inbox;
   readonly #handover: Handover;
   readonly passivation: Passivation;
@@ -57,6 +59,7 @@ export class LiveAgents {
     const residences = this.#residences;
     this.#work = new WatchedWork({ ...options, residences });
     const { watch } = this.#work;
+    this.watch = watch;
     this.#handover = new Handover({ ...options, ...here, residences, notify, watch });
     const passivating = { residences, inbox: this.inbox, handover: this.#handover, watch };
     this.passivation = new Passivation({ ...options, ...passivating });
@@ -150,6 +153,7 @@ export class LiveAgents {
   async own(key: AgentKey, created?: AgentRecord): Promise<Activation> {
     const activation = this.activate(key, created);
     this.#residences.apply(key.agentId, { type: "hold" });
+    activation.catch(() => this.disown(key));
     return await activation;
   }
 
@@ -244,11 +248,6 @@ export class LiveAgents {
       this.#work.report(agentId, "be activated", error);
       return false;
     }
-  }
-
-  /** Does work for an agent that nothing awaits, and tells of its failure. */
-  get watch(): Watch {
-    return this.#work.watch;
   }
 
   async #attend(agentId: string): Promise<void> {
