@@ -27,7 +27,9 @@ async function twoProcesses() {
   const open = async (options: Partial<RuntimeOptions>) => {
     const stores = sqliteStores(join(folder, "t.db"));
     const runtime = await createRuntime({ agents, clock, stores, ...options });
-    onTestFinished(async () => void (await runtime.shutdown()));
+    onTestFinished(async () => {
+      await runtime.shutdown();
+    });
     return { runtime, stores };
   };
   const { runtime: here, stores } = await open({ queues: shared });
