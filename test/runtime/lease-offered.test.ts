@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, expect, it } from "vitest";
+import { afterEach, expect, it, vi } from "vitest";
 import {
   createRuntime,
   defineAgent,
@@ -13,8 +13,8 @@ import {
 import { StoreUnavailableError } from "../../src/errors/index.ts";
 import type { Stores } from "../../src/stores/index.ts";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
-import { scriptedModel } from "../../src/testing/index.ts";
-import { loopTurns } from "../support/journal-probes.ts";
+import { createFakeClock, scriptedModel } from "../../src/testing/index.ts";
+import { elapse, loopTurns } from "../support/journal-probes.ts";
 import { createGate } from "../support/turn-probes.ts";
 
 const closes: (() => Promise<unknown>)[] = [];
@@ -116,4 +116,64 @@ it("an agent that cannot be read is given back, and who asked for it learns why,
   while (await stores.holder(key)) await loopTurns(5);
   await agent.start();
   expect((await agent.executeTurn("again").result).text).toBe("hello");
+});
+
+/** A process with one agent that is put away, with a lease that the stores do not take back. */
+async function withOnePutAway() {
+  const join_ = processes();
+  const { state, wrap } = unanswered("release");
+  const { runtime, stores } = await join_({ role: "all", idle: { keptMs: 0 } }, wrap);
+  const agent = await runtime.agent("one", { agentId: "a" });
+  await agent.start();
+  while ((await runtime.metrics()).liveAgents > 0) await loopTurns(5);
+  expect(await stores.holder(key)).toBeDefined();
+  const { runtime: other } = await join_({ role: "all" });
+  state.isDown = true;
+  return { runtime, other, state };
+}
+
+it("a process that leaves offers the lease of an agent that was put away until the stores answer", async () => {
+  const { runtime, other, state } = await withOnePutAway();
+  const drained = runtime.drain({ timeoutMs: 20_000 });
+  while (state.refused < 2) await loopTurns(5);
+  state.isDown = false;
+  expect(await drained).toEqual({ left: 0, leftBehind: [] });
+  const theirs = await other.find("a");
+  await theirs.start();
+  expect((await theirs.executeTurn("go").result).text).toBe("hello");
+});
+
+it("a process that leaves while the stores do not answer names the agents that were put away", async () => {
+  const { runtime } = await withOnePutAway();
+  const warned = vi.spyOn(process, "emitWarning").mockReturnValue();
+  const { leftBehind } = await runtime.drain({ timeoutMs: 500 });
+  expect(leftBehind).toMatchObject([{ agentId: "a", turnId: null }]);
+  expect(leftBehind[0]?.reason).toMatch(/could not be given back .*no answer to release/);
+  expect(warned.mock.calls.map(([text]) => String(text))).toEqual([
+    expect.stringMatching(/left agents behind: a: it could not be given back/),
+  ]);
+  warned.mockRestore();
+});
+
+it("an agent that rests while the stores do not answer is given back when they do", async () => {
+  const join_ = processes();
+  const clock = createFakeClock();
+  const { state, wrap } = unanswered("release");
+  await join_({ role: "worker", clock }, wrap);
+  const { runtime: client, stores } = await join_({ role: "client", clock });
+  const agent = await client.agent("one", { agentId: "a" });
+  await agent.start();
+  expect(await elapse(clock, agent.executeTurn("go").result)).toMatchObject({ text: "hello" });
+  expect(await stores.holder(key)).toBeDefined();
+  state.isDown = true;
+  const until = (isTrue: () => Promise<boolean>): Promise<void> =>
+    elapse(
+      clock,
+      (async () => {
+        while (!(await isTrue())) await loopTurns(5);
+      })(),
+    );
+  await until(async () => state.refused > 1);
+  state.isDown = false;
+  await until(async () => !(await stores.holder(key)));
 });

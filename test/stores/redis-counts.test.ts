@@ -63,7 +63,7 @@ describe.skipIf(!redisProgram)("what reaches Redis", () => {
     await agent.executeTurn("go").result;
     const heard = Promise.withResolvers<void>();
     const end = mine.onForeignWrite((writes) => {
-      if (writes !== "any" && writes.some(({ rootAgentId }) => rootAgentId === "last")) heard.resolve();
+      if (writes !== "any" && writes.all.some(({ rootAgentId }) => rootAgentId === "last")) heard.resolve();
     });
     const owner = await openAgent(theirs);
     await owner.commit();

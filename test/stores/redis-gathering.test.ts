@@ -83,7 +83,7 @@ describe.skipIf(!redisProgram)("calls of one moment", () => {
     others.onForeignWrite((writes) => {
       // The first call says that it listens.
       if (writes === "any") return isSubscribed.resolve();
-      heard.push(...writes);
+      heard.push(...writes.all);
       if (heard.length === agentIds.length) all.resolve();
     });
     await isSubscribed.promise;

@@ -350,12 +350,6 @@ export function wakeUp(activation: Activation, conversation: readonly Message[] 
   if (identity.pause) pauseAgent(activation, identity.pause.by);
 }
 
-/** Starts an agent that has no lease yet: its first commit takes it. */
-export function begun(activation: Activation): Activation {
-  wakeUp(activation);
-  return activation;
-}
-
 /** Completes a start that a crash cut off, and warns of a definition that has changed under an open turn. */
 export function carryOn(activation: Activation): void {
   const { lifecycle, definition, identity, openTurnId } = activation;

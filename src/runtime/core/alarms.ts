@@ -61,7 +61,7 @@ export class Alarms {
   /** Arms timers that other processes may have set. A write does not name the timer's clock, so both are armed. */
   heard(writes: ForeignWrites): void {
     if (writes === "any") return this.look();
-    for (const { timerAt } of writes) {
+    for (const { timerAt } of writes.all) {
       if (timerAt === null) continue;
       this.#armNow(timerAt);
       this.#armSteady(timerAt);

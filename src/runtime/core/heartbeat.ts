@@ -24,6 +24,8 @@ export interface HeartbeatOptions {
 export class Heartbeat {
   readonly #options: HeartbeatOptions;
   #lastSign: number;
+  /** Whether a silence was too long, and the agents have not been looked at since. */
+  #wasSilent = false;
   #cancel: (() => void) | undefined;
 
   constructor(options: HeartbeatOptions) {
@@ -51,10 +53,16 @@ export class Heartbeat {
     const sentAt = clock.elapsed();
     await giveSign();
     // It is not known when the heartbeat was stored; until then the process may have seemed dead.
-    const wasSilent = clock.elapsed() - this.#lastSign > leaseMs;
+    if (clock.elapsed() - this.#lastSign > leaseMs) this.#wasSilent = true;
     this.#lastSign = sentAt;
-    if (!wasSilent) return;
-    await Promise.all(leases().map((lease) => this.#look(lease)));
+    if (!this.#wasSilent) return;
+    this.#wasSilent = false;
+    try {
+      await Promise.all(leases().map((lease) => this.#look(lease)));
+    } catch (error) {
+      this.#wasSilent = true;
+      throw error;
+    }
     onBeat();
   }
 

@@ -3,6 +3,7 @@ import { LeaseLostError, StoreRolledBackError } from "../../errors/index.ts";
 import type { AgentKey, AgentRecord } from "../../state/index.ts";
 import type { RolledBackTree } from "../../stores/index.ts";
 import type { Activation } from "../agent/activation.ts";
+import type { Watch } from "../residence/watched-work.ts";
 import type { UnsavedTrees } from "../unsaved/unsaved-trees.ts";
 
 const PAGE = 500;
@@ -22,7 +23,7 @@ export interface RollbackDependencies {
     activateUnlessShutDown(key: AgentKey): Promise<unknown>;
     notify(agentIds: readonly string[]): void;
     readonly passivation: { isPinned(key: AgentKey): boolean };
-    watch(agentId: string, work: Promise<unknown>): void;
+    readonly watch: Watch;
   };
 }
 
@@ -60,7 +61,7 @@ async function recoverTree(dependencies: RollbackDependencies, { rootAgentId }: 
   const keys = new Map([...here.map(({ key }) => key), ...left].map((key) => [key.agentId, key]));
   for (const [agentId, key] of keys) {
     const comesBack = live.passivation.isPinned(key) && !live.isOthers(key);
-    if (comesBack) live.watch(agentId, live.activateUnlessShutDown(key));
+    if (comesBack) void live.watch(agentId, "be activated", () => live.activateUnlessShutDown(key));
     else live.notify([agentId]);
   }
 }

@@ -291,7 +291,7 @@ export class RuntimeCore implements TurnSource {
   /** The inbox of an agent that is named got something, so it is read without a question before. */
   #attendPosts(writes: ForeignWrites): void {
     const posted = this.live.idle.keys().filter((key) => isPostedTo(writes, key));
-    const named = new Set(writes === "any" ? [] : writes.flatMap((write) => write.posted ?? []));
+    const named = new Set(writes === "any" ? [] : writes.all.flatMap((write) => write.posted ?? []));
     const [certain, possible] = [
       posted.filter(({ agentId }) => named.has(agentId)),
       posted.filter(({ agentId }) => !named.has(agentId)),

@@ -133,6 +133,7 @@ export async function shutDownAndSave(core: RuntimeCore, key: AgentKey): Promise
     await live.committed();
     await core.live.leave(live);
   } else if (core.part.role !== "all") await shutDownElsewhere(core, key);
+  else core.live.disown(key);
   await core.stores.letGo(key);
 }
 

@@ -1,4 +1,4 @@
-import { type Clock, createDeferred, untilReached } from "../../base/index.ts";
+import { type Clock, createDeferred } from "../../base/index.ts";
 import { TroupeError } from "../../errors/index.ts";
 import type { AgentKey } from "../../state/index.ts";
 import type { ReleaseOptions, Stores } from "../../stores/index.ts";
@@ -8,6 +8,7 @@ import type { CallsInFlight } from "../agent/calls-in-flight.ts";
 import type { LeftBehind } from "../doors/runtime-types.ts";
 import type { PutAway, Residences } from "./residence.ts";
 import type { Succession } from "./activation-ports.ts";
+import type { Watch } from "./watched-work.ts";
 
 export interface HandoverOptions {
   readonly stores: Stores;
@@ -16,13 +17,9 @@ export interface HandoverOptions {
   readonly succession: Succession;
   readonly residences: Residences<Activation>;
   readonly clock: Clock;
-  readonly random: () => number;
-  /** Aborted when the process is about to end, and its leases with it. */
-  readonly closed: AbortSignal;
   /** Has somebody look after what was posted to these agents. */
   readonly notify: (agentIds: readonly string[]) => void;
-  /** Reports failures of the work. */
-  readonly watch: (agentId: string, work: Promise<unknown>) => void;
+  readonly watch: Watch;
 }
 
 interface LeaveOptions {
@@ -48,6 +45,8 @@ export class Handover {
   readonly #options: HandoverOptions;
   /** Agents that were stopped here, but are not known to be given back or have lost their last steps. */
   readonly #leftBehind = new Map<string, LeftBehind>();
+  /** Leases that are offered until the stores answer. */
+  readonly #offerings = new Set<Promise<void>>();
 
   constructor(options: HandoverOptions) {
     this.#options = options;
@@ -92,17 +91,14 @@ export class Handover {
   }
 
   /** Gives the agent up with its work unfinished; items in its inbox wait for the next owner. */
-  async leave(
-    activation: Activation,
-    { as = "leaving", isLate = false, isShutDown = false }: LeaveOptions = {},
-  ): Promise<void> {
+  async leave(activation: Activation, { isShutDown = false, ...how }: LeaveOptions = {}): Promise<void> {
     const { residences } = this.#options;
     const { agentId } = activation.key;
     const over = createDeferred();
     residences.apply(agentId, { type: "leave", activation, over: over.promise, isShutDown });
     this.#stop(activation);
     try {
-      await this.#giveBack(activation, as, isLate);
+      await this.#giveBack(activation, how);
     } finally {
       residences.apply(agentId, { type: "leave.over", activation });
       over.resolve();
@@ -158,8 +154,19 @@ export class Handover {
     const putAway = residences.allPutAway();
     for (const activation of activations) activation.discard("this runtime was shut down");
     const leases = [...activations, ...putAway.map(leaseOf)];
-    await Promise.allSettled(leases.map((lease) => this.#giveBack(lease, "leaving", isLate)));
+    await Promise.allSettled(leases.map((lease) => this.#giveBack(lease, { isLate })));
     for (const { letGo } of putAway) letGo?.();
+  }
+
+  /** Gives back the lease of an agent that was put away. Rejects as `leave` does; it is offered again then. */
+  async leavePutAway(remains: PutAway): Promise<void> {
+    const lease = leaseOf(remains);
+    await this.#giveBack(lease, { as: lease.openTurnId === null ? "rest" : "parked" });
+  }
+
+  /** Resolves when no lease is being offered any more, because the stores took them or the process is about to end. */
+  async offered(): Promise<void> {
+    while (this.#offerings.size > 0) await Promise.allSettled(this.#offerings);
   }
 
   /** Gives back a lease that nothing here uses. Resolves while the stores do not answer: it is offered again then. */
@@ -179,30 +186,31 @@ export class Handover {
 
   /** Throws an error that is not of stores which do not answer. */
   #offerAgain(key: AgentKey, epoch: number, error: unknown): void {
-    const { clock, random, closed: signal, notify, watch } = this.#options;
+    const { notify, watch } = this.#options;
     if (!(error instanceof TroupeError && error.retryable)) throw error;
     const { agentId } = key;
-    const offering = untilReached(() => this.#offer(key, epoch), { clock, random, signal });
-    // Who has posted meanwhile has relied on this process, which had the lease.
-    const over = offering.then((isTaken) => {
+    const work = watch(agentId, "be given back", async () => {
+      const isTaken = await this.#offer(key, epoch);
       this.#leftBehind.delete(agentId);
+      // Who has posted meanwhile has relied on this process, which had the lease.
       if (isTaken) notify([agentId]);
     });
-    watch(
-      agentId,
-      over.catch((failure: unknown) => {
-        if (!signal.aborted) throw failure;
-      }),
-    );
+    const over = work.finally(() => this.#offerings.delete(over));
+    this.#offerings.add(over);
   }
 
-  async #giveBack(lease: LeaseToGive, as: ReleaseOptions["as"], isLate: boolean): Promise<void> {
+  async #giveBack(
+    lease: LeaseToGive,
+    { as = "leaving", isLate = false }: Pick<LeaveOptions, "as" | "isLate"> = {},
+  ): Promise<void> {
     const { key, epoch, openTurnId: turnId, writer } = lease;
     const { agentId } = key;
     const note = (reason: string): unknown => this.#leftBehind.set(agentId, { agentId, turnId, reason });
     note("it could not be given back in time; another process may activate it when this process' lease has ended");
     try {
-      if (!writer.hasLeft) await this.#offer(key, epoch, as);
+      const isTaken = writer.hasLeft || (await this.#offer(key, epoch, as));
+      // It has items, which its next owner takes.
+      if (!isTaken && as !== "leaving") await this.#offer(key, epoch);
       if (isLate && !writer.isSettled) note("what it did last could not be stored; its next owner does that again");
       else this.#leftBehind.delete(agentId);
     } catch (error) {

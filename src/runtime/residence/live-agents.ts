@@ -1,18 +1,12 @@
 import { activeTrace, backoffDelay, Waiters } from "../../base/index.ts";
-import {
-  AlreadyOwnedError,
-  CorruptRecordError,
-  LeaseLostError,
-  NotFoundError,
-  StoreUnavailableError,
-} from "../../errors/index.ts";
+import { LeaseLostError, NotFoundError, StoreUnavailableError } from "../../errors/index.ts";
 import type { AgentKey, AgentRecord, EntryOf } from "../../state/index.ts";
 import type { Committed } from "../../stores/index.ts";
 import { Activation, type ActivationStart } from "../agent/activation.ts";
 import type { Standing } from "../agent/actor-tree.ts";
 import { Committer } from "../agent/committer.ts";
 import { CallsInFlight } from "../agent/calls-in-flight.ts";
-import { begun, carryOn } from "../agent/intake.ts";
+import { carryOn, wakeUp } from "../agent/intake.ts";
 import type { ActivationPorts } from "../agent/live-view.ts";
 import type { LeavingTime } from "../core/shutdown.ts";
 import { type LiveAgentsOptions, Succession, activationPortsOf } from "./activation-ports.ts";
@@ -21,9 +15,7 @@ import { type ChildResults, Inbox } from "./inbox.ts";
 import { IdleAgents, Passivation } from "./passivation.ts";
 import { begin, changeAtRest, isHeldByOthers, recoverAgent, takeUp } from "./recovery.ts";
 import { type PutAway, Residences } from "./residence.ts";
-
-/** Pauses between attempts while the stores do not answer. */
-const PAUSES = { baseMs: 50, capMs: 2_000 };
+import { PAUSES, type Watch, WatchedWork } from "./watched-work.ts";
 
 /**
  * The agents of this process: activates them, drains their inboxes, passivates them and hands them over.
@@ -47,6 +39,9 @@ export class LiveAgents {
   readonly #inFlight = new CallsInFlight();
   readonly #residences = new Residences<Activation>();
   readonly #succession = new Succession();
+  readonly #work: WatchedWork;
+  /** Does work for an agent that nothing awaits, and tells of its failure. */
+  readonly watch: Watch;
   readonly inbox: Inbox;
   readonly #handover: Handover;
   readonly passivation: Passivation;
@@ -60,13 +55,15 @@ export class LiveAgents {
     this.#committer = new Committer(stores, clock, random);
     this.inbox = new Inbox(stores, this.#residences, children);
     const here = { stores, committer: this.#committer, inFlight: this.#inFlight, succession: this.#succession };
-    const watch = (agentId: string, work: Promise<unknown>): void => this.watch(agentId, work);
     const notify = (agentIds: readonly string[]): void => this.notify(agentIds);
     const residences = this.#residences;
+    this.#work = new WatchedWork({ ...options, residences });
+    const { watch } = this.#work;
+    this.watch = watch;
     this.#handover = new Handover({ ...options, ...here, residences, notify, watch });
     const passivating = { residences, inbox: this.inbox, handover: this.#handover, watch };
     this.passivation = new Passivation({ ...options, ...passivating });
-    this.idle = new IdleAgents({ ...options, ...part, residences, passivation: this.passivation });
+    this.idle = new IdleAgents({ ...options, ...part, ...passivating, passivation: this.passivation });
     // Who inspects the machines of agents is to see those that are idle too.
     if (options.onInspect) this.idle.close();
     this.#ports = activationPortsOf(options, {
@@ -156,6 +153,7 @@ export class LiveAgents {
   async own(key: AgentKey, created?: AgentRecord): Promise<Activation> {
     const activation = this.activate(key, created);
     this.#residences.apply(key.agentId, { type: "hold" });
+    activation.catch(() => this.disown(key));
     return await activation;
   }
 
@@ -194,8 +192,11 @@ export class LiveAgents {
     remains?.letGo?.();
     this.idle.begin();
     carryOn(activation);
-    // Its first commit looks into its inbox.
-    if (start.takesLease) return begun(activation);
+    if (start.takesLease) {
+      // It has no lease yet: its first commit takes it, and looks into its inbox.
+      wakeUp(activation);
+      return activation;
+    }
     for (const item of start.aborts) this.inbox.take(activation, item);
     try {
       await this.drainInbox(activation);
@@ -224,7 +225,8 @@ export class LiveAgents {
    */
   notify(agentIds: readonly string[]): void {
     for (const agentId of agentIds) {
-      if (!this.#residences.of(agentId).isRetrying) this.watch(agentId, this.#attend(agentId));
+      if (this.#residences.of(agentId).isRetrying) continue;
+      void this.watch(agentId, "take what was posted to it", () => this.#attend(agentId));
     }
   }
 
@@ -243,14 +245,9 @@ export class LiveAgents {
       await this.#activateForPost(key);
       return true;
     } catch (error) {
-      this.#report(agentId, error);
+      this.#work.report(agentId, "be activated", error);
       return false;
     }
-  }
-
-  /** Reports failures of work that nothing awaits. */
-  watch(agentId: string, work: Promise<unknown>): void {
-    work.catch((error: unknown) => this.#report(agentId, error));
   }
 
   async #attend(agentId: string): Promise<void> {
@@ -288,7 +285,7 @@ export class LiveAgents {
   /** Activates the agent for a post, and releases it again if no turn is open afterwards. */
   async #activateForPost(key: AgentKey): Promise<void> {
     const activation = await this.activateUnlessShutDown(key);
-    if (activation && activation.openTurnId === null) await this.#releaseAtRest(activation);
+    if (activation && activation.openTurnId === null) await this.#endStay(activation);
   }
 
   /** Takes the items in the inbox; returns how many. The agent is not put away meanwhile. */
@@ -332,8 +329,13 @@ export class LiveAgents {
       // Agents that are passivated are checked after their last commit.
       if (this.passivation.applies(activation.key)) return;
     }
-    if (isChild || activation.mayHaveMore)
-      this.watch(activation.key.agentId, isChild ? this.#releaseAtRest(activation) : this.drainInbox(activation));
+    if (isChild) void this.#endStay(activation);
+    else if (activation.mayHaveMore)
+      void this.watch(activation.key.agentId, "take what was posted to it", () => this.drainInbox(activation));
+  }
+
+  #endStay(activation: Activation): Promise<void> {
+    return this.watch(activation.key.agentId, "be given back", () => this.#releaseAtRest(activation));
   }
 
   /** Releases an agent without an open turn, unless a new item has arrived. */
@@ -352,20 +354,32 @@ export class LiveAgents {
     const { key, writer, isLost, openTurnId } = activation;
     if (isLost || this.isClosing || openTurnId === null || !writer.isSettled) return;
     activation.discard(`agent ${key.agentId} is restored`);
-    const follow = (successor: Activation): void => this.#succession.follow(activation, successor);
-    this.watch(key.agentId, this.activate(key).then(follow));
+    void this.watch(key.agentId, "be activated", async () => {
+      this.#succession.follow(activation, await this.activate(key));
+    });
+  }
+
+  /** For a handle: the agent may be passivated again, wherever it lives now. */
+  disown({ agentId }: AgentKey): void {
+    this.#residences.apply(agentId, { type: "unhold" });
   }
 
   /** For a handle: commits open entries, stops the actors, gives the lease back. The inbox waits for the next owner. */
   async leave(activation: Activation): Promise<void> {
-    if (!(await this.#handover.settle(activation))) return;
-    this.#residences.apply(activation.key.agentId, { type: "unhold" });
+    const isHere = await this.#handover.settle(activation);
+    this.disown(activation.key);
+    if (!isHere) return;
     await this.#handover.leave(activation, { isShutDown: activation.openTurnId !== null });
   }
 
   /** Gives the agent up between two steps, or at once when `cut` is aborted. Returns whether it was cut. */
   async leaveAtSafePoint(activation: Activation, cut: AbortSignal): Promise<boolean> {
     return await this.#handover.leaveAtSafePoint(activation, cut);
+  }
+
+  /** Resolves when no lease is being offered any more. */
+  offered(): Promise<void> {
+    return this.#handover.offered();
   }
 
   /** Stores open entries and gives the leases back, as far as time allows. */
@@ -381,15 +395,5 @@ export class LiveAgents {
 
   #keyOf(agentId: string): AgentKey {
     return { tenant: this.#options.tenant, agentId };
-  }
-
-  #report(agentId: string, error: unknown): void {
-    // An agent whose definition is unknown here is left to a runtime that knows it.
-    const isOthers = error instanceof AlreadyOwnedError || error instanceof NotFoundError;
-    if (isOthers || error instanceof LeaseLostError || this.isClosing) return;
-    // The damage watch has already warned of damaged records.
-    if (!(error instanceof CorruptRecordError))
-      process.emitWarning(`agent ${agentId} could not be activated: ${String(error)}`);
-    this.#options.onFailed(agentId, error);
   }
 }

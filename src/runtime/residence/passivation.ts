@@ -8,6 +8,7 @@ import type { UnsavedTrees } from "../unsaved/unsaved-trees.ts";
 import type { Handover } from "./handover.ts";
 import type { Inbox } from "./inbox.ts";
 import type { PutAway, Residences, Rest } from "./residence.ts";
+import type { Watch } from "./watched-work.ts";
 
 /** A turn with more entries than this takes long to recover, so its agent stays a while before it is passivated. */
 const LONG_TURN = 500;
@@ -21,8 +22,7 @@ export interface PassivationOptions {
   readonly stores: Pick<UnsavedTrees, "isHeld">;
   readonly clock: Clock;
   readonly part: Part;
-  /** Reports failures of the work. */
-  watch(agentId: string, work: Promise<unknown>): void;
+  readonly watch: Watch;
 }
 
 /**
@@ -92,7 +92,7 @@ export class Passivation {
       now: clock.elapsed(),
     } as const;
     for (const { type } of residences.apply(key.agentId, event)) {
-      if (type === "passivate") this.#options.watch(key.agentId, this.#passivate(activation));
+      if (type === "passivate") void this.#passivate(activation);
     }
   }
 
@@ -149,31 +149,37 @@ export class Passivation {
   }
 
   async #passivate(activation: Activation): Promise<void> {
-    const { residences, inbox, handover, clock } = this.#options;
+    const { residences, clock, watch } = this.#options;
+    const { agentId } = activation.key;
     this.#kept.delete(activation);
+    // Activating it again for each of many posts would cost more than waiting for them.
+    const { length } = activation.turnEntries;
+    if (length > LONG_TURN) await clock.sleep(Math.min(length, LONGEST_STAY_MS));
+    await watch(agentId, "be given back", () => this.#leave(activation));
+    residences.apply(agentId, { type: "passivation.over", activation });
+    // It may have settled in the moment since it was found busy.
+    this.look(activation);
+  }
+
+  /** Gives the agent back, unless it has got something to do meanwhile. */
+  async #leave(activation: Activation): Promise<void> {
+    const { residences, inbox, handover } = this.#options;
     const { key } = activation;
     const mayLeave = (): boolean =>
       isSettled(activation) && activation.effects.length === 0 && residences.of(key.agentId).deliveries === 0;
-    try {
-      // Activating it again for each of many posts would cost more than waiting for them.
-      const { length } = activation.turnEntries;
-      if (length > LONG_TURN) await clock.sleep(Math.min(length, LONGEST_STAY_MS));
-      while (mayLeave() && this.applies(key)) {
-        const isOpen = activation.openTurnId !== null;
-        if (await handover.release(activation, isOpen ? "parked" : "rest")) {
-          if (isOpen) this.#parkedCount += 1;
-          return;
-        }
-        if (activation.isLost || (await inbox.drain(activation)) > 0) continue;
-        if (!isSettled(activation) || activation.effects.length > 0) return;
-        // Its inbox has only items that it cannot take, such as a turn that a pause holds. The end of the pause may
-        // just be posted.
-        if (await handover.release(activation, "parked")) return;
-        if (activation.isLost || (await inbox.drain(activation)) > 0) continue;
-        return await handover.leave(activation);
+    while (mayLeave() && this.applies(key)) {
+      const isOpen = activation.openTurnId !== null;
+      if (await handover.release(activation, isOpen ? "parked" : "rest")) {
+        if (isOpen) this.#parkedCount += 1;
+        return;
       }
-    } finally {
-      residences.apply(key.agentId, { type: "passivation.over", activation });
+      if (activation.isLost || (await inbox.drain(activation)) > 0) continue;
+      if (!isSettled(activation) || activation.effects.length > 0) return;
+      // Its inbox has only items that it cannot take, such as a turn that a pause holds. The end of the pause may
+      // just be posted.
+      if (await handover.release(activation, "parked")) return;
+      if (activation.isLost || (await inbox.drain(activation)) > 0) continue;
+      return await handover.leave(activation);
     }
   }
 }
@@ -198,7 +204,8 @@ const LONGEST_LOOK_MS = 1_000;
 interface IdleOptions {
   readonly residences: Residences<Activation>;
   readonly passivation: Pick<Passivation, "applies">;
-  readonly stores: Pick<UnsavedTrees, "isHeld" | "inbox" | "release" | "rest">;
+  readonly stores: Pick<UnsavedTrees, "isHeld" | "inbox" | "rest">;
+  readonly handover: Pick<Handover, "leavePutAway">;
   readonly clock: Clock;
   readonly idle: IdleSettings;
   readonly bus: Pick<EventBus, "forget">;
@@ -269,20 +276,19 @@ export class IdleAgents {
     return items.some((item) => !untaken.includes(item.key));
   }
 
-  /** Gives back the leases of all agents that are put away. Returns their keys. Rejects if one was not given back. */
+  /**
+   * Gives back the leases of all agents that are put away. Returns the keys of those whose lease was given back; the
+   * handover names the others, and offers theirs again.
+   */
   async leave(): Promise<AgentKey[]> {
-    const { residences, stores, clock } = this.#options;
-    const left = residences.allPutAway();
-    const over = left.map(async (remains) => {
-      const { key, epoch, standing } = remains;
-      const as = standing.now?.openTurnId ? "parked" : "rest";
+    const { residences, handover } = this.#options;
+    const left = residences.allPutAway().map(async (remains) => {
       this.#forget(remains);
-      const steady = clock.elapsed();
-      if (!(await stores.release(key, epoch, { as, steady })))
-        await stores.release(key, epoch, { as: "leaving", steady });
+      await handover.leavePutAway(remains);
+      return remains.key;
     });
-    await Promise.all(over);
-    return left.map(({ key }) => key);
+    const outcomes = await Promise.allSettled(left);
+    return outcomes.flatMap((outcome) => (outcome.status === "fulfilled" ? [outcome.value] : []));
   }
 
   #forget(remains: PutAway): void {

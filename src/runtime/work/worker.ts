@@ -101,7 +101,9 @@ export class Worker {
         return { left: 0 };
       });
       const left = new Set(live.all());
-      await Promise.race([Promise.all([this.#handOver(left, cut.signal), this.#leavePutAway()]), late]);
+      const handedOver = Promise.all([this.#handOver(left, cut.signal), this.#leavePutAway()]);
+      // While there is time, leases are offered to stores that did not answer.
+      await Promise.race([handedOver.then(() => live.offered()), late]);
       return { left: (await jobs).left + left.size };
     } finally {
       cancel();

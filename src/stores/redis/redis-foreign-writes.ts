@@ -1,4 +1,4 @@
-import type { ForeignWrite, ForeignWrites } from "../rules/foreign-writes.ts";
+import { type ForeignWrite, ForeignWriteList, type ForeignWrites } from "../rules/foreign-writes.ts";
 import { agentOfRecord, type RedisKeys } from "./redis-keys.ts";
 import type { TreeSession } from "./redis-session.ts";
 import type { RedisSubscriber } from "./redis-subscriber.ts";
@@ -147,7 +147,7 @@ export class RedisForeignWrites {
     this.#pending = setTimeout(() => {
       this.#pending = undefined;
       const start = performance.now();
-      const writes = this.#writes;
+      const writes = this.#writes === "any" ? this.#writes : new ForeignWriteList(this.#writes);
       this.#writes = [];
       for (const listener of this.#listeners) listener(writes);
       const took = performance.now() - start;

@@ -13,12 +13,34 @@ export interface ForeignWrite {
 }
 
 /** "any": the writes of other processes are not known. */
-export type ForeignWrites = readonly ForeignWrite[] | "any";
+export type ForeignWrites = ForeignWriteList | "any";
+
+/**
+ * What other processes have written. Whoever listens asks about one agent after the other, so the writes are sorted by tree
+ * once, with the first question.
+ */
+export class ForeignWriteList {
+  /** In the order in which they came. */
+  readonly all: readonly ForeignWrite[];
+  #byRoot: Map<string, ForeignWrite[]> | undefined;
+
+  constructor(all: readonly ForeignWrite[]) {
+    this.all = all;
+  }
+
+  /** Those to one tree. */
+  to(rootAgentId: string): readonly ForeignWrite[] {
+    this.#byRoot ??= Map.groupBy(this.all, (write) => write.rootAgentId);
+    return this.#byRoot.get(rootAgentId) ?? none;
+  }
+}
+
+const none: readonly ForeignWrite[] = [];
 
 /** Whether the tree of an agent may have been changed. */
 export function isTreeChanged(writes: ForeignWrites, { tenant, agentId }: AgentKey): boolean {
   if (writes === "any") return true;
-  return writesTo(writes, rootOf(agentId)).some((write) => write.tenant === tenant);
+  return writes.to(rootOf(agentId)).some((write) => write.tenant === tenant);
 }
 
 /** Whether the agent's inbox may have got something. */
@@ -33,19 +55,10 @@ export function isRecordChanged(writes: ForeignWrites, key: AgentKey): boolean {
 
 function isNamed(writes: ForeignWrites, { tenant, agentId }: AgentKey, as: "posted" | "records"): boolean {
   if (writes === "any") return true;
-  for (const write of writesTo(writes, rootOf(agentId))) {
+  for (const write of writes.to(rootOf(agentId))) {
     if (write.tenant !== tenant) continue;
     const named = write[as];
     if (named === null || named.includes(agentId)) return true;
   }
   return false;
-}
-
-const none: readonly ForeignWrite[] = [];
-let last: { readonly writes: readonly ForeignWrite[]; readonly byRoot: Map<string, ForeignWrite[]> } | undefined;
-
-/** Those to one tree. Whoever listens asks about one agent after the other, so the writes are put in order once. */
-function writesTo(writes: readonly ForeignWrite[], rootAgentId: string): readonly ForeignWrite[] {
-  if (last?.writes !== writes) last = { writes, byRoot: Map.groupBy(writes, (write) => write.rootAgentId) };
-  return last.byRoot.get(rootAgentId) ?? none;
 }
