@@ -35,7 +35,7 @@ export class Gathering {
   readonly #send: Send;
   #waiting: Call[] = [];
 
-  /** The script gives a list, and never nothing. */
+  /** The script gives a text or a list, and never nothing. */
   constructor(one: Script, send: Send) {
     this.#script = one;
     this.#several = severalOf(one);
@@ -85,7 +85,8 @@ export class Gathering {
       args,
     ).then(
       (answers) => {
-        for (const [at, call] of calls.entries()) settle(call, Array.isArray(answers) ? answers[at] : undefined);
+        const parts: readonly unknown[] = Array.isArray(answers) ? answers : [];
+        calls.forEach((call, at) => settle(call, parts[2 * at], parts[2 * at + 1]));
       },
       (error: unknown) => {
         for (const { reject } of calls) reject(error);
@@ -94,8 +95,7 @@ export class Gathering {
   }
 }
 
-function settle({ resolve, reject }: Call, answer: unknown): void {
-  const [isDone, result]: unknown[] = Array.isArray(answer) ? answer : [];
-  if (isDone === 1) resolve(result);
-  else reject(replyErrorOf(String(result)));
+function settle({ resolve, reject }: Call, isDone: unknown, answer: unknown): void {
+  if (isDone === 1) resolve(answer);
+  else reject(replyErrorOf(String(answer)));
 }
