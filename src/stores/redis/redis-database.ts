@@ -137,15 +137,13 @@ export class RedisDatabase implements Database {
   }
 
   /** Runs a read; `close` waits for it. */
-  async #noted<T>(read: () => Promise<T>): Promise<T> {
-    if (this.#isClosed) throw new InvariantError("the stores were closed, and then used");
+  #noted<T>(read: () => Promise<T>): Promise<T> {
+    if (this.#isClosed) return Promise.reject(new InvariantError("the stores were closed, and then used"));
     const reading = read();
     this.#reading.add(reading);
-    try {
-      return await reading;
-    } finally {
-      this.#reading.delete(reading);
-    }
+    const forget = (): void => void this.#reading.delete(reading);
+    reading.then(forget, forget);
+    return reading;
   }
 
   async #readAnew<T>(work: () => T): Promise<T> {

@@ -172,15 +172,15 @@ function doneOf(answer: string, operations: TreeSession["operations"]): Applied 
 export function keep(session: TreeSession, cache: TreeCache, version: string): void {
   if (session.whole) cache.clear();
   cache.saw(version);
-  for (const hash of session.definitions.keys()) cache.definitions.add(hash);
-  for (const { key, name, expected } of session.checks.values()) {
+  session.definitions.forEach((_, hash) => cache.definitions.add(hash));
+  session.checks.forEach(({ key, name, expected }) => {
     if (key === session.tree.definitions && expected === "1") cache.definitions.add(name);
-  }
-  for (const [field, { kind, text, value }] of session.written) {
+  });
+  session.written.forEach(({ kind, text, value }, field) => {
     if (kind === "collection") cache.putMembers(field, { version, value });
     else if (kind === "changed collection") cache.forgetMembers(field);
     else cache.putRow(field, text === undefined ? absentRow : { version, text, value });
-  }
+  });
 }
 
 /** Updates cache and answers with what the script found changed. */
