@@ -139,7 +139,12 @@ export class RedisDatabase implements Database {
   /** Runs a read; `close` waits for it. */
   #noted<T>(read: () => Promise<T>): Promise<T> {
     if (this.#isClosed) return Promise.reject(new InvariantError("the stores were closed, and then used"));
-    const reading = read();
+    let reading: Promise<T>;
+    try {
+      reading = read();
+    } catch (error) {
+      return Promise.reject(error);
+    }
     this.#reading.add(reading);
     const forget = (): void => void this.#reading.delete(reading);
     reading.then(forget, forget);

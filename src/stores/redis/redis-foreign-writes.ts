@@ -55,7 +55,8 @@ export function noticeOf({ tree, operations, written, whole }: TreeSession): str
     const key = typeof target === "object" ? target.key : "";
     if (name !== "highest") isToTell = true;
     if (name === "item") note(posted, key.slice(prefix));
-    else if (name === "place" && key === tree.due) timerAt = Math.min(Number(operation[3]), timerAt ?? Number.POSITIVE_INFINITY);
+    else if (name === "place" && key === tree.due)
+      timerAt = Math.min(Number(operation[3]), timerAt ?? Number.POSITIVE_INFINITY);
   }
   if (!isToTell) return "";
   written.forEach((_, field) => {

@@ -1,7 +1,7 @@
 import { InvariantError } from "../../errors/index.ts";
 import type { TreeCache } from "./redis-cache.ts";
 import { textsOf } from "./redis-connection.ts";
-import { isHead } from "./redis-keys.ts";
+import { isHead, type TreeKeys } from "./redis-keys.ts";
 import { absentRow, seenRow } from "./redis-rows.ts";
 import { checkOfRow, type IndexWrite, Missing, NotTogether, type TreeSession } from "./redis-session.ts";
 
@@ -33,7 +33,7 @@ export function encoded(
 ): EncodedTransaction | undefined {
   const { tree, checks, operations, written } = session;
   if (checks.size === 0 && operations.length === 0 && written.size === 0) return undefined;
-  const keys = new KeyNumbers([tree.rows, tree.meta, tree.journal, tree.lock, tree.expiring]);
+  const keys = new KeyNumbers(tree);
   const { id, owner, indexedAt, channel, message } = envelope;
   const args = [id, owner, "", indexedAt, channel, message, String(session.newest), ""];
   pushRows(args, session);
@@ -65,16 +65,19 @@ export function encoded(
 
 /** The keys of a transaction, which its operations name by number. */
 class KeyNumbers {
-  readonly all: string[];
+  readonly all: string[] = [];
+  readonly #numbers = new Map<string, string>();
 
-  constructor(first: string[]) {
-    this.all = first;
+  constructor({ rows, meta, journal, lock, expiring }: TreeKeys) {
+    for (const key of [rows, meta, journal, lock, expiring]) this.numberOf(key);
   }
 
   numberOf(key: string): string {
-    // A transaction has about a dozen.
-    const known = this.all.indexOf(key);
-    return String(known >= 0 ? known + 1 : this.all.push(key));
+    const known = this.#numbers.get(key);
+    if (known !== undefined) return known;
+    const number = String(this.all.push(key));
+    this.#numbers.set(key, number);
+    return number;
   }
 }
 
