@@ -43,6 +43,8 @@ export class Passivation {
   readonly isOn: boolean;
   /** Roots that are kept between two turns; who has ended a turn last is the last. */
   readonly #kept = new Set<Activation>();
+  /** Those that a timer waits for: one each, however many turns they end meanwhile. */
+  readonly #timed = new Set<Activation>();
   #parkedCount = 0;
 
   constructor(options: PassivationOptions) {
@@ -106,15 +108,22 @@ export class Passivation {
       if (effect.type !== "lookAgain") continue;
       this.#kept.delete(activation);
       this.#kept.add(activation);
-      clock.setDelay(effect.afterMs, () => this.#lookAgain(activation));
+      if (!this.#timed.has(activation)) this.#lookIn(effect.afterMs, activation);
     }
   }
 
-  /** Does nothing where the agent has ended another turn meanwhile, because that one's time counts. */
+  #lookIn(ms: number, activation: Activation): void {
+    this.#timed.add(activation);
+    this.#options.clock.setDelay(ms, () => this.#lookAgain(activation));
+  }
+
+  /** Waits on where the agent has ended another turn meanwhile, because that one's time counts. */
   #lookAgain(activation: Activation): void {
     const { residences, clock } = this.#options;
+    this.#timed.delete(activation);
     const { keptUntil } = residences.stay(activation) ?? {};
-    if (keptUntil !== undefined && clock.elapsed() < keptUntil) return;
+    const left = keptUntil === undefined ? 0 : keptUntil - clock.elapsed();
+    if (left > 0) return this.#lookIn(left, activation);
     this.#kept.delete(activation);
     this.look(activation);
   }

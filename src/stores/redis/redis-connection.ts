@@ -99,13 +99,13 @@ export class RedisConnection extends RedisLink {
     if (!this.#isOneServer) return this.#send(script, [keys], (repeat) => [args(repeat)]);
     let gathering = this.#gatherings.get(script);
     if (!gathering) {
-      gathering = new Gathering(script, this.#send);
+      gathering = new Gathering(script, this.#send, async (error, call) => {
+        if (isWorthRepeating(error)) return this.#send(script, [call.keys], (repeat) => [call.args(repeat + 1)]);
+        throw translated(error, "the stores");
+      });
       this.#gatherings.set(script, gathering);
     }
-    return gathering.call(keys, args).catch((error: unknown) => {
-      if (isWorthRepeating(error)) return this.#send(script, [keys], (repeat) => [args(repeat + 1)]);
-      throw translated(error, "the stores");
-    });
+    return gathering.call(keys, args);
   }
 
   readonly #send: Send = (script, keys, args) =>

@@ -137,15 +137,18 @@ export class RedisDatabase implements Database {
   }
 
   /** Runs a read; `close` waits for it. */
-  async #noted<T>(read: () => Promise<T>): Promise<T> {
-    if (this.#isClosed) throw new InvariantError("the stores were closed, and then used");
-    const reading = read();
-    this.#reading.add(reading);
+  #noted<T>(read: () => Promise<T>): Promise<T> {
+    if (this.#isClosed) return Promise.reject(new InvariantError("the stores were closed, and then used"));
+    let reading: Promise<T>;
     try {
-      return await reading;
-    } finally {
-      this.#reading.delete(reading);
+      reading = read();
+    } catch (error) {
+      return Promise.reject(error);
     }
+    this.#reading.add(reading);
+    const forget = (): void => void this.#reading.delete(reading);
+    reading.then(forget, forget);
+    return reading;
   }
 
   async #readAnew<T>(work: () => T): Promise<T> {

@@ -42,18 +42,33 @@ const MOST_NAMED = 16;
 export function noticeOf({ tree, operations, written, whole }: TreeSession): string {
   // Heartbeats are read by those who need them.
   if (!tree.tag.includes("/")) return "";
-  if (written.size === 0 && operations.every(([name]) => name === "highest")) return "";
-  const inboxes = new Set<string>();
+  const prefix = tree.ofAgent("inbox", "").length;
+  const posted: string[] = [];
+  const records: string[] = [];
   let timerAt: number | null = null;
-  for (const [name, target, , value] of operations) {
+  let isToTell = written.size > 0;
+  for (let at = 0; at < operations.length; at += 1) {
+    const operation = operations[at];
+    if (operation === undefined) continue;
+    const name = operation[0];
+    const target = operation[1];
     const key = typeof target === "object" ? target.key : "";
-    if (name === "item") inboxes.add(key);
-    if (name === "place" && key === tree.due) timerAt = Math.min(Number(value), timerAt ?? Number(value));
+    if (name !== "highest") isToTell = true;
+    if (name === "item") note(posted, key.slice(prefix));
+    else if (name === "place" && key === tree.due)
+      timerAt = Math.min(Number(operation[3]), timerAt ?? Number.POSITIVE_INFINITY);
   }
-  const prefix = tree.ofAgent("inbox", "");
-  const posted = [...inboxes].map((key) => key.slice(prefix.length));
-  const records = [...written.keys()].flatMap((field) => agentOfRecord(field) ?? []);
+  if (!isToTell) return "";
+  written.forEach((_, field) => {
+    const agentId = agentOfRecord(field);
+    if (agentId !== undefined) note(records, agentId);
+  });
   return JSON.stringify([tree.tag, timerAt, named(posted), whole ? null : named(records)]);
+}
+
+/** One more than may be named is enough to see that they are too many. */
+function note(agentIds: string[], agentId: string): void {
+  if (agentIds.length <= MOST_NAMED && !agentIds.includes(agentId)) agentIds.push(agentId);
 }
 
 function named(agentIds: readonly string[]): readonly string[] | null {

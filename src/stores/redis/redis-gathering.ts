@@ -8,16 +8,25 @@ const MOST_PARTS = 800;
 
 type Args = ArgumentLists[number];
 
-interface Call {
+/** A call of a script. */
+export interface ScriptCall {
   readonly keys: readonly string[];
   /** `repeat`: how often the call was sent before. */
   readonly args: (repeat: number) => Args;
+}
+
+interface Call extends ScriptCall {
   readonly resolve: (answer: unknown) => void;
   readonly reject: (error: unknown) => void;
 }
 
 /** Sends a script, and again when the connection breaks. `args` gets how often it was sent before. */
 export type Send = (script: Script, keys: ArgumentLists, args: (repeat: number) => ArgumentLists) => Promise<unknown>;
+
+/** What becomes of a call after its error. */
+type Recover = (error: unknown, call: ScriptCall) => Promise<unknown>;
+
+const refuse: Recover = (error) => Promise.reject(error);
 
 /**
  * Calls of one script, each about one tree. Those of one moment go to the server as one, because a command costs more
@@ -33,13 +42,15 @@ export class Gathering {
   readonly #script: Script;
   readonly #several: Script;
   readonly #send: Send;
+  readonly #recover: Recover;
   #waiting: Call[] = [];
 
-  /** The script gives a list, and never nothing. */
-  constructor(one: Script, send: Send) {
+  /** The script gives a text or a list, and never nothing. */
+  constructor(one: Script, send: Send, recover: Recover = refuse) {
     this.#script = one;
     this.#several = severalOf(one);
     this.#send = send;
+    this.#recover = recover;
   }
 
   call(keys: Call["keys"], args: Call["args"]): Promise<unknown> {
@@ -67,8 +78,10 @@ export class Gathering {
     sendFew();
   }
 
-  #sendAlone({ keys, args, resolve, reject }: Call): void {
-    this.#send(this.#script, [keys], (repeat) => [args(repeat)]).then(resolve, reject);
+  #sendAlone(call: Call): void {
+    this.#send(this.#script, [call.keys], (repeat) => [call.args(repeat)]).then(call.resolve, (error: unknown) =>
+      this.#fail(call, error),
+    );
   }
 
   #sendTogether(calls: readonly Call[]): void {
@@ -85,17 +98,20 @@ export class Gathering {
       args,
     ).then(
       (answers) => {
-        for (const [at, call] of calls.entries()) settle(call, Array.isArray(answers) ? answers[at] : undefined);
+        const parts: readonly unknown[] = Array.isArray(answers) ? answers : [];
+        calls.forEach((call, at) => {
+          const answer = parts[2 * at + 1];
+          if (parts[2 * at] === 1) call.resolve(answer);
+          else this.#fail(call, replyErrorOf(String(answer)));
+        });
       },
       (error: unknown) => {
-        for (const { reject } of calls) reject(error);
+        for (const call of calls) this.#fail(call, error);
       },
     );
   }
-}
 
-function settle({ resolve, reject }: Call, answer: unknown): void {
-  const [isDone, result]: unknown[] = Array.isArray(answer) ? answer : [];
-  if (isDone === 1) resolve(result);
-  else reject(replyErrorOf(String(result)));
+  #fail(call: Call, error: unknown): void {
+    this.#recover(error, call).then(call.resolve, call.reject);
+  }
 }

@@ -92,8 +92,8 @@ return page
  * Looks whether a turn has ended, and at what its result is made of.
  * KEYS rows, journal, index of the agent, messages of the agent. ARGV 1 name of the agent's record, 2 of the turn's
  * account, 3 lowest seq that a journal row must reach, 4 how many rows at most, 5 the turn's id, 6 the same as JSON text.
- * Gives {record or ""}; if the turn is not open, and not more rows were found, also {account or "", the
- * message that its end names or "", stream entries}. The record is searched, not parsed: the reader checks what was meant.
+ * Gives {record or ""}; if the turn is not open, and not more rows were found, also account or "", the message that its end
+ * names or "", and id, version and text of each row, all in one list. The record is searched, not parsed: the reader checks what was meant.
  */
 export const turnLookScript = script(
   "turn-look",
@@ -103,7 +103,7 @@ local record = read[1] or ''
 if record == '' or string.find(record, '"openTurnId":' .. ARGV[6], 1, true) then return {record} end
 local cursors = redis.call('ZRANGEBYSCORE', KEYS[3], ARGV[3], '+inf', 'LIMIT', 0, ARGV[4])
 if #cursors == tonumber(ARGV[4]) then return {record} end
-local entries, answer = {}, ''
+local entries, answer = {}, {record, read[2] or '', ''}
 local first, last = cursors[1], cursors[#cursors]
 -- Where no other agent has written in between, the rows are one range.
 if first and last - first + 1 == #cursors then entries = redis.call('XRANGE', KEYS[2], first .. '-0', last .. '-0')
@@ -117,20 +117,28 @@ end
 if #entries < #cursors then return {record} end
 for _, entry in ipairs(entries) do
   local values = entry[2]
+  if values[3] ~= 'v' or values[5] ~= 'e' then return {record} end
+  answer[#answer + 1] = entry[1]
+  answer[#answer + 1] = values[4]
+  answer[#answer + 1] = values[6]
   -- A row with the end of a turn names the turn and its answer after the other fields.
-  if values[7] == 't' and values[8] == ARGV[5] then answer = redis.call('HGET', KEYS[4], values[10]) or '' end
+  if values[7] == 't' and values[8] == ARGV[5] then answer[3] = redis.call('HGET', KEYS[4], values[10]) or '' end
 end
-return {record, read[2] or '', answer, entries}
+return answer
 `,
 );
 
 /**
  * Reads the items in an agent's inbox, and its record.
- * KEYS inbox, rows. ARGV 1 name of the record. Gives {items, record or nil}.
+ * KEYS inbox, rows. ARGV 1 name of the record. Gives the items and then the record or "", in one list.
  */
 export const inboxScript = script(
   "inbox",
-  `return {redis.call('HVALS', KEYS[1]), redis.call('HGET', KEYS[2], ARGV[1])}`,
+  `
+local answer = redis.call('HVALS', KEYS[1])
+answer[#answer + 1] = redis.call('HGET', KEYS[2], ARGV[1]) or ''
+return answer
+`,
 );
 
 /**

@@ -34,6 +34,7 @@ import {
   ordered,
   type PlacedArtifact,
   placedArtifacts,
+  readRow,
   type RowKind,
   rowKinds,
   seenRow,
@@ -175,10 +176,10 @@ export class RedisReader {
     const key = tree.ofAgent("inbox", agentId);
     const field = fields.record(agentId);
     if (!this.#known.lacks(tree, field)) return itemsIn(await this.#connection.run((client) => client.hvals(key)), key);
-    const answer: unknown = await this.#connection.scriptTogether(inboxScript, [key, tree.rows], () => [field]);
-    const [texts, record]: unknown[] = Array.isArray(answer) ? answer : [];
-    this.#known.note(tree, field, typeof record === "string" ? record : undefined);
-    return itemsIn(textsOf(texts), key);
+    const texts = textsOf(await this.#connection.scriptTogether(inboxScript, [key, tree.rows], () => [field]));
+    const record = texts.pop() ?? "";
+    this.#known.note(tree, field, record === "" ? undefined : record);
+    return itemsIn(texts, key);
   }
 
   /** Undefined if there is more to read than one look shows. */
@@ -187,25 +188,24 @@ export class RedisReader {
     const [kind, ofAccount] = [rowKinds.record(tenant, agentId), rowKinds.account(turnAccountId(turnId))];
     const keys = [rows, journal, tree.ofAgent("index", agentId), tree.ofAgent("messages", agentId)];
     const args = [kind.field, ofAccount.field, after + 1, PAGE, turnId, JSON.stringify(turnId)];
-    const found: unknown = await this.#connection.scriptTogether(turnLookScript, keys, () => args);
-    const [stored, account, message, entries]: unknown[] = Array.isArray(found) ? found : [];
-    const text = typeof stored === "string" && stored !== "" ? stored : undefined;
-    const record = valueOf(this.#known.note(tree, kind.field, text), kind, rows);
+    const found = textsOf(await this.#connection.scriptTogether(turnLookScript, keys, () => args));
+    const [stored = "", account = "", message] = found;
+    const record = valueOf(this.#known.note(tree, kind.field, stored === "" ? undefined : stored), kind, rows);
     if (record && !isPast(record, turnId)) return { record, past: undefined };
-    if (!record || !Array.isArray(entries)) return undefined;
+    if (!record || message === undefined) return undefined;
     const own: Entry[] = [];
     let last: JournalRow | undefined;
-    for (const entry of entries as unknown[][]) {
-      const row = journalRowOf(entry, journal);
+    for (let at = 3; at < found.length; at += 3) {
+      const [place = "", version = "", text = ""] = found.slice(at, at + 3);
+      const row = readRow({ place, agentId, version, text }, journal);
       checkOrder(last, row, journal);
       last = row;
       for (const one of row.entries) if ("turnId" in one && one.turnId === turnId) own.push(one);
     }
     const id = answerIdOf(own);
-    const answer =
-      typeof message === "string" && message !== "" ? messageIn(message, keys[3] ?? "").message : undefined;
+    const answer = message === "" ? undefined : messageIn(message, keys[3] ?? "").message;
     if (own[0]?.type !== "turn.started" || id !== (answer?.id ?? null)) return undefined;
-    const seen = typeof account === "string" && account !== "" ? valueOf(seenRow(account), ofAccount, rows) : undefined;
+    const seen = account === "" ? undefined : valueOf(seenRow(account), ofAccount, rows);
     return { record, past: { entries: own, answer, account: seen } } satisfies StoredLook;
   }
 

@@ -306,24 +306,40 @@ export function ordered(stored: string, where: string): { readonly ordinal: numb
 /** Reads a stream entry as Redis returns it: its id, and a list of names and values. */
 export function journalRowOf(entry: readonly unknown[], key: string): JournalRow {
   const [id, parts] = entry;
-  const cursor = Number(String(id).split("-")[0]);
+  const place = String(id);
   const texts = textsOf(parts);
   const value = (name: string): string => {
     const at = texts.findIndex((text, index) => index % 2 === 0 && text === name);
     const found = at < 0 ? undefined : texts[at + 1];
-    if (found === undefined) throw new CorruptRecordError(`row ${cursor} of the journal (${key}) lacks ${name}`);
+    if (found === undefined)
+      throw new CorruptRecordError(`row ${cursorOf(place)} of the journal (${key}) lacks ${name}`);
     return found;
   };
-  const agentId = value("a");
+  return readRow({ place, agentId: value("a"), version: value("v"), text: value("e") }, key);
+}
+
+interface StoredRow {
+  /** The id of the stream entry. */
+  readonly place: string;
+  readonly agentId: string;
+  readonly version: string;
+  readonly text: string;
+}
+
+export function readRow({ place, agentId, version: form, text }: StoredRow, key: string): JournalRow {
+  const cursor = cursorOf(place);
   const where = `row ${cursor} of the journal (agent ${agentId}, ${key})`;
-  const text = value("e");
-  const version = Number(value("v"));
+  const version = Number(form);
   const own = version === JOURNAL_VERSION ? ownText(text) : undefined;
   const entries =
     own === undefined
       ? readEntries(version, wholeEntries(jsonOf(plainText(text), where)), where)
       : (wholeEntries(JSON.parse(own)) as Entry[]);
   return { version: JOURNAL_VERSION, cursor, agentId, entries };
+}
+
+function cursorOf(place: string): number {
+  return Number(place.split("-")[0]);
 }
 
 export function itemsIn(texts: readonly string[], key: string): InboxItem[] {

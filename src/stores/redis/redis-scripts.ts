@@ -32,7 +32,7 @@ return answer
   return scriptOf(name, around ? answered : body, parts);
 }
 
-/** A script that runs another one for each of several calls; see `Gathering`. */
+/** A script that runs another one for each of several calls; see `Gathering`. Gives for each 1 and its answer, or 0 and its error. */
 export function severalOf({ name, parts }: Script): Script {
   const { before, body, after } = parts;
   const text = `${before}
@@ -44,7 +44,8 @@ while at <= #ARGV do
   local keys, args = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
   local ok, answer = pcall(one, {unpack(KEYS, key, key + keys - 1)}, {unpack(ARGV, at + 2, at + 1 + args)})
   if not ok and type(answer) == 'table' then answer = answer.err end
-  answers[#answers + 1] = ok and {1, answer} or {0, answer}
+  answers[#answers + 1] = ok and 1 or 0
+  answers[#answers + 1] = answer
   key, at = key + keys, at + 2 + args
 end
 ${after}
@@ -190,8 +191,9 @@ local operations = {
  *        tree: version of the whole tree
  *      operations: name, arguments; see above. On one server "index" writes the lists over trees, those
  *        that list more first, so that nothing is changed where one cannot be written
- * Gives {"done", version, cursor before, for each "item" who holds the agent whose inbox it is or ""} (without holders, if
- *      it had been applied before), or, with nothing written: {"changed", kind, key, name, value, ...} for each
+ * Gives as one text, because each part of an answer is work on both sides: a line each for version, cursor before, and for
+ *      each "item" who holds the agent whose inbox it is or "" (without holders, if it had been applied before); or, with
+ *      nothing written: {"changed", kind, key, name, value, ...} for each
  *      check that failed, {"changed", "older", key of meta, "", version} when the tree has an older version than the sender
  *      has seen, {"locked"} while another process has the tree to itself, {"late"} when the indexes are too old.
  * Publishes the sender and the messages, a line each. Beside version, cursor and counter, meta has a receipt for each sender: id, version
@@ -206,7 +208,7 @@ local place = 'r:' .. ARGV[2]
 local known = redis.call('HMGET', meta, 'v', 'c', 'o', place)
 if ARGV[3] == '1' and known[4] then
   local id, version, cursor = string.match(known[4], '^(%S+) (%S+) (%S+)$')
-  if id == ARGV[1] then return {'done', version, cursor} end
+  if id == ARGV[1] then return version .. '\\n' .. cursor end
 end
 local holder = redis.call('GET', KEYS[4])
 if holder and holder ~= ARGV[2] then return {'locked'} end
@@ -239,11 +241,11 @@ while at < checks do
   at = at + 4
 end
 if #changed > 1 then return changed end
-if at > #ARGV then return {'done', last, before} end
+if at > #ARGV then return last .. '\\n' .. before end
 
 cursor, ordinal = tonumber(before), tonumber(placed)
 version = whole(math.max(tonumber(last) + 1, micros))
-written, answer = {}, {'done', version, before}
+written, answer = {}, {version, before}
 local expiring = redis.call('SMEMBERS', KEYS[5])
 for _, key in ipairs(expiring) do redis.call('PERSIST', key) end
 if #expiring > 0 then redis.call('DEL', KEYS[5]) end
@@ -258,7 +260,7 @@ if ARGV[6] ~= '' then
   channel, sender = ARGV[5], ARGV[2]
   messages[#messages + 1] = ARGV[6]
 end
-return answer
+return table.concat(answer, '\\n')
 `,
   {
     before: beforeApply,

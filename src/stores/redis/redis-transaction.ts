@@ -1,7 +1,7 @@
 import { InvariantError } from "../../errors/index.ts";
 import type { TreeCache } from "./redis-cache.ts";
 import { textsOf } from "./redis-connection.ts";
-import { isHead } from "./redis-keys.ts";
+import { isHead, type TreeKeys } from "./redis-keys.ts";
 import { absentRow, seenRow } from "./redis-rows.ts";
 import { checkOfRow, type IndexWrite, Missing, NotTogether, type TreeSession } from "./redis-session.ts";
 
@@ -33,58 +33,75 @@ export function encoded(
 ): EncodedTransaction | undefined {
   const { tree, checks, operations, written } = session;
   if (checks.size === 0 && operations.length === 0 && written.size === 0) return undefined;
-  const keys = [tree.rows, tree.meta, tree.journal, tree.lock, tree.expiring];
-  const numbers = new Map(keys.map((key, index) => [key, String(index + 1)]));
-  const numberOf = (key: string): string => {
-    const known = numbers.get(key);
-    if (known !== undefined) return known;
-    keys.push(key);
-    numbers.set(key, String(keys.length));
-    return String(keys.length);
-  };
+  const keys = new KeyNumbers(tree);
   const { id, owner, indexedAt, channel, message } = envelope;
   const args = [id, owner, "", indexedAt, channel, message, String(session.newest), ""];
-  let rows = 0;
-  for (const { kind, name, expected } of checks.values()) {
-    if (kind !== "row") continue;
-    args.push(name, expected);
-    rows += 1;
-  }
-  for (const [name, , , , head] of operations) {
-    if (name !== "item" || typeof head !== "string" || checks.has(checkOfRow(head))) continue;
-    args.push(head, "*");
-    rows += 1;
-  }
-  args[ROWS] = String(rows);
+  pushRows(args, session);
+  args[ROWS] = String((args.length - ROWS - 1) / 2);
   const place = args.push("") - 1;
-  let others = 0;
-  for (const { kind, key, name, expected } of checks.values()) {
-    if (kind === "row") continue;
-    args.push(kind, numberOf(key), name, expected);
-    others += 1;
-  }
-  args[place] = String(others);
+  checks.forEach(({ kind, key, name, expected }) => {
+    if (kind !== "row") args.push(kind, keys.numberOf(key), name, expected);
+  });
+  args[place] = String((args.length - place - 1) / 4);
   // First, so that nothing is changed where an index cannot be written.
-  for (const write of indexWrites) if (write.kind !== "leaving") pushIndex(args, write, numberOf);
-  for (const operation of operations) {
-    args.push(operation[0]);
-    for (let at = 1; at < operation.length; at += 1) {
-      const one = operation[at];
-      args.push(typeof one === "object" ? numberOf(one.key) : (one ?? ""));
-    }
+  for (let at = 0; at < indexWrites.length; at += 1) {
+    const write = indexWrites[at];
+    if (write && write.kind !== "leaving") pushIndex(args, write, keys);
   }
-  for (const write of leavingForGood(indexWrites)) pushIndex(args, write, numberOf);
-  for (const [field, { text }] of written) {
+  pushOperations(args, operations, keys);
+  for (const write of leavingForGood(indexWrites)) pushIndex(args, write, keys);
+  written.forEach(({ text }, field) => {
     if (text === undefined) args.push("gone", field);
     else args.push("row", field, text);
-  }
+  });
   return {
-    keys,
+    keys: keys.all,
     args: (repeat) => {
       args[FLAG] = repeat > 0 ? "1" : "0";
       return args;
     },
   };
+}
+
+/** The keys of a transaction, which its operations name by number. */
+class KeyNumbers {
+  readonly all: string[] = [];
+  readonly #numbers = new Map<string, string>();
+
+  constructor({ rows, meta, journal, lock, expiring }: TreeKeys) {
+    for (const key of [rows, meta, journal, lock, expiring]) this.numberOf(key);
+  }
+
+  numberOf(key: string): string {
+    const known = this.#numbers.get(key);
+    if (known !== undefined) return known;
+    const number = String(this.all.push(key));
+    this.#numbers.set(key, number);
+    return number;
+  }
+}
+
+/** The rows that are validated, and those that operations read. */
+function pushRows(args: string[], { checks, operations }: TreeSession): void {
+  checks.forEach(({ kind, name, expected }) => {
+    if (kind === "row") args.push(name, expected);
+  });
+  for (let at = 0; at < operations.length; at += 1) {
+    const operation = operations[at];
+    const head = operation?.[0] === "item" ? operation[4] : undefined;
+    if (typeof head === "string" && !checks.has(checkOfRow(head))) args.push(head, "*");
+  }
+}
+
+function pushOperations(args: string[], operations: TreeSession["operations"], keys: KeyNumbers): void {
+  for (let at = 0; at < operations.length; at += 1) {
+    const operation = operations[at];
+    if (operation === undefined) continue;
+    for (let part = 0; part < operation.length; part += 1) {
+      const one = operation[part];
+      args.push(typeof one === "object" ? keys.numberOf(one.key) : (one ?? ""));
+    }
+  }
 }
 
 /** Without those that are written again in the same step: an agent that was released and acquired. */
@@ -99,11 +116,11 @@ export function leavingForGood(writes: readonly IndexWrite[]): IndexWrite[] {
 function pushIndex(
   args: string[],
   { kind, keys: { list, stamps }, member, score, isBeside }: IndexWrite,
-  numberOf: (key: string) => string,
+  keys: KeyNumbers,
 ): void {
   // An entry of this kind comes right with the next look at it, whatever it was: it needs no note of when it was written.
-  if (isBeside && kind === "at") args.push("place", numberOf(list), member, String(score));
-  else args.push("index", numberOf(list), numberOf(stamps), kind, member, String(score ?? ""));
+  if (isBeside && kind === "at") args.push("place", keys.numberOf(list), member, String(score));
+  else args.push("index", keys.numberOf(list), keys.numberOf(stamps), kind, member, String(score ?? ""));
 }
 
 export type Applied =
@@ -128,17 +145,9 @@ interface ChangedFact {
 }
 
 export function appliedOf(answer: unknown, keys: readonly string[], { operations }: TreeSession): Applied {
-  const parts = textsOf(answer);
-  const [type = "", ...others] = parts;
+  if (typeof answer === "string") return doneOf(answer, operations);
+  const [type = "", ...others] = textsOf(answer);
   if (type === "locked" || type === "late") return { type };
-  if (type === "done") {
-    const [version = "", cursor, ...holders] = others;
-    const inboxes = operations.flatMap(([name, inbox]) =>
-      name === "item" && typeof inbox === "object" ? [inbox.key] : [],
-    );
-    const held = holders.flatMap((holder, at) => (inboxes[at] === undefined ? [] : [[inboxes[at], holder] as const]));
-    return { type, version, cursor: Number(cursor), holders: new Map(held) };
-  }
   if (type !== "changed") throw new InvariantError(`the script apply answered ${type}`);
   const facts: ChangedFact[] = [];
   for (let at = 0; at < others.length; at += 4) {
@@ -148,19 +157,33 @@ export function appliedOf(answer: unknown, keys: readonly string[], { operations
   return { type, facts };
 }
 
+function doneOf(answer: string, operations: TreeSession["operations"]): Applied {
+  const lines = answer.split("\n");
+  const holders = new Map<string, string>();
+  let place = 2;
+  for (let at = 0; at < operations.length && place < lines.length; at += 1) {
+    const operation = operations[at];
+    const inbox = operation?.[0] === "item" ? operation[1] : undefined;
+    if (typeof inbox !== "object") continue;
+    holders.set(inbox.key, lines[place] ?? "");
+    place += 1;
+  }
+  return { type: "done", version: lines[0] ?? "", cursor: Number(lines[1]), holders };
+}
+
 /** Puts what a session has written into the cache, under the new version. */
 export function keep(session: TreeSession, cache: TreeCache, version: string): void {
   if (session.whole) cache.clear();
   cache.saw(version);
-  for (const hash of session.definitions.keys()) cache.definitions.add(hash);
-  for (const { key, name, expected } of session.checks.values()) {
+  session.definitions.forEach((_, hash) => cache.definitions.add(hash));
+  session.checks.forEach(({ key, name, expected }) => {
     if (key === session.tree.definitions && expected === "1") cache.definitions.add(name);
-  }
-  for (const [field, { kind, text, value }] of session.written) {
+  });
+  session.written.forEach(({ kind, text, value }, field) => {
     if (kind === "collection") cache.putMembers(field, { version, value });
     else if (kind === "changed collection") cache.forgetMembers(field);
     else cache.putRow(field, text === undefined ? absentRow : { version, text, value });
-  }
+  });
 }
 
 /** Updates cache and answers with what the script found changed. */

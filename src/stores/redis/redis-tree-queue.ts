@@ -165,9 +165,15 @@ class TreeQueue {
     return applied;
   }
 
-  async #apply(session: TreeSession): Promise<Applied> {
+  #apply(session: TreeSession): Promise<Applied> {
+    const { isOneServer } = this.#context.connection;
+    if (isOneServer === undefined) return this.#context.connection.mayMixKeys().then(() => this.#apply(session));
+    return isOneServer ? this.#applyTogether(session) : this.#applyApart(session);
+  }
+
+  /** In a cluster the indexes are written on their own. */
+  async #applyApart(session: TreeSession): Promise<Applied> {
     const { connection, indexes, owner, channel } = this.#context;
-    if (connection.isOneServer ?? (await connection.mayMixKeys())) return this.#applyTogether(session);
     const before = session.indexWrites.filter(({ isBeside }) => !isBeside);
     const beside = session.indexWrites.filter(({ isBeside }) => isBeside);
     const written = await indexes.write(before);
