@@ -59,7 +59,7 @@ function modelOf(prompts: string[], give: Give): LanguageModel {
     },
     boundPromptTokens: (request) => {
       give("model: bound", request);
-      return 400;
+      return 4_000;
     },
   };
 }
