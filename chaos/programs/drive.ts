@@ -5,6 +5,7 @@ import {
   type Runtime,
   TroupeError,
   type Turn,
+  type TurnRest,
 } from "../../src/index.ts";
 import { DEFAULT_TENANT, eventsOf } from "../../src/state/index.ts";
 import { fractionOf } from "../seeded-random.ts";
@@ -15,6 +16,8 @@ import type { World } from "./world.ts";
 const LOOK_MS = 8;
 const SLOWEST_LOOK_MS = 120;
 const EDITED = 0.2;
+/** Milliseconds after which it is looked what keeps a turn from its end. */
+const LATE_REST_MS = 5_000;
 /** So often whoever follows a tree may be found behind its end. */
 const LATE_LOOKS = 200;
 const ROWS = 100_000;
@@ -162,13 +165,32 @@ export class Driver {
 
   async #toItsEnd(root: string, agent: Agent, index: number, turn: ReturnType<Agent["executeTurn"]>): Promise<void> {
     for (let looks = 0; ; looks += 1) {
-      const rest = await turn.settled;
+      const rest = await this.#restOf(turn);
+      if (rest === undefined) {
+        // It may be in line behind a turn that a child's end has begun: nobody follows that one, and it may be paused or ask for something.
+        if ((await turn.current()).status === "queued") await this.#attend(root, agent);
+        continue;
+      }
       if (rest.status !== "waiting") {
         const { turnId, status, stopReason } = await turn.result;
         return this.#world.note({ type: "told", root, turn: index, turnId, status, stopReason });
       }
       if (looks > 0) await this.#pause(looks);
       await this.#attend(root, agent);
+    }
+  }
+
+  /** How the turn rests; undefined if it did not come to rest for a while. */
+  async #restOf(turn: Turn): Promise<TurnRest | undefined> {
+    const over = new AbortController();
+    const late = this.#world.clock.sleep(LATE_REST_MS, over.signal).then(
+      () => undefined,
+      () => undefined,
+    );
+    try {
+      return await Promise.race([turn.settled, late]);
+    } finally {
+      over.abort();
     }
   }
 

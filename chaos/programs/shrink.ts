@@ -91,7 +91,7 @@ function* smaller(value: unknown, name: string): Generator {
     for (const less of new Set([1, Math.floor(value / 2), value - 1])) if (less >= 1 && less < value) yield less;
   } else if (typeof value === "string") {
     const plain = plainest[name];
-    if (plain !== undefined && plain !== value && value !== "nothing") yield plain;
+    if (plain !== undefined && plain !== value) yield plain;
   } else if (typeof value === "object" && value !== null) yield* smallerParts(value);
 }
 
@@ -109,6 +109,10 @@ function* smallerParts(parts: object): Generator {
   if ("child" in parts) yield { tool: "look", does: "succeed" };
   for (const [name, value] of Object.entries(parts)) {
     if ((name === "budget" || name === "life") && value !== null) yield { ...parts, [name]: null };
+    // A hook has deeds of its own, and so has somebody outside, of whom none is plainer than another.
+    else if (name === "does" && ("hook" in parts || "at" in parts)) {
+      if ("hook" in parts && value !== "nothing") yield { ...parts, does: "nothing" };
+    }
     // Of a budget the amounts stay: another amount is another program.
     else if (name !== "budget" && name !== "life") {
       for (const less of smaller(value, name)) yield { ...parts, [name]: less };

@@ -68,6 +68,25 @@ it("a program whose process dies is played by others to its end", async () => {
   expect(await playProgram(small, { on: "memory", restores: true })).toEqual([]);
 });
 
+it("a pause of a turn that nobody follows is ended, also where the next one is in line behind it", async () => {
+  const child = (name: "errand" | "scout"): PlannedCall => ({ child: name, rounds: [[call("look")]] });
+  const generates: PlannedCall = { tool: "look", does: "generate" };
+  const [first, second] = [
+    [generates, child("errand"), call("look")],
+    [call("look"), child("scout")],
+  ];
+  const { turns } = programOf([first, second]);
+  const program = programOf([], {
+    turns: [...turns, ...programOf([]).turns],
+    acts: [{ at: 12, does: "pause" }],
+    hooks: [{ hook: "afterEachTool", step: 1, does: "nothing" }],
+    isWatched: false,
+    isReopened: false,
+    deaths: [{ point: "model.effect", hit: 1 }],
+  });
+  expect(await playProgram(program)).toEqual([]);
+});
+
 /** Stores whose entries somebody changes on their way to the disk, or from it. */
 function changing(stores: Stores, changed: Partial<Stores>): Stores {
   return new Proxy(stores, { get: (all, name) => Reflect.get(name in changed ? changed : all, name) });
