@@ -29,28 +29,39 @@ function check(name: string, value: number, isValid: boolean, expected: string):
   if (!isValid) throw new InvalidInputError(`${name} is ${value}; it must be ${expected}`);
 }
 
-/** Waits of `untilReached`. */
+/** Waits of `untilReached`, where no others are given. */
 const REACHING = { baseMs: 200, capMs: 5_000 } as const;
+
+function isRetryable(error: unknown): boolean {
+  return error instanceof TroupeError && error.retryable;
+}
 
 export interface Tries {
   readonly clock: Clock;
   readonly random: () => number;
   /** Its abort ends the tries. */
   readonly signal: LightSignal;
+  /** Which errors are worth another try. Default: all that say so (`retryable`). */
+  readonly isTransient?: (error: unknown) => boolean;
+  /** Between the tries. Default: at most 200 ms after the first, at most 5,000. */
+  readonly waits?: BackoffOptions;
 }
 
 /**
  * Asks stores or queues again and again while they cannot be reached; any other error is thrown at once. Rejects with the
  * signal's reason when it is aborted.
  */
-export async function untilReached<T>(ask: () => Promise<T>, { clock, random, signal }: Tries): Promise<T> {
+export async function untilReached<T>(
+  ask: () => Promise<T>,
+  { clock, random, signal, isTransient = isRetryable, waits = REACHING }: Tries,
+): Promise<T> {
   for (let tries = 1; ; tries += 1) {
     signal.throwIfAborted();
     try {
       return await ask();
     } catch (error) {
-      if (!(error instanceof TroupeError && error.retryable)) throw error;
+      if (!isTransient(error)) throw error;
     }
-    await clock.sleep(backoffDelay(tries, random(), REACHING), realSignal(signal));
+    await clock.sleep(backoffDelay(tries, random(), waits), realSignal(signal));
   }
 }

@@ -46,9 +46,7 @@ function httpFailure(status: number, raw: Readonly<Record<string, unknown>>, con
     retryAfterMs: parseRetryAfter(headers, context.now),
     mayHaveBeenSent: true,
   };
-  // Cut after keys were removed, so that no part of one is left.
-  const shown = withoutSecrets(words, context).slice(0, 2_000);
-  return failure(`The model server answered ${status}: ${shown}`, outcome, context, {
+  return failure(`The model server answered ${status}: ${words}`, outcome, context, {
     kind,
     providerCode: fault.code,
     providerType: fault.type,
@@ -89,7 +87,8 @@ interface Outcome {
 }
 
 function failure(message: string, outcome: Outcome, context: FailureContext, details: ErrorDetails): ModelError {
-  return new ModelError(withoutSecrets(message, context), {
+  // Cut after keys were removed, so that no part of one is left.
+  return new ModelError(withoutSecrets(message, context).slice(0, LONGEST_MESSAGE), {
     retryable: outcome.retryable,
     status: outcome.status,
     retryAfterMs: outcome.retryAfterMs,
@@ -100,6 +99,9 @@ function failure(message: string, outcome: Outcome, context: FailureContext, det
     details: withoutSecretsIn(details, context),
   });
 }
+
+/** Longest message of a failure, in characters. */
+const LONGEST_MESSAGE = 2_048;
 
 /** Shorter texts are no keys: a server that needs none takes any text for one, which may be a word of a message. */
 const SHORTEST_SECRET = 8;

@@ -2,6 +2,7 @@ import type { OpenAI } from "openai";
 import { InvalidInputError, ModelError } from "../errors/index.ts";
 import type { Cutter } from "./call-guard.ts";
 import { completionsPath, plainRequestHead, type RequestHead } from "./openai-request.ts";
+import { wireJson } from "./openai-wire.ts";
 import { beginningOf, type HttpAnswer, LONGEST_REFUSAL_MS, WebAnswer } from "./read-answer.ts";
 
 interface OpenaiClientOptions {
@@ -137,7 +138,8 @@ async function directSend(head: RequestHead, client: () => Promise<OpenAI>): Pro
   };
   const refused = async (answer: HttpAnswer, cutter: Cutter): Promise<never> => {
     const text = await beginningOf(answer, cutter.refused());
-    const json = parsed(text);
+    // The client takes an empty value for no JSON.
+    const json = wireJson(text) || undefined;
     const maker = await client();
     const { makeStatusError } = maker as unknown as Required<ClientInside>;
     const message = json === undefined ? text : undefined;
@@ -161,15 +163,6 @@ async function builtRequest(client: OpenAI): Promise<{ readonly url: string; rea
     return isKnown ? { url, headers } : undefined;
   } catch {
     // Sending a call says what is wrong.
-    return undefined;
-  }
-}
-
-/** The value of a JSON text; undefined if it is none, or an empty value. */
-function parsed(text: string): unknown {
-  try {
-    return (JSON.parse(text) as unknown) || undefined;
-  } catch {
     return undefined;
   }
 }

@@ -192,11 +192,16 @@ export function sentArguments(message: AssistantMessage): readonly string[] {
   return notes.sentArguments;
 }
 
-function isJsonObject(text: string): boolean {
+export function isJsonObject(text: string): boolean {
+  return wireObject(wireJson(text)) !== undefined;
+}
+
+/** The value of a JSON text; undefined if it is none. */
+export function wireJson(text: string): unknown {
   try {
-    return wireObject(JSON.parse(text)) !== undefined;
+    return JSON.parse(text);
   } catch {
-    return false;
+    return undefined;
   }
 }
 

@@ -3,7 +3,7 @@ import type { AnswerAccumulator } from "./accumulator.ts";
 import { ModelError } from "../errors/index.ts";
 import { answerError } from "./call-failure.ts";
 import type { ModelDelta } from "./language-model.ts";
-import { wireArray, wireObject, wireText } from "./openai-wire.ts";
+import { wireArray, wireJson, wireObject, wireText } from "./openai-wire.ts";
 
 /** An answer of which the head has come, and the body is still to be read. */
 export interface HttpAnswer {
@@ -162,7 +162,7 @@ class PlainChunks {
     const before = data.slice(0, start);
     const after = data.slice(start + text.length);
     // Another field may have the same name.
-    if (!data.startsWith(text, start) || plainText(parsed(`${before}${text}.${after}`)) !== `${text}.`) return;
+    if (!data.startsWith(text, start) || plainText(wireJson(`${before}${text}.${after}`)) !== `${text}.`) return;
     const [, padded, end] = padding.exec(after) ?? [];
     this.#before = before;
     this.#after = padded ?? after;
@@ -187,14 +187,6 @@ function plainText(chunk: unknown): string {
 
 function isEmptyList(value: unknown): boolean {
   return Array.isArray(value) && value.length === 0;
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /** A standard response, as an answer. */

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { JsonObject, ModelResponse } from "../state/index.ts";
 import { ModelError } from "../errors/index.ts";
 import { MOST_CALLS } from "./language-model.ts";
-import { type WireObject, wireObject, wireText } from "./openai-wire.ts";
+import { isJsonObject, type WireObject, wireObject, wireText } from "./openai-wire.ts";
 
 interface OpenCall {
   readonly index: number | undefined;
@@ -136,7 +136,7 @@ class ObjectText {
   }
 
   isComplete(): boolean {
-    if (this.#state === "closed") this.#state = isJson(this.text) ? "complete" : "wrong";
+    if (this.#state === "closed") this.#state = isJsonObject(this.text) ? "complete" : "wrong";
     return this.#state === "complete";
   }
 
@@ -166,15 +166,6 @@ const openingBrace = 0x7b;
 const closingBrace = 0x7d;
 /** What JSON allows between its parts. */
 const blanks: ReadonlySet<number> = new Set([0x20, 0x09, 0x0a, 0x0d]);
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 function tooManyCalls(): ModelError {
   return new ModelError(`The model's answer has more than the permitted ${MOST_CALLS} tool calls.`, {

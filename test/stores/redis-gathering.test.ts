@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { sendCommand } from "../../src/redis/index.ts";
 import type { ForeignWrite } from "../../src/stores/rules/foreign-writes.ts";
 import { RedisConnection } from "../../src/stores/redis/redis-connection.ts";
-import { Gathering } from "../../src/stores/redis/redis-gathering.ts";
+import { Gathering, type Send } from "../../src/stores/redis/redis-gathering.ts";
 import { script } from "../../src/stores/redis/redis-scripts.ts";
 import { redisProgram } from "../support/redis-server.ts";
 import { NOW } from "../contracts/names.ts";
@@ -15,11 +15,12 @@ const swap = script("swap", `local was = redis.call('GET', KEYS[1]) redis.call('
 
 function gathering(redis: ReturnType<typeof redisOfSuite>) {
   const sent: number[] = [];
-  const calls = new Gathering(swap, async ({ text }, keys, args) => {
+  const send: Send = async ({ text }, keys, args) => {
     const all = keys.flat();
     sent.push(all.length);
     return redis.client.eval(text, all.length, ...all, ...args(0).flat());
-  });
+  };
+  const calls = new Gathering(swap, send, (error) => Promise.reject(error));
   return { calls, sent };
 }
 

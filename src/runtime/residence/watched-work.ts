@@ -1,4 +1,4 @@
-import { backoffDelay, type Clock } from "../../base/index.ts";
+import { type Clock, untilReached } from "../../base/index.ts";
 import {
   AlreadyOwnedError,
   CorruptRecordError,
@@ -42,18 +42,15 @@ export class WatchedWork {
     this.#options = options;
   }
 
-  readonly watch: Watch = (agentId, duty, work) =>
-    work().then(nothing, (error: unknown) => this.#again(agentId, duty, work, error));
-
-  async #again(agentId: string, duty: Duty, work: () => Promise<unknown>, failure: unknown): Promise<void> {
+  readonly watch: Watch = async (agentId, duty, work) => {
     const { clock, random, closed, residences } = this.#options;
-    let error: unknown = failure;
-    for (let tries = 1; error instanceof StoreUnavailableError && !residences.isClosing; tries += 1) {
-      const pause = clock.sleep(backoffDelay(tries, random(), PAUSES), closed);
-      error = await pause.then(work).then(nothing, (next: unknown) => next);
+    const isTransient = (error: unknown): boolean => error instanceof StoreUnavailableError && !residences.isClosing;
+    try {
+      await untilReached(work, { clock, random, signal: closed, isTransient, waits: PAUSES });
+    } catch (error) {
+      this.report(agentId, duty, error);
     }
-    if (error !== undefined) this.report(agentId, duty, error);
-  }
+  };
 
   /** Tells of a failure, but not of one that is none: who has the agent, or gets it, carries it on. */
   report(agentId: string, duty: Duty, error: unknown): void {
@@ -67,5 +64,3 @@ export class WatchedWork {
     if (!(error instanceof StoreUnavailableError)) onFailed(agentId, error);
   }
 }
-
-const nothing = (): undefined => undefined;

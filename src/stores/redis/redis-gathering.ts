@@ -26,8 +26,6 @@ export type Send = (script: Script, keys: ArgumentLists, args: (repeat: number) 
 /** What becomes of a call after its error. */
 type Recover = (error: unknown, call: ScriptCall) => Promise<unknown>;
 
-const refuse: Recover = (error) => Promise.reject(error);
-
 /**
  * Calls of one script, each about one tree. Those of one moment go to the server as one, because a command costs more
  * than what it does: the process that sends it, and the server too.
@@ -46,7 +44,7 @@ export class Gathering {
   #waiting: Call[] = [];
 
   /** The script gives a text or a list, and never nothing. */
-  constructor(one: Script, send: Send, recover: Recover = refuse) {
+  constructor(one: Script, send: Send, recover: Recover) {
     this.#script = one;
     this.#several = severalOf(one);
     this.#send = send;
