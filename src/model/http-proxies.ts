@@ -16,8 +16,8 @@ import type { Exchange } from "./http-exchange.ts";
 export type ProxySend = (url: URL, headers: Readonly<Record<string, string>>, body: string, exchange: Exchange) => void;
 
 /**
- * How long a proxy may take to open the way to a server, in milliseconds. Whoever asked for it may have gone: a way that is being
- * opened can be kept from nobody else.
+ * How long a proxy may take to open a tunnel, in milliseconds. The library does not say which tunnel it makes for which call, so the
+ * end of a call does not end it.
  */
 const longestOpeningMs = 60_000;
 
