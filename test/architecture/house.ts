@@ -58,8 +58,6 @@ export const packagePlaces: readonly {
   { name: "node:sqlite", place: /\/sqlite-[^/]+\.ts$/, words: "sqlite-*.ts" },
 ];
 
-export const maximumLines = 400;
-
 function floorOf(folder: string): number {
   return floors.findIndex((names) => names.includes(folder));
 }

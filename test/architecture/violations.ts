@@ -1,6 +1,6 @@
 import { posix } from "node:path";
 import { cyclesOf, shortestWalk } from "./cycles.ts";
-import { forbiddenImport, forbiddenWing, maximumLines, packagePlaces } from "./house.ts";
+import { forbiddenImport, forbiddenWing, packagePlaces } from "./house.ts";
 import { type ImportKind, importsOf } from "./source-imports.ts";
 
 export interface Rules {
@@ -28,7 +28,6 @@ interface Edge {
 export function violations(files: ReadonlyMap<string, string>, rules: Rules = {}): readonly string[] {
   const { edges, faults } = importEdges(files);
   return [
-    ...[...files].flatMap(([path, source]) => sizeFaults(path, source)),
     ...faults,
     ...edges.filter((edge) => edge.isFile).flatMap((edge) => houseFaults(edge, rules.entries ?? [])),
     ...packageFaults(edges, rules),
@@ -84,13 +83,6 @@ function folderOf(path: string): string {
 function wingOf(path: string): string {
   const [, , wing, ...rest] = path.split("/");
   return rest.length === 0 ? "" : (wing ?? "");
-}
-
-function sizeFaults(path: string, source: string): readonly string[] {
-  const lines = source.replace(/\n$/, "").split("\n").length;
-  return lines > maximumLines
-    ? [`${path}: ${lines} lines, more than ${maximumLines}; what is the second thing in it?`]
-    : [];
 }
 
 function houseFaults({ from, to, line, kind }: Edge, entries: readonly string[]): readonly string[] {
