@@ -67,20 +67,3 @@ export function readmeProgram(): string {
   if (program === undefined) throw new Error("README.md shows no program.");
   return program;
 }
-
-/** Compares how a model counts the tokens of a prompt with the count of the original tokenizer. */
-export function countProgram(original: string): string {
-  return `
-import { openaiModel } from "troupe";
-import { countTokens } from ${JSON.stringify(original)};
-
-const model = openaiModel("any", { apiKey: "none" });
-const promptTokens = async (content) => await model.countPromptTokens({ messages: [{ role: "user", content }] });
-const texts = ["hello world", "Grüße, 世界! 👋🏽", "const a = { b: [1, 2.5e3] };\\n\\t// ok", "<|endoftext|>", "a b ".repeat(100)];
-const overhead = await promptTokens("");
-for (const text of texts) {
-  const [counted, expected] = [(await promptTokens(text)) - overhead, countTokens(text, { disallowedSpecial: new Set() })];
-  if (counted !== expected) throw new Error(JSON.stringify(text) + " has " + expected + " tokens, not " + counted);
-}
-`;
-}

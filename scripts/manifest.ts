@@ -21,23 +21,6 @@ export const lazyModules: readonly string[] = [
   "yaml",
 ];
 
-/**
- * Packages whose code is built into `dist`: those on the way of an import, of a first turn or of the command line. All are development
- * dependencies, but for those whose types the declarations name (docs/decisions/2026-11-23-bundles.md).
- */
-export const bundledPackages: readonly string[] = [
-  "@xstate/store",
-  "commander",
-  "eventsource-parser",
-  "gpt-tokenizer",
-  "openai",
-  "undici",
-  "xstate",
-  "yaml",
-  "zod",
-  "zod-openapi",
-];
-
 /** What package.json says that the scripts and the architecture test read. */
 export interface Manifest {
   readonly name: string;

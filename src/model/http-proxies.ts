@@ -1,15 +1,7 @@
 /*
  * Requests by way of the environment's proxies. Loaded when Node was told to use them.
  */
-import type { Dispatcher, EnvHttpProxyAgent, Pool } from "undici";
-// @ts-expect-error Types are given for the whole package only.
-import tunnelPart from "undici/lib/api/api-connect.js";
-// @ts-expect-error Types are given for the whole package only.
-import dispatcherPart from "undici/lib/dispatcher/dispatcher.js";
-// @ts-expect-error Types are given for the whole package only.
-import agentPart from "undici/lib/dispatcher/env-http-proxy-agent.js";
-// @ts-expect-error Types are given for the whole package only.
-import poolPart from "undici/lib/dispatcher/pool.js";
+import { type Dispatcher, EnvHttpProxyAgent, Pool } from "undici";
 import type { Exchange } from "./http-exchange.ts";
 
 /** Sends a POST with these headers. */
@@ -25,15 +17,12 @@ let agent: Dispatcher | undefined;
 
 /** Chooses the proxy of each address by the environment. Its connections are for all who ask. */
 export function proxySend(): ProxySend {
-  // An agent asks its proxy for a tunnel by this method, which the package adds when it is loaded as a whole.
-  (dispatcherPart as { readonly prototype: { connect: unknown } }).prototype.connect = tunnelPart;
-  agent ??= new (agentPart as typeof EnvHttpProxyAgent)({
+  agent ??= new EnvHttpProxyAgent({
     headersTimeout: 0,
     bodyTimeout: 0,
     keepAliveTimeout: 30_000,
     allowH2: false,
-    clientFactory: (proxy, options) =>
-      new (poolPart as typeof Pool)(proxy, { ...options, headersTimeout: longestOpeningMs }),
+    clientFactory: (proxy, options) => new Pool(proxy, { ...options, headersTimeout: longestOpeningMs }),
   });
   const dispatcher = agent;
   return (url, headers, body, exchange) => {

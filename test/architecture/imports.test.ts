@@ -1,7 +1,9 @@
 import { readdirSync, readFileSync } from "node:fs";
+import { isBuiltin } from "node:module";
 import { join, posix, relative, sep } from "node:path";
 import { describe, expect, test } from "vitest";
-import { bundledPackages, entryFiles, lazyModules, readManifest } from "../../scripts/manifest.ts";
+import { packageOf } from "../../scripts/bundle.ts";
+import { entryFiles, lazyModules, readManifest } from "../../scripts/manifest.ts";
 import { repositoryRoot, sourceCondition } from "../../scripts/run-command.ts";
 import { type ImportKind, importsOf } from "./source-imports.ts";
 import { fileCycles, type Rules, violations } from "./violations.ts";
@@ -30,9 +32,36 @@ test("the sources keep to the house", () => {
   const sources = new Map([...readSources("src")].filter(([path]) => !path.startsWith(page)));
   expect([...sources.keys()]).toContain("src/errors/index.ts");
   const manifest = readManifest();
-  const declared = [...Object.keys(manifest.dependencies), ...Object.keys(manifest.peerDependencies ?? {})];
-  const packages = [...declared, ...bundledPackages];
+  const packages = [...Object.keys(manifest.dependencies), ...Object.keys(manifest.peerDependencies ?? {})];
   expect(violations(sources, { entries: entryFiles(manifest, sourceCondition), packages, lazyModules })).toEqual([]);
+});
+
+/** Node keeps everybody to the `exports` of a package, but a package without them is open to its last file. */
+test("no source reaches into a package that does not export what it imports", () => {
+  const deep = [...readSources("src", /\.tsx?$/)].flatMap(([path, source]) => {
+    const imports = importsOf(path, source);
+    if (typeof imports === "string") return [imports];
+    return imports.flatMap(({ specifier, line }) =>
+      specifier !== null && isDeep(specifier) ? [`${path}:${line} imports ${specifier}`] : [],
+    );
+  });
+  expect(deep).toEqual([]);
+});
+
+function isDeep(specifier: string): boolean {
+  const name = packageOf(specifier);
+  if (specifier.startsWith(".") || isBuiltin(specifier) || specifier === name) return false;
+  const manifest: unknown = JSON.parse(
+    readFileSync(join(repositoryRoot, "node_modules", name, "package.json"), "utf8"),
+  );
+  return typeof manifest === "object" && manifest !== null && !("exports" in manifest);
+}
+
+test("a file inside a package without exports is deep", () => {
+  expect(isDeep("undici/lib/dispatcher/pool.js")).toBe(true);
+  expect(
+    ["undici", "gpt-tokenizer/encoding/o200k_base", "node:fs/promises", "../base/index.ts"].filter(isDeep),
+  ).toEqual([]);
 });
 
 test("the inspector's page takes nothing of Node, and of the runtime only the run model and types of the feed", () => {

@@ -1,10 +1,11 @@
 // The code of the package as it is built: few files are opened, what is used later is loaded later, and what is a user's stays theirs.
 import { readdirSync, readFileSync } from "node:fs";
+import { isBuiltin } from "node:module";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { packagesIn, withNodeModules } from "../../scripts/bundle.ts";
-import { bundledPackages, lazyModules, publicEntries, readManifest } from "../../scripts/manifest.ts";
+import { packageOf } from "../../scripts/bundle.ts";
+import { lazyModules, publicEntries, readManifest } from "../../scripts/manifest.ts";
+import { moduleSpecifiers } from "../../scripts/module-specifiers.ts";
 import { startModelServer } from "../support/model-server.ts";
 import { type BuiltPackage, buildPackage } from "./built-package.ts";
 
@@ -40,7 +41,7 @@ registerHooks({
 interface Loaded {
   /** Files of the package. */
   readonly files: readonly string[];
-  /** Packages and modules of Node, whether they are bundled or not. */
+  /** Packages and modules of Node. */
   readonly packages: ReadonlySet<string>;
   /** All that was noted. */
   readonly parts: readonly string[];
@@ -52,11 +53,10 @@ async function loadedBy(program: string): Promise<Loaded> {
   const files = urls.filter(
     (url) => url.startsWith("file:") && url.includes("/dist/") && !url.includes("/node_modules/"),
   );
-  const bundled = files.flatMap((url) => [...packagesIn(readFileSync(fileURLToPath(url), "utf8"))]);
-  const outside = urls.flatMap((url) => /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1] ?? []);
+  const installed = urls.flatMap((url) => /.*\/node_modules\/(.+)/.exec(url)?.[1] ?? []).map(packageOf);
   return {
     files,
-    packages: new Set([...bundled, ...outside, ...urls.filter((url) => url.startsWith("node:"))]),
+    packages: new Set([...installed, ...urls.filter((url) => url.startsWith("node:"))]),
     parts: urls,
   };
 }
@@ -159,33 +159,19 @@ test("a stack names the functions it went through", async () => {
   expect(stack).toMatch(/ at (?:Module\.)?defineAgent \(file:.*\/dist\/chunks\/runtime\.js:\d+:\d+\)/);
 });
 
-test("what is bundled has its licence beside it, and is installed besides only for its types", () => {
-  const licences = readFileSync(join(built.root, "dist", "LICENSES.txt"), "utf8");
-  for (const name of bundledPackages) expect(licences).toMatch(new RegExp(`^${name} \\d+\\.\\d+\\.\\d+$`, "m"));
-  expect(Object.keys(manifest.dependencies).filter((name) => bundledPackages.includes(name))).toEqual(["xstate"]);
-});
-
-test("modules of Node are not copied", () => {
-  const code = [
-    'import { a as b, c } from "./chunks/state.js";',
-    'import fs, { readFileSync, statSync as stat } from "node:fs";',
-    'import * as net from "node:net";',
-    'import { default as os } from "node:os";',
-    'import { DatabaseSync } from "node:sqlite";',
-    'import { setTimeout } from "node:timers/promises";',
-    "const text = `",
-    'import { types } from "node:util";',
-    "`;",
-  ];
-  expect(withNodeModules(code.join("\n")).split("\n")).toEqual([
-    code[0],
-    ...code.slice(2, 5),
-    'const fs = process.getBuiltinModule("node:fs"); const { readFileSync, statSync: stat } = process.getBuiltinModule("node:fs");',
-    'const { setTimeout } = process.getBuiltinModule("node:timers/promises");',
-    ...code.slice(6),
-  ]);
-  const runtime = readFileSync(join(built.root, "dist", "chunks", "runtime.js"), "utf8");
-  expect(runtime).not.toMatch(/^import .*"node:/m);
+test("the code of other packages is not in the package, and each is a dependency", () => {
+  const known = Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies });
+  const files = readdirSync(join(built.root, "dist"), { recursive: true, encoding: "utf8" });
+  const code = files.filter((path) => path.endsWith(".js") && !path.startsWith("assets"));
+  expect(code.length).toBeGreaterThan(10);
+  for (const path of code) {
+    const text = readFileSync(join(built.root, "dist", path), "utf8");
+    expect(text, path).not.toMatch(/^\/\/#region .*node_modules/m);
+    const foreign = moduleSpecifiers(path, text)
+      .map(({ name }) => name)
+      .filter((name) => !name.startsWith(".") && !isBuiltin(name) && !known.includes(packageOf(name)));
+    expect(foreign, path).toEqual([]);
+  }
 });
 
 test("only the command line keeps compiled code", () => {
