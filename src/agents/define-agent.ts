@@ -142,7 +142,7 @@ interface Parts
   readonly plugins: readonly Plugin[];
 }
 
-/** Everything of a definition that is no code. No credentials: of the model only its names are kept. */
+/** Everything of a definition that is no code. */
 function storedOf({
   model,
   instructions,
@@ -154,11 +154,10 @@ function storedOf({
   ...parts
 }: Parts): StoredDefinition {
   const { deadlineAt: _moment, ...limits } = parts.limits;
-  const { name, provider, contextWindow } = model;
   const { maxMessages, temperature, maxOutputTokens, clientTools = false } = options;
   const content: DefinitionContent = {
     ...parts,
-    model: { provider, name, contextWindow },
+    model: modelSummary(model),
     instructions: typeof instructions === "string" ? instructions : null,
     tools: tools.tools.map(describeTool),
     onDemandTools: tools.onDemand.map(describeTool),
@@ -172,9 +171,18 @@ function storedOf({
     maxOutputTokens,
     clientTools,
   };
-  // The stores keep it as JSON, so it is JSON from the start.
+  return storedFrom(content);
+}
+
+/** The content with its hash. The stores keep it as JSON, so it is JSON from the start. */
+export function storedFrom(content: DefinitionContent): StoredDefinition {
   const plain = JSON.parse(stableStringify(content)) as DefinitionContent;
   return deepFreeze({ hash: hashOfDefinition(plain), ...plain });
+}
+
+/** What the stores keep of a model: no credentials. */
+export function modelSummary({ provider, name, contextWindow }: LanguageModel): DefinitionContent["model"] {
+  return { provider, name, contextWindow };
 }
 
 function describeTool(tool: AgentTool): DefinitionContent["tools"][number] {

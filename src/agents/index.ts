@@ -15,3 +15,4 @@ export {
 } from "./definition.ts";
 export type { OutputSchema, ParsedOutput } from "./output-schema.ts";
 export { DEFAULT_MAX_DEPTH, type Grant, grantOf, spawnLimitOf, type SubagentOptions, subagent } from "./subagent.ts";
+export { withModel, type WithModelOptions } from "./with-model.ts";

@@ -1,3 +1,4 @@
+export { withModel, type WithModelOptions } from "../agents/index.ts";
 export { createFakeClock, type FakeClock } from "./fake-clock.ts";
 export {
   type ModelScript,

@@ -78,7 +78,7 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
   `),
   "troupe/testing": words(`
     createFakeClock FakeClock ModelScript ScriptedAnswer ScriptedCall ScriptedModel scriptedModel ScriptedModelOptions
-    ScriptedReply ScriptedToolCall
+    ScriptedReply ScriptedToolCall withModel WithModelOptions
   `),
 };
 

@@ -1,0 +1,72 @@
+import { anyRule, optionsOf, recordRule } from "../base/index.ts";
+import { InvalidInputError } from "../errors/index.ts";
+import type { LanguageModel } from "../model/index.ts";
+import { createToolRegistry } from "../tools/index.ts";
+import { collectDefinitions, modelOf, modelSummary, storedFrom } from "./define-agent.ts";
+import { type AgentDefinition, type AgentTool, definitionRule } from "./definition.ts";
+
+export interface WithModelOptions {
+  /**
+   * Models for subagents at any depth, by the name of their definition. Default: each subagent keeps its own model.
+   */
+  readonly subagents?: Readonly<Record<string, LanguageModel | string>> | undefined;
+}
+
+/**
+ * A copy of a definition that asks another model; everything else stays: instructions, tools, hooks, limits. For tests of
+ * an agent as it is defined, without its real model. Code that spawns a subagent has to be given the copy of it.
+ *
+ * Throws `InvalidInputError` for a value that is no definition or no model, and for a subagent that the definition does
+ * not have.
+ */
+export function withModel<Definition extends AgentDefinition>(
+  definition: Definition,
+  model: LanguageModel | string,
+  given?: WithModelOptions,
+): Definition {
+  definitionRule(definition, "withModel(): its definition");
+  const { subagents = {} } = optionsOf<WithModelOptions>(given, "withModel()", {
+    rules: { subagents: recordRule("an object of models by the names of subagents", anyRule) },
+    instead: { agents: "subagents", models: "subagents" },
+  });
+  const names = [...collectDefinitions([definition]).keys()].filter((name) => name !== definition.name);
+  const unknown = Object.keys(subagents).find((name) => !names.includes(name));
+  if (unknown !== undefined) {
+    const known = names.length === 0 ? "it has no subagents" : `its subagents are ${names.join(", ")}`;
+    throw new InvalidInputError(`withModel(): agent "${definition.name}" has no subagent "${unknown}"; ${known}`);
+  }
+  const models = new Map([...Object.entries(subagents), [definition.name, model] as const]);
+  // One copy of each definition: a subagent that two others share stays shared.
+  const copies = new Map<AgentDefinition, AgentDefinition>();
+  const copyOf = <Any extends AgentDefinition>(original: Any): Any => {
+    const copy = copies.get(original) ?? copied(original, models.get(original.name), copyOf);
+    copies.set(original, copy);
+    return copy as Any;
+  };
+  return copyOf(definition);
+}
+
+function copied(
+  original: AgentDefinition,
+  given: LanguageModel | string | undefined,
+  copyOf: (child: AgentDefinition) => AgentDefinition,
+): AgentDefinition {
+  const { name, tools, stored } = original;
+  const members = tools.tools.map((tool): AgentTool => {
+    if (tool.kind !== "subagent") return tool;
+    const child = copyOf(tool.definition);
+    return child === tool.definition ? tool : Object.freeze({ ...tool, definition: child });
+  });
+  const hasOtherTools = members.some((tool, index) => tool !== tools.tools[index]);
+  if (given === undefined && !hasOtherTools) return original;
+  const model = given === undefined ? original.model : modelOf(name, given);
+  const { hash: _hash, ...content } = stored;
+  const changed = storedFrom({ ...content, model: modelSummary(model) });
+  return Object.freeze({
+    ...original,
+    model,
+    tools: hasOtherTools ? createToolRegistry<AgentTool>(members, tools.onDemand) : tools,
+    ref: Object.freeze({ name, hash: changed.hash }),
+    stored: changed,
+  });
+}
