@@ -91,6 +91,7 @@ export {
   type SpawnedAgent,
   type Turn,
   type TurnContext,
+  TurnFailedError,
   type TurnOptions,
   type TurnRest,
   type TurnResult,

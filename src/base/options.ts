@@ -38,6 +38,15 @@ export function optionsRule<Options extends object>(door: Door<Options>): Option
   return (value, where) => readOptions(value, `${where}.`, where, door);
 }
 
+/** The options that have a rule among `rules`: the part of a composed set of options that another function takes. */
+export function optionsIn<Options extends object, Name extends keyof Options>(
+  options: Options,
+  rules: Readonly<Record<Name, OptionRule>>,
+): Pick<Options, Name> {
+  const names = (Object.keys(rules) as Name[]).filter((name) => Object.hasOwn(options, name));
+  return Object.fromEntries(names.map((name) => [name, options[name]])) as Pick<Options, Name>;
+}
+
 /** Runs code that reads a caller's value; other errors that it throws become an `InvalidInputError`. */
 export function reading<T>(where: string, work: () => T): T {
   try {

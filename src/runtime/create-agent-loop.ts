@@ -83,7 +83,6 @@ export function createAgentLoop(definition: AgentDefinition, options?: AgentLoop
       const { agentId = createId(), clock, refusal, ...turnOptions } = contextOf(context);
       const stores = unsavedTrees(memoryStores(), { clock, leaseMs: DEFAULT_LEASE_MS });
       const core = new RuntimeCore({
-        agents: known,
         stores,
         tenant: DEFAULT_TENANT,
         clock,

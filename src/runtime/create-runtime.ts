@@ -24,7 +24,7 @@ import {
   turnListOptionsOf,
 } from "./doors/agent-doors.ts";
 import type { Agent, AgentStartOptions } from "./doors/agent-types.ts";
-import { partOf } from "./doors/roles.ts";
+import { partOf, type Role } from "./doors/roles.ts";
 import { drainMsOf, healthOptionsOf, runtimeOptionsOf, shutdownMsOf } from "./doors/runtime-doors.ts";
 import { healthOf, metricsOf } from "./doors/runtime-health.ts";
 import type { Runtime, RuntimeOptions } from "./doors/runtime-types.ts";
@@ -45,7 +45,7 @@ export const DEFAULT_LEASE_MS = 10_000;
  * Creates a runtime: registers this process with the stores, and gives handles to agents.
  * Throws `InvalidInputError` for definitions that clash, `StoreUnavailableError` when the stores do not answer.
  */
-export async function createRuntime(given: RuntimeOptions): Promise<Runtime> {
+export async function createRuntime<Part extends Role = "all">(given: RuntimeOptions<Part>): Promise<Runtime> {
   const options = runtimeOptionsOf(given);
   const { tenant = DEFAULT_TENANT, leaseMs = DEFAULT_LEASE_MS } = options;
   const ports = checkedPorts(options);

@@ -42,7 +42,7 @@ export type {
   SpawnAgentOptions,
   SpawnedAgent,
 } from "./doors/agent-types.ts";
-export { run, type RunOptions, TurnWaitingError } from "./run.ts";
+export { run, type RunOptions, TurnFailedError, TurnWaitingError } from "./run.ts";
 export type {
   DrainReport,
   RuntimeDrainOptions,
@@ -56,7 +56,7 @@ export type {
   TreeSnapshot,
 } from "./doors/runtime-types.ts";
 export type { HealthOptions, RuntimeHealth, RuntimeMetrics } from "./doors/runtime-health.ts";
-export type { Role, RoleOptions, WorkSettings } from "./doors/roles.ts";
+export type { Role, WorkSettings } from "./doors/roles.ts";
 export { eventsOfRow } from "./follow/tree-stream.ts";
 export { eventOfPart, type LivePart } from "./follow/live-part.ts";
 export { type TreeWatcher, type TreeWatching, watchStoredTree } from "./follow/watch-tree.ts";

@@ -1,53 +1,80 @@
 import { type AgentDefinition, definitionRule } from "../agents/index.ts";
-import { type Door, functionRule, idRule, optionsOf } from "../base/index.ts";
+import { type Door, flagRule, functionRule, idRule, optionsIn, optionsOf } from "../base/index.ts";
 import type { Budget } from "../budget/index.ts";
 import { AgentBusyError, RequestConflictError, TerminalError } from "../errors/index.ts";
 import type { AgentRequest, Content, TroupeEvent } from "../state/index.ts";
-import type { Stores } from "../stores/index.ts";
 import type { Auth } from "../tools/index.ts";
 import { abortWithSignal, hearSignal } from "./handles/open-turn.ts";
 import { createRuntime } from "./create-runtime.ts";
-import { definitionsRule, storesRule } from "./doors/runtime-doors.ts";
+import { definitionsRule, insteadOfRole, runtimeSettingsRules } from "./doors/runtime-doors.ts";
 import { turnDoor } from "./doors/turn-door.ts";
 import type { Decide, Agent } from "./doors/agent-types.ts";
 import type { Turn, TurnResult, WaitingTurn } from "./doors/turn-types.ts";
-import type { Runtime } from "./doors/runtime-types.ts";
+import type { Runtime, RuntimeSettings } from "./doors/runtime-types.ts";
 
-export interface RunOptions {
-  /** The stores for the agent; they are closed after the run. Default: memory, so that nothing is left afterwards. */
-  readonly stores?: Stores | undefined;
+/** What `run()` takes: everything of `createRuntime()` but `role` and `work`, and what belongs to the one turn. */
+export interface RunOptions extends RuntimeSettings {
   /** With `stores`, the same id is the same agent with its history. Default: a random UUID. */
   readonly agentId?: string | undefined;
-  /** Limits of a new turn; each replaces the definition's limit of the same name. */
+  /** Limits of a new turn; each replaces the definition's limit of the same name. Default: the definition's. */
   readonly budget?: Budget | undefined;
-  /** The actor of the turn, with credentials for its tools. */
+  /** The actor of the turn, with credentials for its tools; they are never stored. Default: none. */
   readonly auth?: Auth | undefined;
-  /** Aborting it ends the turn with status `stopped`. */
+  /** Aborting it ends the turn with status `stopped`. Default: none. */
   readonly signal?: AbortSignal | undefined;
-  /** Definitions that tools spawn by code. Those of `subagent()` tools need not be named. */
+  /** Definitions that tools spawn by code. Those of `subagent()` tools need not be named. Default: none. */
   readonly agents?: readonly AgentDefinition[] | undefined;
-  /** Called with every event of the turn and of its subagents. An error that it throws ends the run. */
+  /**
+   * Called with every event of the turn and of its subagents. An error that it throws ends the run. Default: events are
+   * not delivered.
+   */
   readonly onEvent?: ((event: TroupeEvent) => void) | undefined;
   /**
    * Called once for each request that the turn waits for: an approval, a question, a client tool. Returns the decision;
    * `undefined` leaves the request open, and if nothing else can go on the run rejects with `TurnWaitingError`.
    */
   readonly decide?: ((request: AgentRequest) => Decide | undefined | Promise<Decide | undefined>) | undefined;
+  /**
+   * `true`: a turn that ended `failed` rejects with `TurnFailedError`. `false`: it is a result, with its `error`.
+   * Default `true`.
+   */
+  readonly throwOnFailure?: boolean | undefined;
 }
 
 const runDoor: Door<RunOptions> = {
   rules: {
+    ...runtimeSettingsRules,
     budget: turnDoor.rules.budget,
     auth: turnDoor.rules.auth,
     signal: turnDoor.rules.signal,
-    stores: storesRule,
     agentId: idRule,
     agents: definitionsRule,
     onEvent: functionRule,
     decide: functionRule,
+    throwOnFailure: flagRule,
   },
-  instead: { ...turnDoor.instead, store: "stores", contextId: "agentId", onRequest: "decide" },
+  instead: { ...turnDoor.instead, ...insteadOfRole, store: "stores", contextId: "agentId", onRequest: "decide" },
 };
+
+/** The turn of a `run()` failed. `result` is the turn as it ended, `cause` its error. */
+export class TurnFailedError extends TerminalError {
+  readonly code = "turn_failed";
+  readonly #result: TurnResult;
+
+  constructor(definition: AgentDefinition, result: TurnResult) {
+    const { agentId, turnId, error, stopReason } = result;
+    super(`the turn of agent "${definition.name}" failed: ${error?.message ?? stopReason}`, {
+      details: { definition: definition.name, agentId, turnId, reason: error?.code ?? stopReason },
+      cause: error ?? undefined,
+    });
+    this.#result = result;
+  }
+
+  /** Status, errors, spending and text of the turn. Not an own property, so that printing the error does not print it. */
+  get result(): TurnResult {
+    return this.#result;
+  }
+}
 
 /**
  * The turn waits for a decision that `run()` was not given. With `stores` it stays open there: decide its requests
@@ -82,26 +109,29 @@ function waitingText(agentId: string, rest: WaitingTurn, isStored: boolean): str
 
 /**
  * The shortest program: runs one turn of an agent in a private runtime, returns its result, and then closes everything,
- * even if the turn fails. A turn that ended `stopped` or `failed` is a result. With `null` as input it carries on the
- * open turn of a stored agent; if there is none, it continues the conversation without a new message.
+ * even if the turn fails. A turn that was stopped by a limit, a person, a hook or its signal is a result with status
+ * `stopped`. With `null` as input it carries on the open turn of a stored agent; if there is none, it continues the
+ * conversation without a new message.
  *
- * Rejects with `InvalidInputError` for invalid options, `AgentBusyError` when there is input and the stored agent has
- * an open turn, `TurnWaitingError` when the turn waits for somebody, and with errors of the stores.
+ * Rejects with `TurnFailedError` when the turn fails (unless `throwOnFailure` is `false`), `TurnWaitingError` when it
+ * waits for a decision, `AgentBusyError` when there is input and the stored agent has an open turn, `InvalidInputError`
+ * for invalid options, and with errors of the stores.
  */
 export async function run(definition: AgentDefinition, input: Content | null, given?: RunOptions): Promise<TurnResult> {
   definitionRule(definition, "run(): its definition");
   const options = optionsOf<RunOptions>(given, "run()", runDoor);
-  const { stores, agentId, auth, agents = [] } = options;
+  const { agentId, agents = [], auth, resolveAuth } = options;
   const runtime = await createRuntime({
+    ...optionsIn(options, runtimeSettingsRules),
     agents: [definition, ...agents],
-    stores,
-    resolveAuth: auth && (({ actorId }) => (actorId === auth.actorId ? auth : undefined)),
+    resolveAuth: auth ? (request) => (request.actorId === auth.actorId ? auth : resolveAuth?.(request)) : resolveAuth,
   });
   try {
     const agent = await runtime.agent(definition.name, { agentId });
     const turn = await begunTurn(agent, input, options);
     const heard = options.onEvent && tellAll(turn, options.onEvent);
     const [result] = await Promise.all([resultOf(runtime, agent, turn, options), heard]);
+    if (result.status === "failed" && options.throwOnFailure !== false) throw new TurnFailedError(definition, result);
     return result;
   } finally {
     await runtime.shutdown();

@@ -13,6 +13,7 @@ import {
   type Stores,
   subagent,
   textOf,
+  TurnFailedError,
   TurnWaitingError,
 } from "../../src/index.ts";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
@@ -22,6 +23,7 @@ import { calling, createGate } from "../support/turn-probes.ts";
 
 const counts = scriptedModel(({ messages }) => `I see ${messages.filter(({ role }) => role === "user").length}.`);
 const counter = defineAgent({ name: "counter", model: counts });
+const broken = defineAgent({ name: "broken", model: scriptedModel({ error: new Error("out of order") }) });
 const asker = defineAgent({
   name: "asker",
   tools: [askUser()],
@@ -101,11 +103,34 @@ describe("run()", () => {
     expect(closed()).toBe(1);
   });
 
-  it("gives a turn that a limit stopped, or that failed, as a result", async () => {
+  it("gives a turn that a limit stopped as a result", async () => {
     const stopped = await run(counter, "one", { budget: { maxSteps: 0 } });
     expect(stopped).toMatchObject({ status: "stopped", stopReason: "steps_limit" });
-    const broken = defineAgent({ name: "broken", model: scriptedModel({ error: new Error("out of order") }) });
-    expect(await run(broken, "one")).toMatchObject({ status: "failed", error: { message: "out of order" } });
+  });
+
+  it("rejects when the turn fails, with the result on the error, and closes its stores", async () => {
+    const { stores, closed } = watched(memoryStores());
+    const failed: unknown = await run(broken, "one", { stores, agentId: "a" }).catch((error: unknown) => error);
+    expect(failed).toBeInstanceOf(TurnFailedError);
+    expect(failed).toMatchObject({
+      name: "TurnFailedError",
+      code: "turn_failed",
+      family: "terminal",
+      retryable: false,
+      message: 'the turn of agent "broken" failed: out of order',
+      details: { definition: "broken", agentId: "a", turnId: "a#1" },
+      result: { status: "failed", error: { message: "out of order" }, agentId: "a", turnId: "a#1" },
+      cause: { message: "out of order" },
+    });
+    expect(closed()).toBe(1);
+  });
+
+  it("gives a failed turn as a result with `throwOnFailure: false`", async () => {
+    const failed = await run(broken, "one", { throwOnFailure: false });
+    expect(failed).toMatchObject({ status: "failed", error: { message: "out of order" } });
+    await expect(run(broken, "one", { throwOnFailure: true })).rejects.toThrow(TurnFailedError);
+    const wrong = { throwOnFailure: "no" as unknown as boolean };
+    await expect(run(counter, "one", wrong)).rejects.toThrow('throwOnFailure is the text "no"');
   });
 
   it("ends `stopped` with its signal, before the first step and in the middle of a call", async () => {

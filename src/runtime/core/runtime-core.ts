@@ -20,7 +20,7 @@ import { TurnAuth } from "../agent/turn-auth.ts";
 import { resultAtEnd } from "../agent/turn-results.ts";
 import type { Part } from "../doors/roles.ts";
 import { shutdownMsOf } from "../doors/runtime-doors.ts";
-import type { DrainReport, LeftBehind, RuntimeOptions } from "../doors/runtime-types.ts";
+import type { DrainReport, LeftBehind, RuntimeSettings } from "../doors/runtime-types.ts";
 import type { TurnNow, TurnRest, TurnResult } from "../doors/turn-types.ts";
 import { DamageWatch } from "../follow/damage-watch.ts";
 import { EventBus, LiveBroadcast } from "../follow/event-bus.ts";
@@ -314,7 +314,7 @@ export class RuntimeCore implements TurnSource {
 }
 
 /** The options of a runtime with all defaults filled in. */
-export interface CoreOptions extends RuntimeOptions {
+export interface CoreOptions extends RuntimeSettings {
   readonly stores: UnsavedTrees;
   readonly tenant: string;
   readonly clock: Clock;

@@ -23,7 +23,19 @@ export interface WorkSettings {
   readonly queues?: Readonly<Record<string, ToolQueueOptions>> | undefined;
 }
 
-/** How long agents stay live that have nothing to do. */
+/**
+ * When an agent leaves the memory that has nothing to do, or whose turn only waits. About a kilobyte of it stays, and the
+ * process keeps its lease; the next command takes it up again from the stores. With `onInspect` all agents stay in memory,
+ * and so do those with `autoSave: false`.
+ */
+export interface IdleOptions {
+  /** Milliseconds after its last work. Default 5,000. */
+  readonly keptMs?: number | undefined;
+  /** Most idle agents in memory; above it those leave first that have been idle for longest. Default 1,000. */
+  readonly agents?: number | undefined;
+}
+
+/** `IdleOptions` with all defaults filled in. */
 export interface IdleSettings {
   readonly keptMs: number;
   readonly agents: number;
@@ -31,21 +43,8 @@ export interface IdleSettings {
 
 export const DEFAULT_IDLE: IdleSettings = { keptMs: 5_000, agents: 1_000 };
 
-export interface RoleOptions {
-  /** How processes pass work to each other. Default: queues within this process. They are closed with the runtime. */
-  readonly queues?: Queues | undefined;
-  /** Default `all`. `client` and `worker` need stores and queues that other processes share. */
-  readonly role?: Role | undefined;
-  /** How much work is done here; not for a `client`. */
-  readonly work?: WorkSettings | undefined;
-  /**
-   * How long an agent stays live that has nothing to do, or whose turn only waits: `keptMs` milliseconds (default
-   * 5,000), and less while more than `agents` are live (default 1,000), those first that have done nothing for longest.
-   * Then it is put away: about a kilobyte of it stays in memory, and the process keeps its lease. Whatever moves it takes
-   * it up again from the stores. With `onInspect` all agents stay live, and so do those with `autoSave: false`.
-   */
-  readonly idle?: { readonly keptMs?: number | undefined; readonly agents?: number | undefined } | undefined;
-}
+/** The settings of the work that a role does: none for a `client`. */
+export type WorkOf<Part extends Role> = Part extends "client" ? undefined : WorkSettings;
 
 /** A runtime's role in its deployment, with all defaults filled in. */
 export interface Part {
@@ -60,8 +59,12 @@ export interface Part {
   readonly toolQueues: Readonly<Record<string, ToolQueueOptions>>;
 }
 
-interface PartSource extends RoleOptions {
+interface PartSource {
+  readonly role?: Role | undefined;
+  readonly work?: WorkSettings | undefined;
+  readonly idle?: IdleOptions | undefined;
   readonly stores?: Stores | undefined;
+  readonly queues?: Queues | undefined;
   readonly clock: Clock;
   readonly random?: (() => number) | undefined;
   readonly definitions: ReadonlyMap<string, AgentDefinition>;

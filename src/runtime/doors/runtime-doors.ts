@@ -18,9 +18,9 @@ import { InvalidInputError } from "../../errors/index.ts";
 import type { Queues, ToolQueueOptions } from "../../queues/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import type { Projections } from "./projection-stores.ts";
-import type { WorkSettings } from "./roles.ts";
+import type { IdleOptions, WorkSettings } from "./roles.ts";
 import type { HealthOptions } from "./runtime-health.ts";
-import type { RuntimeDrainOptions, RuntimeOptions, RuntimeShutdownOptions } from "./runtime-types.ts";
+import type { RuntimeDrainOptions, RuntimeOptions, RuntimeSettings, RuntimeShutdownOptions } from "./runtime-types.ts";
 
 const storeMethods = [
   "commit",
@@ -44,11 +44,11 @@ const queueMethods = [
   "close",
 ] as const satisfies readonly (keyof Queues)[];
 
-export const storesRule = portRule("stores, for instance memoryStores()", storeMethods);
+const storesRule = portRule("stores, for instance memoryStores()", storeMethods);
 const queuesRule = portRule("queues, for instance localQueues()", queueMethods);
 
 /** Each store of the user's own is checked later, by its kind. */
-export const projectionsRule = optionsRule<Projections>({
+const projectionsRule = optionsRule<Projections>({
   rules: { messages: anyRule, artifacts: anyRule, state: anyRule },
 });
 
@@ -72,31 +72,39 @@ const workDoor: Door<WorkSettings> = {
   instead: { concurrency: "agents" },
 };
 
-const idleDoor: Door<NonNullable<RuntimeOptions["idle"]>> = {
+const idleDoor: Door<IdleOptions> = {
   rules: { keptMs: wholeNumberRule(0, 2 ** 31 - 1), agents: wholeNumberRule(0, 2 ** 31 - 1) },
   instead: { ms: "keptMs", timeoutMs: "keptMs", max: "agents" },
 };
 
+/** Rules of the options that every way to make a runtime shares. */
+export const runtimeSettingsRules: Door<RuntimeSettings>["rules"] = {
+  stores: storesRule,
+  queues: queuesRule,
+  projections: projectionsRule,
+  prices: anyRule,
+  showCosts: flagRule,
+  tenant: idRule,
+  clock: clockRule,
+  random: functionRule,
+  leaseMs: wholeNumberRule(1, 2 ** 31 - 1),
+  resolveAuth: functionRule,
+  mayDecide: functionRule,
+  streaming: oneOfRule("watched", "always"),
+  onInspect: functionRule,
+  restoreAfterCommit: flagRule,
+  idle: optionsRule(idleDoor),
+};
+
+/** Options that only `createRuntime()` has: a private runtime runs its own agent. */
+export const insteadOfRole = { role: "createRuntime({ role })", work: "createRuntime({ work })" } as const;
+
 const runtimeDoor: Door<RuntimeOptions> = {
   rules: {
+    ...runtimeSettingsRules,
     agents: definitionsRule,
-    stores: storesRule,
-    projections: projectionsRule,
-    prices: anyRule,
-    showCosts: flagRule,
-    tenant: idRule,
-    clock: clockRule,
-    random: functionRule,
-    leaseMs: wholeNumberRule(1, 2 ** 31 - 1),
-    resolveAuth: functionRule,
-    mayDecide: functionRule,
-    streaming: oneOfRule("watched", "always"),
-    onInspect: functionRule,
-    restoreAfterCommit: flagRule,
-    queues: queuesRule,
     role: oneOfRule("all", "client", "worker"),
     work: optionsRule(workDoor),
-    idle: optionsRule(idleDoor),
   },
   needed: ["agents"],
   instead: {

@@ -10,7 +10,7 @@ import type { Auth } from "../../tools/index.ts";
 import type { Overview } from "../projections/overview.ts";
 import type { Projections } from "./projection-stores.ts";
 import type { Agent, AgentStartOptions, Decide, DecisionAttempt, RequestListOptions } from "./agent-types.ts";
-import type { Role, RoleOptions } from "./roles.ts";
+import type { IdleOptions, Role, WorkOf } from "./roles.ts";
 import type { HealthOptions, RuntimeHealth, RuntimeMetrics } from "./runtime-health.ts";
 import type { EventObserver } from "./turn-types.ts";
 
@@ -22,11 +22,12 @@ export interface AuthRequest {
   readonly reason: "restart" | "tool";
 }
 
-export interface RuntimeOptions extends RoleOptions {
-  /** Definitions that can be started by name; definitions that they can spawn are registered too. */
-  readonly agents: readonly AgentDefinition[];
-  /** Where everything is stored. Default: `memoryStores()`. */
+/** Everything that a runtime can be given but its definitions and its role; `run()` and `createAgent()` take it too. */
+export interface RuntimeSettings {
+  /** Where everything is stored. They are closed with the runtime. Default: `memoryStores()`. */
   readonly stores?: Stores | undefined;
+  /** How processes pass work to each other. They are closed with the runtime. Default: `localQueues()`. */
+  readonly queues?: Queues | undefined;
   /** Stores of your own that get copies of messages, artifacts and states after the commit (row L11). */
   readonly projections?: Projections | undefined;
   /**
@@ -63,6 +64,21 @@ export interface RuntimeOptions extends RoleOptions {
   readonly onInspect?: ((agentId: string, event: InspectionEvent) => void) | undefined;
   /** Discards and restores an agent after each of its commits. Meant for tests of recovery, since it is slow. */
   readonly restoreAfterCommit?: boolean | undefined;
+  /** When agents that have nothing to do leave the memory. Default: after 5 seconds, with at most 1,000 of them. */
+  readonly idle?: IdleOptions | undefined;
+}
+
+/** What `createRuntime()` takes. */
+export interface RuntimeOptions<Part extends Role = Role> extends RuntimeSettings {
+  /** Definitions that can be started by name; definitions that they can spawn are registered too. */
+  readonly agents: readonly AgentDefinition[];
+  /** The part of this process in the work. `client` and `worker` need stores and queues that processes share. Default `all`. */
+  readonly role?: Part | undefined;
+  /**
+   * How much work is done here; a `client` does none. Default: up to 50 woken agents, and one job of each tool's queue at
+   * a time.
+   */
+  readonly work?: WorkOf<Part> | undefined;
 }
 
 /** Filter, order and limit for a list of the tenant's agents. */
