@@ -1,9 +1,11 @@
 // A route handler of Next.js: what `app/troupe/[...path]/route.ts` exports. Next gives it whole paths, so the server has to know its
-// own part of them.
-import { createRuntime, defineAgent, offlineModel } from "troupe";
+// own part of them. It evaluates this module for each bundle and after each change, in one process: getRuntime() gives each of them the
+// same runtime, and a new one when `version` changes.
+import { createRuntime, defineAgent, getRuntime, offlineModel } from "troupe";
 import { apiSurface, serveRuntime, tokenAuth } from "troupe/server";
 
-const team = await createRuntime({ agents: [defineAgent({ name: "clerk", model: offlineModel() })] });
+const clerk = defineAgent({ name: "clerk", model: offlineModel() });
+const team = await getRuntime("team", () => createRuntime({ agents: [clerk] }), { version: clerk.ref.hash });
 const token = "a-token-for-ada-alone";
 const server = serveRuntime(team, {
   authenticate: tokenAuth({ tokens: { [token]: { userId: "ada", scopes: [] } } }),

@@ -81,6 +81,7 @@ export {
   createAgentLoop,
   type CreateAgentOptions,
   createRuntime,
+  getRuntime,
   type LoopMessage,
   type LoopResult,
   type LoopTurn,

@@ -82,6 +82,9 @@ export async function createRuntime<Part extends Role = "all">(given: RuntimeOpt
   let overview: OverviewStore | undefined;
 
   const runtime: Runtime = {
+    get isOpen() {
+      return core.isOpen;
+    },
     stores,
     queues: part.queues,
     role: part.role,

@@ -134,6 +134,8 @@ export interface LeftBehind {
 
 /** Everything that troupe runs in one process, as `createRuntime` makes it. */
 export interface Runtime {
+  /** Whether it takes commands: `false` from the call of `shutdown()` or `drain()` on. */
+  readonly isOpen: boolean;
   readonly stores: Stores;
   readonly queues: Queues;
   readonly role: Role;

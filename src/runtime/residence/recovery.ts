@@ -2,7 +2,13 @@ import type { AgentDefinition } from "../../agents/index.ts";
 import { createDeferred } from "../../base/index.ts";
 import { AgentBusyError, AlreadyOwnedError, LeaseLostError, NotFoundError } from "../../errors/index.ts";
 import type { AgentKey, AgentRecord, InboxItem } from "../../state/index.ts";
-import { type AcquireOutcome, isRunning, type ProcessIdentity, type Stores } from "../../stores/index.ts";
+import {
+  type AcquireOutcome,
+  currentProcess,
+  isRunning,
+  type ProcessIdentity,
+  type Stores,
+} from "../../stores/index.ts";
 import { Activation, type ActivationStart } from "../agent/activation.ts";
 import { MachineFold } from "../agent/rebuild.ts";
 import type { ActivationPorts } from "../agent/live-view.ts";
@@ -111,9 +117,12 @@ function acquired(lease: AcquireOutcome, key: AgentKey): Extract<AcquireOutcome,
   if (lease.type === "notFound") throw new NotFoundError(`there is no agent "${key.agentId}"`);
   if (lease.type === "unknown") throw unknownDefinition(key, lease.definition);
   const { by, epoch } = lease;
-  throw new AlreadyOwnedError(`agent "${key.agentId}" is run by process ${by.pid}`, {
-    details: { pid: by.pid, epoch },
-  });
+  const { pid, bootId } = currentProcess(by.processId);
+  const holder =
+    by.pid === pid && by.bootId === bootId
+      ? `another runtime of this process (${pid}); share one with getRuntime(), or shut that one down first`
+      : `process ${by.pid}`;
+  throw new AlreadyOwnedError(`agent "${key.agentId}" is run by ${holder}`, { details: { pid: by.pid, epoch } });
 }
 
 function unknownDefinition({ agentId }: AgentKey, name: string): NotFoundError {
