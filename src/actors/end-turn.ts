@@ -116,7 +116,7 @@ function errorOfSignal(signal: StopSignal | null) {
   return { code: "turn_failed", message: signal?.message ?? "the turn failed", retryable: false };
 }
 
-/** The message of a stopped turn without any text (requirements, Steps limit). */
+/** The message of a stopped turn without any text. */
 function closingMessage(
   host: Host,
   turn: TurnState,
@@ -184,7 +184,7 @@ function wakingAfter(turn: TurnState, { stopReason }: Pick<TurnEnd, "stopReason"
 
 /**
  * Gives everything open an outcome, so that the turn can end with a legal history: the model call in flight, calls of
- * `generate()`, and each tool call (row H10). Awaited children end with their turn.
+ * `generate()`, and each tool call. Awaited children end with their turn.
  */
 export const interruptOpenWork = effectActor<TurnEffectInput>(
   "interruptOpenWork",

@@ -150,7 +150,7 @@ async function judge(
   }
 }
 
-/** An error of user code fails only the call; `AgentStopError` stops the turn (row S11), and the call does not run. */
+/** An error of user code fails only the call; `AgentStopError` stops the turn, and the call does not run. */
 function verdictOfError(thrown: unknown, source: string, { stops }: LeftByHooks): Verdict {
   const error = readableThrown(thrown);
   const { message } = storedErrorOf(error);

@@ -174,7 +174,7 @@ function messageOf(
 }
 
 /**
- * Adds held messages to history: those of hooks that waited for the results of a round (requirements, before_tools hooks), and
+ * Adds held messages to history: those of hooks that waited for the results of a round, and
  * reports of children in the background that waited for the next model call.
  */
 export function releaseHeld(host: Host, turnId: string): void {

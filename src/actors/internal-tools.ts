@@ -11,7 +11,7 @@ import { type CallResult, errorResult, settleCall } from "./tool-calls.ts";
 const EXCERPT_CHARACTERS = 200;
 
 /**
- * Carries out a tool on the agent's own context (row R6). It has no effect outside, so it needs no intent and costs no tool call;
+ * Carries out a tool on the agent's own context. It has no effect outside, so it needs no intent and costs no tool call;
  * its change is an entry.
  */
 export async function runInternalTool(

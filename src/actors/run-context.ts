@@ -25,7 +25,7 @@ import { assertOpenTurn, type Host, onLive } from "./host.ts";
 import { awaitedChildOf, policyRefusal } from "./subagent-calls.ts";
 import { artifactOf } from "./tool-calls.ts";
 
-/** The run context of a tool (row H6). `show` shows its progress. */
+/** The run context of a tool. `show` shows its progress. */
 export function runContextOf(
   host: Host,
   call: CallState,
@@ -166,7 +166,7 @@ export function runAgentOf(host: Pick<Host, "identity">): RunAgent {
   return { agentId, name: definition.name, parentAgentId, rootAgentId, depth, sessionId, tenant };
 }
 
-/** The trace of the open turn, derived from its entries (row H5). */
+/** The trace of the open turn, derived from its entries. */
 export function traceOf(host: Host, turnId: string): TraceEntry[] {
   const { entries, prompt } = host.memory(turnId);
   return traceEntriesOf(entries, prompt, (id) => host.message(id));

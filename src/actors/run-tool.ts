@@ -201,7 +201,7 @@ export function isOnce(tool: Pick<Tool, "effect">, call: CallState): boolean {
   return tool.effect === "once" || call.gate?.effect === "once";
 }
 
-/** Runs the tool's code, with its time-out; its run context is revoked afterwards (row H6). */
+/** Runs the tool's code, with its time-out; its run context is revoked afterwards. */
 export async function executeTool(
   dependencies: AttemptDependencies,
   call: CallState,

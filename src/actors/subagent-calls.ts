@@ -48,7 +48,7 @@ export async function spawnSubagent(
   settleCall(host, call, refusedResult("No subagent was started", outcome.entry));
 }
 
-/** Why the policy forbids another child, in words; undefined when it does not (row S8). */
+/** Why the policy forbids another child, in words; undefined when it does not. */
 export function policyRefusal(
   host: Host,
   turnId: string,

@@ -95,9 +95,11 @@ export function hashOfArguments(args: Json): string {
 }
 
 export interface CallResult {
+  /** How it ended, for instance `success`, `error` or `outcome_unknown`. */
   readonly outcome: CallOutcome;
   /** For the model. */
   readonly text: string;
+  /** The error; null: it ended without one. */
   readonly error?: StoredError | undefined;
   readonly artifact?: NewArtifact | undefined;
 }

@@ -212,7 +212,7 @@ export function collectDefinitions(roots: readonly AgentDefinition[]): Map<strin
 
 /**
  * The model that a definition names: `offline` is the model of this package; any other name is a model of the
- * OpenAI-compatible server of the environment (row H7).
+ * OpenAI-compatible server of the environment.
  */
 export function modelOf(agent: string, model: LanguageModel | string): LanguageModel {
   if (typeof model === "string" && model !== "") return model === "offline" ? offlineModel() : openaiModel(model);
@@ -239,7 +239,7 @@ const windowRule = ruleOf(
   (value) => typeof value === "number" && Number.isFinite(value) && value > 0,
 );
 
-/** Null: the conversation is never compacted (row L10). */
+/** Null: the conversation is never compacted. */
 function autoCompactOf(options: boolean | AutoCompactOptions | undefined): AutoCompact | null {
   if (options === undefined || options === false) return null;
   const { strategy = summarize(), atPercent = 80, keep } = options === true ? {} : options;

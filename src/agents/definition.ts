@@ -18,7 +18,7 @@ import type {
 import type { ClientTool, ControlTool, InternalTool, ParsedArguments, Tool, ToolRegistry } from "../tools/index.ts";
 import type { OutputSchema } from "./output-schema.ts";
 
-/** Limits on a subagent and on how many of it there may be (row S8). */
+/** Limits on a subagent and on how many of it there may be. */
 export interface SubagentPolicy {
   /** Deepest level of the tree at which agents may be; the root is 0. Default 3. */
   readonly maxDepth?: number | undefined;
@@ -31,7 +31,7 @@ export interface SubagentPolicy {
   readonly maxConcurrent?: number | undefined;
   /** Names of tools the child may use; never more than its definition has. Default: all of them. */
   readonly allowedTools?: readonly string[] | undefined;
-  /** Names of tools the child may not use. */
+  /** Names of tools the child may not use. Default: none. */
   readonly deniedTools?: readonly string[] | undefined;
 }
 
@@ -57,9 +57,13 @@ export type AgentTool = Tool<never> | SubagentTool | ClientTool | InternalTool |
 
 /** The input of an instructions function; its result is journalled once per turn. */
 export interface InstructionsContext {
+  /** The agent whose turn begins. */
   readonly agentId: string;
+  /** The turn that begins. */
   readonly turnId: string;
+  /** The actor who started the turn; null: none was named. */
   readonly actorId: string | null;
+  /** The metadata with which the agent was created. */
   readonly metadata: JsonObject;
 }
 
@@ -79,6 +83,7 @@ export interface AutoCompact {
   readonly keep?: number;
 }
 
+/** What `defineAgent()` takes. */
 export interface AgentOptions {
   /** Letters, digits, `_`, `-` and `.`; 1 to 64 characters. */
   readonly name: string;
@@ -93,29 +98,34 @@ export interface AgentOptions {
     | { readonly file: string | URL }
     | ((context: InstructionsContext) => string | Promise<string>)
     | undefined;
+  /** Tools that the model may call, of any kind: functions, subagents, client tools. Default: none. */
   readonly tools?: readonly AgentTool[] | undefined;
+  /** The agent's own code at fixed points of a turn; it runs before the hooks of plugins. Default: none. */
   readonly hooks?: Hooks | undefined;
+  /** Named bundles of hooks and tools, in the order in which their hooks run. Default: none. */
   readonly plugins?: readonly Plugin[] | undefined;
-  /** Limits of each turn. `maxSteps` is 10 if none is given (row L13). */
+  /** Limits of each turn. `maxSteps` is 10 if none is given. Default: 10 steps, nothing else. */
   readonly budget?: Budget | undefined;
   /**
    * The most tokens that one model call may generate. Default: 4,096 if a limit on tokens or cost binds, else the
    * model's own limit.
    */
   readonly maxOutputTokens?: number | undefined;
+  /** Sampling temperature of the model, 0 or more. Default: the model's own. */
   readonly temperature?: number | undefined;
+  /** The form of every answer, as it is sent to the model; the answer is not checked. Default: text. See `output`. */
   readonly responseFormat?: ResponseFormat | undefined;
   /** Attempts of one model call, the first included. Default 3. */
   readonly maxModelAttempts?: number | undefined;
-  /** After this many rounds in a row in which every call failed, the turn fails. Default 3 (row L13). */
+  /** After this many rounds in a row in which every call failed, the turn fails. Default 3. */
   readonly maxConsecutiveToolFailures?: number | undefined;
-  /** Dollars per million tokens; takes precedence over the runtime's `prices` and the built-in ones. */
+  /** Dollars per million tokens; takes precedence over the runtime's `prices` and the built-in ones. Default: none. */
   readonly price?: Price | undefined;
   /** Chooses the messages that the model sees. Default `fullHistory()`: everything since the last compaction. */
   readonly history?: HistoryCompiler | undefined;
   /**
    * Largest number of messages in the conversation: above it a `warning` event is emitted or, with `autoCompact`, the
-   * conversation is compacted (row L10). Default: unlimited.
+   * conversation is compacted. Default: unlimited.
    */
   readonly maxMessages?: number | undefined;
   /** Compacts the conversation when it has too many messages or fills the model's window. Default false. */
@@ -123,7 +133,7 @@ export interface AgentOptions {
   /**
    * Schema of the final answer. The model is asked for it and the answer is checked; one that does not fit is asked for
    * once more, then the turn fails. The checked value, transforms applied, is `result.output`. Replaces
-   * `responseFormat`.
+   * `responseFormat`. Default: any text is an answer.
    */
   readonly output?: z.ZodType | undefined;
   /** Whether callers may bring tools of their own for one turn: `executeTurn(input, { clientTools })`. Default false. */

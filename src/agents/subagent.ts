@@ -24,16 +24,22 @@ import {
   definitionRule,
 } from "./definition.ts";
 
+/** What `subagent()` takes beside the definition. */
 export interface SubagentOptions<Schema extends z.ZodObject = z.ZodObject> {
   /** The tool's name for the model. Default: the definition's name. */
   readonly name?: string | undefined;
+  /** What the subagent is good for, for the model. Default: that it takes tasks and returns its final answer. */
   readonly description?: string | undefined;
   /** The arguments that the model gives. Default: `{ input: string }`. */
   readonly parameters?: Schema | undefined;
   /** The child's prompt from those arguments. Default: `input`, or the arguments as JSON. */
   readonly input?: ((args: z.output<Schema>) => string) | undefined;
-  /** Limits of the child's whole life, in addition to those of its turns and of all its ancestors. */
+  /**
+   * Limits of the child's whole life, in addition to those of its turns and of all its ancestors. Default: none of its
+   * own.
+   */
   readonly budget?: Budget | undefined;
+  /** Limits on how many children there are, how deep, and with which tools. Default: depth 3, nothing else. */
   readonly policy?: SubagentPolicy | undefined;
   /**
    * `await`: the call waits for the child, whose answer is its result. `background`: the call returns the child's id at
@@ -169,7 +175,7 @@ export interface Grant {
 
 /**
  * The tools a child may use under this policy. Tools that its parent was denied stay denied: grants only get narrower
- * downwards (row S8).
+ * downwards.
  */
 export function grantOf(tool: Pick<SubagentTool, "definition" | "policy">, deniedAbove: readonly string[] = []): Grant {
   const { allowedTools, deniedTools = [] } = tool.policy;

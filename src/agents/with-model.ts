@@ -5,6 +5,7 @@ import { createToolRegistry } from "../tools/index.ts";
 import { collectDefinitions, modelOf, modelSummary, storedFrom } from "./define-agent.ts";
 import { type AgentDefinition, type AgentTool, definitionRule } from "./definition.ts";
 
+/** What `withModel()` takes beside the definition and its model. */
 export interface WithModelOptions {
   /**
    * Models for subagents at any depth, by the name of their definition. Default: each subagent keeps its own model.

@@ -76,6 +76,7 @@ if (fromEnvironment !== undefined && fromEnvironment !== "") armFaultPoints(from
 export interface TraceHeaders {
   /** `00-<32 hex>-<16 hex>-<2 hex>`. */
   readonly traceparent: string;
+  /** Data of tracing systems beside the parent, as the W3C defines it. Absent: none. */
   readonly tracestate?: string | undefined;
 }
 

@@ -5,7 +5,7 @@ import { wordsOfThrown } from "./thrown.ts";
 /** Levels of arrays and objects that a value may have by default. */
 export const maxJsonDepth = 200;
 
-/** Any JSON value. Everything in the journal is one (row S10). */
+/** Any JSON value. Everything in the journal is one. */
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 
 export type Path = readonly (string | number)[];

@@ -6,12 +6,16 @@ import { maxJsonDepth } from "./plain-values.ts";
 /** Shown in place of a secret. */
 export const redactedText = "[redacted]";
 
+/** What `createRedactor()` takes. */
 export interface RedactorOptions {
-  /** Texts that must not be shown, each of at least 4 characters. Also found escaped as in JSON, YAML or URLs, to any depth. */
+  /**
+   * Texts that must not be shown, each of at least 4 characters. Also found escaped as in JSON, YAML or URLs, to any
+   * depth. Default: none.
+   */
   readonly secrets?: readonly string[] | undefined;
   /**
-   * Shapes of secrets, in addition to the built-in ones. The whole match is redacted, or its group `secret` if it has one.
-   * They run over texts from outside: give patterns that cannot backtrack for long.
+   * Shapes of secrets, in addition to the built-in ones. The whole match is redacted, or its group `secret` if it has
+   * one. They run over texts from outside: give patterns that cannot backtrack for long. Default: none.
    */
   readonly patterns?: readonly RegExp[] | undefined;
   /**

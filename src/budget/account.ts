@@ -13,7 +13,7 @@ import { type ModelUse, modelUseSchema } from "./model-use.ts";
 
 const count = countSchema;
 
-/** Limits as they are stored: integers, each optional; an absent one is unlimited, 0 allows nothing (row S7). */
+/** Limits as they are stored: integers, each optional; an absent one is unlimited, 0 allows nothing. */
 export const limitsSchema = z.object({
   maxSteps: count.optional(),
   maxTokens: count.optional(),
@@ -34,6 +34,7 @@ export type Limits = DeepReadonly<z.infer<typeof limitsSchema>>;
 /** The fields of `Limits` that are no limits. */
 export const limitFlags = ["strict", "finalAnswer"] as const;
 export type LimitFlag = (typeof limitFlags)[number];
+/** Name of a limit, as `Budget`, events and results write it. */
 export type LimitName = Exclude<keyof Limits, LimitFlag>;
 /** In the order in which they are checked: steps, tool calls, tokens, cost, time. */
 export const limitNameSchema = z.enum([
@@ -58,16 +59,17 @@ export const amountOfLimit: Readonly<Record<Exclude<LimitName, "deadlineAt">, ke
   maxActiveMs: "activeMs",
 };
 
+/** No limits at all. */
 export function unlimited(): Limits {
   return {};
 }
 
-/** Whether no limit is set (row S7). 0 is a limit; `strict` and `finalAnswer` are none. */
+/** Whether no limit is set. 0 is a limit; `strict` and `finalAnswer` are none. */
 export function isEmpty(limits: Limits): boolean {
   return limitNameSchema.options.every((name) => limits[name] === undefined);
 }
 
-/** Whether any limit is reached at `now`, in milliseconds since the epoch (row S7). */
+/** Whether any limit is reached at `now`, in milliseconds since the epoch. */
 export function isExhausted(limits: Limits, used: Amounts, now: number): boolean {
   return reachedLimit(limits, used, now) !== undefined;
 }
@@ -84,7 +86,7 @@ export function reachedLimit(limits: Limits, used: Amounts, now: number): LimitN
 export type Remaining = { readonly [Name in LimitName]?: number };
 
 /**
- * The rest of each limit that is set, never below 0 (row S7). Reservations are not subtracted: to know what a new call may
+ * The rest of each limit that is set, never below 0. Reservations are not subtracted: to know what a new call may
  * use, add them to `used`.
  */
 export function remaining(limits: Limits, used: Amounts, now: number): Remaining {
@@ -229,6 +231,7 @@ export const accountSchema = z.object({
   /** The queue of calls that wait for others' reservations, here or below; only at the top of a tree, once a call has waited. */
   line: waitQueueStateSchema.optional(),
 });
+/** An account of a budget tree: its limits, and what is used, reserved and unconfirmed. */
 export type Account = DeepReadonly<z.infer<typeof accountSchema>>;
 
 export interface NewAccount {

@@ -33,6 +33,7 @@ export const modelUseSchema = z.object({
   /** Calls without a known price: they add nothing to the cost. */
   unpricedCalls: count,
 });
+/** The use of one model, or of several together. */
 export type ModelUse = DeepReadonly<z.infer<typeof modelUseSchema>>;
 
 export const noModelUse: ModelUse = Object.freeze({

@@ -37,6 +37,7 @@ export const priceSchema = z.strictObject({
   /** Prices of longer prompts, in any order. Default: none. */
   tiers: z.array(priceTierSchema).optional(),
 });
+/** Dollars per million tokens of one model. */
 export type Price = DeepReadonly<z.infer<typeof priceSchema>>;
 
 /** Tokens of one call. Input includes what was cached or written to the cache, output includes reasoning. */

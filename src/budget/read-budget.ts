@@ -4,21 +4,21 @@ import { type LimitFlag, type LimitName, type Limits, limitFlags } from "./accou
 
 /** A budget as a user writes it. Absent is unlimited; 0 allows nothing; negative, NaN, infinite and text are refused. */
 export interface Budget {
-  /** Model calls that open a step. */
+  /** Model calls that open a step. Default: 10 for the turns of a definition, else none. */
   readonly maxSteps?: number | undefined;
-  /** Input and output tokens together, subagents included. */
+  /** Input and output tokens together, subagents included. Default: none. */
   readonly maxTokens?: number | undefined;
-  /** Seconds in which models, tools or children work; waiting for people does not count. */
+  /** Seconds in which models, tools or children work; waiting for people does not count. Default: none. */
   readonly maxSeconds?: number | undefined;
-  /** Dollars, subagents included. */
+  /** Dollars, subagents included. Default: none. */
   readonly maxCost?: number | undefined;
-  /** The moment at which all work ends: a date, an ISO text, or milliseconds since the epoch. */
+  /** The moment at which all work ends: a date, an ISO text, or milliseconds since the epoch. Default: none. */
   readonly deadline?: Date | string | number | undefined;
-  /** Tool calls of this agent. */
+  /** Tool calls of this agent. Default: none. */
   readonly maxToolCalls?: number | undefined;
-  /** Steps of this agent and all its subagents. */
+  /** Steps of this agent and all its subagents. Default: none. */
   readonly maxTreeSteps?: number | undefined;
-  /** Tool calls of this agent and all its subagents. */
+  /** Tool calls of this agent and all its subagents. Default: none. */
   readonly maxTreeToolCalls?: number | undefined;
   /**
    * Reserves each prompt at a bound that no tokenizer exceeds (its bytes) instead of at its counted tokens, here and in all

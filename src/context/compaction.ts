@@ -18,9 +18,11 @@ export interface CompactionInput {
   readonly isTooLong?: boolean | undefined;
   /** A model call on the agent's budget; it is journalled. */
   readonly generate: (request: GenerateInput) => Promise<ModelResponse>;
+  /** Aborted when the turn is stopped. */
   readonly signal: AbortSignal;
 }
 
+/** What a compaction strategy gives: the messages that stay, and what stands for the others. */
 export interface Compaction {
   /** Id of the last message that the model no longer sees. */
   readonly through: string;
@@ -32,6 +34,7 @@ export interface Compaction {
 
 /** How a conversation is made shorter for the model. The store keeps everything. */
 export interface CompactionStrategy {
+  /** 1 to 1,000 characters; part of the definition's hash and of events. */
   readonly name: string;
   /** Null: nothing can be hidden. */
   compact(input: CompactionInput): Promise<Compaction | null>;

@@ -38,7 +38,7 @@ export interface HistoryCompiler {
   readonly contextWindowSize?: number;
   /** By how many messages the model widens the window at a time. */
   readonly expandBy?: number;
-  /** Whether the model is given tools on its own context (row R6). */
+  /** Whether the model is given tools on its own context. */
   readonly internalTools: boolean;
   /** Legal as `legalMessages` makes it, in the order of the history. */
   compile(input: CompileInput): readonly Message[];
@@ -145,10 +145,10 @@ export interface ReactHistoryOptions {
 }
 
 /**
- * The context of seed 001: the newest messages of user and assistant, without the tool rounds of earlier turns; the open
+ * The newest messages of user and assistant, without the tool rounds of earlier turns; the open
  * turn in full; and in front of it the calls that the model loaded again. The window counts messages of user and assistant, with
  * the open turn's input but without its rounds, so it does not move while the turn works. A summary is always shown and never
- * counted. The model widens its own window by internal tools (row R6).
+ * counted. The model widens its own window by internal tools.
  */
 export function reactHistory(options?: ReactHistoryOptions): HistoryCompiler {
   const { contextWindowSize = 10, expandBy = 10 } = optionsOf<ReactHistoryOptions>(options, "reactHistory()", {
@@ -254,7 +254,7 @@ export interface ExpandedWindow {
 }
 
 /**
- * The next window of a turn: wider by the compiler's `expandBy`, never past the number of messages (row R4). For a
+ * The next window of a turn: wider by the compiler's `expandBy`, never past the number of messages. For a
  * compiler without a window undefined.
  */
 export function expandedWindow(compiler: HistoryCompiler, input: CompileInput): ExpandedWindow | undefined {
@@ -266,7 +266,7 @@ export function expandedWindow(compiler: HistoryCompiler, input: CompileInput): 
 }
 
 /**
- * Earlier calls that the model asked to see again (seed 001), each as a round with one call and its result. Unknown calls and
+ * Earlier calls that the model asked to see again, each as a round with one call and its result. Unknown calls and
  * those in `shown` are left out.
  */
 function loadedRounds(callIds: readonly string[], from: readonly Message[], shown: readonly Message[]): Message[] {
@@ -350,7 +350,7 @@ export function fullHistory(): HistoryCompiler {
 }
 
 /**
- * The conversation without the traces of earlier turns (`is_trace`, row S4): of those only question and final answer. Of the open
+ * The conversation without the traces of earlier turns (`is_trace`): of those only question and final answer. Of the open
  * turn everything stays.
  */
 export function withoutTraces(): HistoryCompiler {

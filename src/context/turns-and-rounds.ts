@@ -175,8 +175,8 @@ export function isInput(message: Message): boolean {
 }
 
 /**
- * Index from which on the messages are the open turn's task and work: the turn's first message or, for a turn without input
- * (row L5), the input that it continues.
+ * Index from which on the messages are the open turn's task and work: the turn's first message or, for a turn without
+ * input, the input that it continues.
  */
 export function taskStart(messages: readonly Message[], turnId: string): number {
   const start = openTurnStart(messages, turnId);

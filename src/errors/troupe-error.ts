@@ -5,7 +5,9 @@ export type ErrorFamily = "rejection" | "transient" | "terminal" | "defect";
 export type ErrorDetails = Readonly<Record<string, string | number | boolean | null | undefined>>;
 
 export interface TroupeErrorOptions {
+  /** Facts for programs: JSON values, never a secret. Default: none. */
   readonly details?: ErrorDetails;
+  /** The error that led to this one. Default: none. */
   readonly cause?: unknown;
 }
 
@@ -74,12 +76,12 @@ export class UnsupportedError extends RejectionError {
   readonly code = "unsupported";
 }
 
-/** A turn was asked of an agent that was not started, or was shut down: call `start()` first (row L4). */
+/** A turn was asked of an agent that was not started, or was shut down: call `start()` first. */
 export class AgentNotStartedError extends RejectionError {
   readonly code = "agent_not_started";
 }
 
-/** A turn was asked of an agent whose turn is open: one turn at a time per agent (requirements, Concurrency). */
+/** A turn was asked of an agent whose turn is open: one turn at a time per agent. */
 export class AgentBusyError extends RejectionError {
   readonly code = "agent_busy";
 }
@@ -95,7 +97,7 @@ export class AlreadyOwnedError extends RejectionError {
 }
 
 /**
- * A rule refuses it: the parent's policy a subagent, by depth, number, or a tool the parent does not have (row S8);
+ * A rule refuses it: the parent's policy a subagent, by depth, number, or a tool the parent does not have;
  * `mayDecide` a decision; a definition the tools of a client.
  */
 export class PolicyRefusedError extends RejectionError {
@@ -134,7 +136,7 @@ export abstract class TerminalError extends TroupeError {
   readonly retryable = false;
 }
 
-/** Thrown by a hook or a tool to stop the turn with stop reason `stop_requested` (row S11). */
+/** Thrown by a hook or a tool to stop the turn with stop reason `stop_requested`. */
 export class AgentStopError extends TerminalError {
   readonly code = "agent_stop";
 }
@@ -179,15 +181,18 @@ export class JobStoppedError extends TerminalError {
 export interface ModelErrorOptions extends TroupeErrorOptions {
   /** Whether another attempt may succeed: 408, 409, 429, 5xx, cut or stalled streams, malformed JSON. */
   readonly retryable: boolean;
-  /** HTTP status, where there was one. */
+  /** HTTP status, where there was one. Default: none. */
   readonly status?: number | undefined;
-  /** Milliseconds the provider asked to wait (`Retry-After`), where it did. */
+  /** Milliseconds the provider asked to wait (`Retry-After`), where it did. Default: none. */
   readonly retryAfterMs?: number | undefined;
   /** False only if the request cannot have reached the provider, so that nothing is billed. */
   readonly mayHaveBeenSent: boolean;
   /** Of a cut answer: the prompt's tokens as reported or counted. Default: the tokens reserved for it. */
   readonly partialInputTokens?: number | undefined;
-  /** Of a cut answer: the output tokens that had arrived, as counted here. */
+  /**
+   * Of a cut answer: the output tokens that had arrived, as counted here. Default: not known, so that all that was
+   * reserved counts.
+   */
   readonly partialOutputTokens?: number | undefined;
 }
 

@@ -16,17 +16,19 @@ import type {
 
 /** A message that a hook adds. It enters history with origin `hook:<plugin>`. */
 export interface AddedMessage {
+  /** The author of the message, as the model sees it. */
   readonly role: (UserMessage | SystemMessage | AssistantMessage)["role"];
+  /** Its text, or parts of text and images. */
   readonly content: Content;
 }
 
 /** Hooks that may stop the turn. */
 export interface Stoppable {
-  /** Stops the turn with stop reason `stop_requested` at the end of this step (row S11). The first reason counts. */
+  /** Stops the turn with stop reason `stop_requested` at the end of this step. The first reason counts. */
   readonly stop: (reason: string) => void;
 }
 
-/** Hooks that may add a message to the conversation (row H2). */
+/** Hooks that may add a message to the conversation. */
 export interface Addable {
   /**
    * Adds a message to the conversation. Between an answer with tool calls and their results it is held back, and enters
@@ -43,14 +45,16 @@ export interface CallsChangeable {
   readonly deny: (callId: string, reason: string) => void;
 }
 
-/** Hooks that may ask for another step where the turn would end or stop (row S5). */
+/** Hooks that may ask for another step where the turn would end or stop. */
 export interface Continuable {
+  /** Asks for another step in place of the end. */
   readonly continue: () => void;
 }
 
 export type AfterUserInputDraft = HookViews["afterUserInput"] & Addable & Stoppable;
 
 export interface BeforeLlmDraft extends Addable, Stoppable {
+  /** The messages of the coming model call, with those of earlier hooks. */
   readonly messages: HookViews["beforeLlm"]["messages"];
   /** Changes a message for the next model call only; history keeps it as it was. */
   readonly edit: (messageId: string, content: Content) => void;
@@ -63,6 +67,7 @@ export type AfterLlmDraft = HookViews["afterLlm"] & Addable & CallsChangeable & 
 export type BeforeToolsDraft = HookViews["beforeTools"] & Addable & CallsChangeable & Stoppable;
 
 export interface BeforeEachToolDraft extends Stoppable {
+  /** The call that is about to run. */
   readonly call: CheckedCall;
   /** Replaces the checked arguments; the new ones are checked again. */
   readonly changeArguments: (args: object) => void;
@@ -71,7 +76,9 @@ export interface BeforeEachToolDraft extends Stoppable {
 }
 
 export interface AfterEachToolDraft extends Stoppable {
+  /** The call that has ended. */
   readonly call: CallResult["call"];
+  /** How it ended. */
   readonly result: CallResult;
 }
 
@@ -82,16 +89,25 @@ export type AfterToolsDraft = HookViews["afterTools"] & Addable & Stoppable & Co
 /** The turn has ended: messages added here are for the next one. */
 export type OnCompleteDraft = HookViews["onComplete"] & Addable;
 
-/** The draft of each hook: its view, and the changes that are safe at this point (row H2). */
+/** The draft of each hook: its view, and the changes that are safe at this point. */
 export interface HookDrafts {
+  /** The turn has its input, and no step has begun. */
   readonly afterUserInput: AfterUserInputDraft;
+  /** The messages of a model call are chosen, and the call is not made yet. */
   readonly beforeLlm: BeforeLlmDraft;
+  /** The model has answered. */
   readonly afterLlm: AfterLlmDraft;
+  /** The model has asked for tools, and none of them runs yet. */
   readonly beforeTools: BeforeToolsDraft;
+  /** One call has valid arguments and is about to run. */
   readonly beforeEachTool: BeforeEachToolDraft;
+  /** One call has ended, well or not. */
   readonly afterEachTool: AfterEachToolDraft;
+  /** One call has ended with an error. */
   readonly onError: OnErrorDraft;
+  /** All calls of a step have ended. */
   readonly afterTools: AfterToolsDraft;
+  /** The turn is about to end. */
   readonly onComplete: OnCompleteDraft;
 }
 
@@ -122,7 +138,9 @@ export interface DraftOutcomes {
 
 /** A tool call as the model asked for it, or with the arguments of an earlier hook. */
 export interface HookCall {
+  /** Id of the call within its agent. */
   readonly callId: string;
+  /** Name of the tool, as the model wrote it. */
   readonly name: string;
   /** JSON text; the model's own text may be broken. */
   readonly arguments: string;
@@ -130,32 +148,43 @@ export interface HookCall {
 
 /** A tool call with checked arguments, right before it runs. */
 export interface CheckedCall {
+  /** Id of the call within its agent. */
   readonly callId: string;
+  /** Name of the tool. */
   readonly name: string;
+  /** Arguments that fit the tool's schema, as JSON. */
   readonly arguments: Json;
 }
 
 /** A tool call with its result. */
 export interface CallResult {
+  /** The call, with the arguments that it ran with. */
   readonly call: HookCall;
+  /** How it ended, for instance `success`, `error` or `outcome_unknown`. */
   readonly outcome: CallOutcome;
   /** The result's text for the model. */
   readonly text: string;
   /** Milliseconds from its start; 0 when it never started. */
   readonly durationMs: number;
+  /** The error; null: it ended without one. */
   readonly error: StoredError | null;
 }
 
 /** The model's answer. */
 export interface HookResponse {
+  /** The text of the answer; empty when it only calls tools. */
   readonly text: string;
+  /** Why the model ended its answer. */
   readonly finishReason: FinishReason;
+  /** Tokens of the call. */
   readonly usage: Usage;
 }
 
 /** The coming end of a turn. */
 export interface TurnEnd {
+  /** Whether the turn completes, is stopped or fails. */
   readonly outcome: TurnOutcome;
+  /** The reason of the end. */
   readonly stopReason: StopReason;
   /** The answer, or the partial one. */
   readonly text: string;
@@ -168,23 +197,32 @@ interface MessagesView {
 
 /** The view of each hook. */
 export interface HookViews {
+  /** Before the first step of a turn. */
   readonly afterUserInput: MessagesView & {
     /** The user's prompt, as text; empty for a turn without input. */
     readonly input: string;
   };
+  /** Before a model call. */
   readonly beforeLlm: MessagesView;
+  /** After the model has answered. */
   readonly afterLlm: MessagesView & {
     readonly response: HookResponse;
     /** Empty when the answer is a final one. */
     readonly calls: readonly HookCall[];
   };
+  /** Before the calls of a step. */
   readonly beforeTools: MessagesView & { readonly calls: readonly HookCall[] };
+  /** Before one call. */
   readonly beforeEachTool: { readonly call: CheckedCall };
+  /** After one call. */
   readonly afterEachTool: CallResult;
+  /** After a call that failed. */
   readonly onError: CallResult;
+  /** After all calls of a step. */
   readonly afterTools: MessagesView & {
     /** Every call of the round, in the order in which the model asked for them. */
     readonly results: readonly CallResult[];
   };
+  /** Before the end of the turn. */
   readonly onComplete: MessagesView & { readonly end: TurnEnd };
 }

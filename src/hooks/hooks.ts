@@ -10,7 +10,7 @@ export type OneOrMore<Name extends HookName> = Hook<Name> | readonly Hook<Name>[
 
 /**
  * User code at fixed places of a turn. A hook that throws fails the turn with that error; in `beforeEachTool` it fails
- * that call alone (row H4).
+ * that call alone.
  */
 export interface Hooks {
   /** Once per turn, before the input is used. */
@@ -33,10 +33,11 @@ export interface Hooks {
   readonly onComplete?: OneOrMore<"onComplete"> | undefined;
 }
 
-/** A named bundle of hooks and tools (row H1). */
+/** A named bundle of hooks and tools. */
 export interface Plugin {
   /** 1 to 64 letters, digits, `_`, `-` and `.`; not `agent`. It is the origin of what its hooks add. */
   readonly name: string;
+  /** Code that runs at points of a turn, after the agent's own hooks. Default: none. */
   readonly hooks?: Hooks | undefined;
   /** Tools that an agent gets with the plugin, of any kind that its own `tools` may hold. */
   readonly tools?: readonly RegisteredTool[] | undefined;
@@ -44,7 +45,9 @@ export interface Plugin {
 
 /** The run that a hook is part of. */
 export interface HookContext {
+  /** The agent whose turn it is. */
   readonly agent: RunAgent;
+  /** The turn. */
   readonly turnId: string;
   /** The step it belongs to, from 1. */
   readonly step: number;
@@ -56,7 +59,7 @@ export interface HookContext {
   readonly auth: Auth | undefined;
   /** How full the model's context window was after the last answer, 0 to 100; null when that is not known. */
   readonly contextPercent: number | null;
-  /** The turn so far (row H5). */
+  /** The turn so far. */
   readonly trace: readonly TraceEntry[];
   /** Aborted when the turn is stopped. */
   readonly signal: AbortSignal;

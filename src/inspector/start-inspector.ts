@@ -12,6 +12,7 @@ import type { StoredTrees } from "./stately/stored-frames.ts";
 import type { AddressInfo } from "node:net";
 import { InvalidInputError } from "../errors/index.ts";
 
+/** What `serveInspector()` takes beside the inspector. */
 export interface InspectorServerOptions {
   /** Default 0: any that is free. It is always bound to 127.0.0.1. */
   readonly port?: number | undefined;
@@ -21,7 +22,9 @@ export interface InspectorServerOptions {
   readonly mostWaitingBytes?: number | undefined;
 }
 
+/** What `serveFeed()` takes beside the feed. */
 export interface FeedServerOptions {
+  /** Default 0: any that is free. It is always bound to 127.0.0.1. */
   readonly port?: number | undefined;
   /** Whether the address may decide, pause and talk. Default false. */
   readonly mayAct?: boolean | undefined;
@@ -29,15 +32,19 @@ export interface FeedServerOptions {
 
 /** A feed and its page, served to this machine. */
 export interface FeedServer {
+  /** Where it listens: `http://127.0.0.1:<port>`. */
   readonly origin: string;
   /** The page; its fragment holds the token that may do most. Print it once and treat it as a password. */
   readonly url: string;
   /** The same with the token that only shows. */
   readonly watchUrl: string;
+  /** The tokens that open it. */
   readonly tokens: Tokens;
+  /** Ends all connections and stops listening. */
   close(): Promise<void>;
 }
 
+/** A feed that is served together with the frames of Stately's protocol. */
 export interface InspectorServer extends FeedServer {
   /** The same with Stately's page; undefined unless it was allowed. */
   readonly statelyUrl: string | undefined;
@@ -45,6 +52,7 @@ export interface InspectorServer extends FeedServer {
   readonly socketUrl: string;
 }
 
+/** What `startInspector()` takes. */
 export interface StartInspectorOptions extends InspectorServerOptions, InspectorOptions {
   /** Whether the address may decide requests, pause, abort and talk to agents. Default false: it only shows. */
   readonly decide?: boolean | undefined;
@@ -54,6 +62,7 @@ export interface StartInspectorOptions extends InspectorServerOptions, Inspector
   readonly by?: string | undefined;
 }
 
+/** A page and its server, as `startInspector()` makes them. */
 export interface StartedInspector extends InspectorServer, Pick<Inspector, "onInspect"> {
   /** Shows the runs of a runtime; the returned function ends it. */
   watch(runtime: Runtime): () => void;
@@ -105,6 +114,7 @@ export async function startInspector(given?: StartInspectorOptions): Promise<Sta
   };
 }
 
+/** What `inspectorRoutes()` takes beside the runtime. */
 export interface InspectorRoutesOptions extends Pick<StartInspectorOptions, "decide" | "namesOnly" | "by"> {
   /** Values that `Host` may have, with the port: the names of your server. A function where they are known only later. */
   readonly hosts: readonly string[] | (() => readonly string[]);
@@ -134,6 +144,7 @@ const routeRules = {
 
 /** The page and the feed of a runtime, for a `node:http` server of your own. */
 export interface MountedInspector {
+  /** The tokens that open it. */
   readonly tokens: Tokens;
   /** Whether an address belongs to the inspector: `/`, `/assets/…`, `/api/…` and `/feed`, below `basePath`. */
   owns(url: string | undefined): boolean;
@@ -141,6 +152,7 @@ export interface MountedInspector {
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void;
   /** For the server's event `upgrade`. */
   readonly upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
+  /** Ends all connections of its readers; the server of your own goes on. */
   close(): void;
 }
 

@@ -4,7 +4,7 @@ import { type AgentContext, foldAgent, isWaiting, newAgentContext } from "./agen
 import { onEveryEntry, whole } from "./entry-routing.ts";
 import { turnMachine } from "./turn.machine.ts";
 
-/** The public lifecycle status of the machine's state value (row L3). */
+/** The public lifecycle status of the machine's state value. */
 export function lifecycleOf(value: unknown): Lifecycle {
   const top = typeof value === "string" ? value : Object.keys(value as object)[0];
   return top as Lifecycle;

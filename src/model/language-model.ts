@@ -9,6 +9,7 @@ export type ModelDelta =
 /** Most tool calls in one answer. */
 export const MOST_CALLS = 1_000;
 
+/** What a model's `generate` gets beside the request. */
 export interface GenerateOptions {
   /** Aborting it ends the call; the promise then rejects with the signal's reason or a `ModelError`. */
   readonly signal: AbortSignal;

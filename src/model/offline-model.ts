@@ -12,7 +12,10 @@ export interface OfflineModelOptions {
   readonly name?: string;
   /** Slows the stream of an answer down to this many tokens a second, for demonstrations. Default: no delay. */
   readonly tokensPerSecond?: number;
-  /** Last line of an answer to a person, which says that rules made it; empty for none. */
+  /**
+   * Last line of an answer to a person, which says that rules made it; empty for none. Default: a line of the package's
+   * own.
+   */
   readonly closingLine?: string;
 }
 

@@ -21,6 +21,7 @@ import { type WireBody, type WireOptions, wireBody } from "./openai-wire.ts";
 import { isEventStream, readEvents, readWhole } from "./read-answer.ts";
 import { imageTokenBound, countPromptTokens, promptByteBound } from "./token-count.ts";
 
+/** What `openaiModel()` takes beside the name of the model. */
 export interface OpenaiModelOptions {
   /**
    * The provider, if it is not OpenAI: it names the model in traces, and the price is looked up under it (`azure`,
@@ -31,10 +32,11 @@ export interface OpenaiModelOptions {
   readonly apiKey?: string | undefined;
   /** Default: `OPENAI_BASE_URL`, read on first use, else OpenAI's own. */
   readonly baseURL?: string | undefined;
+  /** OpenAI's id of the organization that is billed. Default: `OPENAI_ORG_ID`, else none. */
   readonly organization?: string | undefined;
-  /** Sent with every request. */
+  /** Sent with every request. Default: none. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** Tokens that prompt and answer may have together. */
+  /** Tokens that prompt and answer may have together. Default: not known. */
   readonly contextWindow?: number | undefined;
   /** Longest silence inside an answer, in milliseconds. Default 60,000. */
   readonly stallTimeoutMs?: number | undefined;
@@ -42,9 +44,12 @@ export interface OpenaiModelOptions {
   readonly headersTimeoutMs?: number | undefined;
   /** Longest time for the whole call, in milliseconds. Default 600,000. */
   readonly requestTimeoutMs?: number | undefined;
-  /** Sends the requests, through the `openai` client, in place of the own connections. Calls then cost several times the processor time. */
+  /**
+   * Sends the requests, through the `openai` client, in place of the own connections. Calls then cost several times the
+   * processor time. Default: the own connections.
+   */
   readonly fetch?: typeof globalThis.fetch | undefined;
-  /** Fields for the request's body, set last. */
+  /** Fields for the request's body, set last. Default: none. */
   readonly extraBody?: JsonObject | undefined;
   /** The field that carries `maxOutputTokens`. Default `max_completion_tokens`; some servers only know `max_tokens`. */
   readonly outputLimitField?: "max_completion_tokens" | "max_tokens" | undefined;

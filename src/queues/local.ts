@@ -20,7 +20,7 @@ import { RunningJobs } from "./running-jobs.ts";
 export interface LocalQueuesOptions {
   /** Default: the system's. */
   readonly clock?: Clock | undefined;
-  /** In [0, 1), for pauses between tries. */
+  /** In [0, 1), for pauses between tries. Default `Math.random`. */
   readonly random?: (() => number) | undefined;
   /** How long a processor may go on after its signal was aborted, in milliseconds. Default 5,000. */
   readonly graceMs?: number | undefined;

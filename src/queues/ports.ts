@@ -93,10 +93,15 @@ export interface WorkOptions {
   readonly onFault?: ((error: TroupeError) => void) | undefined;
 }
 
+/** How many jobs of one queue are in which state. */
 export interface QueueCount {
+  /** Name of the queue. */
   readonly queue: string;
+  /** Jobs that wait for a worker. */
   readonly waiting: number;
+  /** Jobs that run. */
   readonly active: number;
+  /** Jobs that wait for their time. */
   readonly delayed: number;
   /** Dead letters that are kept now. */
   readonly dead: number;
@@ -106,7 +111,9 @@ export interface QueueCount {
   readonly refused: number;
 }
 
+/** Whether the queues answer. */
 export interface QueueHealth {
+  /** Whether the canary came back in time and no problem was found. */
   readonly isHealthy: boolean;
   /** Round trip of the canary; null when it did not come back in time. */
   readonly roundTripMs: number | null;

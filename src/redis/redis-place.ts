@@ -6,11 +6,14 @@ export type RedisClient = Redis | Cluster;
 
 /** Where Redis is: one of `url`, `client` and `cluster`. */
 export interface RedisPlaceOptions {
-  /** `redis://[[user]:password@]host[:port][/database]`, `rediss://` for TLS. */
+  /**
+   * `redis://[[user]:password@]host[:port][/database]`, `rediss://` for TLS. Default: none; one of `url`, `client` and
+   * `cluster` is needed.
+   */
   readonly url?: string | undefined;
-  /** An `ioredis` client, single or cluster, whose settings are used: connections are made like it. */
+  /** An `ioredis` client, single or cluster, whose settings are used: connections are made like it. Default: none. */
   readonly client?: RedisClient | undefined;
-  /** Some nodes of a cluster, and further options of `ioredis`. */
+  /** Some nodes of a cluster, and further options of `ioredis`. Default: none. */
   readonly cluster?:
     | { readonly nodes: readonly ClusterNode[]; readonly options?: ClusterOptions | undefined }
     | undefined;

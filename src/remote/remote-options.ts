@@ -7,7 +7,9 @@ export type RemoteAuth = string | Readonly<Record<string, string>>;
 
 /** Tokens and dollars, as a remote agent tells them. */
 export interface RemoteUsage {
+  /** Tokens of its prompts. */
   readonly inputTokens: number;
+  /** Tokens of its answers. */
   readonly outputTokens: number;
   /** In dollars; absent: not told. */
   readonly cost?: number | undefined;
@@ -15,19 +17,26 @@ export interface RemoteUsage {
 
 /** An ended task, as `usage` gets it: with these fields of the protocol, and its others. */
 export interface RemoteTask {
+  /** Id of the task, as the remote agent gave it. */
   readonly id: string;
+  /** Id of the context that the task belongs to. */
   readonly contextId: string;
+  /** What the remote agent added; undefined: nothing. */
   readonly metadata: Readonly<Record<string, unknown>> | undefined;
 }
 
+/** What `remoteAgent()` takes. */
 export interface RemoteAgentOptions {
   /** The tool's name for the model: letters, digits, `_` and `-`; 1 to 64 characters. */
   readonly name: string;
   /** For the model: what the agent is good for. Default: that it is a remote agent of this name. */
   readonly description?: string | undefined;
-  /** Address of its card, or of the agent, below which its card is at `.well-known/agent-card.json`. */
+  /**
+   * Address of its card, or of the agent, below which its card is at `.well-known/agent-card.json`. Default: none; one
+   * of `url` and `card` is needed.
+   */
   readonly url?: string | undefined;
-  /** Its card, in place of `url`: it is taken as it is, and the agent is where it says. */
+  /** Its card, in place of `url`: it is taken as it is, and the agent is where it says. Default: none. */
   readonly card?: unknown;
   /** Sent with every request. A function is called before each of them, with the run of the call. Default: nothing. */
   readonly auth?: RemoteAuth | ((run: RunContext) => RemoteAuth | Promise<RemoteAuth>) | undefined;

@@ -29,13 +29,15 @@ import type { Turn, TurnOptions, TurnResult } from "./doors/turn-types.ts";
 import { unsavedTrees } from "./unsaved/unsaved-trees.ts";
 import { wakeUp } from "./agent/intake.ts";
 
-/** The options of one turn (row L1); the loop keeps none of them. */
+/** The options of one turn; the loop keeps none of them. */
 export interface TurnContext extends Omit<TurnOptions, "ifBusy" | "key" | "clientTools"> {
   /** Names the conversation in events and for tools. Default: a random UUID. */
   readonly agentId?: string | undefined;
+  /** The source of time for this turn. Default: the system's clock. */
   readonly clock?: Clock | undefined;
 }
 
+/** How a turn of the stateless loop ended. */
 export interface LoopResult extends TurnResult {
   /** Messages that the turn added to the conversation, the answer last. */
   readonly messages: readonly Message[];
@@ -46,13 +48,16 @@ export interface LoopResult extends TurnResult {
  * when its requests are decided here.
  */
 export interface LoopTurn extends Turn {
+  /** Resolves when the turn has ended, with the messages that it added. */
   readonly result: Promise<LoopResult>;
+  /** Decides a request of the turn; rejects like `runtime.decide`. */
   decide(requestId: string, decide: Decide): Promise<AgentRequest>;
 }
 
 /** A message from the caller: one that a turn returned, or only a role and its content. */
 export type LoopMessage = Pick<Message, "role" | "content"> & Partial<Message>;
 
+/** The stateless loop over one definition. */
 export interface AgentLoop {
   /**
    * Runs one turn over a conversation that ends with the messages to answer: the user's messages at its end are the
@@ -63,13 +68,15 @@ export interface AgentLoop {
 }
 
 export interface AgentLoopOptions {
-  /** Further definitions that code spawns; definitions of subagents among the tools are known without it. */
+  /**
+   * Further definitions that code spawns; definitions of subagents among the tools are known without it. Default: none.
+   */
   readonly agents?: readonly AgentDefinition[] | undefined;
 }
 
 /**
  * The stateless loop: the same machines, budgets and hooks as a durable agent, on a journal that lives as long as the
- * turn, with no access to any store (row L1). Throws `InvalidInputError` for an invalid definition.
+ * turn, with no access to any store. Throws `InvalidInputError` for an invalid definition.
  */
 export function createAgentLoop(definition: AgentDefinition, options?: AgentLoopOptions): AgentLoop {
   const [main] = definitionsRule([definition], "createAgentLoop()") as readonly [AgentDefinition];

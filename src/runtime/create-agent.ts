@@ -16,7 +16,9 @@ export interface CreateAgentOptions
     RuntimeSettings {
   /** Letters, digits, `_`, `-` and `.`; 1 to 64 characters. Default `agent`. */
   readonly name?: string | undefined;
-  /** Further definitions that code spawns; definitions of subagents among the tools are known without it. */
+  /**
+   * Further definitions that code spawns; definitions of subagents among the tools are known without it. Default: none.
+   */
   readonly agents?: readonly AgentDefinition[] | undefined;
 }
 

@@ -45,7 +45,7 @@ export const DEFAULT_LEASE_MS = 10_000;
  * Creates a runtime: registers this process with the stores, and gives handles to agents.
  * Throws `InvalidInputError` for definitions that clash, `StoreUnavailableError` when the stores do not answer.
  */
-export async function createRuntime<Part extends Role = "all">(given: RuntimeOptions<Part>): Promise<Runtime> {
+export async function createRuntime<Chosen extends Role = "all">(given: RuntimeOptions<Chosen>): Promise<Runtime> {
   const options = runtimeOptionsOf(given);
   const { tenant = DEFAULT_TENANT, leaseMs = DEFAULT_LEASE_MS } = options;
   const ports = checkedPorts(options);

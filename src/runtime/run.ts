@@ -32,6 +32,7 @@ export interface RunOptions extends RuntimeSettings {
   /**
    * Called once for each request that the turn waits for: an approval, a question, a client tool. Returns the decision;
    * `undefined` leaves the request open, and if nothing else can go on the run rejects with `TurnWaitingError`.
+   * Default: every request is left open.
    */
   readonly decide?: ((request: AgentRequest) => Decide | undefined | Promise<Decide | undefined>) | undefined;
   /**

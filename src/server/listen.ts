@@ -12,6 +12,7 @@ import { type Authenticate, isOpenAuth } from "./core/identity.ts";
 import { isLoopbackName } from "./core/origins.ts";
 import type { ServeOptions } from "./serve-options.ts";
 
+/** What `server.listen()` takes. */
 export interface ListenOptions {
   /** Default 0: any that is free. */
   readonly port?: number | undefined;
@@ -21,13 +22,18 @@ export interface ListenOptions {
   readonly headMs?: number | undefined;
   /** Longest time that a whole request may take to arrive, in milliseconds. Default 30,000. */
   readonly requestMs?: number | undefined;
-  /** Answers some addresses of the port itself, with rules of its own on who may ask. Close it before the server. */
+  /**
+   * Answers some addresses of the port itself, with rules of its own on who may ask. Close it before the server.
+   * Default: none.
+   */
   readonly mounted?: MountedHandlers | undefined;
 }
 
 /** Handlers of `node:http` beside a server's own, as `inspectorRoutes()` of `troupe/inspector` makes them. */
 export interface MountedHandlers {
+  /** Whether an address belongs to these handlers. */
   owns(url: string | undefined): boolean;
+  /** Answers requests whose address it owns. */
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void;
   /** Gets every request to change the protocol. */
   readonly upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
@@ -49,8 +55,11 @@ export const listenDoor: Door<ListenOptions> = {
 
 /** An open port. */
 export interface Listening {
+  /** The address that it is bound to. */
   readonly host: string;
+  /** The port that it listens on. */
   readonly port: number;
+  /** Where it can be reached: `http://127.0.0.1:8080`. */
   readonly url: string;
   /** Takes no connection any more, waits for open requests for at most `timeoutMs`, and then cuts them off. */
   close(timeoutMs: number, clock: Clock): Promise<void>;

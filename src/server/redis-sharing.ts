@@ -13,8 +13,12 @@ import type { Stores } from "../stores/index.ts";
 import type { IssuedTicket, TicketStore } from "./api/tickets.ts";
 import type { RateRedis } from "./core/limits.ts";
 
+/** What `redisSharing()` takes. */
 export interface RedisSharingOptions extends RedisPlaceOptions {
-  /** Stores of `redisStores()`: their connection and their prefix are used. In place of `url`, `client` or `cluster`. */
+  /**
+   * Stores of `redisStores()`: their connection and their prefix are used. In place of `url`, `client` or `cluster`.
+   * Default: none.
+   */
   readonly stores?: Stores | undefined;
   /** Prefix of the keys. Default `troupe:`, or that of the stores. */
   readonly prefix?: string | undefined;
@@ -22,7 +26,9 @@ export interface RedisSharingOptions extends RedisPlaceOptions {
 
 /** What the servers of one Redis share; as `limits.redis` it counts the rates for all servers together. */
 export interface RedisSharing extends RateRedis {
+  /** The client that is shared, or that was made for `url`. */
   readonly client: RedisClient;
+  /** Prefix of all keys. */
   readonly prefix: string;
   /** For `apiSurface({ tickets })`: a ticket that one server gave opens a stream at any. */
   readonly tickets: TicketStore;

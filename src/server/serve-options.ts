@@ -23,6 +23,7 @@ import { type WebhookOptions, webhooksDoor } from "./webhooks/webhooks.ts";
 /** Runtimes by the tenant of the identities that they serve. */
 export type RuntimesByTenant = Readonly<Record<string, Runtime>>;
 
+/** What `serveRuntime()` takes beside the runtime. */
 export interface ServeOptions {
   /** Says who sends a request: `tokenAuth`, `entraAuth`, `openAuth`, or a function of your own. */
   readonly authenticate: Authenticate;
@@ -37,6 +38,7 @@ export interface ServeOptions {
   readonly hosts?: readonly string[] | undefined;
   /** With one runtime: the tenant that identities may name. Default: that of the runtime. */
   readonly tenant?: string | undefined;
+  /** How much callers may send and start. Default: see `ServeLimits`. */
   readonly limits?: ServeLimits | undefined;
   /** Lets callers name receivers that are told what happens in their turns. Default: none are told. */
   readonly webhooks?: WebhookOptions | undefined;
@@ -57,7 +59,7 @@ export interface ServeOptions {
   readonly stallMs?: number | undefined;
   /** Default: the system's clock. */
   readonly clock?: Clock | undefined;
-  /** Called with each answered request, and with each one that was sent to a receiver. */
+  /** Called with each answered request, and with each one that was sent to a receiver. Default: nothing is logged. */
   readonly onLog?: ((line: LogLine) => void) | undefined;
 }
 

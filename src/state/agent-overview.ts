@@ -6,19 +6,29 @@ import type { RequestKind } from "./request.ts";
 
 /** One agent, as its events show it. */
 export interface AgentOverview {
+  /** The agent. */
   readonly agentId: string;
+  /** Name of its definition. */
   readonly name: string;
+  /** The agent that spawned it; null for a root. */
   readonly parentAgentId: string | null;
+  /** The root of its tree. */
   readonly rootAgentId: string;
   /** Started in the background, so that its parent does not wait for it. Absent: no. */
   readonly isBackground?: boolean;
+  /** Where the agent is in its life. */
   readonly status: Lifecycle;
+  /** Number of its newest turn. */
   readonly turns: number;
+  /** Its newest turn; null: none yet. */
   readonly turnId: string | null;
   /** Activity of the open turn. */
   readonly activity: "idle" | "thinking" | "tools" | "waiting" | "retrying";
+  /** The step of the newest turn, from 1; 0: none yet. */
   readonly step: number;
+  /** Steps of all its turns. */
   readonly steps: number;
+  /** Calls of tools and subagents in all its turns. */
   readonly toolCalls: number;
   /** Names of the tools that run now, by call. */
   readonly runningTools: Readonly<Record<string, string>>;
@@ -26,14 +36,21 @@ export interface AgentOverview {
   readonly openRequests: Readonly<
     Record<string, { readonly kind: RequestKind; readonly name: string; readonly prompt: string }>
   >;
+  /** Tokens of all its model calls. */
   readonly usage: Pick<Usage, "inputTokens" | "outputTokens">;
+  /** Cost of all its model calls in millionths of a dollar; null when a price is not known. */
   readonly costMicros: number | null;
   /** Text of the answer that is being written. */
   readonly text: string;
+  /** When its first turn began, in milliseconds since the epoch; null: not yet. */
   readonly startedAt: number | null;
+  /** When its newest turn ended, in milliseconds since the epoch; null: it is open, or there is none. */
   readonly endedAt: number | null;
+  /** Why its newest turn ended; null: it is open, or there is none. */
   readonly stopReason: string | null;
+  /** The reason in words; null: none was given. */
   readonly message: string | null;
+  /** The input of its newest turn, as text. */
   readonly prompt: string;
 }
 

@@ -17,7 +17,7 @@ import { type Message, messageSchema } from "./message.ts";
 import { type Continuation, continuationSchema } from "./stop.ts";
 
 /*
- * The state objects as plain JSON and back (row S10). `fromJSON` takes a parsed value or its text. It throws
+ * The state objects as plain JSON and back. `fromJSON` takes a parsed value or its text. It throws
  * `InvalidInputError` with the place for a value that is not plain JSON, a wrong type, a missing or unknown field, and a
  * key that reaches an object's prototype.
  */

@@ -47,7 +47,7 @@ export const agentStateContextSchema = z.object({
 export type AgentStateContext = DeepReadonly<z.infer<typeof agentStateContextSchema>>;
 
 /**
- * An agent as one value (row S1): the session half (identity, context), and the execution, which is the newest turn.
+ * An agent as one value: the session half (identity, context), and the execution, which is the newest turn.
  * Immutable: each change is a function that returns a new value with a later `updatedAt`.
  */
 export const agentStateSchema = z.object({
@@ -65,13 +65,17 @@ export const agentStateSchema = z.object({
 });
 export type AgentState = DeepReadonly<z.infer<typeof agentStateSchema>>;
 
+/** What `newAgentState()` takes. */
 export interface NewAgentState {
   /** Milliseconds since the epoch. */
   readonly now: number;
   /** Default: a random UUID. */
   readonly agentId?: string | undefined;
+  /** The agent that spawned it. Default: none. */
   readonly parentAgentId?: string | undefined;
+  /** The model and its settings. Default: none. */
   readonly llmConfig?: LlmConfig | undefined;
+  /** Parts of the context. Default: an empty conversation without system prompt and metadata. */
   readonly context?: Partial<AgentStateContext> | undefined;
 }
 
@@ -107,10 +111,12 @@ export function withAddedMessages(state: AgentState, messages: readonly Message[
   return withContext(state, { messages: [...state.context.messages, ...messages] }, now);
 }
 
+/** The state with metadata added; members of the same name are replaced. */
 export function withMetadata(state: AgentState, metadata: JsonObject, now: number): AgentState {
   return withContext(state, { metadata: { ...state.context.metadata, ...metadata } }, now);
 }
 
+/** The state with another model and its settings. */
 export function withLlmConfig(state: AgentState, llmConfig: LlmConfig | null, now: number): AgentState {
   return changed(state, { llmConfig }, now);
 }
@@ -128,7 +134,7 @@ export function withEntry(state: AgentState, entry: Entry): AgentState {
   return execution === state.execution ? state : changed(state, { execution }, entry.at);
 }
 
-/** The session half alone, ready for the next execution (row S2). */
+/** The session half alone, ready for the next execution. */
 export function forNextExecution(state: AgentState, now: number): AgentState {
   return changed(state, { execution: null }, now);
 }
@@ -175,34 +181,51 @@ function timesOf(execution: ExecutionState | null): (number | null | undefined)[
   return [startedAt, completedAt, currentStepStartedAt, stepExecutions.at(-1)?.completedAt];
 }
 
-/** The questions that a state answers (row S9), all derived. */
+/** The questions that a state answers, all derived. */
 export interface AgentStateView {
+  /** The agent. */
   readonly agentId: string;
+  /** The agent that spawned it; null for a root. */
   readonly parentAgentId: string | null;
+  /** Milliseconds since the epoch. */
   readonly createdAt: number;
+  /** When it last changed, in milliseconds since the epoch. */
   readonly updatedAt: number;
+  /** Executions so far, the newest included. */
   readonly executionCount: number;
   /** Seconds from the execution's start to its end or, while it is open, to the last change; null if there is none. */
   readonly executionDuration: number | null;
+  /** Messages, metadata, system prompt and response format. */
   readonly context: AgentStateContext;
+  /** The conversation, oldest first. */
   readonly messages: readonly Message[];
+  /** The agent's metadata. */
   readonly metadata: AgentStateContext["metadata"];
+  /** The instructions of the newest execution. */
   readonly systemPrompt: string;
+  /** The newest execution; null: there is none. */
   readonly execution: ExecutionState | null;
+  /** Its status; null: there is none. */
   readonly status: ExecutionStatus | null;
+  /** Number of its steps. */
   readonly stepCount: number;
   /** In order, an open one last. */
   readonly steps: readonly AgentStep[];
+  /** Its last step, open or ended; null: there is none. */
   readonly lastStep: AgentStep | null;
   /** Null until the model has answered or failed. */
   readonly lastStepType: StepType | null;
+  /** Why it ended; null: it is open, or there is none. */
   readonly stopReason: StopReason | null;
   /** Tokens of the execution, failed attempts included. */
   readonly usage: Usage;
+  /** Its errors, in order. */
   readonly errors: readonly StoredError[];
+  /** Whether it had errors. */
   readonly hasErrors: boolean;
   /** The last step's answer, if it asked for no tools and nothing failed. */
   readonly finalResponse: string | null;
+  /** Whether there is a final response. */
   readonly hasFinalResponse: boolean;
   /** The final response, or else the latest step's output. */
   readonly currentResponse: readonly Message[];
@@ -210,21 +233,31 @@ export interface AgentStateView {
   debug(): AgentStateSummary;
 }
 
+/** A state in few words, for logs. */
 export interface AgentStateSummary {
+  /** Status of the execution; null: there is none. */
   readonly status: ExecutionStatus | null;
+  /** Executions so far. */
   readonly executionCount: number;
+  /** Whether there is one. */
   readonly hasExecution: boolean;
+  /** Its id; null: there is none. */
   readonly executionId: string | null;
+  /** Number of its steps. */
   readonly steps: number;
   /** For instance `No Stop Signals; Continuation Requested: No`. */
   readonly continuation: string;
+  /** Whether it had errors. */
   readonly hasErrors: boolean;
+  /** Its errors, in order. */
   readonly errors: readonly StoredError[];
+  /** Tokens of the execution, failed attempts included. */
   readonly usage: Usage;
 }
 
 const noUsage: Usage = Object.freeze({ inputTokens: 0, outputTokens: 0 });
 
+/** Answers the questions about a state that its parts do not answer by themselves. */
 export function viewAgentState(state: AgentState): AgentStateView {
   const { agentId, parentAgentId, createdAt, updatedAt, executionCount, context, execution } = state;
   const { messages, metadata, systemPrompt } = context;

@@ -27,6 +27,7 @@ export const artifactSchema = z.object({
   callId: textOrNullSchema,
   content: textSchema,
 });
+/** A version of something that a tool saved. */
 export type Artifact = DeepReadonly<z.infer<typeof artifactSchema>>;
 
 /** A child that a queued tool has ordered: the owner of its agent spawns it. */

@@ -13,7 +13,7 @@ import { contentSchema } from "./message.ts";
 import { stopReasonSchema } from "./stop.ts";
 
 /**
- * Who runs a tool: our own code, an agent, the runtime on the agent's own context (row R6), the agent's caller
+ * Who runs a tool: our own code, an agent, the runtime on the agent's own context, the agent's caller
  * (`client`: the turn waits for the answer), or the runtime on the agent's own subagents (`control`).
  */
 export const toolKindSchema = z.enum(["function", "subagent", "internal", "client", "control"]);
@@ -69,7 +69,7 @@ export const hookPatchSchema = z.object({
 });
 export type HookPatch = DeepReadonly<z.infer<typeof hookPatchSchema>>;
 
-/** The nine hooks, in the order in which a turn reaches them (row H1). */
+/** The nine hooks, in the order in which a turn reaches them. */
 export const hookNames = [
   "afterUserInput",
   "beforeLlm",
@@ -82,6 +82,7 @@ export const hookNames = [
   "onComplete",
 ] as const;
 export const hookNameSchema = z.enum(hookNames);
+/** Name of a hook, in the order in which a turn reaches them. */
 export type HookName = DeepReadonly<z.infer<typeof hookNameSchema>>;
 
 /** How many hooks of each name there were when a turn began. */
@@ -150,6 +151,7 @@ export const ofCall = { ...ofStep, callId: textSchema };
  * - `once`: never repeated; a call that was interrupted after its start has an unknown outcome.
  */
 export const effectClassSchema = z.enum(["none", "keyed", "once"]);
+/** Whether a call with an unknown outcome is repeated: `none` freely, `keyed` with the same key, `once` never. */
 export type EffectClass = DeepReadonly<z.infer<typeof effectClassSchema>>;
 
 /** W3C Trace Context: the span in which something was requested. Stored and passed on unchanged. */

@@ -216,8 +216,10 @@ export const troupeEventSchema = z.discriminatedUnion("type", [
   }),
   z.object({ type: z.literal("warning"), ...common, code: textSchema, message: textSchema }),
 ]);
+/** A fact about an agent, with its agent, turn and step. */
 export type TroupeEvent = DeepReadonly<z.infer<typeof troupeEventSchema>>;
 export type TroupeEventType = TroupeEvent["type"];
+/** An event of one type. */
 export type TroupeEventOf<Type extends TroupeEventType> = Extract<TroupeEvent, { type: Type }>;
 
 type WithoutCommon<T> = T extends TroupeEvent ? Omit<T, keyof typeof common> : never;

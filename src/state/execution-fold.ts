@@ -22,7 +22,7 @@ export function freshExecution(executionId: string, startedAt: number): Executio
 }
 
 /**
- * The execution after one more entry (rows S2, S3). Entries that do not concern it return the same object.
+ * The execution after one more entry. Entries that do not concern it return the same object.
  * `arrived`: messages of users and hooks that came since the last call; the execution knows results itself.
  */
 export function foldExecution(
@@ -229,6 +229,7 @@ export function stepsOf(execution: ExecutionState): AgentStep[] {
   return steps;
 }
 
+/** The last step of an execution, the open one included; undefined: it has none. */
 export function lastStepOf(execution: ExecutionState): AgentStep | undefined {
   return execution.currentStep ?? execution.stepExecutions.at(-1)?.step;
 }
@@ -282,7 +283,7 @@ export function naturalStopReason(execution: ExecutionState): StopReason {
   return finish === "length" || finish === "content_filter" ? "finish_reason" : "completed";
 }
 
-/** The decisive signal: the one with the highest reason; of equal ones the first (row S6). */
+/** The decisive signal: the one with the highest reason; of equal ones the first. */
 export function strongestSignal(signals: readonly StopSignal[]): StopSignal | undefined {
   let strongest: StopSignal | undefined;
   for (const signal of signals) {

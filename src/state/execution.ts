@@ -23,6 +23,7 @@ export const storedErrorSchema = z.object({
   retryable: flagSchema,
   callId: optionalTextSchema,
 });
+/** An error as it is stored: a code, a message, and whether another try may succeed. */
 export type StoredError = DeepReadonly<z.infer<typeof storedErrorSchema>>;
 
 export const callOutcomeSchema = z.enum([
@@ -57,7 +58,7 @@ export const inferenceSchema = z.object({
 export type Inference = DeepReadonly<z.infer<typeof inferenceSchema>>;
 
 /**
- * One model call and the tool round that it asked for (row S3). It names messages by id; the store has their content.
+ * One model call and the tool round that it asked for. It names messages by id; the store has their content.
  */
 export const agentStepSchema = z.object({
   id: textSchema,
@@ -74,7 +75,7 @@ export type AgentStep = DeepReadonly<z.infer<typeof agentStepSchema>>;
 export const stepTypeSchema = z.enum(["error", "tool_execution", "final_response"]);
 export type StepType = DeepReadonly<z.infer<typeof stepTypeSchema>>;
 
-/** Derived, never stored. Precedence: error, tool execution, final response (row S3). */
+/** Derived, never stored. Precedence: error, tool execution, final response. */
 export function stepTypeOf(step: AgentStep): StepType {
   if (step.errors.length > 0 || step.toolExecutions.some((one) => one.outcome !== null && one.outcome !== "success")) {
     return "error";
@@ -91,7 +92,7 @@ export const stepExecutionSchema = z.object({
 });
 export type StepExecution = DeepReadonly<z.infer<typeof stepExecutionSchema>>;
 
-/** One turn, in the terms of rows S2. `executionId` is the turn's id. */
+/** One turn. `executionId` is the turn's id. */
 export const executionStateSchema = z.object({
   executionId: textSchema,
   status: executionStatusSchema,

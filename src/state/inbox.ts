@@ -22,7 +22,7 @@ import { stopReasonSchema } from "./stop.ts";
 /** `key` is a natural key: posting the same thing twice makes one item. */
 const item = { key: textSchema, at: integerSchema };
 
-/** An accepted turn. `input` null continues the conversation without a message (row L5). */
+/** An accepted turn. `input` null continues the conversation without a message. */
 export const turnItemSchema = z.object({
   kind: z.literal("turn"),
   ...item,

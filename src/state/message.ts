@@ -7,9 +7,11 @@ export const textPartSchema = z.object({ type: z.literal("text"), text: textSche
 /** An image by `https:` or `data:` URL. */
 export const imagePartSchema = z.object({ type: z.literal("image"), url: textSchema });
 export const contentPartSchema = z.discriminatedUnion("type", [textPartSchema, imagePartSchema]);
+/** A part of a message: a text or an image. */
 export type ContentPart = DeepReadonly<z.infer<typeof contentPartSchema>>;
 
 export const contentSchema = z.union([textSchema, z.array(contentPartSchema)]);
+/** The content of a message: a text, or parts of text and images. */
 export type Content = DeepReadonly<z.infer<typeof contentSchema>>;
 
 /** One tool call as the model asked for it. `arguments` is the model's own text: it may be invalid JSON. */
@@ -23,7 +25,7 @@ export const toolCallRequestSchema = z.object({
 });
 export type ToolCallRequest = DeepReadonly<z.infer<typeof toolCallRequestSchema>>;
 
-/** Metadata of a message that a step added (row S4). The names are those of the source document. */
+/** Metadata of a message that a step added. The names are those of the source document. */
 export const messageMetadataSchema = z.object({
   step_id: optionalTextSchema,
   execution_id: optionalTextSchema,
@@ -86,6 +88,7 @@ export type UserMessage = DeepReadonly<z.infer<typeof userMessageSchema>>;
 export type SystemMessage = DeepReadonly<z.infer<typeof systemMessageSchema>>;
 export type AssistantMessage = DeepReadonly<z.infer<typeof assistantMessageSchema>>;
 export type ToolMessage = DeepReadonly<z.infer<typeof toolMessageSchema>>;
+/** A message of a conversation, of any role. */
 export type Message = DeepReadonly<z.infer<typeof messageSchema>>;
 
 /** The text of a message's content; images are left out. */

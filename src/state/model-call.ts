@@ -26,6 +26,7 @@ export const usageSchema = z.object({
   /** The mistake in the usage that the provider sent. */
   note: optionalTextSchema,
 });
+/** Tokens of a model call. */
 export type Usage = DeepReadonly<z.infer<typeof usageSchema>>;
 
 export const finishReasonSchema = z.enum(["stop", "length", "tool_calls", "content_filter", "unknown"]);
@@ -55,6 +56,7 @@ export const modelRequestSchema = z.object({
   temperature: z.number().optional(),
   responseFormat: responseFormatSchema.optional(),
 });
+/** One call of a language model: the prompt, the tools, and how to answer. */
 export type ModelRequest = DeepReadonly<z.infer<typeof modelRequestSchema>>;
 
 /** A complete answer. Tools are wanted exactly if `toolCalls` is not empty; `finishReason` does not matter. */
@@ -67,4 +69,5 @@ export const modelResponseSchema = z.object({
   /** The model that answered, under the provider's name. */
   model: textSchema,
 });
+/** The answer of a language model to one call. */
 export type ModelResponse = DeepReadonly<z.infer<typeof modelResponseSchema>>;

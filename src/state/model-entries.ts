@@ -56,7 +56,7 @@ export const modelEntrySchemas = [
       z.object({
         callId: textSchema,
         name: textSchema,
-        /** A tool on the agent's own context: the ReAct core does not record it (row R6). */
+        /** A tool on the agent's own context: the ReAct core does not record it. */
         internal: z.literal(true).optional(),
       }),
     ),

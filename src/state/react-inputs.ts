@@ -9,7 +9,7 @@ export type TextLookup = (messageId: string) => string;
 const noText: TextLookup = () => "";
 
 /**
- * The ReAct inputs of one entry (rows R): none for most entries, otherwise at most two, and one for each message that
+ * The ReAct inputs of one entry: none for most entries, otherwise at most two, and one for each message that
  * came in. The R state of a turn is the replay of these inputs alone; in this way the runtime's own turns run on that
  * core (R8).
  */

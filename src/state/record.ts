@@ -119,7 +119,7 @@ export const agentIdentitySchema = z.object({
   parentAccountId: textOrNullSchema,
   /** The binding of the accounts above those of its turns. Absent: nothing binds. */
   binding: bindingSchema.optional(),
-  /** Names of the tools it may use; null: all that its definition has. Never more than the parent granted (row S8). */
+  /** Names of the tools it may use; null: all that its definition has. Never more than the parent granted. */
   grantedTools: z.array(textSchema).nullable(),
   /** Names of tools that it and all its descendants may not use. Absent: none. */
   deniedTools: z.array(textSchema).optional(),

@@ -26,7 +26,7 @@ export type RequestKind = DeepReadonly<z.infer<typeof requestKindSchema>>;
 export const requestVerdictSchema = z.enum(["approved", "edited", "rejected", "answered", "provided", "expired"]);
 export type RequestVerdict = DeepReadonly<z.infer<typeof requestVerdictSchema>>;
 
-/** A decision as it is stored. Credentials are never part of it (row L9). */
+/** A decision as it is stored. Credentials are never part of it. */
 export const decisionSchema = z.object({
   verdict: requestVerdictSchema,
   /** The person who decided; null: nobody, it expired. */
@@ -85,6 +85,7 @@ export const agentRequestSchema = z.object({
   /** The runtime that opened it has a rule on who may decide (`mayDecide`). Absent: no. */
   isGuarded: optionalFlagSchema,
 });
+/** Something that waits for a person, a client or credentials. */
 export type AgentRequest = DeepReadonly<z.infer<typeof agentRequestSchema>>;
 
 /** The n-th request of a call, from 1. */

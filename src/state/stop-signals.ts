@@ -47,7 +47,7 @@ export function signalOfRefusal(entry: EntryOf<"intent.refused">): StopSignal | 
   return undefined;
 }
 
-/** Whether a signal interrupts running work; the others take effect at the end of the step (row S5). */
+/** Whether a signal interrupts running work; the others take effect at the end of the step. */
 export function cutsNow(signal: StopSignal): boolean {
   return signal.reason === "user_requested" || signal.reason === "time_limit" || isFailure(signal.reason);
 }

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { type DeepReadonly, deepFreeze, flagSchema, optionalTextSchema, textSchema } from "../base/index.ts";
 import { limitNameSchema } from "../budget/index.ts";
 
-/** Reasons to stop, highest priority first (row S6). */
+/** Reasons to stop, highest priority first. */
 export const stopReasons = [
   "error",
   "stop_requested",
@@ -17,6 +17,7 @@ export const stopReasons = [
   "unknown",
 ] as const;
 export const stopReasonSchema = z.enum(stopReasons);
+/** Why a turn ended, for programs. */
 export type StopReason = DeepReadonly<z.infer<typeof stopReasonSchema>>;
 
 /** A request to stop the turn; there can be several at once. */
@@ -34,6 +35,7 @@ export const stopSignalSchema = z.object({
   used: z.number().optional(),
   max: z.number().optional(),
 });
+/** One reason to stop a turn, and who raised it. */
 export type StopSignal = DeepReadonly<z.infer<typeof stopSignalSchema>>;
 
 /** Whether a turn that ends for this reason has failed: it has an error, and its agent needs a decision. */
@@ -41,7 +43,7 @@ export function isFailure(reason: StopReason): boolean {
   return reason === "error" || reason === "retry_limit";
 }
 
-/** Whether the turn was stopped: false only for `completed` and `finish_reason` (row S6). */
+/** Whether the turn was stopped: false only for `completed` and `finish_reason`. */
 export function wasForceStopped(reason: StopReason): boolean {
   return reason !== "completed" && reason !== "finish_reason";
 }

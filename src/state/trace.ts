@@ -63,7 +63,7 @@ export const toolExecutionTraceSchema = z.object({
   durationMs: z.number().nonnegative(),
 });
 
-/** One line of a turn's trace (row H5): always recorded, shown or not. */
+/** One line of a turn's trace: always recorded, shown or not. */
 export const traceEntrySchema = z.discriminatedUnion("type", [
   userInputTraceSchema,
   llmCallTraceSchema,
@@ -72,6 +72,7 @@ export const traceEntrySchema = z.discriminatedUnion("type", [
 export type UserInputTrace = DeepReadonly<z.infer<typeof userInputTraceSchema>>;
 export type LlmCallTrace = DeepReadonly<z.infer<typeof llmCallTraceSchema>>;
 export type ToolExecutionTrace = DeepReadonly<z.infer<typeof toolExecutionTraceSchema>>;
+/** One line of a turn's trace. */
 export type TraceEntry = DeepReadonly<z.infer<typeof traceEntrySchema>>;
 
 /** The trace of one turn from its entries. `prompt` is the turn's input, `message` looks up a stored message. */

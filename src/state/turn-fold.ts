@@ -55,7 +55,7 @@ export function startTurn(entry: EntryOf<"turn.started">): TurnState {
 type FreshTurn = { -readonly [Field in keyof TurnState]: TurnState[Field] };
 
 /**
- * The turn after one more entry: one fold for both views, `react` (rows R) and `execution` (rows S), and for the
+ * The turn after one more entry: one fold for both views, `react` and `execution`, and for the
  * counters by which the turn machine decides. Pure; the caller must not pass entries of other turns.
  */
 export function foldTurn(turn: TurnState, entry: Entry, textOf?: TextLookup): TurnState {
@@ -265,7 +265,7 @@ function without(callIds: readonly string[], callId: string): readonly string[] 
   return callIds.includes(callId) ? callIds.filter((id) => id !== callId) : callIds;
 }
 
-/** A round in which every call failed counts against `maxConsecutiveToolFailures` (requirements, A tool that fails). */
+/** A round in which every call failed counts against `maxConsecutiveToolFailures`. */
 function closeRound(turn: FreshTurn): void {
   const allFailed = turn.roundCalls > 0 && turn.roundFailures === turn.roundCalls;
   turn.roundCalls = 0;
@@ -278,7 +278,7 @@ function closeRound(turn: FreshTurn): void {
 /** The next step of the turn when nothing is under way. */
 export type NextMove = "think" | "runTools" | "finish";
 
-/** Stop signals come first (row S5), then the needs of the ReAct state (row R5). */
+/** Stop signals come first, then the needs of the ReAct state. */
 export function nextMove(turn: TurnState): NextMove {
   const needs = needsOf(turn.react);
   const { continuation } = turn.execution;
@@ -294,7 +294,7 @@ export function nextMove(turn: TurnState): NextMove {
   return "think";
 }
 
-/** Whether the turn stops, by the rules of row S5 in their order. */
+/** Whether the turn stops; the signals are looked at in their order. */
 export function shouldStop(continuation: Continuation, hasToolCalls: boolean): boolean {
   if (continuation.stopSignals.length > 0 && !continuation.isContinuationRequested) return true;
   if (continuation.isContinuationRequested) return false;

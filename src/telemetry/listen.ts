@@ -157,7 +157,9 @@ export class TreeFeed {
 
 /** Stores with a tenant; a `Runtime` is one. */
 export interface JournalSource {
+  /** The stores that hold the journal. */
   readonly stores: Stores;
+  /** The tenant of the agents. */
   readonly tenant: string;
 }
 

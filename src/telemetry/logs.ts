@@ -9,8 +9,8 @@ import { FileAppender, fileNameOf } from "./log-files.ts";
 export type TextLogPlace = string | { readonly directory: string };
 
 /**
- * Appends what all live agents of a runtime do to plain-text files: the time in ISO 8601, the agent's path, what happened
- * (row H8). Folders are made, only the owner of the process may read them. If the disk fails, it warns once by
+ * Appends what all live agents of a runtime do to plain-text files: the time in ISO 8601, the agent's path, what happened.
+ * Folders are made, only the owner of the process may read them. If the disk fails, it warns once by
  * `process.emitWarning`; no turn ends because of it.
  * @throws InvalidInputError when no place is given.
  */
@@ -48,6 +48,7 @@ function folderOf(place: unknown): string | undefined {
   return directory === "" ? undefined : directory;
 }
 
+/** What every log takes. */
 export interface LogOptions {
   /** Default: `createRedactor()`, which knows the secrets of the environment. */
   readonly redactor?: Redactor | undefined;
@@ -55,6 +56,7 @@ export interface LogOptions {
   readonly content?: boolean | undefined;
 }
 
+/** What `terminalLog()` takes beside the runtime. */
 export interface TerminalLogOptions extends LogOptions {
   /** Gets each line with its line break. Default: standard error, which keeps the output of the program apart. */
   readonly write?: ((line: string) => void) | undefined;
@@ -64,7 +66,7 @@ export interface TerminalLogOptions extends LogOptions {
 
 const logRules = { redactor: redactorRule, content: flagRule } as const;
 
-/** Shows what all live agents of a runtime do, a line for each notable event (row H8). */
+/** Shows what all live agents of a runtime do, a line for each notable event. */
 export function terminalLog(runtime: EventFeed, given?: TerminalLogOptions): { close(): void } {
   assertRuntime(runtime, "terminalLog()");
   const options = optionsOf<TerminalLogOptions>(given, "terminalLog()", {

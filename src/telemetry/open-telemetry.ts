@@ -25,6 +25,7 @@ import { type SpanOptions, contentAttributes, hasContent } from "./span-attribut
 import { type SpanOperation, SpanPlan } from "./span-plan.ts";
 import { contextUnder, headersOf, SpanWriter } from "./span-writer.ts";
 
+/** What `traceToOpenTelemetry()` takes beside the runtime. */
 export interface OpenTelemetryOptions {
   /** Makes the spans: `trace.getTracerProvider()`, or the one of your SDK. */
   readonly tracerProvider: TracerProvider;

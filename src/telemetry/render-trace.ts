@@ -3,6 +3,7 @@ import type { TraceEntry } from "../state/index.ts";
 import { redactorRule } from "./listen.ts";
 import { costText, countText, durationText, oneLine } from "./plain-text.ts";
 
+/** What `renderTrace()` takes beside the trace. */
 export interface RenderTraceOptions {
   /** Shows prompts, arguments and results, cut to a line. Default true. */
   readonly content?: boolean | undefined;
@@ -14,7 +15,7 @@ const titles = ["step", "what", "name", "status", "time", "tokens", "cost", "con
 const isNumber = [true, false, false, false, true, true, true, false] as const;
 
 /**
- * A turn's trace (row H5, `agent.getTrace()`) as a table for a terminal: a line for each entry, in order, and one with
+ * A turn's trace (`agent.getTrace()`) as a table for a terminal: a line for each entry, in order, and one with
  * the sums of the model calls.
  */
 export function renderTrace(entries: readonly TraceEntry[], given?: RenderTraceOptions): string {

@@ -15,10 +15,13 @@ import { redactorRule, eventsInJournal, type JournalSource } from "./listen.ts";
 export interface SessionTurn {
   /** Name of the agent's definition; for subagents only. */
   readonly agent?: string;
+  /** The turn. */
   readonly turn_id: string;
+  /** Its input, as text. */
   readonly input: string;
   /** The model that was asked first; null when none was. */
   readonly model: string | null;
+  /** Milliseconds from its start to its end. */
   readonly duration_ms: number;
   /** Of the turn's own model calls, in and out; subagents list their own. */
   readonly tokens: number;
@@ -26,23 +29,33 @@ export interface SessionTurn {
   readonly cost: number | null;
   /** Names in the order in which the model asked, those that failed or were refused too. */
   readonly tools_called: readonly string[];
+  /** Its text. */
   readonly result: string;
+  /** How it ended. */
   readonly status: "completed" | "stopped" | "failed";
+  /** Why it ended. */
   readonly stop_reason: string;
+  /** Code and message of its error. Absent: it had none. */
   readonly error?: string;
   /** Turns that it spawned and that have ended. */
   readonly subagents?: readonly SessionTurn[];
+  /** The messages that it added, if they were asked for. */
   readonly messages?: readonly SessionMessage[];
 }
 
-/** The turns of one agent from the first on (row H8). */
+/** The turns of one agent from the first on. */
 export interface SessionRecord {
+  /** Name of the agent's definition. */
   readonly agent: string;
+  /** The agent. */
   readonly agent_id: string;
+  /** Its session. Absent: none. */
   readonly session_id?: string;
+  /** The model that was asked first; null when none was. */
   readonly model: string | null;
   /** ISO 8601: when its first turn began. */
   readonly started: string;
+  /** Its ended turns, in order. */
   readonly turns: readonly SessionTurn[];
 }
 
@@ -165,12 +178,17 @@ function byPlace(one: { readonly callId: string }, other: { readonly callId: str
 
 /** One message as the record of a session shows it; the names are those of the file. */
 export interface SessionMessage {
+  /** The author of the message. */
   readonly role: Message["role"];
+  /** Its text. */
   readonly content: string;
   /** Addresses of images; those that hold the image itself are cut. */
   readonly images?: readonly string[];
+  /** Calls that the model asked for. Absent: none. */
   readonly tool_calls?: readonly { readonly id: string; readonly name: string; readonly arguments: Json }[];
+  /** The call whose result it is. Absent: it is no result. */
   readonly tool_call_id?: string;
+  /** The call failed. Absent: it did not. */
   readonly is_error?: true;
 }
 
@@ -215,6 +233,7 @@ function parsed(text: string): Json {
   }
 }
 
+/** What `sessionRecord()` takes beside the agent. */
 export interface SessionRecordOptions {
   /** Each turn with the messages that it added. Default false. */
   readonly messages?: boolean | undefined;

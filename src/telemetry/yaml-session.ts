@@ -14,6 +14,7 @@ import {
 import { fileNameOf, writeWholeFile } from "./log-files.ts";
 import { SessionFold, type SessionRecord, messagesOfTurn, type SessionMessage } from "./session-record.ts";
 
+/** What `yamlSession()` takes beside the runtime and the file. */
 export interface YamlSessionOptions {
   /** The folder of the files; created if it is absent. */
   readonly directory: string;

@@ -10,7 +10,9 @@ import {
   type Usage,
 } from "../state/index.ts";
 
+/** One tool call in an answer of a scripted model. */
 export interface ScriptedToolCall {
+  /** Name of the tool. */
   readonly name: string;
   /** An object, or the text the model is to have written, broken if you like. Default `{}`. */
   readonly arguments?: object | string | undefined;
@@ -18,13 +20,17 @@ export interface ScriptedToolCall {
   readonly id?: string | undefined;
 }
 
+/** One answer of a scripted model. */
 export interface ScriptedReply {
+  /** The text of the answer. Default: the joined `deltas`, else none. */
   readonly text?: string | undefined;
+  /** Tools that the answer calls. Default: none. */
   readonly toolCalls?: readonly ScriptedToolCall[] | undefined;
   /** Replaces parts of the default, which is a token for every four characters, rounded up. */
   readonly usage?: Partial<Usage> | undefined;
   /** Default: `tool_calls` with calls, else `stop`. */
   readonly finishReason?: FinishReason | undefined;
+  /** The model's thoughts, reported before the text. Default: none. */
   readonly reasoning?: string | undefined;
   /** The answer waits for this, or for the signal. */
   readonly delayUntil?: Promise<unknown> | undefined;
@@ -37,9 +43,11 @@ export interface ScriptedReply {
 /** A text, or more. */
 export type ScriptedAnswer = string | ScriptedReply;
 
+/** What a script that is a function gets beside the request. */
 export interface ScriptedCall {
   /** 0 for the model's first call. */
   readonly index: number;
+  /** Aborted when the call is to end. */
   readonly signal: AbortSignal;
 }
 
@@ -49,14 +57,17 @@ export type ModelScript =
   | readonly ScriptedAnswer[]
   | ((request: ModelRequest, call: ScriptedCall) => ScriptedAnswer | Promise<ScriptedAnswer>);
 
+/** What `scriptedModel()` takes beside the script. */
 export interface ScriptedModelOptions {
   /** Default `scripted`. */
   readonly name?: string | undefined;
   /** Default `scripted`. */
   readonly provider?: string | undefined;
+  /** Tokens that prompt and answer may have together. Default: not known. */
   readonly contextWindow?: number | undefined;
 }
 
+/** A model that answers from a script. */
 export interface ScriptedModel extends LanguageModel {
   /** The requests so far, in order. */
   readonly calls: readonly ModelRequest[];

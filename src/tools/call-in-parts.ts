@@ -20,7 +20,9 @@ export interface AskInput {
 
 /** What became of the last question. */
 export interface ToolAnswer {
+  /** The request that was decided. */
   readonly requestId: string;
+  /** What was asked for. */
   readonly kind: RequestKind;
   /** `answered`, `approved`, `provided`, `rejected` or `expired`. */
   readonly verdict: RequestVerdict;
@@ -38,7 +40,9 @@ export interface BillInput {
   readonly key: string;
   /** Under which name it is counted in `spent.byModel`. */
   readonly model: string;
+  /** Tokens of its prompts. */
   readonly inputTokens: number;
+  /** Tokens of its answers. */
   readonly outputTokens: number;
   /** In dollars. Default: not known, so that the cost of the turn is not known either. */
   readonly cost?: number | undefined;

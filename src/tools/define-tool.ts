@@ -18,8 +18,9 @@ export type ToolArguments<Schema extends ToolParameters, SecretName extends stri
   ? CheckedArguments<Schema>
   : CheckedArguments<Schema> & { readonly [Name in SecretName]: string };
 
+/** What `defineTool()` takes. */
 export interface ToolDefinition<Schema extends ToolParameters, SecretName extends string = never> {
-  /** Letters, digits, `_` and `-`; 1 to 64 characters (row L13). */
+  /** Letters, digits, `_` and `-`; 1 to 64 characters. */
   readonly name: string;
   /** For the model: the tool's purpose and when to use it. */
   readonly description: string;
@@ -30,13 +31,17 @@ export interface ToolDefinition<Schema extends ToolParameters, SecretName extend
   readonly parameters: Schema;
   /** Decides whether a call with an unknown outcome may be repeated. Default `once`: never. */
   readonly effect?: EffectClass | undefined;
+  /**
+   * Does the work. Its result becomes text for the model: a string as it is, other values as JSON. An error that it
+   * throws is told to the model.
+   */
   execute(args: ToolArguments<Schema, SecretName>, run: RunContext): unknown;
-  /** Called after a crash to find out whether a `once` call took effect. */
+  /** Called after a crash to find out whether a `once` call took effect. Default: it ends as `outcome_unknown`. */
   reconcile?(args: ToolArguments<Schema, SecretName>, run: RunContext): Promise<Reconciliation>;
   /**
    * Ends what a call has begun elsewhere: called when the turn ends (by an abort, a limit, a failure) while a call that has
    * noted something (`run.note`) is open, whether its code runs, waits for an answer, or was lost with its process. The turn
-   * ends when it has returned or thrown, or after 5 seconds. Not for tools with a `queue`.
+   * ends when it has returned or thrown, or after 5 seconds. Not for tools with a `queue`. Default: nothing is called.
    */
   cancel?(args: ToolArguments<Schema, SecretName>, run: RunContext): unknown;
   /**

@@ -10,7 +10,7 @@ import { SchemaCheck } from "./schema-check.ts";
 import { readDocument } from "./schema-document.ts";
 import { secretClashIn, secretGivenIn, type SecretResolvers } from "./secrets.ts";
 
-/** A zod 4 object schema, or the text of a JSON Schema (row R7). */
+/** A zod 4 object schema, or the text of a JSON Schema. */
 export type ToolParameters = z.ZodType | string;
 
 /** Throws by `refuse` what is neither, cannot be compiled, or does not describe an object. */
@@ -178,7 +178,7 @@ const maxRemembered = 1_000;
 const maxRememberedCharacters = 10_000_000;
 
 /**
- * Parameters given as the text of a JSON Schema (row R7), of any draft from 4 to 2020-12; defaults are not filled in.
+ * Parameters given as the text of a JSON Schema, of any draft from 4 to 2020-12; defaults are not filled in.
  * The schema may be untrusted: no reference leaves it, no check of a value takes more than a fixed number of steps,
  * and parts that cannot be checked are listed in `unchecked` and shown to the model. Read once per text. Throws `InvalidInputError` if it is not a JSON object.
  */

@@ -4,9 +4,13 @@ import type { JsonObject, ModelTool } from "../state/index.ts";
 
 /** The fields that every kind of tool has: functions, subagents, client tools. */
 export interface RegisteredTool {
+  /** What kind of tool it is, for instance `function`. */
   readonly kind: string;
+  /** Its name for the model. */
   readonly name: string;
+  /** What it does, for the model. */
   readonly description: string;
+  /** JSON Schema of its arguments. */
   readonly jsonSchema: JsonObject;
 }
 

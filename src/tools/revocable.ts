@@ -36,7 +36,7 @@ interface FirstAct {
 }
 
 /**
- * A run context that is valid for one call (row H6). `auth` is not enumerable, so that logging the run shows no credentials.
+ * A run context that is valid for one call. `auth` is not enumerable, so that logging the run shows no credentials.
  * Plain values that were read during the call (a string, the signal) keep their values. Most tools read nothing of it, so it is
  * made when something is read.
  */

@@ -16,20 +16,27 @@ import type { AskedRequest, AskInput, BillInput, ToolAnswer } from "./call-in-pa
 
 /** The agent for which a tool runs. */
 export interface RunAgent {
+  /** The agent. */
   readonly agentId: string;
   /** Name of its definition. */
   readonly name: string;
+  /** The agent that spawned it; null for a root. */
   readonly parentAgentId: string | null;
+  /** The root of its tree. */
   readonly rootAgentId: string;
   /** 0 for a root agent. */
   readonly depth: number;
+  /** The group that it was created in; null: none. */
   readonly sessionId: string | null;
+  /** The tenant of the runtime. */
   readonly tenant: string;
 }
 
 /** An earlier tool call of the same turn. */
 export interface PreviousTool {
+  /** Id of the call. */
   readonly callId: string;
+  /** Name of the tool. */
   readonly name: string;
   /** How it ended, for instance `success`, `error` or `outcome_unknown`. */
   readonly outcome: string;
@@ -37,6 +44,7 @@ export interface PreviousTool {
 
 /** A model call made by a tool, a hook or compaction. */
 export interface GenerateInput {
+  /** The prompt, oldest first. */
   readonly messages: readonly { readonly role: "system" | "user" | "assistant"; readonly content: Content }[];
   /** Upper bound of tokens to generate; it is what gets reserved. Absent: the agent's own. */
   readonly maxOutputTokens?: number | undefined;
@@ -45,13 +53,17 @@ export interface GenerateInput {
 }
 
 export interface ArtifactInput {
+  /** Versions of one artifact share their name. */
   readonly name: string;
   /** A media type, for instance `text/plain`. */
   readonly contentType: string;
+  /** The content, as text. */
   readonly content: string;
 }
 
+/** The version that `run.saveArtifact()` has stored. */
 export interface SavedArtifact {
+  /** Id of this version. */
   readonly artifactId: string;
   /**
    * Counts from 1 over the artifacts of one name. In a queued tool the artifact is stored with the end of the call: `version`
@@ -63,11 +75,13 @@ export interface SavedArtifact {
 export interface SpawnOptions {
   /** Names the child within this call. */
   readonly key: string;
-  /** Limits of the child's own; never more than what its parent has left. */
+  /** Limits of the child's own; never more than what its parent has left. Default: none. */
   readonly budget?: unknown;
 }
 
+/** A subagent that a tool has started. */
 export interface SpawnedChild {
+  /** The child. */
   readonly agentId: string;
   /**
    * Settles when the child's turn has ended, whatever its `status`. In a queued tool it rejects, because it would block
@@ -77,19 +91,22 @@ export interface SpawnedChild {
 }
 
 export interface AwaitOptions {
-  /** Text before the child's answer in the call's result, for instance a heading. */
+  /** Text before the child's answer in the call's result, for instance a heading. Default: none. */
   readonly prefix?: string | undefined;
 }
 
 /**
- * The run that called a tool, as the tool sees it (row H6). It is valid only during the call: afterwards every access throws
+ * The run that called a tool, as the tool sees it. It is valid only during the call: afterwards every access throws
  * `InvalidInputError`. The runtime implements it.
  */
 export interface RunContext {
+  /** The agent that made the call. */
   readonly agent: RunAgent;
+  /** The turn that the call is part of. */
   readonly turnId: string;
   /** The step that asked for the call, from 1. */
   readonly step: number;
+  /** Id of the call within its agent. */
   readonly callId: string;
   /** 1 for the first attempt; more only with `maxAttempts` above 1, after a restart, or after the answer to a question. */
   readonly attempt: number;
@@ -99,7 +116,9 @@ export interface RunContext {
   readonly answer: ToolAnswer | null;
   /** The user's prompt of this turn, as text. */
   readonly prompt: string;
+  /** Earlier calls of the turn, in the order of their ends. */
   readonly previousTools: readonly PreviousTool[];
+  /** The turn so far. */
   readonly trace: readonly TraceEntry[];
   /** In a queued tool: the result of the worker's own `resolveAuth`, since credentials never travel. */
   readonly auth: Auth | undefined;
@@ -149,7 +168,7 @@ export interface RunContext {
   readonly bill: (use: BillInput) => Promise<void>;
 }
 
-/** The actor of a turn (row L9). */
+/** The actor of a turn. */
 export interface Auth {
   /** Stored: used for ownership, approvals and audit. */
   readonly actorId: string;

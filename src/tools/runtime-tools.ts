@@ -6,7 +6,7 @@ import { type ParsedArguments } from "./parsed-arguments.ts";
 export type InternalToolName = "load_history" | "list_tool_calls" | "load_tool_results" | "read_artifact";
 
 /**
- * A tool on the agent's own context (row R6), which the runtime carries out. Where an agent has these tools, no other tool can have
+ * A tool on the agent's own context, which the runtime carries out. Where an agent has these tools, no other tool can have
  * their names.
  */
 export interface InternalTool {

@@ -51,6 +51,7 @@ export interface ListenOptions extends WebhookWords {
 export type MetricsWay = "local" | "open" | "off";
 
 type PlaceOptions = ListenOptions & StoreOptions & Pick<WhereOptions, "on">;
+/** What `serveRuntime()` takes beside the runtime. */
 export type ServeOptions = PlaceOptions & FileOptions;
 
 /** Apart from the jobs of other commands, so that a server carries on its own agents alone. */

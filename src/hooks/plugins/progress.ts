@@ -51,7 +51,7 @@ function roundsOf(trace: readonly TraceEntry[]): string[] {
 }
 
 export interface ReflectionOptions {
-  /** The question to the model about the round. */
+  /** The question to the model about the round. Default: a question of the package's own. */
   readonly prompt?: string | undefined;
   /** Reflects after every n-th step. Default 1: after each round. */
   readonly every?: number | undefined;

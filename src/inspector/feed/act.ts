@@ -8,17 +8,23 @@ import type { AgentBody, DecisionBody, TurnBody } from "./answers.ts";
 
 /** What a person does to agents from the page. */
 export interface Actor {
+  /** Decides a request. Rejects with `RequestConflictError` when it was decided before. */
   decide(requestId: string, body: DecisionBody): Promise<AgentRequest>;
+  /** Pauses the agent and its subtree. */
   pause(agentId: string): Promise<void>;
+  /** Ends a pause. */
   resume(agentId: string): Promise<void>;
+  /** Ends the agent's open turn for a reason. */
   abort(agentId: string, reason: string): Promise<void>;
   /** Absent: nobody can be talked to here. */
   readonly talk?: Talk | undefined;
 }
 
+/** How a reader of the inspector's page talks to agents. */
 export interface Talk {
   /** Names of the definitions of which agents can be created. */
   readonly definitions: readonly string[];
+  /** Creates an agent of a definition. */
   createAgent(body: AgentBody): Promise<{ readonly agentId: string; readonly definition: DefinitionRef }>;
   /** Does not wait for the turn's end. */
   startTurn(agentId: string, body: TurnBody): Promise<{ readonly turnId: string }>;
@@ -81,15 +87,22 @@ function decideOf({ verdict, argumentsHash, reason, arguments: edited, result, i
   return decide;
 }
 
+/** What `storeActor()` takes. */
 export interface StoreActorOptions {
+  /** The stores of the agents. */
   readonly stores: Stores;
+  /** The tenant of the agents. */
   readonly tenant: string;
+  /** Recorded as the one who decides. */
   readonly by: string;
-  /** Definitions whose schemas check edited arguments. */
+  /**
+   * Definitions whose schemas check edited arguments. Default: none, so that edited arguments are checked when the call
+   * runs.
+   */
   readonly definitions?: readonly AgentDefinition[] | undefined;
-  /** The rule of the program whose agents these are. */
+  /** The rule of the program whose agents these are. Default: everybody may decide. */
   readonly mayDecide?: RuntimeOptions["mayDecide"];
-  /** Called with agents that have got something and that no process may run. */
+  /** Called with agents that have got something and that no process may run. Default: none are woken. */
   readonly notify?: ((agentIds: readonly string[]) => void) | undefined;
 }
 

@@ -25,6 +25,7 @@ export interface MessageQuery {
   readonly at?: number | undefined;
   /** `next` of the page behind this one. */
   readonly before?: string | undefined;
+  /** Most messages of the page. Default 50. */
   readonly limit?: number | undefined;
 }
 

@@ -253,17 +253,27 @@ export type CallDetail = DeepReadonly<z.infer<typeof callDetailSchema>>;
  * left out, and the page says so.
  */
 export interface PageData {
+  /** Name and version of the form. */
   readonly format: "troupe.page/1";
+  /** When it was exported, in milliseconds since the epoch. */
   readonly exportedAt: number;
+  /** Whether contents were left out. */
   readonly namesOnly: boolean;
+  /** The run, as a list of runs shows it. */
   readonly run: RunRow;
+  /** All agents of the run. */
   readonly agents: readonly FeedAgent[];
+  /** The rows of its journal, in order. */
   readonly rows: readonly FeedRow[];
+  /** Its budget accounts. */
   readonly accounts: RunHead["accounts"];
+  /** Its requests for decisions. */
   readonly requests: RunHead["requests"];
   /** By agent. */
   readonly transitions?: Readonly<Record<string, readonly Transition[]>> | undefined;
+  /** Conversations, by agent. */
   readonly messages?: Readonly<Record<string, readonly FeedMessageItem[]>> | undefined;
+  /** Prompts of model calls, by agent. */
   readonly prompts?: Readonly<Record<string, readonly Prompt[]>> | undefined;
   /** By call. */
   readonly calls?: Readonly<Record<string, CallDetail>> | undefined;

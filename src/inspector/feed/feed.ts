@@ -36,6 +36,7 @@ import { feedEntryOf, feedRowOf, type Sight, shownRequest } from "./visible-valu
 import type { FeedRow } from "./messages.ts";
 import type { Actor, Talk } from "./act.ts";
 
+/** What a `Feed` takes. */
 export interface FeedOptions {
   /** Give names, ids and numbers alone: nothing that a person, a model or a tool wrote. Default false. */
   readonly namesOnly?: boolean | undefined;

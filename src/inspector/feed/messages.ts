@@ -40,8 +40,11 @@ export const feedEntrySchema: z.ZodType<FeedEntry> = z.preprocess(
 
 /** The entries of one commit. */
 export interface FeedRow {
+  /** Position in the journal of the run. */
   readonly cursor: number;
+  /** The agent that the row is about. */
   readonly agentId: string;
+  /** What was committed together, in order. */
   readonly entries: readonly FeedEntry[];
 }
 const feedRowSchema = z.object({ cursor: count, agentId: z.string(), entries: z.array(feedEntrySchema) });

@@ -16,6 +16,7 @@ const MOST_CREDIT = 1_000;
 
 /** Where the messages of one reader go. */
 export interface FeedSink {
+  /** Takes the next message for the reader. */
   send(message: FeedMessage): void;
   /** Too much waits for the reader: nothing is sent until it is called again (`RunWatch.pump`). */
   isFull(): boolean;
@@ -27,6 +28,7 @@ export interface RunWatch {
   grant(batches: number): void;
   /** Sends what waits, after a sink that was full has room again. */
   pump(): void;
+  /** Ends the subscription. */
   end(): void;
 }
 

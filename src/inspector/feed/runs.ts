@@ -7,7 +7,9 @@ import { type FeedSource, keyOf, type RunSource, type Sources } from "./source.t
 import { type Sight, shownRequest } from "./visible-values.ts";
 
 export interface RunQuery {
+  /** `next` of the page before. Default: from the newest run on. */
   readonly after?: string | undefined;
+  /** Most runs of the page. Default 50. */
   readonly limit?: number | undefined;
   /** Part of the id or of the definition's name. */
   readonly text?: string | undefined;

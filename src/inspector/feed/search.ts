@@ -10,7 +10,9 @@ const MOST_MS = 300;
 const AROUND = 60;
 
 export interface SearchQuery {
+  /** The text to find; upper and lower case are the same. */
   readonly text: string;
+  /** Continue after this cursor. Default: from the beginning. */
   readonly after?: number | undefined;
   /** Aborted when nobody waits for the answer any more. */
   readonly signal: AbortSignal;

@@ -15,9 +15,13 @@ import { Journals } from "./journals.ts";
 
 /** Stores that a feed reads, and the runtime that works in them, if it is one of this process. */
 export interface FeedSource {
+  /** The stores that are read. */
   readonly stores: Stores;
+  /** The tenant whose runs are shown. */
   readonly tenant: string;
+  /** The runtime of this process that works in the stores. Absent: other processes do. */
   readonly runtime?: Runtime | undefined;
+  /** The queues whose counts are shown. Absent: none. */
   readonly queues?: Queues | undefined;
   /** Decides, pauses and talks. Absent: nothing can be done here. */
   readonly actor?: Actor | undefined;

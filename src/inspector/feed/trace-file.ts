@@ -4,15 +4,21 @@ import type { FeedRow } from "./messages.ts";
 
 /** An event of Chrome's trace format, which `chrome://tracing` and Perfetto read. Times are in microseconds. */
 export interface TraceEvent {
+  /** What the bar or row is called. */
   readonly name: string;
   /** `X`: something that took time; `M`: a name of a row. */
   readonly ph: "X" | "M";
+  /** Kind of the bar. */
   readonly cat?: "turn" | "model" | "tool" | "request";
+  /** Begin in microseconds since the epoch. */
   readonly ts: number;
+  /** Length in microseconds. */
   readonly dur?: number;
+  /** Always 1: all agents are shown in one group. */
   readonly pid: 1;
   /** A row: one for each agent. */
   readonly tid: number;
+  /** Further names and numbers, shown with the bar. */
   readonly args: Readonly<Record<string, string | number | null>>;
 }
 

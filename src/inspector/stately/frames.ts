@@ -10,42 +10,60 @@ interface FrameBase {
   readonly createdAt: string;
   /** Unique and growing within this process. */
   readonly id: string;
+  /** Version of the protocol. */
   readonly _version: string;
 }
 
 /** The visible part of a machine: its state, ids and counters, never contents. */
 export interface FrameSnapshot {
+  /** `active`, or how the machine ended. */
   readonly status: string;
+  /** The state of the chart. */
   readonly value?: unknown;
+  /** Ids and counters. */
   readonly context?: Readonly<Record<string, unknown>>;
 }
 
 export interface FrameEvent {
+  /** Type of the event. */
   readonly type: string;
+  /** Ids and numbers of the event. */
   readonly [field: string]: unknown;
 }
 
+/** A machine has started. */
 export interface ActorFrame extends FrameBase {
+  /** A machine has started. */
   readonly type: "@xstate.actor";
+  /** Name of the machine. */
   readonly name: string;
+  /** Session id of the machine that started it; undefined for a root. */
   readonly parentId: string | undefined;
   /** The chart as JSON text. */
   readonly definition: string;
+  /** Its first state. */
   readonly snapshot: FrameSnapshot;
 }
 
 interface EventFrame extends FrameBase {
+  /** A machine has taken an event. */
   readonly type: "@xstate.event";
+  /** The event, without contents. */
   readonly event: FrameEvent;
+  /** Session id of the machine that sent it; undefined: it came from outside. */
   readonly sourceId: string | undefined;
   /** The machines are live: an entry may still be refused until its commit has returned. */
   readonly provisional: true;
 }
 
 interface SnapshotFrame extends FrameBase {
+  /** A machine is in another state. */
   readonly type: "@xstate.snapshot";
+  /** The event that led there. */
   readonly event: FrameEvent;
+  /** The new state. */
   readonly snapshot: FrameSnapshot;
+  /** The machines are live: an entry may still be refused until its commit has returned. */
   readonly provisional: true;
 }
 

@@ -4,6 +4,7 @@ import { rootOf } from "../../state/index.ts";
 import { type ActorFrame, FRAME_VERSION, type InspectionFrame } from "./frames.ts";
 import { chartOf, isMachine, visibleEvent, visibleSnapshot } from "./visible.ts";
 
+/** What `createInspector()` takes. */
 export interface InspectorOptions {
   /** Milliseconds since the epoch. Default: the system's clock. */
   readonly now?: (() => number) | undefined;
@@ -29,6 +30,7 @@ export interface Inspector {
   subscribe(listener: FrameListener, wants?: (actor: Pick<ActorFrame, "sessionId" | "rootId">) => boolean): () => void;
 }
 
+/** Collects the frames of Stately's protocol: give its `onInspect` to `createRuntime()`, and it to `serveInspector()`. */
 export function createInspector(options?: InspectorOptions): Inspector {
   return new InspectionHub(optionsOf<InspectorOptions>(options, "createInspector()", { rules: inspectorRules }));
 }

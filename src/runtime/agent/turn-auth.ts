@@ -28,7 +28,7 @@ function textsIn(credentials: unknown, seen: Set<unknown>, depth: number): strin
 }
 
 /**
- * The actor of each open turn, with credentials. In memory only: credentials are never stored (row L9). Children
+ * The actor of each open turn, with credentials. In memory only: credentials are never stored. Children
  * inherit from the turn that spawned them.
  */
 export class TurnAuth {

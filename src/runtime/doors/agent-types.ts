@@ -17,19 +17,23 @@ import type { RequestFilter } from "../../stores/index.ts";
 import type { Auth } from "../../tools/index.ts";
 import type { Turn, TurnOptions } from "./turn-types.ts";
 
-/** A durable agent (rows L1 to L6). */
+/** A durable agent. */
 export interface Agent {
+  /** The id that `runtime.agent` or `runtime.find` got. */
   readonly agentId: string;
-  /** The same as `agentId` (row L2). */
+  /** The same as `agentId`. */
   readonly contextId: string;
   /** The root of its tree: the agent itself, if it is no subagent. `runtime.follow` and `runtime.accounts` take it. */
   readonly rootAgentId: string;
+  /** Who owns the agent; null: it was created without an owner. */
   readonly ownerId: string | null;
+  /** The group that the agent was created in; null: none. */
   readonly sessionId: string | null;
   /** The definition that the agent was created with; `version` is the hash of the parts that shape its behaviour. */
   readonly definition: { readonly name: string; readonly version: string };
   /** Milliseconds since the epoch. */
   readonly createdAt: number;
+  /** The state now: status, number of turns, open turn. A new value after each change. */
   readonly state: AgentStatus;
   /** Loads the stored state. Ends `ready`, or carries on an interrupted turn, or stays `paused` if it was. */
   start(): Promise<void>;
@@ -58,8 +62,9 @@ export interface Agent {
   contextPercent(): Promise<number | null>;
   /** Deletes the conversation and the artifacts; the journal keeps what was done. Rejects while a turn is open. */
   clear(): Promise<void>;
-  /** Deletes the conversation and keeps the artifacts (row H9). Rejects while a turn is open. */
+  /** Deletes the conversation and keeps the artifacts. Rejects while a turn is open. */
   resetConversation(): Promise<void>;
+  /** Ends the open turn and all children that it waits for; resolves when the abort is stored. Without one nothing happens. */
   abort(reason?: string): Promise<void>;
   /**
    * Saves the whole current tree in one transaction, also in the middle of a turn; with `autoSave` it waits until all
@@ -69,13 +74,15 @@ export interface Agent {
   saveState(): Promise<void>;
   /** Saves the agent and frees its memory; only `start()` activates it again, and then carries on an open turn. */
   shutdown(): Promise<void>;
+  /** The conversation, oldest first. */
   getMessages(options?: GetMessagesOptions): Promise<Message[]>;
+  /** All versions of all artifacts, without their contents, oldest first. */
   getArtifacts(): Promise<Omit<Artifact, "content">[]>;
   /** By id, or by name: the given version, by default the newest. */
   getArtifact(idOrName: string, version?: number): Promise<Artifact | undefined>;
-  /** Trace of one turn, by default the last (row H5); derived from the journal. */
+  /** Trace of one turn, by default the last; derived from the journal. */
   getTrace(turnId?: string): Promise<TraceEntry[]>;
-  /** The agent's committed state as one immutable value (row S1); read it with `viewAgentState`. */
+  /** The agent's committed state as one immutable value; read it with `viewAgentState`. */
   getState(): Promise<AgentState>;
   /**
    * Starts a subagent from code; the same `key` gives the same child. Rejects with `NotFoundError` for a definition
@@ -84,16 +91,19 @@ export interface Agent {
   spawn(definition: AgentDefinition, input: string, options: SpawnAgentOptions): Promise<SpawnedAgent>;
 }
 
+/** What `runtime.agent()` takes beside the definition's name. All but `agentId` counts only for a new agent. */
 export interface AgentStartOptions {
   /** 1 to 128 characters of A-Z a-z 0-9 . _ @ -. Default: a random UUID. */
   readonly agentId?: string | undefined;
-  /** Groups agents for clients; the runtime gives it no meaning. */
+  /** Groups agents for clients; the runtime gives it no meaning. Default: none. */
   readonly sessionId?: string | undefined;
+  /** Who owns the agent; lists and the server filter by it. Default: nobody in particular. */
   readonly ownerId?: string | undefined;
+  /** Facts of your own, as JSON of up to 1,000,000 characters; instructions and tools can read them. Default: none. */
   readonly metadata?: JsonObject | undefined;
   /**
-   * The conversation that a new agent begins with, stored together with it: up to 10,000 messages of 64 Mi characters in
-   * all. An agent that exists keeps the conversation that it has.
+   * The conversation that a new agent begins with, stored together with it: up to 10,000 messages of 64 Mi characters
+   * in all. An agent that exists keeps the conversation that it has. Default: none.
    */
   readonly messages?: readonly { readonly role: "user" | "assistant"; readonly content: Content }[] | undefined;
   /** Limits of the agent's whole life, over all its turns. Default: none. */
@@ -108,72 +118,90 @@ export interface AgentStartOptions {
 
 /** Row L3, with the fields that a person looks for next. */
 export interface AgentStatus {
+  /** Where the agent is in its life: `ready`, `running`, `paused` and so on. */
   readonly status: Lifecycle;
+  /** Turns that were started so far, the open one included. */
   readonly turnCount: number;
   /** Milliseconds since the epoch. */
   readonly lastActivity: number;
+  /** The error of the last turn. Absent: it did not fail. */
   readonly error?: StoredError | undefined;
+  /** The metadata with which the agent was created. Absent: none. */
   readonly metadata?: JsonObject | undefined;
+  /** The turn that is open; null: none. */
   readonly openTurnId: string | null;
 }
 
 export interface PauseOptions {
+  /** Whether model calls in flight are dropped, and repeated after the pause. Default false: they are waited for. */
   readonly now?: boolean | undefined;
 }
 
 export interface ResumeOptions {
+  /** Credentials for the open turn, which also answer its `auth` requests. Default: none. */
   readonly auth?: Auth | undefined;
 }
 
 export interface GetMessagesOptions {
   /** Only the newest messages, up to this number. Default: all. */
   readonly maxMessages?: number | undefined;
-  /** Leave out messages that only trace intermediate steps (row S4). Default false. */
+  /** Leave out messages that only trace intermediate steps. Default false. */
   readonly withoutTrace?: boolean | undefined;
 }
 
 export interface SpawnAgentOptions {
+  /** Names the child within its parent; the same key gives the same child. Not empty. */
   readonly key: string;
+  /** Limits of the child's whole life, in addition to those of its ancestors. Default: none. */
   readonly budget?: Budget | undefined;
 }
 
+/** A subagent that code has started, and its turn. */
 export interface SpawnedAgent {
+  /** The child. */
   readonly agent: Agent;
+  /** Its turn on the input. */
   readonly turn: Turn;
 }
 
 /** A decision that somebody tries to make; for `RuntimeOptions.mayDecide`. */
 export interface DecisionAttempt {
+  /** The request that is to be decided. */
   readonly request: AgentRequest;
   /** The person or program that decides, as the caller named it; null: not named. */
   readonly by: string | null;
+  /** The decision that the caller wants to make. */
   readonly verdict: RequestVerdict;
 }
 
 /** A decision on a request. */
 export interface Decide {
+  /** `approved`, `rejected` or `edited` for an approval, `answered` for a question or a client tool. */
   readonly verdict: Exclude<RequestVerdict, "expired">;
-  /** The person who decides: kept for audit, and passed to `mayDecide`. */
+  /** The person who decides: kept for audit, and passed to `mayDecide`. Default: not named. */
   readonly by?: string | undefined;
-  /** The reason; with `rejected` the model gets it. */
+  /** The reason; with `rejected` the model gets it. Default: none. */
   readonly reason?: string | undefined;
-  /** For `edited`: replaces the model's arguments, and is validated like them. */
+  /** For `edited`: replaces the model's arguments, and is validated like them. Default: the arguments as they are. */
   readonly arguments?: Json | undefined;
   /**
    * For `answered`: the result of the caller's tool, or the person's answer. Strings are passed as they are, other
-   * values as JSON.
+   * values as JSON. Default: no text.
    */
   readonly result?: unknown;
-  /** For `answered`: the tool failed, and `result` says why. */
+  /** For `answered`: the tool failed, and `result` says why. Default false. */
   readonly isError?: boolean | undefined;
-  /** Hash of the arguments that were shown to the person who decides; a request with other arguments is not decided. */
+  /**
+   * Hash of the arguments that were shown to the person who decides; a request with other arguments is not decided.
+   * Default: not compared.
+   */
   readonly argumentsHash?: string | undefined;
   /**
    * A name that the caller chose for the decision, so that the command can be sent again: 1 to 255 visible ASCII
    * characters. The same decision on the same request with the same key is answered with the request as it was decided,
    * whichever process asks. The turns of the tree's root agent and all decisions in the tree share their keys: a key
    * that means something else rejects with `RequestConflictError`, whose `details` name that (`key`, `turnId`,
-   * `requestId`).
+   * `requestId`). Default: none.
    */
   readonly key?: string | undefined;
 }

@@ -12,7 +12,7 @@ export interface MessageCompaction {
 }
 
 /**
- * A copy of conversations in a store of your own (row L11). It is written after the commit, at least once and in order:
+ * A copy of conversations in a store of your own. It is written after the commit, at least once and in order:
  * a method must do nothing when its work is already done, and must have stored its input when it resolves.
  */
 export interface MessageStore {
@@ -46,11 +46,17 @@ export interface ArtifactStore {
 
 /** The state of an agent besides its messages and artifacts. Times are ISO 8601. */
 export interface AgentMetadata {
+  /** The agent. */
   readonly agentId: string;
+  /** When the agent was created. */
   readonly createdAt: string;
+  /** When it last did something. */
   readonly lastActivity: string;
+  /** Turns that were started so far. */
   readonly turnCount: number;
+  /** Where the agent is in its life. */
   readonly status: Lifecycle;
+  /** The metadata with which the agent was created. Absent: none. */
   readonly metadata?: JsonObject | undefined;
 }
 
@@ -60,13 +66,17 @@ export interface StateStore {
   readonly name?: string | undefined;
   /** Replaces the stored state. */
   save(agentId: string, metadata: AgentMetadata): Promise<void>;
+  /** Returns what was saved last; undefined: nothing. */
   load(agentId: string): Promise<AgentMetadata | undefined>;
 }
 
 /** Stores of your own that are kept up to date from the journal. The runtime never reads them. */
 export interface Projections {
+  /** Gets a copy of every conversation. Default: none. */
   readonly messages?: MessageStore | undefined;
+  /** Gets a copy of every artifact. Default: none. */
   readonly artifacts?: ArtifactStore | undefined;
+  /** Gets a copy of every agent's state. Default: none. */
   readonly state?: StateStore | undefined;
 }
 

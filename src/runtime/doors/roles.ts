@@ -37,14 +37,16 @@ export interface IdleOptions {
 
 /** `IdleOptions` with all defaults filled in. */
 export interface IdleSettings {
+  /** Milliseconds after its last work. */
   readonly keptMs: number;
+  /** Most idle agents in memory. */
   readonly agents: number;
 }
 
 export const DEFAULT_IDLE: IdleSettings = { keptMs: 5_000, agents: 1_000 };
 
 /** The settings of the work that a role does: none for a `client`. */
-export type WorkOf<Part extends Role> = Part extends "client" ? undefined : WorkSettings;
+export type WorkOf<Chosen extends Role> = Chosen extends "client" ? undefined : WorkSettings;
 
 /** A runtime's role in its deployment, with all defaults filled in. */
 export interface Part {

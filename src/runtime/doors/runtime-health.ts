@@ -11,7 +11,9 @@ export interface HealthOptions {
   readonly timeoutMs?: number | undefined;
 }
 
+/** What `runtime.health()` has found. */
 export interface RuntimeHealth {
+  /** Whether no problem was found. */
   readonly isHealthy: boolean;
   /** The problems, in words; empty when all is well. */
   readonly problems: readonly string[];
@@ -52,6 +54,7 @@ export interface RuntimeMetrics {
   readonly queues: readonly QueueCount[];
   /** Bytes in use. */
   readonly heapUsedBytes: number;
+  /** Most bytes that the heap of this process may use. */
   readonly heapLimitBytes: number;
 }
 

@@ -14,9 +14,13 @@ import type { IdleOptions, Role, WorkOf } from "./roles.ts";
 import type { HealthOptions, RuntimeHealth, RuntimeMetrics } from "./runtime-health.ts";
 import type { EventObserver } from "./turn-types.ts";
 
+/** What `resolveAuth` is asked. */
 export interface AuthRequest {
+  /** The actor of the turn, as `auth.actorId` named it. */
   readonly actorId: string;
+  /** The agent whose turn needs credentials. */
   readonly agentId: string;
+  /** The turn that needs them. */
   readonly turnId: string;
   /** `restart`: a turn is carried on after a restart; `tool`: a tool with `auth: "required"` has no credentials. */
   readonly reason: "restart" | "tool";
@@ -28,11 +32,11 @@ export interface RuntimeSettings {
   readonly stores?: Stores | undefined;
   /** How processes pass work to each other. They are closed with the runtime. Default: `localQueues()`. */
   readonly queues?: Queues | undefined;
-  /** Stores of your own that get copies of messages, artifacts and states after the commit (row L11). */
+  /** Stores of your own that get copies of messages, artifacts and states after the commit. Default: none. */
   readonly projections?: Projections | undefined;
   /**
    * Prices in dollars per million tokens, by model name or `provider/name`. A definition's own `price` takes precedence
-   * over them, and they over the built-in public prices. They are checked at once.
+   * over them, and they over the built-in public prices. They are checked at once. Default: none.
    */
   readonly prices?: PriceTable | undefined;
   /**
@@ -48,7 +52,10 @@ export interface RuntimeSettings {
   readonly random?: (() => number) | undefined;
   /** How long a process without a heartbeat still counts as alive, in milliseconds. Default 10,000. */
   readonly leaseMs?: number | undefined;
-  /** Gives the credentials when a turn that was started in another process goes on. */
+  /**
+   * Gives the credentials when a turn that was started in another process goes on. Default: none, so that such a turn
+   * waits for credentials where a tool requires them.
+   */
   readonly resolveAuth?: ((request: AuthRequest) => Auth | undefined | Promise<Auth | undefined>) | undefined;
   /** Decides who may decide which request. Default: every caller of the runtime. */
   readonly mayDecide?: ((attempt: DecisionAttempt) => boolean | Promise<boolean>) | undefined;
@@ -59,26 +66,29 @@ export interface RuntimeSettings {
   readonly streaming?: "watched" | "always" | undefined;
   /**
    * Called with every XState inspection event of every live agent, and the agent's id. They are provisional until the
-   * commit.
+   * commit. Default: none.
    */
   readonly onInspect?: ((agentId: string, event: InspectionEvent) => void) | undefined;
-  /** Discards and restores an agent after each of its commits. Meant for tests of recovery, since it is slow. */
+  /**
+   * Discards and restores an agent after each of its commits. Meant for tests of recovery, since it is slow. Default
+   * false.
+   */
   readonly restoreAfterCommit?: boolean | undefined;
   /** When agents that have nothing to do leave the memory. Default: after 5 seconds, with at most 1,000 of them. */
   readonly idle?: IdleOptions | undefined;
 }
 
 /** What `createRuntime()` takes. */
-export interface RuntimeOptions<Part extends Role = Role> extends RuntimeSettings {
+export interface RuntimeOptions<Chosen extends Role = Role> extends RuntimeSettings {
   /** Definitions that can be started by name; definitions that they can spawn are registered too. */
   readonly agents: readonly AgentDefinition[];
   /** The part of this process in the work. `client` and `worker` need stores and queues that processes share. Default `all`. */
-  readonly role?: Part | undefined;
+  readonly role?: Chosen | undefined;
   /**
    * How much work is done here; a `client` does none. Default: up to 50 woken agents, and one job of each tool's queue at
    * a time.
    */
-  readonly work?: WorkOf<Part> | undefined;
+  readonly work?: WorkOf<Chosen> | undefined;
 }
 
 /** Filter, order and limit for a list of the tenant's agents. */
@@ -90,6 +100,7 @@ export type TurnListOptions = Omit<TurnFilter, "tenant">;
 export interface FollowOptions {
   /** Continue after this cursor, or with `"now"` after what is stored at the call. Default: the journal's beginning. */
   readonly after?: string | undefined;
+  /** Aborting it ends the stream. Default: none. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -99,6 +110,7 @@ export interface TreeSnapshot {
   readonly cursor: string;
   /** The root and all subagents. */
   readonly agents: readonly AgentRecord[];
+  /** The budget accounts of the tree. */
   readonly accounts: readonly Account[];
   /** Open requests, oldest first. */
   readonly requests: readonly AgentRequest[];
@@ -116,6 +128,7 @@ export interface RuntimeDrainOptions {
   readonly timeoutMs?: number | undefined;
 }
 
+/** The work that `runtime.drain()` could not finish in its time. */
 export interface DrainReport {
   /** Jobs that had not ended when the time was over, and agents whose model call or tool was cut off. */
   readonly left: number;
@@ -125,6 +138,7 @@ export interface DrainReport {
 
 /** An agent that a runtime could not leave properly within its time. */
 export interface LeftBehind {
+  /** The agent that was left. */
   readonly agentId: string;
   /** Its open turn, if there is one. */
   readonly turnId: string | null;
@@ -136,9 +150,13 @@ export interface LeftBehind {
 export interface Runtime {
   /** Whether it takes commands: `false` from the call of `shutdown()` or `drain()` on. */
   readonly isOpen: boolean;
+  /** The stores that it was given, or those in memory. */
   readonly stores: Stores;
+  /** The queues that it was given, or those of this process. */
   readonly queues: Queues;
+  /** The part of this process in the work. */
   readonly role: Role;
+  /** Part of every key. */
   readonly tenant: string;
   /** The definitions that can be started by name, those of subagents included. */
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
@@ -148,12 +166,14 @@ export interface Runtime {
   agent(name: string, options?: AgentStartOptions): Promise<Agent>;
   /** An existing agent of any process. Rejects with `NotFoundError` if there is none. */
   find(agentId: string): Promise<Agent>;
+  /** Agents of the tenant that the filter lets through; at most 100, or `limit`. */
   list(options?: AgentListOptions): Promise<AgentRecord[]>;
   /**
    * Turns of root agents, also ended ones: the newest change of status first, then by id. At most 100, or `limit`; go on
    * with `after: placeOfTurn(last)`.
    */
   turns(options?: TurnListOptions): Promise<TurnRecord[]>;
+  /** The budget accounts of a tree; empty when no such tree is stored. */
   accounts(rootAgentId: string): Promise<Account[]>;
   /** Requests that wait for a decision, oldest first. */
   requests(options?: RequestListOptions): Promise<AgentRequest[]>;

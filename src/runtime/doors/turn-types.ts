@@ -15,11 +15,16 @@ import type { Observer } from "xstate";
 import type { TraceHeaders } from "../../base/index.ts";
 import type { Auth } from "../../tools/index.ts";
 
+/** What `agent.executeTurn()` takes beside the input. */
 export interface TurnOptions {
+  /** Who the turn is for, with credentials for its tools; credentials are never stored. Default: nobody. */
   readonly auth?: Auth | undefined;
-  /** Aborting it aborts the turn: before the first step with 0 steps, later with the steps that are done (row S12). */
+  /**
+   * Aborting it aborts the turn: before the first step with 0 steps, later with the steps that are done.
+   * Default: none.
+   */
   readonly signal?: AbortSignal | undefined;
-  /** Limits of this turn; each replaces the definition's limit of the same name. */
+  /** Limits of this turn; each replaces the definition's limit of the same name. Default: the definition's. */
   readonly budget?: Budget | undefined;
   /**
    * What to do while another turn is open: `refuse` (default), `queue` behind it, or `supersede`, which ends the open
@@ -27,10 +32,10 @@ export interface TurnOptions {
    */
   readonly ifBusy?: "refuse" | "queue" | "supersede" | undefined;
   /**
-   * A name that the caller chose for the turn, so that the command can be sent again: 1 to 255 visible ASCII characters.
-   * The agent has one turn of each key, whichever process asks, also after the turn has ended; a command of the same
-   * key with another input, actor, budget or client tools rejects with `TurnConflictError`, and so does the key of a
-   * decision (`Decide.key`). Root agents only.
+   * A name that the caller chose for the turn, so that the command can be sent again: 1 to 255 visible ASCII
+   * characters. The agent has one turn of each key, whichever process asks, also after the turn has ended; a command of
+   * the same key with another input, actor, budget or client tools rejects with `TurnConflictError`, and so does the
+   * key of a decision (`Decide.key`). Root agents only. Default: none.
    */
   readonly key?: string | undefined;
   /**
@@ -41,7 +46,7 @@ export interface TurnOptions {
   /**
    * Tools of this turn alone, which its caller runs: the model may call them, the turn waits with a request of the kind
    * `client`, and `decide` answers it. They are stored with the turn. Up to 128, whose names are none of the agent's
-   * own; `parameters` is a JSON Schema of an object. Only for a definition with `clientTools: true`.
+   * own; `parameters` is a JSON Schema of an object. Only for a definition with `clientTools: true`. Default: none.
    */
   readonly clientTools?:
     | readonly { readonly name: string; readonly description: string; readonly parameters: JsonObject }[]
@@ -50,15 +55,19 @@ export interface TurnOptions {
 
 /** A limit that ended a turn, and the account that it belongs to. */
 export interface LimitStop {
+  /** The reason, for programs: `tokens_limit`, `cost_limit` and the like. */
   readonly reason: StopReason;
+  /** Name of the limit, as `Budget` writes it. */
   readonly limit: LimitName;
   /** The agent that owns the account: the turn's own, or one above it. */
   readonly agentId: string;
+  /** The account on which the limit lies. */
   readonly accountId: string;
   /**
    * In the limit's unit: steps, tokens, micro-dollars, milliseconds or calls; for a deadline, moments. Null: not known.
    */
   readonly used: number | null;
+  /** The limit itself, in the same unit. Null: not known. */
   readonly max: number | null;
   /** The same in words: `lead, this turn: 50,000 of 50,000 tokens`. */
   readonly message: string;
@@ -68,11 +77,15 @@ export interface LimitStop {
 
 /** The outcome of a turn. */
 export interface TurnResult {
+  /** The agent. */
   readonly agentId: string;
+  /** The turn: the agent's id, `#` and its number. */
   readonly turnId: string;
+  /** `completed`: the model has answered. `stopped`: something ended it early. `failed`: an error ended it. */
   readonly status: Extract<ExecutionStatus, "completed" | "stopped" | "failed">;
   /** The answer; for a stopped turn its text so far, or a sentence that says why there is none. */
   readonly text: string;
+  /** The reason of the end, for programs; `stop` and `signal` have more. */
   readonly stopReason: StopReason;
   /** The cause of a stop, with the account if it was a limit. */
   readonly signal: StopSignal | null;
@@ -89,14 +102,17 @@ export interface TurnResult {
   readonly cost: number | null;
   /** Spending of the agent itself and of its whole tree, and the latter by model. */
   readonly spent: TurnSpending;
+  /** Model calls with their tools, the last one included. */
   readonly steps: number;
+  /** Calls of tools that ran. */
   readonly toolCalls: number;
+  /** The error that ended the turn; null unless it failed. */
   readonly error: StoredError | null;
   /** All errors, including those of tools. */
   readonly errors: readonly StoredError[];
   /** The checked answer, if the definition has an `output` schema and the turn completed. */
   readonly output?: Json | undefined;
-  /** The turn as rows S show it; null when it ended before this process looked. */
+  /** The turn with its steps, as `troupe/state` describes it; null when it ended before this process looked. */
   readonly execution: ExecutionState | null;
 }
 
@@ -118,6 +134,7 @@ export type WaitingTurn =
       readonly requests: readonly AgentRequest[];
     };
 
+/** A function that is called with each event, or an object with `next`, `error` and `complete`. */
 export type EventObserver = Partial<Observer<TroupeEvent>> | ((event: TroupeEvent) => void);
 
 /**
@@ -138,6 +155,7 @@ export interface Turn extends AsyncIterable<TroupeEvent> {
   readonly isReplayed: Promise<boolean>;
   /** The state now, without waiting for anything. */
   current(): Promise<TurnNow>;
+  /** Calls the observer with every event from now on, like an observer of RxJS. */
   subscribe(observer: EventObserver): { unsubscribe(): void };
   /** Ends the turn and all children that it waits for; resolves when the abort is stored. */
   abort(reason?: string): Promise<void>;
@@ -147,7 +165,9 @@ export interface Turn extends AsyncIterable<TroupeEvent> {
 export interface Spending {
   /** Calls that may have cost something, including retries and those of hooks and tools. */
   readonly calls: number;
+  /** Tokens of the prompts. */
   readonly inputTokens: number;
+  /** Tokens of the answers, reasoning included. */
   readonly outputTokens: number;
   /** Part of `inputTokens`. */
   readonly cachedInputTokens: number;

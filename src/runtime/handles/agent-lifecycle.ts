@@ -98,7 +98,7 @@ async function readKnown(core: RuntimeCore, key: AgentKey): Promise<AgentRecord>
   throw new NotFoundError(`there is no agent "${key.agentId}"`);
 }
 
-/** Pauses the agent and its subtree; resolves when this agent is at rest and all of it is saved (row L6). */
+/** Pauses the agent and its subtree; resolves when this agent is at rest and all of it is saved. */
 export async function pauseAndSave(core: RuntimeCore, key: AgentKey, given?: PauseOptions): Promise<void> {
   const options = pauseOptionsOf(given);
   core.assertOpen();
@@ -120,7 +120,7 @@ export async function pauseAndSave(core: RuntimeCore, key: AgentKey, given?: Pau
   await stores.save(key);
 }
 
-/** Commits open entries, saves, and frees the agent (row L6). */
+/** Commits open entries, saves, and frees the agent. */
 export async function shutDownAndSave(core: RuntimeCore, key: AgentKey): Promise<void> {
   const live = await core.live.present(key);
   if (live?.opening) await live.opening;
@@ -168,7 +168,7 @@ function assertIdle({ agentId }: AgentKey, openTurnId: string | null | undefined
 }
 
 /**
- * Gives credentials to every turn of the agent's tree that asks for them. They stay in this process (row L9), so the
+ * Gives credentials to every turn of the agent's tree that asks for them. They stay in this process, so the
  * turn must be carried on here.
  */
 export async function provideAuth(core: RuntimeCore, agentId: string, auth: Auth): Promise<void> {

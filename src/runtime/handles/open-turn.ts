@@ -288,7 +288,7 @@ export function hearSignal(given: AbortSignal, what = "executeTurn(): signal"): 
   return { signal: own.signal, letGo };
 }
 
-/** Aborts the turn with the signal; an already aborted signal ends it before its first step (row S12). */
+/** Aborts the turn with the signal; an already aborted signal ends it before its first step. */
 export async function abortWithSignal(turns: AbortableTurns, turnId: string, heard: HeardSignal): Promise<void> {
   const { signal, letGo } = heard;
   const reason = (): string => String(signal.reason);

@@ -30,7 +30,7 @@ async function entriesOfTurn(stores: Stores, key: AgentKey, turnId?: string): Pr
   return wanted === undefined ? [] : all.filter((entry) => "turnId" in entry && entry.turnId === wanted);
 }
 
-/** Trace of one turn, by default the last (row H5). */
+/** Trace of one turn, by default the last. */
 export async function readTrace(stores: Stores, key: AgentKey, turnId?: string): Promise<TraceEntry[]> {
   const entries = await entriesOfTurn(stores, key, turnId);
   const messages = new Map((await stores.messages(key)).map((message) => [message.id, message]));
@@ -40,7 +40,7 @@ export async function readTrace(stores: Stores, key: AgentKey, turnId?: string):
   return traceEntriesOf(entries, prompt, (id) => messages.get(id));
 }
 
-/** The committed state of the agent in the form of rows S. */
+/** The committed state of the agent as one value. */
 export async function readAgentState(
   stores: Stores,
   key: AgentKey,

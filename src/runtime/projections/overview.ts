@@ -11,7 +11,9 @@ import {
   type TroupeEvent,
 } from "../../state/index.ts";
 
+/** All agents of a process with their budgets. */
 export interface OverviewState {
+  /** The agents that had an event in this process, by id. */
   readonly agents: Readonly<Record<string, AgentOverview>>;
   /** Limits and spending of each agent, by its id. */
   readonly budgets: BudgetOverviews;
@@ -19,15 +21,21 @@ export interface OverviewState {
 
 /** The state at one moment, in the form of a store's snapshot. Its records are made when they are first read. */
 export interface OverviewSnapshot {
+  /** Always `active`; part of the form of a store's snapshot. */
   readonly status: "active";
+  /** Always undefined; part of the form of a store's snapshot. */
   readonly output: undefined;
+  /** Always undefined; part of the form of a store's snapshot. */
   readonly error: undefined;
+  /** The agents and their budgets. */
   readonly context: OverviewState;
 }
 
 /** The ids of the agents of which something changed since the observer was last called. */
 export interface OverviewChanges {
+  /** Ids of agents whose overview changed. */
   readonly agents: ReadonlySet<string>;
+  /** Ids of agents whose budget changed. */
   readonly budgets: ReadonlySet<string>;
 }
 
@@ -35,6 +43,7 @@ export type OverviewObserver = (snapshot: OverviewSnapshot, changes: OverviewCha
 
 /** A part of the overview: its present value, and its changes. */
 export interface OverviewPart<Value> {
+  /** The value now. */
   get(): Value;
   /** Calls the observer with the new value, at most once per turn of the event loop. */
   subscribe(observer: (value: Value) => unknown): { unsubscribe(): void };
@@ -46,8 +55,11 @@ export interface OverviewPart<Value> {
  * changed; only who reads whole records pays for all agents, once a snapshot.
  */
 export interface Overview {
+  /** The state now. The same object until something changes. */
   getSnapshot(): OverviewSnapshot;
+  /** The same as `getSnapshot()`. */
   get(): OverviewSnapshot;
+  /** Calls the observer after changes, at most once per turn of the event loop. */
   subscribe(observer: OverviewObserver | { readonly next?: OverviewObserver }): { unsubscribe(): void };
   /** One agent; undefined until its first event. Its observers are called for its changes only. */
   agent(agentId: string): OverviewPart<AgentOverview | undefined>;

@@ -36,7 +36,7 @@ export function createProjector(
 }
 
 /**
- * Keeps the user's own stores up to date with the journal (row L11).
+ * Keeps the user's own stores up to date with the journal.
  * Owns: which trees are behind, and which failures were reported. Does not own: noticing changes; callers report them.
  *
  * Invariants

@@ -26,8 +26,7 @@ import { UnsavedKeeper, type UnsavedOptions } from "./unsaved-keeper.ts";
 import type { UnsavedTree } from "./unsaved-tree.ts";
 
 /**
- * Stores that keep some trees in memory until they are saved, and all others durable. Callers see one set of stores
- * (row L10).
+ * Stores that keep some trees in memory until they are saved, and all others durable. Callers see one set of stores.
  */
 export interface UnsavedTrees extends Stores {
   /**

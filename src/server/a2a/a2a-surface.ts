@@ -13,6 +13,7 @@ import { pushForm } from "./push-form.ts";
 import { answerRest } from "./rest.ts";
 import { loadSdk, type Sdk } from "./sdk.ts";
 
+/** What `a2aSurface()` takes. */
 export interface A2aSurfaceOptions {
   /**
    * The agents, whose cards everybody may read. Default: every definition of the runtime, with cards that only callers may

@@ -5,9 +5,13 @@ import { EXTENSION } from "./read-message.ts";
 
 /** Something that an agent is good for, as its card tells it. */
 export interface A2aSkill {
+  /** Unique among the skills of the agent. */
   readonly id: string;
+  /** Name for people. */
   readonly name: string;
+  /** What the skill does, for people and for other agents. */
   readonly description: string;
+  /** Keywords by which clients find it. Default: none. */
   readonly tags?: readonly string[] | undefined;
   /** Messages that a user might send. */
   readonly examples?: readonly string[] | undefined;
@@ -21,6 +25,7 @@ export interface A2aServed {
   readonly version?: string | undefined;
   /** What it does, for people and for other agents. Default: its name. */
   readonly description?: string | null | undefined;
+  /** Address of a page about the agent. Default: none. */
   readonly documentationUrl?: string | undefined;
   /** Default: one skill with the agent's name and description. */
   readonly skills?: readonly A2aSkill[] | undefined;

@@ -8,6 +8,7 @@ import { runInputSchema } from "./run-input.ts";
 import { cancelRun, startRun } from "./run-start.ts";
 import { runFrames } from "./run-stream.ts";
 
+/** What `agUiSurface()` takes. */
 export interface AgUiSurfaceOptions {
   /** Names of the definitions that are served. Default: all that the runtime has. */
   readonly agents?: readonly string[] | undefined;

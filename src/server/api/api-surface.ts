@@ -9,6 +9,7 @@ import { Tickets, type TicketStore } from "./tickets.ts";
 import { treeRoutes } from "./tree-routes.ts";
 import { turnRoutes } from "./turn-routes.ts";
 
+/** What `apiSurface()` takes. */
 export interface ApiSurfaceOptions {
   /** Where tickets wait for their use. Default: the memory of this process, so that only it takes those that it gave. */
   readonly tickets?: TicketStore | undefined;

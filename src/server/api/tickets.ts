@@ -3,7 +3,9 @@ import type { Identity } from "../core/identity.ts";
 
 /** A ticket that was given out: it opens one stream of one tree, for the person who asked for it. */
 export interface IssuedTicket {
+  /** Who asked for the ticket. */
   readonly identity: Identity;
+  /** The tree whose events it opens. */
   readonly rootAgentId: string;
   /** Milliseconds since the epoch. */
   readonly expiresAt: number;

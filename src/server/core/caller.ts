@@ -29,20 +29,24 @@ import { assertNotRaised } from "./turn-budget.ts";
 
 /** A part of a list; `next` continues it, null at its end. */
 export interface Page<Item> {
+  /** The entries of this page, in the order of the list. */
   readonly items: readonly Item[];
+  /** Give it as `after` for the next page; null: this is the last one. */
   readonly next: string | null;
 }
 
 export interface PageOptions {
   /** 1 to 100. Default 50. */
   readonly limit?: number | undefined;
-  /** `next` of the page before. */
+  /** `next` of the page before. Default: the first page. */
   readonly after?: string | undefined;
 }
 
 /** Everything that a caller may need of its server. */
 export interface CallerDependencies {
+  /** The runtime of the caller's tenant. */
   readonly runtime: Runtime;
+  /** The source of time of the server. */
   readonly clock: Clock;
   /** Another caller's things are answered like a request without a token, and not like an unknown id. */
   readonly deniesStrangers: boolean;
@@ -56,16 +60,19 @@ export interface CallerDependencies {
 export interface NewAgentOptions {
   /** Name of the definition. */
   readonly definition: string;
-  /** A name that the client chooses; the same name is the same agent. */
+  /** A name that the client chooses; the same name is the same agent. Default: none. */
   readonly name?: string | undefined;
-  /** An id that the surface made for this caller. */
+  /** An id that the surface made for this caller. Default: made from the name or the key. */
   readonly agentId?: string | undefined;
-  /** Idempotency key; where there is neither a name nor an id, it means the agent. */
+  /** Idempotency key; where there is neither a name nor an id, it means the agent. Default: none. */
   readonly key?: RequestKey | undefined;
+  /** Groups agents for clients. Default: none. */
   readonly sessionId?: string | undefined;
+  /** Facts of the client, as JSON. Default: none. */
   readonly metadata?: JsonObject | undefined;
+  /** Limits of the agent's whole life. Default: none. */
   readonly budget?: Budget | undefined;
-  /** A conversation to begin with; an agent that exists keeps its own. */
+  /** A conversation to begin with; an agent that exists keeps its own. Default: none. */
   readonly messages?: AgentStartOptions["messages"];
 }
 

@@ -12,6 +12,7 @@ import {
 import { ServerError } from "./failures.ts";
 import { type Authenticate, bearerToken, type Identity } from "./identity.ts";
 
+/** What `entraAuth()` takes. */
 export interface EntraAuthOptions {
   /** The id of the directory (`tid`). */
   readonly tenantId: string;

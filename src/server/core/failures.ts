@@ -7,10 +7,13 @@ export type RequestPart = "body" | "query" | "path" | "header";
 
 /** A place of a request that does not fit its schema. */
 export interface InputIssue {
+  /** The part of the request. */
   readonly in: RequestPart;
+  /** Names and indexes from the part down to the wrong value. */
   readonly path: readonly (string | number)[];
   /** The code of zod: `invalid_type`, `unrecognized_keys`. */
   readonly code: string;
+  /** What is wrong, in words. */
   readonly message: string;
   /** The value at this place; where it is missing, the object that lacks it. */
   readonly input: unknown;
@@ -20,9 +23,13 @@ export interface InputIssue {
 export interface Failure {
   /** HTTP status. */
   readonly status: number;
+  /** The reason, for programs. */
   readonly code: string;
+  /** The reason in words, without anything that only the operator may know. */
   readonly message: string;
+  /** Whether the same request may succeed later. */
   readonly retryable: boolean;
+  /** Further facts, as JSON. */
   readonly details: JsonObject;
   /** `retry-after`, `www-authenticate` and the like. */
   readonly headers: Readonly<Record<string, string>>;
@@ -46,7 +53,9 @@ const serverErrors = {
 export type ServerErrorCode = keyof typeof serverErrors;
 
 export interface ServerErrorOptions extends TroupeErrorOptions {
+  /** Headers of the answer. Default: none. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** Parts of the request that are wrong. Default: none. */
   readonly issues?: readonly InputIssue[] | undefined;
 }
 

@@ -8,6 +8,7 @@ export interface Identity {
   readonly userId: string;
   /** Picks the runtime, where a server has several. */
   readonly tenant?: string | undefined;
+  /** What the caller was granted, by name: the option `metrics` and routes of your own read them. Empty: nothing. */
   readonly scopes: readonly string[];
   /** Passed to tools as `auth.credentials`; never stored, logged or shown. */
   readonly credentials?: unknown;
@@ -26,6 +27,7 @@ const identityDoor: Door<Identity> = {
 };
 const identityRule = optionsRule<Identity>(identityDoor);
 
+/** What `tokenAuth()` takes. */
 export interface TokenAuthOptions {
   /** Who each token stands for. Tokens have at least 16 characters. */
   readonly tokens: Readonly<Record<string, Identity>>;

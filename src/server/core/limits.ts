@@ -35,6 +35,7 @@ export interface ServeLimits {
 
 /** A Redis that counts rates: what `redisSharing()` gives, or a client of ioredis. */
 export interface RateRedis {
+  /** A client of ioredis, or of its cluster. */
   readonly client: RedisClient;
   /** Prefix of the keys. Default `troupe:`. */
   readonly prefix?: string | undefined;

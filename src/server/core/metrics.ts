@@ -6,7 +6,9 @@ import type { RuntimeMetrics } from "../../runtime/index.ts";
 export interface LogLine {
   /** Milliseconds since the epoch. */
   readonly at: number;
+  /** Id of the request; also in the header `x-request-id` of the answer. */
   readonly requestId: string;
+  /** Method of the request. */
   readonly method: string;
   /**
    * The surface's name and the path of the route with its parameters in braces; null: no route matched. Of a request to a
@@ -17,7 +19,9 @@ export interface LogLine {
   readonly status: number;
   /** Until the headers were sent, or the stream was cut. */
   readonly durationMs: number;
+  /** The caller; null: unknown. */
   readonly userId: string | null;
+  /** The caller's tenant; null: unknown or none. */
   readonly tenant: string | null;
   /** The code of a failed request. */
   readonly code: string | null;

@@ -3,7 +3,9 @@ import { stableStringify } from "../../base/index.ts";
 
 /** The namespace of the names that one caller chooses. */
 export interface NameScope {
+  /** Tenant of the runtime. */
   readonly tenant: string;
+  /** The caller who chose the name. */
   readonly ownerId: string;
   /** Name of the agent's definition. */
   readonly definition: string;
@@ -26,6 +28,7 @@ export function agentIdOfKey({ tenant, ownerId }: Omit<NameScope, "definition">,
 export interface RequestKey {
   /** Name of the surface and of its route: `api.startTurn`. */
   readonly route: string;
+  /** The key as the client sent it. */
   readonly value: string;
 }
 

@@ -5,14 +5,19 @@ import { keyReused } from "./failures.ts";
 import { type RequestKey, turnKeyOf } from "./names.ts";
 
 export interface StartTurnOptions extends Pick<TurnOptions, "budget" | "ifBusy" | "trace" | "clientTools"> {
-  /** Idempotency key: the same key on an agent is the same turn, or the same answer to a waiting turn. */
+  /**
+   * Idempotency key: the same key on an agent is the same turn, or the same answer to a waiting turn. Default: none.
+   */
   readonly key?: RequestKey | undefined;
 }
 
 /** What became of a message. */
 export interface StartedTurn {
+  /** The agent that got the message. */
   readonly agent: Agent;
+  /** Its turn: a new one, or the one that waited. */
   readonly turn: Turn;
+  /** Id of that turn. */
   readonly turnId: string;
   /** The turn had been started before, or the answer given, by a request with the same key. */
   readonly isReplayed: boolean;

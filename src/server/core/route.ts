@@ -6,7 +6,9 @@ import type { SseFrame } from "./sse.ts";
 import type { WebhookDesk } from "./webhooks.ts";
 
 export interface RouteResponse {
+  /** What the answer means. */
   readonly description: string;
+  /** Schema of a JSON body. Default: no body is described. */
   readonly schema?: z.ZodType | undefined;
   /** The frames of a `text/event-stream`. */
   readonly stream?: z.ZodType | undefined;
@@ -20,13 +22,17 @@ export interface RouteResponse {
 export interface RouteShape {
   /** Unique in its surface: `startTurn`. */
   readonly id: string;
+  /** Method of the requests. */
   readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   /** With parameters in braces: `/api/agents/{agentId}`. */
   readonly path: string;
   /** `caller`: only with an identity, else 401. `local`: without one, only on the server's own machine, else 403. */
   readonly access: "public" | "local" | "caller";
+  /** One line on what it does. */
   readonly summary: string;
+  /** More on what it does. Default: nothing. */
   readonly description?: string | undefined;
+  /** Possible answers by status, for instance `200`. */
   readonly responses: Readonly<Record<string, RouteResponse>>;
   /** Longest body in bytes, where it differs from the server's limit. */
   readonly bodyBytes?: number | undefined;
@@ -34,13 +40,17 @@ export interface RouteShape {
 
 /** One route. The same table feeds the router and the OpenAPI document. */
 export interface Route extends RouteShape {
+  /** Schema of the parameters of the path. Default: none are read. */
   readonly params?: z.ZodObject | undefined;
+  /** Schema of the query. Default: none is read. */
   readonly query?: z.ZodObject | undefined;
   /** Names in lower case. */
   readonly headers?: z.ZodObject | undefined;
   /** JSON; a request without a body is read as `undefined`. */
   readonly body?: z.ZodType | undefined;
+  /** How callers without an `Authorization` header are identified. Default: they are not. */
   readonly identify?: Identify | undefined;
+  /** Answers a request that fits the schemas. An error that it throws becomes the surface's error answer. */
   readonly handle: (call: Call) => Response | Promise<Response>;
 }
 
@@ -57,17 +67,23 @@ export type Identify = (
 export interface Call<Params = unknown, Query = unknown, Headers = unknown, Body = unknown> {
   /** Its body has been read if the route declares one. */
   readonly request: Request;
+  /** Parameters of the path. */
   readonly params: Params;
+  /** The query. */
   readonly query: Query;
+  /** The headers that the route declares. */
   readonly headers: Headers;
+  /** The body; undefined where the route declares none. */
   readonly body: Body;
   /** Throws `InvariantError` on public routes. */
   readonly identity: Identity;
   /** Throws `InvariantError` on public routes. */
   readonly caller: Caller;
+  /** Id of the request, for logs. */
   readonly requestId: string;
   /** Aborts when the client leaves or the server closes. */
   readonly signal: AbortSignal;
+  /** The source of time of the server. */
   readonly clock: Clock;
   /** Longest wait of a blocking call, in milliseconds. */
   readonly waitMs: number;
@@ -95,9 +111,13 @@ export interface Call<Params = unknown, Query = unknown, Headers = unknown, Body
 type Output<Schema> = Schema extends z.ZodType ? z.output<Schema> : undefined;
 
 interface RouteSchemas<Params, Query, Headers, Body> {
+  /** Schema of the parameters of the path. Default: none are read. */
   readonly params?: Params;
+  /** Schema of the query. Default: none is read. */
   readonly query?: Query;
+  /** Schema of the headers; names in lower case. Default: none are read. */
   readonly headers?: Headers;
+  /** Schema of the body. Default: none is read. */
   readonly body?: Body;
 }
 

@@ -8,7 +8,9 @@ export interface Surface {
   readonly name: string;
   /** Prefixes of its paths, as `/api`. A request below one of them that matches no route gets this surface's error form. */
   readonly paths: readonly string[];
+  /** Its routes; the first that fits a request answers it. */
   readonly routes: readonly Route[];
+  /** Gives an error the form of the protocol. */
   failure(failure: Failure, request: Request): Response | Promise<Response>;
   /** Headers that pages of other origins may send and read, besides those of all surfaces. In lower case. */
   readonly headers?: readonly string[] | undefined;

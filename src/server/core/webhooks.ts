@@ -7,6 +7,7 @@ export type { Webhook } from "../../state/index.ts";
 export interface Notification {
   /** The same when it is sent again, so that receivers can drop it: visible ASCII. */
   readonly id: string;
+  /** Sent as JSON. */
   readonly body: object;
 }
 
@@ -16,6 +17,7 @@ export interface TellingStep {
   readonly notifications: readonly Notification[];
   /** The row of the tree up to which it has then been told. */
   readonly cursor: number;
+  /** Facts of the surface on what was told, kept for the next step. */
   readonly told: Json;
   /** Nothing will follow, and the webhook is removed. */
   readonly isOver: boolean;
@@ -36,16 +38,21 @@ export interface WebhookForm {
 
 /** The turn that webhooks are about, on one surface. */
 export interface WebhookPlace {
+  /** Name of the surface. */
   readonly surface: string;
+  /** The turn that the webhook is about. */
   readonly turnId: string;
 }
 
+/** A webhook that a client asks for. */
 export interface NewWebhook extends WebhookPlace {
   /** Replaces the one of this name, and then begins anew. */
   readonly name: string;
+  /** Address that is called. An address inside the operator's network is refused. */
   readonly url: string;
   /** Encrypted before anything is stored, and shown to the receiver alone. */
   readonly secrets: JsonObject;
+  /** Facts of the surface, kept with the webhook. */
   readonly details: JsonObject;
 }
 

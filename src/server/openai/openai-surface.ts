@@ -7,6 +7,7 @@ import { CONVERSATION_HEADER, OpenAiPlace } from "./place.ts";
 import { openAiFailure } from "./protocol-errors.ts";
 import { responsesRoutes } from "./responses.ts";
 
+/** What `openaiSurface()` takes. */
 export interface OpenAiSurfaceOptions {
   /** Names of the definitions that are served, each as a model. Default: all that the runtime has. */
   readonly agents?: readonly string[] | undefined;

@@ -10,6 +10,7 @@ import type { TealAgentSpec, TealMetadata } from "./agent-yaml.ts";
 import { readCatalog } from "./catalog.ts";
 import { toolsOfPlugins } from "./plugins.ts";
 
+/** What `loadTealAgent()` takes beside the file. */
 export interface TealAgentOptions {
   /** The module whose named exports are the plugins. Default: `custom_plugins.ts` or `.js` beside the file. */
   readonly plugins?: string | undefined;
@@ -23,6 +24,7 @@ export interface TealAgentOptions {
   readonly model?: ((name: string, options: TealModelOptions) => LanguageModel) | undefined;
 }
 
+/** What the function `model` of `loadTealAgent()` gets beside the name. */
 export interface TealModelOptions {
   /** How long the model should think; null: its name does not contain `gpt-5`, so it is not told. */
   readonly reasoningEffort: "low" | "medium" | "high" | null;
@@ -30,17 +32,20 @@ export interface TealModelOptions {
 
 /** An agent of a file `apiVersion: tealagents/v1alpha1`. */
 export interface TealAgent {
+  /** Part of its addresses, and the name of its definition. */
   readonly name: string;
   /** Part of its addresses: `/MathAgent/0.1`. */
   readonly version: string;
+  /** What the file says about it; null: nothing. */
   readonly description: string | null;
   /** What its card says; null: the file has none. */
   readonly metadata: TealMetadata | null;
+  /** Give it to the runtime. */
   readonly definition: AgentDefinition;
 }
 
 /**
- * Loads an agent that a YAML file describes (row T9), with its plugins, which are code.
+ * Loads an agent that a YAML file describes, with its plugins, which are code.
  * @throws InvalidInputError that names the file, the line and the path of what is wrong or not served.
  */
 export async function loadTealAgent(file: string | URL, given?: TealAgentOptions): Promise<TealAgent> {

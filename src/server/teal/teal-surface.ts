@@ -25,10 +25,13 @@ import type { OpenApiDocument } from "../core/openapi.ts";
 export interface TealServed {
   /** Part of its addresses. */
   readonly version: string;
+  /** What the agent does, for its API document. Default: nothing. */
   readonly description?: string | null | undefined;
+  /** It must be known to the runtime. */
   readonly definition: AgentDefinition;
 }
 
+/** What `tealSurface()` takes. */
 export interface TealSurfaceOptions {
   /** Their definitions must be known to the runtime. */
   readonly agents: readonly TealServed[];

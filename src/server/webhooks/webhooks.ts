@@ -21,6 +21,7 @@ import { type LookupAddresses, Receivers } from "./receiver.ts";
 import { Sealing } from "./sealing.ts";
 import type { Delivery } from "./tree-delivery.ts";
 
+/** How receivers are called that clients name. */
 export interface WebhookOptions {
   /**
    * Keys that encrypt the credentials of receivers in the store: each 32 random bytes in base64. The first one encrypts,

@@ -74,7 +74,7 @@ export const reactHistoryToolCallsAddedSchema = z.object({
 });
 export type ReactHistoryToolCallsAdded = DeepReadonly<z.infer<typeof reactHistoryToolCallsAddedSchema>>;
 
-/** All inputs of the ReAct core (row R3). Parse input from outside with this. */
+/** All inputs of the ReAct core. Parse input from outside with this. */
 export const reactInputSchema = z.discriminatedUnion("type", [
   reactUserMessageReceivedSchema,
   reactLlmMessageStartedSchema,

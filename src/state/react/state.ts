@@ -3,7 +3,7 @@ import { countSchema, flagSchema, integerSchema, textSchema } from "../../base/i
 import type { DeepReadonly } from "../../base/index.ts";
 
 /*
- * State of the ReAct core (rows R1 to R5). Plain JSON values, never mutated.
+ * State of the ReAct core. Plain JSON values, never mutated.
  *
  * Ordinals define the order and "newer", never times. `ordinal` counts the inputs that changed the state; a message or
  * result carries the count that its input reached. Times are kept unchanged, for people: two inputs of the same

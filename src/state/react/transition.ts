@@ -19,12 +19,13 @@ import type {
 /** How many of the latest messages a loop starts with, if there are as many. */
 export const reactInitialWindowSize = 10;
 
+/** What `initialAgentState()` takes. */
 export interface InitialAgentStateOptions {
   /** External tools by name. Default: none. */
   readonly tools?: Readonly<Record<string, ReactToolDefinition>>;
 }
 
-/** The state before the first input (row R1). */
+/** The state before the first input. */
 export function initialAgentState(options: InitialAgentStateOptions = {}): ReactState {
   return {
     messages: [],
@@ -38,6 +39,7 @@ export function initialAgentState(options: InitialAgentStateOptions = {}): React
   };
 }
 
+/** What `agentTransition()` takes beside the input. */
 export interface AgentTransitionOptions {
   /** By how many messages `context-window-expanded` widens the window. Positive integer, default 10. */
   readonly expandContextWindowSize?: number;
@@ -67,7 +69,7 @@ export type ReactStep =
   | (Omit<ReactObserved, "observation"> & { readonly calls: readonly NewCall[] | null });
 
 /**
- * The transition of the ReAct core (rows R1 to R4): pure, the given state is never changed. An input that changes
+ * The transition of the ReAct core: pure, the given state is never changed. An input that changes
  * nothing (a known message id or result, an unknown id) returns the same object.
  * Inputs are not parsed here: parse input from outside with `reactInputSchema`.
  *
@@ -85,7 +87,7 @@ export function agentTransition(
   return (state) => advance(state, step, byId, expandBy);
 }
 
-/** The runtime's own turns (row R8): the same transition, over calls that are kept in a list. */
+/** The runtime's own turns: the same transition, over calls that are kept in a list. */
 export function foldReact(react: FoldedReact, step: ReactStep): FoldedReact {
   return advance(react, step, inOrder, DEFAULT_EXPANSION);
 }
@@ -299,7 +301,7 @@ export interface ReactEffects {
 }
 
 /**
- * The effects that a state needs (row R5): a tool run for each call in context without a result; the model only if
+ * The effects that a state needs: a tool run for each call in context without a result; the model only if
  * every call in context has its result and there is something that the last call has not seen.
  */
 export function effectsAt(state: ReactState): ReactEffects {

@@ -74,7 +74,7 @@ export interface Batch {
   readonly expectedSeq: number;
   /** Consecutive, starting at `expectedSeq + 1`; empty when the batch only acknowledges. */
   readonly entries: readonly Entry[];
-  /** Needs at least one entry. A message whose id is stored already is left out (row R4). */
+  /** Needs at least one entry. A message whose id is stored already is left out. */
   readonly messages: readonly Message[];
   /**
    * Each gets the next version of its name. An artifact whose id is stored already replaces that one and keeps its

@@ -207,7 +207,7 @@ export interface Stores {
    */
   importTree(tree: StoredTree, processId: string, known?: KnownItems): Promise<boolean>;
 
-  /** The cursor up to which a projection has consumed a tree's rows; 0 at first (row L11). */
+  /** The cursor up to which a projection has consumed a tree's rows; 0 at first. */
   projectionCursor(tenant: string, name: string, rootAgentId: string): Promise<number>;
   /** Stores how far a projection has come. A lower cursor than the stored one changes nothing. */
   moveProjection(tenant: string, name: string, rootAgentId: string, cursor: number): Promise<void>;

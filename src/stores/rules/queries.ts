@@ -3,10 +3,15 @@ import { InvalidInputError } from "../../errors/index.ts";
 import type { AgentRecord, AgentRequest, Timer, TurnRecord } from "../../state/index.ts";
 
 export interface AgentFilter {
+  /** Only agents of this tenant. */
   readonly tenant: string;
+  /** Only agents of this tree. Default: of all. */
   readonly rootAgentId?: string | undefined;
+  /** Only agents of this session. Default: of all. */
   readonly sessionId?: string | undefined;
+  /** Only agents of this owner. Default: of all. */
   readonly ownerId?: string | undefined;
+  /** Whether subagents are left out. Default false. */
   readonly rootsOnly?: boolean | undefined;
   /** `id`, the default: by agent id. `newest`: by creation, newest first, then by id; only with `rootsOnly`. */
   readonly order?: "id" | "newest" | undefined;
@@ -14,34 +19,50 @@ export interface AgentFilter {
   readonly limit?: number | undefined;
   /**
    * Continue after this agent id; in the order `newest` after this place, as returned by `placeOfAgent(record)`. The
-   * agent need not exist any more.
+   * agent need not exist any more. Default: from the beginning.
    */
   readonly after?: string | undefined;
 }
 
 export interface RequestFilter {
+  /** Only requests of this tenant. */
   readonly tenant: string;
+  /** Only requests of this tree. Default: of all. */
   readonly rootAgentId?: string | undefined;
+  /** Only requests of this agent. Default: of all. */
   readonly agentId?: string | undefined;
+  /** Only requests of this turn. Default: of all. */
   readonly turnId?: string | undefined;
-  /** The owner of the agents. */
+  /** The owner of the agents. Default: of all. */
   readonly ownerId?: string | undefined;
+  /** Only requests with this status. Default `open`. */
   readonly status?: AgentRequest["status"] | undefined;
   /** At most this many, 100 by default; in the order of opening, then by id. */
   readonly limit?: number | undefined;
-  /** Continue after this request id. Throws `InvalidInputError` where no such request is stored. */
+  /**
+   * Continue after this request id. Throws `InvalidInputError` where no such request is stored. Default: from the
+   * beginning.
+   */
   readonly after?: string | undefined;
 }
 
 export interface TurnFilter {
+  /** Only turns of this tenant. */
   readonly tenant: string;
+  /** Only turns of this owner's agents. Default: of all. */
   readonly ownerId?: string | undefined;
+  /** Only turns of agents of this session. Default: of all. */
   readonly sessionId?: string | undefined;
+  /** Only turns of this agent. Default: of all. */
   readonly agentId?: string | undefined;
+  /** Only turns with this status. Default: any. */
   readonly status?: TurnRecord["status"] | undefined;
   /** At most this many, 100 by default; the newest change first, then by id. */
   readonly limit?: number | undefined;
-  /** Continue after this place, as returned by `placeOfTurn(record)`. The turn need not exist any more. */
+  /**
+   * Continue after this place, as returned by `placeOfTurn(record)`. The turn need not exist any more. Default: from
+   * the beginning.
+   */
   readonly after?: string | undefined;
 }
 

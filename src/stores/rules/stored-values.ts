@@ -14,7 +14,7 @@ import type { Committed } from "./outcomes.ts";
 
 /**
  * Parses stored JSON text. Throws `CorruptRecordError` if it is no JSON or does not fit the schema; the record is left
- * as it is (row S10).
+ * as it is.
  */
 export function parsed<T>(schema: z.ZodType<T>, text: string, where: string): T {
   return fitting(schema, jsonOf(text, where), where);
@@ -52,7 +52,7 @@ export function isOfHash(stored: unknown, hash: string): boolean {
   return hashOfDefinition(content) === hash;
 }
 
-/** A row as it was read; its columns must be checked before use (row S10). */
+/** A row as it was read; its columns must be checked before use. */
 export type Row = Readonly<Record<string, unknown>>;
 
 export function integerOf(row: Row, column: string, where: string): number {

@@ -13,6 +13,7 @@ import { makeFile } from "./sqlite-new-file.ts";
 import { SqlitePosts } from "./sqlite-pending.ts";
 import { SqliteTables } from "./sqlite-tables.ts";
 
+/** What `sqliteStores()` takes beside the path. */
 export interface SqliteOptions {
   /**
    * How safe an acknowledged write is. `process` (the default): it survives any end of the process, however sudden. `full`: also
