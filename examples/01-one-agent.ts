@@ -1,5 +1,6 @@
 // One agent, one turn, no network: the shortest program there is.
-import { defineAgent, offlineModel, run } from "troupe";
+import { defineAgent, ModelError, offlineModel, run, TurnFailedError } from "troupe";
+import { scriptedModel } from "troupe/testing";
 
 const clerk = defineAgent({
   name: "clerk",
@@ -25,3 +26,13 @@ const { status, stopReason, steps, usage } = await run(clerk, question, {
   },
 });
 console.log({ status, stopReason, steps, usage });
+
+// A turn that fails throws: here a model stands for one that refuses its key.
+const refusal = new ModelError("401: the key is not valid", { retryable: false, mayHaveBeenSent: true, status: 401 });
+const locked = defineAgent({ name: "locked", model: scriptedModel({ error: refusal }) });
+try {
+  await run(locked, question);
+} catch (error) {
+  if (!(error instanceof TurnFailedError)) throw error;
+  console.log(error.message, { spent: error.result.spent.own.calls });
+}

@@ -5,7 +5,7 @@ import type { Runtime } from "./doors/runtime-types.ts";
 export interface GetRuntimeOptions {
   /**
    * A text or number that changes when the runtime has to be made anew, for instance the time of the last change of the
-   * file that defines the agents. A runtime of another version is shut down first; its open turns go on in the new one.
+   * file that defines the agents. A runtime of another version is shut down first; its open turns go on as after a restart.
    * Default: none, so that the runtime stays until it is shut down.
    */
   readonly version?: string | number | undefined;

@@ -2,9 +2,18 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { AlreadyOwnedError, createRuntime, defineAgent, getRuntime, type Runtime } from "../../src/index.ts";
+import { z } from "zod";
+import {
+  AlreadyOwnedError,
+  createRuntime,
+  defineAgent,
+  defineTool,
+  getRuntime,
+  type Runtime,
+} from "../../src/index.ts";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
+import { calling, createGate } from "../support/turn-probes.ts";
 
 const desk = (answer = "Noted.") => defineAgent({ name: "desk", model: scriptedModel(answer) });
 
@@ -87,6 +96,35 @@ describe("getRuntime()", () => {
     expect(old.isOpen).toBe(false);
     expect(await answerOf(one)).toBe("new");
     expect((await one.find("a")).state.turnCount).toBe(2);
+  });
+
+  it("carries an open turn on in the new one", async () => {
+    const gate = createGate();
+    const hold = defineTool({
+      name: "hold",
+      description: "Holds on.",
+      parameters: z.object({}),
+      effect: "none",
+      execute: (_, { signal }) => gate.pass(signal),
+    });
+    const model = scriptedModel(({ messages }) => (messages.at(-1)?.role === "tool" ? "Held." : calling("hold")));
+    const make = async (): Promise<Runtime> => {
+      const agents = [defineAgent({ name: "holder", model, tools: [hold] })];
+      const runtime = await createRuntime({ agents, stores: sqliteStores(join(folder, "team.db")) });
+      opened.push(runtime);
+      return runtime;
+    };
+    const old = await getRuntime(key, make, { version: "a" });
+    const agent = await old.agent("holder", { agentId: "a" });
+    await agent.start();
+    const left = agent.executeTurn("go").result.catch((error: unknown) => error);
+    await gate.reached();
+    const next = await getRuntime(key, make, { version: "b" });
+    expect(await left).toMatchObject({ code: "turn_interrupted" });
+    gate.open();
+    const same = await next.find("a");
+    await same.start();
+    expect((await same.turn("a#1").result).text).toBe("Held.");
   });
 
   it("refuses wrong input", async () => {

@@ -97,7 +97,7 @@ export interface AgentStartOptions {
   readonly agentId?: string | undefined;
   /** Groups agents for clients; the runtime gives it no meaning. Default: none. */
   readonly sessionId?: string | undefined;
-  /** Who owns the agent; lists and the server filter by it. Default: nobody in particular. */
+  /** Who owns the agent; lists and the server filter by it. Default: none. */
   readonly ownerId?: string | undefined;
   /** Facts of your own, as JSON of up to 1,000,000 characters; instructions and tools can read them. Default: none. */
   readonly metadata?: JsonObject | undefined;

@@ -17,7 +17,7 @@ import type { Auth } from "../../tools/index.ts";
 
 /** What `agent.executeTurn()` takes beside the input. */
 export interface TurnOptions {
-  /** Who the turn is for, with credentials for its tools; credentials are never stored. Default: nobody. */
+  /** Who the turn is for, with credentials for its tools; credentials are never stored. Default: none. */
   readonly auth?: Auth | undefined;
   /**
    * Aborting it aborts the turn: before the first step with 0 steps, later with the steps that are done.

@@ -36,7 +36,7 @@ export interface TealAgent {
   readonly name: string;
   /** Part of its addresses: `/MathAgent/0.1`. */
   readonly version: string;
-  /** What the file says about it; null: nothing. */
+  /** Its description in the file; null: none. */
   readonly description: string | null;
   /** What its card says; null: the file has none. */
   readonly metadata: TealMetadata | null;
