@@ -50,12 +50,12 @@ export async function runJob(context: CliContext, stores: Stores, job: Job, opti
   }
 }
 
-/** True if both ends of this process are terminals and more than the answer is shown. */
+/** True if a person can type at both ends of this process, and more than the answer is shown. */
 export function isInteractive(
   { stdin, stdout }: Pick<CliContext, "stdin" | "stdout">,
   { json, quiet }: ViewOptions,
 ): boolean {
-  return stdin.isTTY && stdout.isTTY && json !== true && quiet !== true;
+  return stdin.isTTY && !stdin.readableEnded && stdout.isTTY && json !== true && quiet !== true;
 }
 
 /** Starts or carries on the turn of a job and shows it until it ends or waits. */
