@@ -10,6 +10,7 @@ interface Failure {
 
 const hints: Readonly<Record<string, string>> = {
   already_owned: "another process runs this agent; wait for it, or stop it with `abort`",
+  policy_refused: "decide as another person with --by NAME",
   corrupt_record: "nothing was changed; restore a copy, or give another store",
 };
 

@@ -7,6 +7,7 @@ import type { ExitCode } from "../failure.ts";
 import { askPerson, type Conversation, InlineDesk } from "../inline/inline-desk.ts";
 import { ReadlineInput } from "../inline/line-input.ts";
 import { createReporter, type ViewOptions } from "../view/create-reporter.ts";
+import { othersDecidingLines } from "../view/request-lines.ts";
 import { conclude } from "./conclude.ts";
 import { watchInterrupts } from "./interrupts.ts";
 import type { Following, Job, JobOptions } from "./job.ts";
@@ -123,7 +124,7 @@ async function openTurn(agent: Agent, { isResumed, input, budget }: Job): Promis
   return isResumed && openTurnId !== null ? agent.turn(openTurnId) : agent.executeTurn(input, { budget });
 }
 
-function inlineDesk({ stdin, stdout }: CliContext, { runtime, job, reporter }: Following): InlineDesk {
+function inlineDesk({ stdin, stdout, invocation }: CliContext, { runtime, job, reporter }: Following): InlineDesk {
   const converse = (): Conversation => {
     const release = reporter.hold();
     const input = new ReadlineInput({
@@ -148,7 +149,13 @@ function inlineDesk({ stdin, stdout }: CliContext, { runtime, job, reporter }: F
       },
     };
   };
-  return new InlineDesk({ runtime, rootAgentId: job.rootAgentId, by: userName(), converse });
+  return new InlineDesk({
+    runtime,
+    rootAgentId: job.rootAgentId,
+    by: userName(),
+    commandsFor: (request) => othersDecidingLines(request, invocation, job.store),
+    converse,
+  });
 }
 
 function watchJobInterrupts({ note }: CliContext, { job, reporter }: Following, agent: Agent): () => void {
