@@ -96,8 +96,16 @@ async function importFile(file: string, path: string): Promise<Readonly<Record<s
     return (await import(pathToFileURL(file).href)) as Readonly<Record<string, unknown>>;
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
-    throw new InvalidInputError(`${path} cannot be loaded: ${why}`, { cause: error });
+    const hint = typeScriptHint(error, process.version);
+    throw new InvalidInputError(`${path} cannot be loaded: ${why}${hint}`, { cause: error });
   }
+}
+
+/** What to do where this Node does not run TypeScript, as those before 22.18 do not by themselves; empty for other errors. */
+export function typeScriptHint(error: unknown, version: string): string {
+  const isUnknownEnding = error instanceof Error && "code" in error && error.code === "ERR_UNKNOWN_FILE_EXTENSION";
+  if (!isUnknownEnding || !/"\.m?ts"/.test(error.message)) return "";
+  return `. Node ${version.slice(1)} runs TypeScript only with a flag: set NODE_OPTIONS=--experimental-strip-types, or use Node 24`;
 }
 
 /** The definitions among the exports of a module, without duplicates. */
