@@ -1,6 +1,6 @@
 import type { InspectionEvent } from "xstate";
 import { type Runtime, type Agent, type Turn, type TurnRest, createRuntime } from "../../runtime/index.ts";
-import type { TroupeEvent } from "../../state/index.ts";
+import { type TroupeEvent, turnIdOf } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import { type CliContext, userName } from "../cli-context.ts";
 import type { ExitCode } from "../failure.ts";
@@ -88,7 +88,7 @@ async function followJob(context: CliContext, following: Following): Promise<Exi
   const stopWatching = watchJobInterrupts(context, following, agent);
   const stopLooking = watchWorkers(context, following, () => isTakenUp);
   try {
-    const turn = await openTurn(agent, job);
+    const turn = await turnOf(agent, job);
     const turnId = await turn.id;
     const settled = (): Promise<TurnRest> => agent.turn(turnId).settled;
     const rest = desk === undefined ? await settled() : await desk.rest(settled);
@@ -117,11 +117,13 @@ function watchWorkers(context: CliContext, following: Following, isTakenUp: () =
 }
 
 /** The turn to follow. Reads the open turn before the agent starts, because the rest of it may take no time at all. */
-async function openTurn(agent: Agent, { isResumed, input, budget }: Job): Promise<Turn> {
-  const { openTurnId } = agent.state;
+async function turnOf(agent: Agent, { isResumed, rootAgentId, input, budget }: Job): Promise<Turn> {
+  const { openTurnId, turnCount } = agent.state;
   await agent.start();
   if (isResumed) await agent.resume();
-  return isResumed && openTurnId !== null ? agent.turn(openTurnId) : agent.executeTurn(input, { budget });
+  const isNew = !isResumed || input === null || (openTurnId === null && turnCount === 0);
+  // Another process may have ended the turn that was to be carried on.
+  return isNew ? agent.executeTurn(input, { budget }) : agent.turn(openTurnId ?? turnIdOf(rootAgentId, turnCount));
 }
 
 function inlineDesk({ stdin, stdout, invocation }: CliContext, { runtime, job, reporter }: Following): InlineDesk {
