@@ -10,6 +10,7 @@ interface Failure {
 
 const hints: Readonly<Record<string, string>> = {
   already_owned: "another process runs this agent; wait for it, or stop it with `abort`",
+  policy_refused: "decide as another person with --by NAME",
   corrupt_record: "nothing was changed; restore a copy, or give another store",
 };
 
@@ -82,15 +83,20 @@ export interface WarningSource {
 /** The same warning is not repeated within this time, in milliseconds. */
 const silenceMs = 60_000;
 
+/** What the command itself uses of Node, and what older ones of it call experimental: no person can do anything about it. */
+const usedFeatures = /^(?:SQLite|Type Stripping) is an experimental feature\b/;
+
 /**
  * Prints each warning as one line, and does not repeat it too often: while a store is away every agent warns of it. Warnings
- * with a name or a code of Node or of a package are left to Node. `now` is a monotonic clock in milliseconds.
+ * with a name or a code of Node or of a package are left to Node, except those of `usedFeatures`, which are dropped. `now` is
+ * a monotonic clock in milliseconds.
  */
 export function tellWarnings(source: WarningSource, note: (line: string) => void, now: () => number): void {
   const others = source.listeners("warning");
   const toldAt = new Map<string, number>();
   source.removeAllListeners("warning");
   source.on("warning", (warning) => {
+    if (warning.name === "ExperimentalWarning" && usedFeatures.test(warning.message)) return;
     if (!isPlain(warning)) {
       for (const listener of others) listener.call(source, warning);
       return;

@@ -43,12 +43,14 @@ ${exitCodes}
 export const run = `
 Examples:
   $ npx troupe run ./my-agent.ts "Summarise the news"
+  $ git diff | npx troupe run ./my-agent.ts -
   $ npx troupe run ./my-agent.ts "And in one sentence?" --agent-id run-mibodu
   $ npx troupe run ./team.ts "Compare both" --agent lead --json
   $ npx troupe run ./team.ts "Compare both" --max-cost 0.50 --deadline 15m
 
-The file exports a definition made by defineAgent as default or as "agent", or several as "agents". If not everybody may
-decide their requests, it also exports the rule as "mayDecide".
+The file exports a definition made by defineAgent as default or as "agent", or several as "agents": then --agent names
+one, unless all others are its subagents. If not everybody may decide their requests, it also exports the rule as
+"mayDecide".
 
 ${exitCodes}
 `;

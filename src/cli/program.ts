@@ -68,7 +68,11 @@ function programFor(context: CliContext, done: (exitCode: ExitCode) => void): Co
   const ask = program
     .command("ask")
     .description("Ask a team of agents a question about the text files of a folder; each answer has its sources.")
-    .option("--question <text>", "what to ask (default: a question about this project)", nonEmpty)
+    .option(
+      "--question <text>",
+      "what to ask; - reads it from standard input (default: a question about this project)",
+      nonEmpty,
+    )
     .option("--files <folder>", "the folder of text files (default: this project's own documents)", nonEmpty)
     .option("--resume", "carry on the newest question that is not finished; of a finished one, print its answer again")
     .option(
@@ -92,9 +96,9 @@ function programFor(context: CliContext, done: (exitCode: ExitCode) => void): Co
     .command("run")
     .description("Run one turn of an agent that a file defines.")
     .argument("<file>", "agent file, .ts or .js, that exports the definition")
-    .argument("<input>", "what to tell the agent", nonEmpty)
+    .argument("<input>", "what to tell the agent; - reads it from standard input", nonEmpty)
     .option("--agent-id <id>", "carry on the conversation of this agent, or give a new one this id", nonEmpty)
-    .option("--agent <name>", "which definition, where the file exports several", nonEmpty);
+    .option("--agent <name>", "which agent, where the file exports several", nonEmpty);
   addStoreOptions(addBudgetOptions(run))
     .addOption(jsonOption())
     .addOption(quietOption())
@@ -123,7 +127,7 @@ function addChatCommand(program: Command, context: CliContext, done: (exitCode: 
     .description("Talk with an agent that a file defines, over as many turns as you like.")
     .argument("<file>", "agent file, .ts or .js, that exports the definition")
     .option("--agent-id <id>", "carry on the conversation of this agent, or give a new one this id", nonEmpty)
-    .option("--agent <name>", "which definition, where the file exports several", nonEmpty);
+    .option("--agent <name>", "which agent, where the file exports several", nonEmpty);
   addStoreOptions(addBudgetOptions(chat))
     .addOption(inspectOption())
     .addHelpText("after", helpTexts.chat)

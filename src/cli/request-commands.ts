@@ -6,6 +6,7 @@ import type { RequestsOptions } from "./commands/requests.ts";
 import type { ExitCode } from "./failure.ts";
 import * as helpTexts from "./help-texts.ts";
 import { resultOf } from "./inline/reply.ts";
+import { textOf } from "./inline/standard-input.ts";
 import {
   jsonObject,
   nonEmpty,
@@ -59,11 +60,15 @@ export function addRequestCommands(program: Command, context: CliContext, done: 
     });
   deciding(program, "answer", helpTexts.answer, "Answer a question, or give the result of a client tool.")
     .usage("[options] [requestId] <text|json>")
-    .argument("<words...>", "the answer, in quotes; before it the id or its start, where several are open")
+    .argument(
+      "<words...>",
+      "the answer, in quotes, or - for standard input; before it the id or its start, where several are open",
+    )
     .option("--error", "the call failed; the text says why")
     .action(async (words: string[], options: AnswerOptions, command: Command) => {
-      const [text = "", first] = words.toReversed();
+      const [given = "", first] = words.toReversed();
       if (words.length > 2) command.error("error: too many words for 'answer'; put the answer in quotes");
+      const text = await textOf(context, given);
       const details: Wish["details"] = (request) => ({
         result: resultOf(request, text),
         isError: options.error === true,

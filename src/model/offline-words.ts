@@ -1,3 +1,5 @@
+import { stem } from "porter2";
+
 /** Words without a subject: articles, pronouns, auxiliaries, question words, polite and filler words. */
 const stopWords: ReadonlySet<string> = new Set(
   (
@@ -18,10 +20,10 @@ const irregularForms: ReadonlyMap<string, string> = new Map(
   (
     "spent:spend sent:send kept:keep held:hold found:find built:build lost:lose ran:run wrote:write written:write chose:choose chosen:choose " +
     "began:begin begun:begin broke:break broken:break brought:bring bought:buy caught:catch came:come drew:draw drawn:draw fell:fall fallen:fall " +
-    "felt:feel gave:give went:go grew:grow grown:grow hidden:hide knew:know known:know laid:lay led:lead left:leave met:meet paid:pay read:read " +
+    "felt:feel gave:give went:go grew:grow grown:grow hidden:hide knew:know known:know laid:lay led:lead left:leave met:meet paid:pay " +
     "said:say saw:see seen:see sold:sell spoke:speak spoken:speak stood:stand stolen:steal stole:steal taken:take took:take taught:teach " +
-    "thought:think thrown:throw threw:throw told:tell understood:understand won:win woke:wake woken:wake made:make dealt:deal dying:die " +
-    "children:child people:person men:man women:woman indices:index matrices:matrix criteria:criterion data:data chose:choose"
+    "thought:think thrown:throw threw:throw told:tell understood:understand won:win woke:wake woken:wake made:make dealt:deal " +
+    "children:child people:person men:man women:woman indices:index matrices:matrix criteria:criterion creation:create creations:create payment:pay payments:pay"
   )
     .split(" ")
     .map((pair): [string, string] => {
@@ -82,40 +84,9 @@ function partsOf(word: string): readonly string[] {
   return parts.length < 2 ? [] : parts.filter((part) => part.length > 1).map(stemOf);
 }
 
-/** Light stemming for English: plurals, -ing, -ed, -ly, -ation and a silent e, so that `reserve`, `reserved` and `reservation` meet. */
+/** The English stem of a word, so that `approve`, `approves` and `approval` meet. Identifiers and other languages are left as they are. */
 export function stemOf(word: string): string {
   const lower = word.toLowerCase().replaceAll("’", "'");
-  if (isIdentifier(word) || !/^[a-z'-]+$/.test(lower) || lower.length < 4) return irregularForms.get(lower) ?? lower;
-  const irregular = irregularForms.get(lower);
-  if (irregular !== undefined) return withoutSilentE(irregular);
-  return withoutSilentE(withoutDerivation(withoutVerbEnding(singular(lower))));
-}
-
-function singular(word: string): string {
-  if (word.endsWith("ies") && word.length > 4) return `${word.slice(0, -3)}y`;
-  if (/(?:ss|x|ch|sh|zz)es$/.test(word)) return word.slice(0, -2);
-  if (word.endsWith("s") && !/(?:ss|us|is)$/.test(word)) return word.slice(0, -1);
-  return word;
-}
-
-function withoutVerbEnding(word: string): string {
-  const ending = ["ing", "ed"].find((suffix) => word.endsWith(suffix));
-  if (ending === undefined || /(?:e|b)ed$/.test(word)) return word;
-  const stem = word.slice(0, -ending.length);
-  if (stem.length < 3 || !/[aeiouy]/.test(stem)) return word;
-  if (ending === "ed" && stem.endsWith("i")) return `${stem.slice(0, -1)}y`;
-  return /([bdfgmnprt])\1$/.test(stem) ? stem.slice(0, -1) : stem;
-}
-
-function withoutDerivation(word: string): string {
-  if (word.length > 7 && word.endsWith("bility")) return `${word.slice(0, -6)}bl`;
-  if (word.length > 5 && word.endsWith("bly")) return `${word.slice(0, -3)}bl`;
-  const plain = word.length > 5 && word.endsWith("ly") ? word.slice(0, -2) : word;
-  const verb = plain.length > 7 && /[st]ion$/.test(plain) ? plain.slice(0, -3) : plain;
-  const short = verb.endsWith("ate") ? verb.slice(0, -1) : verb;
-  return short.length > 6 && short.endsWith("at") ? short.slice(0, -2) : verb;
-}
-
-function withoutSilentE(word: string): string {
-  return word.length > 3 && word.endsWith("e") ? word.slice(0, -1) : word;
+  const regular = irregularForms.get(lower) ?? lower;
+  return isIdentifier(word) || !/^[a-z'-]+$/.test(lower) ? regular : stem(regular);
 }

@@ -4,7 +4,7 @@ import { commandLine } from "../../src/cli/cli-context.ts";
 import { heardText } from "../../src/cli/commands/abort.ts";
 import { listLines } from "../../src/cli/commands/list.ts";
 import { exitCodeOf, failureOf } from "../../src/cli/failure.ts";
-import { definitionsIn } from "../../src/cli/job/agent-file.ts";
+import { definitionsIn, typeScriptHint } from "../../src/cli/job/agent-file.ts";
 import { sameInterruptMs, type SignalSource, watchInterrupts } from "../../src/cli/job/interrupts.ts";
 import { EventFeed } from "../../src/cli/job/tree-events.ts";
 import { readableId, shortAgentId } from "../../src/cli/view/format.ts";
@@ -153,6 +153,20 @@ test("an agent file's definitions are found under any of the three names, each o
   expect(definitionsIn({ default: two, agent: one, agents: [one, two, null, "x"] })).toEqual([two, one]);
   expect(definitionsIn({ agents: one })).toEqual([one]);
   expect(definitionsIn({ other: one })).toEqual([]);
+});
+
+test("a Node that does not run TypeScript by itself is named, with what to do", () => {
+  const unknown = (ending: string): Error =>
+    Object.assign(new TypeError(`Unknown file extension "${ending}" for /srv/agent${ending}`), {
+      code: "ERR_UNKNOWN_FILE_EXTENSION",
+    });
+  for (const ending of [".ts", ".mts"]) {
+    expect(typeScriptHint(unknown(ending), "v22.14.0")).toMatch(
+      /Node 22\.14\.0 .*NODE_OPTIONS=--experimental-strip-types, or use Node 24/,
+    );
+  }
+  expect(typeScriptHint(unknown(".css"), "v22.14.0")).toBe("");
+  expect(typeScriptHint(new Error('Unknown file extension ".ts"'), "v22.14.0")).toBe("");
 });
 
 test("an abort says whether somebody was there to hear it", () => {

@@ -6,6 +6,11 @@ function warning(message: string, more: object = {}): Error {
   return Object.assign(new Error(message), { name: "Warning" }, more);
 }
 
+function experimental(feature: string): Error {
+  const message = `${feature} is an experimental feature and might change at any time`;
+  return warning(message, { name: "ExperimentalWarning" });
+}
+
 test("a warning is one line, and the same one is not told again for a minute; those of a kind of their own are Node's", () => {
   const source = new EventEmitter() as EventEmitter & WarningSource;
   const [lines, left]: [string[], Error[]] = [[], []];
@@ -16,10 +21,13 @@ test("a warning is one line, and the same one is not told again for a minute; th
     (line) => lines.push(line),
     () => now,
   );
+  const experiment = experimental("The Fetch API");
   const deprecation = warning("old", { name: "DeprecationWarning", code: "DEP0001" });
   source.emit("warning", warning("Redis keeps no log.\n  Set it.", { code: "TROUPE_REDIS_DURABILITY" }));
   source.emit("warning", warning("the heartbeat could not be written"));
   source.emit("warning", deprecation);
+  source.emit("warning", experiment);
+  for (const feature of ["SQLite", "Type Stripping"]) source.emit("warning", experimental(feature));
   now = 59_999;
   source.emit("warning", warning("the heartbeat could not be written"));
   now = 60_000;
@@ -29,5 +37,5 @@ test("a warning is one line, and the same one is not told again for a minute; th
     "troupe: warning: the heartbeat could not be written",
     "troupe: warning: the heartbeat could not be written",
   ]);
-  expect(left).toEqual([deprecation]);
+  expect(left).toEqual([deprecation, experiment]);
 });

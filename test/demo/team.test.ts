@@ -97,6 +97,32 @@ describe("a team over a folder", () => {
     expect(answer).toContain(`“${question.replaceAll(/\s+/g, " ")}”`);
   });
 
+  test.each([
+    {
+      question: "Who approves refunds?",
+      text: "Refunds above 200 euros need the approval of a manager.",
+    },
+    { question: "Who deploys the shop?", text: "Each deployment of the shop is done by the operator on duty." },
+    { question: "Which policy do suppliers follow?", text: "All supplier policies are in the blue folder." },
+    { question: "How are invoices paid?", text: "The payment of an invoice takes two signatures." },
+  ])("$question finds other forms of its words", async ({ question, text }) => {
+    const file = [
+      "# Shop",
+      "The shop opens at nine.",
+      "Refunds above 200 euros need the approval of a manager.",
+      "Each deployment of the shop is done by the operator on duty.",
+      "All supplier policies are in the blue folder.",
+      "The payment of an invoice takes two signatures.",
+    ];
+    const shop = await temporaryFolder({ "shop.md": `${file.join("\n\n")}\n` });
+    try {
+      const { answer } = await runTeam(shop.root, question);
+      expect(statementsIn(answer)).toMatchObject([{ text, path: "shop.md", line: 1 + 2 * file.indexOf(text) }]);
+    } finally {
+      await shop.remove();
+    }
+  });
+
   test("gives the items that a sentence announces", async () => {
     const { answer } = await runTeam(folder.root, "How do I pay the fees?");
     expect(answer).toContain("Ask the treasurer for a form. (rules/fees.md:8)");

@@ -32,6 +32,12 @@ describe("words", () => {
     ["child children"],
     ["match matches matched matching"],
     ["create created creation"],
+    ["approve approves approved approving approval approvals"],
+    ["refund refunds refunded refunding"],
+    ["deploy deploys deployed deployment deployments"],
+    ["policy policies"],
+    ["use uses used using"],
+    ["die dies died dying"],
   ])("%s are one word", (forms) => {
     expect(new Set(forms.split(" ").map(stemOf)).size).toBe(1);
   });

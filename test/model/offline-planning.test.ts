@@ -196,6 +196,10 @@ describe("conversations", () => {
     ],
     ["Who wrote the book? The book was written by Anna. Bela read the book.", "The book was written by Anna."],
     ["Is the key in the drawer? The drawer is old. The key is in the drawer.", "The key is in the drawer."],
+    [
+      "Who approves refunds? Bela has the map. Refunds need the approval of a manager.",
+      "Refunds need the approval of a manager.",
+    ],
     ["Tell me who has the key. Anna has the key. Bela has the map.", "Anna has the key."],
     ["Who has the key? Who has the map? Anna has the key. Bela has the map.", "Anna has the key.\nBela has the map."],
     ["Who has the key?\n\n- Anna has the key\n- Bela has the map", "Anna has the key"],

@@ -8,7 +8,7 @@ import { allRequests, placedRequests } from "../job/find-request.ts";
 import { readBudgets, readStory } from "../job/story.ts";
 import { summaryLines } from "../view/agent-rows.ts";
 import { budgetLines } from "../view/budget-lines.ts";
-import { requestTable, waitingLines } from "../view/request-lines.ts";
+import { othersDecidingLines, requestTable, waitingLines } from "../view/request-lines.ts";
 import { columnsOf } from "../view/table.ts";
 import { paintFor } from "../view/terminal-text.ts";
 import { ChatAgent, type ChatSetup } from "./chat-agent.ts";
@@ -48,7 +48,13 @@ export class ChatSession {
     });
     const paint = paintFor(this.#isTerminal ? environment : { NO_COLOR: "1" });
     this.#view = new ChatView({ write: (text) => this.#input.write(text), paint, rootAgentId });
-    this.#desk = new InlineDesk({ runtime, rootAgentId, by: userName(), converse: () => this.#converse() });
+    this.#desk = new InlineDesk({
+      runtime,
+      rootAgentId,
+      by: userName(),
+      commandsFor: (request) => othersDecidingLines(request, context.invocation, job.store),
+      converse: () => this.#converse(),
+    });
     this.#agent = new ChatAgent(setup, this.#desk, (line) => this.say(line));
   }
 

@@ -3,6 +3,7 @@ import { InvalidInputError, NotFoundError } from "../../errors/index.ts";
 import { type BudgetOptions, budgetOf } from "../budget-options.ts";
 import type { CliContext } from "../cli-context.ts";
 import type { ExitCode } from "../failure.ts";
+import { textOf } from "../inline/standard-input.ts";
 import { jobOfQuestion, questionToResume } from "../job/ask-job.ts";
 import { freshId } from "../job/find-agent.ts";
 import { goOn } from "../job/go-on.ts";
@@ -27,8 +28,8 @@ export async function askCommand(context: CliContext, options: AskOptions): Prom
   const { environment, directory } = context;
   const job = newAskJob(
     {
-      question: options.question ?? defaultQuestion,
       files: options.files === undefined ? null : folderAt(options.files, directory),
+      question: options.question === undefined ? defaultQuestion : await textOf(context, options.question),
       model: options.model,
       maxReaders: options.maxReaders,
     },

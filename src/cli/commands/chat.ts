@@ -23,15 +23,19 @@ export interface ChatOptions extends BudgetOptions, StoreOptions {
 /** Runs a conversation with an agent that a file defines: a new agent, or the named one. */
 export async function chatCommand(context: CliContext, file: string, options: ChatOptions): Promise<ExitCode> {
   const store = storePlace(context, options);
-  const { agents: all, mayDecide } = await loadAgentFile(file, context.directory);
-  const agents = chosenFirst(all, options.agent, file);
+  const agentFile = await loadAgentFile(file, context.directory);
+  const { agentId, agent: name } = options;
+  // For a new agent a missing name is found before a store is made.
+  if (agentId === undefined) chosenFirst(agentFile, file, { name });
   return await withStore(store, "open", async (stores) => {
-    const rootAgentId = options.agentId ?? (await freshId(stores, "chat"));
+    const rootAgentId = agentId ?? (await freshId(stores, "chat"));
     const known = await stores.readAgent({ tenant: DEFAULT_TENANT, agentId: rootAgentId });
+    const agents = chosenFirst(agentFile, file, { name, known });
+    const { mayDecide } = agentFile;
     const work = { file: resolve(context.directory, file), agents, input: "", mayDecide };
     const job = jobOfFile(context, work, { rootAgentId, store, isResumed: known !== undefined });
     const metadata: FileJob = { command: "chat", file: work.file, input: "" };
-    const words = [file, "--agent-id", rootAgentId, ...(options.agent === undefined ? [] : ["--agent", options.agent])];
+    const words = [file, "--agent-id", rootAgentId, ...(name === undefined ? [] : ["--agent", name])];
     const comeBack = commandLine(context.invocation, "chat", [...words, ...store.words]);
     const chat = {
       isKnown: known !== undefined,

@@ -61,8 +61,10 @@ async function decideIn(
   const isCarriedOn = options.run && owner === undefined && root.pause === null;
   // Loaded first, so that an agent that cannot be carried on fails before the decision.
   const job = isCarriedOn
-    ? await jobToResume(context, root, store, options)
-    : await jobToCheck(context, root, store, { verdict, options });
+    ? await jobToResume(context, stores, { root, store }, options)
+    : verdict === "edited"
+      ? await jobToCheck(context, () => jobToResume(context, stores, { root, store }, options))
+      : undefined;
   const mayDecide = await ruleFor(context, { request, root, job }, options);
   const decided = await decideStored(stores, requestId, decide, { definitions: job?.agents, mayDecide });
   say(`${requestId} is ${stateText(decided)}.`);
@@ -90,15 +92,9 @@ async function ownerOfTree(
 }
 
 /** The job whose tool checks edited arguments. Undefined: the process that carries on checks them. */
-async function jobToCheck(
-  context: CliContext,
-  root: AgentRecord,
-  store: StorePlace,
-  { verdict, options }: { readonly verdict: Decide["verdict"]; readonly options: DecideOptions },
-): Promise<Job | undefined> {
-  if (verdict !== "edited") return undefined;
+async function jobToCheck(context: CliContext, job: () => Promise<Job>): Promise<Job | undefined> {
   try {
-    return await jobToResume(context, root, store, options);
+    return await job();
   } catch (error) {
     const { text } = failureOf(error, context.environment);
     context.note(`The arguments are not checked here but by the process that carries the agent on: ${text}`);

@@ -26,7 +26,7 @@ export async function resumeCommand(
     if (text === undefined) return await resumeAll(context, stores, store, options);
     const { rootAgentId } = await findAgent(stores, text);
     const root = await findAgent(stores, rootAgentId);
-    const job = () => jobToResume(context, root, store, options);
+    const job = () => jobToResume(context, stores, { root, store }, options);
     return await goOn(context, stores, { root, store, job, budget: budgetOf(options) }, options);
   });
 }
@@ -48,7 +48,7 @@ async function resumeAll(
       continue;
     }
     const code = await resumeQuietly(context, root, async () => {
-      const job = await jobToResume(context, root, store, options);
+      const job = await jobToResume(context, stores, { root, store }, options);
       return await runJob(context, stores, job, options);
     });
     if (code === exitCodes.interrupted) return code;

@@ -3,6 +3,7 @@ import { DEFAULT_TENANT } from "../../state/index.ts";
 import { type BudgetOptions, budgetOf } from "../budget-options.ts";
 import type { CliContext } from "../cli-context.ts";
 import type { ExitCode } from "../failure.ts";
+import { textOf } from "../inline/standard-input.ts";
 import { chosenFirst, loadAgentFile } from "../job/agent-file.ts";
 import { freshId } from "../job/find-agent.ts";
 import { jobOfFile, type JobOptions } from "../job/job.ts";
@@ -19,15 +20,20 @@ export interface RunOptions extends JobOptions, BudgetOptions, StoreOptions {
 export async function runCommand(
   context: CliContext,
   file: string,
-  input: string,
+  given: string,
   options: RunOptions,
 ): Promise<ExitCode> {
   const store = storePlace(context, options);
-  const { agents: all, mayDecide } = await loadAgentFile(file, context.directory);
-  const agents = chosenFirst(all, options.agent, file);
+  const agentFile = await loadAgentFile(file, context.directory);
+  const { agentId, agent: name } = options;
+  // For a new agent a missing name is found before a store is made.
+  if (agentId === undefined) chosenFirst(agentFile, file, { name });
+  const input = await textOf(context, given);
   return await withStore(store, "open", async (stores) => {
-    const rootAgentId = options.agentId ?? (await freshId(stores, "run"));
+    const rootAgentId = agentId ?? (await freshId(stores, "run"));
     const known = await stores.readAgent({ tenant: DEFAULT_TENANT, agentId: rootAgentId });
+    const agents = chosenFirst(agentFile, file, { name, known });
+    const { mayDecide } = agentFile;
     const place = { rootAgentId, store, isResumed: false };
     const job = jobOfFile(context, { file: resolve(context.directory, file), agents, input, mayDecide }, place);
     const metadata = known?.metadata ?? job.metadata;

@@ -1,4 +1,4 @@
-import { InvalidInputError, RequestConflictError } from "../../errors/index.ts";
+import { InvalidInputError, PolicyRefusedError, RequestConflictError } from "../../errors/index.ts";
 import type { Decide, Runtime, TurnRest } from "../../runtime/index.ts";
 import type { AgentRequest, TroupeEvent } from "../../state/index.ts";
 import { allRequests } from "../job/find-request.ts";
@@ -19,6 +19,8 @@ interface InlineDeskOptions {
   readonly rootAgentId: string;
   /** Name that is stored with the decisions. */
   readonly by: string;
+  /** The command lines with which another person decides a request. */
+  readonly commandsFor: (request: AgentRequest) => readonly string[];
   readonly converse: () => Conversation;
 }
 
@@ -29,6 +31,7 @@ interface InlineDeskOptions {
  * Invariants
  * 1. One question at a time. It is taken back when it is decided elsewhere or when its turn ends.
  * 2. A request that was put off is not asked again until `askAgain`.
+ * 3. A decision that is refused leaves the request open: it is asked again, until it is decided here or elsewhere.
  */
 export class InlineDesk {
   readonly #options: InlineDeskOptions;
@@ -123,12 +126,16 @@ export class InlineDesk {
     conversation: Conversation,
   ): Promise<void> {
     const { requestId, argumentsHash } = request;
-    const { runtime, by } = this.#options;
+    const { runtime, by, commandsFor } = this.#options;
     try {
       await runtime.decide(requestId, { ...reply, by, argumentsHash });
     } catch (error) {
-      if (!(error instanceof InvalidInputError || error instanceof RequestConflictError)) throw error;
+      const isRefused = error instanceof PolicyRefusedError;
+      if (!isRefused && !(error instanceof InvalidInputError || error instanceof RequestConflictError)) throw error;
       conversation.say(error.message);
+      if (!isRefused) return;
+      conversation.say("This process waits. Decide as a person who may, from another terminal:");
+      for (const line of commandsFor(request)) conversation.say(`    ${line}`);
     }
   }
 }

@@ -2,18 +2,23 @@ import { existsSync } from "node:fs";
 import * as nodeModule from "node:module";
 import { extname, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import type { AgentDefinition } from "../../agents/index.ts";
+import { type AgentDefinition, collectDefinitions } from "../../agents/index.ts";
 import { InvalidInputError, NotFoundError } from "../../errors/index.ts";
 import type { RuntimeOptions } from "../../runtime/index.ts";
 import type { TealAgent, TealAgentOptions } from "../../server/index.ts";
+import type { AgentRecord } from "../../state/index.ts";
 
 const endings = [".ts", ".mts", ".js", ".mjs"];
 const yamlEndings = [".yaml", ".yml"];
 
+type Definitions = readonly [AgentDefinition, ...AgentDefinition[]];
+
 /** The exports of an agent file that the command line uses. */
 export interface AgentFile {
   /** `default`, `agent` and `agents`, in this order, each definition once. */
-  readonly agents: readonly [AgentDefinition, ...AgentDefinition[]];
+  readonly agents: Definitions;
+  /** Those that can be meant when no name is given: see `rootsIn`. */
+  readonly roots: Definitions;
   /** `mayDecide`: who may decide the requests of these agents. */
   readonly mayDecide: RuntimeOptions["mayDecide"];
   /** The agent of a YAML file. */
@@ -41,12 +46,15 @@ export async function loadAgentFile(
   if (yamlEndings.includes(ending)) {
     const { loadTealAgent } = await import("../../server/index.ts");
     const teal = await loadTealAgent(file, places);
-    return { agents: [teal.definition], mayDecide: undefined, teal };
+    const agents: Definitions = [teal.definition];
+    return { agents, roots: agents, mayDecide: undefined, teal };
   }
   const exported = await importFile(file, path);
-  const found = definitionsIn(exported);
-  const [first, ...others] = found;
-  if (first !== undefined) return { agents: [first, ...others], mayDecide: ruleIn(exported, path) };
+  const [first, ...others] = definitionsIn(exported);
+  if (first !== undefined) {
+    const agents: Definitions = [first, ...others];
+    return { agents, roots: rootsIn(exported) ?? agents, mayDecide: ruleIn(exported, path) };
+  }
   throw new InvalidInputError(
     `${path} exports no agent; export one made by defineAgent, as default or as "agent", or several as "agents"`,
   );
@@ -59,18 +67,28 @@ function ruleIn({ mayDecide }: Readonly<Record<string, unknown>>, path: string):
   );
 }
 
-/** The definitions with the named one first. Throws `NotFoundError` for an unknown name. */
+/**
+ * The definitions with the wanted one first: the named one, else the one of the agent that goes on, else the only root.
+ * Throws `NotFoundError` for an unknown name, `InvalidInputError` where a name is needed.
+ */
 export function chosenFirst(
-  agents: readonly [AgentDefinition, ...AgentDefinition[]],
-  name: string | undefined,
+  { agents, roots }: AgentFile,
   file: string,
-): readonly [AgentDefinition, ...AgentDefinition[]] {
-  if (name === undefined) return agents;
-  const chosen = agents.find((agent) => agent.name === name);
-  if (chosen !== undefined) return [chosen, ...agents.filter((agent) => agent !== chosen)];
-  throw new NotFoundError(
-    `${file} exports no agent "${name}"; it has ${agents.map((agent) => `"${agent.name}"`).join(", ")}`,
-  );
+  { name, known }: { readonly name: string | undefined; readonly known?: AgentRecord | undefined },
+): Definitions {
+  const wanted = agents.find((agent) => agent.name === (name ?? known?.definition.name));
+  if (name !== undefined && wanted === undefined) {
+    throw new NotFoundError(`${file} exports no agent "${name}"; it has ${namesOf(agents)}`);
+  }
+  const [first, ...others] = wanted === undefined ? roots : [wanted];
+  if (others.length > 0) {
+    throw new InvalidInputError(`${file} exports several agents, ${namesOf(agents)}; name one of them with --agent`);
+  }
+  return [first, ...agents.filter((agent) => agent !== first)];
+}
+
+function namesOf(agents: readonly AgentDefinition[]): string {
+  return agents.map(({ name }) => `"${name}"`).join(", ");
 }
 
 async function importFile(file: string, path: string): Promise<Readonly<Record<string, unknown>>> {
@@ -78,8 +96,16 @@ async function importFile(file: string, path: string): Promise<Readonly<Record<s
     return (await import(pathToFileURL(file).href)) as Readonly<Record<string, unknown>>;
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
-    throw new InvalidInputError(`${path} cannot be loaded: ${why}`, { cause: error });
+    const hint = typeScriptHint(error, process.version);
+    throw new InvalidInputError(`${path} cannot be loaded: ${why}${hint}`, { cause: error });
   }
+}
+
+/** What to do where this Node does not run TypeScript, as those before 22.18 do not by themselves; empty for other errors. */
+export function typeScriptHint(error: unknown, version: string): string {
+  const isUnknownEnding = error instanceof Error && "code" in error && error.code === "ERR_UNKNOWN_FILE_EXTENSION";
+  if (!isUnknownEnding || !/"\.m?ts"/.test(error.message)) return "";
+  return `. Node ${version.slice(1)} runs TypeScript only with a flag: set NODE_OPTIONS=--experimental-strip-types, or use Node 24`;
 }
 
 /** The definitions among the exports of a module, without duplicates. */
@@ -87,6 +113,19 @@ export function definitionsIn(exported: Readonly<Record<string, unknown>>): Agen
   const { default: main, agent, agents } = exported;
   const candidates = [main, agent, agents].flat(1);
   return [...new Set(candidates)].filter(isDefinition);
+}
+
+/**
+ * The definitions that can be meant when no name is given: those exported as `default` or `agent`, else those of `agents`
+ * that are no subagents of another one. `undefined` if each is below another.
+ */
+function rootsIn({ default: main, agent, agents }: Readonly<Record<string, unknown>>): Definitions | undefined {
+  const named = [main, agent].filter(isDefinition);
+  const listed = definitionsIn({ default: main, agents });
+  const isBelow = (one: AgentDefinition): boolean =>
+    listed.some((other) => other !== one && collectDefinitions([other]).get(one.name) === one);
+  const [first, ...others] = new Set(named.length > 0 ? named : listed.filter((one) => !isBelow(one)));
+  return first === undefined ? undefined : [first, ...others];
 }
 
 function isDefinition(value: unknown): value is AgentDefinition {

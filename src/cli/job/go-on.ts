@@ -13,6 +13,7 @@ import { isUnfinished } from "./find-agent.ts";
 import { askJobOf, fileJobOf, jobOfFile, type Job, type JobOptions } from "./job.ts";
 import { runJob } from "./run-job.ts";
 import type { StorePlace } from "./store-place.ts";
+import { newestInput } from "./turn-input.ts";
 
 /** A root agent to carry on, and how. */
 interface GoingOn {
@@ -44,7 +45,7 @@ export async function goOn(
     assertStopped(agentId, lastEnd(rows.flatMap(({ entries }) => entries)));
     return await runJob(context, stores, { ...(await job()), input: null, budget }, options);
   }
-  return await showEnded(context, stores, endedPlace(context, root, store), options);
+  return await showEnded(context, stores, await endedPlace(context, stores, { root, store }), options);
 }
 
 /** An open turn keeps its limits, which were fixed when it began. */
@@ -62,19 +63,20 @@ function assertStopped(agentId: string, end: EntryOf<"turn.ended"> | undefined):
   );
 }
 
-/** Header and commands for an agent that has ended, from its record alone: its definition may be unknown. */
-function endedPlace(
+/** Header and commands for an agent that has ended, from the store alone: its definition may be unknown. */
+async function endedPlace(
   { invocation }: CliContext,
-  { agentId, metadata }: AgentRecord,
-  store: StorePlace,
-): Pick<Job, "rootAgentId" | "header" | "showCommand" | "store"> {
+  stores: Stores,
+  { root, store }: StoredRoot,
+): Promise<Pick<Job, "rootAgentId" | "header" | "showCommand" | "store">> {
+  const { agentId, metadata } = root;
   const question = askJobOf(metadata)?.question;
-  const input = fileJobOf(metadata)?.input;
+  const input = question === undefined ? await newestInput(stores, root) : "";
   return {
     rootAgentId: agentId,
     header: [
       ...(question === undefined ? [] : [`Question: ${oneLine(question)}`]),
-      ...(input === undefined ? [] : [`Input: ${oneLine(input)}`]),
+      ...(input === "" ? [] : [`Input: ${oneLine(input)}`]),
       `${agentId} has ended before, as kept in ${store.name}:`,
     ],
     showCommand: commandLine(invocation, "show", [agentId, ...store.words]),
@@ -87,11 +89,16 @@ export interface AgentsOption {
   readonly agents?: string | undefined;
 }
 
+interface StoredRoot {
+  readonly root: AgentRecord;
+  readonly store: StorePlace;
+}
+
 /** A stored root agent as a job. Throws `InvalidInputError` when its definition cannot be found. */
 export async function jobToResume(
   context: CliContext,
-  root: AgentRecord,
-  store: StorePlace,
+  stores: Stores,
+  { root, store }: StoredRoot,
   { agents: given }: AgentsOption,
 ): Promise<Job> {
   const { agentId: rootAgentId, metadata, definition } = root;
@@ -106,7 +113,9 @@ export async function jobToResume(
     );
   }
   const { agents, mayDecide } = await loadAgentFile(file, context.directory);
-  const input = work?.input ?? "";
+  // Before its first turn only the command knows what it was for.
+  const isUnbegun = root.turnCount === 0 && root.openTurnId === null;
+  const input = isUnbegun ? (work?.input ?? "") : await newestInput(stores, root);
   const job = jobOfFile(context, { file, agents: named(agents, definition.name, file), input, mayDecide }, place);
   return { ...job, metadata };
 }

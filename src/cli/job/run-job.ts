@@ -1,12 +1,13 @@
 import type { InspectionEvent } from "xstate";
 import { type Runtime, type Agent, type Turn, type TurnRest, createRuntime } from "../../runtime/index.ts";
-import type { TroupeEvent } from "../../state/index.ts";
+import { type TroupeEvent, turnIdOf } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import { type CliContext, userName } from "../cli-context.ts";
 import type { ExitCode } from "../failure.ts";
 import { askPerson, type Conversation, InlineDesk } from "../inline/inline-desk.ts";
 import { ReadlineInput } from "../inline/line-input.ts";
 import { createReporter, type ViewOptions } from "../view/create-reporter.ts";
+import { othersDecidingLines } from "../view/request-lines.ts";
 import { conclude } from "./conclude.ts";
 import { watchInterrupts } from "./interrupts.ts";
 import type { Following, Job, JobOptions } from "./job.ts";
@@ -50,12 +51,12 @@ export async function runJob(context: CliContext, stores: Stores, job: Job, opti
   }
 }
 
-/** True if both ends of this process are terminals and more than the answer is shown. */
+/** True if a person can type at both ends of this process, and more than the answer is shown. */
 export function isInteractive(
   { stdin, stdout }: Pick<CliContext, "stdin" | "stdout">,
   { json, quiet }: ViewOptions,
 ): boolean {
-  return stdin.isTTY && stdout.isTTY && json !== true && quiet !== true;
+  return stdin.isTTY && !stdin.readableEnded && stdout.isTTY && json !== true && quiet !== true;
 }
 
 /** Starts or carries on the turn of a job and shows it until it ends or waits. */
@@ -87,7 +88,7 @@ async function followJob(context: CliContext, following: Following): Promise<Exi
   const stopWatching = watchJobInterrupts(context, following, agent);
   const stopLooking = watchWorkers(context, following, () => isTakenUp);
   try {
-    const turn = await openTurn(agent, job);
+    const turn = await turnOf(agent, job);
     const turnId = await turn.id;
     const settled = (): Promise<TurnRest> => agent.turn(turnId).settled;
     const rest = desk === undefined ? await settled() : await desk.rest(settled);
@@ -116,14 +117,16 @@ function watchWorkers(context: CliContext, following: Following, isTakenUp: () =
 }
 
 /** The turn to follow. Reads the open turn before the agent starts, because the rest of it may take no time at all. */
-async function openTurn(agent: Agent, { isResumed, input, budget }: Job): Promise<Turn> {
-  const { openTurnId } = agent.state;
+async function turnOf(agent: Agent, { isResumed, rootAgentId, input, budget }: Job): Promise<Turn> {
+  const { openTurnId, turnCount } = agent.state;
   await agent.start();
   if (isResumed) await agent.resume();
-  return isResumed && openTurnId !== null ? agent.turn(openTurnId) : agent.executeTurn(input, { budget });
+  const isNew = !isResumed || input === null || (openTurnId === null && turnCount === 0);
+  // Another process may have ended the turn that was to be carried on.
+  return isNew ? agent.executeTurn(input, { budget }) : agent.turn(openTurnId ?? turnIdOf(rootAgentId, turnCount));
 }
 
-function inlineDesk({ stdin, stdout }: CliContext, { runtime, job, reporter }: Following): InlineDesk {
+function inlineDesk({ stdin, stdout, invocation }: CliContext, { runtime, job, reporter }: Following): InlineDesk {
   const converse = (): Conversation => {
     const release = reporter.hold();
     const input = new ReadlineInput({
@@ -148,7 +151,13 @@ function inlineDesk({ stdin, stdout }: CliContext, { runtime, job, reporter }: F
       },
     };
   };
-  return new InlineDesk({ runtime, rootAgentId: job.rootAgentId, by: userName(), converse });
+  return new InlineDesk({
+    runtime,
+    rootAgentId: job.rootAgentId,
+    by: userName(),
+    commandsFor: (request) => othersDecidingLines(request, invocation, job.store),
+    converse,
+  });
 }
 
 function watchJobInterrupts({ note }: CliContext, { job, reporter }: Following, agent: Agent): () => void {

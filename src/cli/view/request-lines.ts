@@ -102,6 +102,15 @@ export function decidingLines(
   return [line("answer", kind === "question" ? "your answer" : "its result"), line("reject", "--reason", "why")];
 }
 
+/** The command lines with which another person decides a request, and what they must know to use them. */
+export function othersDecidingLines(
+  request: Pick<AgentRequest, "requestId" | "kind">,
+  invocation: Invocation,
+  { words, remarks }: { readonly words: readonly string[]; readonly remarks: readonly string[] },
+): string[] {
+  return [...decidingLines(request, invocation, ["--by", "NAME", ...words]), ...remarks];
+}
+
 /** All open requests of a job that waits, with the commands that decide them. */
 export function waitingLines(
   requests: readonly AgentRequest[],

@@ -11,9 +11,12 @@ afterEach(async () => {
 
 type Person = (request: AgentRequest, signal: AbortSignal) => PersonsReply | Promise<PersonsReply>;
 
+type Calls = Parameters<typeof askingRuntime>[0];
+type Rule = Parameters<typeof askingRuntime>[1];
+
 /** An agent that asks, and a desk at which this person sits. */
-async function seated(calls: Parameters<typeof askingRuntime>[0], person: Person) {
-  asking = await askingRuntime(calls);
+async function seated(...[calls, person, mayDecide]: readonly [Calls, Person, Rule?]) {
+  asking = await askingRuntime(calls, mayDecide);
   const { runtime } = asking;
   const asked: string[] = [];
   const said: string[] = [];
@@ -22,6 +25,7 @@ async function seated(calls: Parameters<typeof askingRuntime>[0], person: Person
     runtime,
     rootAgentId: "till",
     by: "anna",
+    commandsFor: ({ requestId }) => [`troupe approve ${requestId} --by NAME`],
     converse: () => {
       conversations += 1;
       return {
@@ -82,6 +86,20 @@ describe("whoever sits at the terminal", () => {
     expect(await rest()).toMatchObject({ status: "completed", text: "paid 3 to Cy" });
     expect(paid).toEqual(["Cy 3"]);
     expect(said).toEqual([expect.stringContaining("do not fit")]);
+  });
+
+  test("who may not decide is told how another person does, and the turn goes on when that is done", async () => {
+    const outrunAtLast: Person = (request, signal) =>
+      asked.length === 1 ? { verdict: "approved" } : outrun(request, signal);
+    const { rest, paid, said, asked } = await seated([payment("Ann", 1)], outrunAtLast, ({ by }) => by === "bo");
+    expect(await rest()).toMatchObject({ status: "completed", text: "paid 1 to Ann" });
+    expect(paid).toEqual(["Ann 1"]);
+    expect(asked).toHaveLength(2);
+    expect(said.slice(0, 3)).toEqual([
+      'anna may not decide request "till#1:1:0:1"',
+      expect.stringContaining("This process waits."),
+      "    troupe approve till#1:1:0:1 --by NAME",
+    ]);
   });
 
   test("is not asked any more about what was decided elsewhere", async () => {

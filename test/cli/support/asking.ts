@@ -1,5 +1,13 @@
 import { z } from "zod";
-import { askUser, createRuntime, defineAgent, defineTool, type Runtime, textOf } from "../../../src/index.ts";
+import {
+  askUser,
+  createRuntime,
+  defineAgent,
+  defineTool,
+  type Runtime,
+  type RuntimeOptions,
+  textOf,
+} from "../../../src/index.ts";
 import { scriptedModel, type ScriptedToolCall } from "../../../src/testing/index.ts";
 
 export interface Asking {
@@ -10,9 +18,12 @@ export interface Asking {
 }
 
 /** A runtime whose `cashier` makes these calls in its first step and then tells their results. */
-export async function askingRuntime(calls: readonly ScriptedToolCall[]): Promise<Asking> {
+export async function askingRuntime(
+  calls: readonly ScriptedToolCall[],
+  mayDecide?: RuntimeOptions["mayDecide"],
+): Promise<Asking> {
   const paid: string[] = [];
-  const runtime = await createRuntime({ agents: [cashier(calls, paid)] });
+  const runtime = await createRuntime({ agents: [cashier(calls, paid)], mayDecide });
   return { runtime, paid, close: () => runtime.shutdown() };
 }
 

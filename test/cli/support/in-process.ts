@@ -1,4 +1,4 @@
-import { PassThrough } from "node:stream";
+import { PassThrough, Readable } from "node:stream";
 import type { CliContext } from "../../../src/cli/cli-context.ts";
 import { runProgram } from "../../../src/cli/program.ts";
 
@@ -9,10 +9,11 @@ export interface Said {
   readonly notes: readonly string[];
 }
 
-/** The command as an installed package has it, without a process of its own and without a terminal. */
+/** The command as an installed package has it, without a process of its own and without a terminal; `input` is piped in. */
 export async function troupe(
   words: readonly string[],
   environment: Readonly<Record<string, string>> = {},
+  input: Iterable<string | Uint8Array> = [],
 ): Promise<Said> {
   const out: string[] = [];
   const notes: string[] = [];
@@ -20,7 +21,7 @@ export async function troupe(
     environment,
     directory: process.cwd(),
     invocation: { main: "/x/dist/cli/main.js", directory: process.cwd(), script: undefined },
-    stdin: Object.assign(new PassThrough(), { isTTY: false }) as unknown as NodeJS.ReadStream,
+    stdin: Object.assign(Readable.from(input, { objectMode: false }), { isTTY: false }) as unknown as NodeJS.ReadStream,
     stdout: Object.assign(new PassThrough(), { isTTY: false }) as unknown as NodeJS.WriteStream,
     out: (line) => out.push(...line.split("\n")),
     note: (line) => notes.push(...line.split("\n")),
