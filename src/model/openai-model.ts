@@ -3,10 +3,12 @@ import {
   type Door,
   functionRule,
   type LightSignal,
+  listRule,
   nameRule,
   oneOfRule,
   optionsOf,
   recordRule,
+  ruleOf,
   textRule,
   wholeNumberRule,
 } from "../base/index.ts";
@@ -53,6 +55,11 @@ export interface OpenaiModelOptions {
   readonly outputLimitField?: "max_completion_tokens" | "max_tokens" | undefined;
   /** Tokens to reserve for an image. Default 2,500. */
   readonly imageTokens?: number | undefined;
+  /**
+   * Further texts by which the server refuses a prompt that is too long: parts of its messages, or patterns. The texts of many servers
+   * are known. It is what `autoCompact` depends on.
+   */
+  readonly tooLongMessages?: readonly (string | RegExp)[] | undefined;
 }
 
 /** Longest delay of a timer. */
@@ -71,6 +78,11 @@ export function openaiModel(name: string, given?: OpenaiModelOptions): LanguageM
 
 const delayRule = wholeNumberRule(1, longestDelayMs);
 
+const messageRule = ruleOf(
+  "a text, or a pattern",
+  (value) => (typeof value === "string" && value !== "") || value instanceof RegExp,
+);
+
 const modelDoor: Door<OpenaiModelOptions> = {
   rules: {
     provider: nameRule,
@@ -87,6 +99,7 @@ const modelDoor: Door<OpenaiModelOptions> = {
     extraBody: (value, where) => takeObject(value, where),
     outputLimitField: oneOfRule("max_completion_tokens", "max_tokens"),
     imageTokens: wholeNumberRule(1),
+    tooLongMessages: listRule("a list of texts and patterns", messageRule),
   },
   instead: {
     key: "apiKey",
@@ -194,14 +207,16 @@ class OpenaiModel implements LanguageModel {
     const { accumulator, isCountable } = call;
     const reported = accumulator.usage;
     const generated = accumulator.generatedText();
+    const { tooLongMessages = [] } = this.#options;
+    const context = { secrets, tooLongMessages, now: Date.now() };
     // A server that refuses a call in its answer bills nothing but what it has sent, and the cost of a whole answer that was cut
     // cannot be known.
     const isServers = error instanceof ModelError && error.status !== undefined;
     const isKnown = isServers ? generated !== "" : isCountable;
-    if (!isKnown && reported === undefined) return callFailure(error, { partial: undefined, secrets, now: Date.now() });
+    if (!isKnown && reported === undefined) return callFailure(error, { ...context, partial: undefined });
     const { tokens } = await outputTokensOf(reported?.outputTokens, generated);
     const inputTokens = reported?.inputTokens ?? (await this.countPromptTokens(request));
-    return callFailure(error, { partial: { inputTokens, outputTokens: tokens }, secrets, now: Date.now() });
+    return callFailure(error, { ...context, partial: { inputTokens, outputTokens: tokens } });
   }
 }
 
