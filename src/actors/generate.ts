@@ -66,7 +66,9 @@ async function call(owner: Host, side: SideCall): Promise<ModelResponse> {
   faultPoint("generate.intent");
   try {
     const asked = request.maxOutputTokens ?? owner.definition.maxOutputTokens;
-    const asking = callModel(model, lent(boundedRequest(request, asked, reservation)), { signal });
+    const asking = callModel(model, lent(boundedRequest(owner, request, { asked, ask, granted: reservation })), {
+      signal,
+    });
     // An adapter that ignores its signal must not hold up the calling code.
     const { response, warnings } = await abortable(asking, signal);
     // The journal and the calling code share it.

@@ -35,10 +35,15 @@ export async function reservationAskOf(
   const { definition, identity } = host;
   const { turnId, accountId } = turn;
   const binding = bindingOf(turn.limits, identity.binding);
-  const asked = request.maxOutputTokens ?? definition.maxOutputTokens ?? DEFAULT_OUTPUT_TOKENS;
-  const outputTokens = Math.min(asked, MOST_TOKENS);
+  const bound = request.maxOutputTokens ?? definition.maxOutputTokens;
+  const asked = Math.min(bound ?? DEFAULT_OUTPUT_TOKENS, MOST_TOKENS);
   const price = await priceFor(host, binding.maxCostMicros !== undefined);
-  const prompt = await measurePrompt(host, request, { turnId, key: call.key, binding, price, outputTokens, signal });
+  // Without a bound the server takes what is left of its window.
+  const window = bound !== undefined || bindsAmounts(binding) ? definition.model.contextWindow : undefined;
+  const measuring = { turnId, key: call.key, binding, price, outputTokens: asked, window, signal };
+  const prompt = await measurePrompt(host, request, measuring);
+  const isClamped = window !== undefined && isCounted(prompt);
+  const outputTokens = isClamped ? Math.min(asked, roomIn(window, prompt.promptTokens)) : asked;
   return {
     ...call,
     ...prompt,
@@ -63,9 +68,39 @@ async function priceFor({ definition, prices, clock }: Host, binds: boolean): Pr
   );
 }
 
-/** The bound is sent only where one was asked for, or where a limit made the reservation. */
-export function boundedRequest(request: ModelRequest, asked: number | undefined, granted: Reservation): ModelRequest {
+/** Tokenizers differ: a prompt is taken for so much longer than it was counted. */
+const COUNTING_MARGIN = 1 / 20;
+
+/** Tokens that an answer may have in the window behind the prompt: at least the least for which a call is made. */
+function roomIn(window: number, promptTokens: number): number {
+  return Math.max(MINIMUM_OUTPUT_TOKENS, window - Math.ceil(promptTokens * (1 + COUNTING_MARGIN)));
+}
+
+/** Whether the prompt's tokens are known better than by its bytes. */
+function isCounted({ promptTokens, promptBound }: Pick<ReservationAsk, "promptTokens" | "promptBound">): boolean {
+  return promptTokens < promptBound;
+}
+
+/**
+ * The request with the bound of its reservation, where one was asked for or a limit made the reservation.
+ * Throws `ModelError` of kind `context_length` where the model's window leaves no room for an answer: the call is not sent.
+ */
+export function boundedRequest(
+  { definition: { model } }: Pick<Host, "definition">,
+  request: ModelRequest,
+  {
+    asked,
+    ask,
+    granted,
+  }: { readonly asked: number | undefined; readonly ask: ReservationAsk; readonly granted: Reservation },
+): ModelRequest {
   if (asked === undefined && granted.isBound !== true) return request;
+  const { contextWindow: window } = model;
+  const least = Math.min(MINIMUM_OUTPUT_TOKENS, granted.outputTokens);
+  if (window !== undefined && isCounted(ask) && window - ask.promptTokens < least) {
+    const words = `The prompt has about ${ask.promptTokens} tokens, too many for the window of ${window} that "${model.name}" has; the call was not sent.`;
+    throw new ModelError(words, { retryable: false, mayHaveBeenSent: false, details: { kind: "context_length" } });
+  }
   return { ...request, maxOutputTokens: granted.outputTokens };
 }
 
@@ -140,25 +175,29 @@ interface Measuring {
   readonly price: Price | null;
   /** Reserved with it. */
   readonly outputTokens: number;
+  /** The model's window, if the output has to fit into it. */
+  readonly window: number | undefined;
   readonly signal: LightSignal;
 }
 
 /**
  * The prompt's tokens, and an upper bound of them. The bytes serve as the count without a limit on tokens or cost, under `strict`,
- * and where the part that no provider has counted yet is negligible beside the limits; otherwise the model's adapter counts. If
- * counting fails, gives nonsense or takes too long, the bytes are reserved, with a warning.
+ * and where the part that no provider has counted yet is negligible beside the limits; otherwise the model's adapter counts, and so
+ * it does where the output might not fit into the model's window behind so many bytes. If counting fails, gives nonsense or takes too long, the bytes are reserved, with a warning.
  */
 async function measurePrompt(
   host: Host,
   request: ModelRequest,
-  { turnId, key, binding, price, outputTokens, signal }: Measuring,
+  { turnId, key, binding, price, outputTokens, window, signal }: Measuring,
 ): Promise<{ readonly promptTokens: number; readonly promptBound: number }> {
   const { prompts } = host.notes;
   const bound = boundOf(host.definition.model, request);
   const before = prompts.startOf(request);
   const unknown = Math.max(0, bound - (before?.bound ?? 0));
   let prompt: MeasuredPrompt = { request, bound };
-  if (bindsAmounts(binding) && !binding.strict && !isNegligible(unknown, outputTokens, binding, price)) {
+  const isCostly = bindsAmounts(binding) && !binding.strict && !isNegligible(unknown, outputTokens, binding, price);
+  const isTight = window !== undefined && roomIn(window, (before?.reported ?? 0) + unknown) < outputTokens;
+  if (isCostly || isTight) {
     try {
       prompt = { ...prompt, counted: await countOf(host, request, signal) };
     } catch (error) {

@@ -174,7 +174,11 @@ async function attempt(
   signal.addEventListener("abort", noteCut, { once: true });
   try {
     const sent = granted.last ? asLastCall(request) : request;
-    const bounded = boundedRequest(sent, definition.maxOutputTokens, reservation);
+    const bounded = boundedRequest(host, sent, {
+      asked: definition.maxOutputTokens,
+      ask: granted.ask,
+      granted: reservation,
+    });
     const answer = await host.inFlight.run(key, signal, async (callSignal) => {
       host.notes.noteAsked(key);
       const shown = listening ? host.viewers.showAnswer(granted) : undefined;

@@ -1,6 +1,8 @@
 import type { FinishReason, Json, JsonObject, ModelResponse } from "../state/index.ts";
 import { type WireObject, wireObject, wireText, wireArray, wireParts } from "./openai-wire.ts";
-import { answerError } from "./call-failure.ts";
+import { ModelError } from "../errors/index.ts";
+import { answerError, type ModelFailureKind } from "./call-failure.ts";
+import { answerEnd } from "./finish-reason.ts";
 import type { ModelDelta } from "./language-model.ts";
 import { ToolCallParts } from "./tool-call-parts.ts";
 import { type ReportedUsage, UsageReport } from "./usage.ts";
@@ -14,6 +16,8 @@ type AccumulatedAnswer = Omit<ModelResponse, "usage"> & { readonly usage: Report
  * 1. Each piece of text is reported once and is in the answer once.
  * 2. The calls in the answer decide whether tools are wanted, not the finish reason.
  * 3. An answer is finished when its finish reason has come, or when it came as one completion.
+ * 4. A finished answer is complete only if its finish reason is one of those that end an answer. An answer that came as one
+ *    completion may have none, if it has text or calls.
  */
 export class AnswerAccumulator {
   readonly #calls = new ToolCallParts();
@@ -58,6 +62,29 @@ export class AnswerAccumulator {
   /** Whether only usage can still come. */
   get isFinished(): boolean {
     return this.#isWhole || this.#finishReason !== undefined;
+  }
+
+  /** Whether the model has begun to write: text, reasoning or a call has come. */
+  get hasBegun(): boolean {
+    return this.#content !== "" || this.#refusal !== "" || !this.#calls.isEmpty || this.#reasoning.hasBegun;
+  }
+
+  /** Why the answer so far is not complete; `undefined` if it is. */
+  get fault(): ModelError | undefined {
+    const reason = this.#finishReason;
+    if (reason === undefined) {
+      const isWhole = this.#isWhole && (this.#content + this.#refusal !== "" || !this.#calls.isEmpty);
+      return isWhole ? undefined : broken("The model's answer ended before it was complete: no finish reason came.");
+    }
+    const end = answerEnd(reason);
+    if (end === undefined) {
+      return broken(`The model server broke off its answer: the finish reason is "${reason.slice(0, 100)}".`);
+    }
+    if (end !== "too_long") return undefined;
+    return broken(
+      `The prompt and the answer are too long for the model: the finish reason is "${reason}".`,
+      "context_length",
+    );
   }
 
   /** The usage that the server has reported so far. */
@@ -105,19 +132,15 @@ export class AnswerAccumulator {
   }
 
   #reason(): FinishReason {
-    const hasCalls = !this.#calls.isEmpty;
-    switch (this.#finishReason) {
-      case "length":
-      case "content_filter":
-        return this.#finishReason;
-      case "stop":
-      case "tool_calls":
-      case "function_call":
-        return hasCalls ? "tool_calls" : "stop";
-      default:
-        return hasCalls ? "tool_calls" : "unknown";
-    }
+    const end = this.#finishReason === undefined ? undefined : answerEnd(this.#finishReason);
+    if (end === "length" || end === "content_filter") return end;
+    if (!this.#calls.isEmpty) return "tool_calls";
+    return end === "stop" ? "stop" : "unknown";
   }
+}
+
+function broken(message: string, kind: ModelFailureKind = "incomplete"): ModelError {
+  return new ModelError(message, { retryable: kind === "incomplete", mayHaveBeenSent: true, details: { kind } });
 }
 
 /** The fields of an answer that carry reasoning as text. Servers use one of them, or both with the same content. */
@@ -130,6 +153,8 @@ class ReasoningParts {
   readonly #texts = new Map<string, string>();
   readonly #details: Detail[] = [];
   readonly #byType = new Map<unknown, Map<unknown, AlikeDetails>>();
+  /** Whether one of `textFields` has brought any text. */
+  #hasText = false;
   #thinking = "";
 
   /**
@@ -139,18 +164,24 @@ class ReasoningParts {
   add(delta: WireObject): string {
     let news = "";
     for (const field of textFields) {
-      const text = wireText(delta[field]);
-      if (text === "") continue;
+      const text = delta[field];
+      if (typeof text !== "string") continue;
+      // An empty text is kept too: some servers refuse a message with calls that had the field and comes back without it.
       this.#texts.set(field, (this.#texts.get(field) ?? "") + text);
+      this.#hasText ||= text !== "";
       if (news === "") news = text;
     }
     for (const entry of wireArray(delta["reasoning_details"])) {
       const text = this.#addDetail(wireObject(entry));
-      if (this.#texts.size === 0) news += text;
+      if (!this.#hasText) news += text;
     }
     const thinking = typeof delta["content"] === "object" ? wireParts(delta["content"], "thinking", "thinking") : "";
     this.#thinking += thinking;
     return news + thinking;
+  }
+
+  get hasBegun(): boolean {
+    return this.#hasText || this.#thinking !== "" || this.#details.length > 0;
   }
 
   /** Reasoning text so far, for counting. */

@@ -1,4 +1,5 @@
 import { ModelError, type ErrorDetails } from "../errors/index.ts";
+import { isContextOverflow } from "./context-overflow.ts";
 import { type WireObject, wireObject, wireText } from "./openai-wire.ts";
 
 /** Facts about a failed call, besides the error itself. */
@@ -7,6 +8,8 @@ interface FailureContext {
   readonly partial: { readonly inputTokens: number; readonly outputTokens: number } | undefined;
   /** Keys, and headers that may be some: removed from every message. */
   readonly secrets: readonly string[];
+  /** Texts by which this server refuses a prompt that is too long, beside those that are known. */
+  readonly tooLongMessages: readonly (string | RegExp)[];
   /** Milliseconds since the epoch. */
   readonly now: number;
 }
@@ -20,7 +23,12 @@ const untrustedPeer = /^(ERR_TLS_|ERR_SSL_|CERT_|SELF_SIGNED|DEPTH_ZERO_SELF|UNA
  */
 export function callFailure(error: unknown, context: FailureContext): ModelError {
   if (error instanceof ModelError) {
-    return failure(error.message, error, context, error.details);
+    const { message, details } = error;
+    const isTooLong =
+      details["kind"] === "error_in_answer" &&
+      isContextOverflow({ status: error.status, named: "", message }, context.tooLongMessages);
+    if (!isTooLong) return failure(message, error, context, details);
+    return failure(message, { ...outcomeOf(error), retryable: false }, context, { ...details, kind: "context_length" });
   }
   const raw = wireObject(error) ?? {};
   const status = raw["status"];
@@ -34,19 +42,18 @@ export function callFailure(error: unknown, context: FailureContext): ModelError
 }
 
 function httpFailure(status: number, raw: Readonly<Record<string, unknown>>, context: FailureContext): ModelError {
-  const body = raw["error"];
-  const fault = readFault(body, status);
+  const read = readFault(raw["error"], status);
+  const fault = read.message === "" ? { ...read, message: wireText(raw["message"]) } : read;
   const headers = raw["headers"] instanceof Headers ? raw["headers"] : new Headers();
-  const { kind, retryable } = classifyFault(fault);
+  const { kind, retryable } = classifyFault(fault, context.tooLongMessages);
   const told = headers.get("x-should-retry");
-  const words = fault.message === "" ? wireText(raw["message"]) : fault.message;
   const outcome = {
     retryable: told === "true" ? kind === "http" || retryable : told !== "false" && retryable,
     status,
     retryAfterMs: parseRetryAfter(headers, context.now),
     mayHaveBeenSent: true,
   };
-  return failure(`The model server answered ${status}: ${words}`, outcome, context, {
+  return failure(`The model server answered ${status}: ${fault.message}`, outcome, context, {
     kind,
     providerCode: fault.code,
     providerType: fault.type,
@@ -84,6 +91,10 @@ interface Outcome {
   readonly retryAfterMs?: number | undefined;
   readonly mayHaveBeenSent: boolean;
   readonly cause?: unknown;
+}
+
+function outcomeOf({ retryable, status, retryAfterMs, mayHaveBeenSent, cause }: ModelError): Outcome {
+  return { retryable, status, retryAfterMs, mayHaveBeenSent, cause };
 }
 
 function failure(message: string, outcome: Outcome, context: FailureContext, details: ErrorDetails): ModelError {
@@ -177,8 +188,6 @@ interface ProviderFault {
   readonly message: string;
 }
 
-const contextLengthPattern =
-  /context[ _]?(length|window|limit|size)|maximum (context|prompt) length|(prompt|input|request) is too long|too many (input )?tokens|exceeds the maximum number of tokens/i;
 const quotaPattern = /insufficient_quota|billing_hard_limit|insufficient (credit|balance|funds)/i;
 const lastingPattern =
   /invalid_request|invalid_api_key|authentication|permission|not_found|bad_?request|content_(filter|policy)/i;
@@ -192,16 +201,23 @@ function readFault(value: unknown, status?: number): ProviderFault {
     status: status ?? (Number.isInteger(numeric) && numeric >= 400 && numeric < 600 ? numeric : undefined),
     code: typeof code === "number" ? String(code) : wireText(code),
     type: wireText(raw["type"]),
-    message: typeof value === "string" ? value : wireText(raw["message"]),
+    message: typeof value === "string" ? value : withUpstream(wireText(raw["message"]), raw),
   };
 }
 
+/** A gateway may put the words of the server behind it, which refused the call, beside its own. */
+function withUpstream(message: string, { metadata }: WireObject): string {
+  const upstream = wireText(wireObject(metadata)?.["raw"]);
+  return upstream === "" ? message : `${message} (${upstream})`;
+}
+
 /** The kind of a fault, and whether another attempt may succeed. Nothing else decides this. */
-function classifyFault(fault: ProviderFault): { readonly kind: ModelFailureKind; readonly retryable: boolean } {
-  const { status, message } = fault;
-  const named = `${fault.code} ${fault.type}`;
-  const isClientFault = status === undefined || (status >= 400 && status < 500 && status !== 429);
-  if (isClientFault && (/context_(length|size)/i.test(named) || contextLengthPattern.test(message))) {
+function classifyFault(
+  { status, code, type, message }: ProviderFault,
+  tooLongMessages: readonly (string | RegExp)[] = [],
+): { readonly kind: ModelFailureKind; readonly retryable: boolean } {
+  const named = `${code} ${type}`;
+  if (isContextOverflow({ status, named, message }, tooLongMessages)) {
     return { kind: "context_length", retryable: false };
   }
   if (quotaPattern.test(named) || status === 402) return { kind: "insufficient_quota", retryable: false };

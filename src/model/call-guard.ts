@@ -6,9 +6,9 @@ import { LONGEST_REFUSAL_MS } from "./read-answer.ts";
 interface CallLimits {
   /** Milliseconds for the whole call. */
   readonly requestTimeoutMs: number;
-  /** Milliseconds until the answer begins; absent for a whole answer, which begins when it is complete. */
+  /** Milliseconds until the first piece of the answer; absent: only the limit of the whole call counts. */
   readonly headersTimeoutMs?: number | undefined;
-  /** Milliseconds of silence once it has begun. */
+  /** Milliseconds of silence after the first piece. */
   readonly stallTimeoutMs: number;
 }
 
@@ -49,6 +49,7 @@ export class CallGuard implements Cutter {
   readonly #total: NodeJS.Timeout;
   readonly #endsAt: number;
   #silence: NodeJS.Timeout | undefined;
+  #hasBegun = false;
   #cut: ModelError | undefined;
   #rejectRace: ((error: ModelError) => void) | undefined;
   readonly #onAbort = (): void => this.#cutCall("aborted", "The model call was aborted.", this.#caller.reason);
@@ -97,22 +98,23 @@ export class CallGuard implements Cutter {
     });
   }
 
-  /** The answer has begun: from now on silence is limited. */
-  watchSilence(): void {
+  /** A piece of the answer has come. The silence after it is limited. */
+  heard(): void {
+    if (this.#hasBegun) {
+      this.#silence?.refresh();
+      return;
+    }
+    this.#hasBegun = true;
     clearTimeout(this.#silence);
     const { stallTimeoutMs } = this.#limits;
     const stalled = `The model's answer stalled: nothing came for ${stallTimeoutMs} ms (stallTimeoutMs).`;
     this.#silence = setTimeout(() => this.#cutCall("stalled", stalled), stallTimeoutMs);
   }
 
-  /** Something arrived: the silence starts again. */
-  heard(): void {
-    this.#silence?.refresh();
-  }
-
   /** Only the end of the stream is missing; it is waited for briefly. */
   expectEnd(): void {
     clearTimeout(this.#silence);
+    this.#hasBegun = true;
     const grace = Math.min(this.#limits.stallTimeoutMs, closingGraceMs);
     this.#silence = setTimeout(() => this.#cutCall("stalled", "The stream did not end after its last event."), grace);
   }

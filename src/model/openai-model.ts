@@ -3,10 +3,12 @@ import {
   type Door,
   functionRule,
   type LightSignal,
+  listRule,
   nameRule,
   oneOfRule,
   optionsOf,
   recordRule,
+  ruleOf,
   textRule,
   wholeNumberRule,
 } from "../base/index.ts";
@@ -18,7 +20,7 @@ import { completeUsage, outputTokensOf } from "./usage.ts";
 import { type GenerateOptions, type LanguageModel, lightSignalOf } from "./language-model.ts";
 import { createOpenaiClient, type OpenaiClient } from "./openai-client.ts";
 import { type WireBody, type WireOptions, wireBody } from "./openai-wire.ts";
-import { isEventStream, readEvents, readWhole } from "./read-answer.ts";
+import { readAnswer } from "./read-answer.ts";
 import { imageTokenBound, countPromptTokens, promptByteBound } from "./token-count.ts";
 
 /** What `openaiModel()` takes beside the name of the model. */
@@ -38,9 +40,12 @@ export interface OpenaiModelOptions {
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /** Tokens that prompt and answer may have together. Default: not known. */
   readonly contextWindow?: number | undefined;
-  /** Longest silence inside an answer, in milliseconds. Default 60,000. */
+  /** Longest silence inside an answer, from its first piece on, in milliseconds. Default 60,000. */
   readonly stallTimeoutMs?: number | undefined;
-  /** Longest wait for a streamed answer to begin, in milliseconds. Default 60,000. A whole answer begins only when it is complete: `requestTimeoutMs` bounds it. */
+  /**
+   * Longest wait for the first piece of a streamed answer, in milliseconds. Default: `requestTimeoutMs`, as for a whole answer, since a
+   * local model may read a long prompt for minutes.
+   */
   readonly headersTimeoutMs?: number | undefined;
   /** Longest time for the whole call, in milliseconds. Default 600,000. */
   readonly requestTimeoutMs?: number | undefined;
@@ -55,6 +60,11 @@ export interface OpenaiModelOptions {
   readonly outputLimitField?: "max_completion_tokens" | "max_tokens" | undefined;
   /** Tokens to reserve for an image. Default 2,500. */
   readonly imageTokens?: number | undefined;
+  /**
+   * Further texts by which the server refuses a prompt that is too long: parts of its messages, or patterns. The texts of many servers
+   * are known. It is what `autoCompact` depends on.
+   */
+  readonly tooLongMessages?: readonly (string | RegExp)[] | undefined;
 }
 
 /** Longest delay of a timer. */
@@ -73,6 +83,11 @@ export function openaiModel(name: string, given?: OpenaiModelOptions): LanguageM
 
 const delayRule = wholeNumberRule(1, longestDelayMs);
 
+const messageRule = ruleOf(
+  "a text, or a pattern",
+  (value) => (typeof value === "string" && value !== "") || value instanceof RegExp,
+);
+
 const modelDoor: Door<OpenaiModelOptions> = {
   rules: {
     provider: nameRule,
@@ -89,6 +104,7 @@ const modelDoor: Door<OpenaiModelOptions> = {
     extraBody: (value, where) => takeObject(value, where),
     outputLimitField: oneOfRule("max_completion_tokens", "max_tokens"),
     imageTokens: wholeNumberRule(1),
+    tooLongMessages: listRule("a list of texts and patterns", messageRule),
   },
   instead: {
     key: "apiKey",
@@ -113,7 +129,7 @@ class OpenaiModel implements LanguageModel {
   readonly contextWindow: number | undefined;
   readonly #options: OpenaiModelOptions;
   readonly #stallTimeoutMs: number;
-  readonly #headersTimeoutMs: number;
+  readonly #headersTimeoutMs: number | undefined;
   readonly #requestTimeoutMs: number;
   readonly #imageTokens: number;
   readonly #wholeOptions: WireOptions;
@@ -126,7 +142,7 @@ class OpenaiModel implements LanguageModel {
     this.contextWindow = options.contextWindow;
     this.#options = options;
     this.#stallTimeoutMs = options.stallTimeoutMs ?? 60_000;
-    this.#headersTimeoutMs = options.headersTimeoutMs ?? 60_000;
+    this.#headersTimeoutMs = options.headersTimeoutMs;
     this.#requestTimeoutMs = options.requestTimeoutMs ?? 600_000;
     this.#imageTokens = options.imageTokens ?? imageTokenBound;
     const { extraBody = {}, outputLimitField = "max_completion_tokens" } = options;
@@ -153,13 +169,13 @@ class OpenaiModel implements LanguageModel {
       headersTimeoutMs: body.isStreamed ? this.#headersTimeoutMs : undefined,
       stallTimeoutMs: this.#stallTimeoutMs,
     });
-    const call: Call = { accumulator, guard, options, isStreamed: false };
+    const call: Call = { accumulator, guard, options, isCountable: false };
     try {
       await guard.race(this.#exchange(client, body, call));
     } catch (error) {
       // After the finish reason, a broken end only loses the usage; another call would cost more.
       const isTransport = guard.cut !== undefined || !(error instanceof ModelError);
-      const isUsable = accumulator.isFinished && isTransport && !signal.aborted;
+      const isUsable = isTransport && accumulator.isFinished && accumulator.fault === undefined && !signal.aborted;
       if (!isUsable) throw await this.#failure(guard.cut ?? error, client.secrets, request, call);
     } finally {
       guard.end();
@@ -181,37 +197,31 @@ class OpenaiModel implements LanguageModel {
   async #exchange(client: OpenaiClient, body: WireBody, call: Call): Promise<void> {
     const { accumulator, guard, options } = call;
     const received = await client.send(body.text, guard);
-    call.isStreamed = isEventStream(received, body.isStreamed);
-    const arrived = call.isStreamed ? undefined : received.arrivedText();
-    if (arrived === undefined) {
-      guard.watchSilence();
-      const read = call.isStreamed ? readEvents : readWhole;
-      await read(received, accumulator, {
-        onDelta: options.onDelta,
-        onBytes: () => guard.heard(),
-        onLastEvent: () => guard.expectEnd(),
-      });
-    } else accumulator.add(JSON.parse(arrived), options.onDelta);
-    if (accumulator.isFinished) return;
-    throw new ModelError("The model's answer ended before it was complete: no finish reason came.", {
-      retryable: true,
-      mayHaveBeenSent: true,
-      details: { kind: "incomplete" },
+    await readAnswer(received, accumulator, {
+      asksForStream: body.isStreamed,
+      onDelta: options.onDelta,
+      onForm: (isStream) => (call.isCountable = isStream),
+      onProgress: () => guard.heard(),
+      onLastEvent: () => guard.expectEnd(),
     });
+    call.isCountable = true;
+    if (accumulator.fault !== undefined) throw accumulator.fault;
   }
 
   async #failure(error: unknown, secrets: readonly string[], request: ModelRequest, call: Call): Promise<ModelError> {
-    const { accumulator, isStreamed } = call;
+    const { accumulator, isCountable } = call;
     const reported = accumulator.usage;
     const generated = accumulator.generatedText();
+    const { tooLongMessages = [] } = this.#options;
+    const context = { secrets, tooLongMessages, now: Date.now() };
     // A server that refuses a call in its answer bills nothing but what it has sent, and the cost of a whole answer that was cut
     // cannot be known.
     const isServers = error instanceof ModelError && error.status !== undefined;
-    const isKnown = isServers ? generated !== "" : isStreamed;
-    if (!isKnown && reported === undefined) return callFailure(error, { partial: undefined, secrets, now: Date.now() });
+    const isKnown = isServers ? generated !== "" : isCountable;
+    if (!isKnown && reported === undefined) return callFailure(error, { ...context, partial: undefined });
     const { tokens } = await outputTokensOf(reported?.outputTokens, generated);
     const inputTokens = reported?.inputTokens ?? (await this.countPromptTokens(request));
-    return callFailure(error, { partial: { inputTokens, outputTokens: tokens }, secrets, now: Date.now() });
+    return callFailure(error, { ...context, partial: { inputTokens, outputTokens: tokens } });
   }
 }
 
@@ -219,8 +229,8 @@ interface Call {
   readonly accumulator: AnswerAccumulator;
   readonly guard: CallGuard;
   readonly options: GenerateOptions;
-  /** The answer has begun, as a stream. */
-  isStreamed: boolean;
+  /** What the answer has cost can be counted by what has come of it: it is a stream, or all of it has come. */
+  isCountable: boolean;
 }
 
 function notSent(signal: LightSignal): ModelError {

@@ -23,80 +23,133 @@ export interface HttpAnswer {
 }
 
 interface AnswerReading {
+  /** What a body is taken for that shows no form and has no type that names one. */
+  readonly asksForStream: boolean;
   readonly onDelta: ((delta: ModelDelta) => void) | undefined;
-  /** Called for each piece of the body, comments included. */
-  readonly onBytes: () => void;
+  /** Called before anything is read, once it is known whether the body is an event stream. */
+  readonly onForm: (isStream: boolean) => void;
+  /** Called for each piece of the body from the first piece of the answer on, comments included. */
+  readonly onProgress: () => void;
   /** Called when the last event has come, before the body ends. */
   readonly onLastEvent: () => void;
 }
 
-/** Whether the answer is an event stream. Unless the server names it JSON, it is taken for what was requested. */
-export function isEventStream(answer: HttpAnswer, wasRequested: boolean): boolean {
-  const type = answer.header("content-type").toLowerCase();
-  return type.includes("event-stream") || (wasRequested && !type.includes("json"));
+/** Reads the body of one answer into an accumulator. */
+interface BodyReader {
+  add(text: string): void;
+  end(): void;
 }
 
+/** The JSON text of an answer is an object, or the list in which some servers put an error. */
+const jsonStart = /^\s*[{[]/;
+const eventStart = /^\s*(?:data|event|id|retry)?:/;
+/** A body that has shown no form within so many characters is taken for what its type names. */
+const LONGEST_START = 64;
+
 /**
- * Reads one JSON text. Throws `SyntaxError` for broken JSON, `ModelError` for an error in it, and errors of the
- * connection.
+ * Reads the body of an answer, a JSON text or an event stream. Its beginning decides which of the two it is, then its type, then what
+ * was asked for. Throws `SyntaxError` for broken JSON, `ModelError` for an error in the answer, and errors of the connection.
  */
-export async function readWhole(
+export async function readAnswer(
   answer: HttpAnswer,
   accumulator: AnswerAccumulator,
   reading: AnswerReading,
 ): Promise<void> {
-  const text = await wholeText(answer, reading.onBytes);
-  accumulator.add(JSON.parse(text), reading.onDelta);
+  const type = answer.header("content-type").toLowerCase();
+  const isNamedStream = type.includes("event-stream") || (reading.asksForStream && !type.includes("json"));
+  let beginning = "";
+  let reader: BodyReader | undefined;
+  const open = (isStream: boolean): BodyReader => {
+    reading.onForm(isStream);
+    reader = isStream ? new EventReader(accumulator, reading) : new JsonReader(accumulator, reading);
+    reader.add(beginning);
+    return reader;
+  };
+  const add = (text: string): void => {
+    if (reader !== undefined) return reader.add(text);
+    beginning += text;
+    if (jsonStart.test(beginning)) open(false);
+    else if (eventStart.test(beginning)) open(true);
+    else if (beginning.trim().length > LONGEST_START) open(isNamedStream);
+  };
+  const arrived = answer.arrivedText();
+  if (arrived === undefined) await answer.eachText(add);
+  else add(arrived);
+  (reader ?? open(isNamedStream)).end();
 }
 
-/**
- * Reads an event stream. Text that arrives together is told as one piece. Throws `SyntaxError` for broken JSON, `ModelError` for an
- * error event, and errors of the connection.
- */
-export async function readEvents(
-  answer: HttpAnswer,
-  accumulator: AnswerAccumulator,
-  { onDelta, onBytes, onLastEvent }: AnswerReading,
-): Promise<void> {
-  const plain = new PlainChunks();
-  const pieces = onDelta && new GatheredPieces(onDelta);
-  const onEvent = ({ event, data }: EventSourceMessage): void => {
-    const text = event === undefined ? plain.textIn(data) : undefined;
-    if (text !== undefined) {
-      accumulator.addText(text, pieces?.add);
-      return;
-    }
-    if (data === "[DONE]") {
-      onLastEvent();
-      return;
-    }
-    const chunk = JSON.parse(data) as unknown;
-    accumulator.add(chunk, pieces?.add);
-    if (event === "error") throw answerError(chunk);
-    plain.learn(data, chunk);
-  };
-  const parser = createParser({
-    onEvent,
+class JsonReader implements BodyReader {
+  readonly #accumulator: AnswerAccumulator;
+  readonly #reading: AnswerReading;
+  #text = "";
+
+  constructor(accumulator: AnswerAccumulator, reading: AnswerReading) {
+    this.#accumulator = accumulator;
+    this.#reading = reading;
+  }
+
+  add(text: string): void {
+    this.#text = withinLimit(this.#text + text);
+    this.#reading.onProgress();
+  }
+
+  end(): void {
+    this.#accumulator.add(JSON.parse(this.#text), this.#reading.onDelta);
+  }
+}
+
+/** Reads an event stream. Text that arrives together is told as one piece. */
+class EventReader implements BodyReader {
+  readonly #accumulator: AnswerAccumulator;
+  readonly #reading: AnswerReading;
+  readonly #plain = new PlainChunks();
+  readonly #pieces: GatheredPieces | undefined;
+  readonly #parser = createParser({
+    onEvent: (event) => this.#take(event),
     maxBufferSize: MOST_OF_EVENT,
     onError: (error) => {
       if (error.type === "max-buffer-size-exceeded") throw tooLong(`an event of more than ${MOST_OF_EVENT} characters`);
     },
   });
-  const feed = (arrived: string): void => {
+  #length = 0;
+
+  constructor(accumulator: AnswerAccumulator, reading: AnswerReading) {
+    this.#accumulator = accumulator;
+    this.#reading = reading;
+    this.#pieces = reading.onDelta && new GatheredPieces(reading.onDelta);
+  }
+
+  add(text: string): void {
+    this.#length += text.length;
+    if (this.#length > MOST_OF_STREAM) throw tooLong(`more than ${MOST_OF_STREAM} characters`);
     try {
-      parser.feed(arrived);
+      this.#parser.feed(text);
     } finally {
-      pieces?.tell();
+      this.#pieces?.tell();
     }
-  };
-  await answer.eachText(
-    upTo(MOST_OF_STREAM, (arrived) => {
-      onBytes();
-      feed(arrived);
-    }),
-  );
-  // The last event may come without its blank line.
-  feed("\n\n");
+    if (this.#accumulator.hasBegun) this.#reading.onProgress();
+  }
+
+  end(): void {
+    // The last event may come without its blank line.
+    this.add("\n\n");
+  }
+
+  #take({ event, data }: EventSourceMessage): void {
+    const text = event === undefined ? this.#plain.textIn(data) : undefined;
+    if (text !== undefined) {
+      this.#accumulator.addText(text, this.#pieces?.add);
+      return;
+    }
+    if (data === "[DONE]") {
+      this.#reading.onLastEvent();
+      return;
+    }
+    const chunk = JSON.parse(data) as unknown;
+    this.#accumulator.add(chunk, this.#pieces?.add);
+    if (event === "error") throw answerError(chunk);
+    this.#plain.learn(data, chunk);
+  }
 }
 
 /** Tells pieces of one type that come one after the other as one piece. */
@@ -242,18 +295,6 @@ export class WebAnswer implements HttpAnswer {
   }
 }
 
-/** The whole body of an answer; `onBytes` is called for each piece. */
-export async function wholeText(answer: HttpAnswer, onBytes?: () => void): Promise<string> {
-  let text = "";
-  await answer.eachText(
-    upTo(MOST_OF_WHOLE, (piece) => {
-      onBytes?.();
-      text += piece;
-    }),
-  );
-  return text;
-}
-
 /** The beginning of a body of which the rest is not needed: what has come of it when it ends, breaks, is too long or takes longer than this. */
 export async function beginningOf(answer: HttpAnswer, longestMs: number): Promise<string> {
   const enough = new Error("the rest of the answer is not needed");
@@ -280,13 +321,9 @@ const MOST_OF_EVENT = 2 ** 25;
 const MOST_OF_ERROR = 2 ** 16;
 export const LONGEST_REFUSAL_MS = 1_000;
 
-function upTo(most: number, onText: (text: string) => void): (text: string) => void {
-  let length = 0;
-  return (text) => {
-    length += text.length;
-    if (length > most) throw tooLong(`more than ${most} characters`);
-    onText(text);
-  };
+function withinLimit(text: string): string {
+  if (text.length > MOST_OF_WHOLE) throw tooLong(`more than ${MOST_OF_WHOLE} characters`);
+  return text;
 }
 
 /** To ask again would cost as much, and most likely end in the same way. */

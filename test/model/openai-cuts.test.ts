@@ -69,6 +69,22 @@ describe.each(ways)("over %s", (_way, over) => {
       expect(failure.message).toContain("headersTimeoutMs");
     });
 
+    it("lets the first piece of a stream take as long as a whole answer, be it with a head or comments before it", async () => {
+      for (const early of [undefined, "", ": reading\n\n", chunk({ role: "assistant", content: "" })]) {
+        const server = await startRawServer((_request, response) => {
+          response.setHeader("content-type", "text/event-stream");
+          if (early !== undefined) response.flushHeaders();
+          if (early) response.write(early);
+          setTimeout(() => response.end(chunk({ content: "late" }, "stop")), 150);
+        });
+        const { answer } = await streamed(at(server, { stallTimeoutMs: 50 }));
+        expect(answer.content).toBe("late");
+        const failure = await failureOf(streamed(at(server, { headersTimeoutMs: 50 })));
+        expect(failure).toMatchObject({ retryable: true, details: { kind: "timeout" } });
+        expect(failure.message).toContain("headersTimeoutMs");
+      }
+    });
+
     it("lets a whole answer take longer to begin than a stream may, up to the limit of the call", async () => {
       const server = await startRawServer((_request, response) => {
         setTimeout(() => {

@@ -34,6 +34,9 @@ describe.each(ways)("over %s", (_way, over) => {
   const at: typeof modelAt = (server, options) => modelAt(server, { ...over, ...options });
   const sending: typeof modelSending = (body, options) => modelSending(body, { ...over, ...options });
 
+  /** The connection breaks behind these events. */
+  const streamingTo = async (events: string) => at(await streaming(events, (response) => response.destroy()));
+
   async function answering(status: number, body: string, headers: Record<string, string> = {}) {
     const server = await startRawServer((_request, response) => {
       response.writeHead(status, { "content-type": "application/json", ...headers });
@@ -169,6 +172,71 @@ describe.each(ways)("over %s", (_way, over) => {
       expect(answer).toMatchObject({ content: "hi", usage: { inputTokens: 7 } });
       expect(performance.now() - start).toBeLessThan(20_000);
       await expect.poll(() => server.openConnections()).toBe(0);
+    });
+  });
+
+  describe("finish reasons", () => {
+    const parts = { content: "The first of three po" };
+    const wholeAnswer = (finish_reason: string | null, message: object = parts): string =>
+      JSON.stringify({ choices: [{ message, finish_reason }] });
+
+    it.each([
+      ["stop", "stop"],
+      ["end_turn", "stop"],
+      ["eos", "stop"],
+      ["STOP", "stop"],
+      ["length", "length"],
+      ["MAX_TOKENS", "length"],
+      ["content_filter", "content_filter"],
+      ["sensitive", "content_filter"],
+    ])("%s ends an answer", async (reason, finishReason) => {
+      const model = await sending(wholeAnswer(reason));
+      expect(await model.generate(request, { signal: neverAborted })).toMatchObject({ ...parts, finishReason });
+      expect((await streamed(await sending(chunk(parts, reason) + done))).answer).toMatchObject({ finishReason });
+    });
+
+    it.each([
+      "error",
+      "insufficient_system_resource",
+      "abort",
+      "load",
+      "MALFORMED_FUNCTION_CALL",
+      "network_error",
+      "a reason of next year",
+    ])("%s breaks an answer off: what came is counted, and another attempt may help", async (reason) => {
+      const calls = { tool_calls: [{ index: 0, id: "a", function: { name: "f", arguments: "{}" } }] };
+      for (const message of [parts, calls, { content: "" }]) {
+        for (const failure of [
+          await failureOf((await sending(wholeAnswer(reason, message))).generate(request, { signal: neverAborted })),
+          await failureOf(streamed(await sending(chunk(message, reason) + done))),
+          await failureOf(streamed(await streamingTo(chunk(message, reason)))),
+        ]) {
+          expect(failure).toMatchObject({ retryable: true, mayHaveBeenSent: true });
+          expect(failure.partialInputTokens).toBeGreaterThan(0);
+          expect(failure.partialOutputTokens).toBe(message === parts ? 5 : message === calls ? 2 : 0);
+        }
+      }
+    });
+
+    it("one that means a full window is that of a prompt that is too long", async () => {
+      const model = await sending(wholeAnswer("model_context_window_exceeded"));
+      expect(await failureOf(model.generate(request, { signal: neverAborted }))).toMatchObject({
+        retryable: false,
+        partialOutputTokens: 5,
+        details: { kind: "context_length" },
+      });
+    });
+
+    it("none is needed in a whole answer with text, and an answer without anything is none", async () => {
+      expect((await (await sending(wholeAnswer(null))).generate(request, { signal: neverAborted })).content).toBe(
+        parts.content,
+      );
+      for (const message of [{ content: "" }, { content: null, reasoning_content: "Hm" }]) {
+        const failure = failureOf(
+          (await sending(wholeAnswer(null, message))).generate(request, { signal: neverAborted }),
+        );
+        expect(await failure).toMatchObject({ retryable: true, details: { kind: "incomplete" } });
+      }
     });
   });
 

@@ -28,7 +28,7 @@ const detail = (fields: object): string =>
   chunk({ reasoning_details: [{ type: "reasoning.text", index: 0, ...fields }] });
 
 describe.each(ways)("over %s", (_way, over) => {
-  const sending: typeof modelSending = (body, options) => modelSending(body, { ...over, ...options });
+  const sending: typeof modelSending = (body, options, type) => modelSending(body, { ...over, ...options }, type);
 
   async function callsOf(...pieces: readonly string[]) {
     const { answer } = await streamed(await sending([...pieces, chunk({}, "stop"), usageChunk, done].join("")));
@@ -167,6 +167,14 @@ describe.each(ways)("over %s", (_way, over) => {
       });
     });
 
+    it("that is empty goes back as it came", async () => {
+      const events = chunk({ content: "", reasoning_content: "" }) + chunk({ content: "Yes" }, "stop");
+      expect((await streamed(await sending(events))).answer.reasoning).toEqual({ reasoning_content: "" });
+      const model = await sending(whole({ content: "Yes", reasoning_content: "" }));
+      const { reasoning } = await model.generate(request, { signal: neverAborted });
+      expect(reasoning).toEqual({ reasoning_content: "" });
+    });
+
     it("keeps the signatures that come with calls", async () => {
       const extra_content = { google: { thought_signature: "sig" } };
       const body = whole({ tool_calls: [{ id: "a", function: { name: "f", arguments: "{}" }, extra_content }] });
@@ -182,6 +190,24 @@ describe.each(ways)("over %s", (_way, over) => {
       const model = await sending(chunk({ content: "in " }) + chunk({ content: "pieces" }, "stop") + usageChunk + done);
       expect((await model.generate(request, { signal: neverAborted })).content).toBe("in pieces");
     });
+
+    it.each(["text/event-stream", "application/json", "text/plain"])(
+      "reads either form by its beginning, also where it is named %s",
+      async (type) => {
+        const events = chunk({ content: "in " }) + chunk({ content: "pieces" }, "stop") + usageChunk + done;
+        for (const [body, text] of [
+          [whole({ content: "whole" }), "whole"],
+          [`\n  ${whole({ content: "late" })}`, "late"],
+          [events, "in pieces"],
+          [`: waiting\n\n${events}`, "in pieces"],
+          [`\r\nevent: message\n${events}`, "in pieces"],
+        ] as const) {
+          const model = await sending(body, {}, type);
+          expect((await model.generate(request, { signal: neverAborted })).content).toBe(text);
+          expect((await streamed(model)).answer.content).toBe(text);
+        }
+      },
+    );
 
     it("skips comments, and reads a last event without its blank line", async () => {
       const { answer } = await streamed(

@@ -12,6 +12,7 @@ import { byClient, callOf, completion, goodAnswer, wireAnswer, wireModel, wireSe
 
 const sse = (body: string): Buffer => wireAnswer(body, "content-type: text/event-stream");
 const ask = { promptTokens: 100, price: null } as unknown as Parameters<typeof billOf>[1];
+const context = { partial: undefined, secrets: [], tooLongMessages: [], now: 0 };
 const reserved = { tokens: 5_000, costMicros: 0 } as unknown as Parameters<typeof billOf>[2];
 
 describe("what a failed call costs", () => {
@@ -50,7 +51,7 @@ describe("what a failed call costs", () => {
     exchange.eachText(() => undefined).catch((error: Error) => errors.push(error));
     exchange.onError(Object.assign(new Error("bad record mac"), { code: "ERR_SSL_BAD_RECORD" }));
     return expect
-      .poll(() => errors.map((error) => callFailure(error, { partial: undefined, secrets: [], now: 0 })))
+      .poll(() => errors.map((error) => callFailure(error, context)))
       .toMatchObject([{ mayHaveBeenSent: true, retryable: true }]);
   });
 
@@ -59,7 +60,7 @@ describe("what a failed call costs", () => {
     const exchange = new Exchange({ begin: () => undefined, reject: (error) => errors.push(error) });
     exchange.onSent();
     exchange.onError(Object.assign(new Error("bad record mac"), { code: "ERR_SSL_BAD_RECORD" }));
-    const failures = errors.map((error) => callFailure(error, { partial: undefined, secrets: [], now: 0 }));
+    const failures = errors.map((error) => callFailure(error, context));
     expect(failures).toMatchObject([{ mayHaveBeenSent: true, retryable: true }]);
     expect(billOf(failures[0], ask, reserved).settlement).toMatchObject({ tokens: 5_000, unconfirmed: true });
   });

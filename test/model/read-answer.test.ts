@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
 import { AnswerAccumulator } from "../../src/model/accumulator.ts";
 import type { ModelDelta } from "../../src/model/index.ts";
-import { type HttpAnswer, readEvents } from "../../src/model/read-answer.ts";
+import { type HttpAnswer, readAnswer } from "../../src/model/read-answer.ts";
 
 const answerOf = (reads: readonly string[]): HttpAnswer => ({
   status: 200,
@@ -13,11 +13,18 @@ const answerOf = (reads: readonly string[]): HttpAnswer => ({
   eachText: async (onText) => reads.forEach(onText),
 });
 
+const reading = {
+  asksForStream: true,
+  onForm: () => undefined,
+  onProgress: () => undefined,
+  onLastEvent: () => undefined,
+};
+
 async function readOf(reads: readonly string[]) {
   const accumulator = new AnswerAccumulator();
   const heard: ModelDelta[] = [];
   const onDelta = (delta: ModelDelta): number => heard.push(delta);
-  await readEvents(answerOf(reads), accumulator, { onDelta, onBytes: () => undefined, onLastEvent: () => undefined });
+  await readAnswer(answerOf(reads), accumulator, { ...reading, onDelta });
   return { answer: accumulator.answer("m"), isFinished: accumulator.isFinished, heard };
 }
 
@@ -109,9 +116,9 @@ describe("an event stream", () => {
       { type: "text", text: "d" },
     ]);
     const cut: ModelDelta[] = [];
-    const reading = { onDelta: (delta: ModelDelta) => cut.push(delta), onBytes: () => undefined };
+    const onDelta = (delta: ModelDelta): number => cut.push(delta);
     const broken = answerOf([piece("a") + piece("b") + event("{")]);
-    const read = readEvents(broken, new AnswerAccumulator(), { ...reading, onLastEvent: () => undefined });
+    const read = readAnswer(broken, new AnswerAccumulator(), { ...reading, onDelta });
     await expect(read).rejects.toThrow(SyntaxError);
     expect(cut).toEqual([{ type: "text", text: "ab" }]);
   });

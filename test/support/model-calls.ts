@@ -59,12 +59,12 @@ export const ways: readonly (readonly [string, OpenaiModelOptions])[] = [
 
 const open = new Set<RawServer>();
 
-/** A model whose server writes exactly these bytes: as events for a streamed call, else as one JSON text. */
-export async function modelSending(body: string, options: OpenaiModelOptions = {}): Promise<LanguageModel> {
-  const type =
-    body.startsWith("data:") || body.startsWith(":") || body.startsWith("event:")
-      ? "text/event-stream"
-      : "application/json";
+/** A model whose server writes exactly these bytes. Their type is by default that of their form: events, or one JSON text. */
+export async function modelSending(
+  body: string,
+  options: OpenaiModelOptions = {},
+  type = /^(data|event)?:/.test(body) ? "text/event-stream" : "application/json",
+): Promise<LanguageModel> {
   const server = await startRawServer((_request, response) => {
     response.writeHead(200, { "content-type": type });
     response.end(body);

@@ -1,0 +1,73 @@
+/*
+ * Servers have no common code for a prompt that does not fit: most answer 400 with a text of their own. An agent that does not
+ * recognise it fails for good, since every later turn sends the same prompt and more.
+ */
+
+/** A refusal as the server worded it. */
+interface Refusal {
+  readonly status: number | undefined;
+  /** Code and type. */
+  readonly named: string;
+  readonly message: string;
+}
+
+const codes = new Set(["1261", "model_max_prompt_tokens_exceeded", "tokens_limit_reached", "request_too_large"]);
+/** `context_length_exceeded`, `exceed_context_size_error`, `context_window_exceeded`, … */
+const codeWords = /context_(?:length|size|window)/i;
+
+/** What servers write. Numbers and names of models stand between the words. */
+const texts: readonly RegExp[] = [
+  // OpenAI, Azure, DeepSeek, OpenRouter, vLLM, SGLang, Cerebras
+  /maximum context length/i,
+  /context[ _-]?(?:length|window|limit|size)/i,
+  /tokens exceed the configured limit/i,
+  /reduce (?:the length of the|your) (?:messages|prompt|input)/i,
+  // vLLM
+  /longer than the maximum model length/i,
+  /max_(?:completion_)?tokens must be at least 1, got -/i,
+  // Anthropic, Fireworks, Bedrock, Ollama, LM Studio
+  /(?:prompt|input|request|conversation|messages?)(?: \([^)]{0,100}\))?(?: text)? (?:is|are) too (?:long|large)/i,
+  /prompt too long/i,
+  /too many (?:input |prompt )?tokens/i,
+  /exceeds the maximum (?:allowed )?(?:size|number of tokens|input length)/i,
+  // Gemini and Vertex
+  /input token count\b.{0,60}(?:exceeds|only supports)/i,
+  // xAI
+  /maximum prompt length/i,
+  // Mistral
+  /too large for model with \d+/i,
+  // Kimi
+  /exceeded model token limit/i,
+  // GitHub Copilot and GitHub Models
+  /prompt token count.{0,40}exceeds/i,
+  /request body too large for .{0,80} model/i,
+  // Zhipu
+  /prompt exceeds (?:the )?max/i,
+  // DashScope
+  /range of input length should be/i,
+  // TGI and Together
+  /`?inputs`?(?: tokens)? (?:\+ `?max_new_tokens`? must be <=|must have less than)/i,
+  // watsonx, SiliconFlow, Volcengine, Cohere
+  /number of input tokens \d+ cannot exceed/i,
+  /prompt_tokens \(\d+\) must be less than/i,
+  /exceeds? (?:the )?max(?:imum)? (?:message|input|prompt) tokens/i,
+  /tokens in (?:the )?(?:prompt|request) (?:more than|exceeds?|cannot exceed)/i,
+];
+
+/** Limits on what may be sent in some time. Waiting helps against them, a shorter prompt does not. */
+const rates =
+  /rate[ _-]?limit|tokens? per (?:min|hour|day)|\bTP[MD]\b|too many requests|throttl|please wait|try again (?:in|later)|concurren/i;
+
+/** Refusals of a key, an account or a model, whatever their texts mention. */
+const otherStatuses: ReadonlySet<number | undefined> = new Set([401, 402, 403, 404, 429]);
+
+/** Whether a server refused a prompt because it is too long. `own`: further texts of such refusals, parts or patterns of them. */
+export function isContextOverflow(refusal: Refusal, own: readonly (string | RegExp)[]): boolean {
+  const { status, named, message } = refusal;
+  if (own.some((text) => (typeof text === "string" ? message.includes(text) : message.search(text) >= 0))) return true;
+  if (codeWords.test(named)) return true;
+  if (otherStatuses.has(status) || rates.test(named) || rates.test(message)) return false;
+  // Cerebras gives no body, and proxies only a page: it is the size of the request in any case.
+  if (status === 413) return true;
+  return named.split(" ").some((name) => codes.has(name)) || texts.some((text) => text.test(message));
+}

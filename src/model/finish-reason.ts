@@ -1,0 +1,47 @@
+import type { FinishReason } from "../state/index.ts";
+
+/** How an answer ended; `too_long`: prompt and answer together filled the model's window. */
+export type AnswerEnd = Exclude<FinishReason, "tool_calls" | "unknown"> | "too_long";
+
+/** The finish reasons of servers, by what they mean. Every other reason means that the answer was broken off. */
+const reasonsOf: Readonly<Record<AnswerEnd, readonly string[]>> = {
+  stop: [
+    "stop",
+    "tool_calls",
+    "function_call",
+    "tool_call",
+    "tool_use",
+    "end_turn",
+    "stop_sequence",
+    "eos",
+    "eos_token",
+    "complete",
+    "completed",
+  ],
+  length: ["length", "max_tokens", "max_output_tokens", "max_completion_tokens", "model_length", "token_limit"],
+  content_filter: [
+    "content_filter",
+    "content_filtered",
+    "guardrail_intervened",
+    "refusal",
+    "sensitive",
+    "safety",
+    "image_safety",
+    "recitation",
+    "prohibited_content",
+    "blocklist",
+    "spii",
+  ],
+  too_long: ["model_context_window_exceeded", "context_length_exceeded"],
+};
+
+const ends: ReadonlyMap<string, AnswerEnd> = new Map(
+  (Object.entries(reasonsOf) as [AnswerEnd, readonly string[]][]).flatMap(([end, reasons]) =>
+    reasons.map((reason) => [reason, end] as const),
+  ),
+);
+
+/** How an answer with this finish reason ended; `undefined` where the server broke it off. */
+export function answerEnd(finishReason: string): AnswerEnd | undefined {
+  return ends.get(finishReason.toLowerCase());
+}

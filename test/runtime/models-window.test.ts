@@ -1,0 +1,54 @@
+import { expect, it } from "vitest";
+import { type AgentOptions, defineAgent, type LanguageModel } from "../../src/index.ts";
+import { scriptedModel } from "../../src/testing/index.ts";
+import { describeRuntimes } from "../support/runtimes.ts";
+
+const contextWindow = 8_192;
+
+describeRuntimes("a model with a known window", (stage) => {
+  /** An agent whose model counts so many tokens for a message. */
+  async function started(tokensOfMessage: number, options: Partial<AgentOptions>) {
+    const scripted = scriptedModel(() => "ok");
+    const countPromptTokens: LanguageModel["countPromptTokens"] = ({ messages }) => messages.length * tokensOfMessage;
+    const model = { ...scripted, contextWindow, countPromptTokens, boundPromptTokens: () => 40_000 };
+    const runtime = await stage().open({ agents: [defineAgent({ name: "worker", ...options, model })] });
+    const agent = await runtime.agent("worker", { agentId: "worker-1" });
+    await agent.start();
+    const bounds = () => scripted.calls.map(({ maxOutputTokens }) => maxOutputTokens);
+    const prompts = () => scripted.calls.map(({ messages }) => messages.map(({ content }) => content));
+    return { agent, bounds, prompts };
+  }
+
+  it.each<{ what: string; options: Partial<AgentOptions>; sent: number | undefined }>([
+    { what: "a limit on tokens", options: { budget: { maxTokens: 1_000_000 } }, sent: 1_892 },
+    { what: "its own bound", options: { maxOutputTokens: 4_000 }, sent: 1_892 },
+    { what: "a bound that fits", options: { maxOutputTokens: 1_000 }, sent: 1_000 },
+    { what: "nothing", options: {}, sent: undefined },
+  ])("is asked for no more output than fits, where a bound is sent: by $what", async ({ options, sent }) => {
+    const { agent, bounds } = await started(6_000, options);
+    expect(await agent.executeTurn("go").result).toMatchObject({ status: "completed" });
+    expect(bounds()).toEqual([sent]);
+  });
+
+  it("is asked for the least output where hardly anything fits", async () => {
+    const { agent, bounds } = await started(7_900, { maxOutputTokens: 4_000 });
+    expect(await agent.executeTurn("go").result).toMatchObject({ status: "completed" });
+    expect(bounds()).toEqual([256]);
+  });
+
+  it("is not asked where no room is left: the turn fails as too long, and nothing is billed", async () => {
+    const { agent, bounds } = await started(8_000, { budget: { maxTokens: 1_000_000 } });
+    const result = await agent.executeTurn("go").result;
+    expect(result).toMatchObject({ status: "failed", error: { code: "context_too_long" } });
+    expect(result.error?.message).toMatch(/8000 tokens.*8192.*not sent/);
+    expect(result.spent.own).toMatchObject({ inputTokens: 0, outputTokens: 0 });
+    expect(bounds()).toEqual([]);
+  });
+
+  it("is asked again once the conversation is compacted", async () => {
+    const { agent, prompts } = await started(2_700, { maxOutputTokens: 1_000, autoCompact: true });
+    await agent.executeTurn("one").result;
+    expect(await agent.executeTurn("two").result).toMatchObject({ status: "completed" });
+    expect(prompts().at(-1)).toEqual(["two"]);
+  });
+});
