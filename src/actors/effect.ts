@@ -46,7 +46,8 @@ interface EffectOptions {
 
 /**
  * Wraps every effect. The body begins in a microtask, after the transition that called for it; leaving the state aborts its
- * signal; an error becomes an `effect.failed` entry, unless the effect was aborted or the lease is lost.
+ * signal; an error becomes an `effect.failed` entry, unless the effect was aborted or the lease is lost. It runs in the async
+ * context of its turn, whoever caused the transition.
  */
 export function effectActor<Input extends EffectInput | undefined>(
   name: string,
@@ -73,7 +74,11 @@ export function effectActor<Input extends EffectInput | undefined>(
       over.add(self);
       host.effectOver();
     };
-    const run = (): void | Promise<void> => (signal.aborted ? undefined : body(host, input, signal));
+    const perform = (): void | Promise<void> => body(host, input, signal);
+    const run = (): void | Promise<void> => {
+      if (signal.aborted) return undefined;
+      return input === undefined ? perform() : host.inContextOf(input.turnId, perform);
+    };
     void later.then(() => {
       try {
         const work = run();

@@ -177,6 +177,8 @@ export interface Host {
   /** One of the agent's own artifacts. */
   artifact(artifactId: string): Promise<Artifact | undefined>;
   readonly viewers: Viewers;
+  /** Runs the work in the async context of the code that asked for the turn, or in that of no caller. */
+  inContextOf<T>(turnId: string, work: () => T): T;
   auth(turnId: string): Auth | undefined;
   /** Removes the turn's credentials, and secrets of the environment, from a text. */
   redactorOf(turnId: string): (text: string) => string;

@@ -1,3 +1,4 @@
+export * from "./async-context.ts";
 export * from "./backoff.ts";
 export * from "./clock.ts";
 export * from "./describe-value.ts";

@@ -1,3 +1,5 @@
+import { AsyncContext } from "./async-context.ts";
+
 /** A promise that is settled from outside. Only the first settlement counts. */
 export interface Deferred<T> {
   readonly promise: Promise<T>;
@@ -110,7 +112,7 @@ export class LightController implements LightSignal {
   aborted = false;
   reason: unknown;
   #listeners: (() => void)[] = [];
-  #real: AbortController | undefined;
+  #real: { readonly controller: AbortController; readonly context: AsyncContext } | undefined;
 
   get signal(): LightSignal {
     return this;
@@ -135,17 +137,17 @@ export class LightController implements LightSignal {
     this.aborted = true;
     this.reason = reason;
     // User code listens there, and hears of it first, as it came first.
-    this.#real?.abort(reason);
+    this.#real?.context.run(() => this.#real?.controller.abort(reason));
     for (let next = this.#listeners.shift(); next; next = this.#listeners.shift()) next();
   }
 
-  /** The same at each reading. */
+  /** The same at each reading. Its listeners run in the async context of the first reading, not in that of who aborts. */
   get real(): AbortSignal {
     if (this.#real === undefined) {
-      this.#real = new AbortController();
-      if (this.aborted) this.#real.abort(this.reason);
+      this.#real = { controller: new AbortController(), context: AsyncContext.current() };
+      if (this.aborted) this.#real.controller.abort(this.reason);
     }
-    return this.#real.signal;
+    return this.#real.controller.signal;
   }
 }
 

@@ -11,6 +11,7 @@ import {
   type Message,
   rootOf,
   statusOf,
+  type TroupeEvent,
 } from "../state/index.ts";
 import { type ForeignWrites, isTreeChanged, memoryStores } from "../stores/index.ts";
 import { checkedPorts } from "./core/checked-ports.ts";
@@ -233,7 +234,10 @@ async function lookedAt(copies: Projector | undefined, opened: Promise<Agent>): 
 function subscribe(core: RuntimeCore, observer: EventObserver): { unsubscribe(): void } {
   assertObserver(observer, "runtime.subscribe()");
   const next = typeof observer === "function" ? observer : observer.next;
-  const stop = core.bus.listen(harmless("an observer of runtime.subscribe()", (event) => next?.call(observer, event)));
+  const tell = harmless("an observer of runtime.subscribe()", (event: TroupeEvent) =>
+    core.contexts.of(event.turnId).run(() => next?.call(observer, event)),
+  );
+  const stop = core.bus.listen(tell);
   return { unsubscribe: stop };
 }
 

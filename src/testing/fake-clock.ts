@@ -1,3 +1,4 @@
+import { AsyncResource } from "node:async_hooks";
 import {
   assertTimerDelay,
   assertTimerTime,
@@ -8,7 +9,10 @@ import {
 } from "../base/index.ts";
 import { InvalidInputError, InvariantError } from "../errors/index.ts";
 
-/** A clock that moves only when a test moves it. Timers run inside the call that moves it. */
+/**
+ * A clock that moves only when a test moves it. Timers run inside the call that moves it, each in the async context in which it
+ * was set, as real timers do.
+ */
 export interface FakeClock extends Clock {
   /** How many timers and delays wait. */
   readonly pendingTimers: number;
@@ -70,11 +74,11 @@ export function createFakeClock(start: number = Date.UTC(2026, 0, 1)): FakeClock
     elapsed: () => passed,
     setTimer(at, callback) {
       assertTimerTime(at);
-      return timers.add(at, callback);
+      return timers.add(at, AsyncResource.bind(callback));
     },
     setDelay(ms, callback) {
       assertTimerDelay(ms);
-      return delays.add(passed + Math.ceil(ms), callback);
+      return delays.add(passed + Math.ceil(ms), AsyncResource.bind(callback));
     },
     sleep(ms, signal) {
       return sleepOn(this, ms, signal);

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { NotFoundError } from "../../src/errors/index.ts";
 import { TurnAuth } from "../../src/runtime/agent/turn-auth.ts";
+import { TurnContexts } from "../../src/runtime/agent/turn-contexts.ts";
 import { recoverAgent } from "../../src/runtime/residence/recovery.ts";
 import { memoryStores } from "../../src/stores/index.ts";
 import { note } from "../contracts/entry-fixtures.ts";
@@ -18,7 +19,7 @@ test("a process that does not know an agent's definition has never held its leas
     leaseMs: LEASE_MS,
     process: elsewhere,
     definitions: new Map(),
-    auth: new TurnAuth(undefined, () => null),
+    auth: new TurnAuth({ resolve: undefined, parentTurnOf: () => null, contexts: new TurnContexts(() => null) }),
   };
   const attempt = recoverAgent(source, keyOf(), { giveUp: async () => expect.unreachable("it has no lease") });
   await expect(attempt).rejects.toThrow(NotFoundError);

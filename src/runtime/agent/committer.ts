@@ -1,5 +1,5 @@
 import { setMaxListeners } from "node:events";
-import { backoffDelay, type Clock, createDeferred, faultPoint, holdProcess } from "../../base/index.ts";
+import { backoffDelay, type Clock, createDeferred, faultPoint, holdProcess, processContext } from "../../base/index.ts";
 import { LeaseLostError, StoreRolledBackError, StoreUnavailableError } from "../../errors/index.ts";
 import type { AgentKey, EventSource } from "../../state/index.ts";
 import type { Batch, CommitOutcome, Stale, Stores } from "../../stores/index.ts";
@@ -60,7 +60,8 @@ export class Committer {
     if (this.#scheduled) return;
     this.#scheduled = true;
     if (this.#idle.isSettled) this.#idle = createDeferred();
-    setImmediate(() => this.#flush());
+    // A batch of several agents belongs to none of those who asked for their turns.
+    processContext.run(() => setImmediate(() => this.#flush()));
   }
 
   /** Resolves when nothing is due or in flight. */

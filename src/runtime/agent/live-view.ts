@@ -26,8 +26,9 @@ import type { ActorTree } from "./actor-tree.ts";
 import type { CallsInFlight } from "./calls-in-flight.ts";
 import type { Committer } from "./committer.ts";
 import type { TurnAuth } from "./turn-auth.ts";
+import type { TurnContexts } from "./turn-contexts.ts";
 
-type Lent = Pick<ActivationPorts, "prices" | "random" | "auth" | "slots" | "definitions" | "stores">;
+type Lent = Pick<ActivationPorts, "prices" | "random" | "auth" | "contexts" | "slots" | "definitions" | "stores">;
 
 /** The readable side of a live agent: the states of its machines, its conversation, and the services of its process. */
 export abstract class LiveView {
@@ -41,6 +42,10 @@ export abstract class LiveView {
 
   random(): number {
     return this.#lent.random();
+  }
+
+  inContextOf<T>(turnId: string, work: () => T): T {
+    return this.#lent.contexts.of(turnId).run(work);
   }
 
   auth(turnId: string): Auth | undefined {
@@ -181,6 +186,7 @@ export interface ActivationPorts<Live extends Host = Host> {
   readonly inspect: ((agentId: string, event: InspectionEvent) => void) | undefined;
   slots(toolName: string, limit: number): Slots;
   readonly auth: Pick<TurnAuth, "of" | "redactorOf" | "resolve">;
+  readonly contexts: Pick<TurnContexts, "of">;
   onCommitted(activation: Live, outcome: Committed): void;
   viewersOf(identity: AgentIdentity): Viewers;
   childResult(activation: Live, childId: string): SpawnedChild["result"];

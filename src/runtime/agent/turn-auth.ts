@@ -1,8 +1,10 @@
 import { createRedactor, describeValue, maxJsonDepth } from "../../base/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
-import { type AgentIdentity, agentOfTurn, turnIdOf, type TurnState } from "../../state/index.ts";
+import type { AgentIdentity, TurnState } from "../../state/index.ts";
 import { type Auth, concealCredentials } from "../../tools/index.ts";
 import type { AuthRequest, RuntimeOptions } from "../doors/runtime-types.ts";
+import type { TurnContexts } from "./turn-contexts.ts";
+import { TurnInheritance } from "./turn-inheritance.ts";
 
 const nobody: Auth = Object.freeze({ actorId: "" });
 
@@ -27,43 +29,40 @@ function textsIn(credentials: unknown, seen: Set<unknown>, depth: number): strin
   return [...parts].flatMap((part) => textsIn(part, seen, depth + 1));
 }
 
+interface TurnAuthOptions {
+  readonly resolve: RuntimeOptions["resolveAuth"];
+  /** The turn that spawned the agent; null for a root. */
+  readonly parentTurnOf: (agentId: string) => string | null;
+  readonly contexts: Pick<TurnContexts, "of">;
+}
+
 /**
  * The actor of each open turn, with credentials. In memory only: credentials are never stored. Children
  * inherit from the turn that spawned them.
  */
 export class TurnAuth {
-  readonly #byTurn = new Map<string, Auth>();
+  readonly #known: TurnInheritance<Auth>;
   readonly #redactors = new WeakMap<Auth, (text: string) => string>();
   readonly #resolve: RuntimeOptions["resolveAuth"];
-  readonly #parentTurnOf: (agentId: string) => string | null;
+  readonly #contexts: Pick<TurnContexts, "of">;
 
-  constructor(resolve: RuntimeOptions["resolveAuth"], parentTurnOf: (agentId: string) => string | null) {
+  constructor({ resolve, parentTurnOf, contexts }: TurnAuthOptions) {
+    this.#known = new TurnInheritance(parentTurnOf);
     this.#resolve = resolve;
-    this.#parentTurnOf = parentTurnOf;
+    this.#contexts = contexts;
   }
 
   keep(turnId: string, auth: Auth): void {
-    this.#byTurn.set(turnId, concealCredentials(auth));
+    this.#known.keep(turnId, concealCredentials(auth));
   }
 
   /** Drops the credentials of an ended turn; children that outlive it keep them for their first turns. */
   forget(turnId: string, heirs: readonly string[] = []): void {
-    const auth = heirs.length > 0 ? this.of(turnId) : undefined;
-    for (const heir of auth ? heirs.map((childId) => turnIdOf(childId, 1)) : []) {
-      if (auth && !this.#byTurn.has(heir)) this.#byTurn.set(heir, auth);
-    }
-    this.#byTurn.delete(turnId);
+    this.#known.forget(turnId, heirs);
   }
 
   of(turnId: string): Auth | undefined {
-    if (this.#byTurn.size === 0) return undefined;
-    let nameOnly: Auth | undefined;
-    for (let at: string | null = turnId; at !== null; at = this.#parentTurnOf(agentOfTurn(at))) {
-      const auth = this.#byTurn.get(at);
-      if (auth?.credentials !== undefined) return auth;
-      nameOnly ??= auth;
-    }
-    return nameOnly;
+    return this.#known.find(turnId, ({ credentials }) => credentials !== undefined) ?? this.#known.find(turnId);
   }
 
   /** Removes the turn's credentials, and secrets of the environment, from a text. */
@@ -97,7 +96,7 @@ export class TurnAuth {
 
   /** Calls `resolveAuth`. Throws `InvalidInputError` when it gives anything but undefined or an `Auth`. */
   async ask(request: AuthRequest): Promise<Auth | undefined> {
-    const given: unknown = await this.#resolve?.(request);
+    const given: unknown = await this.#contexts.of(request.turnId).run(() => this.#resolve?.(request));
     if (given === undefined || given === null) return undefined;
     const { actorId, credentials } = given as Partial<Auth>;
     if (typeof actorId === "string") return { actorId, credentials };

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import type { AgentDefinition } from "../../agents/index.ts";
-import { type Clock, Waiters } from "../../base/index.ts";
+import { type Clock, processContext, Waiters } from "../../base/index.ts";
 import type { Account } from "../../budget/index.ts";
 import { LeaseLostError } from "../../errors/index.ts";
 import type { PriceBook } from "../../model/index.ts";
@@ -17,6 +17,7 @@ import {
 import type { Activation } from "../agent/activation.ts";
 import { Outage } from "../agent/committer.ts";
 import { TurnAuth } from "../agent/turn-auth.ts";
+import { TurnContexts } from "../agent/turn-contexts.ts";
 import { resultAtEnd } from "../agent/turn-results.ts";
 import type { Part } from "../doors/roles.ts";
 import { shutdownMsOf } from "../doors/runtime-doors.ts";
@@ -47,6 +48,7 @@ export class RuntimeCore implements TurnSource {
   readonly clock: StoreClock;
   readonly bus = new EventBus();
   readonly auth: TurnAuth;
+  readonly contexts: TurnContexts;
   readonly live: LiveAgents;
   readonly broadcast: LiveBroadcast;
   readonly requests: Requests;
@@ -84,7 +86,9 @@ export class RuntimeCore implements TurnSource {
     this.leaseMs = leaseMs;
     // Every stream listens to it, so any number of listeners is fine.
     setMaxListeners(0, this.closed);
-    this.auth = new TurnAuth(options.resolveAuth, (agentId) => this.trees.parentTurnOf(agentId));
+    const parentTurnOf = (agentId: string): string | null => this.trees.parentTurnOf(agentId);
+    this.contexts = new TurnContexts(parentTurnOf);
+    this.auth = new TurnAuth({ resolve: options.resolveAuth, parentTurnOf, contexts: this.contexts });
     this.requests = new Requests({
       stores,
       tenant,
@@ -133,6 +137,7 @@ export class RuntimeCore implements TurnSource {
       bus: this.bus,
       broadcast: this.broadcast,
       auth: this.auth,
+      contexts: this.contexts,
       onInspect: options.onInspect,
       restoreAfterCommit: options.restoreAfterCommit ?? false,
       onTimers: (timers) => this.#alarms.note(timers),
@@ -174,7 +179,12 @@ export class RuntimeCore implements TurnSource {
     this.#closing.abort(error);
   }
 
-  async start(): Promise<void> {
+  /** Its timers, jobs and subscriptions serve all callers, so none of them begins in the context of this one. */
+  start(): Promise<void> {
+    return processContext.run(() => this.#start());
+  }
+
+  async #start(): Promise<void> {
     const { stores, clock } = this;
     const self = currentProcess(this.processId);
     await clock.register(stores, self);
@@ -267,7 +277,9 @@ export class RuntimeCore implements TurnSource {
   #onTurnEnded(activation: Activation, entry: EntryOf<"turn.ended">, accounts: readonly Account[]): void {
     const { turnId } = entry;
     this.#turnsEnded += 1;
-    this.auth.forget(turnId, activation.turn(turnId)?.backgroundIds);
+    const heirs = activation.turn(turnId)?.backgroundIds;
+    this.auth.forget(turnId, heirs);
+    this.contexts.forget(turnId, heirs);
     this.#pauses.resolve(activation.key.agentId);
     if (!this.#turns.isAwaited(turnId)) return;
     const result = resultAtEnd(activation, entry, accounts);

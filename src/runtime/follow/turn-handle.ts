@@ -1,6 +1,7 @@
 import { harmless, holdProcess, LightController } from "../../base/index.ts";
 import { StoreUnavailableError } from "../../errors/index.ts";
 import { rootOf, type TroupeEvent } from "../../state/index.ts";
+import type { TurnContexts } from "../agent/turn-contexts.ts";
 import { assertObserver, reasonOf } from "../doors/turn-door.ts";
 import type { EventObserver, Turn, TurnNow, TurnRest, TurnResult } from "../doors/turn-types.ts";
 import type { SpawnTrees } from "./spawn-trees.ts";
@@ -13,6 +14,7 @@ export interface TurnSource extends FollowSource {
   now(turnId: string): Promise<TurnNow>;
   abort(turnId: string, reason: string): Promise<void>;
   readonly trees: Pick<SpawnTrees, "note" | "isBelow">;
+  readonly contexts: Pick<TurnContexts, "of">;
   /** Whether the turn is open in this process. */
   isLocal(turnId: string): boolean;
   /** Whether agents of one tree may live in several processes. */
@@ -128,11 +130,14 @@ export class TurnHandle implements Turn {
     // An observer that throws gets its own error, and nothing after it.
     const next = harmless(what, (event: TroupeEvent) => watcher.next?.(event), watcher.error && leave);
     const complete = harmless(what, () => watcher.complete?.());
+    const events = this.#events({ signal: controller.signal });
     const run = async (): Promise<void> => {
-      for await (const event of this.#events({ signal: controller.signal })) next(event);
+      for await (const event of events) next(event);
       if (!controller.signal.aborted) complete();
     };
-    run().catch(fail);
+    // The turn's context is forgotten with its end, before its last events are read.
+    const start = (turnId: string): Promise<void> => this.#source.contexts.of(turnId).run(run);
+    this.id.then(start, run).catch(fail);
     return { unsubscribe: () => controller.abort() };
   }
 

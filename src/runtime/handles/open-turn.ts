@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import {
+  AsyncContext,
   createDeferred,
   describeValue,
   faultPoint,
@@ -124,8 +125,7 @@ async function accept(
   if (live) live.opening = over.promise;
   let outcome: OpenTurnOutcome;
   try {
-    outcome =
-      (await openHere(core, live, turn, command)) ?? (await core.stores.openTurn(key, command, core.clock.now()));
+    outcome = (await openHere(core, live, turn, command)) ?? (await openByCommand(dependencies, command));
   } finally {
     if (live) live.opening = undefined;
     over.resolve();
@@ -151,12 +151,22 @@ async function accept(
   if (auth && local.runsHere) core.auth.keep(turnId, auth);
   if (heard) await abortWithSignal(core, turnId, heard);
   const owner = local.live ?? (await local.own());
+  // Another process runs it.
+  if (!owner) core.contexts.forget(turnId);
   if (owner && type === "opened") core.live.inbox.take(owner, outcome.item);
   else if (owner) await core.live.drainInbox(owner);
   // The process that opened a known turn may have ended before it could notify anybody.
   if (type === "known") local.tell([key.agentId], owner);
   else local.tell(outcome.posted, owner, outcome.holder);
   return { turnId, isReplayed: type === "known", record: owner ? undefined : outcome.record };
+}
+
+/** Opens the turn in the stores; its agent may be busy, or live in another process. */
+async function openByCommand({ core, local }: OpeningDependencies, command: TurnCommand): Promise<OpenTurnOutcome> {
+  const outcome = await core.stores.openTurn(local.key, command, core.clock.now());
+  const isNew = outcome.type === "opened" || outcome.type === "queued";
+  if (isNew && local.runsHere) core.contexts.keep(outcome.turnId, AsyncContext.current());
+  return outcome;
 }
 
 const nextTick = Promise.resolve();
@@ -176,7 +186,9 @@ async function openHere(
   // Whoever has just asked for the turn may abort it in the same breath.
   if (isUnwanted) await nextTick;
   if (isUnwanted?.()) return undefined;
-  const item = await core.live.inbox.open(live, newTurnOf(command, core.clock.now()));
+  const item = await core.live.inbox.open(live, newTurnOf(command, core.clock.now()), (turnId) =>
+    core.contexts.keep(turnId, AsyncContext.current()),
+  );
   // Whatever has come between finds an owner again.
   if (live.isLost) core.live.notify([live.key.agentId]);
   return item && { type: "opened", turnId: item.turnId, number: item.number, item, record: live.identity, posted: [] };

@@ -5,6 +5,7 @@ import {
   type Deferred,
   faultPoint,
   holdProcess,
+  processContext,
   wordsOfThrown,
 } from "../../base/index.ts";
 import { TurnInterruptedError } from "../../errors/index.ts";
@@ -163,7 +164,8 @@ export class ProjectionRun {
 
   look(): void {
     this.#isDue = true;
-    if (!this.#isOver) this.#passes ??= this.#run();
+    // What it copies belongs to others than those who have it look.
+    if (!this.#isOver) this.#passes ??= processContext.run(() => this.#run());
   }
 
   /** Resolves when everything that is now committed is written. */

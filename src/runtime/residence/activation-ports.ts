@@ -11,6 +11,7 @@ import { createSlotsByTool } from "../../tools/index.ts";
 import type { Activation } from "../agent/activation.ts";
 import type { ActivationPorts } from "../agent/live-view.ts";
 import type { TurnAuth } from "../agent/turn-auth.ts";
+import type { TurnContexts } from "../agent/turn-contexts.ts";
 import type { Part } from "../doors/roles.ts";
 import type { EventBus, LiveBroadcast } from "../follow/event-bus.ts";
 import type { UnsavedTrees } from "../unsaved/unsaved-trees.ts";
@@ -34,6 +35,7 @@ export interface LiveAgentsOptions {
   /** Shows live parts, which are not stored. */
   readonly broadcast: LiveBroadcast;
   readonly auth: TurnAuth;
+  readonly contexts: TurnContexts;
   readonly onInspect: ((agentId: string, event: InspectionEvent) => void) | undefined;
   readonly restoreAfterCommit: boolean;
   /** Called with the timers that a commit has set. */
@@ -64,7 +66,7 @@ interface Owner extends Pick<ActivationPorts<Activation>, OwnersPorts> {
 
 /** The ports through which activations use their process. */
 export function activationPortsOf(options: LiveAgentsOptions, owner: Owner): ActivationPorts<Activation> {
-  const { clock, prices, stores, part, random, auth, broadcast, definitions } = options;
+  const { clock, prices, stores, part, random, auth, contexts, broadcast, definitions } = options;
   const { children, succession, ...ports } = owner;
   return {
     ...ports,
@@ -78,6 +80,7 @@ export function activationPortsOf(options: LiveAgentsOptions, owner: Owner): Act
     inspect: options.onInspect && inspection(options.onInspect),
     slots: createSlotsByTool(),
     auth,
+    contexts,
     viewersOf: (identity) => broadcast.viewersOf(identity),
     childResult: async ({ turnEntries }, childId) => {
       const ended = turnEntries.find((entry) => entry.type === "child.ended" && entry.childId === childId);

@@ -1,4 +1,4 @@
-import type { Waiters } from "../../base/index.ts";
+import { processContext, type Waiters } from "../../base/index.ts";
 import type { InboxItem, TurnItem } from "../../state/index.ts";
 import type { NewTurn, Stores } from "../../stores/index.ts";
 import type { SpawnedChild } from "../../tools/index.ts";
@@ -35,7 +35,8 @@ export class Inbox {
   }
 
   #start(activation: Activation): Promise<number> {
-    const end = this.#drain(activation);
+    // What is found belongs to others than those who have it looked for.
+    const end = processContext.run(() => this.#drain(activation));
     const running: Running = { end, next: undefined };
     this.#running.set(activation, running);
     const leave = (): void => {
@@ -79,15 +80,16 @@ export class Inbox {
   }
 
   /**
-   * Begins a turn whose item was never put into the inbox (`openHere`). Undefined if it was not opened; the activation may be lost
-   * with that.
+   * Begins a turn whose item was never put into the inbox (`openHere`), and calls `onBegun` before its first effect. Undefined if
+   * it was not opened; the activation may be lost with that.
    */
-  async open(activation: Activation, turn: NewTurn): Promise<TurnItem | undefined> {
+  async open(activation: Activation, turn: NewTurn, onBegun: (turnId: string) => void): Promise<TurnItem | undefined> {
     const { isLeaving, isClosing } = this.#residences;
     const taken = this.#residences.stay(activation)?.taken;
     const opening = taken && !isLeaving && !isClosing && openHere(activation, turn);
     if (!opening) return undefined;
     const { item, isOpen } = opening;
+    onBegun(item.turnId);
     taken.add(item.key);
     return (await isOpen) ? item : undefined;
   }

@@ -1,4 +1,4 @@
-import { activeTrace, backoffDelay, Waiters } from "../../base/index.ts";
+import { activeTrace, backoffDelay, processContext, Waiters, withinTrace } from "../../base/index.ts";
 import { LeaseLostError, NotFoundError, StoreUnavailableError } from "../../errors/index.ts";
 import type { AgentKey, AgentRecord, EntryOf } from "../../state/index.ts";
 import type { Committed } from "../../stores/index.ts";
@@ -165,7 +165,8 @@ export class LiveAgents {
   #begin(key: AgentKey, created?: AgentRecord): Promise<Activation> {
     if (this.isClosing || this.isLeaving) throw new LeaseLostError("this runtime is shutting down");
     const remains = this.#residences.remainsOf(key.agentId);
-    const attempt = Promise.resolve().then(() => this.#arrive(key, remains, created));
+    // Others join the attempt, and it carries on what they have begun.
+    const attempt = processContext.run(() => Promise.resolve().then(() => this.#arrive(key, remains, created)));
     this.#residences.apply(key.agentId, { type: "activate", attempt });
     return attempt;
   }
@@ -224,9 +225,12 @@ export class LiveAgents {
    * elsewhere.
    */
   notify(agentIds: readonly string[]): void {
+    const trace = activeTrace();
+    // The caller's trace goes on, its async context does not: what is posted may be others' work.
+    const attend = (agentId: string): Promise<void> =>
+      withinTrace(trace, () => this.watch(agentId, "take what was posted to it", () => this.#attend(agentId)));
     for (const agentId of agentIds) {
-      if (this.#residences.of(agentId).isRetrying) continue;
-      void this.watch(agentId, "take what was posted to it", () => this.#attend(agentId));
+      if (!this.#residences.of(agentId).isRetrying) void processContext.run(() => attend(agentId));
     }
   }
 

@@ -26,6 +26,7 @@ import { StoreUnavailableError } from "../../errors/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import { type Auth, concealCredentials, type Tool } from "../../tools/index.ts";
 import type { TurnAuth } from "../agent/turn-auth.ts";
+import type { TurnContexts } from "../agent/turn-contexts.ts";
 import type { LiveAgents } from "../residence/live-agents.ts";
 import type { LiveBroadcast } from "../follow/event-bus.ts";
 import { type KnownCall, knownCall, toolOf, type WaitingCall, waitingCall } from "../agent/call-queue.ts";
@@ -40,6 +41,7 @@ export interface ToolJobDependencies {
   readonly clock: Clock;
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
   readonly auth: TurnAuth;
+  readonly contexts: TurnContexts;
   readonly live: LiveAgents;
   readonly broadcast: LiveBroadcast;
   /** Aborted when the runtime is shut down. */

@@ -1,5 +1,5 @@
-import type { Clock } from "../../base/index.ts";
-import { type AgentKey, rootOf } from "../../state/index.ts";
+import type { AsyncContext, Clock } from "../../base/index.ts";
+import { type AgentKey, partsOfCall, rootOf } from "../../state/index.ts";
 import type { DeadCause, Job, JobOutcome, JobRun, ToolJob, WakeJob } from "../../queues/index.ts";
 import type { Activation } from "../agent/activation.ts";
 import type { DrainReport } from "../doors/runtime-types.ts";
@@ -147,7 +147,7 @@ export class Worker {
 
   async #runTool(job: ToolJob, run: JobRun): Promise<JobOutcome> {
     try {
-      return await runToolJob(this.#dependencies, job, run);
+      return await this.#contextOf(job).run(() => runToolJob(this.#dependencies, job, run));
     } finally {
       this.#toolJobs += 1;
     }
@@ -155,7 +155,11 @@ export class Worker {
 
   async #onDead(job: Job, cause: DeadCause): Promise<void> {
     if (job.kind === "wake") await onDeadWake(this.#dependencies, job, cause);
-    else await onDeadJob(this.#dependencies, job, cause);
+    else await this.#contextOf(job).run(() => onDeadJob(this.#dependencies, job, cause));
+  }
+
+  #contextOf({ callId }: ToolJob): AsyncContext {
+    return this.#dependencies.contexts.of(partsOfCall(callId).turnId);
   }
 }
 

@@ -1,0 +1,32 @@
+import { type AsyncContext, processContext } from "../../base/index.ts";
+import { TurnInheritance } from "./turn-inheritance.ts";
+
+/**
+ * The async contexts of open turns. User code that a turn calls for runs in the context of the code that asked for the
+ * turn.
+ *
+ * Invariants
+ * 1. A turn's context is captured where `executeTurn` is called, and replaced by no later caller.
+ * 2. A child's turn has the context of the turn that spawned it.
+ * 3. A turn that this process was not asked for runs in `processContext`.
+ */
+export class TurnContexts {
+  readonly #contexts: TurnInheritance<AsyncContext>;
+
+  constructor(parentTurnOf: (agentId: string) => string | null) {
+    this.#contexts = new TurnInheritance(parentTurnOf);
+  }
+
+  keep(turnId: string, context: AsyncContext): void {
+    this.#contexts.keep(turnId, context);
+  }
+
+  /** `heirs`: children in the background, which outlive the turn. */
+  forget(turnId: string, heirs?: readonly string[]): void {
+    this.#contexts.forget(turnId, heirs);
+  }
+
+  of(turnId: string | null): AsyncContext {
+    return (turnId === null ? undefined : this.#contexts.find(turnId)) ?? processContext;
+  }
+}
