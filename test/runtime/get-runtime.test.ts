@@ -39,6 +39,10 @@ async function make(answer?: string): Promise<Runtime> {
   return runtime;
 }
 
+function failing(): Promise<Runtime> {
+  return Promise.reject(new Error("out of disks"));
+}
+
 async function answerOf(runtime: Runtime): Promise<string> {
   const agent = await runtime.agent("desk", { agentId: "a" });
   await agent.start();
@@ -66,7 +70,6 @@ describe("getRuntime()", () => {
   });
 
   it("does not keep a failure", async () => {
-    const failing = () => Promise.reject(new Error("out of disks"));
     const calls = await Promise.allSettled([getRuntime(key, failing), getRuntime(key, failing)]);
     expect(calls).toMatchObject([{ reason: { message: "out of disks" } }, { reason: { message: "out of disks" } }]);
     expect(await answerOf(await getRuntime(key, make))).toBe("Noted.");

@@ -12,6 +12,7 @@ import {
   run,
   type RunOptions,
   type RuntimeOptions,
+  textOf,
 } from "../../src/index.ts";
 import { createFakeClock, scriptedModel } from "../../src/testing/index.ts";
 import { calling } from "../support/turn-probes.ts";
@@ -83,7 +84,7 @@ describe("people", () => {
     const stores = memoryStores();
     const agent = await createAgent({
       model: scriptedModel(({ messages }) =>
-        messages.at(-1)?.role === "tool" ? String(messages.at(-1)?.content) : calling("whoami"),
+        messages.at(-1)?.role === "tool" ? textOf(messages.at(-1)?.content ?? "") : calling("whoami"),
       ),
       tools: [whoami],
       stores,
@@ -91,7 +92,7 @@ describe("people", () => {
       resolveAuth: ({ actorId }) => ({ actorId, credentials: { key: "k" } }),
     });
     await agent.start();
-    expect((await agent.executeTurn("go", { auth: { actorId: "ada" } }).result).text).toContain("ada");
+    expect((await agent.executeTurn("go", { auth: { actorId: "ada" } }).result).text).toBe('ada {"key":"k"}');
     await agent.runtime.shutdown();
   });
 });
