@@ -2,6 +2,7 @@ import { describeValue, type Door, functionRule, hasMethods, nameRule, optionsOf
 import { InvalidInputError } from "../errors/index.ts";
 import type { Runtime } from "./doors/runtime-types.ts";
 
+/** What `getRuntime()` takes beside the key and the function. */
 export interface GetRuntimeOptions {
   /**
    * A text or number that changes when the runtime has to be made anew, for instance the time of the last change of the
@@ -13,7 +14,7 @@ export interface GetRuntimeOptions {
 
 const getRuntimeDoor: Door<GetRuntimeOptions> = {
   rules: {
-    version: ruleOf("a text or a number", (value) => typeof value === "string" || typeof value === "number"),
+    version: ruleOf("a text or a number", (value) => typeof value === "string" || Number.isFinite(value)),
   },
 };
 
@@ -47,7 +48,7 @@ export async function getRuntime(
   const { version } = optionsOf<GetRuntimeOptions>(given, "getRuntime()", getRuntimeDoor);
   const runtimes = runtimesOfProcess();
   const known = runtimes.get(key);
-  if (known?.version === version && known !== undefined) {
+  if (known !== undefined && known.version === version) {
     const runtime = await known.runtime;
     if (runtime.isOpen) return runtime;
     // Another call has replaced it meanwhile.

@@ -134,6 +134,7 @@ describe("getRuntime()", () => {
     await expect(getRuntime("", make)).rejects.toThrow("getRuntime(): its key");
     await expect(getRuntime(key, "make" as never)).rejects.toThrow("getRuntime(): its function");
     await expect(getRuntime(key, make, { version: {} as never })).rejects.toThrow("a text or a number");
+    await expect(getRuntime(key, make, { version: Number.NaN })).rejects.toThrow("a text or a number");
     await expect(getRuntime(key, () => ({}) as Runtime)).rejects.toThrow("it returns a runtime");
   });
 });
