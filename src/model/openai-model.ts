@@ -62,7 +62,7 @@ export interface OpenaiModelOptions {
   readonly imageTokens?: number | undefined;
   /**
    * Further texts by which the server refuses a prompt that is too long: parts of its messages, or patterns. The texts of many servers
-   * are known. It is what `autoCompact` depends on.
+   * are known. `autoCompact` depends on it. Default: none.
    */
   readonly tooLongMessages?: readonly (string | RegExp)[] | undefined;
 }

@@ -12,13 +12,18 @@ function namesOf(...owners: readonly string[]): readonly string[] {
   return members.filter(({ owner }) => owners.includes(owner)).map(({ name }) => name);
 }
 
-/** The names in the first column of the first table after a line. */
+/** The names in the first column of the first table after a line, one or several in a row. */
 function tableAfter(document: string, line: string): readonly string[] {
   const lines = readFileSync(join(repositoryRoot, document), "utf8").split("\n");
   const start = lines.findIndex((text) => text.startsWith(line));
   const first = lines.findIndex((text, index) => index >= start && text.startsWith("|---"));
   const end = lines.findIndex((text, index) => index > first && !text.startsWith("|"));
-  return start < 0 ? [] : lines.slice(first + 1, end).map((row) => /^\| `(\w+)` \|/.exec(row)?.[1] ?? row);
+  return start < 0 ? [] : lines.slice(first + 1, end).flatMap(namesInRow);
+}
+
+function namesInRow(row: string): readonly string[] {
+  const [, cell = ""] = /^\| (.*?) \|/.exec(row) ?? [];
+  return [...cell.matchAll(/`(\w+)`/g)].map(([, name = ""]) => name);
 }
 
 test.each([
@@ -26,6 +31,8 @@ test.each([
   ["docs/options.md", "## createRuntime", namesOf("RuntimeOptions", "RuntimeSettings")],
   ["docs/options.md", "## runtime.agent", namesOf("AgentStartOptions")],
   ["docs/first-steps.md", "### Options", namesOf("RunOptions")],
+  ["docs/turns.md", "| Option |", namesOf("TurnOptions")],
+  ["docs/models.md", "| Option |", namesOf("OpenaiModelOptions")],
   ["docs/models.md", "| `ModelRequest`", Object.keys(modelRequestSchema.shape)],
   ["docs/models.md", "| `ModelResponse`", Object.keys(modelResponseSchema.shape)],
   ["docs/context.md", "| `CompileInput`", namesOf("CompileInput")],
