@@ -5,7 +5,8 @@ import { heardText } from "../../src/cli/commands/abort.ts";
 import { listLines } from "../../src/cli/commands/list.ts";
 import { exitCodeOf, failureOf } from "../../src/cli/failure.ts";
 import { definitionsIn, typeScriptHint } from "../../src/cli/job/agent-file.ts";
-import { sameInterruptMs, type SignalSource, watchInterrupts } from "../../src/cli/job/interrupts.ts";
+import type { LastTurn } from "../../src/cli/job/agent-status.ts";
+import { copyWithinMs, type SignalSource, watchInterrupts } from "../../src/cli/job/interrupts.ts";
 import { EventFeed } from "../../src/cli/job/tree-events.ts";
 import { readableId, shortAgentId } from "../../src/cli/view/format.ts";
 import { InvalidInputError, InvariantError, StoreUnavailableError } from "../../src/errors/index.ts";
@@ -89,7 +90,7 @@ describe("proposed commands work where this program was started", () => {
   });
 });
 
-function watched() {
+function watched(isForwarded = false) {
   const listeners = new Map<string, () => void>();
   const source: SignalSource = {
     on: (signal, listener) => listeners.set(signal, listener),
@@ -100,24 +101,33 @@ function watched() {
   const stop = watchInterrupts(
     source,
     { pause: () => heard.push("pause"), leave: (code) => heard.push(code) },
-    () => now,
+    { now: () => now, isForwarded },
   );
   return { heard, listeners, stop, at: (time: number, signal: string) => ((now = time), listeners.get(signal)?.()) };
 }
 
 describe("Ctrl-C", () => {
-  test("pauses first and leaves at the second", () => {
+  test("pauses first and leaves at the second, however soon that comes", () => {
     const { heard, at } = watched();
     at(0, "SIGINT");
-    at(sameInterruptMs, "SIGINT");
+    at(0, "SIGINT");
     expect(heard).toEqual(["pause", 130]);
   });
 
-  test("that comes twice at once, as npm sends it on, is one", () => {
-    const { heard, at } = watched();
+  test("under npm, which forwards it, comes twice and counts once", () => {
+    const { heard, at } = watched(true);
     at(0, "SIGINT");
-    at(sameInterruptMs - 1, "SIGINT");
+    at(copyWithinMs - 1, "SIGINT");
     expect(heard).toEqual(["pause"]);
+    at(copyWithinMs - 1, "SIGINT");
+    expect(heard).toEqual(["pause", 130]);
+  });
+
+  test("under npm a second one counts when the copy of the first is due no more", () => {
+    const { heard, at } = watched(true);
+    at(0, "SIGINT");
+    at(copyWithinMs, "SIGINT");
+    expect(heard).toEqual(["pause", 130]);
   });
 
   test("requests to end leave at once, and nothing is heard any more when it is over", () => {
@@ -187,19 +197,37 @@ test("a list marks what is unfinished, and who runs it", () => {
     openRequests: 0,
     createdAt: 0,
     lastActivity: new Date(2026, 0, 2, 3, 4).getTime(),
+    lastTurn: null,
     task: "What is it?",
     cursor: "0:ask-mibodu",
   };
+  const ended: readonly LastTurn[] = [
+    { status: "completed", stopReason: "completed" },
+    { status: "stopped", stopReason: "token_limit" },
+    { status: "failed", stopReason: "error" },
+  ];
   const agents = [
     { ...agent, pid: 7 },
     { ...agent, status: "paused" },
     agent,
     { ...agent, isUnfinished: false, status: "failed" },
+    ...ended.map((lastTurn) => ({ ...agent, isUnfinished: false, status: "ready", lastTurn })),
+    { ...agent, isUnfinished: false, status: "paused", lastTurn: ended[0] ?? null },
     { ...agent, isUnfinished: false, status: "ready" },
   ];
   const lines = listLines(agents);
-  const states = lines.slice(1, 6).map((line) => line.split(/ {2,}/)[2]);
-  expect(states).toEqual(["unfinished, runs (process 7)", "unfinished, paused", "unfinished", "failed", "finished"]);
+  const states = lines.slice(1, 10).map((line) => line.split(/ {2,}/)[2]);
+  expect(states).toEqual([
+    "unfinished, runs (process 7)",
+    "unfinished, paused",
+    "unfinished",
+    "failed",
+    "finished",
+    "stopped (token_limit)",
+    "failed",
+    "finished, paused",
+    "no turn yet",
+  ]);
   expect(lines.at(-1)).toBe("2 agents to carry on: see `resume --help`.");
   expect(listLines([{ ...agent, isUnfinished: false }])).toHaveLength(2);
 });

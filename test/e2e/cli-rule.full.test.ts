@@ -26,7 +26,11 @@ describe("an agent file with a rule", () => {
   test("is asked by every command that decides, also where the decision is only recorded", async () => {
     await cli("run", "guarded.mjs", "pay Ann 5", "--agent-id", "till");
     const refused = [["approve"], ["approve", "--no-run"], ["approve", "--edit", '{"to":"Bo","amount":1}']];
-    const told = { code: 2, stdout: "", stderr: `troupe: policy_refused: bo may not decide request "${requestId}" (decide as another person with --by NAME)\n` };
+    const told = {
+      code: 2,
+      stdout: "",
+      stderr: `troupe: policy_refused: bo may not decide request "${requestId}" (decide as another person with --by NAME)\n`,
+    };
     const ended = await Promise.all(refused.map((words) => cli(...words, requestId, "--by", "bo")));
     expect(ended).toEqual([told, told, told]);
     expect(paidIn(folder.path)).toEqual([]);

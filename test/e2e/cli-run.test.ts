@@ -29,6 +29,20 @@ export default agent;
 const model = { ...${counting}, generate: () => Promise.reject(new TypeError("the wire is cut")) };
 export const agents = [defineAgent({ name: "failing", model, maxModelAttempts: 1 })];
 `,
+  "interrupted.mjs": `import { once } from "node:events";
+import { defineAgent } from "troupe";
+const model = ${counting};
+/** As a person does at the terminal, in the middle of the only step. */
+const generate = async (request) => {
+  for (const name of (process.env.PRESSED ?? "").split(",")) {
+    const heard = name && once(process, name);
+    if (name) process.kill(process.pid, name);
+    await heard;
+  }
+  return await model.generate(request);
+};
+export const agent = defineAgent({ name: "interrupted", model: { ...model, generate } });
+`,
   "empty.mjs": "export const other = 1;\n",
   "broken.mjs": "import './nowhere.mjs';\n",
 };
@@ -59,6 +73,25 @@ describe("troupe run", () => {
       const resumed = await runCli(folder.path, ["resume", "--quiet", ...store]);
       expect(resumed).toMatchObject({ code: 0, stdout: "1 messages, the last: Hello\n" });
     });
+  });
+
+  test("Ctrl-C in the last step: the turn ends, nothing stays paused, and the next one runs", async () => {
+    const words = ["run", "interrupted.mjs", "Hello", "--agent-id", "desk-8"];
+    const first = await runCli(folder.path, words, { PRESSED: "SIGINT" });
+    expect(first.code).toBe(0);
+    expect(first.stdout).toContain("Pausing at the next safe point");
+    expect(first.stdout).toContain("The turn ended before it could pause.");
+    expect((await runCli(folder.path, ["list"])).stdout).toMatch(/^desk-8 +interrupted +finished /m);
+    expect((await runCli(folder.path, ["show", "desk-8"])).stdout).toMatch(/^desk-8: interrupted, finished, /);
+    expect(await runCli(folder.path, words)).toMatchObject({ code: 0 });
+  });
+
+  test("Ctrl-C twice leaves at once, and the turn is carried on later", async () => {
+    const words = ["run", "interrupted.mjs", "Hello", "--agent-id", "desk-9"];
+    const left = await runCli(folder.path, words, { PRESSED: "SIGINT,SIGINT" });
+    expect(left.code).toBe(130);
+    expect(left.stderr).toMatch(/^Left at once; go on with: .*resume desk-9$/m);
+    expect(await runCli(folder.path, ["resume", "desk-9", "--quiet"])).toMatchObject({ code: 0 });
   });
 
   test("a budget that is reached gives 3, and names the account", async () => {

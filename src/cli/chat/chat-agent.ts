@@ -21,6 +21,8 @@ export class ChatAgent {
   #agent: Agent | undefined;
   #open: OpenTurn | undefined;
   #lastCode: ExitCode = exitCodes.success;
+  /** The pause that the person asked for, until it is ended. */
+  #pausing: Promise<void> | undefined;
 
   constructor(setup: Pick<ChatSetup, "runtime" | "job">, desk: InlineDesk, say: (line: string) => void) {
     this.#setup = setup;
@@ -49,7 +51,7 @@ export class ChatAgent {
     const { openTurnId } = agent.state;
     await agent.start();
     if (openTurnId !== null) await this.#follow(agent, openTurnId);
-    else if (agent.state.status === "paused") this.#say("Paused. /resume ends that.");
+    else if (agent.state.status === "paused") this.#say("Paused. The next message ends that.");
   }
 
   async send(text: string): Promise<void> {
@@ -59,6 +61,7 @@ export class ChatAgent {
     }
     const agent = await this.#theAgent();
     await agent.start();
+    if (agent.state.status === "paused") await agent.resume();
     const turn = agent.executeTurn(text, { budget: this.#setup.job.budget });
     await this.#follow(agent, await turn.id);
   }
@@ -66,11 +69,13 @@ export class ChatAgent {
   async pause(): Promise<void> {
     if (this.#agent === undefined || this.#open === undefined) return this.#say("No turn is open.");
     this.#say("Pausing at the next safe point.");
-    await this.#agent.pause();
+    this.#pausing = this.#agent.pause();
+    await this.#pausing;
   }
 
   async resume(): Promise<void> {
     if (this.#agent?.state.status !== "paused") return this.#say("Nothing is paused.");
+    this.#pausing = undefined;
     await this.#agent.resume();
     if (this.#open?.state === "paused") await this.#follow(this.#agent, this.#open.turnId);
   }
@@ -82,7 +87,7 @@ export class ChatAgent {
     await turn.abort(`aborted in the chat by ${userName()}`);
     const result = await turn.result;
     // The end of a running turn is handled where it is followed.
-    if (open.state !== "running") this.#ended(result);
+    if (open.state !== "running") await this.#ended(agent, result);
   }
 
   /** Asks the person again about the requests that were put off. */
@@ -102,10 +107,14 @@ export class ChatAgent {
     this.#open = { turnId, state: "running" };
     const rest = await this.#desk.rest(() => agent.turn(turnId).settled);
     if (rest.status === "waiting") await this.#waits(rest);
-    else this.#ended(rest);
+    else await this.#ended(agent, rest);
   }
 
-  #ended(result: TurnResult): void {
+  async #ended(agent: Agent, result: TurnResult): Promise<void> {
+    // The pause was for this turn, which has ended in spite of it.
+    await this.#pausing?.catch(() => {});
+    if (this.#pausing !== undefined) await agent.resume();
+    this.#pausing = undefined;
     this.#open = undefined;
     this.#lastCode = exitCodeOf(result);
     if (result.stop) this.#say(wayOnText(result.stop));

@@ -8,7 +8,7 @@ import { type CliContext, commandLine } from "../cli-context.ts";
 import type { ExitCode } from "../failure.ts";
 import { chosenFirst, loadAgentFile } from "../job/agent-file.ts";
 import { freshId } from "../job/find-agent.ts";
-import { ChatInterrupts } from "../job/interrupts.ts";
+import { ChatInterrupts, timingOf } from "../job/interrupts.ts";
 import { type FileJob, jobOfFile, type Job } from "../job/job.ts";
 import { startInspection } from "../job/run-job.ts";
 import { keptOpen, type StoreOptions, storePlace, withStore } from "../job/store-place.ts";
@@ -64,16 +64,13 @@ async function runChat(context: CliContext, stores: Stores, chat: Chat, { inspec
     streaming: inspector ? "always" : undefined,
   });
   inspector?.watch(runtime);
-  const interrupts = new ChatInterrupts(
-    {
-      abort: () => session.say(session.abort() ? "Aborting; Ctrl-C again leaves." : "Ctrl-C again, or Ctrl-D, leaves."),
-      leave(exitCode) {
-        for (const line of [`Left at once; carry on with: ${chat.comeBack}`, ...chat.job.store.remarks]) note(line);
-        process.exit(exitCode);
-      },
+  const interrupts = new ChatInterrupts({
+    abort: () => session.say(session.abort() ? "Aborting; Ctrl-C again leaves." : "Ctrl-C again, or Ctrl-D, leaves."),
+    leave(exitCode) {
+      for (const line of [`Left at once; carry on with: ${chat.comeBack}`, ...chat.job.store.remarks]) note(line);
+      process.exit(exitCode);
     },
-    () => performance.now(),
-  );
+  });
   const session = new ChatSession({
     context,
     runtime,
@@ -81,7 +78,7 @@ async function runChat(context: CliContext, stores: Stores, chat: Chat, { inspec
     onInterrupt: () => interrupts.interrupt(),
     onTyped: () => interrupts.typed(),
   });
-  const stopWatching = interrupts.watch(process);
+  const stopWatching = interrupts.watch(process, timingOf(context));
   // Neither the timers of the runtime nor a pipe that has ended keep the process alive.
   const alive = setInterval(() => {}, 60_000);
   try {

@@ -2,7 +2,8 @@ import { type AgentRecord, DEFAULT_TENANT, type JsonObject, statusOf } from "../
 import { placeOfAgent, type Stores } from "../../stores/index.ts";
 import { type CliContext, commandLine } from "../cli-context.ts";
 import { type ExitCode, exitCodes } from "../failure.ts";
-import { ownerOf, isUnfinished, allAgents } from "../job/find-agent.ts";
+import { type AgentStatus, isTreeUnfinished, lastTurnOf, statusText } from "../job/agent-status.ts";
+import { ownerOf, allAgents } from "../job/find-agent.ts";
 import { allRequests } from "../job/find-request.ts";
 import { askJobOf, fileJobOf } from "../job/job.ts";
 import { type StoreOptions, storePlace, withStore } from "../job/store-place.ts";
@@ -17,17 +18,11 @@ export interface ListOptions extends StoreOptions {
 }
 
 /** A row of `list`: one root agent. */
-export interface ListedAgent {
+export interface ListedAgent extends AgentStatus {
   readonly agentId: string;
   readonly definition: string;
-  readonly status: string;
-  readonly isUnfinished: boolean;
-  /** The process that runs it; null if none does. */
-  readonly pid: number | null;
   readonly turns: number;
   readonly subagents: number;
-  /** Open requests of its tree. */
-  readonly openRequests: number;
   readonly createdAt: number;
   readonly lastActivity: number;
   /** The question or input it was started with. */
@@ -69,7 +64,8 @@ export async function agentPage(stores: Stores, limit: number, after: string | u
 
 async function listedAgent(stores: Stores, record: AgentRecord): Promise<ListedAgent> {
   const { agentId, definition, turnCount, createdAt, lastActivity, metadata } = record;
-  const [owner, members, open] = await Promise.all([
+  const [lastTurn, owner, members, open] = await Promise.all([
+    lastTurnOf(stores, record),
     ownerOf(stores, { tenant: DEFAULT_TENANT, agentId }),
     allAgents(stores, { tenant: DEFAULT_TENANT, rootAgentId: agentId }),
     allRequests(stores, { rootAgentId: agentId, status: "open" }),
@@ -78,12 +74,12 @@ async function listedAgent(stores: Stores, record: AgentRecord): Promise<ListedA
     agentId,
     definition: definition.name,
     status: statusOf(record),
-    // Background children may outlast the turn of their root.
-    isUnfinished: isUnfinished(record) || members.some(({ openTurnId }) => openTurnId !== null),
+    isUnfinished: isTreeUnfinished(record, members),
     pid: owner?.pid ?? null,
     turns: turnCount,
     subagents: Math.max(0, members.length - 1),
     openRequests: open.length,
+    lastTurn,
     createdAt,
     lastActivity,
     task: taskOf(metadata),
@@ -111,7 +107,7 @@ export function listLines(listed: readonly ListedAgent[]): string[] {
   const rows = listed.map((agent) => [
     agent.agentId,
     agent.definition,
-    stateText(agent),
+    statusText(agent),
     String(agent.turns),
     String(agent.subagents),
     formatTime(agent.lastActivity),
@@ -126,11 +122,4 @@ export function listLines(listed: readonly ListedAgent[]): string[] {
     ...(asking > 0 ? [`${formatNumberOf(asking, "request")} to decide: see \`requests\`.`] : []),
   ];
   return [...tableLines(columns, rows), ...(remarks.length > 0 ? ["", ...remarks] : [])];
-}
-
-function stateText({ isUnfinished, pid, status, openRequests }: ListedAgent): string {
-  if (!isUnfinished) return status === "failed" ? "failed" : "finished";
-  if (openRequests > 0) return `unfinished, waits for ${formatNumberOf(openRequests, "decision")}`;
-  if (pid !== null) return `unfinished, runs (process ${pid})`;
-  return status === "paused" ? "unfinished, paused" : "unfinished";
 }

@@ -14,7 +14,8 @@ import {
 import type { Stores } from "../../stores/index.ts";
 import type { CliContext } from "../cli-context.ts";
 import { type ExitCode, exitCodes } from "../failure.ts";
-import { rootsByAge, findAgent, isUnfinished, type Owner, ownerOf } from "../job/find-agent.ts";
+import { type AgentStatus, isTreeUnfinished, lastTurnIn, statusText } from "../job/agent-status.ts";
+import { rootsByAge, findAgent, ownerOf } from "../job/find-agent.ts";
 import { allRequests, placedRequests } from "../job/find-request.ts";
 import { type StoreOptions, storePlace, withStore } from "../job/store-place.ts";
 import { type BudgetTree, budgetsOf, readBudgets, readStory } from "../job/story.ts";
@@ -34,7 +35,7 @@ export interface ShowOptions extends StoreOptions {
 
 interface Shown {
   readonly record: AgentRecord;
-  readonly owner: Owner | undefined;
+  readonly status: AgentStatus;
   readonly tree: readonly AgentOverview[];
   readonly accounts: readonly Account[];
   readonly budgets: BudgetTree;
@@ -72,9 +73,17 @@ async function gather(stores: Stores, text: string, hasTexts: boolean): Promise<
   const members = new Set([record.agentId, ...tree.map((agent) => agent.agentId)]);
   const requests = await allRequests(stores, { rootAgentId: record.rootAgentId });
   const own = requests.filter((request) => members.has(request.agentId));
+  const owner = await ownerOf(stores, key);
+  const below = story.records.filter(({ agentId }) => members.has(agentId));
   return {
     record,
-    owner: await ownerOf(stores, key),
+    status: {
+      status: statusOf(record),
+      isUnfinished: isTreeUnfinished(record, below),
+      pid: owner?.pid ?? null,
+      openRequests: own.filter(({ status }) => status === "open").length,
+      lastTurn: lastTurnIn(story.entries),
+    },
     tree,
     accounts: story.accounts,
     budgets: budgetsOf(record, story),
@@ -104,13 +113,13 @@ function traceOf(entries: readonly Entry[], messages: readonly Message[]): Trace
 }
 
 function linesOf(shown: Shown, isFull: boolean, width: number): string[] {
-  const { record, owner, tree, accounts, budgets, trace, messages, requests } = shown;
+  const { record, status, tree, accounts, budgets, trace, messages, requests } = shown;
   const { agentId, definition, openTurnId, createdAt, turnCount } = record;
   const now = Date.now();
   const turn = openTurnId === null ? `${formatNumberOf(turnCount, "turn")} ended` : `turn ${openTurnId} is open`;
-  const run = owner === undefined ? "no process runs it now" : `process ${owner.pid} runs it`;
+  const state = [statusText(status), turn, ...(status.pid === null ? ["no process runs it now"] : [])].join(", ");
   return [
-    `${agentId}: ${definition.name}, ${statusOf(record)}, ${turn}, ${run}; made ${formatTime(createdAt)}`,
+    `${agentId}: ${definition.name}, ${state}; made ${formatTime(createdAt)}`,
     ...section("Tree", summaryLines(tree, { accounts, now })),
     ...section("Accounts", budgetLines({ ...budgets, now, width })),
     ...(requests.length === 0 ? [] : section("Requests", requestTable(requests, now, true))),
@@ -123,14 +132,15 @@ function section(title: string, lines: readonly string[]): string[] {
   return ["", `${title}:`, ...(lines.length === 0 ? ["  nothing yet"] : lines)];
 }
 
-function jsonOf({ record, owner, tree, accounts, trace, messages, requests: placed }: Shown) {
+function jsonOf({ record, status, tree, accounts, trace, messages, requests: placed }: Shown) {
   const requests = placed.map(({ request, path }) => ({ ...request, path }));
   // The checkpoint is internal, and large.
   const { checkpoint: _own, ...agent } = record;
   return {
-    agent,
-    isUnfinished: isUnfinished(record),
-    pid: owner?.pid ?? null,
+    agent: { ...agent, status: status.status },
+    isUnfinished: status.isUnfinished,
+    lastTurn: status.lastTurn,
+    pid: status.pid,
     tree,
     accounts,
     trace,

@@ -1,3 +1,5 @@
+import type { CliContext } from "../cli-context.ts";
+
 /** The part of a process that the watchers use. */
 export interface SignalSource {
   on(signal: NodeJS.Signals, listener: () => void): unknown;
@@ -11,21 +13,28 @@ interface InterruptHandlers {
   readonly leave: (exitCode: number) => void;
 }
 
-/**
- * Two signals within this time count as one, in milliseconds: a terminal sends Ctrl-C to npm and to this process, and npm
- * forwards it.
- */
-export const sameInterruptMs = 400;
+/** When signals come, and how often. */
+export interface SignalTiming {
+  /** A monotonic clock in milliseconds. */
+  readonly now: () => number;
+  /** True under npm: it forwards the Ctrl-C that the terminal has already sent to this process. */
+  readonly isForwarded: boolean;
+}
 
-/** Pauses on Ctrl-C, leaves on a second one or another signal. `now` is a monotonic clock in milliseconds. */
-export function watchInterrupts(source: SignalSource, handlers: InterruptHandlers, now: () => number): () => void {
-  let pausedAt: number | undefined;
-  return onSignals(source, (signal, exitCode) => {
-    if (signal !== "SIGINT") handlers.leave(exitCode);
-    else if (pausedAt === undefined) {
-      pausedAt = now();
-      handlers.pause();
-    } else if (now() - pausedAt >= sameInterruptMs) handlers.leave(exitCode);
+export function timingOf({ invocation }: Pick<CliContext, "invocation">): SignalTiming {
+  return { now: () => performance.now(), isForwarded: invocation.script !== undefined };
+}
+
+/** A signal within this time after another one is npm's copy of it, in milliseconds; each signal has at most one copy. */
+export const copyWithinMs = 400;
+
+/** Pauses on Ctrl-C, leaves on a second one or another signal. */
+export function watchInterrupts(source: SignalSource, handlers: InterruptHandlers, timing: SignalTiming): () => void {
+  let hasPaused = false;
+  return onSignals(source, timing, (signal, exitCode) => {
+    if (signal !== "SIGINT" || hasPaused) return handlers.leave(exitCode);
+    hasPaused = true;
+    handlers.pause();
   });
 }
 
@@ -36,34 +45,28 @@ interface ChatInterruptHandlers {
   readonly leave: (exitCode: number) => void;
 }
 
-/**
- * Ctrl-C in a chat, as a key or as a signal: once aborts, twice leaves. A typed line in between starts the count again.
- * `now` is a monotonic clock in milliseconds.
- */
+/** Ctrl-C in a chat, as a key or as a signal: once aborts, twice leaves. A typed line in between starts the count again. */
 export class ChatInterrupts {
   readonly #handlers: ChatInterruptHandlers;
-  readonly #now: () => number;
-  #heardAt: number | undefined;
+  #hasAborted = false;
 
-  constructor(handlers: ChatInterruptHandlers, now: () => number) {
+  constructor(handlers: ChatInterruptHandlers) {
     this.#handlers = handlers;
-    this.#now = now;
   }
 
   interrupt(): void {
-    const heardAt = this.#heardAt;
-    this.#heardAt ??= this.#now();
-    if (heardAt === undefined) this.#handlers.abort();
-    else if (this.#now() - heardAt >= sameInterruptMs) this.#handlers.leave(signalExitCodes.SIGINT);
+    if (this.#hasAborted) return this.#handlers.leave(signalExitCodes.SIGINT);
+    this.#hasAborted = true;
+    this.#handlers.abort();
   }
 
   typed(): void {
-    this.#heardAt = undefined;
+    this.#hasAborted = false;
   }
 
   /** Listens for signals until the returned function is called. */
-  watch(source: SignalSource): () => void {
-    return onSignals(source, (signal, exitCode) => {
+  watch(source: SignalSource, timing: SignalTiming): () => void {
+    return onSignals(source, timing, (signal, exitCode) => {
       if (signal === "SIGINT") this.interrupt();
       else this.#handlers.leave(exitCode);
     });
@@ -78,22 +81,32 @@ interface LeavingHandlers {
 }
 
 /** Tells a worker to leave on a signal, and to leave at once on a second one. The returned function stops listening. */
-export function watchLeaving(source: SignalSource, handlers: LeavingHandlers, now: () => number): () => void {
-  let firstAt: number | undefined;
-  return onSignals(source, (signal, exitCode) => {
-    if (firstAt === undefined) {
-      firstAt = now();
-      handlers.leave(signal);
-    } else if (now() - firstAt >= sameInterruptMs) handlers.leaveAtOnce(exitCode);
+export function watchLeaving(source: SignalSource, handlers: LeavingHandlers, timing: SignalTiming): () => void {
+  let isLeaving = false;
+  return onSignals(source, timing, (signal, exitCode) => {
+    if (isLeaving) return handlers.leaveAtOnce(exitCode);
+    isLeaving = true;
+    handlers.leave(signal);
   });
 }
 
-const signalExitCodes = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
+/** Exit codes of processes that a signal ended at once: 128 and its number. */
+export const signalExitCodes = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
 type EndSignal = keyof typeof signalExitCodes;
 
-function onSignals(source: SignalSource, heard: (signal: EndSignal, exitCode: number) => void): () => void {
+function onSignals(
+  source: SignalSource,
+  { now, isForwarded }: SignalTiming,
+  heard: (signal: EndSignal, exitCode: number) => void,
+): () => void {
+  let heardAt: number | undefined;
+  const hear = (signal: EndSignal): void => {
+    const isCopy = isForwarded && heardAt !== undefined && now() - heardAt < copyWithinMs;
+    heardAt = isCopy ? undefined : now();
+    if (!isCopy) heard(signal, signalExitCodes[signal]);
+  };
   const signals = Object.keys(signalExitCodes) as EndSignal[];
-  const listeners = signals.map((signal) => [signal, () => heard(signal, signalExitCodes[signal])] as const);
+  const listeners = signals.map((signal) => [signal, () => hear(signal)] as const);
   for (const [signal, listener] of listeners) source.on(signal, listener);
   return () => {
     for (const [signal, listener] of listeners) source.off(signal, listener);

@@ -1,6 +1,6 @@
 import type { CliContext } from "../cli-context.ts";
 import { type ExitCode, exitCodes } from "../failure.ts";
-import { watchLeaving } from "./interrupts.ts";
+import { timingOf, watchLeaving } from "./interrupts.ts";
 
 /** Below the 30 seconds after which Kubernetes and others kill. */
 export const usualDrainSeconds = 25;
@@ -22,7 +22,8 @@ interface Leaving {
 }
 
 /** Works until a signal, then leaves within its time; a second signal leaves at once. */
-export async function workUntilTold({ out, note }: CliContext, leaving: Leaving): Promise<ExitCode> {
+export async function workUntilTold(context: CliContext, leaving: Leaving): Promise<ExitCode> {
+  const { out, note } = context;
   const { drainSeconds = usualDrainSeconds, plan, atOnce, late, leave } = leaving;
   const told = Promise.withResolvers<NodeJS.Signals>();
   const stopWatching = watchLeaving(
@@ -34,7 +35,7 @@ export async function workUntilTold({ out, note }: CliContext, leaving: Leaving)
         process.exit(exitCode);
       },
     },
-    () => performance.now(),
+    timingOf(context),
   );
   // Waiting for work does not keep the process alive by itself.
   const alive = setInterval(() => {}, 60_000);

@@ -3,13 +3,13 @@ import { type Runtime, type Agent, type Turn, type TurnRest, createRuntime } fro
 import { type TroupeEvent, turnIdOf } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import { type CliContext, userName } from "../cli-context.ts";
-import type { ExitCode } from "../failure.ts";
+import { type ExitCode, exitCodes } from "../failure.ts";
 import { askPerson, type Conversation, InlineDesk } from "../inline/inline-desk.ts";
 import { ReadlineInput } from "../inline/line-input.ts";
 import { createReporter, type ViewOptions } from "../view/create-reporter.ts";
 import { othersDecidingLines } from "../view/request-lines.ts";
 import { conclude } from "./conclude.ts";
-import { watchInterrupts } from "./interrupts.ts";
+import { timingOf, watchInterrupts } from "./interrupts.ts";
 import type { Following, Job, JobOptions } from "./job.ts";
 import { keptOpen } from "./store-place.ts";
 import { readStory } from "./story.ts";
@@ -85,19 +85,23 @@ async function followJob(context: CliContext, following: Following): Promise<Exi
     desk?.event(event);
   };
   const stopListening = listenToTree(source, hear, after);
-  const stopWatching = watchJobInterrupts(context, following, agent);
+  const interrupts = watchJobInterrupts(context, following, agent);
   const stopLooking = watchWorkers(context, following, () => isTakenUp);
   try {
+    if (!job.isResumed && agent.state.status === "paused") {
+      reporter.notice(`${rootAgentId} is paused; what it is told now ends the pause.`);
+    }
     const turn = await turnOf(agent, job);
     const turnId = await turn.id;
     const settled = (): Promise<TurnRest> => agent.turn(turnId).settled;
     const rest = desk === undefined ? await settled() : await desk.rest(settled);
-    if (rest.status === "waiting" && rest.reason === "paused") await treeAtRest(runtime.stores, source);
+    if (rest.status !== "waiting") await interrupts.turnEnded();
+    else if (rest.reason === "paused") await treeAtRest(runtime.stores, source);
     stopListening();
     return await conclude(context, following, feed, rest);
   } finally {
     stopLooking();
-    stopWatching();
+    interrupts.stop();
     stopListening();
   }
 }
@@ -118,9 +122,10 @@ function watchWorkers(context: CliContext, following: Following, isTakenUp: () =
 
 /** The turn to follow. Reads the open turn before the agent starts, because the rest of it may take no time at all. */
 async function turnOf(agent: Agent, { isResumed, rootAgentId, input, budget }: Job): Promise<Turn> {
-  const { openTurnId, turnCount } = agent.state;
+  const { openTurnId, turnCount, status } = agent.state;
   await agent.start();
-  if (isResumed) await agent.resume();
+  // A person who asks for a turn wants it to run, so a new one ends a pause too.
+  if (isResumed || status === "paused") await agent.resume();
   const isNew = !isResumed || input === null || (openTurnId === null && turnCount === 0);
   // Another process may have ended the turn that was to be carried on.
   return isNew ? agent.executeTurn(input, { budget }) : agent.turn(openTurnId ?? turnIdOf(rootAgentId, turnCount));
@@ -160,23 +165,37 @@ function inlineDesk({ stdin, stdout, invocation }: CliContext, { runtime, job, r
   });
 }
 
-function watchJobInterrupts({ note }: CliContext, { job, reporter }: Following, agent: Agent): () => void {
-  return watchInterrupts(
-    process,
-    {
-      pause: () => {
-        reporter.notice("Pausing at the next safe point; Ctrl-C again leaves at once.");
-        // If the pause fails, so does the awaited turn, which reports it.
-        agent.pause().catch(() => {});
-      },
-      leave: (exitCode) => {
-        reporter.close();
-        for (const line of [`Left at once; go on with: ${job.resumeCommand}`, ...job.store.remarks]) note(line);
-        process.exit(exitCode);
-      },
+interface JobInterrupts {
+  stop(): void;
+  /** The turn has ended: from now on Ctrl-C leaves. Ends a pause that was asked for and that the turn did not come to. */
+  turnEnded(): Promise<void>;
+}
+
+function watchJobInterrupts(context: CliContext, { job, reporter }: Following, agent: Agent): JobInterrupts {
+  let pausing: Promise<void> | undefined;
+  let isOver = false;
+  const leave = (exitCode: number): never => {
+    reporter.close();
+    const lines = [`Left at once; go on with: ${job.resumeCommand}`, ...job.store.remarks];
+    lines.forEach(context.note);
+    process.exit(exitCode);
+  };
+  const pause = (): void => {
+    if (isOver) leave(exitCodes.interrupted);
+    reporter.notice("Pausing at the next safe point; Ctrl-C again leaves at once.");
+    // If the pause fails, so does the awaited turn, which reports it.
+    pausing = agent.pause().catch(() => {});
+  };
+  return {
+    stop: watchInterrupts(process, { pause, leave }, timingOf(context)),
+    async turnEnded() {
+      isOver = true;
+      if (pausing === undefined) return;
+      await pausing;
+      await agent.resume();
+      reporter.notice("The turn ended before it could pause.");
     },
-    () => performance.now(),
-  );
+  };
 }
 
 /** `true`: on any port that is free. */

@@ -2,14 +2,14 @@ import { EventEmitter } from "node:events";
 import { expect, test } from "vitest";
 import { watchLeaving } from "../../../src/cli/job/interrupts.ts";
 
-function watched() {
+function watched(isForwarded = false) {
   const source = new EventEmitter();
   const heard: (string | number)[] = [];
   let now = 0;
   const stop = watchLeaving(
     source,
     { leave: (name) => heard.push(name), leaveAtOnce: (code) => heard.push(code) },
-    () => now,
+    { now: () => now, isForwarded },
   );
   return { source, heard, stop, later: (ms: number) => (now += ms) };
 }
@@ -19,19 +19,20 @@ test.each([
   ["SIGINT", 130],
   ["SIGHUP", 129],
 ] as const)("%s asks to leave, and once more to leave at once", (signal, exitCode) => {
-  const { source, heard, later } = watched();
+  const { source, heard } = watched();
   source.emit(signal);
-  later(400);
   source.emit(signal);
   expect(heard).toEqual([signal, exitCode]);
 });
 
 test("what a terminal and npm send at the same moment is one signal", () => {
-  const { source, heard, later } = watched();
+  const { source, heard, later } = watched(true);
   source.emit("SIGINT");
   later(100);
   source.emit("SIGINT");
   expect(heard).toEqual(["SIGINT"]);
+  source.emit("SIGINT");
+  expect(heard).toEqual(["SIGINT", 130]);
 });
 
 test("a second signal of another kind counts too", () => {

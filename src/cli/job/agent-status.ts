@@ -1,0 +1,59 @@
+import { type AgentRecord, DEFAULT_TENANT, type Entry, type StopReason, turnIdOf } from "../../state/index.ts";
+import type { Stores } from "../../stores/index.ts";
+import { formatNumberOf } from "../view/format.ts";
+import { lastEnd } from "./conclude.ts";
+import { isUnfinished } from "./find-agent.ts";
+
+/** How a turn ended. */
+export interface LastTurn {
+  readonly status: "completed" | "stopped" | "failed";
+  readonly stopReason: StopReason;
+}
+
+/** What is known of an agent and all below it, for people. */
+export interface AgentStatus {
+  /** As `statusOf` gives it. */
+  readonly status: string;
+  readonly isUnfinished: boolean;
+  /** The process that runs it; null if none does. */
+  readonly pid: number | null;
+  readonly openRequests: number;
+  /** The end of its newest turn; null if none has ended yet. */
+  readonly lastTurn: LastTurn | null;
+}
+
+/** The state of an agent in words, the same in every command. */
+export function statusText({ isUnfinished, pid, status, openRequests, lastTurn }: AgentStatus): string {
+  if (isUnfinished) {
+    if (openRequests > 0) return `unfinished, waits for ${formatNumberOf(openRequests, "decision")}`;
+    if (pid !== null) return `unfinished, runs (process ${pid})`;
+    return status === "paused" ? "unfinished, paused" : "unfinished";
+  }
+  const end = status === "failed" ? "failed" : endText(lastTurn);
+  return status === "paused" ? `${end}, paused` : end;
+}
+
+function endText(lastTurn: LastTurn | null): string {
+  if (lastTurn === null) return "no turn yet";
+  if (lastTurn.status === "completed") return "finished";
+  return lastTurn.status === "failed" ? "failed" : `stopped (${lastTurn.stopReason})`;
+}
+
+/** Whether an agent has work left, or one below it: agents in the background may outlast the turn of their root. */
+export function isTreeUnfinished(top: AgentRecord, below: readonly AgentRecord[]): boolean {
+  return isUnfinished(top) || below.some(({ openTurnId }) => openTurnId !== null);
+}
+
+/** The end of an agent's newest turn; null while that is open, and before the first one. Reads that turn alone. */
+export async function lastTurnOf(stores: Pick<Stores, "lookAtTurn">, record: AgentRecord): Promise<LastTurn | null> {
+  const { agentId, openTurnId, turnCount } = record;
+  if (openTurnId !== null || turnCount === 0) return null;
+  const look = await stores.lookAtTurn({ tenant: DEFAULT_TENANT, agentId }, turnIdOf(agentId, turnCount));
+  return lastTurnIn(look?.past?.entries ?? []);
+}
+
+/** The same from the entries of the agent. */
+export function lastTurnIn(entries: readonly Entry[]): LastTurn | null {
+  const end = lastEnd(entries);
+  return end === undefined ? null : { status: end.outcome, stopReason: end.stopReason };
+}
