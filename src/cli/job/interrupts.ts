@@ -17,7 +17,7 @@ interface InterruptHandlers {
 export interface SignalTiming {
   /** A monotonic clock in milliseconds. */
   readonly now: () => number;
-  /** True under npm: it forwards the Ctrl-C that the terminal has already sent to this process. */
+  /** True under npm, which may forward the Ctrl-C that the terminal has already sent to this process. */
   readonly isForwarded: boolean;
 }
 
@@ -25,8 +25,11 @@ export function timingOf({ invocation }: Pick<CliContext, "invocation">): Signal
   return { now: () => performance.now(), isForwarded: invocation.script !== undefined };
 }
 
-/** A signal within this time after another one is npm's copy of it, in milliseconds; each signal has at most one copy. */
-export const copyWithinMs = 400;
+/**
+ * A signal within this time after another one is npm's copy of it, in milliseconds: npm forwards at once, and no person presses a
+ * key again so soon. Each signal has at most one copy; with some shells between npm and this process it has none.
+ */
+export const copyWithinMs = 50;
 
 /** Pauses on Ctrl-C, leaves on a second one or another signal. */
 export function watchInterrupts(source: SignalSource, handlers: InterruptHandlers, timing: SignalTiming): () => void {

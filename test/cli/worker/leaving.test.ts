@@ -1,6 +1,6 @@
 import { EventEmitter } from "node:events";
 import { expect, test } from "vitest";
-import { watchLeaving } from "../../../src/cli/job/interrupts.ts";
+import { copyWithinMs, watchLeaving } from "../../../src/cli/job/interrupts.ts";
 
 function watched(isForwarded = false) {
   const source = new EventEmitter();
@@ -28,7 +28,7 @@ test.each([
 test("what a terminal and npm send at the same moment is one signal", () => {
   const { source, heard, later } = watched(true);
   source.emit("SIGINT");
-  later(100);
+  later(copyWithinMs - 1);
   source.emit("SIGINT");
   expect(heard).toEqual(["SIGINT"]);
   source.emit("SIGINT");
