@@ -1,50 +1,73 @@
-// Builds the inspector's page: src/inspector/ui to one script and one style in src/inspector/assets.
-import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+/**
+ * Builds the inspector's page: src/inspector/ui to one script and one style in src/inspector/assets.
+ *
+ *     node scripts/build-ui.ts
+ *     node scripts/build-ui.ts --if-older  # only if a source is newer, or nothing is built yet
+ */
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { parseArgs } from "node:util";
 import { gzipSync } from "node:zlib";
-import { build } from "vite";
 import { repositoryRoot } from "./run-command.ts";
 
-const ui = join(repositoryRoot, "src", "inspector", "ui");
-const assets = join(repositoryRoot, "src", "inspector", "assets");
+const inspector = join(repositoryRoot, "src", "inspector");
+const ui = join(inspector, "ui");
+const assets = join(inspector, "assets");
 /** Of script and style, packed by gzip. */
 const MOST_BYTES = 80 * 1024;
 /** What is bundled, whose licences lie beside it. */
 const bundled = ["preact", "@preact/signals", "@preact/signals-core"];
 
-// A test runner may have set another mode, in which the page would hold paths of this machine.
-process.env["NODE_ENV"] = "production";
-rmSync(assets, { recursive: true, force: true });
-mkdirSync(assets, { recursive: true });
-await build({
-  configFile: false,
-  root: ui,
-  logLevel: "warn",
-  mode: "production",
-  define: { "process.env.NODE_ENV": '"production"' },
-  build: {
-    outDir: assets,
-    emptyOutDir: false,
-    target: "es2022",
-    cssMinify: "lightningcss",
-    modulePreload: false,
-    reportCompressedSize: false,
-    rolldownOptions: {
-      input: join(ui, "main.tsx"),
-      output: { entryFileNames: "app.js", assetFileNames: "app[extname]", codeSplitting: false },
-    },
-  },
-});
-const licences = bundled.map((name) => `${name}\n\n${licenceOf(name)}`);
-writeFileSync(join(assets, "LICENSES.txt"), licences.join("\n\n"));
+const { values } = parseArgs({ options: { "if-older": { type: "boolean", default: false } } });
+if (!values["if-older"] || newestIn("ui", "run-model") > newestIn("assets")) await buildPage();
 
-const bytes = ["app.js", "app.css"].map((name) => gzipSync(readFileSync(join(assets, name))).length);
-const total = bytes.reduce((sum, one) => sum + one, 0);
-const sizes = `app.js ${kilobytes(bytes[0])}, app.css ${kilobytes(bytes[1])} packed`;
-process.stdout.write(`Built the inspector's page: ${sizes}\n`);
-if (total > MOST_BYTES) {
-  process.stderr.write(`The page takes ${total} bytes packed, more than ${MOST_BYTES}.\n`);
-  process.exitCode = 1;
+async function buildPage(): Promise<void> {
+  // A test runner may have set another mode, in which the page would hold paths of this machine.
+  process.env["NODE_ENV"] = "production";
+  rmSync(assets, { recursive: true, force: true });
+  mkdirSync(assets, { recursive: true });
+  // Heavy, and not needed to find that nothing is to be done.
+  const { build } = await import("vite");
+  await build({
+    configFile: false,
+    root: ui,
+    logLevel: "warn",
+    mode: "production",
+    define: { "process.env.NODE_ENV": '"production"' },
+    build: {
+      outDir: assets,
+      emptyOutDir: false,
+      target: "es2022",
+      cssMinify: "lightningcss",
+      modulePreload: false,
+      reportCompressedSize: false,
+      rolldownOptions: {
+        input: join(ui, "main.tsx"),
+        output: { entryFileNames: "app.js", assetFileNames: "app[extname]", codeSplitting: false },
+      },
+    },
+  });
+  const licences = bundled.map((name) => `${name}\n\n${licenceOf(name)}`);
+  writeFileSync(join(assets, "LICENSES.txt"), licences.join("\n\n"));
+
+  const bytes = ["app.js", "app.css"].map((name) => gzipSync(readFileSync(join(assets, name))).length);
+  const total = bytes.reduce((sum, one) => sum + one, 0);
+  const sizes = `app.js ${kilobytes(bytes[0])}, app.css ${kilobytes(bytes[1])} packed`;
+  process.stderr.write(`Built the inspector's page: ${sizes}\n`);
+  if (total > MOST_BYTES) {
+    process.stderr.write(`The page takes ${total} bytes packed, more than ${MOST_BYTES}.\n`);
+    process.exitCode = 1;
+  }
+}
+
+/** When the newest file in these folders was written, in milliseconds since the epoch; 0 if there is none. */
+function newestIn(...folders: readonly string[]): number {
+  const files = folders.flatMap((folder) => {
+    const path = join(inspector, folder);
+    if (statSync(path, { throwIfNoEntry: false }) === undefined) return [];
+    return readdirSync(path, { recursive: true, encoding: "utf8" }).map((name) => join(path, name));
+  });
+  return Math.max(0, ...files.map((path) => statSync(path).mtimeMs));
 }
 
 function licenceOf(name: string): string {

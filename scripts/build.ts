@@ -1,6 +1,6 @@
 /**
  * Builds the package: its code, its types and the inspector's page. Types are not checked here but by `npm run check:types`, so that
- * `npm ci`, which builds, stays quick.
+ * `npm pack`, which builds, stays quick.
  *
  *     node scripts/build.ts                     # into dist
  *     node scripts/build.ts --code --to FOLDER  # the code alone, into FOLDER/dist, and beside it what it reads
