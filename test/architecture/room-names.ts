@@ -8,7 +8,13 @@ export const cliExceptions: Readonly<Record<string, readonly string[]>> = {
     "DEFAULT_TENANT",
     "currentProcess",
   ],
-  "takes stored ids and cursors apart": ["agentOfTurn", "numberOfTurn", "parseCursor", "rootOf"],
+  "takes stored ids and cursors apart, and puts them together": [
+    "agentOfTurn",
+    "numberOfTurn",
+    "parseCursor",
+    "rootOf",
+    "turnIdOf",
+  ],
   "folds stored entries as a runtime folds live ones: events, overview, status, trace": [
     "agentsAfter",
     "eventsOfRow",
