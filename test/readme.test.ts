@@ -67,7 +67,7 @@ beforeAll(() => {
   for (const document of documents) {
     const checkout = checkoutOf(document);
     mkdirSync(checkout);
-    for (const name of ["src", "examples", "docs", "node_modules", "package.json"]) {
+    for (const name of ["src", "scripts", "examples", "docs", "node_modules", "package.json"]) {
       symlinkSync(join(repositoryRoot, name), join(checkout, name));
     }
   }

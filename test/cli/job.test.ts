@@ -165,11 +165,12 @@ test("an agent file's definitions are found under any of the three names, each o
   expect(definitionsIn({ other: one })).toEqual([]);
 });
 
+function unknown(ending: string): Error {
+  const error = new TypeError(`Unknown file extension "${ending}" for /srv/agent${ending}`);
+  return Object.assign(error, { code: "ERR_UNKNOWN_FILE_EXTENSION" });
+}
+
 test("a Node that does not run TypeScript by itself is named, with what to do", () => {
-  const unknown = (ending: string): Error =>
-    Object.assign(new TypeError(`Unknown file extension "${ending}" for /srv/agent${ending}`), {
-      code: "ERR_UNKNOWN_FILE_EXTENSION",
-    });
   for (const ending of [".ts", ".mts"]) {
     expect(typeScriptHint(unknown(ending), "v22.14.0")).toMatch(
       /Node 22\.14\.0 .*NODE_OPTIONS=--experimental-strip-types, or use Node 24/,
