@@ -116,15 +116,16 @@ export function definitionsIn(exported: Readonly<Record<string, unknown>>): Agen
 }
 
 /**
- * The definitions that can be meant when no name is given: those exported as `default` or `agent`, else those of `agents`
- * that are no subagents of another one. `undefined` if each is below another.
+ * The definitions that can be meant when no name is given: the one exported as `default`, else as `agent`, else those of
+ * `agents` that are no subagents of another one. `undefined` if each is below another.
  */
 function rootsIn({ default: main, agent, agents }: Readonly<Record<string, unknown>>): Definitions | undefined {
-  const named = [main, agent].filter(isDefinition);
+  const named = [main, agent].find(isDefinition);
+  if (named !== undefined) return [named];
   const listed = definitionsIn({ default: main, agents });
   const isBelow = (one: AgentDefinition): boolean =>
     listed.some((other) => other !== one && collectDefinitions([other]).get(one.name) === one);
-  const [first, ...others] = new Set(named.length > 0 ? named : listed.filter((one) => !isBelow(one)));
+  const [first, ...others] = listed.filter((one) => !isBelow(one));
   return first === undefined ? undefined : [first, ...others];
 }
 

@@ -22,7 +22,7 @@ const files = {
   "team.mjs": `${definitions}export const agents = [reader, lead];\n`,
   "named.mjs": `${definitions}export { lead as agent }; export const agents = [writer, reader, lead];\n`,
   "two.mjs": `${definitions}export const agents = [lead, reader, writer];\n`,
-  "torn.mjs": `${definitions}export { lead as default, writer as agent };\n`,
+  "main.mjs": `${definitions}export { lead as default, writer as agent };\n`,
 };
 
 let folder: ReturnType<typeof workFolder>;
@@ -83,6 +83,7 @@ describe("of several agents in a file", () => {
   test.each([
     ["team.mjs", "the one that has the others as subagents", "lead"],
     ["named.mjs", "the one exported as agent", "lead"],
+    ["main.mjs", "the one exported as default", "lead"],
   ])("%s: %s is run", async (file, _, name) => {
     const { code, out } = await run(file, ["Hello"]);
     expect(code).toBe(0);
@@ -92,7 +93,6 @@ describe("of several agents in a file", () => {
   test.each([
     ["run", "two.mjs", ["Hello"], '"lead", "reader", "writer"'],
     ["chat", "two.mjs", [], '"lead", "reader", "writer"'],
-    ["run", "torn.mjs", ["Hello"], '"lead", "writer"'],
   ])("%s %s asks for --agent, and makes no store", async (command, file, words, names) => {
     const { code, notes } = await troupe([command, at(file), ...words, "--store", at("none.db")]);
     expect(code).toBe(2);
