@@ -1,12 +1,13 @@
 import type { AgentTool } from "../agents/index.ts";
 import { type LightSignal, readableThrown } from "../base/index.ts";
-import { AgentStopError } from "../errors/index.ts";
+import { AgentStopError, ToolNotStartedError } from "../errors/index.ts";
 import { createDraft } from "../hooks/index.ts";
 import { type CallGate, type CallState, foldCall, type Json, openGate, type StopSignal } from "../state/index.ts";
-import { revocable } from "../tools/index.ts";
+import { type ParsedArguments, revocable } from "../tools/index.ts";
 import { settleAbandonedRun } from "./generate.ts";
 import { hookContextOf } from "./hook-run.ts";
 import { appendWarnings, type Host, type Warning } from "./host.ts";
+import { inTime, LONGEST_CHECK_MS } from "./in-time.ts";
 import { runContextOf } from "./run-context.ts";
 import { storedErrorOf } from "./stored-error.ts";
 import { stopSignalOf } from "./stored-error.ts";
@@ -28,7 +29,7 @@ export async function gateCall(host: Host, call: CallState, signal: LightSignal)
   const denied = callPatchesOf(host, call).find((patch) => patch.denied !== undefined);
   if (denied) return append(host, call, tool, { verdict: "denied", message: denied.denied ?? "" });
   warnOfUnchecked(host, call.turnId, tool);
-  const parsed = tool.parse(argumentsTextOf(host, call));
+  const parsed = await parse(host, tool, argumentsTextOf(host, call), signal);
   if (!parsed.ok) return append(host, call, tool, { verdict: "invalid", message: parsed.message });
   const asks = tool.kind === "function" ? tool.needsApproval : false;
   const hasHooks = host.definition.hooks.beforeEachTool.length > 0;
@@ -71,9 +72,26 @@ function uncheckedOf(tool: AgentTool): readonly string[] {
   return (tool.kind === "function" || tool.kind === "client" ? tool.unchecked : undefined) ?? [];
 }
 
+/** Reads and checks arguments, which may run code of the schema's author. Rejects only when the call is over meanwhile. */
+async function parse(host: Host, tool: AgentTool, text: string, signal: LightSignal): Promise<ParsedArguments> {
+  try {
+    const late = (): ToolNotStartedError => new ToolNotStartedError(`it took more than ${LONGEST_CHECK_MS} ms`);
+    return await inTime(host, tool.parse(text), { ms: LONGEST_CHECK_MS, signal, late });
+  } catch (error) {
+    if (signal.aborted) throw error;
+    const why = storedErrorOf(readableThrown(error)).message;
+    return { ok: false, message: `The tool ${tool.name} was not run: its arguments could not be checked: ${why}.` };
+  }
+}
+
 /** Gates arguments that a person put in place of the model's: they are validated, and hooks do not overrule a person. */
-export function gateEdited(host: Host, call: CallState, tool: AgentTool, edited: Json): CallState {
-  const parsed = tool.parse(JSON.stringify(edited));
+export async function gateEdited(
+  host: Host,
+  call: CallState,
+  tool: AgentTool,
+  { edited, signal }: { readonly edited: Json; readonly signal: LightSignal },
+): Promise<CallState> {
+  const parsed = await parse(host, tool, JSON.stringify(edited), signal);
   if (!parsed.ok) return append(host, call, tool, { verdict: "invalid", message: parsed.message });
   return append(host, call, tool, {
     verdict: "allowed",
@@ -128,7 +146,7 @@ async function judge(
       if (stop) left.stops.push({ ...stop, source: `hook:${plugin}` });
       if (denied !== undefined) return { verdict: "denied", message: denied };
       if (changed !== undefined) {
-        const parsed = tool.parse(JSON.stringify(changed));
+        const parsed = await parse(host, tool, JSON.stringify(changed), signal);
         if (!parsed.ok) return { verdict: "invalid", message: parsed.message };
         args = parsed.json;
       }

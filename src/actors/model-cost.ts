@@ -1,4 +1,4 @@
-import { abortable, describeValue, type LightSignal } from "../base/index.ts";
+import { describeValue, type LightSignal } from "../base/index.ts";
 import {
   type Binding,
   bindingOf,
@@ -16,6 +16,7 @@ import { InvalidInputError, ModelError } from "../errors/index.ts";
 import { examplePrice, type LanguageModel, type MeasuredPrompt, MOST_TOKENS, promptByteBound } from "../model/index.ts";
 import type { ModelRequest, TurnState, Usage } from "../state/index.ts";
 import { appendWarnings, type Host } from "./host.ts";
+import { inTime } from "./in-time.ts";
 import { storedErrorOf } from "./stored-error.ts";
 
 interface Asking extends Pick<ReservationAsk, "key" | "opensStep" | "finalAnswer"> {
@@ -237,25 +238,15 @@ function boundOf(model: LanguageModel, request: ModelRequest): number {
 
 async function countOf(host: Host, request: ModelRequest, signal: LightSignal): Promise<number> {
   const counting = host.definition.model.countPromptTokens(lent(request));
-  const counted = typeof counting === "number" ? counting : await inTime(host, counting, signal);
+  const late = (): ModelError => failure(`it took more than ${COUNT_TIMEOUT_MS} ms`);
+  const limit = { ms: COUNT_TIMEOUT_MS, signal, late };
+  const counted = typeof counting === "number" ? counting : await inTime(host, counting, limit);
   if (isCount(counted)) return Math.ceil(counted);
   throw failure(`the model's adapter counted ${describeValue(counted)}`);
 }
 
 function isCount(value: unknown): value is number {
   return typeof value === "number" && value >= 0 && value <= MOST_TOKENS;
-}
-
-async function inTime(host: Host, counting: Promise<number>, signal: LightSignal): Promise<number> {
-  const { promise: late, reject } = Promise.withResolvers<never>();
-  const cancel = host.clock.setDelay(COUNT_TIMEOUT_MS, () =>
-    reject(failure(`it took more than ${COUNT_TIMEOUT_MS} ms`)),
-  );
-  try {
-    return await abortable(Promise.race([counting, late]), signal);
-  } finally {
-    cancel();
-  }
 }
 
 function failure(message: string): ModelError {

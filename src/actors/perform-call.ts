@@ -25,7 +25,8 @@ export const performCall = effectActor<CallEffectInput>("performCall", async (ho
   if (!gated || signal.aborted) return;
   const tool = grantedTool(host, turnId, gated.name);
   if (!tool) return settleGone(host, gated);
-  const decided = takeDecision(host, gated, tool);
+  const decided = await takeDecision(host, gated, tool, signal);
+  if (signal.aborted) return;
   if (!decided || settleRefused(host, decided) || (await askFirst(host, decided, tool, signal))) return;
   if (signal.aborted) return;
   if (tool.kind === "internal") await runInternalTool(host, decided, tool, signal);
@@ -168,7 +169,12 @@ async function hasCredentials(host: Host, turnId: string): Promise<boolean> {
 }
 
 /** The call after the decision on its request; undefined when the decision settled it. */
-function takeDecision(host: Host, call: CallState, tool: AgentTool): CallState | undefined {
+async function takeDecision(
+  host: Host,
+  call: CallState,
+  tool: AgentTool,
+  signal: LightSignal,
+): Promise<CallState | undefined> {
   const { decision } = call;
   if (!decision || decision.asked || call.startedEpoch !== null) return call;
   const { verdict, reason } = decision;
@@ -186,7 +192,7 @@ function takeDecision(host: Host, call: CallState, tool: AgentTool): CallState |
       return undefined;
     }
     case "edited":
-      return gateEdited(host, call, tool, decision.arguments ?? null);
+      return await gateEdited(host, call, tool, { edited: decision.arguments ?? null, signal });
     case "approved":
     case "provided":
       return call;

@@ -47,7 +47,7 @@ export interface SubagentTool {
   readonly policy: SubagentPolicy;
   /** Set if its children run in the background; null: the call waits for them. */
   readonly background: Background | null;
-  readonly parse: (argumentsText: string) => ParsedArguments;
+  readonly parse: (argumentsText: string) => Promise<ParsedArguments>;
   /** The child's prompt. */
   readonly inputOf: (args: Json) => string;
 }

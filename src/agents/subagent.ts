@@ -25,7 +25,7 @@ import {
 } from "./definition.ts";
 
 /** What `subagent()` takes beside the definition. */
-export interface SubagentOptions<Schema extends z.ZodObject = z.ZodObject> {
+export interface SubagentOptions<Schema extends z.core.$ZodObject = z.core.$ZodObject> {
   /** The tool's name for the model. Default: the definition's name. */
   readonly name?: string | undefined;
   /** What the subagent is good for, for the model. Default: that it takes tasks and returns its final answer. */
@@ -56,7 +56,7 @@ export interface SubagentOptions<Schema extends z.ZodObject = z.ZodObject> {
 export const DEFAULT_MAX_DEPTH = 3;
 
 /** Makes a definition callable by another agent's model. Throws `InvalidInputError` for a wrong name or budget. */
-export function subagent<Schema extends z.ZodObject = z.ZodObject>(
+export function subagent<Schema extends z.core.$ZodObject = z.core.$ZodObject>(
   definition: AgentDefinition,
   given?: SubagentOptions<Schema>,
 ): SubagentTool {
@@ -108,7 +108,10 @@ const subagentDoor: Door<SubagentOptions> = {
   },
 };
 
-function made<Schema extends z.ZodObject>(definition: AgentDefinition, options: SubagentOptions<Schema>): SubagentTool {
+function made<Schema extends z.core.$ZodObject>(
+  definition: AgentDefinition,
+  options: SubagentOptions<Schema>,
+): SubagentTool {
   const name = options.name ?? definition.name;
   const parameters =
     options.parameters ?? z.object({ input: z.string().describe("What the subagent is asked to do.") });

@@ -26,7 +26,7 @@ export interface ClientTool {
   /** Milliseconds after which a request without an answer expires; absent: never. */
   readonly expiresAfterMs?: number;
   /** Reads and checks the model's arguments. Synchronous; never throws. */
-  parse(argumentsText: string): ParsedArguments;
+  parse(argumentsText: string): Promise<ParsedArguments>;
   /** The request's question, in words. Never throws. */
   describeCall(args: Json): string;
 }

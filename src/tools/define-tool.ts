@@ -9,7 +9,9 @@ import { checkSecrets, nothingToRedact, resolveArguments, type SecretResolver } 
 import type { Reconciliation, Tool } from "./tool.ts";
 
 /** A model's arguments after the check: the output of the zod schema, or any JSON object with a JSON Schema text. */
-export type CheckedArguments<Schema extends ToolParameters> = Schema extends z.ZodType ? z.output<Schema> : JsonObject;
+export type CheckedArguments<Schema extends ToolParameters> = Schema extends z.core.$ZodType
+  ? z.output<Schema>
+  : JsonObject;
 
 /** The arguments of `execute`: the checked ones, and the secrets by their names. */
 export type ToolArguments<Schema extends ToolParameters, SecretName extends string = never> = [SecretName] extends [
@@ -25,7 +27,7 @@ export interface ToolDefinition<Schema extends ToolParameters, SecretName extend
   /** For the model: the tool's purpose and when to use it. */
   readonly description: string;
   /**
-   * A zod 4 object schema, or the text of a JSON Schema. Transforms must give JSON values: their result is journalled,
+   * An object schema of zod 4 or zod/mini, or the text of a JSON Schema. Its asynchronous checks run, for at most 60 seconds. Transforms must give JSON values: their result is journalled,
    * and after a restart `execute` gets it from there.
    */
   readonly parameters: Schema;

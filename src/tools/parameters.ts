@@ -6,16 +6,17 @@ import type { Refuse } from "./definition-checks.ts";
 import { createStepLimit, TooManySteps } from "./linear-pattern.ts";
 import { headOf } from "./output.ts";
 import { type Issue, type Parameters, type ParsedArguments, type Refusal, unfit } from "./parsed-arguments.ts";
+import { createRepair, jsonIn } from "./argument-repair.ts";
 import { SchemaCheck } from "./schema-check.ts";
 import { readDocument } from "./schema-document.ts";
 import { secretClashIn, secretGivenIn, type SecretResolvers } from "./secrets.ts";
 
-/** A zod 4 object schema, or the text of a JSON Schema. */
-export type ToolParameters = z.ZodType | string;
+/** An object schema of zod 4 or zod/mini, or the text of a JSON Schema. */
+export type ToolParameters = z.core.$ZodType | string;
 
 /** Throws by `refuse` what is neither, cannot be compiled, or does not describe an object. */
 export function readParameters(parameters: ToolParameters, refuse: Refuse = plainly): Parameters {
-  let read: Parameters;
+  let read: Omit<Parameters, "repair">;
   try {
     read = readSchema(parameters);
   } catch (error) {
@@ -31,7 +32,7 @@ export function readParameters(parameters: ToolParameters, refuse: Refuse = plai
   // Some providers refuse an object schema that does not list its properties.
   const { unchecked } = read;
   const jsonSchema = deepFreeze({ properties: {}, ...read.jsonSchema });
-  return { jsonSchema, unchecked, check: (value) => read.check(value) };
+  return { jsonSchema, unchecked, check: (value) => read.check(value), repair: createRepair(jsonSchema) };
 }
 
 /** The field of a tool that names unchecked parts of its schema; absent where all is checked. */
@@ -41,9 +42,9 @@ export function uncheckedOf({ unchecked = [] }: Parameters): { readonly unchecke
 
 const plainly: Refuse = (what, cause) => new InvalidInputError(what, { cause });
 
-function readSchema(parameters: unknown): Parameters {
+function readSchema(parameters: unknown): Omit<Parameters, "repair"> {
   if (typeof parameters === "string") return jsonSchemaParameters(parameters);
-  if (parameters instanceof z.ZodType) return zodParameters(parameters);
+  if (parameters instanceof z.core.$ZodType) return zodParameters(parameters);
   throw new InvalidInputError("The parameters must be a zod 4 schema, or a string that holds a JSON Schema.");
 }
 
@@ -58,10 +59,15 @@ interface ParseOptions {
 }
 
 /**
- * From the model's own text to checked arguments. An empty text counts as `{}`. Never throws: every mistake comes back
- * as a message for the model (guarantees F24, S9).
+ * From the model's own text to checked arguments. Arguments that do not fit as they are, are read a second time (`createRepair`); the
+ * second reading is then the one that is journalled, shown and run. No text at all and `null` count as `{}`. Never rejects: every
+ * mistake comes back as a message for the model (guarantees F24, S9).
  */
-export function parseArguments(parameters: Parameters, text: string, options: ParseOptions): ParsedArguments {
+export async function parseArguments(
+  parameters: Parameters,
+  text: string,
+  options: ParseOptions,
+): Promise<ParsedArguments> {
   const { toolName, maxBytes = defaultMaxBytes, secrets } = options;
   let value: unknown;
   try {
@@ -71,12 +77,19 @@ export function parseArguments(parameters: Parameters, text: string, options: Pa
     // The path to a forbidden key consists of the model's own keys, of any length.
     return refused(toolName, `${headOf(reason, maxReasonCharacters)}. It must be one complete JSON object.`);
   }
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+  // An object that was encoded twice.
+  if (typeof value === "string") value = value.trim() === "" ? {} : (jsonIn(value) ?? value);
+  value ??= {};
+  if (typeof value !== "object" || Array.isArray(value)) {
     return refused(toolName, `the arguments must be one JSON object, not ${kindOf(value)}.`);
   }
-  const given = secrets && secretGivenIn(value, secrets);
+  const given = secrets && secretGivenIn(value as object, secrets);
   if (given !== undefined) return refused(toolName, given);
-  const checked = parameters.check(value);
+  let checked = await parameters.check(value);
+  if (!checked.ok) {
+    const repaired = parameters.repair(value);
+    if (repaired !== value) checked = await parameters.check(repaired);
+  }
   if (!checked.ok) {
     const { message, issues } = checked;
     return { ...refused(toolName, `the arguments do not fit its parameters:\n${message}`), issues };
@@ -92,33 +105,44 @@ function refused(toolName: string, what: string): Refusal {
 }
 
 function kindOf(value: unknown): string {
-  if (value === null) return "null";
   return Array.isArray(value) ? "an array" : `a ${typeof value}`;
 }
 
 /** Parameters given as a zod schema. Throws `InvalidInputError` when JSON Schema cannot express it. */
-function zodParameters(schema: z.ZodType): Parameters {
+function zodParameters(schema: z.core.$ZodType): Omit<Parameters, "repair"> {
   return { jsonSchema: jsonSchemaOf(schema), check: (value) => check(schema, value) };
+}
+
+/** The methods of a schema that zod/mini and early versions do not have. */
+interface Describing {
+  meta?(): object | undefined;
+  toJSONSchema?(params: { readonly io: "input" }): z.core.JSONSchema.BaseSchema;
 }
 
 /** What a schema's own copy of zod was told about it, by `describe` and `meta`. */
 const ownRegistry = {
-  get: (schema: z.ZodType) => schema.meta?.(),
-  has: (schema: z.ZodType) => schema.meta?.() !== undefined,
+  get: (schema: z.core.$ZodType) => metadataOf(schema),
+  has: (schema: z.core.$ZodType) => metadataOf(schema) !== undefined,
 };
+
+function metadataOf(schema: z.core.$ZodType): object | undefined {
+  const { meta } = schema as Describing;
+  return meta === undefined ? z.globalRegistry.get(schema) : meta.call(schema);
+}
 
 /**
  * The JSON Schema of a user's schema. Theirs may be another copy and version of zod: it knows all types of its schemas, and only it
  * has what was told about them. Versions that have no method for it are asked for that.
  * @throws Error when JSON Schema cannot express it.
  */
-export function writtenByZod(schema: z.ZodType): z.core.JSONSchema.BaseSchema {
-  if ("toJSONSchema" in schema) return schema.toJSONSchema({ io: "input" });
+export function writtenByZod(schema: z.core.$ZodType): z.core.JSONSchema.BaseSchema {
+  const { toJSONSchema } = schema as Describing;
+  if (toJSONSchema !== undefined) return toJSONSchema.call(schema, { io: "input" });
   const metadata = ownRegistry as unknown as typeof z.globalRegistry;
   return z.toJSONSchema(schema, { io: "input", metadata });
 }
 
-function jsonSchemaOf(schema: z.ZodType): JsonObject {
+function jsonSchemaOf(schema: z.core.$ZodType): JsonObject {
   try {
     const { $schema: _ignored, ...jsonSchema } = writtenByZod(schema);
     return JSON.parse(JSON.stringify(jsonSchema)) as JsonObject;
@@ -131,12 +155,12 @@ function jsonSchemaOf(schema: z.ZodType): JsonObject {
   }
 }
 
-function check(schema: z.ZodType, value: unknown): ParsedArguments {
+async function check(schema: z.core.$ZodType, value: unknown): Promise<ParsedArguments> {
   let result: z.ZodSafeParseResult<unknown>;
   try {
-    result = schema.safeParse(value);
+    result = await z.safeParseAsync(schema, value);
   } catch (error) {
-    // Refinements and transforms are the author's code: they may throw, or be asynchronous.
+    // Refinements and transforms are the author's code, and may throw.
     const reason = error instanceof Error ? error.message : "its check threw";
     return { ok: false, message: `they could not be checked (${reason.slice(0, 200)})` };
   }
@@ -150,7 +174,9 @@ function check(schema: z.ZodType, value: unknown): ParsedArguments {
 
 function issuesOf(issue: z.core.$ZodIssue): Issue[] {
   const path = issue.path.map((part) => (typeof part === "number" ? part : String(part)));
-  if (issue.code !== "invalid_union") return [{ path, ...messageOf(issue.message) }];
+  // Where zod was given no language, its messages do not name what is expected.
+  const known = issue.code === "invalid_type" ? { expected: issue.expected } : {};
+  if (issue.code !== "invalid_union") return [{ path, ...known, ...messageOf(issue.message) }];
   // A union's own message says nothing, so the expectations of its alternatives are listed.
   const alternatives = issue.errors
     .flat()
@@ -182,7 +208,7 @@ const maxRememberedCharacters = 10_000_000;
  * The schema may be untrusted: no reference leaves it, no check of a value takes more than a fixed number of steps,
  * and parts that cannot be checked are listed in `unchecked` and shown to the model. Read once per text. Throws `InvalidInputError` if it is not a JSON object.
  */
-function jsonSchemaParameters(text: string): Parameters {
+function jsonSchemaParameters(text: string): Omit<Parameters, "repair"> {
   const known = remembered.get(text);
   if (known !== undefined) return known;
   const value = parseJson(text, { maxBytes: maxSchemaBytes, what: "The JSON Schema of the parameters" });
@@ -194,7 +220,7 @@ function jsonSchemaParameters(text: string): Parameters {
   const parameters = {
     jsonSchema: { ...schema, ...rootTypeOf(schema) },
     unchecked: document.unchecked,
-    check: (given: unknown) => checked(check, given),
+    check: async (given: unknown) => checked(check, given),
   };
   rememberedCharacters += text.length;
   if (remembered.size >= maxRemembered || rememberedCharacters > maxRememberedCharacters) {
@@ -205,7 +231,7 @@ function jsonSchemaParameters(text: string): Parameters {
   return parameters;
 }
 
-const remembered = new Map<string, Parameters>();
+const remembered = new Map<string, Omit<Parameters, "repair">>();
 let rememberedCharacters = 0;
 
 function asObject(value: unknown): JsonObject {

@@ -1,5 +1,6 @@
 import { type Path, renderPath } from "../base/index.ts";
 import type { Json, JsonObject } from "../state/index.ts";
+import type { Repair } from "./argument-repair.ts";
 
 /** A model's arguments after parsing: the values for `execute` and for the journal, or an error message for the model. */
 export type ParsedArguments =
@@ -26,8 +27,9 @@ export interface Parameters {
   readonly jsonSchema: JsonObject;
   /** Parts of a foreign schema that are shown to the model and not checked, each with its place and the reason. Absent: none. */
   readonly unchecked?: readonly string[] | undefined;
-  /** Checks a value that was read from JSON. Synchronous; never throws. */
-  check(value: unknown): ParsedArguments;
+  /** Checks a value that was read from JSON, with the schema's own code. Never rejects. */
+  check(value: unknown): Promise<ParsedArguments>;
+  readonly repair: Repair;
 }
 
 /** One mistake in a value, for a person or a model. */

@@ -16,7 +16,7 @@ export interface InternalTool {
   readonly effect: "none";
   readonly jsonSchema: JsonObject;
   /** Reads and checks the model's arguments. Synchronous; never throws. */
-  parse(argumentsText: string): ParsedArguments;
+  parse(argumentsText: string): Promise<ParsedArguments>;
 }
 
 const listToolCallsSchema = z.object({
@@ -110,7 +110,7 @@ export interface ControlTool {
   readonly effect: "none";
   readonly jsonSchema: JsonObject;
   /** Reads and checks the model's arguments. Synchronous; never throws. */
-  parse(argumentsText: string): ParsedArguments;
+  parse(argumentsText: string): Promise<ParsedArguments>;
 }
 
 const agentId = z.string().min(1).describe("Id of a subagent, as it was given when it was started.");

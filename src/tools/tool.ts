@@ -56,8 +56,8 @@ export interface Tool<Args = unknown> {
    * tested in linear time, references out of the schema. Absent: there are none.
    */
   readonly unchecked?: readonly string[];
-  /** Reads and checks the model's arguments. Synchronous; never throws. */
-  parse(argumentsText: string): ParsedArguments;
+  /** Reads and checks the model's arguments, with the schema's own asynchronous checks. Never rejects. */
+  parse(argumentsText: string): Promise<ParsedArguments>;
   /** A call in words for the person who decides on it. Never throws. */
   describeCall(args: Json): string;
   /**

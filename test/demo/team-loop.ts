@@ -40,13 +40,13 @@ export function loopTools(
     name: string;
     description: string;
     jsonSchema: ModelTool["parameters"];
-    parse(text: string): { ok: true; value: unknown } | { ok: false; message: string };
+    parse(text: string): Promise<{ ok: true; value: unknown } | { ok: false; message: string }>;
     execute(args: never, run: RunContext): unknown;
   }): LoopTool {
     return {
       model: { name: tool.name, description: tool.description, parameters: tool.jsonSchema },
       async run(text) {
-        const parsed = tool.parse(text);
+        const parsed = await tool.parse(text);
         if (!parsed.ok) throw new Error(parsed.message);
         return String(await tool.execute(parsed.value as never, run));
       },

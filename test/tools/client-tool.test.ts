@@ -20,12 +20,15 @@ describe("a tool that the caller executes", () => {
     expect(clientTool({ ...base, expiresAfterMs: 60_000 }).expiresAfterMs).toBe(60_000);
   });
 
-  test("reads its arguments as every tool does, also by a JSON Schema text", () => {
+  test("reads its arguments as every tool does, also by a JSON Schema text", async () => {
     const tool = clientTool(base);
-    expect(tool.parse('{"kind":"text"}')).toMatchObject({ ok: true, json: { kind: "text", count: 1 } });
-    expect(tool.parse('{"kind":"sound"}')).toMatchObject({ ok: false, message: expect.stringContaining("kind: ") });
+    expect(await tool.parse('{"kind":"text"}')).toMatchObject({ ok: true, json: { kind: "text", count: 1 } });
+    expect(await tool.parse('{"kind":"sound"}')).toMatchObject({
+      ok: false,
+      message: expect.stringContaining("kind: "),
+    });
     const text = clientTool({ ...base, parameters: '{"type":"object","required":["a"]}' });
-    expect(text.parse("{}")).toMatchObject({ ok: false });
+    expect(await text.parse("{}")).toMatchObject({ ok: false });
   });
 
   test("says in words what is asked", () => {
@@ -61,20 +64,20 @@ describe("asking the user", () => {
     expect(() => askUser({ expiresAfterMs: -1 })).toThrow(/expiresAfterMs is -1/);
   });
 
-  test("takes a question and perhaps answers to choose from", () => {
+  test("takes a question and perhaps answers to choose from", async () => {
     const tool = askUser();
-    expect(tool.parse('{"question":"Which one?"}')).toMatchObject({ ok: true, json: { question: "Which one?" } });
-    expect(tool.parse('{"question":"Which?","options":["a","b"]}').ok).toBe(true);
-    expect(tool.parse('{"question":" \\n"}')).toMatchObject({
+    expect(await tool.parse('{"question":"Which one?"}')).toMatchObject({ ok: true, json: { question: "Which one?" } });
+    expect((await tool.parse('{"question":"Which?","options":["a","b"]}')).ok).toBe(true);
+    expect(await tool.parse('{"question":" \\n"}')).toMatchObject({
       ok: false,
       message: expect.stringContaining("not be empty"),
     });
-    expect(tool.parse('{"question":""}').ok).toBe(false);
-    expect(tool.parse('{"options":["a"]}')).toMatchObject({
+    expect((await tool.parse('{"question":""}')).ok).toBe(false);
+    expect(await tool.parse('{"options":["a"]}')).toMatchObject({
       ok: false,
       message: expect.stringContaining("is missing"),
     });
-    expect(tool.parse('{"question":"Which?","options":"a"}').ok).toBe(false);
+    expect((await tool.parse('{"question":"Which?","options":"a"}')).ok).toBe(false);
     expectTypeOf<UserQuestion>().toEqualTypeOf<{ question: string; options?: string[] | undefined }>();
   });
 

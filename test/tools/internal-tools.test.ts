@@ -3,10 +3,10 @@ import { z } from "zod";
 import { InvalidInputError } from "../../src/errors/index.ts";
 import { createToolRegistry, defineTool, type InternalToolName, internalTools } from "../../src/tools/index.ts";
 
-function parsed(name: InternalToolName, text: string) {
+async function parsed(name: InternalToolName, text: string) {
   const tool = internalTools.find((one) => one.name === name);
   if (tool === undefined) throw new Error(`there is no ${name}`);
-  const result = tool.parse(text);
+  const result = await tool.parse(text);
   return result.ok ? result.json : result.message;
 }
 
@@ -20,16 +20,18 @@ test("three tools on the agent's own context, which may be repeated freely and r
   expect(Object.isFrozen(internalTools)).toBe(true);
 });
 
-test("their arguments are checked as those of every tool", () => {
-  expect(parsed("load_history", "")).toEqual({});
-  expect(parsed("list_tool_calls", "{}")).toEqual({ limit: 20 });
-  expect(parsed("list_tool_calls", '{"limit":100,"name":"search"}')).toEqual({ limit: 100, name: "search" });
-  expect(parsed("list_tool_calls", '{"limit":101}')).toContain("limit: ");
-  expect(parsed("list_tool_calls", '{"limit":0}')).toContain("limit: ");
-  expect(parsed("load_tool_results", '{"callIds":["t:1:0"]}')).toEqual({ callIds: ["t:1:0"] });
-  expect(parsed("load_tool_results", '{"callIds":[]}')).toContain("callIds: ");
-  expect(parsed("load_tool_results", JSON.stringify({ callIds: Array(21).fill("t:1:0") }))).toContain("callIds: ");
-  expect(parsed("load_tool_results", "{}")).toContain("callIds: is missing");
+test("their arguments are checked as those of every tool", async () => {
+  expect(await parsed("load_history", "")).toEqual({});
+  expect(await parsed("list_tool_calls", "{}")).toEqual({ limit: 20 });
+  expect(await parsed("list_tool_calls", '{"limit":100,"name":"search"}')).toEqual({ limit: 100, name: "search" });
+  expect(await parsed("list_tool_calls", '{"limit":101}')).toContain("limit: ");
+  expect(await parsed("list_tool_calls", '{"limit":0}')).toContain("limit: ");
+  expect(await parsed("load_tool_results", '{"callIds":["t:1:0"]}')).toEqual({ callIds: ["t:1:0"] });
+  expect(await parsed("load_tool_results", '{"callIds":[]}')).toContain("callIds: ");
+  expect(await parsed("load_tool_results", JSON.stringify({ callIds: Array(21).fill("t:1:0") }))).toContain(
+    "callIds: ",
+  );
+  expect(await parsed("load_tool_results", "{}")).toContain("callIds: is missing");
 });
 
 test("where they are, their names are taken", () => {

@@ -54,7 +54,7 @@ describe("a secret parameter", () => {
       execute: ({ amount, apiKey }) => seen.push(`${amount} with ${apiKey}`),
     });
     expect(tool.jsonSchema["properties"]).toEqual({ amount: { type: "number" } });
-    const parsed = tool.parse('{"amount":3}');
+    const parsed = await tool.parse('{"amount":3}');
     if (!parsed.ok) throw new Error(parsed.message);
     expect(parsed.json).toEqual({ amount: 3 });
     const { args } = await tool.resolveArguments(parsed.json, runWith());
@@ -80,15 +80,15 @@ describe("a secret parameter", () => {
     expect(second.redact(`${canary}-2`)).toBe("[secret:apiKey]");
   });
 
-  test("a model that sends it is told that it is not its to give, whatever the schema lets pass", () => {
+  test("a model that sends it is told that it is not its to give, whatever the schema lets pass", async () => {
     for (const parameters of [z.looseObject({ amount: z.number() }), '{"type":"object"}']) {
       const tool = defineTool({ ...base, parameters, secrets: { apiKey: () => canary } });
-      const parsed = tool.parse('{"amount":3,"apiKey":"mine"}');
+      const parsed = await tool.parse('{"amount":3,"apiKey":"mine"}');
       expect(parsed).toEqual({
         ok: false,
         message: expect.stringMatching(/"apiKey" is not yours to give.*Leave it out/),
       });
-      expect(tool.parse('{"amount":3}').ok).toBe(true);
+      expect((await tool.parse('{"amount":3}')).ok).toBe(true);
     }
   });
 
@@ -99,9 +99,9 @@ describe("a secret parameter", () => {
       /transform set "apiKey".*\n.*fault of the tool/,
     ],
     ["gives no object", z.object({}).transform(() => "text"), /something else than an object.*\n.*fault of the tool/],
-  ])("a transform of the tool's own that %s is refused", (_name, parameters, message) => {
+  ])("a transform of the tool's own that %s is refused", async (_name, parameters, message) => {
     const tool = defineTool({ ...base, parameters, secrets: { apiKey: () => canary } });
-    expect(tool.parse("{}")).toEqual({ ok: false, message: expect.stringMatching(message) });
+    expect(await tool.parse("{}")).toEqual({ ok: false, message: expect.stringMatching(message) });
   });
 });
 

@@ -67,7 +67,7 @@ export class Requests {
     textOfCaller(requestId, "the id of the request");
     const decide = copyOf(requestId, given);
     const request = await this.find(requestId);
-    const decision = this.#decisionOf(request, decide);
+    const decision = await this.#decisionOf(request, decide);
     const { by = null } = decide;
     const { mayDecide } = this.#options;
     if (mayDecide && !isAllowed(await mayDecide({ request, by, verdict: decision.verdict }))) {
@@ -120,7 +120,7 @@ export class Requests {
     }
   }
 
-  #decisionOf(request: AgentRequest, decide: Decide): Decision {
+  async #decisionOf(request: AgentRequest, decide: Decide): Promise<Decision> {
     const { verdict, by = null, reason = null } = decide;
     const isTheClocks = (verdict as RequestVerdict) === "expired";
     if (isTheClocks || !verdictsOf[request.kind].includes(verdict))
@@ -138,7 +138,7 @@ export class Requests {
         );
       }
       // If the definition is known, invalid arguments are refused before anything is decided.
-      const parsed = tool?.parse(JSON.stringify(decide.arguments));
+      const parsed = await tool?.parse(JSON.stringify(decide.arguments));
       if (parsed && !parsed.ok) {
         const { message, issues } = parsed;
         throw new InvalidInputError(`request "${request.requestId}": ${message}`, { issues });
