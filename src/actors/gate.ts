@@ -1,6 +1,6 @@
 import type { AgentTool } from "../agents/index.ts";
 import { type LightSignal, readableThrown } from "../base/index.ts";
-import { AgentStopError, ToolNotStartedError } from "../errors/index.ts";
+import { AgentStopError } from "../errors/index.ts";
 import { createDraft } from "../hooks/index.ts";
 import { type CallGate, type CallState, foldCall, type Json, openGate, type StopSignal } from "../state/index.ts";
 import { type ParsedArguments, revocable } from "../tools/index.ts";
@@ -72,16 +72,11 @@ function uncheckedOf(tool: AgentTool): readonly string[] {
   return (tool.kind === "function" || tool.kind === "client" ? tool.unchecked : undefined) ?? [];
 }
 
-/** Reads and checks arguments, which may run code of the schema's author. Rejects only when the call is over meanwhile. */
+/** Reads and checks arguments, which may run code of the schema's author. Rejects when the call is over meanwhile. */
 async function parse(host: Host, tool: AgentTool, text: string, signal: LightSignal): Promise<ParsedArguments> {
-  try {
-    const late = (): ToolNotStartedError => new ToolNotStartedError(`it took more than ${LONGEST_CHECK_MS} ms`);
-    return await inTime(host, tool.parse(text), { ms: LONGEST_CHECK_MS, signal, late });
-  } catch (error) {
-    if (signal.aborted) throw error;
-    const why = storedErrorOf(readableThrown(error)).message;
-    return { ok: false, message: `The tool ${tool.name} was not run: its arguments could not be checked: ${why}.` };
-  }
+  const message = `The tool ${tool.name} was not run: the check of its arguments took more than ${LONGEST_CHECK_MS} ms.`;
+  const late = (): ParsedArguments => ({ ok: false, message });
+  return await inTime(host, tool.parse(text), { ms: LONGEST_CHECK_MS, signal, late });
 }
 
 /** Gates arguments that a person put in place of the model's: they are validated, and hooks do not overrule a person. */

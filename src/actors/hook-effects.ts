@@ -1,3 +1,4 @@
+import type { ParsedOutput } from "../agents/index.ts";
 import type { LightSignal } from "../base/index.ts";
 import { createDraft } from "../hooks/index.ts";
 import type { CallEffectInput, TurnEffectInput } from "../machines/index.ts";
@@ -6,6 +7,7 @@ import { effectActor } from "./effect.ts";
 import { endOf } from "./end-turn.ts";
 import { releaseHeld, runHooks } from "./hook-run.ts";
 import type { Host } from "./host.ts";
+import { inTime, LONGEST_CHECK_MS } from "./in-time.ts";
 import { argumentsTextOf, callPatchesOf, isFailure, placeOf, resultOfCall, resultsOfRound } from "./tool-calls.ts";
 
 /** The `afterUserInput` hooks, once per turn, before anything else is done with the input. */
@@ -83,7 +85,10 @@ async function checkOutput(host: Host, turnId: string, signal: LightSignal): Pro
   const text = textOf(host.message(messageId)?.content ?? "");
   await host.committed();
   if (signal.aborted) return;
-  const checked = await host.inFlight.run(`${messageId}:output`, signal, () => output.parse(text));
+  const late = (): ParsedOutput => ({ ok: false, issues: `its check took more than ${LONGEST_CHECK_MS} ms` });
+  const checked = await host.inFlight.run(`${messageId}:output`, signal, (callSignal) =>
+    inTime(host, output.parse(text), { ms: LONGEST_CHECK_MS, signal: callSignal, late }),
+  );
   if (signal.aborted) return;
   const place = { type: "output.checked", turnId, step, messageId } as const;
   if (checked.ok) {
@@ -99,12 +104,14 @@ async function checkOutput(host: Host, turnId: string, signal: LightSignal): Pro
   host.append({ ...place, valid: false, issues, repairMessageId: repair.id }, { messages: [repair] });
 }
 
+/** A server that ignores the format has not shown the schema to the model, so the message has it. */
 function repairMessage(host: Host, turnId: string, step: number, issues: string): Message {
+  const schema = JSON.stringify(host.definition.output?.sentSchema);
   return {
     id: `${turnId}:${step}:repair`,
     role: "user",
     createdAt: host.clock.now(),
-    content: `Your answer does not fit the required output: ${issues}. Answer again with nothing but JSON that fits.`,
+    content: `Your answer does not fit the required output: ${issues}. Answer again with nothing but JSON that fits this JSON Schema: ${schema}`,
     origin: "runtime",
     metadata: stepMetadata(host.identity.agentId, { turnId, step, isTrace: true }),
   };

@@ -1,23 +1,26 @@
 import { abortable, type LightSignal } from "../base/index.ts";
 import type { Host } from "./host.ts";
 
-interface TimeLimit {
+interface TimeLimit<Result> {
   readonly ms: number;
   readonly signal: LightSignal;
-  /** Makes the error for work that takes longer. */
-  readonly late: () => Error;
+  /** Gives the result, or throws the error, of work that takes longer. */
+  readonly late: () => Result;
 }
 
-/** The result of work that code of others does. Rejects when the signal aborts, and when the time is over. */
+const timeOver = Symbol("the time is over");
+
+/** The result of work that is done by code of others. Rejects when the signal aborts. */
 export async function inTime<Result>(
   { clock }: Pick<Host, "clock">,
   work: Promise<Result>,
-  { ms, signal, late }: TimeLimit,
+  { ms, signal, late }: TimeLimit<Result>,
 ): Promise<Result> {
-  const { promise: over, reject } = Promise.withResolvers<never>();
-  const cancel = clock.setDelay(ms, () => reject(late()));
+  const { promise: over, resolve } = Promise.withResolvers<typeof timeOver>();
+  const cancel = clock.setDelay(ms, () => resolve(timeOver));
   try {
-    return await abortable(Promise.race([work, over]), signal);
+    const first = await abortable(Promise.race([work, over]), signal);
+    return first === timeOver ? late() : first;
   } finally {
     cancel();
   }

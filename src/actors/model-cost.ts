@@ -238,7 +238,9 @@ function boundOf(model: LanguageModel, request: ModelRequest): number {
 
 async function countOf(host: Host, request: ModelRequest, signal: LightSignal): Promise<number> {
   const counting = host.definition.model.countPromptTokens(lent(request));
-  const late = (): ModelError => failure(`it took more than ${COUNT_TIMEOUT_MS} ms`);
+  const late = (): never => {
+    throw failure(`it took more than ${COUNT_TIMEOUT_MS} ms`);
+  };
   const limit = { ms: COUNT_TIMEOUT_MS, signal, late };
   const counted = typeof counting === "number" ? counting : await inTime(host, counting, limit);
   if (isCount(counted)) return Math.ceil(counted);

@@ -65,7 +65,7 @@ function made(name: string, options: AgentOptions): AgentDefinition {
   const limits = { maxSteps: DEFAULT_MAX_STEPS, ...limitsOf(options.budget) };
   const instructions = instructionsOf(name, options.instructions);
   const output = options.output ? outputSchemaOf(name, options.output) : null;
-  const answers = output ? ({ type: "json_schema", name: "output", schema: output.jsonSchema } as const) : undefined;
+  const answers = output ? ({ type: "json_schema", name: "output", schema: output.sentSchema } as const) : undefined;
   const responseFormat = answers ?? structuredClone(options.responseFormat);
   const maxModelAttempts = options.maxModelAttempts ?? 3;
   const maxConsecutiveToolFailures = options.maxConsecutiveToolFailures ?? 3;

@@ -135,7 +135,7 @@ export interface AgentOptions {
    * once more, then the turn fails. The checked value, transforms applied, is `result.output`. Replaces
    * `responseFormat`. Default: any text is an answer.
    */
-  readonly output?: z.ZodType | undefined;
+  readonly output?: z.core.$ZodType | undefined;
   /** Whether callers may bring tools of their own for one turn: `executeTurn(input, { clientTools })`. Default false. */
   readonly clientTools?: boolean | undefined;
 }

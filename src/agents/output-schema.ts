@@ -1,13 +1,16 @@
-import type { z } from "zod";
+import { z } from "zod";
 import { deepFreeze, renderPath, toJson, wordsOfThrown } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import type { Json, JsonObject } from "../state/index.ts";
-import { writtenByZod } from "../tools/index.ts";
+import { createRepair, writtenByZod } from "../tools/index.ts";
+import { jsonDocumentsIn } from "./json-answer.ts";
 
 /** The schema of an answer, ready for the model and for checking the answer. */
 export interface OutputSchema {
-  /** As it is sent to the model. */
+  /** As the definition gives it. */
   readonly jsonSchema: JsonObject;
+  /** As it is sent to the model: servers take only objects, so a root of another type is the member `value` of one. */
+  readonly sentSchema: JsonObject;
   /** Reads an answer. Runs the schema's own refinements and transforms; never rejects. */
   parse(text: string): Promise<ParsedOutput>;
 }
@@ -21,21 +24,43 @@ export type ParsedOutput =
 const ISSUES_TOLD = 5;
 
 /** Throws `InvalidInputError` when the schema has no JSON form. */
-export function outputSchemaOf(agent: string, schema: z.ZodType): OutputSchema {
+export function outputSchemaOf(agent: string, schema: z.core.$ZodType): OutputSchema {
   let shape: JsonObject;
   try {
     shape = writtenByZod(schema) as JsonObject;
   } catch (error) {
     throw new InvalidInputError(`agent "${agent}": output has no JSON Schema: ${String(error)}`, { cause: error });
   }
-  return deepFreeze({ jsonSchema: shape, parse: (text: string) => parse(schema, text) });
+  const isWrapped = shape["type"] !== "object";
+  const sentSchema = isWrapped ? wrapped(shape) : shape;
+  const repair = createRepair(shape);
+  const readings = (document: unknown): unknown[] => {
+    const given = isWrapped && isWrapper(document) ? [document[WRAPPED], document] : [document];
+    return [...new Set(given.flatMap((value) => [value, repair(value)]))];
+  };
+  return deepFreeze({ jsonSchema: shape, sentSchema, parse: (text: string) => parse(schema, text, readings) });
 }
 
-async function parse(schema: z.ZodType, text: string): Promise<ParsedOutput> {
-  const json = jsonIn(text);
-  if (json === undefined) return { ok: false, issues: "it is not JSON" };
+/** The last document of the answer that fits counts; otherwise the mistakes of the last one are reported. */
+async function parse(
+  schema: z.core.$ZodType,
+  text: string,
+  readings: (document: unknown) => readonly unknown[],
+): Promise<ParsedOutput> {
+  let first: ParsedOutput | undefined;
+  for (const document of jsonDocumentsIn(text)) {
+    for (const value of readings(document)) {
+      const parsed = await check(schema, value);
+      if (parsed.ok) return parsed;
+      first ??= parsed;
+    }
+  }
+  return first ?? { ok: false, issues: "it is not JSON" };
+}
+
+async function check(schema: z.core.$ZodType, given: unknown): Promise<ParsedOutput> {
   try {
-    const parsed = await schema.safeParseAsync(json.value);
+    const parsed = await z.safeParseAsync(schema, given);
     if (!parsed.success) return { ok: false, issues: issuesOf(parsed.error) };
     const value = toJson(parsed.data);
     if (value.ok) return { ok: true, value: value.json };
@@ -46,17 +71,48 @@ async function parse(schema: z.ZodType, text: string): Promise<ParsedOutput> {
   }
 }
 
-/** The JSON of an answer, also inside a fenced block. */
-function jsonIn(text: string): { readonly value: unknown } | undefined {
-  const fenced = /^\s*```(?:json)?\s*\n([\s\S]*?)\n?```\s*$/.exec(text);
-  try {
-    return { value: JSON.parse(fenced?.[1] ?? text) };
-  } catch {
-    return undefined;
-  }
+/** The member that holds a root that is no object. */
+const WRAPPED = "value";
+
+function isWrapper(document: unknown): document is { readonly value: unknown } {
+  if (typeof document !== "object" || document === null || Array.isArray(document)) return false;
+  const names = Object.keys(document);
+  return names.length === 1 && names[0] === WRAPPED;
 }
 
-function issuesOf({ issues }: z.ZodError): string {
+/** Definitions stay at the root, where references within the schema lead; a root that refers to itself becomes one of them. */
+function wrapped({ $schema, $defs = {}, ...shape }: JsonObject): JsonObject {
+  const definitions = { ...($defs as JsonObject), [ROOT]: shape };
+  const moved = movedReferences(definitions) as JsonObject;
+  const { [ROOT]: root = {}, ...others } = moved;
+  const isRecursive = JSON.stringify(moved) !== JSON.stringify(definitions);
+  const used = isRecursive ? moved : others;
+  return {
+    ...($schema === undefined ? {} : { $schema }),
+    type: "object",
+    properties: { [WRAPPED]: isRecursive ? { $ref: ROOT_REFERENCE } : root },
+    required: [WRAPPED],
+    additionalProperties: false,
+    ...(Object.keys(used).length === 0 ? {} : { $defs: used }),
+  };
+}
+
+const ROOT = "__root";
+const ROOT_REFERENCE = `#/$defs/${ROOT}`;
+
+/** The schema with its references to the root, which is a definition now. */
+function movedReferences(schema: Json): Json {
+  if (Array.isArray(schema)) return schema.map(movedReferences);
+  if (typeof schema !== "object" || schema === null) return schema;
+  return Object.fromEntries(
+    Object.entries(schema).map(([keyword, value]) => [
+      keyword,
+      keyword === "$ref" && value === "#" ? ROOT_REFERENCE : movedReferences(value),
+    ]),
+  );
+}
+
+function issuesOf({ issues }: z.core.$ZodError): string {
   const told = issues.slice(0, ISSUES_TOLD).map(({ path, message }) => {
     return path.length === 0 ? message : `${path.map(String).join(".")}: ${message}`;
   });

@@ -21,6 +21,13 @@ import { type GenerateOptions, type LanguageModel, lightSignalOf } from "./langu
 import { createOpenaiClient, type OpenaiClient } from "./openai-client.ts";
 import { type WireBody, type WireOptions, wireBody } from "./openai-wire.ts";
 import { readAnswer } from "./read-answer.ts";
+import {
+  askedFor,
+  knownFormatsOf,
+  refusesFormat,
+  type StructuredOutput,
+  structuredOutputs,
+} from "./structured-output.ts";
 import { imageTokenBound, countPromptTokens, promptByteBound } from "./token-count.ts";
 
 /** What `openaiModel()` takes beside the name of the model. */
@@ -65,6 +72,12 @@ export interface OpenaiModelOptions {
    * are known. `autoCompact` depends on it. Default: none.
    */
   readonly tooLongMessages?: readonly (string | RegExp)[] | undefined;
+  /**
+   * How an answer that fits a schema (`output`) is asked for: by `json_schema`, by `json_object` with the schema in the instructions,
+   * or by the instructions alone (`prompt`). Default `auto`: `json_schema`, until the server refuses it; what it takes then is
+   * remembered in the process for this server and model, apart for requests with tools.
+   */
+  readonly structuredOutput?: "auto" | StructuredOutput | undefined;
 }
 
 /** Longest delay of a timer. */
@@ -105,6 +118,7 @@ const modelDoor: Door<OpenaiModelOptions> = {
     outputLimitField: oneOfRule("max_completion_tokens", "max_tokens"),
     imageTokens: wholeNumberRule(1),
     tooLongMessages: listRule("a list of texts and patterns", messageRule),
+    structuredOutput: oneOfRule("auto", ...structuredOutputs),
   },
   instead: {
     key: "apiKey",
@@ -158,7 +172,26 @@ class OpenaiModel implements LanguageModel {
     return promptByteBound(request, this.#imageTokens);
   }
 
+  /** A call that is refused for the format of its answer is asked another way; the refusal has cost nothing. */
   async generate(request: ModelRequest, options: GenerateOptions): Promise<ModelResponse> {
+    if (request.responseFormat?.type !== "json_schema") return await this.#attempt(request, options);
+    const { structuredOutput = "auto", baseURL, extraBody = {} } = this.#options;
+    // The user's own field is set last.
+    const fixed = "response_format" in extraBody ? "prompt" : structuredOutput;
+    if (fixed !== "auto") return await this.#attempt(askedFor(request, fixed), options);
+    const formats = knownFormatsOf(baseURL ?? process.env["OPENAI_BASE_URL"] ?? "", this.name);
+    for (;;) {
+      const format = formats.formatFor(request);
+      try {
+        return await this.#attempt(askedFor(request, format), options);
+      } catch (error) {
+        if (format === "prompt" || !(error instanceof ModelError) || !refusesFormat(error)) throw error;
+        formats.refused(request, format);
+      }
+    }
+  }
+
+  async #attempt(request: ModelRequest, options: GenerateOptions): Promise<ModelResponse> {
     const signal = lightSignalOf(options);
     const client = this.#client ?? (await this.#connect());
     if (signal.aborted) throw notSent(signal);

@@ -8,6 +8,7 @@ import {
   textOf,
 } from "../state/index.ts";
 import { sentArguments, toolImagesCaption, sentId, sentName } from "./openai-wire.ts";
+import { schemaText } from "./structured-output.ts";
 import { setImmediate as nextEventLoopTurn } from "node:timers/promises";
 
 /** Longest text given to the tokenizer at once: its time grows with the square of a run without spaces. */
@@ -232,9 +233,9 @@ const toolsOverhead = 400;
 /** The tokens that open the answer. */
 const answerOverhead = 8;
 
-/** The schema that the answer has to fit, as text. */
+/** The schema that the answer has to fit, as text: in the instructions, or in a field of its own, which is shorter. */
 function formatText({ responseFormat }: ModelRequest): string {
-  return responseFormat?.type === "json_schema" ? JSON.stringify(responseFormat) : "";
+  return responseFormat?.type === "json_schema" ? schemaText(responseFormat.schema) : "";
 }
 
 function imageCount(content: Content): number {

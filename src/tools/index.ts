@@ -46,6 +46,7 @@ export {
 export { type CheckedArguments, defineTool, type ToolArguments, type ToolDefinition } from "./define-tool.ts";
 export { excerptOf, type RenderedOutput, renderOutput } from "./output.ts";
 export type { ParsedArguments } from "./parsed-arguments.ts";
+export { createRepair } from "./argument-repair.ts";
 export { type ToolParameters, writtenByZod } from "./parameters.ts";
 export { createToolRegistry, type RegisteredTool, type ToolRegistry, withTools } from "./registry.ts";
 export { type RevocableRun, revocable } from "./revocable.ts";
