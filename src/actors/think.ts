@@ -8,6 +8,7 @@ import {
   type AssistantMessage,
   callIdOf,
   type EntryOf,
+  type Message,
   type ModelRequest,
   type OpenRequest,
   stepMetadata,
@@ -307,7 +308,8 @@ function failAttempt(host: Host, granted: EntryOf<"model.requested">, error: unk
   const compacts = isTooLong && host.definition.autoCompact !== null && compactions < COMPACTIONS_WITHOUT_PROGRESS;
   const isTransient = known?.retryable ?? false;
   const retries = compacts || (isTransient && attempt < host.definition.maxModelAttempts);
-  const delay = compacts ? 0 : (known?.retryAfterMs ?? backoffDelay(attempt, host.random()));
+  const repair = retries && known ? repairOf(host, granted, known) : undefined;
+  const delay = compacts || repair ? 0 : (known?.retryAfterMs ?? backoffDelay(attempt, host.random()));
   const { usage, settlement } = billOf(error, granted.ask, reservation);
   host.append(
     {
@@ -321,13 +323,34 @@ function failAttempt(host: Host, granted: EntryOf<"model.requested">, error: unk
           ? { ...stored, code: "context_too_long", message: `${tooLong(compactions)} (${stored.message})` }
           : stored,
       retryAt: retries ? host.clock.now() + delay : null,
+      ...(repair ? { repairMessageId: repair.id } : {}),
       ...(isTransient && !retries ? { isExhausted: true as const } : {}),
       usage,
       settlement,
     },
-    { moves: [{ type: "settle", settlement }] },
+    { messages: repair ? [repair] : [], moves: [{ type: "settle", settlement }] },
   );
   return retries;
+}
+
+/** The message to a model whose call of a tool its server could not read; undefined for other failures. */
+function repairOf(
+  host: Host,
+  { turnId, step, attempt }: EntryOf<"model.requested">,
+  { message, details }: ModelError,
+): Message | undefined {
+  if (details?.["kind"] !== "tool_use_failed") return undefined;
+  const { failedGeneration } = details;
+  const written =
+    typeof failedGeneration === "string" && failedGeneration !== "" ? ` You wrote:\n${failedGeneration}\n` : " ";
+  return {
+    id: `${turnId}:${step}:repair:${attempt}`,
+    role: "user",
+    createdAt: host.clock.now(),
+    content: `Your last answer could not be read (${message}).${written}Call a tool by its name, with one JSON object as its arguments, or answer without one.`,
+    origin: "runtime",
+    metadata: stepMetadata(host.identity.agentId, { turnId, step, isTrace: true }),
+  };
 }
 
 /** Appends the end of a call that a pause with `now` has dropped: it is made again after the pause. */

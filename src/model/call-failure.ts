@@ -58,6 +58,7 @@ function httpFailure(status: number, raw: Readonly<Record<string, unknown>>, con
     providerCode: fault.code,
     providerType: fault.type,
     requestId: headers.get("x-request-id") ?? undefined,
+    ...failedGenerationOf(kind, body),
   });
 }
 
@@ -83,6 +84,12 @@ function connectionFailure(error: unknown, message: string, context: FailureCont
   };
   const kind: ModelFailureKind = isNetwork ? "connection" : "unexpected";
   return failure(`The connection to the model server failed: ${words}`, outcome, context, { kind, errno: code });
+}
+
+/** What the model wrote in place of a call that can be read, as far as the server shows it. */
+function failedGenerationOf(kind: ModelFailureKind, body: unknown): { readonly failedGeneration?: string } {
+  if (kind !== "tool_use_failed") return {};
+  return { failedGeneration: wireText(wireObject(body)?.["failed_generation"]).slice(0, LONGEST_MESSAGE) };
 }
 
 interface Outcome {
@@ -175,6 +182,7 @@ export type ModelFailureKind =
   | "incomplete"
   | "malformed"
   | "context_length"
+  | "tool_use_failed"
   | "insufficient_quota"
   | "http"
   | "error_in_answer"
@@ -188,6 +196,8 @@ interface ProviderFault {
   readonly message: string;
 }
 
+/** The model's call could not be read by its server: a mistake of the model, which it can mend. */
+const toolUsePattern = /tool_use_failed|failed to (?:call a function|parse tool call)/i;
 const quotaPattern = /insufficient_quota|billing_hard_limit|insufficient (credit|balance|funds)/i;
 const lastingPattern =
   /invalid_request|invalid_api_key|authentication|permission|not_found|bad_?request|content_(filter|policy)/i;
@@ -220,6 +230,7 @@ function classifyFault(
   if (isContextOverflow({ status, named, message }, tooLongMessages)) {
     return { kind: "context_length", retryable: false };
   }
+  if (toolUsePattern.test(named) || toolUsePattern.test(message)) return { kind: "tool_use_failed", retryable: true };
   if (quotaPattern.test(named) || status === 402) return { kind: "insufficient_quota", retryable: false };
   const kind = status === undefined ? "error_in_answer" : "http";
   if (status === undefined) return { kind, retryable: !lastingPattern.test(named) };
@@ -235,6 +246,11 @@ export function answerError(value: unknown): ModelError {
     retryable,
     status: fault.status,
     mayHaveBeenSent: true,
-    details: { kind: kind === "http" ? "error_in_answer" : kind, providerCode: fault.code, providerType: fault.type },
+    details: {
+      kind: kind === "http" ? "error_in_answer" : kind,
+      providerCode: fault.code,
+      providerType: fault.type,
+      ...failedGenerationOf(kind, value),
+    },
   });
 }

@@ -15,6 +15,7 @@ const addedBy: { readonly [Type in EntryType]: (entry: EntryOf<Type>) => readonl
   "output.checked": ({ repairMessageId }) => given(repairMessageId),
   "context.compacted": ({ summaryMessageId }) => given(summaryMessageId),
   "model.responded": ({ messageId }) => [messageId],
+  "model.failed": ({ repairMessageId }) => given(repairMessageId),
   "tool.settled": ({ messageId }) => [messageId],
   // A report within a turn is released there.
   "child.reported": ({ turnId, messageId }) => (turnId === undefined ? [messageId] : []),
@@ -56,7 +57,6 @@ const addedBy: { readonly [Type in EntryType]: (entry: EntryOf<Type>) => readonl
   "artifact.saved": none,
   "intent.refused": none,
   "model.requested": none,
-  "model.failed": none,
   "generate.requested": none,
   "generate.responded": none,
   "generate.failed": none,

@@ -4,6 +4,7 @@ import {
   countSchema,
   flagSchema,
   integerOrNullSchema,
+  optionalTextSchema,
   positiveSchema,
   textSchema,
 } from "../base/index.ts";
@@ -74,6 +75,8 @@ export const modelEntrySchemas = [
     error: storedErrorSchema,
     /** When the next attempt may start; null: there is none. */
     retryAt: integerOrNullSchema,
+    /** The message by which the model is told what was wrong with its answer, for the next attempt. */
+    repairMessageId: optionalTextSchema,
     /** It was the last attempt that the definition allows; absent for failures that are not repeated anyway. */
     isExhausted: z.literal(true).optional(),
     /** The billed usage, as far as it is known. */

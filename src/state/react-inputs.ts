@@ -25,6 +25,7 @@ export function reactInputsOf(turn: TurnState, entry: Entry, textOf: TextLookup 
     case "messages.released":
       return entry.messageIds.map((id) => received(id, entry.at, textOf));
     case "output.checked":
+    case "model.failed":
       return entry.repairMessageId === undefined ? [] : [received(entry.repairMessageId, entry.at, textOf)];
     case "context.expanded":
       return [{ type: "context-window-expanded", timestamp: entry.at }];
