@@ -26,6 +26,9 @@ export {
   type SpawnedChild,
   type Tool,
   type ToolDefinition,
+  type ToolResult,
+  toolResult,
+  type ToolResultPart,
 } from "./tools/index.ts";
 export type { EffectClass } from "./state/index.ts";
 

@@ -187,7 +187,7 @@ async function takeDecision(
       return undefined;
     case "answered": {
       const { text = "", isError = false } = decision.result ?? {};
-      const shown = resultOfOutput(host, call, { text, isError: false }, ANSWER_CHARACTERS);
+      const shown = resultOfOutput(host, call, { text }, ANSWER_CHARACTERS);
       settleCall(host, call, isError ? { ...shown, ...errorResult(shown.text, "client_error") } : shown);
       return undefined;
     }

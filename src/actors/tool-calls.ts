@@ -99,6 +99,8 @@ export interface CallResult {
   readonly outcome: CallOutcome;
   /** For the model. */
   readonly text: string;
+  /** Images that the model gets with the text. */
+  readonly images?: RenderedOutput["images"] | undefined;
   /** The error; null: it ended without one. */
   readonly error?: StoredError | undefined;
   readonly artifact?: NewArtifact | undefined;
@@ -151,7 +153,7 @@ interface SettleParts extends FactParts {
 /** Gives a call its one result: the entry, and the message that answers it. */
 export function settleCall(host: Host, call: CallState, result: CallResult, parts: SettleParts = {}): void {
   const { callId, turnId, step, name } = call;
-  const { outcome, text, error, artifact } = result;
+  const { outcome, text, images = [], error, artifact } = result;
   const now = host.clock.now();
   const isError = outcome !== "success";
   if (artifact) saveArtifacts(host, call, [artifact]);
@@ -181,7 +183,7 @@ export function settleCall(host: Host, call: CallState, result: CallResult, part
           id: callId,
           role: "tool",
           createdAt: now,
-          content: text,
+          content: images.length === 0 ? text : [{ type: "text", text }, ...images],
           origin: "tool",
           callId,
           providerId: requestOfCall(host, call)?.providerId ?? callId,
@@ -245,7 +247,7 @@ export function isFailure(outcome: string): boolean {
 export function settleEnded(
   host: Host,
   call: CallState,
-  { outcome, text, error, artifacts = [], artifactId, stop }: Extract<CallEnd, { type: "settled" }>,
+  { outcome, text, images, error, artifacts = [], artifactId, stop }: Extract<CallEnd, { type: "settled" }>,
   parts: SettleParts = {},
 ): void {
   const whole = artifacts.find((artifact) => artifact.artifactId === artifactId);
@@ -255,7 +257,7 @@ export function settleEnded(
     artifacts.filter((artifact) => artifact !== whole),
   );
   if (stop) host.append({ type: "stop.signalled", turnId: call.turnId, signal: stop });
-  settleCall(host, call, { outcome, text, error: error ?? undefined, artifact: whole }, parts);
+  settleCall(host, call, { outcome, text, images, error: error ?? undefined, artifact: whole }, parts);
 }
 
 export function saveArtifacts(
@@ -279,15 +281,19 @@ export function resultOfOutput(
   output: RenderedOutput,
   maxCharacters: number,
 ): CallResult {
-  const { text, isError } = output;
-  if (isError) return errorResult(text, "output_unreadable");
-  if (text.length <= maxCharacters) return { outcome: "success", text };
+  const { text, images, error } = output;
+  if (error === "unreadable") return errorResult(text, "output_unreadable");
+  const settled = (shown: string): CallResult => ({
+    ...(error === undefined ? { outcome: "success", text: shown } : errorResult(shown, "tool_error")),
+    images,
+  });
+  if (text.length <= maxCharacters) return settled(text);
   if (text.length > LONGEST_ARTIFACT) {
     const why = `it has ${text.length} characters, and ${LONGEST_ARTIFACT} can be kept`;
     return errorResult(`The tool ran, but its result is too large: ${why}.`, "output_too_large");
   }
   const artifact = artifactOf(place, call, { name: `${call.name} output`, contentType: "text/plain", content: text });
-  return { outcome: "success", text: excerptOf(text, maxCharacters, artifact.artifactId), artifact };
+  return { ...settled(excerptOf(text, maxCharacters, artifact.artifactId)), artifact };
 }
 
 export function artifactOf(

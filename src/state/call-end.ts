@@ -10,6 +10,7 @@ import {
 import type { DeepReadonly } from "../base/index.ts";
 import { limitsSchema } from "../budget/index.ts";
 import { callOutcomeSchema, storedErrorSchema } from "./execution.ts";
+import { imagePartSchema } from "./message.ts";
 import { stopSignalSchema } from "./stop.ts";
 
 /** A result that an agent or a tool saved, or that was too large for the conversation. */
@@ -49,6 +50,8 @@ export const callEndSchema = z.discriminatedUnion("type", [
     outcome: callOutcomeSchema,
     /** The result as the model sees it. */
     text: textSchema,
+    /** Images that the model gets with the text. */
+    images: z.array(imagePartSchema).optional(),
     error: storedErrorSchema.nullable(),
     /**
      * Artifacts that it saved, and results that were too large for the conversation. The owner's commit numbers their

@@ -2,12 +2,10 @@ import { InvalidInputError } from "../errors/index.ts";
 import { parseJson } from "../base/index.ts";
 import type { JsonObject } from "../state/index.ts";
 import { createStepLimit, TooManySteps } from "./linear-pattern.ts";
+import type { Repair } from "./parsed-arguments.ts";
 import { SchemaCheck } from "./schema-check.ts";
 import { isObject, readDocument, type SchemaObject } from "./schema-document.ts";
 import { isOfType } from "./schema-values.ts";
-
-/** Reads a value again that does not fit its schema; gives the same value where nothing is to be changed. */
-export type Repair = (value: unknown) => unknown;
 
 /**
  * The second reading of values that models write. It changes only those parts that do not fit the JSON Schema as they are:

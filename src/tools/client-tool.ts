@@ -108,8 +108,8 @@ function waitingTool<const Schema extends ToolParameters>(
 /** The caller's answer as the model sees it: texts as they are, other values as JSON text. Never throws. */
 export function answerText(tool: Pick<ClientTool, "name">, value: unknown): RenderedOutput {
   const answer = textOf(value);
-  if (answer.ok) return { text: answer.text, isError: false };
-  return { text: `The answer to "${tool.name}" cannot be shown: ${answer.reason}.`, isError: true };
+  if (answer.ok) return { text: answer.text };
+  return { text: `The answer to "${tool.name}" cannot be shown: ${answer.reason}.`, error: "unreadable" };
 }
 
 export interface AskUserOptions {

@@ -1,20 +1,37 @@
 import { nothingToRedact } from "./secrets.ts";
 import type { Redact } from "./tool.ts";
+import { type ImagePart, readResult } from "./tool-result.ts";
 
-/** A tool's result as text for the model. `isError`: it had no JSON form, and the text says why. */
+/** A tool's result for the model. */
 export interface RenderedOutput {
   readonly text: string;
-  readonly isError: boolean;
+  /** Images that go with the text. Absent: none. */
+  readonly images?: readonly ImagePart[];
+  /** `unreadable`: it cannot be shown, and the text has the reason. `told`: the tool gave it as an error. Absent: it is no error. */
+  readonly error?: "unreadable" | "told";
 }
 
 /**
- * Strings go as they are, `undefined` as "", everything else as JSON text. Never throws.
+ * Strings go as they are, `undefined` as "", results in parts as texts and images, everything else as JSON text. Never throws.
  * @param redact Takes the secrets of the call out of the text. Default: there are none.
  */
 export function renderOutput(value: unknown, redact: Redact = nothingToRedact): RenderedOutput {
+  try {
+    const parts = readResult(value);
+    if (parts !== undefined) {
+      const { images, isError } = parts;
+      const text = redact(parts.text);
+      return { text, ...(images.length > 0 ? { images } : {}), ...(isError ? { error: "told" as const } : {}) };
+    }
+  } catch (error) {
+    return unreadable(headOf(redact(reasonOf(error)), maxReasonCharacters));
+  }
   const rendered = textOf(value, redact);
-  if (rendered.ok) return { text: rendered.text, isError: false };
-  return { text: `The tool ran, but its result cannot be shown: ${rendered.reason}.`, isError: true };
+  return rendered.ok ? { text: rendered.text } : unreadable(rendered.reason);
+}
+
+function unreadable(reason: string): RenderedOutput {
+  return { text: `The tool ran, but its result cannot be shown: ${reason}.`, error: "unreadable" };
 }
 
 type TextOfValue = { readonly ok: true; readonly text: string } | { readonly ok: false; readonly reason: string };
@@ -44,7 +61,10 @@ function createReplacer(): (this: unknown, key: string, value: unknown) => unkno
   return function replace(this: unknown, key, value) {
     values += 1;
     if (values > maxRenderedValues) throw tooManyValues();
-    if (typeof value === "string") return value;
+    if (typeof value === "string") {
+      if (value.startsWith("data:image/") && value.length > LONGEST_IMAGE_TEXT) throw imageAsText(key);
+      return value;
+    }
     // A null would look like a given value: the model would take it for a fact.
     if (typeof value === "number") return Number.isFinite(value) ? value : String(value);
     if (value === undefined) return Array.isArray(this) ? "undefined" : undefined;
@@ -54,6 +74,14 @@ function createReplacer(): (this: unknown, key: string, value: unknown) => unkno
     if (typeof value === "object" && value !== null) lookAhead(value);
     return value;
   };
+}
+
+/** Longer images are not shown as text; icons may be. */
+const LONGEST_IMAGE_TEXT = 1_000;
+const asParts = 'toolResult({ content: [{ type: "image", data, mimeType }] })';
+
+function imageAsText(key: string): TypeError {
+  return new TypeError(`"${headOf(key, 100)}" is an image; give images by ${asParts}`);
 }
 
 /** Checked before `toJSON`: a Buffer turns into an array of numbers, many times its size. */
@@ -70,7 +98,7 @@ function tooManyValues(): TypeError {
   return new TypeError(`it has more than ${maxRenderedValues} values; give fewer, or a text`);
 }
 
-const binaryKind = 'binary data, which should be given as text, for instance by toString("base64")';
+const binaryKind = `binary data; give an image by ${asParts}, other data as text, for instance by toString("base64")`;
 
 function lossyKindOf(value: unknown): string | undefined {
   if (typeof value === "bigint") return "a bigint";

@@ -1,6 +1,5 @@
 import { type Path, renderPath } from "../base/index.ts";
 import type { Json, JsonObject } from "../state/index.ts";
-import type { Repair } from "./argument-repair.ts";
 
 /** A model's arguments after parsing: the values for `execute` and for the journal, or an error message for the model. */
 export type ParsedArguments =
@@ -20,6 +19,9 @@ export type ParsedArguments =
     };
 
 export type Refusal = Extract<ParsedArguments, { readonly ok: false }>;
+
+/** Reads a value again that does not fit its schema; gives the same value where nothing is to be changed. */
+export type Repair = (value: unknown) => unknown;
 
 /** A tool's parameters, however they were declared. */
 export interface Parameters {

@@ -95,13 +95,13 @@ describe("the caller's answer for the model", () => {
     [undefined, ""],
     [false, "false"],
   ])("%j is shown as %s", (value, text) => {
-    expect(answerText(askUser(), value)).toEqual({ text, isError: false });
+    expect(answerText(askUser(), value)).toEqual({ text });
   });
 
   test("an answer that has no JSON form is an error that says so", () => {
     const answer = answerText(clientTool(base), { picked: new Map() });
     expect(answer).toEqual({
-      isError: true,
+      error: "unreadable",
       text: 'The answer to "pick_file" cannot be shown: it has no JSON form ("picked" is a Map).',
     });
   });

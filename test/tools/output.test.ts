@@ -19,7 +19,7 @@ describe("rendering a result", () => {
     ["what toJSON gives", [{ toJSON: () => Number.NaN }, { toJSON: () => undefined }], '["NaN","undefined"]'],
     ["an object of a class by its fields", Object.assign(Object.create({ hidden: 1 }), { a: 1 }), '{"a":1}'],
   ])("%s", (_name, value, text) => {
-    expect(renderOutput(value)).toEqual({ text, isError: false });
+    expect(renderOutput(value)).toEqual({ text });
   });
 
   const cycle: { self?: unknown } = {};
@@ -49,7 +49,7 @@ describe("rendering a result", () => {
     ],
   ])("%s is told as an error of the result, after the tool ran", (_name, value, message) => {
     const rendered = renderOutput(value);
-    expect(rendered.isError).toBe(true);
+    expect(rendered.error).toBe("unreadable");
     expect(rendered.text).toMatch(message);
     expect(rendered.text).toContain("The tool ran");
   });
@@ -81,7 +81,7 @@ describe("a huge result is rendered or refused, and never holds up the rest for 
     ["an ArrayBuffer", () => ({ file: new ArrayBuffer(8) }), /"file" is binary data/],
   ])("%s", (_name, make, message) => {
     const rendered = renderInTime(make());
-    expect(rendered.isError).toBe(true);
+    expect(rendered.error).toBe("unreadable");
     expect(rendered.text).toMatch(message);
   });
 

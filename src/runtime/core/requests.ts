@@ -183,7 +183,7 @@ function copyOf(requestId: string, given: Decide): Decide {
 /** Refuses an answer that cannot be shown to the model before it is stored, because there is no second decision. */
 function resultOf(request: AgentRequest, { result, isError = false }: Decide): NonNullable<Decision["result"]> {
   const rendered = answerText(request, result);
-  if (rendered.isError) throw new InvalidInputError(`request "${request.requestId}": ${rendered.text}`);
+  if (rendered.error !== undefined) throw new InvalidInputError(`request "${request.requestId}": ${rendered.text}`);
   return { text: rendered.text, isError };
 }
 

@@ -264,12 +264,13 @@ function callEndOf(name: string, end: AttemptEnd, left: LeftByRun): CallEnd {
   return end.stop ? { ...settled, stop: end.stop } : settled;
 }
 
-function endOfResult({ outcome, text, error, artifact }: CallResult, left?: LeftByRun) {
+function endOfResult({ outcome, text, images = [], error, artifact }: CallResult, left?: LeftByRun) {
   const artifacts = [...(left?.artifacts ?? []), ...(artifact ? [artifact] : [])];
   return {
     type: "settled" as const,
     outcome,
     text,
+    ...(images.length > 0 ? { images: [...images] } : {}),
     error: error ?? null,
     ...(artifacts.length > 0 ? { artifacts } : {}),
     ...(artifact ? { artifactId: artifact.artifactId } : {}),

@@ -1,0 +1,143 @@
+import { describe, expect, test } from "vitest";
+import { renderOutput, toolResult, type ToolResultPart } from "../../src/tools/index.ts";
+
+const data = Buffer.alloc(3_000, 7).toString("base64");
+const url = `data:image/png;base64,${data}`;
+const image = { type: "image", url };
+
+describe("results in parts", () => {
+  test.each<[string, unknown]>([
+    [
+      "toolResult",
+      toolResult({
+        content: [
+          { type: "text", text: "The page:" },
+          { type: "image", url },
+        ],
+      }),
+    ],
+    [
+      "bytes",
+      toolResult({
+        content: [
+          { type: "text", text: "The page:" },
+          { type: "image", data: Buffer.from(data, "base64"), mimeType: "image/png" },
+        ],
+      }),
+    ],
+    [
+      "an MCP server",
+      {
+        content: [
+          { type: "text", text: "The page:" },
+          { type: "image", data, mimeType: "image/png" },
+        ],
+        isError: false,
+      },
+    ],
+    [
+      "resources of an MCP server",
+      {
+        content: [
+          { type: "resource", resource: { uri: "a", text: "The page:" } },
+          { type: "resource", resource: { uri: "b", blob: data, mimeType: "image/png" } },
+        ],
+      },
+    ],
+    ["our own parts", [{ type: "text", text: "The page:" }, image]],
+    [
+      "Chat Completions",
+      [
+        { type: "text", text: "The page:" },
+        { type: "image_url", image_url: { url } },
+      ],
+    ],
+    [
+      "Responses",
+      [
+        { type: "text", text: "The page:" },
+        { type: "input_image", image_url: url },
+      ],
+    ],
+    [
+      "Anthropic",
+      [
+        { type: "text", text: "The page:" },
+        { type: "image", source: { type: "base64", media_type: "image/png", data } },
+      ],
+    ],
+    [
+      "the AI SDK",
+      [
+        { type: "text", text: "The page:" },
+        { type: "image", data, mediaType: "image/png" },
+      ],
+    ],
+  ])("of %s are a text and an image", (_name, value) => {
+    expect(renderOutput(value)).toEqual({ text: "The page:\n[image 1]", images: [image] });
+  });
+
+  test("an image alone, and a URL alone", () => {
+    for (const value of [url, image, [image], { type: "image", data, mimeType: "image/png" }]) {
+      expect(renderOutput(value)).toEqual({ text: "[image 1]", images: [image] });
+    }
+  });
+
+  test("an error", () => {
+    expect(renderOutput(toolResult({ content: [{ type: "text", text: "No screen." }], isError: true }))).toEqual({
+      text: "No screen.",
+      error: "told",
+    });
+    expect(renderOutput({ content: [{ type: "text", text: "No screen." }], isError: true })).toMatchObject({
+      error: "told",
+    });
+  });
+
+  test.each<[string, unknown, RegExp]>([
+    ["an image within other JSON", { page: 1, picture: url }, /"picture" is an image; give images by toolResult/],
+    [
+      "a type that servers do not take",
+      [{ type: "image", data, mimeType: "image/svg+xml" }],
+      /cannot be sent; use a PNG/,
+    ],
+    ["an address that is not encrypted", [{ type: "image", url: "http://example.com/a.png" }], /cannot be sent/],
+    ["no base64", [{ type: "image", data: "<svg>", mimeType: "image/png" }], /cannot be sent/],
+    ["too many", Array(21).fill(image), /21 images, and 20/],
+    ["too large", [{ type: "image", url: `${url}${"A".repeat(10_000_000)}` }], /10000000 can be sent/],
+    ["sounds", { content: [{ type: "audio", data, mimeType: "audio/wav" }] }, /part of type "audio"/],
+  ])("%s is an error result", (_what, value, message) => {
+    const { text, error } = renderOutput(value);
+    expect([error, text]).toEqual(["unreadable", expect.stringMatching(message)]);
+    expect(text.length).toBeLessThan(1_000);
+  });
+
+  test("data that only looks like parts stays JSON", () => {
+    for (const value of [
+      [{ type: "text", text: "a" }],
+      { type: "text", id: 1 },
+      { content: [1] },
+      [],
+      [{ type: "image" }],
+    ]) {
+      expect(renderOutput(value)).toEqual({ text: JSON.stringify(value) });
+    }
+  });
+
+  test("secrets are removed from the text", () => {
+    const result = toolResult({
+      content: [
+        { type: "text", text: "key 1234" },
+        { type: "image", url },
+      ],
+    });
+    expect(renderOutput(result, (text) => text.replaceAll("1234", "***")).text).toBe("key ***\n[image 1]");
+  });
+});
+
+test.each<[string, unknown, RegExp]>([
+  ["no list", "a", /takes \{ content: \[parts\], isError \}/],
+  ["a part of no type", [{ text: "a" }], /content\[0\] is .*use \{ type: "text"/],
+  ["a wrong image", [{ type: "image", url: "ftp://a" }], /cannot be sent/],
+])("toolResult refuses %s", (_what, content, message) => {
+  expect(() => toolResult({ content: content as ToolResultPart[] })).toThrow(message);
+});
