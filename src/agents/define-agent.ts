@@ -1,3 +1,4 @@
+import type { z } from "zod";
 import {
   hasMethods,
   portNameRule,
@@ -16,17 +17,26 @@ import { hookCountsOf, type Plugin, pluginsOf, registerHooks } from "../hooks/in
 import { type DefinitionContent, hashOfDefinition, type StoredDefinition } from "../state/index.ts";
 import { artifactTool, controlTools, createToolRegistry, internalTools } from "../tools/index.ts";
 import { definitionDoor, toolRule } from "./agent-door.ts";
-import type { AgentDefinition, AgentOptions, AgentTool, AutoCompact, AutoCompactOptions } from "./definition.ts";
+import type {
+  AgentDefinition,
+  AgentOptions,
+  AgentTool,
+  AutoCompact,
+  AutoCompactOptions,
+  OutputOf,
+} from "./definition.ts";
 import { instructionsOf } from "./instructions.ts";
 import { outputSchemaOf } from "./output-schema.ts";
 
 export const DEFAULT_MAX_STEPS = 10;
 
 /** Defines an agent. Throws `InvalidInputError` that names the field and says what would be right. */
-export function defineAgent(given: AgentOptions): AgentDefinition {
+export function defineAgent<const Schema extends z.core.$ZodType = z.core.$ZodType>(
+  given: AgentOptions<Schema>,
+): AgentDefinition<OutputOf<Schema>> {
   const name = nameOf(given);
   const options = optionsOf<AgentOptions>(given, `agent "${name}"`, definitionDoor);
-  return reading(`agent "${name}"`, () => made(name, options));
+  return reading(`agent "${name}"`, () => made(name, options) as AgentDefinition<OutputOf<Schema>>);
 }
 
 function nameOf(given: AgentOptions): string {

@@ -84,7 +84,7 @@ export interface AutoCompact {
 }
 
 /** What `defineAgent()` takes. */
-export interface AgentOptions {
+export interface AgentOptions<Schema extends z.core.$ZodType = z.core.$ZodType> {
   /** Letters, digits, `_`, `-` and `.`; 1 to 64 characters. */
   readonly name: string;
   /** A model, or the name of one: `offline`, or any other of the OpenAI-compatible server of the environment. */
@@ -135,13 +135,16 @@ export interface AgentOptions {
    * once more, then the turn fails. The checked value, transforms applied, is `result.output`. Replaces
    * `responseFormat`. Default: any text is an answer.
    */
-  readonly output?: z.core.$ZodType | undefined;
+  readonly output?: Schema | undefined;
   /** Whether callers may bring tools of their own for one turn: `executeTurn(input, { clientTools })`. Default false. */
   readonly clientTools?: boolean | undefined;
 }
 
-/** An agent as code defines it, without state. Made by `defineAgent`. */
-export interface AgentDefinition {
+/** What an `output` schema gives; `Json` where there is none. */
+export type OutputOf<Schema extends z.core.$ZodType> = z.core.$ZodType extends Schema ? Json : z.output<Schema>;
+
+/** An agent as code defines it, without state. Made by `defineAgent`. `Output`: what its `output` schema gives. */
+export interface AgentDefinition<Output = unknown> {
   readonly name: string;
   readonly model: LanguageModel;
   readonly instructions: string | ((context: InstructionsContext) => string | Promise<string>);
@@ -159,7 +162,7 @@ export interface AgentDefinition {
   readonly maxMessages: number | undefined;
   readonly history: HistoryCompiler;
   readonly autoCompact: AutoCompact | null;
-  readonly output: OutputSchema | null;
+  readonly output: OutputSchema<Output> | null;
   /** Whether a turn may have tools that its caller runs. */
   readonly clientTools: boolean;
   /** Name, and a hash of the parts that shape its behaviour: a turn that goes on under another hash emits a warning. */

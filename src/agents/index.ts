@@ -7,6 +7,7 @@ export {
   type AutoCompact,
   type AutoCompactOptions,
   type InstructionsContext,
+  type OutputOf,
   type SubagentPolicy,
   type SubagentTool,
   assertGiven,

@@ -6,13 +6,15 @@ import { createRepair, writtenByZod } from "../tools/index.ts";
 import { jsonDocumentsIn } from "./json-answer.ts";
 
 /** The schema of an answer, ready for the model and for checking the answer. */
-export interface OutputSchema {
+export interface OutputSchema<Output = unknown> {
   /** As the definition gives it. */
   readonly jsonSchema: JsonObject;
   /** As it is sent to the model: servers take only objects, so a root of another type is the member `value` of one. */
   readonly sentSchema: JsonObject;
   /** Reads an answer. Runs the schema's own refinements and transforms; never rejects. */
   parse(text: string): Promise<ParsedOutput>;
+  /** Only a type: what the checked answer is to whoever defined it. */
+  readonly type?: Output;
 }
 
 export type ParsedOutput =

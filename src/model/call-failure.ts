@@ -47,8 +47,10 @@ function httpFailure(status: number, raw: Readonly<Record<string, unknown>>, con
   const headers = raw["headers"] instanceof Headers ? raw["headers"] : new Headers();
   const { kind, retryable } = classifyFault(fault, context.tooLongMessages);
   const told = headers.get("x-should-retry");
+  // The next attempt is another request: the model is told what it wrote.
+  const isMended = kind === "tool_use_failed";
   const outcome = {
-    retryable: told === "true" ? kind === "http" || retryable : told !== "false" && retryable,
+    retryable: told === "true" ? kind === "http" || retryable : (isMended || told !== "false") && retryable,
     status,
     retryAfterMs: parseRetryAfter(headers, context.now),
     mayHaveBeenSent: true,
@@ -58,7 +60,7 @@ function httpFailure(status: number, raw: Readonly<Record<string, unknown>>, con
     providerCode: fault.code,
     providerType: fault.type,
     requestId: headers.get("x-request-id") ?? undefined,
-    ...failedGenerationOf(kind, body),
+    ...failedGenerationOf(kind, raw["error"]),
   });
 }
 

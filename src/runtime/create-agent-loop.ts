@@ -38,7 +38,7 @@ export interface TurnContext extends Omit<TurnOptions, "ifBusy" | "key" | "clien
 }
 
 /** How a turn of the stateless loop ended. */
-export interface LoopResult extends TurnResult {
+export interface LoopResult<Output = unknown> extends TurnResult<Output> {
   /** Messages that the turn added to the conversation, the answer last. */
   readonly messages: readonly Message[];
 }
@@ -47,9 +47,9 @@ export interface LoopResult extends TurnResult {
  * A turn of the stateless loop. Once it has ended, it cannot be opened again. If it waits (see `settled`), it goes on
  * when its requests are decided here.
  */
-export interface LoopTurn extends Turn {
+export interface LoopTurn<Output = unknown> extends Turn<Output> {
   /** Resolves when the turn has ended, with the messages that it added. */
-  readonly result: Promise<LoopResult>;
+  readonly result: Promise<LoopResult<Output>>;
   /** Decides a request of the turn; rejects like `runtime.decide`. */
   decide(requestId: string, decide: Decide): Promise<AgentRequest>;
 }
@@ -58,13 +58,13 @@ export interface LoopTurn extends Turn {
 export type LoopMessage = Pick<Message, "role" | "content"> & Partial<Message>;
 
 /** The stateless loop over one definition. */
-export interface AgentLoop {
+export interface AgentLoop<Output = unknown> {
   /**
    * Runs one turn over a conversation that ends with the messages to answer: the user's messages at its end are the
    * turn's prompt. The loop keeps nothing: save `(await turn.result).messages` where you like. Rejects with
    * `InvalidInputError` for invalid messages or options.
    */
-  executeTurn(messages: readonly LoopMessage[], context?: TurnContext): LoopTurn;
+  executeTurn(messages: readonly LoopMessage[], context?: TurnContext): LoopTurn<Output>;
 }
 
 export interface AgentLoopOptions {
@@ -78,7 +78,10 @@ export interface AgentLoopOptions {
  * The stateless loop: the same machines, budgets and hooks as a durable agent, on a journal that lives as long as the
  * turn, with no access to any store. Throws `InvalidInputError` for an invalid definition.
  */
-export function createAgentLoop(definition: AgentDefinition, options?: AgentLoopOptions): AgentLoop {
+export function createAgentLoop<Output>(
+  definition: AgentDefinition<Output>,
+  options?: AgentLoopOptions,
+): AgentLoop<Output> {
   const [main] = definitionsRule([definition], "createAgentLoop()") as readonly [AgentDefinition];
   const { agents = [] } = optionsOf<AgentLoopOptions>(options, "createAgentLoop()", loopDoor);
   const known = [main, ...agents];
@@ -113,7 +116,7 @@ export function createAgentLoop(definition: AgentDefinition, options?: AgentLoop
         added = async () => (await agent.getMessages()).slice(history.length);
         return await agent.execute({ input: null, options: turnOptions, inputMessageIds: promptIdsOf(history) }).id;
       };
-      return new EphemeralTurn(core, agentId, open(), () => added());
+      return new EphemeralTurn(core, agentId, open(), () => added()) as LoopTurn<Output>;
     },
   };
 }

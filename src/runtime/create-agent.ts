@@ -1,4 +1,11 @@
-import { type AgentDefinition, type AgentOptions, defineAgent, definitionDoor } from "../agents/index.ts";
+import type { z } from "zod";
+import {
+  type AgentDefinition,
+  type AgentOptions,
+  defineAgent,
+  definitionDoor,
+  type OutputOf,
+} from "../agents/index.ts";
 import { anyRule, type Door, idRule, optionsIn, optionsOf } from "../base/index.ts";
 import { createRuntime } from "./create-runtime.ts";
 import { agentFields } from "./doors/agent-doors.ts";
@@ -10,8 +17,8 @@ import type { Runtime, RuntimeSettings } from "./doors/runtime-types.ts";
  * What `createAgent()` takes: everything of `defineAgent()`, of `runtime.agent()`, and of `createRuntime()` but `role` and
  * `work`. `budget` limits each turn, as in a definition.
  */
-export interface CreateAgentOptions
-  extends Omit<AgentOptions, "name">,
+export interface CreateAgentOptions<Schema extends z.core.$ZodType = z.core.$ZodType>
+  extends Omit<AgentOptions<Schema>, "name">,
     Omit<AgentStartOptions, "budget">,
     RuntimeSettings {
   /** Letters, digits, `_`, `-` and `.`; 1 to 64 characters. Default `agent`. */
@@ -36,13 +43,15 @@ const createAgentDoor: Door<CreateAgentOptions> = {
  * The short form: one agent in a private runtime, which must be shut down when the agent is not needed any more. Rejects
  * with `InvalidInputError` for invalid options, and with errors of the stores.
  */
-export async function createAgent(given: CreateAgentOptions): Promise<Agent & { readonly runtime: Runtime }> {
-  const options = optionsOf<CreateAgentOptions>(given, "createAgent()", createAgentDoor);
+export async function createAgent<const Schema extends z.core.$ZodType = z.core.$ZodType>(
+  given: CreateAgentOptions<Schema>,
+): Promise<Agent<OutputOf<Schema>> & { readonly runtime: Runtime }> {
+  const options = optionsOf<CreateAgentOptions<Schema>>(given, "createAgent()", createAgentDoor);
   const { name = "agent", agents = [] } = options;
   const own = defineAgent({ ...optionsIn(options, definitionDoor.rules), name });
   const runtime = await createRuntime({ ...optionsIn(options, runtimeSettingsRules), agents: [own, ...agents] });
   try {
-    const agent = await runtime.agent(name, optionsIn(options, startRules));
+    const agent = await runtime.agent(own, optionsIn(options, startRules));
     return Object.assign(agent, { runtime });
   } catch (error) {
     await runtime.shutdown();

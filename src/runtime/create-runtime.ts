@@ -1,4 +1,4 @@
-import { type AgentDefinition, collectDefinitions, isBackground } from "../agents/index.ts";
+import { type AgentDefinition, assertGiven, collectDefinitions, isBackground, isDefinition } from "../agents/index.ts";
 import { createId, harmless, reading } from "../base/index.ts";
 import { agentAccountId, bindingField, bindingOf, limitsOf, turnFlagsOf } from "../budget/index.ts";
 import { InvalidInputError, NotFoundError, UnsupportedError } from "../errors/index.ts";
@@ -8,6 +8,7 @@ import {
   type AgentKey,
   type AgentRecord,
   DEFAULT_TENANT,
+  type Json,
   type Message,
   rootOf,
   statusOf,
@@ -100,8 +101,9 @@ export async function createRuntime<Chosen extends Role = "all">(given: RuntimeO
       }
       return overview;
     },
-    agent: (name, start) => lookedAt(copies, openAgent(core, name, start)),
-    find: (agentId) => lookedAt(copies, findAgent(core, agentId)),
+    agent: <Output>(definition: AgentDefinition<Output> | string, start?: AgentStartOptions) =>
+      lookedAt(copies, openAgent(core, definition, start)) as Promise<Agent<Output>>,
+    find: (agentId) => lookedAt(copies, findAgent(core, agentId)) as Promise<Agent<Json>>,
     list: async (filter) => (await stores.listAgents({ ...listOptionsOf(filter), tenant })).map(listed),
     turns: async (filter) => await stores.turns({ ...turnListOptionsOf(filter), tenant }),
     accounts: async (rootAgentId) =>
@@ -150,9 +152,15 @@ async function started(core: RuntimeCore): Promise<void> {
   }
 }
 
-async function openAgent(core: RuntimeCore, name: string, given?: AgentStartOptions): Promise<Agent> {
-  const definition = core.definitions.get(textOfCaller(name, "runtime.agent(): the definition's name"));
+async function openAgent(
+  core: RuntimeCore,
+  asked: AgentDefinition | string,
+  given?: AgentStartOptions,
+): Promise<Agent> {
+  const name = isDefinition(asked) ? asked.name : textOfCaller(asked, "runtime.agent(): the definition's name");
+  const definition = core.definitions.get(name);
   const options = startOptionsOf(given);
+  if (isDefinition(asked)) assertGiven(core.definitions, asked, "runtime.agent()");
   if (!definition) {
     const known = [...core.definitions.keys()].join(", ");
     throw new NotFoundError(`there is no agent definition "${name}"; this runtime has ${known}`);

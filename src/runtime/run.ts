@@ -118,7 +118,11 @@ function waitingText(agentId: string, rest: WaitingTurn, isStored: boolean): str
  * waits for a decision, `AgentBusyError` when there is input and the stored agent has an open turn, `InvalidInputError`
  * for invalid options, and with errors of the stores.
  */
-export async function run(definition: AgentDefinition, input: Content | null, given?: RunOptions): Promise<TurnResult> {
+export async function run<Output>(
+  definition: AgentDefinition<Output>,
+  input: Content | null,
+  given?: RunOptions,
+): Promise<TurnResult<Output>> {
   definitionRule(definition, "run(): its definition");
   const options = optionsOf<RunOptions>(given, "run()", runDoor);
   const { agentId, agents = [], auth, resolveAuth } = options;
@@ -128,7 +132,7 @@ export async function run(definition: AgentDefinition, input: Content | null, gi
     resolveAuth: auth ? (request) => (request.actorId === auth.actorId ? auth : resolveAuth?.(request)) : resolveAuth,
   });
   try {
-    const agent = await runtime.agent(definition.name, { agentId });
+    const agent = await runtime.agent(definition, { agentId });
     const turn = await begunTurn(agent, input, options);
     const heard = options.onEvent && tellAll(turn, options.onEvent);
     const [result] = await Promise.all([resultOf(runtime, agent, turn, options), heard]);
@@ -140,7 +144,11 @@ export async function run(definition: AgentDefinition, input: Content | null, gi
 }
 
 /** Checks for an open turn before the agent's start, which would carry that turn on. */
-async function begunTurn(agent: Agent, input: Content | null, { budget, auth, signal }: RunOptions): Promise<Turn> {
+async function begunTurn<Output>(
+  agent: Agent<Output>,
+  input: Content | null,
+  { budget, auth, signal }: RunOptions,
+): Promise<Turn<Output>> {
   const { openTurnId } = agent.state;
   if (input !== null && openTurnId !== null) {
     throw new AgentBusyError(
@@ -162,12 +170,12 @@ async function tellAll(events: AsyncIterable<TroupeEvent>, onEvent: (event: Trou
   for await (const event of events) onEvent(event);
 }
 
-async function resultOf(
+async function resultOf<Output>(
   runtime: Runtime,
-  agent: Agent,
-  turn: Turn,
+  agent: Agent<Output>,
+  turn: Turn<Output>,
   { decide, signal, stores }: RunOptions,
-): Promise<TurnResult> {
+): Promise<TurnResult<Output>> {
   const asked = new Set<string>();
   for (;;) {
     const rest = await turn.settled;

@@ -107,7 +107,8 @@ function localDeclaration(file: string, name: string): Declaration | undefined {
 export function typesIn({ file, node }: Declaration): readonly Declaration[] {
   const names = new Set<string>();
   collect(node, names);
-  return [...names].flatMap((name) => localDeclaration(file, name) ?? []);
+  // A qualified name of a package has none here.
+  return [...names].filter((name) => name !== "").flatMap((name) => localDeclaration(file, name) ?? []);
 }
 
 /** What of a node belongs to its signature: code, private members and values of variables do not. */

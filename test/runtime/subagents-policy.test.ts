@@ -1,6 +1,7 @@
 import { expect, it } from "vitest";
 import { z } from "zod";
 import {
+  type Agent,
   type AgentDefinition,
   defineAgent,
   defineTool,
@@ -150,7 +151,7 @@ describeRuntimes("policies of subagents", (stage) => {
     const definition = reader();
     const lead = defineAgent({ name: "lead", model: scriptedModel("unused") });
     const { agent } = await started(lead, [definition]);
-    let at = agent;
+    let at: Agent = agent;
     for (const key of ["1", "2", "3"]) at = (await at.spawn(definition, key, { key })).agent;
     await expect(at.spawn(definition, "4", { key: "4" })).rejects.toThrow(PolicyRefusedError);
   });

@@ -17,8 +17,8 @@ import type { RequestFilter } from "../../stores/index.ts";
 import type { Auth } from "../../tools/index.ts";
 import type { Turn, TurnOptions } from "./turn-types.ts";
 
-/** A durable agent. */
-export interface Agent {
+/** A durable agent. `Output`: what the `output` schema of its definition gives, `Json` without one. */
+export interface Agent<Output = unknown> {
   /** The id that `runtime.agent` or `runtime.find` got. */
   readonly agentId: string;
   /** The same as `agentId`. */
@@ -38,15 +38,15 @@ export interface Agent {
   /** Loads the stored state. Ends `ready`, or carries on an interrupted turn, or stays `paused` if it was. */
   start(): Promise<void>;
   /** `null` continues the conversation without a new message. */
-  executeTurn(input: Content | null, options?: TurnOptions): Turn;
+  executeTurn(input: Content | null, options?: TurnOptions): Turn<Output>;
   /** The open turn, for following one that somebody else started; undefined when there is none. */
-  openTurn(): Turn | undefined;
+  openTurn(): Turn<Output> | undefined;
   /**
    * Any turn of this agent by its id, ended ones too. Throws `InvalidInputError` for an id that is not one of its
    * turns'; for a number that was not given yet the turn rejects with `NotFoundError`. A turn that an agent starts by
    * itself is announced by `turn.started`.
    */
-  turn(turnId: string): Turn;
+  turn(turnId: string): Turn<Output>;
   /**
    * Holds the agent and its whole subtree at the next safe point; resolves when this agent is at rest. With `now` model
    * calls in flight are dropped, and repeated after the pause.
@@ -88,7 +88,11 @@ export interface Agent {
    * Starts a subagent from code; the same `key` gives the same child. Rejects with `NotFoundError` for a definition
    * that the runtime was not given.
    */
-  spawn(definition: AgentDefinition, input: string, options: SpawnAgentOptions): Promise<SpawnedAgent>;
+  spawn<Child>(
+    definition: AgentDefinition<Child>,
+    input: string,
+    options: SpawnAgentOptions,
+  ): Promise<SpawnedAgent<Child>>;
 }
 
 /** What `runtime.agent()` takes beside the definition's name. All but `agentId` counts only for a new agent. */
@@ -157,11 +161,11 @@ export interface SpawnAgentOptions {
 }
 
 /** A subagent that code has started, and its turn. */
-export interface SpawnedAgent {
+export interface SpawnedAgent<Output = unknown> {
   /** The child. */
-  readonly agent: Agent;
+  readonly agent: Agent<Output>;
   /** Its turn on the input. */
-  readonly turn: Turn;
+  readonly turn: Turn<Output>;
 }
 
 /** A decision that somebody tries to make; for `RuntimeOptions.mayDecide`. */

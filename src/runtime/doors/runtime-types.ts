@@ -4,7 +4,7 @@ import type { Clock } from "../../base/index.ts";
 import type { Account } from "../../budget/index.ts";
 import type { PriceTable } from "../../model/index.ts";
 import type { Queues } from "../../queues/index.ts";
-import type { AgentRecord, AgentRequest, TroupeEvent, TurnRecord } from "../../state/index.ts";
+import type { Json, AgentRecord, AgentRequest, TroupeEvent, TurnRecord } from "../../state/index.ts";
 import type { AgentFilter, Stores, TurnFilter } from "../../stores/index.ts";
 import type { Auth } from "../../tools/index.ts";
 import type { Overview } from "../projections/overview.ts";
@@ -163,9 +163,13 @@ export interface Runtime {
   /** Live view of all trees of this process: state, step, usage, budgets. */
   readonly overview: Overview;
   /** Creates the agent if there is none of that id; it must still be started. */
-  agent(name: string, options?: AgentStartOptions): Promise<Agent>;
+  agent<Output = Json>(
+    /** A definition of this runtime, or its name. With the definition, results have the type of its `output`. */
+    definition: AgentDefinition<Output> | string,
+    options?: AgentStartOptions,
+  ): Promise<Agent<Output>>;
   /** An existing agent of any process. Rejects with `NotFoundError` if there is none. */
-  find(agentId: string): Promise<Agent>;
+  find(agentId: string): Promise<Agent<Json>>;
   /** Agents of the tenant that the filter lets through; at most 100, or `limit`. */
   list(options?: AgentListOptions): Promise<AgentRecord[]>;
   /**

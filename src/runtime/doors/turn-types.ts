@@ -75,8 +75,8 @@ export interface LimitStop {
   readonly wayOn: string;
 }
 
-/** The outcome of a turn. */
-export interface TurnResult {
+/** The outcome of a turn. `Output`: what the `output` schema of its definition gives, `Json` without one. */
+export interface TurnResult<Output = unknown> {
   /** The agent. */
   readonly agentId: string;
   /** The turn: the agent's id, `#` and its number. */
@@ -111,18 +111,18 @@ export interface TurnResult {
   /** All errors, including those of tools. */
   readonly errors: readonly StoredError[];
   /** The checked answer, if the definition has an `output` schema and the turn completed. */
-  readonly output?: Json | undefined;
+  readonly output?: Output | undefined;
   /** The turn with its steps, as `troupe/state` describes it; null when it ended before this process looked. */
   readonly execution: ExecutionState | null;
 }
 
 /** The outcome of an ended turn, or a turn that waits for somebody. */
-export type TurnRest = TurnResult | WaitingTurn;
+export type TurnRest<Output = unknown> = TurnResult<Output> | WaitingTurn;
 
 /** The state of a turn at one moment. `step`: the last one that has begun, 0 for none. */
-export type TurnNow =
+export type TurnNow<Output = unknown> =
   | { readonly status: "queued" | "running"; readonly turnId: string; readonly step: number }
-  | TurnRest;
+  | TurnRest<Output>;
 
 /** An open turn at rest: paused, or with requests of it or its subagents that somebody has to decide. */
 export type WaitingTurn =
@@ -141,16 +141,16 @@ export type EventObserver = Partial<Observer<TroupeEvent>> | ((event: TroupeEven
  * One turn in progress: async-iterable and subscribable (RxJS `from` takes it), not thenable. A turn that fails ends
  * its stream with `turn.failed`; only a refused command or a broken runtime rejects.
  */
-export interface Turn extends AsyncIterable<TroupeEvent> {
+export interface Turn<Output = unknown> extends AsyncIterable<TroupeEvent> {
   /** Known once the turn was accepted. Rejects when it was refused. */
   readonly id: Promise<string>;
   /** Resolves when the turn has ended. Rejects with `AgentBusyError` and the like when it was refused. */
-  readonly result: Promise<TurnResult>;
+  readonly result: Promise<TurnResult<Output>>;
   /**
    * Resolves also when the turn waits. Each read looks up the current state: it resolves with the requests that are
    * open now, or, while something works, when that next comes to rest.
    */
-  readonly settled: Promise<TurnRest>;
+  readonly settled: Promise<TurnRest<Output>>;
   /** Whether the agent had the turn before this handle asked for it: `TurnOptions.key` was known. */
   readonly isReplayed: Promise<boolean>;
   /** The state now, without waiting for anything. */

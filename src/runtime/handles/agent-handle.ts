@@ -268,14 +268,18 @@ export class AgentHandle implements Agent {
     return readAgentState(stores, this.#key, definitions.get(this.#record.definition.name));
   }
 
-  async spawn(definition: AgentDefinition, input: string, options: SpawnAgentOptions): Promise<SpawnedAgent> {
+  async spawn<Child>(
+    definition: AgentDefinition<Child>,
+    input: string,
+    options: SpawnAgentOptions,
+  ): Promise<SpawnedAgent<Child>> {
     const prompt = textOfCaller(input, "agent.spawn(): the child's input");
     const record = await createChild(this.#core, this.#record, definition, spawnOptionsOf(options));
     const agent = new AgentHandle(this.#core, record);
     await agent.start();
     const turn = new TurnHandle(this.#core, agent.agentId, agent.#openTurn({ input: prompt, isFirst: true }));
     await turn.id;
-    return { agent, turn };
+    return { agent, turn } as SpawnedAgent<Child>;
   }
 
   get #key() {

@@ -2,6 +2,7 @@ import type { TroupeEvent } from "../../state/index.ts";
 import { ANSWER, answerOf, answerParts, type TaskTurn } from "./task.ts";
 import type { TurnNow } from "./task-status.ts";
 import type { StreamItem, WirePart } from "./wire.ts";
+import { outputOf } from "../core/turn-events.ts";
 
 /**
  * The answer's text as pieces of its artifact. The text of an earlier step, of a failed attempt or before a gap is
@@ -34,7 +35,10 @@ export class AnswerPieces {
     if (this.#text === "" || !now.text.startsWith(this.#text)) {
       return this.#piece(whole.parts, { append: false, lastChunk: true });
     }
-    return this.#piece(answerParts(now.text.slice(this.#text.length), now.output), { append: true, lastChunk: true });
+    return this.#piece(answerParts(now.text.slice(this.#text.length), outputOf(now)), {
+      append: true,
+      lastChunk: true,
+    });
   }
 
   #shown(place: string, text: string): StreamItem | undefined {

@@ -15,6 +15,7 @@ import {
   type TurnNow,
 } from "./task-status.ts";
 import type { WireArtifact, WireMessage, WirePart, WireStatus, WireTask } from "./wire.ts";
+import { outputOf } from "../core/turn-events.ts";
 
 /** A turn as a task. */
 export interface TaskTurn {
@@ -96,7 +97,7 @@ const MOST_READINGS = 5;
 /** The answer as an artifact; empty unless there is one. */
 export function answerOf(now: TurnNow): readonly WireArtifact[] {
   if (!("stopReason" in now) || stateOf(now) !== "TASK_STATE_COMPLETED") return [];
-  return [{ artifactId: ANSWER, name: "answer", parts: answerParts(now.text, now.output) }];
+  return [{ artifactId: ANSWER, name: "answer", parts: answerParts(now.text, outputOf(now)) }];
 }
 
 /** Id of the artifact that is the answer's text. */

@@ -11,6 +11,7 @@ import {
 import { AnswerShown } from "./answer-shown.ts";
 import type { AgUiEvent, AgUiEventBody, AgUiMessage, TokenUsage } from "./events.ts";
 import { interruptOf } from "./interrupts.ts";
+import { outputOf } from "../core/turn-events.ts";
 
 /** An agent of the tree, as far as it matters whose subagent it is. */
 export interface KnownAgent {
@@ -288,7 +289,7 @@ export class RunTranslation {
     const usage = usageOf(rest);
     if (rest.stopReason === "user_requested") return { ...finished, outcome: { type: "cancelled" }, usage };
     if (rest.status === "completed" || rest.stopReason === "stop_requested") {
-      const { output } = rest;
+      const output = outputOf(rest);
       const result = output === undefined || output === null ? {} : { result: output };
       return { ...finished, outcome: { type: "success" }, ...result, usage };
     }

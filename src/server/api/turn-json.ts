@@ -15,6 +15,7 @@ import {
   agentRequestSchema,
 } from "../../state/index.ts";
 import { budgetSchema, milliseconds } from "./agent-json.ts";
+import { outputOf } from "../core/turn-events.ts";
 
 /* Requests to people and clients as this API shows them, and the body that decides one. */
 
@@ -117,7 +118,8 @@ export const turnResultSchema = z
 export type TurnResultJson = DeepReadonly<z.infer<typeof turnResultSchema>>;
 
 export function turnResultJson(result: TurnResult): TurnResultJson {
-  const { text, output, stopReason, stop, finalAnswer, steps, toolCalls, usage, cost, spent, error, errors } = result;
+  const output = outputOf(result);
+  const { text, stopReason, stop, finalAnswer, steps, toolCalls, usage, cost, spent, error, errors } = result;
   return {
     text,
     ...(output === undefined ? {} : { output }),

@@ -1,5 +1,12 @@
-import { eventsOfRow, type TurnRest } from "../../runtime/index.ts";
-import { agentOfTurn, type AgentRecord, type Message, parseCursor, type TroupeEvent } from "../../state/index.ts";
+import { eventsOfRow, type TurnRest, type TurnResult } from "../../runtime/index.ts";
+import {
+  agentOfTurn,
+  type AgentRecord,
+  type Json,
+  type Message,
+  parseCursor,
+  type TroupeEvent,
+} from "../../state/index.ts";
 import type { Caller } from "./caller.ts";
 import type { StartedTurn } from "./plain-message.ts";
 
@@ -157,4 +164,9 @@ class BelowTurn {
       this.#known.set(agentId, one !== undefined);
     }
   }
+}
+
+/** The checked answer of a result. The journal holds it as JSON. */
+export function outputOf({ output }: Pick<TurnResult, "output">): Json | undefined {
+  return output as Json | undefined;
 }

@@ -1,0 +1,71 @@
+import { expectTypeOf, test } from "vitest";
+import { z } from "zod";
+import * as mini from "zod/mini";
+import {
+  type Agent,
+  type AgentDefinition,
+  createAgent,
+  createAgentLoop,
+  createRuntime,
+  defineAgent,
+  type Json,
+  run,
+  type TurnResult,
+} from "../../src/index.ts";
+import { scriptedModel } from "../../src/testing/index.ts";
+
+interface Price {
+  francs: number;
+  note?: string | undefined;
+}
+
+const price = z.object({ francs: z.number(), note: z.string().optional() });
+const model = scriptedModel(() => '{"francs":12}');
+const priced = defineAgent({ name: "priced", model, output: price });
+const plain = defineAgent({ name: "plain", model });
+
+test("output has the type of its schema through every way to run an agent", async () => {
+  expectTypeOf(priced).toEqualTypeOf<AgentDefinition<Price>>();
+  expectTypeOf((await run(priced, "How much?")).output).toEqualTypeOf<Price | undefined>();
+
+  const runtime = await createRuntime({ agents: [priced, plain] });
+  const agent = await runtime.agent(priced);
+  expectTypeOf(agent).toEqualTypeOf<Agent<Price>>();
+  await agent.start();
+  const turn = agent.executeTurn("How much?");
+  const rest = await turn.settled;
+  if (rest.status !== "waiting") expectTypeOf(rest.output).toEqualTypeOf<Price | undefined>();
+  expectTypeOf((await turn.result).output).toEqualTypeOf<Price | undefined>();
+  await runtime.shutdown();
+
+  const own = await createAgent({ model, output: z.array(z.enum(["red", "blue"])) });
+  expectTypeOf(own.executeTurn).returns.toHaveProperty("result").resolves.toHaveProperty("output");
+  expectTypeOf<Awaited<ReturnType<typeof own.executeTurn>["result"]>["output"]>().toEqualTypeOf<
+    ("red" | "blue")[] | undefined
+  >();
+  await own.runtime.shutdown();
+
+  const looped = await createAgentLoop(priced).executeTurn([{ role: "user", content: "How much?" }]).result;
+  expectTypeOf(looped.output).toEqualTypeOf<Price | undefined>();
+});
+
+test("transforms and schemas of zod/mini give their output", () => {
+  const doubled = defineAgent({ name: "a", model, output: z.object({ n: z.number().transform(String) }) });
+  expectTypeOf(doubled).toEqualTypeOf<AgentDefinition<{ n: string }>>();
+  const small = defineAgent({ name: "b", model, output: mini.object({ n: mini.number() }) });
+  expectTypeOf(small).toEqualTypeOf<AgentDefinition<{ n: number }>>();
+});
+
+test("without a schema it is JSON", async () => {
+  expectTypeOf(plain).toEqualTypeOf<AgentDefinition<Json>>();
+  expectTypeOf<Awaited<ReturnType<typeof run<Json>>>["output"]>().toEqualTypeOf<Json | undefined>();
+  const runtime = await createRuntime({ agents: [plain] });
+  expectTypeOf(await runtime.agent("plain")).toEqualTypeOf<Agent<Json>>();
+  await runtime.shutdown();
+});
+
+test("typed agents, definitions and results fit where any are taken", () => {
+  expectTypeOf<Agent<Price>>().toExtend<Agent>();
+  expectTypeOf<AgentDefinition<Price>>().toExtend<AgentDefinition>();
+  expectTypeOf<TurnResult<Price>>().toExtend<TurnResult>();
+});
