@@ -16,7 +16,9 @@ export type ToolResultPart =
       readonly mimeType: string;
     };
 
+/** What `toolResult()` gives: a result in parts. */
 export interface ToolResult {
+  /** Texts and images, in order. */
   readonly content: readonly ContentPart[];
   /** The call counts as failed, and the model is told so. */
   readonly isError?: boolean;
