@@ -34,6 +34,7 @@ export const cliExceptions: Readonly<Record<string, readonly string[]>> = {
   "lists the agents and queues that a worker knows": ["collectDefinitions"],
   "checks JSON that a person typed": ["jsonObjectSchema", "jsonSchema"],
   "finds the word that a person meant": ["nearestName"],
+  "names files as the stores do, and a full disk": ["databasePath", "describeFileError", "isNoSpace"],
   "draws by the clock of the system": ["systemClock"],
   "runs the demo: `ask`": ["askTeam", "documentsIn", "folderAt"],
 };
