@@ -44,4 +44,11 @@ for (const { id, used, reserved, limits } of await runtime.accounts("pit-1")) {
     `${id}: ${used.costMicros} of ${limits.maxCostMicros} micro-dollars used, ${reserved.costMicros} reserved`,
   );
 }
+
+// The agent's whole life may have a budget too; unlike that of a turn it can be changed, also from another process.
+const other = await runtime.agent("digger", { agentId: "pit-2", budget: { maxCost: 0.01 } });
+await other.start();
+console.log("life:", (await other.executeTurn("Find the treasure.").result).stopReason);
+await other.setBudget({ maxCost: 1 });
+console.log("raised:", (await other.executeTurn("Go on.").result).steps, "steps");
 await runtime.shutdown();

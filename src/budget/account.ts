@@ -202,7 +202,7 @@ const waitQueueStateSchema = z.object({
  * lifetime, as every subagent does. Money reserved below counts here too.
  *
  * Invariants
- * 1. used + reserved never exceeds a limit through a reservation.
+ * 1. used + reserved never exceeds a limit through a reservation. A limit that is lowered below them refuses the next one.
  * 2. At rest (no call in flight below) `reserved` is zero and `activeCount` is zero.
  * 3. `activeSince` is a number exactly while `activeCount` is above zero.
  * 4. `activeCount` is the number of accounts, of this one and those below it, whose `isActive` is true.
@@ -214,6 +214,8 @@ export const accountSchema = z.object({
   turnId: textOrNullSchema,
   parentId: textOrNullSchema,
   limits: limitsSchema,
+  /** The limits that it was opened with. Absent: they are `limits`. */
+  firstLimits: limitsSchema.optional(),
   /** Milliseconds since the epoch. */
   openedAt: integerSchema,
   used: amountsSchema,
@@ -262,6 +264,24 @@ export function openAccount({ id, agentId, turnId, parentId, limits }: NewAccoun
     activeSince: null,
     warned: [],
   };
+}
+
+/** The account under other limits from now on. Of limits that have changed, the warning is given again. */
+export function withLimits(account: Account, limits: Limits): Account {
+  return {
+    ...account,
+    limits,
+    firstLimits: account.firstLimits ?? account.limits,
+    warned: account.warned.filter((name) => limits[name] === account.limits[name]),
+  };
+}
+
+/** Whether two sets of limits and flags allow the same. */
+export function areSameLimits(one: Limits, other: Limits): boolean {
+  return (
+    limitNameSchema.options.every((name) => one[name] === other[name]) &&
+    limitFlags.every((flag) => (one[flag] ?? false) === (other[flag] ?? false))
+  );
 }
 
 /** One moment in the two times of a store. */

@@ -1,6 +1,6 @@
 import { type OptionRule, describeValue, nearestName } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
-import { type LimitFlag, type LimitName, type Limits, limitFlags } from "./account.ts";
+import { type LimitFlag, type LimitName, type Limits, limitFlags, limitNameSchema } from "./account.ts";
 
 /** A budget as a user writes it. Absent is unlimited; 0 allows nothing; negative, NaN, infinite and text are refused. */
 export interface Budget {
@@ -32,6 +32,15 @@ export interface Budget {
   readonly finalAnswer?: boolean | undefined;
 }
 
+/** A change of a budget: new values for some limits. null removes a limit; one that is left out stays as it is. */
+export type BudgetChange = { readonly [Name in keyof Budget]?: Budget[Name] | null };
+
+/** The stored form of a change. */
+export interface LimitsChange {
+  readonly set: Limits;
+  readonly removed: readonly (LimitName | LimitFlag)[];
+}
+
 const wholeNumbers = ["maxSteps", "maxTokens", "maxToolCalls", "maxTreeSteps", "maxTreeToolCalls"] as const;
 const budgetFields: readonly string[] = [...wholeNumbers, "maxSeconds", "maxCost", "deadline", ...limitFlags];
 
@@ -40,11 +49,7 @@ const budgetFields: readonly string[] = [...wholeNumbers, "maxSeconds", "maxCost
  * Throws `InvalidInputError` that names the field, the value and what is right.
  */
 export function limitsOf(budget: Budget = {}, now?: number): Limits {
-  if (typeof budget !== "object" || budget === null || Array.isArray(budget)) {
-    throw new InvalidInputError(
-      `budget is ${describeValue(budget)}; it takes limits, for instance { maxSteps: 10, maxCost: 0.5 }`,
-    );
-  }
+  assertObject(budget);
   for (const field of Object.keys(budget)) if (!budgetFields.includes(field)) throw unknownField(field);
   const limits: { -readonly [Name in LimitName]?: number } = {};
   for (const name of wholeNumbers) {
@@ -64,6 +69,47 @@ export function limitsOf(budget: Budget = {}, now?: number): Limits {
     flags[name] = value;
   }
   return { ...limits, ...flags };
+}
+
+/**
+ * Turns a user's change of a budget into its stored form. `now`: milliseconds since the epoch; a deadline that has passed is refused.
+ * Throws `InvalidInputError` that names the field, the value and what is right.
+ */
+export function limitsChangeOf(change: BudgetChange, now: number): LimitsChange {
+  assertObject(change);
+  const given = Object.entries(change).filter(([, value]) => value !== undefined);
+  const names = given.flatMap(([name, value]) => (value === null ? [name] : []));
+  for (const name of names) if (!budgetFields.includes(name)) throw unknownField(name);
+  const set = limitsOf(Object.fromEntries(given.filter(([, value]) => value !== null)), now);
+  if (given.length === 0) {
+    throw new InvalidInputError("the budget names no limit to change; give at least one, for instance { maxCost: 5 }");
+  }
+  return { set, removed: names.map((name) => storedNames[name] ?? (name as LimitName | LimitFlag)) };
+}
+
+/** The stored names of the fields that are stored in another unit. */
+const storedNames: Readonly<Record<string, LimitName>> = {
+  maxSeconds: "maxActiveMs",
+  maxCost: "maxCostMicros",
+  deadline: "deadlineAt",
+};
+
+/** The change that leads from some limits to others. */
+export function changeBetween(before: Limits, set: Limits): LimitsChange {
+  const names = [...limitNameSchema.options, ...limitFlags];
+  return { set, removed: names.filter((name) => before[name] !== undefined && set[name] === undefined) };
+}
+
+export function changedLimits(limits: Limits, { set, removed }: LimitsChange): Limits {
+  const rest = Object.entries(limits).filter(([name]) => !removed.some((one) => one === name));
+  return { ...Object.fromEntries(rest), ...set };
+}
+
+function assertObject(budget: unknown): void {
+  if (typeof budget === "object" && budget !== null && !Array.isArray(budget)) return;
+  throw new InvalidInputError(
+    `budget is ${describeValue(budget)}; it takes limits, for instance { maxSteps: 10, maxCost: 0.5 }`,
+  );
 }
 
 function wholeNumber(name: string, value: unknown): number {

@@ -1,5 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
-import type { Budget, LimitName } from "../budget/index.ts";
+import type { Budget, BudgetChange, LimitName } from "../budget/index.ts";
+import { InvalidInputError } from "../errors/index.ts";
 
 /** The options that limit one turn. */
 export type BudgetOptions = Pick<
@@ -86,10 +87,34 @@ export function addBudgetOptions(command: Command): Command {
   return command;
 }
 
+/** The options that change limits of an agent's life; `none` removes one. */
+export type BudgetChangeOptions = { readonly [Name in keyof BudgetOptions]: BudgetOptions[Name] | "none" };
+
+/** Adds an option for each limit of an agent's life, which also takes `none`. */
+export function addBudgetChangeOptions(command: Command): Command {
+  for (const { flag, value, help, parse } of budgetFlags) {
+    const option = new Option(`${flag} ${value}`, `limit of its life, or none: ${help}`);
+    command.addOption(option.argParser((text) => (text === "none" ? text : parse(text))));
+  }
+  return command;
+}
+
 /** The given limits; undefined if there are none. */
 export function budgetOf(options: BudgetOptions): Budget | undefined {
-  const given = budgetFlags.flatMap(({ field }) => (options[field] === undefined ? [] : [[field, options[field]]]));
+  const given = givenIn(options);
   return given.length === 0 ? undefined : (Object.fromEntries(given) as Budget);
+}
+
+/** Throws `InvalidInputError` if no limit is given. */
+export function budgetChangeOf(options: BudgetChangeOptions): BudgetChange {
+  const given = givenIn(options);
+  const change = given.map(([field, value]) => [field, value === "none" ? null : value] as const);
+  if (given.length > 0) return Object.fromEntries(change) as BudgetChange;
+  throw new InvalidInputError("give a limit to change, for instance --max-cost 5, or --max-cost none to remove it");
+}
+
+function givenIn(options: BudgetChangeOptions): (readonly [string, unknown])[] {
+  return budgetFlags.flatMap(({ field }) => (options[field] === undefined ? [] : [[field, options[field]] as const]));
 }
 
 /** The option that gives the same limit again: `--max-tokens 50000`. */

@@ -43,7 +43,10 @@ function lineOf(error: unknown): string {
 
 function wayOn({ details }: StoreUnavailableError): string | undefined {
   const { path, code } = details;
-  if (typeof path === "string") return "another process holds the file; try again in a moment";
+  if (code === "SQLITE_BUSY") return "another process holds the file; try again in a moment";
+  // The message names what to do about a full disk.
+  if (code === "SQLITE_FULL") return undefined;
+  if (typeof path === "string") return "see to the disk and the permissions of the file, then try again";
   if (typeof code !== "string") return "try again in a moment";
   // An error about a certificate says itself what to do.
   if (/CERT|SIGNATURE|ALTNAME/.test(code)) return undefined;

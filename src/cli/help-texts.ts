@@ -174,6 +174,16 @@ Examples:
 The abort is stored: a process that runs the agent sees it within moments, else the next one that resumes it.
 `;
 
+export const budget = `
+Examples:
+  $ npx troupe budget desk-7 --max-cost 5
+  $ npx troupe budget desk-7 --max-tokens 2000000 --deadline none
+
+Changes limits of the agent's whole life, which a program gave it when it created it, or of a subagent's; the others stay. They hold
+from now on, also for a turn that is open. The change is stored at once and journalled by the process that runs the agent.
+For one turn more, give the limits to \`resume\`.
+`;
+
 export const serve = `
 Examples:
   $ npx troupe serve ./my-agent.ts

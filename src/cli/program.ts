@@ -1,9 +1,10 @@
 import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
 import { z } from "zod";
-import { addBudgetOptions } from "./budget-options.ts";
+import { addBudgetChangeOptions, addBudgetOptions } from "./budget-options.ts";
 import type { CliContext } from "./cli-context.ts";
 import type { AbortOptions } from "./commands/abort.ts";
+import type { SetBudgetOptions } from "./commands/budget.ts";
 import type { AskOptions } from "./commands/ask.ts";
 import type { ChatOptions } from "./commands/chat.ts";
 import type { ListOptions } from "./commands/list.ts";
@@ -184,6 +185,16 @@ function addStoreCommands(program: Command, context: CliContext, done: (exitCode
     .action(async (agentId: string | undefined, options: ResumeOptions) => {
       const { resumeCommand } = await import("./commands/resume.ts");
       done(await resumeCommand(context, agentId, options));
+    });
+  const budget = program
+    .command("budget")
+    .description("Change limits of an agent's whole life, from now on and whichever process runs it.")
+    .argument("<agentId>", "its id, or the start of it");
+  addStoreOptions(addBudgetChangeOptions(budget))
+    .addHelpText("after", helpTexts.budget)
+    .action(async (agentId: string, options: SetBudgetOptions) => {
+      const { budgetCommand } = await import("./commands/budget.ts");
+      done(await budgetCommand(context, agentId, options));
     });
   const abort = program
     .command("abort")

@@ -1,3 +1,5 @@
+import { describeFileError, isNoSpace } from "../base/index.ts";
+import { StoreUnavailableError } from "../errors/index.ts";
 import { processContext } from "./cli-context.ts";
 import { failureOf, tellWarnings } from "./failure.ts";
 import { runProgram } from "./program.ts";
@@ -8,7 +10,7 @@ export async function startProcess(main: string, words: readonly string[]): Prom
   for (const stream of [process.stdout, process.stderr]) {
     stream.on("error", (error: NodeJS.ErrnoException) => {
       if (error.code === "EPIPE") process.exit(0);
-      throw error;
+      throw isNoSpace(error) ? new StoreUnavailableError(describeFileError("the output", error)) : error;
     });
   }
   tellWarnings(

@@ -69,6 +69,7 @@ const notOfTurn: ReadonlySet<EntryType> = new Set<EntryType>([
   "agent.paused",
   "agent.shutdown",
   "artifact.saved",
+  "budget.changed",
   "budget.warning",
   "call.expired",
   "call.gated",

@@ -14,7 +14,7 @@ import type { BullmqMarks } from "./bullmq-marks.ts";
 import { type BullmqPlaces, textOfCause } from "./bullmq-places.ts";
 import { MAX_TRIES, mayDieAgain, type QueueWork, TRY_PAUSES } from "./checks.ts";
 import { type Envelope, open, type Job } from "./jobs.ts";
-import type { DeadCause, WorkOptions } from "./ports.ts";
+import { type DeadCause, WAKE_QUEUE, type WorkOptions } from "./ports.ts";
 import type { JobEnd, RunningJobs } from "./running-jobs.ts";
 
 export interface WorkerAround extends Pick<WorkOptions, "onDead"> {
@@ -131,8 +131,8 @@ export class BullmqWorker {
   async #take(job: BullJob<Envelope>, token: string): Promise<void> {
     const { running } = this.#around;
     await running.hold(async () => {
-      // The job came while the worker was about to stop.
-      if (running.isLeaving) return this.#giveBack(job, token);
+      // The job came while the worker was about to stop. A wake is looked at all the same: its agent may need nothing any more.
+      if (running.isLeaving && this.work.queue !== WAKE_QUEUE) return this.#giveBack(job, token);
       this.begun += 1;
       this.active += 1;
       try {

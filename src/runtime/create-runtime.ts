@@ -1,6 +1,14 @@
 import { type AgentDefinition, assertGiven, collectDefinitions, isBackground, isDefinition } from "../agents/index.ts";
 import { createId, harmless, reading } from "../base/index.ts";
-import { agentAccountId, bindingField, bindingOf, limitsOf, turnFlagsOf } from "../budget/index.ts";
+import {
+  agentAccountId,
+  areSameLimits,
+  bindingField,
+  bindingOf,
+  type Limits,
+  limitsOf,
+  turnFlagsOf,
+} from "../budget/index.ts";
 import { InvalidInputError, NotFoundError, UnsupportedError } from "../errors/index.ts";
 import { PriceBook } from "../model/index.ts";
 import {
@@ -189,9 +197,32 @@ async function openAgent(
   if (record.definition.name !== name) {
     throw new InvalidInputError(`agent "${agentId}" exists and is a "${record.definition.name}", not a "${name}"`);
   }
+  if (!created && options.budget !== undefined) await assertBudget(core, record, limits);
   // Of a tree that is kept in memory or begins with messages, something is stored already.
   const isFresh = created && seeds.length === 0 && options.autoSave !== false && !core.stores.isHeld(record);
   return new AgentHandle(core, record, isFresh);
+}
+
+/**
+ * An agent that exists keeps its budget, so another one is refused. The one that it was created with is not, because the program that
+ * created it goes on giving it after `setBudget()`.
+ */
+async function assertBudget(
+  core: RuntimeCore,
+  { tenant, agentId, accountId }: AgentRecord,
+  given: Limits,
+): Promise<void> {
+  const account = accountId === null ? undefined : await core.stores.account(tenant, accountId);
+  if (!account) {
+    throw new InvalidInputError(
+      `agent "${agentId}" exists and was created without a budget for its life; leave budget out, or limit its turns: executeTurn(input, { budget })`,
+    );
+  }
+  const { limits, firstLimits = limits } = account;
+  if (areSameLimits(given, limits) || areSameLimits(given, firstLimits)) return;
+  throw new InvalidInputError(
+    `agent "${agentId}" exists and has another budget for its life; leave budget out, and change it with agent.setBudget()`,
+  );
 }
 
 function seedsOf(seeds: NonNullable<AgentStartOptions["messages"]>, createdAt: number): Message[] {

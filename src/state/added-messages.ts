@@ -37,6 +37,7 @@ const addedBy: { readonly [Type in EntryType]: (entry: EntryOf<Type>) => readonl
   "timer.due": none,
   "budget.warning": none,
   "budget.freed": none,
+  "budget.changed": none,
   "effect.failed": none,
   "call.gated": none,
   "tool.started": none,

@@ -61,6 +61,15 @@ export const agentEntrySchemas = [
     scope: z.enum(["conversation", "all"]),
   }),
   z.object({
+    type: z.literal("budget.changed"),
+    ...envelope,
+    turnId: optionalTextSchema,
+    by: textSchema,
+    accountId: textSchema,
+    limits: limitsSchema,
+    before: limitsSchema,
+  }),
+  z.object({
     type: z.literal("warning"),
     ...envelope,
     turnId: optionalTextSchema,

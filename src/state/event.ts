@@ -11,7 +11,7 @@ import {
   textSchema,
 } from "../base/index.ts";
 import type { DeepReadonly } from "../base/index.ts";
-import { limitNameSchema } from "../budget/index.ts";
+import { limitNameSchema, limitsSchema } from "../budget/index.ts";
 import { callOutcomeSchema, storedErrorSchema } from "./execution.ts";
 import { jsonSchema } from "./json.ts";
 import { lifecycleSchema } from "./record.ts";
@@ -212,6 +212,16 @@ export const troupeEventSchema = z.discriminatedUnion("type", [
     /** In the limit's own unit, where known: steps, tokens, micro-dollars, milliseconds, calls. */
     used: z.number().optional(),
     max: z.number().optional(),
+    message: textSchema,
+  }),
+  z.object({
+    type: z.literal("budget.changed"),
+    ...common,
+    accountId: textSchema,
+    by: textSchema,
+    /** All limits that hold from now on, in their own units. */
+    limits: limitsSchema,
+    /** The same in words: what has changed. */
     message: textSchema,
   }),
   z.object({ type: z.literal("warning"), ...common, code: textSchema, message: textSchema }),

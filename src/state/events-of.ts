@@ -3,7 +3,7 @@ import type { LimitFigures } from "./entry-parts.ts";
 import type { Entry, EntryOf } from "./entry.ts";
 import type { TroupeEvent, TroupeEventBody } from "./event.ts";
 import type { TextLookup } from "./react-inputs.ts";
-import { limitText, warningText } from "./limit-reached.ts";
+import { limitsChangeText, limitText, warningText } from "./limit-reached.ts";
 import type { AgentIdentity } from "./record.ts";
 
 /** The agent of an event: the fixed part of its record. */
@@ -134,6 +134,10 @@ function bodiesOf(entry: Entry, textOf: TextLookup): TroupeEventBody[] {
     case "budget.warning": {
       const { accountId, limit, used, max } = entry;
       return [{ type: "budget.warning", accountId, limit, used, max, message: warningText(entry) }];
+    }
+    case "budget.changed": {
+      const { accountId, by, limits } = entry;
+      return [{ type: "budget.changed", accountId, by, limits, message: limitsChangeText(entry) }];
     }
     case "intent.refused":
       return refusalEvents(entry);

@@ -41,11 +41,11 @@ export function foldExecution(
     case "model.failed":
       return failedAttempt(execution, entry);
     case "generate.failed":
-      return withUsage(execution, entry.usage, settledCost(entry.settlement));
+      return withUsage(execution, settledUsage(entry), settledCost(entry.settlement));
     case "generate.responded":
       return withUsage(execution, entry.response.usage, entry.costMicros);
     case "tool.billed":
-      return withUsage(execution, entry.usage, settledCost(entry.settlement));
+      return withUsage(execution, settledUsage(entry), settledCost(entry.settlement));
     case "tool.started":
     case "child.spawned":
       return onStep(execution, (step) => {
@@ -163,7 +163,7 @@ function misfit(execution: ExecutionState, entry: EntryOf<"output.checked">): Ex
 }
 
 function failedAttempt(execution: ExecutionState, entry: EntryOf<"model.failed">): ExecutionState {
-  const billed = withUsage(execution, entry.usage, settledCost(entry.settlement));
+  const billed = withUsage(execution, settledUsage(entry), settledCost(entry.settlement));
   if (entry.retryAt !== null) return billed;
   const failed = onStep(billed, (step) => ({ ...step, errors: [...step.errors, entry.error] }));
   if (failed.continuation.stopSignals.length > 0 && entry.error.code === "turn_interrupted") return failed;
@@ -180,6 +180,23 @@ function withError(execution: ExecutionState, error: StoredError): ExecutionStat
 function settledCost(settlement: Settlement | null): number | null {
   if (!settlement) return 0;
   return settlement.reservation.isUnpriced === true && settlement.tokens > 0 ? null : settlement.costMicros;
+}
+
+/**
+ * The tokens that go with the settled cost. Of a call with an unknown outcome all that was reserved counts as used, in tokens as in
+ * money, split as the accounts do it.
+ */
+function settledUsage({
+  usage,
+  settlement,
+}: {
+  readonly usage: Usage | null;
+  readonly settlement: Settlement | null;
+}): Usage | null {
+  if (usage || !settlement?.unconfirmed) return usage;
+  const { tokens, reservation } = settlement;
+  const outputTokens = Math.min(tokens, reservation.outputTokens);
+  return { inputTokens: tokens - outputTokens, outputTokens, estimated: true };
 }
 
 function withUsage(execution: ExecutionState, usage: Usage | null, costMicros: number | null): ExecutionState {

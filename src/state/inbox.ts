@@ -9,7 +9,7 @@ import {
   textSchema,
 } from "../base/index.ts";
 import type { DeepReadonly } from "../base/index.ts";
-import { limitNameSchema, limitsSchema } from "../budget/index.ts";
+import { bindingSchema, limitNameSchema, limitsSchema } from "../budget/index.ts";
 import { callEndSchema } from "./call-end.ts";
 import { backgroundSchema, turnOutcomeSchema, traceHeadersSchema } from "./entry-parts.ts";
 import { storedErrorSchema } from "./execution.ts";
@@ -117,6 +117,16 @@ export const inboxItemSchema = z.discriminatedUnion("kind", [
     isSuperseded: optionalFlagSchema,
   }),
   z.object({ kind: z.literal("budget.freed"), ...item }),
+  /**
+   * Limits on an account of the agent's chain have changed, and with them what binds its turns. `change`: those of its own lifetime;
+   * absent: an agent above it has the account.
+   */
+  z.object({
+    kind: z.literal("budget.changed"),
+    ...item,
+    binding: bindingSchema.optional(),
+    change: z.object({ by: textSchema, accountId: textSchema, limits: limitsSchema, before: limitsSchema }).optional(),
+  }),
   /** Another process wants to change the agent between two turns, so its owner need not keep it. */
   z.object({ kind: z.literal("lease.wanted"), ...item }),
   /** 80 % of a limit on time have passed without a commit. */

@@ -1,4 +1,4 @@
-import type { LimitName } from "../budget/index.ts";
+import type { LimitName, Limits } from "../budget/index.ts";
 import { agentOfTurn } from "./agent-ids.ts";
 import type { AccountHolder, LimitFigures } from "./entry-parts.ts";
 
@@ -35,6 +35,28 @@ export function warningText({
   return `${accountText(accountId, holder)}: ${usedText(limit, used, max)} of ${amountText(limit, max)} (${share} %)`;
 }
 
+/** Describes what has changed of an account's limits: `desk, its whole life: 50,000 tokens → 90,000 tokens, no limit of cost → $5.00`. */
+export function limitsChangeText({
+  accountId,
+  limits,
+  before,
+}: {
+  readonly accountId: string;
+  readonly limits: Limits;
+  readonly before: Limits;
+}): string {
+  const max = (name: LimitName, of: Limits): string =>
+    of[name] === undefined
+      ? `no ${name === "deadlineAt" ? "deadline" : `limit of ${plainNames[name]}`}`
+      : amountText(name, of[name]);
+  const names = limitNames.filter((name) => limits[name] !== before[name]);
+  const amounts = names.map((name) => `${max(name, before)} → ${max(name, limits)}`);
+  const flags = (["strict", "finalAnswer"] as const).filter(
+    (flag) => (limits[flag] ?? false) !== (before[flag] ?? false),
+  );
+  return `${accountText(accountId)}: ${[...amounts, ...flags.map((flag) => `${flag}: ${limits[flag] ?? false}`)].join(", ")}`;
+}
+
 /** `lead, this turn`; if the holder is unknown, the agent's id takes the place of the name. */
 export function accountText(accountId: string, holder?: AccountHolder): string {
   const name = holder?.name ?? agentOfAccount(accountId);
@@ -66,6 +88,18 @@ const plainNames: Readonly<Record<Exclude<LimitName, "deadlineAt">, string>> = {
   maxCostMicros: "cost",
   maxActiveMs: "working time",
 };
+
+/** In the order in which they are checked. Written out, because pages that have no zod describe limits too. */
+const limitNames: readonly LimitName[] = [
+  "maxSteps",
+  "maxTreeSteps",
+  "maxToolCalls",
+  "maxTreeToolCalls",
+  "maxTokens",
+  "maxCostMicros",
+  "maxActiveMs",
+  "deadlineAt",
+];
 
 function figuresText(limit: LimitName, { used, max }: LimitFigures): string {
   if (max === undefined) return limit === "deadlineAt" ? "its deadline" : `its limit of ${plainNames[limit]}`;

@@ -116,6 +116,8 @@ export function eventText(event: TroupeEvent, options: EventTextOptions = {}): s
       return `compacted its context (${event.strategy}): ${countText(event.messages, "message")} less${event.hasSummary ? ", with a summary" : ""}`;
     case "budget.warning":
       return `budget nearly used up: ${oneLine(event.message, longestText)}`;
+    case "budget.changed":
+      return `budget changed by ${oneLine(event.by, longestName)}: ${oneLine(event.message, longestText)}`;
     case "budget.exhausted":
       return `budget used up: ${oneLine(event.message, longestText)}`;
     case "warning":

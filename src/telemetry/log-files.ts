@@ -2,6 +2,7 @@ import { createHash, randomUUID } from "node:crypto";
 import { constants } from "node:fs";
 import { mkdir, rename, rm, writeFile, open } from "node:fs/promises";
 import { dirname } from "node:path";
+import { describeFileError } from "../base/index.ts";
 import { warnOnce } from "./listen.ts";
 
 interface FileAppenderOptions {
@@ -59,12 +60,16 @@ export class FileAppender {
   }
 
   async #write(path: string, text: string): Promise<void> {
-    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-    const handle = await open(path, this.#flags, 0o600);
     try {
-      await handle.appendFile(text);
-    } finally {
-      await handle.close();
+      await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+      const handle = await open(path, this.#flags, 0o600);
+      try {
+        await handle.appendFile(text);
+      } finally {
+        await handle.close();
+      }
+    } catch (error) {
+      throw new Error(describeFileError(path, error), { cause: error });
     }
   }
 }
@@ -74,14 +79,14 @@ export class FileAppender {
  * replaced, not followed. Creates folders; only the owner of the process may read them.
  */
 export async function writeWholeFile(path: string, text: string): Promise<void> {
-  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   const beside = `${path}.${randomUUID()}.tmp`;
   try {
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
     await writeFile(beside, text, { flag: "wx", mode: 0o600 });
     await rename(beside, path);
   } catch (error) {
     await rm(beside, { force: true });
-    throw error;
+    throw new Error(describeFileError(path, error), { cause: error });
   }
 }
 

@@ -99,7 +99,7 @@ export const opaqueTypes: readonly string[] = words(
 export const unnamedTypes: readonly string[] = words(`
   DefinitionRef MessageQuery RunQuery SearchQuery
   AgentListOptions AgentPlace ArtifactInput AskUserOptions AutoCompactOptions AwaitOptions CheckedArguments ClientToolDefinition
-  DropOldestOptions FollowOptions GenerateInput GetRuntimeOptions GetMessagesOptions HealthOptions LocalQueuesOptions ModelErrorOptions OfflineModelOptions
+  BudgetChange DropOldestOptions FollowOptions GenerateInput GetRuntimeOptions GetMessagesOptions HealthOptions LocalQueuesOptions ModelErrorOptions OfflineModelOptions
   PauseOptions ReactHistoryOptions RequestListOptions ResumeOptions RuntimeDrainOptions RuntimeSettings SecretResolver SpawnAgentOptions
   AgentLoopOptions LeftBehind RuntimeShutdownOptions SpawnOptions SubagentPolicy SummarizeOptions ToolArguments ToolParameters TreeSnapshot TroupeErrorOptions
   TurnListOptions TurnNow TurnPlace WorkOf StructuredOutput OutputOf

@@ -31,9 +31,16 @@ export const cliExceptions: Readonly<Record<string, readonly string[]>> = {
     "usedAt",
   ],
   "decides a request in the store, when no process runs its agent": ["Requests", "verdictsOf"],
+  "changes a budget in the store, when no process runs its agent": [
+    "assertBudgetSet",
+    "BudgetChange",
+    "limitsChangeOf",
+    "limitsChangeText",
+  ],
   "lists the agents and queues that a worker knows": ["collectDefinitions"],
   "checks JSON that a person typed": ["jsonObjectSchema", "jsonSchema"],
   "finds the word that a person meant": ["nearestName"],
+  "names files as the stores do, and a full disk": ["databasePath", "describeFileError", "isNoSpace"],
   "draws by the clock of the system": ["systemClock"],
   "runs the demo: `ask`": ["askTeam", "documentsIn", "folderAt"],
 };

@@ -10,6 +10,7 @@ import {
   reserve,
   type Settlement,
   settle,
+  withLimits,
 } from "../../src/budget/index.ts";
 import { amount } from "../support/full.ts";
 import { momentAt } from "./budget-fixtures.ts";
@@ -182,6 +183,44 @@ test("used + reserved never exceeds a limit, on any account, at any moment", () 
       expect(run(accounts, moves).faults).toEqual([]);
     }),
     { numRuns: amount(1000, 170), seed: 1 },
+  );
+});
+
+/** Sets the limits of one account between two moves. */
+const change = fc.record({ who: fc.nat(), limits });
+
+test("after any change of limits, no account of a chain is over its limit through a new reservation", () => {
+  fc.assert(
+    fc.property(tree, fc.array(fc.tuple(move, fc.option(change)), { maxLength: 40 }), (accounts, moves) => {
+      const open: Reservation[] = [];
+      for (const [one, changed] of moves) {
+        const id = changed && accounts.ids[changed.who % accounts.ids.length];
+        const account = accounts.accounts.get(id ?? "");
+        if (changed && account) put(accounts, [withLimits(account, changed.limits)]);
+        if (one.settles && open.length > 0) {
+          const [reservation] = open.splice(one.settles.which % open.length, 1);
+          if (reservation)
+            put(accounts, settle(chainOf(accounts, reservation.accountId), settlementOf(reservation, one.settles)));
+        }
+        const ask = askOf(accounts, one);
+        const outcome = reserve(chainOf(accounts, ask.accountId), ask, momentAt(0));
+        if (!outcome.granted) continue;
+        put(accounts, outcome.accounts);
+        open.push(outcome.reservation);
+        // A limit that was lowered below what is used stays exceeded, so that nothing more is taken under it.
+        const { tokens, costMicros } = outcome.reservation;
+        for (const { agentId, limits: own, used, reserved } of outcome.accounts) {
+          const isOver = [
+            tokens > 0 && over(own.maxTokens, used.tokens + reserved.tokens),
+            costMicros > 0 && over(own.maxCostMicros, used.costMicros + reserved.costMicros),
+            ask.opensStep && over(own.maxTreeSteps, used.treeSteps),
+            ask.opensStep && agentId === ask.agentId && over(own.maxSteps, used.steps),
+          ];
+          expect(isOver).toEqual([false, false, false, false]);
+        }
+      }
+    }),
+    { numRuns: amount(3000, 300), seed: 1 },
   );
 });
 

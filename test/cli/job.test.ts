@@ -40,9 +40,14 @@ describe("errors", () => {
   });
 
   test("say what to do where that is known", () => {
-    expect(failureOf(new StoreUnavailableError("locked", { details: { path: "a.db" } }), {}).text).toMatch(
-      /locked \(another process holds the file/,
-    );
+    expect(
+      failureOf(new StoreUnavailableError("locked", { details: { path: "a.db", code: "SQLITE_BUSY" } }), {}).text,
+    ).toMatch(/locked \(another process holds the file/);
+  });
+
+  test("name a full disk once, with what to do about it", () => {
+    const full = new StoreUnavailableError("no space is left", { details: { path: "a.db", code: "SQLITE_FULL" } });
+    expect(failureOf(full, {}).text).toBe("troupe: store_unavailable: no space is left");
   });
 
   test.each([

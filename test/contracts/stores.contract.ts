@@ -28,6 +28,7 @@ import { turnKeysContract, turnsContract } from "./stores-turns.contract.ts";
 import { waitingContract } from "./stores-waiting.contract.ts";
 import { unattendedContract } from "./stores-unattended.contract.ts";
 import { webhooksContract } from "./stores-webhooks.contract.ts";
+import { setBudgetContract } from "./stores-set-budget.contract.ts";
 import { warningsContract } from "./stores-warnings.contract.ts";
 
 /** What every adapter of the stores must do; `open` gives an empty one. */
@@ -122,6 +123,9 @@ export function storesContract(name: string, open: () => Stores | Promise<Stores
     });
     describe("turns in line", () => {
       queuedAbortContract(subject);
+    });
+    describe("changing a budget", () => {
+      setBudgetContract(subject);
     });
     describe("pausing", () => {
       pausingContract(subject);

@@ -1,6 +1,6 @@
 // `inspect` and `export`: runs in a browser and in files; and --inspect, whose page stays after the job.
 import { spawn } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync, statSync } from "node:fs";
 import promises from "node:fs/promises";
 import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
@@ -66,6 +66,7 @@ describe("export", () => {
     const files = [place("all.json"), place("all.html"), place("all-trace.json")] as const;
     const { code, out } = await exporting("--json", files[0], "--html", files[1], "--trace", files[2]);
     expect({ code, out: out.toSorted() }).toEqual({ code: 0, out: files.map((file) => `Written: ${file}`).toSorted() });
+    for (const file of files) expect(statSync(file).mode & 0o777).toBe(0o600);
     const [json, html, trace] = files.map((file) => readFileSync(file, "utf8"));
     expect(JSON.parse(json ?? "")).toMatchObject({ format: "troupe.run/1", runId: "desk", namesOnly: false });
     expect(JSON.parse(trace ?? "")).toHaveProperty("traceEvents");

@@ -62,6 +62,11 @@ async function carryOn(stores: Stores, script: ModelScript): Promise<void> {
   const result = await (await runtime.find(id)).turn(`${id}#1`).result;
   expect(result).toMatchObject({ status: "completed", text: "done" });
   await expectSettledOnce(stores);
+  // The result of the turn, and what logs and events say of it, mean the same in tokens as in money.
+  const life = await lifeIn(stores);
+  expect(result.usage.inputTokens + result.usage.outputTokens).toBe(life?.used.tokens);
+  expect(result.cost).toBe((life?.used.costMicros ?? 0) / 1_000_000);
+  if ((life?.unconfirmed.tokens ?? 0) > 0) expect(result.usage.estimated).toBe(true);
   await runtime.shutdown();
 }
 

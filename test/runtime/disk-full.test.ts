@@ -65,7 +65,7 @@ describe.skipIf(process.platform === "win32")("a disk without room, in mid-turn"
   it("tells the turn, and lets shutdown() end, where the file system is full", ({ skip }) => {
     if (!isMounted(folder)) skip("no file system may be mounted here: mount -t tmpfs was refused");
     try {
-      expect(run("")).toMatch(told("SQLITE_FULL"));
+      expect(run("")).toMatch(told("no space is left for the store .*a\\.db.*SQLITE_FULL.*free space on its disk"));
     } finally {
       spawnSync("umount", [folder]);
     }

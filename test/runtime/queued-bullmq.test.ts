@@ -69,6 +69,42 @@ describe.runIf(redisProgram)("queued tools on Redis and BullMQ", () => {
     expect(await played(runtimes)).toEqual(["other for ada with false"]);
   });
 
+  it("a queue holds no job of a call that has ended, though agents that are woken add their jobs again", async () => {
+    const visit = defineTool({
+      name: "visit",
+      description: "Visits.",
+      parameters: z.object({}),
+      queue: "browser",
+      effect: "none",
+      execute: () => "seen",
+    });
+    const model = scriptedModel(({ messages }) =>
+      messages.at(-1)?.role === "tool" ? "the end" : calling("visit", "visit", "visit"),
+    );
+    const agents = [defineAgent({ name: "worker", model, tools: [visit] })];
+    const [prefix, queuePrefix] = [ownPrefix(), ownQueuePrefix()];
+    const open = async (options: Pick<RuntimeOptions, "role" | "work">): Promise<Runtime> => {
+      const queues = queuesOn(server, { prefix: queuePrefix });
+      return await createRuntime({ agents, stores: storesOn(server, { prefix }), queues, ...options });
+    };
+    // No more than these three calls begin: a job that was added again would wait until the test is over.
+    const queues = { browser: { rateLimit: { max: 3, perMs: 3_600_000 } } };
+    const workers = [
+      await open({ role: "worker", work: { queues } }),
+      await open({ role: "worker", work: { queues } }),
+    ];
+    const client = await open({ role: "client" });
+    try {
+      const agent = await client.agent("worker", { agentId: "worker-1" });
+      await agent.start();
+      expect(await agent.executeTurn("go").result).toMatchObject({ status: "completed" });
+      for (const worker of workers) await worker.shutdown();
+      expect(await client.queues.counts(["browser"])).toMatchObject([{ waiting: 0, active: 0, delayed: 0, dead: 0 }]);
+    } finally {
+      for (const runtime of [...workers, client]) await runtime.shutdown();
+    }
+  });
+
   it("credentials do not travel: the worker resolves its own, or the tool is not run", async () => {
     const owner = { name: "owner", work: { queues: {} } };
     const none = await processes([owner, { name: "other" }], "required");

@@ -1,15 +1,5 @@
-import {
-  chmodSync,
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
-import { basename, dirname, join } from "node:path";
+import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
 import { CorruptRecordError, InvalidInputError, InvariantError, UnsupportedError } from "../../src/errors/index.ts";
@@ -24,32 +14,6 @@ test("a new file and what lies beside it are for their owner only", async () => 
   const stores = sqliteStores(path);
   await stores.createAgent(identityOf(), null);
   for (const file of [path, `${path}-wal`, `${path}-shm`]) expect(statSync(file).mode & 0o777).toBe(0o600);
-  await stores.close();
-});
-
-test("a new file is whole without its log, as after a power cut, and nothing else is left", async () => {
-  const path = temporaryFile();
-  const stores = sqliteStores(path);
-  const copy = temporaryFile();
-  copyFileSync(path, copy);
-  await stores.createAgent(identityOf(), null);
-  const names = [path, `${path}-log`, `${path}-wal`, `${path}-shm`].map((file) => basename(file));
-  expect(readdirSync(dirname(path)).toSorted()).toEqual(names.toSorted());
-  await stores.close();
-  const database = new DatabaseSync(copy);
-  expect(database.prepare("PRAGMA journal_mode").get()).toEqual({ journal_mode: "wal" });
-  expect(database.prepare("SELECT count(*) AS agents FROM agents").get()).toEqual({ agents: 0 });
-  database.close();
-});
-
-test("a file that cannot be put in its place whole is made there, for its owner only", async () => {
-  const path = temporaryFile();
-  const link = temporaryFile();
-  symlinkSync(path, link);
-  const stores = sqliteStores(link);
-  await stores.createAgent(identityOf(), null);
-  expect(statSync(path).mode & 0o777).toBe(0o600);
-  expect(readdirSync(dirname(link))).toEqual([basename(link)]);
   await stores.close();
 });
 

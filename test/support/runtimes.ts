@@ -54,6 +54,7 @@ const onRedisToo: ReadonlySet<string> = new Set([
   "tools of one turn that its caller runs",
   "agents that begin with a conversation",
   "calls in parts",
+  "budgets that are changed",
 ]);
 
 /** `TROUPE_RUNTIMES=redis` runs every suite on Redis, and on nothing else. */

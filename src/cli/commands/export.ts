@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { access, constants, lstat, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
+import { describeFileError } from "../../base/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
 import { Feed, pageOfRun, traceOfRun } from "../../inspector/index.ts";
 import { DEFAULT_TENANT } from "../../state/index.ts";
@@ -47,24 +48,23 @@ async function assertWritable({ directory }: CliContext, path: string, force: bo
   if (known?.isDirectory() === true) throw new InvalidInputError(`${path} is a folder; give the path of a file`);
   if (known && !force) throw new InvalidInputError(`${path} exists; give another file, or --force to write over it`);
   await access(dirname(target), constants.W_OK).catch((cause: unknown) => {
-    throw new InvalidInputError(`${path} cannot be written: ${wordsOf(cause)}`, { cause });
+    throw new InvalidInputError(describeFileError(path, cause), { cause });
   });
 }
 
-/** The file has all of it or is as it was: a run may be larger than the disk. */
+/**
+ * The file has all of it or is as it was: a run may be larger than the disk. What agents have written is for the owner of the process
+ * only.
+ */
 async function write({ directory, out }: CliContext, path: string, content: string): Promise<void> {
   const target = resolve(directory, path);
   const partial = `${target}.${randomUUID().slice(0, 8)}.partial`;
   try {
-    await writeFile(partial, content, { flag: "wx" });
+    await writeFile(partial, content, { flag: "wx", mode: 0o600 });
     await rename(partial, target);
   } catch (cause) {
     await rm(partial, { force: true });
-    throw new InvalidInputError(`${path} cannot be written: ${wordsOf(cause)}`, { cause });
+    throw new InvalidInputError(describeFileError(path, cause), { cause });
   }
   out(`Written: ${path}`);
-}
-
-function wordsOf(cause: unknown): string {
-  return cause instanceof Error ? cause.message : String(cause);
 }

@@ -1,10 +1,10 @@
 import { mkdirSync, statSync } from "node:fs";
-import { dirname, resolve } from "node:path";
+import { dirname } from "node:path";
 import { InvalidInputError, StoreUnavailableError } from "../../errors/index.ts";
 import type { SigningKey } from "../../queues/bullmq.ts";
 import type { Queues } from "../../queues/index.ts";
 import type { RedisSharing } from "../../server/index.ts";
-import type { Stores } from "../../stores/index.ts";
+import { databasePath, type Stores } from "../../stores/index.ts";
 import type { RedisStoresOptions } from "../../stores/redis.ts";
 import type { CliContext } from "../cli-context.ts";
 import { defaultStorePath } from "../options.ts";
@@ -55,14 +55,18 @@ export function storePlace(context: Pick<CliContext, "environment">, options: St
   return filePlace(store ?? defaultStorePath, fromEnvironment !== "");
 }
 
-/** `isNeeded`: `TROUPE_REDIS` is set, so a command without `--store` would mean Redis. */
-function filePlace(path: string, isNeeded: boolean): StorePlace {
+/**
+ * `isNeeded`: `TROUPE_REDIS` is set, so a command without `--store` would mean Redis.
+ * Throws `InvalidInputError` for what is no path of a file.
+ */
+function filePlace(given: string, isNeeded: boolean): StorePlace {
+  const path = databasePath(given);
   return {
-    name: path,
-    words: path === defaultStorePath && !isNeeded ? [] : ["--store", path],
+    name: given,
+    words: given === defaultStorePath && !isNeeded ? [] : ["--store", given],
     remarks: [],
     open: async () => sqliteAt(fileToWorkIn(path)),
-    openExisting: async () => sqliteAt(existingFile(path)),
+    openExisting: async () => sqliteAt(existingFile(path, given)),
     openQueues: undefined,
     openSharing: undefined,
   };
@@ -150,20 +154,20 @@ export function keptOpen(stores: Stores): Stores {
   return { ...stores, close: async () => {} };
 }
 
-/** Creates the folder of the file. */
+/** Creates the folder of the file, which only the owner of the process may read. `path`: as `databasePath` returns it. */
 function fileToWorkIn(path: string): string {
-  if (path !== ":memory:") mkdirSync(dirname(resolve(path)), { recursive: true });
+  if (path !== ":memory:") mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   return path;
 }
 
-/** Throws `InvalidInputError` when there is no such file. */
-function existingFile(path: string): string {
+/** Throws `InvalidInputError` when there is no such file. `shown`: the path as it was given. */
+function existingFile(path: string, shown: string): string {
   const stats = statSync(path, { throwIfNoEntry: false });
   if (stats?.isFile() === true) return path;
   throw new InvalidInputError(
     stats === undefined
-      ? `there is no store at ${path}; give the path of one with --store, or start a job first`
-      : `${path} is not a file; give the path of a store with --store`,
+      ? `there is no store at ${shown}; give the path of one with --store, or start a job first`
+      : `${shown} is not a file; give the path of a store with --store`,
   );
 }
 

@@ -61,6 +61,8 @@ function stateText(event: TroupeEvent): string | undefined {
       return event.status === "paused" ? "paused" : undefined;
     case "budget.warning":
       return `budget nearly used up: ${oneLine(event.message)}`;
+    case "budget.changed":
+      return `budget changed: ${oneLine(event.message)}`;
     case "budget.exhausted":
       return `budget used up: ${oneLine(event.message)}`;
     case "warning":

@@ -6,8 +6,15 @@ type WithoutEpoch<T> = T extends Entry ? Omit<T, "epoch"> : never;
 export type FoldedEntry = WithoutEpoch<Entry>;
 export type FoldedEntryOf<Type extends EntryType> = Extract<FoldedEntry, { type: Type }>;
 
-/** The part of an account that does not change. */
+/** What an account was opened with. */
 export type AccountTerms = Pick<Account, "id" | "agentId" | "turnId" | "parentId" | "limits" | "openedAt">;
+
+/** A stored account, of which the terms are wanted. Its limits may have changed since it was opened. */
+export type StoredTerms = AccountTerms & Pick<Account, "firstLimits">;
+
+export function termsOf({ id, agentId, turnId, parentId, limits, firstLimits, openedAt }: StoredTerms): AccountTerms {
+  return { id, agentId, turnId, parentId, limits: firstLimits ?? limits, openedAt };
+}
 
 /** The amounts that follow exactly from the journal. */
 export type ExactAmounts = Omit<Amounts, "activeMs">;

@@ -1,6 +1,14 @@
 import type { LimitName, ReservedAmounts } from "../../budget/index.ts";
 import type { RefusalReason } from "../../state/index.ts";
-import type { AccountAt, AccountTerms, ExactAmounts, FoldedEntry, FoldedEntryOf } from "./account-at.ts";
+import {
+  type AccountAt,
+  type AccountTerms,
+  type ExactAmounts,
+  type FoldedEntry,
+  type FoldedEntryOf,
+  type StoredTerms,
+  termsOf,
+} from "./account-at.ts";
 import { backgroundOf } from "./background-account.ts";
 import { afterEntry, isWorking, type OpenTurn, startedTurn } from "./turn-activity.ts";
 
@@ -88,10 +96,8 @@ export class AccountFold {
    * Takes the terms of stored accounts, whenever they become known: the lifetime accounts of agents that code has created
    * are not in the journal. Such an account is opened by the first entry of its agent, others when the journal opens them.
    */
-  learn(accounts: Iterable<AccountTerms>): void {
-    for (const { id, agentId, turnId, parentId, limits, openedAt } of accounts) {
-      this.#known.set(id, { id, agentId, turnId, parentId, limits, openedAt });
-    }
+  learn(accounts: Iterable<StoredTerms>): void {
+    for (const account of accounts) this.#known.set(account.id, termsOf(account));
   }
 
   apply(agentId: string, entry: FoldedEntry): void {
@@ -100,6 +106,7 @@ export class AccountFold {
     this.#settleOrReserve(agentId, entry);
     this.#count(agentId, entry);
     this.#open(agentId, entry);
+    if (entry.type === "budget.changed") this.#setLimits(entry);
     this.#noteActivity(agentId, entry);
     this.#close(agentId, entry);
   }
@@ -256,6 +263,11 @@ export class AccountFold {
     for (const intent of ["model.requested", "generate.requested", "tool.started", "child.spawned"]) {
       this.#waiting.delete(`${entry.turnId} ${intent}`);
     }
+  }
+
+  #setLimits({ accountId, limits }: FoldedEntryOf<"budget.changed">): void {
+    const account = this.#accounts.get(accountId);
+    if (account) this.#toChange(account).limits = limits;
   }
 
   #openKnown(id: string): void {

@@ -43,6 +43,7 @@ const groupByType: Readonly<Partial<Record<EntryType, EventGroup>>> = {
   "call.waiting": "subagent",
   "budget.warning": "budget",
   "budget.freed": "budget",
+  "budget.changed": "budget",
   "intent.refused": "budget",
   "timer.due": "budget",
   "request.opened": "request",
@@ -222,6 +223,8 @@ export function eventText(entry: RunEntry): EventText {
       });
     case "budget.warning":
       return text("budget warning", { name: entry.limit, detail: `${entry.used} of ${entry.max}`, tone: "warning" });
+    case "budget.changed":
+      return text("budget changed", { detail: changedLimits(entry), tone: "person" });
     case "budget.freed":
       return text("budget freed");
     case "intent.refused":
@@ -229,6 +232,17 @@ export function eventText(entry: RunEntry): EventText {
     default:
       return modelText(entry) ?? callText(entry) ?? text(entry.type, { tone: "quiet" });
   }
+}
+
+/** The limits that have changed, in their own units: `maxTokens 5,000 → 9,000`. */
+function changedLimits({ limits, before }: RunEntryOf<"budget.changed">): string {
+  const names = Object.keys({ ...before, ...limits }) as (keyof typeof limits)[];
+  const shown = (value: number | boolean | undefined): string =>
+    typeof value === "number" ? grouped(value) : String(value ?? "none");
+  return names
+    .filter((name) => limits[name] !== before[name])
+    .map((name) => `${name} ${shown(before[name])} → ${shown(limits[name])}`)
+    .join(", ");
 }
 
 function modelText(entry: RunEntry): EventText | undefined {

@@ -271,6 +271,8 @@ function wordOf(entry: RunEntry): string {
       return `${entry.outcome} ${entry.stopReason}`;
     case "intent.refused":
       return `${entry.intent} ${entry.reason} ${entry.limit ?? ""}`;
+    case "budget.changed":
+      return entry.accountId;
     case "budget.warning":
       return entry.limit;
     case "stop.signalled":

@@ -1,6 +1,6 @@
 import { AccountFold } from "./account-fold.ts";
 import { type AgentMoment, createdMoment, foldAgentEntry } from "./agent-moment.ts";
-import type { AccountTerms } from "./account-at.ts";
+import { type AccountTerms, type StoredTerms, termsOf } from "./account-at.ts";
 import type { RunLog } from "./run-log.ts";
 
 /** A run after its first `count` entries. */
@@ -70,8 +70,8 @@ export class RunMoments {
    * Takes the terms of stored accounts that the journal does not have. True if moments that were given are no longer right:
    * the entries are then folded anew.
    */
-  learn(terms: readonly AccountTerms[]): boolean {
-    const more = terms.filter(({ id, limits }) => !isSame(this.#learned.get(id)?.limits, limits));
+  learn(stored: readonly StoredTerms[]): boolean {
+    const more = stored.map(termsOf).filter(({ id, limits }) => !isSame(this.#learned.get(id)?.limits, limits));
     for (const one of more) this.#learned.set(one.id, one);
     const { accounts, agents } = this.#newest;
     const isWrong = more.some(({ id, agentId, limits }) => {

@@ -9,6 +9,7 @@ import {
 } from "../../actors/index.ts";
 import type { AgentDefinition } from "../../agents/index.ts";
 import type { Clock } from "../../base/index.ts";
+import { type Binding, type Limits, turnFlagsOf } from "../../budget/index.ts";
 import { LeaseLostError, type StoreUnavailableError } from "../../errors/index.ts";
 import type {
   AgentKey,
@@ -41,7 +42,6 @@ import { assertWritable } from "./writable.ts";
  */
 export class Activation extends LiveView implements Host {
   readonly key: AgentKey;
-  readonly identity: AgentRecord;
   readonly definition: AgentDefinition;
   readonly epoch: number;
   readonly clock: Clock;
@@ -73,6 +73,7 @@ export class Activation extends LiveView implements Host {
   #untakenAt = 0;
   /** Attempts that ran ahead of a commit that refused them. */
   readonly #astray = new Set<string>();
+  #identity: AgentRecord;
   #owned: OwnedFields;
   #lost: LossReason | undefined;
 
@@ -80,7 +81,7 @@ export class Activation extends LiveView implements Host {
     super(ports);
     const { key, record, definition, epoch, snapshot } = start;
     this.key = key;
-    this.identity = record;
+    this.#identity = record;
     this.definition = definition;
     this.epoch = epoch;
     this.clock = ports.clock;
@@ -115,6 +116,18 @@ export class Activation extends LiveView implements Host {
     this.actors.start();
     const move = this.#activity.begin();
     if (move) this.writer.move(move);
+  }
+
+  /** Its record as it was when it came here, under the budgets of now. */
+  get identity(): AgentRecord {
+    return this.#identity;
+  }
+
+  /** Budgets of its life or above it have changed. `limits`: those of its life. */
+  rebind(binding: Binding | undefined, limits: Limits | undefined): void {
+    const { binding: _, ...rest } = this.#identity;
+    const turnLimits = limits ? turnFlagsOf(limits) : rest.turnLimits;
+    this.#identity = { ...rest, turnLimits, ...(binding ? { binding } : {}) };
   }
 
   get owned(): OwnedFields {

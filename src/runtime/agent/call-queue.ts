@@ -62,7 +62,12 @@ export function callQueueOf(agent: QueueingAgent, dependencies: CallQueueDepende
         ...agent.traceOf(call.turnId, callId),
       };
       const options = { priority: ours?.priority, delayMs };
-      await untilReached(() => queues.add(queue, job, options), { clock, random, signal });
+      try {
+        await untilReached(() => queues.add(queue, job, options), { clock, random, signal });
+      } finally {
+        // An agent that is recovered adds its calls again, and the end of one may be in the inbox. Taking it ends this effect.
+        await cancelIfOver(dependencies, queue, job);
+      }
     },
     async withdraw(call, reason, signal) {
       const item = withdrawalOf(call, clock.now());
@@ -78,6 +83,21 @@ export function callQueueOf(agent: QueueingAgent, dependencies: CallQueueDepende
       return withdrawal;
     },
   };
+}
+
+/**
+ * Removes a job that was added although its call has ended: its worker has removed the first one. If that fails, the job stays until a
+ * worker finds in the store that its call is over.
+ */
+export async function cancelIfOver(
+  { queues, stores }: Pick<CallQueueDependencies, "queues" | "stores">,
+  queue: string,
+  job: Pick<ToolJob, "tenant" | "agentId" | "callId" | "attempt">,
+): Promise<void> {
+  const cancelled = waitingCall({ stores, tenant: job.tenant }, job).then(async (waiting) => {
+    if (!waiting) await queues.cancel(queue, job, "its call has ended");
+  });
+  await cancelled.catch(() => undefined);
 }
 
 function withdrawalOf({ turnId, step, callId, attempt }: CallState, at: number): CallEndedItem {
@@ -131,8 +151,8 @@ export interface KnownCall extends WaitingCall {
 
 /** Undefined if the call has ended or the agent has given it up. Throws a retryable error for another tenant's call. */
 export async function waitingCall(
-  { stores, tenant: ours }: QueuedCallDependencies,
-  { tenant, agentId, callId, attempt }: ToolJob,
+  { stores, tenant: ours }: Pick<QueuedCallDependencies, "stores" | "tenant">,
+  { tenant, agentId, callId, attempt }: Pick<ToolJob, "tenant" | "agentId" | "callId" | "attempt">,
 ): Promise<WaitingCall | undefined> {
   if (tenant !== ours) {
     throw new StoreUnavailableError(`call ${callId} is of tenant "${tenant}"; this worker is of "${ours}"`);

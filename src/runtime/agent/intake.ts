@@ -50,6 +50,10 @@ export function takeItem(activation: Activation, item: InboxItem): boolean {
     case "budget.freed":
       if (activation.openTurnId !== null) activation.append({ type: "budget.freed", turnId: activation.openTurnId });
       break;
+    case "budget.changed":
+      if (isAsleep(activation)) return false;
+      takeBudget(activation, item);
+      break;
     case "lease.wanted":
       break;
     case "budget.warning":
@@ -182,6 +186,15 @@ function takeWarning(activation: Activation, item: Extract<InboxItem, { kind: "b
   if (openTurnId === null && (owned.turnCount === 0 || accountId === turnAccountId(turnId))) return;
   const holder = { name: definition.name, kinship: "own" } as const;
   activation.append({ type: "budget.warning", turnId, accountId, limit, used, max, holder });
+}
+
+/** The account has its limits already; the journal gets the fact, and the next call is measured by what binds it now. */
+function takeBudget(activation: Activation, item: Extract<InboxItem, { kind: "budget.changed" }>): void {
+  const { change, binding } = item;
+  activation.rebind(binding, change?.limits);
+  if (!change) return;
+  const turnId = activation.openTurnId === null ? {} : { turnId: activation.openTurnId };
+  activation.append({ type: "budget.changed", ...turnId, ...change });
 }
 
 function takeDecision(activation: Activation, item: Extract<InboxItem, { kind: "decision" }>): void {

@@ -1,6 +1,7 @@
 import type { AgentDefinition } from "../../agents/index.ts";
 import { type Account, turnAccountId } from "../../budget/index.ts";
 import type { Activation } from "../agent/activation.ts";
+import { cancelIfOver } from "../agent/call-queue.ts";
 import { AlreadyOwnedError, LeaseLostError, NotFoundError } from "../../errors/index.ts";
 import type { Queues } from "../../queues/index.ts";
 import { type AgentKey, rootOf, type Timer, signalOfLimit } from "../../state/index.ts";
@@ -193,7 +194,9 @@ async function addAgain({ stores, queues, clock }: TimerDependencies, timer: Job
   const { tenant, agentId } = timer;
   const { timers, jobs = [] } = await stores.fireTimer(timer, clock.now(), clock.elapsed());
   for (const { queue, callId, attempt, isRepeatable, priority } of jobs) {
-    await queues.add(queue, { tenant, agentId, callId, attempt, isRepeatable }, { priority });
+    const job = { tenant, agentId, callId, attempt, isRepeatable };
+    await queues.add(queue, job, { priority });
+    await cancelIfOver({ queues, stores }, queue, job);
   }
   return timers;
 }

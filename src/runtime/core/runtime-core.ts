@@ -6,7 +6,7 @@ import type { Account } from "../../budget/index.ts";
 import { LeaseLostError } from "../../errors/index.ts";
 import type { PriceBook } from "../../model/index.ts";
 import type { Queues } from "../../queues/index.ts";
-import { type AgentKey, agentOfTurn, type EntryOf, numberOfTurn } from "../../state/index.ts";
+import { type AgentKey, agentOfTurn, type EntryOf, numberOfTurn, type Timer } from "../../state/index.ts";
 import {
   currentProcess,
   type ForeignWrites,
@@ -255,6 +255,11 @@ export class RuntimeCore implements TurnSource {
 
   async abort(turnId: string, reason: string): Promise<void> {
     await abortAgent(this, agentOfTurn(turnId), turnId, reason);
+  }
+
+  /** Arms the timers that a command has set, as a commit's are. */
+  noteTimers(timers: readonly Timer[]): void {
+    this.#alarms.note(timers);
   }
 
   isLocal(turnId: string): boolean {

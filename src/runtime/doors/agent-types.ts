@@ -1,5 +1,5 @@
 import type { AgentDefinition } from "../../agents/index.ts";
-import type { Budget } from "../../budget/index.ts";
+import type { Budget, BudgetChange } from "../../budget/index.ts";
 import type {
   AgentRequest,
   AgentState,
@@ -54,6 +54,15 @@ export interface Agent<Output = unknown> {
   pause(options?: PauseOptions): Promise<void>;
   /** Ends a pause. With `auth` it also answers every `auth` request of the agent and its subtree. */
   resume(options?: ResumeOptions): Promise<void>;
+  /**
+   * Changes limits of the agent's life from now on; for a root agent they bind its whole tree. `null` removes a limit, one that is left
+   * out stays. Works in any process and while a turn runs: calls that wait for room ask again. A limit may be set below what is used and
+   * reserved: calls in flight go on, and the next one is refused. A subagent stays within what the accounts above it have left.
+   *
+   * Rejects with `InvalidInputError` for anything but limits and for an agent that was created without a budget, with
+   * `AgentNotStartedError` for one that is shut down.
+   */
+  setBudget(budget: BudgetChange): Promise<void>;
   /** Open requests of the agent and its whole subtree. */
   requests(): Promise<AgentRequest[]>;
   /** Like `runtime.decide`, but only for requests of this agent and its subtree; others are not found. */
@@ -110,7 +119,10 @@ export interface AgentStartOptions {
    * in all. An agent that exists keeps the conversation that it has. Default: none.
    */
   readonly messages?: readonly { readonly role: "user" | "assistant"; readonly content: Content }[] | undefined;
-  /** Limits of the agent's whole life, over all its turns. Default: none. */
+  /**
+   * Limits of the agent's whole life, over all its turns. Default: none. For an agent that exists they must be those that it was created
+   * with or those that it has now; `agent.setBudget()` changes them.
+   */
   readonly budget?: Budget | undefined;
   /**
    * `false`: the agent and its subtree stay in memory until `saveState()`, `pause()` or `shutdown()` of the agent;

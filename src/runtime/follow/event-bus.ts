@@ -57,7 +57,7 @@ export class EventBus {
     return addTo(this.#live, rootAgentId, listener);
   }
 
-  /** Listens to accounts of all trees, as commits of this process change them. */
+  /** Listens to accounts of all trees, as commits and commands of this process change them. */
   listenToAccounts(listener: AccountListener): void {
     this.#accounts.add(listener);
   }
@@ -81,7 +81,7 @@ export class EventBus {
   }
 
   publishCommitted({ entries, cursor, follows, accounts }: Committed, source: EventSource, textOf: TextLookup): void {
-    if (accounts?.length) for (const listener of this.#accounts) listener(accounts);
+    if (accounts?.length) this.publishAccounts(accounts);
     const last = entries.at(-1);
     if (!last) return;
     const known = this.#last.get(source);
@@ -95,6 +95,10 @@ export class EventBus {
     for (const event of events) for (const listener of this.#everywhere) listener(event);
     const row = { cursor, follows, source, entries, events, textOf };
     for (const listener of this.#rows.get(source.rootAgentId) ?? []) listener(row);
+  }
+
+  publishAccounts(accounts: readonly Account[]): void {
+    for (const listener of this.#accounts) listener(accounts);
   }
 
   publishLive(part: LivePart): void {

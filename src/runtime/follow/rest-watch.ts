@@ -39,14 +39,15 @@ function isOfAgentAtWork({ openTurnId }: AgentRecord, turnId: string, agents: Ag
 }
 
 /**
- * Whether the agent's inbox holds an item that starts work. Items for queued turns do not, nor do pauses and warnings.
+ * Whether the agent's inbox holds an item that starts work. Items for queued turns do not, nor do pauses, warnings and
+ * changes of budgets.
  */
 function isSomethingUnheard({ agentId, openTurnId }: AgentRecord, { inboxes }: TreeActivity): boolean {
   const items = inboxes.get(agentId) ?? [];
   return items.some((item) => {
     if (item.kind === "turn") return item.turnId === openTurnId;
     if (item.kind === "abort") return item.turnId === null || item.turnId === openTurnId;
-    return item.kind !== "pause" && item.kind !== "budget.warning";
+    return item.kind !== "pause" && item.kind !== "budget.warning" && item.kind !== "budget.changed";
   });
 }
 

@@ -1,6 +1,7 @@
 import { percentOfWindow } from "../../actors/index.ts";
 import type { AgentDefinition } from "../../agents/index.ts";
 import { wholeNumberRule } from "../../base/index.ts";
+import type { BudgetChange } from "../../budget/index.ts";
 import { AlreadyOwnedError, LeaseLostError, NotFoundError } from "../../errors/index.ts";
 import {
   type AgentKey,
@@ -38,6 +39,7 @@ import {
   pauseAndSave,
   provideAuth,
   saveState,
+  setBudget,
   shutDownAndSave,
   startElsewhere,
 } from "./agent-lifecycle.ts";
@@ -177,6 +179,16 @@ export class AgentHandle implements Agent {
     }
     this.#local.tell(outcome.posted, activation);
     if (!activation) await this.#lookAgain();
+  }
+
+  async setBudget(budget: BudgetChange): Promise<void> {
+    const posted = await setBudget(this.#core, this.#key, budget);
+    const activation = await this.#core.live.present(this.#key);
+    if (activation) {
+      await this.#core.live.drainInbox(activation);
+      if (!activation.isLost) await activation.committed();
+    }
+    this.#local.tell(posted, activation);
   }
 
   async abort(reason = "aborted by a user"): Promise<void> {

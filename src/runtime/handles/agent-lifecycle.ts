@@ -1,6 +1,14 @@
 import { type AgentDefinition, assertGiven, DEFAULT_MAX_DEPTH, grantOf } from "../../agents/index.ts";
 import { backoffDelay, createDeferred, shortHash } from "../../base/index.ts";
-import { agentAccountId, bindingField, bindingOf, limitsOf, turnFlagsOf } from "../../budget/index.ts";
+import {
+  agentAccountId,
+  bindingField,
+  bindingOf,
+  type BudgetChange,
+  limitsChangeOf,
+  limitsOf,
+  turnFlagsOf,
+} from "../../budget/index.ts";
 import {
   AgentBusyError,
   AlreadyOwnedError,
@@ -10,6 +18,7 @@ import {
   PolicyRefusedError,
 } from "../../errors/index.ts";
 import { type AgentKey, type AgentRecord, childIdOf, rootOf } from "../../state/index.ts";
+import { assertBudgetSet } from "../../stores/index.ts";
 import type { Auth } from "../../tools/index.ts";
 import type { Activation } from "../agent/activation.ts";
 import { wakeUp } from "../agent/intake.ts";
@@ -135,6 +144,19 @@ export async function shutDownAndSave(core: RuntimeCore, key: AgentKey): Promise
   } else if (core.part.role !== "all") await shutDownElsewhere(core, key);
   else core.live.disown(key);
   await core.stores.letGo(key);
+}
+
+/** Changes limits of the agent's life; returns the agents that were posted to. */
+export async function setBudget(core: RuntimeCore, key: AgentKey, given: BudgetChange): Promise<readonly string[]> {
+  core.assertOpen();
+  const { stores, clock, bus } = core;
+  const change = limitsChangeOf(given, clock.now());
+  const outcome = await stores.setBudget(key, { change, by: "user" }, clock.now(), clock.elapsed());
+  assertBudgetSet(key.agentId, outcome);
+  if (outcome.type === "unchanged") return [];
+  bus.publishAccounts([outcome.account]);
+  core.noteTimers(outcome.timers);
+  return outcome.posted;
 }
 
 /** Waits until all entries of the agent's tree are committed, and saves the tree if it has no `autoSave`. */

@@ -1,3 +1,4 @@
+import { changeBetween } from "../../budget/index.ts";
 import {
   type AgentKey,
   type AgentRecord,
@@ -194,6 +195,7 @@ export class UnsavedTree {
       pause: (...given) => noted(memory.pause(...given)),
       resume: (...given) => noted(memory.resume(...given)),
       abort: (...given) => noted(memory.abort(...given)),
+      setBudget: (...given) => noted(memory.setBudget(...given)),
       claimCall: (...given) => noted(memory.claimCall(...given)),
       postCallEnd: (...given) => noted(memory.postCallEnd(...given)),
       fireTimer: (...given) => noted(memory.fireTimer(...given)),
@@ -329,6 +331,12 @@ async function give(held: Stores, saved: AgentRecord, item: InboxItem): Promise<
       await held.abort(key, { turnId, by, reason, stopReason }, at);
       return;
     }
+    case "budget.changed":
+      if (item.change) {
+        const { by, limits, before } = item.change;
+        await held.setBudget(key, { by, change: changeBetween(before, limits) }, item.at);
+      }
+      return;
     case "child.ended":
     case "child.reported":
     case "call.ended":

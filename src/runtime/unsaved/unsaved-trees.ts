@@ -133,6 +133,7 @@ function routedStores(keeper: UnsavedKeeper): RoutedStores {
     pause: (key, by, now, how) => of(key).pause(key, by, now, how),
     resume: (key, by, now) => of(key).resume(key, by, now),
     abort: (key, command, now) => of(key).abort(key, command, now),
+    setBudget: (key, command, now, steady) => of(key).setBudget(key, command, now, steady),
     decide: (key, requestId, decision, now, how) => of(key).decide(key, requestId, decision, now, how),
     heartbeat: (processId, steady) => keeper.heartbeat(processId, steady),
     acquire: (key, processId, leaseMs, steady, isKnown) => keeper.acquire(key, processId, leaseMs, steady, isKnown),

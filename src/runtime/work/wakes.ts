@@ -50,12 +50,14 @@ export async function runWake(
   }
   const key = { tenant, agentId };
   for (let losses = 0; ; losses += 1) {
-    if (dependencies.live.isClosing || dependencies.live.isLeaving || run.leaving.aborted) return "again";
+    if (dependencies.live.isClosing || dependencies.live.isLeaving || run.leaving.aborted) {
+      return await leftFor(dependencies.stores, key);
+    }
     const activation = await activated(dependencies, key);
     if (!activation) return "done";
     if (dependencies.live.passivation.isPinned(key)) return "done";
     const rest = await untilRest(dependencies, activation, run);
-    if (rest === "left") return (await hasMore(dependencies.stores, key).catch(() => true)) ? "again" : "done";
+    if (rest === "left") return await leftFor(dependencies.stores, key);
     if (rest === "waits") return "done";
     const holder = await dependencies.stores.holder(key);
     if (holder?.process.processId !== dependencies.processId) return "done";
@@ -69,6 +71,11 @@ export async function runWake(
       throw new LeaseLostError(`agent "${agentId}" could not be carried on: it was given up ${losses + 1} times`);
     }
   }
+}
+
+/** Whether another worker has to take the job. If the stores do not answer, it finds out. */
+async function leftFor(stores: WakeDependencies["stores"], key: AgentKey): Promise<JobOutcome> {
+  return (await hasMore(stores, key).catch(() => true)) ? "again" : "done";
 }
 
 /** Whether an agent that was given back has an open turn or items in its inbox. */

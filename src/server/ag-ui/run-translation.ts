@@ -143,6 +143,7 @@ export class RunTranslation {
         return [...(speaker.answer?.end() ?? []), ...endStep(speaker)];
       case "tool.progress":
       case "artifact.saved":
+      case "budget.changed":
       case "budget.warning":
       case "budget.exhausted":
       case "context.compacted":

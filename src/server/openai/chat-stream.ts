@@ -144,6 +144,7 @@ const progressTypes: ReadonlySet<TroupeEvent["type"]> = new Set([
   "subagent.spawned",
   "subagent.ended",
   "artifact.saved",
+  "budget.changed",
   "budget.warning",
   "budget.exhausted",
   "context.compacted",

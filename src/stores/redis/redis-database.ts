@@ -10,6 +10,7 @@ import type { RolledBackTree, Stores, TreeActivity, TreeHead, TurnCommand } from
 import type { Database, StoreTables } from "../rules/tables.ts";
 import { AboutTree, ReadSession } from "./redis-agents.ts";
 import { type CheckedOptions, RedisConnection } from "./redis-connection.ts";
+import { RedisExpired } from "./redis-expired.ts";
 import { RedisExpiry } from "./redis-expiry.ts";
 import { RedisForeignWrites } from "./redis-foreign-writes.ts";
 import { RedisIndexes } from "./redis-indexes.ts";
@@ -52,6 +53,7 @@ export class RedisDatabase implements Database {
   readonly #rollbacks: RedisRollbacks;
   readonly #subscriber: RedisSubscriber;
   readonly live: RedisLive;
+  readonly #expired: RedisExpired;
   readonly #expiry: RedisExpiry | undefined;
   readonly #unattended: RedisUnattended;
   readonly #queues = new TreeQueues((queue) => this.#rollbacks.watch(queue));
@@ -73,8 +75,17 @@ export class RedisDatabase implements Database {
     this.#tables = new RedisReads(this.#keys, this.#reader, lists);
     const channel = this.#keys.channel();
     const { ttl } = options;
+    this.#expired = new RedisExpired(this.#connection, this.#keys);
     this.#expiry =
-      ttl === undefined ? undefined : new RedisExpiry(this.#connection, this.#reader, this.#keys.expires(), ttl);
+      ttl === undefined
+        ? undefined
+        : new RedisExpiry({
+            connection: this.#connection,
+            reader: this.#reader,
+            expires: this.#keys.expires(),
+            expired: this.#expired,
+            seconds: ttl,
+          });
     const onChanged = (session: TreeSession): void => this.#expiry?.changed(session);
     let transactions = 0;
     const nextId = (): string => `${(transactions += 1)}`;
@@ -238,6 +249,7 @@ export class RedisDatabase implements Database {
     await Promise.allSettled(this.#reading);
     await this.#queues.idle();
     await this.#expiry?.close((tag) => this.#keys.ofTag(tag));
+    await this.#expired.close();
     await this.#connection.close();
   }
 

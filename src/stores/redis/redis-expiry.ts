@@ -1,4 +1,5 @@
 import type { RedisConnection } from "./redis-connection.ts";
+import type { ListedOfTree, RedisExpired } from "./redis-expired.ts";
 import { agentParts, type TreeKeys, treeParts } from "./redis-keys.ts";
 import type { RedisReader } from "./redis-reader.ts";
 import { type RowKind, rowKinds, seenRow, valueOf } from "./redis-rows.ts";
@@ -7,6 +8,15 @@ import type { TreeSession } from "./redis-session.ts";
 
 /** How long after a change to check whether the tree is at rest, in milliseconds. */
 const CHECK_AFTER_MS = 250;
+
+interface ExpiryParts {
+  readonly connection: RedisConnection;
+  readonly reader: RedisReader;
+  /** The key that tells other processes that trees expire. */
+  readonly expires: string;
+  readonly expired: RedisExpired;
+  readonly seconds: number;
+}
 
 /**
  * Lets trees expire some time after they came to rest.
@@ -18,16 +28,17 @@ const CHECK_AFTER_MS = 250;
 export class RedisExpiry {
   readonly #connection: RedisConnection;
   readonly #reader: RedisReader;
-  /** The key that tells other processes that trees expire. */
   readonly #expires: string;
+  readonly #expired: RedisExpired;
   readonly #milliseconds: number;
   readonly #waiting = new Map<string, NodeJS.Timeout>();
   readonly #checking = new Set<Promise<void>>();
 
-  constructor(connection: RedisConnection, reader: RedisReader, expires: string, seconds: number) {
+  constructor({ connection, reader, expires, expired, seconds }: ExpiryParts) {
     this.#connection = connection;
     this.#reader = reader;
     this.#expires = expires;
+    this.#expired = expired;
     this.#milliseconds = seconds * 1000;
   }
 
@@ -64,20 +75,35 @@ export class RedisExpiry {
     const rows = await this.#reader.hash(tree.rows);
     const agentIds = await this.#reader.list(tree.agents);
     if (version === undefined || agentIds.some((agentId) => !isAtRest(tree, rows, agentId))) return;
+    await this.#expired.note(tree, await this.#listed(tree, rows, agentIds), this.#milliseconds);
     const keys = [tree.expiring, tree.meta, tree.projections, ...treeParts.map((part) => tree[part])];
     for (const agentId of agentIds) keys.push(...agentParts.map((part) => tree.ofAgent(part, agentId)));
     await this.#connection.run((client) => client.set(this.#expires, "1"));
     await this.#connection.script(expireScript, keys, [version, this.#milliseconds]);
   }
+
+  async #listed(tree: TreeKeys, rows: Rows, agentIds: readonly string[]): Promise<ListedOfTree> {
+    const [requests, changes] = await this.#connection.run((client) =>
+      Promise.all([client.zrange(tree.requests, "0", "-1"), client.zrange(tree.changes, "0", "-1", "WITHSCORES")]),
+    );
+    const turns = changes.flatMap((turnId, index) =>
+      index % 2 === 0 ? [[turnId, changes[index + 1] ?? ""] as const] : [],
+    );
+    const records = agentIds.flatMap((agentId) => valueIn(tree, rows, rowKinds.record(tree.tenant, agentId)) ?? []);
+    return { records, requests, turns };
+  }
 }
 
-function isAtRest(tree: TreeKeys, rows: ReadonlyMap<string, string>, agentId: string): boolean {
-  const value = <T>(kind: RowKind<T>): T | undefined => {
-    const stored = rows.get(kind.field);
-    return stored === undefined ? undefined : valueOf(seenRow(stored), kind, tree.rows);
-  };
-  const holder = value(rowKinds.head(agentId))?.head.holder ?? null;
-  const openTurnId = value(rowKinds.record(tree.tenant, agentId))?.openTurnId ?? null;
+type Rows = ReadonlyMap<string, string>;
+
+function valueIn<T>(tree: TreeKeys, rows: Rows, kind: RowKind<T>): T | undefined {
+  const stored = rows.get(kind.field);
+  return stored === undefined ? undefined : valueOf(seenRow(stored), kind, tree.rows);
+}
+
+function isAtRest(tree: TreeKeys, rows: Rows, agentId: string): boolean {
+  const holder = valueIn(tree, rows, rowKinds.head(agentId))?.head.holder ?? null;
+  const openTurnId = valueIn(tree, rows, rowKinds.record(tree.tenant, agentId))?.openTurnId ?? null;
   return holder === null && openTurnId === null;
 }
 

@@ -167,6 +167,12 @@ export class RedisKeys {
     return `${this.#prefix}{processes}:expires`;
   }
 
+  /** The trees that are going to expire, by when their entries in the indexes are to be forgotten; and these entries. */
+  expired(): { readonly due: string; readonly entries: string } {
+    const due = `${this.#prefix}{processes}:expired`;
+    return { due, entries: `${due}-entries` };
+  }
+
   channel(): string {
     return `${this.#prefix}writes`;
   }

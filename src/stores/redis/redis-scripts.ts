@@ -344,6 +344,73 @@ return 1
 `,
 );
 
+/**
+ * Notes a tree that is about to expire, with its entries in the indexes; a later note replaces an earlier one.
+ * KEYS trees by when they are due, their entries. ARGV 1 tag, 2 entries, 3 in how many ms they are due.
+ */
+export const noteExpiredScript = script(
+  "note-expired",
+  `
+local time = redis.call('TIME')
+redis.call('HSET', KEYS[2], ARGV[1], ARGV[2])
+return redis.call('ZADD', KEYS[1], math.floor(time[1] * 1000 + time[2] / 1000) + tonumber(ARGV[3]), ARGV[1])
+`,
+);
+
+/**
+ * The trees that are due, the earliest first: of each its tag, when it was due, and its entries.
+ * KEYS trees by when they are due, their entries. ARGV 1 how many at most.
+ */
+export const dueExpiredScript = script(
+  "due-expired",
+  `
+local time = redis.call('TIME')
+local now = string.format('%.0f', math.floor(time[1] * 1000 + time[2] / 1000))
+local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'WITHSCORES', 'LIMIT', 0, ARGV[1])
+local answer = {}
+for at = 1, #due, 2 do
+  answer[#answer + 1] = due[at]
+  answer[#answer + 1] = due[at + 1]
+  answer[#answer + 1] = redis.call('HGET', KEYS[2], due[at]) or ''
+end
+return answer
+`,
+);
+
+/** Removes a tree from the trees that are due, unless it was noted again. KEYS as above. ARGV 1 tag, 2 when it was due. */
+export const dropExpiredScript = script(
+  "drop-expired",
+  `
+if redis.call('ZSCORE', KEYS[1], ARGV[1]) ~= ARGV[2] then return 0 end
+redis.call('HDEL', KEYS[2], ARGV[1])
+return redis.call('ZREM', KEYS[1], ARGV[1])
+`,
+);
+
+/**
+ * Removes members of several indexes that were not written recently.
+ * KEYS index, stamps; and so on. ARGV 1 age that a member must have, in ms; then for each member the number of its index' key, the
+ * member, and the score that it must have, "" for any.
+ */
+export const forgetIndexesScript = script(
+  "forget-indexes",
+  `
+local time = redis.call('TIME')
+local now = time[1] * 1000 + time[2] / 1000
+for at = 2, #ARGV, 3 do
+  local list, stamps = KEYS[tonumber(ARGV[at])], KEYS[tonumber(ARGV[at]) + 1]
+  local member, score = ARGV[at + 1], ARGV[at + 2]
+  local told = tonumber(redis.call('HGET', stamps, member) or '0')
+  local isSame = score == '' or redis.call('ZSCORE', list, member) == score
+  if isSame and now - told / 1000 >= tonumber(ARGV[1]) then
+    redis.call('HDEL', stamps, member)
+    redis.call('ZREM', list, member)
+  end
+end
+return 1
+`,
+);
+
 /** Releases a lock if the caller still holds it. KEYS lock. ARGV 1 its holder. */
 export const unlockScript = script(
   "unlock",

@@ -23,6 +23,7 @@ import { heartbeat, isRunning, registerProcess } from "./processes.ts";
 import { agentAtPlace, type AgentFilter, type RequestFilter, turnAtPlace, type TurnFilter } from "./queries.ts";
 import { claimCall, fireJobTimer, postCallEnd } from "./queued-calls.ts";
 import { decide } from "./requests.ts";
+import { setBudget } from "./set-budget.ts";
 import { waitersOf } from "./reservation-queues.ts";
 import type { Database, StoreTables, Tables } from "./tables.ts";
 import { exportTree, importTree } from "./tree-transfer.ts";
@@ -47,6 +48,7 @@ export function databaseStores(kind: string, database: Database): Stores {
       write(() => pause(tables, key, { by, isHurried, steady }, now)),
     resume: (key, by, now) => write(() => resume(tables, key, by, now)),
     abort: (key, command, now) => write(() => abort(tables, key, command, now)),
+    setBudget: (key, command, now, steady = now) => write(() => setBudget(tables, key, command, { now, steady })),
     decide: (key, requestId, decision, now, options) =>
       write(() => decide(tables, { ...key, requestId, decision, ...options }, now)),
     registerProcess: (identity, now, elapsed = now) => write(() => registerProcess(tables, identity, now, elapsed)),

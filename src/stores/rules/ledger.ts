@@ -5,6 +5,7 @@ import {
   countActivity,
   countToolCall,
   type LimitAlarm,
+  type Limits,
   type MetLimit,
   type Moment,
   moveToBackground,
@@ -20,6 +21,7 @@ import {
   type TimeLimit,
   type Waiter,
   wakeNext,
+  withLimits,
   withoutWaiters,
 } from "../../budget/index.ts";
 import { InvariantError } from "../../errors/index.ts";
@@ -112,6 +114,13 @@ export class Ledger {
     // A waiter's account may have moved, so that everybody asks again.
     const top = chain.at(-1);
     if (top) (this.#disbanded ??= new Set()).add(top.id);
+  }
+
+  /** Sets the limits of one account; whoever waits in its tree may fit now, or be refused. */
+  setLimits(accountId: string, limits: Limits): void {
+    const chain = this.#chain(accountId);
+    this.#put(withLimits(this.#mustFind(accountId), limits));
+    this.#mayWake(chain);
   }
 
   reserve(ask: ReservationAsk): Judgement {
@@ -341,7 +350,7 @@ export function changeTimers(tables: Tables, tenant: string, before: Account | u
   if (before && hasSameAlarms(before, account)) return [];
   const timers: Timer[] = [];
   for (const limit of timeLimits) {
-    if (account.limits[limit] === undefined) continue;
+    if (account.limits[limit] === undefined && before?.limits[limit] === undefined) continue;
     const alarm = alarmOf(account, limit);
     const known = before && alarmOf(before, limit);
     if (alarm?.dueAt === known?.dueAt && alarm?.limitAt === known?.limitAt) continue;

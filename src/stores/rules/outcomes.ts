@@ -1,4 +1,4 @@
-import type { Account, BudgetWarning } from "../../budget/index.ts";
+import type { Account, BudgetWarning, Limits } from "../../budget/index.ts";
 import type {
   AccountHolder,
   AgentRecord,
@@ -97,6 +97,25 @@ export type CallClaimOutcome =
   | { readonly type: "refused"; readonly reason: "paused" | "aborted" }
   /** The call has ended, was settled in another way, or never existed. */
   | { readonly type: "over" };
+
+export type SetBudgetOutcome =
+  | {
+      readonly type: "changed";
+      readonly account: Account;
+      /** The limits that it had. */
+      readonly before: Limits;
+      /** Agents whose inbox got something. */
+      readonly posted: readonly string[];
+      /** Timers that were set. */
+      readonly timers: readonly Timer[];
+    }
+  /** The limits are those that it has. */
+  | { readonly type: "unchanged"; readonly account: Account }
+  /** The agent has no account for its life. */
+  | { readonly type: "unlimited" }
+  /** The agent is shut down. */
+  | { readonly type: "asleep" }
+  | { readonly type: "notFound" };
 
 export type OpenTurnOutcome =
   | {

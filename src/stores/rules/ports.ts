@@ -1,5 +1,5 @@
 import type { TraceHeaders } from "../../base/index.ts";
-import type { Account, Limits, NewAccount, Waiter } from "../../budget/index.ts";
+import type { Account, Limits, LimitsChange, NewAccount, Waiter } from "../../budget/index.ts";
 import type {
   AgentIdentity,
   AgentKey,
@@ -35,6 +35,7 @@ import type {
   MarkOutcome,
   OpenTurnOutcome,
   ProcessIdentity,
+  SetBudgetOutcome,
   StoredLook,
 } from "./outcomes.ts";
 import type { AgentFilter, MessageQuery, RequestFilter, TurnFilter, UnattendedQuery } from "./queries.ts";
@@ -80,6 +81,11 @@ export interface Stores {
   resume(key: AgentKey, by: string, now: number): Promise<MarkOutcome>;
   /** Reaches every living descendant too, whether or not it has an owner. */
   abort(key: AgentKey, command: AbortCommand, now: number): Promise<MarkOutcome>;
+  /**
+   * Changes limits of the agent's life from now on, and posts the change to the agent, whose owner journals it. Reservations that
+   * are held stay. Agents that wait for room, and all below whose calls the limits bind, are told. `steady`: default `now`.
+   */
+  setBudget(key: AgentKey, command: BudgetCommand, now: number, steady?: number): Promise<SetBudgetOutcome>;
   /**
    * Decides an open request and posts the decision to its agent. Only the first decision counts. From `expiresAt` on,
    * any decision makes the request `expired`, decided by nobody, whether or not its timer has fired. With a key it can
@@ -291,6 +297,11 @@ export interface AbortCommand {
   readonly by: string;
   readonly reason: string;
   readonly stopReason: StopReason;
+}
+
+export interface BudgetCommand {
+  readonly change: LimitsChange;
+  readonly by: string;
 }
 
 export interface PauseOptions {

@@ -274,7 +274,14 @@ interface AccountTexts {
 }
 
 const { isActive, activeCount, activeSince, warned, line: lineOption } = accountSchema.shape;
-const termsSchema = accountSchema.pick({ agentId: true, turnId: true, parentId: true, limits: true, openedAt: true });
+const termsSchema = accountSchema.pick({
+  agentId: true,
+  turnId: true,
+  parentId: true,
+  limits: true,
+  firstLimits: true,
+  openedAt: true,
+});
 
 const count = z.number().int().nonnegative();
 const amountFiguresSchema = z.tuple([count, count, count, count, count, count, count]);
@@ -293,14 +300,14 @@ const figuresSchema = z.tuple([
 ]);
 type AmountFigures = DeepReadonly<z.infer<typeof amountFiguresSchema>>;
 
-/** The terms that the account was opened with; they change only when the account is moved. */
-function termsText({ agentId, turnId, parentId, limits, openedAt }: Account): string {
-  return JSON.stringify({ agentId, turnId, parentId, limits, openedAt });
+/** They change only when the account is moved, or gets other limits. */
+function termsText({ agentId, turnId, parentId, limits, firstLimits, openedAt }: Account): string {
+  return JSON.stringify({ agentId, turnId, parentId, limits, firstLimits, openedAt });
 }
 
 /**
- * Whether two states of one account certainly have the same terms. No operation changes the limits, so they stay the
- * same object.
+ * Whether two states of one account certainly have the same terms. Limits stay the same object until they are changed, and the first
+ * ones change only with them.
  */
 function hasSameTerms(one: Account, other: Account): boolean {
   return (

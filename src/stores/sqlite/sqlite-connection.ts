@@ -1,10 +1,10 @@
-import { realpathSync } from "node:fs";
 import type { DatabaseSync } from "node:sqlite";
 import type { AgentKey } from "../../state/index.ts";
 import { isBusy, isStorageFailure, unknownOutcome } from "./sqlite-errors.ts";
 import { LaterWrites } from "./later-writes.ts";
 import { logPathOf, removeLog, SqliteLog } from "./sqlite-log.ts";
 import { openDatabase, type OpeningOptions } from "./sqlite-open.ts";
+import { IN_MEMORY } from "./sqlite-path.ts";
 import { SqlitePresence } from "./sqlite-presence.ts";
 import { Statement, type StatementDoor, type Write } from "./sqlite-statement.ts";
 import { SqliteTransactions } from "./sqlite-transactions.ts";
@@ -61,14 +61,16 @@ export class SqliteConnection implements StatementDoor {
     this.#later = new LaterWrites(() => this.#foldInTime());
   }
 
-  /** Blocks for up to some seconds while another process opens the file too, or SQLite repairs it after a crash. */
+  /**
+   * `path`: absolute and without symbolic links, or `:memory:`. Blocks for up to some seconds while another process opens the file
+   * too, or SQLite repairs it after a crash.
+   */
   static open(path: string, options: OpeningOptions): SqliteConnection {
     const database = openDatabase(path, options);
     try {
       // A commit that waits for the disk costs the same in either file, and a limit must refuse the write that is beyond it.
-      const mayLog = path !== ":memory:" && options.durability !== "full" && options.maxBytes === undefined;
-      // Whatever name others know the file by, and wherever this process goes, the log is found beside the file itself.
-      return new SqliteConnection(database, mayLog ? realpathSync(path) : path, mayLog);
+      const mayLog = path !== IN_MEMORY && options.durability !== "full" && options.maxBytes === undefined;
+      return new SqliteConnection(database, path, mayLog);
     } catch (error) {
       database.close();
       throw error;

@@ -1,15 +1,13 @@
-import { accessSync, constants, statSync } from "node:fs";
-import { dirname, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { backoffDelay, describeValue } from "../../base/index.ts";
-import { InvalidInputError, InvariantError, StoreUnavailableError } from "../../errors/index.ts";
+import { backoffDelay } from "../../base/index.ts";
+import { InvariantError, StoreUnavailableError } from "../../errors/index.ts";
 import type { AgentKey } from "../../state/index.ts";
 import { unattendedIn } from "../rules/leases.ts";
 import type { ForeignWrites } from "../rules/foreign-writes.ts";
 import type { CandidateTables, Database } from "../rules/tables.ts";
 import { SqliteConnection } from "./sqlite-connection.ts";
 import { isBusy, isStorageFailure, translated } from "./sqlite-errors.ts";
-import { makeFile } from "./sqlite-new-file.ts";
+import { prepareFile } from "./sqlite-path.ts";
 import { SqlitePosts } from "./sqlite-pending.ts";
 import { SqliteTables } from "./sqlite-tables.ts";
 
@@ -54,8 +52,9 @@ export class SqliteDatabase implements Database {
   #lastWrite: Promise<void> | undefined;
   #isClosed = false;
 
-  constructor(path: string, options: SqliteOptions) {
-    prepareFile(path);
+  /** `given`: as `sqliteStores` takes it. */
+  constructor(given: string, options: SqliteOptions) {
+    const path = prepareFile(given);
     this.#path = path;
     this.#busyLimitMs = options.busyLimitMs ?? DEFAULT_BUSY_LIMIT_MS;
     try {
@@ -156,48 +155,6 @@ export class SqliteDatabase implements Database {
   #checkOpen(): void {
     if (this.#isClosed) throw new InvariantError(`the store ${this.#path} was closed, and then used`);
   }
-}
-
-/** A database in the memory of this process. */
-const IN_MEMORY = ":memory:";
-
-/**
- * Makes sure that a database can be opened at the path. A new file is readable by its owner only, and so are the files
- * that SQLite puts beside it. Throws `InvalidInputError` if no file can be opened there.
- */
-function prepareFile(path: string): void {
-  if (path === IN_MEMORY) return;
-  if (typeof path !== "string") {
-    throw new InvalidInputError(
-      `the database path ${describeValue(path)} is not a path; give that of a file, or :memory:`,
-    );
-  }
-  if (path.trim() === "" || path.includes("\0")) {
-    throw refused(path, "is not a path; give that of a file, or :memory:");
-  }
-  const folder = dirname(resolve(path));
-  if (kindOf(folder) !== "folder")
-    throw refused(path, `lies in a folder that does not exist: ${folder}; create it first`);
-  const kind = kindOf(path);
-  if (kind === "folder") throw refused(path, "is a folder; give the path of a file in it");
-  try {
-    if (kind === "file") accessSync(path, constants.R_OK | constants.W_OK);
-    else makeFile(path);
-    // SQLite keeps its log beside the file.
-    accessSync(folder, constants.W_OK);
-  } catch (error) {
-    throw refused(path, "may not be read and written by this process; its folder must be writable too", error);
-  }
-}
-
-function kindOf(path: string): "file" | "folder" | "nothing" {
-  const stats = statSync(path, { throwIfNoEntry: false });
-  if (!stats) return "nothing";
-  return stats.isDirectory() ? "folder" : "file";
-}
-
-function refused(path: string, why: string, cause?: unknown): InvalidInputError {
-  return new InvalidInputError(`the database path ${JSON.stringify(path)} ${why}`, { details: { path }, cause });
 }
 
 /** How often to look for writes of others, in milliseconds. */

@@ -8,10 +8,12 @@ const passing: ReadonlyMap<number, string> = new Map([
   [8, "SQLITE_READONLY"],
   [9, "SQLITE_INTERRUPT"],
   [10, "SQLITE_IOERR"],
-  [13, "SQLITE_FULL"],
   [14, "SQLITE_CANTOPEN"],
   [15, "SQLITE_PROTOCOL"],
 ]);
+
+/** The primary result code of a disk, or a file with a limit, without room. */
+const FULL = 13;
 
 const corrupt: ReadonlyMap<number, string> = new Map([
   [11, "SQLITE_CORRUPT"],
@@ -48,6 +50,7 @@ export function translated(error: unknown, path: string): unknown {
   const code = primaryCode(error);
   if (code === undefined || !isSqliteError(error) || error instanceof TroupeError) return error;
   const details = { path, extendedCode: error.errcode };
+  if (code === FULL) return noSpaceLeft(path, error);
   const transient = passing.get(code);
   if (transient !== undefined) {
     return new StoreUnavailableError(`the store ${path} is not available (${transient}: ${error.message})`, {
@@ -63,6 +66,15 @@ export function translated(error: unknown, path: string): unknown {
     });
   }
   return new InvariantError(`a statement failed on ${path}: ${error.message}`, { details, cause: error });
+}
+
+/** Nothing of the write is kept, so that it can be done again once there is room. */
+export function noSpaceLeft(path: string, cause: unknown): StoreUnavailableError {
+  const words = cause instanceof Error ? cause.message : String(cause);
+  return new StoreUnavailableError(
+    `no space is left for the store ${path} (SQLITE_FULL: ${words}); free space on its disk, or raise maxBytes if it is set, and try again`,
+    { details: { path, code: "SQLITE_FULL" }, cause },
+  );
 }
 
 /** For a write that may count or not: its record is written, and a lock kept this process from finding out who has read it. */

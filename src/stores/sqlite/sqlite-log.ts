@@ -1,6 +1,8 @@
 import { closeSync, ftruncateSync, openSync, readFileSync, unlinkSync, writeSync } from "node:fs";
 import { crc32 } from "node:zlib";
+import { isNoSpace } from "../../base/index.ts";
 import { CorruptRecordError, StoreUnavailableError } from "../../errors/index.ts";
+import { noSpaceLeft } from "./sqlite-errors.ts";
 import type { Statement, StoredValue, Write } from "./sqlite-statement.ts";
 
 /** Bytes before the text of a record: its length and its checksum. */
@@ -285,11 +287,10 @@ function codeOf(error: unknown): string | undefined {
 }
 
 function unavailable(path: string, error: unknown): StoreUnavailableError {
-  const code = codeOf(error) ?? "EIO";
-  const kind = code === "ENOSPC" || code === "EDQUOT" ? "SQLITE_FULL" : "SQLITE_IOERR";
+  if (isNoSpace(error)) return noSpaceLeft(path, error);
   const words = error instanceof Error ? error.message : String(error);
-  return new StoreUnavailableError(`the store's log ${path} is not available (${kind}: ${words})`, {
-    details: { path, code: kind },
+  return new StoreUnavailableError(`the store's log ${path} is not available (SQLITE_IOERR: ${words})`, {
+    details: { path, code: "SQLITE_IOERR" },
     cause: error,
   });
 }

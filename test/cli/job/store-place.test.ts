@@ -47,6 +47,8 @@ describe("which store is meant, and the words that name it", () => {
   });
 
   test.each<[StoreOptions, string | undefined, RegExp]>([
+    [{ store: "file:jobs.db?mode=ro" }, undefined, /is a URL; give the path of the file itself: jobs\.db$/],
+    [{ store: " " }, undefined, /is not a path/],
     [{ store: "a", redis: url }, undefined, /--store and --redis/],
     [{ store: "a", prefix: "b" }, undefined, /--prefix is for --redis; it does not go with --store/],
     [{ store: "a", prefix: "b" }, url, /--prefix is for --redis; it does not go with --store/],
