@@ -40,7 +40,8 @@ export async function createAgent(given: CreateAgentOptions): Promise<Agent & { 
   const options = optionsOf<CreateAgentOptions>(given, "createAgent()", createAgentDoor);
   const { name = "agent", agents = [] } = options;
   const own = defineAgent({ ...optionsIn(options, definitionDoor.rules), name });
-  const runtime = await createRuntime({ ...optionsIn(options, runtimeSettingsRules), agents: [own, ...agents] });
+  const settings = optionsIn(options, runtimeSettingsRules);
+  const runtime = await createRuntime({ recovers: "own", ...settings, agents: [own, ...agents] });
   try {
     const agent = await runtime.agent(name, optionsIn(options, startRules));
     return Object.assign(agent, { runtime });

@@ -100,6 +100,11 @@ export class LiveAgents {
     return this.#residences.get(agentId);
   }
 
+  /** Whether an agent here would be taken over by another process if this one seemed dead. */
+  get isAtWork(): boolean {
+    return this.#residences.isAtWork;
+  }
+
   all(): Activation[] {
     return this.#residences.all();
   }
@@ -177,6 +182,7 @@ export class LiveAgents {
     let activation: Activation;
     let kept = remains;
     try {
+      await this.#options.present();
       const taken = remains && (await takeUp(this.#options, remains));
       if (!taken) kept = undefined;
       start =
@@ -252,6 +258,18 @@ export class LiveAgents {
       this.#work.report(agentId, "be activated", error);
       return false;
     }
+  }
+
+  /**
+   * Carries on an agent that the stores list as unattended, here or elsewhere; false if it is here, or another process
+   * was faster. What was put away here is forgotten first: its lease was lost.
+   */
+  async takeOver(key: AgentKey): Promise<boolean> {
+    if (this.isClosing || this.isLeaving || (await this.#residences.present(key.agentId))) return false;
+    this.idle.forget(key);
+    if (!this.isOthers(key)) return await this.tryActivate(key.agentId);
+    await this.wake(key);
+    return true;
   }
 
   async #attend(agentId: string): Promise<void> {

@@ -46,6 +46,8 @@ export interface ToolJobDependencies {
   readonly broadcast: LiveBroadcast;
   /** Aborted when the runtime is shut down. */
   readonly closed: AbortSignal;
+  /** Resolves when other processes take this one for alive. */
+  present(): Promise<void>;
   /** Notifies agents that were posted to. */
   notify(agentIds: readonly string[]): void;
 }
@@ -78,6 +80,7 @@ export async function runToolJob(dependencies: ToolJobDependencies, job: ToolJob
     return "done";
   }
   const { processId, leaseMs, clock } = dependencies;
+  await dependencies.present();
   const claim = { callId: job.callId, attempt: job.attempt, processId, leaseMs };
   const claimed = await dependencies.stores.claimCall(waiting.key, claim, clock.elapsed());
   if (claimed.type === "over" || claimed.type === "refused") return "done";
