@@ -213,6 +213,10 @@ export class RuntimeCore implements TurnSource {
     await this.work.start();
   }
 
+  lookAtTimers(): void {
+    this.#alarms.look();
+  }
+
   /** Resolves when other processes take this one for alive. */
   async present(): Promise<void> {
     await this.#heartbeat?.present();

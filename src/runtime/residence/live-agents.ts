@@ -261,15 +261,21 @@ export class LiveAgents {
   }
 
   /**
-   * Carries on an agent that the stores list as unattended, here or elsewhere; false if it is here, or another process
-   * was faster. What was put away here is forgotten first: its lease was lost.
+   * Carries on an agent that the stores list as unattended, here or elsewhere; false if it is here, another process
+   * was faster, or the stores do not answer: the next look tries again. What was put away here is forgotten first, because
+   * its lease was lost.
    */
   async takeOver(key: AgentKey): Promise<boolean> {
-    if (this.isClosing || this.isLeaving || (await this.#residences.present(key.agentId))) return false;
+    if (this.isClosing || this.isLeaving || this.isShutDown(key)) return false;
+    if (await this.#residences.present(key.agentId)) return false;
     this.idle.forget(key);
-    if (!this.isOthers(key)) return await this.tryActivate(key.agentId);
-    await this.wake(key);
-    return true;
+    try {
+      await (this.isOthers(key) ? this.wake(key) : this.#activateForPost(key));
+      return true;
+    } catch (error) {
+      if (!(error instanceof StoreUnavailableError)) this.#work.report(key.agentId, "be activated", error);
+      return false;
+    }
   }
 
   async #attend(agentId: string): Promise<void> {

@@ -48,6 +48,8 @@ export interface ToolJobDependencies {
   readonly closed: AbortSignal;
   /** Resolves when other processes take this one for alive. */
   present(): Promise<void>;
+  /** Looks which timers are due, because one was set. */
+  lookAtTimers(): void;
   /** Notifies agents that were posted to. */
   notify(agentIds: readonly string[]): void;
 }
@@ -87,8 +89,10 @@ export async function runToolJob(dependencies: ToolJobDependencies, job: ToolJob
   const name = `${waiting.key.agentId}/${queuedCallKey(job)}`;
   const own = ownWork(dependencies);
   // The process that started the call posts its end, unless this process did and has forgotten it.
-  if (claimed.type === "taken" && (own.has(name) || (claimed.isAlive && claimed.by.processId !== processId)))
+  if (claimed.type === "taken" && (own.has(name) || (claimed.isAlive && claimed.by.processId !== processId))) {
+    dependencies.lookAtTimers();
     return "done";
+  }
   own.add(name);
   if (claimed.type === "claimed") faultPoint("tool.claimed");
   const lost = claimed.type === "taken" ? "its process ended while it ran" : null;

@@ -19,8 +19,12 @@ export function registerProcess(tables: Tables, identity: ProcessIdentity, now: 
   const known = tables.processes();
   const clockOffset = clockOffsetFor(known, identity, now, elapsed);
   const steady = elapsed + clockOffset;
-  const startTime = identity.startTime ?? null;
-  tables.putProcess({ ...identityOf(identity), startTime, heartbeatAt: steady, clockOffset });
+  tables.putProcess({
+    ...identityOf(identity),
+    startTime: identity.startTime ?? null,
+    heartbeatAt: steady,
+    clockOffset,
+  });
   for (const { processId, heartbeatAt } of known) {
     const isForgotten = processId !== identity.processId && heartbeatAt < steady - PROCESS_KEPT_MS;
     if (isForgotten) tables.removeProcess(processId);
@@ -35,7 +39,7 @@ export function heartbeat(tables: Tables, processId: string, steady: number): bo
 }
 
 export function identityOf({ processId, pid, bootId, startTime }: ProcessIdentity): ProcessIdentity {
-  return { processId, pid, bootId, startTime };
+  return { processId, pid, bootId, ...(typeof startTime === "string" ? { startTime } : {}) };
 }
 
 /**
