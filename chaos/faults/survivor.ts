@@ -252,9 +252,9 @@ const agUi: Wire = {
 const teal: Wire = {
   name: "Teal Agents",
   open: named,
-  send: (url, { conversation, key }) => {
-    const chat_history = [{ role: "user", content: "go" }];
-    return ask(`${url}/slow/1.0/sse`, { session_id: conversation, chat_history }, { "idempotency-key": key });
+  send: (url, { key }) => {
+    const body = { task_id: null, items: [{ content_type: "text", content: "go" }] };
+    return ask(`${url}/slow/1.0/sse`, body, { "idempotency-key": key });
   },
   nameIn: (_frame, { key }) => key,
   idOf,
