@@ -29,8 +29,10 @@ import { f6 } from "./faults/f6.ts";
 import { f7 } from "./faults/f7.ts";
 import { f8 } from "./faults/f8.ts";
 import { f9 } from "./faults/f9.ts";
+import { restart } from "./faults/restart.ts";
 import { serve } from "./faults/serve.ts";
 import { serveWires } from "./faults/serve-wires.ts";
+import { survivor } from "./faults/survivor.ts";
 import { fight } from "./faults/fight.ts";
 import type { ChaosScenario } from "./scenario.ts";
 
@@ -70,5 +72,7 @@ export const scenarios: readonly ChaosScenario[] = [
   fight,
   serve,
   ...serveWires,
+  restart,
+  survivor,
   job,
 ];

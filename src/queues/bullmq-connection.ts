@@ -159,13 +159,13 @@ export interface BullmqQueuesOptions extends RedisPlaceOptions {
    */
   readonly secrets?: readonly SigningKey[] | undefined;
   /**
-   * How long a silent worker still counts as running its jobs, in milliseconds. Default 15,000. If Redis is away for
+   * How long a silent worker still counts as running its jobs, in milliseconds. Default 6,000. If Redis is away for
    * longer, running jobs run twice.
    */
   readonly lockMs?: number | undefined;
   /**
-   * How often to look for dead workers, and for jobs whose agent has not been informed, in milliseconds. Default 5,000.
-   * A death is found within `lockMs` and two of these periods.
+   * How often to look for dead workers, and for jobs whose agent has not been informed, in milliseconds. Default 1,500.
+   * A death is found within `lockMs` and two of these periods: by default within 9 s, which is less than a lease.
    */
   readonly deathCheckMs?: number | undefined;
   /** How often running jobs check whether they were cancelled, in milliseconds. Default 250. */
@@ -232,8 +232,8 @@ export function checkedOptions(given: BullmqQueuesOptions): CheckedOptions {
     clock,
     redact: options.redact ?? redactKnown(),
     timeoutMs: whole("timeoutMs", options.timeoutMs, 5_000, 1),
-    lockMs: whole("lockMs", options.lockMs, 15_000, 100),
-    deathCheckMs: whole("deathCheckMs", options.deathCheckMs, 5_000, 50),
+    lockMs: whole("lockMs", options.lockMs, 6_000, 100),
+    deathCheckMs: whole("deathCheckMs", options.deathCheckMs, 1_500, 50),
     cancelCheckMs: whole("cancelCheckMs", options.cancelCheckMs, 250, 10),
     graceMs: whole("graceMs", options.graceMs, DEFAULT_GRACE_MS, 0),
     deadLettersKept: whole("deadLettersKept", options.deadLettersKept, DEFAULT_DEAD_LETTERS_KEPT, 1),

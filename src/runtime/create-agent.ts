@@ -49,7 +49,8 @@ export async function createAgent<const Schema extends z.core.$ZodType = z.core.
   const options = optionsOf<CreateAgentOptions<Schema>>(given, "createAgent()", createAgentDoor);
   const { name = "agent", agents = [] } = options;
   const own = defineAgent({ ...optionsIn(options, definitionDoor.rules), name });
-  const runtime = await createRuntime({ ...optionsIn(options, runtimeSettingsRules), agents: [own, ...agents] });
+  const settings = optionsIn(options, runtimeSettingsRules);
+  const runtime = await createRuntime({ recovers: "own", ...settings, agents: [own, ...agents] });
   try {
     const agent = await runtime.agent(own, optionsIn(options, startRules));
     return Object.assign(agent, { runtime });

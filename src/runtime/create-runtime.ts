@@ -50,6 +50,8 @@ import { unsavedTrees } from "./unsaved/unsaved-trees.ts";
 /** Deepest tree below a root agent, even if its subagents' own policies allow more. */
 const DEEPEST_TREE = 64;
 export const DEFAULT_LEASE_MS = 10_000;
+/** Trees that are read at once to bring their projections up to date. */
+const PAGE = 500;
 
 /**
  * Creates a runtime: registers this process with the stores, and gives handles to agents.
@@ -280,56 +282,35 @@ function subscribe(core: RuntimeCore, observer: EventObserver): { unsubscribe():
   return { unsubscribe: stop };
 }
 
-/** Whether it has an open turn, or has not taken reports of background children or the end of a pause. */
-async function isUnfinished(core: RuntimeCore, { agentId, openTurnId, status, definition }: AgentRecord) {
-  const known = core.definitions.get(definition.name);
-  // An idle agent may have missed the end of a child in the background, or of its pause.
-  const mayHaveMissed = status === "paused" || known?.tools.tools.some(isBackground) === true;
-  if (openTurnId !== null || status === "shutdown" || !known || !mayHaveMissed) {
-    return openTurnId !== null && known !== undefined;
-  }
-  return (await core.stores.inbox(core.keyOf(agentId))).length > 0;
+/** Attends to every unattended agent now, and brings the projections of all trees up to date. */
+async function recover(core: RuntimeCore, copies: Projector | undefined): Promise<string[]> {
+  core.assertOpen();
+  const { taken, unknown } = await core.work.recover();
+  warnOfUnknown(unknown);
+  if (copies) await lookAtAllTrees(core, copies);
+  return [...taken];
 }
 
-/** Activates every unfinished agent without a living owner, or wakes it elsewhere. */
-async function recover(core: RuntimeCore, copies: Projector | undefined): Promise<string[]> {
-  const taken: string[] = [];
-  const left: AgentRecord[] = [];
+/** An earlier process may have died before it wrote the projections of any tree. */
+async function lookAtAllTrees(core: RuntimeCore, copies: Projector): Promise<void> {
   for (let after: string | undefined; ; ) {
-    const page = await core.stores.listAgents({ tenant: core.tenant, limit: 500, after });
-    copies?.lookAtAll(page);
-    for (const record of page) {
-      if (record.openTurnId !== null && !core.definitions.has(record.definition.name)) left.push(record);
-      if ((await isUnfinished(core, record)) && (await activateOrWake(core, record.agentId)))
-        taken.push(record.agentId);
-    }
+    const page = await core.stores.listAgents({ tenant: core.tenant, rootsOnly: true, limit: PAGE, after });
+    copies.lookAtAll(page);
     after = page.at(-1)?.agentId;
-    if (page.length < 500 || after === undefined) break;
+    if (page.length < PAGE || after === undefined) return;
   }
-  warnOfUnknown(left);
-  return taken;
 }
 
 /** Warns, because these turns wait until a process with their definitions runs. */
-function warnOfUnknown(left: readonly AgentRecord[]): void {
-  for (const [name, records] of Map.groupBy(left, ({ definition }) => definition.name)) {
-    const ids = records.slice(0, 3).map(({ agentId }) => agentId);
-    const more = records.length > ids.length ? ` and ${records.length - ids.length} more` : "";
+function warnOfUnknown(unknown: ReadonlyMap<string, readonly string[]>): void {
+  for (const [name, agentIds] of unknown) {
+    const ids = agentIds.slice(0, 3);
+    const more = agentIds.length > ids.length ? ` and ${agentIds.length - ids.length} more` : "";
     process.emitWarning(
       `recover() leaves ${ids.join(", ")}${more} with open turns: this runtime was not given the definition "${name}"; name it in createRuntime({ agents: [...] }), or have a process recover that was`,
       { code: "TROUPE_UNKNOWN_DEFINITION" },
     );
   }
-}
-
-/** False if it is here already, or lives in another process. */
-async function activateOrWake(core: RuntimeCore, agentId: string): Promise<boolean> {
-  const { live } = core;
-  const key = core.keyOf(agentId);
-  if (!live.isOthers(key)) return await live.tryActivate(agentId);
-  if (live.standing(key)) return false;
-  await live.wake(key);
-  return true;
 }
 
 /**

@@ -127,6 +127,7 @@ export async function run<Output>(
   const options = optionsOf<RunOptions>(given, "run()", runDoor);
   const { agentId, agents = [], auth, resolveAuth } = options;
   const runtime = await createRuntime({
+    recovers: "own",
     ...optionsIn(options, runtimeSettingsRules),
     agents: [definition, ...agents],
     resolveAuth: auth ? (request) => (request.actorId === auth.actorId ? auth : resolveAuth?.(request)) : resolveAuth,

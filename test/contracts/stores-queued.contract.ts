@@ -103,6 +103,24 @@ export function queuedContract(subject: () => Stores): void {
       expect(others).toEqual(Array.from({ length: 39 }, () => ({ type: "taken", by, isAlive: true })));
     });
 
+    test("a call that another process has is looked at again when the lease of that one is over", async () => {
+      await withQueued(subject());
+      await subject().registerProcess(elsewhere, NOW);
+      await claimed(subject(), elsewhere.processId);
+      await subject().heartbeat(elsewhere.processId, NOW + 500);
+      expect(await claimed(subject(), here.processId, { steady: NOW + 600 })).toMatchObject({
+        type: "taken",
+        isAlive: true,
+      });
+      const over = NOW + 500 + LEASE_MS + 1;
+      expect(await subject().dueTimers(NOW, 10, over - 1)).toEqual([]);
+      const due = await subject().dueTimers(NOW, 10, over);
+      expect(due).toMatchObject([{ kind: "job", callId: CALL, attempt: 1, dueAt: over }]);
+      // Who has it itself is not asked again.
+      await claimed(subject(), elsewhere.processId, { steady: NOW + 700 });
+      expect(await subject().dueTimers(NOW, 10, over)).toEqual(due);
+    });
+
     test("a call whose process is dead, or forgotten, is not given again; whoever asks is told so", async () => {
       await withQueued(subject());
       await subject().registerProcess(elsewhere, NOW);

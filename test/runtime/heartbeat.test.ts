@@ -21,6 +21,7 @@ it("agents are looked at after a silence, at a later beat too if the stores did 
     clock,
     giveSign: async () => undefined,
     leaseMs: 3_000,
+    isAtWork: () => true,
     leases: () => (given.length > 0 ? [] : [{ key, epoch: 1, discard: (why) => given.push(why) }]),
     onBeat: () => undefined,
   });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { Reconciler, type ReconcilerOptions } from "../../src/runtime/work/wakes.ts";
+import { Reconciler, type ReconcilerOptions } from "../../src/runtime/work/reconciler.ts";
 import { createFakeClock } from "../../src/testing/index.ts";
 import { TENANT } from "../contracts/names.ts";
 
@@ -21,11 +21,13 @@ function watch(left: ReadonlySet<string>, options: Partial<ReconcilerOptions> = 
     },
     tenant: TENANT,
     clock,
+    random: () => 1,
     processId: "here",
     leaseMs: LEASE_MS,
+    isKnown: () => true,
     isAttended: () => false,
     areAwaited: async (keys) => keys.map(() => false),
-    attend: async ({ agentId }) => attended.push(agentId),
+    attend: async ({ agentId }) => attended.push(agentId) > 0,
     ...options,
   });
   return { clock, reconciler, attended };

@@ -101,6 +101,8 @@ async function survive(stage: Stage, point: string, hit: number, plan: Plan): Pr
     if (turn % 20 === 19 && (await isAtRest(stage, agentId, plan))) break;
     await loopTurns(1);
   }
+  // It would carry on what the next process leaves, too.
+  await survivor.shutdown();
   return agentId;
 }
 

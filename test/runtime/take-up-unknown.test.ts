@@ -17,6 +17,7 @@ test("a process that does not know an agent's definition has never held its leas
     stores,
     clock: { elapsed: () => NOW + 2 * LEASE_MS },
     leaseMs: LEASE_MS,
+    present: async () => undefined,
     process: elsewhere,
     definitions: new Map(),
     auth: new TurnAuth({ resolve: undefined, parentTurnOf: () => null, contexts: new TurnContexts(() => null) }),

@@ -40,6 +40,8 @@ const onRedisToo: ReadonlySet<string> = new Set([
   "requests of subagents",
   "a restart",
   "what was left behind",
+  "turns whose process has died",
+  "what an idle process writes",
   "a tree after a crash",
   "working time over several agents and processes",
   "credentials that resume() brings",

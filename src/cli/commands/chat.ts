@@ -59,6 +59,8 @@ async function runChat(context: CliContext, stores: Stores, chat: Chat, { inspec
     agents: chat.job.agents,
     stores: keptOpen(stores),
     mayDecide: chat.job.mayDecide,
+    // Other jobs of the store may have been left on purpose.
+    recovers: "own",
     showCosts: true,
     onInspect: inspector?.onInspect,
     streaming: inspector ? "always" : undefined,

@@ -1,6 +1,6 @@
 import { NotFoundError } from "../../errors/index.ts";
 import { type AgentRecord, DEFAULT_TENANT } from "../../state/index.ts";
-import { currentProcess, type Stores, placeOfAgent } from "../../stores/index.ts";
+import { currentProcess, isRunning, type Stores, placeOfAgent } from "../../stores/index.ts";
 import { readableId } from "../view/format.ts";
 import { askJobOf, fileJobOf } from "./job.ts";
 
@@ -92,14 +92,5 @@ export async function ownerOf(stores: Stores, key: Parameters<Stores["holder"]>[
   if (holder === undefined) return undefined;
   const { pid, bootId } = holder.process;
   if (bootId !== currentProcess("").bootId) return { pid, isAlive: "unknown" };
-  return isPidInUse(pid) ? { pid, isAlive: true } : undefined;
-}
-
-function isPidInUse(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch (error) {
-    // EPERM: the process exists and belongs to another user.
-    return error instanceof Error && "code" in error && error.code === "EPERM";
-  }
+  return isRunning(holder.process) ? { pid, isAlive: true } : undefined;
 }

@@ -24,6 +24,8 @@ export async function runJob(context: CliContext, stores: Stores, job: Job, opti
     agents: job.agents,
     stores: keptOpen(stores),
     mayDecide: job.mayDecide,
+    // Other jobs of the store may have been left on purpose.
+    recovers: "own",
     // The tables and a later `show` need the costs.
     showCosts: true,
     onInspect: inspector?.onInspect,

@@ -66,6 +66,7 @@ export class RuntimeCore implements TurnSource {
   readonly #pauses = new Waiters<string>();
   readonly #alarms: Alarms;
   readonly processId = randomUUID();
+  readonly random: () => number;
   readonly #closing = new AbortController();
   readonly closed: AbortSignal = this.#closing.signal;
   readonly leaseMs: number;
@@ -84,6 +85,7 @@ export class RuntimeCore implements TurnSource {
     this.part = options.part;
     this.queues = options.part.queues;
     this.leaseMs = leaseMs;
+    this.random = options.random ?? Math.random;
     // Every stream listens to it, so any number of listeners is fine.
     setMaxListeners(0, this.closed);
     const parentTurnOf = (agentId: string): string | null => this.trees.parentTurnOf(agentId);
@@ -129,9 +131,10 @@ export class RuntimeCore implements TurnSource {
       tenant,
       clock,
       prices: options.priceBook,
-      random: options.random ?? Math.random,
+      random: this.random,
       closed: this.closed,
       leaseMs,
+      present: () => this.present(),
       process: currentProcess(this.processId),
       definitions,
       bus: this.bus,
@@ -194,6 +197,7 @@ export class RuntimeCore implements TurnSource {
       giveSign: () => clock.giveSign(stores, self),
       leaseMs: this.leaseMs,
       leases: () => this.live.idle.leases(),
+      isAtWork: () => this.live.isAtWork || this.work.running > 0,
       // An owner learns of a post by notification, and at the latest at its next heartbeat.
       onBeat: () => {
         this.#onForeignWrite("any");
@@ -207,6 +211,15 @@ export class RuntimeCore implements TurnSource {
       this.#onForeignWrite(writes);
     });
     await this.work.start();
+  }
+
+  lookAtTimers(): void {
+    this.#alarms.look();
+  }
+
+  /** Resolves when other processes take this one for alive. */
+  async present(): Promise<void> {
+    await this.#heartbeat?.present();
   }
 
   shutdown(timeoutMs: number = shutdownMsOf()): Promise<readonly LeftBehind[]> {

@@ -48,14 +48,19 @@ export const DEFAULT_IDLE: IdleSettings = { keptMs: 5_000, agents: 1_000 };
 /** The settings of the work that a role does: none for a `client`. */
 export type WorkOf<Chosen extends Role> = Chosen extends "client" ? undefined : WorkSettings;
 
+/** Whose unattended turns a process carries on: those of the whole store, or of the trees that it works on. */
+export type Recovers = "all" | "own";
+
+
 /** A runtime's role in its deployment, with all defaults filled in. */
 export interface Part {
   readonly role: Role;
   readonly queues: Queues;
   /** Whether other processes may take what is put into the queues. */
   readonly isDistributed: boolean;
-  /** Whether it looks for agents that no process runs. */
+  /** Whether it looks for agents that no process runs, and for which. */
   readonly looksAfterOthers: boolean;
+  readonly recovers: Recovers;
   readonly agents: number;
   readonly idle: IdleSettings;
   readonly toolQueues: Readonly<Record<string, ToolQueueOptions>>;
@@ -64,6 +69,7 @@ export interface Part {
 interface PartSource {
   readonly role?: Role | undefined;
   readonly work?: WorkSettings | undefined;
+  readonly recovers?: Recovers | undefined;
   readonly idle?: IdleOptions | undefined;
   readonly stores?: Stores | undefined;
   readonly queues?: Queues | undefined;
@@ -90,12 +96,12 @@ export function partOf(source: PartSource): Part {
   const queues = source.queues ?? localQueues({ clock, random });
   const toolQueues = role === "client" ? {} : (work.queues ?? queuesOf(definitions));
   const isDistributed = queues.kind !== "local";
-  // The memory of one process is not shared, except by test stores.
-  const isShared = isDistributed || (source.stores !== undefined && source.stores.kind !== "memory");
-  const looksAfterOthers = role !== "client" && isShared;
+  // Stores that were not given belong to this runtime alone.
+  const looksAfterOthers = role !== "client" && (isDistributed || source.stores !== undefined);
+  const recovers = isDistributed ? "all" : (source.recovers ?? "all");
   const { keptMs = DEFAULT_IDLE.keptMs, agents: kept = DEFAULT_IDLE.agents } = source.idle ?? {};
   const idle = { keptMs, agents: kept };
-  return { role, queues, isDistributed, looksAfterOthers, agents, idle, toolQueues };
+  return { role, queues, isDistributed, looksAfterOthers, recovers, agents, idle, toolQueues };
 }
 
 function assertShared(role: Role, { stores, queues }: PartSource): void {

@@ -93,6 +93,7 @@ export const runtimeSettingsRules: Door<RuntimeSettings>["rules"] = {
   streaming: oneOfRule("watched", "always"),
   onInspect: functionRule,
   restoreAfterCommit: flagRule,
+  recovers: oneOfRule("all", "own"),
   idle: optionsRule(idleDoor),
 };
 

@@ -10,7 +10,7 @@ import type { Auth } from "../../tools/index.ts";
 import type { Overview } from "../projections/overview.ts";
 import type { Projections } from "./projection-stores.ts";
 import type { Agent, AgentStartOptions, Decide, DecisionAttempt, RequestListOptions } from "./agent-types.ts";
-import type { IdleOptions, Role, WorkOf } from "./roles.ts";
+import type { IdleOptions, Recovers, Role, WorkOf } from "./roles.ts";
 import type { HealthOptions, RuntimeHealth, RuntimeMetrics } from "./runtime-health.ts";
 import type { EventObserver } from "./turn-types.ts";
 
@@ -74,6 +74,13 @@ export interface RuntimeSettings {
    * false.
    */
   readonly restoreAfterCommit?: boolean | undefined;
+  /**
+   * Whose turns this process carries on when their process has died, looking every 0.3 to 0.45 leases. `all`: every turn
+   * of the stores whose definition it was given. `own`: only turns in trees that it works on, for a program that runs one
+   * job and must not begin another. Queues that other processes share pass on the work of all, so with them it is always
+   * `all`. Default `all`; that of `run()` and `createAgent()` is `own`.
+   */
+  readonly recovers?: Recovers | undefined;
   /** When agents that have nothing to do leave the memory. Default: after 5 seconds, with at most 1,000 of them. */
   readonly idle?: IdleOptions | undefined;
 }

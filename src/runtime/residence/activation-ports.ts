@@ -29,6 +29,8 @@ export interface LiveAgentsOptions {
   /** Aborted when the runtime closes. */
   readonly closed: AbortSignal;
   readonly leaseMs: number;
+  /** Resolves when other processes take this one for alive, so that they do not take what it activates. */
+  readonly present: () => Promise<void>;
   readonly process: ProcessIdentity;
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
   readonly bus: EventBus;

@@ -100,6 +100,11 @@ export class LiveAgents {
     return this.#residences.get(agentId);
   }
 
+  /** Whether an agent here would be taken over by another process if this one seemed dead. */
+  get isAtWork(): boolean {
+    return this.#residences.isAtWork;
+  }
+
   all(): Activation[] {
     return this.#residences.all();
   }
@@ -177,6 +182,7 @@ export class LiveAgents {
     let activation: Activation;
     let kept = remains;
     try {
+      await this.#options.present();
       const taken = remains && (await takeUp(this.#options, remains));
       if (!taken) kept = undefined;
       start =
@@ -250,6 +256,24 @@ export class LiveAgents {
       return true;
     } catch (error) {
       this.#work.report(agentId, "be activated", error);
+      return false;
+    }
+  }
+
+  /**
+   * Carries on an agent that the stores list as unattended, here or elsewhere; false if it is here, another process
+   * was faster, or the stores do not answer: the next look tries again. What was put away here is forgotten first, because
+   * its lease was lost.
+   */
+  async takeOver(key: AgentKey): Promise<boolean> {
+    if (this.isClosing || this.isLeaving || this.isShutDown(key)) return false;
+    if (await this.#residences.present(key.agentId)) return false;
+    this.idle.forget(key);
+    try {
+      await (this.isOthers(key) ? this.wake(key) : this.#activateForPost(key));
+      return true;
+    } catch (error) {
+      if (!(error instanceof StoreUnavailableError)) this.#work.report(key.agentId, "be activated", error);
       return false;
     }
   }

@@ -300,6 +300,12 @@ export class IdleAgents {
     return outcomes.flatMap((outcome) => (outcome.status === "fulfilled" ? [outcome.value] : []));
   }
 
+  /** Forgets an agent that was put away, because its lease was lost. */
+  forget({ agentId }: AgentKey): void {
+    const remains = this.#options.residences.remainsOf(agentId);
+    if (remains) this.#forget(remains);
+  }
+
   #forget(remains: PutAway): void {
     remains.letGo?.();
     this.#options.residences.apply(remains.key.agentId, { type: "forgotten", remains });

@@ -21,6 +21,7 @@ export interface RecoverySource {
   /** Its `elapsed()` is the stores' steady time. */
   readonly clock: { elapsed(): number };
   readonly leaseMs: number;
+  readonly present: () => Promise<void>;
   readonly process: { readonly processId: string };
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
   readonly auth: TurnAuth;
@@ -63,13 +64,15 @@ export function begin({ definitions }: RecoverySource, record: AgentRecord): Act
 }
 
 /**
- * Recovers an agent that was put away here, under the lease that it has kept. Undefined if its journal is not where it
- * was left, since then somebody else has had it.
+ * Recovers an agent that was put away here, under the lease that it has kept. Undefined if another process has or had it
+ * since: this one gives no sign while its agents rest, so their leases are free to be taken.
  */
 export async function takeUp(source: RecoverySource, remains: PutAway): Promise<ActivationStart | undefined> {
   const { key, standing } = remains;
-  const record = await source.stores.readAgent(key);
-  if (!record) return undefined;
+  const { stores, process } = source;
+  const [record, holder] = await Promise.all([stores.readAgent(key), stores.holder(key)]);
+  const isKept = holder?.epoch === remains.epoch && holder.process.processId === process.processId;
+  if (!record || !isKept) return undefined;
   const { start, lastSeq } = await recovered(source, key, { ...remains, record });
   return lastSeq === remains.seq ? { ...start, standing } : undefined;
 }
@@ -173,6 +176,7 @@ async function visit(
   change: (activation: Activation) => void,
 ): Promise<boolean> {
   const { handover, ports } = dependencies;
+  await dependencies.present();
   const start = await recoverAgent(dependencies, key, handover);
   const { openTurnId } = start.record;
   if (openTurnId !== null) await handover.giveUp(key, start.epoch);
@@ -215,21 +219,22 @@ export async function isHeldByOthers(
 /** Whether this is another process that is not known to be dead. */
 export function isElsewhere(holder: ProcessIdentity | undefined, self: ProcessIdentity): boolean {
   if (!holder || holder.processId === self.processId) return false;
-  return holder.bootId !== self.bootId || wasRunning(holder.pid);
+  return holder.bootId !== self.bootId || wasRunning(holder);
 }
 
 /** How long a process of this machine that was seen running counts as running, in milliseconds. */
 const SEEN_MS = 50;
 const PROCESSES_SEEN = 1_000;
-const seen = new Map<number, number>();
+const seen = new Map<string, number>();
 
 /** A process that dies right after it was seen leaves its agents behind in any case. */
-function wasRunning(pid: number): boolean {
+function wasRunning(holder: ProcessIdentity): boolean {
   const now = performance.now();
-  if (now < (seen.get(pid) ?? Number.NEGATIVE_INFINITY)) return true;
-  const isAlive = isRunning({ pid, startTime: null });
-  seen.delete(pid);
+  const { processId } = holder;
+  if (now < (seen.get(processId) ?? Number.NEGATIVE_INFINITY)) return true;
+  const isAlive = isRunning(holder);
+  seen.delete(processId);
   if (seen.size >= PROCESSES_SEEN) seen.clear();
-  if (isAlive) seen.set(pid, now + SEEN_MS);
+  if (isAlive) seen.set(processId, now + SEEN_MS);
   return isAlive;
 }

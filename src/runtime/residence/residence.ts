@@ -327,6 +327,13 @@ export class Residences<Live extends { readonly key: AgentKey }> {
     return [...this.#residences.values()].flatMap((at) => ("stay" in at ? [at.stay.activation] : []));
   }
 
+  /** Whether an agent is here, comes or leaves, or one that was put away has an open turn. */
+  get isAtWork(): boolean {
+    return [...this.#residences.values()].some(
+      (at) => !isAway(at) && (at.kind !== "putAway" || (at.remains.standing.now?.openTurnId ?? null) !== null),
+    );
+  }
+
   /** Of the agents that are live, and of those that are put away. */
   heldKeys(): AgentKey[] {
     const keys: AgentKey[] = [];

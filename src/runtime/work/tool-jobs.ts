@@ -46,6 +46,10 @@ export interface ToolJobDependencies {
   readonly broadcast: LiveBroadcast;
   /** Aborted when the runtime is shut down. */
   readonly closed: AbortSignal;
+  /** Resolves when other processes take this one for alive. */
+  present(): Promise<void>;
+  /** Looks which timers are due, because one was set. */
+  lookAtTimers(): void;
   /** Notifies agents that were posted to. */
   notify(agentIds: readonly string[]): void;
 }
@@ -78,14 +82,17 @@ export async function runToolJob(dependencies: ToolJobDependencies, job: ToolJob
     return "done";
   }
   const { processId, leaseMs, clock } = dependencies;
+  await dependencies.present();
   const claim = { callId: job.callId, attempt: job.attempt, processId, leaseMs };
   const claimed = await dependencies.stores.claimCall(waiting.key, claim, clock.elapsed());
   if (claimed.type === "over" || claimed.type === "refused") return "done";
   const name = `${waiting.key.agentId}/${queuedCallKey(job)}`;
   const own = ownWork(dependencies);
   // The process that started the call posts its end, unless this process did and has forgotten it.
-  if (claimed.type === "taken" && (own.has(name) || (claimed.isAlive && claimed.by.processId !== processId)))
+  if (claimed.type === "taken" && (own.has(name) || (claimed.isAlive && claimed.by.processId !== processId))) {
+    dependencies.lookAtTimers();
     return "done";
+  }
   own.add(name);
   if (claimed.type === "claimed") faultPoint("tool.claimed");
   const lost = claimed.type === "taken" ? "its process ended while it ran" : null;

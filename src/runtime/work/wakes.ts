@@ -1,5 +1,5 @@
-import { type Clock, createDeferred } from "../../base/index.ts";
-import { type AgentKey, keyText } from "../../state/index.ts";
+import { createDeferred } from "../../base/index.ts";
+import type { AgentKey } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import {
   AlreadyOwnedError,
@@ -15,10 +15,6 @@ import type { ToolJobDependencies } from "./tool-jobs.ts";
 
 /** How often one job activates an agent again after a fault here. */
 const MOST_LOSSES = 3;
-/** Unattended agents that one query asks for. */
-const PAGE = 100;
-/** Longest pause, in milliseconds, between attempts at an agent that is found repeatedly; pauses double up to this. */
-const LONGEST_PAUSE_MS = 10 * 60_000;
 
 export interface WakeDependencies
   extends Pick<ToolJobDependencies, "stores" | "tenant" | "processId" | "clock" | "definitions" | "live" | "notify"> {
@@ -141,102 +137,4 @@ export async function onDeadWake(dependencies: WakeDependencies, job: WakeJob, c
   const command = { turnId: record.openTurnId, by: "runtime", reason, stopReason: "error" } as const;
   const outcome = await stores.abort(key, command, clock.now());
   if (outcome.type !== "notFound") dependencies.notify(outcome.posted);
-}
-
-export interface ReconcilerOptions {
-  readonly stores: Pick<Stores, "unattended">;
-  readonly tenant: string;
-  /** Its `elapsed()` is the stores' steady time. */
-  readonly clock: Clock;
-  readonly processId: string;
-  readonly leaseMs: number;
-  /** Whether the agent is here, or is not for this process to activate. */
-  readonly isAttended: (key: AgentKey) => boolean;
-  /** For each agent, whether its wake is queued or running. */
-  readonly areAwaited: (keys: readonly AgentKey[]) => Promise<readonly boolean[]>;
-  /** Activates the agent, here or elsewhere. */
-  readonly attend: (key: AgentKey) => Promise<unknown>;
-}
-
-interface Found {
-  readonly times: number;
-  readonly notBefore: number;
-}
-
-/**
- * Looks for agents that need an owner and have none: their process died, or the process that posted to them died before
- * it notified anybody.
- *
- * Invariants
- * 1. It looks twice in the time of a lease: an abandoned agent is found at most half a lease after it can be activated.
- * 2. An agent that no process can activate keeps none busy: it is tried again after pauses that double.
- * 3. An agent whose wake is queued, however long, or running is not abandoned: another wake would change nothing.
- */
-export class Reconciler {
-  readonly #options: ReconcilerOptions;
-  readonly #found = new Map<string, Found>();
-  #cancel: (() => void) | undefined;
-  #isClosed = false;
-  #count = 0;
-
-  constructor(options: ReconcilerOptions) {
-    this.#options = options;
-  }
-
-  /** How often an unattended agent was found. */
-  get count(): number {
-    return this.#count;
-  }
-
-  start(): void {
-    const { clock, leaseMs } = this.#options;
-    if (this.#isClosed) return;
-    this.#cancel = clock.setDelay(Math.ceil(leaseMs / 2), () => {
-      this.look()
-        .catch((error: unknown) => {
-          if (!this.#isClosed) process.emitWarning(`agents left behind could not be looked for: ${String(error)}`);
-        })
-        .finally(() => this.start());
-    });
-  }
-
-  close(): void {
-    this.#isClosed = true;
-    this.#cancel?.();
-  }
-
-  /** Checks all unattended agents once. */
-  async look(): Promise<void> {
-    const { stores, tenant, clock, processId, leaseMs, isAttended } = this.#options;
-    const seen = new Set<string>();
-    for (let after: string | undefined; ; ) {
-      const query = { processId, leaseMs, limit: PAGE, after };
-      const page = await stores.unattended(tenant, query, clock.elapsed());
-      const unattended = page.filter((key) => !isAttended(key));
-      for (const key of unattended) seen.add(keyText(key));
-      const left = await this.#leftBehind(unattended);
-      await Promise.all(left.map((key) => this.#attend(key)));
-      after = page.at(-1)?.agentId;
-      if (page.length < PAGE || after === undefined || this.#isClosed) break;
-    }
-    for (const text of this.#found.keys()) if (!seen.has(text)) this.#found.delete(text);
-  }
-
-  async #leftBehind(unattended: readonly AgentKey[]): Promise<readonly AgentKey[]> {
-    if (unattended.length === 0) return unattended;
-    const awaited = await this.#options.areAwaited(unattended);
-    return unattended.filter((_key, at) => awaited[at] !== true);
-  }
-
-  async #attend(key: AgentKey): Promise<void> {
-    const { clock, leaseMs, attend } = this.#options;
-    const text = keyText(key);
-    const { times, notBefore } = this.#found.get(text) ?? { times: 0, notBefore: Number.NEGATIVE_INFINITY };
-    if (this.#isClosed || clock.elapsed() < notBefore) return;
-    // No pause after the first time, because the agent may just not have been activated yet.
-    const pause = times === 0 ? 0 : Math.min(leaseMs * 2 ** (times - 1), LONGEST_PAUSE_MS);
-    this.#found.set(text, { times: times + 1, notBefore: clock.elapsed() + pause });
-    this.#count += 1;
-    await attend(key);
-  }
 }

@@ -3,7 +3,8 @@ import { type AgentKey, partsOfCall, rootOf } from "../../state/index.ts";
 import type { DeadCause, Job, JobOutcome, JobRun, ToolJob, WakeJob } from "../../queues/index.ts";
 import type { Activation } from "../agent/activation.ts";
 import type { DrainReport } from "../doors/runtime-types.ts";
-import { Reconciler, hasMore, onDeadWake, runWake, type WakeDependencies } from "./wakes.ts";
+import { hasMore, onDeadWake, runWake, type WakeDependencies } from "./wakes.ts";
+import { Reconciler, type Recovered } from "./reconciler.ts";
 import type { Part } from "../doors/roles.ts";
 import { onDeadJob, runToolJob, type ToolJobDependencies } from "./tool-jobs.ts";
 
@@ -12,6 +13,7 @@ const LONGEST_NOTICE_MS = 2_000;
 
 interface WorkerDependencies extends ToolJobDependencies, WakeDependencies {
   readonly part: Part;
+  readonly random: () => number;
 }
 
 /**
@@ -22,51 +24,59 @@ export class Worker {
   readonly #dependencies: WorkerDependencies;
   readonly #part: Part;
   readonly #clock: Clock;
-  readonly #reconciler: Reconciler | undefined;
+  readonly #reconciler: Reconciler;
   #toolJobs = 0;
+  #running = 0;
   #wakes = 0;
   #rolledBack = 0;
 
   constructor(dependencies: WorkerDependencies) {
-    const { part, clock, stores, tenant, processId, leaseMs } = dependencies;
+    const { part, clock, random, stores, tenant, processId, leaseMs, live, definitions } = dependencies;
     this.#dependencies = dependencies;
     this.#part = part;
     this.#clock = clock;
     stores.onRolledBack((found) => (this.#rolledBack += found.tenant === tenant ? 1 : 0));
-    if (!part.looksAfterOthers) return;
     this.#reconciler = new Reconciler({
       stores,
       tenant,
       clock,
+      random,
       processId,
       leaseMs,
-      isAttended: (key) => dependencies.live.isShutDown(key) || !this.#concerns(key),
+      isKnown: (name) => definitions.has(name),
+      isAttended: (key) => live.isShutDown(key) || live.get(key) !== undefined || !this.#concerns(key),
       // Local queues hold no wakes of other processes.
       areAwaited: async (keys) => (part.isDistributed ? await part.queues.awaited(keys) : []),
-      attend: (key) => (part.isDistributed ? dependencies.live.wake(key) : dependencies.live.tryActivate(key.agentId)),
+      attend: (key) => live.takeOver(key),
     });
   }
 
-  /**
-   * Whether this process should activate an unattended agent. With local queues, only agents of trees that it works on:
-   * a process that runs one job does not start another, which may have been left on purpose.
-   */
+  /** Whether this process carries on the agents of that tree when no other one does. */
   #concerns(key: AgentKey): boolean {
     const { live, part } = this.#dependencies;
-    if (live.standing(key) !== undefined) return false;
     const root = rootOf(key.agentId);
-    return part.isDistributed || live.idle.keys().some(({ agentId }) => rootOf(agentId) === root);
+    return part.recovers === "all" || live.idle.keys().some(({ agentId }) => rootOf(agentId) === root);
   }
 
   get counted() {
-    const { count: unattended = 0 } = this.#reconciler ?? {};
+    const unattended = this.#reconciler.count;
     return { toolJobs: this.#toolJobs, wakes: this.#wakes, unattended, rolledBack: this.#rolledBack };
+  }
+
+  /** How many jobs of tools run here now. */
+  get running(): number {
+    return this.#running;
+  }
+
+  /** Activates every unattended agent of the store, or wakes it elsewhere. */
+  recover(): Promise<Recovered> {
+    return this.#reconciler.recover();
   }
 
   /** Takes jobs, unless this process takes no part in them. */
   async start(): Promise<void> {
     const { role, queues, isDistributed, agents, toolQueues } = this.#part;
-    this.#reconciler?.start();
+    if (this.#part.looksAfterOthers) this.#reconciler.start();
     const hasTools = Object.keys(toolQueues).length > 0;
     if (role === "client" || !(isDistributed || hasTools)) return;
     await queues.work({
@@ -79,7 +89,7 @@ export class Worker {
 
   /** Stops looking for unattended agents. */
   stop(): void {
-    this.#reconciler?.close();
+    this.#reconciler.close();
   }
 
   /**
@@ -146,9 +156,11 @@ export class Worker {
   }
 
   async #runTool(job: ToolJob, run: JobRun): Promise<JobOutcome> {
+    this.#running += 1;
     try {
       return await this.#contextOf(job).run(() => runToolJob(this.#dependencies, job, run));
     } finally {
+      this.#running -= 1;
       this.#toolJobs += 1;
     }
   }

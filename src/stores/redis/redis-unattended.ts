@@ -1,6 +1,6 @@
 import { CorruptRecordError } from "../../errors/index.ts";
 import type { AgentKey, AgentRecord, InboxItem } from "../../state/index.ts";
-import { isUnattended, livingFor } from "../rules/leases.ts";
+import { isKnownTo, isUnattended, livingFor } from "../rules/leases.ts";
 import type { UnattendedQuery } from "../rules/queries.ts";
 import { freshHead, type Head } from "../rules/tables.ts";
 import { type RedisConnection, textsOf } from "./redis-connection.ts";
@@ -95,17 +95,19 @@ export class RedisUnattended {
     for (let at = 0; at < candidates.length && found.length < limit; at += AT_ONCE) {
       const some = candidates.slice(at, at + AT_ONCE);
       const settled = await Promise.all(some.map((one) => this.#unattendedOf(one, isLiving)));
-      for (const [index, agentIds] of settled.entries()) {
+      for (const [index, agents] of settled.entries()) {
         const isStart = after !== undefined && some[index]?.tree.tag === from?.tag;
-        const next = agentIds.toSorted().filter((agentId) => !isStart || agentId > after);
-        for (const agentId of next) found.push({ tenant, agentId });
+        const next = agents
+          .filter((record) => (!isStart || record.agentId > after) && isKnownTo(query, record))
+          .map(({ agentId }) => agentId);
+        for (const agentId of next.toSorted()) found.push({ tenant, agentId });
       }
     }
     return found.slice(0, limit);
   }
 
   /** The unattended agents of a tree; removes it from the indexes if there are none. */
-  async #unattendedOf(candidate: CandidateTree, isLiving: IsLiving): Promise<readonly string[]> {
+  async #unattendedOf(candidate: CandidateTree, isLiving: IsLiving): Promise<readonly AgentRecord[]> {
     return await this.#skipCorrupt(async () => {
       const { tree, deadHolders } = candidate;
       const { found, newest } = await this.#check(tree, isLiving);
@@ -117,7 +119,7 @@ export class RedisUnattended {
     });
   }
 
-  async #remove({ tree, isPosted, deadHolders }: CandidateTree, isLiving: IsLiving): Promise<readonly string[]> {
+  async #remove({ tree, isPosted, deadHolders }: CandidateTree, isLiving: IsLiving): Promise<readonly AgentRecord[]> {
     const posts = { index: postsIndex(this.#keys, tree), member: tree.tag };
     const holders = deadHolders.map((id) => ({
       index: holdersIndex(this.#keys, tree),
@@ -146,7 +148,7 @@ export class RedisUnattended {
     const last = ids.length < SWEPT ? undefined : ids.at(-1);
     if (last === undefined) this.#swept.delete(tenant);
     else this.#swept.set(tenant, last);
-    const check = async (rootAgentId: string): Promise<readonly string[]> => {
+    const check = async (rootAgentId: string): Promise<readonly AgentRecord[]> => {
       const tree = this.#keys.treeOf(tenant, rootAgentId);
       const { found } = await this.#check(tree, isLiving);
       if (found.length > 0) await this.#writeAgain(tree);
@@ -162,7 +164,7 @@ export class RedisUnattended {
     });
   }
 
-  async #skipCorrupt(check: () => Promise<readonly string[]>): Promise<readonly string[]> {
+  async #skipCorrupt(check: () => Promise<readonly AgentRecord[]>): Promise<readonly AgentRecord[]> {
     try {
       return await check();
     } catch (error) {
@@ -253,7 +255,7 @@ class CandidateTrees {
 /** What a look at a tree finds. */
 interface Look {
   /** The unattended agents, in the order in which they were created. */
-  readonly found: readonly string[];
+  readonly found: readonly AgentRecord[];
   /** The newest version of an agent's head, which every commit writes; 0 for a tree without agents. */
   readonly newest: number;
 }
@@ -281,7 +283,7 @@ async function unattendedOfTree(
   const tables = { agent: ({ agentId }: AgentKey) => records.get(agentId) };
   const found = candidates.flatMap(([id, head]) => {
     const record = records.get(id);
-    return record && isUnattended(tables, { record, head, inbox: inboxes.get(id) ?? [] }) ? [id] : [];
+    return record && isUnattended(tables, { record, head, inbox: inboxes.get(id) ?? [] }) ? [record] : [];
   });
   return { found, newest: stored.reduce((newest, text) => Math.max(newest, Number(seenRow(text).version)), 0) };
 }

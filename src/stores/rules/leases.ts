@@ -171,6 +171,11 @@ export function isUnattended(tables: Pick<Tables, "agent">, { record, head, inbo
   return head.work === "open" || isAnyActionable(tables, record, inbox);
 }
 
+/** Whether the caller of the query can carry the agent on. */
+export function isKnownTo({ isKnown }: UnattendedQuery, { tenant, agentId, definition }: AgentRecord): boolean {
+  return isKnown === undefined || isKnown(definition.name, { tenant, agentId });
+}
+
 /** The unattended agents of tables that can list candidates themselves. */
 export function unattendedIn(
   tables: CandidateTables,
@@ -183,19 +188,24 @@ export function unattendedIn(
   const found: AgentKey[] = [];
   if (limit === 0) return found;
   for (const key of tables.unattendedCandidates(tenant, isLiving, after, limit)) {
-    if (isCandidateUnattended(tables, key, isLiving)) found.push(key);
+    if (isCandidateUnattended(tables, key, query, isLiving)) found.push(key);
     if (found.length === limit) break;
   }
   return found;
 }
 
 /** False if something of the agent is corrupt, so that it hides no other agent. */
-function isCandidateUnattended(tables: StoreTables, key: AgentKey, isLiving: (processId: string) => boolean): boolean {
+function isCandidateUnattended(
+  tables: StoreTables,
+  key: AgentKey,
+  query: UnattendedQuery,
+  isLiving: (processId: string) => boolean,
+): boolean {
   try {
     const head = tables.head(key);
     const record = tables.agent(key);
     if (!record || (head.holder !== null && isLiving(head.holder))) return false;
-    return isUnattended(tables, { record, head, inbox: tables.inbox(key) });
+    return isUnattended(tables, { record, head, inbox: tables.inbox(key) }) && isKnownTo(query, record);
   } catch (error) {
     if (error instanceof CorruptRecordError) return false;
     throw error;

@@ -44,6 +44,8 @@ export interface ProcessIdentity {
   readonly pid: number;
   /** Identifies one boot of a machine: agents of a dead process of the same boot are taken over at once. */
   readonly bootId: string;
+  /** When it was started, in a unit of its system, so that a later process with its pid is not taken for it. Default: unknown. */
+  readonly startTime?: string | null | undefined;
 }
 
 export type AcquireOutcome =

@@ -135,7 +135,7 @@ export interface Stores {
    * Agents that need an owner: agents of dead processes with an open turn or an inbox item, agents without owner that
    * have an inbox item, and agents that were left with an open turn. Not listed are agents that are shut down or
    * parked, and agents whose items nobody can take in now: queued turns behind the open one, or items that a pause
-   * holds. The cost grows with their number, not with the number of all agents.
+   * holds. The cost grows with their number, not with the number of all agents. Changes nothing of the agents.
    */
   unattended(tenant: string, query: UnattendedQuery, steady: number): Promise<AgentKey[]>;
   /** The process that holds the agent's lease, if any. */
@@ -143,7 +143,8 @@ export interface Stores {
 
   /**
    * Claims a queued call for a worker that is about to run it, before anything of it runs. A call that must not be
-   * repeated is given out once; a repeatable one as often as it is asked for.
+   * repeated is given out once; a repeatable one as often as it is asked for. If another living process has it, its timer
+   * is set to the end of that one's lease, so that its job is added again when that one is dead.
    */
   claimCall(key: AgentKey, claim: CallClaim, steady: number): Promise<CallClaimOutcome>;
   /**

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { readFileSync, readlinkSync } from "node:fs";
 import { hostname, uptime } from "node:os";
 import type { ProcessIdentity } from "./outcomes.ts";
@@ -5,7 +6,7 @@ import type { ProcessRow, Tables } from "./tables.ts";
 
 /** Describes this process to the stores; `processId` must be unique among all processes that ever used the store. */
 export function currentProcess(processId: string): ProcessIdentity {
-  return { processId, pid: process.pid, bootId: currentBootId() };
+  return { processId, pid: process.pid, bootId: sight.bootId, startTime: sight.startTimeOf(process.pid) };
 }
 
 /**
@@ -15,12 +16,15 @@ export function currentProcess(processId: string): ProcessIdentity {
 const PROCESS_KEPT_MS = 24 * 60 * 60 * 1000;
 
 export function registerProcess(tables: Tables, identity: ProcessIdentity, now: number, elapsed: number): number {
-  const isOfThisBoot = identity.bootId === currentBootId();
-  const startTime = isOfThisBoot ? startTimeOf(identity.pid) : null;
   const known = tables.processes();
   const clockOffset = clockOffsetFor(known, identity, now, elapsed);
   const steady = elapsed + clockOffset;
-  tables.putProcess({ ...identityOf(identity), startTime, heartbeatAt: steady, clockOffset });
+  tables.putProcess({
+    ...identityOf(identity),
+    startTime: identity.startTime ?? null,
+    heartbeatAt: steady,
+    clockOffset,
+  });
   for (const { processId, heartbeatAt } of known) {
     const isForgotten = processId !== identity.processId && heartbeatAt < steady - PROCESS_KEPT_MS;
     if (isForgotten) tables.removeProcess(processId);
@@ -34,8 +38,8 @@ export function heartbeat(tables: Tables, processId: string, steady: number): bo
   return row !== undefined;
 }
 
-export function identityOf({ processId, pid, bootId }: ProcessIdentity): ProcessIdentity {
-  return { processId, pid, bootId };
+export function identityOf({ processId, pid, bootId, startTime }: ProcessIdentity): ProcessIdentity {
+  return { processId, pid, bootId, ...(typeof startTime === "string" ? { startTime } : {}) };
 }
 
 /**
@@ -65,47 +69,138 @@ export function kernelOf(id: string): string {
   return id.split("/", 1)[0] ?? id;
 }
 
-let bootId: string | undefined;
+/** What the system shows of the processes that this one can see; tests give their own. */
+export interface ProcessView {
+  readonly platform: NodeJS.Platform;
+  /** The pid of this process. */
+  readonly pid: number;
+  readonly hostname: string;
+  /** How long the machine and this process have been running, in seconds, by one monotonic clock. */
+  readonly uptime: { readonly machine: number; readonly process: number; readonly monotonic: number };
+  /** The text of a file, or the target of a link; undefined if it cannot be read. */
+  readonly read: (path: string) => string | undefined;
+  readonly link: (path: string) => string | undefined;
+  readonly isPidInUse: (pid: number) => boolean;
+}
+
+const system: ProcessView = {
+  platform: process.platform,
+  pid: process.pid,
+  hostname: hostname(),
+  get uptime() {
+    const [seconds, nanoseconds] = process.hrtime();
+    return { machine: uptime(), process: process.uptime(), monotonic: seconds + nanoseconds / 1e9 };
+  },
+  read: (path) => textOrNothing(() => readFileSync(path, "utf8")),
+  link: (path) => textOrNothing(() => readlinkSync(path)),
+  isPidInUse,
+};
 
 /**
- * Identifies one boot of a machine and one namespace of process ids: whether a process is running can only be checked
- * within the same boot id. If the system gives no boot id, it is made of host name and boot time; two processes that
- * round it differently wait for each other's heartbeat to expire, which is slower but safe.
+ * How one process sees others: which of them share its process ids, and which of those are running.
+ *
+ * Invariants
+ * 1. A living process is never taken for dead: where two processes may have the same pid in different namespaces, or the
+ *    namespace cannot be read, their boot ids differ and nothing is concluded from pids.
+ * 2. Where the boot id is the same, a process with the pid of this one that started at another time is dead: a container
+ *    that is started again gives its main process the same pid, often 1.
  */
-function currentBootId(): string {
-  bootId ??= readBootId();
-  return bootId;
+export class ProcessSight {
+  readonly #view: ProcessView;
+  /**
+   * Identifies one boot of a machine and one namespace of process ids: whether a process is running can only be checked
+   * within the same boot id.
+   */
+  readonly bootId: string;
+  /** When this process was started. */
+  readonly #ownStart: string;
+  /** Whether `/proc` shows the processes of this namespace. */
+  readonly #hasProc: boolean;
+
+  constructor(view: ProcessView) {
+    this.#view = view;
+    this.#hasProc = view.link("/proc/self") === String(view.pid);
+    const { process: since, monotonic } = view.uptime;
+    this.#ownStart = this.#stat(view.pid)?.startTime ?? `${MONOTONIC}${Math.round((monotonic - since) * 100)}`;
+    this.bootId = bootIdOf(view, this.#hasProc);
+  }
+
+  /** When a process was started, in a unit of the system; null if that cannot be read. */
+  startTimeOf(pid: number): string | null {
+    return pid === this.#view.pid ? this.#ownStart : (this.#stat(pid)?.startTime ?? null);
+  }
+
+  /** Whether a process of this boot id is still running: its pid is in use by the process that started then. */
+  isRunning({ pid, startTime = null }: Pick<ProcessIdentity, "pid" | "startTime">): boolean {
+    if (pid === this.#view.pid) return startTime === null || isSameStart(startTime, this.#ownStart);
+    if (!this.#view.isPidInUse(pid)) return false;
+    const stat = this.#stat(pid);
+    if (!stat) return true;
+    const hasEnded = stat.state === "Z" || stat.state === "X";
+    const isUnknown = startTime === null || startTime.startsWith(MONOTONIC);
+    return !hasEnded && (isUnknown || startTime === stat.startTime);
+  }
+
+  #stat(pid: number): { readonly state: string; readonly startTime: string } | undefined {
+    const line = this.#hasProc ? this.#view.read(`/proc/${pid}/stat`) : undefined;
+    // The name in brackets may hold anything; the state follows it, and the start time is the 20th field from there.
+    const fields = line?.slice(line.lastIndexOf(")") + 2).split(" ");
+    const [state, startTime] = [fields?.[0], fields?.[19]];
+    return state === undefined || startTime === undefined ? undefined : { state, startTime };
+  }
 }
 
-function readBootId(): string {
-  const boot = textOrNothing(() => readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim());
-  if (boot === undefined) return `${hostname()}:${Math.round((Date.now() - uptime() * 1000) / 60_000)}`;
-  // Containers of one machine share its boot id, but not each other's process ids.
-  return `${boot}/${textOrNothing(() => readlinkSync("/proc/self/ns/pid")) ?? hostname()}`;
+/** Marks a start time in hundredths of a second by the monotonic clock, for systems whose `/proc` does not show it. */
+const MONOTONIC = "m";
+/** Two readings of the start of one process may differ by this, in hundredths of a second. */
+const START_TOLERANCE = 2;
+
+function isSameStart(one: string, other: string): boolean {
+  if (!one.startsWith(MONOTONIC) || !other.startsWith(MONOTONIC)) return one === other;
+  return Math.abs(Number(one.slice(1)) - Number(other.slice(1))) <= START_TOLERANCE;
 }
 
-/** When a process was started, in the system's own unit; null if the system does not tell. */
+function bootIdOf(view: ProcessView, hasProc: boolean): string {
+  const boot = view.read("/proc/sys/kernel/random/boot_id")?.trim();
+  if (view.platform !== "linux") {
+    // No namespaces of process ids. Two processes that round the boot time differently wait for each other's heartbeat to
+    // expire, which is slower but safe.
+    return `${view.hostname}:${Math.round((Date.now() / 1000 - view.uptime.machine) / 60)}`;
+  }
+  const namespace = (hasProc ? containerOf(view) : undefined) ?? view.link("/proc/self/ns/pid");
+  // Process ids that may be those of another namespace prove nothing, so such a process shares its boot id with none.
+  if (boot === undefined || namespace === undefined) return `${boot ?? view.hostname}/unknown:${randomUUID()}`;
+  return `${boot}/${namespace}`;
+}
+
+/**
+ * Identifies the container that this process runs in, if it has one namespace of process ids, which each start of it
+ * replaces: by the writable layer of its root, which a container keeps when it is started again and shares with no other; in
+ * Kubernetes by the pod and the name of the container. Undefined outside of containers, and where a namespace was made
+ * within the container, which shows in a second mount of `/proc`.
+ */
+function containerOf({ read }: ProcessView): string | undefined {
+  const mounts = (read("/proc/self/mountinfo") ?? "").split("\n").map((line) => line.split(" "));
+  if (mounts.filter(([, , , , at]) => at === "/proc").length !== 1) return undefined;
+  for (const [, , , from = ""] of mounts) {
+    const [, pod, name] = /\/pods\/([\w-]+)\/containers\/([^/]+)\//.exec(from) ?? [];
+    if (pod !== undefined && name !== undefined) return `pod:${pod}:${name}`;
+  }
+  const layer = mounts.find(([, , , , at]) => at === "/")?.join(" ");
+  const upper = /[ ,]upperdir=([^, ]+)/.exec(layer ?? "")?.[1];
+  return upper === undefined ? undefined : `container:${upper.replaceAll("/", ":")}`;
+}
+
+const sight = new ProcessSight(system);
+
+/** When a process was started, in a unit of the system; null if that cannot be read. */
 export function startTimeOf(pid: number): string | null {
-  return statOf(pid)?.startTime ?? null;
+  return sight.startTimeOf(pid);
 }
 
-/**
- * Whether a process of this boot is still running: its pid is in use by the registered process, which has not ended.
- */
-export function isRunning(registered: { readonly pid: number; readonly startTime: string | null }): boolean {
-  if (!isPidInUse(registered.pid)) return false;
-  const stat = statOf(registered.pid);
-  if (!stat) return true;
-  const hasEnded = stat.state === "Z" || stat.state === "X";
-  return !hasEnded && (registered.startTime === null || registered.startTime === stat.startTime);
-}
-
-function statOf(pid: number): { readonly state: string; readonly startTime: string } | undefined {
-  const line = textOrNothing(() => readFileSync(`/proc/${pid}/stat`, "utf8"));
-  // The name in brackets may hold anything; the state follows it, and the start time is the 20th field from there.
-  const fields = line?.slice(line.lastIndexOf(")") + 2).split(" ");
-  const [state, startTime] = [fields?.[0], fields?.[19]];
-  return state === undefined || startTime === undefined ? undefined : { state, startTime };
+/** Whether a process of this boot is still running. */
+export function isRunning(registered: Pick<ProcessIdentity, "pid" | "startTime">): boolean {
+  return sight.isRunning(registered);
 }
 
 function isPidInUse(pid: number): boolean {

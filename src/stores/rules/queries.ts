@@ -1,6 +1,6 @@
 import type { Moment } from "../../budget/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
-import type { AgentRecord, AgentRequest, Timer, TurnRecord } from "../../state/index.ts";
+import type { AgentKey, AgentRecord, AgentRequest, Timer, TurnRecord } from "../../state/index.ts";
 
 export interface AgentFilter {
   /** Only agents of this tenant. */
@@ -80,6 +80,8 @@ export interface UnattendedQuery {
   readonly limit?: number | undefined;
   /** Continue after this agent id, the last one of the page before. Each store has its own order. */
   readonly after?: string | undefined;
+  /** Called with an unattended agent and the name of its definition; if false, it is left out. Default: all are listed. */
+  readonly isKnown?: ((definitionName: string, key: AgentKey) => boolean) | undefined;
 }
 
 /** The position of an agent in a list with the newest first. It never changes. */

@@ -80,6 +80,13 @@ export function claimCall(
   if (call.claimedBy !== null && !call.isRepeatable) {
     const holder = tables.process(call.claimedBy);
     const isAlive = holder !== undefined && isLiving(tables, holder, claim, steady);
+    // Its job was given to another worker, so its worker may be dead: look again when that one's lease would be over.
+    if (isAlive && holder.processId !== claim.processId) {
+      tables.setTimer({
+        ...jobTimer(key, call, { now: steady, steady }),
+        dueAt: holder.heartbeatAt + claim.leaseMs + 1,
+      });
+    }
     return {
       type: "taken",
       by: holder ? identityOf(holder) : { processId: call.claimedBy, pid: 0, bootId: "" },

@@ -1,0 +1,167 @@
+import type { Clock } from "../../base/index.ts";
+import { type AgentKey, keyText, rootOf } from "../../state/index.ts";
+import type { Stores } from "../../stores/index.ts";
+
+/** Unattended agents that one query asks for. */
+const PAGE = 100;
+/**
+ * The pause between two looks, in leases: random between these, so that the processes of a deployment do not look at the
+ * same moment. A look after a lease has run out is never later than half a lease.
+ */
+const PAUSE = { shortest: 0.3, longest: 0.45 };
+/** Longest pause, in milliseconds, between attempts at an agent that is found repeatedly; pauses double up to this. */
+const LONGEST_PAUSE_MS = 10 * 60_000;
+
+export interface ReconcilerOptions {
+  readonly stores: Pick<Stores, "unattended">;
+  readonly tenant: string;
+  /** Its `elapsed()` is the stores' steady time. */
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly processId: string;
+  readonly leaseMs: number;
+  /** Whether this process has the definition of that name. */
+  readonly isKnown: (definitionName: string) => boolean;
+  /** Whether the periodic look leaves the agent alone: it is here, or another process is to carry it on. */
+  readonly isAttended: (key: AgentKey) => boolean;
+  /** For each agent, whether its wake is queued or running. */
+  readonly areAwaited: (keys: readonly AgentKey[]) => Promise<readonly boolean[]>;
+  /** Activates the agent, here or elsewhere; false if that was not necessary, or not possible. */
+  readonly attend: (key: AgentKey) => Promise<boolean>;
+}
+
+interface Found {
+  readonly times: number;
+  readonly notBefore: number;
+}
+
+/** What a look at the whole store has found. */
+export interface Recovered {
+  /** Agents that were activated, or whose wake was queued. */
+  readonly taken: readonly string[];
+  /** Agents that stay as they are, by the name of their definition, which this process does not have. */
+  readonly unknown: ReadonlyMap<string, readonly string[]>;
+}
+
+/**
+ * Looks for agents that need an owner and have none: their process died, or the process that posted to them died before
+ * it notified anybody.
+ *
+ * Invariants
+ * 1. It looks at least every 0.45 leases: an abandoned agent is found within 1.5 leases of its last owner's last sign.
+ * 2. An agent that no process can activate keeps none busy: it is tried again after pauses that double. Agents whose
+ *    definition this process does not have are not tried.
+ * 3. An agent whose wake is queued, however long, or running is not abandoned: another wake would change nothing.
+ * 4. Agents of one tree are activated one after the other, its root first, and at most one page of agents at a time.
+ */
+export class Reconciler {
+  readonly #options: ReconcilerOptions;
+  readonly #found = new Map<string, Found>();
+  #cancel: (() => void) | undefined;
+  #isClosed = false;
+  #count = 0;
+
+  constructor(options: ReconcilerOptions) {
+    this.#options = options;
+  }
+
+  /** How often an unattended agent was found. */
+  get count(): number {
+    return this.#count;
+  }
+
+  /** Looks periodically until it is closed. */
+  start(): void {
+    const { clock, leaseMs, random } = this.#options;
+    if (this.#isClosed) return;
+    const pause = leaseMs * (PAUSE.shortest + (PAUSE.longest - PAUSE.shortest) * random());
+    this.#cancel = clock.setDelay(Math.ceil(pause), () => {
+      this.look()
+        .catch((error: unknown) => {
+          if (!this.#isClosed) process.emitWarning(`agents left behind could not be looked for: ${String(error)}`);
+        })
+        .finally(() => this.start());
+    });
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#cancel?.();
+  }
+
+  /** Attends to all unattended agents that no other process is to carry on and whose pause is over. */
+  async look(): Promise<void> {
+    const { isKnown, isAttended, clock } = this.#options;
+    const seen = new Set<string>();
+    await this.#eachPage(isKnown, async (page) => {
+      const unattended = page.filter((key) => !isAttended(key));
+      for (const key of unattended) seen.add(keyText(key));
+      const left = (await this.#leftBehind(unattended)).filter(
+        (key) => clock.elapsed() >= (this.#found.get(keyText(key))?.notBefore ?? Number.NEGATIVE_INFINITY),
+      );
+      await this.#attendAll(left);
+    });
+    for (const text of this.#found.keys()) if (!seen.has(text)) this.#found.delete(text);
+  }
+
+  /** Attends to every unattended agent at once, on request. */
+  async recover(): Promise<Recovered> {
+    const taken: string[] = [];
+    const unknown = new Map<string, string[]>();
+    const isKnown = (name: string, { agentId }: AgentKey): boolean => {
+      if (this.#options.isKnown(name)) return true;
+      unknown.set(name, [...(unknown.get(name) ?? []), agentId]);
+      return false;
+    };
+    await this.#eachPage(isKnown, async (page) => {
+      taken.push(...(await this.#attendAll(await this.#leftBehind(page))));
+    });
+    return { taken, unknown };
+  }
+
+  async #eachPage(
+    isKnown: (name: string, key: AgentKey) => boolean,
+    work: (page: readonly AgentKey[]) => Promise<void>,
+  ): Promise<void> {
+    const { stores, tenant, clock, processId, leaseMs } = this.#options;
+    for (let after: string | undefined; ; ) {
+      const query = { processId, leaseMs, limit: PAGE, after, isKnown };
+      const page = await stores.unattended(tenant, query, clock.elapsed());
+      await work(page);
+      after = page.at(-1)?.agentId;
+      if (page.length < PAGE || after === undefined || this.#isClosed) return;
+    }
+  }
+
+  async #leftBehind(unattended: readonly AgentKey[]): Promise<readonly AgentKey[]> {
+    if (unattended.length === 0) return unattended;
+    const awaited = await this.#options.areAwaited(unattended);
+    return unattended.filter((_key, at) => awaited[at] !== true);
+  }
+
+  /** Returns the ids of those that were taken. */
+  async #attendAll(keys: readonly AgentKey[]): Promise<string[]> {
+    const byTree = Map.groupBy(keys, ({ agentId }) => rootOf(agentId));
+    const taken = await Promise.all(
+      [...byTree.values()].map(async (tree) => {
+        const ofTree: string[] = [];
+        for (const key of tree.toSorted((one, other) => one.agentId.length - other.agentId.length)) {
+          if (!this.#isClosed && (await this.#attend(key))) ofTree.push(key.agentId);
+        }
+        return ofTree;
+      }),
+    );
+    return taken.flat();
+  }
+
+  async #attend(key: AgentKey): Promise<boolean> {
+    const { clock, leaseMs, attend } = this.#options;
+    const text = keyText(key);
+    const times = this.#found.get(text)?.times ?? 0;
+    // No pause after the first time, because the agent may just not have been activated yet.
+    const pause = times === 0 ? 0 : Math.min(leaseMs * 2 ** (times - 1), LONGEST_PAUSE_MS);
+    this.#found.set(text, { times: times + 1, notBefore: clock.elapsed() + pause });
+    this.#count += 1;
+    return await attend(key);
+  }
+}
