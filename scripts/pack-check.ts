@@ -215,6 +215,7 @@ try {
   await install(await pack());
   const sizes = [installed, installedPackages].map((folder) => `${(installedBytes(folder) / 2 ** 20).toFixed(1)} MiB`);
   const light = await checkImportIsLight();
+  provide("react");
   await checkEntriesLoad();
   await checkPrograms();
   await checkBins();

@@ -15,7 +15,30 @@ export function contentFaults(installed: string, manifest: Manifest): string[] {
   const files = filesIn(installed);
   return [...strayFiles(files), ...sizeFaults(installed, files), ...linkFaults(installed, files)].concat(
     importFaults(installed, files, manifest),
+    browserFaults(installed),
   );
+}
+
+/** Entries that run in browsers, where neither Node nor the runtime is: they and what they import are small, and load these alone. */
+const browserEntries: readonly string[] = ["dist/client/index.js", "dist/client/react.js"];
+const browserPackages: readonly string[] = ["eventsource-parser", "react"];
+const mostBrowserBytes = 40_000;
+
+function browserFaults(installed: string): string[] {
+  const seen = new Set(browserEntries);
+  const faults: string[] = [];
+  for (const path of seen) {
+    for (const { name } of moduleSpecifiers(path, readFileSync(join(installed, path), "utf8"))) {
+      if (name.startsWith(".")) seen.add(join(dirname(path), name).replaceAll("\\", "/"));
+      else if (!browserPackages.includes(name)) faults.push(`${path} imports ${name}, which browsers do not have`);
+    }
+  }
+  const bytes = [...seen].reduce((sum, path) => sum + lstatSync(join(installed, path)).size, 0);
+  if (bytes <= mostBrowserBytes) return faults;
+  return [
+    ...faults,
+    `the entries for browsers are ${bytes} bytes, more than ${mostBrowserBytes}: ${[...seen].join(", ")}`,
+  ];
 }
 
 function filesIn(folder: string): string[] {
@@ -26,7 +49,7 @@ function filesIn(folder: string): string[] {
 
 function strayFiles(files: readonly string[]): string[] {
   const places =
-    /^(?:dist\/.+|docs\/.+\.md|examples\/(?:(?:served|teal)\/)?[^/]+\.(?:ts|yaml|json)|examples\/served\/Dockerfile|bench\/README\.md|CHANGELOG\.md|CONTRIBUTING\.md|README\.md|LICENSE|package\.json)$/;
+    /^(?:dist\/.+|docs\/.+\.md|examples\/(?:(?:served|teal|browser)\/)?[^/]+\.(?:ts|tsx|html|yaml|json)|examples\/served\/Dockerfile|bench\/README\.md|CHANGELOG\.md|CONTRIBUTING\.md|README\.md|LICENSE|package\.json)$/;
   return files
     .filter(
       (path) => !places.test(path) || (/^dist\/.+\.ts$/.test(path) && !path.endsWith(".d.ts")) || path.endsWith(".map"),

@@ -133,6 +133,35 @@ export interface ParseJsonOptions {
   readonly what?: string;
 }
 
+/**
+ * Whether a JSON text may have more than `most` values: members, items, and the containers themselves. Looks at the text
+ * alone, so that a text of millions of empty lists is refused before it is parsed. Of a text that is no JSON it says
+ * nothing.
+ */
+export function hasMoreValues(text: string, most: number): boolean {
+  // A value is the root, the first one in a container, or comes after a comma.
+  let values = 1;
+  for (let at = 0; at < text.length; at += 1) {
+    const sign = text.charCodeAt(at);
+    if (sign === quote) at = endOfString(text, at);
+    else if (sign === comma || sign === openingBracket || sign === openingBrace) values += 1;
+    if (values > most) return true;
+  }
+  return false;
+}
+
+const [quote, comma, openingBracket, openingBrace, backslash] = [0x22, 0x2c, 0x5b, 0x7b, 0x5c];
+
+/** The place of the quote that ends a string; the length of the text if none does. */
+function endOfString(text: string, start: number): number {
+  for (let end = text.indexOf('"', start + 1); end >= 0; end = text.indexOf('"', end + 1)) {
+    let first = end;
+    while (text.charCodeAt(first - 1) === backslash) first -= 1;
+    if ((end - first) % 2 === 0) return end;
+  }
+  return text.length;
+}
+
 const unsafeKeys: ReadonlySet<string> = new Set(["__proto__", "constructor", "prototype"]);
 
 /** An array or object to look at, with the path to it. */

@@ -9,7 +9,7 @@ export const floors: readonly (readonly string[])[] = [
   ["machines"],
   ["actors"],
   ["runtime"],
-  ["telemetry", "inspector", "server", "demo"],
+  ["telemetry", "inspector", "server", "client", "demo"],
   ["cli"],
 ];
 
@@ -23,7 +23,7 @@ const typeNeighbours: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Folders that may take values from these only, and types from every floor below. */
-const valueSources: Readonly<Record<string, readonly string[]>> = { machines: ["state", "budget"] };
+const valueSources: Readonly<Record<string, readonly string[]>> = { machines: ["state", "budget"], client: [] };
 
 /**
  * Wings: the folders of a room, from the ground up, "" being the files that lie in the room itself. A file takes values from its own
@@ -55,6 +55,7 @@ export const packagePlaces: readonly {
   { name: "undici", place: /^src\/model\/http-proxies\.ts$/, words: "src/model/http-proxies.ts" },
   { name: "bullmq", place: /^src\/queues\/bullmq-[^/]+\.ts$/, words: "src/queues/bullmq-*.ts" },
   { name: "ioredis", place: /^src\/redis\/redis-[^/]+\.ts$/, words: "src/redis/redis-*.ts" },
+  { name: "react", place: /^src\/client\/react\.ts$/, words: "src/client/react.ts" },
   { name: "node:sqlite", place: /\/sqlite-[^/]+\.ts$/, words: "sqlite-*.ts" },
 ];
 
@@ -76,6 +77,7 @@ export function forbiddenImport(from: string, to: string, isType: boolean): stri
   }
   const sources = valueSources[from];
   if (sources === undefined || isType || sources.includes(to)) return undefined;
+  if (sources.length === 0) return `${from} takes types only (import type)`;
   return `${from} takes values from ${sources.join(" and ")}, of ${to} types only (import type)`;
 }
 

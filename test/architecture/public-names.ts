@@ -69,6 +69,14 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     TealAgentOptions TealMetadata TealModelOptions TealServed tealSurface TealSurfaceOptions TellingStep TicketStore tokenAuth
     TokenAuthOptions Webhook WebhookDesk WebhookForm WebhookOptions WebhookPlace
   `),
+  "troupe/client": words(`
+    AgentHandle AgentInfo AgentSnapshot AgentView BudgetInput CallOptions ClientErrorOptions ClientHeaders ClientOptions ClientTool
+    createClient DefinitionInfo ExecuteTurnOptions FollowOptions KeyedOptions ListOptions ListPage NewAgent RequestDecision
+    ShownAgent TreeInfo TroupeClient TroupeClientError TurnHandle TurnInfo TurnOutcome TurnRequest TurnSummary
+  `),
+  "troupe/client/react": words(`
+    AgentConversation useAgent
+  `),
   "troupe/a2a": words(`
     remoteAgent RemoteAgentOptions RemoteAuth RemoteTask RemoteUsage
   `),

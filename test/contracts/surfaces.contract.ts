@@ -236,7 +236,7 @@ export function surfaceSuite(name: string, driver: SurfaceDriver): void {
     const served = await servedDesk(driver);
     const request = await requestFor(served, { text: "hello" });
     for (const body of [
-      "[".repeat(100_000),
+      "[".repeat(10_000),
       `{"a":${"[".repeat(1_000)}${"]".repeat(1_000)}}`,
       '{"__proto__":{}}',
       "{",
@@ -250,6 +250,24 @@ export function surfaceSuite(name: string, driver: SurfaceDriver): void {
       ]);
     }
     expect(await served.runtime.turns()).toEqual([]);
+  });
+
+  it(`${name}: a body of too many values is refused before it is parsed, with the limit and who can raise it`, async () => {
+    const served = await servedDesk(driver);
+    const request = await requestFor(served, { text: "hello" });
+    const post = (body: string): Promise<Response> =>
+      served.server.fetch(new Request(request.url, { method: "POST", headers: request.headers, body }));
+    for (const body of [`[${"0,".repeat(50_000)}0]`, `{"a":[${"[],".repeat(25_000)}[]]}`, "[".repeat(100_000)]) {
+      const response = await post(body);
+      const words = await response.text();
+      expect([body.slice(0, 20), response.status, words]).toEqual([
+        body.slice(0, 20),
+        413,
+        expect.stringMatching(/50000 values.*limits\.bodyValues/),
+      ]);
+    }
+    // A long text holds the signs as well, and is one value.
+    expect((await post(`{"text":"${"[,{".repeat(100_000)}\\\""}`)).status).not.toBe(413);
   });
 
   it(`${name}: nobody gets in`, async () => {

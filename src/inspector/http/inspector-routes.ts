@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import { type WebSocket, WebSocketServer } from "ws";
 import { z } from "zod";
+import { hasMoreValues } from "../../base/index.ts";
 import {
   AgentBusyError,
   AlreadyOwnedError,
@@ -20,6 +21,8 @@ import { bearerOf, FEED_PROTOCOL, Gate, type GateOptions, protocolTokenOf } from
 
 /** Longest body of a POST: an image may be in it. */
 const MOST_BODY_BYTES = 12_000_000;
+/** Members, items and containers together. */
+const MOST_BODY_VALUES = 50_000;
 const MOST_CLIENTS = 16;
 /** Longest message of a client. */
 const MOST_MESSAGE_BYTES = 4_096;
@@ -180,8 +183,12 @@ async function jsonBody(request: IncomingMessage): Promise<unknown> {
     if (size > MOST_BODY_BYTES) throw new BodyError(413, `the body has more than ${MOST_BODY_BYTES} bytes`);
     parts.push(part);
   }
+  const text = Buffer.concat(parts).toString("utf8");
+  if (hasMoreValues(text, MOST_BODY_VALUES)) {
+    throw new BodyError(413, `the body has more than ${MOST_BODY_VALUES} values`);
+  }
   try {
-    return JSON.parse(Buffer.concat(parts).toString("utf8")) as unknown;
+    return JSON.parse(text) as unknown;
   } catch {
     throw new BodyError(400, "the body is no JSON");
   }

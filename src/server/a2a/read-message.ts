@@ -1,6 +1,8 @@
 import type { Message, Part, SendMessageRequest } from "@a2a-js/sdk";
 import { z } from "zod";
 import { type Content, type ContentPart, jsonSchema } from "../../state/index.ts";
+import { misfit } from "../core/failures.ts";
+import { MOST_ANSWERS } from "../core/limits.ts";
 import { idOfUrl } from "../core/url-ids.ts";
 import type { Sdk } from "./sdk.ts";
 
@@ -55,13 +57,15 @@ function named(id: string): string | null {
 
 function decisionsOf({ parts, taskId }: Message, malformed: (words: string) => Error): readonly WireDecision[] {
   if (taskId === "") throw malformed("message.taskId is missing: decisions are for a task");
+  if (parts.length > MOST_ANSWERS) {
+    throw malformed(`message.parts takes at most ${MOST_ANSWERS} decisions; it has ${parts.length}`);
+  }
   return parts.map(({ content }, index) => {
     const where = `message.parts[${index}]`;
     if (content?.$case !== "data") throw malformed(`${where} must be a data part with a decision`);
     const { data, error } = decisionSchema.safeParse(content.value);
     if (data) return data;
-    const [issue] = error.issues;
-    throw malformed(`${[where, "data", ...(issue?.path ?? [])].join(".")}: ${issue?.message ?? "does not fit"}`);
+    throw malformed(misfit("body", content.value, error).message.replace(/^body/, `${where}.data`));
   });
 }
 

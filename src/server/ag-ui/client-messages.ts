@@ -27,6 +27,8 @@ interface ShownMessage {
 export class ClientMessages {
   /** Results of tools by call, other messages by id. */
   readonly #messages = new Map<string, Had>();
+  /** The message of each call. */
+  readonly #callers = new Map<string, Had>();
 
   constructor(history: readonly ShownMessage[]) {
     for (const message of history) this.#put(message);
@@ -36,9 +38,13 @@ export class ClientMessages {
     const owner = event.subagentRunId;
     if (event.type === "TEXT_MESSAGE_START") this.#assistant(event.messageId, owner);
     if (event.type === "TEXT_MESSAGE_CONTENT") this.#assistant(event.messageId, owner).text += event.delta;
-    if (event.type === "TOOL_CALL_START") this.#assistant(event.parentMessageId, owner).calls.set(event.toolCallId, "");
+    if (event.type === "TOOL_CALL_START") {
+      const message = this.#assistant(event.parentMessageId, owner);
+      message.calls.set(event.toolCallId, "");
+      this.#callers.set(event.toolCallId, message);
+    }
     if (event.type === "TOOL_CALL_ARGS") {
-      const calls = [...this.#messages.values()].find((message) => message.calls.has(event.toolCallId))?.calls;
+      const calls = this.#callers.get(event.toolCallId)?.calls;
       calls?.set(event.toolCallId, `${calls.get(event.toolCallId)}${event.delta}`);
     }
     if (event.type === "TOOL_CALL_RESULT") {
@@ -46,6 +52,7 @@ export class ClientMessages {
     }
     if (event.type === "MESSAGES_SNAPSHOT") {
       this.#messages.clear();
+      this.#callers.clear();
       for (const message of event.messages) this.#put(message);
     }
   }
@@ -75,6 +82,9 @@ export class ClientMessages {
     if (role === "user") this.#messages.set(id, { owner, role, text: "", calls });
     if (role === "tool") this.#messages.set(`result of ${toolCallId}`, { owner, role, text: "", calls });
     const text = typeof content === "string" ? content : "";
-    if (role === "assistant") this.#messages.set(id, { owner, role, text, calls });
+    if (role !== "assistant") return;
+    const message: Had = { owner, role, text, calls };
+    this.#messages.set(id, message);
+    for (const callId of calls.keys()) this.#callers.set(callId, message);
   }
 }

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { InvalidInputError } from "../../errors/index.ts";
 import { type Content, type ContentPart, jsonObjectSchema, jsonSchema } from "../../state/index.ts";
+import { MOST_ANSWERS } from "../core/limits.ts";
 import type { AgUiMessage } from "./events.ts";
 import { resumeEntrySchema } from "./interrupts.ts";
 
@@ -48,7 +49,11 @@ export const runInputSchema = z
       .default([])
       .meta({ description: "Tools that the front end runs, for a definition with `clientTools: true`." }),
     context: z.array(z.object({ description: z.string(), value: z.string() })).default([]),
-    resume: z.array(resumeEntrySchema).default([]).meta({ description: "Answers to all open interrupts." }),
+    resume: z
+      .array(resumeEntrySchema)
+      .max(MOST_ANSWERS)
+      .default([])
+      .meta({ description: "Answers to all open interrupts." }),
   })
   .meta({ id: "RunAgentInput" });
 export type RunInput = z.output<typeof runInputSchema>;
@@ -98,13 +103,15 @@ export interface Told {
 }
 
 export function toldIn({ messages }: Pick<RunInput, "messages">): Told {
-  const before = new Map<string, readonly AgUiMessage[]>();
+  const before = new Map<string, AgUiMessage[]>();
   let last: AgUiMessage[] = [];
   for (const { id: messageId, role, content = "" } of ownOf(messages)) {
     if (role === "user" || role === "system" || role === "developer") last.push({ id: messageId, role, content });
     if (role !== "assistant") continue;
     const turnId = turnOfMessage(messageId);
-    before.set(turnId, [...(before.get(turnId) ?? []), ...last]);
+    const known = before.get(turnId);
+    if (known === undefined) before.set(turnId, last);
+    else for (const message of last) known.push(message);
     last = [];
   }
   const results = messages.flatMap(({ id: messageId, role, toolCallId, content = "" }): [string, ToolResult][] => {

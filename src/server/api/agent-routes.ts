@@ -34,7 +34,7 @@ import {
   wholeList,
 } from "./answers.ts";
 
-const newAgentSchema = z
+export const newAgentSchema = z
   .strictObject({
     definition: z.string(),
     key: z

@@ -1,22 +1,36 @@
-import { parseJson } from "../../base/index.ts";
+import { hasMoreValues, parseJson } from "../../base/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
 import { ServerError } from "./failures.ts";
 
+export interface BodyBounds {
+  readonly maxBytes: number;
+  /** Members, items and containers together. */
+  readonly maxValues: number;
+}
+
+export interface ReadBody {
+  /** Undefined if there is no body. */
+  readonly value: unknown;
+  /** In characters. */
+  readonly length: number;
+}
+
 /**
- * Reads a JSON body of at most `maxBytes`, declared or chunked; undefined if there is none. Throws `ServerError` with the
- * codes `body_too_large`, `unsupported_media_type` and `body_already_read`, and `InvalidInputError` for text that is no
- * JSON, is nested too deeply, or has keys that reach a prototype.
+ * Reads a JSON body within its bounds, declared or chunked. Throws `ServerError` with the codes `body_too_large`,
+ * `unsupported_media_type` and `body_already_read`, and `InvalidInputError` for text that is no JSON, is nested too deeply,
+ * or has keys that reach a prototype.
  */
-export async function readJson(request: Request, maxBytes: number): Promise<unknown> {
+export async function readJson(request: Request, { maxBytes, maxValues }: BodyBounds): Promise<ReadBody> {
   if (request.bodyUsed) throw alreadyRead();
   const declared = Number(request.headers.get("content-length") ?? 0);
-  if (declared > maxBytes) throw tooLarge(maxBytes);
+  if (declared > maxBytes) throw tooManyBytes(maxBytes);
   const text = await textWithin(request, maxBytes);
   // Node's adapter gives a body that somebody has read as an empty one.
   if (text === "" && declared > 0) throw alreadyRead();
-  if (text === "") return undefined;
+  if (text === "") return { value: undefined, length: 0 };
   assertJson(request.headers);
-  return parseJson(text, { what: "the body", maxBytes });
+  if (hasMoreValues(text, maxValues)) throw tooManyValues(maxValues);
+  return { value: parseJson(text, { what: "the body", maxBytes }), length: text.length };
 }
 
 function assertJson(headers: Headers): void {
@@ -49,7 +63,7 @@ async function textWithin(request: Request, maxBytes: number): Promise<string> {
     bytes += value.byteLength;
     if (bytes > maxBytes) {
       await reader.cancel().catch(() => undefined);
-      throw tooLarge(maxBytes);
+      throw tooManyBytes(maxBytes);
     }
     text += decoded(() => decoder.decode(value, { stream: true }));
   }
@@ -72,8 +86,15 @@ function decoded(decode: () => string): string {
   }
 }
 
-function tooLarge(maxBytes: number): ServerError {
+function tooManyBytes(maxBytes: number): ServerError {
   return new ServerError("body_too_large", `the body is larger than the permitted ${maxBytes} bytes`, {
     headers: { connection: "close" },
   });
+}
+
+function tooManyValues(maxValues: number): ServerError {
+  return new ServerError(
+    "body_too_large",
+    `the body has more than the permitted ${maxValues} values (members and items of all lists); send fewer, or let the server's operator raise limits.bodyValues`,
+  );
 }

@@ -1,3 +1,4 @@
+import { setImmediate as nextEventLoopTurn } from "node:timers/promises";
 import type { z } from "zod";
 import { type Clock, combineSignals, type CombinedSignal, realSignal } from "../../base/index.ts";
 import { InvariantError } from "../../errors/index.ts";
@@ -46,10 +47,20 @@ export async function callOf(arrival: Arrival, dependencies: CallDependencies): 
   const params = checked("path", route.params, arrival.params);
   const query = checked("query", route.query, () => queryOf(request));
   const headers = checked("header", route.headers, () => headersOf(request, route.headers));
-  const body =
-    route.body &&
-    checked("body", route.body, await readJson(request, route.bodyBytes ?? dependencies.limits.bodyBytes));
+  const body = await bodyOf(arrival, dependencies.limits);
   return new RouteCall(arrival, dependencies, { params, query, headers, body, idempotencyKey });
+}
+
+/** Characters of a body above which other requests have a turn between the parts of the work on it. */
+const LARGE = 100_000;
+
+async function bodyOf({ request, route }: Arrival, { bodyBytes, bodyValues }: Limits): Promise<unknown> {
+  if (route.body === undefined) return undefined;
+  const { value, length } = await readJson(request, { maxBytes: route.bodyBytes ?? bodyBytes, maxValues: bodyValues });
+  if (length > LARGE) await nextEventLoopTurn();
+  const body = checked("body", route.body, value);
+  if (length > LARGE) await nextEventLoopTurn();
+  return body;
 }
 
 type Inputs = Pick<Call, "params" | "query" | "headers" | "body" | "idempotencyKey">;
@@ -178,11 +189,12 @@ function checked(part: RequestPart, schema: z.ZodType | undefined, given: unknow
 /** A repeated name becomes a list, which only schemas of lists take. */
 function queryOf(request: Request): Readonly<Record<string, string | readonly string[]>> {
   const { searchParams } = new URL(request.url);
-  const names = [...new Set(searchParams.keys())].filter((name) => name !== "__proto__");
+  const byName = Map.groupBy(searchParams, ([name]) => name);
+  byName.delete("__proto__");
   return Object.fromEntries(
-    names.map((name) => {
-      const values = searchParams.getAll(name);
-      return [name, values.length === 1 ? (values[0] ?? "") : values];
+    [...byName].map(([name, entries]) => {
+      const [value = "", ...others] = entries.map(([, one]) => one);
+      return [name, others.length === 0 ? value : [value, ...others]];
     }),
   );
 }

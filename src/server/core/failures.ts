@@ -158,7 +158,8 @@ export function jsonFailure({ status, code, message, retryable, details, headers
 export function misfit(part: RequestPart, input: unknown, error: z.ZodError): ServerError {
   const issues = error.issues.slice(0, MOST_ISSUES).map((issue): InputIssue => {
     const path = issue.path.map((step) => (typeof step === "number" ? step : String(step)));
-    return { in: part, path, code: issue.code, message: issue.message, input: valueAt(input, path) };
+    const message = issue.message.slice(0, LONGEST_MESSAGE);
+    return { in: part, path, code: issue.code, message, input: valueAt(input, path) };
   });
   const [first] = issues;
   const where = [part, ...(first?.path ?? [])].join(".");
@@ -166,6 +167,8 @@ export function misfit(part: RequestPart, input: unknown, error: z.ZodError): Se
 }
 
 const MOST_ISSUES = 20;
+/** Characters of the message of one issue, which may name each member that is not known. */
+const LONGEST_MESSAGE = 1_000;
 
 function valueAt(input: unknown, path: readonly (string | number)[]): unknown {
   let value = input;

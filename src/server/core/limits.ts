@@ -8,6 +8,8 @@ import { ServerError } from "./failures.ts";
 export interface ServeLimits {
   /** Longest body of a request, in bytes. Default 10,000,000. */
   readonly bodyBytes?: number | undefined;
+  /** Values in the body of a request: members, items and containers together. Default 50,000. */
+  readonly bodyValues?: number | undefined;
   /** Requests of one caller in a minute. Default 1,200. */
   readonly requestsPerMinute?: number | undefined;
   /** Turns that one caller starts in a minute. Default 120. */
@@ -41,11 +43,15 @@ export interface RateRedis {
   readonly prefix?: string | undefined;
 }
 
+/** Decisions and results of tools that one request may bring: each is looked up, and stored by itself. */
+export const MOST_ANSWERS = 1_000;
+
 const number = wholeNumberRule(1);
 
 export const limitsDoor: Door<ServeLimits> = {
   rules: {
     bodyBytes: number,
+    bodyValues: number,
     requestsPerMinute: number,
     turnsPerMinute: number,
     openTurns: number,
@@ -66,6 +72,7 @@ export const limitsDoor: Door<ServeLimits> = {
 /** The limits of one server at work. */
 export interface Limits {
   readonly bodyBytes: number;
+  readonly bodyValues: number;
   readonly requests: Rate;
   readonly turns: Rate;
   readonly openTurns: number;
@@ -76,11 +83,13 @@ export interface Limits {
 }
 
 export function limitsAtWork(given: ServeLimits = {}): Limits {
-  const { bodyBytes = 10_000_000, requestsPerMinute = 1_200, turnsPerMinute = 120, redis } = given;
+  const { bodyBytes = 10_000_000, bodyValues = 50_000 } = given;
+  const { requestsPerMinute = 1_200, turnsPerMinute = 120, redis } = given;
   const { openTurns = 200, streamsPerCaller = 100, streams = 5_000, waitsPerCaller = 200, waits = 5_000 } = given;
   const { anonymousPerMinute = 600, wrongTokensPerMinute = 60 } = given;
   return {
     bodyBytes,
+    bodyValues,
     requests: new Rate({ perMinute: requestsPerMinute, what: "requests", redis }),
     turns: new Rate({ perMinute: turnsPerMinute, what: "turns", redis }),
     openTurns,

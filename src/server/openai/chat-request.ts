@@ -4,6 +4,7 @@ import { stableStringify } from "../../base/index.ts";
 import { type Content, type ContentPart, type JsonObject, jsonObjectSchema, textOf } from "../../state/index.ts";
 import type { StartTurnOptions } from "../core/plain-message.ts";
 import type { ServerError } from "../core/failures.ts";
+import { MOST_ANSWERS } from "../core/limits.ts";
 import { badRequest } from "./protocol-errors.ts";
 
 const partSchema = z.looseObject({
@@ -92,8 +93,9 @@ export function readChat(
   const { messages } = body;
   const last = messages.findLastIndex(({ role }) => role === "assistant");
   const [before, fresh] = [messages.slice(0, last + 1), messages.slice(last + 1)];
-  const said = fresh.filter(({ role }) => role === "user");
-  const results = fresh.filter(({ role }) => role === "tool");
+  const placed = fresh.map((message, index) => ({ message, index: last + 1 + index }));
+  const said = placed.filter(({ message }) => message.role === "user");
+  const results = placed.filter(({ message }) => message.role === "tool");
   if (said.length === 0 && results.length === 0) {
     throw badRequest("the last message must be one of the user, or the result of a tool", { param: "messages" });
   }
@@ -101,15 +103,20 @@ export function readChat(
     const way = "send the results first, and the message when they are answered";
     throw badRequest(`results of tools and a new message cannot come together: ${way}`, { param: "messages" });
   }
-  const contents = said.map((message) => contentOf(message, messages.indexOf(message)));
+  if (results.length > MOST_ANSWERS) {
+    throw badRequest(`a request takes at most ${MOST_ANSWERS} results of tools; it has ${results.length}`, {
+      param: "messages",
+    });
+  }
+  const contents = said.map(({ message, index }) => contentOf(message, index));
   return {
     definition,
     history: blocksOf(before),
     seeds: [...(takesSystem ? prefaceOf(messages) : []), ...seedsOf(before)],
     said: contents.length === 0 ? null : joined(contents),
-    results: results.map((message) => ({
+    results: results.map(({ message, index }) => ({
       toolCallId: message.tool_call_id ?? "",
-      text: textOf(contentOf(message, messages.indexOf(message))),
+      text: textOf(contentOf(message, index)),
     })),
     clientTools: clientToolsOf(body, definition),
   };
@@ -243,12 +250,11 @@ function blocksOf(messages: readonly ChatMessage[]): readonly Block[] {
 }
 
 /** Adds what was said to the last block of the same side. */
-export function addBlock(blocks: Block[], block: Block): void {
-  const text = plain(block.text);
+export function addBlock(blocks: Block[], { role, text }: Block): void {
   const last = blocks.at(-1);
-  if (text === "") return;
-  if (last?.role === block.role) blocks[blocks.length - 1] = { role: block.role, text: `${last.text} ${text}` };
-  else blocks.push({ role: block.role, text });
+  if (text.trim() === "") return;
+  if (last?.role === role) blocks[blocks.length - 1] = { role, text: `${last.text} ${text}` };
+  else blocks.push({ role, text });
 }
 
 /** Separates texts that follow each other. */
@@ -257,18 +263,55 @@ export const GAP = "\n\n";
 /** What content says, with its images. */
 export function wordsOf(content: Content): string {
   if (typeof content === "string") return content;
-  return content.map((part) => (part.type === "text" ? part.text : `![](${part.url})`)).join("");
+  return content.map((part) => (part.type === "text" ? part.text : `${IMAGE}${part.url})`)).join("");
 }
+
+/** The beginning of an image in Markdown. */
+const IMAGE = "![](";
 
 /** The words of a block, as if its images had not been there. */
 export function withoutImages(text: string): string {
-  return plain(text.replaceAll(/!\[\]\([^)]*\)/g, ""));
+  let words = "";
+  let from = 0;
+  // Not by a regular expression: it would look for the end of each image that has none in all of the text behind it.
+  for (let start = text.indexOf(IMAGE); start >= 0; start = text.indexOf(IMAGE, from)) {
+    const end = text.indexOf(")", start + IMAGE.length);
+    if (end < 0) break;
+    words += text.slice(from, start);
+    from = end + 1;
+  }
+  return words + text.slice(from);
 }
 
-/** White space is all the same: front ends trim and wrap. */
-function plain(text: string): string {
-  return text.replaceAll(/\s+/g, " ").trim();
+/** Whether two texts differ in white space alone: front ends trim and wrap. */
+export function isSameText(one: string, other: string): boolean {
+  // Sign by sign: of a text of millions of words no other form is made.
+  let [at, otherAt] = [afterSpace(one, 0), afterSpace(other, 0)];
+  for (;;) {
+    const [next, otherNext] = [afterSpace(one, at), afterSpace(other, otherAt)];
+    const [isOver, isOtherOver] = [next === one.length, otherNext === other.length];
+    if (isOver || isOtherOver) return isOver && isOtherOver;
+    if (next > at !== otherNext > otherAt || one.charCodeAt(next) !== other.charCodeAt(otherNext)) return false;
+    [at, otherAt] = [next + 1, otherNext + 1];
+  }
 }
+
+/** The place of the first sign from here on that is no white space. */
+function afterSpace(text: string, from: number): number {
+  let at = from;
+  while (at < text.length && isSpace(text.charCodeAt(at))) at += 1;
+  return at;
+}
+
+function isSpace(code: number): boolean {
+  return code <= 0x20 ? code === 0x20 || (code >= 0x09 && code <= 0x0d) : code >= 0xa0 && otherSpaces.has(code);
+}
+
+/** What `\s` takes beside ASCII. */
+const otherSpaces: ReadonlySet<number> = new Set([
+  0xa0, 0x1680, 0x2000, 0x2001, 0x2002, 0x2003, 0x2004, 0x2005, 0x2006, 0x2007, 0x2008, 0x2009, 0x200a, 0x2028, 0x2029,
+  0x202f, 0x205f, 0x3000, 0xfeff,
+]);
 
 function joined(contents: readonly Content[]): Content {
   const [first] = contents;

@@ -7,7 +7,7 @@ import { sealedId } from "../core/url-ids.ts";
 import { answerOf, type ChatAnswer } from "./chat-answer.ts";
 import { ChatClients } from "./chat-clients.ts";
 import { type ChatBody, chatBodySchema, readChat } from "./chat-request.ts";
-import { type Answering, type Asking, type Conversation, startChat } from "./chat-start.ts";
+import { type Answering, type Asking, bodyMarkOf, type Conversation, startChat } from "./chat-start.ts";
 import { chatFrames, type CompletionHead, endOfQuestion, refuseApprovals } from "./chat-stream.ts";
 import { CONVERSATION_HEADER, type OpenAiPlace } from "./place.ts";
 import { badRequest, type ProtocolError } from "./protocol-errors.ts";
@@ -68,7 +68,7 @@ function askingOf(call: Call<unknown, unknown, unknown, ChatBody>, place: OpenAi
   const retries = /^\d{1,4}$/.exec(request.headers.get("x-stainless-retry-count") ?? "")?.[0];
   return {
     caller,
-    body,
+    bodyMark: bodyMarkOf(body),
     chat: readChat(body, { definition, takesSystem: place.takesSystem }),
     conversation: conversationOf(request, place),
     idempotencyKey,

@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { setImmediate as nextEventLoopTurn } from "node:timers/promises";
 import { NotFoundError } from "../../errors/index.ts";
 import type { Agent } from "../../runtime/index.ts";
 import { agentOfTurn, type AgentRequest, type TurnRecord } from "../../state/index.ts";
@@ -21,7 +22,8 @@ export interface Conversation {
 export interface Asking {
   readonly caller: Caller;
   readonly chat: ChatRequest;
-  readonly body: ChatBody;
+  /** Names the body: equal bodies have equal ones. */
+  readonly bodyMark: string;
   readonly conversation: Conversation | undefined;
   readonly idempotencyKey: string | undefined;
   /** How often the official client has sent the request before; undefined: another client. */
@@ -125,6 +127,8 @@ async function agentShown(
   const { items } = await caller.agents({ sessionId: name, limit: 100 });
   const others = items.filter((record) => record.agentId !== ownId && record.definition.name === definition.name);
   for (const agentId of [ownId, ...others.map((record) => record.agentId)]) {
+    // Each of up to 100 conversations may be long.
+    await nextEventLoopTurn();
     if (isShown(await shownItems(caller, { agentId }, { wholeAnswers: answersWhole(chat) }), history)) return agentId;
   }
   return undefined;
@@ -147,17 +151,17 @@ async function ifThere<T>(found: Promise<T>): Promise<T | undefined> {
 /** A key of the client's, or one by which the same body is known when it is sent again. */
 function keyOf(asking: Asking): RequestKey {
   const { idempotencyKey } = asking;
-  const value = idempotencyKey === undefined ? `${bodyMark(asking)}${randomUUID()}` : `key:${idempotencyKey}`;
+  const value = idempotencyKey === undefined ? `${asking.bodyMark}${randomUUID()}` : `key:${idempotencyKey}`;
   return { route: KEY_ROUTE, value };
 }
 
-function bodyMark({ body }: Asking): string {
+export function bodyMarkOf(body: ChatBody): string {
   return `body:${contentHash(body)}:`;
 }
 
 /** Requests without a conversation and with the same body are of one session, in which a repetition is looked for. */
 function sessionOf(asking: Asking): string {
-  return asking.conversation?.name ?? `chat ${bodyMark(asking).slice(5, 37)}`;
+  return asking.conversation?.name ?? `chat ${asking.bodyMark.slice(5, 37)}`;
 }
 
 /** The turn of the same request, which the client has sent before. */
@@ -167,7 +171,7 @@ async function sentBefore(asking: Asking): Promise<Answering | undefined> {
   if (isKeyed ? conversation === undefined : (retries ?? 0) < 1) return undefined;
   const isOurs = isKeyed
     ? (key: string): boolean => key === turnKeyOf(keyOf(asking))
-    : (key: string): boolean => key.startsWith(`${KEY_ROUTE}/${bodyMark(asking)}`);
+    : (key: string): boolean => key.startsWith(`${KEY_ROUTE}/${asking.bodyMark}`);
   const since = isKeyed ? 0 : now - RETRY_MS;
   const sessionId = sessionOf(asking);
   const { items } = await caller.turns({ sessionId, limit: 100 });

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { Content, ContentPart } from "../../state/index.ts";
 import type { StartTurnOptions } from "../core/plain-message.ts";
+import { MOST_ANSWERS } from "../core/limits.ts";
 import { unsupported } from "./chat-request.ts";
 import { badRequest } from "./protocol-errors.ts";
 import { requestOfItem } from "./response-ids.ts";
@@ -91,8 +92,11 @@ export function readInput(body: CreateBody): ReadInput {
     throw badRequest(`input takes answers or a new message, not both: ${way}`, { param: "input" });
   }
   if (answers.length + said.length === 0) throw badRequest("input holds nothing new", { param: "input" });
-  const ids = answers.map(({ requestId }) => requestId);
-  const twice = answers.find(({ requestId }, index) => ids.indexOf(requestId) !== index);
+  if (answers.length > MOST_ANSWERS) {
+    throw badRequest(`input takes at most ${MOST_ANSWERS} answers; it has ${answers.length}`, { param: "input" });
+  }
+  const answered = new Set<string>();
+  const twice = answers.find(({ requestId }) => answered.size === answered.add(requestId).size);
   if (twice !== undefined) throw badRequest(`${twice.where} answers what another item answers`, { param: twice.where });
   const wanted = [body.instructions ?? "", ...read.flatMap((item) => (item.type === "system" ? [item.text] : []))];
   const instructions = wanted.filter((text) => text !== "").join("\n\n");

@@ -1,7 +1,7 @@
 import type { Agent } from "../../runtime/index.ts";
 import { type AgentRecord, type AgentRequest, type Message, textOf } from "../../state/index.ts";
 import type { Caller } from "../core/caller.ts";
-import { addBlock, type Block, PREFACE, withoutImages, wordsOf } from "./chat-request.ts";
+import { addBlock, type Block, isSameText, PREFACE, withoutImages, wordsOf } from "./chat-request.ts";
 
 /** A part of an agent's conversation as clients of this protocol have it, in order. */
 export type ShownItem = { readonly id: string; readonly turnId: string } & (
@@ -139,17 +139,18 @@ function isResult(item: ShownItem | undefined): boolean {
  * what the agent said by itself.
  */
 export function isShown(items: readonly ShownItem[], history: readonly Block[]): boolean {
-  let left = history;
+  let index = 0;
   for (const run of runsOf(items.filter((item) => !isResult(item)))) {
-    const [block, ...others] = left;
+    const block = history[index];
     const role = run[0]?.kind === "said" ? "user" : "assistant";
     const texts = textsOf(run);
     if (block?.role !== role) return false;
     // Of an answer to a question the text alone is kept.
-    if (!texts.includes(block.text) && !(isDecision(run[0]) && texts.includes(withoutImages(block.text)))) return false;
-    left = others;
+    const has = (text: string): boolean => texts.some((one) => isSameText(one, text));
+    if (!has(block.text) && !(isDecision(run[0]) && has(withoutImages(block.text)))) return false;
+    index += 1;
   }
-  return left.length === 0;
+  return index === history.length;
 }
 
 function isDecision(item: ShownItem | undefined): boolean {

@@ -1,4 +1,4 @@
-import { describeValue } from "../../base/index.ts";
+import { describeValue, toJson } from "../../base/index.ts";
 import type { Failure, InputIssue } from "../core/failures.ts";
 
 /** The messages of this surface's schemas: pydantic's. `Field required` stands for a value that is missing. */
@@ -75,6 +75,6 @@ const LONGEST_INPUT = 1_000;
 /** The value as it came, unless it is long: an image need not travel back. */
 function shown(input: unknown): unknown {
   if (input === undefined) return null;
-  const text = JSON.stringify(input) ?? "";
-  return text.length <= LONGEST_INPUT ? input : describeValue(input);
+  const copied = toJson(input, { maxSize: LONGEST_INPUT });
+  return copied.ok ? copied.json : describeValue(input);
 }

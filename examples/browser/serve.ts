@@ -1,0 +1,117 @@
+// Serves chat.tsx beside the API that it calls. In a clone of the repository:
+//
+//     npm run example examples/browser/serve.ts
+import { randomBytes } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { rolldown } from "rolldown";
+import { createRuntime, defineAgent, defineTool, type Runtime, textOf } from "troupe";
+import {
+  apiSurface,
+  type Identity,
+  jsonFailure,
+  route,
+  type RuntimeServer,
+  serveRuntime,
+  type Surface,
+} from "troupe/server";
+import { scriptedModel } from "troupe/testing";
+import { z } from "zod";
+
+const order = defineTool({
+  name: "order",
+  description: "Orders something.",
+  parameters: z.object({ what: z.string() }),
+  needsApproval: true,
+  execute: ({ what }) => `ordered ${what}`,
+});
+
+/** Answers with what it was told, and orders paper when it is told to. */
+const desk = defineAgent({
+  name: "desk",
+  tools: [order],
+  model: scriptedModel(({ messages }) => {
+    const last = messages.at(-1);
+    const text = textOf(last?.content ?? "");
+    if (last?.role === "tool") return { deltas: ["It is ", "done."] };
+    if (text === "Order paper.") return { toolCalls: [{ name: "order", arguments: { what: "paper" } }] };
+    return { deltas: ["You said: ", text] };
+  }),
+});
+
+/** Who is logged in, by the session in the cookie. An app has these in its database. */
+const sessions = new Map<string, Identity>();
+
+function authenticate(request: Request): Identity | null {
+  const [, session] = /(?:^|;\s*)session=([\w-]+)/.exec(request.headers.get("cookie") ?? "") ?? [];
+  return session === undefined ? null : (sessions.get(session) ?? null);
+}
+
+/** The page and its script. Whoever loads the page is logged in as a new user; an app has a form for that. */
+async function pageSurface(): Promise<Surface> {
+  const [html, script] = await Promise.all([readFile(join(import.meta.dirname, "index.html"), "utf8"), bundled()]);
+  return {
+    name: "page",
+    paths: ["/"],
+    failure: jsonFailure,
+    routes: [
+      route({
+        id: "page",
+        method: "GET",
+        path: "/",
+        access: "public",
+        summary: "The page.",
+        responses: { 200: { description: "The page.", media: "text/html" } },
+        handle: ({ request }) => {
+          const headers = new Headers({ "content-type": "text/html; charset=utf-8" });
+          if (authenticate(request) === null) {
+            const session = randomBytes(32).toString("base64url");
+            sessions.set(session, { userId: `visitor-${sessions.size + 1}`, scopes: [] });
+            // Behind TLS add Secure.
+            headers.set("set-cookie", `session=${session}; Path=/; HttpOnly; SameSite=Strict`);
+          }
+          return new Response(html, { headers });
+        },
+      }),
+      route({
+        id: "script",
+        method: "GET",
+        path: "/chat.js",
+        access: "public",
+        summary: "The page's script.",
+        responses: { 200: { description: "The script.", media: "text/javascript" } },
+        handle: () => new Response(script, { headers: { "content-type": "text/javascript; charset=utf-8" } }),
+      }),
+    ],
+  };
+}
+
+/** The page's script in one file, as any bundler makes it. */
+export async function bundled(): Promise<string> {
+  const bundle = await rolldown({
+    input: join(import.meta.dirname, "chat.tsx"),
+    platform: "browser",
+    // Inside the repository `troupe` means its sources; elsewhere the condition is not known and changes nothing.
+    resolve: { conditionNames: ["troupe-source", "browser", "import", "default"] },
+    transform: { jsx: { runtime: "automatic" }, define: { "process.env.NODE_ENV": '"development"' } },
+    tsconfig: false,
+  });
+  const { output } = await bundle.generate({ format: "esm", codeSplitting: false });
+  await bundle.close();
+  return output[0].code;
+}
+
+export async function serveChat(runtime: Runtime): Promise<RuntimeServer> {
+  return serveRuntime(runtime, { authenticate, surfaces: [apiSurface(), await pageSurface()] });
+}
+
+/** The runtime of the example; `streaming`, so that a page that was reloaded goes on in the middle of an answer. */
+export async function deskRuntime(): Promise<Runtime> {
+  return await createRuntime({ agents: [desk], streaming: "always" });
+}
+
+if (import.meta.main) {
+  const server = await serveChat(await deskRuntime());
+  const { url } = await server.listen({ port: 8080 });
+  console.log(`Open ${url} in a browser; Ctrl-C ends it.`);
+}

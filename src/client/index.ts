@@ -1,0 +1,28 @@
+export { type AgentSnapshot, AgentView, type ShownAgent } from "./agent-view.ts";
+export {
+  type AgentHandle,
+  type CallOptions,
+  createClient,
+  type ExecuteTurnOptions,
+  type FollowOptions,
+  type KeyedOptions,
+  type TreeInfo,
+  type TroupeClient,
+  type TurnHandle,
+} from "./client.ts";
+export { type ClientErrorOptions, TroupeClientError } from "./client-error.ts";
+export type { ClientHeaders, ClientOptions } from "./transport.ts";
+export type {
+  AgentInfo,
+  BudgetInput,
+  ClientTool,
+  DefinitionInfo,
+  ListOptions,
+  ListPage,
+  NewAgent,
+  RequestDecision,
+  TurnInfo,
+  TurnOutcome,
+  TurnRequest,
+  TurnSummary,
+} from "./api-types.ts";

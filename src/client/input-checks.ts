@@ -1,0 +1,63 @@
+import { TroupeClientError } from "./client-error.ts";
+
+/* Checks of what callers hand in. Each throws `TroupeClientError` (`invalid_input`) before anything is sent. */
+
+export function invalidInput(message: string): TroupeClientError {
+  return new TroupeClientError("invalid_input", message);
+}
+
+/** A text that is not empty, of at most `longest` characters. */
+export function assertText(what: string, value: unknown, longest = 1_000): asserts value is string {
+  if (typeof value === "string" && value !== "" && value.length <= longest) return;
+  throw invalidInput(`${what} is ${shown(value)}; pass a text of 1 to ${longest} characters`);
+}
+
+export function assertWhole(what: string, value: unknown, [least, most]: readonly [number, number]): void {
+  if (typeof value === "number" && Number.isSafeInteger(value) && value >= least && value <= most) return;
+  throw invalidInput(`${what} is ${shown(value)}; pass a whole number from ${least} to ${most}`);
+}
+
+export function assertOneOf(what: string, value: unknown, known: readonly string[]): void {
+  if (typeof value === "string" && known.includes(value)) return;
+  throw invalidInput(`${what} is ${shown(value)}; pass one of ${known.join(", ")}`);
+}
+
+export function assertObject(what: string, value: unknown): asserts value is object {
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) return;
+  throw invalidInput(`${what} is ${shown(value)}; pass an object`);
+}
+
+/** Refuses members that are misspelt, which the server would only find later or not at all. */
+export function assertKnown(what: string, value: object, known: readonly string[]): void {
+  const unknown = Object.keys(value).find((name) => !known.includes(name));
+  if (unknown === undefined) return;
+  throw invalidInput(`${what} has no "${unknown}"; it takes ${known.join(", ")}`);
+}
+
+export function assertIdempotencyKey(value: unknown): void {
+  if (typeof value === "string" && /^[\x21-\x7e]{1,255}$/.test(value)) return;
+  throw invalidInput(`idempotencyKey is ${shown(value)}; pass 1 to 255 visible ASCII characters`);
+}
+
+/** A text, a list of parts of text and images, or null. */
+export function assertInput(value: unknown): void {
+  if (typeof value === "string" || value === null) return;
+  if (Array.isArray(value) && value.length > 0 && value.every(isPart)) return;
+  throw invalidInput(
+    `input is ${shown(value)}; pass a text, null, or a list of { type: "text", text } and { type: "image", url }`,
+  );
+}
+
+function isPart(part: unknown): boolean {
+  if (typeof part !== "object" || part === null || !("type" in part)) return false;
+  if (part.type === "text") return "text" in part && typeof part.text === "string";
+  return part.type === "image" && "url" in part && typeof part.url === "string";
+}
+
+/** A value as an error message shows it: short, and of objects the kind alone. */
+function shown(value: unknown): string {
+  if (typeof value === "string") return JSON.stringify(value.length > 40 ? `${value.slice(0, 40)}…` : value);
+  if (Array.isArray(value)) return `a list of ${value.length}`;
+  if (typeof value === "object" && value !== null) return "an object";
+  return typeof value === "function" ? "a function" : String(value);
+}

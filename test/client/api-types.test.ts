@@ -1,0 +1,48 @@
+import type {
+  AgentInfo,
+  BudgetInput,
+  DefinitionInfo,
+  NewAgent,
+  RequestDecision,
+  TurnInfo,
+  TurnOutcome,
+  TurnRequest,
+  TurnSummary,
+} from "troupe/client";
+import { expectTypeOf, it } from "vitest";
+import type { z } from "zod";
+import type { DeepReadonly } from "../../src/base/index.ts";
+import type { agentSchema, budgetSchema, definitionSchema } from "../../src/server/api/agent-json.ts";
+import type { newAgentSchema } from "../../src/server/api/agent-routes.ts";
+import type {
+  decisionBodySchema,
+  requestSchema,
+  turnResultSchema,
+  turnSchema,
+  turnSummarySchema,
+} from "../../src/server/api/turn-json.ts";
+
+type Given<Schema extends z.ZodType> = DeepReadonly<z.output<Schema>>;
+type Taken<Schema extends z.ZodType> = DeepReadonly<z.input<Schema>>;
+
+it("the client's types are those of the server's schemas", () => {
+  expectTypeOf<Given<typeof agentSchema>>().toExtend<AgentInfo>();
+  expectTypeOf<Given<typeof definitionSchema>>().toExtend<DefinitionInfo>();
+  expectTypeOf<Given<typeof requestSchema>>().toExtend<TurnRequest>();
+  expectTypeOf<Given<typeof turnResultSchema>>().toExtend<TurnOutcome>();
+  expectTypeOf<Given<typeof turnSchema>>().toExtend<TurnInfo>();
+  expectTypeOf<Given<typeof turnSummarySchema>>().toExtend<TurnSummary>();
+  expectTypeOf<BudgetInput>().toExtend<Taken<typeof budgetSchema>>();
+  expectTypeOf<NewAgent>().toExtend<Taken<typeof newAgentSchema>>();
+  expectTypeOf<RequestDecision>().toExtend<Taken<typeof decisionBodySchema>>();
+});
+
+it("the client has all members of the server's schemas", () => {
+  expectTypeOf<keyof AgentInfo>().toEqualTypeOf<keyof Given<typeof agentSchema>>();
+  expectTypeOf<keyof TurnRequest>().toEqualTypeOf<keyof Given<typeof requestSchema>>();
+  expectTypeOf<keyof TurnOutcome>().toEqualTypeOf<keyof Given<typeof turnResultSchema>>();
+  expectTypeOf<keyof TurnInfo>().toEqualTypeOf<keyof Given<typeof turnSchema>>();
+  expectTypeOf<keyof TurnSummary>().toEqualTypeOf<keyof Given<typeof turnSummarySchema>>();
+  expectTypeOf<keyof BudgetInput>().toEqualTypeOf<keyof Taken<typeof budgetSchema>>();
+  expectTypeOf<keyof NewAgent>().toEqualTypeOf<keyof Taken<typeof newAgentSchema>>();
+});

@@ -1,0 +1,49 @@
+import { createRuntime, defineAgent } from "troupe";
+import {
+  a2aSurface,
+  agUiSurface,
+  apiSurface,
+  openaiSurface,
+  serveRuntime,
+  tealSurface,
+  tokenAuth,
+} from "troupe/server";
+import { sqliteStores } from "troupe/stores/sqlite";
+import { scriptedModel } from "troupe/testing";
+import { tokens } from "./served.ts";
+
+/**
+ * A server of its own process, with every surface. By `process.send` it says where it listens and, when asked, how long its
+ * event loop was held at most since it was asked last: in milliseconds of the clock and of its thread's processor time.
+ */
+const desk = defineAgent({ name: "desk", clientTools: true, model: scriptedModel(() => ({ text: "done" })) });
+const [, , path] = process.argv;
+const runtime = await createRuntime({ agents: [desk], ...(path === undefined ? {} : { stores: sqliteStores(path) }) });
+const many = 1_000_000;
+const server = serveRuntime(runtime, {
+  authenticate: tokenAuth({ tokens: { [tokens.ann]: { userId: "ann", scopes: [] } } }),
+  surfaces: [
+    apiSurface(),
+    openaiSurface(),
+    agUiSurface(),
+    await a2aSurface(),
+    tealSurface({ agents: [{ definition: desk, version: "1.0" }] }),
+  ],
+  limits: { requestsPerMinute: many, turnsPerMinute: many, openTurns: many },
+});
+const { url } = await server.listen();
+
+let last = { clock: performance.now(), cpu: process.threadCpuUsage() };
+let longest = { clock: 0, cpu: 0 };
+setInterval(() => {
+  const now = { clock: performance.now(), cpu: process.threadCpuUsage() };
+  const cpu = (now.cpu.user + now.cpu.system - last.cpu.user - last.cpu.system) / 1_000;
+  longest = { clock: Math.max(longest.clock, now.clock - last.clock), cpu: Math.max(longest.cpu, cpu) };
+  last = now;
+}, 1);
+process.on("message", () => {
+  process.send?.({ longest });
+  longest = { clock: 0, cpu: 0 };
+});
+process.on("disconnect", () => process.exit());
+process.send?.({ url });
