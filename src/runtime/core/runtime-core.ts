@@ -245,8 +245,8 @@ export class RuntimeCore implements TurnSource {
     return this.#turns.recordAt(result);
   }
 
-  rest(turnId: string): Promise<TurnRest> {
-    return this.#turns.rest(turnId);
+  rest(turnId: string, seen?: TurnRest): Promise<TurnRest> {
+    return this.#turns.rest(turnId, seen);
   }
 
   now(turnId: string): Promise<TurnNow> {

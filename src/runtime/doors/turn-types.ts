@@ -147,8 +147,9 @@ export interface Turn extends AsyncIterable<TroupeEvent> {
   /** Resolves when the turn has ended. Rejects with `AgentBusyError` and the like when it was refused. */
   readonly result: Promise<TurnResult>;
   /**
-   * Resolves also when the turn waits. Each read looks up the current state: it resolves with the requests that are
-   * open now, or, while something works, when that next comes to rest.
+   * Resolves when the turn has ended, and also when it waits: with the requests that are open, or paused. The first read gives the
+   * rest as it stands. After a rest was given, the next read waits until the turn rests otherwise (other requests, another pause)
+   * or has ended. A queued turn waits while its agent is paused, not while a turn before it waits for a request.
    */
   readonly settled: Promise<TurnRest>;
   /** Whether the agent had the turn before this handle asked for it: `TurnOptions.key` was known. */
