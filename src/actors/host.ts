@@ -144,6 +144,8 @@ export interface Host {
   random(): number;
   /** Whether a pause was requested and is not confirmed yet. */
   readonly isPausing: boolean;
+  /** Whether the agent is being shut down: nothing new begins. */
+  readonly isShuttingDown: boolean;
   append(body: FactBody, parts?: FactParts): Entry;
   propose<Body extends Exclude<IntentBody, { type: "child.spawned" }>>(body: Body): Promise<Proposed<Body["type"]>>;
   proposeSpawn(request: SpawnRequest): Promise<Proposed<"child.spawned">>;

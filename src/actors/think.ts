@@ -1,5 +1,6 @@
 import { backoffDelay, faultPoint, type LightSignal } from "../base/index.ts";
 import { asLastCall, promptHashOf } from "../context/index.ts";
+import type { Reservation } from "../budget/index.ts";
 import { AgentStopError, ModelError, TurnInterruptedError } from "../errors/index.ts";
 import { createDraft } from "../hooks/index.ts";
 import type { TurnEffectInput } from "../machines/index.ts";
@@ -23,6 +24,7 @@ import {
   billOf,
   boundedRequest,
   costIfKnown,
+  emptySettlement,
   lent,
   reservationAskOf,
   settlementOf,
@@ -165,6 +167,10 @@ async function attempt(
   const { reservation } = granted;
   if (!reservation) return true;
   const { definition } = host;
+  if (host.isShuttingDown) {
+    dropUnsent(host, granted, reservation);
+    return false;
+  }
   faultPoint("model.intent");
   const startedAt = host.clock.now();
   const key = requestKeyOf(granted);
@@ -345,6 +351,18 @@ function dropAttempt(host: Host, granted: EntryOf<"model.requested">, outputToke
   const retryAt = host.clock.now();
   host.append(
     { type: "model.failed", turnId, step, attempt, model, error, retryAt, usage, settlement },
+    { moves: [{ type: "settle", settlement }] },
+  );
+}
+
+/** Appends the end of a call that was granted while the agent was being shut down: it is made after the next start. */
+function dropUnsent(host: Host, granted: EntryOf<"model.requested">, reservation: Reservation): void {
+  const { turnId, step, attempt, model } = granted;
+  const settlement = emptySettlement(reservation);
+  const error = { code: "interrupted", message: "the agent was shut down before the call was sent", retryable: true };
+  const retryAt = host.clock.now();
+  host.append(
+    { type: "model.failed", turnId, step, attempt, model, error, retryAt, usage: null, settlement },
     { moves: [{ type: "settle", settlement }] },
   );
 }
