@@ -10,11 +10,13 @@ import {
 } from "../context/index.ts";
 import { AgentStopError, ContextTooLongError, LeaseLostError, TurnInterruptedError } from "../errors/index.ts";
 import { type EntryOf, type Message, stepMetadata, type TurnState } from "../state/index.ts";
+import type { Redact } from "../tools/index.ts";
 import { generateFor, settleAbandonedRun } from "./generate.ts";
 import { appendWarnings, type Host, isWarnedOf } from "./host.ts";
 import { patchesOf } from "./prompt.ts";
 import { contextPercentOf } from "./run-context.ts";
 import { storedErrorOf } from "./stored-error.ts";
+import { debugError } from "./user-errors.ts";
 
 /** Code of the warning that a strategy has failed. It is tried once a turn, unless the prompt is too long. */
 const COMPACTION_FAILED = "compaction_failed";
@@ -59,7 +61,9 @@ export async function compactIfDue(host: Host, turnId: string, signal: LightSign
     generate: generateFor(host, turnId, step, `${run}@${step}`, callSignal),
   });
   const key = `${turnId}:${step}:${run}`;
-  const outcome = await host.inFlight.run(key, signal, (callSignal) => tried(strategy, inputWith(callSignal)));
+  const outcome = await host.inFlight.run(key, signal, (callSignal) =>
+    tried(strategy, inputWith(callSignal), host.redactorOf(turnId)),
+  );
   if (signal.aborted) return;
   settleAbandonedRun(host, { turnId, step }, (one) => one === `${run}@${step}`);
   faultPoint("compact.effect");
@@ -100,13 +104,14 @@ interface Outcome {
 }
 
 /** An error of the strategy is a failure, unless it ends the turn: a stop, a call that the budget refuses, the agent's loss. */
-async function tried(strategy: CompactionStrategy, input: CompactionInput): Promise<Outcome> {
+async function tried(strategy: CompactionStrategy, input: CompactionInput, redact: Redact): Promise<Outcome> {
   let given: unknown;
   try {
     given = await strategy.compact(input);
   } catch (error) {
     const isEnd = error instanceof AgentStopError || error instanceof TurnInterruptedError;
     if (isEnd || error instanceof LeaseLostError) throw error;
+    debugError(`the compaction strategy "${strategy.name}"`, error, redact);
     return { compaction: null, failure: storedErrorOf(error).message };
   }
   return { compaction: takeCompaction(strategy, given) };

@@ -184,6 +184,8 @@ export interface Host {
   auth(turnId: string): Auth | undefined;
   /** Removes the turn's credentials, and secrets of the environment, from a text. */
   redactorOf(turnId: string): (text: string) => string;
+  /** Keeps the error that fails the turn for its result in this process. `source`: the code that has thrown it, in words. */
+  noteFailure(turnId: string, error: unknown, source: string | undefined): void;
   /** Asks the program for the turn's credentials; undefined when it has none. */
   resolveAuth(turnId: string): Promise<Auth | undefined>;
   /** The slots of a tool, shared by all agents of the process. */

@@ -32,6 +32,7 @@ import {
 } from "./model-cost.ts";
 import { assembleRequest, finalAnswerOf, lastCallSignal, withNote, writerOf } from "./prompt.ts";
 import { stopSignalOf, storedErrorOf } from "./stored-error.ts";
+import { debugError, userCode } from "./user-errors.ts";
 
 /**
  * One model call of a step, from its prompt to its committed answer: instructions, `beforeLlm` hooks and compactions that are not
@@ -96,7 +97,7 @@ async function resolveInstructions(host: Host, turnId: string, signal: LightSign
   const context = { agentId, turnId, actorId: turn.actorId, metadata };
   const what = `what instructions() of agent "${host.definition.name}" gave`;
   const text = await host.inFlight.run(`${turnId}:instructions`, signal, async () =>
-    takeText(await instructions(context), what),
+    takeText(await userCode(`instructions() of agent "${host.definition.name}"`, () => instructions(context)), what),
   );
   if (!signal.aborted) host.append({ type: "instructions.resolved", turnId, text });
 }
@@ -315,6 +316,8 @@ function failAttempt(host: Host, granted: EntryOf<"model.requested">, error: unk
   const retries = compacts || (isTransient && attempt < host.definition.maxModelAttempts);
   const delay = compacts ? 0 : (known?.retryAfterMs ?? backoffDelay(attempt, host.random()));
   const { usage, settlement } = billOf(error, granted.ask, reservation);
+  if (!retries) host.noteFailure(turnId, error, `model "${model}"`);
+  debugError(`model "${model}"`, error, host.redactorOf(turnId));
   host.append(
     {
       type: "model.failed",

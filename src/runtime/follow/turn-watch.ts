@@ -3,7 +3,8 @@ import { StoreRolledBackError, TroupeError } from "../../errors/index.ts";
 import { type AgentRecord, agentOfTurn, numberOfTurn, rootOf } from "../../state/index.ts";
 import { type ForeignWrites, isRecordChanged, isTreeChanged, type Stores } from "../../stores/index.ts";
 import { requestsAtRest } from "./rest-watch.ts";
-import { lookAtTurn } from "../agent/turn-results.ts";
+import type { TurnFailures } from "../agent/turn-failures.ts";
+import { lookAtTurn, resultWith } from "../agent/turn-results.ts";
 import type { TurnNow, TurnRest, TurnResult, WaitingTurn } from "../doors/turn-types.ts";
 
 /** How often to read a turn again that moves meanwhile. */
@@ -14,6 +15,8 @@ export interface TurnWatchOptions {
   readonly tenant: string;
   /** Aborted when the runtime has been shut down. */
   readonly closed: AbortSignal;
+  /** What turns have failed with in this process. */
+  readonly failures: Pick<TurnFailures, "take">;
   /** Whether this process learns of the turn's end without looking for it. */
   readonly isLocal: (turnId: string) => boolean;
   /** Called with the error of a failed look at a turn. */
@@ -159,9 +162,13 @@ export class TurnWatch {
     return this.#ends.has(turnId) || this.#rests.has(turnId);
   }
 
-  ended(result: TurnResult): void {
-    this.#ends.resolve(result.turnId, result);
-    this.#settle(result);
+  /** `seen`: the record that was read with the result. */
+  ended(result: TurnResult, seen?: SeenRecord): void {
+    const failure = this.#options.failures.take(result.turnId);
+    const given = failure ? resultWith(result, failure) : result;
+    if (seen) this.#records.set(given, seen);
+    this.#ends.resolve(given.turnId, given);
+    this.#settle(given);
   }
 
   #settle(rest: TurnRest, waiting?: Waiting<TurnRest>): void {
@@ -249,10 +256,7 @@ export class TurnWatch {
     const known = this.#begins.get(turnId);
     const at = performance.now();
     const { result, record, after, isUnknown } = await lookAtTurn(stores, tenant, turnId, known);
-    if (result) {
-      if (record) this.#records.set(result, { record, at });
-      this.ended(result);
-    }
+    if (result) this.ended(result, record && { record, at });
     // The turn was there at the last look, and an open turn is never deleted.
     else if (isUnknown && known !== undefined) this.#rejectOne(turnId, lostTurn(turnId));
     else if (after !== undefined && this.isAwaited(turnId)) this.#begins.set(turnId, after);
