@@ -4,20 +4,27 @@ import {
   compactionDue,
   type CompactionInput,
   type CompactionStrategy,
+  dropOldest,
   takeCompaction,
   withPatches,
 } from "../context/index.ts";
-import { ContextTooLongError } from "../errors/index.ts";
+import { AgentStopError, ContextTooLongError, LeaseLostError, TurnInterruptedError } from "../errors/index.ts";
 import { type EntryOf, type Message, stepMetadata, type TurnState } from "../state/index.ts";
+import type { Redact } from "../tools/index.ts";
 import { generateFor, settleAbandonedRun } from "./generate.ts";
-import { appendWarnings, type Host } from "./host.ts";
+import { appendWarnings, type Host, isWarnedOf } from "./host.ts";
 import { patchesOf } from "./prompt.ts";
 import { contextPercentOf } from "./run-context.ts";
 import { storedErrorOf } from "./stored-error.ts";
+import { debugError } from "./user-errors.ts";
+
+/** Code of the warning that a strategy has failed. It is tried once a turn, unless the prompt is too long. */
+const COMPACTION_FAILED = "compaction_failed";
 
 /**
  * Keeps the conversation within the model's window: warns where the definition only has a limit, compacts where it has
- * `autoCompact`. Compaction is user code with journalled results: a committed one does not run again.
+ * `autoCompact`. Compaction is user code with journalled results: a committed one does not run again. A strategy that fails is a
+ * warning: the turn goes on with the whole conversation or, if the model refused that as too long, without the oldest messages.
  * Throws `ContextTooLongError` when the model refused the prompt as too long and nothing more can be left out.
  */
 export async function compactIfDue(host: Host, turnId: string, signal: LightSignal): Promise<void> {
@@ -30,6 +37,7 @@ export async function compactIfDue(host: Host, turnId: string, signal: LightSign
   const isDue =
     turn.compactions === 0 &&
     turn.attempt === 0 &&
+    !isWarnedOf(host, turnId, COMPACTION_FAILED) &&
     compactionDue({ messages, maxMessages, contextPercent, ...autoCompact });
   if (!autoCompact) {
     warnOfLength(host, turnId);
@@ -43,24 +51,33 @@ export async function compactIfDue(host: Host, turnId: string, signal: LightSign
   const { strategy, keep } = autoCompact;
   const view = host.history();
   const patches = patchesOf(host, turn);
-  const compaction = await host.inFlight.run(`${turnId}:${step}:${run}`, signal, (callSignal) =>
-    compactUnlessTooLong(strategy, {
-      messages: view,
-      shown: (messages) => withPatches(messages, patches),
-      keep,
-      turnId,
-      isTooLong,
-      signal: realSignal(callSignal),
-      generate: generateFor(host, turnId, step, `${run}@${step}`, callSignal),
-    }),
+  const inputWith = (callSignal: LightSignal): CompactionInput => ({
+    messages: view,
+    shown: (messages) => withPatches(messages, patches),
+    keep,
+    turnId,
+    isTooLong,
+    signal: realSignal(callSignal),
+    generate: generateFor(host, turnId, step, `${run}@${step}`, callSignal),
+  });
+  const key = `${turnId}:${step}:${run}`;
+  const outcome = await host.inFlight.run(key, signal, (callSignal) =>
+    tried(strategy, inputWith(callSignal), host.redactorOf(turnId)),
   );
   if (signal.aborted) return;
   settleAbandonedRun(host, { turnId, step }, (one) => one === `${run}@${step}`);
   faultPoint("compact.effect");
-  if (!compaction) {
-    if (isTooLong) throw new ContextTooLongError(tooLong(turn.compactions));
-    return;
+  const isFallback = outcome.compaction === null && isTooLong;
+  const used = isFallback ? dropOldest() : strategy;
+  const compaction = isFallback ? await used.compact(inputWith(signal)) : outcome.compaction;
+  if (!compaction && isTooLong) throw new ContextTooLongError(tooLong(turn.compactions));
+  if (outcome.failure !== undefined) {
+    const effect = compaction ? "the oldest messages are left out instead" : "the turn goes on with all of it";
+    const why = host.redactorOf(turnId)(outcome.failure);
+    const message = `the strategy "${strategy.name}" could not compact the conversation; ${effect}: ${why}`;
+    appendWarnings(host, turnId, [{ code: COMPACTION_FAILED, message }]);
   }
+  if (!compaction) return;
   const { through, summary, keepIds = [] } = compaction;
   const message = summary === null ? undefined : summaryMessage(host, turnId, step, run, summary);
   const dropped = view.findIndex(({ id }) => id === through) + 1 - keepIds.length;
@@ -69,7 +86,7 @@ export async function compactIfDue(host: Host, turnId: string, signal: LightSign
       type: "context.compacted",
       turnId,
       step,
-      strategy: strategy.name,
+      strategy: used.name,
       through,
       summaryMessageId: message?.id ?? null,
       kept: [...keepIds],
@@ -80,14 +97,24 @@ export async function compactIfDue(host: Host, turnId: string, signal: LightSign
   faultPoint("compact.result");
 }
 
-/** A summary whose own prompt is too long for the model counts as no compaction. */
-async function compactUnlessTooLong(strategy: CompactionStrategy, input: CompactionInput): Promise<Compaction | null> {
+interface Outcome {
+  readonly compaction: Compaction | null;
+  /** Why the strategy has failed, in words. */
+  readonly failure?: string;
+}
+
+/** An error of the strategy is a failure, unless it ends the turn: a stop, a call that the budget refuses, the agent's loss. */
+async function tried(strategy: CompactionStrategy, input: CompactionInput, redact: Redact): Promise<Outcome> {
+  let given: unknown;
   try {
-    return takeCompaction(strategy, await strategy.compact(input));
+    given = await strategy.compact(input);
   } catch (error) {
-    if (storedErrorOf(error).code === "context_length") return null;
-    throw error;
+    const isEnd = error instanceof AgentStopError || error instanceof TurnInterruptedError;
+    if (isEnd || error instanceof LeaseLostError) throw error;
+    debugError(`the compaction strategy "${strategy.name}"`, error, redact);
+    return { compaction: null, failure: storedErrorOf(error).message };
   }
+  return { compaction: takeCompaction(strategy, given) };
 }
 
 /** Whether the model refused the last attempt of this call as too long, and nothing was compacted since. */

@@ -5,6 +5,7 @@ import { lightCallback } from "../machines/index.ts";
 import type { Entry } from "../state/index.ts";
 import type { Host } from "./host.ts";
 import { storedErrorOf } from "./stored-error.ts";
+import { debugError, sourceOf } from "./user-errors.ts";
 
 type System = ActorSystem<never>;
 const hosts = new WeakMap<object, Host>();
@@ -62,6 +63,9 @@ export function effectActor<Input extends EffectInput | undefined>(
     const failed = (thrown: unknown): void => {
       const error = readableThrown(thrown);
       if (signal.aborted || error instanceof LeaseLostError || input === undefined) return;
+      const source = sourceOf(error);
+      host.noteFailure(input.turnId, error, source);
+      debugError(source ?? `turn ${input.turnId} (${name})`, error, host.redactorOf(input.turnId));
       try {
         host.append({ type: "effect.failed", turnId: input.turnId, effect: name, error: storedErrorOf(error) });
       } catch (lost) {

@@ -12,6 +12,7 @@ import { runContextOf } from "./run-context.ts";
 import { storedErrorOf } from "./stored-error.ts";
 import { stopSignalOf } from "./stored-error.ts";
 import { argumentsTextOf, callPatchesOf, grantedTool, hashOfArguments, toolsOf } from "./tool-calls.ts";
+import { debugError } from "./user-errors.ts";
 
 type Verdict = Pick<CallGate, "verdict" | "message"> & Partial<Pick<CallGate, "arguments" | "needsApproval">>;
 
@@ -147,6 +148,7 @@ async function judge(
       }
     } catch (error) {
       if (signal.aborted) throw error;
+      debugError(`the hook beforeEachTool of "${plugin}"`, error, host.redactorOf(turnId));
       return verdictOfError(error, `hook:${plugin}`, left);
     }
   }
@@ -159,6 +161,7 @@ async function judge(
     };
   } catch (error) {
     if (signal.aborted) throw error;
+    debugError(`needsApproval() of tool "${name}"`, error, host.redactorOf(turnId));
     return verdictOfError(error, `tool:${name}`, left);
   }
 }

@@ -1,10 +1,17 @@
-import { abortable, deepFreeze, faultPoint, type LightSignal } from "../base/index.ts";
+import { abortable, backoffDelay, deepFreeze, faultPoint, type LightSignal } from "../base/index.ts";
 import type { Reservation, ReservationAsk } from "../budget/index.ts";
 import { promptHashOf } from "../context/index.ts";
-import { InvalidInputError, InvariantError, LeaseLostError, TurnInterruptedError } from "../errors/index.ts";
+import {
+  InvalidInputError,
+  InvariantError,
+  LeaseLostError,
+  ModelError,
+  TurnInterruptedError,
+} from "../errors/index.ts";
 import { callModel, type ModelAnswer } from "../model/index.ts";
 import type { EntryOf, Message, ModelRequest, ModelResponse, TurnState } from "../state/index.ts";
 import { type GenerateInput, takeGenerateInput } from "../tools/index.ts";
+import { until } from "./effect.ts";
 import { appendWarnings, assertOpenTurn, type Host, onLive } from "./host.ts";
 import {
   billOf,
@@ -28,9 +35,9 @@ interface SideCall {
 }
 
 /**
- * Model calls of user code (hooks, tools), numbered within their run. Each is reserved and journalled; when the run is repeated,
- * a call with the same number and prompt gets the journalled answer. The code may outlive its activation,
- * so the live host is looked up again after each wait.
+ * Model calls of user code (hooks, tools, compactions), numbered within their run. Each attempt is reserved and journalled, and a
+ * failed one is repeated as that of a step is; when the run is repeated, a call with the same number and prompt gets the journalled
+ * answer. The code may outlive its activation, so the live host is looked up again after each wait.
  */
 export function generateFor(owner: Host, turnId: string, step: number, run: string, signal: LightSignal) {
   let count = 0;
@@ -60,6 +67,19 @@ export function generateFor(owner: Host, turnId: string, step: number, run: stri
 }
 
 async function call(owner: Host, side: SideCall): Promise<ModelResponse> {
+  const { maxModelAttempts } = owner.definition;
+  for (let number = 1; ; number += 1) {
+    try {
+      return await attempt(owner, side);
+    } catch (error) {
+      if (!(error instanceof ModelError) || !error.retryable || number >= maxModelAttempts) throw error;
+      const delay = error.retryAfterMs ?? backoffDelay(number, owner.random());
+      await until(owner, owner.clock.now() + delay, side.signal);
+    }
+  }
+}
+
+async function attempt(owner: Host, side: SideCall): Promise<ModelResponse> {
   const { promptHash, request, signal } = side;
   const { model } = owner.definition;
   const { ask, reservation } = await reserved(owner, side);

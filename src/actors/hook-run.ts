@@ -16,6 +16,7 @@ import { generateFor, settleAbandonedRun } from "./generate.ts";
 import { appendWarnings, type Host, isWarnedOf, type Warning } from "./host.ts";
 import { contextPercentOf, runAgentOf, traceOf } from "./run-context.ts";
 import { stopSignalOf } from "./stored-error.ts";
+import { thrownBy } from "./user-errors.ts";
 
 /** One run of a hook. */
 interface HookRun {
@@ -155,7 +156,9 @@ async function runHook<Draft>(
     faultPoint("hook.result");
     return true;
   } catch (error) {
-    if (signal.aborted || !(error instanceof AgentStopError)) throw redactError(error, host.redactorOf(turnId));
+    if (signal.aborted || !(error instanceof AgentStopError)) {
+      throw thrownBy(`the hook ${hook} of "${plugin}"`, redactError(error, host.redactorOf(turnId)));
+    }
     host.append({ type: "stop.signalled", turnId, signal: stopSignalOf(error, `hook:${plugin}`) });
     return false;
   }

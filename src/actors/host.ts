@@ -144,6 +144,8 @@ export interface Host {
   random(): number;
   /** Whether a pause was requested and is not confirmed yet. */
   readonly isPausing: boolean;
+  /** Whether the agent is being shut down: nothing new begins. */
+  readonly isShuttingDown: boolean;
   append(body: FactBody, parts?: FactParts): Entry;
   propose<Body extends Exclude<IntentBody, { type: "child.spawned" }>>(body: Body): Promise<Proposed<Body["type"]>>;
   proposeSpawn(request: SpawnRequest): Promise<Proposed<"child.spawned">>;
@@ -182,6 +184,8 @@ export interface Host {
   auth(turnId: string): Auth | undefined;
   /** Removes the turn's credentials, and secrets of the environment, from a text. */
   redactorOf(turnId: string): (text: string) => string;
+  /** Keeps the error that fails the turn for its result in this process. `source`: the code that has thrown it, in words. */
+  noteFailure(turnId: string, error: unknown, source: string | undefined): void;
   /** Asks the program for the turn's credentials; undefined when it has none. */
   resolveAuth(turnId: string): Promise<Auth | undefined>;
   /** The slots of a tool, shared by all agents of the process. */

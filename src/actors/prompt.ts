@@ -15,19 +15,25 @@ import {
 } from "../state/index.ts";
 import type { Host } from "./host.ts";
 import { grantedTool, toolsOf } from "./tool-calls.ts";
+import { thrownBy } from "./user-errors.ts";
 
 /** The request of the coming model call, from history, instructions and what hooks edited for this call alone. */
 export function assembleRequest(host: Host, turn: TurnState): ModelRequest {
   const { definition, identity } = host;
-  const messages = promptMessages({
-    agentId: identity.agentId,
-    number: turn.number,
-    model: definition.model,
-    instructions: instructionsOf(host, turn.turnId),
-    compiler: definition.history,
-    input: compileInputOf(host, turn),
-    patches: patchesOf(host, turn),
-  });
+  let messages: ModelRequest["messages"];
+  try {
+    messages = promptMessages({
+      agentId: identity.agentId,
+      number: turn.number,
+      model: definition.model,
+      instructions: instructionsOf(host, turn.turnId),
+      compiler: definition.history,
+      input: compileInputOf(host, turn),
+      patches: patchesOf(host, turn),
+    });
+  } catch (error) {
+    throw thrownBy(`the history compiler "${definition.history.name}"`, error);
+  }
   // From the first excerpt on the tool stays: a change of tools would cost the provider's cache of the whole prompt.
   const all = toolsOf(host, turn.turnId).definitions({ onDemand: host.hasExcerpts() });
   const isNarrowed = identity.grantedTools !== null || identity.deniedTools !== undefined;

@@ -32,6 +32,7 @@ import type { Host } from "./host.ts";
 import { openRequest } from "./open-request.ts";
 import { runContextOf } from "./run-context.ts";
 import { isRefusedCall, stopSignalOf, storedErrorOf } from "./stored-error.ts";
+import { debugError } from "./user-errors.ts";
 import { awaitChild } from "./subagent-calls.ts";
 import { type CallResult, errorResult, resultOfOutput, settleCall, startCall, unknownResult } from "./tool-calls.ts";
 
@@ -263,6 +264,7 @@ export async function endOfError(
 ): Promise<AttemptEnd> {
   const error = readableThrown(thrown);
   const stored = storedErrorOf(error);
+  debugError(`tool "${call.name}"`, error, dependencies.redact);
   if (error instanceof AgentStopError) {
     const stop = stopSignalOf(error, `tool:${call.name}`);
     // A tool that stops the run has done its work; one that was refused a call of the model has not.

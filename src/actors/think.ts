@@ -1,5 +1,6 @@
 import { backoffDelay, faultPoint, type LightSignal } from "../base/index.ts";
 import { asLastCall, promptHashOf } from "../context/index.ts";
+import type { Reservation } from "../budget/index.ts";
 import { AgentStopError, ModelError, TurnInterruptedError } from "../errors/index.ts";
 import { createDraft } from "../hooks/index.ts";
 import type { TurnEffectInput } from "../machines/index.ts";
@@ -24,6 +25,7 @@ import {
   billOf,
   boundedRequest,
   costIfKnown,
+  emptySettlement,
   lent,
   reservationAskOf,
   settlementOf,
@@ -31,6 +33,7 @@ import {
 } from "./model-cost.ts";
 import { assembleRequest, finalAnswerOf, lastCallSignal, withNote, writerOf } from "./prompt.ts";
 import { stopSignalOf, storedErrorOf } from "./stored-error.ts";
+import { debugError, userCode } from "./user-errors.ts";
 
 /**
  * One model call of a step, from its prompt to its committed answer: instructions, `beforeLlm` hooks and compactions that are not
@@ -95,7 +98,7 @@ async function resolveInstructions(host: Host, turnId: string, signal: LightSign
   const context = { agentId, turnId, actorId: turn.actorId, metadata };
   const what = `what instructions() of agent "${host.definition.name}" gave`;
   const text = await host.inFlight.run(`${turnId}:instructions`, signal, async () =>
-    takeText(await instructions(context), what),
+    takeText(await userCode(`instructions() of agent "${host.definition.name}"`, () => instructions(context)), what),
   );
   if (!signal.aborted) host.append({ type: "instructions.resolved", turnId, text });
 }
@@ -166,6 +169,10 @@ async function attempt(
   const { reservation } = granted;
   if (!reservation) return true;
   const { definition } = host;
+  if (host.isShuttingDown) {
+    dropUnsent(host, granted, reservation);
+    return false;
+  }
   faultPoint("model.intent");
   const startedAt = host.clock.now();
   const key = requestKeyOf(granted);
@@ -311,6 +318,8 @@ function failAttempt(host: Host, granted: EntryOf<"model.requested">, error: unk
   const repair = retries && known ? repairOf(host, granted, known) : undefined;
   const delay = compacts || repair ? 0 : (known?.retryAfterMs ?? backoffDelay(attempt, host.random()));
   const { usage, settlement } = billOf(error, granted.ask, reservation);
+  if (!retries) host.noteFailure(turnId, error, `model "${model}"`);
+  debugError(`model "${model}"`, error, host.redactorOf(turnId));
   host.append(
     {
       type: "model.failed",
@@ -368,6 +377,18 @@ function dropAttempt(host: Host, granted: EntryOf<"model.requested">, outputToke
   const retryAt = host.clock.now();
   host.append(
     { type: "model.failed", turnId, step, attempt, model, error, retryAt, usage, settlement },
+    { moves: [{ type: "settle", settlement }] },
+  );
+}
+
+/** Appends the end of a call that was granted while the agent was being shut down: it is made after the next start. */
+function dropUnsent(host: Host, granted: EntryOf<"model.requested">, reservation: Reservation): void {
+  const { turnId, step, attempt, model } = granted;
+  const settlement = emptySettlement(reservation);
+  const error = { code: "interrupted", message: "the agent was shut down before the call was sent", retryable: true };
+  const retryAt = host.clock.now();
+  host.append(
+    { type: "model.failed", turnId, step, attempt, model, error, retryAt, usage: null, settlement },
     { moves: [{ type: "settle", settlement }] },
   );
 }

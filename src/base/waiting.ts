@@ -50,9 +50,14 @@ export class Waiters<Key, Value = void> {
   readonly #waiting = new Map<Key, Set<Deferred<Value>>>();
 
   wait(key: Key): Promise<Value> {
+    return this.join(key).promise;
+  }
+
+  /** The waiter itself, as `of()` gives it later. */
+  join(key: Key): Deferred<Value> {
     const waiter = createDeferred<Value>();
     this.#waiting.set(key, (this.#waiting.get(key) ?? new Set()).add(waiter));
-    return waiter.promise;
+    return waiter;
   }
 
   has(key: Key): boolean {

@@ -57,7 +57,7 @@ const runDoor: Door<RunOptions> = {
   instead: { ...turnDoor.instead, ...insteadOfRole, store: "stores", contextId: "agentId", onRequest: "decide" },
 };
 
-/** The turn of a `run()` failed. `result` is the turn as it ended, `cause` its error. */
+/** The turn of a `run()` failed. `result` is the turn as it ended, `cause` what was thrown, or its stored error. */
 export class TurnFailedError extends TerminalError {
   readonly code = "turn_failed";
   readonly #result: TurnResult;
@@ -66,7 +66,7 @@ export class TurnFailedError extends TerminalError {
     const { agentId, turnId, error, stopReason } = result;
     super(`the turn of agent "${definition.name}" failed: ${error?.message ?? stopReason}`, {
       details: { definition: definition.name, agentId, turnId, reason: error?.code ?? stopReason },
-      cause: error ?? undefined,
+      cause: error?.cause ?? error ?? undefined,
     });
     this.#result = result;
   }

@@ -11,14 +11,17 @@ const asTheyAre: CompactionInput["shown"] = (messages) => messages;
 /** Compacts with a model that answers this text, and gives what it was asked. */
 async function compacted(
   messages: readonly Message[],
-  options: SummarizeOptions & Partial<Pick<CompactionInput, "isTooLong" | "shown">> & { readonly text?: string } = {},
+  options: SummarizeOptions &
+    Partial<Pick<CompactionInput, "isTooLong" | "shown"> & Pick<ModelResponse, "finishReason">> & {
+      readonly text?: string;
+    } = {},
 ) {
-  const { text = "they settled on 12", isTooLong = false, shown = asTheyAre, ...rest } = options;
+  const { text = "they settled on 12", isTooLong = false, shown = asTheyAre, finishReason = "stop", ...rest } = options;
   const asked: GenerateInput[] = [];
   const generate = (request: GenerateInput): Promise<ModelResponse> => {
     asked.push(request);
     const usage = { inputTokens: 1, outputTokens: 1 };
-    return Promise.resolve({ content: text, toolCalls: [], usage, finishReason: "stop", model: "m" });
+    return Promise.resolve({ content: text, toolCalls: [], usage, finishReason, model: "m" });
   };
   const given: CompactionInput = {
     messages,
@@ -114,8 +117,20 @@ describe("what the model is shown", () => {
   });
 });
 
-test("an empty summary takes nothing away", async () => {
-  expect((await compacted([...wholeTurn(1), input(t)], { text: " \n" })).compaction).toBeNull();
+test.each([
+  ["an empty answer", { text: " \n" }, "The model gave an empty summary."],
+  [
+    "an answer that was cut at its bound",
+    { text: "they settled", finishReason: "length" },
+    "The summary was cut at 1024 output tokens; give summarize() a larger maxOutputTokens.",
+  ],
+  [
+    "an answer that was cut by a filter",
+    { text: "they settled", finishReason: "content_filter" },
+    "The summary was cut by a content filter.",
+  ],
+] as const)("%s is no summary", async (_what, reply, words) => {
+  await expect(compacted([...wholeTurn(1), input(t)], reply)).rejects.toThrow(words);
 });
 
 test("no call is made where nothing can go, nor for a turn that was stopped", async () => {

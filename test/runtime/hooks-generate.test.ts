@@ -113,7 +113,12 @@ describeRuntimes("generate() in hooks and tools", (stage) => {
   });
 
   it("a side call that the provider refuses costs nothing; the hook sees its error", async () => {
-    const refusal = new ModelError("too many requests", { retryable: true, status: 429, mayHaveBeenSent: true });
+    const refusal = new ModelError("too many requests", {
+      retryable: true,
+      retryAfterMs: 0,
+      status: 429,
+      mayHaveBeenSent: true,
+    });
     const seen: unknown[] = [];
     const model = scriptedModel(({ messages }) => (isSide(messages) ? { error: refusal } : "the end"));
     const definition = defineAgent({

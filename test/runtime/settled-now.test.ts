@@ -1,5 +1,13 @@
 import { expect, it } from "vitest";
-import { askUser, createAgentLoop, defineAgent, type Runtime, type Turn, type TurnRest } from "../../src/index.ts";
+import {
+  askUser,
+  createAgentLoop,
+  defineAgent,
+  type Runtime,
+  type Stores,
+  type Turn,
+  type TurnRest,
+} from "../../src/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { startAgent } from "../support/deciding.ts";
 import { elapse, loopTurns, toolTexts } from "../support/journal-probes.ts";
@@ -81,7 +89,7 @@ describeRuntimes("a turn that is asked again and again whether it rests", (stage
     expect(await answerAll(turn, answering(first.runtime))).toEqual({ open: [1, 1], status: "completed" });
   });
 
-  it("is paused as long as nobody resumes it, and says so each time", async () => {
+  it("a pause is told once, and again when the turn was resumed and is paused anew", async () => {
     const runtime = await stage().open({ agents: [clerk()] });
     const agent = await startAgent(runtime, "clerk", "c");
     const turn = agent.executeTurn("go");
@@ -89,11 +97,68 @@ describeRuntimes("a turn that is asked again and again whether it rests", (stage
     await agent.pause();
     for (const { requestId } of await runtime.requests({ status: "open" }))
       await runtime.decide(requestId, { verdict: "answered", result: "yes" });
-    for (let times = 0; times < 3; times += 1) {
-      expect(await turn.settled).toMatchObject({ status: "waiting", reason: "paused" });
-    }
+    expect(await turn.settled).toMatchObject({ status: "waiting", reason: "paused" });
+    const seen: string[] = [];
+    const next = turn.settled.then((rest) => seen.push(rest.status === "waiting" ? rest.reason : rest.status));
+    await loopTurns(30);
+    expect(seen).toEqual([]);
+    expect(await agent.turn("c#1").settled).toMatchObject({ status: "waiting", reason: "paused" });
+    await agent.resume();
+    await next;
+    expect(seen).toEqual(["request"]);
+    await agent.pause();
+    expect(await turn.settled).toMatchObject({ status: "waiting" });
     await agent.resume();
     expect(await answerAll(turn, answering(runtime))).toEqual({ open: [1], status: "completed" });
+  });
+
+  it("a loop that only waits reads nothing while nothing moves, here and in another process", async () => {
+    let reads = 0;
+    const counted = (stores: Stores): Stores => ({
+      ...stores,
+      treeActivity: (...given) => {
+        reads += 1;
+        return stores.treeActivity(...given);
+      },
+    });
+    const runtime = await stage().open({ agents: [clerk()], through: counted });
+    const agent = await startAgent(runtime, "clerk", "c");
+    const started = agent.executeTurn("go");
+    const rests: TurnRest[] = [];
+    const loop = async (turn: Turn): Promise<string> => {
+      let rest = await turn.settled;
+      while (rest.status === "waiting") {
+        rests.push(rest);
+        rest = await turn.settled;
+      }
+      return rest.status;
+    };
+    const other = await stage().open({ agents: [], through: counted });
+    await started.settled;
+    const ends = [loop(started), loop((await other.find("c")).turn("c#1"))];
+    await loopTurns(100);
+    expect(rests.length).toBeLessThanOrEqual(1);
+    const before = reads;
+    await loopTurns(100);
+    expect(reads).toBe(before);
+    await agent.abort();
+    expect(await elapse(stage().clock, Promise.all(ends))).toEqual(["stopped", "stopped"]);
+  });
+
+  it("a queued turn waits while its agent is paused within another turn", async () => {
+    const runtime = await stage().open({ agents: [clerk()] });
+    const agent = await startAgent(runtime, "clerk", "c");
+    const first = agent.executeTurn("go");
+    await first.settled;
+    const second = agent.executeTurn("then", { ifBusy: "queue" });
+    await second.id;
+    await agent.pause();
+    expect(await second.settled).toEqual({ status: "waiting", turnId: "c#2", reason: "paused" });
+    expect(await second.current()).toMatchObject({ status: "queued" });
+    const next = second.settled;
+    await agent.resume();
+    await first.abort();
+    expect(await next).toMatchObject({ status: "waiting", reason: "request" });
   });
 });
 

@@ -33,7 +33,7 @@ import { backgroundChildrenOf } from "./background-children.ts";
 import { callQueueOf } from "./call-queue.ts";
 import { Conversation, type ActivationPorts, LiveView } from "./live-view.ts";
 import { EffectNotes, IntentGate, spawnBody, spawnedBefore, spawnOrderOf } from "./intents.ts";
-import { JournalWriter, type LossReason } from "./journal-writer.ts";
+import { JournalWriter, lossOf, type LossReason } from "./journal-writer.ts";
 import { assertWritable } from "./writable.ts";
 
 /**
@@ -194,9 +194,16 @@ export class Activation extends LiveView implements Host {
   async propose<Body extends Exclude<IntentBody, { type: "child.spawned" }>>(
     body: Body,
   ): Promise<Proposed<Body["type"]>> {
-    if (this.gate.isClosed && this.gate.holds(body.type))
-      return await this.gate.hold("callId" in body ? body.callId : null);
-    return proposedOf(await this.writer.propose(body));
+    const callId = "callId" in body ? body.callId : null;
+    if (this.gate.isClosed && this.gate.holds(body.type)) return await this.gate.hold(callId);
+    const entry = await this.writer.propose(body);
+    // What was granted while the agent was being shut down does not begin: it counts as interrupted.
+    if (this.gate.isShut && body.type !== "model.requested") return await this.gate.hold(callId);
+    return proposedOf(entry);
+  }
+
+  get isShuttingDown(): boolean {
+    return this.gate.isShut;
   }
 
   startAhead(body: Extract<IntentBody, { type: "tool.started" }>): EntryOf<"tool.started"> | undefined {
@@ -210,7 +217,8 @@ export class Activation extends LiveView implements Host {
     const known = spawnedBefore(this.memory(request.turnId).entries, body);
     if (known) return { granted: true, entry: known };
     // A child of a tool's code is part of a call that has started, which the gate lets finish.
-    if (request.callId !== null && this.gate.holds(body.type)) return await this.gate.hold(request.callId);
+    if (this.gate.isShut || (request.callId !== null && this.gate.holds(body.type)))
+      return await this.gate.hold(request.callId);
     return proposedOf(await this.writer.propose(body, (seq) => spawnOrderOf(this, request, body, seq)));
   }
 
@@ -271,6 +279,7 @@ export class Activation extends LiveView implements Host {
     this.actors.stop();
     this.writer.close(why);
     this.#waiters.close(why);
+    this.gate.discard(lossOf(why));
     for (const key of this.#astray) this.#ports.inFlight.drop(key);
     this.#ports.onLost(this);
   }

@@ -1,6 +1,6 @@
 import type { SpawnRequest } from "../../actors/index.ts";
 import { DEFAULT_MAX_DEPTH, grantOf } from "../../agents/index.ts";
-import { createDeferred, shortHash, type TraceHeaders } from "../../base/index.ts";
+import { createDeferred, type Deferred, shortHash, type TraceHeaders } from "../../base/index.ts";
 import { agentAccountId, bindingField, bindingOf, turnAccountId, turnFlagsOf } from "../../budget/index.ts";
 import { PromptMemory } from "../../model/index.ts";
 import {
@@ -25,8 +25,11 @@ const begins: ReadonlySet<IntentBody["type"]> = new Set(["model.requested", "too
 export class IntentGate {
   /** Whether intents that start something new must wait. */
   isClosed = false;
+  /** Whether all intents must wait, those of running code too: the agent is about to be shut down. */
+  isShut = false;
   readonly #held = new Set<string | null>();
   #onHeld: (() => void) | undefined;
+  #discarded: Deferred<never> | undefined;
 
   /** Lets no further intents through that start something new. */
   close(onHeld: () => void): void {
@@ -34,20 +37,33 @@ export class IntentGate {
     this.#onHeld ??= onHeld;
   }
 
+  /** Lets no further intents through. */
+  shut(): void {
+    this.isClosed = true;
+    this.isShut = true;
+  }
+
   /** Whether an intent of this type must wait. */
   holds(type: IntentBody["type"]): boolean {
-    return this.isClosed && begins.has(type);
+    return this.isShut || (this.isClosed && begins.has(type));
   }
 
   isHolding(callId: string | null): boolean {
     return this.#held.has(callId);
   }
 
-  /** Never settles, because the activation will be discarded. `callId`: null for an effect of the turn itself. */
+  /** Rejects when the activation is discarded. `callId`: null for an effect of the turn itself. */
   async hold(callId: string | null): Promise<never> {
     this.#held.add(callId);
     this.#onHeld?.();
-    return await createDeferred<never>().promise;
+    this.#discarded ??= createDeferred<never>();
+    return await this.#discarded.promise;
+  }
+
+  /** Rejects what is held: its activation has been discarded. */
+  discard(error: Error): void {
+    this.#discarded?.promise.catch(() => undefined);
+    this.#discarded?.reject(error);
   }
 }
 

@@ -27,8 +27,12 @@ import type { CallsInFlight } from "./calls-in-flight.ts";
 import type { Committer } from "./committer.ts";
 import type { TurnAuth } from "./turn-auth.ts";
 import type { TurnContexts } from "./turn-contexts.ts";
+import type { TurnFailures } from "./turn-failures.ts";
 
-type Lent = Pick<ActivationPorts, "prices" | "random" | "auth" | "contexts" | "slots" | "definitions" | "stores">;
+type Lent = Pick<
+  ActivationPorts,
+  "prices" | "random" | "auth" | "contexts" | "failures" | "slots" | "definitions" | "stores"
+>;
 
 /** The readable side of a live agent: the states of its machines, its conversation, and the services of its process. */
 export abstract class LiveView {
@@ -54,6 +58,10 @@ export abstract class LiveView {
 
   redactorOf(turnId: string): (text: string) => string {
     return this.#lent.auth.redactorOf(turnId);
+  }
+
+  noteFailure(turnId: string, error: unknown, source: string | undefined): void {
+    this.#lent.failures.note(turnId, { error, source });
   }
 
   slots(toolName: string, limit: number): Slots {
@@ -187,6 +195,7 @@ export interface ActivationPorts<Live extends Host = Host> {
   slots(toolName: string, limit: number): Slots;
   readonly auth: Pick<TurnAuth, "of" | "redactorOf" | "resolve">;
   readonly contexts: Pick<TurnContexts, "of">;
+  readonly failures: TurnFailures;
   onCommitted(activation: Live, outcome: Committed): void;
   viewersOf(identity: AgentIdentity): Viewers;
   childResult(activation: Live, childId: string): SpawnedChild["result"];

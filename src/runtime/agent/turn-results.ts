@@ -31,6 +31,7 @@ import {
 import type { Stores } from "../../stores/index.ts";
 import type { LimitStop, Spending, TurnResult, TurnSpending } from "../doors/turn-types.ts";
 import type { LiveView } from "./live-view.ts";
+import type { TurnFailure } from "./turn-failures.ts";
 
 /** The result of a turn from its last entry, its execution and its answer; frozen, because all waiters share it. */
 function turnResultOf(
@@ -45,7 +46,7 @@ function turnResultOf(
     agentId: agentOfTurn(turnId),
     turnId,
     status: outcome,
-    text,
+    text: text === "" && outcome === "failed" ? `Task failed: ${error?.message ?? "the turn failed"}` : text,
     stopReason,
     signal,
     stop: signal && limitStopOf(signal),
@@ -60,6 +61,13 @@ function turnResultOf(
     execution,
     ...(output === undefined ? {} : { output }),
   });
+}
+
+/** The result with what was thrown in this process. Cause and source are not enumerable, so that they reach no JSON and no copy. */
+export function resultWith(result: TurnResult, { error: cause, source }: TurnFailure): TurnResult {
+  if (!result.error) return result;
+  const error = Object.defineProperties({ ...result.error }, { cause: { value: cause }, source: { value: source } });
+  return deepFreeze({ ...result, error });
 }
 
 /** The result of a turn that has just ended here; undefined if its commit did not touch its account. */

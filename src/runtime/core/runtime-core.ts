@@ -18,6 +18,7 @@ import type { Activation } from "../agent/activation.ts";
 import { Outage } from "../agent/committer.ts";
 import { TurnAuth } from "../agent/turn-auth.ts";
 import { TurnContexts } from "../agent/turn-contexts.ts";
+import { TurnFailures } from "../agent/turn-failures.ts";
 import { resultAtEnd } from "../agent/turn-results.ts";
 import type { Part } from "../doors/roles.ts";
 import { shutdownMsOf } from "../doors/runtime-doors.ts";
@@ -49,6 +50,7 @@ export class RuntimeCore implements TurnSource {
   readonly bus = new EventBus();
   readonly auth: TurnAuth;
   readonly contexts: TurnContexts;
+  readonly #failures = new TurnFailures();
   readonly live: LiveAgents;
   readonly broadcast: LiveBroadcast;
   readonly requests: Requests;
@@ -112,6 +114,7 @@ export class RuntimeCore implements TurnSource {
       stores,
       tenant,
       closed: this.closed,
+      failures: this.#failures,
       isLocal: (turnId) => this.isLocal(turnId),
       onUnreadable: (agentId, error) => this.damage.found(agentId, error),
     });
@@ -141,6 +144,7 @@ export class RuntimeCore implements TurnSource {
       broadcast: this.broadcast,
       auth: this.auth,
       contexts: this.contexts,
+      failures: this.#failures,
       onInspect: options.onInspect,
       restoreAfterCommit: options.restoreAfterCommit ?? false,
       onTimers: (timers) => this.#alarms.note(timers),
@@ -258,8 +262,8 @@ export class RuntimeCore implements TurnSource {
     return this.#turns.recordAt(result);
   }
 
-  rest(turnId: string): Promise<TurnRest> {
-    return this.#turns.rest(turnId);
+  rest(turnId: string, seen?: TurnRest): Promise<TurnRest> {
+    return this.#turns.rest(turnId, seen);
   }
 
   now(turnId: string): Promise<TurnNow> {
@@ -299,7 +303,7 @@ export class RuntimeCore implements TurnSource {
     this.auth.forget(turnId, heirs);
     this.contexts.forget(turnId, heirs);
     this.#pauses.resolve(activation.key.agentId);
-    if (!this.#turns.isAwaited(turnId)) return;
+    if (!this.#turns.isAwaited(turnId)) return void this.#failures.take(turnId);
     const result = resultAtEnd(activation, entry, accounts);
     if (result) this.#turns.ended(result);
     else this.#turns.lookForAll();

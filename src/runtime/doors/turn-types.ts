@@ -75,6 +75,14 @@ export interface LimitStop {
   readonly wayOn: string;
 }
 
+/** The stored error and, in the process where the turn failed, what was thrown. */
+interface TurnError extends StoredError {
+  /** What was thrown, with its stack; not enumerable. */
+  readonly cause?: unknown;
+  /** The code that has thrown it, in words; not enumerable. */
+  readonly source?: string | undefined;
+}
+
 /** The outcome of a turn. `Output`: what the `output` schema of its definition gives, `Json` without one. */
 export interface TurnResult<Output = unknown> {
   /** The agent. */
@@ -83,7 +91,7 @@ export interface TurnResult<Output = unknown> {
   readonly turnId: string;
   /** `completed`: the model has answered. `stopped`: something ended it early. `failed`: an error ended it. */
   readonly status: Extract<ExecutionStatus, "completed" | "stopped" | "failed">;
-  /** The answer; for a stopped turn its text so far, or a sentence that says why there is none. */
+  /** The answer; for a stopped or failed turn its text so far, or a sentence that says why there is none. */
   readonly text: string;
   /** The reason of the end, for programs; `stop` and `signal` have more. */
   readonly stopReason: StopReason;
@@ -106,8 +114,11 @@ export interface TurnResult<Output = unknown> {
   readonly steps: number;
   /** Calls of tools that ran. */
   readonly toolCalls: number;
-  /** The error that ended the turn; null unless it failed. */
-  readonly error: StoredError | null;
+  /**
+   * The error that ended the turn; null unless it failed. In the process where the turn failed it also has what was thrown, with its stack (`cause`), and the code that has thrown it, in
+   * words (`source`: `the hook beforeLlm of "audit"`). Both are never stored, and not enumerable: JSON and copies leave them out.
+   */
+  readonly error: TurnError | null;
   /** All errors, including those of tools. */
   readonly errors: readonly StoredError[];
   /** The checked answer, if the definition has an `output` schema and the turn completed. */
@@ -147,8 +158,9 @@ export interface Turn<Output = unknown> extends AsyncIterable<TroupeEvent> {
   /** Resolves when the turn has ended. Rejects with `AgentBusyError` and the like when it was refused. */
   readonly result: Promise<TurnResult<Output>>;
   /**
-   * Resolves also when the turn waits. Each read looks up the current state: it resolves with the requests that are
-   * open now, or, while something works, when that next comes to rest.
+   * Resolves when the turn has ended, and also when it waits: with the requests that are open, or paused. The first read gives the
+   * rest as it stands. After a rest was given, the next read waits until the turn rests otherwise (other requests, another pause)
+   * or has ended. A queued turn waits while its agent is paused, not while a turn before it waits for a request.
    */
   readonly settled: Promise<TurnRest<Output>>;
   /** Whether the agent had the turn before this handle asked for it: `TurnOptions.key` was known. */

@@ -10,7 +10,8 @@ import { type FollowSource, type Reading, TreeStream } from "./tree-stream.ts";
 /** The runtime, as a turn's handle sees it. `closed` is aborted with the error that waiting callers get. */
 export interface TurnSource extends FollowSource {
   end(turnId: string): Promise<TurnResult>;
-  rest(turnId: string): Promise<TurnRest>;
+  /** `seen`: the rest that the caller was given last. */
+  rest(turnId: string, seen?: TurnRest): Promise<TurnRest>;
   now(turnId: string): Promise<TurnNow>;
   abort(turnId: string, reason: string): Promise<void>;
   readonly trees: Pick<SpawnTrees, "note" | "isBelow">;
@@ -55,6 +56,8 @@ export class TurnHandle implements Turn {
   isUnwanted = false;
   /** Whether the caller asked for the result: starting a turn alone does not hold the process. */
   #isResultAwaited = false;
+  /** What `settled` has given last, if the turn waited then. */
+  #rest: TurnRest | undefined;
 
   /** Takes a turn that is being opened, or an earlier one. */
   constructor(
@@ -91,12 +94,14 @@ export class TurnHandle implements Turn {
     return this.ended;
   }
 
-  /**
-   * Looked up at each read. The turn's end counts too: the runtime may be shut down with it, before the lookup is over.
-   */
+  /** The turn's end counts too: the runtime may be shut down with it, before the lookup is over. */
   get settled(): Promise<TurnRest> {
-    const rest = this.id.then((turnId) => this.#source.rest(turnId));
-    const settled = Promise.race([this.ended, rest]);
+    const seen = this.#rest;
+    const rest = this.id.then((turnId) => this.#source.rest(turnId, seen));
+    const settled = Promise.race([this.ended, rest]).then((given) => {
+      this.#rest = given;
+      return given;
+    });
     for (const one of [rest, settled]) one.catch(() => undefined);
     this.#source.waiting.until(settled);
     return settled;

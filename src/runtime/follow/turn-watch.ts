@@ -1,9 +1,10 @@
-import { deepFreeze, type Waiting, Waiters } from "../../base/index.ts";
+import { type Deferred, deepFreeze, type Waiting, Waiters } from "../../base/index.ts";
 import { StoreRolledBackError, TroupeError } from "../../errors/index.ts";
 import { type AgentRecord, agentOfTurn, numberOfTurn, rootOf } from "../../state/index.ts";
 import { type ForeignWrites, isRecordChanged, isTreeChanged, type Stores } from "../../stores/index.ts";
 import { requestsAtRest } from "./rest-watch.ts";
-import { lookAtTurn } from "../agent/turn-results.ts";
+import type { TurnFailures } from "../agent/turn-failures.ts";
+import { lookAtTurn, resultWith } from "../agent/turn-results.ts";
 import type { TurnNow, TurnRest, TurnResult, WaitingTurn } from "../doors/turn-types.ts";
 
 /** How often to read a turn again that moves meanwhile. */
@@ -14,6 +15,8 @@ export interface TurnWatchOptions {
   readonly tenant: string;
   /** Aborted when the runtime has been shut down. */
   readonly closed: AbortSignal;
+  /** What turns have failed with in this process. */
+  readonly failures: Pick<TurnFailures, "take">;
   /** Whether this process learns of the turn's end without looking for it. */
   readonly isLocal: (turnId: string) => boolean;
   /** Called with the error of a failed look at a turn. */
@@ -43,6 +46,10 @@ export class TurnWatch {
   readonly #options: TurnWatchOptions;
   readonly #ends = new Waiters<string, TurnResult>();
   readonly #rests = new Waiters<string, TurnRest>();
+  /** The marks that waiters for a rest have seen: a rest with the same mark is no news for them. */
+  readonly #seen = new WeakMap<Deferred<TurnRest>, string>();
+  /** By rest that was given: what tells it from other rests of the turn. */
+  readonly #marks = new WeakMap<TurnRest, string>();
   /** Looks for ends: the running one, and the one that starts after it. */
   readonly #looks = new Map<string, { readonly under: Promise<void>; next?: Promise<void> }>();
   /** By awaited turn: the number of the entry before its first, if the turn was seen open. */
@@ -98,14 +105,17 @@ export class TurnWatch {
     return this.#records.get(result);
   }
 
-  async rest(turnId: string): Promise<TurnRest> {
+  /** Resolves when the turn rests or has ended. `seen`: a rest that was given; the turn must have moved since. */
+  async rest(turnId: string, seen?: TurnRest): Promise<TurnRest> {
     this.#options.closed.throwIfAborted();
-    const rested = this.#rests.wait(turnId);
+    const waiter = this.#rests.join(turnId);
+    const mark = seen && this.#marks.get(seen);
+    if (mark !== undefined) this.#seen.set(waiter, mark);
     await this.#looked(
       turnId,
       this.#lookForEnd(turnId).then(() => this.#lookForRest(turnId)),
     );
-    return await rested;
+    return await waiter.promise;
   }
 
   /** The state now. Reads the turn again if it moves meanwhile. */
@@ -152,9 +162,13 @@ export class TurnWatch {
     return this.#ends.has(turnId) || this.#rests.has(turnId);
   }
 
-  ended(result: TurnResult): void {
-    this.#ends.resolve(result.turnId, result);
-    this.#settle(result);
+  /** `seen`: the record that was read with the result. */
+  ended(result: TurnResult, seen?: SeenRecord): void {
+    const failure = this.#options.failures.take(result.turnId);
+    const given = failure ? resultWith(result, failure) : result;
+    if (seen) this.#records.set(given, seen);
+    this.#ends.resolve(given.turnId, given);
+    this.#settle(given);
   }
 
   #settle(rest: TurnRest, waiting?: Waiting<TurnRest>): void {
@@ -242,10 +256,7 @@ export class TurnWatch {
     const known = this.#begins.get(turnId);
     const at = performance.now();
     const { result, record, after, isUnknown } = await lookAtTurn(stores, tenant, turnId, known);
-    if (result) {
-      if (record) this.#records.set(result, { record, at });
-      this.ended(result);
-    }
+    if (result) this.ended(result, record && { record, at });
     // The turn was there at the last look, and an open turn is never deleted.
     else if (isUnknown && known !== undefined) this.#rejectOne(turnId, lostTurn(turnId));
     else if (after !== undefined && this.isAwaited(turnId)) this.#begins.set(turnId, after);
@@ -255,23 +266,44 @@ export class TurnWatch {
     // Waiters that join during the read may know of something newer, for instance their own decision.
     const waiting = this.#rests.of(turnId);
     const rest = await this.#restNow(turnId);
-    if (rest) this.#settle(rest, waiting);
+    if (!rest) return;
+    const mark = this.#marks.get(rest);
+    const told = waiting.filter((waiter) => this.#seen.get(waiter) !== mark);
+    if (told.length > 0) this.#settle(rest, told);
   }
 
   async #restNow(turnId: string): Promise<WaitingTurn | undefined> {
     const { stores, tenant } = this.#options;
     const requests = await requestsAtRest(stores, tenant, turnId);
-    if (requests) return { status: "waiting", turnId, reason: "request", requests };
-    return (await this.#isPaused(turnId)) ? { status: "waiting", turnId, reason: "paused" } : undefined;
+    if (requests) return await this.#marked({ status: "waiting", turnId, reason: "request", requests });
+    return (await this.#isPaused(turnId))
+      ? await this.#marked({ status: "waiting", turnId, reason: "paused" })
+      : undefined;
+  }
+
+  /** The mark tells other requests, and the same ones before and after a pause or its end. */
+  async #marked(rest: WaitingTurn): Promise<WaitingTurn> {
+    const { stores, tenant } = this.#options;
+    const key = { tenant, agentId: agentOfTurn(rest.turnId) };
+    const record = await stores.readAgent(key);
+    const rows = await stores.readJournal(key, (record?.checkpoint?.seq ?? 0) + 1);
+    const pause = rows
+      .flatMap(({ entries }) => entries)
+      .findLast(({ type }) => type === "agent.paused" || type === "agent.resumed");
+    const ids = rest.reason === "request" ? rest.requests.map(({ requestId }) => requestId).toSorted() : [];
+    this.#marks.set(rest, [rest.reason, pause?.seq ?? 0, ...ids].join(" "));
+    return rest;
   }
 
   /**
-   * A resumed turn is not at rest, even before its agent has read that: the pause marks on it and its ancestors decide.
+   * A resumed turn is not at rest, even before its agent has read that: the pause marks on it and its ancestors decide. A pause
+   * holds queued turns too.
    */
   async #isPaused(turnId: string): Promise<boolean> {
     const { stores, tenant } = this.#options;
     const record = await stores.readAgent({ tenant, agentId: agentOfTurn(turnId) });
-    if (record?.status !== "paused" || record.openTurnId !== turnId) return false;
+    const isHeld = record?.openTurnId === turnId || record?.queuedTurnIds.includes(turnId) === true;
+    if (record?.status !== "paused" || !isHeld) return false;
     let at: AgentRecord | undefined = record;
     while (at && !at.pause) {
       at = at.parentAgentId === null ? undefined : await stores.readAgent({ tenant, agentId: at.parentAgentId });

@@ -131,7 +131,10 @@ export async function pauseAndSave(core: RuntimeCore, key: AgentKey, given?: Pau
 
 /** Commits open entries, saves, and frees the agent. */
 export async function shutDownAndSave(core: RuntimeCore, key: AgentKey): Promise<void> {
+  // Nothing begins after this call, not even while it waits for the stores.
+  core.live.get(key)?.gate.shut();
   const live = await core.live.present(key);
+  live?.gate.shut();
   if (live?.opening) await live.opening;
   if (live) {
     // An open turn stays open; the next start() carries it on.

@@ -12,6 +12,7 @@ import type { Activation } from "../agent/activation.ts";
 import type { ActivationPorts } from "../agent/live-view.ts";
 import type { TurnAuth } from "../agent/turn-auth.ts";
 import type { TurnContexts } from "../agent/turn-contexts.ts";
+import type { TurnFailures } from "../agent/turn-failures.ts";
 import type { Part } from "../doors/roles.ts";
 import type { EventBus, LiveBroadcast } from "../follow/event-bus.ts";
 import type { UnsavedTrees } from "../unsaved/unsaved-trees.ts";
@@ -38,6 +39,7 @@ export interface LiveAgentsOptions {
   readonly broadcast: LiveBroadcast;
   readonly auth: TurnAuth;
   readonly contexts: TurnContexts;
+  readonly failures: TurnFailures;
   readonly onInspect: ((agentId: string, event: InspectionEvent) => void) | undefined;
   readonly restoreAfterCommit: boolean;
   /** Called with the timers that a commit has set. */
@@ -68,7 +70,7 @@ interface Owner extends Pick<ActivationPorts<Activation>, OwnersPorts> {
 
 /** The ports through which activations use their process. */
 export function activationPortsOf(options: LiveAgentsOptions, owner: Owner): ActivationPorts<Activation> {
-  const { clock, prices, stores, part, random, auth, contexts, broadcast, definitions } = options;
+  const { clock, prices, stores, part, random, auth, contexts, failures, broadcast, definitions } = options;
   const { children, succession, ...ports } = owner;
   return {
     ...ports,
@@ -83,6 +85,7 @@ export function activationPortsOf(options: LiveAgentsOptions, owner: Owner): Act
     slots: createSlotsByTool(),
     auth,
     contexts,
+    failures,
     viewersOf: (identity) => broadcast.viewersOf(identity),
     childResult: async ({ turnEntries }, childId) => {
       const ended = turnEntries.find((entry) => entry.type === "child.ended" && entry.childId === childId);

@@ -195,6 +195,7 @@ export class LiveAgents {
     }
     this.#residences.apply(agentId, { type: "activated", activation });
     this.#options.onActivated(activation);
+    if (this.isClosing) activation.gate.shut();
     activation.start();
     remains?.letGo?.();
     this.idle.begin();
@@ -414,6 +415,7 @@ export class LiveAgents {
   async close(time: LeavingTime): Promise<void> {
     this.#residences.isClosing = true;
     this.idle.close();
+    for (const { gate } of this.all()) gate.shut();
     const isStored = await time.spend("store", Promise.all([this.#residences.arrived(), this.#committer.drained()]));
     const left = this.#handover.leaveAll(!isStored);
     this.#committer.close();

@@ -94,7 +94,9 @@ const limitStopSchema = z
 
 export const turnResultSchema = z
   .object({
-    text: z.string().meta({ description: "The answer; for a stopped turn its text so far, or why there is none." }),
+    text: z
+      .string()
+      .meta({ description: "The answer; for a stopped or failed turn its text so far, or why there is none." }),
     output: jsonSchema.optional().meta({ description: "The checked answer, if the definition has an output schema." }),
     stopReason: stopReasonSchema,
     stop: limitStopSchema.nullable(),
