@@ -72,7 +72,8 @@ const longestDelayMs = 2_147_483_647;
 
 /**
  * A model behind a Chat Completions server: OpenAI, or any compatible one. The `openai` package is loaded when it is needed.
- * Throws `InvalidInputError` for bad options at once, and on first use when there is no key.
+ * Throws `InvalidInputError` for bad options at once. A call without a key, or with a key or an address that cannot be used, fails with a
+ * `ModelError` of kind `configuration`: it is not sent, not repeated and not billed.
  */
 export function openaiModel(name: string, given?: OpenaiModelOptions): LanguageModel {
   if (typeof name !== "string" || name.trim() === "") {

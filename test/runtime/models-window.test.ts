@@ -8,9 +8,12 @@ const contextWindow = 8_192;
 describeRuntimes("a model with a known window", (stage) => {
   /** An agent whose model counts so many tokens for a message. */
   async function started(tokensOfMessage: number, options: Partial<AgentOptions>) {
-    const scripted = scriptedModel(() => "ok");
+    const scripted = scriptedModel(({ messages }) => {
+      return { text: "ok", usage: { inputTokens: messages.length * tokensOfMessage, outputTokens: 1 } };
+    });
     const countPromptTokens: LanguageModel["countPromptTokens"] = ({ messages }) => messages.length * tokensOfMessage;
-    const model = { ...scripted, contextWindow, countPromptTokens, boundPromptTokens: () => 40_000 };
+    const boundPromptTokens: LanguageModel["boundPromptTokens"] = ({ messages }) => messages.length * 40_000;
+    const model = { ...scripted, contextWindow, countPromptTokens, boundPromptTokens };
     const runtime = await stage().open({ agents: [defineAgent({ name: "worker", ...options, model })] });
     const agent = await runtime.agent("worker", { agentId: "worker-1" });
     await agent.start();
@@ -49,6 +52,6 @@ describeRuntimes("a model with a known window", (stage) => {
     const { agent, prompts } = await started(2_700, { maxOutputTokens: 1_000, autoCompact: true });
     await agent.executeTurn("one").result;
     expect(await agent.executeTurn("two").result).toMatchObject({ status: "completed" });
-    expect(prompts().at(-1)).toEqual(["two"]);
+    expect(prompts().at(-1)).toEqual([expect.stringMatching(/^Summary/), "two"]);
   });
 });
