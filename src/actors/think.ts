@@ -277,9 +277,8 @@ function respond(
           origin: "model",
           metadata: stepMetadata(host.identity.agentId, { turnId, step, isTrace: !isFinal }),
           ...(isFinal ? {} : { toolCalls }),
-          ...(response.reasoning
-            ? { reasoning: response.reasoning, reasoningBy: writerOf(host.definition.model) }
-            : {}),
+          ...(response.reasoning ? { reasoning: response.reasoning } : {}),
+          ...(response.reasoning || !isFinal ? { reasoningBy: writerOf(host.definition.model, response) } : {}),
         },
       ],
       moves: [{ type: "settle", settlement }],

@@ -18,6 +18,8 @@ interface OpenaiClientOptions {
 export interface OpenaiClient {
   /** The key it authenticates with and the values of headers, so that messages can be kept free of them. */
   readonly secrets: readonly string[];
+  /** Host and path of the server. */
+  readonly address: string;
   /** Sends one Chat Completions request; resolves when the answer's headers have come with a good status. */
   send(body: string, cutter: Cutter): Promise<HttpAnswer>;
 }
@@ -43,7 +45,8 @@ export async function createOpenaiClient(options: OpenaiClientOptions): Promise<
   const plain = options.fetch === undefined ? plainRequestHead({ ...options, apiKey, baseURL }) : undefined;
   const head = plain ?? (options.fetch === undefined ? await headOfClient(await client()) : undefined);
   const send = head === undefined ? await clientSend(await client()) : await directSend(head, client);
-  return { secrets: secretsIn(apiKey, options.headers), send };
+  const { host, pathname } = new URL(baseURL ?? "https://api.openai.com/v1");
+  return { secrets: secretsIn(apiKey, options.headers), address: host + pathname.replace(/\/$/, ""), send };
 }
 
 /** Requests go without a user and password in the address, which is why one that has them is refused. They are never shown. */

@@ -42,9 +42,11 @@ const expected = {
 describe("openaiModel", () => {
   it("gives the same answer whole and streamed", async () => {
     const model = await modelReplying({ ...reply, deltas: ["Hello", " there"] });
-    expect(await model.generate(request, { signal: neverAborted })).toEqual(expected);
+    const server = expect.stringMatching(/^127\.0\.0\.1:\d+\/v1$/) as string;
+    const whole = { ...expected, adapter: { provider: "openai", model: "gpt-5-mini", server } };
+    expect(await model.generate(request, { signal: neverAborted })).toEqual(whole);
     const { answer, deltas } = await streamed(model);
-    expect(answer).toEqual(expected);
+    expect(answer).toEqual(whole);
     expect(deltas).toEqual([
       { type: "reasoning", text: "They greet." },
       { type: "text", text: "Hello there" },
