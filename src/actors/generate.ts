@@ -11,6 +11,7 @@ import {
   boundedRequest,
   costIfKnown,
   lent,
+  priceOfAnswer,
   reservationAskOf,
   settlementOf,
   unconfirmedSettlement,
@@ -60,7 +61,7 @@ export function generateFor(owner: Host, turnId: string, step: number, run: stri
 }
 
 async function call(owner: Host, side: SideCall): Promise<ModelResponse> {
-  const { promptHash, request, signal } = side;
+  const { turnId, promptHash, request, signal } = side;
   const { model } = owner.definition;
   const { ask, reservation } = await reserved(owner, side);
   faultPoint("generate.intent");
@@ -74,8 +75,9 @@ async function call(owner: Host, side: SideCall): Promise<ModelResponse> {
     // The journal and the calling code share it.
     deepFreeze<unknown>(response);
     faultPoint("generate.effect");
-    const settlement = settlementOf(reservation, response.usage, ask.price);
-    const costMicros = costIfKnown(response.usage, ask.price);
+    const price = await priceOfAnswer(owner, response, { asked: ask.price, turn: owner.turn(turnId) });
+    const settlement = settlementOf(reservation, response.usage, price);
+    const costMicros = costIfKnown(response.usage, price);
     await settle(owner, side, { type: "generate.responded", promptHash, response, costMicros, settlement }, warnings);
     faultPoint("generate.result");
     return response;

@@ -1,4 +1,5 @@
 import { backoffDelay, faultPoint, type LightSignal } from "../base/index.ts";
+import type { Price } from "../budget/index.ts";
 import { asLastCall, promptHashOf } from "../context/index.ts";
 import { AgentStopError, ModelError, TurnInterruptedError } from "../errors/index.ts";
 import { createDraft } from "../hooks/index.ts";
@@ -24,6 +25,7 @@ import {
   boundedRequest,
   costIfKnown,
   lent,
+  priceOfAnswer,
   reservationAskOf,
   settlementOf,
   unconfirmedSettlement,
@@ -192,9 +194,12 @@ async function attempt(
         shown?.end();
       }
     });
+    const durationMs = host.clock.now() - startedAt;
+    const paying = { asked: granted.price, turn: host.turn(granted.turnId) };
+    const price = await priceOfAnswer(host, answer.response, paying);
     if (signal.aborted) return true;
     faultPoint("model.effect");
-    respond(host, granted, answer, host.clock.now() - startedAt);
+    respond(host, granted, answer, { price, durationMs });
     faultPoint("model.result");
     return true;
   } catch (error) {
@@ -231,9 +236,9 @@ function respond(
   host: Host,
   granted: EntryOf<"model.requested">,
   { response, warnings }: ModelAnswer,
-  durationMs: number,
+  { price, durationMs }: { readonly price: Price | null; readonly durationMs: number },
 ): void {
-  const { turnId, step, attempt, messageId, price, reservation } = granted;
+  const { turnId, step, attempt, messageId, reservation } = granted;
   if (!reservation) return;
   const toolCalls: NonNullable<AssistantMessage["toolCalls"]>[number][] = [];
   const calls: EntryOf<"model.responded">["calls"][number][] = [];
