@@ -69,7 +69,7 @@ function checkHeaders(apiKey: string, { organization, headers }: OpenaiClientOpt
   const given = { authorization: `Bearer ${apiKey}`, "openai-organization": organization ?? "", ...headers };
   for (const [name, value] of Object.entries(given)) {
     try {
-      new Headers({ [name]: value });
+      new Headers().set(name, value);
     } catch {
       const what = name === "authorization" ? "its key" : `its header ${JSON.stringify(name)}`;
       throw notSent(`${what} has characters that no HTTP header can have: check apiKey, OPENAI_API_KEY and headers.`);

@@ -154,7 +154,7 @@ describe("openaiModel", () => {
     { apiKey: "secret\nkey" },
     { apiKey: "k", headers: { "x y": "secret" } },
     { apiKey: "k", headers: { "x-team": "secret\u2028" } },
-    { apiKey: "k", organization: "secret\n" + "x" },
+    { apiKey: "k", organization: "secret\nx" },
   ])("sends nothing with a key or a header that no request can carry, and does not show it: %j", async (options) => {
     const { baseURL, requests } = await startedServer();
     for (const fetch of [undefined, globalThis.fetch]) {

@@ -37,6 +37,10 @@ function faultOf({ messages }: WireRequestBody, takesId: (id: string) => boolean
 const named = (...names: readonly string[]) => ({ toolCalls: names.map((name) => ({ name })) });
 const identified = (...ids: readonly string[]) => ({ toolCalls: ids.map((id) => ({ name: "look", id })) });
 
+const isPortable = (id: string) => /^[a-zA-Z0-9]{9}$/.test(id);
+const idsSent = ({ requests }: ModelServer) =>
+  (requests.at(-1)?.body.messages ?? []).flatMap(({ tool_calls = [] }) => tool_calls.map(({ id }) => id));
+
 describeRuntimes("calls that a strict provider would refuse to see again", (stage) => {
   const servers: ModelServer[] = [];
 
@@ -45,7 +49,6 @@ describeRuntimes("calls that a strict provider would refuse to see again", (stag
   });
 
   const ids = ["functions.look:0", "a b", `call_1__thought__${"y".repeat(300)}`, "🦊", "z"];
-  const isPortable = (id: string) => /^[a-zA-Z0-9]{9}$/.test(id);
 
   /** A server with models that take only their own ids, by the model's name; one that is not named takes only portable ids. */
   async function serve(own: Readonly<Record<string, readonly string[]>>, answer: ServerAnswer) {
@@ -57,9 +60,6 @@ describeRuntimes("calls that a strict provider would refuse to see again", (stag
     servers.push(server);
     return server;
   }
-
-  const idsSent = ({ requests }: ModelServer) =>
-    (requests.at(-1)?.body.messages ?? []).flatMap(({ tool_calls = [] }) => tool_calls.map(({ id }) => id));
 
   async function turnWith(model: LanguageModel, input: string) {
     const runtime = await stage().open({ agents: [defineAgent({ name: "worker", model, tools: [look] })] });

@@ -1,9 +1,11 @@
 import { expect, it } from "vitest";
-import { type AgentOptions, defineAgent, type LanguageModel } from "../../src/index.ts";
+import { type AgentOptions, defineAgent, type LanguageModel, type ModelRequest } from "../../src/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 
 const contextWindow = 8_192;
+
+const boundPromptTokens = ({ messages }: ModelRequest): number => messages.length * 40_000;
 
 describeRuntimes("a model with a known window", (stage) => {
   /** An agent whose model counts so many tokens for a message. */
@@ -12,7 +14,6 @@ describeRuntimes("a model with a known window", (stage) => {
       return { text: "ok", usage: { inputTokens: messages.length * tokensOfMessage, outputTokens: 1 } };
     });
     const countPromptTokens: LanguageModel["countPromptTokens"] = ({ messages }) => messages.length * tokensOfMessage;
-    const boundPromptTokens: LanguageModel["boundPromptTokens"] = ({ messages }) => messages.length * 40_000;
     const model = { ...scripted, contextWindow, countPromptTokens, boundPromptTokens };
     const runtime = await stage().open({ agents: [defineAgent({ name: "worker", ...options, model })] });
     const agent = await runtime.agent("worker", { agentId: "worker-1" });
