@@ -18,6 +18,7 @@ import {
   boundedRequest,
   costIfKnown,
   lent,
+  priceOfAnswer,
   reservationAskOf,
   settlementOf,
   unconfirmedSettlement,
@@ -80,7 +81,7 @@ async function call(owner: Host, side: SideCall): Promise<ModelResponse> {
 }
 
 async function attempt(owner: Host, side: SideCall): Promise<ModelResponse> {
-  const { promptHash, request, signal } = side;
+  const { turnId, promptHash, request, signal } = side;
   const { model } = owner.definition;
   const { ask, reservation } = await reserved(owner, side);
   faultPoint("generate.intent");
@@ -94,8 +95,9 @@ async function attempt(owner: Host, side: SideCall): Promise<ModelResponse> {
     // The journal and the calling code share it.
     deepFreeze<unknown>(response);
     faultPoint("generate.effect");
-    const settlement = settlementOf(reservation, response.usage, ask.price);
-    const costMicros = costIfKnown(response.usage, ask.price);
+    const price = await priceOfAnswer(owner, response, { asked: ask.price, turn: owner.turn(turnId) });
+    const settlement = settlementOf(reservation, response.usage, price);
+    const costMicros = costIfKnown(response.usage, price);
     await settle(owner, side, { type: "generate.responded", promptHash, response, costMicros, settlement }, warnings);
     faultPoint("generate.result");
     return response;

@@ -14,7 +14,7 @@ import {
 } from "../budget/index.ts";
 import { InvalidInputError, ModelError } from "../errors/index.ts";
 import { examplePrice, type LanguageModel, type MeasuredPrompt, MOST_TOKENS, promptByteBound } from "../model/index.ts";
-import type { ModelRequest, TurnState, Usage } from "../state/index.ts";
+import type { ModelRequest, ModelResponse, TurnState, Usage } from "../state/index.ts";
 import { appendWarnings, type Host } from "./host.ts";
 import { inTime } from "./in-time.ts";
 import { storedErrorOf } from "./stored-error.ts";
@@ -67,6 +67,32 @@ async function priceFor({ definition, prices, clock }: Host, binds: boolean): Pr
       `createRuntime({ prices: { "${model.name}": ${examplePrice} } }), or to agent "${definition.name}" alone with ` +
       `defineAgent({ price: ${examplePrice} }), in dollars per million tokens`,
   );
+}
+
+/** What a provider puts behind a model's name: the date or number of a version. */
+const versionEnd = /^[-@:]?\d/;
+
+/**
+ * The price of the model that answered: a model that falls back to others reports which one it was. `asked`: the price of the agent's
+ * model, which counts for other versions of it, and where no other price is known.
+ */
+export async function priceOfAnswer(
+  { definition, identity, prices, clock }: Host,
+  { model, adapter }: ModelResponse,
+  { asked, turn }: { readonly asked: Price | null; readonly turn: TurnState | undefined },
+): Promise<Price | null> {
+  const { name, provider } = definition.model;
+  const isOwn = adapter === undefined || (adapter.model === name && adapter.provider === provider);
+  const isVersion = model === name || (model.startsWith(name) && versionEnd.test(model.slice(name.length)));
+  if (definition.price || (isOwn && isVersion)) return asked;
+  const binds = turn !== undefined && bindingOf(turn.limits, identity.binding).maxCostMicros !== undefined;
+  const answered = [{ name: model, provider: adapter?.provider ?? provider }];
+  if (!isOwn) answered.push({ name: adapter.model, provider: adapter.provider });
+  for (const one of answered) {
+    const price = await prices.priceOf(one, binds, clock.now());
+    if (price) return price;
+  }
+  return asked;
 }
 
 /** Tokenizers differ: a prompt is taken for so much longer than it was counted. */

@@ -8,6 +8,7 @@ import {
   type HookPatch,
   type LastCall,
   type ModelRequest,
+  type ModelResponse,
   signalOfLimit,
   type StopSignal,
   type TurnState,
@@ -76,8 +77,12 @@ export function patchesOf(host: Host, turn: TurnState): HookPatch[] {
   return turn.appliedHooks.length === 0 ? [] : patchesIn(host.memory(turn.turnId).entries);
 }
 
-export function writerOf({ provider, name }: LanguageModel): NonNullable<AssistantMessage["reasoningBy"]> {
-  return { provider, model: name };
+/** The writer of an answer, as its message names it. */
+export function writerOf(
+  { provider, name }: LanguageModel,
+  { adapter }: Pick<ModelResponse, "adapter">,
+): NonNullable<AssistantMessage["reasoningBy"]> {
+  return { provider, model: name, ...(adapter ? { adapter } : {}) };
 }
 
 /** Tokens of the note and its message frame: a generous estimate, and an upper bound for any tokenizer. */

@@ -1,4 +1,5 @@
 import { backoffDelay, faultPoint, type LightSignal } from "../base/index.ts";
+import type { Price } from "../budget/index.ts";
 import { asLastCall, promptHashOf } from "../context/index.ts";
 import type { Reservation } from "../budget/index.ts";
 import { AgentStopError, ModelError, TurnInterruptedError } from "../errors/index.ts";
@@ -27,6 +28,7 @@ import {
   costIfKnown,
   emptySettlement,
   lent,
+  priceOfAnswer,
   reservationAskOf,
   settlementOf,
   unconfirmedSettlement,
@@ -200,9 +202,12 @@ async function attempt(
         shown?.end();
       }
     });
+    const durationMs = host.clock.now() - startedAt;
+    const paying = { asked: granted.price, turn: host.turn(granted.turnId) };
+    const price = await priceOfAnswer(host, answer.response, paying);
     if (signal.aborted) return true;
     faultPoint("model.effect");
-    respond(host, granted, answer, host.clock.now() - startedAt);
+    respond(host, granted, answer, { price, durationMs });
     faultPoint("model.result");
     return true;
   } catch (error) {
@@ -239,9 +244,9 @@ function respond(
   host: Host,
   granted: EntryOf<"model.requested">,
   { response, warnings }: ModelAnswer,
-  durationMs: number,
+  { price, durationMs }: { readonly price: Price | null; readonly durationMs: number },
 ): void {
-  const { turnId, step, attempt, messageId, price, reservation } = granted;
+  const { turnId, step, attempt, messageId, reservation } = granted;
   if (!reservation) return;
   const toolCalls: NonNullable<AssistantMessage["toolCalls"]>[number][] = [];
   const calls: EntryOf<"model.responded">["calls"][number][] = [];
@@ -285,9 +290,8 @@ function respond(
           origin: "model",
           metadata: stepMetadata(host.identity.agentId, { turnId, step, isTrace: !isFinal }),
           ...(isFinal ? {} : { toolCalls }),
-          ...(response.reasoning
-            ? { reasoning: response.reasoning, reasoningBy: writerOf(host.definition.model) }
-            : {}),
+          ...(response.reasoning ? { reasoning: response.reasoning } : {}),
+          ...(response.reasoning || !isFinal ? { reasoningBy: writerOf(host.definition.model, response) } : {}),
         },
       ],
       moves: [{ type: "settle", settlement }],

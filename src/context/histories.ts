@@ -288,7 +288,15 @@ function pseudoRound({ message, calls, results }: Round, place: number): Message
   if (!call) return [];
   const id = `loaded:${call.callId}`;
   const { createdAt } = message;
-  const asked: Message = { id, role: "assistant", createdAt, content: "", origin: "runtime", toolCalls: [call] };
+  const asked: Message = {
+    id,
+    role: "assistant",
+    createdAt,
+    content: "",
+    origin: "runtime",
+    toolCalls: [call],
+    ...(message.reasoningBy ? { reasoningBy: message.reasoningBy } : {}),
+  };
   const result = results[place];
   return result ? [asked, { ...result, id: `${id}:result` }] : [asked];
 }

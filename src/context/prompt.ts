@@ -107,7 +107,7 @@ const bareMessages = new WeakMap<Message, AssistantMessage>();
 function bare(message: AssistantMessage): AssistantMessage {
   let copy = bareMessages.get(message);
   if (copy === undefined) {
-    const { reasoning: _fields, reasoningBy: _writer, ...rest } = message;
+    const { reasoning: _fields, ...rest } = message;
     copy = rest;
     bareMessages.set(message, copy);
   }

@@ -55,7 +55,8 @@ function httpFailure(status: number, raw: Readonly<Record<string, unknown>>, con
     retryAfterMs: parseRetryAfter(headers, context.now),
     mayHaveBeenSent: true,
   };
-  return failure(`The model server answered ${status}: ${fault.message}`, outcome, context, {
+  const advice = status === 401 ? " (check apiKey or OPENAI_API_KEY)" : "";
+  return failure(`The model server answered ${status}: ${fault.message}${advice}`, outcome, context, {
     kind,
     providerCode: fault.code,
     providerType: fault.type,
@@ -85,7 +86,11 @@ function connectionFailure(error: unknown, message: string, context: FailureCont
     cause: error,
   };
   const kind: ModelFailureKind = isNetwork ? "connection" : "unexpected";
-  return failure(`The connection to the model server failed: ${words}`, outcome, context, { kind, errno: code });
+  const advice = surelyNotSent ? ". The call was not sent: check baseURL, and that the server is running." : "";
+  return failure(`The connection to the model server failed: ${words}${advice}`, outcome, context, {
+    kind,
+    errno: code,
+  });
 }
 
 /** What the model wrote in place of a call that can be read, as far as the server shows it. */
@@ -178,6 +183,7 @@ function numberOf(text: string | null): number | undefined {
 /** The kind of a failed model call, in `ModelError.details.kind`. */
 export type ModelFailureKind =
   | "aborted"
+  | "configuration"
   | "timeout"
   | "stalled"
   | "connection"

@@ -10,6 +10,7 @@ import {
 } from "../base/index.ts";
 import { InvalidInputError, ModelError } from "../errors/index.ts";
 import {
+  answeringAdapterSchema,
   contentSchema,
   type FinishReason,
   finishReasonSchema,
@@ -154,8 +155,10 @@ function isWait(value: unknown): boolean {
 
 /** Largest content and tool calls of an answer together, in UTF-16 units. */
 const MOST_CHARACTERS = 2 ** 24;
-/** Longest name of a tool, id of a call, or name of a model. */
+/** Longest name of a tool or a model. */
 const LONGEST_NAME = 1_000;
+/** Longest id of a call: some gateways put a signature of the model's thoughts into it. */
+const LONGEST_ID = 2 ** 16;
 
 /** A checked answer: plain JSON and bounded. */
 interface TakenAnswer {
@@ -195,16 +198,18 @@ function read(fields: Fields, requested: string): Omit<TakenAnswer, "usage"> {
   const content = contentOf(fields.content, toolCalls.length > 0);
   const { reasoning, lost } = reasoningOf(fields.reasoning);
   let size = content.length;
-  for (const call of toolCalls) size += call.name.length + call.arguments.length;
+  for (const call of toolCalls) size += call.id.length + call.name.length + call.arguments.length;
   if (size > MOST_CHARACTERS)
     throw new InvalidInputError(`it is longer than the permitted ${MOST_CHARACTERS} characters`);
   const { model, finishReason } = fields;
+  const adapter = taken(answeringAdapterSchema, fields.adapter);
   const answer: TakenAnswer["answer"] = {
     content,
     toolCalls,
     ...(reasoning === undefined ? {} : { reasoning }),
     finishReason: isFinishReason(finishReason) ? finishReason : toolCalls.length > 0 ? "tool_calls" : "unknown",
     model: isName(model) && model !== "" ? model : requested,
+    ...(adapter.ok ? { adapter: adapter.value } : {}),
   };
   return { answer, lost };
 }
@@ -249,7 +254,8 @@ function callOf(given: unknown, index: number, before: readonly Call[]): Call {
     throw new InvalidInputError(`its toolCalls[${index}].name is ${what}; it must be the name of a tool`);
   }
   // Results are sent back under these ids, so no two calls may have the same one.
-  const isOwn = isName(id) && id !== "" && !before.some((call) => call.id === id);
+  const isOwn =
+    typeof id === "string" && id.length <= LONGEST_ID && id !== "" && !before.some((call) => call.id === id);
   return { id: isOwn ? id : createId("call"), name, arguments: argumentsOf(args, index) };
 }
 

@@ -1,5 +1,5 @@
 import type { OpenAI } from "openai";
-import { InvalidInputError, ModelError } from "../errors/index.ts";
+import { ModelError } from "../errors/index.ts";
 import type { Cutter } from "./call-guard.ts";
 import { completionsPath, plainRequestHead, type RequestHead } from "./openai-request.ts";
 import { wireJson } from "./openai-wire.ts";
@@ -18,22 +18,25 @@ interface OpenaiClientOptions {
 export interface OpenaiClient {
   /** The key it authenticates with and the values of headers, so that messages can be kept free of them. */
   readonly secrets: readonly string[];
+  /** Host and path of the server. */
+  readonly address: string;
   /** Sends one Chat Completions request; resolves when the answer's headers have come with a good status. */
   send(body: string, cutter: Cutter): Promise<HttpAnswer>;
 }
 
 /**
  * Makes what sends the requests of a model, and never retries. The key and the base URL default to `OPENAI_API_KEY` and
- * `OPENAI_BASE_URL`. Throws `InvalidInputError` without a key or with an invalid base URL.
+ * `OPENAI_BASE_URL`. Throws `ModelError` of kind `configuration` without a key, and for a key, headers or a base URL that cannot be sent.
  */
 export async function createOpenaiClient(options: OpenaiClientOptions): Promise<OpenaiClient> {
   // A file that holds a key often ends with a line break.
   const apiKey = (options.apiKey ?? process.env["OPENAI_API_KEY"] ?? "").trim();
   if (apiKey === "") {
-    throw new InvalidInputError(
-      "No API key for the model: set OPENAI_API_KEY, or pass openaiModel(name, { apiKey }). A server that needs no key takes any text.",
+    throw notSent(
+      "there is no API key: set OPENAI_API_KEY, or pass openaiModel(name, { apiKey }). A server that needs no key takes any text.",
     );
   }
+  checkHeaders(apiKey, options);
   const given = options.baseURL ?? process.env["OPENAI_BASE_URL"] ?? "";
   const baseURL = given === "" ? undefined : given;
   if (baseURL !== undefined) checkBaseURL(baseURL);
@@ -42,22 +45,45 @@ export async function createOpenaiClient(options: OpenaiClientOptions): Promise<
   const plain = options.fetch === undefined ? plainRequestHead({ ...options, apiKey, baseURL }) : undefined;
   const head = plain ?? (options.fetch === undefined ? await headOfClient(await client()) : undefined);
   const send = head === undefined ? await clientSend(await client()) : await directSend(head, client);
-  return { secrets: secretsIn(apiKey, options.headers), send };
+  const { host, pathname } = new URL(baseURL ?? "https://api.openai.com/v1");
+  return { secrets: secretsIn(apiKey, options.headers), address: host + pathname.replace(/\/$/, ""), send };
 }
 
 /** Requests go without a user and password in the address, which is why one that has them is refused. They are never shown. */
 function checkBaseURL(baseURL: string): void {
   const url = URL.canParse(baseURL) ? new URL(baseURL) : undefined;
   if (url !== undefined && url.username + url.password !== "") {
-    throw new InvalidInputError(
-      'The model\'s base URL has a user or a password in it, which is not sent: pass openaiModel(name, { headers: { authorization: "Basic ..." } }) instead.',
+    throw notSent(
+      'its base URL has a user or a password in it, which is not sent: pass openaiModel(name, { headers: { authorization: "Basic ..." } }) instead.',
     );
   }
-  if (!/^https?:\/\//.test(baseURL)) {
-    throw new InvalidInputError(
-      `The model's base URL "${baseURL.replace(/^.*@/s, "***@")}" is no http or https URL; right is for instance "https://api.openai.com/v1".`,
+  if (url === undefined || !/^https?:\/\//.test(baseURL)) {
+    throw notSent(
+      `its base URL "${baseURL.replace(/^.*@/s, "***@")}" is no http or https URL. Set baseURL or OPENAI_BASE_URL to one such as "https://api.openai.com/v1".`,
     );
   }
+}
+
+/** A value that no request can carry is found before the call, and is not shown. */
+function checkHeaders(apiKey: string, { organization, headers }: OpenaiClientOptions): void {
+  const given = { authorization: `Bearer ${apiKey}`, "openai-organization": organization ?? "", ...headers };
+  for (const [name, value] of Object.entries(given)) {
+    try {
+      new Headers().set(name, value);
+    } catch {
+      const what = name === "authorization" ? "its key" : `its header ${JSON.stringify(name)}`;
+      throw notSent(`${what} has characters that no HTTP header can have: check apiKey, OPENAI_API_KEY and headers.`);
+    }
+  }
+}
+
+/** The model is set up in a way in which no call of it can be sent. */
+function notSent(why: string): ModelError {
+  return new ModelError(`The model call was not sent: ${why}`, {
+    retryable: false,
+    mayHaveBeenSent: false,
+    details: { kind: "configuration" },
+  });
 }
 
 /** The key, and the values of headers that may be one, by their names. */

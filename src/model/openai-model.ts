@@ -19,7 +19,8 @@ import { CallGuard } from "./call-guard.ts";
 import { completeUsage, outputTokensOf } from "./usage.ts";
 import { type GenerateOptions, type LanguageModel, lightSignalOf } from "./language-model.ts";
 import { createOpenaiClient, type OpenaiClient } from "./openai-client.ts";
-import { type WireBody, type WireOptions, wireBody } from "./openai-wire.ts";
+import { SentPrompts, type WireBody, type WireOptions, wireBody } from "./openai-wire.ts";
+import type { WireWriter } from "./wire-calls.ts";
 import { readAnswer } from "./read-answer.ts";
 import {
   askedFor,
@@ -68,6 +69,11 @@ export interface OpenaiModelOptions {
   /** Tokens to reserve for an image. Default 2,500. */
   readonly imageTokens?: number | undefined;
   /**
+   * The ids of calls that another model or server wrote. `portable`: they are sent as 9 letters and digits, which every server takes;
+   * `verbatim`: as they came. The model's own always go back as they came. Default `portable`.
+   */
+  readonly foreignCallIds?: "portable" | "verbatim" | undefined;
+  /**
    * Further texts by which the server refuses a prompt that is too long: parts of its messages, or patterns. The texts of many servers
    * are known. `autoCompact` depends on it. Default: none.
    */
@@ -85,7 +91,8 @@ const longestDelayMs = 2_147_483_647;
 
 /**
  * A model behind a Chat Completions server: OpenAI, or any compatible one. The `openai` package is loaded when it is needed.
- * Throws `InvalidInputError` for bad options at once, and on first use when there is no key.
+ * Throws `InvalidInputError` for bad options at once. A call without a key, or with a key or an address that cannot be used, fails with a
+ * `ModelError` of kind `configuration`: it is not sent, not repeated and not billed.
  */
 export function openaiModel(name: string, given?: OpenaiModelOptions): LanguageModel {
   if (typeof name !== "string" || name.trim() === "") {
@@ -117,6 +124,7 @@ const modelDoor: Door<OpenaiModelOptions> = {
     extraBody: (value, where) => takeObject(value, where),
     outputLimitField: oneOfRule("max_completion_tokens", "max_tokens"),
     imageTokens: wholeNumberRule(1),
+    foreignCallIds: oneOfRule("portable", "verbatim"),
     tooLongMessages: listRule("a list of texts and patterns", messageRule),
     structuredOutput: oneOfRule("auto", ...structuredOutputs),
   },
@@ -146,9 +154,7 @@ class OpenaiModel implements LanguageModel {
   readonly #headersTimeoutMs: number | undefined;
   readonly #requestTimeoutMs: number;
   readonly #imageTokens: number;
-  readonly #wholeOptions: WireOptions;
-  readonly #streamOptions: WireOptions;
-  #client: OpenaiClient | undefined;
+  #connection: Connection | undefined;
 
   constructor(name: string, options: OpenaiModelOptions) {
     this.name = name;
@@ -159,9 +165,6 @@ class OpenaiModel implements LanguageModel {
     this.#headersTimeoutMs = options.headersTimeoutMs;
     this.#requestTimeoutMs = options.requestTimeoutMs ?? 600_000;
     this.#imageTokens = options.imageTokens ?? imageTokenBound;
-    const { extraBody = {}, outputLimitField = "max_completion_tokens" } = options;
-    this.#wholeOptions = { model: name, stream: false, extraBody, outputLimitField };
-    this.#streamOptions = { ...this.#wholeOptions, stream: true };
   }
 
   countPromptTokens(request: ModelRequest): number | Promise<number> {
@@ -193,10 +196,10 @@ class OpenaiModel implements LanguageModel {
 
   async #attempt(request: ModelRequest, options: GenerateOptions): Promise<ModelResponse> {
     const signal = lightSignalOf(options);
-    const client = this.#client ?? (await this.#connect());
+    const { client, whole, stream, adapter } = this.#connection ?? (await this.#connect());
     if (signal.aborted) throw notSent(signal);
     const accumulator = new AnswerAccumulator();
-    const body = wireBody(request, options.onDelta === undefined ? this.#wholeOptions : this.#streamOptions);
+    const body = wireBody(request, options.onDelta === undefined ? whole : stream);
     const guard = new CallGuard(signal, {
       requestTimeoutMs: this.#requestTimeoutMs,
       headersTimeoutMs: body.isStreamed ? this.#headersTimeoutMs : undefined,
@@ -217,14 +220,19 @@ class OpenaiModel implements LanguageModel {
     const { usage: reported } = answer;
     const generated = accumulator.generatedText();
     const countInput = (): number | Promise<number> => this.countPromptTokens(request);
-    return { ...answer, usage: await completeUsage({ reported, generated, countInput }) };
+    return { ...answer, usage: await completeUsage({ reported, generated, countInput }), adapter };
   }
 
-  async #connect(): Promise<OpenaiClient> {
-    const { apiKey, baseURL, organization, headers, fetch } = this.#options;
+  async #connect(): Promise<Connection> {
+    const { apiKey, baseURL, organization, headers, fetch, foreignCallIds } = this.#options;
+    const { extraBody = {}, outputLimitField = "max_completion_tokens" } = this.#options;
     const timeoutMs = this.#requestTimeoutMs;
-    this.#client = await createOpenaiClient({ apiKey, baseURL, organization, headers, fetch, timeoutMs });
-    return this.#client;
+    const client = await createOpenaiClient({ apiKey, baseURL, organization, headers, fetch, timeoutMs });
+    const adapter = Object.freeze({ provider: this.provider, model: this.name, server: client.address });
+    const prompts = new SentPrompts(adapter, { keepsForeignIds: foreignCallIds === "verbatim" });
+    const whole = { model: this.name, stream: false, extraBody, outputLimitField, prompts };
+    this.#connection = { client, adapter, whole, stream: { ...whole, stream: true } };
+    return this.#connection;
   }
 
   async #exchange(client: OpenaiClient, body: WireBody, call: Call): Promise<void> {
@@ -256,6 +264,15 @@ class OpenaiModel implements LanguageModel {
     const inputTokens = reported?.inputTokens ?? (await this.countPromptTokens(request));
     return callFailure(error, { ...context, partial: { inputTokens, outputTokens: tokens } });
   }
+}
+
+/** What is known once the model is used for the first time. */
+interface Connection {
+  readonly client: OpenaiClient;
+  /** The model at its server, as messages name it. */
+  readonly adapter: WireWriter;
+  readonly whole: WireOptions;
+  readonly stream: WireOptions;
 }
 
 interface Call {

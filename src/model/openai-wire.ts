@@ -1,4 +1,3 @@
-import { shortHash } from "../base/index.ts";
 import {
   type ModelTool,
   type ToolCallRequest,
@@ -13,14 +12,16 @@ import {
   type ResponseFormat,
   textOf,
 } from "../state/index.ts";
+import { isOwnModel, WireCalls, type WireWriter } from "./wire-calls.ts";
 
 export interface WireOptions {
   readonly model: string;
   readonly stream: boolean;
   /** The field that carries `maxOutputTokens`; some servers only know the older one. */
   readonly outputLimitField: "max_completion_tokens" | "max_tokens";
-  /** Fields that are set last and override the request's. */
+  /** Fields that are set last and override the request's. Those about tools go only with tools. */
   readonly extraBody: JsonObject;
+  readonly prompts: SentPrompts;
 }
 
 /** The body of a Chat Completions request. */
@@ -34,7 +35,7 @@ export interface WireBody {
 export function wireBody(request: ModelRequest, options: WireOptions): WireBody {
   const { text, isStreamed, hasMessages } = writtenFields(request, options);
   if (hasMessages) return { text, isStreamed };
-  return { text: `{"messages":[${wireMessages(request)}],${text.slice(1)}`, isStreamed };
+  return { text: `{"messages":[${options.prompts.textOf(request)}],${text.slice(1)}`, isStreamed };
 }
 
 interface WrittenFields {
@@ -86,7 +87,15 @@ function wireFields(request: ModelRequest, options: WireOptions): Record<string,
     body["stream"] = true;
     if (options.extraBody["stream"] !== false) body["stream_options"] = { include_usage: true };
   }
-  return Object.assign(body, options.extraBody);
+  return Object.assign(body, fittingFields(options.extraBody, "tools" in body));
+}
+
+/** Fields such as `parallel_tool_calls` and `tool_choice`, which servers refuse in a request without tools, like that for a summary. */
+const aboutTools = /tool|function/i;
+
+function fittingFields(extraBody: JsonObject, hasTools: boolean): JsonObject {
+  if (hasTools || "tools" in extraBody || "functions" in extraBody) return extraBody;
+  return Object.fromEntries(Object.entries(extraBody).filter(([name]) => !aboutTools.test(name)));
 }
 
 function wireFormat(format: ResponseFormat): WireObject {
@@ -95,53 +104,153 @@ function wireFormat(format: ResponseFormat): WireObject {
   return { type: "json_schema", json_schema: { name: format.name, schema: format.schema } };
 }
 
-/** A prompt as it was written out, and the calls in it. The next prompt goes on with the same ones. */
-interface WrittenPrompt {
-  readonly text: string;
-  readonly wired: WireCalls;
-}
-
 /** Of shorter prompts nothing is kept. */
 const FEWEST_KEPT = 16;
 /** Longer texts are not kept. */
 const LONGEST_KEPT = 2 ** 21;
-const written = new KnownBeginnings<WrittenPrompt>(FEWEST_KEPT);
 
-/** The messages as JSON, without the brackets around them. */
-function wireMessages({ messages, tools }: ModelRequest): string {
-  const known = written.find(messages);
-  const start = known?.messages.length ?? 0;
-  if (known && start === messages.length) return known.value.text;
-  // Its calls are added to, so nobody else may go on with them.
-  if (known) written.forget(known);
-  const wired = known?.value.wired ?? new WireCalls(tools);
-  let text = known?.value.text ?? "";
-  let withImages: ToolMessage[] = [];
-  const pushImages = (): void => {
-    for (const message of withImages) text += `,${JSON.stringify(toolImages(message, wired.idOfResult(message)))}`;
-    withImages = [];
-  };
-  for (let index = start; index < messages.length; index += 1) {
-    const message = messages[index] as Message;
-    if (withImages.length > 0 && message.role !== "tool") pushImages();
-    text += text === "" ? wireMessage(message, wired) : `,${wireMessage(message, wired)}`;
-    if (message.role === "tool" && hasImage(message.content)) withImages.push(message);
+/** The prompts that one model was sent, as they were written out. The next prompt of a conversation goes on with the last one. */
+export class SentPrompts {
+  readonly #reader: WireWriter;
+  readonly #keepsForeignIds: boolean;
+  readonly #written = new KnownBeginnings<WrittenPrompt>(FEWEST_KEPT);
+
+  /** `reader`: the model that they are sent to. */
+  constructor(reader: WireWriter, { keepsForeignIds = false } = {}) {
+    this.#reader = reader;
+    this.#keepsForeignIds = keepsForeignIds;
   }
-  // Images come behind the last result of a round, which may not have come yet.
-  const isWhole = withImages.length === 0;
-  pushImages();
-  if (isWhole && !wired.dependsOnTools && text.length <= LONGEST_KEPT) written.keep(messages, { text, wired });
-  return text;
+
+  /** The messages as JSON, without the brackets around them. */
+  textOf({ messages, tools }: ModelRequest): string {
+    const known = this.#written.find(messages);
+    // It is added to, so no other prompt may go on with it.
+    if (known) this.#written.forget(known);
+    const keepsForeignIds = this.#keepsForeignIds;
+    const prompt =
+      known?.value ?? new WrittenPrompt(this.#reader, new WireCalls(this.#reader, { tools, keepsForeignIds }));
+    for (const message of messages.slice(known?.messages.length ?? 0)) prompt.add(message);
+    if (prompt.isKept) this.#written.keep(messages, prompt);
+    return prompt.text;
+  }
 }
 
-/** Written field by field, since an object would only be made to be thrown away. Ids that are sent have nothing to escape. */
-function wireMessage(message: Message, wired: WireCalls): string {
-  const { role, content } = message;
-  if (role === "assistant") return assistantMessage(message, wired);
-  if (role === "tool") {
-    return `{"role":"tool","tool_call_id":"${wired.idOfResult(message)}","content":${JSON.stringify(sentText(content))}}`;
+const filler = (role: "assistant" | "user", content: string): string => JSON.stringify({ role, content });
+/** Stand where a server takes no message of the role that comes next. */
+const fillers = {
+  /** Between results and what a user writes. */
+  answer: filler("assistant", "I have the results."),
+  /** Between two answers, and behind one at the end. */
+  question: filler("user", "Continue."),
+  /** Before an answer with which a prompt begins. */
+  start: filler("user", "(Earlier messages are not shown.)"),
+} as const;
+const EMPTY_RESULT = "(no text)";
+
+/**
+ * The messages of a prompt as JSON, in a form that all servers and chat templates take. Every later turn sends the history again, so one
+ * message that is refused would end the agent for good. Each call has its one result right behind it, as `legalMessages` provides.
+ * 1. At most one system message is sent, the first. Later ones are user messages.
+ * 2. Roles alternate. Messages of the user's side that follow each other are one message.
+ * 3. Results are followed by an answer. Their images are in a user message behind that.
+ * 4. No message is without content, except for answers with calls.
+ * 5. The last message is a user's or a result.
+ */
+class WrittenPrompt {
+  readonly #reader: WireWriter;
+  readonly #wired: WireCalls;
+  #text = "";
+  #last: Message["role"] | undefined;
+  /** Not written yet, since more may join it: messages of one role, or results of which the images are meant. */
+  #open: Message[] = [];
+
+  constructor(reader: WireWriter, wired: WireCalls) {
+    this.#reader = reader;
+    this.#wired = wired;
   }
-  return `{"role":"${role}","content":${JSON.stringify(role === "user" ? userContent(content) : sentText(content))}}`;
+
+  /** Whether the next prompt can go on with it. */
+  get isKept(): boolean {
+    return !this.#wired.dependsOnTools && this.#text.length <= LONGEST_KEPT;
+  }
+
+  get text(): string {
+    const { text, last } = this.#withOpen();
+    const isComplete = last === "user" || last === "tool" || last === undefined;
+    return isComplete ? text : joined(text, fillers.question);
+  }
+
+  add(message: Message): void {
+    if (message.role === "tool") this.#addResult(message);
+    else if (message.role === "assistant") this.#addAnswer(message);
+    else if (!isBlank(message.content)) this.#addAsked(message);
+  }
+
+  #addAsked(message: Message): void {
+    const isFirst = this.#last === undefined && (this.#open.length === 0 || this.#open[0]?.role === "system");
+    const isSystem = message.role === "system" && isFirst && !hasImage(message.content);
+    if (!isSystem && isFirst) this.#close();
+    this.#open.push(isSystem || message.role === "user" ? message : { ...message, role: "user" });
+  }
+
+  #addAnswer(message: AssistantMessage): void {
+    if (isBlank(textOf(message.content)) && (message.toolCalls ?? []).length === 0) return;
+    this.#close();
+    if (this.#last === "assistant") this.#write(fillers.question);
+    if (this.#last === "system" || this.#last === undefined) this.#write(fillers.start);
+    this.#write(assistantMessage(message, this.#reader, this.#wired));
+    this.#last = "assistant";
+  }
+
+  #addResult(message: ToolMessage): void {
+    if (this.#open[0]?.role !== "tool") this.#close();
+    const id = JSON.stringify(this.#wired.idOfResult(message));
+    const text = isBlank(textOf(message.content)) ? EMPTY_RESULT : sentText(message.content);
+    this.#write(`{"role":"tool","tool_call_id":${id},"content":${JSON.stringify(text)}}`);
+    this.#last = "tool";
+    if (hasImage(message.content)) this.#open.push(message);
+  }
+
+  #write(message: string): void {
+    this.#text = joined(this.#text, message);
+  }
+
+  #close(): void {
+    const { text, last } = this.#withOpen();
+    this.#text = text;
+    this.#last = last;
+    this.#open = [];
+  }
+
+  #withOpen(): { readonly text: string; readonly last: Message["role"] | undefined } {
+    const [first] = this.#open;
+    if (first === undefined) return { text: this.#text, last: this.#last };
+    const role = first.role === "system" ? "system" : "user";
+    const content = JSON.stringify(contentOf(this.#open, (message) => this.#wired.idOfResult(message)));
+    const before = this.#last === "tool" ? joined(this.#text, fillers.answer) : this.#text;
+    return { text: joined(before, `{"role":"${role}","content":${content}}`), last: role };
+  }
+}
+
+function joined(text: string, message: string): string {
+  return text === "" ? message : `${text},${message}`;
+}
+
+/** The content of one message for several: a text, or parts where there are images. */
+function contentOf(
+  messages: readonly Message[],
+  idOf: (message: ToolMessage) => string,
+): string | readonly WireObject[] {
+  if (!messages.some(({ content }) => hasImage(content)))
+    return messages.map(({ content }) => sentText(content)).join("\n\n");
+  return messages.flatMap((message) =>
+    message.role === "tool" ? toolImages(message, idOf(message)) : userParts(message),
+  );
+}
+
+function isBlank(content: Content): boolean {
+  if (typeof content === "string") return content.trim() === "";
+  return content.every((part) => part.type === "text" && part.text.trim() === "");
 }
 
 /**
@@ -152,24 +261,23 @@ function sentText(content: Content): string {
   return textOf(content).toWellFormed();
 }
 
-function assistantMessage(message: AssistantMessage, wired: WireCalls): string {
+function assistantMessage(message: AssistantMessage, reader: WireWriter, wired: WireCalls): string {
+  const { toolCalls: calls = [] } = message;
+  const reasoning = isOwnModel(message, reader) ? message.reasoning : undefined;
   const text = sentText(message.content);
-  const { toolCalls: calls = [], reasoning } = message;
-  const content = text === "" && calls.length > 0 ? null : text;
+  const content = isBlank(text) ? null : text;
   const extras = reasoning?.["tool_call_extras"];
   const texts = calls.length === 0 ? [] : sentArguments(message);
-  const asked = calls.map((call, index) => wireCall(call, texts[index] ?? "", wired) + extraContent(call, extras));
-  const fields = calls.length === 0 ? "" : `,"tool_calls":[${asked.join("},")}}]`;
+  const ids = wired.idsOf(message);
+  const asked = calls.map((call, index) => {
+    const called = `{"name":"${wired.nameOf(call.name)}","arguments":${JSON.stringify(texts[index])}}`;
+    return `{"id":${JSON.stringify(ids[index])},"type":"function","function":${called}${extraContent(call, extras)}}`;
+  });
+  const fields = calls.length === 0 ? "" : `,"tool_calls":[${asked.join(",")}]`;
   const plain = `{"role":"assistant","content":${JSON.stringify(content)}${fields}}`;
   if (reasoning === undefined) return plain;
   const { tool_call_extras: _extras, ...others } = reasoning;
   return JSON.stringify({ ...(JSON.parse(plain) as WireObject), ...others });
-}
-
-/** A call, but for its closing brace. */
-function wireCall(call: ToolCallRequest, text: string, wired: WireCalls): string {
-  const called = `{"name":"${wired.nameOf(call.name)}","arguments":${JSON.stringify(text)}}`;
-  return `{"id":"${wired.idOf(call)}","type":"function","function":${called}`;
 }
 
 function extraContent({ providerId }: ToolCallRequest, extras: unknown): string {
@@ -205,9 +313,10 @@ export function wireJson(text: string): unknown {
   }
 }
 
-function userContent(content: Content): string | readonly WireObject[] {
-  if (typeof content === "string") return sentText(content);
-  return content.map((part) =>
+function userParts({ content }: Message): readonly WireObject[] {
+  if (typeof content === "string") return [{ type: "text", text: sentText(content) }];
+  const filled = content.filter((part) => part.type === "image" || part.text.trim() !== "");
+  return filled.map((part) =>
     part.type === "text"
       ? { type: "text", text: sentText(part.text) }
       : { type: "image_url", image_url: { url: part.url } },
@@ -218,14 +327,10 @@ function hasImage(content: Content): boolean {
   return typeof content !== "string" && content.some((part) => part.type === "image");
 }
 
-/**
- * Tool messages carry only text, and no message may come between the results of a round, so their images follow the
- * round.
- */
-function toolImages(message: ToolMessage, id: string): WireObject {
+/** Tool messages carry only text, and no message may come between the results of a round, so their images follow the round. */
+function toolImages(message: ToolMessage, id: string): readonly WireObject[] {
   const images = typeof message.content === "string" ? [] : message.content.filter((part) => part.type === "image");
-  const caption = { type: "text", text: toolImagesCaption(id) } as const;
-  return { role: "user", content: userContent([caption, ...images]) };
+  return [{ type: "text", text: toolImagesCaption(id) }, ...userParts({ ...message, content: images })];
 }
 
 export function toolImagesCaption(id: string): string {
@@ -256,81 +361,4 @@ export function wireParts(value: unknown, type: string, field: string): string {
     if (part?.["type"] === type) text += wireParts(part[field], "text", "text");
   }
   return text;
-}
-
-/*
- * Providers refuse a whole request for one invalid name or id in its history, and every later turn sends the history
- * again. So the messages keep the models' own names and ids, and requests carry derived ones that every provider accepts.
- */
-
-const legalName = /^[a-zA-Z0-9_-]{1,64}$/;
-const legalId = /^[a-zA-Z0-9_-]{1,40}$/;
-const illegalCharacters = /[^a-zA-Z0-9_-]+/g;
-const readableCharacters = 40;
-
-/**
- * The name if it is legal, else its readable part with a digest of the whole name, so that different names stay
- * different.
- */
-export function sentName(name: string): string {
-  return legalName.test(name) ? name : digestedName(name, 0);
-}
-
-function digestedName(name: string, round: number): string {
-  const readable = name.slice(0, readableCharacters).replaceAll(illegalCharacters, "_");
-  // As JSON, because all lone surrogates are the same when encoded as bytes.
-  return `${readable === "" ? "unnamed" : readable}-${shortHash(JSON.stringify([name, round]))}`;
-}
-
-/** The provider's id if it is legal, else one derived from ours. */
-export function sentId({ callId, providerId }: Pick<ToolCallRequest, "callId" | "providerId">): string {
-  return legalId.test(providerId) ? providerId : digestedId(callId, providerId, 0);
-}
-
-function digestedId(callId: string, providerId: string, round: number): string {
-  return `call_${shortHash(JSON.stringify([callId, providerId, round]))}`;
-}
-
-/**
- * Names and ids of the calls of one request, message by message in order.
- * 1. A derived name never equals the name of a tool of the request.
- * 2. No two calls of the request have the same id, and a result has the id of its call.
- */
-class WireCalls {
-  readonly #tools: readonly ModelTool[];
-  readonly #used = new Set<string>();
-  readonly #byCall = new Map<string, string>();
-  readonly #byProvider = new Map<string, string>();
-  /** Whether a name was derived, for which the tools of the request count. */
-  dependsOnTools = false;
-
-  constructor(tools: readonly ModelTool[] = []) {
-    this.#tools = tools;
-  }
-
-  nameOf(name: string): string {
-    if (legalName.test(name)) return name;
-    this.dependsOnTools = true;
-    let round = 0;
-    let sent = digestedName(name, round);
-    while (this.#tools.some((tool) => tool.name === sent)) sent = digestedName(name, (round += 1));
-    return sent;
-  }
-
-  /** The id of a call; to be asked once per call. */
-  idOf(call: ToolCallRequest): string {
-    let round = 0;
-    let id = sentId(call);
-    while (this.#used.has(id)) id = digestedId(call.callId, call.providerId, (round += 1));
-    this.#used.add(id);
-    this.#byCall.set(call.callId, id);
-    this.#byProvider.set(call.providerId, id);
-    return id;
-  }
-
-  /** The id of the call that this message answers. */
-  idOfResult(message: ToolMessage): string {
-    const { callId, providerId } = message;
-    return this.#byCall.get(callId) ?? this.#byProvider.get(providerId) ?? sentId(message);
-  }
 }

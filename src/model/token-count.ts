@@ -7,8 +7,9 @@ import {
   notesOn,
   textOf,
 } from "../state/index.ts";
-import { sentArguments, toolImagesCaption, sentId, sentName } from "./openai-wire.ts";
+import { sentArguments, toolImagesCaption } from "./openai-wire.ts";
 import { schemaText } from "./structured-output.ts";
+import { countedId, sentName } from "./wire-calls.ts";
 import { setImmediate as nextEventLoopTurn } from "node:timers/promises";
 
 /** Longest text given to the tokenizer at once: its time grows with the square of a run without spaces. */
@@ -100,9 +101,11 @@ interface MessagesSize {
   readonly tokens: number;
   readonly overhead: number;
   readonly images: number;
+  /** The role of the last message. */
+  readonly last: Message["role"] | undefined;
 }
 
-const nothing: MessagesSize = { tokens: 0, overhead: 0, images: 0 };
+const nothing: MessagesSize = { tokens: 0, overhead: 0, images: 0, last: undefined };
 /** Of shorter prompts the sizes of all messages are added up. */
 const FEWEST_KEPT = 16;
 /** The sizes of prompts by bound and by count. */
@@ -119,22 +122,31 @@ function newIn(sizes: KnownBeginnings<MessagesSize>, { messages }: ModelRequest)
 
 /** The size of a prompt that goes on from another with so many tokens of new messages. */
 function goneOn(before: MessagesSize, fresh: readonly Message[], tokens: number): MessagesSize {
-  let { overhead, images } = before;
+  let { overhead, images, last } = before;
   for (const message of fresh) {
+    if (takesFiller(last, message.role)) overhead += fillerOverhead;
+    last = message.role;
     const count = imageCount(message.content);
     images += count;
     overhead += messageOverhead;
     // Images of a tool's result are sent in a separate message.
-    if (message.role === "tool" && count > 0) overhead += messageOverhead;
+    if (message.role === "tool" && count > 0) overhead += messageOverhead + fillerOverhead;
     if (message.role === "assistant") overhead += (message.toolCalls?.length ?? 0) * entryOverhead;
   }
-  return { tokens: before.tokens + tokens, overhead, images };
+  return { tokens: before.tokens + tokens, overhead, images, last };
+}
+
+/** Whether a short message is sent between messages of these roles. */
+function takesFiller(last: Message["role"] | undefined, role: Message["role"]): boolean {
+  if (role === "assistant") return last !== "user" && last !== "tool";
+  return role !== "tool" && last === "tool";
 }
 
 /** The tokens of a prompt besides the texts of its tools and its format. */
 function tokensOf(size: MessagesSize, { tools = [] }: ModelRequest, imageTokens: number): number {
   const around = answerOverhead + (tools.length === 0 ? 0 : toolsOverhead + tools.length * entryOverhead);
-  return around + size.overhead + size.images * imageTokens + size.tokens;
+  const end = size.last === "assistant" || size.last === "system" ? fillerOverhead : 0;
+  return around + end + size.overhead + size.images * imageTokens + size.tokens;
 }
 
 /**
@@ -226,6 +238,8 @@ export const imageTokenBound = 2_500;
 
 /** The overhead that providers add to each message: role, separators. OpenAI's is 4. */
 const messageOverhead = 8;
+/** A message that is sent where servers refuse the next one otherwise. */
+const fillerOverhead = 41;
 /** The overhead of a call in the history or a tool in the list: JSON punctuation and keys. */
 const entryOverhead = 32;
 /** The text that providers put before a list of tools; the longest published one is 346. */
@@ -246,26 +260,26 @@ function imageCount(content: Content): number {
 function messageText(message: Message): string {
   let text = textOf(message.content);
   if (message.role === "tool") {
-    const id = sentId(message);
+    const id = countedId(message);
     return text + id + (imageCount(message.content) === 0 ? "" : toolImagesCaption(id));
   }
   if (message.role !== "assistant") return text;
   const texts = sentArguments(message);
   for (const [index, call] of (message.toolCalls ?? []).entries()) {
-    text += sentId(call) + sentName(call.name) + (texts[index] ?? "");
+    text += countedId(call) + sentName(call.name) + (texts[index] ?? "");
   }
   return message.reasoning === undefined ? text : text + JSON.stringify(message.reasoning);
 }
 
-/** The bytes of `messageText`, at most. Ids and names that are sent have one for each character. */
+/** The bytes of `messageText`, at most. */
 function messageBytes(message: Message): number {
   if (message.role === "tool" && imageCount(message.content) > 0) return byteBound(messageText(message));
   let bytes = byteBound(textOf(message.content));
-  if (message.role === "tool") return bytes + sentId(message).length;
+  if (message.role === "tool") return bytes + byteBound(countedId(message));
   if (message.role !== "assistant") return bytes;
   const texts = sentArguments(message);
   for (const [index, call] of (message.toolCalls ?? []).entries()) {
-    bytes += sentId(call).length + sentName(call.name).length + byteBound(texts[index] ?? "");
+    bytes += byteBound(countedId(call)) + sentName(call.name).length + byteBound(texts[index] ?? "");
   }
   return message.reasoning === undefined ? bytes : bytes + byteBound(JSON.stringify(message.reasoning));
 }

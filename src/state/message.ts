@@ -25,6 +25,18 @@ export const toolCallRequestSchema = z.object({
 });
 export type ToolCallRequest = DeepReadonly<z.infer<typeof toolCallRequestSchema>>;
 
+/**
+ * The adapter that answered, which the agent's model may have passed the call on to: reasoning and ids of calls go back unchanged to it
+ * alone.
+ */
+export const answeringAdapterSchema = z.object({
+  provider: textSchema,
+  model: textSchema,
+  /** The address of its server, without credentials. */
+  server: optionalTextSchema,
+});
+export type AnsweringAdapter = DeepReadonly<z.infer<typeof answeringAdapterSchema>>;
+
 /** Metadata of a message that a step added. The names are those of the source document. */
 export const messageMetadataSchema = z.object({
   step_id: optionalTextSchema,
@@ -66,8 +78,10 @@ export const assistantMessageSchema = z.object({
   toolCalls: z.array(toolCallRequestSchema).optional(),
   /** Provider fields that must be sent back unchanged (reasoning text, signatures), to `reasoningBy` alone. */
   reasoning: jsonObjectSchema.optional(),
-  /** The model that wrote `reasoning`, under the adapter's names. */
-  reasoningBy: z.object({ provider: textSchema, model: textSchema }).optional(),
+  /** The agent's model that wrote `reasoning` and the calls; with `adapter`, the one that wrote them for it. */
+  reasoningBy: z
+    .object({ provider: textSchema, model: textSchema, adapter: answeringAdapterSchema.optional() })
+    .optional(),
 });
 export const toolMessageSchema = z.object({
   role: z.literal("tool"),

@@ -9,7 +9,7 @@ import {
 } from "../base/index.ts";
 import type { DeepReadonly } from "../base/index.ts";
 import { jsonObjectSchema } from "./json.ts";
-import { messageSchema } from "./message.ts";
+import { answeringAdapterSchema, messageSchema } from "./message.ts";
 
 /** Tokens of one model call. `inputTokens` includes the cached ones, `outputTokens` the reasoning ones. */
 export const usageSchema = z.object({
@@ -68,6 +68,8 @@ export const modelResponseSchema = z.object({
   finishReason: finishReasonSchema,
   /** The model that answered, under the provider's name. */
   model: textSchema,
+  /** The adapter that answered. A model that passes calls on to others hands it through. Default: the model that was asked. */
+  adapter: answeringAdapterSchema.optional(),
 });
 /** The answer of a language model to one call. */
 export type ModelResponse = DeepReadonly<z.infer<typeof modelResponseSchema>>;

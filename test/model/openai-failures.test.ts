@@ -302,6 +302,7 @@ describe.each(ways)("over %s", (_way, over) => {
           mayHaveBeenSent: false,
           details: { kind: "connection", errno: "ECONNREFUSED" },
         });
+        expect(failure.message).toMatch(/not sent.*baseURL/);
       }
     });
 

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { InvalidInputError } from "../../src/errors/index.ts";
 import { openaiModel, type OpenaiModelOptions } from "../../src/model/index.ts";
 import type { ScriptedReply } from "../../src/testing/index.ts";
-import { neverAborted, request, streamed, userMessage } from "../support/model-calls.ts";
+import { failureOf, neverAborted, request, streamed, userMessage } from "../support/model-calls.ts";
 import { type ModelServer, type ServerReply, startModelServer } from "../support/model-server.ts";
 
 let server: ModelServer | undefined;
@@ -17,6 +17,7 @@ async function modelReplying(reply: ServerReply, options: OpenaiModelOptions = {
   return openaiModel("gpt-5-mini", { apiKey: "key", baseURL: server.baseURL, ...options });
 }
 
+const notSent = { retryable: false, mayHaveBeenSent: false, details: { kind: "configuration" } };
 const reply: ScriptedReply = {
   text: "Hello there",
   reasoning: "They greet.",
@@ -41,9 +42,11 @@ const expected = {
 describe("openaiModel", () => {
   it("gives the same answer whole and streamed", async () => {
     const model = await modelReplying({ ...reply, deltas: ["Hello", " there"] });
-    expect(await model.generate(request, { signal: neverAborted })).toEqual(expected);
+    const server = expect.stringMatching(/^127\.0\.0\.1:\d+\/v1$/) as string;
+    const whole = { ...expected, adapter: { provider: "openai", model: "gpt-5-mini", server } };
+    expect(await model.generate(request, { signal: neverAborted })).toEqual(whole);
     const { answer, deltas } = await streamed(model);
-    expect(answer).toEqual(expected);
+    expect(answer).toEqual(whole);
     expect(deltas).toEqual([
       { type: "reasoning", text: "They greet." },
       { type: "text", text: "Hello there" },
@@ -71,9 +74,9 @@ describe("openaiModel", () => {
   it("says what to do when there is no key, and works once there is one", async () => {
     const { baseURL } = await startedServer();
     const model = openaiModel("gpt-5-mini", { baseURL });
-    const call = model.generate(request, { signal: neverAborted });
-    await expect(call).rejects.toThrow(InvalidInputError);
-    await expect(call).rejects.toThrow(/OPENAI_API_KEY/);
+    const failure = await failureOf(model.generate(request, { signal: neverAborted }));
+    expect(failure).toMatchObject(notSent);
+    expect(failure.message).toMatch(/not sent.*OPENAI_API_KEY/);
     vi.stubEnv("OPENAI_API_KEY", "late");
     expect((await model.generate(request, { signal: neverAborted })).content).toBe("ok");
   });
@@ -137,8 +140,30 @@ describe("openaiModel", () => {
 
   it("refuses a model without a name, and a base URL that is none", async () => {
     expect(() => openaiModel(" ")).toThrow(InvalidInputError);
-    const model = openaiModel("m", { apiKey: "k", baseURL: "localhost:1234" });
-    await expect(model.generate(request, { signal: neverAborted })).rejects.toThrow(/localhost:1234.*no http/);
+    for (const baseURL of ["localhost:1234", "http://", "https://bad host/v1", "http://127.0.0.1:99999/v1"]) {
+      const model = openaiModel("m", { apiKey: "k", baseURL });
+      const failure = await failureOf(model.generate(request, { signal: neverAborted }));
+      expect(failure).toMatchObject(notSent);
+      expect(failure.message).toMatch(/not sent.*no http/);
+      expect(failure.message).toContain(baseURL);
+    }
+  });
+
+  it.each<OpenaiModelOptions>([
+    { apiKey: "schlüssel-\u{1f511}" },
+    { apiKey: "secret\nkey" },
+    { apiKey: "k", headers: { "x y": "secret" } },
+    { apiKey: "k", headers: { "x-team": "secret\u2028" } },
+    { apiKey: "k", organization: "secret\nx" },
+  ])("sends nothing with a key or a header that no request can carry, and does not show it: %j", async (options) => {
+    const { baseURL, requests } = await startedServer();
+    for (const fetch of [undefined, globalThis.fetch]) {
+      const model = openaiModel("m", { baseURL, fetch, ...options });
+      const failure = await failureOf(model.generate(request, { signal: neverAborted }));
+      expect(failure).toMatchObject(notSent);
+      expect(failure.message).not.toMatch(/secret|schl/);
+    }
+    expect(requests).toEqual([]);
   });
 });
 

@@ -1,13 +1,23 @@
 import { describe, expect, it } from "vitest";
-import { wireBody } from "../../src/model/openai-wire.ts";
+import { SentPrompts, wireBody } from "../../src/model/openai-wire.ts";
 import type { AssistantMessage, JsonObject, Message, ModelRequest, ToolMessage } from "../../src/state/index.ts";
 import { userMessage } from "../support/model-calls.ts";
 
+const reader = { provider: "p", model: "m", server: "s" };
 const bodyOf = (...given: Parameters<typeof wireBody>) =>
   JSON.parse(wireBody(...given).text) as Readonly<Record<string, unknown>>;
 const wire = (request: ModelRequest, extraBody: JsonObject = {}) =>
-  bodyOf(request, { model: "m", stream: false, outputLimitField: "max_completion_tokens", extraBody });
-const messagesOf = (...messages: readonly Message[]) => wire({ messages })["messages"];
+  bodyOf(request, {
+    model: "m",
+    stream: false,
+    outputLimitField: "max_completion_tokens",
+    extraBody,
+    prompts: new SentPrompts(reader),
+  });
+const messagesOf = (...messages: readonly Message[]) => wire({ messages })["messages"] as readonly object[];
+/** These messages as they are sent behind a question. */
+const answersOf = (...messages: readonly Message[]) =>
+  messagesOf(userMessage("q"), ...messages).slice(1, 1 + messages.length);
 const base = { id: "1", createdAt: 1, origin: "model" };
 const assistant = (fields: Partial<AssistantMessage>): AssistantMessage => ({
   role: "assistant",
@@ -41,12 +51,13 @@ describe("messages on the wire", () => {
       messagesOf(
         system,
         userMessage("hi"),
-        userMessage([{ type: "text", text: "see" }, image]),
         assistant({ content: "ok" }),
+        userMessage([{ type: "text", text: "see" }, image]),
       ),
     ).toEqual([
       { role: "system", content: "Be brief" },
       { role: "user", content: "hi" },
+      { role: "assistant", content: "ok" },
       {
         role: "user",
         content: [
@@ -54,13 +65,12 @@ describe("messages on the wire", () => {
           { type: "image_url", image_url: { url: image.url } },
         ],
       },
-      { role: "assistant", content: "ok" },
     ]);
   });
 
   it("use the provider's ids for calls and their results", () => {
     const calls = [{ callId: "turn:1:0", providerId: "call_x", name: "search", arguments: '{"q":1}' }];
-    expect(messagesOf(assistant({ toolCalls: calls }), result("call_x", "found"))).toEqual([
+    expect(answersOf(assistant({ toolCalls: calls }), result("call_x", "found"))).toEqual([
       {
         role: "assistant",
         content: null,
@@ -72,7 +82,7 @@ describe("messages on the wire", () => {
 
   it("carry broken arguments inside an object, so that no server chokes on the history", () => {
     const calls = [{ callId: "turn:1:0", providerId: "a", name: "f", arguments: '{"q":' }];
-    expect(messagesOf(assistant({ toolCalls: calls }))).toMatchObject([
+    expect(answersOf(assistant({ toolCalls: calls }))).toMatchObject([
       { tool_calls: [{ function: { arguments: '{"malformed":"{\\"q\\":"}' } }] },
     ]);
   });
@@ -87,7 +97,7 @@ describe("messages on the wire", () => {
       { callId: "turn:1:0", providerId: "a", name: "f", arguments: "{}" },
       { callId: "turn:1:1", providerId: "b", name: "f", arguments: "{}" },
     ];
-    expect(messagesOf(assistant({ toolCalls: calls, reasoning }))).toEqual([
+    expect(answersOf(assistant({ toolCalls: calls, reasoning }))).toEqual([
       {
         role: "assistant",
         content: null,
@@ -99,16 +109,26 @@ describe("messages on the wire", () => {
   });
 
   it("put images of tool results after the whole round", () => {
+    const calls = ["a", "b"].map((id) => ({ callId: `t:1:${id}`, providerId: id, name: "f", arguments: "{}" }));
     const wired = messagesOf(
+      userMessage("q"),
+      assistant({ toolCalls: calls }),
       result("a", [{ type: "text", text: "shot" }, image]),
       result("b", "text"),
       userMessage("next"),
     );
-    expect(wired).toMatchObject([
+    expect(wired.slice(2)).toMatchObject([
       { role: "tool", tool_call_id: "a", content: "shot" },
       { role: "tool", tool_call_id: "b", content: "text" },
-      { role: "user", content: [{ type: "text" }, { type: "image_url", image_url: { url: image.url } }] },
-      { role: "user", content: "next" },
+      { role: "assistant" },
+      {
+        role: "user",
+        content: [
+          { type: "text", text: "Images from the result of tool call a:" },
+          { type: "image_url", image_url: { url: image.url } },
+          { type: "text", text: "next" },
+        ],
+      },
     ]);
   });
 });
@@ -143,10 +163,34 @@ describe("the request's fields", () => {
     expect(Object.keys(wire({ messages, tools: [], toolChoice: "none" })).sort()).toEqual(["messages", "model"]);
   });
 
+  it("leave out fields of the user about tools without tools, such as in a request for a summary", () => {
+    const extraBody = {
+      parallel_tool_calls: false,
+      tool_choice: "auto",
+      tool_stream: true,
+      function_call: "none",
+      top_k: 1,
+    };
+    expect(wire({ messages }, extraBody)).toEqual({
+      model: "m",
+      messages: [{ role: "user", content: "hi" }],
+      top_k: 1,
+    });
+    expect(wire({ messages, tools: [tool] }, extraBody)).toMatchObject(extraBody);
+    const withTools = { ...extraBody, tools: [{ type: "builtin_function", function: { name: "$web_search" } }] };
+    expect(wire({ messages }, withTools)).toMatchObject(withTools);
+  });
+
   it("can name the older output limit, and extra fields win", () => {
     const body = bodyOf(
       { messages, maxOutputTokens: 9 },
-      { model: "m", stream: true, outputLimitField: "max_tokens", extraBody: { model: "other" } },
+      {
+        model: "m",
+        stream: true,
+        outputLimitField: "max_tokens",
+        extraBody: { model: "other" },
+        prompts: new SentPrompts(reader),
+      },
     );
     expect(body).toMatchObject({
       model: "other",
@@ -170,7 +214,14 @@ const round = (step: number, content: ToolMessage["content"] = `result ${step}`,
 const afresh = (messages: readonly Message[]) => JSON.parse(JSON.stringify(messages)) as Message[];
 
 describe("a conversation that goes on", () => {
-  const options = { model: "m", stream: false, outputLimitField: "max_completion_tokens", extraBody: {} } as const;
+  const prompts = new SentPrompts(reader);
+  const options = {
+    model: "m",
+    stream: false,
+    outputLimitField: "max_completion_tokens",
+    extraBody: {},
+    prompts,
+  } as const;
   const textOf = (messages: readonly Message[], tools: ModelRequest["tools"] = []) =>
     wireBody({ messages, tools }, options).text;
 

@@ -1,8 +1,8 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { wireBody } from "../../src/model/openai-wire.ts";
+import { SentPrompts, wireBody } from "../../src/model/openai-wire.ts";
 import { promptByteBound } from "../../src/model/index.ts";
-import type { Message, ModelTool } from "../../src/state/index.ts";
+import type { AnsweringAdapter, Message, ModelTool } from "../../src/state/index.ts";
 
 interface WiredCall {
   readonly id: string;
@@ -15,6 +15,7 @@ interface Wired {
   readonly tool_call_id?: string;
 }
 
+const reader = { provider: "p", model: "m", server: "s" };
 const base = { createdAt: 1, origin: "model", content: "" };
 
 /** A round per answer: each of its calls with a result. */
@@ -33,13 +34,20 @@ function rounds(...answers: readonly (readonly { readonly name: string; readonly
   });
 }
 
-function wired(messages: readonly Message[], tools: readonly ModelTool[] = []): readonly Wired[] {
-  const options = { model: "m", stream: false, outputLimitField: "max_tokens", extraBody: {} } as const;
+function wired(
+  messages: readonly Message[],
+  tools: readonly ModelTool[] = [],
+  prompts = new SentPrompts(reader),
+): readonly Wired[] {
+  const options = { model: "m", stream: false, outputLimitField: "max_tokens", extraBody: {}, prompts } as const;
   const { messages: sent } = JSON.parse(wireBody({ messages, tools }, options).text) as { readonly messages: Wired[] };
   return sent;
 }
 
 const callsIn = (messages: readonly Wired[]) => messages.flatMap(({ tool_calls = [] }) => tool_calls);
+const all = (ids: readonly string[]) => ids.map((id) => ({ name: "f", id }));
+const idsOf = (messages: readonly Wired[]) => callsIn(messages).map(({ id }) => id);
+const resultIdsOf = (messages: readonly Wired[]) => messages.flatMap(({ tool_call_id }) => tool_call_id ?? []);
 const namesOf = (names: readonly string[], tools?: readonly ModelTool[]) =>
   callsIn(wired(rounds(names.map((name, index) => ({ name, id: `c${index}` }))), tools)).map(
     (call) => call.function.name,
@@ -82,29 +90,77 @@ describe("names of calls", () => {
 });
 
 describe("ids of calls", () => {
-  const oddIds = ["", "a b", "functions.add:0", "i".repeat(41), "ü", "a", "a", "\0"];
-
-  it("are legal, one for each call of the request, and each result has its call's", () => {
-    const round = oddIds.map((id) => ({ name: "f", id }));
-    const sent = wired(rounds(round, round, [{ name: "f", id: "a" }]));
-    const ids = callsIn(sent).map(({ id }) => id);
-    expect(ids.filter((id) => !/^[a-zA-Z0-9_-]{1,40}$/.test(id))).toEqual([]);
-    expect(new Set(ids).size).toBe(oddIds.length * 2 + 1);
-    expect(sent.flatMap((message) => message.tool_call_id ?? [])).toEqual(ids);
-    expect(sent.flatMap((message) => (message.role === "tool" ? message.content : []))).toEqual(
-      [1, 2].flatMap((step) => oddIds.map((_, index) => `t:${step}:${index}`)).concat("t:3:0"),
+  const signed = `call_1__thought__${"s".repeat(300)}`;
+  const oddIds = ["a b", "functions.add:0", signed, "ü", '"\\', "a", "9"];
+  const by = (adapter: Partial<AnsweringAdapter>, messages = rounds(all(oddIds))) =>
+    messages.map((message) =>
+      message.role === "assistant"
+        ? { ...message, reasoningBy: { provider: "p", model: "m", adapter: { ...reader, ...adapter } } }
+        : message,
     );
+  const portable = /^[a-zA-Z0-9]{9}$/;
+
+  it.each<readonly [string, readonly Message[]]>([
+    ["that the server wrote", by({})],
+    ["of a model whose server is not known", by({ server: undefined })],
+    ["of a message without a writer", rounds(all(oddIds))],
+  ])("%s go back as they came", (_what, messages) => {
+    const sent = wired(messages);
+    expect(idsOf(sent)).toEqual(oddIds);
+    expect(resultIdsOf(sent)).toEqual(oddIds);
+  });
+
+  it.each<readonly [string, readonly Message[]]>([
+    ["provider", by({ provider: "other" })],
+    ["model", by({ model: "other" })],
+    ["address", by({ server: "other" })],
+  ])("that another %s wrote are sent in the form that all servers take, always the same", (_what, messages) => {
+    const sent = wired(messages);
+    expect(idsOf(sent).filter((id) => !portable.test(id))).toEqual([]);
+    expect(new Set(idsOf(sent)).size).toBe(oddIds.length);
+    expect(resultIdsOf(sent)).toEqual(idsOf(sent));
+    expect(idsOf(wired(messages))).toEqual(idsOf(sent));
+    expect(idsOf(wired(messages, [], new SentPrompts(reader, { keepsForeignIds: true })))).toEqual(oddIds);
+  });
+
+  it("keep their form if it is the one that all servers take", () => {
+    expect(idsOf(wired(by({ model: "other" }, rounds(all(["D681PevKs", "x"]))))).slice(0, 1)).toEqual(["D681PevKs"]);
+  });
+
+  it("are one for each call of the request, and each result has its call's", () => {
+    const ids = [...oddIds, "a", "", " ", "\ud800", "\ud801"];
+    for (const messages of [rounds(all(ids), all(ids)), by({ model: "other" }, rounds(all(ids), all(ids)))]) {
+      const sent = wired(messages);
+      expect(new Set(idsOf(sent)).size).toBe(ids.length * 2);
+      expect(resultIdsOf(sent)).toEqual(idsOf(sent));
+      expect(sent.flatMap((message) => (message.role === "tool" ? message.content : []))).toEqual(
+        [1, 2].flatMap((step) => ids.map((_, index) => `t:${step}:${index}`)),
+      );
+    }
+    const [first, second] = [idsOf(wired(rounds(all(oddIds), all(oddIds)))).slice(0, 7), oddIds];
+    expect(first).toEqual(second);
   });
 
   it("do not change when the conversation goes on", () => {
-    const round = oddIds.map((id) => ({ name: "f", id }));
-    const before = wired(rounds(round, round));
-    expect(wired(rounds(round, round, round)).slice(0, before.length)).toEqual(before);
+    const round = all([...oddIds, "a", ""]);
+    expect(idsOf(wired(rounds(round, round, round))).slice(0, 18)).toEqual(idsOf(wired(rounds(round, round))));
   });
 
-  it("of a provider that are legal stay as they are", () => {
-    const ids = ["call_1", "x".repeat(40), "9"];
-    expect(callsIn(wired(rounds(ids.map((id) => ({ name: "f", id }))))).map(({ id }) => id)).toEqual(ids);
+  it("are apart, and the server's own unchanged, whatever a model writes", () => {
+    const anyIds = fc.array(fc.string({ unit: "binary", maxLength: 30 }), { maxLength: 6 });
+    fc.assert(
+      fc.property(anyIds, anyIds, fc.boolean(), (one, other, isOwn) => {
+        const messages = rounds(all(one), all(other)).filter(
+          (message) => message.role !== "assistant" || (message.toolCalls ?? []).length > 0,
+        );
+        const sent = wired(isOwn ? by({}, messages) : by({ model: "other" }, messages));
+        expect(new Set(idsOf(sent)).size).toBe(one.length + other.length);
+        expect(resultIdsOf(sent)).toEqual(idsOf(sent));
+        const [first] = [...one, ...other].map((id) => id.toWellFormed());
+        const isKept = first === undefined || first.trim() === "" || idsOf(sent)[0] === first;
+        expect(isOwn ? isKept : idsOf(sent).every((id) => portable.test(id))).toBe(true);
+      }),
+    );
   });
 });
 

@@ -1,16 +1,20 @@
 import { expect, it } from "vitest";
-import { type AgentOptions, defineAgent, type LanguageModel } from "../../src/index.ts";
+import { type AgentOptions, defineAgent, type LanguageModel, type ModelRequest } from "../../src/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 
 const contextWindow = 8_192;
 
+const boundPromptTokens = ({ messages }: ModelRequest): number => messages.length * 40_000;
+
 describeRuntimes("a model with a known window", (stage) => {
   /** An agent whose model counts so many tokens for a message. */
   async function started(tokensOfMessage: number, options: Partial<AgentOptions>) {
-    const scripted = scriptedModel(() => "ok");
+    const scripted = scriptedModel(({ messages }) => {
+      return { text: "ok", usage: { inputTokens: messages.length * tokensOfMessage, outputTokens: 1 } };
+    });
     const countPromptTokens: LanguageModel["countPromptTokens"] = ({ messages }) => messages.length * tokensOfMessage;
-    const model = { ...scripted, contextWindow, countPromptTokens, boundPromptTokens: () => 40_000 };
+    const model = { ...scripted, contextWindow, countPromptTokens, boundPromptTokens };
     const runtime = await stage().open({ agents: [defineAgent({ name: "worker", ...options, model })] });
     const agent = await runtime.agent("worker", { agentId: "worker-1" });
     await agent.start();
@@ -49,6 +53,6 @@ describeRuntimes("a model with a known window", (stage) => {
     const { agent, prompts } = await started(2_700, { maxOutputTokens: 1_000, autoCompact: true });
     await agent.executeTurn("one").result;
     expect(await agent.executeTurn("two").result).toMatchObject({ status: "completed" });
-    expect(prompts().at(-1)).toEqual(["two"]);
+    expect(prompts().at(-1)).toEqual([expect.stringMatching(/^Summary/), "two"]);
   });
 });

@@ -1,0 +1,119 @@
+import { shortHash } from "../base/index.ts";
+import type { AssistantMessage, ModelTool, ToolCallRequest, ToolMessage } from "../state/index.ts";
+
+/*
+ * Providers refuse a whole request for one invalid name or id in its history, and every later turn sends the history
+ * again. So the messages keep the models' own names and ids. A request carries names that every provider accepts, the ids of its own
+ * server as they came, and derived ids for the calls that other servers wrote.
+ */
+
+/** A model at a server, as it is named in the messages that it wrote. */
+export interface WireWriter {
+  readonly provider: string;
+  readonly model: string;
+  /** The address of the server. */
+  readonly server: string;
+}
+
+const legalName = /^[a-zA-Z0-9_-]{1,64}$/;
+/** The one form that all servers take: Mistral takes no other. */
+const portableId = /^[a-zA-Z0-9]{9}$/;
+const PORTABLE_LENGTH = 9;
+const illegalCharacters = /[^a-zA-Z0-9_-]+/g;
+const readableCharacters = 40;
+
+/**
+ * The name if it is legal, else its readable part with a digest of the whole name, so that different names stay
+ * different.
+ */
+export function sentName(name: string): string {
+  return legalName.test(name) ? name : digestedName(name, 0);
+}
+
+function digestedName(name: string, round: number): string {
+  const readable = name.slice(0, readableCharacters).replaceAll(illegalCharacters, "_");
+  // As JSON, because all lone surrogates are the same when encoded as bytes.
+  return `${readable === "" ? "unnamed" : readable}-${shortHash(JSON.stringify([name, round]))}`;
+}
+
+/** An id that is at least as long as the one that is sent. */
+export function countedId({ providerId }: Pick<ToolCallRequest, "providerId">): string {
+  return providerId.padEnd(PORTABLE_LENGTH, "0");
+}
+
+function derivedId({ callId, providerId }: CallIds, round: number): string {
+  const hash = BigInt(`0x${shortHash(JSON.stringify([callId, providerId, round]))}`);
+  return hash.toString(36).padStart(PORTABLE_LENGTH, "0").slice(-PORTABLE_LENGTH);
+}
+
+type CallIds = Pick<ToolCallRequest, "callId" | "providerId">;
+
+/** Whether the model wrote the message: reasoning goes back to no other, whatever its address is now. */
+export function isOwnModel({ reasoningBy }: AssistantMessage, reader: WireWriter): boolean {
+  const writer = reasoningBy?.adapter ?? reasoningBy;
+  return writer === undefined || (writer.provider === reader.provider && writer.model === reader.model);
+}
+
+/** Whether the ids in the message are those of the reader's server. A message without a writer is the caller's own. */
+function isOwnServer(message: AssistantMessage, reader: WireWriter): boolean {
+  const server = message.reasoningBy?.adapter?.server;
+  return isOwnModel(message, reader) && (server === undefined || server === reader.server);
+}
+
+/**
+ * Names and ids of the calls of one request, message by message in order.
+ * 1. A derived name never equals the name of a tool of the request.
+ * 2. No two calls of the request have the same id, and a result has the id of its call.
+ * 3. The ids that the reader's server wrote go back as they came, but for those that are empty or come twice.
+ */
+export class WireCalls {
+  readonly #reader: WireWriter;
+  readonly #keepsForeignIds: boolean;
+  readonly #tools: readonly ModelTool[];
+  readonly #used = new Set<string>();
+  readonly #byCall = new Map<string, string>();
+  readonly #byProvider = new Map<string, string>();
+  /** Whether a name was derived, for which the tools of the request count. */
+  dependsOnTools = false;
+
+  constructor(
+    reader: WireWriter,
+    {
+      tools = [],
+      keepsForeignIds,
+    }: { readonly tools?: readonly ModelTool[] | undefined; readonly keepsForeignIds: boolean },
+  ) {
+    this.#reader = reader;
+    this.#keepsForeignIds = keepsForeignIds;
+    this.#tools = tools;
+  }
+
+  nameOf(name: string): string {
+    if (legalName.test(name)) return name;
+    this.dependsOnTools = true;
+    let round = 0;
+    let sent = digestedName(name, round);
+    while (this.#tools.some((tool) => tool.name === sent)) sent = digestedName(name, (round += 1));
+    return sent;
+  }
+
+  /** The ids of the message's calls, in order; to be asked once per message. */
+  idsOf(message: AssistantMessage): readonly string[] {
+    const keeps = this.#keepsForeignIds || isOwnServer(message, this.#reader);
+    return (message.toolCalls ?? []).map((call) => {
+      const given = call.providerId.toWellFormed();
+      let id = given.trim() !== "" && (keeps || portableId.test(given)) ? given : derivedId(call, 0);
+      for (let round = 1; this.#used.has(id); round += 1) id = derivedId(call, round);
+      this.#used.add(id);
+      this.#byCall.set(call.callId, id);
+      this.#byProvider.set(call.providerId, id);
+      return id;
+    });
+  }
+
+  /** The id of the call that this message answers. */
+  idOfResult(message: ToolMessage): string {
+    const { callId, providerId } = message;
+    return this.#byCall.get(callId) ?? this.#byProvider.get(providerId) ?? derivedId(message, 0);
+  }
+}
