@@ -35,6 +35,11 @@ export function warningText({
   return `${accountText(accountId, holder)}: ${usedText(limit, used, max)} of ${amountText(limit, max)} (${share} %)`;
 }
 
+function maxText(name: LimitName, { [name]: max }: Limits): string {
+  if (max !== undefined) return amountText(name, max);
+  return name === "deadlineAt" ? "no deadline" : `no limit of ${plainNames[name]}`;
+}
+
 /** Describes what has changed of an account's limits: `desk, its whole life: 50,000 tokens → 90,000 tokens, no limit of cost → $5.00`. */
 export function limitsChangeText({
   accountId,
@@ -45,12 +50,8 @@ export function limitsChangeText({
   readonly limits: Limits;
   readonly before: Limits;
 }): string {
-  const max = (name: LimitName, of: Limits): string =>
-    of[name] === undefined
-      ? `no ${name === "deadlineAt" ? "deadline" : `limit of ${plainNames[name]}`}`
-      : amountText(name, of[name]);
   const names = limitNames.filter((name) => limits[name] !== before[name]);
-  const amounts = names.map((name) => `${max(name, before)} → ${max(name, limits)}`);
+  const amounts = names.map((name) => `${maxText(name, before)} → ${maxText(name, limits)}`);
   const flags = (["strict", "finalAnswer"] as const).filter(
     (flag) => (limits[flag] ?? false) !== (before[flag] ?? false),
   );

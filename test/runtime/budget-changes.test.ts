@@ -22,10 +22,11 @@ async function lifeOf(runtime: Runtime, agentId: string) {
   return (await runtime.accounts(agentId)).find(({ id }) => id === `agent:${agentId}`);
 }
 
-describeRuntimes("budgets that are changed", (stage) => {
-  const clerk = (model = scriptedModel(() => ({ text: "done", usage }))) =>
-    defineAgent({ name: "clerk", model, price, maxOutputTokens: 300 });
+function clerk(model = scriptedModel(() => ({ text: "done", usage }))) {
+  return defineAgent({ name: "clerk", model, price, maxOutputTokens: 300 });
+}
 
+describeRuntimes("budgets that are changed", (stage) => {
   async function opened(budget = { maxTokens: 500 }, definition = clerk()) {
     const runtime = await stage().open({ agents: [definition] });
     const agent = await runtime.agent("clerk", { agentId: "desk", budget });

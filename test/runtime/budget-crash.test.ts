@@ -66,7 +66,7 @@ async function carryOn(stores: Stores, script: ModelScript): Promise<void> {
   const life = await lifeIn(stores);
   expect(result.usage.inputTokens + result.usage.outputTokens).toBe(life?.used.tokens);
   expect(result.cost).toBe((life?.used.costMicros ?? 0) / 1_000_000);
-  if ((life?.unconfirmed.tokens ?? 0) > 0) expect(result.usage.estimated).toBe(true);
+  expect(result.usage.estimated).toBe((life?.unconfirmed.tokens ?? 0) > 0);
   await runtime.shutdown();
 }
 

@@ -234,14 +234,16 @@ export function eventText(entry: RunEntry): EventText {
   }
 }
 
+function limitText(value: number | boolean | undefined): string {
+  return typeof value === "number" ? grouped(value) : String(value ?? "none");
+}
+
 /** The limits that have changed, in their own units: `maxTokens 5,000 → 9,000`. */
 function changedLimits({ limits, before }: RunEntryOf<"budget.changed">): string {
   const names = Object.keys({ ...before, ...limits }) as (keyof typeof limits)[];
-  const shown = (value: number | boolean | undefined): string =>
-    typeof value === "number" ? grouped(value) : String(value ?? "none");
   return names
     .filter((name) => limits[name] !== before[name])
-    .map((name) => `${name} ${shown(before[name])} → ${shown(limits[name])}`)
+    .map((name) => `${name} ${limitText(before[name])} → ${limitText(limits[name])}`)
     .join(", ");
 }
 

@@ -91,6 +91,10 @@ export class RedisExpired {
   }
 }
 
+function ids(records: readonly AgentRecord[]): Entries[2] {
+  return records.map(({ agentId }) => [agentId, ""]);
+}
+
 /** All entries of a tree, which are in one partition. */
 function entriesOf(keys: RedisKeys, tree: TreeKeys, { records, requests, turns }: ListedOfTree): Entries[] {
   const { tenant, partition, tag } = tree;
@@ -99,7 +103,6 @@ function entriesOf(keys: RedisKeys, tree: TreeKeys, { records, requests, turns }
     if (members.length > 0) entries.push([list, stamps, members]);
   };
   const index = (list: IndexName, ...of: readonly string[]): IndexKeys => keys.index(list, partition, ...of);
-  const ids = (some: readonly AgentRecord[]): Entries[2] => some.map(({ agentId }) => [agentId, ""]);
   const roots = records.filter(({ parentAgentId }) => parentAgentId === null);
   const owners = Map.groupBy(records, ({ ownerId }) => ownerId);
   const sessions = Map.groupBy(records, ({ sessionId }) => sessionId);
