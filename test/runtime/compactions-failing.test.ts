@@ -76,7 +76,7 @@ describeRuntimes("a compaction that fails", (stage) => {
     ["is cut", { text: "half of", finishReason: "length" }, 1, "The summary was cut at 1024 output tokens"],
     ["is empty", " ", 1, "The model gave an empty summary."],
   ])(
-    "a summary that %s is a warning: the turn goes on, and the next one tries again",
+    "is a warning where a summary %s: the turn goes on, and the next one tries again",
     async (_how, answer, tries, why) => {
       const answers = [...Array.from({ length: tries }, () => answer), "short"];
       const agent = await open(summarizing(...answers));

@@ -84,9 +84,9 @@ describeRuntimes("a shutdown in the middle of a turn", (stage) => {
       expect({ at, begun: begun.list.slice(after) }).toEqual({ at, begun: [] });
       const next = which.startsWith("agent") ? runtime : await stage().open({ agents });
       const again = await startAgent(next, "worker", agentId);
-      if (again.state.openTurnId !== null) {
-        expect(await again.turn(again.state.openTurnId).result).toMatchObject({ status: "completed", text: "done" });
-      }
+      const open = again.state.openTurnId;
+      const said = open === null ? "done" : (await again.turn(open).result).text;
+      expect(said).toBe("done");
       await next.shutdown();
     }
     expect(reached).toBeGreaterThan(20);
@@ -133,8 +133,8 @@ describeRuntimes("two processes on the same stores", (stage) => {
       gate.open("late");
       const [winner, loser] = [handles[1 - lost], handles[lost]];
       const turns = [loser, winner, loser].map((handle) => handle?.executeTurn("go", { ifBusy: "queue" }));
-      const results = await elapse(stage().clock, Promise.all(turns.map((turn) => turn?.result)));
-      expect(results.map((result) => result?.text)).toEqual(["ok", "ok", "ok"]);
+      const results = await elapse(stage().clock, Promise.all(turns.flatMap((turn) => (turn ? [turn.result] : []))));
+      expect(results.map(({ text }) => text)).toEqual(["ok", "ok", "ok"]);
     },
   );
 });

@@ -163,7 +163,10 @@ describeRuntimes("a line for places", (stage) => {
     const runtime = await stage().open({ agents: [leadOf(asker(), { first })] });
     const agent = await startAgent(runtime, "lead", "l");
     const turn = agent.executeTurn("go");
-    expect((await requestsOf(turn)).map(({ agentName }) => agentName).toSorted()).toEqual(["asker", "lead"]);
+    expect((await requestsOf(agent.turn(await turn.id))).map(({ agentName }) => agentName).toSorted()).toEqual([
+      "asker",
+      "lead",
+    ]);
     expect((await agent.getState()).execution?.status).toBe("waiting");
     let left = 0;
     for (let rest = await turn.settled; rest.status === "waiting"; rest = await turn.settled) {

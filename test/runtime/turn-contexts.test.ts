@@ -184,7 +184,6 @@ describeRuntimes("the async context of a turn", (stage) => {
     const runtime = await open([clerk(seen, using("pay"))], seen);
     const agent = await startAgent(runtime, "clerk", "c");
     const first = ask(agent, "alice", seen);
-    await requestOf(first);
     const second = ask(agent, "bob", seen, "queue");
     await second.id;
     const ofSecond = new Promise<void>((resolve) => {
@@ -299,7 +298,12 @@ describeRuntimes("the async context of a turn", (stage) => {
     first.kill();
     stage().expireLeases();
     const asker = await session.run("setup", () =>
-      open([clerk(later, using("pay"))], later, { resolveAuth: () => void later.note("resolveAuth") }),
+      open([clerk(later, using("pay"))], later, {
+        resolveAuth: () => {
+          later.note("resolveAuth");
+          return undefined;
+        },
+      }),
     );
     const found = await session.run("finder", async () => {
       const there = await asker.find("c");
