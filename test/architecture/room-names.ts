@@ -7,6 +7,7 @@ export const cliExceptions: Readonly<Record<string, readonly string[]>> = {
   "reads a store without a runtime: the tenant of its keys, and whether the process that holds an agent is alive": [
     "DEFAULT_TENANT",
     "currentProcess",
+    "isRunning",
   ],
   "takes stored ids and cursors apart, and puts them together": [
     "agentOfTurn",
