@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { withGround } from "../ground.ts";
+import { type Ground, withGround } from "../ground.ts";
 import { type ChaosOptions, type ChaosReport, type ChaosScenario, reportOf } from "../scenario.ts";
 import { hasContainers, startServe } from "../serving/serve-process.ts";
 import { type SlowModel, startSlowModel } from "../serving/slow-model.ts";
@@ -25,7 +25,7 @@ export const restart: ChaosScenario = {
   run: async (options) => {
     const model = await startSlowModel();
     try {
-      return await withGround(options, async ({ placeOf }) => await runRounds(options, model, placeOf));
+      return await withGround(options, async (ground) => await runRounds(options, model, ground));
     } finally {
       await model.close();
     }
@@ -35,13 +35,13 @@ export const restart: ChaosScenario = {
 async function runRounds(
   { seed, short, rounds = short ? SHORT_ROUNDS : ROUNDS, progress }: ChaosOptions,
   model: SlowModel,
-  placeOf: (name: string) => string,
+  ground: Ground,
 ): Promise<ChaosReport> {
   const violations: string[] = [];
   const takenUpMs: number[] = [];
   for (let round = 0; round < rounds; round += 1) {
     const pauseS = PAUSES_S[round % PAUSES_S.length] ?? 0;
-    const found = await killed({ pauseS, model, place: placeOf(`restart-${round}`) });
+    const found = await killed({ pauseS, model, place: ground.placeOf(`restart-${round}`) });
     if (typeof found === "string") violations.push(`round ${round}, away for ${pauseS} s: ${found}`);
     else takenUpMs.push(found);
     progress(`${round + 1}/${rounds}: away for ${pauseS} s, ${typeof found === "string" ? found : `${found} ms`}`);
