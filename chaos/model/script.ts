@@ -130,9 +130,10 @@ export function readRequest(body: WireRequestBody, at: number): ModelCallLine {
       continue;
     }
     isLegal &&= open.length === 0;
-    if (message.role !== "assistant") continue;
+    // The adapter separates results and a user's message by an answer without calls: it is no step.
+    if (message.role !== "assistant" || message.tool_calls === undefined) continue;
     step += 1;
-    asked = (message.tool_calls ?? []).map(({ id }) => id);
+    asked = message.tool_calls.map(({ id }) => id);
     open = [...asked];
   }
   isLegal &&= open.length === 0;

@@ -137,9 +137,8 @@ class Following {
   #turn: number | null = null;
   #isOpenTurn = false;
   #text = "";
-  /** The step whose text is shown, and the last one whose answer is complete. */
+  /** The step whose text is shown. */
   #step = "";
-  #answered = "";
   #reading: Promise<void> | undefined;
   #isStale = false;
 
@@ -197,7 +196,6 @@ class Following {
   #take(event: TroupeEvent): void {
     const step = `${event.turnId}:${event.step}`;
     if (event.type === "turn.started") this.#turn = event.number;
-    if (event.type === "model.responded") this.#answered = step;
     if (event.type === "step.started" || event.type === "step.restarted") this.#show("", step);
     if (event.type === "text.snapshot") this.#show(event.text, step);
     // A piece behind a gap is not shown: a snapshot follows.
@@ -208,9 +206,14 @@ class Following {
 
   #show(text: string, step: string): void {
     this.#step = step;
-    if (text === this.#text) return;
+    if (text === this.#text || this.#isAnswered()) return;
     this.#text = text;
     this.#change({ text });
+  }
+
+  /** Whether the answer of the step whose text is shown is among the messages. */
+  #isAnswered(): boolean {
+    return this.#messages.findLast(({ role }) => role === "assistant")?.metadata?.step_id === this.#step;
   }
 
   /** Reads what is stored. Resolves when everything is shown that was stored at the time of the call. */
@@ -231,7 +234,6 @@ class Following {
   async #readAll(): Promise<void> {
     do {
       this.#isStale = false;
-      const answered = this.#answered;
       const { signal } = this.#left;
       const agent = await this.#agent;
       const [turn, requests, messages] = await Promise.all([
@@ -241,8 +243,8 @@ class Following {
       ]);
       this.#messages = messages;
       this.#isOpenTurn = turn !== null && turn.result === null;
-      // The answer is in the messages now, and not shown twice.
-      if (!this.#isOpenTurn || this.#step === answered) this.#text = "";
+      // Events and messages are read apart: an answer that is among the messages is not shown twice.
+      if (!this.#isOpenTurn || this.#isAnswered()) this.#text = "";
       this.#change({ turn, requests: requests.items, messages, text: this.#text, status: statusOf(turn) });
     } while (this.#isStale);
   }
