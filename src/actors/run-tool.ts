@@ -37,6 +37,12 @@ import { awaitChild } from "./subagent-calls.ts";
 import { type CallResult, errorResult, resultOfOutput, settleCall, startCall, unknownResult } from "./tool-calls.ts";
 
 /**
+ * How often the process may end while a call runs, before the call gets an error in place of a further attempt: a tool that kills its
+ * process would otherwise take one process after the other with it. Calls that have noted how far they came are not counted.
+ */
+const MOST_DEATHS = 5;
+
+/**
  * Runs a function tool: slot, intent, body, result; further attempts where its effect class allows them (docs/tools.md).
  * A tool with a queue ends here with its intent: when that is granted, the call waits for a worker.
  */
@@ -53,6 +59,11 @@ export async function runTool(
     if (tool.reconcile) await host.committed();
     const known = await reconcileCall(dependenciesOf(host, call), call, tool, "its process ended while it ran", signal);
     if (!signal.aborted) settleCall(host, call, known);
+    return;
+  }
+  if (leftOpen && !takesUp && call.note === null && call.attempt >= tool.maxAttempts - 1 + MOST_DEATHS) {
+    const text = `Error: ${call.name} is not run again: its process ended each time while it ran (${call.attempt} attempts).`;
+    settleCall(host, call, errorResult(text, "process_ended"));
     return;
   }
   // For a retry, the queue keeps the job until its time.

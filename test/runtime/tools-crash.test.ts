@@ -79,6 +79,31 @@ describeRuntimes("tools after a crash", (stage) => {
     expect(account?.used.toolCalls).toBe(1);
   });
 
+  it("F10: a call whose process ends each time while it runs is not run a sixth time", async () => {
+    const ledger: Effect[] = [];
+    for (let process = 1; process <= 5; process += 1) {
+      const hold = createGate<string>();
+      const definition = definitionFor(`${process}`, { effect: "keyed", ledger }, hold);
+      const doomed: StagedProcess = await stage().openProcess({ agents: [definition] });
+      const agent = await doomed.runtime.agent("worker", { agentId: "worker-1" });
+      if (process === 1) {
+        await agent.start();
+        agent.executeTurn("go");
+      } else await doomed.runtime.recover();
+      await hold.reached();
+      doomed.kill();
+      stage().expireLeases();
+    }
+    const survivor = await stage().open({ agents: [definitionFor("6", { effect: "keyed", ledger }, undefined)] });
+    const agent = await survivor.find("worker-1");
+    await survivor.recover();
+    expect(await agent.turn("worker-1#1").result).toMatchObject({ status: "completed", text: "the end" });
+    expect(ledger.map(({ process }) => process)).toEqual(["1", "2", "3", "4", "5"]);
+    expect(await toolTextsOf(agent)).toEqual([
+      expect.stringContaining("is not run again: its process ended each time"),
+    ]);
+  });
+
   it("F2: a once call is not run again: its outcome is unknown", async () => {
     const hold = createGate<string>();
     const act: Act = { effect: "once", ledger: [] };
