@@ -25,7 +25,10 @@ export const restart: ChaosScenario = {
   run: async (options) => {
     const model = await startSlowModel();
     try {
-      return await withGround(options, async ({ placeOf }) => await runRounds(options, model, placeOf));
+      return await withGround(
+        options,
+        async (ground) => await runRounds(options, model, (name) => ground.placeOf(name)),
+      );
     } finally {
       await model.close();
     }
