@@ -85,9 +85,8 @@ async function checkOutput(host: Host, turnId: string, signal: LightSignal): Pro
   const text = textOf(host.message(messageId)?.content ?? "");
   await host.committed();
   if (signal.aborted) return;
-  const late = (): ParsedOutput => ({ ok: false, issues: `its check took more than ${LONGEST_CHECK_MS} ms` });
   const checked = await host.inFlight.run(`${messageId}:output`, signal, (callSignal) =>
-    inTime(host, output.parse(text), { ms: LONGEST_CHECK_MS, signal: callSignal, late }),
+    inTime(host, output.parse(text), { ms: LONGEST_CHECK_MS, signal: callSignal, late: lateCheck }),
   );
   if (signal.aborted) return;
   const place = { type: "output.checked", turnId, step, messageId } as const;
@@ -102,6 +101,10 @@ async function checkOutput(host: Host, turnId: string, signal: LightSignal): Pro
   }
   const repair = repairMessage(host, turnId, step, issues);
   host.append({ ...place, valid: false, issues, repairMessageId: repair.id }, { messages: [repair] });
+}
+
+function lateCheck(): ParsedOutput {
+  return { ok: false, issues: `its check took more than ${LONGEST_CHECK_MS} ms` };
 }
 
 /** A server that ignores the format has not shown the schema to the model, so the message has it. */

@@ -191,8 +191,8 @@ export interface AttemptDependencies {
   /** Removes the credentials that the tool is given, and secrets of the environment, from a text. */
   readonly redact: Redact;
   readonly contextOf: (signal: LightSignal) => RunContext;
-  /** The parent span of the code's own spans. */
-  readonly trace: TraceHeaders | undefined;
+  /** The parent span of the code's own spans; absent where the caller runs under it already. */
+  readonly trace?: TraceHeaders | undefined;
 }
 
 /** How one attempt has ended. */
@@ -241,7 +241,7 @@ export async function executeTool(
       }
     };
     try {
-      const working = dependencies.trace ? withinTrace(dependencies.trace, work) : work();
+      const working = withinTrace(dependencies.trace, work);
       return shownOutput(await abortable(working, timed.signal), redact);
     } catch (error) {
       throw redactError(error, redact);

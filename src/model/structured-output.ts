@@ -1,4 +1,4 @@
-import { ModelError } from "../errors/index.ts";
+import type { ModelError } from "../errors/index.ts";
 import { type JsonObject, type Message, type ModelRequest, textOf } from "../state/index.ts";
 
 /** How a server is asked for an answer that fits a schema. All but the first have the schema in the instructions. */

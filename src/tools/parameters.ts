@@ -115,8 +115,8 @@ function zodParameters(schema: z.core.$ZodType): Omit<Parameters, "repair"> {
 
 /** The methods of a schema that zod/mini and early versions do not have. */
 interface Describing {
-  meta?(): object | undefined;
-  toJSONSchema?(params: { readonly io: "input" }): z.core.JSONSchema.BaseSchema;
+  readonly meta?: (this: z.core.$ZodType) => object | undefined;
+  readonly toJSONSchema?: (this: z.core.$ZodType, params: { readonly io: "input" }) => z.core.JSONSchema.BaseSchema;
 }
 
 /** What a schema's own copy of zod was told about it, by `describe` and `meta`. */

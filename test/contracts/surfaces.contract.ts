@@ -267,7 +267,7 @@ export function surfaceSuite(name: string, driver: SurfaceDriver): void {
       ]);
     }
     // A long text holds the signs as well, and is one value.
-    expect((await post(`{"text":"${"[,{".repeat(100_000)}\\\""}`)).status).not.toBe(413);
+    expect((await post(`{"text":"${"[,{".repeat(100_000)}\\""}`)).status).not.toBe(413);
   });
 
   it(`${name}: nobody gets in`, async () => {

@@ -95,7 +95,7 @@ describeRuntimes("a compaction that fails", (stage) => {
     },
   );
 
-  it("it is tried once a turn, however many steps the turn has", async () => {
+  it("is tried once a turn, however many steps the turn has", async () => {
     let tries = 0;
     const strategy = {
       name: "own",

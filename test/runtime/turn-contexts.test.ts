@@ -148,6 +148,18 @@ const allKinds = [
   ..."onComplete,parameters,token count,tool,tool after a wait".split(","),
 ];
 
+const ask = (agent: Agent, who: string, seen: Seen, ifBusy: "refuse" | "queue" = "refuse"): Turn =>
+  session.run(who, () => {
+    const turn = agent.executeTurn("go", { ifBusy, budget: { maxTokens: 20_000 } });
+    turn.subscribe(() => seen.note("observer of the turn"));
+    return turn;
+  });
+
+const approveAs = async (runtime: Runtime, who: string, turn: Turn): Promise<void> => {
+  const { requestId } = await requestOf(turn);
+  await session.run(who, () => runtime.decide(requestId, { verdict: "approved", by: who }));
+};
+
 describeRuntimes("the async context of a turn", (stage) => {
   const open = async (agents: readonly AgentDefinition[], seen: Seen, options: Partial<StagedOptions> = {}) => {
     const runtime = await stage().open({ agents, ...options });
@@ -155,16 +167,6 @@ describeRuntimes("the async context of a turn", (stage) => {
       if (turnId !== null && type !== "lifecycle.changed") seen.note("observer");
     });
     return runtime;
-  };
-  const ask = (agent: Agent, who: string, seen: Seen, ifBusy: "refuse" | "queue" = "refuse"): Turn =>
-    session.run(who, () => {
-      const turn = agent.executeTurn("go", { ifBusy, budget: { maxTokens: 20_000 } });
-      turn.subscribe(() => seen.note("observer of the turn"));
-      return turn;
-    });
-  const approveAs = async (runtime: Runtime, who: string, turn: Turn): Promise<void> => {
-    const { requestId } = await requestOf(turn);
-    await session.run(who, () => runtime.decide(requestId, { verdict: "approved", by: who }));
   };
 
   it("every kind of user code runs as the one who asked, also after somebody else's approval", async () => {

@@ -118,7 +118,7 @@ describe("the trace of who asks", () => {
       ...inner,
       kind: "shared",
       wake: (key, trace) => {
-        if (key.agentId === "a") jobs.push(trace?.traceparent);
+        jobs.push(trace?.traceparent);
         return inner.wake(key, trace);
       },
       add: (queue, job, options) => {
@@ -142,9 +142,8 @@ describe("the trace of who asks", () => {
     await telemetry.flush();
     const [first] = recorder.spans();
     expect(jobs.length).toBeGreaterThanOrEqual(3);
-    expect(jobs.slice(0, 3).map((traceparent) => traceparent?.slice(3, 35))).toEqual(
-      [1, 2, 3].map(() => first?.spanContext().traceId),
-    );
+    const traceIds = new Set(jobs.map((traceparent) => traceparent?.slice(3, 35)));
+    expect([...traceIds]).toEqual([first?.spanContext().traceId]);
     const made = recorder.paths().filter((path) => path.startsWith("GET /page"));
     expect(made).toHaveLength(2);
     for (const path of made) expect(path).toMatch(/< execute_tool look < invoke_agent (lead|helper) <.* POST \/ask$/);

@@ -2,16 +2,10 @@ import { Ajv } from "ajv";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { defineTool } from "../../src/tools/index.ts";
 import { createStepLimit } from "../../src/tools/linear-pattern.ts";
 import { SchemaCheck } from "../../src/tools/schema-check.ts";
 import { readDocument } from "../../src/tools/schema-document.ts";
 import { amount } from "../support/full.ts";
-
-function tool(schema: object) {
-  const parameters = JSON.stringify({ type: "object", ...schema });
-  return defineTool({ name: "foreign", description: "From elsewhere.", parameters, execute: () => "done" });
-}
 
 /** Whether a value fits as it is, without a second reading. */
 function fits(schema: object, a: unknown): boolean {

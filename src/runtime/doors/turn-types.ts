@@ -3,7 +3,6 @@ import type {
   AgentRequest,
   ExecutionState,
   ExecutionStatus,
-  Json,
   JsonObject,
   StopReason,
   StopSignal,

@@ -1,4 +1,11 @@
-import { activeTrace, backoffDelay, processContext, Waiters, withinTrace } from "../../base/index.ts";
+import {
+  activeTrace,
+  backoffDelay,
+  processContext,
+  type TraceHeaders,
+  Waiters,
+  withinTrace,
+} from "../../base/index.ts";
 import { LeaseLostError, NotFoundError, StoreUnavailableError } from "../../errors/index.ts";
 import type { AgentKey, AgentRecord, EntryOf } from "../../state/index.ts";
 import type { Committed } from "../../stores/index.ts";
@@ -330,7 +337,7 @@ export class LiveAgents {
   #onCommitted(activation: Activation, outcome: Committed): void {
     this.#options.bus.publishCommitted(outcome, activation.identity, (id) => activation.conversation.text(id));
     if (outcome.timers.length > 0) this.#options.onTimers(outcome.timers);
-    if (outcome.posted.length > 0) this.notify(outcome.posted);
+    if (outcome.posted.length > 0) withinTrace(traceOfCommit(activation), () => this.notify(outcome.posted));
     this.#options.onCommitted(activation, outcome);
     let ended: EntryOf<"turn.ended"> | undefined;
     for (const entry of outcome.entries) {
@@ -426,4 +433,10 @@ export class LiveAgents {
   #keyOf(agentId: string): AgentKey {
     return { tenant: this.#options.tenant, agentId };
   }
+}
+
+/** The trace of the turn that a commit of this agent belongs to. */
+function traceOfCommit(activation: Activation): TraceHeaders | undefined {
+  const turnId = activation.openTurnId ?? activation.lastTurnId;
+  return turnId === null ? undefined : activation.traceOf(turnId);
 }

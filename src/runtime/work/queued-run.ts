@@ -1,6 +1,6 @@
 import { type AttemptDependencies, artifactOf, notSpawned, percentOfWindow, runAgentOf } from "../../actors/index.ts";
 import { type AgentDefinition, assertGiven } from "../../agents/index.ts";
-import { type Clock, type LightSignal, realSignal, type TraceHeaders } from "../../base/index.ts";
+import { type Clock, type LightSignal, realSignal } from "../../base/index.ts";
 import { UnsupportedError } from "../../errors/index.ts";
 import { type OrderedSpawn, textOf, traceEntriesOf } from "../../state/index.ts";
 import type { NewArtifact, Stores } from "../../stores/index.ts";
@@ -32,7 +32,6 @@ export interface LeftByRun {
 export interface QueuedRunParts {
   readonly auth: Auth | undefined;
   readonly redact: (text: string) => string;
-  readonly trace: TraceHeaders | undefined;
   readonly left: LeftByRun;
 }
 
@@ -40,7 +39,7 @@ export interface QueuedRunParts {
 export function queuedAttempt(
   dependencies: QueuedRunDependencies,
   known: KnownCall,
-  { auth, redact, trace, left }: QueuedRunParts,
+  { auth, redact, left }: QueuedRunParts,
 ): AttemptDependencies {
   const { clock } = dependencies;
   const { record, turn, call, entries, definition, messages } = known;
@@ -101,7 +100,7 @@ export function queuedAttempt(
       throw notHere("bill", "only the process that has its agent can count on its accounts");
     },
   });
-  return { clock, redact, contextOf, trace };
+  return { clock, redact, contextOf };
 }
 
 /** Notes a child that the code spawns; the same key gives the same child. */

@@ -13,15 +13,7 @@ import type { DeadCause, Job, JobOutcome, JobRun, Queues, ToolJob } from "../../
 import { type CallEnd, type QueuedCall, callEndedKey, queuedCallKey } from "../../state/index.ts";
 import { type LeftByRun, queuedAttempt } from "./queued-run.ts";
 import type { AgentDefinition } from "../../agents/index.ts";
-import {
-  abortable,
-  type Clock,
-  combineSignals,
-  faultPoint,
-  realSignal,
-  type TraceHeaders,
-  untilReached,
-} from "../../base/index.ts";
+import { abortable, type Clock, combineSignals, faultPoint, realSignal, untilReached } from "../../base/index.ts";
 import { StoreUnavailableError } from "../../errors/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import { type Auth, concealCredentials, type Tool } from "../../tools/index.ts";
@@ -96,7 +88,7 @@ export async function runToolJob(dependencies: ToolJobDependencies, job: ToolJob
   own.add(name);
   if (claimed.type === "claimed") faultPoint("tool.claimed");
   const lost = claimed.type === "taken" ? "its process ended while it ran" : null;
-  const posting = endOf(dependencies, known, { tool, auth, signal: run.signal, lost, trace: traceIn(job) })
+  const posting = endOf(dependencies, known, { tool, auth, signal: run.signal, lost })
     .then((end) => post(dependencies, waiting, end))
     .finally(() => own.delete(name));
   posting.catch(() => undefined);
@@ -157,16 +149,10 @@ async function authOf(
   return asked ? concealCredentials(asked) : (here ?? { actorId });
 }
 
-/** The span of the call or of its turn, from the process that has the agent. */
-function traceIn({ traceparent, tracestate }: ToolJob): TraceHeaders | undefined {
-  return traceparent === undefined ? undefined : { traceparent, tracestate };
-}
-
 interface RunOfTool {
   readonly tool: Tool<never>;
   readonly auth: Auth | undefined;
   readonly signal: AbortSignal;
-  readonly trace?: TraceHeaders | undefined;
   /** Why a started call without repetition was not ended by its process; null: the call must be run. */
   readonly lost: string | null;
 }
@@ -174,9 +160,9 @@ interface RunOfTool {
 /** Runs the tool's code once; rejects if the signal was aborted before it ended. */
 async function endOf(dependencies: ToolJobDependencies, known: KnownCall, run: RunOfTool): Promise<CallEnd> {
   const { call } = known;
-  const { tool, auth, signal, lost, trace } = run;
+  const { tool, auth, signal, lost } = run;
   const left: LeftByRun = { artifacts: [], spawns: [] };
-  const at = queuedAttempt(dependencies, known, { auth, redact: dependencies.auth.redactorFor(auth), trace, left });
+  const at = queuedAttempt(dependencies, known, { auth, redact: dependencies.auth.redactorFor(auth), left });
   if (lost !== null) return endOfResult(await reconcileCall(at, call, tool, lost, signal), left);
   try {
     const output = await executeTool(at, call, tool, signal);

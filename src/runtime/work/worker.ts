@@ -1,4 +1,4 @@
-import type { AsyncContext, Clock } from "../../base/index.ts";
+import { type Clock, withinTrace } from "../../base/index.ts";
 import { type AgentKey, partsOfCall, rootOf } from "../../state/index.ts";
 import type { DeadCause, Job, JobOutcome, JobRun, ToolJob, WakeJob } from "../../queues/index.ts";
 import type { Activation } from "../agent/activation.ts";
@@ -158,7 +158,7 @@ export class Worker {
   async #runTool(job: ToolJob, run: JobRun): Promise<JobOutcome> {
     this.#running += 1;
     try {
-      return await this.#contextOf(job).run(() => runToolJob(this.#dependencies, job, run));
+      return await this.#within(job, () => runToolJob(this.#dependencies, job, run));
     } finally {
       this.#running -= 1;
       this.#toolJobs += 1;
@@ -167,11 +167,13 @@ export class Worker {
 
   async #onDead(job: Job, cause: DeadCause): Promise<void> {
     if (job.kind === "wake") await onDeadWake(this.#dependencies, job, cause);
-    else await this.#contextOf(job).run(() => onDeadJob(this.#dependencies, job, cause));
+    else await this.#within(job, () => onDeadJob(this.#dependencies, job, cause));
   }
 
-  #contextOf({ callId }: ToolJob): AsyncContext {
-    return this.#dependencies.contexts.of(partsOfCall(callId).turnId);
+  /** Runs code in the async context of the turn, under the span of the call or turn in the process that has the agent. */
+  #within<T>({ callId, traceparent, tracestate }: ToolJob, work: () => T): T {
+    const trace = traceparent === undefined ? undefined : { traceparent, tracestate };
+    return this.#dependencies.contexts.of(partsOfCall(callId).turnId).run(() => withinTrace(trace, work));
   }
 }
 
