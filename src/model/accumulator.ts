@@ -1,8 +1,8 @@
 import type { FinishReason, Json, JsonObject, ModelResponse } from "../state/index.ts";
 import { type WireObject, wireObject, wireText, wireArray, wireParts } from "./openai-wire.ts";
 import { ModelError } from "../errors/index.ts";
-import { answerError, type ModelFailureKind } from "./call-failure.ts";
-import { answerEnd } from "./finish-reason.ts";
+import { answerError } from "./call-failure.ts";
+import { answerEnd, brokenBy, type BrokenAnswer } from "./finish-reason.ts";
 import type { ModelDelta } from "./language-model.ts";
 import { ToolCallParts } from "./tool-call-parts.ts";
 import { type ReportedUsage, UsageReport } from "./usage.ts";
@@ -15,9 +15,9 @@ type AccumulatedAnswer = Omit<ModelResponse, "usage"> & { readonly usage: Report
  * Owns the received parts of one answer. Does not decide about retries, and does not count tokens.
  * 1. Each piece of text is reported once and is in the answer once.
  * 2. The calls in the answer decide whether tools are wanted, not the finish reason.
- * 3. An answer is finished when its finish reason has come, or when it came as one completion.
- * 4. A finished answer is complete only if its finish reason is one of those that end an answer. An answer that came as one
- *    completion may have none, if it has text or calls.
+ * 3. An answer is finished when its finish reason has come, when it came as one completion, or when the server has ended it.
+ * 4. A finished answer is complete only if its finish reason is one of those that end an answer. One completion may have none, if it
+ *    has text or calls, and a stream that the server has ended, if it has text alone: a call in it may have been cut.
  */
 export class AnswerAccumulator {
   readonly #calls = new ToolCallParts();
@@ -26,6 +26,7 @@ export class AnswerAccumulator {
   #refusal = "";
   #finishReason: string | undefined;
   #isWhole = false;
+  #isEnded = false;
   readonly #usage = new UsageReport();
   #model = "";
   #id = "";
@@ -59,9 +60,14 @@ export class AnswerAccumulator {
     onDelta?.({ type: "text", text });
   }
 
+  /** Notes that the server has ended the answer: nothing more of it comes. */
+  end(): void {
+    this.#isEnded = true;
+  }
+
   /** Whether only usage can still come. */
   get isFinished(): boolean {
-    return this.#isWhole || this.#finishReason !== undefined;
+    return this.#isWhole || this.#isEnded || this.#finishReason !== undefined;
   }
 
   /** Whether the model has begun to write: text, reasoning or a call has come. */
@@ -73,18 +79,12 @@ export class AnswerAccumulator {
   get fault(): ModelError | undefined {
     const reason = this.#finishReason;
     if (reason === undefined) {
-      const isWhole = this.#isWhole && (this.#content + this.#refusal !== "" || !this.#calls.isEmpty);
-      return isWhole ? undefined : broken("The model's answer ended before it was complete: no finish reason came.");
+      const hasText = this.#content + this.#refusal !== "";
+      const isWhole = this.#isWhole && (hasText || !this.#calls.isEmpty);
+      return isWhole || (this.#isEnded && hasText && this.#calls.isEmpty) ? undefined : modelError(withoutReason);
     }
-    const end = answerEnd(reason);
-    if (end === undefined) {
-      return broken(`The model server broke off its answer: the finish reason is "${reason.slice(0, 100)}".`);
-    }
-    if (end !== "too_long") return undefined;
-    return broken(
-      `The prompt and the answer are too long for the model: the finish reason is "${reason}".`,
-      "context_length",
-    );
+    const broken = brokenBy(reason);
+    return broken && modelError(broken);
   }
 
   /** The usage that the server has reported so far. */
@@ -139,7 +139,12 @@ export class AnswerAccumulator {
   }
 }
 
-function broken(message: string, kind: ModelFailureKind = "incomplete"): ModelError {
+const withoutReason: BrokenAnswer = {
+  kind: "incomplete",
+  message: "The model's answer ended before it was complete: no finish reason came.",
+};
+
+function modelError({ kind, message }: BrokenAnswer): ModelError {
   return new ModelError(message, { retryable: kind === "incomplete", mayHaveBeenSent: true, details: { kind } });
 }
 

@@ -21,6 +21,7 @@ import {
   type Usage,
   type ModelRequest,
 } from "../state/index.ts";
+import { answerEnd, brokenBy, type BrokenAnswer } from "./finish-reason.ts";
 import { type GivenUsage, readUsage, completeUsage, isTokenCount } from "./usage.ts";
 import { lentOptions, type LanguageModel, type ModelDelta, MOST_CALLS } from "./language-model.ts";
 import { byteBound, countPromptTokens, promptByteBound } from "./token-count.ts";
@@ -60,6 +61,7 @@ export async function callModel(
     isOver = true;
   }
   const checked = takeAnswer(given, model.name);
+  if (checked.broken !== undefined) throw brokenAnswer(checked.broken, checked.usage.usage);
   const usage = checked.usage.usage ?? (await counted(request, checked));
   return { response: { ...checked.answer, usage }, warnings: warningsOf(checked, usage) };
 }
@@ -166,13 +168,15 @@ interface TakenAnswer {
   readonly usage: GivenUsage;
   /** Why reasoning was dropped, in words; undefined if nothing was. */
   readonly lost: string | undefined;
+  /** Why the answer is not complete; undefined: it is. */
+  readonly broken: BrokenAnswer | undefined;
 }
 
 type Fields = Readonly<Record<keyof ModelResponse, unknown>>;
 
 /**
  * Brings an adapter's answer to the schema of an answer, reading each field once. Values in another form are converted:
- * arguments that are an object become text, a call without an id gets one, an unknown finish reason becomes `unknown`.
+ * arguments that are an object become text, a call without an id gets one, a finish reason as servers write it becomes ours.
  * @param requested Names the model if the answer does not.
  * @throws ModelError, retryable, if it is not an answer; with the reported tokens if they are plausible.
  */
@@ -207,17 +211,31 @@ function read(fields: Fields, requested: string): Omit<TakenAnswer, "usage"> {
     content,
     toolCalls,
     ...(reasoning === undefined ? {} : { reasoning }),
-    finishReason: isFinishReason(finishReason) ? finishReason : toolCalls.length > 0 ? "tool_calls" : "unknown",
+    finishReason: reasonOf(finishReason, toolCalls.length > 0),
     model: isName(model) && model !== "" ? model : requested,
     ...(adapter.ok ? { adapter: adapter.value } : {}),
   };
-  return { answer, lost };
+  const broken = isReason(finishReason) ? brokenBy(finishReason) : undefined;
+  return { answer, lost, broken };
 }
 
 const finishReasons: ReadonlySet<unknown> = new Set(finishReasonSchema.options);
 
 function isFinishReason(value: unknown): value is FinishReason {
   return finishReasons.has(value);
+}
+
+/** Whether it is the reason of a server. A missing one and `unknown` name none. */
+function isReason(value: unknown): value is string {
+  return typeof value === "string" && value !== "" && value !== "unknown";
+}
+
+function reasonOf(given: unknown, hasCalls: boolean): FinishReason {
+  if (isFinishReason(given)) return given;
+  const end = isReason(given) ? answerEnd(given) : undefined;
+  if (end === "length" || end === "content_filter") return end;
+  if (hasCalls) return "tool_calls";
+  return end === "stop" ? "stop" : "unknown";
 }
 
 function contentOf(given: unknown, hasCalls: boolean): string {
@@ -286,6 +304,17 @@ function isName(value: unknown): value is string {
 }
 
 /** The answer was generated, so it is billed: at the reported usage, or at the whole reservation. */
+function brokenAnswer({ kind, message }: BrokenAnswer, usage: Usage | undefined): ModelError {
+  return new ModelError(message, {
+    retryable: kind === "incomplete",
+    mayHaveBeenSent: true,
+    partialInputTokens: usage?.inputTokens,
+    partialOutputTokens: usage?.outputTokens,
+    details: { kind },
+  });
+}
+
+/** Billed in the same way. */
 function unusable(words: string, usage: Usage | undefined): ModelError {
   return new ModelError(`The model's adapter gave an answer that cannot be used: ${words}.`, {
     retryable: true,

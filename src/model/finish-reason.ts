@@ -43,5 +43,20 @@ const ends: ReadonlyMap<string, AnswerEnd> = new Map(
 
 /** How an answer with this finish reason ended; `undefined` where the server broke it off. */
 export function answerEnd(finishReason: string): AnswerEnd | undefined {
-  return ends.get(finishReason.toLowerCase());
+  return ends.get(finishReason.toLowerCase().replaceAll("-", "_"));
+}
+
+/** Why an answer is not complete. Only an `incomplete` one may come whole at another attempt. */
+export interface BrokenAnswer {
+  readonly kind: "incomplete" | "context_length";
+  readonly message: string;
+}
+
+/** What is wrong with an answer that has this finish reason; `undefined`: it is complete. */
+export function brokenBy(finishReason: string): BrokenAnswer | undefined {
+  const end = answerEnd(finishReason);
+  const shown = `the finish reason is "${finishReason.slice(0, 100)}".`;
+  if (end === undefined) return { kind: "incomplete", message: `The model server broke off its answer: ${shown}` };
+  if (end !== "too_long") return undefined;
+  return { kind: "context_length", message: `The prompt and the answer are too long for the model: ${shown}` };
 }

@@ -142,6 +142,7 @@ class EventReader implements BodyReader {
       return;
     }
     if (data === "[DONE]") {
+      this.#accumulator.end();
       this.#reading.onLastEvent();
       return;
     }

@@ -81,6 +81,27 @@ describeRuntimes(
       expect(told).toEqual(answer === undefined ? { used: inFull, unconfirmed: inFull } : { used: 14, unconfirmed: 0 });
     });
 
+    it.each(["error", "other", "a reason of next year"])(
+      "one with the finish reason %s is broken off",
+      async (reason) => {
+        const { result, account } = await played(adapter(() => ({ ...rightAnswer, finishReason: reason })));
+        expect(result).toMatchObject({ status: "failed", error: { code: "model_error", retryable: true } });
+        expect(result.error?.message).toContain(`the finish reason is "${reason}"`);
+        expect(account?.used.tokens).toBe(14);
+      },
+    );
+
+    it.each([
+      ["end_turn", "completed"],
+      ["max_tokens", "finish_reason"],
+      ["content-filter", "finish_reason"],
+      ["unknown", "completed"],
+      [undefined, "completed"],
+    ])("one with the finish reason %s is complete", async (finishReason, stopReason) => {
+      const { result } = await played(adapter(() => ({ ...rightAnswer, finishReason })));
+      expect(result).toMatchObject({ status: "completed", text: "done", stopReason });
+    });
+
     it.each<[string, unknown]>([
       ["none", undefined],
       ["empty", {}],
