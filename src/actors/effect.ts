@@ -48,7 +48,7 @@ interface EffectOptions {
 /**
  * Wraps every effect. The body begins in a microtask, after the transition that called for it; leaving the state aborts its
  * signal; an error becomes an `effect.failed` entry, unless the effect was aborted or the lease is lost. It runs in the async
- * context of its turn, whoever caused the transition.
+ * context of its turn, no matter which call caused the transition.
  */
 export function effectActor<Input extends EffectInput | undefined>(
   name: string,

@@ -15,7 +15,7 @@ const channelMarks = /<\|(?:start|channel|message|end|return)\|>/g;
 
 /** Characters that are searched for JSON beyond the length of the text: unclosed brackets are searched to its end. */
 const MOST_SEARCHED = 1_000_000;
-/** Of more documents in one answer the last ones are looked at. */
+/** At most this many JSON documents of one answer are tried, the last ones. */
 const MOST_DOCUMENTS = 16;
 
 /**

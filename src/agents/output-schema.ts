@@ -13,7 +13,7 @@ export interface OutputSchema<Output = unknown> {
   readonly sentSchema: JsonObject;
   /** Reads an answer. Runs the schema's own refinements and transforms; never rejects. */
   parse(text: string): Promise<ParsedOutput>;
-  /** Only a type: what the checked answer is to whoever defined it. */
+  /** Type only: what the checked answer is in the code that defines the agent. */
   readonly type?: Output;
 }
 

@@ -148,7 +148,7 @@ class Following {
     this.#change = change;
     this.#agent =
       "agentId" in agent ? Promise.resolve(client.agent(agent.agentId)) : client.createAgent(agent, { signal });
-    // Whoever asks for it gets the error; so does `begin`.
+    // Callers that await it get the error; so does `begin`.
     this.#agent.catch(() => undefined);
   }
 

@@ -146,13 +146,13 @@ export interface TurnSummary {
 
 /** A decision on a request. Only the first one counts. */
 export type RequestDecision =
-  /** Of an approval, or with `provided` of credentials. */
+  /** For an approval; `provided` for credentials. */
   | { readonly verdict: "approved" | "provided" }
-  /** Of an approval: the call runs with these arguments in place of the model's. */
+  /** For an approval: the call runs with these arguments in place of the model's. */
   | { readonly verdict: "edited"; readonly arguments: Json }
-  /** Of any request; the model gets the reason. */
+  /** For any request; the model gets the reason. */
   | { readonly verdict: "rejected"; readonly reason?: string | undefined }
-  /** Of a question or a client's tool. `isError`: the tool failed, and `result` says why. */
+  /** For a question or a client's tool. `isError`: the tool failed, and `result` holds the reason. */
   | { readonly verdict: "answered"; readonly result: Json; readonly isError?: boolean | undefined };
 
 /** One page of a list. */

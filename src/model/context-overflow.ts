@@ -58,7 +58,7 @@ const texts: readonly RegExp[] = [
 const rates =
   /rate[ _-]?limit|tokens? per (?:min|hour|day)|\bTP[MD]\b|too many requests|throttl|please wait|try again (?:in|later)|concurren/i;
 
-/** Refusals of a key, an account or a model, whatever their texts mention. */
+/** Refusals of a key, an account or a model; their texts may mention formats too. */
 const otherStatuses: ReadonlySet<number | undefined> = new Set([401, 402, 403, 404, 429]);
 
 /** Whether a server refused a prompt because it is too long. `own`: further texts of such refusals, parts or patterns of them. */

@@ -34,7 +34,7 @@ function placeOf({ tools = [] }: ModelRequest): Place {
 }
 
 const known = new Map<string, KnownFormats>();
-/** Of more servers and models all are found out anew. */
+/** Beyond this many pairs of server and model the memory is cleared. */
 const MOST_KNOWN = 1_000;
 
 /** What is known of a model on a server: shared by all adapters of the process, so that each refusal is met once. */

@@ -48,7 +48,7 @@ function derivedId({ callId, providerId }: CallIds, round: number): string {
 
 type CallIds = Pick<ToolCallRequest, "callId" | "providerId">;
 
-/** Whether the model wrote the message: reasoning goes back to no other, whatever its address is now. */
+/** Whether the model wrote the message. Reasoning goes back only to its writer; the address may have changed. */
 export function isOwnModel({ reasoningBy }: AssistantMessage, reader: WireWriter): boolean {
   const writer = reasoningBy?.adapter ?? reasoningBy;
   return writer === undefined || (writer.provider === reader.provider && writer.model === reader.model);

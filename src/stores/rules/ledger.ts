@@ -116,7 +116,7 @@ export class Ledger {
     if (top) (this.#disbanded ??= new Set()).add(top.id);
   }
 
-  /** Sets the limits of one account; whoever waits in its tree may fit now, or be refused. */
+  /** Sets the limits of one account. Waiters in its tree may fit now, or be refused. */
   setLimits(accountId: string, limits: Limits): void {
     const chain = this.#chain(accountId);
     this.#put(withLimits(this.#mustFind(accountId), limits));
