@@ -51,7 +51,6 @@ export type WorkOf<Chosen extends Role> = Chosen extends "client" ? undefined : 
 /** Whose unattended turns a process carries on: those of the whole store, or of the trees that it works on. */
 export type Recovers = "all" | "own";
 
-
 /** A runtime's role in its deployment, with all defaults filled in. */
 export interface Part {
   readonly role: Role;
