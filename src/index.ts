@@ -143,6 +143,7 @@ export type {
   ArtifactStore,
   MessageCompaction,
   MessageStore,
+  ProjectionContext,
   Projections,
   StateStore,
 } from "./runtime/index.ts";

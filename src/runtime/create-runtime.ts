@@ -69,7 +69,7 @@ export async function createRuntime<Chosen extends Role = "all">(given: RuntimeO
     () => new PriceBook(options.prices, { searchesAlways: options.showCosts === true }),
   );
   const durable = options.stores ?? memoryStores();
-  const copies = createProjector({ ...options, ...ports }, { stores: durable, tenant, clock });
+  const copies = createProjector({ ...options, ...ports }, { stores: durable, tenant, clock, auth: () => core.auth });
   const stores = unsavedTrees(durable, {
     clock,
     leaseMs,
@@ -77,9 +77,10 @@ export async function createRuntime<Chosen extends Role = "all">(given: RuntimeO
     onDurable: copies && ((rootAgentId) => copies.look(rootAgentId)),
     onClose: copies && (() => copies.close()),
   });
-  const core = new RuntimeCore({
+  const core: RuntimeCore = new RuntimeCore({
     ...options,
     ...ports,
+    onTurnEnded: copies && ((turnId) => copies.turnEnded(turnId)),
     stores,
     tenant,
     leaseMs,

@@ -25,6 +25,7 @@ export type {
   ArtifactStore,
   MessageCompaction,
   MessageStore,
+  ProjectionContext,
   Projections,
   StateStore,
 } from "./doors/projection-stores.ts";

@@ -11,7 +11,7 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     LanguageModel LeaseLostError LimitName LimitStop localQueues LoopMessage LoopResult LoopTurn memoryStores Message
     MessageCompaction MessageStore ModelDelta ModelError ModelRequest ModelResponse ModelUse noProgressGuard
     NotFoundError OutcomeUnknownError offlineModel openaiModel OpenaiModelOptions Overview OverviewState placeOfAgent placeOfTurn Plugin PolicyRefusedError
-    PreviousTool Price PriceTable Projections QueueCount QueueHealth Queues reactHistory Reconciliation reflection RequestConflictError run
+    PreviousTool Price PriceTable ProjectionContext Projections QueueCount QueueHealth Queues reactHistory Reconciliation reflection RequestConflictError run
     RunContext RunOptions Runtime RuntimeHealth RuntimeMetrics RuntimeOptions SavedArtifact SpawnedAgent SpawnedChild
     Spending StateStore StopReason StopSignal StoredError StoreRolledBackError Stores StoreUnavailableError subagent
     SubagentOptions SubagentTool summarize textOf Tool ToolDefinition toolLogging ToolNotStartedError ToolResult toolResult ToolResultPart totalUse

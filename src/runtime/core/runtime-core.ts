@@ -73,6 +73,7 @@ export class RuntimeCore implements TurnSource {
   readonly closed: AbortSignal = this.#closing.signal;
   readonly leaseMs: number;
   readonly #shutdown: Shutdown;
+  readonly #beforeForgetting: CoreOptions["onTurnEnded"];
   #turnsEnded = 0;
   #heartbeat: Heartbeat | undefined;
   #stopWatching: (() => void) | undefined;
@@ -88,6 +89,7 @@ export class RuntimeCore implements TurnSource {
     this.queues = options.part.queues;
     this.leaseMs = leaseMs;
     this.random = options.random ?? Math.random;
+    this.#beforeForgetting = options.onTurnEnded;
     // Every stream listens to it, so any number of listeners is fine.
     setMaxListeners(0, this.closed);
     const parentTurnOf = (agentId: string): string | null => this.trees.parentTurnOf(agentId);
@@ -300,6 +302,7 @@ export class RuntimeCore implements TurnSource {
     const { turnId } = entry;
     this.#turnsEnded += 1;
     const heirs = activation.turn(turnId)?.backgroundIds;
+    this.#beforeForgetting?.(turnId);
     this.auth.forget(turnId, heirs);
     this.contexts.forget(turnId, heirs);
     this.#pauses.resolve(activation.key.agentId);
@@ -356,6 +359,8 @@ export interface CoreOptions extends RuntimeSettings {
   readonly priceBook: PriceBook;
   readonly part: Part;
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
+  /** Called when a turn has ended here, before its credentials are dropped. */
+  readonly onTurnEnded?: ((turnId: string) => void) | undefined;
 }
 
 interface AbortDependencies {

@@ -1,5 +1,20 @@
 import { InvalidInputError } from "../../errors/index.ts";
 import type { Artifact, JsonObject, Lifecycle, Message } from "../../state/index.ts";
+import type { Auth } from "../../tools/index.ts";
+
+/** For whom a store of your own is written: the turn that the written data belongs to. */
+export interface ProjectionContext {
+  /**
+   * The actor of the turn; null if none was named, and for data that belongs to no turn, such as `agent.clear()` and the
+   * messages that an agent was created with.
+   */
+  readonly actorId: string | null;
+  /**
+   * The actor with the credentials of the turn: those it was started with, or those that `resolveAuth` gives in another
+   * process or after a restart. `undefined`: there are none. Do not store them.
+   */
+  readonly auth: Auth | undefined;
+}
 
 /** The messages of a conversation that a compaction removes from view, and their replacement. */
 export interface MessageCompaction {
@@ -13,21 +28,22 @@ export interface MessageCompaction {
 
 /**
  * A copy of conversations in a store of your own. It is written after the commit, at least once and in order:
- * a method must do nothing when its work is already done, and must have stored its input when it resolves.
+ * a method must do nothing when its work is already done, and must have stored its input when it resolves. The runtime
+ * passes a `context` with every write.
  */
 export interface MessageStore {
   /** Names its stored cursor, default `messages`; under a new name the store is filled from the beginning. */
   readonly name?: string | undefined;
-  /** Adds messages at the end, in order. A message whose id is already there changes nothing. */
-  append(agentId: string, messages: readonly Message[]): Promise<void>;
+  /** Adds messages of one turn at the end, in order. A message whose id is already there changes nothing. */
+  append(agentId: string, messages: readonly Message[], context?: ProjectionContext): Promise<void>;
   /** The newest messages, oldest first. Default: all. */
   getRecent(agentId: string, options?: { readonly maxMessages?: number | undefined }): Promise<Message[]>;
   /**
    * Called after each compaction of the agent's context. Changes nothing if it was done already or `through` is gone.
    */
-  compact(agentId: string, compaction: MessageCompaction): Promise<void>;
+  compact(agentId: string, compaction: MessageCompaction, context?: ProjectionContext): Promise<void>;
   /** Deletes the conversation; called after `agent.clear()` and `agent.resetConversation()`. */
-  clear?(agentId: string): Promise<void>;
+  clear?(agentId: string, context?: ProjectionContext): Promise<void>;
 }
 
 /** A copy of artifacts in a store of your own, written like a `MessageStore`. */
@@ -35,13 +51,13 @@ export interface ArtifactStore {
   /** Default `artifacts`. */
   readonly name?: string | undefined;
   /** Keeps one version. The same `artifactId` again changes nothing. */
-  save(agentId: string, artifact: Artifact): Promise<void>;
+  save(agentId: string, artifact: Artifact, context?: ProjectionContext): Promise<void>;
   /** By id, or by name: the given version, by default the newest. */
   get(agentId: string, idOrName: string, version?: number): Promise<Artifact | undefined>;
   /** Oldest first, without their content. */
   list(agentId: string): Promise<Omit<Artifact, "content">[]>;
   /** Deletes the artifacts; called after `agent.clear()`. */
-  clear?(agentId: string): Promise<void>;
+  clear?(agentId: string, context?: ProjectionContext): Promise<void>;
 }
 
 /** The state of an agent besides its messages and artifacts. Times are ISO 8601. */
@@ -64,8 +80,8 @@ export interface AgentMetadata {
 export interface StateStore {
   /** Default `state`. */
   readonly name?: string | undefined;
-  /** Replaces the stored state. */
-  save(agentId: string, metadata: AgentMetadata): Promise<void>;
+  /** Replaces the stored state. The context is that of the agent's newest turn among the commits that are copied. */
+  save(agentId: string, metadata: AgentMetadata, context?: ProjectionContext): Promise<void>;
   /** Returns what was saved last; undefined: nothing. */
   load(agentId: string): Promise<AgentMetadata | undefined>;
 }

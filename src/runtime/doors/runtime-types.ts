@@ -22,8 +22,11 @@ export interface AuthRequest {
   readonly agentId: string;
   /** The turn that needs them. */
   readonly turnId: string;
-  /** `restart`: a turn is carried on after a restart; `tool`: a tool with `auth: "required"` has no credentials. */
-  readonly reason: "restart" | "tool";
+  /**
+   * `restart`: a turn is carried on after a restart; `tool`: a tool with `auth: "required"` has no credentials;
+   * `projection`: a store of your own is written for the turn, which may have ended, and this process has none.
+   */
+  readonly reason: "restart" | "tool" | "projection";
 }
 
 /** Everything that a runtime can be given but its definitions and its role; `run()` and `createAgent()` take it too. */
@@ -53,8 +56,8 @@ export interface RuntimeSettings {
   /** How long a process without a heartbeat still counts as alive, in milliseconds. Default 10,000. */
   readonly leaseMs?: number | undefined;
   /**
-   * Gives the credentials when a turn that was started in another process goes on. Default: none, so that such a turn
-   * waits for credentials where a tool requires them.
+   * Gives the credentials when a turn that was started in another process goes on, or is copied to `projections`. Default:
+   * none, so that such a turn waits for credentials where a tool requires them, and is copied without.
    */
   readonly resolveAuth?: ((request: AuthRequest) => Auth | undefined | Promise<Auth | undefined>) | undefined;
   /** Decides who may decide which request. Default: every caller of the runtime. */

@@ -4,6 +4,7 @@ import {
   type JournalRow,
   type Message,
   type AgentRecord,
+  addressOf,
   messagesAddedBy,
   statusOf,
 } from "../../state/index.ts";
@@ -15,6 +16,10 @@ import type {
   Projections,
   StateStore,
 } from "../doors/projection-stores.ts";
+import type { TreeTurns } from "./tree-turns.ts";
+
+/** Where a write gets its context from. */
+type Turns = Pick<TreeTurns, "contextOf">;
 
 /** A write, and the cursor that the projection has reached after it. */
 export interface ProjectionStep {
@@ -29,7 +34,7 @@ export interface Projection {
   /** Its name in warnings. */
   readonly words: string;
   /** The writes for consecutive rows of one tree, to be done in order. */
-  steps(rows: readonly JournalRow[]): readonly ProjectionStep[];
+  steps(rows: readonly JournalRow[], turns: Turns): readonly ProjectionStep[];
 }
 
 /** `stores`: the durable ones, because unsaved trees are not copied. */
@@ -43,15 +48,19 @@ export function projectionsOf(
     projections.push({ name: name === undefined ? kind : `${kind}/${name}`, words, steps });
   };
   if (messages) {
-    add("messages", messages.name, "message store", (rows) => messageSteps(stores, tenant, messages, rows));
+    add("messages", messages.name, "message store", (rows, turns) =>
+      messageSteps(rows, new MessageWrites({ stores, tenant, store: messages, turns })),
+    );
   }
   if (artifacts) {
-    add("artifacts", artifacts.name, "artifact store", (rows) =>
-      oneStep(rows, () => copyArtifacts(stores, tenant, artifacts, rows)),
+    add("artifacts", artifacts.name, "artifact store", (rows, turns) =>
+      oneStep(rows, () => copyArtifacts({ stores, tenant, store: artifacts, turns }, rows)),
     );
   }
   if (state) {
-    add("state", state.name, "state store", (rows) => oneStep(rows, () => copyStates(stores, tenant, state, rows)));
+    add("state", state.name, "state store", (rows, turns) =>
+      oneStep(rows, () => copyStates({ stores, tenant, store: state, turns }, rows)),
+    );
   }
   return projections;
 }
@@ -61,32 +70,41 @@ function oneStep(rows: readonly JournalRow[], write: () => Promise<void>): Proje
   return last ? [{ through: last.cursor, write }] : [];
 }
 
+/** One of the user's stores, and what its writes need. */
+interface Copying<Store> {
+  readonly stores: Stores;
+  readonly tenant: string;
+  readonly store: Store;
+  readonly turns: Turns;
+}
+
 async function copyArtifacts(
-  stores: Stores,
-  tenant: string,
-  store: ArtifactStore,
+  { stores, tenant, store, turns }: Copying<ArtifactStore>,
   rows: readonly JournalRow[],
 ): Promise<void> {
   for (const { agentId, entries } of rows) {
     const isCleared = entries.some((entry) => entry.type === "conversation.cleared" && entry.scope === "all");
-    if (isCleared) await store.clear?.(agentId);
+    if (isCleared) await store.clear?.(agentId, await turns.contextOf(null));
     for (const entry of entries) {
       if (entry.type !== "artifact.saved") continue;
       const artifact = await stores.artifact({ tenant, agentId }, entry.artifactId);
-      if (artifact) await store.save(agentId, artifact);
+      if (artifact) await store.save(agentId, artifact, await turns.contextOf(entry.turnId));
     }
   }
 }
 
 async function copyStates(
-  stores: Stores,
-  tenant: string,
-  store: StateStore,
+  { stores, tenant, store, turns }: Copying<StateStore>,
   rows: readonly JournalRow[],
 ): Promise<void> {
-  for (const agentId of new Set(rows.map((row) => row.agentId))) {
+  const newest = new Map<string, string | null>();
+  for (const { agentId, entries } of rows) {
+    const turnId = entries.map((entry) => addressOf(entry).turnId).findLast((id) => id !== null);
+    newest.set(agentId, turnId ?? newest.get(agentId) ?? null);
+  }
+  for (const [agentId, turnId] of newest) {
     const record = await stores.readAgent({ tenant, agentId });
-    if (record) await store.save(agentId, metadataOf(record));
+    if (record) await store.save(agentId, metadataOf(record), await turns.contextOf(turnId));
   }
 }
 
@@ -103,16 +121,10 @@ function metadataOf(record: AgentRecord): AgentMetadata {
 }
 
 /**
- * Rows that only add messages are written together, in one `append` for each agent. A row that clears or compacts is a
- * separate step: once the cursor is past the rows before it, a repetition cannot write again what it removed.
+ * Rows that only add messages are written together, in one `append` for each turn of an agent. A row that clears or
+ * compacts is a separate step: once the cursor is past the rows before it, a repetition cannot write again what it removed.
  */
-export function messageSteps(
-  stores: Stores,
-  tenant: string,
-  store: MessageStore,
-  rows: readonly JournalRow[],
-): ProjectionStep[] {
-  const write = new MessageWrites(stores, tenant, store);
+function messageSteps(rows: readonly JournalRow[], write: MessageWrites): ProjectionStep[] {
   const steps: ProjectionStep[] = [];
   let plain: JournalRow[] = [];
   const endPlain = (): void => {
@@ -138,57 +150,78 @@ function takesAway({ type }: Entry): boolean {
 }
 
 class MessageWrites {
-  readonly #stores: Stores;
-  readonly #tenant: string;
-  readonly #store: MessageStore;
+  readonly #copying: Copying<MessageStore>;
 
-  constructor(stores: Stores, tenant: string, store: MessageStore) {
-    this.#stores = stores;
-    this.#tenant = tenant;
-    this.#store = store;
+  constructor(copying: Copying<MessageStore>) {
+    this.#copying = copying;
   }
 
   async added(rows: readonly JournalRow[]): Promise<void> {
-    const ids = new Map<string, string[]>();
-    for (const { agentId, entries } of rows) {
-      ids.set(agentId, [...(ids.get(agentId) ?? []), ...entries.flatMap(writtenBy)]);
+    const byAgent = Map.groupBy(rows, ({ agentId }) => agentId);
+    for (const [agentId, ofAgent] of byAgent) {
+      const added = ofAgent.flatMap(({ entries }) => addedMessages(entries));
+      await this.#append(agentId, added);
     }
-    for (const [agentId, ofAgent] of ids) await this.#append(agentId, ofAgent);
   }
 
   async changed({ agentId, entries }: JournalRow): Promise<void> {
+    const { store, turns } = this.#copying;
     // Clears first, because the row's own messages come after the clearing and stay.
-    if (entries.some(({ type }) => type === "conversation.cleared")) await this.#store.clear?.(agentId);
+    if (entries.some(({ type }) => type === "conversation.cleared")) {
+      await store.clear?.(agentId, await turns.contextOf(null));
+    }
     const compactions = entries.filter((entry) => entry.type === "context.compacted");
-    await this.#append(agentId, shownIds(entries.flatMap(writtenBy), compactions));
-    for (const { through, kept, summaryMessageId } of compactions) {
+    await this.#append(agentId, shownMessages(addedMessages(entries), compactions));
+    for (const { turnId, through, kept, summaryMessageId } of compactions) {
       const [summary = null] = summaryMessageId === null ? [] : await this.#messages(agentId, [summaryMessageId]);
-      await this.#store.compact(agentId, { through, kept, summary });
+      await store.compact(agentId, { through, kept, summary }, await turns.contextOf(turnId));
     }
   }
 
-  async #append(agentId: string, ids: readonly string[]): Promise<void> {
-    const messages = await this.#messages(agentId, [...new Set(ids)]);
-    if (messages.length > 0) await this.#store.append(agentId, messages);
+  /** In one call for consecutive messages of one turn. */
+  async #append(agentId: string, added: readonly AddedMessage[]): Promise<void> {
+    const { store, turns } = this.#copying;
+    const turnOf = new Map(added.map(({ id, turnId }) => [id, turnId]));
+    let group: Message[] = [];
+    const messages = await this.#messages(agentId, [...turnOf.keys()]);
+    for (const [index, message] of messages.entries()) {
+      group.push(message);
+      const turnId = turnOf.get(message.id) ?? null;
+      const next = messages[index + 1];
+      if (next && (turnOf.get(next.id) ?? null) === turnId) continue;
+      await store.append(agentId, group, await turns.contextOf(turnId));
+      group = [];
+    }
   }
 
   /** Messages that were cleared since are missing. */
   async #messages(agentId: string, ids: readonly string[]): Promise<Message[]> {
-    return ids.length === 0 ? [] : await this.#stores.messagesById({ tenant: this.#tenant, agentId }, ids);
+    const { stores, tenant } = this.#copying;
+    return ids.length === 0 ? [] : await stores.messagesById({ tenant, agentId }, ids);
   }
 }
 
+interface AddedMessage {
+  readonly id: string;
+  readonly turnId: string | null;
+}
+
 /** Leaves out messages that the row's own compactions remove: a repeated write would append them again at the end. */
-function shownIds(ids: readonly string[], compactions: readonly EntryOf<"context.compacted">[]): readonly string[] {
-  let shown = ids;
+function shownMessages(
+  added: readonly AddedMessage[],
+  compactions: readonly EntryOf<"context.compacted">[],
+): readonly AddedMessage[] {
+  let shown = added;
   for (const { through, kept } of compactions) {
-    const end = shown.indexOf(through);
-    shown = shown.filter((id, index) => index > end || kept.includes(id));
+    const end = shown.findIndex(({ id }) => id === through);
+    shown = shown.filter(({ id }, index) => index > end || kept.includes(id));
   }
   return shown;
 }
 
 /** A summary is written with its compaction. */
-function writtenBy(entry: Entry): readonly string[] {
-  return entry.type === "context.compacted" ? [] : messagesAddedBy(entry);
+function addedMessages(entries: readonly Entry[]): AddedMessage[] {
+  return entries
+    .filter(({ type }) => type !== "context.compacted")
+    .flatMap((entry) => messagesAddedBy(entry).map((id) => ({ id, turnId: addressOf(entry).turnId })));
 }

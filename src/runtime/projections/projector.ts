@@ -9,13 +9,17 @@ import {
   wordsOfThrown,
 } from "../../base/index.ts";
 import { TurnInterruptedError } from "../../errors/index.ts";
+import { agentOfTurn, rootOf } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import { type Projection, projectionsOf } from "./projection-kinds.ts";
+import { TreeTurns, type TreeTurnsOptions } from "./tree-turns.ts";
 import { checkProjections, type Projections } from "../doors/projection-stores.ts";
 import type { RuntimeOptions } from "../doors/runtime-types.ts";
 
 /** How long `shutdown()` waits for the user's stores, in milliseconds. */
 const CLOSE_MS = 5_000;
+/** Trees at rest whose open turns are remembered. For others the actor is read, and `resolveAuth` asked, again. */
+const REMEMBERED_TREES = 1_000;
 
 export interface ProjectorOptions {
   readonly projections: Projections;
@@ -24,16 +28,24 @@ export interface ProjectorOptions {
   readonly tenant: string;
   readonly clock: Clock;
   readonly random: () => number;
+  /** Credentials of open turns; called when the first tree is worked on, so the runtime may create them later. */
+  readonly auth: () => TreeTurnsOptions["auth"];
 }
 
 /** Undefined without projections. Throws `InvalidInputError` for a store that lacks a required method. */
 export function createProjector(
   { projections, random = Math.random }: Pick<RuntimeOptions, "projections" | "random">,
-  dependencies: Pick<ProjectorOptions, "stores" | "tenant" | "clock">,
+  dependencies: Pick<ProjectorOptions, "stores" | "tenant" | "clock" | "auth">,
 ): Projector | undefined {
   if (!projections) return undefined;
   checkProjections(projections);
   return new Projector({ ...dependencies, projections, random });
+}
+
+/** A tree that is worked on, or at rest with turns that are open. */
+interface ProjectedTree {
+  readonly runs: readonly ProjectionRun[];
+  readonly turns: TreeTurns;
 }
 
 /**
@@ -50,23 +62,25 @@ export class Projector implements ProjectionDependencies {
   readonly clock: Clock;
   readonly random: () => number;
   readonly #projections: readonly Projection[];
-  /** Runs of the trees that are being worked on. */
-  readonly #runs = new Map<string, readonly ProjectionRun[]>();
+  readonly #auth: ProjectorOptions["auth"];
+  /** The one that came to rest last is the last. */
+  readonly #trees = new Map<string, ProjectedTree>();
   readonly #failing = new Map<Projection, Set<string>>();
   #isClosed = false;
 
-  constructor({ projections, stores, tenant, clock, random }: ProjectorOptions) {
+  constructor({ projections, stores, tenant, clock, random, auth }: ProjectorOptions) {
     this.stores = stores;
     this.tenant = tenant;
     this.clock = clock;
     this.random = random;
+    this.#auth = auth;
     this.#projections = projectionsOf(projections, stores, tenant);
   }
 
   /** Checks the tree for new rows. */
   look(rootAgentId: string): void {
     if (this.#isClosed) return;
-    for (const run of this.#runsOf(rootAgentId)) run.look();
+    for (const run of this.#treeOf(rootAgentId).runs) run.look();
   }
 
   /** Checks the trees of these agents for new rows. */
@@ -77,29 +91,40 @@ export class Projector implements ProjectionDependencies {
   /** Resolves when everything that is now committed of the tree is written. */
   async projected(rootAgentId: string): Promise<void> {
     if (this.#isClosed) return;
-    await Promise.all(this.#runsOf(rootAgentId).map((run) => run.projected()));
+    await Promise.all(this.#treeOf(rootAgentId).runs.map((run) => run.projected()));
+  }
+
+  /**
+   * Keeps the credentials of a turn that has ended here until its writes are done. Call it after the commit's `look()`
+   * and before `TurnAuth` drops them: when no run of the tree is at work then, they are done.
+   */
+  turnEnded(turnId: string): void {
+    const tree = this.#trees.get(rootOf(agentOfTurn(turnId)));
+    if (tree && !isIdle(tree)) tree.turns.ended(turnId);
   }
 
   /** Tries due writes once more, for at most `CLOSE_MS`. */
   async close(): Promise<void> {
     this.#isClosed = true;
     const closed = new AbortController();
-    const runs = [...this.#runs.values()].flat();
+    const runs = [...this.#trees.values()].flatMap((tree) => tree.runs);
     const late = this.clock.sleep(CLOSE_MS, closed.signal);
     await Promise.race([Promise.all(runs.map((run) => run.close())), late]);
     closed.abort();
     for (const run of runs) run.giveUp();
+    for (const { turns } of this.#trees.values()) turns.forgetAll();
   }
 
-  onFailure({ projection, rootAgentId }: ProjectionRun, error: unknown): void {
+  onFailure({ projection, rootAgentId, turns }: ProjectionRun, error: unknown): void {
     const failing = this.#failing.get(projection) ?? new Set();
     this.#failing.set(projection, failing);
     if (failing.size === 0) {
       process.emitWarning(
-        `the ${projection.words} could not be written, and will be tried again: ${wordsOfThrown(error)}`,
+        `the ${projection.words} could not be written, and will be tried again: ${turns.redact(wordsOfThrown(error))}`,
       );
     }
     failing.add(rootAgentId);
+    turns.askAgain();
   }
 
   onSuccess(run: ProjectionRun): void {
@@ -108,17 +133,37 @@ export class Projector implements ProjectionDependencies {
     setImmediate(() => this.#forgetIdle(run.rootAgentId));
   }
 
-  #runsOf(rootAgentId: string): readonly ProjectionRun[] {
-    const known = this.#runs.get(rootAgentId);
+  #treeOf(rootAgentId: string): ProjectedTree {
+    const known = this.#trees.get(rootAgentId);
     if (known) return known;
-    const runs = this.#projections.map((projection) => new ProjectionRun(projection, rootAgentId, this));
-    this.#runs.set(rootAgentId, runs);
-    return runs;
+    const { stores, tenant } = this;
+    const turns = new TreeTurns({ stores, tenant, auth: this.#auth() });
+    const runs = this.#projections.map((projection) => new ProjectionRun({ projection, rootAgentId, turns }, this));
+    const tree = { runs, turns };
+    this.#trees.set(rootAgentId, tree);
+    return tree;
   }
 
   #forgetIdle(rootAgentId: string): void {
-    if (this.#runs.get(rootAgentId)?.every((run) => run.isIdle)) this.#runs.delete(rootAgentId);
+    const tree = this.#trees.get(rootAgentId);
+    if (!tree || !isIdle(tree)) return;
+    tree.turns.forgetOver();
+    this.#trees.delete(rootAgentId);
+    if (!tree.turns.isEmpty) this.#remember(rootAgentId, tree);
   }
+
+  /** Forgets the tree that came to rest first if there are too many, because turns may also end in other processes. */
+  #remember(rootAgentId: string, tree: ProjectedTree): void {
+    this.#trees.set(rootAgentId, tree);
+    if (this.#trees.size <= REMEMBERED_TREES) return;
+    for (const [oldest, known] of this.#trees) {
+      if (isIdle(known)) return void this.#trees.delete(oldest);
+    }
+  }
+}
+
+function isIdle({ runs }: ProjectedTree): boolean {
+  return runs.every((run) => run.isIdle);
 }
 
 const ROWS_AT_A_TIME = 200;
@@ -145,6 +190,7 @@ export interface ProjectionDependencies {
 export class ProjectionRun {
   readonly projection: Projection;
   readonly rootAgentId: string;
+  readonly turns: TreeTurns;
   readonly #dependencies: ProjectionDependencies;
   #waiters: Deferred<void>[] = [];
   #isDue = false;
@@ -152,9 +198,13 @@ export class ProjectionRun {
   readonly #closing = new AbortController();
   #isOver = false;
 
-  constructor(projection: Projection, rootAgentId: string, dependencies: ProjectionDependencies) {
+  constructor(
+    { projection, rootAgentId, turns }: Pick<ProjectionRun, "projection" | "rootAgentId" | "turns">,
+    dependencies: ProjectionDependencies,
+  ) {
     this.projection = projection;
     this.rootAgentId = rootAgentId;
+    this.turns = turns;
     this.#dependencies = dependencies;
   }
 
@@ -224,12 +274,14 @@ export class ProjectionRun {
     let cursor = await stores.projectionCursor(tenant, name, this.rootAgentId);
     for (;;) {
       const rows = await stores.readTree(tenant, this.rootAgentId, cursor, ROWS_AT_A_TIME);
-      for (const step of this.projection.steps(rows)) {
+      this.turns.note(rows);
+      for (const step of this.projection.steps(rows, this.turns)) {
         await step.write();
         faultPoint("projection.written");
         await stores.moveProjection(tenant, name, this.rootAgentId, step.through);
         cursor = step.through;
       }
+      this.turns.passed(rows);
       if (rows.length < ROWS_AT_A_TIME) return;
     }
   }
