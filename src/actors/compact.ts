@@ -103,18 +103,19 @@ interface Outcome {
   readonly failure?: string;
 }
 
-/** An error of the strategy is a failure, unless it ends the turn: a stop, a call that the budget refuses, the agent's loss. */
+/**
+ * An error of the strategy and a result that cannot be taken are failures. A stop, a call that the budget refuses and the loss of the
+ * agent end the turn.
+ */
 async function tried(strategy: CompactionStrategy, input: CompactionInput, redact: Redact): Promise<Outcome> {
-  let given: unknown;
   try {
-    given = await strategy.compact(input);
+    return { compaction: takeCompaction(strategy, await strategy.compact(input), input.messages) };
   } catch (error) {
     const isEnd = error instanceof AgentStopError || error instanceof TurnInterruptedError;
     if (isEnd || error instanceof LeaseLostError) throw error;
     debugError(`the compaction strategy "${strategy.name}"`, error, redact);
     return { compaction: null, failure: storedErrorOf(error).message };
   }
-  return { compaction: takeCompaction(strategy, given) };
 }
 
 /** Whether the model refused the last attempt of this call as too long, and nothing was compacted since. */

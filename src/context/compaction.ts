@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { textOrNullSchema, textSchema } from "../base/index.ts";
+import { InvalidInputError } from "../errors/index.ts";
 import { type Message, type ModelResponse, take } from "../state/index.ts";
 import type { GenerateInput } from "../tools/index.ts";
 import { isSummary } from "./turns-and-rounds.ts";
@@ -47,13 +48,26 @@ const compactionSchema = z.object({
 });
 
 /**
- * A strategy's result, parsed by its schema; undefined counts as null.
- * @throws InvalidInputError that says what does not fit.
+ * The checked result of a strategy that was given these messages; undefined counts as null.
+ * @throws InvalidInputError with what does not fit.
  */
-export function takeCompaction({ name }: CompactionStrategy, given: unknown): Compaction | null {
+export function takeCompaction(
+  { name }: CompactionStrategy,
+  given: unknown,
+  messages: readonly Message[],
+): Compaction | null {
   if (given === null || given === undefined) return null;
-  const { keepIds = [], ...rest } = take(compactionSchema, given, `what the compaction strategy "${name}" gave`);
-  return { ...rest, keepIds };
+  const what = `what the compaction strategy "${name}" gave`;
+  const { through, summary, keepIds = [] } = take(compactionSchema, given, what);
+  if (!messages.some(({ id }) => id === through)) {
+    throw new InvalidInputError(
+      `${what} cannot be taken: through is ${JSON.stringify(through)}; it must be the id of a message that it was given`,
+    );
+  }
+  if (summary?.trim() === "") {
+    throw new InvalidInputError(`${what} cannot be taken: its summary is empty; give null for no summary`);
+  }
+  return { through, summary, keepIds };
 }
 
 /** The last compaction of a conversation, as its `context.compacted` entry has it. */

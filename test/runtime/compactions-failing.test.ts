@@ -2,6 +2,8 @@ import { expect, it } from "vitest";
 import {
   type Agent,
   type AgentOptions,
+  type CompactionInput,
+  type CompactionStrategy,
   defineAgent,
   ModelError,
   type ModelRequest,
@@ -111,6 +113,35 @@ describeRuntimes("a compaction that fails", (stage) => {
     expect(result).toMatchObject({ status: "completed", steps: 3 });
     expect(tries).toBe(1);
     expect(warned).toEqual([expect.stringMatching(/^compaction_failed: the strategy "own" .*: no pen$/)]);
+  });
+
+  it.each<[string, (input: CompactionInput) => unknown, RegExp]>([
+    ["a text", () => "short", /cannot be taken: \(root\): /],
+    ["a number as its summary", ({ messages }) => ({ through: messages[0]?.id, summary: 5 }), /: summary: /],
+    ["an empty summary", ({ messages }) => ({ through: messages[0]?.id, summary: " " }), /summary is empty; give null/],
+    [
+      "a message that is not there",
+      () => ({ through: "c#9", summary: null }),
+      /through is "c#9"; it must be the id of/,
+    ],
+    [
+      "a getter that throws",
+      () => ({
+        get summary() {
+          throw new Error("no pen");
+        },
+      }),
+      /summary: cannot be read/,
+    ],
+  ])("a strategy of one's own that gives %s has failed as if it had thrown", async (_what, compact, words) => {
+    const strategy = { name: "own", compact: compact as CompactionStrategy["compact"] };
+    const agent = await open("done", { maxMessages: 2, autoCompact: { strategy } });
+    await ask(agent);
+    const { result, warned } = await ask(agent);
+    expect(result).toMatchObject({ status: "completed", text: "done" });
+    expect(warned).toEqual([expect.stringMatching(/^compaction_failed: the strategy "own" .* gave cannot be taken: /)]);
+    expect(warned[0]).toMatch(words);
+    expect(await entriesOfType(stage().look(), "c", "context.compacted")).toEqual([]);
   });
 
   it("the oldest messages go instead where the model refused the prompt as too long", async () => {

@@ -60,20 +60,6 @@ describeRuntimes(
         /the content of a message must be a text, or a list of text and image parts; it is an object/,
       ],
       [
-        "a compaction",
-        {
-          maxMessages: 1,
-          hooks: { afterUserInput: (draft) => draft.add({ role: "user", content: "one more" }) },
-          autoCompact: {
-            strategy: {
-              name: "mine",
-              compact: async ({ messages }) => wrong({ through: messages[0]?.id, summary: 5 }),
-            },
-          },
-        },
-        /what the compaction strategy "mine" gave cannot be taken: summary: /,
-      ],
-      [
         "a history",
         { history: { name: "mine", internalTools: false, compile: () => wrong([5]) } },
         /the history compiler "mine" gave 5 at \[0\]; it must give messages/,
