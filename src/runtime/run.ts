@@ -171,6 +171,9 @@ async function tellAll(events: AsyncIterable<TroupeEvent>, onEvent: (event: Trou
   for await (const event of events) onEvent(event);
 }
 
+/** In place of a decision: the turn has ended meanwhile. */
+const turnEnded: unique symbol = Symbol("turn ended");
+
 async function resultOf<Output>(
   runtime: Runtime,
   agent: Agent<Output>,
@@ -187,9 +190,9 @@ async function resultOf<Output>(
     for (const request of decide ? requests.filter(({ requestId }) => !asked.has(requestId)) : []) {
       asked.add(request.requestId);
       // `decide` may never answer; an abort still ends the turn.
-      const answer = await Promise.race([decide?.(request), turn.result.then((ended) => ({ ended }))]);
+      const answer = await Promise.race([decide?.(request), turn.result.then((): typeof turnEnded => turnEnded)]);
       if (answer === undefined) continue;
-      if ("ended" in answer) return answer.ended;
+      if (answer === turnEnded) return await turn.result;
       await decideOnce(runtime, request.requestId, answer);
       isDecided = true;
     }

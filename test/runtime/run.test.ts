@@ -6,6 +6,7 @@ import {
   type AgentRequest,
   askUser,
   createRuntime,
+  type Decide,
   defineAgent,
   defineTool,
   memoryStores,
@@ -216,6 +217,14 @@ describe("a run that waits for somebody", () => {
       code: "invalid_input",
     });
   });
+
+  it.each([5, "approved", null, { ended: true }])(
+    "rejects with what is wrong where `decide` gives %j",
+    async (given) => {
+      const decide = () => given as unknown as Decide;
+      await expect(run(asker, "go", { decide })).rejects.toMatchObject({ name: "InvalidInputError" });
+    },
+  );
 
   it("does not wait for an answer after its signal", async () => {
     const asked = createGate();
