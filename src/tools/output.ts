@@ -38,7 +38,10 @@ type TextOfValue = { readonly ok: true; readonly text: string } | { readonly ok:
 
 /** The result's text; where it has none, the reason. */
 export function textOf(value: unknown, redact: Redact = nothingToRedact): TextOfValue {
-  if (typeof value === "string") return { ok: true, text: redact(value) };
+  if (typeof value === "string") {
+    if (isLongImage(value)) return { ok: false, reason: `it is an image as text; give images by ${asParts}` };
+    return { ok: true, text: redact(withoutImages(value)) };
+  }
   if (value === undefined) return { ok: true, text: "" };
   if (typeof value === "number") return { ok: true, text: String(value) };
   try {
@@ -62,8 +65,8 @@ function createReplacer(): (this: unknown, key: string, value: unknown) => unkno
     values += 1;
     if (values > maxRenderedValues) throw tooManyValues();
     if (typeof value === "string") {
-      if (value.startsWith("data:image/") && value.length > LONGEST_IMAGE_TEXT) throw imageAsText(key);
-      return value;
+      if (isLongImage(value)) throw imageAsText(key);
+      return withoutImages(value);
     }
     // A null would look like a given value: the model would take it for a fact.
     if (typeof value === "number") return Number.isFinite(value) ? value : String(value);
@@ -79,6 +82,21 @@ function createReplacer(): (this: unknown, key: string, value: unknown) => unkno
 /** Longer images are not shown as text; icons may be. */
 const LONGEST_IMAGE_TEXT = 1_000;
 const asParts = 'toolResult({ content: [{ type: "image", data, mimeType }] })';
+
+/** The beginnings of PNG, JPEG, GIF and WebP in base64. */
+const imageStart = /^(?:data:image\/|iVBORw0KGg|\/9j\/|R0lGOD[dl]|UklGR)/;
+const imageInText = /data:image\/[\w.+-]{1,40};base64,[A-Za-z0-9+/=]{1000,}/g;
+
+/** Whether it is nothing but an image: a URL, or base64 alone. */
+function isLongImage(text: string): boolean {
+  if (text.length <= LONGEST_IMAGE_TEXT || !imageStart.test(text)) return false;
+  return text.startsWith("data:") ? !/\s\S/.test(text) : /^[A-Za-z0-9+/\s]+={0,2}\s*$/.test(text);
+}
+
+/** Pages and documents may have images between their text, which are of no use to a model there. */
+function withoutImages(text: string): string {
+  return text.replaceAll(imageInText, ({ length }) => `[image of ${length} characters left out]`);
+}
 
 function imageAsText(key: string): TypeError {
   return new TypeError(`"${headOf(key, 100)}" is an image; give images by ${asParts}`);

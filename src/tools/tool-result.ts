@@ -76,8 +76,8 @@ export function readResult(value: unknown): ReadResult | undefined {
     throw new InvalidInputError(`it holds a part of type "${part.type}", which cannot be shown to a model`);
   });
   const images = read.filter((part) => part.type === "image");
-  // A list of texts may be data like any other.
-  if (images.length === 0 && Array.isArray(value)) return undefined;
+  // Texts alone may be data like any other.
+  if (images.length === 0 && !isResult(value)) return undefined;
   assertBounded(images);
   let marks = 0;
   const text = read.map((part) => (part.type === "text" ? part.text : `[image ${(marks += 1)}]`)).join("\n");
@@ -88,19 +88,32 @@ const resultFields: ReadonlySet<string> = new Set(["content", "isError", "struct
 
 function listOf(value: unknown): readonly unknown[] | undefined {
   if (Array.isArray(value)) return value;
-  if (typeof value !== "object" || value === null) return undefined;
-  const { type, content } = value as { readonly type?: unknown; readonly content?: unknown };
-  if (typeof type === "string") return [value];
-  const isResult = Array.isArray(content) && Object.keys(value).every((name) => resultFields.has(name));
-  return isResult ? (content as readonly unknown[]) : undefined;
+  if (isResult(value)) return value.content;
+  const type = fieldOf(value, "type");
+  const parts = fieldOf(value, "value");
+  // The AI SDK's result of a tool.
+  if (type === "content" && Array.isArray(parts)) return parts;
+  return typeof type === "string" ? [value] : undefined;
 }
 
-const partTypes: ReadonlySet<unknown> = new Set(["image_url", "input_image", "audio", "resource", "resource_link"]);
+function isResult(value: unknown): value is { readonly content: readonly unknown[] } {
+  if (!Array.isArray(fieldOf(value, "content"))) return false;
+  return Object.keys(value as object).every((name) => resultFields.has(name));
+}
 
+const textTypes: ReadonlySet<unknown> = new Set(["text", "input_text", "output_text"]);
+const imageTypes: ReadonlySet<unknown> = new Set(["image", "image_url", "input_image", "image-data", "image-url"]);
+const fileTypes: ReadonlySet<unknown> = new Set(["media", "file", "file-data", "file-url"]);
+
+/** Whether it is a part of a result; data may have a `type` of the same name. */
 function isPart(value: unknown): value is { readonly type: string } {
   const type = fieldOf(value, "type");
-  if (type === "text") return typeof fieldOf(value, "text") === "string";
-  return type === "image" ? urlOf(value) !== undefined : partTypes.has(type);
+  if (textTypes.has(type)) return typeof fieldOf(value, "text") === "string";
+  if (imageTypes.has(type)) return /^(?:data:|https?:)/i.test(urlOf(value) ?? "");
+  if (fileTypes.has(type)) return /^data:image\//i.test(urlOf(value) ?? "");
+  if (type === "audio") return urlOf(value) !== undefined && mediaTypeOf(value) !== undefined;
+  if (type === "resource_link") return typeof fieldOf(value, "uri") === "string";
+  return type === "resource" && typeof fieldOf(fieldOf(value, "resource"), "uri") === "string";
 }
 
 function fieldOf(value: unknown, name: string): unknown {
@@ -111,7 +124,7 @@ function fieldOf(value: unknown, name: string): unknown {
 function partOf(part: unknown): ContentPart | undefined {
   const type = fieldOf(part, "type");
   const text = fieldOf(type === "resource" ? fieldOf(part, "resource") : part, "text");
-  if ((type === "text" || type === "resource") && typeof text === "string") return { type: "text", text };
+  if ((textTypes.has(type) || type === "resource") && typeof text === "string") return { type: "text", text };
   if (type === "resource_link") return { type: "text", text: String(fieldOf(part, "uri")) };
   if (type === "audio") return undefined;
   const url = urlOf(type === "resource" ? fieldOf(part, "resource") : part);
@@ -121,27 +134,40 @@ function partOf(part: unknown): ContentPart | undefined {
 /** The address of an image as libraries write it: by a URL, or by data and type. */
 function urlOf(part: unknown): string | undefined {
   const source = fieldOf(part, "source") ?? part;
-  const data = fieldOf(source, "data") ?? fieldOf(source, "blob");
-  const type = fieldOf(source, "mimeType") ?? fieldOf(source, "mediaType") ?? fieldOf(source, "media_type");
-  if (typeof type === "string" && typeof data === "string") return `data:${type};base64,${data}`;
-  if (typeof type === "string" && data instanceof Uint8Array) {
+  const image = fieldOf(part, "image_url") ?? fieldOf(part, "image");
+  const data = fieldOf(source, "data") ?? fieldOf(source, "blob") ?? fieldOf(source, "base64") ?? image;
+  const type = mediaTypeOf(source);
+  if (type !== undefined && data instanceof Uint8Array) {
     return `data:${type};base64,${Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString("base64")}`;
   }
-  const image = fieldOf(part, "image_url");
-  const url = fieldOf(source, "url") ?? fieldOf(image, "url") ?? image;
+  if (type !== undefined && typeof data === "string" && !hasScheme.test(data)) return `data:${type};base64,${data}`;
+  const url = fieldOf(source, "url") ?? fieldOf(image, "url") ?? data;
   return typeof url === "string" ? url : undefined;
 }
 
-const imagePattern = /^data:image\/(?:png|jpeg|gif|webp);base64,/;
+const hasScheme = /^[a-z]+:/i;
+
+function mediaTypeOf(source: unknown): string | undefined {
+  const names = ["mimeType", "mediaType", "media_type", "mime_type"];
+  return names.map((name) => fieldOf(source, name)).find((type) => typeof type === "string");
+}
+
+const imagePattern = /^data:image\/(?:png|jpe?g|gif|webp);base64,/i;
 
 /** An image that a server refuses would be refused with every later prompt too. */
 function checkedUrl(url: string): string {
   const isData = imagePattern.test(url) && /^[A-Za-z0-9+/\s]+={0,2}\s*$/.test(url.slice(url.indexOf(",") + 1));
-  if (isData || (url.startsWith("https://") && URL.canParse(url))) return url;
+  if (isData) return `${headOfData(url)}${url.slice(url.indexOf(",")).replaceAll(/\s+/g, "")}`;
+  if (url.startsWith("https://") && URL.canParse(url)) return url;
   const shown = JSON.stringify(url.slice(0, 60));
   throw new InvalidInputError(
     `its image ${shown} cannot be sent; use a PNG, JPEG, GIF or WebP in base64, or an https: URL`,
   );
+}
+
+/** Servers compare the type by its letters. */
+function headOfData(url: string): string {
+  return url.slice(0, url.indexOf(",")).toLowerCase().replace("image/jpg", "image/jpeg");
 }
 
 function assertBounded(images: readonly ImagePart[]): void {

@@ -4,6 +4,7 @@ import { renderOutput, toolResult, type ToolResultPart } from "../../src/tools/i
 const data = Buffer.alloc(3_000, 7).toString("base64");
 const url = `data:image/png;base64,${data}`;
 const image = { type: "image", url };
+const png = Buffer.from(`\x89PNG\r\n\x1A\n${"\0".repeat(3_000)}`, "latin1").toString("base64");
 
 describe("results in parts", () => {
   test.each<[string, unknown]>([
@@ -73,6 +74,30 @@ describe("results in parts", () => {
         { type: "image", data, mediaType: "image/png" },
       ],
     ],
+    [
+      "a tool of the AI SDK",
+      {
+        type: "content",
+        value: [
+          { type: "text", text: "The page:" },
+          { type: "media", data, mediaType: "image/png" },
+        ],
+      },
+    ],
+    [
+      "LangChain",
+      [
+        { type: "text", text: "The page:" },
+        { type: "image", source_type: "base64", data, mime_type: "image/png" },
+      ],
+    ],
+    [
+      "an image by its member `image`",
+      [
+        { type: "output_text", text: "The page:" },
+        { type: "image", image: data, mediaType: "image/png" },
+      ],
+    ],
   ])("of %s are a text and an image", (_name, value) => {
     expect(renderOutput(value)).toEqual({ text: "The page:\n[image 1]", images: [image] });
   });
@@ -81,6 +106,22 @@ describe("results in parts", () => {
     for (const value of [url, image, [image], { type: "image", data, mimeType: "image/png" }]) {
       expect(renderOutput(value)).toEqual({ text: "[image 1]", images: [image] });
     }
+  });
+
+  test("base64 of one form goes to the model, however a tool writes it", () => {
+    const wrapped = `data:image/JPG;base64,${data.slice(0, 76)}\n${data.slice(76)}`;
+    const sent = { type: "image", url: `data:image/jpeg;base64,${data}` };
+    expect(renderOutput(toolResult({ content: [{ type: "image", url: wrapped }] })).images).toEqual([sent]);
+    expect(renderOutput({ type: "image", data: wrapped, mimeType: "image/jpg" }).images).toEqual([sent]);
+  });
+
+  test("images between the words of a text are left out of it", () => {
+    const page = `# Map\n\n![map](${url})\n\nTurn left.`;
+    const left = `# Map\n\n![map]([image of ${url.length} characters left out])\n\nTurn left.`;
+    expect(renderOutput(page)).toEqual({ text: left });
+    expect(renderOutput({ page })).toEqual({ text: JSON.stringify({ page: left }) });
+    const icon = `<img src="data:image/gif;base64,R0lGODlhAQABAAAAACw="> Home`;
+    expect(renderOutput(icon)).toEqual({ text: icon });
   });
 
   test("an error", () => {
@@ -95,6 +136,8 @@ describe("results in parts", () => {
 
   test.each<[string, unknown, RegExp]>([
     ["an image within other JSON", { page: 1, picture: url }, /"picture" is an image; give images by toolResult/],
+    ["base64 alone", png, /it is an image as text; give images by toolResult/],
+    ["base64 within other JSON", { page: 1, shot: { data: png } }, /"data" is an image; give images by toolResult/],
     [
       "a type that servers do not take",
       [{ type: "image", data, mimeType: "image/svg+xml" }],
@@ -118,6 +161,12 @@ describe("results in parts", () => {
       { content: [1] },
       [],
       [{ type: "image" }],
+      { type: "text", text: "a", author: "b" },
+      [{ type: "image", url: "/assets/a.png", alt: "a cat" }],
+      { type: "resource", name: "db-1" },
+      { type: "audio", title: "a song", url: "https://example.com/a.mp3" },
+      { type: "file", url: "https://example.com/a.pdf" },
+      { type: "input_image", name: "upload" },
     ]) {
       expect(renderOutput(value)).toEqual({ text: JSON.stringify(value) });
     }
