@@ -38,6 +38,7 @@ const texts: readonly RegExp[] = [
   /too large for model with \d+/i,
   // Kimi
   /exceeded model token limit/i,
+  /total message size \d+ exceeds (?:the )?limit/i,
   // GitHub Copilot and GitHub Models
   /prompt token count.{0,40}exceeds/i,
   /request body too large for .{0,80} model/i,
@@ -52,7 +53,15 @@ const texts: readonly RegExp[] = [
   /prompt_tokens \(\d+\) must be less than/i,
   /exceeds? (?:the )?max(?:imum)? (?:message|input|prompt) tokens/i,
   /tokens in (?:the )?(?:prompt|request) (?:more than|exceeds?|cannot exceed)/i,
+  // Baidu, Tencent, SambaNova and several gateways
+  /input (?:token )?length\b.{0,40}(?:too long|exceeds?)/i,
+  /exceeds? (?:the )?(?:model(?:'s)? (?:token )?limit|max[_ ]seq[_ ]len)/i,
+  /length is \d+ while limit is \d+/i,
+  /(?<!(?:daily|weekly|monthly|hourly|per user) )token limit exceeded/i,
 ];
+
+/** A bound on the answer that is higher than the model allows, whatever else the text mentions. */
+const bounds = /maximum value for `?max_(?:completion_)?tokens/i;
 
 /** Limits on what may be sent in some time. Waiting helps against them, a shorter prompt does not. */
 const rates =
@@ -66,7 +75,7 @@ export function isContextOverflow(refusal: Refusal, own: readonly (string | RegE
   const { status, named, message } = refusal;
   if (own.some((text) => (typeof text === "string" ? message.includes(text) : message.search(text) >= 0))) return true;
   if (codeWords.test(named)) return true;
-  if (otherStatuses.has(status) || rates.test(named) || rates.test(message)) return false;
+  if (otherStatuses.has(status) || rates.test(named) || rates.test(message) || bounds.test(message)) return false;
   // Cerebras gives no body, and proxies only a page: it is the size of the request in any case.
   if (status === 413) return true;
   return named.split(" ").some((name) => codes.has(name)) || texts.some((text) => text.test(message));

@@ -112,6 +112,16 @@ const overflows: readonly (readonly [server: string, status: number, body: Body]
   ],
   ["Volcengine", 400, { message: "Total tokens of image and text exceed max message tokens" }],
   ["Cohere", 400, { message: "too many tokens: total number of tokens in the prompt cannot exceed 128000" }],
+  ["Kimi, bytes", 400, { message: "total message size 10176584 exceeds limit 2097152" }],
+  ["Tencent", 400, { message: "Input token length 140000 exceeds the limit." }],
+  [
+    "a gateway",
+    400,
+    { message: "The total number of tokens in the system, messages and tools exceeds the model limit" },
+  ],
+  ["a gateway, by lengths", 400, { message: "Total input length 40000 exceeds max_seq_len 32768" }],
+  ["Cerebras, by lengths", 400, { message: "Current length is 9000 while limit is 8192" }],
+  ["a local server", 400, { message: "token limit exceeded: 9000 > 8192" }],
 ];
 
 describe("a prompt that is too long", () => {
@@ -170,6 +180,16 @@ it.each<readonly [server: string, status: number, body: Body, retryable: boolean
     { message: "max_tokens is too large: 50000. This model supports at most 16384." },
     false,
   ],
+  [
+    "Groq, an output that is too large",
+    400,
+    {
+      message:
+        "`max_tokens` must be less than or equal to `8192`, the maximum value for `max_tokens` is less than the `context_window` for this model",
+    },
+    false,
+  ],
+  ["a quota", 400, { message: "Your daily token limit exceeded." }, false],
   ["an id that is too long", 400, { message: "Invalid 'messages[1].tool_calls[0].id': string too long." }, false],
 ])("a rate limit, or another fault, is not taken for it: %s", async (_server, status, body, retryable) => {
   expect(await refusedBy(status, body)).toMatchObject({ retryable, status, details: { kind: "http" } });
