@@ -50,12 +50,15 @@ function withoutThoughts(text: string): string {
   return (final < 0 ? rest : rest.slice(final + finalChannel.length)).replaceAll(channelMarks, "");
 }
 
+/** Tags count in any case of their letters. */
 function withoutSections(text: string, open: string, close: string): string {
+  const searched = text.replaceAll(/[A-Z]+/g, (letters) => letters.toLowerCase());
+  const [opening, closing] = [open.toLowerCase(), close.toLowerCase()];
   let rest = "";
   let from = 0;
   for (;;) {
-    const start = text.indexOf(open, from);
-    const end = text.indexOf(close, from);
+    const start = searched.indexOf(opening, from);
+    const end = searched.indexOf(closing, from);
     if (end < 0) return rest + text.slice(from, start < 0 ? text.length : start);
     // Without an opening tag before it, all the text up to here are thoughts.
     rest = start < 0 || start > end ? "" : rest + text.slice(from, start);

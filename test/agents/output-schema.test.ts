@@ -48,7 +48,12 @@ describe("the JSON of an answer", () => {
   });
 
   test("is never taken from thoughts", async () => {
-    for (const text of ['<think>{"francs":12}</think>', '{"francs":12}</think>Sorry.', '<think>So {"francs":12}']) {
+    for (const text of [
+      '<think>{"francs":12}</think>',
+      '{"francs":12}</think>Sorry.',
+      '<think>So {"francs":12}',
+      '<Think>{"francs":12}</THINK>',
+    ]) {
       expect(await read(price, text)).toBe("it is not JSON");
     }
   });
