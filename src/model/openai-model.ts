@@ -20,6 +20,7 @@ import { completeUsage, outputTokensOf } from "./usage.ts";
 import { type GenerateOptions, type LanguageModel, lightSignalOf } from "./language-model.ts";
 import { createOpenaiClient, type OpenaiClient } from "./openai-client.ts";
 import { SentPrompts, type WireBody, type WireOptions, wireBody } from "./openai-wire.ts";
+import { refusesImages, withoutToolImages } from "./images-refused.ts";
 import type { WireWriter } from "./wire-calls.ts";
 import { readAnswer } from "./read-answer.ts";
 import {
@@ -155,6 +156,8 @@ class OpenaiModel implements LanguageModel {
   readonly #requestTimeoutMs: number;
   readonly #imageTokens: number;
   #connection: Connection | undefined;
+  /** Whether the server takes images, as far as is known. */
+  #takesImages = true;
 
   constructor(name: string, options: OpenaiModelOptions) {
     this.name = name;
@@ -194,7 +197,21 @@ class OpenaiModel implements LanguageModel {
     }
   }
 
+  /** A call that is refused for its images is sent again without those of tools; the refusal has cost nothing. */
   async #attempt(request: ModelRequest, options: GenerateOptions): Promise<ModelResponse> {
+    const asked = this.#takesImages ? request : withoutToolImages(request);
+    try {
+      return await this.#send(asked, options);
+    } catch (error) {
+      const rest = withoutToolImages(asked);
+      if (rest === asked || !(error instanceof ModelError) || !refusesImages(error)) throw error;
+      const answer = await this.#send(rest, options);
+      this.#takesImages = false;
+      return answer;
+    }
+  }
+
+  async #send(request: ModelRequest, options: GenerateOptions): Promise<ModelResponse> {
     const signal = lightSignalOf(options);
     const { client, whole, stream, adapter } = this.#connection ?? (await this.#connect());
     if (signal.aborted) throw notSent(signal);
