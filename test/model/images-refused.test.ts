@@ -28,9 +28,11 @@ const answerTo = (body: string): string => {
 /** A server that refuses images with these words. */
 const withoutImages = (status: number, message: string): Promise<WireServer> =>
   wireServer((socket, { body }) => {
-    if (!body.includes("image_url")) return void socket.write(wireAnswer(answerTo(body)));
     const refusal = JSON.stringify({ error: { message } });
-    socket.write(wireAnswer(refusal, "content-type: application/json", status));
+    const isRefused = body.includes("image_url");
+    socket.write(
+      isRefused ? wireAnswer(refusal, "content-type: application/json", status) : wireAnswer(answerTo(body)),
+    );
   });
 
 const agentAt = async ({ host }: WireServer) => {
