@@ -236,16 +236,18 @@ describe("a client and a worker", () => {
     ["another machine has", { pid: process.pid, bootId: "another" }, false],
     ["a process that lives has", { pid: process.pid }, false],
     ["a process that is dead had", { pid: 2 ** 22 + 1 }, true],
-  ])("one that %s is woken only where nobody else will see to it", async (_who, holder, isWoken) => {
+  ])("one that %s is woken only where nobody else will see to it", async (who, holder, isWoken) => {
+    // A process that was seen running counts as running for a moment, so each row has its own.
+    const processId = `theirs, ${who}`;
     const agents = [defineAgent({ name: "one", model: scriptedModel(() => "hello") })];
     const { join, wakes, stores } = deployment();
     const client = await join({ agents, role: "client" });
     const agent = await client.agent("one", { agentId: "a" });
     await agent.start();
     const theirs = stores();
-    await theirs.registerProcess({ ...currentProcess("theirs"), ...holder }, Date.now());
+    await theirs.registerProcess({ ...currentProcess(processId), ...holder }, Date.now());
     const key = { tenant: "default", agentId: "a" };
-    expect(await theirs.acquire(key, "theirs", 60_000, Date.now())).toMatchObject({ type: "acquired" });
+    expect(await theirs.acquire(key, processId, 60_000, Date.now())).toMatchObject({ type: "acquired" });
     const turn = agent.executeTurn("go");
     await turn.id;
     await client.agent("one", { agentId: "b" }).then((other) => other.start());
