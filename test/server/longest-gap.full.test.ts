@@ -17,10 +17,18 @@ interface Gap {
   readonly cpu: number;
 }
 
+/** What the process sends first. */
+interface Opened {
+  readonly url: string;
+  readonly inspector: { readonly url: string; readonly token: string };
+  /** Paths of all routes of the surfaces that take a body, with their parameters in braces. */
+  readonly routes: readonly string[];
+}
+
 /** A server in a process of its own, so that nothing but its requests is measured. */
 class WatchedServer {
   readonly #process: ChildProcess;
-  #url = "";
+  #opened: Opened | undefined;
   #requests = 0;
   readonly #agents: Record<string, string> = {};
 
@@ -32,12 +40,17 @@ class WatchedServer {
   }
 
   async open(): Promise<void> {
-    const [{ url }] = (await once(this.#process, "message")) as [{ readonly url: string }];
-    this.#url = url;
+    const [opened] = (await once(this.#process, "message")) as [Opened];
+    this.#opened = opened;
     for (const [name, body] of Object.entries({ agent: () => '{"definition":"desk"}', ...fullAgents })) {
       const response = await this.#post("/api/agents", body(), {});
       this.#agents[name] = ((await response.json()) as { readonly agentId: string }).agentId;
     }
+  }
+
+  /** Paths of all routes that take a body, with their parameters in braces. */
+  get routes(): readonly string[] {
+    return this.#opened?.routes ?? [];
   }
 
   close(): void {
@@ -53,7 +66,7 @@ class WatchedServer {
       run: `r${this.#requests}`,
     };
     const filled = (text: string): string =>
-      text.replaceAll(/\{(agent|full|long|thread|run)\}/g, (_, name: string) => names[name] ?? "");
+      text.replaceAll(/\{(agent|full|long|idle|thread|run)\}/g, (_, name: string) => names[name] ?? "");
     const sent = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, filled(value)]));
     const url = filled(path);
     if (before !== undefined) await (await this.#post(url, filled(before()), sent)).text();
@@ -71,13 +84,29 @@ class WatchedServer {
   }
 
   async #get(path: string): Promise<Response> {
-    return await fetch(this.#url + path, { headers: { authorization: `Bearer ${tokens.ann}` } });
+    const { url, token } = this.#at(path);
+    return await fetch(url, { headers: { authorization: `Bearer ${token}` } });
   }
 
   async #post(path: string, body: string, headers: WorstRequest["headers"]): Promise<Response> {
-    const own = { authorization: `Bearer ${tokens.ann}`, "content-type": "application/json" };
-    return await fetch(this.#url + path, { method: "POST", headers: { ...own, ...headers }, body });
+    const { url, token } = this.#at(path);
+    const own = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+    return await fetch(url, { method: "POST", headers: { ...own, ...headers }, body });
   }
+
+  #at(path: string): { readonly url: string; readonly token: string } {
+    if (!this.#opened) throw new Error("open() comes first");
+    const { url, inspector } = this.#opened;
+    const below = path.replace(/^inspector:/, "");
+    return below === path ? { url: url + path, token: tokens.ann } : { ...inspector, url: inspector.url + below };
+  }
+}
+
+/** Whether a path belongs to a route, whose parameters stand in braces. */
+function isOf(path: string, route: string): boolean {
+  const parts = path.split("/");
+  const wanted = route.split("/");
+  return parts.length === wanted.length && wanted.every((part, at) => part.startsWith("{") || part === parts[at]);
 }
 
 describe.each(["memory", "SQLite"])("on %s no request holds up all others for long", (stores) => {
@@ -87,6 +116,12 @@ describe.each(["memory", "SQLite"])("on %s no request holds up all others for lo
   afterAll(() => {
     server.close();
     rmSync(folder, { recursive: true, force: true });
+  });
+
+  it("are tried on every route that takes a body", () => {
+    const tried = [...worstRequests()].map(({ path }) => path);
+    const untried = server.routes.filter((route) => !tried.some((path) => isOf(path, route)));
+    expect(untried).toEqual([]);
   });
 
   it.each([...worstRequests()])("$path, $shape", { timeout: 120_000 }, async (request) => {

@@ -9,29 +9,35 @@ import {
   tokenAuth,
 } from "troupe/server";
 import { sqliteStores } from "troupe/stores/sqlite";
+import { startInspector } from "troupe/inspector";
 import { scriptedModel } from "troupe/testing";
 import { tokens } from "./served.ts";
 
 /**
- * A server of its own process, with every surface. By `process.send` it says where it listens and, when asked, how long its
- * event loop was held at most since it was asked last: in milliseconds of the clock and of its thread's processor time.
+ * A process with a server of every surface and an inspector. It sends where they listen and which routes take a body and,
+ * when asked, how long its event loop was held at most since it was asked last: in milliseconds of the clock and of its
+ * thread's processor time.
  */
 const desk = defineAgent({ name: "desk", clientTools: true, model: scriptedModel(() => ({ text: "done" })) });
 const [, , path] = process.argv;
 const runtime = await createRuntime({ agents: [desk], ...(path === undefined ? {} : { stores: sqliteStores(path) }) });
 const many = 1_000_000;
+const surfaces = [
+  apiSurface(),
+  openaiSurface(),
+  agUiSurface(),
+  await a2aSurface(),
+  tealSurface({ agents: [{ definition: desk, version: "1.0" }] }),
+];
 const server = serveRuntime(runtime, {
   authenticate: tokenAuth({ tokens: { [tokens.ann]: { userId: "ann", scopes: [] } } }),
-  surfaces: [
-    apiSurface(),
-    openaiSurface(),
-    agUiSurface(),
-    await a2aSurface(),
-    tealSurface({ agents: [{ definition: desk, version: "1.0" }] }),
-  ],
+  surfaces,
   limits: { requestsPerMinute: many, turnsPerMinute: many, openTurns: many },
 });
 const { url } = await server.listen();
+const inspector = await startInspector({ decide: true });
+inspector.watch(runtime);
+const routes = surfaces.flatMap((surface) => surface.routes.filter(({ body }) => body).map(({ path }) => path));
 
 let last = { clock: performance.now(), cpu: process.threadCpuUsage() };
 let longest = { clock: 0, cpu: 0 };
@@ -46,4 +52,4 @@ process.on("message", () => {
   longest = { clock: 0, cpu: 0 };
 });
 process.on("disconnect", () => process.exit());
-process.send?.({ url });
+process.send?.({ url, inspector: { url: inspector.origin, token: inspector.tokens.act }, routes });

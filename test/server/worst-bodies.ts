@@ -3,7 +3,8 @@ const MOST_BYTES = 9_900_000;
 
 /**
  * A request that is a lot of work. In its path and its bodies `{agent}` stands for an agent of the caller, `{full}` for one
- * with 10,000 messages, `{long}` for one with a message of 9.5 MB, `{thread}` and `{run}` for new names.
+ * with 10,000 messages, `{long}` for one with a message of 9.5 MB, `{idle}` for one that gets commands, `{thread}` and `{run}`
+ * for new names.
  */
 export interface WorstRequest {
   readonly path: string;
@@ -21,6 +22,7 @@ type Shape = readonly [name: string, body: () => string, before?: () => string];
 export const fullAgents: Readonly<Record<string, () => string>> = {
   full: () => filled('{"definition":"desk","messages":[', '{"role":"user","content":"a"}', "]}", 10_000),
   long: () => `{"definition":"desk","messages":[{"role":"user","content":"${longText(9_500_000)}"}]}`,
+  idle: () => '{"definition":"desk"}',
 };
 
 const reads: readonly string[] = [
@@ -117,6 +119,12 @@ const api: Readonly<Record<string, readonly Shape[]>> = {
     ["large arguments", () => filled('{"verdict":"edited","arguments":{', (index) => `"k${index}":0`, "}}")],
     ["a long result", () => `{"verdict":"answered","result":"${longText(9_500_000)}"}`],
   ],
+  ...Object.fromEntries(
+    ["start", "pause", "resume", "abort", "clear", "shutdown", "turns/1/abort"].map((command) => [
+      `/api/agents/{idle}/${command}`,
+      [["a long reason", () => `{"reason":"${longText(9_500_000)}"}`]],
+    ]),
+  ),
   "/api/tickets": [["a long id", () => `{"rootAgentId":"${"a".repeat(9_500_000)}"}`]],
 };
 
@@ -409,24 +417,74 @@ const rpc = (method: string, params: string): string =>
 
 const a2a: Readonly<Record<string, readonly Shape[]>> = {
   "/a2a/desk/message:send": a2aSend,
-  "/a2a/desk": a2aSend.map(([name, body]): Shape => [name, () => rpc("SendMessage", body())]),
-};
-
-const teal: Readonly<Record<string, readonly Shape[]>> = {
-  "/desk/1.0": [
-    ["many items", () => filled('{"items":[', '{"content_type":"text","content":"a"}', "]}")],
-    ["10,000 items", () => filled('{"items":[', '{"content_type":"text","content":"a"}', "]}", 10_000)],
-    ["one long item", () => `{"items":[{"content":"${longText(9_500_000)}"}]}`],
-    ["much context", () => filled('{"items":[{"content":"a"}],"user_context":{', (index) => `"k${index}":"v"`, "}}")],
+  "/a2a/desk/message:stream": a2aSend,
+  "/a2a/desk/tasks/{idle}.1:cancel": [["a long id", () => `{"id":"${longText(9_500_000)}"}`]],
+  "/a2a/desk/tasks/{idle}.1/pushNotificationConfigs": [
+    ["a long address", () => `{"url":"https://example.com/${"a".repeat(9_500_000)}"}`],
+    ["a long token", () => `{"url":"https://example.com/","token":"${longText(9_500_000)}"}`],
     [
-      "an image that is none",
-      () => `{"items":[{"content_type":"image","content":"data:image/${"a".repeat(9_500_000)}"}]}`,
+      "many ways to authenticate",
+      () => filled('{"url":"https://example.com/","authentication":{"schemes":[', '"bearer"', "]}}"),
     ],
   ],
-  "/desk/1.0/tealagents/v1alpha1/resume/{agent}.1": [
-    ["large arguments", () => filled('{"action":"approve","arguments":{', (index) => `"k${index}":0`, "}}")],
+  "/a2a/desk": [
+    ...a2aSend.map(([name, body]): Shape => [name, () => rpc("SendMessage", body())]),
+    ...a2aSend.map(([name, body]): Shape => [`${name}, streamed`, () => rpc("SendStreamingMessage", body())]),
+    ["a long task", () => rpc("GetTask", `{"id":"${longText(9_500_000)}"}`)],
+    ["a long page token", () => rpc("ListTasks", `{"pageToken":"${"a".repeat(9_500_000)}"}`)],
   ],
 };
+
+const tealItems: readonly Shape[] = [
+  ["many items", () => filled('{"items":[', '{"content_type":"text","content":"a"}', "]}")],
+  ["10,000 items", () => filled('{"items":[', '{"content_type":"text","content":"a"}', "]}", 10_000)],
+  ["one long item", () => `{"items":[{"content":"${longText(9_500_000)}"}]}`],
+  ["much context", () => filled('{"items":[{"content":"a"}],"user_context":{', (index) => `"k${index}":"v"`, "}}")],
+  [
+    "an image that is none",
+    () => `{"items":[{"content_type":"image","content":"data:image/${"a".repeat(9_500_000)}"}]}`,
+  ],
+];
+
+const tealResumption: readonly Shape[] = [
+  ["large arguments", () => filled('{"action":"approve","arguments":{', (index) => `"k${index}":0`, "}}")],
+  ["a long action", () => `{"action":"${"a".repeat(9_500_000)}"}`],
+];
+
+const teal: Readonly<Record<string, readonly Shape[]>> = {
+  "/desk/1.0": tealItems,
+  "/desk/1.0/sse": tealItems,
+  ...Object.fromEntries(
+    ["/desk/1.0/tealagents", "/tealagents"].flatMap((prefix) =>
+      ["", "/sse"].map((end) => [`${prefix}/v1alpha1/resume/{agent}.1${end}`, tealResumption]),
+    ),
+  ),
+};
+
+/** The inspector is a server of its own: its paths begin with its name. */
+const inspector: Readonly<Record<string, readonly Shape[]>> = {
+  "inspector:/api/requests/{agent}.1:1:0:0/decision": [
+    ["large arguments", () => filled('{"verdict":"edited","arguments":{', (index) => `"k${index}":0`, "}}")],
+    ["a long result", () => `{"verdict":"answered","result":"${longText(9_500_000)}"}`],
+  ],
+  "inspector:/api/agents/{idle}/abort": [["a long reason", () => `{"reason":"${longText(9_500_000)}"}`]],
+  "inspector:/api/agents/{idle}/pause": [],
+  "inspector:/api/agents/{idle}/resume": [],
+  "inspector:/api/agents": [["a long name", () => `{"definition":"${longText(9_500_000)}"}`]],
+  "inspector:/api/agents/{agent}/turns": [["one long text", () => `{"input":"${longText(9_500_000)}"}`]],
+};
+
+const inspectorReads: readonly string[] = [
+  ...["", "/requests", "/accounts", "/owners", "/export", "/search?text=fox", "/agents/{full}/machines"].map(
+    (end) => `inspector:/api/runs/{full}${end}`,
+  ),
+  ...["/transitions", "/messages?limit=200", "/prompts"].map((end) => `inspector:/api/runs/{full}/agents/{full}${end}`),
+  "inspector:/api/runs/{long}/search?text=fox",
+  "inspector:/api/runs/{long}/agents/{long}/messages",
+  "inspector:/api/runs/{long}/export",
+  "inspector:/api/runs",
+  "inspector:/api/queues",
+];
 
 /** Headers that a route wants. */
 function headersOf(path: string): Readonly<Record<string, string>> {
@@ -437,12 +495,12 @@ function headersOf(path: string): Readonly<Record<string, string>> {
 
 /** All of them, over all routes that take a body, and over those that show what is stored. */
 export function* worstRequests(): Generator<WorstRequest> {
-  for (const surface of [api, openai, agUi, a2a, teal]) {
+  for (const surface of [api, openai, agUi, a2a, teal, inspector]) {
     for (const [path, shapes] of Object.entries(surface)) {
       for (const [shape, body, before] of [...anywhere, ...shapes]) {
         yield { path, shape, body, before, headers: headersOf(path) };
       }
     }
   }
-  for (const path of reads) yield { path, shape: "read", headers: {} };
+  for (const path of [...reads, ...inspectorReads]) yield { path, shape: "read", headers: {} };
 }

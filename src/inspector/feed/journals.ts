@@ -1,13 +1,11 @@
-import { setImmediate } from "node:timers/promises";
 import { type AgentKey, type Entry, type JournalRow, messagesAddedBy } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import { MachineHistory } from "../replay/machines.ts";
+import { pauses } from "./pauses.ts";
 
 /** Rows that are kept of all agents together, and the agents that they are of. */
 const MOST_ROWS = 200_000;
 const MOST_AGENTS = 32;
-/** How long machines are folded before others have their turn, in milliseconds. */
-const FOLDED_MS = 8;
 
 /** One entry of an agent with the cursor of its row. */
 export interface PlacedEntry {
@@ -80,14 +78,12 @@ export class KeptJournal {
   /** Its machines, with all rows folded. */
   async machines(): Promise<MachineHistory> {
     this.#history ??= new MachineHistory(this.#agentId);
-    let until = performance.now() + FOLDED_MS;
+    const pause = pauses();
     while (this.#folded < this.#rows.length) {
       const { entries, cursor } = this.#rows[this.#folded] as JournalRow;
       this.#folded += 1;
       for (const entry of entries) this.#history.apply(entry, cursor);
-      if (performance.now() < until) continue;
-      await setImmediate();
-      until = performance.now() + FOLDED_MS;
+      await pause();
     }
     return this.#history;
   }

@@ -17,6 +17,7 @@ import {
 } from "../../state/index.ts";
 import { memoryStores, type StoredAgent, type StoredRow, type StoredTree, type Stores } from "../../stores/index.ts";
 import { Journals } from "./journals.ts";
+import { pauses } from "./pauses.ts";
 import type { RunSource } from "./source.ts";
 import { feedEntryOf, type Sight, shownMessage, shownRequest } from "./visible-values.ts";
 
@@ -62,21 +63,36 @@ export type RunFile = DeepReadonly<z.infer<typeof runFileSchema>>;
 export async function exportRun({ stores, tenant, runId }: RunSource, sight: Sight): Promise<RunFile> {
   const [tree, waiters] = await Promise.all([stores.exportTree(tenant, runId), stores.waiters(tenant, runId)]);
   if (!tree) throw new NotFoundError(`there is no run "${runId}"`);
+  const pause = pauses();
+  const shown = async <Part>(part: Part): Promise<Part> => {
+    await pause();
+    return sight.namesOnly ? part : (sight.redactor.value(part) as Part);
+  };
   const file = {
     format: RUN_FORMAT,
     exportedAt: Date.now(),
     namesOnly: sight.namesOnly,
-    tenant,
-    runId,
-    agents: tree.agents.map((agent) => shownAgent(agent, sight)),
-    accounts: tree.accounts,
-    waiters,
-    rows: tree.rows.map((row) => shownRow(row, sight)),
-    turns: tree.turns.map((turn) => ({ ...turn, key: null, hash: null, ...(sight.namesOnly ? nobody : {}) })),
+    ...(await shown({ tenant, runId })),
+    agents: await each(tree.agents, async (agent) => await shown(shownAgent(agent, sight))),
+    accounts: await each(tree.accounts, shown),
+    waiters: [...(await each(waiters, shown))],
+    rows: await each(tree.rows, async (row) => {
+      const { messages, ...others } = shownRow(row, sight);
+      return { ...(await shown(others)), messages: await each(messages, shown) };
+    }),
+    turns: await each(tree.turns, async (turn) =>
+      shown({ ...turn, key: null, hash: null, ...(sight.namesOnly ? nobody : {}) }),
+    ),
     // A definition is made of texts; by its hash it could not be checked without them.
-    definitions: sight.namesOnly ? [] : tree.definitions,
-  } as const;
-  return (sight.namesOnly ? file : sight.redactor.value(file)) as RunFile;
+    definitions: sight.namesOnly ? [] : await each(tree.definitions, shown),
+  };
+  return file as RunFile;
+}
+
+async function each<Item, Result>(items: readonly Item[], made: (item: Item) => Promise<Result>): Promise<Result[]> {
+  const results: Result[] = [];
+  for (const item of items) results.push(await made(item));
+  return results;
 }
 
 const nobody = { ownerId: null, sessionId: null } as const;

@@ -1,9 +1,11 @@
 import { type Entry, type JournalRow, type Message, messagesAddedBy, textOf } from "../../state/index.ts";
 import type { SearchHit, SearchPage } from "./answers.ts";
+import { pauses } from "./pauses.ts";
 import { keyOf, type RunSource } from "./source.ts";
 import { feedEntryOf, type Sight, shownMessage } from "./visible-values.ts";
 
 const ROWS_AT_A_TIME = 200;
+const MESSAGES_AT_A_TIME = 500;
 /** One answer ends with so many hits, or after so many milliseconds; `next` goes on. */
 const MOST_HITS = 50;
 const MOST_MS = 300;
@@ -27,11 +29,15 @@ export async function searchRun(source: RunSource, query: SearchQuery, sight: Si
   if (wanted === "") return { hits: [], next: null };
   const hits: SearchHit[] = [];
   const until = performance.now() + MOST_MS;
+  const pause = pauses();
   while (!signal.aborted && hits.length < MOST_HITS && performance.now() < until) {
     const rows = await stores.readTree(tenant, runId, after, ROWS_AT_A_TIME);
     const messages = sight.namesOnly ? new Map<string, Message>() : await messagesOf(source, rows);
     for (const row of rows) {
-      hits.push(...hitsIn(row, { wanted, messages, sight }));
+      for (const hit of hitsIn(row, { wanted, messages, sight })) {
+        if (hit) hits.push(hit);
+        await pause();
+      }
       after = row.cursor;
       if (hits.length >= MOST_HITS) break;
     }
@@ -41,16 +47,18 @@ export async function searchRun(source: RunSource, query: SearchQuery, sight: Si
 }
 
 async function messagesOf(source: RunSource, rows: readonly JournalRow[]): Promise<Map<string, Message>> {
-  const byAgent = Map.groupBy(rows, ({ agentId }) => agentId);
-  const found = await Promise.all(
-    [...byAgent].map(async ([agentId, own]) => {
-      const ids = own.flatMap(({ entries }) => entries.flatMap(messagesAddedBy));
-      const messages = ids.length === 0 ? [] : await source.stores.messagesById(keyOf(source, agentId), ids);
+  const found = new Map<string, Message>();
+  const pause = pauses();
+  for (const [agentId, own] of Map.groupBy(rows, (row) => row.agentId)) {
+    const ids = own.flatMap(({ entries }) => entries.flatMap(messagesAddedBy));
+    for (let from = 0; from < ids.length; from += MESSAGES_AT_A_TIME) {
+      const some = await source.stores.messagesById(keyOf(source, agentId), ids.slice(from, from + MESSAGES_AT_A_TIME));
       // The ids of messages are unique within an agent only.
-      return messages.map((message) => [`${agentId} ${message.id}`, message] as const);
-    }),
-  );
-  return new Map(found.flat());
+      for (const message of some) found.set(`${agentId} ${message.id}`, message);
+      await pause();
+    }
+  }
+  return found;
 }
 
 interface Wanted {
@@ -59,21 +67,23 @@ interface Wanted {
   readonly sight: Sight;
 }
 
-function hitsIn({ cursor, agentId, entries }: JournalRow, { wanted, messages, sight }: Wanted): SearchHit[] {
-  const hits: SearchHit[] = [];
+/** One item per entry and message, undefined where nothing is found. */
+function* hitsIn(
+  { cursor, agentId, entries }: JournalRow,
+  { wanted, messages, sight }: Wanted,
+): Generator<SearchHit | undefined> {
   for (const entry of entries) {
     const turnId = "turnId" in entry && entry.turnId !== undefined ? entry.turnId : null;
     const place = { cursor, agentId, seq: entry.seq, turnId, entry: entry.type };
     const inEntry = has(textsIn(entry), wanted) && found(textsIn(shownEntry(entry, sight)), wanted);
-    if (inEntry) hits.push({ ...place, messageId: null, ...inEntry });
+    yield inEntry ? { ...place, messageId: null, ...inEntry } : undefined;
     for (const id of messagesAddedBy(entry)) {
       const message = messages.get(`${agentId} ${id}`);
-      if (!message || !has(textsOfMessage(message), wanted)) continue;
-      const inMessage = found(textsOfMessage(shownMessage(message, sight)), wanted);
-      if (inMessage) hits.push({ ...place, messageId: id, ...inMessage });
+      const isThere = message !== undefined && has(textsOfMessage(message), wanted);
+      const inMessage = isThere ? found(textsOfMessage(shownMessage(message, sight)), wanted) : undefined;
+      yield inMessage ? { ...place, messageId: id, ...inMessage } : undefined;
     }
   }
-  return hits;
 }
 
 /** Looked at first: what is found is shown without secrets, and taking them out of a text costs many times the search. */
