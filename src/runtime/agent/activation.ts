@@ -71,8 +71,6 @@ export class Activation extends LiveView implements Host {
   #looks = 0;
   /** The look that found what is untaken. */
   #untakenAt = 0;
-  /** Attempts that ran ahead of a commit that refused them. */
-  readonly #astray = new Set<string>();
   #identity: AgentRecord;
   #owned: OwnedFields;
   #lost: LossReason | undefined;
@@ -102,7 +100,6 @@ export class Activation extends LiveView implements Host {
       deliver: (entry) => this.#deliver(entry),
       onCommitted: (outcome) => this.#onCommitted(outcome),
       onStale: (error) => this.discard(error),
-      onAstray: ({ callId }) => this.#astray.add(attemptKeyOf(callId ?? "", 1)),
       onRefused: (error, isGivenUp) => this.#onRefused(error, isGivenUp),
       onFailure: (cause) => this.#onFailure(cause),
     });
@@ -160,11 +157,6 @@ export class Activation extends LiveView implements Host {
     return this.#lost !== undefined;
   }
 
-  /** Whether its machines are not what its journal says, so that it has to be recovered. */
-  get isAstray(): boolean {
-    return this.#astray.size > 0;
-  }
-
   /** Whether a turn is open and waits. */
   get isAtRest(): boolean {
     return this.openTurnId !== null && !this.#activity.isActive;
@@ -204,11 +196,6 @@ export class Activation extends LiveView implements Host {
 
   get isShuttingDown(): boolean {
     return this.gate.isShut;
-  }
-
-  startAhead(body: Extract<IntentBody, { type: "tool.started" }>): EntryOf<"tool.started"> | undefined {
-    if (this.gate.holds(body.type) || this.isPausing || this.undelivered().length > 0) return undefined;
-    return this.writer.startAhead(body) as EntryOf<"tool.started">;
   }
 
   async proposeSpawn(request: SpawnRequest): Promise<Proposed<"child.spawned">> {
@@ -280,7 +267,6 @@ export class Activation extends LiveView implements Host {
     this.writer.close(why);
     this.#waiters.close(why);
     this.gate.discard(lossOf(why));
-    for (const key of this.#astray) this.#ports.inFlight.drop(key);
     this.#ports.onLost(this);
   }
 
@@ -330,7 +316,6 @@ export class Activation extends LiveView implements Host {
 
   /** Drops what is only read during a turn, once its end is stored and told. */
   forgetTurn(turnId: string): void {
-    this.#astray.clear();
     this.conversation.forgetTurn(turnId);
     this.actors.forgetTurn(turnId);
   }

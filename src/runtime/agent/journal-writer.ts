@@ -9,7 +9,6 @@ import {
   type IntentBody,
   isIntent,
   type OwnedFields,
-  type Refusal,
   type TurnItem,
 } from "../../state/index.ts";
 import type { Batch, BudgetMove, CommitOutcome, Committed, SpawnOrder } from "../../stores/index.ts";
@@ -25,9 +24,7 @@ import { PendingBatch } from "./pending-batch.ts";
  * 1. Entries are delivered in the order of their seq, live as in the fold. A fact is therefore delivered at once,
  *    unless an intent before it still awaits its commit.
  * 2. At most one batch is in flight; entries that are appended meanwhile go into the next.
- * 3. An intent that runs ahead is delivered as a fact is. If its commit refuses it, the machines are not what the journal says, and
- *    `onAstray` is called.
- * 4. After `close` nothing is appended, delivered or sent; after a batch that gave the lease back nothing is sent.
+ * 3. After `close` nothing is appended, delivered or sent; after a batch that gave the lease back nothing is sent.
  */
 export class JournalWriter implements CommitSource {
   readonly #start: WriterStart;
@@ -44,8 +41,6 @@ export class JournalWriter implements CommitSource {
   /** Entries that were not delivered yet; the first is an intent that awaits its commit. */
   #waiting: Entry[] = [];
   #delivering = false;
-  /** Intents that run ahead, until their commit. */
-  readonly #ahead = new Set<number>();
   #seq: number;
   #committedSeq: number;
   #at: number;
@@ -99,17 +94,6 @@ export class JournalWriter implements CommitSource {
     this.#waiting.push(entry);
     this.#committer.schedule(this);
     return deferred.promise;
-  }
-
-  /** Delivers the intent at once: what it begins may have been done in vain. */
-  startAhead(body: IntentBody): Entry {
-    const entry = this.#envelope(body);
-    this.#ahead.add(entry.seq);
-    this.#pending.add(entry);
-    this.#waiting.push(entry);
-    this.#drain();
-    this.#committer.schedule(this);
-    return entry;
   }
 
   /** Puts the owner's part of the record into the batch that is being filled. */
@@ -226,7 +210,6 @@ export class JournalWriter implements CommitSource {
     }
     this.#hasLeft = batch.leaves === true;
     this.#committedSeq = batch.entries.at(-1)?.seq ?? this.#committedSeq;
-    this.#judgeAhead(outcome.entries);
     const decided = this.#decide(outcome.entries);
     this.#drain();
     for (const { deferred, entry } of decided) deferred.resolve(entry);
@@ -282,13 +265,6 @@ export class JournalWriter implements CommitSource {
     return decided;
   }
 
-  #judgeAhead(entries: readonly Entry[]): void {
-    if (this.#ahead.size === 0) return;
-    for (const entry of entries) {
-      if (this.#ahead.delete(entry.seq) && entry.type === "intent.refused") this.#events.onAstray(entry);
-    }
-  }
-
   /** Delivers the entries that do not wait for a commit, in order. */
   #drain(): void {
     if (this.#delivering) return;
@@ -341,8 +317,6 @@ interface WriterEvents {
   deliver(entry: Entry): void;
   onCommitted(outcome: Committed): void;
   onStale(error: LeaseLostError): void;
-  /** Called with the refusal of an intent that ran ahead. */
-  onAstray(refused: Refusal): void;
   /** Called when the stores refuse a batch for now; it is sent again, unless it was given up. */
   onRefused(error: StoreUnavailableError, isGivenUp: boolean): void;
   onFailure(error: unknown): void;

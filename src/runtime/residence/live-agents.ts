@@ -345,7 +345,7 @@ export class LiveAgents {
       if (entry.type === "agent.paused") this.#options.onRest(activation);
       if (entry.type === "agent.resumed") this.#options.onResumed(activation);
     }
-    const restores = activation.isAstray || (this.#options.restoreAfterCommit && outcome.entries.length > 0);
+    const restores = this.#options.restoreAfterCommit && outcome.entries.length > 0;
     if (ended) this.#afterTurn(activation, ended, outcome.accounts);
     else if (restores) setImmediate(() => this.#restore(activation));
     this.#look(activation);
@@ -384,7 +384,7 @@ export class LiveAgents {
 
   /**
    * Discards an agent mid-turn and recovers it, after the effects of its commit have started: to test that no state lives outside
-   * its journal, or because it ran ahead of a commit that refused it. A commit that is due leads here again.
+   * its journal. A commit that is due leads here again.
    */
   #restore(activation: Activation): void {
     const { key, writer, isLost, openTurnId } = activation;
