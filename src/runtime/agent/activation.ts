@@ -63,8 +63,6 @@ export class Activation extends LiveView implements Host {
   isUsed = true;
   /** When it was last found unused, in steady time. */
   idleSince = 0;
-  /** Settles when a turn that is being opened is stored, or refused: what is asked later comes after it. */
-  opening: Promise<void> | undefined;
   /** Looks into its inbox that are under way. */
   drains = 0;
   #untaken: readonly string[] = nothing;
@@ -350,8 +348,6 @@ export interface ActivationStart {
   readonly history: readonly Message[];
   /** Aborts that were posted while no process had the agent; they are taken before its open turn goes on. */
   readonly aborts: readonly InboxItem[];
-  /** Nobody has had it: its first batch takes the lease, and nothing of it happens before. */
-  readonly takesLease?: AgentRecord | undefined;
   /** Of an agent that was put away. */
   readonly standing?: Standing | undefined;
 }

@@ -3,13 +3,11 @@ import { createDeferred, type Deferred, faultPoint } from "../../base/index.ts";
 import { LeaseLostError, type StoreUnavailableError } from "../../errors/index.ts";
 import {
   type AgentKey,
-  type AgentRecord,
   type Entry,
   type FactBody,
   type IntentBody,
   isIntent,
   type OwnedFields,
-  type TurnItem,
 } from "../../state/index.ts";
 import type { Batch, BudgetMove, CommitOutcome, Committed, SpawnOrder } from "../../stores/index.ts";
 import { type CommitSource, type Committer, staleError } from "./committer.ts";
@@ -31,7 +29,6 @@ export class JournalWriter implements CommitSource {
   readonly #committer: Committer;
   readonly #events: WriterEvents;
   readonly #undecided = new Map<number, Deferred<Entry>>();
-  #opening: Deferred<boolean> | undefined;
   #commitWaiters: { readonly seq: number; readonly deferred: Deferred<void> }[] = [];
   #pending = new PendingBatch();
   #underWay: Batch | undefined;
@@ -109,17 +106,6 @@ export class JournalWriter implements CommitSource {
     return this.#pending.closedTurnId !== null;
   }
 
-  /**
-   * Opens a turn with the batch that is being filled, whose entries begin it. Resolves with whether it is open, before any of
-   * them is acted upon. Rejects if the stores refuse the batch: then it is given up, and its agent is not what is stored.
-   */
-  openTurn(item: TurnItem): Promise<boolean> {
-    if (this.#closed) return Promise.resolve(false);
-    this.#pending.opens = item;
-    this.#opening = createDeferred();
-    return this.#opening.promise;
-  }
-
   closeTurn(turnId: string): void {
     this.#pending.closedTurnId = turnId;
     this.#committer.schedule(this);
@@ -173,7 +159,6 @@ export class JournalWriter implements CommitSource {
   close(why: LossReason): void {
     if (this.#closed) return;
     this.#closed = why;
-    this.#opening?.resolve(false);
     const left = [...this.#undecided.values(), ...this.#commitWaiters.map(({ deferred }) => deferred)];
     if (left.length === 0) return;
     const error = lossOf(why);
@@ -187,15 +172,9 @@ export class JournalWriter implements CommitSource {
 
   takeBatch(): Batch | undefined {
     if (this.#closed || this.#underWay || this.#hasLeft || this.#pending.isEmpty) return undefined;
-    if (this.#committedSeq === 0) this.#pending.takesLease = this.#start.takesLease;
     this.#underWay = this.#pending.toBatch(this.#start, this.#committedSeq);
     this.#pending = new PendingBatch();
     return this.#underWay;
-  }
-
-  onOpened(): void {
-    this.#opening?.resolve(true);
-    this.#opening = undefined;
   }
 
   onOutcome(batch: Batch, outcome: CommitOutcome): void {
@@ -204,9 +183,7 @@ export class JournalWriter implements CommitSource {
     this.#refused = "no";
     if (outcome.type === "stale") {
       const { key, epoch } = this.#start;
-      // A batch that was to take the lease has lost nothing.
-      const had = { epoch: batch.takesLease ? 0 : epoch, seq: this.#committedSeq };
-      return this.#events.onStale(staleError(key, had, outcome));
+      return this.#events.onStale(staleError(key, { epoch, seq: this.#committedSeq }, outcome));
     }
     this.#hasLeft = batch.leaves === true;
     this.#committedSeq = batch.entries.at(-1)?.seq ?? this.#committedSeq;
@@ -221,9 +198,7 @@ export class JournalWriter implements CommitSource {
 
   onRefused(error: StoreUnavailableError): boolean {
     if (this.#closed) return false;
-    // Who asks for a turn is told that it was refused, and may ask again.
-    const isGivenUp = this.#refused === "given up" || this.#opening !== undefined;
-    this.#opening?.reject(error);
+    const isGivenUp = this.#refused === "given up";
     if (!isGivenUp) this.#refused = "again";
     this.#events.onRefused(error, isGivenUp);
     return !isGivenUp;
@@ -235,9 +210,7 @@ export class JournalWriter implements CommitSource {
   }
 
   onFailure(error: unknown): void {
-    if (this.#closed) return;
-    this.#opening?.reject(error);
-    this.#events.onFailure(error);
+    if (!this.#closed) this.#events.onFailure(error);
   }
 
   /** The body itself becomes the entry, since it was made for it: a copy of objects of so many forms is slow. */
@@ -307,8 +280,6 @@ interface WriterStart {
   /** Last committed entry, and its time. */
   readonly seq: number;
   readonly at: number;
-  /** The lease is taken with the first batch. */
-  readonly takesLease?: AgentRecord | undefined;
 }
 
 interface WriterEvents {
