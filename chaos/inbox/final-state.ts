@@ -20,11 +20,8 @@ export function finalStateOf({ agents, accounts }: TreeEvidence): Readonly<Recor
     return [agentId, { status, turnCount, openTurnId, queuedTurnIds, pause, said, ends, inbox: inbox.length }];
   });
   const inOrder = accounts.toSorted((one, other) => (one.id < other.id ? -1 : 1));
-  const books = inOrder.map(({ id, limits, used, reserved, activeCount }) => {
-    // A call whose beginning a pause has refused after it ran ahead is not counted; it does so only where no limit counts it.
-    const isCounted = limits.maxToolCalls !== undefined || limits.maxTreeToolCalls !== undefined;
-    const toolCalls = isCounted ? used.toolCalls : undefined;
-    return [id, { tokens: used.tokens, steps: used.steps, toolCalls, reserved: reserved.tokens, activeCount }];
+  const books = inOrder.map(({ id, used: { tokens, steps, toolCalls }, reserved, activeCount }) => {
+    return [id, { tokens, steps, toolCalls, reserved: reserved.tokens, activeCount }];
   });
   return { agents: Object.fromEntries(states), accounts: Object.fromEntries(books) };
 }
@@ -49,8 +46,7 @@ function endOf(entry: Entry): string[] {
     case "tool.settled":
       return [`${entry.callId} settled ${entry.outcome}`];
     case "tool.started":
-      // One that changes nothing begins ahead of its commit: where a pause refuses that, its result stands without it.
-      return entry.effect === "none" ? [] : [`${entry.callId} started, attempt ${entry.attempt}`];
+      return [`${entry.callId} started, attempt ${entry.attempt}`];
     case "request.opened":
       return [`${entry.callId} asked`];
     case "request.decided":

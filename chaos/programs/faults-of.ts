@@ -193,17 +193,6 @@ function modelFaults(agent: AgentEvidence, lines: readonly WorldLine[]): string[
   return faults;
 }
 
-/**
- * A call that changes nothing may be begun ahead of its intent. Where a pause, an abort or a death then keeps that from being
- * committed, it stays without one; a limit is never passed so.
- */
-function isAhead({ entries }: AgentEvidence, callId: string, effect: string | null): boolean {
-  const refused = entries.some(
-    (entry) => entry.type === "intent.refused" && entry.callId === callId && entry.reason === "budget",
-  );
-  return effect === "none" && !refused;
-}
-
 /** What tools did, against what the journal says of their calls. */
 function effectFaults(agent: AgentEvidence, { lines }: Ended): string[] {
   const attempts = Map.groupBy(linesOf(lines, "attempt"), ({ callId }) => callId);
@@ -221,9 +210,8 @@ function effectFaults(agent: AgentEvidence, { lines }: Ended): string[] {
     const grants = entriesOf(agent, "tool.started").filter((entry) => entry.callId === callId);
     if (new Set(done.map(({ key }) => key)).size > 1) say("its receiver was given several keys");
     if (gate.effect === "once" && done.length > 1) say(`a once call was done ${done.length} times`);
-    if (gate.effect !== "none" && done.some(({ isGranted }) => !isGranted)) say("it was done before it was granted");
-    if (grants.length === 0 && done.length > 0 && !isAhead(agent, callId, gate.effect))
-      say("it was done, and not granted");
+    if (done.some(({ isGranted }) => !isGranted)) say("it was done before it was granted");
+    if (grants.length === 0 && done.length > 0) say("it was done, and not granted");
     if (outcome === "success" && done.length === 0) say("it is said to have succeeded, and was never done");
     const text = JSON.stringify(results.get(messageId) ?? "");
     const isStop = text.includes("The tool stopped the run: enough");

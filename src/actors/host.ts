@@ -129,7 +129,7 @@ export interface Viewers {
  * The port through which effect actors act. The runtime implements it; one host per live agent.
  *
  * Invariants
- * 1. A fact moves the machines as soon as everything before it has; an intent when its commit has returned, unless it runs ahead.
+ * 1. A fact moves the machines as soon as everything before it has; an intent when its commit has returned.
  * 2. Live and in the fold, entries enter the machines in the order of their seq.
  * 3. After the lease is lost nothing is appended any more: `append` and `propose` throw `LeaseLostError`.
  */
@@ -149,12 +149,7 @@ export interface Host {
   append(body: FactBody, parts?: FactParts): Entry;
   propose<Body extends Exclude<IntentBody, { type: "child.spawned" }>>(body: Body): Promise<Proposed<Body["type"]>>;
   proposeSpawn(request: SpawnRequest): Promise<Proposed<"child.spawned">>;
-  /**
-   * Begins at once what the next commit is to grant, and what may have been done in vain: if that commit refuses it, the agent is
-   * recovered from its journal. Undefined where it has to be proposed.
-   */
-  startAhead(body: Extract<IntentBody, { type: "tool.started" }>): EntryOf<"tool.started"> | undefined;
-  /** Resolves when everything appended before is committed. User code runs only after that, but for a tool that runs ahead. */
+  /** Resolves when everything appended before is committed. User code runs only after that. */
   committed(): Promise<void>;
   /** Resolves when everything appended before has entered the machines: a fact behind an undecided intent waits for it. */
   delivered(): Promise<void>;

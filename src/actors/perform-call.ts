@@ -1,8 +1,7 @@
 import type { AgentTool } from "../agents/index.ts";
-import { faultPoint, isTraced, type LightSignal } from "../base/index.ts";
-import { limitsToolCalls } from "../budget/index.ts";
+import { faultPoint, type LightSignal } from "../base/index.ts";
 import type { CallEffectInput } from "../machines/index.ts";
-import { type CallState, foldCall, type Json, type TurnState } from "../state/index.ts";
+import type { CallState } from "../state/index.ts";
 import type { Tool } from "../tools/index.ts";
 import { runControlTool } from "./background-calls.ts";
 import { effectActor } from "./effect.ts";
@@ -10,9 +9,9 @@ import { gateCall, gateEdited } from "./gate.ts";
 import type { Host } from "./host.ts";
 import { runInternalTool } from "./internal-tools.ts";
 import { openRequest, type Question } from "./open-request.ts";
-import { type BegunAhead, runTool } from "./run-tool.ts";
+import { runTool } from "./run-tool.ts";
 import { spawnSubagent } from "./subagent-calls.ts";
-import { errorResult, grantedTool, hashOfArguments, resultOfOutput, settleCall, startOf } from "./tool-calls.ts";
+import { errorResult, grantedTool, hashOfArguments, resultOfOutput, settleCall } from "./tool-calls.ts";
 
 /**
  * One tool call from its declaration to its result. After a restart or a decision it reads from the fold how far the call had
@@ -32,66 +31,8 @@ export const performCall = effectActor<CallEffectInput>("performCall", async (ho
   if (tool.kind === "internal") await runInternalTool(host, decided, tool, signal);
   else if (tool.kind === "control") await runControlTool(host, decided, tool, signal);
   else if (tool.kind === "subagent") await spawnSubagent(host, decided, tool, signal);
-  else if (tool.kind === "function") await runTool(host, decided, tool, signal, startAhead(host, decided, tool));
+  else if (tool.kind === "function") await runTool(host, decided, tool, signal);
 });
-
-/**
- * Begins a call of effect `none` before the commit that grants it: a beginning that is refused or lost has changed nothing
- * (docs/decisions/2026-11-23-ahead.md). Undefined where a limit could refuse it, or anything has to be known before.
- */
-function startAhead(host: Host, call: CallState, tool: Tool<never>): BegunAhead | undefined {
-  const turn = host.turn(call.turnId);
-  if (
-    !turn ||
-    !isPlain(tool) ||
-    call.gate?.effect !== "none" ||
-    call.attempt > 0 ||
-    call.refusal ||
-    call.requests > 0
-  ) {
-    return undefined;
-  }
-  if (hasHooksBefore(turn) || limitsToolCalls(turn.limits, host.identity.binding)) return undefined;
-  const [first] = host.memory(call.turnId).entries;
-  // It spends from the turn that has started the child, whose limits are not known here.
-  if (first?.type === "turn.started" && first.wokenBy !== undefined) return undefined;
-  // The call's span, in which its code runs, is made when its beginning is committed.
-  if (isTraced()) return undefined;
-  const entry = host.startAhead(startOf(call, turn, { effect: tool.effect }));
-  if (!entry) return undefined;
-  faultPoint("tool.intent");
-  return new CallAhead(host, foldCall(call, entry));
-}
-
-function isPlain({ effect, needsApproval, queue, concurrency, auth, hasSecrets }: Tool<never>): boolean {
-  if (effect !== "none" || needsApproval !== false || hasSecrets) return false;
-  return queue === undefined && concurrency === undefined && auth === undefined;
-}
-
-/** Whether hooks run between an answer and its calls. */
-function hasHooksBefore({ hooks: { afterLlm, beforeTools, beforeEachTool } }: Pick<TurnState, "hooks">): boolean {
-  return afterLlm + beforeTools + beforeEachTool > 0;
-}
-
-/** Followers hear of its beginning when that is committed, and of its progress after that. */
-class CallAhead implements BegunAhead {
-  readonly call: CallState;
-  readonly #host: Host;
-  hasShown = false;
-
-  constructor(host: Host, call: CallState) {
-    this.#host = host;
-    this.call = call;
-  }
-
-  readonly show = (update: Json): void => {
-    this.hasShown = true;
-    this.#host.committed().then(
-      () => this.#host.viewers.showProgress(this.call, update),
-      () => undefined,
-    );
-  };
-}
 
 /** The call with its verdict; undefined when it was refused, and so settled. */
 async function gate(host: Host, call: CallState, signal: LightSignal): Promise<CallState | undefined> {

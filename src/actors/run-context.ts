@@ -25,13 +25,8 @@ import { assertOpenTurn, type Host, onLive } from "./host.ts";
 import { awaitedChildOf, policyRefusal } from "./subagent-calls.ts";
 import { artifactOf } from "./tool-calls.ts";
 
-/** The run context of a tool. `show` shows its progress. */
-export function runContextOf(
-  host: Host,
-  call: CallState,
-  signal: LightSignal,
-  show: RunContext["progress"] = (update) => host.viewers.showProgress(call, update),
-): RunContext {
+/** The run context of a tool. */
+export function runContextOf(host: Host, call: CallState, signal: LightSignal): RunContext {
   const { turnId, step, callId } = call;
   let generate: RunContext["generate"] | undefined;
   let noted = call.note;
@@ -60,7 +55,7 @@ export function runContextOf(
       return realSignal(signal);
     },
     idempotencyKey: callId,
-    progress: show,
+    progress: (update) => host.viewers.showProgress(call, update),
     generate: (request) => (generate ??= generateFor(host, turnId, step, callId, signal))(request),
     async saveArtifact({ name, contentType, content }) {
       return await onLive(host, async (live) => {

@@ -5,7 +5,6 @@ import {
   combineSignals,
   describeValue,
   faultPoint,
-  isTraced,
   type LightSignal,
   readableThrown,
   type TraceHeaders,
@@ -46,13 +45,7 @@ const MOST_DEATHS = 5;
  * Runs a function tool: slot, intent, body, result; further attempts where its effect class allows them (docs/tools.md).
  * A tool with a queue ends here with its intent: when that is granted, the call waits for a worker.
  */
-export async function runTool(
-  host: Host,
-  call: CallState,
-  tool: Tool<never>,
-  signal: LightSignal,
-  begun?: BegunAhead,
-): Promise<void> {
+export async function runTool(host: Host, call: CallState, tool: Tool<never>, signal: LightSignal): Promise<void> {
   const leftOpen = call.startedEpoch !== null && call.startedEpoch < host.epoch;
   let takesUp = leftOpen && host.inFlight.has(attemptKeyOf(call.callId, call.attempt));
   if (leftOpen && !takesUp && isOnce(tool, call)) {
@@ -69,18 +62,14 @@ export async function runTool(
   // For a retry, the queue keeps the job until its time.
   if (tool.queue !== undefined && !takesUp) return void (await start(host, call, tool, signal));
   let current = call;
-  let ahead = begun;
   for (;;) {
     if (current.retryAt !== null) await until(host, current.retryAt, signal);
     const release = tool.concurrency ? await host.slots(tool.name, tool.concurrency).acquire(signal) : undefined;
     try {
-      const started = ahead?.call ?? (takesUp ? current : await start(host, current, tool, signal));
+      const started = takesUp ? current : await start(host, current, tool, signal);
       if (!started || signal.aborted) return;
       takesUp = false;
-      const end = await attempt(host, started, tool, signal, ahead?.show);
-      // Only a result joins the commit of its beginning, and not if progress was shown before it.
-      if (ahead && (ahead.hasShown || end.type !== "settled" || end.stop)) await host.committed();
-      ahead = undefined;
+      const end = await attempt(host, started, tool, signal);
       if (signal.aborted) return;
       const next = takeEnd(host, started, end, signal);
       if (!next) return;
@@ -91,19 +80,12 @@ export async function runTool(
   }
 }
 
-/** A call that has begun before its commit. */
-export interface BegunAhead {
-  readonly call: CallState;
-  readonly show: RunContext["progress"];
-  readonly hasShown: boolean;
-}
-
-function dependenciesOf(host: Host, call: CallState, show?: RunContext["progress"]): AttemptDependencies {
+function dependenciesOf(host: Host, call: CallState): AttemptDependencies {
   return {
     clock: host.clock,
     redact: (text) => host.redactorOf(call.turnId)(text),
-    contextOf: (signal) => runContextOf(host, call, signal, show),
-    trace: isTraced() ? host.traceOf(call.turnId, call.callId) : undefined,
+    contextOf: (signal) => runContextOf(host, call, signal),
+    trace: host.traceOf(call.turnId, call.callId),
   };
 }
 
@@ -158,14 +140,8 @@ export function attemptKeyOf(callId: string, attempt: number): string {
   return `${callId}#${attempt}`;
 }
 
-async function attempt(
-  host: Host,
-  call: CallState,
-  tool: Tool<never>,
-  signal: LightSignal,
-  show?: RunContext["progress"],
-): Promise<AttemptEnd> {
-  const dependencies = dependenciesOf(host, call, show);
+async function attempt(host: Host, call: CallState, tool: Tool<never>, signal: LightSignal): Promise<AttemptEnd> {
+  const dependencies = dependenciesOf(host, call);
   try {
     const output = await host.inFlight.run(
       attemptKeyOf(call.callId, call.attempt),

@@ -100,11 +100,6 @@ export function carryTraces(carrier: TraceCarrier): () => void {
   };
 }
 
-/** Whether anybody traces in this process. */
-export function isTraced(): boolean {
-  return carriers.length > 0;
-}
-
 /** The span that is active here; undefined where nobody traces. */
 export function activeTrace(): TraceHeaders | undefined {
   return firstOf((carrier) => carrier.active());

@@ -109,8 +109,6 @@ export const bindingSchema = z.object({
   /** The smallest limit on cost, in micro-dollars. Absent: none. */
   maxCostMicros: count.optional(),
   strict: flagSchema,
-  /** Whether any account of the chain limits the number of tool calls. Absent: none does. */
-  limitsToolCalls: z.literal(true).optional(),
 });
 export type Binding = DeepReadonly<z.infer<typeof bindingSchema>>;
 
@@ -125,13 +123,7 @@ export function bindingOf(limits: Limits, above: Binding = nothingBinds): Bindin
   };
   if (maxTokens !== undefined) binding.maxTokens = maxTokens;
   if (maxCostMicros !== undefined) binding.maxCostMicros = maxCostMicros;
-  if (limitsToolCalls(limits, above)) binding.limitsToolCalls = true;
   return binding;
-}
-
-/** Whether this account, or one above it, limits the number of tool calls. */
-export function limitsToolCalls({ maxToolCalls, maxTreeToolCalls }: Limits, above: Binding = nothingBinds): boolean {
-  return above.limitsToolCalls === true || maxToolCalls !== undefined || maxTreeToolCalls !== undefined;
 }
 
 function smaller(one: number | undefined, other: number | undefined): number | undefined {
@@ -145,7 +137,7 @@ export function bindsAmounts({ maxTokens, maxCostMicros }: Binding): boolean {
 
 /** The field `binding` of an agent's record; absent where nothing binds. */
 export function bindingField(binding: Binding): { readonly binding?: Binding } {
-  return bindsAmounts(binding) || binding.strict || binding.limitsToolCalls ? { binding } : {};
+  return bindsAmounts(binding) || binding.strict ? { binding } : {};
 }
 
 /** The flags that a lifetime budget sets for each turn; null for none. */

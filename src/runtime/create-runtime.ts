@@ -201,9 +201,7 @@ async function openAgent(
     throw new InvalidInputError(`agent "${agentId}" exists and is a "${record.definition.name}", not a "${name}"`);
   }
   if (!created && options.budget !== undefined) await assertBudget(core, record, limits);
-  // Of a tree that is kept in memory or begins with messages, something is stored already.
-  const isFresh = created && seeds.length === 0 && options.autoSave !== false && !core.stores.isHeld(record);
-  return new AgentHandle(core, record, isFresh);
+  return new AgentHandle(core, record);
 }
 
 /**

@@ -11,4 +11,3 @@ export * from "./rules/queries.ts";
 export { JOB_LOOK_MS, jobTimerId } from "./rules/queued-calls.ts";
 export { assertBudgetSet } from "./rules/set-budget.ts";
 export { databasePath } from "./sqlite/sqlite-path.ts";
-export { type NewTurn, newTurnOf } from "./rules/turns.ts";

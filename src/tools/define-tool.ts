@@ -184,7 +184,6 @@ function made<Schema extends ToolParameters, SecretName extends string>(
     needsApproval: approvalRule({ name, needsApproval: boundTo(self, definition.needsApproval) }),
     ...(approvalExpiresAfterMs === undefined ? {} : { approvalExpiresAfterMs }),
     ...(auth === undefined ? {} : { auth }),
-    ...(secrets ? { hasSecrets: true as const } : {}),
     jsonSchema: parameters.jsonSchema,
     ...uncheckedOf(parameters),
     parse: (text) => parseArguments(parameters, text, { toolName: name, maxBytes: maxArgumentBytes, secrets }),

@@ -47,8 +47,6 @@ export interface Tool<Args = unknown> {
   readonly approvalExpiresAfterMs?: number;
   /** `required`: it runs only with credentials. */
   readonly auth?: "required";
-  /** Whether secrets are added to its arguments. Absent: none are. */
-  readonly hasSecrets?: true;
   /** The parameters as the model sees them, without secrets. */
   readonly jsonSchema: JsonObject;
   /**

@@ -200,8 +200,5 @@ describe("limits", () => {
     expect(bindingOf(limitsOf({ maxTokens: 4, maxCost: 2 }), both)).toEqual({ ...both, maxTokens: 4 });
     expect(bindingOf(limitsOf({ maxTokens: 6 }), top)).toEqual(top);
     expect(bindingOf(limitsOf({ maxSteps: 1, maxSeconds: 1 }))).toEqual(nothingBinds);
-    const calls = bindingOf(limitsOf({ maxTreeToolCalls: 3 }));
-    expect(calls).toEqual({ strict: false, limitsToolCalls: true });
-    expect(bindingOf(limitsOf({ maxTokens: 4 }), calls)).toEqual({ ...calls, maxTokens: 4 });
   });
 });

@@ -33,46 +33,6 @@ export function leasesContract(subject: () => Stores): void {
     expect(await subject().acquire(keyOf("nobody"), here.processId, LEASE_MS, NOW)).toEqual({ type: "notFound" });
   });
 
-  test("the first batch of an agent that nobody has had takes its lease, and tells of what waits in its inbox", async () => {
-    await subject().createAgent(identityOf(), null);
-    await subject().registerProcess(here, NOW);
-    await subject().pause(keyOf(), "ann", NOW);
-    const owner = new Owner(subject(), keyOf());
-    owner.epoch = 1;
-    const takesLease = await subject().readAgent(keyOf());
-    const first = owner.batch({ entries: [note("first")], takesLease, processId: here.processId });
-    expect(await subject().commit([first], NOW)).toMatchObject([{ type: "committed", posted: [ROOT] }]);
-    owner.seq += 1;
-    expect(await subject().commit([first], NOW)).toMatchObject([{ type: "committed" }]);
-    expect(await subject().holder(keyOf())).toMatchObject({ process: { processId: here.processId }, epoch: 1 });
-    await owner.commit({ entries: [note("second")] });
-  });
-
-  test("so does one that brings the record as the command that created the agent gave it", async () => {
-    const { record } = await subject().createAgent(identityOf(), null);
-    await subject().registerProcess(here, NOW);
-    const owner = new Owner(subject(), keyOf());
-    owner.epoch = 1;
-    const first = owner.batch({ entries: [note("first")], takesLease: record, processId: here.processId });
-    expect(await subject().commit([first], NOW)).toMatchObject([{ type: "committed", posted: [] }]);
-    expect(await subject().holder(keyOf())).toMatchObject({ process: { processId: here.processId }, epoch: 1 });
-  });
-
-  test("a batch that takes the lease is stale where somebody has, had or changed the agent", async () => {
-    const { record } = await subject().createAgent(identityOf(), null);
-    await subject().registerProcess(here, NOW);
-    const late = new Owner(subject(), keyOf());
-    late.epoch = 1;
-    const taking = () => late.batch({ entries: [note("late")], takesLease: record, processId: here.processId });
-    await subject().pause(keyOf(), "ann", NOW);
-    expect(await subject().commit([taking()], NOW)).toMatchObject([{ type: "stale", epoch: 0, seq: 0 }]);
-    const other = await new Owner(subject(), keyOf()).acquire(elsewhere);
-    expect(await subject().commit([taking()], NOW)).toMatchObject([{ type: "stale", epoch: 1, seq: 0 }]);
-    await subject().release(keyOf(), other.epoch, { as: "leaving" });
-    expect(await subject().commit([taking()], NOW)).toMatchObject([{ type: "stale", epoch: 1, seq: 0 }]);
-    expect(await subject().readJournal(keyOf(), 1)).toEqual([]);
-  });
-
   test("what a living process holds is not given to another, until its heartbeat is too old", async () => {
     const owner = await openAgent(subject());
     await subject().registerProcess(elsewhere, NOW);

@@ -56,45 +56,6 @@ export function turnsContract(subject: () => Stores): void {
     expect(await listed()).toMatchObject([{ turnId: TURN, status: "stopped", changedAt: NOW + 5 }]);
   });
 
-  test("an owner's turn is opened by the batch that begins it, with its row and without an item in the inbox", async () => {
-    const owner = await agentOf(subject(), "desk", { ownerId: "ann", sessionId: "s1" });
-    const batch = owner.batch({ entries: [note("it begins")], opens: turnItemOf(1) });
-    // Sent again it is the same turn.
-    for (const at of [NOW + 1, NOW + 2]) {
-      expect(await subject().commit([batch], at)).toMatchObject([{ type: "committed" }]);
-    }
-    owner.seq += 1;
-    expect(await subject().readAgent(keyOf())).toMatchObject({
-      openTurnId: TURN,
-      nextTurnNumber: 2,
-      queuedTurnIds: [],
-    });
-    expect(await subject().inbox(keyOf())).toEqual([]);
-    expect(await listed()).toMatchObject([
-      { turnId: TURN, status: "open", ownerId: "ann", key: null, openedAt: NOW + 1 },
-    ]);
-    expect(await subject().openTurn(keyOf(), { ...command, ifBusy: "refuse" }, NOW + 3)).toMatchObject({
-      type: "busy",
-    });
-    await endTurn(owner, 1, NOW + 5);
-    expect(await listed()).toMatchObject([{ status: "completed", changedAt: NOW + 5 }]);
-  });
-
-  test("a batch that opens a turn is stale where that is not the next one, or another is open, and leaves nothing", async () => {
-    const owner = await agentOf(subject(), "desk", {});
-    const opening = (number: number) => owner.batch({ entries: [note("it begins")], opens: turnItemOf(number) });
-    const before = await subject().readAgent(keyOf());
-    expect(await subject().commit([opening(2)], NOW)).toMatchObject([{ type: "stale", seq: owner.seq }]);
-    expect(await subject().readAgent(keyOf())).toEqual(before);
-    expect(await listed()).toEqual([]);
-    await subject().openTurn(keyOf(), command, NOW);
-    expect(await subject().commit([opening(1), opening(2)], NOW)).toMatchObject([{ type: "stale" }, { type: "stale" }]);
-    expect(await subject().readJournal(keyOf(), owner.seq + 1)).toEqual([]);
-    expect(await idsOf()).toEqual([TURN]);
-    await owner.commit({ owned: { ...ready, status: "shutdown" } });
-    expect(await subject().commit([opening(2)], NOW)).toMatchObject([{ type: "stale" }]);
-  });
-
   test("a look at a turn shows its end, with what the result is made of", async () => {
     const look = (turnId: string, after?: number) => subject().lookAtTurn(keyOf(), turnId, after);
     expect(await look(TURN)).toBeUndefined();

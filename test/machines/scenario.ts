@@ -106,8 +106,6 @@ export async function interrupted(
   await agent.start();
   const turn = agent.executeTurn("go");
   await gate.reached();
-  // A tool may have begun ahead of its commit.
-  await stage.committed(agent);
   await act(gate, runtime);
   await elapse(stage.clock, turn.result);
   return runtime;

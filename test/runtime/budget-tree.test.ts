@@ -63,8 +63,7 @@ describeRuntimes("budgets of a tree", (stage) => {
         name: "step",
         description: "Steps.",
         parameters: z.object({}),
-        // Its result and the next ask are two commits, so that others come between.
-        effect: "keyed",
+        effect: "none",
         execute: () => 1,
       });
       const small = { inputTokens: 20, outputTokens: 10 };

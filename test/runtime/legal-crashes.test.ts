@@ -31,7 +31,6 @@ describeRuntimes("after a crash", (stage) => {
     await before.start();
     before.executeTurn("go").result.catch(() => undefined);
     await gate.reached();
-    await before.saveState();
     doomed.kill();
     gate.open();
     await loopTurns(5);

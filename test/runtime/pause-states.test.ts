@@ -45,7 +45,7 @@ describeRuntimes("pause", (stage) => {
       name: "look",
       description: "Looks.",
       parameters: z.object({ at }),
-      effect: "keyed",
+      effect: "none",
       execute: () => "seen",
     });
     const model = scriptedModel(async (_request, { index, signal }) => {
@@ -66,7 +66,7 @@ describeRuntimes("pause", (stage) => {
     expect(await rest).toEqual({ status: "waiting", turnId: "p#1", reason: "paused" });
     await loopTurns(aWhile);
     expect(await entriesOfType(stage().look(), "p", "tool.started")).toHaveLength(0);
-    const told = { intent: "tool.started", reason: "paused", arguments: { at: "home" }, effect: "keyed" };
+    const told = { intent: "tool.started", reason: "paused", arguments: { at: "home" }, effect: "none" };
     expect(await entriesOfType(stage().look(), "p", "intent.refused")).toMatchObject([told]);
     expect(await agent.getMessages()).toHaveLength(2);
     await agent.resume();

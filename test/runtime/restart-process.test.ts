@@ -88,7 +88,6 @@ describeRuntimes("a restart", (stage) => {
     await before.start();
     before.executeTurn("go");
     await gate.reached();
-    await before.saveState();
     const pausing = before.pause();
     gate.open("seen");
     await pausing;

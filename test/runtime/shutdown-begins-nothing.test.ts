@@ -105,6 +105,27 @@ describeRuntimes("a shutdown in the middle of a turn", (stage) => {
 });
 
 describeRuntimes("two processes on the same stores", (stage) => {
+  it("a turn that was asked for just before shutdown() is carried on by the process that starts the agent next", async () => {
+    const first = new Begun();
+    const before = await stage().open({ agents: [first.agent()] });
+    const agent = await startAgent(before, "worker", "w");
+    for (let waits = 0; waits < 6; waits += 1) {
+      const { id } = agent.executeTurn("go");
+      await loopTurns(waits);
+      await agent.shutdown();
+      const turnId = await id;
+      await loopTurns(aWhile);
+      const second = await stage().open({ agents: [new Begun().agent()] });
+      const next = await startAgent(second, "worker", "w");
+      expect(await elapse(stage().clock, next.turn(turnId).result)).toMatchObject({
+        status: "completed",
+        text: "done",
+      });
+      await second.shutdown();
+      await agent.start();
+    }
+  });
+
   it.each(["a new agent", "an agent that was shut down", "an agent with an open turn"] as const)(
     "that start %s at once: the loser's turn is queued and run by the winner",
     async (which) => {

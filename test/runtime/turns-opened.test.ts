@@ -1,11 +1,9 @@
 import { expect, it } from "vitest";
-import { systemClock } from "../../src/base/index.ts";
 import { StoreUnavailableError } from "../../src/errors/index.ts";
-import { createRuntime, defineAgent, memoryStores } from "../../src/index.ts";
-import { Committer } from "../../src/runtime/agent/committer.ts";
+import { createRuntime, defineAgent, memoryStores, type Stores, type TurnOptions } from "../../src/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 
-async function openClerk(stores: ReturnType<typeof memoryStores>) {
+async function openClerk(stores: Stores) {
   const model = scriptedModel(["one", "two", "three"]);
   const runtime = await createRuntime({ agents: [defineAgent({ name: "clerk", model })], stores });
   const agent = await runtime.agent("clerk", { agentId: "desk" });
@@ -13,23 +11,50 @@ async function openClerk(stores: ReturnType<typeof memoryStores>) {
   return { runtime, agent, model };
 }
 
-it("a turn of an agent that is idle here costs no command: the commit that begins it opens it", async () => {
-  const stores = memoryStores();
-  let commands = 0;
-  const counted = {
-    ...stores,
-    openTurn: (...given: Parameters<typeof stores.openTurn>) => {
-      commands += 1;
-      return stores.openTurn(...given);
+/** Stores that note the commands for turns, and the types of the entries of each commit. */
+function watchedStores(): { readonly stores: Stores; readonly writes: unknown[] } {
+  const plain = memoryStores();
+  const writes: unknown[] = [];
+  const stores: Stores = {
+    ...plain,
+    async openTurn(...given) {
+      writes.push("openTurn");
+      return await plain.openTurn(...given);
+    },
+    async commit(batches, ...rest) {
+      writes.push(batches.flatMap(({ entries }) => entries.map(({ type }) => type)));
+      return await plain.commit(batches, ...rest);
     },
   };
-  const { runtime, agent } = await openClerk(counted);
-  for (const _ of [1, 2]) await agent.executeTurn("go").result;
-  expect(commands).toBe(0);
+  return { stores, writes };
+}
+
+it.each<[string, TurnOptions]>([
+  ["nothing else", {}],
+  ["a key", { key: "k1" }],
+  ["credentials", { auth: { actorId: "ann", credentials: { token: "t" } } }],
+  ["a signal", { signal: new AbortController().signal }],
+  ["a budget", { budget: { maxSteps: 3 } }],
+])(
+  "a turn is opened by one command and begun by the commit of its first step, asked for with %s",
+  async (_, options) => {
+    const { stores, writes } = watchedStores();
+    const { runtime, agent } = await openClerk(stores);
+    const before = writes.length;
+    expect((await agent.executeTurn("go", options).result).status).toBe("completed");
+    expect(writes.slice(before)).toEqual([
+      "openTurn",
+      ["turn.started", "model.requested"],
+      ["model.responded", "turn.ended"],
+    ]);
+    await runtime.shutdown();
+  },
+);
+
+it("while a turn is being opened the agent is busy for all others", async () => {
+  const { runtime, agent } = await openClerk(memoryStores());
   const { id } = agent.executeTurn("go");
-  // While it is being opened the agent is busy for everybody else.
   await expect(agent.executeTurn("too early").id).rejects.toThrow(`busy with turn ${await id}`);
-  expect(commands).toBe(1);
   await runtime.shutdown();
 });
 
@@ -50,11 +75,11 @@ it("a caller is told that the stores take no turn, and may ask again", async () 
   const stores = memoryStores();
   const full = new StoreUnavailableError("there is no room");
   let isFull = false;
-  const filling = {
+  const filling: Stores = {
     ...stores,
-    commit: async (...given: Parameters<typeof stores.commit>) => {
+    openTurn: async (...given) => {
       if (isFull) throw full;
-      return await stores.commit(...given);
+      return await stores.openTurn(...given);
     },
   };
   const { runtime, agent } = await openClerk(filling);
@@ -66,44 +91,6 @@ it("a caller is told that the stores take no turn, and may ask again", async () 
   expect(await turn.id).toBe("desk#1");
   expect((await turn.result).status).toBe("completed");
   await runtime.shutdown();
-});
-
-it("who asked for a turn is told of it before anything is done with its commit", async () => {
-  const told: string[] = [];
-  const committer = new Committer(
-    {
-      ...memoryStores(),
-      commit: async () => [{ type: "committed", entries: [], cursor: 1, warnings: [], posted: [], timers: [] }],
-    },
-    systemClock,
-    () => 0,
-  );
-  const opens = {
-    kind: "turn",
-    key: "turn:desk#1",
-    at: 1,
-    turnId: "desk#1",
-    number: 1,
-    input: "go",
-    actorId: null,
-    limits: null,
-  };
-  let batch: unknown = { id: "b", opens };
-  const asked = Promise.withResolvers<void>();
-  void asked.promise.then(() => told.push("the caller"));
-  committer.schedule({
-    takeBatch: () => {
-      const taken = batch;
-      batch = undefined;
-      return taken as ReturnType<Parameters<Committer["schedule"]>[0]["takeBatch"]>;
-    },
-    onOpened: () => asked.resolve(),
-    onOutcome: () => told.push("the machines"),
-    onRefused: () => false,
-    onFailure: () => undefined,
-  });
-  await committer.drained();
-  expect(told).toEqual(["the caller", "the machines"]);
 });
 
 it("a turn that is aborted once it is open spends nothing if its model was not asked", async () => {
@@ -118,27 +105,7 @@ it("a turn that is aborted once it is open spends nothing if its model was not a
   await runtime.shutdown();
 });
 
-it("an agent that was created here is started with one commit, which takes its lease", async () => {
-  const stores = memoryStores();
-  const asked: string[] = [];
-  const counted = {
-    ...stores,
-    acquire: (...given: Parameters<typeof stores.acquire>) => {
-      asked.push("acquire");
-      return stores.acquire(...given);
-    },
-    inbox: (...given: Parameters<typeof stores.inbox>) => {
-      asked.push("inbox");
-      return stores.inbox(...given);
-    },
-  };
-  const { runtime, agent } = await openClerk(counted);
-  expect(asked).toEqual([]);
-  expect((await agent.executeTurn("go").result).status).toBe("completed");
-  await runtime.shutdown();
-});
-
-it("an agent that another process has started since it was created here is refused, as ever", async () => {
+it("an agent that another process has started since it was created here is refused", async () => {
   const stores = memoryStores();
   const model = scriptedModel(["one"]);
   const runtime = await createRuntime({ agents: [defineAgent({ name: "clerk", model })], stores });

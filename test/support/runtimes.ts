@@ -57,6 +57,7 @@ const onRedisToo: ReadonlySet<string> = new Set([
   "agents that begin with a conversation",
   "calls in parts",
   "budgets that are changed",
+  "no effect before its intent",
 ]);
 
 /** `TROUPE_RUNTIMES=redis` runs every suite on Redis, and on nothing else. */

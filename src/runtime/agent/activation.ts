@@ -63,16 +63,12 @@ export class Activation extends LiveView implements Host {
   isUsed = true;
   /** When it was last found unused, in steady time. */
   idleSince = 0;
-  /** Settles when a turn that is being opened is stored, or refused: what is asked later comes after it. */
-  opening: Promise<void> | undefined;
   /** Looks into its inbox that are under way. */
   drains = 0;
   #untaken: readonly string[] = nothing;
   #looks = 0;
   /** The look that found what is untaken. */
   #untakenAt = 0;
-  /** Attempts that ran ahead of a commit that refused them. */
-  readonly #astray = new Set<string>();
   #identity: AgentRecord;
   #owned: OwnedFields;
   #lost: LossReason | undefined;
@@ -102,7 +98,6 @@ export class Activation extends LiveView implements Host {
       deliver: (entry) => this.#deliver(entry),
       onCommitted: (outcome) => this.#onCommitted(outcome),
       onStale: (error) => this.discard(error),
-      onAstray: ({ callId }) => this.#astray.add(attemptKeyOf(callId ?? "", 1)),
       onRefused: (error, isGivenUp) => this.#onRefused(error, isGivenUp),
       onFailure: (cause) => this.#onFailure(cause),
     });
@@ -160,11 +155,6 @@ export class Activation extends LiveView implements Host {
     return this.#lost !== undefined;
   }
 
-  /** Whether its machines are not what its journal says, so that it has to be recovered. */
-  get isAstray(): boolean {
-    return this.#astray.size > 0;
-  }
-
   /** Whether a turn is open and waits. */
   get isAtRest(): boolean {
     return this.openTurnId !== null && !this.#activity.isActive;
@@ -204,11 +194,6 @@ export class Activation extends LiveView implements Host {
 
   get isShuttingDown(): boolean {
     return this.gate.isShut;
-  }
-
-  startAhead(body: Extract<IntentBody, { type: "tool.started" }>): EntryOf<"tool.started"> | undefined {
-    if (this.gate.holds(body.type) || this.isPausing || this.undelivered().length > 0) return undefined;
-    return this.writer.startAhead(body) as EntryOf<"tool.started">;
   }
 
   async proposeSpawn(request: SpawnRequest): Promise<Proposed<"child.spawned">> {
@@ -280,7 +265,6 @@ export class Activation extends LiveView implements Host {
     this.writer.close(why);
     this.#waiters.close(why);
     this.gate.discard(lossOf(why));
-    for (const key of this.#astray) this.#ports.inFlight.drop(key);
     this.#ports.onLost(this);
   }
 
@@ -330,7 +314,6 @@ export class Activation extends LiveView implements Host {
 
   /** Drops what is only read during a turn, once its end is stored and told. */
   forgetTurn(turnId: string): void {
-    this.#astray.clear();
     this.conversation.forgetTurn(turnId);
     this.actors.forgetTurn(turnId);
   }
@@ -365,8 +348,6 @@ export interface ActivationStart {
   readonly history: readonly Message[];
   /** Aborts that were posted while no process had the agent; they are taken before its open turn goes on. */
   readonly aborts: readonly InboxItem[];
-  /** Nobody has had it: its first batch takes the lease, and nothing of it happens before. */
-  readonly takesLease?: AgentRecord | undefined;
   /** Of an agent that was put away. */
   readonly standing?: Standing | undefined;
 }

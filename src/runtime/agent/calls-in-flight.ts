@@ -59,13 +59,6 @@ export class CallsInFlight {
     this.#calls.get(key)?.controller.abort(new TurnInterruptedError("the call was dropped by a pause"));
   }
 
-  /** Aborts a call that was not to begin: nobody takes its outcome. */
-  drop(key: string): void {
-    const call = this.#calls.get(key);
-    this.#calls.delete(key);
-    call?.controller.abort(new TurnInterruptedError("the call ran ahead of a commit that refused it"));
-  }
-
   /** Aborts all calls of one agent, or of all agents: nothing waits for the outcomes any more. */
   abandon(agentId?: string): void {
     if (this.#calls.size === 0) return;

@@ -8,8 +8,6 @@ import type { Batch, CommitOutcome, Stale, Stores } from "../../stores/index.ts"
 export interface CommitSource {
   /** The next batch, or undefined when there is nothing to commit or a batch is in flight. */
   takeBatch(): Batch | undefined;
-  /** The batch has opened a turn. Its outcome comes in the next turn of the event loop. */
-  onOpened?(): void;
   onOutcome(batch: Batch, outcome: CommitOutcome): void;
   /** The stores refuse the batch for now. False: do not send it again. */
   onRefused(error: StoreUnavailableError): boolean;
@@ -32,9 +30,7 @@ interface Order {
  * 1. A source is asked at most once per event-loop turn, whether or not anybody awaits the result.
  * 2. A transport failure is no outcome: the same batches are sent again under their ids until they are answered, and
  *    their sources are called each time.
- * 3. Who asked for a turn is told that it is open before its first step is taken, so that a caller who follows it then misses
- *    nothing of its first answer.
- * 4. A batch that is refused, or breaks its transaction, does not delay others: each is sent again alone.
+ * 3. A batch that is refused, or breaks its transaction, does not delay others: each is sent again alone.
  */
 export class Committer {
   readonly #stores: Stores;
@@ -100,18 +96,10 @@ export class Committer {
       return await this.#sendAgain(orders, attempt, error);
     }
     faultPoint("commit.after");
-    const opened: (() => void)[] = [];
     for (const [index, { source, batch }] of orders.entries()) {
       const outcome = outcomes[index];
-      if (!outcome) continue;
-      if (batch.opens && outcome.type === "committed") {
-        source.onOpened?.();
-        opened.push(() => tell(source, batch, outcome));
-      } else tell(source, batch, outcome);
+      if (outcome) tell(source, batch, outcome);
     }
-    if (opened.length === 0) return;
-    await new Promise(setImmediate);
-    for (const tellOne of opened) tellOne();
   }
 
   async #sendAgain(orders: readonly Order[], attempt: number, error: unknown): Promise<void> {
@@ -161,8 +149,7 @@ export function staleError(
   const isTwice = found.epoch === had.epoch && found.seq > had.seq;
   const details = { agentId, hadEpoch: had.epoch, hadSeq: had.seq, foundEpoch: found.epoch, foundSeq: found.seq };
   if (found.epoch >= had.epoch && found.seq >= had.seq && !isTwice) {
-    const what = found.epoch === 0 ? "was changed before its first start" : `was taken over under epoch ${found.epoch}`;
-    return new LeaseLostError(`agent ${agentId} ${what}`, { details });
+    return new LeaseLostError(`agent ${agentId} was taken over under epoch ${found.epoch}`, { details });
   }
   const message = `the stores have lost entries of agent ${agentId} that they had acknowledged: it was at seq ${had.seq} under epoch ${had.epoch}, and is stored at seq ${found.seq} under epoch ${found.epoch}; it goes on from there`;
   const cause = new StoreRolledBackError(message, { details });

@@ -15,7 +15,6 @@ import {
   turnIdOf,
   type TurnItem,
 } from "../../state/index.ts";
-import type { NewTurn } from "../../stores/index.ts";
 import type { Activation } from "./activation.ts";
 
 /**
@@ -70,20 +69,6 @@ export function takeItem(activation: Activation, item: InboxItem): boolean {
   }
   activation.writer.acknowledge(item.key);
   return true;
-}
-
-/**
- * Opens and begins a turn of an agent that is idle here, in one commit. Undefined if it may not begin at once; otherwise
- * resolves with whether it is open. If not, the agent was discarded.
- */
-export function openHere(activation: Activation, turn: NewTurn) {
-  const { identity, owned, writer, gate, isLost, mayHaveMore } = activation;
-  // The batch may hold nothing else: it is given up if the turn cannot be opened.
-  if (isLost || mayHaveMore || gate.isClosed || !writer.isSettled) return undefined;
-  const number = Math.max(identity.nextTurnNumber, owned.turnCount + 1);
-  const turnId = turnIdOf(identity.agentId, number);
-  const item: TurnItem = { kind: "turn", key: `turn:${turnId}`, turnId, number, ...turn };
-  return beginTurn(activation, item) ? { item, isOpen: writer.openTurn(item) } : undefined;
 }
 
 function beginTurn(activation: Activation, item: TurnItem): boolean {

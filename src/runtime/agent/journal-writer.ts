@@ -3,14 +3,11 @@ import { createDeferred, type Deferred, faultPoint } from "../../base/index.ts";
 import { LeaseLostError, type StoreUnavailableError } from "../../errors/index.ts";
 import {
   type AgentKey,
-  type AgentRecord,
   type Entry,
   type FactBody,
   type IntentBody,
   isIntent,
   type OwnedFields,
-  type Refusal,
-  type TurnItem,
 } from "../../state/index.ts";
 import type { Batch, BudgetMove, CommitOutcome, Committed, SpawnOrder } from "../../stores/index.ts";
 import { type CommitSource, type Committer, staleError } from "./committer.ts";
@@ -25,16 +22,13 @@ import { PendingBatch } from "./pending-batch.ts";
  * 1. Entries are delivered in the order of their seq, live as in the fold. A fact is therefore delivered at once,
  *    unless an intent before it still awaits its commit.
  * 2. At most one batch is in flight; entries that are appended meanwhile go into the next.
- * 3. An intent that runs ahead is delivered as a fact is. If its commit refuses it, the machines are not what the journal says, and
- *    `onAstray` is called.
- * 4. After `close` nothing is appended, delivered or sent; after a batch that gave the lease back nothing is sent.
+ * 3. After `close` nothing is appended, delivered or sent; after a batch that gave the lease back nothing is sent.
  */
 export class JournalWriter implements CommitSource {
   readonly #start: WriterStart;
   readonly #committer: Committer;
   readonly #events: WriterEvents;
   readonly #undecided = new Map<number, Deferred<Entry>>();
-  #opening: Deferred<boolean> | undefined;
   #commitWaiters: { readonly seq: number; readonly deferred: Deferred<void> }[] = [];
   #pending = new PendingBatch();
   #underWay: Batch | undefined;
@@ -44,8 +38,6 @@ export class JournalWriter implements CommitSource {
   /** Entries that were not delivered yet; the first is an intent that awaits its commit. */
   #waiting: Entry[] = [];
   #delivering = false;
-  /** Intents that run ahead, until their commit. */
-  readonly #ahead = new Set<number>();
   #seq: number;
   #committedSeq: number;
   #at: number;
@@ -101,17 +93,6 @@ export class JournalWriter implements CommitSource {
     return deferred.promise;
   }
 
-  /** Delivers the intent at once: what it begins may have been done in vain. */
-  startAhead(body: IntentBody): Entry {
-    const entry = this.#envelope(body);
-    this.#ahead.add(entry.seq);
-    this.#pending.add(entry);
-    this.#waiting.push(entry);
-    this.#drain();
-    this.#committer.schedule(this);
-    return entry;
-  }
-
   /** Puts the owner's part of the record into the batch that is being filled. */
   setOwned(owned: OwnedFields): void {
     this.#pending.owned = owned;
@@ -123,17 +104,6 @@ export class JournalWriter implements CommitSource {
    */
   get isClosingTurn(): boolean {
     return this.#pending.closedTurnId !== null;
-  }
-
-  /**
-   * Opens a turn with the batch that is being filled, whose entries begin it. Resolves with whether it is open, before any of
-   * them is acted upon. Rejects if the stores refuse the batch: then it is given up, and its agent is not what is stored.
-   */
-  openTurn(item: TurnItem): Promise<boolean> {
-    if (this.#closed) return Promise.resolve(false);
-    this.#pending.opens = item;
-    this.#opening = createDeferred();
-    return this.#opening.promise;
   }
 
   closeTurn(turnId: string): void {
@@ -189,7 +159,6 @@ export class JournalWriter implements CommitSource {
   close(why: LossReason): void {
     if (this.#closed) return;
     this.#closed = why;
-    this.#opening?.resolve(false);
     const left = [...this.#undecided.values(), ...this.#commitWaiters.map(({ deferred }) => deferred)];
     if (left.length === 0) return;
     const error = lossOf(why);
@@ -203,15 +172,9 @@ export class JournalWriter implements CommitSource {
 
   takeBatch(): Batch | undefined {
     if (this.#closed || this.#underWay || this.#hasLeft || this.#pending.isEmpty) return undefined;
-    if (this.#committedSeq === 0) this.#pending.takesLease = this.#start.takesLease;
     this.#underWay = this.#pending.toBatch(this.#start, this.#committedSeq);
     this.#pending = new PendingBatch();
     return this.#underWay;
-  }
-
-  onOpened(): void {
-    this.#opening?.resolve(true);
-    this.#opening = undefined;
   }
 
   onOutcome(batch: Batch, outcome: CommitOutcome): void {
@@ -220,13 +183,10 @@ export class JournalWriter implements CommitSource {
     this.#refused = "no";
     if (outcome.type === "stale") {
       const { key, epoch } = this.#start;
-      // A batch that was to take the lease has lost nothing.
-      const had = { epoch: batch.takesLease ? 0 : epoch, seq: this.#committedSeq };
-      return this.#events.onStale(staleError(key, had, outcome));
+      return this.#events.onStale(staleError(key, { epoch, seq: this.#committedSeq }, outcome));
     }
     this.#hasLeft = batch.leaves === true;
     this.#committedSeq = batch.entries.at(-1)?.seq ?? this.#committedSeq;
-    this.#judgeAhead(outcome.entries);
     const decided = this.#decide(outcome.entries);
     this.#drain();
     for (const { deferred, entry } of decided) deferred.resolve(entry);
@@ -238,9 +198,7 @@ export class JournalWriter implements CommitSource {
 
   onRefused(error: StoreUnavailableError): boolean {
     if (this.#closed) return false;
-    // Who asks for a turn is told that it was refused, and may ask again.
-    const isGivenUp = this.#refused === "given up" || this.#opening !== undefined;
-    this.#opening?.reject(error);
+    const isGivenUp = this.#refused === "given up";
     if (!isGivenUp) this.#refused = "again";
     this.#events.onRefused(error, isGivenUp);
     return !isGivenUp;
@@ -252,9 +210,7 @@ export class JournalWriter implements CommitSource {
   }
 
   onFailure(error: unknown): void {
-    if (this.#closed) return;
-    this.#opening?.reject(error);
-    this.#events.onFailure(error);
+    if (!this.#closed) this.#events.onFailure(error);
   }
 
   /** The body itself becomes the entry, since it was made for it: a copy of objects of so many forms is slow. */
@@ -280,13 +236,6 @@ export class JournalWriter implements CommitSource {
       if (place >= 0) this.#waiting[place] = entry;
     }
     return decided;
-  }
-
-  #judgeAhead(entries: readonly Entry[]): void {
-    if (this.#ahead.size === 0) return;
-    for (const entry of entries) {
-      if (this.#ahead.delete(entry.seq) && entry.type === "intent.refused") this.#events.onAstray(entry);
-    }
   }
 
   /** Delivers the entries that do not wait for a commit, in order. */
@@ -331,8 +280,6 @@ interface WriterStart {
   /** Last committed entry, and its time. */
   readonly seq: number;
   readonly at: number;
-  /** The lease is taken with the first batch. */
-  readonly takesLease?: AgentRecord | undefined;
 }
 
 interface WriterEvents {
@@ -341,8 +288,6 @@ interface WriterEvents {
   deliver(entry: Entry): void;
   onCommitted(outcome: Committed): void;
   onStale(error: LeaseLostError): void;
-  /** Called with the refusal of an intent that ran ahead. */
-  onAstray(refused: Refusal): void;
   /** Called when the stores refuse a batch for now; it is sent again, unless it was given up. */
   onRefused(error: StoreUnavailableError, isGivenUp: boolean): void;
   onFailure(error: unknown): void;

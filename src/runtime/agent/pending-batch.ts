@@ -1,6 +1,6 @@
 import type { FactParts } from "../../actors/index.ts";
 import { createId } from "../../base/index.ts";
-import type { AgentRequest, Entry, Message, OwnedFields, Timer, TurnItem } from "../../state/index.ts";
+import type { AgentRequest, Entry, Message, OwnedFields, Timer } from "../../state/index.ts";
 import type { Batch, BudgetMove, NewArtifact, Post, SpawnOrder, WakeOrder } from "../../stores/index.ts";
 
 /** Everything appended since the last batch was taken. */
@@ -16,12 +16,10 @@ export class PendingBatch {
   readonly clearedTimers: string[] = [];
   wake: WakeOrder | undefined;
   leaves = false;
-  takesLease: Batch["takesLease"];
   readonly requests: AgentRequest[] = [];
   readonly closedRequests: string[] = [];
   cleared: Batch["cleared"] = null;
   owned: OwnedFields | null = null;
-  opens: TurnItem | undefined;
   closedTurnId: string | null = null;
   definition: Batch["definition"];
 
@@ -53,10 +51,9 @@ export class PendingBatch {
 
   toBatch({ key, epoch, processId }: Pick<Batch, "key" | "epoch" | "processId">, expectedSeq: number): Batch {
     const { entries, messages, artifacts, moves, spawns, posts, acknowledged, timers, clearedTimers } = this;
-    const { wake, leaves, takesLease, requests, closedRequests, cleared, owned, opens, closedTurnId, definition } =
-      this;
+    const { wake, leaves, requests, closedRequests, cleared, owned, closedTurnId, definition } = this;
     const begun = { id: createId(), key, epoch, processId, expectedSeq, entries, messages, artifacts, moves, spawns };
     const rest = { posts, acknowledged, timers, clearedTimers, wake, leaves, requests, closedRequests, cleared };
-    return { ...begun, ...rest, takesLease, owned, opens, closedTurnId, definition };
+    return { ...begun, ...rest, owned, closedTurnId, definition };
   }
 }

@@ -52,8 +52,6 @@ export class TurnHandle implements Turn {
   /** Aborted when the turn cannot go on and has no further events; the reason is the error that its caller gets. */
   readonly #gone = new LightController();
   #accepted: AcceptedTurn | undefined;
-  /** Whether the caller has asked for the turn's end. */
-  isUnwanted = false;
   /** Whether the caller asked for the result: starting a turn alone does not hold the process. */
   #isResultAwaited = false;
   /** What `settled` has given last, if the turn waited then. */
@@ -117,7 +115,6 @@ export class TurnHandle implements Turn {
   }
 
   async abort(reason = "aborted by its caller"): Promise<void> {
-    this.isUnwanted = true;
     await this.#source.abort(await this.id, reasonOf(reason, "turn.abort()"));
   }
 

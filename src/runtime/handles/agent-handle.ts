@@ -56,13 +56,9 @@ export class AgentHandle implements Agent {
   /** When the record was asked for, by `performance.now()`. */
   #recordAt = performance.now();
 
-  /** The record as this handle's command created it: nobody has had the agent yet. */
-  #created: AgentRecord | undefined;
-
-  constructor(core: RuntimeCore, record: AgentRecord, isCreated = false) {
+  constructor(core: RuntimeCore, record: AgentRecord) {
     this.#core = core;
     this.#record = record;
-    if (isCreated) this.#created = record;
     this.agentId = record.agentId;
     this.#local = new LocalAgent(core, record.agentId);
     // Remembers where it stands now, because it may leave memory before the state is read.
@@ -103,21 +99,13 @@ export class AgentHandle implements Agent {
     this.#core.assertOpen();
     if (!this.#local.runsHere) return void (this.#record = await startElsewhere(this.#core, this.#key));
     const wasHere = this.#local.live !== undefined;
-    const created = this.#created;
-    this.#created = undefined;
-    const live = await this.#core.live.own(this.#key, created);
+    const live = await this.#core.live.own(this.#key);
     wakeUp(live);
     // An agent that has just come here has looked into its inbox.
     if (wasHere || live.mayHaveMore) await this.#core.live.drainInbox(live);
     // If it was lost meanwhile, activating it again either works or throws because another process has it.
     const here = live.isLost ? await this.#core.live.activate(this.#key) : live;
-    try {
-      if (here === live) await live.committed();
-    } catch (error) {
-      if (created === undefined || !(error instanceof LeaseLostError)) throw error;
-      // Somebody has had or changed the agent between its creation here and its first commit.
-      return await this.start();
-    }
+    if (here === live) await live.committed();
     // This record is as old as the activation, and turns may have ended since then: what counts is where the agent stands.
     this.#record = here.identity;
     await this.#lookAgain();
@@ -129,11 +117,9 @@ export class AgentHandle implements Agent {
 
   /** Like `executeTurn`, with the options that only internal callers use. */
   execute(asked: TurnAsked): Turn {
-    const isUnwanted = (): boolean => turn.isUnwanted;
-    const turn = new TurnHandle(this.#core, this.agentId, this.#openTurn({ ...asked, isUnwanted }), {
+    return new TurnHandle(this.#core, this.agentId, this.#openTurn(asked), {
       onEnd: (result) => this.#lookAgain(result),
     });
-    return turn;
   }
 
   async #openTurn(asked: TurnAsked): Promise<AcceptedTurn> {
@@ -193,7 +179,6 @@ export class AgentHandle implements Agent {
 
   async abort(reason = "aborted by a user"): Promise<void> {
     const why = reasonOf(reason, "agent.abort()");
-    if (this.#live?.opening) await this.#live.opening;
     await abortAgent(this.#core, this.agentId, null, why);
   }
 

@@ -112,8 +112,6 @@ export async function pauseAndSave(core: RuntimeCore, key: AgentKey, given?: Pau
   const options = pauseOptionsOf(given);
   core.assertOpen();
   const { stores, clock, live } = core;
-  const opening = live.get(key)?.opening;
-  if (opening) await opening;
   const outcome = await stores.pause(key, "user", clock.now(), { ...options, steady: clock.elapsed() });
   if (outcome.type === "notFound") throw new NotFoundError(`there is no agent "${key.agentId}"`);
   const activation = await live.present(key);
@@ -135,7 +133,6 @@ export async function shutDownAndSave(core: RuntimeCore, key: AgentKey): Promise
   core.live.get(key)?.gate.shut();
   const live = await core.live.present(key);
   live?.gate.shut();
-  if (live?.opening) await live.opening;
   if (live) {
     // An open turn stays open; the next start() carries it on.
     if (live.openTurnId === null) {

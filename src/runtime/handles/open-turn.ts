@@ -1,13 +1,5 @@
 import { createHash } from "node:crypto";
-import {
-  AsyncContext,
-  createDeferred,
-  describeValue,
-  faultPoint,
-  reading,
-  stableStringify,
-  wordsOfThrown,
-} from "../../base/index.ts";
+import { AsyncContext, describeValue, faultPoint, reading, stableStringify, wordsOfThrown } from "../../base/index.ts";
 import { limitsOf } from "../../budget/index.ts";
 import {
   AgentBusyError,
@@ -34,13 +26,7 @@ import type { RuntimeCore } from "../core/runtime-core.ts";
 import { inputOf, traceOfTurn, turnOptionsOf } from "../doors/turn-door.ts";
 import type { TurnOptions } from "../doors/turn-types.ts";
 import type { AcceptedTurn } from "../follow/turn-handle.ts";
-import {
-  newTurnOf,
-  type OpenTurnOutcome,
-  type ProcessIdentity,
-  type TurnCommand,
-  type TurnKey,
-} from "../../stores/index.ts";
+import type { ProcessIdentity, TurnCommand, TurnKey } from "../../stores/index.ts";
 
 /** A request for a turn. */
 export interface TurnAsked {
@@ -50,8 +36,6 @@ export interface TurnAsked {
   readonly isFirst?: boolean | undefined;
   /** Messages of the conversation that are its input, if `input` is null. */
   readonly inputMessageIds?: readonly string[] | undefined;
-  /** Whether its caller has asked for its end already. */
-  readonly isUnwanted?: (() => boolean) | undefined;
 }
 
 /** A turn that was accepted. */
@@ -94,7 +78,6 @@ export async function openTurn(dependencies: OpeningDependencies, asked: TurnAsk
   }
 }
 
-type Opened = Extract<OpenTurnOutcome, { readonly type: "opened" | "queued" }>;
 type CheckedTurn = TurnAsked & { readonly options: TurnOptions };
 
 async function accept(
@@ -119,17 +102,7 @@ async function accept(
   const turnKey = options.key === undefined ? undefined : turnKeyOf(options.key, asked);
   const known = turnKey && { key: turnKey, onlyKnown: refusal !== undefined };
   const command = { ...asked, ifBusy, trace, isFirst, inputMessageIds, ...known } as const;
-  while (local.live?.opening) await local.live.opening;
-  const over = createDeferred();
-  const { live } = local;
-  if (live) live.opening = over.promise;
-  let outcome: OpenTurnOutcome;
-  try {
-    outcome = (await openHere(core, live, turn, command)) ?? (await openByCommand(dependencies, command));
-  } finally {
-    if (live) live.opening = undefined;
-    over.resolve();
-  }
+  const outcome = await core.stores.openTurn(key, command, core.clock.now());
   if (outcome.type === "notFound") throw new NotFoundError(`there is no agent "${key.agentId}"`);
   if (outcome.type === "refused") throw refusal ?? notStarted(dependencies);
   if (outcome.type === "conflict") throw otherMeaning(key.agentId, options.key, outcome);
@@ -143,6 +116,7 @@ async function accept(
   faultPoint("turn.opened");
   const { turnId, type } = outcome;
   if (type === "given") return { turnId, isReplayed: true };
+  if (type !== "known" && local.runsHere) core.contexts.keep(turnId, AsyncContext.current());
   if (type === "known" && (refusal || !isUnfinished(outcome.record, turnId))) {
     heard?.letGo();
     return { turnId, isReplayed: true };
@@ -159,39 +133,6 @@ async function accept(
   if (type === "known") local.tell([key.agentId], owner);
   else local.tell(outcome.posted, owner, outcome.holder);
   return { turnId, isReplayed: type === "known", record: owner ? undefined : outcome.record };
-}
-
-/** Opens the turn in the stores; its agent may be busy, or live in another process. */
-async function openByCommand({ core, local }: OpeningDependencies, command: TurnCommand): Promise<OpenTurnOutcome> {
-  const outcome = await core.stores.openTurn(local.key, command, core.clock.now());
-  const isNew = outcome.type === "opened" || outcome.type === "queued";
-  if (isNew && local.runsHere) core.contexts.keep(outcome.turnId, AsyncContext.current());
-  return outcome;
-}
-
-const nextTick = Promise.resolve();
-
-/**
- * Opens the turn with the commit that begins it, if the agent is idle here. Undefined if it has to be opened by a command: a
- * key has to be looked up, credentials are kept under the id of a turn that is open, and what its caller or a signal aborts at
- * once takes no step.
- */
-async function openHere(
-  core: RuntimeCore,
-  live: Activation | undefined,
-  { options, isUnwanted }: CheckedTurn,
-  command: TurnCommand,
-): Promise<Opened | undefined> {
-  if (!live || command.isFirst || command.key || options.auth || options.signal) return undefined;
-  // Whoever has just asked for the turn may abort it in the same breath.
-  if (isUnwanted) await nextTick;
-  if (isUnwanted?.()) return undefined;
-  const item = await core.live.inbox.open(live, newTurnOf(command, core.clock.now()), (turnId) =>
-    core.contexts.keep(turnId, AsyncContext.current()),
-  );
-  // Whatever has come between finds an owner again.
-  if (live.isLost) core.live.notify([live.key.agentId]);
-  return item && { type: "opened", turnId: item.turnId, number: item.number, item, record: live.identity, posted: [] };
 }
 
 /** The reason why no turn can be opened now. */

@@ -1,9 +1,9 @@
 import { processContext, type Waiters } from "../../base/index.ts";
-import type { InboxItem, TurnItem } from "../../state/index.ts";
-import type { NewTurn, Stores } from "../../stores/index.ts";
+import type { InboxItem } from "../../state/index.ts";
+import type { Stores } from "../../stores/index.ts";
 import type { SpawnedChild } from "../../tools/index.ts";
 import type { Activation } from "../agent/activation.ts";
-import { openHere, takeItem, wakeUp } from "../agent/intake.ts";
+import { takeItem, wakeUp } from "../agent/intake.ts";
 import type { Residences } from "./residence.ts";
 
 /**
@@ -77,21 +77,6 @@ export class Inbox {
     const isTaken = this.#residences.stay(activation)?.taken.has(item.key) ?? true;
     if (!isTaken && !untaken.includes(item.key)) activation.setUntaken([...untaken, item.key], activation.nextLook());
     return false;
-  }
-
-  /**
-   * Begins a turn whose item was never put into the inbox (`openHere`), and calls `onBegun` before its first effect. Undefined if
-   * it was not opened; the activation may be lost with that.
-   */
-  async open(activation: Activation, turn: NewTurn, onBegun: (turnId: string) => void): Promise<TurnItem | undefined> {
-    const { isLeaving, isClosing } = this.#residences;
-    const taken = this.#residences.stay(activation)?.taken;
-    const opening = taken && !isLeaving && !isClosing && openHere(activation, turn);
-    if (!opening) return undefined;
-    const { item, isOpen } = opening;
-    onBegun(item.turnId);
-    taken.add(item.key);
-    return (await isOpen) ? item : undefined;
   }
 
   /** False if it was taken already, cannot be taken yet, or the agent is not here any more. */

@@ -7,20 +7,20 @@ import {
   withinTrace,
 } from "../../base/index.ts";
 import { LeaseLostError, NotFoundError, StoreUnavailableError } from "../../errors/index.ts";
-import type { AgentKey, AgentRecord, EntryOf } from "../../state/index.ts";
+import type { AgentKey, EntryOf } from "../../state/index.ts";
 import type { Committed } from "../../stores/index.ts";
 import { Activation, type ActivationStart } from "../agent/activation.ts";
 import type { Standing } from "../agent/actor-tree.ts";
 import { Committer } from "../agent/committer.ts";
 import { CallsInFlight } from "../agent/calls-in-flight.ts";
-import { carryOn, wakeUp } from "../agent/intake.ts";
+import { carryOn } from "../agent/intake.ts";
 import type { ActivationPorts } from "../agent/live-view.ts";
 import type { LeavingTime } from "../core/shutdown.ts";
 import { type LiveAgentsOptions, Succession, activationPortsOf } from "./activation-ports.ts";
 import { Handover } from "./handover.ts";
 import { type ChildResults, Inbox } from "./inbox.ts";
 import { IdleAgents, Passivation } from "./passivation.ts";
-import { begin, changeAtRest, isHeldByOthers, recoverAgent, takeUp } from "./recovery.ts";
+import { changeAtRest, isHeldByOthers, recoverAgent, takeUp } from "./recovery.ts";
 import { type PutAway, Residences } from "./residence.ts";
 import { PAUSES, type Watch, WatchedWork } from "./watched-work.ts";
 
@@ -142,7 +142,7 @@ export class LiveAgents {
    * the process is leaving, `NotFoundError` for an unknown agent or definition, `AlreadyOwnedError` while another
    * process has it.
    */
-  async activate(key: AgentKey, created?: AgentRecord): Promise<Activation> {
+  async activate(key: AgentKey): Promise<Activation> {
     for (;;) {
       const at = this.#residences.of(key.agentId);
       if (at.kind === "here") {
@@ -150,7 +150,7 @@ export class LiveAgents {
         return at.stay.activation;
       }
       if ("over" in at) await at.over;
-      else if (at.kind !== "coming") return await this.#begin(key, created);
+      else if (at.kind !== "coming") return await this.#begin(key);
       else {
         try {
           return await at.attempt;
@@ -162,8 +162,8 @@ export class LiveAgents {
   }
 
   /** Like `activate`, for a handle: the agent is not passivated. */
-  async own(key: AgentKey, created?: AgentRecord): Promise<Activation> {
-    const activation = this.activate(key, created);
+  async own(key: AgentKey): Promise<Activation> {
+    const activation = this.activate(key);
     this.#residences.apply(key.agentId, { type: "hold" });
     activation.catch(() => this.disown(key));
     return await activation;
@@ -174,16 +174,16 @@ export class LiveAgents {
     return this.isShutDown(key) ? undefined : await this.activate(key);
   }
 
-  #begin(key: AgentKey, created?: AgentRecord): Promise<Activation> {
+  #begin(key: AgentKey): Promise<Activation> {
     if (this.isClosing || this.isLeaving) throw new LeaseLostError("this runtime is shutting down");
     const remains = this.#residences.remainsOf(key.agentId);
     // Others join the attempt, and it carries on what they have begun.
-    const attempt = processContext.run(() => Promise.resolve().then(() => this.#arrive(key, remains, created)));
+    const attempt = processContext.run(() => Promise.resolve().then(() => this.#arrive(key, remains)));
     this.#residences.apply(key.agentId, { type: "activate", attempt });
     return attempt;
   }
 
-  async #arrive(key: AgentKey, remains?: PutAway, created?: AgentRecord): Promise<Activation> {
+  async #arrive(key: AgentKey, remains?: PutAway): Promise<Activation> {
     const { agentId } = key;
     let start: ActivationStart;
     let activation: Activation;
@@ -192,8 +192,7 @@ export class LiveAgents {
       await this.#options.present();
       const taken = remains && (await takeUp(this.#options, remains));
       if (!taken) kept = undefined;
-      start =
-        taken ?? (created && begin(this.#options, created)) ?? (await recoverAgent(this.#options, key, this.#handover));
+      start = taken ?? (await recoverAgent(this.#options, key, this.#handover));
       activation = new Activation(start, this.#ports);
     } catch (error) {
       this.#residences.apply(agentId, { type: "activation.failed", remains: kept });
@@ -207,11 +206,6 @@ export class LiveAgents {
     remains?.letGo?.();
     this.idle.begin();
     carryOn(activation);
-    if (start.takesLease) {
-      // It has no lease yet: its first commit takes it, and looks into its inbox.
-      wakeUp(activation);
-      return activation;
-    }
     for (const item of start.aborts) this.inbox.take(activation, item);
     try {
       await this.drainInbox(activation);
@@ -345,7 +339,7 @@ export class LiveAgents {
       if (entry.type === "agent.paused") this.#options.onRest(activation);
       if (entry.type === "agent.resumed") this.#options.onResumed(activation);
     }
-    const restores = activation.isAstray || (this.#options.restoreAfterCommit && outcome.entries.length > 0);
+    const restores = this.#options.restoreAfterCommit && outcome.entries.length > 0;
     if (ended) this.#afterTurn(activation, ended, outcome.accounts);
     else if (restores) setImmediate(() => this.#restore(activation));
     this.#look(activation);
@@ -384,7 +378,7 @@ export class LiveAgents {
 
   /**
    * Discards an agent mid-turn and recovers it, after the effects of its commit have started: to test that no state lives outside
-   * its journal, or because it ran ahead of a commit that refused it. A commit that is due leads here again.
+   * its journal. A commit that is due leads here again.
    */
   #restore(activation: Activation): void {
     const { key, writer, isLost, openTurnId } = activation;

@@ -51,19 +51,6 @@ export async function recoverAgent(
 }
 
 /**
- * The start of an agent that this process has just created: it has no entries, and its first batch takes its lease. That is
- * refused if another process was faster, or has changed its record.
- */
-export function begin({ definitions }: RecoverySource, record: AgentRecord): ActivationStart | undefined {
-  const { tenant, agentId } = record;
-  const definition = definitions.get(record.definition.name);
-  const fresh = { epoch: 1, seq: 0, at: 0, takesLease: record, snapshot: undefined } as const;
-  return (
-    definition && { key: { tenant, agentId }, record, definition, ...fresh, turnEntries: [], history: [], aborts: [] }
-  );
-}
-
-/**
  * Recovers an agent that was put away here, under the lease that it has kept. Undefined if another process has or had it
  * since: this one gives no sign while its agents rest, so their leases are free to be taken.
  */

@@ -125,8 +125,8 @@ export const unclaimed = { kind: "away", isHeld: false, deliveries: 0, waiter: n
  *
  * These never happen:
  * 1. Two activations of one agent in a process: one starts only if the agent is `away` or `dormant`.
- * 2. An activation without a lease: `coming` takes it before the actors are made, or with the first commit of an agent just
- *    created; `leaving` stops them before it is given back; `releasing` goes on only if the stores refuse to take it back.
+ * 2. An activation without a lease: `coming` takes it before the actors are made; `leaving` stops them before it is given back;
+ *    `releasing` goes on only if the stores refuse to take it back.
  * 3. An activation that starts while a lease is being given back: it waits for the outcome.
  * 4. A late report that changes a later state: an event about an activation counts only while that activation is here.
  * 5. A waiter for rest without an answer: it is answered when the agent rests here, when a handle holds the agent, and

@@ -2,7 +2,6 @@ import type { NewAccount, Settlement } from "../../budget/index.ts";
 import type {
   AgentIdentity,
   AgentKey,
-  AgentRecord,
   AgentRequest,
   Artifact,
   Entry,
@@ -93,17 +92,6 @@ export interface Batch {
   readonly requests: readonly AgentRequest[];
   /** Requests to close because the turn went on without them; requests that are decided already stay decided. */
   readonly closedRequests: readonly string[];
-  /**
-   * Takes the lease first, under epoch 1, of an agent that nobody has had: this is its record, as it was created. If the
-   * record is another one by now (the agent may have been paused), or there are entries, or an owner, the batch is judged
-   * like any other. Absent: the owner has the lease.
-   */
-  readonly takesLease?: AgentRecord | undefined;
-  /**
-   * Opens this turn of an agent that has none, with these entries, which begin it: no item is put into the inbox. If it is
-   * not the agent's next turn, or another one is open, the batch is `stale`. Absent: opens none.
-   */
-  readonly opens?: TurnItem | undefined;
   /** Ends the open turn and closes its open requests; the next queued turn takes its place. */
   readonly closedTurnId: string | null;
   readonly moves: readonly BudgetMove[];

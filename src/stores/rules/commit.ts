@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from "node:util";
 import { agentAccountId, type Moment, type ReservationAsk, turnAccountId } from "../../budget/index.ts";
 import { InvariantError } from "../../errors/index.ts";
 import {
@@ -20,8 +19,8 @@ import { abort, effectiveMark } from "./marks.ts";
 import type { CommitOutcome, Committed } from "./outcomes.ts";
 import { changeQueued, type QueueChange, withQueued } from "./queued-calls.ts";
 import { changeRequests } from "./requests.ts";
-import type { AddedRow, Head, Tables, Work } from "./tables.ts";
-import { addTurn, moveTurns, withTurn } from "./turns.ts";
+import type { AddedRow, Tables, Work } from "./tables.ts";
+import { addTurn, moveTurns } from "./turns.ts";
 
 /**
  * Applies one batch inside a transaction that the adapter has opened. An exception undoes the transaction; everything
@@ -29,7 +28,7 @@ import { addTurn, moveTurns, withTurn } from "./turns.ts";
  * fact.
  */
 export function commitBatch(tables: Tables, batch: Batch, moment: Moment): CommitOutcome {
-  const head = headFor(tables, batch);
+  const head = tables.head(batch.key);
   if (head.batchId === batch.id) {
     const applied = tables.lastOutcome(batch.key);
     if (applied) return applied;
@@ -38,10 +37,8 @@ export function commitBatch(tables: Tables, batch: Batch, moment: Moment): Commi
   if (head.epoch !== batch.epoch || head.seq !== batch.expectedSeq || isOthers) {
     return { type: "stale", epoch: head.epoch, seq: head.seq };
   }
-  const found = tables.agent(batch.key);
-  if (!found) throw new InvariantError(`a batch came for agent ${batch.key.agentId}, which has no record`);
-  const record = batch.opens ? withTurn(found, batch.opens.number) : found;
-  if (!record) return { type: "stale", epoch: head.epoch, seq: head.seq };
+  const record = tables.agent(batch.key);
+  if (!record) throw new InvariantError(`a batch came for agent ${batch.key.agentId}, which has no record`);
   checkOrder(batch);
 
   const ledger = new Ledger(tables, { id: batch.id, key: batch.key, rootAgentId: record.rootAgentId }, moment);
@@ -63,11 +60,7 @@ export function commitBatch(tables: Tables, batch: Batch, moment: Moment): Commi
     ? changeQueued(tables, batch.key, record.queued, { entries, closedTurnId }, moment)
     : undefined;
   const next = nextRecord(record, batch, queue);
-  if (next !== found) tables.putAgent(next);
-  if (batch.opens) {
-    const { turnId, number, turnKey } = batch.opens;
-    addTurn(tables, record, { turnId, number, key: turnKey }, moment.now);
-  }
+  if (next !== record) tables.putAgent(next);
   moveTurns(tables, record, next, { entries, closedTurnId, now: moment.now });
   const { openRequests } = head;
   const requests = concernsRequests(batch, openRequests)
@@ -82,8 +75,6 @@ export function commitBatch(tables: Tables, batch: Batch, moment: Moment): Commi
   const { cursor, follows }: AddedRow =
     entries.length > 0 ? tables.addRow(batch.key, entries, batch.messages) : { cursor: 0 };
   const timers = [...alarms, ...requests.timers, ...(batch.timers ?? []), ...(queue?.timers ?? [])];
-  // The new owner has not looked into its inbox.
-  if (batch.takesLease && tables.inboxSize(batch.key) > 0) posted.add(batch.key.agentId);
   const told = [...posted];
   const outcome: Committed = { type: "committed", entries, cursor, warnings, posted: told, timers };
   const { seq, at } = entries.at(-1) ?? head;
@@ -104,15 +95,6 @@ export function commitBatch(tables: Tables, batch: Batch, moment: Moment): Commi
     outcome,
   );
   return { type: "committed", entries, cursor, warnings, posted: told, timers, follows, accounts };
-}
-
-/** The head under which the batch is judged: a batch that takes the lease is its owner's first one. */
-function headFor(tables: Tables, { key, epoch, processId, takesLease }: Batch): Head {
-  const head = tables.head(key);
-  if (takesLease === undefined || processId === undefined || epoch !== 1) return head;
-  const isUntouched = head.epoch === 0 && head.holder === null && head.seq === 0;
-  if (!isUntouched || !isDeepStrictEqual(tables.agent(key), takesLease)) return head;
-  return { ...head, epoch, holder: processId };
 }
 
 /**

@@ -34,7 +34,7 @@ export function openTurn(tables: Tables, key: AgentKey, command: TurnCommand, no
   const record = tables.agent(key) ?? found;
   const number = record.nextTurnNumber;
   const turnId = turnIdOf(key.agentId, number);
-  const item: TurnItem = { kind: "turn", key: `turn:${turnId}`, turnId, number, ...newTurnOf(command, now) };
+  const item = itemOf(command, { turnId, number, at: now });
   const changed: AgentRecord = {
     ...record,
     nextTurnNumber: number + 1,
@@ -48,14 +48,12 @@ export function openTurn(tables: Tables, key: AgentKey, command: TurnCommand, no
   return { type: openTurnId === null ? "opened" : "queued", turnId, number, item, record: changed, posted };
 }
 
-/** A turn that is asked for, without its number. */
-export type NewTurn = Omit<TurnItem, "kind" | "key" | "turnId" | "number">;
-
-/** What the item of a turn takes from the command that opens it. */
-export function newTurnOf(command: TurnCommand, at: number): NewTurn {
+function itemOf(command: TurnCommand, turn: Pick<TurnItem, "turnId" | "number" | "at">): TurnItem {
   const { input, actorId, limits, trace, inputMessageIds, clientTools, key } = command;
   return {
-    at,
+    kind: "turn",
+    key: `turn:${turn.turnId}`,
+    ...turn,
     input,
     actorId,
     limits,
@@ -100,14 +98,6 @@ interface ListedTurn {
   readonly turnId: string;
   readonly number: number;
   readonly key?: TurnKey | undefined;
-}
-
-/** The record with a turn that its owner begins at once; undefined if it is not the next one, or another one is open. */
-export function withTurn(record: AgentRecord, number: number): AgentRecord | undefined {
-  const { agentId, status, openTurnId, nextTurnNumber } = record;
-  const mayOpen = status !== "created" && status !== "shutdown" && openTurnId === null;
-  if (!mayOpen || number !== nextTurnNumber) return undefined;
-  return { ...record, openTurnId: turnIdOf(agentId, number), nextTurnNumber: number + 1 };
 }
 
 /**
