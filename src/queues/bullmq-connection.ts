@@ -116,13 +116,7 @@ export function translated(error: unknown): TroupeError {
  */
 export function faultOf(queue: string, error: unknown, redact: (text: string) => string): TroupeError {
   const jobId = lostJobOf(error);
-  if (jobId !== undefined) {
-    return new LeaseLostError(
-      `job "${jobId}" of queue "${queue}" has lost its lock while it ran, since its worker was not heard of in time; ` +
-        "another worker may run it too, or has ended it",
-      { details: { queue, jobId } },
-    );
-  }
+  if (jobId !== undefined) return lostLockOf(queue, jobId);
   const isOfConnection = hasAnswered(error) || networkCode(error) !== undefined;
   if (isOfConnection || (error instanceof Error && /connection/i.test(error.message))) return translated(error);
   return new InvariantError(
@@ -130,15 +124,17 @@ export function faultOf(queue: string, error: unknown, redact: (text: string) =>
   );
 }
 
-/** The job whose lock a worker could not renew; undefined for any other error. */
-export function unrenewedJobOf(error: unknown): string | undefined {
-  return error instanceof Error ? /^could not renew lock for job (.+)$/s.exec(error.message)?.[1] : undefined;
+/** The fault of a worker that could not keep the lock of a job that it runs. */
+export function lostLockOf(queue: string, jobId: string): LeaseLostError {
+  return new LeaseLostError(
+    `job "${jobId}" of queue "${queue}" has lost its lock while it ran, since its worker was not heard of in time; ` +
+      "another worker may run it too, or has ended it",
+    { details: { queue, jobId } },
+  );
 }
 
 /** The job that a worker has lost; undefined for any other error. */
 function lostJobOf(error: unknown): string | undefined {
-  const unrenewed = unrenewedJobOf(error);
-  if (unrenewed !== undefined) return unrenewed;
   if (!(error instanceof Error && "code" in error && lostJobCodes.includes(error.code))) return undefined;
   return /\bjob (\S+?)\.?(?:\s|$)/i.exec(error.message)?.[1] ?? "?";
 }

@@ -4,7 +4,7 @@ import type { Queue, Worker } from "bullmq";
 import { BullmqConnection, translated, type CheckedOptions } from "./bullmq-connection.ts";
 import { BullmqPlaces } from "./bullmq-places.ts";
 import { InvariantError, type TroupeError } from "../errors/index.ts";
-import { BullmqMarks } from "./bullmq-marks.ts";
+import { BullmqCancellations } from "./bullmq-cancellations.ts";
 import { BullmqPresence } from "./bullmq-presence.ts";
 import { BullmqWorker } from "./bullmq-worker.ts";
 import { checkedWork, checkWhole, CLOSE_DRAIN_MS, DEFAULT_HEALTH_MS } from "./checks.ts";
@@ -22,7 +22,7 @@ const PARTING_MS = 1_000;
  */
 export class BullmqDesk {
   readonly places: BullmqPlaces;
-  readonly marks: BullmqMarks;
+  readonly cancellations: BullmqCancellations;
   readonly presence: BullmqPresence;
   readonly #options: CheckedOptions;
   readonly #connection: BullmqConnection;
@@ -38,7 +38,7 @@ export class BullmqDesk {
     this.#options = options;
     this.#connection = new BullmqConnection(options);
     this.places = new BullmqPlaces(this.#connection, options);
-    this.marks = new BullmqMarks(this.#connection, this.places);
+    this.cancellations = new BullmqCancellations(this.#connection, this.places);
     this.presence = new BullmqPresence(options, this.#connection, this.places);
     this.#running = new RunningJobs({ clock, graceMs, redact });
     this.#canary = new BullmqCanary(this.#connection, this.places);
@@ -56,7 +56,8 @@ export class BullmqDesk {
       options: this.#options,
       connection: this.#connection,
       places: this.places,
-      marks: this.marks,
+      cancellations: this.cancellations,
+      presence: this.presence,
       running: this.#running,
       onDead,
       onFault,
@@ -80,8 +81,9 @@ export class BullmqDesk {
   async counts(queues: readonly string[] = this.places.used): Promise<QueueCount[]> {
     return await Promise.all(
       queues.map(async (queue) => {
+        const counted = await this.places.count(queue);
         const { deaths = 0, refused = 0 } = this.#workers.get(queue) ?? {};
-        return { queue, ...(await this.places.count(queue)), deaths, refused };
+        return { queue, ...counted, deaths, refused };
       }),
     );
   }
@@ -162,22 +164,17 @@ export class BullmqDesk {
   }
 
   async #lookForCancels(): Promise<void> {
-    const byQueue = Map.groupBy(this.#running.ids(), (name) => name.slice(0, name.indexOf("/")));
-    for (const [queue, names] of byQueue) {
-      if (queue === WAKE_QUEUE) continue;
-      const jobIds = names.map((name) => name.slice(queue.length + 1));
-      const reasons = await this.marks.cancelled(queue, jobIds);
-      for (const [jobId, reason] of reasons) this.#running.cancel(`${queue}/${jobId}`, reason);
-    }
+    for (const [queue, worker] of this.#workers) if (queue !== WAKE_QUEUE) await worker.lookForCancels();
   }
 }
 
-/** The keys of a canary whose process has died expire after this time, in milliseconds. */
+/** How long after its last flight the queue of a canary whose process has died is removed, in milliseconds. */
 const LEFT_MS = 3_600_000;
 
 /**
  * A test job that only this process takes. It goes the way of all jobs: added, waited for, taken, ended.
- * Owns: a queue for this job alone, which it removes completely.
+ * Owns: a queue for this job alone, which it removes completely. The queues of processes that have died without it are removed
+ * by others.
  */
 export class BullmqCanary {
   readonly #connection: BullmqConnection;
@@ -210,8 +207,10 @@ export class BullmqCanary {
     // Close the worker first: one that does not know that it is closing asks for a new connection for ever.
     await this.#worker?.close();
     const queue = await this.#cage?.catch(() => undefined);
-    await queue?.obliterate({ force: true });
-    await queue?.close();
+    if (!queue) return;
+    await queue.obliterate({ force: true });
+    await queue.close();
+    await this.#connection.run((client) => client.zrem(this.#places.canaries, this.#name));
   }
 
   async #flight(id: string, landed: Promise<void>): Promise<void> {
@@ -220,10 +219,25 @@ export class BullmqCanary {
       this.#cage = undefined;
       throw error;
     });
+    await this.#connection.run((client) => client.zadd(this.#places.canaries, Date.now(), this.#name));
     await queue.add("canary", {}, { jobId: id, removeOnComplete: true, removeOnFail: true });
     await landed;
-    for (const part of ["meta", "id", "events", "marker"]) {
-      await this.#connection.run((client) => client.pexpire(this.#places.keyOf(this.#name, part), LEFT_MS));
+    await this.#removeAbandoned();
+  }
+
+  async #removeAbandoned(): Promise<void> {
+    const { canaries } = this.#places;
+    const until = Date.now() - LEFT_MS;
+    const names = await this.#connection.run((client) => client.zrangebyscore(canaries, "-inf", until, "LIMIT", 0, 10));
+    if (names.length === 0) return;
+    const { Queue } = await this.#connection.package();
+    const connection = await this.#connection.patient();
+    for (const name of names) {
+      const queue = new Queue(name, { connection, prefix: this.#places.prefixOf(name) });
+      queue.on("error", () => undefined);
+      await queue.obliterate({ force: true });
+      await queue.close();
+      await this.#connection.run((client) => client.zrem(canaries, name));
     }
   }
 

@@ -1,12 +1,20 @@
-import type { Job as BullJob, JobsOptions, Queue } from "bullmq";
-import type { DeadCause, DeadCode, DeadLetter, QueueCount } from "./ports.ts";
+import type { Job as BullJob, JobsOptions, JobState, Queue } from "bullmq";
+import { createId } from "../base/index.ts";
+import type { AgentKey } from "../state/index.ts";
+import { type DeadCause, type DeadCode, type DeadLetter, type QueueCount, WAKE_QUEUE } from "./ports.ts";
 import type { BullmqConnection, CheckedOptions } from "./bullmq-connection.ts";
 import { MAX_TRIES } from "./checks.ts";
-import { type Envelope, open } from "./jobs.ts";
+import { type Envelope, open, wakeKeyOf } from "./jobs.ts";
 
 /** About how many events bullmq keeps per queue. Only outside observers read them. */
 const EVENTS_KEPT = 100;
 const WEEK_SECONDS = 7 * 24 * 3_600;
+/** The beginning of the ids of jobs that were set aside. */
+const SET_ASIDE = "refused";
+
+export function isSetAside(jobId: string): boolean {
+  return jobId.startsWith(`${SET_ASIDE}_`);
+}
 
 /**
  * The queues as they are stored in Redis.
@@ -14,6 +22,7 @@ const WEEK_SECONDS = 7 * 24 * 3_600;
  * 1. All keys of one queue share one hash tag, so that they are in one slot of a cluster; other queues are in other
  *    slots.
  * 2. Finished jobs leave nothing behind; the newest dead letters are kept for a week.
+ * 3. BullMQ's keys are used through BullMQ alone. What this package stores besides has keys that BullMQ never makes (`ownKey`).
  */
 export class BullmqPlaces {
   readonly #connection: BullmqConnection;
@@ -33,6 +42,11 @@ export class BullmqPlaces {
     return [...this.#used];
   }
 
+  /** The queues of canaries, by the time of their last flight. */
+  get canaries(): string {
+    return `{${this.#options.prefix}}:canaries`;
+  }
+
   get #namesKey(): string {
     return `{${this.#options.prefix}}:queues`;
   }
@@ -41,13 +55,23 @@ export class BullmqPlaces {
     return `{${this.#options.prefix}${queue}}`;
   }
 
-  keyOf(queue: string, part: string): string {
-    return `${this.prefixOf(queue)}:${queue}:${part}`;
+  /** A key of ours in the slot of the queue. The keys of BullMQ go on with the name of the queue and a colon. */
+  ownKey(queue: string, part: string): string {
+    return `${this.prefixOf(queue)}-troupe:${part}`;
   }
 
   async add(queue: string, data: Envelope, options: JobsOptions): Promise<void> {
     if (!this.#registered.has(queue)) await this.register([queue]);
     await this.run(queue, (place) => place.add("job", data, { ...this.#jobOptions(), ...options }));
+  }
+
+  /**
+   * Each wake is a job of its own. One that is asked for while another one of the agent runs waits until that one has ended;
+   * one that waits for its next try is run at once instead.
+   */
+  async wake(data: Envelope, agent: AgentKey): Promise<void> {
+    const deduplication = { id: wakeKeyOf(agent), keepLastIfActive: true, reschedule: true };
+    await this.add(WAKE_QUEUE, data, { jobId: createId("wake"), deduplication });
   }
 
   /** Enters these queues in the list of queues. */
@@ -83,9 +107,62 @@ export class BullmqPlaces {
     return jobs.map((job) => this.#letterOf(queue, job));
   }
 
-  /** Makes workers that wait for a job look again. */
-  async poke(queue: string): Promise<void> {
-    await this.#connection.run((client) => client.zadd(this.keyOf(queue, "marker"), 0, "0"));
+  /** Undefined for a job that does not exist, or that cannot be parsed. */
+  async job(queue: string, jobId: string): Promise<BullJob<Envelope> | undefined> {
+    return (await this.#read(queue, jobId)).job;
+  }
+
+  async stateOf(queue: string, jobId: string): Promise<JobState | "unknown"> {
+    return await this.run(queue, (place) => place.getJobState(jobId));
+  }
+
+  /** Whether a job with this deduplication id runs, or waits for its first run. */
+  async isInHand(queue: string, deduplicationId: string): Promise<boolean> {
+    const jobId = await this.run(queue, (place) => place.getDeduplicationJobId(deduplicationId));
+    if (jobId === null) return false;
+    const job = await this.job(queue, jobId);
+    if (!job) return false;
+    return job.attemptsStarted === 0 || (await this.stateOf(queue, jobId)) === "active";
+  }
+
+  /** Up to `limit` jobs that wait, those that run next first, without those that cannot be parsed. */
+  async waiting(queue: string, limit: number): Promise<BullJob<Envelope>[]> {
+    const ids = await this.run(queue, (place) => place.getRanges(["waiting"], 0, limit - 1, true));
+    const jobs = await Promise.all(ids.map((id) => this.job(queue, id)));
+    return jobs.filter((job) => job !== undefined);
+  }
+
+  /** Gives a job that cannot run another id, under which it becomes a dead letter; its own may be that of a genuine job. */
+  async setAside(queue: string, data: unknown): Promise<void> {
+    await this.run(queue, (place) =>
+      place.add("job", data as Envelope, { ...this.#jobOptions(), jobId: createId(SET_ASIDE) }),
+    );
+  }
+
+  /**
+   * A worker that takes a job that does not parse fails without releasing it, so the job stays locked, is found dead, and is
+   * taken again. Sets such a job aside, without its data, as soon as its lock has run out.
+   */
+  async replaceUnreadable(queue: string, jobId: string): Promise<void> {
+    const { clock, lockMs, deathCheckMs } = this.#options;
+    const end = clock.elapsed() + 2 * lockMs;
+    while ((await this.#read(queue, jobId)).isUnreadable) {
+      if (await this.remove(queue, jobId)) return this.setAside(queue, null);
+      // The next time that it is found dead this begins again.
+      if (clock.elapsed() > end) return;
+      await clock.sleep(Math.ceil(deathCheckMs / 5));
+    }
+  }
+
+  async #read(queue: string, jobId: string): Promise<{ job: BullJob<Envelope> | undefined; isUnreadable: boolean }> {
+    return await this.run(queue, async (place) => {
+      try {
+        return { job: await place.getJob(jobId), isUnreadable: false };
+      } catch (error) {
+        if (error instanceof SyntaxError) return { job: undefined, isUnreadable: true };
+        throw error;
+      }
+    });
   }
 
   async run<T>(queue: string, command: (place: Queue<Envelope>) => Promise<T>): Promise<T> {

@@ -22,7 +22,7 @@ local time = redis.call("TIME")
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 return redis.call("ZCOUNT", KEYS[1], "(" .. string.format("%.0f", now), "+inf")`;
 
-const PART = "troupe-workers";
+const PART = "workers";
 
 /**
  * Who works on which queue, in Redis.
@@ -57,13 +57,13 @@ export class BullmqPresence {
     this.#hasLeft = true;
     this.#stopWaiting();
     const left = this.#queues.map((queue) =>
-      this.#connection.run((client) => client.zrem(this.#places.keyOf(queue, PART), this.#id)),
+      this.#connection.run((client) => client.zrem(this.#places.ownKey(queue, PART), this.#id)),
     );
     await Promise.all(left);
   }
 
   async count(queue: string): Promise<number> {
-    const key = this.#places.keyOf(queue, PART);
+    const key = this.#places.ownKey(queue, PART);
     return Number(await this.#connection.run((client) => client.eval(COUNT, 1, key)));
   }
 
@@ -84,7 +84,7 @@ export class BullmqPresence {
       this.#connection.run(async (client) => {
         // A late renewal must not undo the leaving.
         if (this.#hasLeft) return;
-        await client.eval(ENTER, 1, this.#places.keyOf(queue, PART), this.#id, lockMs);
+        await client.eval(ENTER, 1, this.#places.ownKey(queue, PART), this.#id, lockMs);
       }),
     );
     await Promise.all(entered);

@@ -1,17 +1,13 @@
 import { hostname } from "node:os";
 import { pid } from "node:process";
 import type { Job as BullJob, Worker } from "bullmq";
+import { z } from "zod";
 import { backoffDelay } from "../base/index.ts";
 import { UnsupportedError } from "../errors/index.ts";
-import {
-  type BullmqConnection,
-  faultOf,
-  translated,
-  unrenewedJobOf,
-  type CheckedOptions,
-} from "./bullmq-connection.ts";
-import type { BullmqMarks } from "./bullmq-marks.ts";
-import { type BullmqPlaces, textOfCause } from "./bullmq-places.ts";
+import { type BullmqConnection, faultOf, lostLockOf, translated, type CheckedOptions } from "./bullmq-connection.ts";
+import type { BullmqCancellations, RunOfJob } from "./bullmq-cancellations.ts";
+import { type BullmqPlaces, isSetAside, textOfCause } from "./bullmq-places.ts";
+import type { BullmqPresence } from "./bullmq-presence.ts";
 import { MAX_TRIES, mayDieAgain, type QueueWork, TRY_PAUSES } from "./checks.ts";
 import { type Envelope, open, type Job } from "./jobs.ts";
 import { type DeadCause, WAKE_QUEUE, type WorkOptions } from "./ports.ts";
@@ -22,7 +18,8 @@ export interface WorkerAround extends Pick<WorkOptions, "onDead"> {
   readonly options: CheckedOptions;
   readonly connection: BullmqConnection;
   readonly places: BullmqPlaces;
-  readonly marks: BullmqMarks;
+  readonly cancellations: BullmqCancellations;
+  readonly presence: BullmqPresence;
   readonly running: RunningJobs;
 }
 
@@ -37,6 +34,15 @@ const NEVER = 1_000_000_000;
  */
 const ENDS_KEPT = 1_000;
 
+/** How many waiting wakes the last worker looks at. */
+const NEEDLESS_AT_ONCE = 1_000;
+
+const causeSchema = z.object({
+  code: z.enum(["worker_died", "failed", "timed_out", "stopped", "refused"]),
+  message: z.string(),
+  deaths: z.number().int(),
+});
+
 type Package = Awaited<ReturnType<BullmqConnection["package"]>>;
 
 /**
@@ -44,10 +50,11 @@ type Package = Awaited<ReturnType<BullmqConnection["package"]>>;
  * Owns: the state of a job in Redis. Does not own: running it, and when to leave.
  * 1. A dead letter is written after the agent was informed; if the process dies between the two, the agent is informed
  *    again.
- * 2. A job of a later version goes back, for a worker that knows it; a refused job is not run, and no agent is informed
- *    of it.
+ * 2. A job of a later version goes back, for a worker that knows it; a refused job is not run, no agent is informed of it,
+ *    and it leaves its id to the genuine job.
  * 3. A job that has lost its lock and is taken again while it still runs here, or has just ended here, is not started
  *    again.
+ * 4. The last worker that leaves takes with it the wakes of agents that need nothing.
  */
 export class BullmqWorker {
   readonly work: QueueWork;
@@ -55,6 +62,12 @@ export class BullmqWorker {
   readonly #package: Package;
   readonly #worker: Worker<Envelope, void>;
   readonly #ends = new Set<string>();
+  /** The runs of jobs here, by job id. */
+  /** Jobs that were found dead, and are looked at now because they may not parse. */
+  readonly #replacing = new Set<string>();
+  /** Jobs whose locks were not renewed just now. */
+  #unrenewed: readonly string[] = [];
+  readonly #runs = new Map<string, RunOfJob>();
   deaths = 0;
   refused = 0;
   begun = 0;
@@ -99,6 +112,7 @@ export class BullmqWorker {
     this.#package = bullmq;
     this.#worker = create((job, token = "") => this.#take(job, token));
     this.#worker.on("error", (error) => this.#noteFault(error));
+    this.#worker.on("lockRenewalFailed", (jobIds) => this.#noteLostLocks(jobIds));
     this.#worker.on("stalled", (jobId) => this.#noteDeath(jobId));
   }
 
@@ -109,23 +123,65 @@ export class BullmqWorker {
   /** Takes no more jobs, and resolves when the running ones have ended. */
   async close(): Promise<void> {
     await this.#worker.close();
-    // The signal that a job has come may have reached only this worker, just before it left: repeat it for the others.
-    await this.#around.places.poke(this.work.queue);
+    await this.#removeNeedless();
+  }
+
+  /** Stops the jobs that run here and are to be cancelled. */
+  async lookForCancels(): Promise<void> {
+    const { cancellations, running } = this.#around;
+    const { queue } = this.work;
+    const reasons = await cancellations.read(queue, [...this.#runs.values()]);
+    for (const [jobId, reason] of reasons) running.cancel(`${queue}/${jobId}`, reason);
+  }
+
+  /**
+   * A wake that was asked for while one of the same agent ran begins to wait when that one has ended, though it mostly finds
+   * nothing to do. Where no worker is left to find that out, this one does.
+   */
+  async #removeNeedless(): Promise<void> {
+    const { places, options, presence } = this.#around;
+    const { queue, areNeeded } = this.work;
+    if (!areNeeded || (await presence.count(queue)) > 0) return;
+    const wakes = (await places.waiting(queue, NEEDLESS_AT_ONCE)).flatMap(({ id = "", data }) => {
+      const opened = open(queue, id, data, options.signer);
+      return "job" in opened ? { id, data, agent: opened.job } : [];
+    });
+    const isNeeded = await areNeeded(wakes.map(({ agent }) => agent));
+    const removed: typeof wakes = [];
+    for (const [at, wake] of wakes.entries()) {
+      if (!isNeeded[at] && (await places.remove(queue, wake.id))) removed.push(wake);
+    }
+    // Who has posted something in between has found the wake there, and added none.
+    const isNeededAgain = await areNeeded(removed.map(({ agent }) => agent));
+    for (const [at, { data, agent }] of removed.entries()) if (isNeededAgain[at]) await places.wake(data, agent);
   }
 
   #noteFault(error: unknown): void {
-    const { onFault, options, running } = this.#around;
+    const { onFault, options } = this.#around;
+    const isTold = error instanceof Error && this.#unrenewed.some((jobId) => error.message.endsWith(jobId));
+    if (!isTold) onFault(faultOf(this.work.queue, error, options.redact));
+  }
+
+  #noteLostLocks(jobIds: readonly string[]): void {
+    const { onFault, running } = this.#around;
     const { queue } = this.work;
-    const jobId = unrenewedJobOf(error);
+    // The package goes on with an error event for each of them.
+    this.#unrenewed = jobIds;
+    queueMicrotask(() => (this.#unrenewed = []));
     // A job that has just ended releases its lock, and a renewal that was sent earlier may then find no lock.
-    if (jobId !== undefined && !running.has(`${queue}/${jobId}`)) return;
-    onFault(faultOf(queue, error, options.redact));
+    const lost = jobIds.filter((jobId) => running.has(`${queue}/${jobId}`));
+    for (const jobId of lost) onFault(lostLockOf(queue, jobId));
   }
 
   #noteDeath(jobId: string): void {
-    const { marks, onFault } = this.#around;
+    const { places, onFault } = this.#around;
     this.deaths += 1;
-    marks.repair(this.work.queue, jobId).catch((error: unknown) => onFault(translated(error)));
+    if (this.#replacing.has(jobId)) return;
+    this.#replacing.add(jobId);
+    places
+      .replaceUnreadable(this.work.queue, jobId)
+      .catch((error: unknown) => onFault(translated(error)))
+      .finally(() => this.#replacing.delete(jobId));
   }
 
   async #take(job: BullJob<Envelope>, token: string): Promise<void> {
@@ -144,40 +200,56 @@ export class BullmqWorker {
   }
 
   async #handle(job: BullJob<Envelope>, token: string): Promise<void> {
-    const { options, running, marks, onFault } = this.#around;
+    const { options, running, places, onFault } = this.#around;
     const { queue } = this.work;
     const { id = "", stalledCounter: deaths } = job;
     const opened = open(queue, id, job.data, options.signer);
-    if ("later" in opened && job.attemptsMade + 1 < MAX_TRIES) {
+    if ("later" in opened && !isSetAside(id) && job.attemptsMade + 1 < MAX_TRIES) {
       onFault(new UnsupportedError(`a job of queue "${queue}" is left to another worker: ${opened.later}`));
       throw new Error(opened.later);
     }
     if (!("job" in opened)) {
+      if (queue !== WAKE_QUEUE && !isSetAside(id)) {
+        await places.setAside(queue, job.data);
+        // Whatever its options say: the id has to be free.
+        job.opts.removeOnComplete = true;
+        return undefined;
+      }
       this.refused += 1;
       const message = "later" in opened ? opened.later : opened.refused;
       throw this.#dead({ code: "refused", message, deaths });
     }
-    const isFirst = job.attemptsStarted <= 1;
-    const { cancelled, cause } = isFirst
-      ? { cancelled: undefined, cause: undefined }
-      : await this.#orLater(job, token, marks.of(queue, id));
-    if (cause) return this.#bury(job, token, opened.job, cause);
-    if (cancelled !== undefined || (deaths > 0 && this.#ends.has(runOf(job)))) return undefined;
+    const cause = causeSchema.safeParse(job.progress);
+    if (cause.success) return this.#bury(job, token, opened.job, cause.data);
+    if (job.attemptsStarted > 1 && (await this.#isCancelled(job, token))) return undefined;
+    if (deaths > 0 && this.#ends.has(runOf(job))) return undefined;
     if (!running.has(`${queue}/${id}`) && !mayDieAgain(opened.job, deaths)) {
       return this.#bury(job, token, opened.job, this.#deathCause(deaths));
     }
     return this.#settle(job, token, opened.job, await this.#run(job, opened.job));
   }
 
-  #run(job: BullJob<Envelope>, work: Job): Promise<JobEnd> {
+  async #isCancelled(job: BullJob<Envelope>, token: string): Promise<boolean> {
     const { queue } = this.work;
-    return this.#around.running.run(`${queue}/${job.id}`, {
-      queue,
-      deaths: job.stalledCounter,
-      isRepeatable: work.kind === "wake" || work.isRepeatable,
-      timeoutMs: work.kind === "wake" ? undefined : work.timeoutMs,
-      run: (run) => this.work.run(work, run),
-    });
+    const run = { jobId: job.id ?? "", addedAt: job.timestamp };
+    return (await this.#orLater(job, token, this.#around.cancellations.read(queue, [run]))).size > 0;
+  }
+
+  async #run(job: BullJob<Envelope>, work: Job): Promise<JobEnd> {
+    const { queue } = this.work;
+    const { id: jobId = "", timestamp: addedAt } = job;
+    this.#runs.set(jobId, { jobId, addedAt });
+    try {
+      return await this.#around.running.run(`${queue}/${jobId}`, {
+        queue,
+        deaths: job.stalledCounter,
+        isRepeatable: work.kind === "wake" || work.isRepeatable,
+        timeoutMs: work.kind === "wake" ? undefined : work.timeoutMs,
+        run: (run) => this.work.run(work, run),
+      });
+    } finally {
+      this.#runs.delete(jobId);
+    }
   }
 
   async #settle(job: BullJob<Envelope>, token: string, work: Job, end: JobEnd): Promise<void> {
@@ -208,9 +280,10 @@ export class BullmqWorker {
   }
 
   async #bury(job: BullJob<Envelope>, token: string, work: Job, cause: DeadCause): Promise<void> {
-    const { marks, onDead } = this.#around;
+    const { onDead } = this.#around;
     const told = async (): Promise<void> => {
-      await marks.noteCause(this.work.queue, job.id ?? "", cause);
+      // Stored with the job: if this process dies now, the next worker tells the same and does not run the job.
+      await job.updateProgress(cause);
       await onDead(work, cause);
     };
     await this.#orLater(job, token, told());

@@ -3,7 +3,6 @@ import { type BullmqQueuesOptions, checkedOptions } from "./bullmq-connection.ts
 import { checkAnyQueueName, checkedAdd, checkQueueName, checkWhole } from "./checks.ts";
 import { seal, checkedTool, checkedWake, toolJobIdOf, wakeKeyOf } from "./jobs.ts";
 import { type Queues, WAKE_QUEUE } from "./ports.ts";
-import { createId } from "../base/index.ts";
 
 export type { BullmqQueuesOptions } from "./bullmq-connection.ts";
 export type { SigningKey } from "./jobs.ts";
@@ -18,25 +17,19 @@ export type { SigningKey } from "./jobs.ts";
 export function bullmqQueues(options: BullmqQueuesOptions): Queues {
   const checked = checkedOptions(options);
   const desk = new BullmqDesk(checked);
-  const { places, marks } = desk;
+  const { places, cancellations } = desk;
 
   return {
     kind: "bullmq",
 
     async wake(agent, trace) {
       const job = checkedWake(agent, trace);
-      const data = seal(WAKE_QUEUE, job, checked.signer);
-      // Each wake is a separate job. A wake that is requested while another one of the agent runs waits until that one
-      // has ended; a wake that waits for its next try is run at once instead.
-      const deduplication = { id: wakeKeyOf(job), keepLastIfActive: true, reschedule: true };
-      await places.add(WAKE_QUEUE, data, { jobId: createId("wake"), deduplication });
+      await places.wake(seal(WAKE_QUEUE, job, checked.signer), job);
     },
 
     async awaited(agents) {
-      return await marks.areInHand(
-        WAKE_QUEUE,
-        agents.map((agent) => wakeKeyOf(checkedWake(agent, undefined))),
-      );
+      const keys = agents.map((agent) => wakeKeyOf(checkedWake(agent, undefined)));
+      return await Promise.all(keys.map((key) => places.isInHand(WAKE_QUEUE, key)));
     },
 
     async add(queue, toolJob, addOptions = {}) {
@@ -44,14 +37,12 @@ export function bullmqQueues(options: BullmqQueuesOptions): Queues {
       const job = checkedTool(toolJob);
       const { priority, delayMs } = checkedAdd(addOptions);
       const data = seal(queue, job, checked.signer);
-      const jobId = toolJobIdOf(job);
-      await marks.setAsideRefused(queue, jobId);
-      await places.add(queue, data, { jobId, priority, delay: delayMs });
+      await places.add(queue, data, { jobId: toolJobIdOf(job), priority, delay: delayMs });
     },
 
     async cancel(queue, key, reason) {
       checkQueueName(queue);
-      return await marks.cancel(queue, toolJobIdOf(key), reason);
+      return await cancellations.cancel(queue, toolJobIdOf(key), reason);
     },
 
     work: (workOptions) => desk.work(workOptions),

@@ -60,6 +60,7 @@ export interface QueueWork extends ToolQueueOptions {
   readonly queue: string;
   readonly concurrency: number;
   readonly run: (job: Job, run: JobRun) => Promise<JobOutcome>;
+  readonly areNeeded?: NonNullable<WorkOptions["wakes"]>["areNeeded"];
 }
 
 /** Throws `InvalidInputError` that names the setting. */
@@ -67,8 +68,8 @@ export function checkedWork({ wakes, tools }: WorkOptions): QueueWork[] {
   const works: QueueWork[] = [];
   if (wakes) {
     checkWhole("wakes.concurrency", wakes.concurrency, 1, 100_000);
-    const { concurrency, run } = wakes;
-    works.push({ queue: WAKE_QUEUE, concurrency, run: (job, by) => run(expected(job, "wake"), by) });
+    const { concurrency, run, areNeeded } = wakes;
+    works.push({ queue: WAKE_QUEUE, concurrency, run: (job, by) => run(expected(job, "wake"), by), areNeeded });
   }
   for (const [queue, options] of Object.entries(tools?.queues ?? {})) {
     checkQueueName(queue);

@@ -75,7 +75,15 @@ export interface ToolQueueOptions {
  */
 export interface WorkOptions {
   readonly wakes?:
-    | { readonly concurrency: number; readonly run: (job: WakeJob, run: JobRun) => Promise<JobOutcome> }
+    | {
+        readonly concurrency: number;
+        readonly run: (job: WakeJob, run: JobRun) => Promise<JobOutcome>;
+        /**
+         * For each of these agents, whether some worker has to activate it. The last worker that leaves asks it about the
+         * wakes that wait, and removes the others. Default: all of them stay.
+         */
+        readonly areNeeded?: ((agents: readonly AgentKey[]) => Promise<readonly boolean[]>) | undefined;
+      }
     | undefined;
   readonly tools?:
     | {
@@ -153,7 +161,7 @@ export interface Queues {
   wake(agent: AgentKey, trace?: TraceHeaders): Promise<void>;
   /**
    * For each of these agents, whether a wake of it runs or waits for its first run: another one would change nothing. A
-   * wake that waits for its next try does not count, nor does one whose worker was silent for `lockMs`.
+   * wake that waits for its next try does not count, nor does one whose worker was found dead.
    */
   awaited(agents: readonly AgentKey[]): Promise<boolean[]>;
   add(queue: string, job: Omit<ToolJob, "kind">, options?: AddOptions): Promise<void>;

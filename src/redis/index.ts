@@ -1,4 +1,3 @@
-export { type ArgumentLists, sendCommand } from "./redis-commands.ts";
 export {
   type RedisClient,
   type RedisPlace,
@@ -12,7 +11,6 @@ export {
   hasAnswered,
   isMissingScript,
   isWorthRepeating,
-  replyErrorOf,
   networkCode,
   translated,
 } from "./redis-errors.ts";

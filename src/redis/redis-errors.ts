@@ -34,11 +34,6 @@ function replyCode(error: unknown): string | undefined {
   return (/ -([A-Z]+) /.exec(error.message) ?? /^([A-Z]+)\b/.exec(error.message))?.[1] ?? "ERR";
 }
 
-/** An error that Redis has answered within a script, which went on. */
-export function replyErrorOf(message: string): Error {
-  return Object.assign(new Error(message), { name: "ReplyError" });
-}
-
 export function isMissingScript(error: unknown): boolean {
   return replyCode(error) === "NOSCRIPT";
 }

@@ -1,8 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { Cluster, Command, Redis } from "ioredis";
+import type { Cluster, Redis } from "ioredis";
 import { backoffDelay } from "../base/index.ts";
 import { InvariantError, StoreUnavailableError, UnsupportedError } from "../errors/index.ts";
-import { writeCommandsOf } from "./redis-commands.ts";
 import { isWorthRepeating, nodeErrorOf, translated } from "./redis-errors.ts";
 import type { RedisClient, RedisPlace } from "./redis-place.ts";
 
@@ -57,7 +56,6 @@ export class RedisLink {
   /** The last reason for having no connection. */
   #failure: unknown;
   #isClosed = false;
-  #isGathering = false;
   readonly #deadlines = new Deadlines();
 
   constructor(user: RedisUser) {
@@ -72,7 +70,6 @@ export class RedisLink {
       try {
         const client = await this.#ready(end);
         await this.#checked(client, end);
-        this.#gather(client);
         return await this.#deadlines.before(end, command(client, repeat));
       } catch (error) {
         const pause = 1 + backoffDelay(repeat + 1, Math.random(), pauses);
@@ -81,18 +78,6 @@ export class RedisLink {
         await delay(pause);
       }
     }
-  }
-
-  /** What is sent at one moment goes to the server in one piece. */
-  #gather(client: RedisClient): void {
-    if ("slots" in client || this.#isGathering) return;
-    const { stream } = client;
-    this.#isGathering = true;
-    stream.cork();
-    setImmediate(() => {
-      this.#isGathering = false;
-      stream.uncork();
-    });
   }
 
   /** Opens another connection; the caller closes it. */
@@ -261,7 +246,7 @@ interface ConnectOptions {
  * reconnect.
  */
 async function connect({ place, timeoutMs, manner, needing }: ConnectOptions): Promise<RedisClient> {
-  const { Cluster, Command, Redis } = await loaded(needing);
+  const { Cluster, Redis } = await loaded(needing);
   const ofNodes = nodeSettings(manner, timeoutMs);
   const ofClient = manner === "prompt" ? ({ lazyConnect: true, enableOfflineQueue: false } as const) : {};
   const ofServer = { ...ofNodes, ...ofClient, retryStrategy: reconnectDelay };
@@ -284,8 +269,6 @@ async function connect({ place, timeoutMs, manner, needing }: ConnectOptions): P
   } else if ("slots" in place.client) {
     client = place.client.duplicate([], { ...ofCluster, redisOptions: ofNodes });
   } else client = place.client.duplicate(ofServer);
-  // A client that is given may be of another copy of the package, with other commands.
-  if (client instanceof Redis) writeCommandsOf(client, Command);
   // Failures are reported by the commands that they stop.
   client.on("error", () => undefined);
   return client;
@@ -327,7 +310,6 @@ function reconnectDelay(attempt: number): number {
 
 async function loaded(needing: string): Promise<{
   readonly Cluster: typeof Cluster;
-  readonly Command: typeof Command;
   readonly Redis: typeof Redis;
 }> {
   try {

@@ -10,7 +10,6 @@ function answered(code: number, message: string): Error {
 }
 
 test.each([
-  new Error(`could not renew lock for job ${jobId}`),
   answered(-1, `Missing key for job ${jobId}. moveToFinished`),
   answered(-2, `Missing lock for job ${jobId}. moveToFinished`),
   answered(-3, `Job ${jobId} is not in the active state. moveToFinished`),

@@ -33,11 +33,11 @@ test("a lock that could not be renewed is told of while the job runs, and not wh
     timeoutMs: undefined,
     run: () => gate.pass(),
   });
-  worker.emit("error", new Error("could not renew lock for job 7"));
+  worker.emit("lockRenewalFailed", ["7"]);
   expect(faults).toMatchObject([{ code: "lease_lost", details: { queue: "web", jobId: "7" } }]);
   gate.open("done");
   await end;
-  worker.emit("error", new Error("could not renew lock for job 7"));
+  worker.emit("lockRenewalFailed", ["7"]);
   expect(faults.length).toBe(1);
   worker.emit("error", new Error("another"));
   expect(faults.length).toBe(2);

@@ -93,15 +93,26 @@ export class Reconciler {
   async look(): Promise<void> {
     const { isKnown, isAttended, clock } = this.#options;
     const seen = new Set<string>();
-    await this.#eachPage(isKnown, async (page) => {
+    for await (const page of this.#pages(isKnown)) {
       const unattended = page.filter((key) => !isAttended(key));
       for (const key of unattended) seen.add(keyText(key));
       const left = (await this.#leftBehind(unattended)).filter(
         (key) => clock.elapsed() >= (this.#found.get(keyText(key))?.notBefore ?? Number.NEGATIVE_INFINITY),
       );
       await this.#attendAll(left);
-    });
+      if (this.#isClosed) return;
+    }
     for (const text of this.#found.keys()) if (!seen.has(text)) this.#found.delete(text);
+  }
+
+  /** For each of these agents, whether it is unattended. Those of other tenants are for their own workers, and count as such. */
+  async areLeftBehind(agents: readonly AgentKey[]): Promise<boolean[]> {
+    const { tenant } = this.#options;
+    const found = new Set<string>();
+    if (agents.some((key) => key.tenant === tenant)) {
+      for await (const page of this.#pages(() => true)) for (const key of page) found.add(keyText(key));
+    }
+    return agents.map((key) => key.tenant !== tenant || found.has(keyText(key)));
   }
 
   /** Attends to every unattended agent at once, on request. */
@@ -113,23 +124,21 @@ export class Reconciler {
       unknown.set(name, [...(unknown.get(name) ?? []), agentId]);
       return false;
     };
-    await this.#eachPage(isKnown, async (page) => {
+    for await (const page of this.#pages(isKnown)) {
       taken.push(...(await this.#attendAll(await this.#leftBehind(page))));
-    });
+      if (this.#isClosed) break;
+    }
     return { taken, unknown };
   }
 
-  async #eachPage(
-    isKnown: (name: string, key: AgentKey) => boolean,
-    work: (page: readonly AgentKey[]) => Promise<void>,
-  ): Promise<void> {
+  async *#pages(isKnown: (name: string, key: AgentKey) => boolean): AsyncGenerator<readonly AgentKey[]> {
     const { stores, tenant, clock, processId, leaseMs } = this.#options;
     for (let after: string | undefined; ; ) {
       const query = { processId, leaseMs, limit: PAGE, after, isKnown };
       const page = await stores.unattended(tenant, query, clock.elapsed());
-      await work(page);
+      yield page;
       after = page.at(-1)?.agentId;
-      if (page.length < PAGE || after === undefined || this.#isClosed) return;
+      if (page.length < PAGE || after === undefined) return;
     }
   }
 

@@ -80,7 +80,13 @@ export class Worker {
     const hasTools = Object.keys(toolQueues).length > 0;
     if (role === "client" || !(isDistributed || hasTools)) return;
     await queues.work({
-      wakes: isDistributed ? { concurrency: agents, run: (job, run) => this.#wake(job, run) } : undefined,
+      wakes: isDistributed
+        ? {
+            concurrency: agents,
+            run: (job, run) => this.#wake(job, run),
+            areNeeded: (keys) => this.#reconciler.areLeftBehind(keys),
+          }
+        : undefined,
       tools: hasTools ? { queues: toolQueues, run: (job, run) => this.#runTool(job, run) } : undefined,
       onDead: (job, cause) => this.#onDead(job, cause),
       onFault: (error) => (this.#dependencies.closed.aborted ? undefined : warn(error)),

@@ -1,22 +1,17 @@
 import { type Door, optionsOf, textRule, wholeNumberRule } from "../../base/index.ts";
 import { CorruptRecordError } from "../../errors/index.ts";
 import {
-  type ArgumentLists,
   checkedPlace,
   checkServers,
   isMissingScript,
-  isWorthRepeating,
   type RedisClient,
   RedisLink,
   type RedisPlace,
   type RedisPlaceOptions,
   redisPlaceRules,
-  sendCommand,
   type ServerFacts,
-  translated,
   unlessRefused,
 } from "../../redis/index.ts";
-import { Gathering, type Send } from "./redis-gathering.ts";
 import type { Script } from "./redis-scripts.ts";
 
 /** Where Redis is, one of `url`, `client` and `cluster`, and how data is kept there. */
@@ -65,10 +60,12 @@ export function checkedOptions(given: RedisStoresOptions): CheckedOptions {
 /** Connections to one server that holds all keys, so that a script may name any of them. */
 const oneServers = new WeakSet<RedisClient>();
 
+/** An argument of a script. */
+type Argument = string | number;
+
 /** The stores' connection to Redis. Owns: how scripts are sent. Does not own: what they mean. */
 export class RedisConnection extends RedisLink {
   #isOneServer: boolean | undefined;
-  readonly #gatherings = new Map<Script, Gathering>();
 
   constructor({ place, timeoutMs }: CheckedOptions) {
     super({ place, timeoutMs, name: "the stores", needing: "Redis stores need", check: checkDurability });
@@ -85,47 +82,23 @@ export class RedisConnection extends RedisLink {
     return this.#isOneServer;
   }
 
-  async script(script: Script, keys: ArgumentLists[number], args: ArgumentLists[number]): Promise<unknown> {
-    return this.run((client) => evaluate(client, script, [keys], [args]));
+  script(script: Script, keys: readonly string[], args: readonly Argument[]): Promise<unknown> {
+    return this.run((client) => evaluate(client, script, keys, args));
   }
-
-  /** For a script that is called for several trees at one moment. `args` gets how often it was sent before. */
-  scriptTogether(
-    script: Script,
-    keys: readonly string[],
-    args: (repeat: number) => ArgumentLists[number],
-  ): Promise<unknown> {
-    if (this.#isOneServer === undefined) return this.mayMixKeys().then(() => this.scriptTogether(script, keys, args));
-    if (!this.#isOneServer) return this.#send(script, [keys], (repeat) => [args(repeat)]);
-    let gathering = this.#gatherings.get(script);
-    if (!gathering) {
-      gathering = new Gathering(script, this.#send, async (error, call) => {
-        if (isWorthRepeating(error)) return this.#send(script, [call.keys], (repeat) => [call.args(repeat + 1)]);
-        throw translated(error, "the stores");
-      });
-      this.#gatherings.set(script, gathering);
-    }
-    return gathering.call(keys, args);
-  }
-
-  readonly #send: Send = (script, keys, args) =>
-    this.run((client, repeat) => evaluate(client, script, keys, args(repeat)));
 }
 
 /** Runs a script by its hash, or sends its text if the server does not know it. */
 export async function evaluate(
   client: RedisClient,
   { sha, text }: Script,
-  keys: ArgumentLists,
-  args: ArgumentLists,
+  keys: readonly string[],
+  args: readonly Argument[],
 ): Promise<unknown> {
-  let count = 0;
-  for (const list of keys) count += list.length;
   try {
-    return await sendCommand(client, "evalsha", [[sha, count], ...keys, ...args]);
+    return await client.evalsha(sha, keys.length, ...keys, ...args);
   } catch (error) {
     if (!isMissingScript(error)) throw error;
-    return await sendCommand(client, "eval", [[text, count], ...keys, ...args]);
+    return await client.eval(text, keys.length, ...keys, ...args);
   }
 }
 

@@ -4,11 +4,11 @@ import type { TreeSession } from "./redis-session.ts";
 import type { RedisSubscriber } from "./redis-subscriber.ts";
 
 /**
- * The parts of a line of a message. Those that do not fit count as unknown: another version may have written them, or anybody who may
+ * The parts of a message. Those that do not fit count as unknown: another version may have written them, or anybody who may
  * publish. Undefined for what is none.
  */
-function partsOf(line: string): ({ tag: string } & Omit<ForeignWrite, "tenant" | "rootAgentId">) | undefined {
-  const parts: unknown = JSON.parse(line);
+function partsOf(text: string): ({ tag: string } & Omit<ForeignWrite, "tenant" | "rootAgentId">) | undefined {
+  const parts: unknown = JSON.parse(text);
   if (!Array.isArray(parts) || parts.length > 4) return undefined;
   const [tag, timerAt, posted, records]: unknown[] = parts;
   if (typeof tag !== "string") return undefined;
@@ -129,9 +129,9 @@ export class RedisForeignWrites {
     this.#isSubscribed = true;
     this.#subscriber.subscribe(this.#keys.channel(), {
       onMessage: (message) => {
-        // The sender, and then a line for each of its transactions.
+        // The sender, a space, and what it has written.
         if (message.startsWith(`${this.#owner} `)) return;
-        for (const line of message.slice(message.indexOf(" ") + 1).split("\n")) this.#notify(this.#writeOf(line));
+        this.#notify(this.#writeOf(message.slice(message.indexOf(" ") + 1)));
       },
       // Writes before the subscription, or during an interruption, are not known.
       onSubscribed: () => {
@@ -141,9 +141,9 @@ export class RedisForeignWrites {
     });
   }
 
-  #writeOf(line: string): ForeignWrite | "any" {
+  #writeOf(text: string): ForeignWrite | "any" {
     try {
-      const parts = partsOf(line);
+      const parts = partsOf(text);
       if (!parts) return "any";
       const { tag, timerAt, posted, records } = parts;
       this.#hooks.onTree(tag, posted ?? nobody, records ?? nobody);

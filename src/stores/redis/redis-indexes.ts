@@ -1,8 +1,9 @@
 import { z } from "zod";
+import { parsed } from "../rules/stored-values.ts";
 import type { Head } from "../rules/tables.ts";
 import { type RedisConnection, textsOf } from "./redis-connection.ts";
 import { fields, type IndexKeys, type RedisKeys, type TreeKeys } from "./redis-keys.ts";
-import { opened, type RowKind } from "./redis-rows.ts";
+import type { RowKind } from "./redis-rows.ts";
 import { correctIndexScript, forgetIndexScript, INDEX_WRITE_LASTS_MS, writeIndexesScript } from "./redis-scripts.ts";
 import type { IndexWrite, TreeSession } from "./redis-session.ts";
 
@@ -88,12 +89,12 @@ export const watchKinds = {
   posts: {
     field: fields.posts,
     what: "whether the index of posts lists the tree",
-    parse: (text, where) => opened(z.literal(true), text, where),
+    parse: (text, where) => parsed(z.literal(true), text, where),
   } satisfies RowKind<boolean>,
   holder: (processId: string): RowKind<HolderRow> => ({
     field: fields.holder(processId),
     what: `what process ${processId} holds`,
-    parse: (text, where) => opened(holderRowSchema, text, where),
+    parse: (text, where) => parsed(holderRowSchema, text, where),
   }),
 } as const;
 

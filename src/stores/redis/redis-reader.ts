@@ -25,12 +25,12 @@ import {
   timersScript,
   turnLookScript,
 } from "./redis-read-scripts.ts";
+import { parsed } from "../rules/stored-values.ts";
 import {
   checkOrder,
   dueTimersIn,
   itemsIn,
   journalRowOf,
-  opened,
   ordered,
   type PlacedArtifact,
   placedArtifacts,
@@ -155,7 +155,7 @@ export class RedisReader {
     const text = await this.#connection.run((client) => client.hget(key, artifactId));
     const where = `the content of artifact ${artifactId} (${key})`;
     if (text === null) throw new CorruptRecordError(`${where} is missing`);
-    return opened(contentSchema, text, where);
+    return parsed(contentSchema, text, where);
   }
 
   /** Undefined if it was deleted in between. */
@@ -176,7 +176,7 @@ export class RedisReader {
     const key = tree.ofAgent("inbox", agentId);
     const field = fields.record(agentId);
     if (!this.#known.lacks(tree, field)) return itemsIn(await this.#connection.run((client) => client.hvals(key)), key);
-    const texts = textsOf(await this.#connection.scriptTogether(inboxScript, [key, tree.rows], () => [field]));
+    const texts = textsOf(await this.#connection.script(inboxScript, [key, tree.rows], [field]));
     const record = texts.pop() ?? "";
     this.#known.note(tree, field, record === "" ? undefined : record);
     return itemsIn(texts, key);
@@ -188,7 +188,7 @@ export class RedisReader {
     const [kind, ofAccount] = [rowKinds.record(tenant, agentId), rowKinds.account(turnAccountId(turnId))];
     const keys = [rows, journal, tree.ofAgent("index", agentId), tree.ofAgent("messages", agentId)];
     const args = [kind.field, ofAccount.field, after + 1, PAGE, turnId, JSON.stringify(turnId)];
-    const found = textsOf(await this.#connection.scriptTogether(turnLookScript, keys, () => args));
+    const found = textsOf(await this.#connection.script(turnLookScript, keys, args));
     const [stored = "", account = "", message] = found;
     const record = valueOf(this.#known.note(tree, kind.field, stored === "" ? undefined : stored), kind, rows);
     if (record && !isPast(record, turnId)) return { record, past: undefined };
@@ -312,5 +312,5 @@ export class RedisReader {
 function messageIn(stored: string, key: string): StoredMessage {
   const where = `a message (${key})`;
   const { ordinal, text } = ordered(stored, where);
-  return { cursor: ordinal, message: opened(messageSchema, text, where) };
+  return { cursor: ordinal, message: parsed(messageSchema, text, where) };
 }

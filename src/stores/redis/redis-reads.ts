@@ -15,12 +15,12 @@ import {
 } from "../../state/index.ts";
 import type { StoredRow, StoredTree, StoredTurn } from "../rules/ports.ts";
 import type { AgentFilter, AgentPlace, RequestFilter, TurnFilter, TurnPlace } from "../rules/queries.ts";
-import { definitionIn } from "../rules/stored-values.ts";
+import { definitionIn, parsed } from "../rules/stored-values.ts";
 import type { ArtifactMeta, RestoredRow, StoreTables } from "../rules/tables.ts";
 import { agentParts, pairOf, type RedisKeys, treeParts, turnFields } from "./redis-keys.ts";
 import type { RedisLists } from "./redis-lists.ts";
 import type { RedisReader } from "./redis-reader.ts";
-import { opened, type RowKind, rowKinds, turnIn } from "./redis-rows.ts";
+import { type RowKind, rowKinds, turnIn } from "./redis-rows.ts";
 import type { TreeSession } from "./redis-session.ts";
 import { RedisTables } from "./redis-tables.ts";
 import type { WholeTree } from "./redis-whole-tree.ts";
@@ -245,7 +245,7 @@ export class RedisReads extends RedisTables implements StoreTables {
 function requestsIn({ rows }: WholeTree, agentId: string | undefined): AgentRequest[] {
   const requests = [...rows]
     .filter(([field]) => field.startsWith("r:"))
-    .map(([field, { text = "" }]) => opened(agentRequestSchema, text, `a request (${field})`));
+    .map(([field, { text = "" }]) => parsed(agentRequestSchema, text, `a request (${field})`));
   return requests
     .filter((request) => request.agentId === agentId)
     .sort((a, b) => a.openedAt - b.openedAt || (a.requestId < b.requestId ? -1 : 1));

@@ -1,4 +1,3 @@
-import { crc32 } from "node:zlib";
 import { z } from "zod";
 import { type Account, accountSchema, type Waiter, waiterSchema } from "../../budget/index.ts";
 import { CorruptRecordError } from "../../errors/index.ts";
@@ -8,7 +7,6 @@ import {
   type AgentRequest,
   agentRequestSchema,
   artifactSchema,
-  type Entry,
   type InboxItem,
   inboxItemSchema,
   JOURNAL_VERSION,
@@ -23,43 +21,9 @@ import {
 } from "../../state/index.ts";
 import { CorruptTimers, jsonOf, parsed, type StoredOutcome, storedOutcomeSchema } from "../rules/stored-values.ts";
 import type { StoredTurn } from "../rules/ports.ts";
-import { wholeEntries } from "../rules/short-forms.ts";
 import { type ArtifactMeta, freshHead, type Head, type KeyMeaning, type ProcessRow } from "../rules/tables.ts";
 import { textsOf } from "./redis-connection.ts";
 import { fields, pairOf } from "./redis-keys.ts";
-
-/** Must change whenever a schema of this file does: texts of another form are checked against the schema when they are read. */
-export const STORED_FORM = 4;
-const SUM_LENGTH = 9;
-
-/** A text with its sum. Whoever reads it unchanged need not check it against its schema. */
-export function sealed(text: string): string {
-  return text + sumOf(text);
-}
-
-/** Every byte as two digits: a number of 32 bits is slow to write in another base. */
-const digits = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
-
-function sumOf(text: string): string {
-  const sum = crc32(text, STORED_FORM);
-  return `#${digits[sum >>> 24]}${digits[(sum >>> 16) & 255]}${digits[(sum >>> 8) & 255]}${digits[sum & 255]}`;
-}
-
-/** The text under its seal; undefined for a text that has none, or was changed since. */
-function ownText(stored: string): string | undefined {
-  const text = stored.slice(0, -SUM_LENGTH);
-  return stored.at(-SUM_LENGTH) === "#" && stored.endsWith(sumOf(text)) ? text : undefined;
-}
-
-function plainText(stored: string): string {
-  return stored.at(-SUM_LENGTH) === "#" ? stored.slice(0, -SUM_LENGTH) : stored;
-}
-
-/** Reads stored JSON text, sealed or not. Throws `CorruptRecordError` as `parsed` does. */
-export function opened<T>(schema: z.ZodType<T>, stored: string, where: string): T {
-  const own = ownText(stored);
-  return own === undefined ? parsed(schema, plainText(stored), where) : (JSON.parse(own) as T);
-}
 
 /** A row of a tree as it was last seen. */
 export interface SeenRow {
@@ -152,9 +116,9 @@ const turnChangeSchema = turnRecordSchema.pick({ status: true, stopReason: true,
 
 /** A turn from its two fields, the second of which is absent until it has changed. */
 export function turnIn(begun: string, changed: string | null | undefined, key: string): StoredTurn {
-  const turn = opened(storedTurnSchema, begun, `a turn (${key})`);
+  const turn = parsed(storedTurnSchema, begun, `a turn (${key})`);
   if (changed === null || changed === undefined) return turn;
-  return { ...turn, ...opened(turnChangeSchema, changed, `turn ${turn.turnId} (${key})`) };
+  return { ...turn, ...parsed(turnChangeSchema, changed, `turn ${turn.turnId} (${key})`) };
 }
 
 const ofRecords = lastOf(
@@ -162,7 +126,7 @@ const ofRecords = lastOf(
     field: fields.record(agentId),
     what: `the record of agent ${agentId}`,
     parse: (text, where) => {
-      const record = opened(agentRecordSchema, text, where);
+      const record = parsed(agentRecordSchema, text, where);
       if (record.agentId === agentId && record.tenant === tenant) return record;
       throw new CorruptRecordError(`${where} is that of agent ${record.agentId}; it is left as it is`);
     },
@@ -174,7 +138,7 @@ const ofHeads = lastOf(
     field: fields.head(agentId),
     what: `the head of agent ${agentId}`,
     parse: (text, where) => {
-      const { open, outcome, work = "none", ...head } = opened(headRowSchema, text, where);
+      const { open, outcome, work = "none", ...head } = parsed(headRowSchema, text, where);
       return { head: { ...head, work }, open, outcome };
     },
   }),
@@ -185,7 +149,7 @@ const ofAccounts = lastOf(
     field: fields.account(accountId),
     what: `account ${accountId}`,
     parse: (text, where) => {
-      const account = opened(accountSchema, text, where);
+      const account = parsed(accountSchema, text, where);
       if (account.id === accountId) return account;
       throw new CorruptRecordError(`${where} holds account ${account.id}; it is left as it is`);
     },
@@ -200,7 +164,7 @@ export const rowKinds = {
     field: fields.request(agentId, requestId),
     what: `request ${requestId}`,
     parse: (text, where) => {
-      const request = opened(agentRequestSchema, text, where);
+      const request = parsed(agentRequestSchema, text, where);
       if (request.requestId === requestId && request.agentId === agentId) return request;
       throw new CorruptRecordError(`${where} holds request ${request.requestId}; it is left as it is`);
     },
@@ -208,7 +172,7 @@ export const rowKinds = {
   meaning: (rootAgentId: string, text: string): RowKind<KeyMeaning> => ({
     field: fields.meaning(rootAgentId, text),
     what: `the meaning of key ${text}`,
-    parse: (json, where) => opened(meaningSchema, json, where),
+    parse: (json, where) => parsed(meaningSchema, json, where),
   }),
   process: (processId: string): RowKind<ProcessRow> => ({
     field: fields.process(processId),
@@ -218,12 +182,12 @@ export const rowKinds = {
   timersFrom: {
     field: fields.timersFrom,
     what: "the time of the first timer",
-    parse: (text, where) => opened(z.number(), text, where),
+    parse: (text, where) => parsed(z.number(), text, where),
   } satisfies RowKind<number>,
   webhooks: {
     field: fields.webhooks,
     what: "the webhooks of the tree",
-    parse: (text, where) => opened(treeWebhooksSchema, text, where),
+    parse: (text, where) => parsed(treeWebhooksSchema, text, where),
   } satisfies RowKind<TreeWebhooks>,
 } as const;
 
@@ -235,7 +199,7 @@ const unreadable = new Set<string>();
  */
 function processIn(text: string, where: string, processId: string): ProcessRow {
   try {
-    return opened(processRowSchema, text, where);
+    return parsed(processRowSchema, text, where);
   } catch (error) {
     if (!(error instanceof CorruptRecordError)) throw error;
     if (!unreadable.has(processId)) process.emitWarning(error.message, { code: "TROUPE_CORRUPT_RECORD" });
@@ -268,7 +232,7 @@ export function checkOrder(
 }
 
 export function timerIn(text: string, key: string): Timer {
-  return opened(timerSchema, text, `a timer (${key})`);
+  return parsed(timerSchema, text, `a timer (${key})`);
 }
 
 const damaged = new CorruptTimers();
@@ -283,7 +247,7 @@ export function placedArtifacts(texts: readonly string[], key: string): PlacedAr
   const where = `an artifact (${key})`;
   return texts
     .map((one) => ordered(one, where))
-    .map(({ ordinal, text }) => ({ ordinal, meta: opened(artifactMetaSchema, text, where) }))
+    .map(({ ordinal, text }) => ({ ordinal, meta: parsed(artifactMetaSchema, text, where) }))
     .sort((a, b) => a.ordinal - b.ordinal);
 }
 
@@ -292,7 +256,7 @@ export function waitersIn(texts: readonly string[], accountId: string, key: stri
   const start = pairOf(accountId, "");
   const found: Waiter[] = [];
   for (let at = 0; at < texts.length; at += 2) {
-    if (texts[at]?.startsWith(start)) found.push(opened(waiterSchema, texts[at + 1] ?? "", `the waiters (${key})`));
+    if (texts[at]?.startsWith(start)) found.push(parsed(waiterSchema, texts[at + 1] ?? "", `the waiters (${key})`));
   }
   return found.sort((a, b) => a.place - b.place);
 }
@@ -326,15 +290,10 @@ interface StoredRow {
   readonly text: string;
 }
 
-export function readRow({ place, agentId, version: form, text }: StoredRow, key: string): JournalRow {
+export function readRow({ place, agentId, version, text }: StoredRow, key: string): JournalRow {
   const cursor = cursorOf(place);
   const where = `row ${cursor} of the journal (agent ${agentId}, ${key})`;
-  const version = Number(form);
-  const own = version === JOURNAL_VERSION ? ownText(text) : undefined;
-  const entries =
-    own === undefined
-      ? readEntries(version, wholeEntries(jsonOf(plainText(text), where)), where)
-      : (wholeEntries(JSON.parse(own)) as Entry[]);
+  const entries = readEntries(Number(version), jsonOf(text, where), where);
   return { version: JOURNAL_VERSION, cursor, agentId, entries };
 }
 
@@ -347,5 +306,5 @@ export function itemsIn(texts: readonly string[], key: string): InboxItem[] {
   return texts
     .map((text) => ordered(text, where))
     .sort((a, b) => a.ordinal - b.ordinal)
-    .map(({ text }) => opened(inboxItemSchema, text, where));
+    .map(({ text }) => parsed(inboxItemSchema, text, where));
 }

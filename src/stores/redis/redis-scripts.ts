@@ -1,61 +1,15 @@
 import { createHash } from "node:crypto";
 
-/** A Lua script, which Redis runs atomically. */
+/** A Lua script, which Redis runs atomically. Its text is sent to a server once, and afterwards called by its hash. */
 export interface Script {
-  readonly name: string;
   readonly text: string;
   readonly sha: string;
-  readonly parts: ScriptParts;
 }
 
-/** What a script is made of: one that runs for several calls has the body once for each, and the rest once. */
-interface ScriptParts {
-  /** Definitions before the body. */
-  readonly before: string;
-  /** Answers one call, by its `KEYS` and `ARGV`. */
-  readonly body: string;
-  /** What is done at the end, after the answers are known. */
-  readonly after: string;
-}
-
-/** The text is sent to a server once, and afterwards called by its hash. */
-export function script(name: string, body: string, around?: Pick<ScriptParts, "before" | "after">): Script {
-  const parts = { before: "", after: "", ...around, body };
-  const answered = `${parts.before}
-local function one(KEYS, ARGV)
-${body}
-end
-local answer = one(KEYS, ARGV)
-${parts.after}
-return answer
-`;
-  return scriptOf(name, around ? answered : body, parts);
-}
-
-/** A script that runs another one for each of several calls; see `Gathering`. Gives for each 1 and its answer, or 0 and its error. */
-export function severalOf({ name, parts }: Script): Script {
-  const { before, body, after } = parts;
-  const text = `${before}
-local function one(KEYS, ARGV)
-${body}
-end
-local answers, key, at = {}, 1, 1
-while at <= #ARGV do
-  local keys, args = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
-  local ok, answer = pcall(one, {unpack(KEYS, key, key + keys - 1)}, {unpack(ARGV, at + 2, at + 1 + args)})
-  if not ok and type(answer) == 'table' then answer = answer.err end
-  answers[#answers + 1] = ok and 1 or 0
-  answers[#answers + 1] = answer
-  key, at = key + keys, at + 2 + args
-end
-${after}
-return answers
-`;
-  return scriptOf(`${name}, several`, text, parts);
-}
-
-function scriptOf(name: string, text: string, parts: ScriptParts): Script {
-  return { name, text, sha: createHash("sha1").update(text).digest("hex"), parts };
+/** The name is for people who read the scripts of a server or its slow log. */
+export function script(name: string, body: string): Script {
+  const text = `-- troupe ${name}\n${body}`;
+  return { text, sha: createHash("sha1").update(text).digest("hex") };
 }
 
 /** How long a transaction may rely on the index entries that it has written, in milliseconds. */
@@ -76,20 +30,8 @@ local function writeIndex(list, stamps, kind, member, score, stamp)
 end
 `;
 
-/**
- * What transactions of one command share. Made once for all of them: functions, the time, and the messages, which go out
- * as one, because each message is work for every process that listens.
- */
-const beforeApply = `
-${writeIndex}
-local function whole(number) return string.format('%.0f', number) end
-local time = redis.call('TIME')
-local micros = time[1] * 1000000 + time[2]
-local moment = whole(micros)
-local channel, sender, messages = '', '', {}
-local keys, args, rows, meta, journal, stored
-local version, cursor, ordinal, written, answer
-
+/** How a transaction checks what it has read, and changes its tree. The script that it is part of declares the variables. */
+const transactionSteps = `
 local found = {
   ['in'] = function(key, name) return tostring(redis.call('HEXISTS', key, name)) end,
   size = function(key) return tostring(redis.call('HLEN', key)) end,
@@ -103,46 +45,46 @@ local function forgetReceipts()
     if written and tonumber(written) < micros - ${RECEIPT_MICROS} then redis.call('HDEL', meta, fields[at]) end
   end
 end
-local function keyAt(at) return keys[tonumber(args[at])] end
+local function keyAt(at) return KEYS[tonumber(ARGV[at])] end
 -- Each gives the place after its last argument.
 local operations = {
   row = function(a)
-    written[#written + 1] = args[a]
-    written[#written + 1] = version .. '|' .. args[a + 1]
+    written[#written + 1] = ARGV[a]
+    written[#written + 1] = version .. '|' .. ARGV[a + 1]
     return a + 2
   end,
   gone = function(a)
-    redis.call('HDEL', rows, args[a])
+    redis.call('HDEL', rows, ARGV[a])
     return a + 1
   end,
   push = function(a)
-    redis.call('RPUSH', keyAt(a), args[a + 1])
+    redis.call('RPUSH', keyAt(a), ARGV[a + 1])
     return a + 2
   end,
   pull = function(a)
-    redis.call('LREM', keyAt(a), 0, args[a + 1])
+    redis.call('LREM', keyAt(a), 0, ARGV[a + 1])
     return a + 2
   end,
   put = function(a)
-    redis.call('HSET', keyAt(a), args[a + 1], args[a + 2])
+    redis.call('HSET', keyAt(a), ARGV[a + 1], ARGV[a + 2])
     return a + 3
   end,
   item = function(a)
     ordinal = ordinal + 1
-    redis.call('HSET', keyAt(a), args[a + 1], whole(ordinal) .. '|' .. args[a + 2])
-    answer[#answer + 1] = string.match(stored[args[a + 3]] or '', '"holder":"([^"]*)"') or ''
+    redis.call('HSET', keyAt(a), ARGV[a + 1], whole(ordinal) .. '|' .. ARGV[a + 2])
+    answer[#answer + 1] = string.match(stored[ARGV[a + 3]] or '', '"holder":"([^"]*)"') or ''
     return a + 4
   end,
   take = function(a)
-    redis.call('HDEL', keyAt(a), args[a + 1])
+    redis.call('HDEL', keyAt(a), ARGV[a + 1])
     return a + 2
   end,
   place = function(a)
-    redis.call('ZADD', keyAt(a), args[a + 2], args[a + 1])
+    redis.call('ZADD', keyAt(a), ARGV[a + 2], ARGV[a + 1])
     return a + 3
   end,
   unplace = function(a)
-    redis.call('ZREM', keyAt(a), args[a + 1])
+    redis.call('ZREM', keyAt(a), ARGV[a + 1])
     return a + 2
   end,
   drop = function(a)
@@ -150,21 +92,21 @@ local operations = {
     return a + 1
   end,
   highest = function(a)
-    local key, name, value = keyAt(a), args[a + 1], args[a + 2]
+    local key, name, value = keyAt(a), ARGV[a + 1], ARGV[a + 2]
     if tonumber(value) > tonumber(redis.call('HGET', key, name) or '0') then redis.call('HSET', key, name, value) end
     return a + 3
   end,
   entries = function(a)
-    cursor = args[a + 1] == '' and cursor + 1 or tonumber(args[a + 1])
-    local id, agent, form, text, turn = whole(cursor) .. '-0', args[a + 3], args[a + 4], args[a + 5], args[a + 6]
+    cursor = ARGV[a + 1] == '' and cursor + 1 or tonumber(ARGV[a + 1])
+    local id, agent, form, text, turn = whole(cursor) .. '-0', ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6]
     if turn == '' then redis.call('XADD', journal, id, 'a', agent, 'v', form, 'e', text)
-    else redis.call('XADD', journal, id, 'a', agent, 'v', form, 'e', text, 't', turn, 'm', args[a + 7]) end
-    redis.call('ZADD', keyAt(a), args[a + 2], whole(cursor))
+    else redis.call('XADD', journal, id, 'a', agent, 'v', form, 'e', text, 't', turn, 'm', ARGV[a + 7]) end
+    redis.call('ZADD', keyAt(a), ARGV[a + 2], whole(cursor))
     return a + 8
   end,
   index = function(a)
-    local list, stamps, kind, member = keyAt(a), keyAt(a + 1), args[a + 2], args[a + 3]
-    if kind ~= 'leaving' then writeIndex(list, stamps, kind, member, args[a + 4], moment)
+    local list, stamps, kind, member = keyAt(a), keyAt(a + 1), ARGV[a + 2], ARGV[a + 3]
+    if kind ~= 'leaving' then writeIndex(list, stamps, kind, member, ARGV[a + 4], moment)
     else
       redis.pcall('HDEL', stamps, member)
       redis.pcall('ZREM', list, member)
@@ -172,8 +114,8 @@ local operations = {
     return a + 5
   end,
   message = function(a)
-    if redis.call('HSETNX', keyAt(a), args[a + 2], whole(cursor) .. '|' .. args[a + 3]) == 1 then
-      redis.call('RPUSH', keyAt(a + 1), args[a + 2])
+    if redis.call('HSETNX', keyAt(a), ARGV[a + 2], whole(cursor) .. '|' .. ARGV[a + 3]) == 1 then
+      redis.call('RPUSH', keyAt(a + 1), ARGV[a + 2])
     end
     return a + 4
   end,
@@ -196,14 +138,21 @@ local operations = {
  *      nothing written: {"changed", kind, key, name, value, ...} for each
  *      check that failed, {"changed", "older", key of meta, "", version} when the tree has an older version than the sender
  *      has seen, {"locked"} while another process has the tree to itself, {"late"} when the indexes are too old.
- * Publishes the sender and the messages, a line each. Beside version, cursor and counter, meta has a receipt for each sender: id, version
+ * Publishes the sender and the message. Beside version, cursor and counter, meta has a receipt for each sender: id, version
  *      and cursor before its last transaction. A sender that has none yet removes those that are too old to be asked for.
  */
 export const applyScript = script(
   "apply",
   `
-keys, args = KEYS, ARGV
-rows, meta, journal = KEYS[1], KEYS[2], KEYS[3]
+${writeIndex}
+local function whole(number) return string.format('%.0f', number) end
+local rows, meta, journal = KEYS[1], KEYS[2], KEYS[3]
+local time = redis.call('TIME')
+local micros = time[1] * 1000000 + time[2]
+local moment = whole(micros)
+local stored = {}
+local version, cursor, ordinal, written, answer
+${transactionSteps}
 local place = 'r:' .. ARGV[2]
 local known = redis.call('HMGET', meta, 'v', 'c', 'o', place)
 if ARGV[3] == '1' and known[4] then
@@ -218,7 +167,6 @@ if tonumber(last) < tonumber(ARGV[7]) then return {'changed', 'older', '2', '', 
 
 local rowsEnd = 8 + 2 * tonumber(ARGV[8])
 local names, changed = {}, {'changed'}
-stored = {}
 for at = 9, rowsEnd, 2 do names[#names + 1] = ARGV[at] end
 for from = 1, #names, ${ROWS_AT_ONCE} do
   local till = math.min(from + ${ROWS_AT_ONCE - 1}, #names)
@@ -256,16 +204,9 @@ for from = 1, #written, ${2 * ROWS_AT_ONCE} do
 end
 local receipt = ARGV[1] .. ' ' .. version .. ' ' .. before
 redis.call('HSET', meta, 'v', version, 'c', whole(cursor), 'o', whole(ordinal), place, receipt)
-if ARGV[6] ~= '' then
-  channel, sender = ARGV[5], ARGV[2]
-  messages[#messages + 1] = ARGV[6]
-end
+if ARGV[6] ~= '' then redis.call('PUBLISH', ARGV[5], ARGV[2] .. ' ' .. ARGV[6]) end
 return table.concat(answer, '\\n')
 `,
-  {
-    before: beforeApply,
-    after: `if #messages > 0 then redis.call('PUBLISH', channel, sender .. ' ' .. table.concat(messages, '\\n')) end`,
-  },
 );
 
 /**

@@ -4,7 +4,7 @@ import { UndoLog } from "../rules/undo-log.ts";
 import type { LoadedMembers, TreeCache } from "./redis-cache.ts";
 import type { IndexKeys, TreeKeys } from "./redis-keys.ts";
 import type { RedisReader } from "./redis-reader.ts";
-import { absentRow, type RowKind, sealed, type SeenRow, valueOf } from "./redis-rows.ts";
+import { absentRow, type RowKind, type SeenRow, valueOf } from "./redis-rows.ts";
 import type { WholeTree } from "./redis-whole-tree.ts";
 
 interface Check {
@@ -130,7 +130,7 @@ export class TreeSession {
   }
 
   put<T>(kind: RowKind<T>, value: T, text: string = JSON.stringify(value)): void {
-    this.undo.set(this.written, kind.field, { text: sealed(text), value, kind: "row" });
+    this.undo.set(this.written, kind.field, { text, value, kind: "row" });
   }
 
   remove(kind: RowKind<unknown>): void {

@@ -12,13 +12,12 @@ import {
 } from "../../state/index.ts";
 import type { Committed } from "../rules/outcomes.ts";
 import type { StoredTurn } from "../rules/ports.ts";
-import { textOfEntries } from "../rules/short-forms.ts";
 import { wellFormed } from "../rules/stored-values.ts";
 import type { AddedRow, ArtifactMeta, Head, KeyMeaning, Tables, TurnChange } from "../rules/tables.ts";
 import { RedisAgents } from "./redis-agents.ts";
 import { watchHead, watchPosts } from "./redis-indexes.ts";
 import { fields, ofOwner, pairOf, requestMember, type TreeKeys, turnFields, turnIndexes } from "./redis-keys.ts";
-import { type PlacedArtifact, rowKinds, sealed } from "./redis-rows.ts";
+import { type PlacedArtifact, rowKinds } from "./redis-rows.ts";
 import type { Collection, TreeSession } from "./redis-session.ts";
 
 /** The rows of commits, commands and leases, as a piece of work sees them. */
@@ -40,7 +39,7 @@ export class RedisTables extends RedisAgents implements Tables {
     const session = this.ofAgent(key);
     const inbox = session.tree.ofAgent("inbox", key.agentId);
     if (session.isInInbox(inbox, item.key)) return false;
-    const text = sealed(JSON.stringify(item));
+    const text = JSON.stringify(item);
     session.do("item", { key: inbox }, wellFormed(item.key, "inbox key"), text, fields.head(key.agentId));
     session.noteInbox(inbox, item.key, true);
     watchPosts(session, this.keys);
@@ -78,7 +77,7 @@ export class RedisTables extends RedisAgents implements Tables {
       key: session.tree.ofAgent(part, key.agentId),
     });
     const lastSeq = String(entries.at(-1)?.seq ?? 0);
-    const text = sealed(textOfEntries(entries));
+    const text = JSON.stringify(entries);
     const version = String(JOURNAL_VERSION);
     const ended = endIn(entries);
     session.do("entries", keyOf("index"), String(cursor ?? ""), lastSeq, key.agentId, version, text, ...ended);
@@ -88,7 +87,7 @@ export class RedisTables extends RedisAgents implements Tables {
         keyOf("messages"),
         keyOf("order"),
         wellFormed(message.id, "message id"),
-        sealed(JSON.stringify(message)),
+        JSON.stringify(message),
       );
     }
     return cursor ?? session.nextRow();

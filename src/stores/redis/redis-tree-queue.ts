@@ -155,7 +155,7 @@ class TreeQueue {
     const transaction = encoded(session, envelope, session.indexWrites);
     if (!transaction) return nothingToDo;
     const { keys, args } = transaction;
-    const answer = await connection.scriptTogether(applyScript, keys, args);
+    const answer = await connection.run((client, repeat) => evaluate(client, applyScript, keys, args(repeat)));
     const applied = appliedOf(answer, keys, session);
     this.isStale = false;
     if (applied.type === "done") {
@@ -189,7 +189,7 @@ class TreeQueue {
     const answer = await connection.run(async (client, repeat) => {
       // A Redis that was away may have lost the index entries, which must not be missing.
       if (repeat > 0) await indexes.write(session.indexWrites);
-      return await evaluate(client, applyScript, [keys], [args(repeat)]);
+      return await evaluate(client, applyScript, keys, args(repeat));
     });
     const applied = appliedOf(answer, keys, session);
     const writtenBeside = await told;
