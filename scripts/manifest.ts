@@ -8,6 +8,7 @@ import { repositoryRoot } from "./run-command.ts";
  */
 export const lazyModules: readonly string[] = [
   "@a2a-js/sdk",
+  "@cfworker/json-schema",
   "@ag-ui/client",
   "@ag-ui/core",
   "@pydantic/genai-prices",

@@ -36,9 +36,13 @@ export function outputSchemaOf(agent: string, schema: z.core.$ZodType): OutputSc
   const isWrapped = shape["type"] !== "object";
   const sentSchema = isWrapped ? wrapped(shape) : shape;
   const repair = createRepair(shape);
-  const readings = (document: unknown): unknown[] => {
+  const readings = async function* (document: unknown): AsyncGenerator {
     const given = isWrapped && isWrapper(document) ? [document[WRAPPED], document] : [document];
-    return [...new Set(given.flatMap((value) => [value, repair(value)]))];
+    for (const value of given) {
+      yield value;
+      const read = await repair(value);
+      if (read !== value) yield read;
+    }
   };
   return deepFreeze({ jsonSchema: shape, sentSchema, parse: (text: string) => parse(schema, text, readings) });
 }
@@ -47,11 +51,11 @@ export function outputSchemaOf(agent: string, schema: z.core.$ZodType): OutputSc
 async function parse(
   schema: z.core.$ZodType,
   text: string,
-  readings: (document: unknown) => readonly unknown[],
+  readings: (document: unknown) => AsyncIterable<unknown>,
 ): Promise<ParsedOutput> {
   let first: ParsedOutput | undefined;
   for (const document of jsonDocumentsIn(text)) {
-    for (const value of readings(document)) {
+    for await (const value of readings(document)) {
       const parsed = await check(schema, value);
       if (parsed.ok) return parsed;
       first ??= parsed;

@@ -1,11 +1,8 @@
-import { InvalidInputError } from "../errors/index.ts";
-import { parseJson } from "../base/index.ts";
-import type { JsonObject } from "../state/index.ts";
-import { createStepLimit, TooManySteps } from "./linear-pattern.ts";
-import type { Repair } from "./parsed-arguments.ts";
-import { SchemaCheck } from "./schema-check.ts";
-import { isObject, readDocument, type SchemaObject } from "./schema-document.ts";
-import { isOfType } from "./schema-values.ts";
+import type { Schema } from "@cfworker/json-schema";
+import { jsonIn } from "./parsed-arguments.ts";
+import { fits } from "./schema-check.ts";
+import { isObject, type SchemaDocument } from "./schema-document.ts";
+import { nextTask, TooSlowError, withinLimit } from "./time-limit.ts";
 
 /**
  * The second reading of values that models write. It changes only those parts that do not fit the JSON Schema as they are:
@@ -14,88 +11,76 @@ import { isOfType } from "./schema-values.ts";
  * 2. A JSON text where the schema wants an object, a list, a number or a boolean is decoded.
  * 3. Of several alternatives (`anyOf`, `oneOf`) the first one that fits after these changes counts.
  *
- * The schema is read at the first use. A schema or value that takes too many steps is left as it is.
+ * A value that takes too long is left as it is.
  */
-export function createRepair(jsonSchema: JsonObject): Repair {
-  let reader: Reader | undefined;
-  return (value) => {
-    reader ??= new Reader(jsonSchema);
-    return reader.read(value);
-  };
+export async function repaired(document: SchemaDocument, value: unknown): Promise<unknown> {
+  await nextTask();
+  try {
+    return withinLimit(() => new Reader(document).read(document.root, value, []));
+  } catch (error) {
+    // Values nested too deeply overflow the stack.
+    if (error instanceof TooSlowError || error instanceof RangeError) return value;
+    throw error;
+  }
 }
 
+type AnySchema = Schema | boolean | undefined;
+
 class Reader {
-  readonly #root: JsonObject;
-  readonly #limit = createStepLimit();
-  readonly #check: SchemaCheck;
+  readonly #document: SchemaDocument;
 
-  constructor(root: JsonObject) {
-    this.#root = root;
-    this.#check = new SchemaCheck(readDocument(root, root["$schema"], this.#limit), this.#limit);
-  }
-
-  read(value: unknown): unknown {
-    this.#limit.reset();
-    try {
-      return this.#read(this.#root, value, []);
-    } catch (error) {
-      // Values nested too deeply overflow the stack.
-      if (error instanceof TooManySteps || error instanceof RangeError) return value;
-      throw error;
-    }
-  }
-
-  #fits(schema: unknown, value: unknown): boolean {
-    return this.#check.wouldFit(schema, value, { parent: undefined, key: "", open: [] });
+  constructor(document: SchemaDocument) {
+    this.#document = document;
   }
 
   /** @param open The schemas that this very value is being read by. */
-  #read(schema: unknown, given: unknown, open: readonly SchemaObject[]): unknown {
-    if (!isObject(schema) || open.includes(schema) || this.#fits(schema, given)) return given;
+  read(schema: AnySchema, given: unknown, open: readonly Schema[]): unknown {
+    if (!isObject(schema) || open.includes(schema) || fits(this.#document, schema, given)) return given;
     const inside = [...open, schema];
     let value = decoded(schema, given);
-    value = this.#read(this.#check.document.target(schema), value, inside);
-    const { allOf, anyOf, oneOf } = schema;
-    if (Array.isArray(allOf)) for (const branch of allOf) value = this.#read(branch, value, inside);
-    for (const branches of [anyOf, oneOf]) {
-      if (Array.isArray(branches)) value = this.#readByOne(branches, value, inside);
-    }
+    const { $ref, allOf = [], anyOf = [], oneOf = [] } = schema;
+    if ($ref !== undefined) value = this.read(this.#document.targets[$ref], value, inside);
+    for (const branch of allOf) value = this.read(branch, value, inside);
+    for (const branches of [anyOf, oneOf]) value = this.#readByOne(branches, value, inside);
     if (Array.isArray(value)) return this.#readItems(schema, value);
     return isObject(value) ? this.#readMembers(schema, value) : value;
   }
 
-  #readByOne(branches: readonly unknown[], value: unknown, open: readonly SchemaObject[]): unknown {
+  #readByOne(branches: readonly Schema[], value: unknown, open: readonly Schema[]): unknown {
     for (const branch of branches) {
-      const read = this.#read(branch, value, open);
-      if (this.#fits(branch, read)) return read;
+      const read = this.read(branch, value, open);
+      if (fits(this.#document, branch, read)) return read;
     }
     return value;
   }
 
-  #readItems({ items, prefixItems }: SchemaObject, value: readonly unknown[]): unknown {
-    const first: readonly unknown[] = Array.isArray(prefixItems) ? prefixItems : Array.isArray(items) ? items : [];
+  #readItems({ items, prefixItems }: Schema, value: readonly unknown[]): unknown {
+    const first = prefixItems ?? (Array.isArray(items) ? items : []);
     const rest = Array.isArray(items) ? undefined : items;
-    const read = value.map((item, index) => this.#read(index < first.length ? first[index] : rest, item, []));
+    const read = value.map((item, index) => this.read(index < first.length ? first[index] : rest, item, []));
     return read.some((item, index) => item !== value[index]) ? read : value;
   }
 
-  #readMembers({ properties, required, additionalProperties }: SchemaObject, value: SchemaObject): unknown {
-    const known = isObject(properties) ? properties : {};
-    const needed: readonly unknown[] = Array.isArray(required) ? required : [];
+  #readMembers(schema: Schema, value: Readonly<Record<string, unknown>>): unknown {
+    const { properties: known = {}, required: needed = [], additionalProperties } = schema;
     let isChanged = false;
     const members: [string, unknown][] = [];
     for (const [name, given] of Object.entries(value)) {
       const isKnown = Object.hasOwn(known, name);
-      const schema = isKnown ? known[name] : additionalProperties;
-      if (isKnown && !needed.includes(name) && isNull(given) && !this.#fits(schema, given)) {
+      const own = isKnown ? known[name] : additionalProperties;
+      if (isKnown && !needed.includes(name) && isNull(given) && !this.#isFitting(own, given)) {
         isChanged = true;
         continue;
       }
-      const read = this.#read(schema, given, []);
+      const read = this.read(own, given, []);
       isChanged ||= read !== given;
       members.push([name, read]);
     }
     return isChanged ? Object.fromEntries(members) : value;
+  }
+
+  #isFitting(schema: AnySchema, value: unknown): boolean {
+    return schema === undefined || fits(this.#document, schema, value);
   }
 }
 
@@ -105,29 +90,16 @@ function isNull(value: unknown): boolean {
 }
 
 /** A text as the JSON in it, where the schema names its types and a text is none of them. */
-function decoded(schema: SchemaObject, value: unknown): unknown {
-  if (typeof value !== "string" || schema["type"] === undefined || isOfType(value, schema)) return value;
+function decoded({ type }: Schema, value: unknown): unknown {
+  if (typeof value !== "string" || type === undefined || isOfType(value, type)) return value;
   const json = jsonIn(value);
-  return json !== undefined && isOfType(json, schema) ? json : value;
+  return json !== undefined && isOfType(json, type) ? json : value;
 }
 
-/** How often a text may be encoded. */
-const MOST_ENCODINGS = 3;
-
-/**
- * The value of a JSON text that holds no text: encoded once, or up to three times. Undefined for any other text, and for whole numbers
- * that would lose digits.
- */
-export function jsonIn(text: string): unknown {
-  let value: unknown = text;
-  for (let round = 0; round < MOST_ENCODINGS && typeof value === "string"; round += 1) {
-    try {
-      value = parseJson(value, { what: "the text" });
-    } catch (error) {
-      if (error instanceof InvalidInputError) return undefined;
-      throw error;
-    }
-  }
-  if (typeof value === "string" || (Number.isInteger(value) && !Number.isSafeInteger(value))) return undefined;
-  return value;
+function isOfType(value: unknown, type: NonNullable<Schema["type"]>): boolean {
+  return [type].flat().some((one) => {
+    if (one === "null" || value === null) return value === null && one === "null";
+    if (one === "array" || Array.isArray(value)) return Array.isArray(value) && one === "array";
+    return one === "integer" ? Number.isInteger(value) : typeof value === one;
+  });
 }

@@ -1,15 +1,7 @@
-import { setImmediate as nextEventLoopTurn } from "node:timers/promises";
 import type { LightSignal } from "../base/index.ts";
 import type { Artifact } from "../state/index.ts";
-import {
-  createLinearPattern,
-  createStepLimit,
-  type LinearPattern,
-  type StepLimit,
-  TooManySteps,
-  UnsupportedPattern,
-} from "./linear-pattern.ts";
 import { pairStart } from "./output.ts";
+import { compilePattern } from "./pattern.ts";
 import type { ReadArtifactArguments } from "./runtime-tools.ts";
 
 /** The result of reading an artifact: text for the model, or the reason why there is none. */
@@ -66,9 +58,10 @@ function goOn(to: number, content: string): string {
 
 /** Lines are searched one by one, long ones in pieces of this many characters of which each overlaps the next by half. */
 const pieceLength = 400;
-/** The steps of a search in all, about two seconds, and between two yields, a few milliseconds. */
-const searchSteps = 100_000_000;
-const stepsAtOnce = 200_000;
+/** A search ends where it is after this time. */
+const SEARCH_MS = 2_000;
+/** How long it keeps the event loop between two yields. */
+const AT_ONCE_MS = 4;
 
 interface Piece {
   readonly from: number;
@@ -81,22 +74,22 @@ async function searched(
   { from, length, pattern: source }: ReadArtifactArguments & { readonly pattern: string },
   signal: LightSignal,
 ): Promise<ArtifactReading> {
-  const limit = createStepLimit();
-  let pattern: LinearPattern;
+  let pattern: RegExp;
   try {
-    pattern = createLinearPattern(source, limit);
+    pattern = compilePattern(source);
   } catch (error) {
-    if (!(error instanceof UnsupportedPattern)) throw error;
+    if (!(error instanceof SyntaxError)) throw error;
     return { ok: false, code: "bad_pattern", message: `The pattern cannot be used: ${error.message}.` };
   }
+  const { TooSlowError } = await import("./time-limit.ts");
   try {
-    const { found, end } = await piecesOf(content, { from: pairStart(content, from), length, pattern, limit }, signal);
+    const { found, end } = await piecesOf(content, { from: pairStart(content, from), length, pattern }, signal);
     const places = found.map((piece) => `[${piece.from}] ${content.slice(piece.from, piece.to)}`);
     const range = `searched from character ${from} to ${end} of ${content.length}${goOn(end, content)}`;
     const count = places.length === 0 ? "nothing matches" : `${places.length} places match`;
     return { ok: true, text: [`${shown}, ${range}: ${count}.`, ...places].join("\n\n") };
   } catch (error) {
-    if (!(error instanceof TooManySteps)) throw error;
+    if (!(error instanceof TooSlowError)) throw error;
     return { ok: false, code: "bad_pattern", message: "The pattern takes too long to search with: use a simpler one." };
   }
 }
@@ -104,40 +97,50 @@ async function searched(
 interface Search {
   readonly from: number;
   readonly length: number;
-  readonly pattern: LinearPattern;
-  readonly limit: StepLimit;
+  readonly pattern: RegExp;
 }
 
 /** Matching pieces, and how far the search came when there was no more room or time. */
 async function piecesOf(
   content: string,
-  { from, length, pattern, limit }: Search,
+  { from, length, pattern }: Search,
   signal: LightSignal,
 ): Promise<{ readonly found: readonly Piece[]; readonly end: number }> {
+  const { nextTask, withinLimit } = await import("./time-limit.ts");
+  const deadline = performance.now() + SEARCH_MS;
   const found: Piece[] = [];
   let room = length;
-  let steps = 0;
-  let rested = 0;
-  for (const piece of cutUp(content, from)) {
-    if (steps > searchSteps) return { found, end: piece.from };
-    if (steps - rested > stepsAtOnce) {
-      rested = steps;
-      await nextEventLoopTurn();
-      signal.throwIfAborted();
+  for (let start = from; ; ) {
+    const { matching, end } = withinLimit(() => testSome(content, start, pattern));
+    for (const piece of matching) {
+      const last = found.at(-1);
+      const overlap = last && piece.from < last.to ? last.to - piece.from : 0;
+      const news = piece.to - piece.from - overlap;
+      if (news > room && found.length > 0) return { found, end: piece.from + overlap };
+      room -= news;
+      if (last && overlap > 0) found[found.length - 1] = { from: last.from, to: piece.to };
+      else found.push(piece);
     }
-    limit.reset();
-    const matches = pattern.test(content.slice(piece.from, piece.to));
-    steps += limit.spent() + 1;
-    if (!matches) continue;
-    const last = found.at(-1);
-    const overlap = last && piece.from < last.to ? last.to - piece.from : 0;
-    const news = piece.to - piece.from - overlap;
-    if (news > room && found.length > 0) return { found, end: piece.from + overlap };
-    room -= news;
-    if (last && overlap > 0) found[found.length - 1] = { from: last.from, to: piece.to };
-    else found.push(piece);
+    if (end >= content.length || performance.now() > deadline) return { found, end };
+    start = end;
+    await nextTask();
+    signal.throwIfAborted();
   }
-  return { found, end: content.length };
+}
+
+/** Tests pieces for a few milliseconds. */
+function testSome(
+  content: string,
+  from: number,
+  pattern: RegExp,
+): { readonly matching: readonly Piece[]; readonly end: number } {
+  const until = performance.now() + AT_ONCE_MS;
+  const matching: Piece[] = [];
+  for (const piece of cutUp(content, from)) {
+    if (piece.from > from && performance.now() > until) return { matching, end: piece.from };
+    if (pattern.test(content.slice(piece.from, piece.to))) matching.push(piece);
+  }
+  return { matching, end: content.length };
 }
 
 function* cutUp(content: string, start: number): Generator<Piece> {

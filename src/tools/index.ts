@@ -47,8 +47,7 @@ export { type CheckedArguments, defineTool, type ToolArguments, type ToolDefinit
 export { type ToolResult, toolResult, type ToolResultPart } from "./tool-result.ts";
 export { excerptOf, type RenderedOutput, renderOutput } from "./output.ts";
 export type { ParsedArguments } from "./parsed-arguments.ts";
-export { createRepair } from "./argument-repair.ts";
-export { type ToolParameters, writtenByZod } from "./parameters.ts";
+export { createRepair, type ToolParameters, writtenByZod } from "./parameters.ts";
 export { createToolRegistry, type RegisteredTool, type ToolRegistry, withTools } from "./registry.ts";
 export { type RevocableRun, revocable } from "./revocable.ts";
 export { nothingToRedact, redactError, type SecretResolver } from "./secrets.ts";

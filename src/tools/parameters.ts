@@ -3,12 +3,17 @@ import { copyOfJson, deepFreeze, parseJson, toJson } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import type { Json, JsonObject } from "../state/index.ts";
 import type { Refuse } from "./definition-checks.ts";
-import { createStepLimit, TooManySteps } from "./linear-pattern.ts";
 import { headOf } from "./output.ts";
-import { type Issue, type Parameters, type ParsedArguments, type Refusal, unfit } from "./parsed-arguments.ts";
-import { createRepair, jsonIn } from "./argument-repair.ts";
-import { SchemaCheck } from "./schema-check.ts";
-import { readDocument } from "./schema-document.ts";
+import {
+  type Issue,
+  jsonIn,
+  type Parameters,
+  type ParsedArguments,
+  type Refusal,
+  type Repair,
+  unfit,
+} from "./parsed-arguments.ts";
+import { readDocument, type SchemaDocument } from "./schema-document.ts";
 import { secretClashIn, secretGivenIn, type SecretResolvers } from "./secrets.ts";
 
 /** An object schema of zod 4 or zod/mini, or the text of a JSON Schema. */
@@ -16,7 +21,7 @@ export type ToolParameters = z.core.$ZodType | string;
 
 /** Throws by `refuse` what is neither, cannot be compiled, or does not describe an object. */
 export function readParameters(parameters: ToolParameters, refuse: Refuse = plainly): Parameters {
-  let read: Omit<Parameters, "repair">;
+  let read: ReadSchema;
   try {
     read = readSchema(parameters);
   } catch (error) {
@@ -35,6 +40,18 @@ export function readParameters(parameters: ToolParameters, refuse: Refuse = plai
   return { jsonSchema, unchecked, check: (value) => read.check(value), repair: createRepair(jsonSchema) };
 }
 
+type ReadSchema = Omit<Parameters, "repair">;
+
+/** The second reading of values that models write for a schema (`repaired`). */
+export function createRepair(jsonSchema: JsonObject): Repair {
+  let document: SchemaDocument | undefined;
+  return async (value) => {
+    const { repaired } = await import("./argument-repair.ts");
+    document ??= readDocument(jsonSchema);
+    return await repaired(document, value);
+  };
+}
+
 /** The field of a tool that names unchecked parts of its schema; absent where all is checked. */
 export function uncheckedOf({ unchecked = [] }: Parameters): { readonly unchecked?: readonly string[] } {
   return unchecked.length === 0 ? {} : { unchecked: Object.freeze([...unchecked]) };
@@ -42,7 +59,7 @@ export function uncheckedOf({ unchecked = [] }: Parameters): { readonly unchecke
 
 const plainly: Refuse = (what, cause) => new InvalidInputError(what, { cause });
 
-function readSchema(parameters: unknown): Omit<Parameters, "repair"> {
+function readSchema(parameters: unknown): ReadSchema {
   if (typeof parameters === "string") return jsonSchemaParameters(parameters);
   if (parameters instanceof z.core.$ZodType) return zodParameters(parameters);
   throw new InvalidInputError("The parameters must be a zod 4 schema, or a string that holds a JSON Schema.");
@@ -59,7 +76,7 @@ interface ParseOptions {
 }
 
 /**
- * From the model's own text to checked arguments. Arguments that do not fit as they are, are read a second time (`createRepair`); the
+ * From the model's own text to checked arguments. Arguments that do not fit as they are, are read a second time (`repaired`); the
  * second reading is then the one that is journalled, shown and run. No text at all and `null` count as `{}`. Never rejects: every
  * mistake comes back as a message for the model (guarantees F24, S9).
  */
@@ -87,7 +104,7 @@ export async function parseArguments(
   if (given !== undefined) return refused(toolName, given);
   let checked = await parameters.check(value);
   if (!checked.ok) {
-    const repaired = parameters.repair(value);
+    const repaired = await parameters.repair(value);
     if (repaired !== value) checked = await parameters.check(repaired);
   }
   if (!checked.ok) {
@@ -109,7 +126,7 @@ function kindOf(value: unknown): string {
 }
 
 /** Parameters given as a zod schema. Throws `InvalidInputError` when JSON Schema cannot express it. */
-function zodParameters(schema: z.core.$ZodType): Omit<Parameters, "repair"> {
+function zodParameters(schema: z.core.$ZodType): ReadSchema {
   return { jsonSchema: jsonSchemaOf(schema), check: (value) => check(schema, value) };
 }
 
@@ -205,22 +222,20 @@ const maxRememberedCharacters = 10_000_000;
 
 /**
  * Parameters given as the text of a JSON Schema, of any draft from 4 to 2020-12; defaults are not filled in.
- * The schema may be untrusted: no reference leaves it, no check of a value takes more than a fixed number of steps,
+ * The schema may be untrusted: no reference leaves it, no code is generated from it, each check of a value has a time limit,
  * and parts that cannot be checked are listed in `unchecked` and shown to the model. Read once per text. Throws `InvalidInputError` if it is not a JSON object.
  */
-function jsonSchemaParameters(text: string): Omit<Parameters, "repair"> {
+function jsonSchemaParameters(text: string): ReadSchema {
   const known = remembered.get(text);
   if (known !== undefined) return known;
   const value = parseJson(text, { maxBytes: maxSchemaBytes, what: "The JSON Schema of the parameters" });
   const root = asObject(value);
-  const { $schema: draft, $id: _id, ...schema } = root;
-  const limit = createStepLimit();
-  const document = readDocument(root, draft, limit);
-  const check = new SchemaCheck(document, limit);
+  const { $schema: _draft, $id: _id, ...schema } = root;
+  const document = readDocument(root);
   const parameters = {
     jsonSchema: { ...schema, ...rootTypeOf(schema) },
     unchecked: document.unchecked,
-    check: async (given: unknown) => checked(check, given),
+    check: (given: unknown) => checked(document, given),
   };
   rememberedCharacters += text.length;
   if (remembered.size >= maxRemembered || rememberedCharacters > maxRememberedCharacters) {
@@ -231,7 +246,7 @@ function jsonSchemaParameters(text: string): Omit<Parameters, "repair"> {
   return parameters;
 }
 
-const remembered = new Map<string, Omit<Parameters, "repair">>();
+const remembered = new Map<string, ReadSchema>();
 let rememberedCharacters = 0;
 
 function asObject(value: unknown): JsonObject {
@@ -244,12 +259,13 @@ function rootTypeOf({ type }: JsonObject): JsonObject {
   return type === undefined || (Array.isArray(type) && type.includes("object")) ? { type: "object" } : {};
 }
 
-function checked(check: SchemaCheck, value: unknown): ParsedArguments {
+async function checked(document: SchemaDocument, value: unknown): Promise<ParsedArguments> {
+  const [{ issuesOf }, { TooSlowError }] = await Promise.all([import("./schema-check.ts"), import("./time-limit.ts")]);
   try {
-    const issues = check.issuesOf(value);
+    const issues = await issuesOf(document, value);
     return issues.length === 0 ? accepted(value) : unfit(issues);
   } catch (error) {
-    if (error instanceof TooManySteps) return { ok: false, message: error.message };
+    if (error instanceof TooSlowError) return { ok: false, message: error.message };
     // Nesting overflowed the stack; nothing else throws here.
     return { ok: false, message: "the schema of this tool cannot be checked against them" };
   }

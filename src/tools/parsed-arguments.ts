@@ -1,4 +1,5 @@
-import { type Path, renderPath } from "../base/index.ts";
+import { parseJson, type Path, renderPath } from "../base/index.ts";
+import { InvalidInputError } from "../errors/index.ts";
 import type { Json, JsonObject } from "../state/index.ts";
 
 /** A model's arguments after parsing: the values for `execute` and for the journal, or an error message for the model. */
@@ -21,7 +22,7 @@ export type ParsedArguments =
 export type Refusal = Extract<ParsedArguments, { readonly ok: false }>;
 
 /** Reads a value again that does not fit its schema; gives the same value where nothing is to be changed. */
-export type Repair = (value: unknown) => unknown;
+export type Repair = (value: unknown) => Promise<unknown>;
 
 /** A tool's parameters, however they were declared. */
 export interface Parameters {
@@ -55,4 +56,25 @@ export function unfit(given: readonly Issue[]): Refusal {
   const lines = issues.map(({ path, message }) => `${path}: ${message}`);
   if (given.length > maxIssues) lines.push(`and ${given.length - maxIssues} more`);
   return { ok: false, message: lines.join("\n"), issues };
+}
+
+/** How often a text may be encoded. */
+const MOST_ENCODINGS = 3;
+
+/**
+ * The value of a JSON text that holds no text: encoded once, or up to three times. Undefined for any other text, and for whole numbers
+ * that would lose digits.
+ */
+export function jsonIn(text: string): unknown {
+  let value: unknown = text;
+  for (let round = 0; round < MOST_ENCODINGS && typeof value === "string"; round += 1) {
+    try {
+      value = parseJson(value, { what: "the text" });
+    } catch (error) {
+      if (error instanceof InvalidInputError) return undefined;
+      throw error;
+    }
+  }
+  if (typeof value === "string" || (Number.isInteger(value) && !Number.isSafeInteger(value))) return undefined;
+  return value;
 }

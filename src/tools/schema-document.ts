@@ -1,234 +1,281 @@
-import { createLinearPattern, type LinearPattern, type StepLimit } from "./linear-pattern.ts";
+import type { Schema, SchemaDraft } from "@cfworker/json-schema";
+import { compilePattern } from "./pattern.ts";
 
 export type SchemaObject = Readonly<Record<string, unknown>>;
 
-/** A foreign schema, read once: its references and patterns resolved, its unchecked parts listed. */
+/** A foreign schema, prepared for the validator. */
 export interface SchemaDocument {
-  readonly root: SchemaObject;
-  /** Draft-07 and older: keywords beside a `$ref` say nothing. */
-  readonly refsStandAlone: boolean;
-  /** Whether the schema has `unevaluatedProperties` or `unevaluatedItems` anywhere. */
-  readonly tracksSeen: boolean;
-  /** The target of this schema's reference; undefined where it is not checked. */
-  target(schema: SchemaObject): unknown;
-  /** Undefined where the pattern is not checked. */
-  pattern(source: string): LinearPattern | undefined;
-  /** Parts that are shown to the model and not checked, each with its place and the reason. */
+  readonly draft: SchemaDraft;
+  /** A copy that holds only what can be checked: known keywords in their proper form, with all references resolved. */
+  readonly root: Schema | boolean;
+  /** The targets of the copy's references. */
+  readonly targets: Readonly<Record<string, Schema | boolean>>;
+  /** Parts that are shown to the model and not checked, each with its location and the reason. At most 100. */
   readonly unchecked: readonly string[];
 }
 
-/** Keywords whose members are schemas, whatever their names. */
-const schemaMaps: ReadonlySet<string> = new Set([
-  "properties",
-  "patternProperties",
-  "$defs",
-  "definitions",
-  "dependentSchemas",
-  "dependencies",
-]);
-/** Keywords that hold data, not schemas. */
-const plainValues: ReadonlySet<string> = new Set(["const", "enum", "default", "examples", "example", "required"]);
-const isCount = (value: unknown): boolean => typeof value === "number" && value >= 0;
-const isLimit = (value: unknown): boolean => typeof value === "number" || typeof value === "boolean";
-const isText = (value: unknown): boolean => typeof value === "string";
-const isSchema = (value: unknown): boolean => typeof value === "boolean" || isObject(value);
-const types: ReadonlySet<unknown> = new Set(["null", "boolean", "number", "integer", "string", "array", "object"]);
-
-/** The forms in which keywords say something; in any other form they are not checked. */
-const shapes: ReadonlyMap<string, (value: unknown) => boolean> = new Map([
-  ...["minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"].map(
-    (keyword) => [keyword, isCount] as const,
-  ),
-  ...["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"].map((keyword) => [keyword, isLimit] as const),
-  ...["pattern", "format", "$ref", "$dynamicRef"].map((keyword) => [keyword, isText] as const),
-  ...["properties", "patternProperties", "dependentSchemas"].map((keyword) => [keyword, isObject] as const),
-  ...["allOf", "anyOf", "oneOf", "enum", "required", "prefixItems"].map((keyword) => [keyword, Array.isArray] as const),
-  ...["additionalProperties", "propertyNames", "contains", "not", "if"].map((keyword) => [keyword, isSchema] as const),
-  ["items", (value: unknown) => isSchema(value) || Array.isArray(value)],
-  ["multipleOf", (value: unknown) => typeof value === "number" && value > 0],
-  ["type", (value: unknown) => (Array.isArray(value) ? value : [value]).every((one) => types.has(one))],
-]);
-const references = ["$ref", "$dynamicRef", "$recursiveRef"] as const;
-const base = "troupe:///schema";
-/** A foreign schema may have a fault in every line. */
-const mostUnchecked = 100;
-
-/** Reads a schema of any draft from 4 to 2020-12. Parts that cannot be checked are listed in `unchecked`; nothing throws. */
-export function readDocument(root: SchemaObject, draft: unknown, limit: StepLimit): SchemaDocument {
-  return new Reader(root, typeof draft === "string" ? draft : "", limit);
+/** Reads a schema of any draft from 4 to 2020-12. Parts that cannot be checked are listed in `unchecked`; never throws. */
+export function readDocument(root: SchemaObject): SchemaDocument {
+  const reader = new Reader(root);
+  return {
+    draft: reader.draft,
+    root: reader.copyOf(root, "#", new Set()),
+    targets: reader.targets,
+    unchecked: reader.unchecked,
+  };
 }
 
-class Reader implements SchemaDocument {
-  readonly root: SchemaObject;
-  readonly refsStandAlone: boolean;
+type Holds = "value" | "schema" | "schemas" | "schema map";
+
+/** What a keyword holds, and the form in which it has a meaning. */
+interface Keyword {
+  readonly holds: Holds;
+  readonly isProper: (value: unknown) => boolean;
+  /** Whether its schemas are about the value itself rather than about its members or items. */
+  readonly inPlace?: boolean;
+}
+
+const typeNames: ReadonlySet<unknown> = new Set(["null", "boolean", "number", "integer", "string", "array", "object"]);
+const isCount = (value: unknown): boolean => typeof value === "number" && value >= 0;
+const isNumber = (value: unknown): boolean => typeof value === "number";
+const isLimit = (value: unknown): boolean => typeof value === "number" || typeof value === "boolean";
+const isSchema = (value: unknown): boolean => typeof value === "boolean" || isObject(value);
+const isTexts = (value: unknown): boolean => Array.isArray(value) && value.every((one) => typeof one === "string");
+
+const keywords: ReadonlyMap<string, Keyword> = new Map([
+  ...keywordsOf("value", isCount, ["minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"]),
+  ...keywordsOf("value", isCount, ["minContains", "maxContains"]),
+  ...keywordsOf("value", isNumber, ["minimum", "maximum"]),
+  ...keywordsOf("value", isLimit, ["exclusiveMinimum", "exclusiveMaximum"]),
+  ...keywordsOf("value", (value) => isNumber(value) && Number(value) > 0, ["multipleOf"]),
+  ...keywordsOf("value", (value) => typeof value === "boolean", ["uniqueItems"]),
+  ...keywordsOf("value", (value) => [value].flat().every((one) => typeNames.has(one)), ["type"]),
+  ...keywordsOf("value", isTexts, ["required"]),
+  ...keywordsOf("value", Array.isArray, ["enum"]),
+  ...keywordsOf("value", () => true, ["const"]),
+  // The validator looks formats up in an ordinary object.
+  ...keywordsOf("value", (value) => typeof value === "string" && !(value in Object.prototype), ["format"]),
+  ...keywordsOf("value", (value) => isObject(value) && Object.values(value).every(isTexts), ["dependentRequired"]),
+  ...keywordsOf("schema", isSchema, ["additionalProperties", "unevaluatedProperties", "propertyNames", "contains"]),
+  ...keywordsOf("schema", isSchema, ["additionalItems", "unevaluatedItems"]),
+  ...keywordsOf("schema", isSchema, ["not", "if", "then", "else"], true),
+  ...keywordsOf("schemas", Array.isArray, ["allOf", "anyOf", "oneOf"], true),
+  ...keywordsOf("schemas", Array.isArray, ["prefixItems"]),
+  ...keywordsOf("schemas", (value) => isSchema(value) || Array.isArray(value), ["items"]),
+  ...keywordsOf("schema map", isObject, ["properties"]),
+  ...keywordsOf("schema map", isObject, ["dependentSchemas", "dependencies"], true),
+]);
+
+function keywordsOf(
+  holds: Holds,
+  isProper: (value: unknown) => boolean,
+  names: readonly string[],
+  inPlace = false,
+): [string, Keyword][] {
+  return names.map((name) => [name, { holds, isProper, inPlace }]);
+}
+
+/** The validator's own names for references of all drafts are one here. */
+const references = ["$ref", "$dynamicRef", "$recursiveRef"] as const;
+const rootAddress = "troupe:///schema";
+const mostUnchecked = 100;
+
+class Reader {
+  readonly draft: SchemaDraft;
+  readonly targets: Record<string, Schema | boolean> = Object.create(null) as Record<string, Schema | boolean>;
   readonly unchecked: string[] = [];
-  tracksSeen = false;
-  readonly #limit: StepLimit;
-  readonly #hasOldIds: boolean;
+  readonly #copies = new Map<SchemaObject, Schema>();
   /** Schemas by the full addresses that references use. */
   readonly #addresses = new Map<string, unknown>();
-  readonly #dynamic = new Map<string, number>();
+  /** The address to which a schema's references are relative. */
   readonly #bases = new Map<SchemaObject, string>();
-  readonly #targets = new Map<SchemaObject, unknown>();
-  readonly #patterns = new Map<string, LinearPattern | undefined>();
+  #references = 0;
 
-  constructor(root: SchemaObject, draft: string, limit: StepLimit) {
-    this.root = root;
-    this.#limit = limit;
-    this.refsStandAlone = /draft-0[3-7]/.test(draft);
-    this.#hasOldIds = /draft-0[34]/.test(draft);
-    const found: SchemaPlace[] = [];
-    this.#addresses.set(base, root);
-    this.#walk({ schema: root, at: "#", base }, found);
-    for (const { schema, at } of found) this.#targets.set(schema, this.#resolve(schema, at));
+  constructor(root: SchemaObject) {
+    const draft = String(root["$schema"]);
+    this.draft = /draft-0[34]/.test(draft) ? "4" : /draft-0[67]/.test(draft) ? "7" : "2020-12";
+    this.#addresses.set(rootAddress, root);
+    this.#index(root, rootAddress);
   }
 
-  target(schema: SchemaObject): unknown {
-    return this.#targets.get(schema);
+  /** @param open The schemas that the same value is being checked against here. */
+  copyOf(given: unknown, at: string, open: Set<unknown>): Schema | boolean {
+    if (typeof given === "boolean") return given;
+    if (!isObject(given)) {
+      this.#leaveOut(at, "it is not a schema");
+      return true;
+    }
+    const known = this.#copies.get(given);
+    if (known !== undefined) return known;
+    const copy: Record<string, unknown> = {};
+    this.#copies.set(given, copy);
+    open.add(given);
+    this.#copyReference(given, copy, at, open);
+    for (const [name, value] of Object.entries(given)) this.#copyKeyword(copy, name, value, `${at}/${name}`, open);
+    open.delete(given);
+    this.#adapt(given, copy);
+    return copy;
   }
 
-  pattern(source: string): LinearPattern | undefined {
-    return this.#patterns.get(source);
+  #copyKeyword(copy: Record<string, unknown>, name: string, value: unknown, at: string, open: Set<unknown>): void {
+    if (name === "pattern") this.#copyPattern(copy, value, at);
+    else if (name === "patternProperties") this.#copyPatterns(copy, value, at);
+    const keyword = keywords.get(name);
+    if (keyword === undefined) return;
+    if (!keyword.isProper(value)) {
+      this.#leaveOut(at, `${shown(JSON.stringify(value))} has no meaning here`);
+      return;
+    }
+    const inside = keyword.inPlace === true ? open : new Set<unknown>();
+    if (keyword.holds === "value") copy[name] = value;
+    else if (keyword.holds === "schema map") copy[name] = this.#copyMap(value as SchemaObject, at, inside);
+    else if (Array.isArray(value)) copy[name] = value.map((one, index) => this.copyOf(one, `${at}/${index}`, inside));
+    else copy[name] = this.copyOf(value, at, inside);
   }
 
-  /** Lists a part of the schema that is not checked. */
+  #copyMap(map: SchemaObject, at: string, open: Set<unknown>): SchemaObject {
+    const copies = Object.entries(map).map(([name, value]) => {
+      // `dependencies` holds lists of names too.
+      const names = typeof value === "string" ? [value] : value;
+      return [name, isTexts(names) ? names : this.copyOf(value, `${at}/${name}`, open)];
+    });
+    return Object.fromEntries(copies) as SchemaObject;
+  }
+
+  #copyReference(given: SchemaObject, copy: Record<string, unknown>, at: string, open: Set<unknown>): void {
+    const keyword = references.find((one) => typeof given[one] === "string");
+    if (keyword === undefined) return;
+    const reference = String(given[keyword]);
+    const target = this.#find(addressOf(reference, this.#bases.get(given) ?? rootAddress));
+    if (typeof target !== "boolean" && !(isObject(target) && this.#bases.has(target))) {
+      this.#leaveOut(at, `${keyword} ${shown(reference)} leads to no schema within it`);
+    } else if (open.has(target)) {
+      this.#leaveOut(at, `${keyword} ${shown(reference)} leads back to the schema it belongs to`);
+    } else {
+      this.#references += 1;
+      copy["$ref"] = `#${this.#references}`;
+      this.targets[`#${this.#references}`] = this.copyOf(target, `${at}/${keyword}`, open);
+    }
+  }
+
+  #copyPattern(copy: Record<string, unknown>, value: unknown, at: string): void {
+    const pattern = this.#patternOf(value, at);
+    if (pattern !== undefined) copy["pattern"] = pattern;
+  }
+
+  #copyPatterns(copy: Record<string, unknown>, value: unknown, at: string): void {
+    if (!isObject(value)) {
+      this.#leaveOut(at, `${shown(JSON.stringify(value))} has no meaning here`);
+      return;
+    }
+    const patterns: [string, Schema | boolean][] = [];
+    for (const [source, member] of Object.entries(value)) {
+      const pattern = this.#patternOf(source, at);
+      if (pattern !== undefined) patterns.push([pattern, this.copyOf(member, `${at}/${source}`, new Set())]);
+    }
+    copy["patternProperties"] = Object.fromEntries(patterns);
+  }
+
+  /** The pattern as the validator reads it, with the `u` flag. */
+  #patternOf(source: unknown, at: string): string | undefined {
+    try {
+      if (typeof source !== "string") throw new TypeError("it is not a text");
+      return compilePattern(source).source;
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : "it cannot be read";
+      this.#leaveOut(at, `the pattern ${shown(String(source))}: ${reason}`);
+      return undefined;
+    }
+  }
+
+  /** Brings spellings of other drafts, and of OpenAPI, into the one that the validator knows. */
+  #adapt(given: SchemaObject, copy: Record<string, unknown>): void {
+    if (given["nullable"] === true && copy["type"] !== undefined) copy["type"] = [copy["type"], "null"].flat();
+    for (const [exclusive, limit] of [
+      ["exclusiveMinimum", "minimum"],
+      ["exclusiveMaximum", "maximum"],
+    ] as const) {
+      const isExclusive = copy[exclusive];
+      if (this.draft === "4" || typeof isExclusive !== "boolean") continue;
+      delete copy[exclusive];
+      if (!isExclusive || copy[limit] === undefined) continue;
+      copy[exclusive] = copy[limit];
+      delete copy[limit];
+    }
+    const patterns = given["patternProperties"];
+    const isComplete =
+      !isObject(patterns) || Object.keys(patterns).length === Object.keys(Object(copy["patternProperties"])).length;
+    // A pattern that is not checked may match any name, so the keywords for the rest have no meaning.
+    if (!isComplete) for (const rest of ["additionalProperties", "unevaluatedProperties"]) delete copy[rest];
+  }
+
+  /** Records the addresses of all schemas, also of those in unknown keywords: a reference may lead there. */
+  #index(value: unknown, base: string): void {
+    if (Array.isArray(value)) for (const one of value) this.#index(one, base);
+    if (!isObject(value)) return;
+    const own = this.#baseOf(value, base);
+    this.#bases.set(value, own);
+    for (const keyword of ["$anchor", "$dynamicAnchor"]) {
+      if (typeof value[keyword] === "string") this.#addresses.set(`${own}#${value[keyword]}`, value);
+    }
+    for (const [keyword, inner] of Object.entries(value)) {
+      if (!["const", "enum", "default", "examples", "example"].includes(keyword)) this.#index(inner, own);
+    }
+  }
+
+  #baseOf(schema: SchemaObject, base: string): string {
+    const id = schema[this.draft === "4" ? "id" : "$id"];
+    if (typeof id !== "string" || (this.draft !== "2020-12" && "$ref" in schema)) return base;
+    const address = addressOf(id, base);
+    if (address === undefined) {
+      this.#leaveOut("#", `the $id ${shown(id)} is not an address`);
+      return base;
+    }
+    this.#addresses.set(address, schema);
+    return id.startsWith("#") ? base : withoutFragment(address);
+  }
+
+  #find(address: string | undefined): unknown {
+    if (address === undefined) return undefined;
+    const known = this.#addresses.get(address);
+    if (known !== undefined) return known;
+    const fragment = address.slice(withoutFragment(address).length + 1);
+    const document = this.#addresses.get(withoutFragment(address));
+    return fragment.startsWith("/") ? valueAt(document, fragment) : fragment === "" ? document : undefined;
+  }
+
   #leaveOut(at: string, why: string): void {
     if (this.unchecked.length < mostUnchecked) this.unchecked.push(`${at.slice(0, 200)}: ${why}`);
   }
-
-  #walk(place: SchemaPlace, found: SchemaPlace[]): void {
-    const { schema, at } = place;
-    const own = this.#baseOf(place);
-    this.#bases.set(schema, own);
-    if (references.some((keyword) => typeof schema[keyword] === "string")) found.push({ schema, at, base: own });
-    for (const [keyword, value] of Object.entries(schema)) {
-      const here = `${at}/${keyword}`;
-      if (keyword.startsWith("unevaluated")) this.tracksSeen = true;
-      if (shapes.get(keyword)?.(value) === false) this.#leaveOut(here, `${shown(JSON.stringify(value))} says nothing`);
-      if (keyword === "pattern" && typeof value === "string") this.#readPattern(value, here);
-      if (plainValues.has(keyword)) continue;
-      if (schemaMaps.has(keyword) && isObject(value)) {
-        for (const [name, member] of Object.entries(value)) {
-          if (keyword === "patternProperties") this.#readPattern(name, here);
-          this.#walkValue(member, `${here}/${name}`, own, found);
-        }
-      } else this.#walkValue(value, here, own, found);
-    }
-  }
-
-  /** Unknown keywords may hold schemas too: a reference may lead into them. */
-  #walkValue(value: unknown, at: string, own: string, found: SchemaPlace[]): void {
-    if (Array.isArray(value)) {
-      for (const [index, member] of value.entries()) this.#walkValue(member, `${at}/${index}`, own, found);
-    } else if (isObject(value)) this.#walk({ schema: value, at, base: own }, found);
-  }
-
-  /** Records the addresses of the schema, and gives the one to which its references are relative. */
-  #baseOf({ schema, at, base: outer }: SchemaPlace): string {
-    const id = schema[this.#hasOldIds ? "id" : "$id"];
-    let own = outer;
-    if (typeof id === "string" && !(this.refsStandAlone && "$ref" in schema)) {
-      const address = addressOf(id, outer);
-      if (address === undefined) this.#leaveOut(at, `its id ${shown(id)} is no address`);
-      else if (id.startsWith("#")) this.#addresses.set(address, schema);
-      else {
-        own = withoutFragment(address);
-        this.#addresses.set(own, schema);
-      }
-    }
-    for (const keyword of ["$anchor", "$dynamicAnchor"]) {
-      const anchor = schema[keyword];
-      if (typeof anchor === "string") this.#addresses.set(`${own}#${anchor}`, schema);
-      if (keyword === "$dynamicAnchor" && typeof anchor === "string") {
-        this.#dynamic.set(anchor, (this.#dynamic.get(anchor) ?? 0) + 1);
-      }
-    }
-    return own;
-  }
-
-  #resolve(schema: SchemaObject, at: string): unknown {
-    const keyword = references.find((one) => typeof schema[one] === "string");
-    const reference = keyword === undefined ? "" : String(schema[keyword]);
-    const address = addressOf(reference, this.#bases.get(schema) ?? base);
-    const target = address === undefined ? undefined : this.#find(address);
-    if (typeof target !== "boolean" && !(isObject(target) && this.#bases.has(target))) {
-      this.#leaveOut(at, `${keyword} ${shown(reference)} leads to no schema within it`);
-      return undefined;
-    }
-    const anchor = reference.slice(reference.indexOf("#") + 1);
-    if (keyword === "$dynamicRef" && (this.#dynamic.get(anchor) ?? 0) > 1) {
-      this.#leaveOut(at, `$dynamicRef ${shown(reference)} may lead to several places`);
-      return undefined;
-    }
-    return target;
-  }
-
-  #find(address: string): unknown {
-    const known = this.#addresses.get(address);
-    if (known !== undefined) return known;
-    const document = this.#addresses.get(withoutFragment(address));
-    const fragment = address.includes("#") ? address.slice(address.indexOf("#") + 1) : "";
-    if (fragment === "") return document;
-    return fragment.startsWith("/") ? at(document, fragment) : undefined;
-  }
-
-  #readPattern(source: string, here: string): void {
-    if (this.#patterns.has(source)) return;
-    let pattern: LinearPattern | undefined;
-    try {
-      pattern = createLinearPattern(source, this.#limit);
-    } catch (error) {
-      this.#leaveOut(
-        here,
-        `the pattern ${shown(source)}: ${error instanceof Error ? error.message : "it cannot be read"}`,
-      );
-    }
-    this.#patterns.set(source, pattern);
-  }
-}
-
-interface SchemaPlace {
-  readonly schema: SchemaObject;
-  readonly at: string;
-  readonly base: string;
 }
 
 function addressOf(reference: string, from: string): string | undefined {
-  try {
-    const url = new URL(reference, from);
-    const hash = reference.includes("#") ? reference.slice(reference.indexOf("#")) : "";
-    url.hash = "";
-    // The fragment is kept as written: names in it are compared letter by letter.
-    return `${withoutFragment(url.href)}${hash === "#" ? "" : hash}`;
-  } catch {
-    return reference.startsWith("#") ? `${from}${reference === "#" ? "" : reference}` : undefined;
-  }
+  const hash = reference.indexOf("#");
+  // The fragment is kept as written: names in it are compared letter by letter.
+  const fragment = hash < 0 || hash === reference.length - 1 ? "" : reference.slice(hash);
+  if (hash === 0) return `${from}${fragment}`;
+  return URL.canParse(reference, from) ? `${withoutFragment(new URL(reference, from).href)}${fragment}` : undefined;
 }
 
 function withoutFragment(address: string): string {
-  const hash = address.indexOf("#");
-  return hash < 0 ? address : address.slice(0, hash);
+  return address.split("#", 1)[0] ?? "";
 }
 
-function at(document: unknown, pointer: string): unknown {
+function valueAt(document: unknown, pointer: string): unknown {
   let value = document;
   for (const part of pointer.slice(1).split("/")) {
-    const key = decoded(part);
+    const key = decoded(part).replaceAll("~1", "/").replaceAll("~0", "~");
     if (typeof value !== "object" || value === null || !Object.hasOwn(value, key)) return undefined;
     value = (value as SchemaObject)[key];
   }
   return value;
 }
 
-function unescaped(text: string): string {
-  return text.replaceAll("~1", "/").replaceAll("~0", "~");
-}
-
 function decoded(part: string): string {
   try {
-    return unescaped(decodeURIComponent(part));
+    return decodeURIComponent(part);
   } catch {
-    return unescaped(part);
+    return part;
   }
 }
 
@@ -238,39 +285,4 @@ function shown(text: string): string {
 
 export function isObject(value: unknown): value is SchemaObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-/** The place of a value: its key in the value around it. */
-export interface Place {
-  readonly parent: Place | undefined;
-  readonly key: string | number;
-  /** Schemas that this very value is being checked against. */
-  readonly open: SchemaObject[];
-}
-
-/** Members and items that some schema of the value covers: for `unevaluatedProperties` and `unevaluatedItems`. */
-export interface Seen {
-  /** Names of members, or places of items. */
-  readonly keys: Set<string | number>;
-}
-
-export interface Visit {
-  readonly schema: SchemaObject;
-  readonly value: unknown;
-  readonly place: Place;
-  readonly seen: Seen | undefined;
-}
-
-/** The check, as its keywords use it. */
-export interface Checking {
-  readonly document: SchemaDocument;
-  readonly limit: StepLimit;
-  /** Whether the value fits; mistakes are recorded. */
-  visit(schema: unknown, value: unknown, place: Place, seen?: Seen): boolean;
-  /** The same for a member or item of the value. */
-  visitAt(schema: unknown, value: unknown, parent: Place, key: string | number): boolean;
-  /** Whether the value fits; nothing is recorded. */
-  wouldFit(schema: unknown, value: unknown, place: Place, seen?: Seen): boolean;
-  /** Records a mistake. */
-  fail(place: Place, message: string, expected?: string): false;
 }

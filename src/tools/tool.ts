@@ -50,8 +50,8 @@ export interface Tool<Args = unknown> {
   /** The parameters as the model sees them, without secrets. */
   readonly jsonSchema: JsonObject;
   /**
-   * Parts of a JSON Schema that are shown to the model and not checked, each with its place and the reason: patterns that cannot be
-   * tested in linear time, references out of the schema. Absent: there are none.
+   * Parts of a JSON Schema that are shown to the model and not checked, each with its place and the reason: broken patterns,
+   * references out of the schema. Absent: there are none.
    */
   readonly unchecked?: readonly string[];
   /** Reads and checks the model's arguments, with the schema's own asynchronous checks. Never rejects. */

@@ -118,9 +118,10 @@ describeRuntimes("read_artifact", (stage) => {
     expect(text.slice(0, goOn).split("straw").length - 1).toBe(many?.match(/straw/g)?.length);
   });
 
-  it("refuses a pattern that cannot be searched in linear time", async () => {
-    const [pattern] = await readings({ pattern: "(a)\\1" });
-    expect(pattern).toMatch(/pattern cannot be used: it refers back to a group/);
+  it("refuses a pattern that is broken, or that takes too long", async () => {
+    const [broken, endless] = await readings({ pattern: "(a" }, { pattern: "^(.|.|.|.)+z$" });
+    expect(broken).toMatch(/pattern cannot be used: .*Unterminated group/);
+    expect(endless).toMatch(/takes too long to search with/);
   });
 
   it("says what is wrong: an unknown id, a place past the end", async () => {

@@ -11,7 +11,7 @@ const foreign = defineTool({
   effect: "none",
   parameters: JSON.stringify({
     type: "object",
-    properties: { a: { type: "string", pattern: "(?<=x)y" }, b: { $ref: "https://example.com/b.json" } },
+    properties: { a: { type: "string", pattern: "(x" }, b: { $ref: "https://example.com/b.json" } },
   }),
   execute: ({ a }) => `got ${typeof a === "string" ? a : "no text"}`,
 });
@@ -29,10 +29,10 @@ describeRuntimes("a tool whose schema cannot be checked whole", (stage) => {
       expect.objectContaining({
         code: "schema_unchecked",
         message: expect.stringMatching(
-          /foreign #\/properties\/a\/pattern: .*looks behind.*; foreign #\/properties\/b: \$ref/,
+          /foreign #\/properties\/a\/pattern: .*Unterminated group.*; foreign #\/properties\/b: \$ref/,
         ),
       }),
     ]);
-    expect(model.calls[0]?.tools?.[0]?.parameters).toMatchObject({ properties: { a: { pattern: "(?<=x)y" } } });
+    expect(model.calls[0]?.tools?.[0]?.parameters).toMatchObject({ properties: { a: { pattern: "(x" } } });
   });
 });

@@ -46,6 +46,6 @@ test("an agent whose tool has a JSON Schema runs from one file, in a folder with
   expect(readdirSync(folder)).toEqual(["bundle.mjs"]);
   const output = execFileSync(process.execPath, [file], { encoding: "utf8", cwd: folder });
   const [refused, answer] = JSON.parse(output) as string[];
-  expect(refused).toMatch(/city: must be string/);
+  expect(refused).toMatch(/city: .*"string"/);
   expect(answer).toBe("sun in Oslo");
 });

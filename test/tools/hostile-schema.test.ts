@@ -31,9 +31,10 @@ describe("a foreign schema cannot hold the event loop (S11)", () => {
       properties: { a: { type: "string", pattern: "^(a+)+$" } },
       patternProperties: { "^(k|k)*!$": {} },
     };
-    expect(await answerOf(schema, `{"a":"${"a".repeat(5_000)}!"}`)).toMatch(/a: must match pattern/);
-    expect(await answerOf(schema, `{"${"k".repeat(5_000)}":1}`)).toBe("accepted");
-    expect(await answerOf(schema, `{"a":"${"a".repeat(900_000)}"}`)).toContain("too many steps");
+    expect(await answerOf(schema, `{"a":"${"a".repeat(5_000)}!"}`)).toContain("takes too long");
+    expect(await answerOf(schema, `{"${"k".repeat(5_000)}":1}`)).toContain("takes too long");
+    expect(await answerOf(schema, '{"a":"aaa","kk!":1}')).toBe("accepted");
+    expect(await answerOf(schema, '{"a":"aab"}')).toMatch(/a: .*pattern/);
   });
 
   test("references that double at each level", async () => {
@@ -42,19 +43,17 @@ describe("a foreign schema cannot hold the event loop (S11)", () => {
       const next = { $ref: `#/$defs/d${level + 1}` };
       $defs[`d${level}`] = { anyOf: [next, next] };
     }
-    expect(await answerOf({ $defs, properties: { a: { $ref: "#/$defs/d0" } } }, '{"a":1}')).toContain("too many steps");
+    expect(await answerOf({ $defs, properties: { a: { $ref: "#/$defs/d0" } } }, '{"a":1}')).toContain("takes too long");
   });
 
   test("recursion that doubles with the depth of the arguments", async () => {
     const child = { properties: { a: { $ref: "#" } } };
     const nested = `${'{"a":'.repeat(100)}1${"}".repeat(100)}`;
-    expect(await answerOf({ oneOf: [child, { not: child }, child] }, nested)).toContain("too many steps");
+    expect(await answerOf({ oneOf: [child, { not: child }, child] }, nested)).toContain("takes too long");
   });
 
   test("a schema that refers to itself without end says nothing more there", async () => {
-    expect(await answerOf({ allOf: [{ $ref: "#" }], required: ["a"] }, "{}")).toContain(
-      "must have required property 'a'",
-    );
+    expect(await answerOf({ allOf: [{ $ref: "#" }], required: ["a"] }, "{}")).toContain('required property "a"');
     expect(await answerOf({ allOf: [{ $ref: "#" }] }, "{}")).toBe("accepted");
   });
 
@@ -62,30 +61,27 @@ describe("a foreign schema cannot hold the event loop (S11)", () => {
     const values = Array.from({ length: 10_000 }, (_, index) => ({ index }));
     const list = JSON.stringify({ a: Array.from({ length: 50_000 }, () => ({ index: 0.5 })) });
     expect(await answerOf({ properties: { a: { type: "array", contains: { enum: values } } } }, list)).toContain(
-      "too many steps",
+      "takes too long",
     );
     const distinct = JSON.stringify({ a: Array.from({ length: 50_000 }, (_, index) => [index]) });
-    expect(await answerOf({ properties: { a: { type: "array", uniqueItems: true } } }, distinct)).toBe("accepted");
+    const unique = { properties: { a: { type: "array", uniqueItems: true } } };
+    expect(await answerOf(unique, distinct)).toContain("takes too long");
   });
 
-  test("what costs more than its visits pays for it", async () => {
+  test("many members against many schemas", async () => {
     const members = JSON.stringify(Object.fromEntries(Array.from({ length: 12_000 }, (_, index) => [`p${index}`, 1])));
-    const rest = { anyOf: [{ type: "string" }, { type: "number" }] };
-    expect(await answerOf({ additionalProperties: rest }, members)).toContain("too many steps");
-    expect(await answerOf({ unevaluatedProperties: { type: "number" } }, members)).toBe("accepted");
-    expect(await answerOf({ unevaluatedProperties: rest }, members)).toContain("too many steps");
-    const expressions = JSON.stringify({ a: Array.from({ length: 8_000 }, (_, index) => `(a|b)${index}*`) });
-    const regex = { type: "array", items: { type: "string", format: "regex" } };
-    expect(await answerOf({ properties: { a: regex } }, expressions)).toContain("too many steps");
+    const rest = { anyOf: Array.from({ length: 1_000 }, (_, index) => ({ const: `${index}` })) };
+    expect(await answerOf({ additionalProperties: rest }, members)).toContain("takes too long");
+    expect(await answerOf({ unevaluatedProperties: rest }, members)).toContain("takes too long");
   });
 
   test("many mistakes: the model is told of the first", async () => {
     const $defs = { s: { type: "string" } };
     const schema = { $defs, properties: { a: { type: "array", items: { $ref: "#/$defs/s" } } } };
-    expect(await answerOf(schema, `{"a":[${Array(200_000).fill("1").join(",")}]}`)).toMatch(/a\[0\]: must be string/);
+    expect(await answerOf(schema, `{"a":[${Array(200_000).fill("1").join(",")}]}`)).toMatch(/a\[0\]: .*"string"/);
   });
 
-  test.each(["url", "regex", "uri", "uri-reference", "email", "hostname", "ipv6", "duration", "json-pointer", "byte"])(
+  test.each(["url", "regex", "uri", "uri-reference", "email", "hostname", "ipv6", "duration", "json-pointer"])(
     "format %s with a text made for it",
     async (format) => {
       const schema = { properties: { a: { type: "string", format } } };
@@ -98,14 +94,10 @@ describe("a foreign schema cannot hold the event loop (S11)", () => {
 describe("what cannot be checked is left to the model, and told with its place", () => {
   const place = { properties: { a: {} } };
   test.each<[string, object, RegExp | undefined]>([
-    [
-      "a pattern that looks behind",
-      { properties: { a: { pattern: "(?<=x)y" } } },
-      /#\/properties\/a\/pattern: .*looks behind/,
-    ],
-    ["a key pattern that refers back", { patternProperties: { "(a)\\1": {} } }, /#\/patternProperties: .*refers back/],
+    ["a pattern that looks behind", { properties: { a: { pattern: "(?<=x)y" } } }, undefined],
+    ["a broken key pattern", { patternProperties: { "a)": {} } }, /#\/patternProperties: .*Unmatched/],
     ["a broken pattern", { properties: { a: { pattern: "(" } } }, /#\/properties\/a\/pattern: .*Unterminated group/],
-    ["a pattern of another language", { properties: { a: { pattern: "^a\\Z" } } }, /\\Z means nothing here/],
+    ["a pattern of another language", { properties: { a: { pattern: "^a\\Z" } } }, /Invalid escape/],
     [
       "a reference out of the schema",
       { $ref: "https://example.com/s" },
@@ -116,21 +108,30 @@ describe("what cannot be checked is left to the model, and told with its place",
     [
       "a type that no draft knows",
       { properties: { a: { type: "file" } } },
-      /#\/properties\/a\/type: "\\"file\\"" says nothing/,
+      /#\/properties\/a\/type: "\\"file\\"" has no meaning here/,
     ],
     [
       "a keyword of another type",
       { properties: { a: { minLength: "3" } } },
-      /#\/properties\/a\/minLength: .* says nothing/,
+      /#\/properties\/a\/minLength: .* has no meaning here/,
     ],
     [
       "a keyword of draft-03",
       { properties: { a: { required: true } } },
-      /#\/properties\/a\/required: "true" says nothing/,
+      /#\/properties\/a\/required: "true" has no meaning here/,
     ],
-    ["an $id that is no address", { properties: { a: { $id: "http://[" } } }, /its id "http:\/\/\[" is no address/],
+    [
+      "an $id that is no address",
+      { properties: { a: { $id: "http://[" } } },
+      /the \$id "http:\/\/\[" is not an address/,
+    ],
     ["an asynchronous schema", { $async: true }, undefined],
-    ["10,000 subschemas", { allOf: Array.from({ length: 10_000 }, () => ({})) }, undefined],
+    [
+      "a format that is a name of every object",
+      { properties: { a: { format: "hasOwnProperty" } } },
+      /has no meaning here/,
+    ],
+    ["1,000 subschemas", { allOf: Array.from({ length: 1_000 }, () => ({})) }, undefined],
   ])("%s", async (_name, schema, told) => {
     const subject = tool(schema);
     expect((await subject.parse('{"a":"xy"}')).ok).toBe(true);
@@ -140,12 +141,12 @@ describe("what cannot be checked is left to the model, and told with its place",
   });
 
   test("the rest is checked all the same", async () => {
-    const schema = { properties: { a: { type: "string", pattern: "(?<=x)y", maxLength: 3 }, b: { $ref: "#/none" } } };
-    expect(await answerOf(schema, '{"a":"long text","b":1}')).toMatch(/a: must have at most 3 characters/);
+    const schema = { properties: { a: { type: "string", pattern: "(", maxLength: 3 }, b: { $ref: "#/none" } } };
+    expect(await answerOf(schema, '{"a":"long text","b":1}')).toMatch(/a: String is too long \(9 > 3\)/);
   });
 
   test("of names that only such a pattern tells apart none is called one too many", async () => {
-    const schema = { patternProperties: { "(?<=x)y": {} }, additionalProperties: false };
+    const schema = { patternProperties: { "(x": {} }, additionalProperties: false };
     expect(await answerOf(schema, '{"xy":1}')).toBe("accepted");
   });
 

@@ -53,8 +53,8 @@ describe.each([
     const message = await refusal(schema, '{"lines":[{"size":"huge","count":0}]}');
     expect(message).toContain("tool order was not run");
     expect(message).toMatch(/\bitem\b/);
-    expect(message).toMatch(/lines\[0\]\.size: .*expected one of .*small.*large/);
-    expect(message).toMatch(/lines\[0\]\.count: .*>= ?1/);
+    expect(message).toMatch(/lines\[0\]\.size: .*(?:one|any) of .*small.*large/);
+    expect(message).toMatch(/lines\[0\]\.count: .*(?:>= ?1|less than 1)/);
     expect(message).toContain("call it again");
   });
 
@@ -181,17 +181,15 @@ describe("JSON Schema only", () => {
       additionalProperties: false,
       dependentRequired: { a: ["u"] },
     });
-    expect(await refusal(schema, '{"a":[2]}')).toMatch(/a: must contain.*property u/s);
-    expect(await refusal(schema, '{"u":"no"}')).toMatch(/u: must match format "uuid"/);
-    expect(await refusal(schema, '{"x-1":"no"}')).toMatch(/x-1.*expected number/);
-    expect(await refusal(schema, '{"y":1}')).toMatch(/additional properties \(expected no property "y"\)/);
+    expect(await refusal(schema, '{"a":[2]}')).toMatch(/"a" but does not have "u".*a: .*contain/s);
+    expect(await refusal(schema, '{"u":"no"}')).toMatch(/u: .*format "uuid"/);
+    expect(await refusal(schema, '{"x-1":"no"}')).toMatch(/x-1.*Expected "number"/);
+    expect(await refusal(schema, '{"y":1}')).toMatch(/y: is not allowed/);
   });
 
   test("equal items are found whatever the order of their keys", async () => {
     const schema = '{"type":"object","properties":{"a":{"type":"array","uniqueItems":true}}}';
-    expect(await refusal(schema, '{"a":[{"x":1,"y":2},{"y":2,"x":1}]}')).toContain(
-      "a: must not have the same item twice",
-    );
+    expect(await refusal(schema, '{"a":[{"x":1,"y":2},{"y":2,"x":1}]}')).toContain("a: Duplicate items");
     expect(await refusal(schema, '{"a":[1,"1",{"x":1},[1]]}')).toBe("accepted");
   });
 

@@ -2,17 +2,14 @@ import { Ajv } from "ajv";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { createStepLimit } from "../../src/tools/linear-pattern.ts";
-import { SchemaCheck } from "../../src/tools/schema-check.ts";
+import { fits as fitsSchema } from "../../src/tools/schema-check.ts";
 import { readDocument } from "../../src/tools/schema-document.ts";
 import { amount } from "../support/full.ts";
 
 /** Whether a value fits as it is, without a second reading. */
 function fits(schema: object, a: unknown): boolean {
-  const root = { type: "object", ...schema } as const;
-  const limit = createStepLimit();
-  const check = new SchemaCheck(readDocument(root, "$schema" in root ? root.$schema : undefined, limit), limit);
-  return check.issuesOf(a).length === 0;
+  const document = readDocument({ type: "object", ...schema });
+  return fitsSchema(document, document.root, a);
 }
 
 /** Of the values of `a` those that the schema takes. */
@@ -101,7 +98,7 @@ describe("schemas of every draft can be defined, and are checked", () => {
     ["date", ["2024-02-29"], ["2023-02-29", "2024-13-01", "24-01-01"]],
     ["date-time", ["2024-02-29T12:00:00Z", "2024-02-29t12:00:00.5+01:00"], ["2024-02-29T12:00:00", "2024-02-29"]],
     ["time", ["12:00:00Z"], ["12:00:00", "25:00:00Z"]],
-    ["email", ["a.b@example.org"], ["a@b", "a..b@example.org", "@example.org"]],
+    ["email", ["a.b@example.org"], ["a@", "a..b@example.org", "@example.org"]],
     ["hostname", ["a-b.example"], ["-a.example", "a..b"]],
     ["ipv4", ["10.0.0.1"], ["10.0.0.256"]],
     ["ipv6", ["::1", "2001:db8::1"], [":::1", "fe80::1%eth0"]],
@@ -112,7 +109,6 @@ describe("schemas of every draft can be defined, and are checked", () => {
     ["json-pointer", ["", "/a~1b"], ["a", "/~2"]],
     ["relative-json-pointer", ["0#", "1/a"], ["/a", "01"]],
     ["regex", ["^a$"], ["("]],
-    ["byte", ["aGk="], ["a"]],
     ["colour", ["anything at all"], []],
   ])("format %s", (format, good, bad) => {
     expect(taken({ type: "string", format }, [...good, ...bad])).toEqual(good);

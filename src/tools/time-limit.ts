@@ -1,0 +1,59 @@
+import { constants, createContext, Script } from "node:vm";
+
+/** No check blocks the event loop for longer. */
+const LIMIT_MS = 30;
+const MOST_TRIES = 5;
+
+/** The check took longer than its time limit; a model may read the message. */
+export class TooSlowError extends Error {
+  constructor() {
+    super("checking it takes too long: send fewer or shorter values");
+  }
+}
+
+const context = createContext(constants.DONT_CONTEXTIFY) as { work?: () => void };
+/** Of this thread; on Node 22 of the whole process. */
+const cpuUsage =
+  (process as { readonly threadCpuUsage?: typeof process.cpuUsage }).threadCpuUsage?.bind(process) ??
+  process.cpuUsage.bind(process);
+const script = new Script("work()");
+
+/**
+ * Runs synchronous work that a hostile schema or value may make endless: V8 ends it at the time limit, in the middle of a regular
+ * expression too. It must not leave anything half done. On a machine so busy that the work hardly ran, it is tried again.
+ * Throws `TooSlowError`.
+ */
+export function withinLimit<T>(work: () => T): T {
+  for (let attempt = 1; ; attempt += 1) {
+    const before = cpuUsage();
+    let result: { readonly value: T } | undefined;
+    context.work = () => {
+      result = { value: work() };
+    };
+    try {
+      script.runInContext(context, { timeout: LIMIT_MS });
+    } catch (error) {
+      if (!isTimeout(error)) throw error;
+      const { user, system } = cpuUsage(before);
+      const isStarved = (user + system) / 1_000 < LIMIT_MS / 2;
+      if (!isStarved || attempt === MOST_TRIES) throw new TooSlowError();
+    } finally {
+      delete context.work;
+    }
+    if (result !== undefined) return result.value;
+  }
+}
+
+function isTimeout(error: unknown): boolean {
+  // It is an error of the other context, not an `Error` of this one.
+  return (
+    typeof error === "object" && error !== null && "code" in error && error.code === "ERR_SCRIPT_EXECUTION_TIMEOUT"
+  );
+}
+
+/** Lets others run between two checks. */
+export function nextTask(): Promise<void> {
+  return new Promise((resolve) => {
+    setImmediate(resolve);
+  });
+}
