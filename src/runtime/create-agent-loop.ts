@@ -26,7 +26,7 @@ import { definitionsRule } from "./doors/runtime-doors.ts";
 import { INPUT_CHARACTERS, turnDoor } from "./doors/turn-door.ts";
 import { TurnHandle } from "./follow/turn-handle.ts";
 import type { Turn, TurnOptions, TurnResult } from "./doors/turn-types.ts";
-import { unsavedTrees } from "./unsaved/unsaved-trees.ts";
+import { unsavedStores } from "./unsaved/unsaved-stores.ts";
 import { wakeUp } from "./agent/intake.ts";
 
 /** The options of one turn; the loop keeps none of them. */
@@ -91,7 +91,7 @@ export function createAgentLoop<Output>(
   return {
     executeTurn(messages, context) {
       const { agentId = createId(), clock, refusal, ...turnOptions } = contextOf(context);
-      const stores = unsavedTrees(memoryStores(), { clock, leaseMs: DEFAULT_LEASE_MS });
+      const stores = unsavedStores(memoryStores(), { clock, leaseMs: DEFAULT_LEASE_MS });
       const core = new RuntimeCore({
         stores,
         tenant: DEFAULT_TENANT,

@@ -45,7 +45,7 @@ import { type TreeWatcher, type TreeWatching, watchTree } from "./follow/watch-t
 import { AgentHandle } from "./handles/agent-handle.ts";
 import { OverviewStore } from "./projections/overview.ts";
 import { createProjector, type Projector } from "./projections/projector.ts";
-import { unsavedTrees } from "./unsaved/unsaved-trees.ts";
+import { unsavedStores } from "./unsaved/unsaved-stores.ts";
 
 /** Deepest tree below a root agent, even if its subagents' own policies allow more. */
 const DEEPEST_TREE = 64;
@@ -70,17 +70,14 @@ export async function createRuntime<Chosen extends Role = "all">(given: RuntimeO
   );
   const durable = options.stores ?? memoryStores();
   const copies = createProjector({ ...options, ...ports }, { stores: durable, tenant, clock, auth: () => core.auth });
-  const stores = unsavedTrees(durable, {
-    clock,
-    leaseMs,
-    guardsRequests: options.mayDecide !== undefined,
-    onDurable: copies && ((rootAgentId) => copies.look(rootAgentId)),
-    onClose: copies && (() => copies.close()),
-  });
+  const onSaved = copies && ((rootAgentId: string) => copies.look(rootAgentId));
+  const stores = unsavedStores(durable, { clock, leaseMs, onSaved });
   const core: RuntimeCore = new RuntimeCore({
     ...options,
     ...ports,
+    onCommitted: onSaved,
     onTurnEnded: copies && ((turnId) => copies.turnEnded(turnId)),
+    onClosing: copies && (() => copies.close()),
     stores,
     tenant,
     leaseMs,
@@ -186,7 +183,7 @@ async function openAgent(
       );
     }
     refuseBackground(definition, "autoSave: false");
-    await core.stores.hold(core.keyOf(agentId));
+    await core.stores.keepUnsaved(core.keyOf(agentId));
   }
   const { ownerId = null, sessionId = null, metadata = {}, messages = [] } = options;
   const bound = { accountId, turnLimits: turnFlagsOf(limits), ...bindingField(bindingOf(limits)) };

@@ -82,7 +82,7 @@ export function seedsContract(subject: () => Stores): void {
     if (!tree) throw new Error("there is no tree");
     expect(tree.rows).toMatchObject([{ entries: [seeded], messages: seeds }]);
     await subject().registerProcess(here, NOW);
-    expect(await subject().importTree(JSON.parse(JSON.stringify(tree)), here.processId)).toBe(true);
+    expect(await subject().importTree(JSON.parse(JSON.stringify(tree)), here.processId)).toBe("imported");
     expect(await subject().exportTree(TENANT, ROOT)).toEqual(tree);
     expect(await subject().messages(keyOf())).toEqual(seeds);
     expect(await subject().unattended(TENANT, { processId: here.processId, leaseMs: LEASE_MS }, NOW)).toEqual([]);

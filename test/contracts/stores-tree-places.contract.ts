@@ -50,16 +50,30 @@ export function treePlacesContract(subject: () => Stores): void {
   test("told what is known, it puts no tree over a command that came since", async () => {
     const source = memoryStores();
     await openTeam(source);
-    await subject().importTree(await exported(source), here.processId, new Map());
+    await subject().importTree(await exported(source), here.processId, { known: new Map() });
     await subject().pause(keyOf(), "ann", NOW);
     const before = await exported(subject());
-    expect(await subject().importTree(await exported(source), here.processId, new Map())).toBe(false);
+    expect(await subject().importTree(await exported(source), here.processId, { known: new Map() })).toBe("newItems");
     expect(await exported(subject())).toEqual(before);
     const known = new Map(
       before.agents.map(({ record, inbox }) => [record.agentId, new Set(inbox.map(({ key }) => key))]),
     );
-    expect(await subject().importTree(await exported(source), here.processId, known)).toBe(true);
+    expect(await subject().importTree(await exported(source), here.processId, { known })).toBe("imported");
     expect((await subject().inbox(keyOf())).filter(({ kind }) => kind === "pause")).toEqual([]);
+  });
+
+  test("a tree is only put where nothing is stored, or only over the own one, as asked", async () => {
+    const source = memoryStores();
+    await openTeam(source);
+    const tree = await exported(source);
+    const put = (processId: string, replaces: "absent" | "own") => subject().importTree(tree, processId, { replaces });
+    expect(await put(here.processId, "own")).toBe("notOwned");
+    expect(await put(here.processId, "absent")).toBe("imported");
+    const before = await exported(subject());
+    expect(await put(here.processId, "absent")).toBe("notOwned");
+    expect(await put(elsewhere.processId, "own")).toBe("notOwned");
+    expect(await exported(subject())).toEqual(before);
+    expect(await put(here.processId, "own")).toBe("imported");
   });
 
   test("epochs do not go back, on either side", async () => {

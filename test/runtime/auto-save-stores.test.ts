@@ -1,6 +1,6 @@
 import { beforeEach, describe } from "vitest";
 import { systemClock } from "../../src/base/index.ts";
-import { unsavedTrees } from "../../src/runtime/unsaved/unsaved-trees.ts";
+import { unsavedStores } from "../../src/runtime/unsaved/unsaved-stores.ts";
 import { memoryStores, type Stores } from "../../src/stores/index.ts";
 import { storesContract } from "../contracts/stores.contract.ts";
 import { accountsContract } from "../contracts/stores-accounts.contract.ts";
@@ -22,7 +22,7 @@ import { treesContract } from "../contracts/stores-trees.contract.ts";
 
 const options = { clock: systemClock, leaseMs: 10_000 };
 
-storesContract("unsaved trees, none of which is held:", () => unsavedTrees(memoryStores(), options));
+storesContract("unsaved trees, none of which is held:", () => unsavedStores(memoryStores(), options));
 
 /** All but the leases of other processes: what is in memory is nobody else's. */
 const contracts: readonly ((subject: () => Stores) => void)[] = [
@@ -49,12 +49,12 @@ const contracts: readonly ((subject: () => Stores) => void)[] = [
 describe.each(["all", "half"])("unsaved trees, %s of which are held:", (share) => {
   let stores: Stores;
   beforeEach(async () => {
-    const trees = unsavedTrees(memoryStores(), options);
+    const trees = unsavedStores(memoryStores(), options);
     await trees.registerProcess(here, 0);
     const createAgent: Stores["createAgent"] = async (identity, account) => {
       const { tenant, rootAgentId } = identity;
       const isHeld = share === "all" || rootAgentId.length % 2 === 0;
-      if (isHeld) await trees.hold({ tenant, agentId: rootAgentId });
+      if (isHeld) await trees.keepUnsaved({ tenant, agentId: rootAgentId });
       return await trees.createAgent(identity, account);
     };
     stores = new Proxy(trees, {

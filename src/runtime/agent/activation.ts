@@ -178,7 +178,7 @@ export class Activation extends LiveView implements Host {
   append(body: FactBody, parts?: FactParts): Entry {
     assertWritable(body, parts);
     if (parts?.messages && !this.#lost) this.conversation.addMessages(parts.messages);
-    return this.writer.append(body, parts);
+    return this.writer.append(body, this.#ports.guardsRequests && parts?.requests ? guarded(parts) : parts);
   }
 
   async propose<Body extends Exclude<IntentBody, { type: "child.spawned" }>>(
@@ -325,6 +325,10 @@ export class Activation extends LiveView implements Host {
     if (turnId !== null) for (const one of outcome.warnings) this.append({ type: "budget.warning", turnId, ...one });
     this.#ports.onCommitted(this, outcome);
   }
+}
+
+function guarded(parts: FactParts): FactParts {
+  return { ...parts, requests: parts.requests?.map((request) => ({ ...request, isGuarded: true })) };
 }
 
 /** The committed entry as the answer to the proposal. */

@@ -191,6 +191,8 @@ export interface ActivationPorts<Live extends Host = Host> {
   notify(agentIds: readonly string[]): void;
   readonly committer: Committer;
   random(): number;
+  /** Whether a rule limits who may decide requests; each request notes it. */
+  readonly guardsRequests: boolean;
   readonly inspect: ((agentId: string, event: InspectionEvent) => void) | undefined;
   slots(toolName: string, limit: number): Slots;
   readonly auth: Pick<TurnAuth, "of" | "redactorOf" | "resolve">;

@@ -4,13 +4,13 @@ import type { AgentKey, AgentRecord } from "../../state/index.ts";
 import type { RolledBackTree } from "../../stores/index.ts";
 import type { Activation } from "../agent/activation.ts";
 import type { Watch } from "../residence/watched-work.ts";
-import type { UnsavedTrees } from "../unsaved/unsaved-trees.ts";
+import type { RuntimeStores } from "../unsaved/unsaved-stores.ts";
 
 const PAGE = 500;
 
 /** The part of a process that handles rolled back trees. */
 export interface RollbackDependencies {
-  readonly stores: UnsavedTrees;
+  readonly stores: RuntimeStores;
   readonly tenant: string;
   readonly processId: string;
   readonly clock: Clock;
@@ -46,7 +46,7 @@ export function watchRolledBackTrees(dependencies: RollbackDependencies): void {
 
 async function recoverTree(dependencies: RollbackDependencies, { rootAgentId }: RolledBackTree): Promise<void> {
   const { live, stores } = dependencies;
-  const here = live.all().filter(({ key, identity }) => identity.rootAgentId === rootAgentId && !stores.isHeld(key));
+  const here = live.all().filter(({ key, identity }) => identity.rootAgentId === rootAgentId && !stores.isUnsaved(key));
   for (const activation of here) {
     const message = `the stores have lost what they had acknowledged of the tree of ${rootAgentId}`;
     const details = { agentId: activation.key.agentId };

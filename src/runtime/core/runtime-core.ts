@@ -30,7 +30,7 @@ import { SpawnTrees } from "../follow/spawn-trees.ts";
 import { type TurnSource, WaitingHold } from "../follow/turn-handle.ts";
 import { type SeenRecord, TurnWatch } from "../follow/turn-watch.ts";
 import { LiveAgents } from "../residence/live-agents.ts";
-import type { UnsavedTrees } from "../unsaved/unsaved-trees.ts";
+import type { RuntimeStores } from "../unsaved/unsaved-stores.ts";
 import { Worker } from "../work/worker.ts";
 import { Alarms, fireTimer } from "./alarms.ts";
 import { Heartbeat } from "./heartbeat.ts";
@@ -43,7 +43,7 @@ import { Shutdown } from "./shutdown.ts";
  * themselves.
  */
 export class RuntimeCore implements TurnSource {
-  readonly stores: UnsavedTrees;
+  readonly stores: RuntimeStores;
   readonly tenant: string;
   /** Its `elapsed()` is the stores' steady time. */
   readonly clock: StoreClock;
@@ -79,7 +79,7 @@ export class RuntimeCore implements TurnSource {
   #stopWatching: (() => void) | undefined;
 
   constructor(options: CoreOptions) {
-    const { stores, tenant, leaseMs, definitions } = options;
+    const { stores, tenant, leaseMs, definitions, onCommitted, onClosing } = options;
     const clock = new StoreClock(options.clock);
     this.stores = stores;
     this.tenant = tenant;
@@ -156,7 +156,9 @@ export class RuntimeCore implements TurnSource {
         this.damage.found(agentId, cause);
         this.#turns.fail(cause, (turnId) => this.trees.awaits(turnId, agentId));
       },
-      onCommitted: (activation) => {
+      guardsRequests: options.mayDecide !== undefined,
+      onCommitted: (activation, { entries }) => {
+        if (entries.length > 0 && !stores.isUnsaved(activation.key)) onCommitted?.(activation.identity.rootAgentId);
         this.outage.taken(activation);
         if (activation.isAtRest) this.#turns.lookForRests(activation.identity.rootAgentId);
       },
@@ -167,9 +169,17 @@ export class RuntimeCore implements TurnSource {
     });
     this.work = new Worker(this);
     const { work, live, queues } = this;
-    const dependencies = { clock, work, live, queues, stores };
     this.#shutdown = new Shutdown({
-      ...dependencies,
+      clock,
+      work,
+      live,
+      queues,
+      stores: {
+        close: async () => {
+          await onClosing?.();
+          await stores.close();
+        },
+      },
       stop: () => this.#stop(),
       reject: (error) => this.#reject(error),
     });
@@ -352,15 +362,19 @@ export class RuntimeCore implements TurnSource {
 
 /** The options of a runtime with all defaults filled in. */
 export interface CoreOptions extends RuntimeSettings {
-  readonly stores: UnsavedTrees;
+  readonly stores: RuntimeStores;
   readonly tenant: string;
   readonly clock: Clock;
   readonly leaseMs: number;
   readonly priceBook: PriceBook;
   readonly part: Part;
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
+  /** Called after each commit here that added rows to a saved tree. */
+  readonly onCommitted?: ((rootAgentId: string) => void) | undefined;
   /** Called when a turn has ended here, before its credentials are dropped. */
   readonly onTurnEnded?: ((turnId: string) => void) | undefined;
+  /** Called before the stores are closed. */
+  readonly onClosing?: (() => Promise<void>) | undefined;
 }
 
 interface AbortDependencies {

@@ -126,7 +126,6 @@ const COMING_BACK_MS = 15_000;
 
 export interface LiveBroadcastOptions {
   readonly bus: EventBus;
-  /** Its live channel is replaced when the first tree is kept unsaved. */
   readonly stores: Pick<Stores, "live">;
   readonly tenant: string;
   readonly processId: string;

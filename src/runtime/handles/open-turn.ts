@@ -293,7 +293,7 @@ async function readRecord(core: RuntimeCore, agentId: string) {
  */
 async function savedTurnNumber(core: RuntimeCore, agentId: string): Promise<number> {
   const key = core.keyOf(agentId);
-  const saved = core.stores.isHeld(key) ? await core.stores.readSaved(key) : undefined;
+  const saved = core.stores.isUnsaved(key) ? await core.stores.readSaved(key) : undefined;
   return saved?.nextTurnNumber ?? 0;
 }
 

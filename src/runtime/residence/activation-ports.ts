@@ -15,12 +15,12 @@ import type { TurnContexts } from "../agent/turn-contexts.ts";
 import type { TurnFailures } from "../agent/turn-failures.ts";
 import type { Part } from "../doors/roles.ts";
 import type { EventBus, LiveBroadcast } from "../follow/event-bus.ts";
-import type { UnsavedTrees } from "../unsaved/unsaved-trees.ts";
+import type { RuntimeStores } from "../unsaved/unsaved-stores.ts";
 import type { ChildResults } from "./inbox.ts";
 
 /** The process, as `LiveAgents` uses it. */
 export interface LiveAgentsOptions {
-  readonly stores: UnsavedTrees;
+  readonly stores: RuntimeStores;
   readonly part: Part;
   readonly tenant: string;
   /** Its `elapsed()` is the stores' steady time: monotonic, and the same for all processes (`StoreClock`). */
@@ -42,6 +42,8 @@ export interface LiveAgentsOptions {
   readonly failures: TurnFailures;
   readonly onInspect: ((agentId: string, event: InspectionEvent) => void) | undefined;
   readonly restoreAfterCommit: boolean;
+  /** Whether `mayDecide` is set; each request notes it. */
+  readonly guardsRequests: boolean;
   /** Called with the timers that a commit has set. */
   onTimers(timers: readonly Timer[]): void;
   onActivated(activation: Activation): void;
@@ -81,6 +83,7 @@ export function activationPortsOf(options: LiveAgentsOptions, owner: Owner): Act
     queues: part.queues,
     processId: options.process.processId,
     random,
+    guardsRequests: options.guardsRequests,
     inspect: options.onInspect && inspection(options.onInspect),
     slots: createSlotsByTool(),
     auth,

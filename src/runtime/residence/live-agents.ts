@@ -122,7 +122,7 @@ export class LiveAgents {
 
   /** Whether another process may activate the agent, and so must be notified of posts. */
   isOthers(key: AgentKey): boolean {
-    return this.#options.part.isDistributed && !this.#options.stores.isHeld(key);
+    return this.#options.part.isDistributed && !this.#options.stores.isUnsaved(key);
   }
 
   /** Where the agent stands, if this process has its lease. */

@@ -4,7 +4,7 @@ import type { Activation } from "../agent/activation.ts";
 import type { LossReason } from "../agent/journal-writer.ts";
 import type { IdleSettings, Part } from "../doors/roles.ts";
 import type { EventBus } from "../follow/event-bus.ts";
-import type { UnsavedTrees } from "../unsaved/unsaved-trees.ts";
+import type { RuntimeStores } from "../unsaved/unsaved-stores.ts";
 import type { Handover } from "./handover.ts";
 import type { Inbox } from "./inbox.ts";
 import type { PutAway, Residences, Rest } from "./residence.ts";
@@ -19,7 +19,7 @@ export interface PassivationOptions {
   readonly residences: Residences<Activation>;
   readonly inbox: Inbox;
   readonly handover: Handover;
-  readonly stores: Pick<UnsavedTrees, "isHeld">;
+  readonly stores: Pick<RuntimeStores, "isUnsaved">;
   readonly clock: Clock;
   readonly part: Part;
   readonly watch: Watch;
@@ -65,7 +65,7 @@ export class Passivation {
   /** Whether a handle here holds the agent, or it is only in the memory of this process. */
   isPinned(key: AgentKey): boolean {
     const { residences, stores } = this.#options;
-    return residences.of(key.agentId).isHeld || stores.isHeld(key);
+    return residences.of(key.agentId).isHeld || stores.isUnsaved(key);
   }
 
   /** Resolves when the agent rests, or is not here any more. */
@@ -213,7 +213,7 @@ const LONGEST_LOOK_MS = 1_000;
 interface IdleOptions {
   readonly residences: Residences<Activation>;
   readonly passivation: Pick<Passivation, "applies">;
-  readonly stores: Pick<UnsavedTrees, "isHeld" | "inbox" | "rest">;
+  readonly stores: Pick<RuntimeStores, "isUnsaved" | "inbox" | "rest">;
   readonly handover: Pick<Handover, "leavePutAway">;
   readonly clock: Clock;
   readonly idle: IdleSettings;
@@ -331,7 +331,7 @@ export class IdleAgents {
 
   #mayLeave(activation: Activation): boolean {
     const { passivation, stores } = this.#options;
-    if (passivation.applies(activation.key) || stores.isHeld(activation.key)) return false;
+    if (passivation.applies(activation.key) || stores.isUnsaved(activation.key)) return false;
     return activation.drains === 0 && isSettled(activation) && activation.effects.length === 0;
   }
 

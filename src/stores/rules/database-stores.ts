@@ -99,7 +99,7 @@ export function databaseStores(kind: string, database: Database): Stores {
     nextTimerAt: () => read(() => tables.nextTimerAt()),
     timer: (key, timerId) => read(() => tables.timer(key, timerId)),
     exportTree: (tenant, root) => read(() => exportTree(tables, tenant, root)),
-    importTree: (tree, processId, known) => write(() => importTree(tables, tree, processId, known)),
+    importTree: (tree, processId, how) => write(() => importTree(tables, tree, processId, how)),
     projectionCursor: (tenant, name, root) => read(() => tables.projectionCursor(tenant, name, root)),
     moveProjection: (tenant, name, root, cursor) =>
       write(() => tables.moveProjection(tenant, name, root, countOf("cursor", cursor))),

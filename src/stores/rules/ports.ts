@@ -208,11 +208,9 @@ export interface Stores {
    * Replaces what is stored of a tree, in one transaction. Agents that had an owner get the owner `processId` (register
    * it first), the others none. Epochs do not go back, and another process that owns an agent here is fenced off. Rows
    * keep their order under growing cursors; if the tree only adds to the stored rows, those keep their cursors. Throws
-   * `InvalidInputError` for a tree whose parts do not belong together. `known` holds the keys of the inbox items that
-   * the tree has taken into account, by agent id: if an inbox here holds another item, nothing is changed and the
-   * result is false, because its sender was told that it is kept.
+   * `InvalidInputError` for a tree whose parts do not belong together.
    */
-  importTree(tree: StoredTree, processId: string, known?: KnownItems): Promise<boolean>;
+  importTree(tree: StoredTree, processId: string, options?: ImportOptions): Promise<ImportOutcome>;
 
   /** The cursor up to which a projection has consumed a tree's rows; 0 at first. */
   projectionCursor(tenant: string, name: string, rootAgentId: string): Promise<number>;
@@ -391,6 +389,24 @@ export interface StoredAgent {
 
 /** Keys of inbox items by agent id. */
 export type KnownItems = ReadonlyMap<string, ReadonlySet<string>>;
+
+/** What must be so of the stored tree for it to be replaced; otherwise nothing is changed. */
+export interface ImportOptions {
+  /**
+   * The inbox items that the imported tree has taken into account. If an inbox here holds another one the outcome is
+   * `newItems`, because the sender of that item was told that it is kept. Default: not checked.
+   */
+  readonly known?: KnownItems | undefined;
+  /**
+   * `absent`: nothing is stored of the tree. `own`: the importing process holds the lease of its root. The outcome is
+   * `notOwned` otherwise. Default: not checked.
+   */
+  readonly replaces?: "absent" | "own" | undefined;
+  /** Whether its rows keep their cursors; only for stores that hold no other tree. Default: false. */
+  readonly keepsCursors?: boolean | undefined;
+}
+
+export type ImportOutcome = "imported" | "newItems" | "notOwned";
 
 /** Everything that a store knows of one tree, as one plain value that can be written as JSON. */
 export interface StoredTree {

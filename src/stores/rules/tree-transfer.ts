@@ -4,7 +4,7 @@ import { InvalidInputError } from "../../errors/index.ts";
 import type { AgentKey, AgentRecord } from "../../state/index.ts";
 import { workOf } from "./commit.ts";
 import type { Committed } from "./outcomes.ts";
-import type { KnownItems, StoredAgent, StoredRow, StoredTree } from "./ports.ts";
+import type { ImportOptions, ImportOutcome, KnownItems, StoredAgent, StoredRow, StoredTree } from "./ports.ts";
 import { isOfHash } from "./stored-values.ts";
 import { freshHead, type Head, type StoreTables } from "./tables.ts";
 
@@ -50,18 +50,23 @@ function agentAsStored(tables: StoreTables, record: AgentRecord): StoredAgent {
   };
 }
 
-/**
- * Replaces the stored tree, inside a transaction of the adapter. False if an inbox here holds an item that is not
- * known.
- */
-export function importTree(tables: StoreTables, tree: StoredTree, processId: string, known?: KnownItems): boolean {
+/** Replaces the stored tree, inside a transaction of the adapter. */
+export function importTree(
+  tables: StoreTables,
+  tree: StoredTree,
+  processId: string,
+  { known, replaces, keepsCursors = false }: ImportOptions = {},
+): ImportOutcome {
   checkTree(tree);
   const { tenant, rootAgentId, agents, accounts, rows } = tree;
-  if (known && holdsOther(tables, tree, known)) return false;
+  if (replaces && !mayReplace(tables, tree, processId, replaces)) return "notOwned";
+  if (known && holdsOther(tables, tree, known)) return "newItems";
   const heads = new Map(
     tables.agentsOfTree(tenant, rootAgentId).map(({ agentId }) => [agentId, tables.head({ tenant, agentId })]),
   );
-  const kept = keptCursors(tables.storedRows(tenant, rootAgentId), rows);
+  const cursorsBefore = keepsCursors
+    ? rows.map((row) => row.cursor)
+    : keptCursors(tables.storedRows(tenant, rootAgentId), rows);
   // They are no part of an exported tree: receivers of this store are not told of a copy in another one.
   const webhooks = tables.webhooks(tenant, rootAgentId);
   tables.removeTree(tenant, rootAgentId);
@@ -71,7 +76,7 @@ export function importTree(tables: StoreTables, tree: StoredTree, processId: str
   for (const definition of tree.definitions) tables.keepDefinition(tenant, rootAgentId, definition);
   const restored = tables.restoreRows(
     tenant,
-    rows.map((row, index) => ({ row, cursor: kept[index] })),
+    rows.map((row, index) => ({ row, cursor: cursorsBefore[index] })),
   );
   const cursors = new Map(rows.map((row, index) => [row.cursor, restored[index] ?? 0]));
   for (const agent of agents) {
@@ -84,7 +89,18 @@ export function importTree(tables: StoreTables, tree: StoredTree, processId: str
     const last = rows.findLast((row) => row.cursor <= cursor);
     tables.moveProjection(tenant, name, rootAgentId, (last && cursors.get(last.cursor)) ?? 0);
   }
-  return true;
+  return "imported";
+}
+
+function mayReplace(
+  tables: StoreTables,
+  { tenant, rootAgentId }: StoredTree,
+  processId: string,
+  replaces: "absent" | "own",
+): boolean {
+  const root = { tenant, agentId: rootAgentId };
+  const isStored = tables.agent(root) !== undefined;
+  return replaces === "absent" ? !isStored : isStored && tables.head(root).holder === processId;
 }
 
 function holdsOther(tables: StoreTables, { tenant, rootAgentId }: StoredTree, known: KnownItems): boolean {
