@@ -144,13 +144,13 @@ export class RuntimeCore implements TurnSource {
       definitions,
       bus: this.bus,
       broadcast: this.broadcast,
+      trees: this.trees,
       auth: this.auth,
       contexts: this.contexts,
       failures: this.#failures,
       onInspect: options.onInspect,
       restoreAfterCommit: options.restoreAfterCommit ?? false,
       onTimers: (timers) => this.#alarms.note(timers),
-      onActivated: ({ identity }) => this.trees.note(identity),
       onRefused: (activation, error) => this.outage.refused(activation, error),
       onFailed: (agentId, cause) => {
         this.damage.found(agentId, cause);

@@ -81,7 +81,10 @@ export interface Agent<Output = unknown> {
    * when another process has it.
    */
   saveState(): Promise<void>;
-  /** Saves the agent and frees its memory; only `start()` activates it again, and then carries on an open turn. */
+  /**
+   * Saves the agent and all below it in this process, and frees their memory. Nothing begins any more when it is called; only
+   * `start()` activates them again, and then carries on their open turns.
+   */
   shutdown(): Promise<void>;
   /** The conversation, oldest first. */
   getMessages(options?: GetMessagesOptions): Promise<Message[]>;

@@ -1,14 +1,35 @@
 import { type AgentIdentity, agentOfTurn } from "../../state/index.ts";
 
-/** Records which agents were spawned under which turns, as far as this process knows. */
+type Spawned = Pick<AgentIdentity, "agentId" | "parentAgentId" | "parentTurnId" | "background">;
+
+/** Records which agents were spawned by which agents and turns, as far as this process knows. */
 export class SpawnTrees {
   readonly #parentTurns = new Map<string, string>();
+  readonly #parents = new Map<string, string>();
+  readonly #children = new Map<string, string[]>();
   /** Children that their parent's turn does not wait for. */
   readonly #background = new Set<string>();
 
-  note({ agentId, parentTurnId, background }: Pick<AgentIdentity, "agentId" | "parentTurnId" | "background">): void {
+  note({ agentId, parentAgentId, parentTurnId, background }: Spawned): void {
+    if (parentAgentId === null || this.#parents.has(agentId)) return;
+    this.#parents.set(agentId, parentAgentId);
+    const siblings = this.#children.get(parentAgentId);
+    if (siblings) siblings.push(agentId);
+    else this.#children.set(parentAgentId, [agentId]);
     if (parentTurnId !== null) this.#parentTurns.set(agentId, parentTurnId);
     if (background !== undefined) this.#background.add(agentId);
+  }
+
+  /** The agents below an agent, at any depth. */
+  below(agentId: string): string[] {
+    const found = [...(this.#children.get(agentId) ?? [])];
+    for (const one of found) found.push(...(this.#children.get(one) ?? []));
+    return found;
+  }
+
+  /** The agents above an agent, from its parent to the root. */
+  *ancestorsOf(agentId: string): Iterable<string> {
+    for (let at = this.#parents.get(agentId); at !== undefined; at = this.#parents.get(at)) yield at;
   }
 
   /** The turn under which an agent was spawned; null for a root or an unknown agent. */

@@ -99,6 +99,7 @@ export class AgentHandle implements Agent {
     this.#core.assertOpen();
     if (!this.#local.runsHere) return void (this.#record = await startElsewhere(this.#core, this.#key));
     const wasHere = this.#local.live !== undefined;
+    const below = this.#core.live.reopen(this.#key);
     const live = await this.#core.live.own(this.#key);
     wakeUp(live);
     // An agent that has just come here has looked into its inbox.
@@ -106,6 +107,7 @@ export class AgentHandle implements Agent {
     // If it was lost meanwhile, activating it again either works or throws because another process has it.
     const here = live.isLost ? await this.#core.live.activate(this.#key) : live;
     if (here === live) await live.committed();
+    this.#core.notify(below);
     // This record is as old as the activation, and turns may have ended since then: what counts is where the agent stands.
     this.#record = here.identity;
     await this.#lookAgain();

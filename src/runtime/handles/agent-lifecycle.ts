@@ -127,12 +127,12 @@ export async function pauseAndSave(core: RuntimeCore, key: AgentKey, given?: Pau
   await stores.save(key);
 }
 
-/** Commits open entries, saves, and frees the agent. */
+/** Commits open entries, saves, and frees the agent with all below it that is here. */
 export async function shutDownAndSave(core: RuntimeCore, key: AgentKey): Promise<void> {
-  // Nothing begins after this call, not even while it waits for the stores.
-  core.live.get(key)?.gate.shut();
+  // Nothing begins after this call, in the agent or below it, not even while it waits for the stores.
+  core.live.shut(key);
   const live = await core.live.present(key);
-  live?.gate.shut();
+  if (live) core.live.shut(key);
   if (live) {
     // An open turn stays open; the next start() carries it on.
     if (live.openTurnId === null) {
@@ -143,6 +143,7 @@ export async function shutDownAndSave(core: RuntimeCore, key: AgentKey): Promise
     await core.live.leave(live);
   } else if (core.part.role !== "all") await shutDownElsewhere(core, key);
   else core.live.disown(key);
+  await core.live.leaveBelow(key);
   await core.stores.letGo(key);
 }
 

@@ -15,6 +15,7 @@ import type { TurnContexts } from "../agent/turn-contexts.ts";
 import type { TurnFailures } from "../agent/turn-failures.ts";
 import type { Part } from "../doors/roles.ts";
 import type { EventBus, LiveBroadcast } from "../follow/event-bus.ts";
+import type { SpawnTrees } from "../follow/spawn-trees.ts";
 import type { RuntimeStores } from "../unsaved/unsaved-stores.ts";
 import type { ChildResults } from "./inbox.ts";
 
@@ -37,6 +38,7 @@ export interface LiveAgentsOptions {
   readonly bus: EventBus;
   /** Shows live parts, which are not stored. */
   readonly broadcast: LiveBroadcast;
+  readonly trees: SpawnTrees;
   readonly auth: TurnAuth;
   readonly contexts: TurnContexts;
   readonly failures: TurnFailures;
@@ -46,7 +48,6 @@ export interface LiveAgentsOptions {
   readonly guardsRequests: boolean;
   /** Called with the timers that a commit has set. */
   onTimers(timers: readonly Timer[]): void;
-  onActivated(activation: Activation): void;
   onCommitted(activation: Activation, outcome: Committed): void;
   /** Called with the accounts that the commit changed, if they are known. */
   onTurnEnded(activation: Activation, entry: EntryOf<"turn.ended">, accounts: readonly Account[]): void;

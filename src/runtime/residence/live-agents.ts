@@ -39,6 +39,8 @@ import { PAUSES, type Watch, WatchedWork } from "./watched-work.ts";
  * 4. A child is released when its turn has ended, a root when its handle says so. If other processes can activate an
  *    agent and no handle here holds it, it is passivated as soon as none of its own work is running. Others are put away
  *    after a while, and taken up again for whatever moves them.
+ * 5. Nothing below an agent that was shut down here begins anything here until that agent is started again, unless a handle
+ *    starts it.
  */
 export class LiveAgents {
   readonly #options: LiveAgentsOptions;
@@ -46,6 +48,8 @@ export class LiveAgents {
   readonly #inFlight = new CallsInFlight();
   readonly #residences = new Residences<Activation>();
   readonly #succession = new Succession();
+  /** Agents that were shut down here with others below them, and not started since. */
+  readonly #shutDown = new Set<string>();
   readonly #work: WatchedWork;
   /** Does work for an agent that nothing awaits, and tells of its failure. */
   readonly watch: Watch;
@@ -117,7 +121,45 @@ export class LiveAgents {
   }
 
   isShutDown({ agentId }: AgentKey): boolean {
-    return this.#residences.isShutDown(agentId);
+    const { kind, isHeld } = this.#residences.of(agentId);
+    return this.#residences.isShutDown(agentId) || (kind === "away" && !isHeld && this.#isBelowShutDown(agentId));
+  }
+
+  /** Whether an agent above this one was shut down here. */
+  #isBelowShutDown(agentId: string): boolean {
+    if (this.#shutDown.size === 0) return false;
+    for (const one of this.#options.trees.ancestorsOf(agentId)) if (this.#shutDown.has(one)) return true;
+    return false;
+  }
+
+  /** Keeps the agent, and all below it, from beginning anything more, if it is here. */
+  shut(key: AgentKey): void {
+    const { agentId } = key;
+    const standing = this.standing(key);
+    if (!standing) return;
+    const below = this.#options.trees.below(agentId);
+    // A turn may be spawning at this moment.
+    if (below.length > 0 || standing.now?.openTurnId !== null) this.#shutDown.add(agentId);
+    for (const one of [agentId, ...below]) this.#residences.get(one)?.gate.shut();
+  }
+
+  /** Gives up the agents below one that was shut down. Their turns stay open. */
+  async leaveBelow({ agentId }: AgentKey): Promise<void> {
+    if (!this.#shutDown.has(agentId)) return;
+    await Promise.all(this.#options.trees.below(agentId).map((one) => this.#leaveShutDown(this.#keyOf(one))));
+  }
+
+  async #leaveShutDown(key: AgentKey): Promise<void> {
+    for (;;) {
+      const live = await this.#residences.present(key.agentId);
+      if (live) await this.leave(live, { isShutDown: false });
+      else if (!(await this.idle.giveBack(key))) return;
+    }
+  }
+
+  /** For a handle's `start()`: what was shut down with the agent may go on. Returns these agents. */
+  reopen({ agentId }: AgentKey): readonly string[] {
+    return this.#shutDown.delete(agentId) ? this.#options.trees.below(agentId) : [];
   }
 
   /** Whether another process may activate the agent, and so must be notified of posts. */
@@ -200,8 +242,9 @@ export class LiveAgents {
       throw error;
     }
     this.#residences.apply(agentId, { type: "activated", activation });
-    this.#options.onActivated(activation);
-    if (this.isClosing) activation.gate.shut();
+    this.#options.trees.note(activation.identity);
+    const { isHeld } = this.#residences.of(agentId);
+    if (this.isClosing || (!isHeld && this.#isBelowShutDown(agentId))) activation.gate.shut();
     activation.start();
     remains?.letGo?.();
     this.idle.begin();
@@ -331,6 +374,7 @@ export class LiveAgents {
   #onCommitted(activation: Activation, outcome: Committed): void {
     this.#options.bus.publishCommitted(outcome, activation.identity, (id) => activation.conversation.text(id));
     if (outcome.timers.length > 0) this.#options.onTimers(outcome.timers);
+    this.#noteSpawned(activation, outcome);
     if (outcome.posted.length > 0) withinTrace(traceOfCommit(activation), () => this.notify(outcome.posted));
     this.#options.onCommitted(activation, outcome);
     let ended: EntryOf<"turn.ended"> | undefined;
@@ -343,6 +387,15 @@ export class LiveAgents {
     if (ended) this.#afterTurn(activation, ended, outcome.accounts);
     else if (restores) setImmediate(() => this.#restore(activation));
     this.#look(activation);
+  }
+
+  /** Before their first activation, which a shutdown of the spawning agent may forbid. */
+  #noteSpawned({ key }: Activation, { entries }: Committed): void {
+    for (const entry of entries) {
+      if (entry.type !== "child.spawned") continue;
+      const { childId, turnId, background } = entry;
+      this.#options.trees.note({ agentId: childId, parentAgentId: key.agentId, parentTurnId: turnId, background });
+    }
   }
 
   #look(activation: Activation): void {
@@ -395,11 +448,11 @@ export class LiveAgents {
   }
 
   /** For a handle: commits open entries, stops the actors, gives the lease back. The inbox waits for the next owner. */
-  async leave(activation: Activation): Promise<void> {
+  async leave(activation: Activation, { isShutDown }: { readonly isShutDown?: boolean } = {}): Promise<void> {
     const isHere = await this.#handover.settle(activation);
     this.disown(activation.key);
     if (!isHere) return;
-    await this.#handover.leave(activation, { isShutDown: activation.openTurnId !== null });
+    await this.#handover.leave(activation, { isShutDown: isShutDown ?? activation.openTurnId !== null });
   }
 
   /** Gives the agent up between two steps, or at once when `cut` is aborted. Returns whether it was cut. */

@@ -290,14 +290,23 @@ export class IdleAgents {
    * handover names the others, and offers theirs again.
    */
   async leave(): Promise<AgentKey[]> {
-    const { residences, handover } = this.#options;
-    const left = residences.allPutAway().map(async (remains) => {
-      this.#forget(remains);
-      await handover.leavePutAway(remains);
-      return remains.key;
+    const { residences } = this.#options;
+    const left = residences.allPutAway().map(async ({ key }) => {
+      await this.giveBack(key);
+      return key;
     });
     const outcomes = await Promise.allSettled(left);
     return outcomes.flatMap((outcome) => (outcome.status === "fulfilled" ? [outcome.value] : []));
+  }
+
+  /** Gives back the lease of an agent that is put away; false if it is not. */
+  async giveBack({ agentId }: AgentKey): Promise<boolean> {
+    const { residences, handover } = this.#options;
+    const remains = residences.remainsOf(agentId);
+    if (!remains) return false;
+    this.#forget(remains);
+    await handover.leavePutAway(remains);
+    return true;
   }
 
   /** Forgets an agent that was put away, because its lease was lost. */
