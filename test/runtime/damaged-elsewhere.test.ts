@@ -122,10 +122,10 @@ describe.skipIf(!redisProgram)("a damaged record that a worker meets, on Redis",
   };
 
   const cases: readonly (readonly [what: string, damage: () => Promise<unknown>, named: RegExp])[] = [
-    ["the head", () => damage("h:a-1"), /head of agent a-1/],
-    ["the account of the turn", () => damage("$:turn:a-1#1"), /account turn:a-1#1/],
-    ["the account of the agent", () => damage("$:agent:a-1"), /account agent:a-1/],
-    ["the record", () => damage("a:a-1"), /record of agent a-1/],
+    ["the head", () => damage("head:a-1"), /head of agent a-1/],
+    ["the account of the turn", () => damage("account:turn:a-1#1"), /account turn:a-1#1/],
+    ["the account of the agent", () => damage("account:agent:a-1"), /account agent:a-1/],
+    ["the record", () => damage("agent:a-1"), /record of agent a-1/],
     ["the journal", damageJournal, /journal/],
     ["the messages", damageMessages, /message/],
   ];
@@ -157,7 +157,7 @@ describe.skipIf(!redisProgram)("a damaged record that a worker meets, on Redis",
     const turn = agent.executeTurn("have it paid");
     const { requestId, agentId } = await openRequestOf(turn);
     const told = toldOf(client, turn, "a-1");
-    await damage(`$:turn:${agentId}#1`);
+    await damage(`account:turn:${agentId}#1`);
     await replaceWorker();
     await client.decide(requestId, { verdict: "approved", by: "ann" });
     for (const one of await Promise.all(told)) {
@@ -172,7 +172,7 @@ describe.skipIf(!redisProgram)("a damaged record that a worker meets, on Redis",
     const turn = agent.executeTurn("pay");
     const { requestId } = await openRequestOf(turn);
     const told = toldOf(client, turn, "a-1");
-    const mend = await damage("$:turn:a-1#1");
+    const mend = await damage("account:turn:a-1#1");
     await replaceWorker();
     await client.decide(requestId, { verdict: "approved", by: "ann" });
     await Promise.all(told);

@@ -7,11 +7,11 @@ import { expectOtherWorks, openTwoClerks, payingClerk } from "../support/two-cle
 
 /** Fields of the tree's rows, and what an error names. */
 const rows: readonly (readonly [field: string, named: RegExp])[] = [
-  ["a:a-1", /record of agent a-1/],
-  ["h:a-1", /head of agent a-1/],
-  ["$:turn:a-1#1", /account turn:a-1#1/],
-  ["$:agent:a-1", /account agent:a-1/],
-  ["r:", /request a-1#1/],
+  ["agent:a-1", /record of agent a-1/],
+  ["head:a-1", /head of agent a-1/],
+  ["account:turn:a-1#1", /account turn:a-1#1/],
+  ["account:agent:a-1", /account agent:a-1/],
+  ["request:", /request a-1#1/],
 ];
 
 describe.skipIf(!redisProgram)("a damaged row in Redis, of one agent of two", () => {
@@ -57,7 +57,7 @@ describe.skipIf(!redisProgram)("a damaged row in Redis, of one agent of two", ()
     const key = `${prefix}{default/a-1}:rows`;
     const names = await client.hkeys(key);
     // There is one request, whose field also holds its id.
-    const name = names.find((one) => one === field || (field === "r:" && one.startsWith(field))) ?? "none";
+    const name = names.find((one) => one === field || (field === "request:" && one.startsWith(field))) ?? "none";
     const text = await client.hget(key, name);
     expect(text, names.join()).not.toBeNull();
     const broken = (text ?? "").replace(/\|[^]*/, "|{}");

@@ -33,7 +33,7 @@ describe.skipIf(!redisProgram)("a damaged row of a process, in Redis", () => {
     await first.shutdown();
     const raw = server.client();
     const key = `${prefix}{processes}:rows`;
-    const rows = Object.entries(await raw.hgetall(key)).filter(([field]) => field.startsWith("p:"));
+    const rows = Object.entries(await raw.hgetall(key)).filter(([field]) => field.startsWith("process:"));
     expect(rows.length).toBeGreaterThan(0);
     for (const [field, text] of rows) await raw.hset(key, field, text.replace(/\|[^]*/, "|{}"));
     raw.disconnect();

@@ -27,25 +27,29 @@ const replaced = (from: string, to: string) => (text: string) => text.replace(fr
 const list: readonly Tampering<Keys>[] = [
   [
     "a record that is no JSON",
-    row(`a:${ROOT}`, (text) => text.slice(0, 40)),
+    row(`agent:${ROOT}`, (text) => text.slice(0, 40)),
     ["record", "list", "treeHead", "acquire", "openTurn"],
   ],
-  ["a record without its version", row(`a:${ROOT}`, (text) => text.slice(text.indexOf("|"))), ["record", "openTurn"]],
+  [
+    "a record without its version",
+    row(`agent:${ROOT}`, (text) => text.slice(text.indexOf("|"))),
+    ["record", "openTurn"],
+  ],
   [
     "a record of a wrong type",
-    row(`a:${ROOT}`, replaced('"turnCount":0', '"turnCount":"many"')),
+    row(`agent:${ROOT}`, replaced('"turnCount":0', '"turnCount":"many"')),
     ["record", "openTurn"],
   ],
   [
     "another agent's record",
-    row(`a:${ROOT}`, replaced('"agentId":"desk"', '"agentId":"other"')),
+    row(`agent:${ROOT}`, replaced('"agentId":"desk"', '"agentId":"other"')),
     ["record", "acquire"],
   ],
-  ["a head of a wrong type", row(`h:${ROOT}`, replaced('"epoch":1', '"epoch":"first"')), ["acquire"]],
-  ["an account of a wrong type", row(`$:turn:${TURN}`, replaced('"tokens":0', '"tokens":-5')), ["accounts"]],
+  ["a head of a wrong type", row(`head:${ROOT}`, replaced('"epoch":1', '"epoch":"first"')), ["acquire"]],
+  ["an account of a wrong type", row(`account:turn:${TURN}`, replaced('"tokens":0', '"tokens":-5')), ["accounts"]],
   [
     "another request in the place of one",
-    row(`r:${JSON.stringify([requestId, ROOT])}`, replaced(`"${requestId}"`, '"other"')),
+    row(`request:${JSON.stringify([requestId, ROOT])}`, replaced(`"${requestId}"`, '"other"')),
     ["requests", "request", "decide"],
   ],
   [
@@ -131,8 +135,8 @@ describe.skipIf(!redisProgram)("Redis", () => {
 
   corruptContract("Redis", place, {
     list,
-    breakAccount: row(`$:turn:${TURN}`, (text) => text.replace(/\|.*/, "|{}")),
-    accountName: /account turn:desk#1 \(\$:turn:desk#1 of \S+:rows\) does not fit/,
-    replaceMetadata: (where, text) => row(`a:${ROOT}`, replaced('"metadata":{}', text))(where),
+    breakAccount: row(`account:turn:${TURN}`, (text) => text.replace(/\|.*/, "|{}")),
+    accountName: /account turn:desk#1 \(account:turn:desk#1 of \S+:rows\) does not fit/,
+    replaceMetadata: (where, text) => row(`agent:${ROOT}`, replaced('"metadata":{}', text))(where),
   });
 });

@@ -81,17 +81,20 @@ describe.skipIf(!redisProgram)("Redis, shared", () => {
     const [first, second] = [storesOn(server, { prefix }), storesOn(server, { prefix })];
     await openAgent(first);
     const receipts = async (): Promise<string[]> =>
-      (await client.hkeys(meta)).filter((name) => name.startsWith("r:")).toSorted();
+      (await client.hkeys(meta)).filter((name) => name.startsWith("receipt:")).toSorted();
     const [own = ""] = await receipts();
     const micros = Date.now() * 1000;
-    await client.hset(meta, { "r:lately": `7 ${micros - 500_000_000} 3`, "r:long ago": `8 ${micros - 700_000_000} 3` });
+    await client.hset(meta, {
+      "receipt:lately": `7 ${micros - 500_000_000} 3`,
+      "receipt:long ago": `8 ${micros - 700_000_000} 3`,
+    });
     await first.pause(keyOf(), "ann", NOW);
-    expect(await receipts()).toEqual([own, "r:lately", "r:long ago"].toSorted());
+    expect(await receipts()).toEqual([own, "receipt:lately", "receipt:long ago"].toSorted());
     // Of a process that has none yet.
     await second.resume(keyOf(), "ann", NOW);
     const left = await receipts();
     expect(left).toHaveLength(3);
-    expect(left).toEqual(expect.arrayContaining([own, "r:lately"]));
+    expect(left).toEqual(expect.arrayContaining([own, "receipt:lately"]));
     client.disconnect();
     await first.close();
     await second.close();

@@ -138,7 +138,7 @@ describe.skipIf(!redisProgram)("agents without an owner in Redis", () => {
   test("a tree with a record that cannot be read hides no other one", async () => {
     await openTurn(stores, { agentId: "broken" });
     await openTurn(stores);
-    await redis.client.hset(tree("broken").rows, "a:broken", "7|{");
+    await redis.client.hset(tree("broken").rows, "agent:broken", "7|{");
     expect(await unattended()).toEqual([ROOT]);
   });
 

@@ -1,4 +1,4 @@
-import { isHead, type TreeKeys } from "./redis-keys.ts";
+import { fields, isHead, type TreeKeys } from "./redis-keys.ts";
 import { absentRow, type SeenRow, seenRow } from "./redis-rows.ts";
 
 /** The members of a collection, and their version. */
@@ -152,5 +152,6 @@ export class TreeCache {
 
 /** Whether a field holds the version of a collection. */
 function isCollection(field: string): boolean {
-  return ["k:", "f:", "w:", "n:"].some((start) => field.startsWith(start));
+  if (field === fields.accounts || field === fields.processes) return true;
+  return ["children:", "artifacts:", "waiters:"].some((start) => field.startsWith(start));
 }

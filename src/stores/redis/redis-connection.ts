@@ -12,6 +12,7 @@ import {
   type ServerFacts,
   unlessRefused,
 } from "../../redis/index.ts";
+import { keepLayout, migrate } from "./redis-layout.ts";
 import type { Script } from "./redis-scripts.ts";
 
 /** Where Redis is, one of `url`, `client` and `cluster`, and how data is kept there. */
@@ -65,10 +66,21 @@ type Argument = string | number;
 
 /** The stores' connection to Redis. Owns: how scripts are sent. Does not own: what they mean. */
 export class RedisConnection extends RedisLink {
+  readonly #prefix: string;
   #isOneServer: boolean | undefined;
 
-  constructor({ place, timeoutMs }: CheckedOptions) {
-    super({ place, timeoutMs, name: "the stores", needing: "Redis stores need", check: checkDurability });
+  constructor({ place, timeoutMs, prefix }: CheckedOptions) {
+    const check = async (client: RedisClient): Promise<void> => {
+      await checkDurability(client);
+      await migrate(client, { prefix, timeoutMs });
+    };
+    super({ place, timeoutMs, name: "the stores", needing: "Redis stores need", check });
+    this.#prefix = prefix;
+  }
+
+  /** Writes the number of the layout again, should it be lost. */
+  async keepLayout(): Promise<void> {
+    await this.run((client) => keepLayout(client, this.#prefix));
   }
 
   /** Like `mayMixKeys`; undefined until it was asked once. */

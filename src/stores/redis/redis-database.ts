@@ -234,7 +234,10 @@ export class RedisDatabase implements Database {
 
   /** Called after a time in which Redis was not heard, and when something is missing. */
   checkForRollbacks(): void {
-    const check = this.#noted(() => this.#rollbacks.check(this.#queues.all()));
+    const check = this.#noted(async () => {
+      await this.#connection.keepLayout();
+      await this.#rollbacks.check(this.#queues.all());
+    });
     // If Redis does not answer now, the next write finds out.
     check.catch(() => undefined);
   }

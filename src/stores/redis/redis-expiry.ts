@@ -71,7 +71,7 @@ export class RedisExpiry {
   }
 
   async #expireAtRest(tree: TreeKeys): Promise<void> {
-    const version = (await this.#reader.hash(tree.meta)).get("v");
+    const version = (await this.#reader.hash(tree.meta)).get("version");
     const rows = await this.#reader.hash(tree.rows);
     const agentIds = await this.#reader.list(tree.agents);
     if (version === undefined || agentIds.some((agentId) => !isAtRest(tree, rows, agentId))) return;

@@ -245,29 +245,29 @@ export class RedisKeys {
   }
 }
 
-const recordPrefix = "a:";
-const headPrefix = "h:";
+const recordPrefix = "agent:";
+const headPrefix = "head:";
 
-/** Names of rows in a tree's hash; the first letter tells the kind. */
+/** Names of rows in a tree's hash. */
 export const fields = {
   record: (agentId: string): string => `${recordPrefix}${wellFormed(agentId, "agent id")}`,
   head: (agentId: string): string => `${headPrefix}${wellFormed(agentId, "agent id")}`,
-  account: (accountId: string): string => `$:${wellFormed(accountId, "account id")}`,
-  request: (agentId: string, requestId: string): string => `r:${requestMember({ agentId, requestId })}`,
-  meaning: (agentId: string, text: string): string => `y:${pairOf(agentId, text)}`,
-  process: (processId: string): string => `p:${wellFormed(processId, "process id")}`,
+  account: (accountId: string): string => `account:${wellFormed(accountId, "account id")}`,
+  request: (agentId: string, requestId: string): string => `request:${requestMember({ agentId, requestId })}`,
+  meaning: (agentId: string, text: string): string => `key:${pairOf(agentId, text)}`,
+  process: (processId: string): string => `process:${wellFormed(processId, "process id")}`,
   /** Versions of collections. */
-  children: (agentId: string): string => `k:${wellFormed(agentId, "agent id")}`,
-  artifacts: (agentId: string): string => `f:${wellFormed(agentId, "agent id")}`,
-  queue: (accountId: string): string => `w:${wellFormed(accountId, "account id")}`,
-  accounts: "n:accounts",
-  processes: "n:processes",
+  children: (agentId: string): string => `children:${wellFormed(agentId, "agent id")}`,
+  artifacts: (agentId: string): string => `artifacts:${wellFormed(agentId, "agent id")}`,
+  queue: (accountId: string): string => `waiters:${wellFormed(accountId, "account id")}`,
+  accounts: "accounts",
+  processes: "processes",
   /** No timer of the tree is due before this time, which the index of timers has. */
-  timersFrom: "t:",
-  webhooks: "b:",
+  timersFrom: "first-timer",
+  webhooks: "webhooks",
   /** Which of the indexes of unattended agents list the tree. */
-  posts: "u:",
-  holder: (processId: string): string => `l:${wellFormed(processId, "process id")}`,
+  posts: "posts",
+  holder: (processId: string): string => `holder:${wellFormed(processId, "process id")}`,
 } as const;
 
 export function isHead(field: string): boolean {
@@ -295,10 +295,13 @@ export function requestMember({
   return JSON.stringify([wellFormed(requestId, "request id"), wellFormed(agentId, "agent id")]);
 }
 
+/** Before the ids of turns in the names of what is fixed when they are opened. */
+export const openedTurnPrefix = "opened:";
+
 /** Fields of a turn: what is fixed when it is opened, and what changes. */
 export function turnFields(turnId: string): readonly [string, string] {
   const id = wellFormed(turnId, "turn id");
-  return [`t:${id}`, `c:${id}`];
+  return [`${openedTurnPrefix}${id}`, `changed:${id}`];
 }
 
 /** The part of an index that lists what belongs to an owner. */

@@ -63,8 +63,8 @@ export const familiesScript = script(
 local ids = redis.call('LRANGE', KEYS[2], 0, -1)
 local records, versions = {}, {}
 for at, id in ipairs(ids) do
-  records[at] = redis.call('HGET', KEYS[1], 'a:' .. id) or ''
-  versions[at] = redis.call('HGET', KEYS[1], 'k:' .. id) or ''
+  records[at] = redis.call('HGET', KEYS[1], 'agent:' .. id) or ''
+  versions[at] = redis.call('HGET', KEYS[1], 'children:' .. id) or ''
 end
 return {ids, records, versions}
 `,
@@ -117,12 +117,12 @@ end
 if #entries < #cursors then return {record} end
 for _, entry in ipairs(entries) do
   local values = entry[2]
-  if values[3] ~= 'v' or values[5] ~= 'e' then return {record} end
+  if values[3] ~= 'version' or values[5] ~= 'entries' then return {record} end
   answer[#answer + 1] = entry[1]
   answer[#answer + 1] = values[4]
   answer[#answer + 1] = values[6]
   -- A row with the end of a turn names the turn and its answer after the other fields.
-  if values[7] == 't' and values[8] == ARGV[5] then answer[3] = redis.call('HGET', KEYS[4], values[10]) or '' end
+  if values[7] == 'turn' and values[8] == ARGV[5] then answer[3] = redis.call('HGET', KEYS[4], values[10]) or '' end
 end
 return answer
 `,
@@ -195,7 +195,7 @@ export const treeActivityScript = script(
 local open = redis.call('ZRANGE', KEYS[2], 0, -1)
 if #open == 0 then return {} end
 ${rowsOfTree}
-local activity = {open, rowsOf('r:', open), agents, rowsOf('a:', agents), accounts, rowsOf('$:', accounts)}
+local activity = {open, rowsOf('request:', open), agents, rowsOf('agent:', agents), accounts, rowsOf('account:', accounts)}
 for at = 5, #KEYS do activity[#activity + 1] = redis.call('HVALS', KEYS[at]) end
 return activity
 `,
@@ -212,8 +212,8 @@ export const treeHeadScript = script(
 local open = redis.call('ZRANGE', KEYS[2], 0, -1)
 ${rowsOfTree}
 return {
-  redis.call('HGET', KEYS[5], 'c') or '0',
-  open, rowsOf('r:', open), agents, rowsOf('a:', agents), accounts, rowsOf('$:', accounts)
+  redis.call('HGET', KEYS[5], 'cursor') or '0',
+  open, rowsOf('request:', open), agents, rowsOf('agent:', agents), accounts, rowsOf('account:', accounts)
 }
 `,
 );
@@ -227,7 +227,7 @@ export const headsScript = script(
   `
 local ids = redis.call('LRANGE', KEYS[2], 0, -1)
 local heads = {}
-for at, id in ipairs(ids) do heads[at] = redis.call('HGET', KEYS[1], 'h:' .. id) or '' end
+for at, id in ipairs(ids) do heads[at] = redis.call('HGET', KEYS[1], 'head:' .. id) or '' end
 return {ids, heads}
 `,
 );

@@ -17,7 +17,7 @@ import type { StoredRow, StoredTree, StoredTurn } from "../rules/ports.ts";
 import type { AgentFilter, AgentPlace, RequestFilter, TurnFilter, TurnPlace } from "../rules/queries.ts";
 import { definitionIn, parsed } from "../rules/stored-values.ts";
 import type { ArtifactMeta, RestoredRow, StoreTables } from "../rules/tables.ts";
-import { agentParts, pairOf, type RedisKeys, treeParts, turnFields } from "./redis-keys.ts";
+import { agentParts, openedTurnPrefix, pairOf, type RedisKeys, treeParts, turnFields } from "./redis-keys.ts";
 import type { RedisLists } from "./redis-lists.ts";
 import type { RedisReader } from "./redis-reader.ts";
 import { type RowKind, rowKinds, turnIn } from "./redis-rows.ts";
@@ -58,7 +58,7 @@ export class RedisReads extends RedisTables implements StoreTables {
 
   lastCursor(tenant: string, rootAgentId: string): number {
     const { meta } = this.keys.treeOf(tenant, rootAgentId);
-    return this.ask("cursor", () => this.reader.number(meta, "c"));
+    return this.ask("cursor", () => this.reader.number(meta, "cursor"));
   }
 
   messages({ tenant, agentId }: AgentKey, newest: number | undefined): Message[] {
@@ -109,7 +109,9 @@ export class RedisReads extends RedisTables implements StoreTables {
   turnsOf({ tenant, agentId }: AgentKey): StoredTurn[] {
     const tree = this.keys.treeOf(tenant, agentId);
     const { turns } = this.readWhole(tree);
-    const found = [...turns.keys()].flatMap((field) => (field.startsWith("t:") ? [field.slice("t:".length)] : []));
+    const found = [...turns.keys()].flatMap((field) =>
+      field.startsWith(openedTurnPrefix) ? [field.slice(openedTurnPrefix.length)] : [],
+    );
     return found
       .map((turnId) => turnFields(turnId))
       .map(([opened, changed]) => turnIn(turns.get(opened) ?? "", turns.get(changed), tree.turns))
@@ -244,7 +246,7 @@ export class RedisReads extends RedisTables implements StoreTables {
 
 function requestsIn({ rows }: WholeTree, agentId: string | undefined): AgentRequest[] {
   const requests = [...rows]
-    .filter(([field]) => field.startsWith("r:"))
+    .filter(([field]) => field.startsWith("request:"))
     .map(([field, { text = "" }]) => parsed(agentRequestSchema, text, `a request (${field})`));
   return requests
     .filter((request) => request.agentId === agentId)

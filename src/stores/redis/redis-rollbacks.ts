@@ -64,7 +64,7 @@ export class RedisRollbacks {
 
   async #check({ tree, cache }: KnownTree): Promise<void> {
     const { newest, timesRolledBack } = cache;
-    const version = Number((await this.#connection.run((client) => client.hget(tree.meta, "v"))) ?? 0);
+    const version = Number((await this.#connection.run((client) => client.hget(tree.meta, "version"))) ?? 0);
     let found = version;
     if (version >= newest && cache.heads.size > 0) {
       // A process that has not noticed the rollback may have written since, and this process may have read that.

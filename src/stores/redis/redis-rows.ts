@@ -279,7 +279,7 @@ export function journalRowOf(entry: readonly unknown[], key: string): JournalRow
       throw new CorruptRecordError(`row ${cursorOf(place)} of the journal (${key}) lacks ${name}`);
     return found;
   };
-  return readRow({ place, agentId: value("a"), version: value("v"), text: value("e") }, key);
+  return readRow({ place, agentId: value("agent"), version: value("version"), text: value("entries") }, key);
 }
 
 interface StoredRow {

@@ -36,12 +36,12 @@ local found = {
   ['in'] = function(key, name) return tostring(redis.call('HEXISTS', key, name)) end,
   size = function(key) return tostring(redis.call('HLEN', key)) end,
   first = function(key) return redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')[2] or '' end,
-  tree = function() return redis.call('HGET', meta, 'v') or '' end,
+  tree = function() return redis.call('HGET', meta, 'version') or '' end,
 }
 local function forgetReceipts()
   local fields = redis.call('HGETALL', meta)
   for at = 1, #fields, 2 do
-    local written = string.match(fields[at], '^r:') and string.match(fields[at + 1], '^%S+ (%d+) ')
+    local written = string.match(fields[at], '^receipt:') and string.match(fields[at + 1], '^%S+ (%d+) ')
     if written and tonumber(written) < micros - ${RECEIPT_MICROS} then redis.call('HDEL', meta, fields[at]) end
   end
 end
@@ -99,8 +99,8 @@ local operations = {
   entries = function(a)
     cursor = ARGV[a + 1] == '' and cursor + 1 or tonumber(ARGV[a + 1])
     local id, agent, form, text, turn = whole(cursor) .. '-0', ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6]
-    if turn == '' then redis.call('XADD', journal, id, 'a', agent, 'v', form, 'e', text)
-    else redis.call('XADD', journal, id, 'a', agent, 'v', form, 'e', text, 't', turn, 'm', ARGV[a + 7]) end
+    if turn == '' then redis.call('XADD', journal, id, 'agent', agent, 'version', form, 'entries', text)
+    else redis.call('XADD', journal, id, 'agent', agent, 'version', form, 'entries', text, 'turn', turn, 'answer', ARGV[a + 7]) end
     redis.call('ZADD', keyAt(a), ARGV[a + 2], whole(cursor))
     return a + 8
   end,
@@ -153,8 +153,8 @@ local moment = whole(micros)
 local stored = {}
 local version, cursor, ordinal, written, answer
 ${transactionSteps}
-local place = 'r:' .. ARGV[2]
-local known = redis.call('HMGET', meta, 'v', 'c', 'o', place)
+local place = 'receipt:' .. ARGV[2]
+local known = redis.call('HMGET', meta, 'version', 'cursor', 'ordinal', place)
 if ARGV[3] == '1' and known[4] then
   local id, version, cursor = string.match(known[4], '^(%S+) (%S+) (%S+)$')
   if id == ARGV[1] then return version .. '\\n' .. cursor end
@@ -203,7 +203,7 @@ for from = 1, #written, ${2 * ROWS_AT_ONCE} do
   redis.call('HSET', rows, unpack(written, from, math.min(from + ${2 * ROWS_AT_ONCE - 1}, #written)))
 end
 local receipt = ARGV[1] .. ' ' .. version .. ' ' .. before
-redis.call('HSET', meta, 'v', version, 'c', whole(cursor), 'o', whole(ordinal), place, receipt)
+redis.call('HSET', meta, 'version', version, 'cursor', whole(cursor), 'ordinal', whole(ordinal), place, receipt)
 if ARGV[6] ~= '' then redis.call('PUBLISH', ARGV[5], ARGV[2] .. ' ' .. ARGV[6]) end
 return table.concat(answer, '\\n')
 `,
@@ -276,7 +276,7 @@ return redis.call('ZREM', KEYS[1], ARGV[1])
 export const expireScript = script(
   "expire",
   `
-if redis.call('HGET', KEYS[2], 'v') ~= ARGV[1] then return 0 end
+if redis.call('HGET', KEYS[2], 'version') ~= ARGV[1] then return 0 end
 local time = redis.call('TIME')
 local moment = string.format('%.0f', math.floor(time[1] * 1000 + time[2] / 1000) + tonumber(ARGV[2]))
 for at = 2, #KEYS do redis.call('SADD', KEYS[1], KEYS[at]) end

@@ -53,7 +53,7 @@ export async function readWholeTree(reader: RedisReader, tree: TreeKeys): Promis
     const before = await reader.hash(tree.meta);
     const whole = await readOnce(reader, tree, before);
     const after = await reader.hash(tree.meta);
-    if (before.get("v") === after.get("v")) return whole;
+    if (before.get("version") === after.get("version")) return whole;
   }
   throw new StoreUnavailableError(`the tree ${tree.tag} was changed by others while it was read, ${ATTEMPTS} times`, {
     details: { code: "CONTENDED" },
@@ -79,8 +79,8 @@ async function readOnce(reader: RedisReader, tree: TreeKeys, meta: ReadonlyMap<s
     for (const [index, agentId] of some.entries()) agents.set(agentId, read[index] ?? emptyAgent);
   }
   return {
-    version: meta.get("v") ?? "",
-    lastCursor: Number(meta.get("c") ?? 0),
+    version: meta.get("version") ?? "",
+    lastCursor: Number(meta.get("cursor") ?? 0),
     rows: new Map([...rows].map(([field, stored]) => [field, seenRow(stored)])),
     agentIds,
     accountIds,

@@ -1,0 +1,112 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { describe, expect, test } from "vitest";
+import { StoreUnavailableError, UnsupportedError } from "../../src/errors/index.ts";
+import { type Migration, migrations } from "../../src/stores/redis/migrations/index.ts";
+import { migrate } from "../../src/stores/redis/redis-layout.ts";
+import { ROOT, TENANT } from "../contracts/names.ts";
+import { openAgent } from "../contracts/stores-fixtures.ts";
+import { ownPrefix, storesOn } from "../support/redis-stores.ts";
+import { redisProgram } from "../support/redis-server.ts";
+import { redisOfSuite } from "../support/redis-suite.ts";
+
+const present = migrations.at(-1)?.number ?? 0;
+
+describe.skipIf(!redisProgram)("the layout of the keys under a prefix", () => {
+  const redis = redisOfSuite();
+  const layoutUnder = (prefix: string): Promise<string | null> => redis.client.get(`${prefix}{processes}:layout`);
+
+  /** A step that notes its number in a list. */
+  const step = (number: number, before?: () => Promise<unknown>): Migration => ({
+    number,
+    troupe: `0.${number}.0`,
+    apply: async (client, prefix) => {
+      await before?.();
+      await client.rpush(`${prefix}steps`, number);
+    },
+  });
+  const stepsUnder = (prefix: string): Promise<string[]> => redis.client.lrange(`${prefix}steps`, 0, -1);
+
+  test("has steps with the numbers from 1 on", () => {
+    expect(migrations.map(({ number }) => number)).toEqual(migrations.map((_, at) => at + 1));
+  });
+
+  test("is written with the first use, and the rows are JSON with names", async () => {
+    const prefix = ownPrefix();
+    const stores = storesOn(redis.server, { prefix });
+    await openAgent(stores);
+    await stores.close();
+    expect(JSON.parse((await layoutUnder(prefix)) ?? "")).toEqual({ number: present, troupe: "0.1.0" });
+    const row = await redis.client.hget(`${prefix}{${TENANT}/${ROOT}}:rows`, `agent:${ROOT}`);
+    expect(JSON.parse(row?.replace(/^\d+\|/, "") ?? "")).toMatchObject({ agentId: ROOT, tenant: TENANT });
+  });
+
+  test("of a later version is refused by name, and nothing is changed", async () => {
+    const prefix = ownPrefix();
+    await redis.client.set(`${prefix}{processes}:layout`, '{"number":7,"troupe":"0.9.0","more":1}');
+    const stores = storesOn(redis.server, { prefix });
+    const refused = openAgent(stores);
+    await expect(refused).rejects.toThrow(UnsupportedError);
+    await expect(refused).rejects.toThrow(
+      `the keys under "${prefix}" have layout 7, and this version of troupe reads layouts up to ${present}; use troupe 0.9.0 or later`,
+    );
+    await stores.close();
+    expect(await redis.client.keys(`${prefix}*`)).toEqual([`${prefix}{processes}:layout`]);
+  });
+
+  test("that has no number is refused", async () => {
+    const prefix = ownPrefix();
+    await redis.client.hset(`${prefix}{processes}:meta`, "v", "1700000000000000");
+    const stores = storesOn(redis.server, { prefix });
+    await expect(openAgent(stores)).rejects.toThrow("before its layouts were numbered");
+    await stores.close();
+  });
+
+  test("is brought to the present one by one of the processes that come together, step by step", async () => {
+    const prefix = ownPrefix();
+    const options = { prefix, timeoutMs: 20_000 };
+    await migrate(redis.client, { ...options, steps: [step(1)] });
+    const steps = [step(1), step(2, () => delay(50)), step(3)];
+    await Promise.all(Array.from({ length: 5 }, () => migrate(redis.client, { ...options, steps })));
+    expect(await stepsUnder(prefix)).toEqual(["1", "2", "3"]);
+    expect(JSON.parse((await layoutUnder(prefix)) ?? "")).toEqual({ number: 3, troupe: "0.3.0" });
+    await migrate(redis.client, { ...options, steps });
+    expect(await stepsUnder(prefix)).toEqual(["1", "2", "3"]);
+  });
+
+  test("is that of the last step that was done where a step fails, and the next process goes on there", async () => {
+    const prefix = ownPrefix();
+    const options = { prefix, timeoutMs: 20_000 };
+    const failing = [step(1), step(2, () => Promise.reject(new Error("no memory left"))), step(3)];
+    await expect(migrate(redis.client, { ...options, steps: failing })).rejects.toThrow("no memory left");
+    expect(await layoutUnder(prefix)).toContain('"number":1');
+    await migrate(redis.client, { ...options, steps: [step(1), step(2), step(3)] });
+    expect(await stepsUnder(prefix)).toEqual(["1", "2", "3"]);
+  });
+
+  test("is not waited for longer than a command may take", async () => {
+    const prefix = ownPrefix();
+    const gate = Promise.withResolvers<void>();
+    const begun = Promise.withResolvers<void>();
+    const waits = async (): Promise<void> => {
+      begun.resolve();
+      await gate.promise;
+    };
+    const first = migrate(redis.client, { prefix, timeoutMs: 20_000, steps: [step(1, waits)] });
+    await begun.promise;
+    const second = migrate(redis.client, { prefix, timeoutMs: 200, steps: [step(1)] });
+    await expect(second).rejects.toThrow(StoreUnavailableError);
+    gate.resolve();
+    await first;
+    expect(await stepsUnder(prefix)).toEqual(["1"]);
+  });
+
+  test("is written again when everything was lost under a running process", async () => {
+    const prefix = ownPrefix();
+    const stores = storesOn(redis.server, { prefix });
+    await openAgent(stores);
+    await redis.client.del(await redis.client.keys(`${prefix}{processes}*`));
+    await stores.heartbeat("here", 1_000);
+    await stores.close();
+    expect(await layoutUnder(prefix)).toContain(`"number":${present}`);
+  });
+});
