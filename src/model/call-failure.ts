@@ -12,6 +12,8 @@ interface FailureContext {
   readonly tooLongMessages: readonly (string | RegExp)[];
   /** Milliseconds since the epoch. */
   readonly now: number;
+  /** Whether bytes of the request may have reached the server; undefined: only the error can tell. */
+  readonly wasSent: boolean | undefined;
 }
 
 const neverConnected = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$/;
@@ -70,13 +72,12 @@ function connectionFailure(error: unknown, message: string, context: FailureCont
   const codes = causes.map((cause) => wireText(cause["code"])).filter((code) => code !== "");
   const syscalls = causes.map((cause) => wireText(cause["syscall"]));
   const code = codes.at(-1);
-  // Our own connections know it; of a `fetch` it is known once the answer has begun.
-  const wasSent = causes.some((cause) => cause["wasSent"] === true || cause["message"] === "terminated");
-  const wasNotSent = causes.some((cause) => cause["wasSent"] === false);
+  const wasSent = context.wasSent ?? (causes.some((cause) => cause["message"] === "terminated") || undefined);
   // What is wrong with TLS later is no question of trust.
-  const isUntrusted = !wasSent && codes.some((each) => untrustedPeer.test(each));
+  const isUntrusted = wasSent !== true && codes.some((each) => untrustedPeer.test(each));
   const isConnecting = syscalls.some((syscall) => syscall === "connect" || syscall === "getaddrinfo");
-  const surelyNotSent = wasNotSent || isUntrusted || isConnecting || codes.some((each) => neverConnected.test(each));
+  const neverSent = isUntrusted || isConnecting || codes.some((each) => neverConnected.test(each));
+  const surelyNotSent = wasSent === undefined ? neverSent : !wasSent;
   const isNetwork = codes.length > 0 || causes.some((cause) => cause["name"] === "TypeError");
   const last = wireText(causes.at(-1)?.["message"]);
   const words = last === "" ? message : last;

@@ -15,35 +15,15 @@ interface CallLimits {
 /** How long the end of a stream is waited for after its last event, in milliseconds. */
 const closingGraceMs = 1_000;
 
-/** What can be ended early. */
-interface Cuttable {
-  cut(reason: Error): void;
-  /** Whether anything of the request may have reached the server. */
-  readonly wasSent: boolean;
-}
-
-/** What may end an exchange early. */
-export interface Cutter {
-  /** Cuts the exchange when it must end, at once if that was before. The last one that is given counts. */
-  watch(exchange: Cuttable): void;
-  /** The same as a signal. */
-  readonly signal: AbortSignal;
-  /**
-   * The server has refused the call: only the beginning of its answer is read, which no time limit cuts. Gives the milliseconds that
-   * this may take.
-   */
-  refused(): number;
-}
-
 /**
  * Ends one model call early: by its caller's signal, by the time limit of the whole call, or after silence.
- * 1. The first cause wins; it cuts the exchange, aborts `signal` and rejects `race`.
+ * 1. The first cause wins; it aborts `signal` and rejects `race`.
  * 2. After `end()` no timer is left, and nothing listens to the caller's signal.
  */
-export class CallGuard implements Cutter {
-  /** Made when somebody asks for the signal, which most calls do without. */
-  #controller: AbortController | undefined;
-  #exchange: Cuttable | undefined;
+export class CallGuard {
+  /** Whether bytes of the request may have reached the server; undefined: not known. */
+  wasSent: boolean | undefined;
+  readonly #controller = new AbortController();
   readonly #caller: LightSignal;
   readonly #limits: CallLimits;
   readonly #total: NodeJS.Timeout;
@@ -68,17 +48,15 @@ export class CallGuard implements Cutter {
     this.#silence = setTimeout(() => this.#cutCall("timeout", late), headersTimeoutMs);
   }
 
+  /** Aborted when the call must end, with the `ModelError` that says why. */
   get signal(): AbortSignal {
-    this.#controller ??= new AbortController();
-    if (this.#cut !== undefined) this.#controller.abort(this.#cut);
     return this.#controller.signal;
   }
 
-  watch(exchange: Cuttable): void {
-    this.#exchange = exchange;
-    if (this.#cut !== undefined) exchange.cut(this.#cut);
-  }
-
+  /**
+   * The server has refused the call: only the beginning of its answer is read, which no time limit cuts. Gives the milliseconds that
+   * this may take.
+   */
   refused(): number {
     clearTimeout(this.#silence);
     clearTimeout(this.#total);
@@ -129,11 +107,9 @@ export class CallGuard implements Cutter {
 
   #cutCall(kind: ModelFailureKind, message: string, cause?: unknown): void {
     const retryable = kind !== "aborted";
-    // A `fetch` does not tell.
-    const mayHaveBeenSent = this.#exchange?.wasSent ?? true;
+    const mayHaveBeenSent = this.wasSent ?? true;
     this.#cut ??= new ModelError(message, { retryable, mayHaveBeenSent, cause, details: { kind } });
     this.#rejectRace?.(this.#cut);
-    this.#exchange?.cut(this.#cut);
-    this.#controller?.abort(this.#cut);
+    this.#controller.abort(this.#cut);
   }
 }

@@ -1,34 +1,55 @@
 import type { OpenAI } from "openai";
 import { ModelError } from "../errors/index.ts";
-import type { Cutter } from "./call-guard.ts";
-import { completionsPath, plainRequestHead, type RequestHead } from "./openai-request.ts";
-import { wireJson } from "./openai-wire.ts";
-import { beginningOf, type HttpAnswer, LONGEST_REFUSAL_MS, WebAnswer } from "./read-answer.ts";
+import type { CallGuard } from "./call-guard.ts";
+import { beginningOf, LONGEST_REFUSAL_MS } from "./read-answer.ts";
+import type { Delivery } from "./undici-fetch.ts";
 
-interface OpenaiClientOptions {
+/** How a client is made where none is given. */
+interface ConnectionOptions {
   readonly apiKey: string | undefined;
   readonly baseURL: string | undefined;
   readonly organization: string | undefined;
   readonly headers: Readonly<Record<string, string>> | undefined;
-  readonly timeoutMs: number;
   readonly fetch: typeof globalThis.fetch | undefined;
+  readonly timeoutMs: number;
 }
 
-/** The part of the provider's client that is used: authentication, base URL, headers and error parsing. */
+/** A client, as one model uses it. */
 export interface OpenaiClient {
-  /** The key it authenticates with and the values of headers, so that messages can be kept free of them. */
-  readonly secrets: readonly string[];
   /** Host and path of the server. */
   readonly address: string;
-  /** Sends one Chat Completions request; resolves when the answer's headers have come with a good status. */
-  send(body: string, cutter: Cutter): Promise<HttpAnswer>;
+  /** Keys, and values of headers that may be some, so that messages can be kept free of them. */
+  secrets(): readonly string[];
+  /**
+   * Sends one Chat Completions request, once; resolves when the response's headers have come with a good status. The guard's signal
+   * ends it.
+   */
+  send(body: object, guard: CallGuard): Promise<Response>;
+}
+
+/** The path of Chat Completions below the base URL. */
+const completionsPath = "/chat/completions";
+
+/**
+ * Takes a client of the user as it is. Throws `ModelError` of kind `configuration` for a base URL that cannot be used.
+ */
+export function givenClient(client: OpenAI): OpenaiClient {
+  const { baseURL } = client;
+  checkBaseURL(baseURL, "the base URL of its client");
+  return {
+    address: addressOf(baseURL),
+    // A key that a function gives is known once the client has asked for it.
+    secrets: () => longestFirst([client.apiKey, client.adminAPIKey].filter((key) => typeof key === "string")),
+    send: (body, { signal }) =>
+      client.post(completionsPath, { body, signal, maxRetries: 0 }).asResponse().catch(failedBy(client)),
+  };
 }
 
 /**
- * Makes what sends the requests of a model, and never retries. The key and the base URL default to `OPENAI_API_KEY` and
- * `OPENAI_BASE_URL`. Throws `ModelError` of kind `configuration` without a key, and for a key, headers or a base URL that cannot be sent.
+ * Makes a client. The key and the base URL default to `OPENAI_API_KEY` and `OPENAI_BASE_URL`. Throws `ModelError` of kind
+ * `configuration` without a key, and for a key, headers or a base URL that cannot be sent.
  */
-export async function createOpenaiClient(options: OpenaiClientOptions): Promise<OpenaiClient> {
+export async function ownClient(options: ConnectionOptions): Promise<OpenaiClient> {
   // A file that holds a key often ends with a line break.
   const apiKey = (options.apiKey ?? process.env["OPENAI_API_KEY"] ?? "").trim();
   if (apiKey === "") {
@@ -38,34 +59,54 @@ export async function createOpenaiClient(options: OpenaiClientOptions): Promise<
   }
   checkHeaders(apiKey, options);
   const given = options.baseURL ?? process.env["OPENAI_BASE_URL"] ?? "";
-  const baseURL = given === "" ? undefined : given;
-  if (baseURL !== undefined) checkBaseURL(baseURL);
-  let loaded: OpenAI | undefined;
-  const client = async (): Promise<OpenAI> => (loaded ??= await loadClient({ ...options, apiKey, baseURL }));
-  const plain = options.fetch === undefined ? plainRequestHead({ ...options, apiKey, baseURL }) : undefined;
-  const head = plain ?? (options.fetch === undefined ? await headOfClient(await client()) : undefined);
-  const send = head === undefined ? await clientSend(await client()) : await directSend(head, client);
-  const { host, pathname } = new URL(baseURL ?? "https://api.openai.com/v1");
-  return { secrets: secretsIn(apiKey, options.headers), address: host + pathname.replace(/\/$/, ""), send };
+  const baseURL = given === "" ? "https://api.openai.com/v1" : given;
+  checkBaseURL(baseURL, "its base URL");
+  const { OpenAI } = await import("openai");
+  const send = options.fetch ?? (await import("./undici-fetch.ts")).undiciFetch;
+  const client = new OpenAI({
+    apiKey,
+    baseURL,
+    ...(options.organization === undefined ? {} : { organization: options.organization }),
+    ...(options.headers === undefined ? {} : { defaultHeaders: options.headers }),
+    timeout: options.timeoutMs,
+    maxRetries: 0,
+    fetch: withBriefRefusals(send),
+  });
+  const isOwnFetch = options.fetch === undefined;
+  const known = secretsIn(apiKey, options.headers);
+  return {
+    address: addressOf(baseURL),
+    secrets: () => known,
+    send: (body, guard) => {
+      // A `fetch` of the user's does not tell.
+      guard.wasSent = isOwnFetch ? false : undefined;
+      const fetchOptions: Omit<CallInit, "body" | "headers" | "method" | "signal"> = { guard };
+      const { signal } = guard;
+      return client
+        .post(completionsPath, { body, signal, maxRetries: 0, fetchOptions })
+        .asResponse()
+        .catch(failedBy(client));
+    },
+  };
 }
 
 /** Requests go without a user and password in the address, which is why one that has them is refused. They are never shown. */
-function checkBaseURL(baseURL: string): void {
+function checkBaseURL(baseURL: string, what: string): void {
   const url = URL.canParse(baseURL) ? new URL(baseURL) : undefined;
   if (url !== undefined && url.username + url.password !== "") {
     throw notSent(
-      'its base URL has a user or a password in it, which is not sent: pass openaiModel(name, { headers: { authorization: "Basic ..." } }) instead.',
+      `${what} has a user or a password in it, which is not sent: give the header authorization: "Basic ..." instead.`,
     );
   }
   if (url === undefined || !/^https?:\/\//.test(baseURL)) {
     throw notSent(
-      `its base URL "${baseURL.replace(/^.*@/s, "***@")}" is no http or https URL. Set baseURL or OPENAI_BASE_URL to one such as "https://api.openai.com/v1".`,
+      `${what} "${baseURL.replace(/^.*@/s, "***@")}" is no http or https URL. Set baseURL or OPENAI_BASE_URL to one such as "https://api.openai.com/v1".`,
     );
   }
 }
 
 /** A value that no request can carry is found before the call, and is not shown. */
-function checkHeaders(apiKey: string, { organization, headers }: OpenaiClientOptions): void {
+function checkHeaders(apiKey: string, { organization, headers }: ConnectionOptions): void {
   const given = { authorization: `Bearer ${apiKey}`, "openai-organization": organization ?? "", ...headers };
   for (const [name, value] of Object.entries(given)) {
     try {
@@ -75,6 +116,38 @@ function checkHeaders(apiKey: string, { organization, headers }: OpenaiClientOpt
       throw notSent(`${what} has characters that no HTTP header can have: check apiKey, OPENAI_API_KEY and headers.`);
     }
   }
+}
+
+/** Errors of the client that say more than those of its `fetch`. */
+function failedBy(client: OpenAI): (error: unknown) => never {
+  const { APIConnectionTimeoutError, APIError, OpenAIError } = client.constructor as typeof OpenAI;
+  return (error) => {
+    if (error instanceof APIConnectionTimeoutError && isAborted(error.cause)) {
+      const words = `The model server did not begin to answer within ${client.timeout} ms (timeout of the client).`;
+      throw new ModelError(words, {
+        retryable: true,
+        mayHaveBeenSent: true,
+        cause: error,
+        details: { kind: "timeout" },
+      });
+    }
+    // Before it sends anything, it asks for the key, where a function gives one.
+    if (error instanceof OpenAIError && !(error instanceof APIError)) {
+      const words = `The model call was not sent: its client failed before it: ${error.message}`;
+      throw new ModelError(words, {
+        retryable: true,
+        mayHaveBeenSent: false,
+        cause: error,
+        details: { kind: "client" },
+      });
+    }
+    throw error;
+  };
+}
+
+/** Whether the client's own time limit ended a `fetch`. */
+function isAborted(cause: unknown): boolean {
+  return cause instanceof Error && cause.name === "AbortError";
 }
 
 /** The model is set up in a way in which no call of it can be sent. */
@@ -87,108 +160,41 @@ function notSent(why: string): ModelError {
 }
 
 /** The key, and the values of headers that may be one, by their names. */
-function secretsIn(apiKey: string, headers: OpenaiClientOptions["headers"]): readonly string[] {
+function secretsIn(apiKey: string, headers: ConnectionOptions["headers"]): readonly string[] {
   const given = Object.entries(headers ?? {}).filter(([name]) => secretName.test(name));
   const values = given.flatMap(([, value]) => [value.trim(), value.trim().replace(/^(bearer|basic|token)\s+/i, "")]);
-  // Longest first, so that of one that holds another no part is left.
-  return [apiKey, ...values].toSorted((one, other) => other.length - one.length);
+  return longestFirst([apiKey, ...values]);
+}
+
+/** So that of a secret that holds another one no part is left. */
+function longestFirst(secrets: readonly string[]): readonly string[] {
+  return secrets.toSorted((one, other) => other.length - one.length);
 }
 
 const secretName = /auth|key|token|secret|password|cookie|credential|signature|session/i;
 
-/** Loads the `openai` package and makes a client of it. */
-async function loadClient(options: OpenaiClientOptions): Promise<OpenAI> {
-  const { OpenAI } = await import("openai");
-  return new OpenAI({
-    apiKey: options.apiKey,
-    baseURL: options.baseURL,
-    ...(options.organization === undefined ? {} : { organization: options.organization }),
-    ...(options.headers === undefined ? {} : { defaultHeaders: options.headers }),
-    timeout: options.timeoutMs,
-    maxRetries: 0,
-    fetch: withBriefRefusals(options.fetch ?? globalThis.fetch),
-  });
+function addressOf(baseURL: string): string {
+  const { host, pathname } = new URL(baseURL);
+  return host + pathname.replace(/\/$/, "");
 }
 
-/** The client reads an answer that refuses a call to its end, which may never come. It gets the beginning as a whole. */
-function withBriefRefusals(fetch: typeof globalThis.fetch): typeof globalThis.fetch {
-  return async (input, init) => {
-    const response = await fetch(input, init);
-    const { status, statusText, headers, body } = response;
-    if (status < 400 || status > 599 || !body) return response;
-    const text = await beginningOf(new WebAnswer(response), LONGEST_REFUSAL_MS);
+/** What the `fetch` of a client of ours gets. */
+interface CallInit extends RequestInit {
+  readonly guard?: CallGuard;
+}
+
+type Send = (input: string | URL | Request, init?: RequestInit, delivery?: Delivery) => Promise<Response>;
+
+/**
+ * The client reads the body of a refusal to its end, which may never come. It gets the beginning as a whole, for which the time limits of
+ * the call stand still.
+ */
+function withBriefRefusals(send: Send): typeof globalThis.fetch {
+  return async (input, { guard, ...init }: CallInit = {}) => {
+    const response = await send(input, init, guard);
+    if (response.ok || response.body === null) return response;
+    const { status, statusText, headers } = response;
+    const text = await beginningOf(response, guard?.refused() ?? LONGEST_REFUSAL_MS);
     return new Response(text, { status, statusText, headers });
   };
-}
-
-/** `chat.completions.create` does the same, but takes an object, and writes out the whole conversation each time. */
-async function clientSend(client: OpenAI): Promise<OpenaiClient["send"]> {
-  // The client takes a text only with its type, for which it would take the user's if there is one.
-  const type = (await builtRequest(client))?.headers.get("content-type") ?? "application/json";
-  const headers = { "content-type": type };
-  return async (body, { signal }) =>
-    new WebAnswer(await client.post(completionsPath, { body, signal, headers }).asResponse());
-}
-
-/** What is used of the client's inside. */
-interface ClientInside {
-  readonly idempotencyHeader?: string;
-  readonly makeStatusError?: (status: number, error: unknown, message: string | undefined, headers: Headers) => Error;
-}
-
-/**
- * Address and headers of each call, as the client gives them. Undefined if it does something that would be missed without it: it
- * logs, or it is built otherwise than is known here. Then everything goes through it.
- */
-async function headOfClient(client: OpenAI): Promise<RequestHead | undefined> {
-  const { idempotencyHeader, makeStatusError } = client as unknown as ClientInside;
-  const isLogging = client.logLevel === "info" || client.logLevel === "debug";
-  if (isLogging || idempotencyHeader !== undefined || makeStatusError === undefined) return undefined;
-  return await builtRequest(client);
-}
-
-/**
- * Sends what the client would send, without passing through it: five sixths of its time go into what never changes. It makes the
- * errors, and is loaded for the first one if it was not yet.
- */
-async function directSend(head: RequestHead, client: () => Promise<OpenAI>): Promise<OpenaiClient["send"]> {
-  const { Poster } = await import("./http.ts");
-  const poster = await Poster.open(head.url, head.headers);
-  const failed = async (error: unknown): Promise<never> => {
-    // The reason of a cut.
-    if (error instanceof ModelError) throw error;
-    const { APIConnectionError, APIConnectionTimeoutError } = (await client()).constructor as typeof OpenAI;
-    const cause = error instanceof Error ? error : new Error(String(error));
-    const isTimeout = /timed? ?out/i.test(String(cause) + String(cause.cause));
-    throw isTimeout ? Object.assign(new APIConnectionTimeoutError(), { cause }) : new APIConnectionError({ cause });
-  };
-  const refused = async (answer: HttpAnswer, cutter: Cutter): Promise<never> => {
-    const text = await beginningOf(answer, cutter.refused());
-    // The client takes an empty value for no JSON.
-    const json = wireJson(text) || undefined;
-    const maker = await client();
-    const { makeStatusError } = maker as unknown as Required<ClientInside>;
-    const message = json === undefined ? text : undefined;
-    throw makeStatusError.call(maker, answer.status, json, message, answer.headers);
-  };
-  return (body, cutter) =>
-    poster.post(body, cutter).then((answer) => (isGood(answer) ? answer : refused(answer, cutter)), failed);
-}
-
-function isGood({ status }: HttpAnswer): boolean {
-  return status >= 200 && status < 300;
-}
-
-/** What the client would send; undefined if it has parts that are not known here. */
-async function builtRequest(client: OpenAI): Promise<{ readonly url: string; readonly headers: Headers } | undefined> {
-  try {
-    const { req, url } = await client.buildRequest({ method: "post", path: completionsPath, body: {} });
-    const { method, headers, body, ...others } = req;
-    const isKnown =
-      method === "post" && body === "{}" && headers instanceof Headers && Object.keys(others).length === 0;
-    return isKnown ? { url, headers } : undefined;
-  } catch {
-    // Sending a call says what is wrong.
-    return undefined;
-  }
 }

@@ -1,3 +1,4 @@
+import type { OpenAI } from "openai";
 import { InvalidInputError, ModelError } from "../errors/index.ts";
 import {
   type Door,
@@ -18,8 +19,8 @@ import { callFailure } from "./call-failure.ts";
 import { CallGuard } from "./call-guard.ts";
 import { completeUsage, outputTokensOf } from "./usage.ts";
 import { type GenerateOptions, type LanguageModel, lightSignalOf } from "./language-model.ts";
-import { createOpenaiClient, type OpenaiClient } from "./openai-client.ts";
-import { SentPrompts, type WireBody, type WireOptions, wireBody } from "./openai-wire.ts";
+import { givenClient, type OpenaiClient, ownClient } from "./openai-client.ts";
+import { type WireBody, type WireOptions, wireBody } from "./openai-wire.ts";
 import { refusesImages, withoutToolImages } from "./images-refused.ts";
 import type { WireWriter } from "./wire-calls.ts";
 import { readAnswer } from "./read-answer.ts";
@@ -39,6 +40,12 @@ export interface OpenaiModelOptions {
    * `groq`, `openrouter`, …). Default `openai`.
    */
   readonly provider?: string | undefined;
+  /**
+   * Sends the requests: an `OpenAI` or `AzureOpenAI` of the `openai` package. Its base URL, keys, headers, `fetch`, logger and timeout
+   * count, so `apiKey`, `baseURL`, `organization`, `headers` and `fetch` are refused beside it. Its retries are off for the calls of this
+   * model, because the runtime repeats calls. Default: a client that is made on first use.
+   */
+  readonly client?: OpenAI | undefined;
   /** Default: `OPENAI_API_KEY`, read on first use. */
   readonly apiKey?: string | undefined;
   /** Default: `OPENAI_BASE_URL`, read on first use, else OpenAI's own. */
@@ -58,10 +65,7 @@ export interface OpenaiModelOptions {
   readonly headersTimeoutMs?: number | undefined;
   /** Longest time for the whole call, in milliseconds. Default 600,000. */
   readonly requestTimeoutMs?: number | undefined;
-  /**
-   * Sends the requests, through the `openai` client, in place of the own connections. Calls then cost several times the
-   * processor time. Default: the own connections.
-   */
+  /** Sends the requests. Default: one over kept-alive connections of `undici`. */
   readonly fetch?: typeof globalThis.fetch | undefined;
   /** Fields for the request's body, set last. Default: none. */
   readonly extraBody?: JsonObject | undefined;
@@ -91,16 +95,32 @@ export interface OpenaiModelOptions {
 const longestDelayMs = 2_147_483_647;
 
 /**
- * A model behind a Chat Completions server: OpenAI, or any compatible one. The `openai` package is loaded when it is needed.
- * Throws `InvalidInputError` for bad options at once. A call without a key, or with a key or an address that cannot be used, fails with a
+ * A model behind a Chat Completions server: OpenAI, Azure, or any compatible one. The `openai` package is loaded at the first call.
+ * Throws `InvalidInputError` for bad options, and for such as contradict a given `client`, at once. A call without a key, or with a key or an address that cannot be used, fails with a
  * `ModelError` of kind `configuration`: it is not sent, not repeated and not billed.
  */
 export function openaiModel(name: string, given?: OpenaiModelOptions): LanguageModel {
   if (typeof name !== "string" || name.trim() === "") {
     throw new InvalidInputError('openaiModel takes a model\'s name as its first argument, for instance "gpt-5-mini".');
   }
-  return new OpenaiModel(name, optionsOf<OpenaiModelOptions>(given, "openaiModel()", modelDoor));
+  const options = optionsOf<OpenaiModelOptions>(given, "openaiModel()", modelDoor);
+  const contradicting = clientOptions.filter((option) => options[option] !== undefined);
+  if (options.client !== undefined && contradicting.length > 0) {
+    const names = contradicting.join(", ");
+    throw new InvalidInputError(
+      `openaiModel() has client and ${names}: set ${names} on the client, or leave client out.`,
+    );
+  }
+  return new OpenaiModel(name, options);
 }
+
+/** What a given client has of its own. */
+const clientOptions = ["apiKey", "baseURL", "organization", "headers", "fetch"] as const;
+
+const clientRule = ruleOf(
+  "a client of the openai package: new OpenAI(...) or new AzureOpenAI(...)",
+  (value) => typeof value === "object" && value !== null && "post" in value && "baseURL" in value,
+);
 
 const delayRule = wholeNumberRule(1, longestDelayMs);
 
@@ -111,6 +131,7 @@ const messageRule = ruleOf(
 
 const modelDoor: Door<OpenaiModelOptions> = {
   rules: {
+    client: clientRule,
     provider: nameRule,
     // A key must not be shown, even an invalid one.
     apiKey: secretRule,
@@ -155,7 +176,7 @@ class OpenaiModel implements LanguageModel {
   readonly #headersTimeoutMs: number | undefined;
   readonly #requestTimeoutMs: number;
   readonly #imageTokens: number;
-  #connection: Connection | undefined;
+  #connection: Promise<Connection> | undefined;
   /** Whether the server takes images, as far as is known. */
   #takesImages = true;
 
@@ -181,11 +202,11 @@ class OpenaiModel implements LanguageModel {
   /** A call that is refused for the format of its answer is asked another way; the refusal has cost nothing. */
   async generate(request: ModelRequest, options: GenerateOptions): Promise<ModelResponse> {
     if (request.responseFormat?.type !== "json_schema") return await this.#attempt(request, options);
-    const { structuredOutput = "auto", baseURL, extraBody = {} } = this.#options;
+    const { structuredOutput = "auto", extraBody = {} } = this.#options;
     // The user's own field is set last.
     const fixed = "response_format" in extraBody ? "prompt" : structuredOutput;
     if (fixed !== "auto") return await this.#attempt(askedFor(request, fixed), options);
-    const formats = knownFormatsOf(baseURL ?? process.env["OPENAI_BASE_URL"] ?? "", this.name);
+    const formats = knownFormatsOf((await this.#connected()).client.address, this.name);
     for (;;) {
       const format = formats.formatFor(request);
       try {
@@ -213,23 +234,24 @@ class OpenaiModel implements LanguageModel {
 
   async #send(request: ModelRequest, options: GenerateOptions): Promise<ModelResponse> {
     const signal = lightSignalOf(options);
-    const { client, whole, stream, adapter } = this.#connection ?? (await this.#connect());
+    const { client, whole, stream, adapter } = await this.#connected();
     if (signal.aborted) throw notSent(signal);
     const accumulator = new AnswerAccumulator();
     const body = wireBody(request, options.onDelta === undefined ? whole : stream);
+    const isStreamed = body["stream"] === true;
     const guard = new CallGuard(signal, {
       requestTimeoutMs: this.#requestTimeoutMs,
-      headersTimeoutMs: body.isStreamed ? this.#headersTimeoutMs : undefined,
+      headersTimeoutMs: isStreamed ? this.#headersTimeoutMs : undefined,
       stallTimeoutMs: this.#stallTimeoutMs,
     });
-    const call: Call = { accumulator, guard, options, isCountable: false };
+    const call: Call = { accumulator, guard, options, isStreamed, isCountable: false };
     try {
       await guard.race(this.#exchange(client, body, call));
     } catch (error) {
       // After the finish reason, a broken end only loses the usage; another call would cost more.
       const isTransport = guard.cut !== undefined || !(error instanceof ModelError);
       const isUsable = isTransport && accumulator.isFinished && accumulator.fault === undefined && !signal.aborted;
-      if (!isUsable) throw await this.#failure(guard.cut ?? error, client.secrets, request, call);
+      if (!isUsable) throw await this.#failure(guard.cut ?? error, client.secrets(), request, call);
     } finally {
       guard.end();
     }
@@ -240,23 +262,32 @@ class OpenaiModel implements LanguageModel {
     return { ...answer, usage: await completeUsage({ reported, generated, countInput }), adapter };
   }
 
-  async #connect(): Promise<Connection> {
-    const { apiKey, baseURL, organization, headers, fetch, foreignCallIds } = this.#options;
-    const { extraBody = {}, outputLimitField = "max_completion_tokens" } = this.#options;
-    const timeoutMs = this.#requestTimeoutMs;
-    const client = await createOpenaiClient({ apiKey, baseURL, organization, headers, fetch, timeoutMs });
-    const adapter = Object.freeze({ provider: this.provider, model: this.name, server: client.address });
-    const prompts = new SentPrompts(adapter, { keepsForeignIds: foreignCallIds === "verbatim" });
-    const whole = { model: this.name, stream: false, extraBody, outputLimitField, prompts };
-    this.#connection = { client, adapter, whole, stream: { ...whole, stream: true } };
+  #connected(): Promise<Connection> {
+    this.#connection ??= this.#connect().catch((error: unknown) => {
+      // The environment may be mended meanwhile.
+      this.#connection = undefined;
+      throw error;
+    });
     return this.#connection;
   }
 
+  async #connect(): Promise<Connection> {
+    const { client: given, apiKey, baseURL, organization, headers, fetch, foreignCallIds } = this.#options;
+    const { extraBody = {}, outputLimitField = "max_completion_tokens" } = this.#options;
+    const own = { apiKey, baseURL, organization, headers, fetch, timeoutMs: this.#requestTimeoutMs };
+    const client = given === undefined ? await ownClient(own) : givenClient(given);
+    const adapter = Object.freeze({ provider: this.provider, model: this.name, server: client.address });
+    const keepsForeignIds = foreignCallIds === "verbatim";
+    const whole = { stream: false, extraBody, outputLimitField, reader: adapter, keepsForeignIds };
+    return { client, adapter, whole, stream: { ...whole, stream: true } };
+  }
+
   async #exchange(client: OpenaiClient, body: WireBody, call: Call): Promise<void> {
-    const { accumulator, guard, options } = call;
-    const received = await client.send(body.text, guard);
+    const { accumulator, guard, options, isStreamed } = call;
+    const received = await client.send(body, guard);
     await readAnswer(received, accumulator, {
-      asksForStream: body.isStreamed,
+      signal: guard.signal,
+      asksForStream: isStreamed,
       onDelta: options.onDelta,
       onForm: (isStream) => (call.isCountable = isStream),
       onProgress: () => guard.heard(),
@@ -267,11 +298,11 @@ class OpenaiModel implements LanguageModel {
   }
 
   async #failure(error: unknown, secrets: readonly string[], request: ModelRequest, call: Call): Promise<ModelError> {
-    const { accumulator, isCountable } = call;
+    const { accumulator, guard, isCountable } = call;
     const reported = accumulator.usage;
     const generated = accumulator.generatedText();
     const { tooLongMessages = [] } = this.#options;
-    const context = { secrets, tooLongMessages, now: Date.now() };
+    const context = { secrets, tooLongMessages, now: Date.now(), wasSent: guard.wasSent };
     // A server that refuses a call in its answer bills nothing but what it has sent, and the cost of a whole answer that was cut
     // cannot be known.
     const isServers = error instanceof ModelError && error.status !== undefined;
@@ -296,6 +327,8 @@ interface Call {
   readonly accumulator: AnswerAccumulator;
   readonly guard: CallGuard;
   readonly options: GenerateOptions;
+  /** Whether the answer is asked for as a stream. */
+  readonly isStreamed: boolean;
   /** What the answer has cost can be counted by what has come of it: it is a stream, or all of it has come. */
   isCountable: boolean;
 }

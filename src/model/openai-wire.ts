@@ -1,11 +1,9 @@
 import {
-  type ModelTool,
   type ToolCallRequest,
   type ToolMessage,
   type AssistantMessage,
   type Content,
   type JsonObject,
-  KnownBeginnings,
   type Message,
   type ModelRequest,
   notesOn,
@@ -15,78 +13,38 @@ import {
 import { isOwnModel, WireCalls, type WireWriter } from "./wire-calls.ts";
 
 export interface WireOptions {
-  readonly model: string;
   readonly stream: boolean;
   /** The field that carries `maxOutputTokens`; some servers only know the older one. */
   readonly outputLimitField: "max_completion_tokens" | "max_tokens";
   /** Fields that are set last and override the request's. Those about tools go only with tools. */
   readonly extraBody: JsonObject;
-  readonly prompts: SentPrompts;
+  /** The model that is sent the prompt. */
+  readonly reader: WireWriter;
+  /** Whether the ids of calls that another model or server wrote are sent as they came. */
+  readonly keepsForeignIds: boolean;
 }
 
 /** The body of a Chat Completions request. */
-export interface WireBody {
-  readonly text: string;
-  /** Whether the answer is asked for as a stream. */
-  readonly isStreamed: boolean;
-}
+export type WireBody = WireObject & { readonly model: string };
 
-/** What was written of earlier calls is kept, so that a long conversation and its tools are not written out again and again. */
 export function wireBody(request: ModelRequest, options: WireOptions): WireBody {
-  const { text, isStreamed, hasMessages } = writtenFields(request, options);
-  if (hasMessages) return { text, isStreamed };
-  return { text: `{"messages":[${options.prompts.textOf(request)}],${text.slice(1)}`, isStreamed };
-}
-
-interface WrittenFields {
-  readonly text: string;
-  readonly isStreamed: boolean;
-  /** Whether the user has set the messages. */
-  readonly hasMessages: boolean;
-}
-
-interface LastFields extends Pick<ModelRequest, "toolChoice" | "maxOutputTokens" | "temperature"> {
-  readonly options: WireOptions;
-  readonly written: WrittenFields;
-}
-
-/** The fields of the last request with a list of tools that nobody can change. */
-const lastFields = new WeakMap<readonly ModelTool[], LastFields>();
-
-function writtenFields(request: ModelRequest, options: WireOptions): WrittenFields {
   const { tools, toolChoice, maxOutputTokens, temperature, responseFormat } = request;
-  const isKept = tools !== undefined && responseFormat === undefined && Object.isFrozen(tools);
-  const last = isKept ? lastFields.get(tools) : undefined;
-  const isSame =
-    last?.options === options &&
-    last.toolChoice === toolChoice &&
-    last.maxOutputTokens === maxOutputTokens &&
-    last.temperature === temperature;
-  if (last && isSame) return last.written;
-  const fields = wireFields(request, options);
-  const isStreamed = fields["stream"] === true;
-  const written = { text: JSON.stringify(fields), isStreamed, hasMessages: "messages" in fields };
-  if (isKept) lastFields.set(tools, { options, toolChoice, maxOutputTokens, temperature, written });
-  return written;
-}
-
-/** All fields but the messages. */
-function wireFields(request: ModelRequest, options: WireOptions): Record<string, unknown> {
-  const body: Record<string, unknown> = { model: options.model };
-  if (request.tools !== undefined && request.tools.length > 0) {
-    body["tools"] = request.tools.map(({ name, description, parameters }) => ({
+  const body: Record<string, unknown> & { model: string } = { model: options.reader.model };
+  if (tools !== undefined && tools.length > 0) {
+    body["tools"] = tools.map(({ name, description, parameters }) => ({
       type: "function",
       function: { name, description, parameters },
     }));
-    if (request.toolChoice !== undefined) body["tool_choice"] = request.toolChoice;
+    if (toolChoice !== undefined) body["tool_choice"] = toolChoice;
   }
-  if (request.maxOutputTokens !== undefined) body[options.outputLimitField] = request.maxOutputTokens;
-  if (request.temperature !== undefined) body["temperature"] = request.temperature;
-  if (request.responseFormat !== undefined) body["response_format"] = wireFormat(request.responseFormat);
+  if (maxOutputTokens !== undefined) body[options.outputLimitField] = maxOutputTokens;
+  if (temperature !== undefined) body["temperature"] = temperature;
+  if (responseFormat !== undefined) body["response_format"] = wireFormat(responseFormat);
   if (options.stream) {
     body["stream"] = true;
     if (options.extraBody["stream"] !== false) body["stream_options"] = { include_usage: true };
   }
+  if (!("messages" in options.extraBody)) body["messages"] = wireMessages(request, options);
   return Object.assign(body, fittingFields(options.extraBody, "tools" in body));
 }
 
@@ -104,38 +62,7 @@ function wireFormat(format: ResponseFormat): WireObject {
   return { type: "json_schema", json_schema: { name: format.name, schema: format.schema } };
 }
 
-/** Of shorter prompts nothing is kept. */
-const FEWEST_KEPT = 16;
-/** Longer texts are not kept. */
-const LONGEST_KEPT = 2 ** 21;
-
-/** The prompts that one model was sent, as they were written out. The next prompt of a conversation goes on with the last one. */
-export class SentPrompts {
-  readonly #reader: WireWriter;
-  readonly #keepsForeignIds: boolean;
-  readonly #written = new KnownBeginnings<WrittenPrompt>(FEWEST_KEPT);
-
-  /** `reader`: the model that they are sent to. */
-  constructor(reader: WireWriter, { keepsForeignIds = false } = {}) {
-    this.#reader = reader;
-    this.#keepsForeignIds = keepsForeignIds;
-  }
-
-  /** The messages as JSON, without the brackets around them. */
-  textOf({ messages, tools }: ModelRequest): string {
-    const known = this.#written.find(messages);
-    // It is added to, so no other prompt may go on with it.
-    if (known) this.#written.forget(known);
-    const keepsForeignIds = this.#keepsForeignIds;
-    const prompt =
-      known?.value ?? new WrittenPrompt(this.#reader, new WireCalls(this.#reader, { tools, keepsForeignIds }));
-    for (const message of messages.slice(known?.messages.length ?? 0)) prompt.add(message);
-    if (prompt.isKept) this.#written.keep(messages, prompt);
-    return prompt.text;
-  }
-}
-
-const filler = (role: "assistant" | "user", content: string): string => JSON.stringify({ role, content });
+const filler = (role: "assistant" | "user", content: string): WireObject => ({ role, content });
 /** Stand where a server takes no message of the role that comes next. */
 const fillers = {
   /** Between results and what a user writes. */
@@ -147,8 +74,14 @@ const fillers = {
 } as const;
 const EMPTY_RESULT = "(no text)";
 
+function wireMessages(request: ModelRequest, { reader, keepsForeignIds }: WireOptions): readonly WireObject[] {
+  const prompt = new WirePrompt(reader, new WireCalls(reader, { tools: request.tools, keepsForeignIds }));
+  for (const message of request.messages) prompt.add(message);
+  return prompt.end();
+}
+
 /**
- * The messages of a prompt as JSON, in a form that all servers and chat templates take. Every later turn sends the history again, so one
+ * The messages of a prompt, in a form that all servers and chat templates take. Every later turn sends the history again, so one
  * message that is refused would end the agent for good. Each call has its one result right behind it, as `legalMessages` provides.
  * 1. At most one system message is sent, the first. Later ones are user messages.
  * 2. Roles alternate. Messages of the user's side that follow each other are one message.
@@ -156,12 +89,12 @@ const EMPTY_RESULT = "(no text)";
  * 4. No message is without content, except for answers with calls.
  * 5. The last message is a user's or a result.
  */
-class WrittenPrompt {
+class WirePrompt {
   readonly #reader: WireWriter;
   readonly #wired: WireCalls;
-  #text = "";
+  readonly #sent: WireObject[] = [];
   #last: Message["role"] | undefined;
-  /** Not written yet, since more may join it: messages of one role, or results of which the images are meant. */
+  /** Not sent yet, since more may join it: messages of one role, or results of which the images are meant. */
   #open: Message[] = [];
 
   constructor(reader: WireWriter, wired: WireCalls) {
@@ -169,15 +102,12 @@ class WrittenPrompt {
     this.#wired = wired;
   }
 
-  /** Whether the next prompt can go on with it. */
-  get isKept(): boolean {
-    return !this.#wired.dependsOnTools && this.#text.length <= LONGEST_KEPT;
-  }
-
-  get text(): string {
-    const { text, last } = this.#withOpen();
-    const isComplete = last === "user" || last === "tool" || last === undefined;
-    return isComplete ? text : joined(text, fillers.question);
+  /** All messages; nothing can be added after that. */
+  end(): readonly WireObject[] {
+    this.#close();
+    const isComplete = this.#last === "user" || this.#last === "tool" || this.#last === undefined;
+    if (!isComplete) this.#sent.push(fillers.question);
+    return this.#sent;
   }
 
   add(message: Message): void {
@@ -196,44 +126,30 @@ class WrittenPrompt {
   #addAnswer(message: AssistantMessage): void {
     if (isBlank(textOf(message.content)) && (message.toolCalls ?? []).length === 0) return;
     this.#close();
-    if (this.#last === "assistant") this.#write(fillers.question);
-    if (this.#last === "system" || this.#last === undefined) this.#write(fillers.start);
-    this.#write(assistantMessage(message, this.#reader, this.#wired));
+    if (this.#last === "assistant") this.#sent.push(fillers.question);
+    if (this.#last === "system" || this.#last === undefined) this.#sent.push(fillers.start);
+    this.#sent.push(assistantMessage(message, this.#reader, this.#wired));
     this.#last = "assistant";
   }
 
   #addResult(message: ToolMessage): void {
     if (this.#open[0]?.role !== "tool") this.#close();
-    const id = JSON.stringify(this.#wired.idOfResult(message));
-    const text = isBlank(textOf(message.content)) ? EMPTY_RESULT : sentText(message.content);
-    this.#write(`{"role":"tool","tool_call_id":${id},"content":${JSON.stringify(text)}}`);
+    const content = isBlank(textOf(message.content)) ? EMPTY_RESULT : sentText(message.content);
+    this.#sent.push({ role: "tool", tool_call_id: this.#wired.idOfResult(message), content });
     this.#last = "tool";
     if (hasImage(message.content)) this.#open.push(message);
   }
 
-  #write(message: string): void {
-    this.#text = joined(this.#text, message);
-  }
-
   #close(): void {
-    const { text, last } = this.#withOpen();
-    this.#text = text;
-    this.#last = last;
+    const [first] = this.#open;
+    if (first === undefined) return;
+    const role = first.role === "system" ? "system" : "user";
+    const content = contentOf(this.#open, (message) => this.#wired.idOfResult(message));
+    if (this.#last === "tool") this.#sent.push(fillers.answer);
+    this.#sent.push({ role, content });
+    this.#last = role;
     this.#open = [];
   }
-
-  #withOpen(): { readonly text: string; readonly last: Message["role"] | undefined } {
-    const [first] = this.#open;
-    if (first === undefined) return { text: this.#text, last: this.#last };
-    const role = first.role === "system" ? "system" : "user";
-    const content = JSON.stringify(contentOf(this.#open, (message) => this.#wired.idOfResult(message)));
-    const before = this.#last === "tool" ? joined(this.#text, fillers.answer) : this.#text;
-    return { text: joined(before, `{"role":"${role}","content":${content}}`), last: role };
-  }
-}
-
-function joined(text: string, message: string): string {
-  return text === "" ? message : `${text},${message}`;
 }
 
 /** The content of one message for several: a text, or parts where there are images. */
@@ -261,30 +177,28 @@ function sentText(content: Content): string {
   return textOf(content).toWellFormed();
 }
 
-function assistantMessage(message: AssistantMessage, reader: WireWriter, wired: WireCalls): string {
+function assistantMessage(message: AssistantMessage, reader: WireWriter, wired: WireCalls): WireObject {
   const { toolCalls: calls = [] } = message;
-  const reasoning = isOwnModel(message, reader) ? message.reasoning : undefined;
+  const { tool_call_extras: extras, ...reasoning } =
+    (isOwnModel(message, reader) ? message.reasoning : undefined) ?? {};
   const text = sentText(message.content);
-  const content = isBlank(text) ? null : text;
-  const extras = reasoning?.["tool_call_extras"];
-  const texts = calls.length === 0 ? [] : sentArguments(message);
+  const plain = { role: "assistant", content: isBlank(text) ? null : text };
+  if (calls.length === 0) return { ...plain, ...reasoning };
+  const texts = sentArguments(message);
   const ids = wired.idsOf(message);
-  const asked = calls.map((call, index) => {
-    const called = `{"name":"${wired.nameOf(call.name)}","arguments":${JSON.stringify(texts[index])}}`;
-    return `{"id":${JSON.stringify(ids[index])},"type":"function","function":${called}${extraContent(call, extras)}}`;
-  });
-  const fields = calls.length === 0 ? "" : `,"tool_calls":[${asked.join(",")}]`;
-  const plain = `{"role":"assistant","content":${JSON.stringify(content)}${fields}}`;
-  if (reasoning === undefined) return plain;
-  const { tool_call_extras: _extras, ...others } = reasoning;
-  return JSON.stringify({ ...(JSON.parse(plain) as WireObject), ...others });
+  const asked = calls.map((call, index) => ({
+    id: ids[index],
+    type: "function",
+    function: { name: wired.nameOf(call.name), arguments: texts[index] },
+    ...extraContent(call, extras),
+  }));
+  return { ...plain, tool_calls: asked, ...reasoning };
 }
 
-function extraContent({ providerId }: ToolCallRequest, extras: unknown): string {
-  if (extras === undefined) return "";
+function extraContent({ providerId }: ToolCallRequest, extras: unknown): WireObject {
+  if (extras === undefined) return {};
   const extra = wireObject(wireArray(extras).find((entry) => wireObject(entry)?.["id"] === providerId));
-  const content = JSON.stringify(extra?.["extra_content"]);
-  return content === undefined ? "" : `,"extra_content":${content}`;
+  return extra?.["extra_content"] === undefined ? {} : { extra_content: extra["extra_content"] };
 }
 
 /**

@@ -5,24 +5,9 @@ import { answerError } from "./call-failure.ts";
 import type { ModelDelta } from "./language-model.ts";
 import { wireArray, wireJson, wireObject, wireText } from "./openai-wire.ts";
 
-/** An answer of which the head has come, and the body is still to be read. */
-export interface HttpAnswer {
-  readonly status: number;
-  readonly headers: Headers;
-  /** A header's value, its name in small letters; empty if there is none. */
-  header(name: string): string;
-  /** Takes the whole body as UTF-8 text, if all of it is here; undefined: it has to be waited for. */
-  arrivedText(): string | undefined;
-  /**
-   * Hands over the body as UTF-8 text, in pieces as they arrive. To be called once. Resolves at a proper end; rejects with the
-   * reason of a cut, with a `TypeError` when the connection broke, and with what `onText` threw, which ends the connection.
-   */
-  eachText(onText: (text: string) => void): Promise<void>;
-  /** Ends the body and its connection; whoever reads it is told the reason. No effect when it has ended. */
-  cut(reason: Error): void;
-}
-
 interface AnswerReading {
+  /** Ends the reading, and the body. */
+  readonly signal: AbortSignal;
   /** What a body is taken for that shows no form and has no type that names one. */
   readonly asksForStream: boolean;
   readonly onDelta: ((delta: ModelDelta) => void) | undefined;
@@ -51,11 +36,11 @@ const LONGEST_START = 64;
  * was asked for. Throws `SyntaxError` for broken JSON, `ModelError` for an error in the answer, and errors of the connection.
  */
 export async function readAnswer(
-  answer: HttpAnswer,
+  answer: Response,
   accumulator: AnswerAccumulator,
   reading: AnswerReading,
 ): Promise<void> {
-  const type = answer.header("content-type").toLowerCase();
+  const type = (answer.headers.get("content-type") ?? "").toLowerCase();
   const isNamedStream = type.includes("event-stream") || (reading.asksForStream && !type.includes("json"));
   let beginning = "";
   let reader: BodyReader | undefined;
@@ -72,9 +57,7 @@ export async function readAnswer(
     else if (eventStart.test(beginning)) open(true);
     else if (beginning.trim().length > LONGEST_START) open(isNamedStream);
   };
-  const arrived = answer.arrivedText();
-  if (arrived === undefined) await answer.eachText(add);
-  else add(arrived);
+  await eachText(answer, add, reading.signal);
   (reader ?? open(isNamedStream)).end();
 }
 
@@ -243,71 +226,48 @@ function isEmptyList(value: unknown): boolean {
   return Array.isArray(value) && value.length === 0;
 }
 
-/** A standard response, as an answer. */
-export class WebAnswer implements HttpAnswer {
-  readonly #response: Response;
-  #reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
-  #cut: Error | undefined;
-
-  constructor(response: Response) {
-    this.#response = response;
-  }
-
-  get status(): number {
-    return this.#response.status;
-  }
-
-  get headers(): Headers {
-    return this.#response.headers;
-  }
-
-  header(name: string): string {
-    return this.headers.get(name) ?? "";
-  }
-
-  arrivedText(): undefined {
-    return undefined;
-  }
-
-  async eachText(onText: (text: string) => void): Promise<void> {
-    const body = this.#response.body as ReadableStream<Uint8Array> | null;
-    if (body === null) return;
-    const reader = body.getReader();
-    this.#reader = reader;
-    const decoder = new TextDecoder();
-    try {
-      for (let next = await reader.read(); !next.done; next = await reader.read()) {
-        onText(decoder.decode(next.value, { stream: true }));
-      }
-      if (this.#cut !== undefined) throw this.#cut;
-      onText(decoder.decode());
-    } catch (error) {
-      // The rest of the body is not needed, and it does not matter if cancelling fails.
-      void reader.cancel().catch(() => undefined);
-      throw error;
+/**
+ * Hands over the body as UTF-8 text, in pieces as they arrive. Rejects with the reason of the signal, with the connection's error, and with
+ * what `onText` threw; then the rest of the body is cancelled.
+ */
+async function eachText(answer: Response, onText: (text: string) => void, signal: AbortSignal): Promise<void> {
+  const body = answer.body as ReadableStream<Uint8Array> | null;
+  if (body === null) return;
+  const reader = body.getReader();
+  // A `fetch` of the user's may not heed the signal. A read that waits is told the end.
+  const cancel = (): void => void reader.cancel(signal.reason).catch(() => undefined);
+  signal.addEventListener("abort", cancel, { once: true });
+  const decoder = new TextDecoder();
+  try {
+    for (let next = await reader.read(); !next.done; next = await reader.read()) {
+      onText(decoder.decode(next.value, { stream: true }));
     }
-  }
-
-  cut(reason: Error): void {
-    this.#cut ??= reason;
-    // A read that waits is told the end.
-    const ending = this.#reader?.cancel(reason) ?? this.#response.body?.cancel(reason);
-    ending?.catch(() => undefined);
+    signal.throwIfAborted();
+    onText(decoder.decode());
+  } catch (error) {
+    cancel();
+    throw error;
+  } finally {
+    signal.removeEventListener("abort", cancel);
   }
 }
 
 /** The beginning of a body of which the rest is not needed: what has come of it when it ends, breaks, is too long or takes longer than this. */
-export async function beginningOf(answer: HttpAnswer, longestMs: number): Promise<string> {
-  const enough = new Error("the rest of the answer is not needed");
-  const late = setTimeout(() => answer.cut(enough), longestMs);
+export async function beginningOf(answer: Response, longestMs: number): Promise<string> {
+  const enough = new AbortController();
+  const late = setTimeout(() => enough.abort(), longestMs);
   let text = "";
   try {
-    await answer.eachText((piece) => {
-      text += piece;
-      if (text.length > MOST_OF_ERROR) throw enough;
-    });
+    await eachText(
+      answer,
+      (piece) => {
+        text += piece;
+        if (text.length > MOST_OF_ERROR) enough.abort();
+      },
+      enough.signal,
+    );
   } catch (error) {
-    if (text === "" && error !== enough) return error instanceof Error ? error.message : String(error);
+    if (text === "" && !enough.signal.aborted) return error instanceof Error ? error.message : String(error);
   } finally {
     clearTimeout(late);
   }

@@ -73,8 +73,6 @@ export class WireCalls {
   readonly #used = new Set<string>();
   readonly #byCall = new Map<string, string>();
   readonly #byProvider = new Map<string, string>();
-  /** Whether a name was derived, for which the tools of the request count. */
-  dependsOnTools = false;
 
   constructor(
     reader: WireWriter,
@@ -90,7 +88,6 @@ export class WireCalls {
 
   nameOf(name: string): string {
     if (legalName.test(name)) return name;
-    this.dependsOnTools = true;
     let round = 0;
     let sent = digestedName(name, round);
     while (this.#tools.some((tool) => tool.name === sent)) sent = digestedName(name, (round += 1));

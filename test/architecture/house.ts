@@ -48,11 +48,11 @@ const wings: Readonly<Record<string, readonly (readonly string[])[]>> = {
 /** Where a package may be imported, types included. */
 export const packagePlaces: readonly {
   readonly name: string;
-  readonly place: RegExp | "one file";
+  readonly place: RegExp;
   readonly words: string;
 }[] = [
-  { name: "openai", place: "one file", words: "one file only" },
-  { name: "undici", place: /^src\/model\/http-proxies\.ts$/, words: "src/model/http-proxies.ts" },
+  { name: "openai", place: /^src\/model\/openai-(client|model)\.ts$/, words: "src/model/openai-{client,model}.ts" },
+  { name: "undici", place: /^src\/model\/undici-fetch\.ts$/, words: "src/model/undici-fetch.ts" },
   { name: "bullmq", place: /^src\/queues\/bullmq-[^/]+\.ts$/, words: "src/queues/bullmq-*.ts" },
   { name: "ioredis", place: /^src\/redis\/redis-[^/]+\.ts$/, words: "src/redis/redis-*.ts" },
   { name: "react", place: /^src\/client\/react\.ts$/, words: "src/client/react.ts" },

@@ -267,7 +267,7 @@ describe("packages", () => {
       "src/stores/memory-journal.ts": `process.getBuiltinModule("node:sqlite"); require("ioredis");`,
     };
     expect(faultsOf(files)).toEqual([
-      "src/model/other.ts:1: imports openai, which belongs in one file only",
+      "src/model/other.ts:1: imports openai, which belongs in src/model/openai-{client,model}.ts",
       "src/queues/local-queue.ts:1: imports bullmq, which belongs in src/queues/bullmq-*.ts",
       "src/stores/memory-journal.ts:1: imports ioredis, which belongs in src/redis/redis-*.ts",
       "src/stores/memory-journal.ts:1: imports node:sqlite, which belongs in sqlite-*.ts",

@@ -113,7 +113,7 @@ function packageFaults(edges: readonly Edge[], rules: Rules): readonly string[] 
   const faults: string[] = [];
   for (const { name, place, words } of packagePlaces) {
     const uses = external.filter((edge) => packageOf(edge.to) === name);
-    const strays = uses.filter(({ from }) => (place === "one file" ? from !== uses[0]?.from : !place.test(from)));
+    const strays = uses.filter(({ from }) => !place.test(from));
     faults.push(...strays.map(({ from, line }) => `${from}:${line}: imports ${name}, which belongs in ${words}`));
   }
   for (const { from, line, to } of external) {

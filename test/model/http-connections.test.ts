@@ -6,12 +6,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TLSSocket } from "node:tls";
 import { pathToFileURL } from "node:url";
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { repositoryRoot, runCommand } from "../../scripts/run-command.ts";
-import { LinePool } from "../../src/model/http-line.ts";
-import { Poster } from "../../src/model/http.ts";
 import type { OpenaiModelOptions } from "../../src/model/index.ts";
 import { failureOf, neverAborted, request, streamed, userMessage } from "../support/model-calls.ts";
 import {
@@ -113,34 +109,6 @@ describe("connections", () => {
     for (let call = 0; call < 3; call += 1) expect((await callOf(server)).content).toBe("hello");
     expect(server.connections()).toBe(3);
   });
-
-  it("whose request is answered before all of it was sent end with the answer", async () => {
-    let paused: Socket | undefined;
-    const server = await wireServer(
-      () => undefined,
-      (socket) => {
-        paused = socket.pause();
-        socket.write(wireAnswer('{"error":{"message":"Too long."}}', "content-type: application/json", 413));
-      },
-    );
-    const prompt = { messages: [userMessage("word ".repeat(4_000_000))] };
-    const failed = failureOf(wireModel(server).generate(prompt, { signal: neverAborted }));
-    expect(await failed).toMatchObject({ status: 413 });
-    // It learns of the end by reading on.
-    paused?.resume();
-    await expect.poll(() => server.openConnections()).toBe(0);
-    expect(server.requests).toHaveLength(0);
-  });
-});
-
-it("a header that would end, or add, another one is refused", async () => {
-  const url = "http://127.0.0.1:1/";
-  for (const value of ["a\r\nb: c", "a\nb", "a\0", "\u20ac"]) {
-    const opened = Poster.open(url, [["x-key", value]]);
-    await expect(opened).rejects.toThrow(/^The header x-key has a character that no header may have\.$/);
-  }
-  for (const name of ["", "a b", "a:", "a\r\nb", "\xe4"])
-    await expect(Poster.open(url, [[name, "a"]])).rejects.toThrow(/name/);
 });
 
 const abortedWhen = async (server: WireServer, options: OpenaiModelOptions, isTime: () => boolean, text = "hi") => {
@@ -203,26 +171,6 @@ describe("a call that is ended early leaves no connection", () => {
     expect(failure).toMatchObject({ retryable: true, mayHaveBeenSent: false, details: { kind: "timeout" } });
     await expect.poll(() => server.openConnections()).toBe(0);
   });
-});
-
-/** The connections to a port, held by nobody here. */
-async function seenPool(port: number): Promise<WeakRef<LinePool>> {
-  return new WeakRef(await LinePool.of(new URL(`http://127.0.0.1:${port}`), undefined));
-}
-
-it("of servers that nobody asks any more nothing is kept", async () => {
-  setFlagsFromString("--expose-gc");
-  const collect = runInNewContext("gc") as () => void;
-  const pools = await Promise.all(Array.from({ length: 50 }, (_, index) => seenPool(index + 1)));
-  const url = new URL("http://127.0.0.1:60");
-  const asked = await LinePool.of(url, undefined);
-  await expect
-    .poll(() => {
-      collect();
-      return pools.filter((pool) => pool.deref() !== undefined);
-    })
-    .toEqual([]);
-  expect(await LinePool.of(url, undefined)).toBe(asked);
 });
 
 const keptOf = ({ line, headers, body }: WireRequest) => {

@@ -1,10 +1,8 @@
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
-import { Exchange } from "../../src/model/http-exchange.ts";
-import type { ProxySend } from "../../src/model/http-proxies.ts";
+import { undiciFetch } from "../../src/model/undici-fetch.ts";
 import { wireServer } from "../support/wire-server.ts";
 
-let send: ProxySend;
 /** Called with a connection that has asked the proxy for a tunnel. It opens none by itself. */
 let onAsked: (socket: Socket) => void;
 
@@ -18,8 +16,7 @@ beforeAll(async () => {
   await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
   vi.stubEnv("HTTP_PROXY", `http://127.0.0.1:${(server.address() as AddressInfo).port}`);
   vi.stubEnv("NO_PROXY", "");
-  const { proxySend } = await import("../../src/model/http-proxies.ts");
-  send = proxySend();
+  vi.stubEnv("NODE_USE_ENV_PROXY", "1");
   return () => {
     vi.unstubAllEnvs();
     for (const socket of sockets) socket.destroy();
@@ -27,40 +24,41 @@ beforeAll(async () => {
   };
 });
 
-/** An exchange with a server that only the proxy could reach; what it comes to: its status, or the words of its error. */
-function exchangeWith(name: string) {
-  const { promise: outcome, resolve } = Promise.withResolvers<number | string>();
-  const exchange = new Exchange({
-    begin: ({ status }) => resolve(status),
-    reject: (error) => resolve(error.message),
-  });
+/** A request to a server that only the proxy could reach; what it comes to: its status, or the words of its error. */
+function requestTo(name: string) {
+  const delivery: { wasSent: boolean | undefined } = { wasSent: false };
+  const controller = new AbortController();
   const asked = new Promise<Socket>((heard) => {
     onAsked = heard;
   });
-  send(new URL(`http://${name}.example.test/v1`), {}, "{}", exchange);
-  return { exchange, outcome, asked };
+  const init = { method: "POST", body: "{}", signal: controller.signal };
+  const outcome = undiciFetch(`http://${name}.example.test/v1`, init, delivery).then(
+    ({ status }) => status,
+    (error: Error) => error.message,
+  );
+  return { delivery, controller, outcome, asked };
 }
 
 describe("a call by way of a proxy", () => {
   it("has sent nothing while the tunnel is being made, also when it is cut", async () => {
-    const { exchange, outcome, asked } = exchangeWith("unanswered");
+    const { delivery, controller, outcome, asked } = requestTo("unanswered");
     await asked;
-    expect(exchange.wasSent).toBe(false);
-    exchange.cut(new Error("enough"));
+    expect(delivery.wasSent).toBe(false);
+    controller.abort(new Error("enough"));
     expect(await outcome).toBe("enough");
-    expect(exchange.wasSent).toBe(false);
+    expect(delivery.wasSent).toBe(false);
   });
 
   it("has sent nothing when the proxy refuses", async () => {
-    const { exchange, outcome, asked } = exchangeWith("refused");
+    const { delivery, outcome, asked } = requestTo("refused");
     (await asked).end("HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n");
     expect(await outcome).toContain("403");
-    expect(exchange.wasSent).toBe(false);
+    expect(delivery.wasSent).toBe(false);
   });
 
   it("may have reached the server once the tunnel is there", async () => {
     const server = await wireServer(() => undefined);
-    const { exchange, outcome, asked } = exchangeWith("reached");
+    const { delivery, outcome, asked } = requestTo("reached");
     const socket = await asked;
     const beyond = connect(Number(server.host.split(":")[1]), "127.0.0.1");
     beyond.on("error", () => undefined);
@@ -70,6 +68,6 @@ describe("a call by way of a proxy", () => {
     await expect.poll(() => server.requests.length).toBe(1);
     socket.destroy();
     expect(await outcome).toContain("fetch failed");
-    expect(exchange.wasSent).toBe(true);
+    expect(delivery.wasSent).toBe(true);
   });
 });

@@ -31,8 +31,8 @@ async function streaming(events: string, end: (response: { destroy(): unknown; e
 }
 
 describe.each(ways)("over %s", (_way, over) => {
-  const at: typeof modelAt = (server, options) => modelAt(server, { ...over, ...options });
-  const sending: typeof modelSending = (body, options) => modelSending(body, { ...over, ...options });
+  const at: typeof modelAt = (server, options) => modelAt(server, options, over);
+  const sending: typeof modelSending = (body, options) => modelSending(body, options, { over });
 
   /** The connection breaks behind these events. */
   const streamingTo = async (events: string) => at(await streaming(events, (response) => response.destroy()));

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
+import type { OpenaiModelOptions } from "../../src/model/index.ts";
 import {
   chunk,
   done,
@@ -28,7 +29,8 @@ const detail = (fields: object): string =>
   chunk({ reasoning_details: [{ type: "reasoning.text", index: 0, ...fields }] });
 
 describe.each(ways)("over %s", (_way, over) => {
-  const sending: typeof modelSending = (body, options, type) => modelSending(body, { ...over, ...options }, type);
+  const sending = (body: string, options: OpenaiModelOptions = {}, type?: string) =>
+    modelSending(body, options, { over, ...(type !== undefined && { type }) });
 
   async function callsOf(...pieces: readonly string[]) {
     const { answer } = await streamed(await sending([...pieces, chunk({}, "stop"), usageChunk, done].join("")));

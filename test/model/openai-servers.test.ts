@@ -3,7 +3,6 @@ import { gzipSync } from "node:zlib";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { billOf } from "../../src/actors/model-cost.ts";
 import { callFailure } from "../../src/model/call-failure.ts";
-import { Exchange } from "../../src/model/http-exchange.ts";
 import { openaiModel } from "../../src/model/index.ts";
 import { inFull } from "../support/full.ts";
 import { chunk, event, failureOf, neverAborted, request, streamed } from "../support/model-calls.ts";
@@ -11,7 +10,7 @@ import { byClient, callOf, completion, goodAnswer, wireAnswer, wireModel, wireSe
 
 const sse = (body: string): Buffer => wireAnswer(body, "content-type: text/event-stream");
 const ask = { promptTokens: 100, price: null } as unknown as Parameters<typeof billOf>[1];
-const context = { partial: undefined, secrets: [], tooLongMessages: [], now: 0 };
+const context = { partial: undefined, secrets: [], tooLongMessages: [], now: 0, wasSent: undefined };
 const reserved = { tokens: 5_000, costMicros: 0 } as unknown as Parameters<typeof billOf>[2];
 
 describe("what a failed call costs", () => {
@@ -42,26 +41,17 @@ describe("what a failed call costs", () => {
     expect(billOf(failure, ask, reserved).settlement.tokens).toBe((failure.partialInputTokens ?? 0) + 2);
   });
 
-  it("is kept, when TLS breaks behind the head of the answer", () => {
-    const errors: Error[] = [];
-    const exchange = new Exchange({ begin: () => undefined, reject: () => undefined });
-    exchange.onSent();
-    exchange.onHead(200, []);
-    exchange.eachText(() => undefined).catch((error: Error) => errors.push(error));
-    exchange.onError(Object.assign(new Error("bad record mac"), { code: "ERR_SSL_BAD_RECORD" }));
-    return expect
-      .poll(() => errors.map((error) => callFailure(error, context)))
-      .toMatchObject([{ mayHaveBeenSent: true, retryable: true }]);
+  const brokenTls = Object.assign(new Error("bad record mac"), { code: "ERR_SSL_BAD_RECORD" });
+
+  it("is not known, when TLS breaks after the request was sent", () => {
+    const failure = callFailure(new TypeError("fetch failed", { cause: brokenTls }), { ...context, wasSent: true });
+    expect(failure).toMatchObject({ mayHaveBeenSent: true, retryable: true });
+    expect(billOf(failure, ask, reserved).settlement).toMatchObject({ tokens: 5_000, unconfirmed: true });
   });
 
-  it("is not known, when TLS breaks after the request was sent, and before an answer", () => {
-    const errors: Error[] = [];
-    const exchange = new Exchange({ begin: () => undefined, reject: (error) => errors.push(error) });
-    exchange.onSent();
-    exchange.onError(Object.assign(new Error("bad record mac"), { code: "ERR_SSL_BAD_RECORD" }));
-    const failures = errors.map((error) => callFailure(error, context));
-    expect(failures).toMatchObject([{ mayHaveBeenSent: true, retryable: true }]);
-    expect(billOf(failures[0], ask, reserved).settlement).toMatchObject({ tokens: 5_000, unconfirmed: true });
+  it("is not known, when TLS breaks behind the head of an answer to a fetch of the user", () => {
+    const failure = callFailure(new TypeError("terminated", { cause: brokenTls }), context);
+    expect(failure).toMatchObject({ mayHaveBeenSent: true, retryable: true });
   });
 
   it("is nothing, when it is aborted or its time is up before the server has shown who it is", async () => {

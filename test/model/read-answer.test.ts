@@ -2,18 +2,27 @@ import * as fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
 import { AnswerAccumulator } from "../../src/model/accumulator.ts";
 import type { ModelDelta } from "../../src/model/index.ts";
-import { type HttpAnswer, readAnswer } from "../../src/model/read-answer.ts";
+import { readAnswer } from "../../src/model/read-answer.ts";
 
-const answerOf = (reads: readonly string[]): HttpAnswer => ({
-  status: 200,
-  headers: new Headers(),
-  header: () => "",
-  arrivedText: () => undefined,
-  cut: () => undefined,
-  eachText: async (onText) => reads.forEach(onText),
-});
+/** An answer whose body comes in these pieces, which may end inside a character. */
+function answerOf(reads: readonly string[]): Response {
+  const bytes = Buffer.from(reads.join(""));
+  const body = new ReadableStream({
+    start: (controller) => {
+      let start = 0;
+      for (const index of reads.keys()) {
+        const end = Buffer.byteLength(reads.slice(0, index + 1).join(""));
+        if (end > start) controller.enqueue(bytes.subarray(start, end));
+        start = Math.max(start, end);
+      }
+      controller.close();
+    },
+  });
+  return new Response(body);
+}
 
 const reading = {
+  signal: new AbortController().signal,
   asksForStream: true,
   onForm: () => undefined,
   onProgress: () => undefined,

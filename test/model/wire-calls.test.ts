@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { SentPrompts, wireBody } from "../../src/model/openai-wire.ts";
+import { wireBody } from "../../src/model/openai-wire.ts";
 import { promptByteBound } from "../../src/model/index.ts";
 import type { AnsweringAdapter, Message, ModelTool } from "../../src/state/index.ts";
 
@@ -37,11 +37,10 @@ function rounds(...answers: readonly (readonly { readonly name: string; readonly
 function wired(
   messages: readonly Message[],
   tools: readonly ModelTool[] = [],
-  prompts = new SentPrompts(reader),
+  keepsForeignIds = false,
 ): readonly Wired[] {
-  const options = { model: "m", stream: false, outputLimitField: "max_tokens", extraBody: {}, prompts } as const;
-  const { messages: sent } = JSON.parse(wireBody({ messages, tools }, options).text) as { readonly messages: Wired[] };
-  return sent;
+  const options = { stream: false, outputLimitField: "max_tokens", extraBody: {}, reader, keepsForeignIds } as const;
+  return wireBody({ messages, tools }, options)["messages"] as readonly Wired[];
 }
 
 const callsIn = (messages: readonly Wired[]) => messages.flatMap(({ tool_calls = [] }) => tool_calls);
@@ -120,7 +119,7 @@ describe("ids of calls", () => {
     expect(new Set(idsOf(sent)).size).toBe(oddIds.length);
     expect(resultIdsOf(sent)).toEqual(idsOf(sent));
     expect(idsOf(wired(messages))).toEqual(idsOf(sent));
-    expect(idsOf(wired(messages, [], new SentPrompts(reader, { keepsForeignIds: true })))).toEqual(oddIds);
+    expect(idsOf(wired(messages, [], true))).toEqual(oddIds);
   });
 
   it("keep their form if it is the one that all servers take", () => {

@@ -79,7 +79,7 @@ test("a first turn over HTTP on SQLite opens few files", async () => {
       await agent.executeTurn("Go.").result;
       await runtime.shutdown();
     `);
-    for (const later of ["openai", "gpt-tokenizer", "yaml"]) expect([...packages]).not.toContain(later);
+    for (const later of ["gpt-tokenizer", "yaml"]) expect([...packages]).not.toContain(later);
     expect(files.length, files.join("\n")).toBeLessThanOrEqual(MOST_FILES);
   } finally {
     await server.stop();

@@ -1,3 +1,4 @@
+import { OpenAI } from "openai";
 import { type LanguageModel, type ModelDelta, openaiModel, type OpenaiModelOptions } from "../../src/model/index.ts";
 import { ModelError } from "../../src/errors/index.ts";
 import type { ModelRequest, ModelResponse, UserMessage } from "../../src/state/index.ts";
@@ -51,10 +52,20 @@ export function chunk(delta: object, finish_reason: string | null = null): strin
 export const usageChunk = event({ id: "c1", choices: [], usage: { prompt_tokens: 7, completion_tokens: 3 } });
 export const done = event("[DONE]");
 
+/** How a model's options say through what its requests go. */
+export type Way = (options: OpenaiModelOptions) => OpenaiModelOptions;
+
+/** Through a client that the user has made of the same options. */
+export const throughClient: Way = ({ apiKey, baseURL, headers, organization, fetch, ...options }) => ({
+  ...options,
+  client: new OpenAI({ apiKey, baseURL, organization, defaultHeaders: headers, fetch }),
+});
+
 /** The ways that a request may go. */
-export const ways: readonly (readonly [string, OpenaiModelOptions])[] = [
-  ["its own connections", {}],
-  ["a fetch of the user", { fetch: globalThis.fetch }],
+export const ways: readonly (readonly [string, Way])[] = [
+  ["its own connections", (options) => options],
+  ["a fetch of the user", (options) => ({ fetch: globalThis.fetch, ...options })],
+  ["a client of the user", throughClient],
 ];
 
 const open = new Set<RawServer>();
@@ -63,19 +74,28 @@ const open = new Set<RawServer>();
 export async function modelSending(
   body: string,
   options: OpenaiModelOptions = {},
-  type = /^(data|event)?:/.test(body) ? "text/event-stream" : "application/json",
+  { over, type = /^(data|event)?:/.test(body) ? "text/event-stream" : "application/json" }: SendingOptions = {},
 ): Promise<LanguageModel> {
   const server = await startRawServer((_request, response) => {
     response.writeHead(200, { "content-type": type });
     response.end(body);
   });
-  return modelAt(server, options);
+  return modelAt(server, options, over);
+}
+
+interface SendingOptions {
+  readonly over?: Way;
+  readonly type?: string;
 }
 
 /** A model at a server that is stopped after the test. */
-export function modelAt(server: RawServer, options: OpenaiModelOptions = {}): LanguageModel {
+export function modelAt(
+  server: RawServer,
+  options: OpenaiModelOptions = {},
+  over: Way = (given) => given,
+): LanguageModel {
   open.add(server);
-  return openaiModel("requested", { apiKey: "secret-key", baseURL: `${server.origin}/v1`, ...options });
+  return openaiModel("requested", over({ apiKey: "secret-key", baseURL: `${server.origin}/v1`, ...options }));
 }
 
 export async function stopServers(): Promise<void> {
