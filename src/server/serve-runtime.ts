@@ -217,7 +217,7 @@ class Serving {
   /** The refusal of a request that is for no route, which counts like one without a caller. */
   async #failUncalled(error: Error, passage: Passage, surface?: Surface): Promise<Response> {
     try {
-      this.#admission.assertFewAnonymous(passage);
+      await this.#admission.assertFewAnonymous(passage);
     } catch (refusal) {
       return await this.#fail(refusal, passage, surface);
     }

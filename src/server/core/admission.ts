@@ -55,22 +55,20 @@ export class Admission {
   readonly #starting = new Map<string, number>();
 
   constructor(dependencies: AdmissionDependencies) {
-    const { limits, clock } = dependencies;
-    const { anonymousPerMinute, wrongTokensPerMinute } = limits;
     this.#dependencies = dependencies;
-    this.#addresses = new AddressLimits({ anonymousPerMinute, wrongTokensPerMinute, clock });
+    this.#addresses = new AddressLimits(dependencies.limits);
   }
 
-  /** Counts a request that needs no caller. Throws `ServerError` (429). */
-  assertFewAnonymous({ address }: Passage): void {
-    this.#addresses.takeAnonymous(address);
+  /** Counts a request that needs no caller. Rejects with `ServerError` (429). */
+  async assertFewAnonymous({ address }: Passage): Promise<void> {
+    await this.#addresses.takeAnonymous(address);
   }
 
   /** The caller of a route; null on public ones. Rejects with `ServerError` (401, 403, 429, 503). */
   async callerOf(passage: Passage, target: Target): Promise<Caller | null> {
     const { route, surface } = target;
     if (route.access !== "caller") {
-      this.assertFewAnonymous(passage);
+      await this.assertFewAnonymous(passage);
       if (route.access === "local") assertLocal(passage.request, passage.peer);
       return null;
     }
@@ -93,7 +91,7 @@ export class Admission {
 
   async #identityOf({ request, address }: Passage, { route, params }: Target): Promise<Identity> {
     const credentials = request.headers.get("authorization");
-    if (credentials !== null) this.#addresses.assertMayTry(address, credentials);
+    if (credentials !== null) await this.#addresses.assertMayTry(address, credentials);
     const identity =
       (credentials === null ? await this.#byRoute(route, request, params) : null) ??
       checkedIdentity(await this.#dependencies.authenticate(request));
@@ -101,8 +99,8 @@ export class Admission {
       if (credentials !== null) this.#addresses.accepted(address, credentials);
       return identity;
     }
-    if (credentials === null) this.#addresses.takeAnonymous(address);
-    else this.#addresses.refused(address, credentials);
+    if (credentials === null) await this.#addresses.takeAnonymous(address);
+    else await this.#addresses.refused(address, credentials);
     throw unauthenticated(credentials !== null);
   }
 

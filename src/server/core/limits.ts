@@ -123,28 +123,41 @@ export class Rate {
     this.#options = options;
   }
 
-  /** Counts one. Throws `ServerError` (429) with `Retry-After` when the caller has none left. */
+  /** Counts one. Rejects with `ServerError` (429) with `Retry-After` when the caller has none left. */
   async take(caller: string): Promise<void> {
-    const { what, perMinute } = this.#options;
-    this.#limiter ??= limiterOf(this.#options);
-    const limiter = await this.#limiter;
+    const limiter = await this.#open();
     const refusal: unknown = await limiter.consume(caller).then(
       () => undefined,
       (reason: unknown) => reason,
     );
     if (refusal === undefined) return;
     if (refusal instanceof Error) throw refusal;
-    const { msBeforeNext = 1_000 } = refusal as { readonly msBeforeNext?: number };
-    throw tooOften(`${perMinute} ${what}`, msBeforeNext);
+    this.#refuse(refusal as { readonly msBeforeNext?: number });
   }
-}
 
-/** The refusal of somebody who used up a minute's worth of `allowed`. */
-export function tooOften(allowed: string, leftMs: number): ServerError {
-  const seconds = Math.max(1, Math.ceil(leftMs / 1_000));
-  return new ServerError("rate_limited", `more than ${allowed} in a minute; try again in ${seconds} s`, {
-    headers: { "retry-after": String(seconds) },
-  });
+  /** Counts one, also above the limit. */
+  async count(caller: string): Promise<void> {
+    await (await this.#open()).penalty(caller);
+  }
+
+  /** Rejects with `ServerError` (429) when the caller has none left. Counts nothing. */
+  async assertLeft(caller: string): Promise<void> {
+    const used = await (await this.#open()).get(caller);
+    if (used !== null && used.consumedPoints >= this.#options.perMinute) this.#refuse(used);
+  }
+
+  async #open(): Promise<RateLimiterAbstract> {
+    this.#limiter ??= limiterOf(this.#options);
+    return await this.#limiter;
+  }
+
+  #refuse({ msBeforeNext = 1_000 }: { readonly msBeforeNext?: number }): never {
+    const seconds = Math.max(1, Math.ceil(msBeforeNext / 1_000));
+    const { perMinute, what } = this.#options;
+    throw new ServerError("rate_limited", `more than ${perMinute} ${what} in a minute; try again in ${seconds} s`, {
+      headers: { "retry-after": String(seconds) },
+    });
+  }
 }
 
 async function limiterOf({ perMinute, what, redis }: RateOptions): Promise<RateLimiterAbstract> {

@@ -2,6 +2,7 @@ import { lookup as systemLookup } from "node:dns/promises";
 import { request as httpRequest, type RequestOptions } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { isIP, type LookupFunction } from "node:net";
+import ipaddr from "ipaddr.js";
 import { callbackify } from "node:util";
 import type { Clock } from "../../base/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
@@ -65,7 +66,7 @@ export class Receivers {
     if (url.protocol !== "https:") throw new InvalidInputError("url must begin with https:");
     const name = nameIn(url);
     const isPrivateName = isLoopbackName(name) || /(?:^|\.)localhost\.?$/.test(name);
-    if (isPrivateName || (isIP(name) !== 0 && !(await isPublic(name)))) {
+    if (isPrivateName || (isIP(name) !== 0 && !isPublic(name))) {
       throw new InvalidInputError("url must be a public address");
     }
     return url;
@@ -105,7 +106,7 @@ export class Receivers {
       if (found.length === 0) throw new Error("its name has no address");
       if (this.#origins.has(url.origin)) return found;
       for (const { address } of found) {
-        if (!(await isPublic(address))) throw new Error("its name has an address that is not public");
+        if (!isPublic(address)) throw new Error("its name has an address that is not public");
       }
       return found;
     };
@@ -137,8 +138,7 @@ async function statusOf(url: URL, options: RequestOptions, body: string): Promis
 }
 
 /** Whether the public internet routes to a literal address. An IPv4 address in the form of IPv6 is judged as what it is. */
-async function isPublic(address: string): Promise<boolean> {
-  const { default: ipaddr } = await import("ipaddr.js");
+function isPublic(address: string): boolean {
   if (!ipaddr.isValid(address)) return false;
   const parsed = ipaddr.process(address);
   if (parsed.range() !== "unicast") return false;

@@ -1,3 +1,4 @@
+import { PassThrough } from "node:stream";
 import { expect, test } from "vitest";
 import { liveReporter } from "../../../src/cli/view/live-reporter.ts";
 import { paintFor } from "../../../src/cli/view/terminal-text.ts";
@@ -14,7 +15,8 @@ import {
 function started() {
   const clock = createFakeClock(1_000);
   const written: string[] = [];
-  const stream = { columns: 100, rows: 20, write: (text: string) => written.push(text) };
+  const write = (text: string): boolean => written.push(text) > 0;
+  const stream = Object.assign(new PassThrough(), { columns: 100, rows: 20, write });
   const reporter = liveReporter({
     stream,
     clock,

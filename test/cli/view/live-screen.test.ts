@@ -1,6 +1,7 @@
+import { PassThrough } from "node:stream";
 import { describe, expect, test } from "vitest";
 import { idleRedrawMs, limitRedraws, redrawMs } from "../../../src/cli/view/live-reporter.ts";
-import { LiveScreen } from "../../../src/cli/view/live-screen.ts";
+import { LiveScreen, type TerminalStream } from "../../../src/cli/view/live-screen.ts";
 import { createFakeClock } from "../../../src/testing/index.ts";
 
 const escape = "\u001B";
@@ -11,59 +12,50 @@ function terminal() {
   const screen: string[] = [""];
   let row = 0;
   let raw = "";
-  return {
-    columns: 80,
-    rows: 24,
-    write(text: string) {
-      raw += text;
-      for (const [piece, count, command] of text.matchAll(sequences)) {
-        if (command === "A") row -= Number(count);
-        else if (command === "K") screen[row] = "";
-        else if (command === "J") {
-          screen.length = row + 1;
-          screen[row] = "";
-        } else if (piece === "\n") {
-          row += 1;
-          screen[row] ??= "";
-        } else if (command === undefined && piece !== "\r") screen[row] += piece;
-      }
-    },
-    get lines() {
-      return screen;
-    },
-    get raw() {
-      return raw;
-    },
+  const write = (text: string): boolean => {
+    raw += text;
+    for (const [piece, count, command] of text.matchAll(sequences)) {
+      if (command === "A") row -= Number(count);
+      else if (command === "B") row += Number(count);
+      else if (command === "K") screen[row] = "";
+      else if (piece === "\n") {
+        row += 1;
+        screen[row] ??= "";
+      } else if (command === undefined && piece !== "\r") screen[row] += piece;
+    }
+    return true;
   };
+  const stream: TerminalStream = Object.assign(new PassThrough(), { columns: 80, rows: 24, write });
+  return { stream, lines: () => screen.join("\n").trimEnd().split("\n"), raw: () => raw };
 }
 
 describe("the screen", () => {
   test("draws over what it drew before, also when there is less to show", () => {
-    const stream = terminal();
+    const { stream, lines } = terminal();
     stream.write("before\n");
     const screen = new LiveScreen(stream);
     screen.draw(["one", "two", "three"]);
     screen.draw(["uno"]);
-    expect(stream.lines).toEqual(["before", "uno", ""]);
+    expect(lines()).toEqual(["before", "uno"]);
   });
 
   test("gives the terminal back as it was, once", () => {
-    const stream = terminal();
+    const { stream, lines, raw } = terminal();
     stream.write("before\n");
     const screen = new LiveScreen(stream);
     screen.draw(["one", "two"]);
     screen.close();
     screen.close();
     screen.draw(["late"]);
-    expect(stream.lines).toEqual(["before", ""]);
-    expect(stream.raw.split("\u001B[?25h")).toHaveLength(2);
-    expect(stream.raw.indexOf("\u001B[?25l")).toBeLessThan(stream.raw.indexOf("\u001B[?25h"));
+    expect(lines()).toEqual(["before"]);
+    expect(raw().split("\u001B[?25h")).toHaveLength(2);
+    expect(raw().indexOf("\u001B[?25l")).toBeLessThan(raw().indexOf("\u001B[?25h"));
   });
 
   test("writes nothing when it never drew", () => {
-    const stream = terminal();
+    const { stream, raw } = terminal();
     new LiveScreen(stream).close();
-    expect(stream.raw).toBe("");
+    expect(raw()).toBe("");
   });
 });
 
