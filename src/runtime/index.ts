@@ -14,8 +14,6 @@ export type {
   BudgetOverview,
   BudgetOverviews,
   Overview,
-  OverviewChanges,
-  OverviewObserver,
   OverviewPart,
   OverviewSnapshot,
   OverviewState,

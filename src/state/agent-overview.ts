@@ -1,6 +1,5 @@
 import type { TroupeEvent, TroupeEventOf } from "./event.ts";
 import type { Usage } from "./model-call.ts";
-import { PersistentMap } from "./persistent-map.ts";
 import type { Lifecycle } from "./record.ts";
 import type { RequestKind } from "./request.ts";
 
@@ -55,30 +54,21 @@ export interface AgentOverview {
 }
 
 /**
- * Agents by id, in the order in which their first events came. A value that never changes: any of them may be kept and
- * folded on from, which costs nothing but what the later events change.
+ * Notes one more event in the agents by id, which keep the order of their first events. An agent that changes is replaced by
+ * another frozen value. Needs neither Node nor zod, so that pages fold events too.
  */
-export type AgentOverviews = PersistentMap<AgentOverview>;
-
-export const noAgents: AgentOverviews = PersistentMap.empty();
-
-/**
- * The agents after one more event: the same value if nothing changed. Costs the same however many agents there are. Needs
- * neither Node nor zod, so that pages fold events too.
- */
-export function agentsAfter(agents: AgentOverviews, event: TroupeEvent): AgentOverviews {
+export function noteAgentEvent(agents: Map<string, AgentOverview>, event: TroupeEvent): void {
   const { agentId, agentName: name, parentAgentId, rootAgentId } = event;
-  const known = agents.get(agentId);
-  const next = noted(known ?? { ...untouched, agentId, name, parentAgentId, rootAgentId }, event);
-  const after = next === known ? agents : agents.with(event.agentId, Object.freeze(next));
-  return event.type === "subagent.spawned" && event.mode === "background" ? withBackground(after, event) : after;
+  const known = agents.get(agentId) ?? { ...untouched, agentId, name, parentAgentId, rootAgentId };
+  agents.set(agentId, Object.freeze(noted(known, event)));
+  if (event.type === "subagent.spawned" && event.mode === "background") noteBackgroundChild(agents, event);
 }
 
 /** Adds a background child as soon as its parent spawns it, because only that event says how it was started. */
-function withBackground(agents: AgentOverviews, event: TroupeEventOf<"subagent.spawned">): AgentOverviews {
+function noteBackgroundChild(agents: Map<string, AgentOverview>, event: TroupeEventOf<"subagent.spawned">): void {
   const { childId, definition: name, agentId: parentAgentId, rootAgentId } = event;
   const known = agents.get(childId) ?? { ...untouched, agentId: childId, name, parentAgentId, rootAgentId };
-  return agents.with(childId, Object.freeze({ ...known, isBackground: true }));
+  agents.set(childId, Object.freeze({ ...known, isBackground: true }));
 }
 
 const untouched = Object.freeze({

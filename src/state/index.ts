@@ -27,6 +27,5 @@ export * from "./turn-state.ts";
 export * from "./event.ts";
 export * from "./events-of.ts";
 export * from "./agent-overview.ts";
-export * from "./persistent-map.ts";
 export * from "./agent-state.ts";
 export * from "./agent-state-json.ts";

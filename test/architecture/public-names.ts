@@ -119,7 +119,7 @@ export const unnamedTypes: readonly string[] = words(`
 
   AskedRequest AskInput BillInput ToolAnswer
   AwaitedChild DeepReadonly ErrorDetails JobStop BudgetOverviews LimitFlag
-  OverviewObserver OverviewPart OverviewSnapshot Role RunAgent
+  OverviewPart OverviewSnapshot Role RunAgent
 
   DefectError RejectionError TerminalError TransientError
 

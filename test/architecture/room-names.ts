@@ -17,9 +17,8 @@ export const cliExceptions: Readonly<Record<string, readonly string[]>> = {
     "turnIdOf",
   ],
   "folds stored entries as a runtime folds live ones: events, overview, status, trace": [
-    "agentsAfter",
     "eventsOfRow",
-    "noAgents",
+    "noteAgentEvent",
     "statusOf",
     "traceEntriesOf",
   ],

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect, it } from "vitest";
-import { type AgentOverviews, agentsAfter, noAgents, type TroupeEvent } from "../../src/state/index.ts";
+import { type AgentOverview, noteAgentEvent, type TroupeEvent } from "../../src/state/index.ts";
 
 const event = (agentId: string, body: object, at = 0): TroupeEvent =>
   ({
@@ -17,59 +17,29 @@ const event = (agentId: string, body: object, at = 0): TroupeEvent =>
     ...body,
   }) as TroupeEvent;
 
-/** The events of a step of each agent, interleaved. */
-const stepOf = (count: number): TroupeEvent[] => {
-  const ids = Array.from({ length: count }, (_, index) => `desk~${index}`);
-  const bodies = [
-    { type: "lifecycle.changed", status: "busy" },
-    { type: "turn.started", number: 1, prompt: "go" },
-    { type: "step.started", model: "m" },
-    { type: "tool.started", callId: "c", name: "look", attempt: 1 },
-    { type: "tool.completed", callId: "c", name: "look", durationMs: 1 },
-  ];
-  return bodies.flatMap((body) => ids.map((agentId) => event(agentId, body)));
-};
-
-/** The agents that two versions do not share. */
-const changed = (before: AgentOverviews, after: AgentOverviews): number =>
-  [...after.entries()].filter(([agentId, agent]) => before.get(agentId) !== agent).length;
-
-it("an event changes its own agent, however many others there are", () => {
-  for (const count of [10, 2_000]) {
-    let agents = noAgents;
-    let most = 0;
-    for (const [index, one] of stepOf(count).entries()) {
-      const after = agentsAfter(agents, one);
-      if (index % 97 === 0) most = Math.max(most, changed(agents, after));
-      agents = after;
-    }
-    expect(most).toBe(1);
-    expect(agents.size).toBe(count);
+it("agents keep the order of their first events, and values that were given do not change", () => {
+  const agents = new Map<string, AgentOverview>();
+  for (const agentId of ["desk~2", "desk~1", "desk~2"]) {
+    noteAgentEvent(agents, event(agentId, { type: "lifecycle.changed", status: "busy" }));
   }
+  expect([...agents.keys()]).toEqual(["desk~2", "desk~1"]);
+  const [before, other] = [agents.get("desk~1"), agents.get("desk~2")];
+  noteAgentEvent(agents, event("desk~1", { type: "lifecycle.changed", status: "ready" }));
+  expect([before?.status, agents.get("desk~1")?.status]).toEqual(["busy", "ready"]);
+  expect(agents.get("desk~2")).toBe(other);
 });
 
-it("any moment can be kept and folded on from", () => {
-  const events = stepOf(50);
-  const keyframes = new Map<number, AgentOverviews>();
-  let agents = noAgents;
-  for (const [index, one] of events.entries()) {
-    if (index % 40 === 0) keyframes.set(index, agents);
-    agents = agentsAfter(agents, one);
-  }
-  for (const [index, keyframe] of keyframes) {
-    expect(keyframe.record()).toEqual(events.slice(0, index).reduce(agentsAfter, noAgents).record());
-    expect(events.slice(index).reduce(agentsAfter, keyframe).record()).toEqual(agents.record());
-  }
-});
-
-it("an event that changes nothing gives the same value, and all that is given is frozen", () => {
-  const agents = stepOf(3).reduce(agentsAfter, noAgents);
-  expect(agentsAfter(agents, event("desk~1", { type: "warning", code: "x", message: "x" }))).toBe(agents);
-  const opened = agentsAfter(
+it("an event that changes nothing keeps the value, and all that is given is frozen", () => {
+  const agents = new Map<string, AgentOverview>();
+  noteAgentEvent(agents, event("desk~1", { type: "lifecycle.changed", status: "busy" }));
+  const known = agents.get("desk~1");
+  noteAgentEvent(agents, event("desk~1", { type: "warning", code: "x", message: "x" }));
+  expect(agents.get("desk~1")).toBe(known);
+  noteAgentEvent(
     agents,
     event("desk~1", { type: "request.opened", requestId: "r", kind: "approval", name: "look", prompt: "may I?" }),
   );
-  const agent = opened.get("desk~1");
+  const agent = agents.get("desk~1");
   for (const part of [agent, agent?.runningTools, agent?.openRequests, agent?.openRequests["r"], agent?.usage]) {
     expect(part).toBeTypeOf("object");
     expect(Object.isFrozen(part)).toBe(true);
@@ -92,8 +62,6 @@ it("a page can import the fold: it needs neither Node nor any package", () => {
   for (const name of ["agent-overview", "events-of", "agent-ids"]) visit(join("src/state", `${name}.ts`));
   expect(packages).toEqual([]);
   expect([...seen].toSorted()).toEqual(
-    ["agent-ids", "agent-overview", "events-of", "limit-reached", "persistent-map"].map(
-      (name) => `src/state/${name}.ts`,
-    ),
+    ["agent-ids", "agent-overview", "events-of", "limit-reached"].map((name) => `src/state/${name}.ts`),
   );
 });

@@ -4,10 +4,9 @@ import { eventsOfRow, ownUse } from "../../runtime/index.ts";
 import {
   type AgentOverview,
   type AgentRecord,
-  agentsAfter,
   DEFAULT_TENANT,
   type Entry,
-  noAgents,
+  noteAgentEvent,
   rootOf,
   type TroupeEvent,
 } from "../../state/index.ts";
@@ -53,7 +52,7 @@ export async function readStory(
   const sources = new Map(records.map((record) => [record.agentId, record]));
   const own = new Map<string, UseByModel>();
   const entries: Entry[] = [];
-  let agents = noAgents;
+  const agents = new Map<string, AgentOverview>();
   let end: TurnEnd | undefined;
   for await (const rows of pagesOf(stores, rootAgentId)) {
     const page: TroupeEvent[] = [];
@@ -63,7 +62,7 @@ export async function readStory(
       page.push(...(await eventsOfRow(stores, DEFAULT_TENANT, row, sources, hasTexts)));
     }
     for (const event of page) {
-      agents = agentsAfter(agents, event);
+      noteAgentEvent(agents, event);
       if (event.agentId !== agentId) continue;
       if (event.type === "turn.started") end = undefined;
       else if (isTurnEnd(event)) end = event;

@@ -1,6 +1,6 @@
 import type { Clock } from "../../base/index.ts";
 import type { Account } from "../../budget/index.ts";
-import { type AgentOverview, agentsAfter, noAgents } from "../../state/index.ts";
+import { type AgentOverview, noteAgentEvent } from "../../state/index.ts";
 import { agentCells, agentColumns, type RowContext, stateOf } from "./agent-rows.ts";
 import { LiveScreen, type TerminalStream } from "./live-screen.ts";
 import { endingLines, type Reporter } from "./reporter.ts";
@@ -23,7 +23,7 @@ interface LiveReporterOptions {
 /** Draws the tree of agents live at the end of the terminal, and at the end prints the answer and a table. */
 export function liveReporter({ stream, clock, paint, rootAgentId, accounts }: LiveReporterOptions): Reporter {
   const screen = new LiveScreen(stream);
-  let agents = noAgents;
+  const agents = new Map<string, AgentOverview>();
   let header: readonly string[] = [];
   let notice: string | undefined;
   let known: readonly Account[] = [];
@@ -66,10 +66,10 @@ export function liveReporter({ stream, clock, paint, rootAgentId, accounts }: Li
       redraws.request();
     },
     past(events) {
-      agents = events.reduce(agentsAfter, agents);
+      for (const event of events) noteAgentEvent(agents, event);
     },
     event(event) {
-      agents = agentsAfter(agents, event);
+      noteAgentEvent(agents, event);
       redraws.request();
     },
     notice(text) {

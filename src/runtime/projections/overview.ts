@@ -1,13 +1,11 @@
 import { createStore } from "@xstate/store";
-import { type Clock, harmless, deepFreeze } from "../../base/index.ts";
+import { type Clock, deepFreeze, harmless } from "../../base/index.ts";
 import { type Account, addModelUse, type ModelUse, noModelUse, type UseByModel } from "../../budget/index.ts";
 import {
   agentOfAccount,
-  agentsAfter,
   type AgentOverview,
-  noAgents,
+  noteAgentEvent,
   numberOfTurn,
-  PersistentMap,
   type TroupeEvent,
 } from "../../state/index.ts";
 
@@ -19,7 +17,7 @@ export interface OverviewState {
   readonly budgets: BudgetOverviews;
 }
 
-/** The state at one moment, in the form of a store's snapshot. Its records are made when they are first read. */
+/** The state at one moment, in the form of a store's snapshot. */
 export interface OverviewSnapshot {
   /** Always `active`; part of the form of a store's snapshot. */
   readonly status: "active";
@@ -31,39 +29,26 @@ export interface OverviewSnapshot {
   readonly context: OverviewState;
 }
 
-/** The ids of the agents of which something changed since the observer was last called. */
-export interface OverviewChanges {
-  /** Ids of agents whose overview changed. */
-  readonly agents: ReadonlySet<string>;
-  /** Ids of agents whose budget changed. */
-  readonly budgets: ReadonlySet<string>;
-}
+type Observing<Value> = ((value: Value) => unknown) | { readonly next?: (value: Value) => unknown };
 
-export type OverviewObserver = (snapshot: OverviewSnapshot, changes: OverviewChanges) => unknown;
-
-/** A part of the overview: its present value, and its changes. */
+/** A value that changes: the overview, or a part of it. A `Readable` of `@xstate/store`, so `useSelector` takes it. */
 export interface OverviewPart<Value> {
-  /** The value now. */
+  /** The value now. The same object until something changes. */
   get(): Value;
-  /** Calls the observer with the new value, at most once per turn of the event loop. */
-  subscribe(observer: (value: Value) => unknown): { unsubscribe(): void };
+  /** Calls the observer with the new value after changes, at most once per turn of the event loop. */
+  subscribe(observer: Observing<Value>): { unsubscribe(): void };
 }
 
 /**
- * All agents of this process and their budgets: a value that is always the present one, and observers, which are called
- * after changes, at most once per turn of the event loop, and less often where they take long. Watching costs what
- * changed; only who reads whole records pays for all agents, once a snapshot.
+ * All agents of this process and their budgets. Values are the present ones whenever they are read; observers are called
+ * after changes, at most once per turn of the event loop, and less often where telling them takes long.
  */
-export interface Overview {
-  /** The state now. The same object until something changes. */
+export interface Overview extends OverviewPart<OverviewSnapshot> {
+  /** The same as `get()`. */
   getSnapshot(): OverviewSnapshot;
-  /** The same as `getSnapshot()`. */
-  get(): OverviewSnapshot;
-  /** Calls the observer after changes, at most once per turn of the event loop. */
-  subscribe(observer: OverviewObserver | { readonly next?: OverviewObserver }): { unsubscribe(): void };
-  /** One agent; undefined until its first event. Its observers are called for its changes only. */
+  /** One agent; undefined until its first event. */
   agent(agentId: string): OverviewPart<AgentOverview | undefined>;
-  /** The budget of one agent, likewise. */
+  /** The budget of one agent; undefined until a commit of this process changes it. */
   budget(agentId: string): OverviewPart<BudgetOverview | undefined>;
   /** Anything computed from the state. Its observers are called when the result is another one, by default by `Object.is`. */
   select<Value>(
@@ -76,41 +61,32 @@ export interface Overview {
 const PAUSES = 20;
 const LONGEST_PAUSE_MS = 1_000;
 
-/** The state as persistent maps, so that a transition costs the same however many agents there are. */
-function createTransitions() {
+function createToldStore() {
   return createStore({
-    context: { agents: noAgents, budgets: PersistentMap.empty<BudgetOverview>() },
-    on: {
-      noted: (context, { event }: { event: TroupeEvent }) => {
-        const agents = agentsAfter(context.agents, event);
-        return agents === context.agents ? context : { ...context, agents };
-      },
-      accounted: (context, { accounts }: { accounts: readonly Account[] }) => {
-        const budgets = accounts.reduce(accounted, context.budgets);
-        return budgets === context.budgets ? context : { ...context, budgets };
-      },
-    },
+    context: stateOf(new Map(), new Map()),
+    on: { moved: (_context, { state }: { state: OverviewState }) => state },
   });
 }
 
 /**
  * The overview of a runtime, fed with its events and accounts.
- * Owns: the newest version of the agents and budgets. Does not own: the observers' errors, which are warned of.
+ * Owns: the newest value of each agent and budget, and a store with the state that observers were last told. Does not own:
+ * the errors of observers and selectors, which are warned of.
  *
  * Invariants
- * 1. An event or a commit costs the same however many agents and observers there are.
- * 2. Reading calls no observer; observers take at most a twentieth of the time.
+ * 1. An event or a commit costs the same however many agents there are; a copy of all is made when they are read or told.
+ * 2. Reading calls no observer; telling observers takes at most a twentieth of the time.
  * 3. All that is given out is frozen.
  */
 export class OverviewStore implements Overview {
-  readonly #store = createTransitions();
-  /** Accounts that are not in the budgets yet. */
+  readonly #agents = new Map<string, AgentOverview>();
+  readonly #budgets = new Map<string, BudgetOverview>();
+  /** The newest values of accounts that are not in the budgets yet: each commit changes those of all agents above too. */
   readonly #accounts = new Map<string, Account>();
+  readonly #told = createToldStore();
   #snapshot: OverviewSnapshot | undefined;
-  readonly #observers = new Set<OverviewObserver>();
-  readonly #ofAgents = new Map<string, Set<() => void>>();
-  readonly #ofBudgets = new Map<string, Set<() => void>>();
-  #changes: { readonly agents: Set<string>; readonly budgets: Set<string> } | undefined;
+  #observers = 0;
+  #isDue = false;
   readonly #clock: Clock;
   /** By the clock's `elapsed()`. */
   #nextTellAt = Number.NEGATIVE_INFINITY;
@@ -120,143 +96,121 @@ export class OverviewStore implements Overview {
   }
 
   noted(event: TroupeEvent): void {
-    const before = this.#present.agents;
-    this.#store.send({ type: "noted", event });
-    if (this.#present.agents === before) return;
-    const { agents } = this.#changed();
-    agents.add(event.agentId);
-    if (event.type === "subagent.spawned") agents.add(event.childId);
+    const before = this.#agents.get(event.agentId);
+    noteAgentEvent(this.#agents, event);
+    if (this.#agents.get(event.agentId) !== before) this.#changed();
   }
 
-  /** Keeps the last of each account until somebody looks, because each commit changes those of all agents above too. */
   accounted(accounts: readonly Account[]): void {
-    this.#changed();
     for (const account of accounts) this.#accounts.set(account.id, account);
-  }
-
-  getSnapshot(): OverviewSnapshot {
-    if (this.#snapshot === undefined) {
-      const budgets = this.#presentBudgets();
-      this.#snapshot = snapshotOf(this.#present.agents, budgets);
-    }
-    return this.#snapshot;
+    this.#changed();
   }
 
   get(): OverviewSnapshot {
-    return this.getSnapshot();
+    this.#snapshot ??= Object.freeze({
+      status: "active",
+      output: undefined,
+      error: undefined,
+      context: stateOf(this.#agents, this.#presentBudgets()),
+    });
+    return this.#snapshot;
   }
 
-  subscribe(given: OverviewObserver | { readonly next?: OverviewObserver }): { unsubscribe(): void } {
-    const next: OverviewObserver | undefined = typeof given === "function" ? given : given.next?.bind(given);
-    const observer = harmless("an observer of runtime.overview", (...parts: Parameters<OverviewObserver>) =>
-      next?.(...parts),
-    );
-    this.#observers.add(observer);
-    return { unsubscribe: () => this.#observers.delete(observer) };
+  getSnapshot(): OverviewSnapshot {
+    return this.get();
+  }
+
+  subscribe(given: Observing<OverviewSnapshot>): { unsubscribe(): void } {
+    return this.#observe(this.#told, () => this.get(), given);
   }
 
   agent(agentId: string): OverviewPart<AgentOverview | undefined> {
-    const get = (): AgentOverview | undefined => this.#present.agents.get(agentId);
-    return { get, subscribe: (observer) => subscribeTo(this.#ofAgents, agentId, () => observer(get())) };
+    return { ...this.select(({ agents }) => ownOf(agents, agentId)), get: () => this.#agents.get(agentId) };
   }
 
   budget(agentId: string): OverviewPart<BudgetOverview | undefined> {
-    const get = (): BudgetOverview | undefined => this.#presentBudgets().get(agentId);
-    return { get, subscribe: (observer) => subscribeTo(this.#ofBudgets, agentId, () => observer(get())) };
+    return { ...this.select(({ budgets }) => ownOf(budgets, agentId)), get: () => this.#presentBudgets().get(agentId) };
   }
 
   select<Value>(
     selector: (state: OverviewState) => Value,
     isEqual: (one: Value, other: Value) => boolean = Object.is,
   ): OverviewPart<Value> {
-    const get = (): Value => selector(this.getSnapshot().context);
-    const subscribe: OverviewPart<Value>["subscribe"] = (observer) => {
-      let known = get();
-      return this.subscribe(({ context }) => {
-        const value = selector(context);
-        if (isEqual(known, value)) return undefined;
-        known = value;
-        return observer(value);
-      });
+    return {
+      get: () => selector(this.get().context),
+      subscribe: (given) => {
+        let known = selector(this.get().context);
+        const selecting = harmless("a selector of runtime.overview", (state: OverviewState) => {
+          const value = selector(state);
+          if (!isEqual(known, value)) known = value;
+        });
+        const part = this.#told.select((state) => {
+          selecting(state);
+          return known;
+        });
+        return this.#observe(part, () => known, given);
+      },
     };
-    return { get, subscribe };
   }
 
-  get #present() {
-    return this.#store.getSnapshot().context;
-  }
-
-  #presentBudgets(): PersistentMap<BudgetOverview> {
-    const before = this.#present.budgets;
-    if (this.#accounts.size === 0) return before;
-    const accounts = [...this.#accounts.values()];
+  #presentBudgets(): ReadonlyMap<string, BudgetOverview> {
+    for (const account of this.#accounts.values()) noteAccount(this.#budgets, account);
     this.#accounts.clear();
-    this.#store.send({ type: "accounted", accounts });
-    const { budgets } = this.#present;
-    const holders = accounts.flatMap(({ agentId, parentId }) => [
-      agentId,
-      ...(parentId === null ? [] : [agentOfAccount(parentId)]),
-    ]);
-    for (const id of holders) if (budgets.get(id) !== before.get(id)) this.#changes?.budgets.add(id);
-    return budgets;
+    return this.#budgets;
   }
 
-  /** The changes that observers have not been told of. */
-  #changed() {
+  #observe<Value>(
+    part: { subscribe(next: () => void): { unsubscribe(): void } },
+    valueNow: () => Value,
+    given: Observing<Value>,
+  ): { unsubscribe(): void } {
+    const next = typeof given === "function" ? given : given.next?.bind(given);
+    const observer = harmless("an observer of runtime.overview", () => next?.(valueNow()));
+    // What happened before is no news for the first observer.
+    if (this.#observers === 0) this.#told.trigger.moved({ state: this.get().context });
+    this.#observers += 1;
+    const subscription = part.subscribe(observer);
+    let isOpen = true;
+    return {
+      unsubscribe: () => {
+        subscription.unsubscribe();
+        if (isOpen) this.#observers -= 1;
+        isOpen = false;
+      },
+    };
+  }
+
+  #changed(): void {
     this.#snapshot = undefined;
-    if (this.#changes === undefined) {
-      this.#changes = { agents: new Set(), budgets: new Set() };
-      const pauseMs = this.#nextTellAt - this.#clock.elapsed();
-      if (pauseMs > 0) this.#clock.setDelay(pauseMs, () => this.#tell());
-      else setImmediate(() => this.#tell());
-    }
-    return this.#changes;
+    if (this.#isDue || this.#observers === 0) return;
+    this.#isDue = true;
+    const pauseMs = this.#nextTellAt - this.#clock.elapsed();
+    if (pauseMs > 0) this.#clock.setDelay(pauseMs, () => this.#tell());
+    else setImmediate(() => this.#tell());
   }
 
   #tell(): void {
     const startedAt = this.#clock.elapsed();
-    this.#presentBudgets();
-    const changes = this.#changes;
-    this.#changes = undefined;
-    if (changes === undefined) return;
-    tellEach(this.#ofAgents, changes.agents);
-    tellEach(this.#ofBudgets, changes.budgets);
-    if (this.#observers.size > 0) {
-      const snapshot = this.getSnapshot();
-      for (const observer of this.#observers) observer(snapshot, changes);
-    }
+    this.#isDue = false;
+    this.#told.trigger.moved({ state: this.get().context });
     const endedAt = this.#clock.elapsed();
     this.#nextTellAt = endedAt + Math.min(LONGEST_PAUSE_MS, (endedAt - startedAt) * PAUSES);
   }
 }
 
-function snapshotOf(agents: typeof noAgents, budgets: PersistentMap<BudgetOverview>): OverviewSnapshot {
-  const context = Object.freeze({
-    get agents() {
-      return agents.record();
-    },
-    get budgets() {
-      return budgets.record();
-    },
+/** A copy of the maps as records. */
+function stateOf(
+  agents: ReadonlyMap<string, AgentOverview>,
+  budgets: ReadonlyMap<string, BudgetOverview>,
+): OverviewState {
+  return Object.freeze({
+    agents: Object.freeze(Object.fromEntries(agents)),
+    budgets: Object.freeze(Object.fromEntries(budgets)),
   });
-  return Object.freeze({ status: "active", output: undefined, error: undefined, context });
 }
 
-function subscribeTo(observers: Map<string, Set<() => void>>, id: string, tell: () => unknown) {
-  const observer = harmless("an observer of runtime.overview", tell);
-  const others = observers.get(id) ?? new Set();
-  observers.set(id, others.add(observer));
-  return {
-    unsubscribe: () => {
-      others.delete(observer);
-      if (others.size === 0 && observers.get(id) === others) observers.delete(id);
-    },
-  };
-}
-
-function tellEach(observers: ReadonlyMap<string, ReadonlySet<() => void>>, ids: ReadonlySet<string>): void {
-  if (observers.size === 0) return;
-  for (const id of ids) for (const observer of observers.get(id) ?? []) observer();
+function ownOf<Value>(record: Readonly<Record<string, Value>>, id: string): Value | undefined {
+  return Object.hasOwn(record, id) ? record[id] : undefined;
 }
 
 /** Limits and spending of one agent, as this process last saw them. */
@@ -275,14 +229,11 @@ export type BudgetOverviews = Readonly<Record<string, BudgetOverview>>;
 
 const none: BudgetOverview = { own: {}, tree: {}, accounts: {} };
 
-/**
- * The budgets after an account has changed. Spending is added up by differences, so that accounts of ended turns need not
- * be kept.
- */
-function accounted(budgets: PersistentMap<BudgetOverview>, account: Account): PersistentMap<BudgetOverview> {
+/** Notes a changed account. Spending is added up by differences, so that accounts of ended turns need not be kept. */
+function noteAccount(budgets: Map<string, BudgetOverview>, account: Account): void {
   const { id, agentId, parentId, models } = account;
   const known = budgets.get(agentId) ?? none;
-  if (isOver(known, account)) return budgets;
+  if (isOver(known, account)) return;
   const holder = parentId === null ? null : agentOfAccount(parentId);
   // A turn under its agent's lifetime account is included in that account's figures.
   const counts = holder !== agentId;
@@ -292,12 +243,11 @@ function accounted(budgets: PersistentMap<BudgetOverview>, account: Account): Pe
     tree: counts ? sum(known.tree, more, 1) : known.tree,
     accounts: keptAccounts(known.accounts, account),
   });
-  const after = budgets.with(agentId, next);
-  if (!counts || holder === null) return after;
-  const above = after.get(holder) ?? none;
+  budgets.set(agentId, next);
+  if (!counts || holder === null) return;
+  const above = budgets.get(holder) ?? none;
   const own = sum(above.own, more, -1);
-  if (own === above.own) return after;
-  return after.with(holder, deepFreeze({ ...above, own }));
+  if (own !== above.own) budgets.set(holder, deepFreeze({ ...above, own }));
 }
 
 function isTurn({ id }: Account): boolean {

@@ -3,38 +3,18 @@ import { unattendedIn } from "../rules/leases.ts";
 import type { Database } from "../rules/tables.ts";
 import { UndoLog } from "../rules/undo-log.ts";
 import { MemoryReads } from "./memory-reads.ts";
-import { RestingTrees } from "./memory-rest.ts";
 
-/**
- * Everything is lost with the process and invisible to others. Trees whose agents rest are packed when the process has
- * time for it (`RestingTrees`).
- */
+/** Everything is lost with the process and invisible to others. */
 export class MemoryDatabase implements Database {
-  readonly tables: MemoryReads;
   readonly #undo = new UndoLog();
-  readonly #resting: RestingTrees;
-
-  /** `isBusy`: whether packing has to wait; default whether the event loop had little time to spare lately. */
-  constructor(isBusy?: () => boolean) {
-    this.tables = new MemoryReads(this.#undo);
-    this.#resting = new RestingTrees(this.tables.rows, isBusy);
-  }
+  readonly tables = new MemoryReads(this.#undo);
 
   async write<T>(work: () => T): Promise<T> {
-    this.tables.isWriting = true;
-    try {
-      return this.#undo.run(work);
-    } finally {
-      this.tables.isWriting = false;
-    }
+    return this.#undo.run(work);
   }
 
   part<T>(work: () => T): T {
     return this.#undo.run(work);
-  }
-
-  rest(keys: readonly AgentKey[]): void {
-    this.#resting.add(keys);
   }
 
   isFatal(): boolean {

@@ -25,7 +25,7 @@ import {
   type TurnPlace,
 } from "../rules/queries.ts";
 import type { ArtifactMeta, CandidateTables, RestoredRow } from "../rules/tables.ts";
-import { type AgentRows, emptyTree, PackedTree } from "./memory-rows.ts";
+import { emptyTree } from "./memory-rows.ts";
 import { MemoryTables } from "./memory-tables.ts";
 
 /** The reads outside of commits, and whole trees for export and import. */
@@ -33,27 +33,23 @@ export class MemoryReads extends MemoryTables implements CandidateTables {
   listAgents(filter: AgentFilter, limit: number, place?: AgentPlace): AgentRecord[] {
     const { after, rootAgentId, sessionId, ownerId, rootsOnly, order } = filter;
     const isNewest = order === "newest";
-    const found: AgentPlace[] = [];
-    for (const [agentId, at] of this.rows.tenants.get(filter.tenant)?.agents ?? []) {
-      const isPacked = at instanceof PackedTree;
-      const facts = isPacked ? at : at.record;
-      const isRoot = isPacked ? agentId === at.rootAgentId : at.record.parentAgentId === null;
+    const found: AgentRecord[] = [];
+    for (const { record } of this.rows.tenants.get(filter.tenant)?.agents.values() ?? []) {
+      const { agentId } = record;
       if (!isNewest && after !== undefined && agentId <= after) continue;
-      if (place !== undefined && byAge(place, { agentId, createdAt: facts.createdAt }) >= 0) continue;
-      if (rootAgentId !== undefined && facts.rootAgentId !== rootAgentId) continue;
-      if (sessionId !== undefined && facts.sessionId !== sessionId) continue;
-      if (ownerId !== undefined && facts.ownerId !== ownerId) continue;
-      if (rootsOnly && !isRoot) continue;
-      found.push(isPacked ? { agentId, createdAt: at.createdAt } : at.record);
+      if (place !== undefined && byAge(place, record) >= 0) continue;
+      if (rootAgentId !== undefined && record.rootAgentId !== rootAgentId) continue;
+      if (sessionId !== undefined && record.sessionId !== sessionId) continue;
+      if (ownerId !== undefined && record.ownerId !== ownerId) continue;
+      if (rootsOnly && record.parentAgentId !== null) continue;
+      found.push(record);
     }
-    const places = found.sort(isNewest ? byAge : (a, b) => (a.agentId < b.agentId ? -1 : 1)).slice(0, limit);
-    return places.flatMap(({ agentId }) => this.agent({ tenant: filter.tenant, agentId }) ?? []);
+    return found.sort(isNewest ? byAge : (a, b) => (a.agentId < b.agentId ? -1 : 1)).slice(0, limit);
   }
 
-  /** Whether its inbox has an item; a packed tree has none, and is not opened to see it. */
-  isPosted({ tenant, agentId }: AgentKey): boolean {
-    const at = this.rows.tenants.get(tenant)?.agents.get(agentId);
-    return at !== undefined && !(at instanceof PackedTree) && (at.inbox?.size ?? 0) > 0;
+  /** Whether its inbox has an item. */
+  isPosted(key: AgentKey): boolean {
+    return this.inboxSize(key) > 0;
   }
 
   inbox(key: AgentKey): InboxItem[] {
@@ -103,11 +99,9 @@ export class MemoryReads extends MemoryTables implements CandidateTables {
 
   requests(filter: RequestFilter, after: AgentRequest | undefined, limit: number): AgentRequest[] {
     const found: AgentRequest[] = [];
-    for (const [agentId, at] of this.rows.tenants.get(filter.tenant)?.agents ?? []) {
-      // All requests of a packed tree are decided.
-      if (at instanceof PackedTree && (!at.hasRequests || filter.status === "open")) continue;
-      if (filter.agentId !== undefined && agentId !== filter.agentId) continue;
-      for (const request of this.find({ tenant: filter.tenant, agentId })?.requests?.values() ?? []) {
+    for (const { record, requests } of this.rows.tenants.get(filter.tenant)?.agents.values() ?? []) {
+      if (filter.agentId !== undefined && record.agentId !== filter.agentId) continue;
+      for (const request of requests?.values() ?? []) {
         if (isRequestOf(filter, request) && (after === undefined || byOpening(after, request) < 0)) found.push(request);
       }
     }
@@ -116,24 +110,12 @@ export class MemoryReads extends MemoryTables implements CandidateTables {
 
   turns(filter: TurnFilter, limit: number, place?: TurnPlace): TurnRecord[] {
     const found: TurnRecord[] = [];
-    const packed: PackedTree[] = [];
-    const add = (rows: AgentRows | undefined): void => {
-      for (const { hash: _hash, ...turn } of rows?.turns?.values() ?? []) {
+    for (const { turns } of this.rows.tenants.get(filter.tenant)?.agents.values() ?? []) {
+      for (const { hash: _hash, ...turn } of turns?.values() ?? []) {
         if (isTurnOf(filter, turn) && (place === undefined || byChange(place, turn) < 0)) found.push(turn);
       }
-    };
-    for (const [agentId, at] of this.rows.tenants.get(filter.tenant)?.agents ?? []) {
-      if (!(at instanceof PackedTree)) add(at);
-      else if (agentId === at.rootAgentId && mayHoldTurn(filter, at)) packed.push(at);
     }
-    found.sort(byChange);
-    for (const { rootAgentId, changedAt } of packed.sort((one, other) => other.changedAt - one.changedAt)) {
-      const last = found[limit - 1];
-      if (last && last.changedAt > changedAt) break;
-      add(this.find({ tenant: filter.tenant, agentId: rootAgentId }));
-      found.sort(byChange);
-    }
-    return found.slice(0, limit);
+    return found.sort(byChange).slice(0, limit);
   }
 
   turnsOf(key: AgentKey): StoredTurn[] {
@@ -258,14 +240,6 @@ export class MemoryReads extends MemoryTables implements CandidateTables {
     const due = [...(this.rows.tenants.get(tenant)?.webhooks.values() ?? [])].filter(({ dueAt }) => dueAt <= now);
     return due.sort((one, other) => one.dueAt - other.dueAt).slice(0, limit);
   }
-}
-
-/** Whether one of its turns may be meant, so that it has to be opened. */
-function mayHoldTurn({ agentId, sessionId, ownerId, status }: TurnFilter, packed: PackedTree): boolean {
-  if (agentId !== undefined && packed.rootAgentId !== agentId) return false;
-  if (sessionId !== undefined && packed.sessionId !== sessionId) return false;
-  if (ownerId !== undefined && packed.ownerId !== ownerId) return false;
-  return status === undefined || packed.turnStatuses.split(",").includes(status);
 }
 
 /** The index of the first row whose cursor is above `cursor`. */

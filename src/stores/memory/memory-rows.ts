@@ -77,45 +77,13 @@ export interface TreeRows {
   readonly definitions: Map<string, StoredDefinition>;
 }
 
-/**
- * A whole tree as a packed text, and what lists need to know of it. All of it is done: no agent of it has an open turn, an
- * inbox item, a timer or an open request.
- */
-export abstract class PackedTree {
-  readonly rootAgentId: string;
-  /** Of all its agents. */
-  readonly sessionId: string | null;
-  readonly ownerId: string | null;
-  /** Of its root. */
-  readonly createdAt: number;
-  /** When one of its turns changed last. */
-  readonly changedAt: number;
-  /** Those that its turns have, with commas between them. */
-  readonly turnStatuses: string;
-  readonly hasRequests: boolean;
-
-  constructor(root: AgentRecord, turns: readonly StoredTurn[], hasRequests: boolean) {
-    this.rootAgentId = root.agentId;
-    this.sessionId = root.sessionId;
-    this.ownerId = root.ownerId;
-    this.createdAt = root.createdAt;
-    this.changedAt = turns.reduce((newest, turn) => Math.max(newest, turn.changedAt), 0);
-    this.turnStatuses = [...new Set(turns.map(({ status }) => status))].join(",");
-    this.hasRequests = hasRequests;
-  }
-
-  /** The rows that were packed, made anew. */
-  abstract open(): TreeRows;
-}
-
 /** Each tenant has its own maps, so that keys cannot collide. */
 export interface TenantRows {
-  /** A packed tree stands for each of its agents. */
-  readonly agents: Map<string, AgentRows | PackedTree>;
+  readonly agents: Map<string, AgentRows>;
   /** Agents that have an inbox item or open work. */
   readonly candidates: Map<string, AgentRows>;
-  readonly trees: Map<string, TreeRows | PackedTree>;
-  /** The tree that holds each account, unless it is packed. */
+  readonly trees: Map<string, TreeRows>;
+  /** The tree that holds each account. */
   readonly treesOfAccounts: Map<string, TreeRows>;
   /** By root agent and name: how far each projection has come. */
   readonly projections: Map<string, Map<string, number>>;

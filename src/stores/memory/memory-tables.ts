@@ -2,7 +2,6 @@ import type { Account, Waiter } from "../../budget/index.ts";
 import { InvariantError } from "../../errors/index.ts";
 import {
   type AgentKey,
-  agentOfAccount,
   type AgentRecord,
   type AgentRequest,
   type Artifact,
@@ -10,7 +9,6 @@ import {
   type InboxItem,
   JOURNAL_VERSION,
   type Message,
-  rootOf,
   type StoredDefinition,
   type Timer,
 } from "../../state/index.ts";
@@ -39,26 +37,16 @@ import {
   type MemoryRows,
   MemoryTimers,
   noteCandidate,
-  PackedTree,
   removeItems,
   type TenantRows,
   type TreeRows,
 } from "./memory-rows.ts";
 
-/** Trees that were opened for reading last, and stay packed. */
-const OPENED_TREES = 64;
-
-/**
- * Rows in maps; every change is recorded in the undo log. Values are immutable, so they are kept as they are. Trees that
- * rest may be packed: a read opens a copy, and a write puts the rows back.
- */
+/** Rows in maps; every change is recorded in the undo log. Values are immutable, so they are kept as they are. */
 export class MemoryTables implements Tables {
   readonly rows: MemoryRows = emptyRows();
   readonly timers: MemoryTimers;
-  /** Set while a transaction may write. */
-  isWriting = false;
   protected readonly undo: UndoLog;
-  readonly #opened = new Map<PackedTree, TreeRows>();
 
   constructor(undo: UndoLog) {
     this.undo = undo;
@@ -66,33 +54,11 @@ export class MemoryTables implements Tables {
   }
 
   find({ tenant, agentId }: AgentKey): AgentRows | undefined {
-    const rows = this.rows.tenants.get(tenant);
-    const at = rows?.agents.get(agentId);
-    if (!(at instanceof PackedTree)) return at;
-    return rows && this.#open(rows, at).agents.find(({ record }) => record.agentId === agentId);
+    return this.rows.tenants.get(tenant)?.agents.get(agentId);
   }
 
   protected treeOf(tenant: string, rootAgentId: string): TreeRows | undefined {
-    const rows = this.rows.tenants.get(tenant);
-    const tree = rows?.trees.get(rootAgentId);
-    if (!(tree instanceof PackedTree)) return tree;
-    return rows && this.#open(rows, tree);
-  }
-
-  /** This is not undone with its transaction, because it changes nothing that is read. */
-  #open(rows: TenantRows, packed: PackedTree): TreeRows {
-    const tree = this.#opened.get(packed) ?? packed.open();
-    if (this.isWriting) {
-      this.#opened.delete(packed);
-      rows.trees.set(packed.rootAgentId, tree);
-      for (const agent of tree.agents) rows.agents.set(agent.record.agentId, agent);
-      for (const accountId of tree.accounts?.keys() ?? []) rows.treesOfAccounts.set(accountId, tree);
-      return tree;
-    }
-    const [oldest] = this.#opened.keys();
-    if (oldest && this.#opened.size >= OPENED_TREES) this.#opened.delete(oldest);
-    this.#opened.set(packed, tree);
-    return tree;
+    return this.rows.tenants.get(tenant)?.trees.get(rootAgentId);
   }
 
   agent(key: AgentKey): AgentRecord | undefined {
@@ -145,8 +111,7 @@ export class MemoryTables implements Tables {
   }
 
   #treeOfAccount(tenant: string, accountId: string): TreeRows | undefined {
-    const tree = this.rows.tenants.get(tenant)?.treesOfAccounts.get(accountId);
-    return tree ?? this.treeOf(tenant, rootOf(agentOfAccount(accountId)));
+    return this.rows.tenants.get(tenant)?.treesOfAccounts.get(accountId);
   }
 
   putAccount(tenant: string, rootAgentId: string, account: Account): void {
