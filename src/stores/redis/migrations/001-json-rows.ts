@@ -1,4 +1,4 @@
-import type { Migration } from "./index.ts";
+import type { Migration } from "./migration.ts";
 
 /**
  * The first layout. Under the prefix lies, with `{tenant/root}` for a tree and `{hints-N}` for a partition of the lists over trees
