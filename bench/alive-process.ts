@@ -35,7 +35,7 @@ async function main([kindText = "", countText = ""]: readonly string[]): Promise
   firstOnes.length = 0;
   const before = await memoryAtRest();
   const conversations = await openMany(entrant, count);
-  // Agents are put away after five seconds in which they do nothing, and looked at every second.
+  // Agents leave memory after five seconds in which they do nothing, and are looked at every second.
   await delay(8_000);
   const resting = await memoryAtRest();
   const awakeCount = Math.min(AWAKE, count);

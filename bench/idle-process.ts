@@ -31,8 +31,8 @@ async function contenderOf(kind: string): Promise<Contender> {
   return kind === "memory" ? oursInMemory : oursOnSqlite;
 }
 
-/** Agents are put away after five seconds in which they do nothing, and looked at every second. */
-async function putAway(): Promise<void> {
+/** Agents leave memory after five seconds in which they do nothing, and are looked at every second. */
+async function leaveMemory(): Promise<void> {
   await delay(8_000);
 }
 
@@ -68,10 +68,10 @@ async function main([kind = "", countText = "", modelUrl]: readonly string[]): P
   for (const conversation of await ready(200)) await conversation.close?.();
   const before = await memoryAtRest();
   const first = await ready(Math.ceil(count / 5));
-  await putAway();
+  await leaveMemory();
   const few = await memoryAtRest();
   const { result: further, processorMs } = await timed(() => ready(count));
-  await putAway();
+  await leaveMemory();
   const resting = await memoryAtRest();
   const conversations = [...first.splice(0), ...further.splice(0)];
   const all = conversations.length;

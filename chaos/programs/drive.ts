@@ -79,8 +79,8 @@ export class Driver {
       const send = () =>
         agent.executeTurn(inputOf(rounds), { ...options, ...(limits === null ? {} : { budget: limits }) });
       let turn = send();
-      while (await isPutAway(turn)) {
-        // Somebody is putting it away and taking it up again.
+      while (await isShutDown(turn)) {
+        // Another round is shutting the agent down and starting it again.
         await this.#acted(root);
         turn = send();
       }
@@ -132,9 +132,9 @@ export class Driver {
     return events.at(-1)?.cursor ?? undefined;
   }
 
-  /** Puts the agent away, takes it up again, and compares what it is. */
+  /** Shuts the agent down, starts it again, and compares what it is. */
   async #reopen(root: string, agent: Agent): Promise<void> {
-    // A client and a worker have nothing to put away.
+    // A client and a worker have nothing to shut down.
     if (this.#runtime.role !== "all") return;
     const before = await this.#shown(root, agent);
     await this.#tolerant(root, () => agent.shutdown());
@@ -145,7 +145,7 @@ export class Driver {
       this.#world.note({
         type: "fault",
         root,
-        text: `when it was taken up again its ${name} was ${text}, not ${before[name]}`,
+        text: `when it was started again its ${name} was ${text}, not ${before[name]}`,
       });
     }
   }
@@ -285,7 +285,7 @@ export class Driver {
 }
 
 /** Whether a turn was not taken because its agent was shut down. */
-async function isPutAway(turn: Turn): Promise<boolean> {
+async function isShutDown(turn: Turn): Promise<boolean> {
   try {
     await turn.id;
     return false;

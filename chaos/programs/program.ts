@@ -70,7 +70,7 @@ export interface Program {
   readonly hooks: readonly PlannedHook[];
   /** Somebody follows the tree's events from its beginning to its end. */
   readonly isWatched: boolean;
-  /** When all is done the agent is put away and taken up again, and is compared with what it was. */
+  /** When all is done the agent is shut down and started again, and is compared with what it was. */
   readonly isReopened: boolean;
   /** Used where a program is played by itself; processes that run many die at any moment. */
   readonly deaths: readonly PlannedDeath[];

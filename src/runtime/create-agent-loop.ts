@@ -109,7 +109,7 @@ export function createAgentLoop<Output>(
         const firstTurnNumber = turnNumberAfter(history, agentId);
         const identity = { ...rootIdentity(core, main, agentId), firstTurnNumber };
         const { record } = await stores.createAgent(identity, null, { definition: definition.stored });
-        const live = await core.live.activate(core.keyOf(agentId));
+        const live = await core.live.own(core.keyOf(agentId));
         wakeUp(live, history);
         await live.committed();
         const agent = new AgentHandle(core, record);

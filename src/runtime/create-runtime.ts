@@ -87,7 +87,7 @@ export async function createRuntime<Chosen extends Role = "all">(given: RuntimeO
   });
   await started(core);
   watchRolledBackTrees(core);
-  const written = (writes: ForeignWrites) => core.live.idle.keys().filter((key) => isTreeChanged(writes, key));
+  const written = (writes: ForeignWrites) => core.live.passivation.keys().filter((key) => isTreeChanged(writes, key));
   if (copies) core.onForeignWrite((writes) => copies.lookAtAll(written(writes).map(rootOfAgent)));
   let overview: OverviewStore | undefined;
 

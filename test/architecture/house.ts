@@ -34,7 +34,7 @@ const wings: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ["doors"],
     ["agent", "unsaved", "projections"],
     ["follow"],
-    ["residence"],
+    ["placement"],
     ["work"],
     ["core"],
     ["handles"],

@@ -118,8 +118,8 @@ it("an agent that cannot be read is given back, and who asked for it learns why,
   expect((await agent.executeTurn("again").result).text).toBe("hello");
 });
 
-/** A process with one agent that is put away, with a lease that the stores do not take back. */
-async function withOnePutAway() {
+/** A process with one passive agent, with a lease that the stores do not take back. */
+async function withOnePassive() {
   const join_ = processes();
   const { state, wrap } = unanswered("release");
   const { runtime, stores } = await join_({ role: "all", idle: { keptMs: 0 } }, wrap);
@@ -132,8 +132,8 @@ async function withOnePutAway() {
   return { runtime, other, state };
 }
 
-it("a process that leaves offers the lease of an agent that was put away until the stores answer", async () => {
-  const { runtime, other, state } = await withOnePutAway();
+it("a process that leaves offers the lease of a passive agent until the stores answer", async () => {
+  const { runtime, other, state } = await withOnePassive();
   const drained = runtime.drain({ timeoutMs: 20_000 });
   while (state.refused < 2) await loopTurns(5);
   state.isDown = false;
@@ -143,8 +143,8 @@ it("a process that leaves offers the lease of an agent that was put away until t
   expect((await theirs.executeTurn("go").result).text).toBe("hello");
 });
 
-it("a process that leaves while the stores do not answer names the agents that were put away", async () => {
-  const { runtime } = await withOnePutAway();
+it("a process that leaves while the stores do not answer names its passive agents", async () => {
+  const { runtime } = await withOnePassive();
   const warned = vi.spyOn(process, "emitWarning").mockReturnValue();
   const { leftBehind } = await runtime.drain({ timeoutMs: 500 });
   expect(leftBehind).toMatchObject([{ agentId: "a", turnId: null }]);

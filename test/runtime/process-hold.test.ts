@@ -51,19 +51,19 @@ turn.result.then(({ text }) => console.log(text));
 const look = () =>
   void setTimeout(async () => {
     if ((await runtime.metrics()).liveAgents > 0) return look();
-    console.log("put away");
+    console.log("passive");
     await runtime.decide(requests[0].requestId, { verdict: "approved" });
   }, 10).unref();
 look();
 `;
 
 it(
-  "a process whose turn waits stays though its agent is put away, and ends by itself when the turn has",
+  "a process whose turn waits stays though its agent is passive, and ends by itself when the turn has",
   async () => {
     const file = join(folder, "waiting.ts");
     writeFileSync(file, waiting);
     const { ok, stdout, output } = await runOffline("node", [file], folder);
-    expect({ ok, stdout: stdout.trim() }, output).toEqual({ ok: true, stdout: "put away\npaid it" });
+    expect({ ok, stdout: stdout.trim() }, output).toEqual({ ok: true, stdout: "passive\npaid it" });
   },
   programTimeoutMs,
 );

@@ -15,7 +15,8 @@ import {
   subagent,
   textOf,
 } from "../../src/index.ts";
-import { KEPT_MS, LONGEST_KEPT_MS } from "../../src/runtime/residence/residence.ts";
+import { LONGEST_KEPT_MS } from "../../src/machines/index.ts";
+import { DEFAULT_IDLE } from "../../src/runtime/doors/roles.ts";
 import { currentProcess } from "../../src/stores/index.ts";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { createFakeClock, scriptedModel } from "../../src/testing/index.ts";
@@ -151,7 +152,7 @@ describe("a client and a worker", () => {
     expect((await agent.executeTurn("and on").result).text).toBe("hello");
     await untilLive(worker, kept);
     expect((await worker.metrics()).wakes).toBe(kept === 1 ? wakes : wakes + 1);
-    clock.advance(KEPT_MS - 1);
+    clock.advance(DEFAULT_IDLE.keptMs - 1);
     await loopTurns(5);
     expect((await worker.metrics()).liveAgents).toBe(kept);
     clock.advance(1);
@@ -197,7 +198,7 @@ describe("a client and a worker", () => {
       const changing = agent[what]().finally(() => (isOver = true));
       // No time passes until the worker has given it back.
       await untilLive(worker, 0);
-      for (let passed = 0; !isOver && passed < KEPT_MS; passed += 50) {
+      for (let passed = 0; !isOver && passed < DEFAULT_IDLE.keptMs; passed += 50) {
         clock.advance(50);
         await loopTurns(5);
       }
@@ -218,7 +219,7 @@ describe("a client and a worker", () => {
       const agent = await client.agent("one", { agentId: "a" });
       await agent.start();
       await agent.executeTurn("go").result;
-      const pause = KEPT_MS - 10;
+      const pause = DEFAULT_IDLE.keptMs - 10;
       for (let passed = 0; passed < LONGEST_KEPT_MS; passed += pause) {
         expect((await worker.metrics()).liveAgents).toBe(1);
         clock.advance(pause);

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { AlreadyOwnedError, LeaseLostError, NotFoundError, StoreUnavailableError } from "../../src/errors/index.ts";
-import { lostToOthers } from "../../src/runtime/residence/activation-ports.ts";
+import { lostToOthers } from "../../src/runtime/placement/activation-ports.ts";
 
 it.each([new AlreadyOwnedError("another process has it"), new NotFoundError("the stores have lost it")])(
   "code of an earlier activation has lost its agent: $message",

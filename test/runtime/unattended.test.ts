@@ -109,7 +109,7 @@ describeRuntimes("turns whose process has died", (stage) => {
     const agent = await keeper.agent("desk", { agentId: "a" });
     await agent.start();
     await agent.executeTurn("first").result;
-    // It is put away here, and its lease runs out: nothing here needs a heartbeat.
+    // It is passive here, and its lease runs out: nothing here needs a heartbeat.
     await pass(stage(), 2 * stageLeaseMs);
     const { gate, definition } = desk("desk", true);
     const doomed = await stage().openProcess({ agents: [definition] });

@@ -53,7 +53,7 @@ export class Activation extends LiveView implements Host {
   readonly viewers: Host["viewers"];
   readonly #ports: ActivationPorts<Activation>;
   protected readonly actors: ActorTree;
-  /** For handles; an agent that is taken up or restored has the one that it had. */
+  /** For handles; an agent that was passive or is restored has the one that it had. */
   standing: Standing;
   readonly notes = new EffectNotes();
   readonly gate = new IntentGate();
@@ -63,6 +63,10 @@ export class Activation extends LiveView implements Host {
   isUsed = true;
   /** When it was last found unused, in steady time. */
   idleSince = 0;
+  /** Whether it has ended a turn since it came here. */
+  hasEndedTurn = false;
+  /** Inbox items that it has taken; they leave the inbox with the commit that holds their entries. */
+  readonly taken = new Set<string>();
   /** Looks into its inbox that are under way. */
   drains = 0;
   #untaken: readonly string[] = nothing;
@@ -352,7 +356,7 @@ export interface ActivationStart {
   readonly history: readonly Message[];
   /** Aborts that were posted while no process had the agent; they are taken before its open turn goes on. */
   readonly aborts: readonly InboxItem[];
-  /** Of an agent that was put away. */
+  /** Of an agent that was passive. */
   readonly standing?: Standing | undefined;
 }
 

@@ -14,7 +14,7 @@ import {
   type ForeignWrites,
   isBySteadyTime,
 } from "../../stores/index.ts";
-import type { LiveAgents } from "../residence/live-agents.ts";
+import type { LiveAgents } from "../placement/live-agents.ts";
 import type { Requests } from "./requests.ts";
 import type { Part } from "../doors/roles.ts";
 import type { Clock } from "../../base/index.ts";

@@ -1,6 +1,6 @@
 import type { Clock } from "../../base/index.ts";
 import type { Stores } from "../../stores/index.ts";
-import type { HeldLease } from "../residence/passivation.ts";
+import type { HeldLease } from "../placement/passivation.ts";
 
 /** A process with nothing to keep up gives a sign this often, so that the stores do not forget it. In milliseconds. */
 const REMEMBERED_MS = 60 * 60_000;

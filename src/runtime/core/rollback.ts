@@ -3,7 +3,7 @@ import { LeaseLostError, StoreRolledBackError } from "../../errors/index.ts";
 import type { AgentKey, AgentRecord } from "../../state/index.ts";
 import type { RolledBackTree } from "../../stores/index.ts";
 import type { Activation } from "../agent/activation.ts";
-import type { Watch } from "../residence/watched-work.ts";
+import type { Watch } from "../placement/watched-work.ts";
 import type { RuntimeStores } from "../unsaved/unsaved-stores.ts";
 
 const PAGE = 500;

@@ -29,7 +29,7 @@ import { EventBus, LiveBroadcast } from "../follow/event-bus.ts";
 import { SpawnTrees } from "../follow/spawn-trees.ts";
 import { type TurnSource, WaitingHold } from "../follow/turn-handle.ts";
 import { type SeenRecord, TurnWatch } from "../follow/turn-watch.ts";
-import { LiveAgents } from "../residence/live-agents.ts";
+import { LiveAgents } from "../placement/live-agents.ts";
 import type { RuntimeStores } from "../unsaved/unsaved-stores.ts";
 import { Worker } from "../work/worker.ts";
 import { Alarms, fireTimer } from "./alarms.ts";
@@ -212,7 +212,7 @@ export class RuntimeCore implements TurnSource {
       clock,
       giveSign: () => clock.giveSign(stores, self),
       leaseMs: this.leaseMs,
-      leases: () => this.live.idle.leases(),
+      leases: () => this.live.passivation.leases(),
       isAtWork: () => this.live.isAtWork || this.work.running > 0,
       // An owner learns of a post by notification, and at the latest at its next heartbeat.
       onBeat: () => {
@@ -337,7 +337,7 @@ export class RuntimeCore implements TurnSource {
 
   /** The inbox of an agent that is named got something, so it is read without a question before. */
   #attendPosts(writes: ForeignWrites): void {
-    const posted = this.live.idle.keys().filter((key) => isPostedTo(writes, key));
+    const posted = this.live.passivation.keys().filter((key) => isPostedTo(writes, key));
     const named = new Set(writes === "any" ? [] : writes.all.flatMap((write) => write.posted ?? []));
     const [certain, possible] = [
       posted.filter(({ agentId }) => named.has(agentId)),

@@ -24,9 +24,9 @@ export interface WorkSettings {
 }
 
 /**
- * When an agent leaves the memory that has nothing to do, or whose turn only waits. About a kilobyte of it stays, and the
- * process keeps its lease; the next command takes it up again from the stores. With `onInspect` all agents stay in memory,
- * and so do those with `autoSave: false`.
+ * When an agent leaves memory that has nothing to do, or whose turn only waits. About a kilobyte of it stays, and the
+ * process keeps its lease; the next command activates it again from the stores. Agents with `autoSave: false` stay in
+ * memory.
  */
 export interface IdleOptions {
   /** Milliseconds after its last work. Default 5,000. */

@@ -32,7 +32,7 @@ import { reasonOf } from "../doors/turn-door.ts";
 import type { Turn, TurnOptions, TurnResult } from "../doors/turn-types.ts";
 import { requestsBelow } from "../follow/rest-watch.ts";
 import { type AcceptedTurn, TurnHandle } from "../follow/turn-handle.ts";
-import { isElsewhere } from "../residence/recovery.ts";
+import { isElsewhere } from "../placement/recovery.ts";
 import {
   clearAgent,
   createChild,

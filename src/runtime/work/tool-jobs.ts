@@ -19,7 +19,7 @@ import type { Stores } from "../../stores/index.ts";
 import { type Auth, concealCredentials, type Tool } from "../../tools/index.ts";
 import type { TurnAuth } from "../agent/turn-auth.ts";
 import type { TurnContexts } from "../agent/turn-contexts.ts";
-import type { LiveAgents } from "../residence/live-agents.ts";
+import type { LiveAgents } from "../placement/live-agents.ts";
 import type { LiveBroadcast } from "../follow/event-bus.ts";
 import { type KnownCall, knownCall, toolOf, type WaitingCall, waitingCall } from "../agent/call-queue.ts";
 

@@ -10,7 +10,7 @@ import {
 } from "../../errors/index.ts";
 import type { DeadCause, JobOutcome, JobRun, WakeJob } from "../../queues/index.ts";
 import type { Activation } from "../agent/activation.ts";
-import type { Rest } from "../residence/residence.ts";
+import type { Rest } from "../../machines/index.ts";
 import type { ToolJobDependencies } from "./tool-jobs.ts";
 
 /** How often one job activates an agent again after a fault here. */

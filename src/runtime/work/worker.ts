@@ -55,7 +55,7 @@ export class Worker {
   #concerns(key: AgentKey): boolean {
     const { live, part } = this.#dependencies;
     const root = rootOf(key.agentId);
-    return part.recovers === "all" || live.idle.keys().some(({ agentId }) => rootOf(agentId) === root);
+    return part.recovers === "all" || live.passivation.keys().some(({ agentId }) => rootOf(agentId) === root);
   }
 
   get counted() {
@@ -117,7 +117,7 @@ export class Worker {
         return { left: 0 };
       });
       const left = new Set(live.all());
-      const handedOver = Promise.all([this.#handOver(left, cut.signal), this.#leavePutAway()]);
+      const handedOver = Promise.all([this.#handOver(left, cut.signal), this.#leavePassive()]);
       // While there is time, leases are offered to stores that did not answer.
       await Promise.race([handedOver.then(() => live.offered()), late]);
       return { left: (await jobs).left + left.size };
@@ -142,10 +142,10 @@ export class Worker {
     for (const outcome of outcomes) if (outcome.status === "rejected") warn(outcome.reason);
   }
 
-  async #leavePutAway(): Promise<void> {
+  async #leavePassive(): Promise<void> {
     const { live, stores } = this.#dependencies;
     try {
-      for (const key of await live.idle.leave()) {
+      for (const key of await live.passivation.leave()) {
         if (live.isOthers(key) && (await hasMore(stores, key))) await live.wake(key);
       }
     } catch (error) {

@@ -19,7 +19,7 @@ export interface WatchedWorkOptions {
   /** Aborted when the runtime closes. */
   readonly closed: AbortSignal;
   /** Whether the process is giving its agents back in any case. */
-  readonly residences: { readonly isClosing: boolean };
+  readonly placements: { readonly isClosing: boolean };
   /** Called when an agent cannot be carried on here. */
   readonly onFailed: (agentId: string, cause: unknown) => void;
 }
@@ -43,8 +43,8 @@ export class WatchedWork {
   }
 
   readonly watch: Watch = async (agentId, duty, work) => {
-    const { clock, random, closed, residences } = this.#options;
-    const isTransient = (error: unknown): boolean => error instanceof StoreUnavailableError && !residences.isClosing;
+    const { clock, random, closed, placements } = this.#options;
+    const isTransient = (error: unknown): boolean => error instanceof StoreUnavailableError && !placements.isClosing;
     try {
       await untilReached(work, { clock, random, signal: closed, isTransient, waits: PAUSES });
     } catch (error) {
@@ -54,10 +54,10 @@ export class WatchedWork {
 
   /** Tells of a failure, but not of one that is none: who has the agent, or gets it, carries it on. */
   report(agentId: string, duty: Duty, error: unknown): void {
-    const { residences, onFailed } = this.#options;
+    const { placements, onFailed } = this.#options;
     // An agent whose definition is unknown here is left to a runtime that knows it.
     const isOthers = error instanceof AlreadyOwnedError || error instanceof NotFoundError;
-    if (isOthers || error instanceof LeaseLostError || residences.isClosing) return;
+    if (isOthers || error instanceof LeaseLostError || placements.isClosing) return;
     // The damage watch has already warned of damaged records.
     if (!(error instanceof CorruptRecordError))
       process.emitWarning(`agent ${agentId} could not ${duty}: ${String(error)}`);

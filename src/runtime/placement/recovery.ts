@@ -1,5 +1,4 @@
 import type { AgentDefinition } from "../../agents/index.ts";
-import { createDeferred } from "../../base/index.ts";
 import { AgentBusyError, AlreadyOwnedError, LeaseLostError, NotFoundError } from "../../errors/index.ts";
 import type { AgentKey, AgentRecord, InboxItem } from "../../state/index.ts";
 import {
@@ -14,7 +13,7 @@ import { MachineFold } from "../agent/rebuild.ts";
 import type { ActivationPorts } from "../agent/live-view.ts";
 import type { TurnAuth } from "../agent/turn-auth.ts";
 import type { Handover } from "./handover.ts";
-import type { PutAway, Residences } from "./residence.ts";
+import type { Placements } from "./placements.ts";
 
 export interface RecoverySource {
   readonly stores: Stores;
@@ -43,43 +42,23 @@ export async function recoverAgent(
   const { record, epoch } = lease;
   try {
     if (!isKnown(record.definition.name)) throw unknownDefinition(key, record.definition.name);
-    return (await recovered(source, key, lease)).start;
+    return await recovered(source, key, lease);
   } catch (error) {
     await handover.giveUp(key, epoch);
     throw error;
   }
 }
 
-/**
- * Recovers an agent that was put away here, under the lease that it has kept. Undefined if another process has or had it
- * since: this one gives no sign while its agents rest, so their leases are free to be taken.
- */
-export async function takeUp(source: RecoverySource, remains: PutAway): Promise<ActivationStart | undefined> {
-  const { key, standing } = remains;
-  const { stores, process } = source;
-  const [record, holder] = await Promise.all([stores.readAgent(key), stores.holder(key)]);
-  const isKept = holder?.epoch === remains.epoch && holder.process.processId === process.processId;
-  if (!record || !isKept) return undefined;
-  const { start, lastSeq } = await recovered(source, key, { ...remains, record });
-  return lastSeq === remains.seq ? { ...start, standing } : undefined;
-}
+type Lease = Pick<ActivationStart, "record" | "epoch" | "seq" | "at">;
 
-interface Recovered {
-  readonly start: ActivationStart;
-  /** Of the last entry that was found. */
-  readonly lastSeq: number;
-}
-
-type Place = Pick<ActivationStart, "record" | "epoch" | "seq" | "at">;
-
-async function recovered(source: RecoverySource, key: AgentKey, place: Place): Promise<Recovered> {
+async function recovered(source: RecoverySource, key: AgentKey, lease: Lease): Promise<ActivationStart> {
   const { stores, definitions, auth } = source;
-  const { record, epoch, seq, at } = place;
+  const { record, epoch, seq, at } = lease;
   const definition = definitions.get(record.definition.name);
   if (!definition) throw unknownDefinition(key, record.definition.name);
   if (seq === 0) {
     const fresh = { snapshot: undefined, turnEntries: [], history: [], aborts: await abortsOf(stores, record) };
-    return { start: { key, record, definition, epoch, seq, at, ...fresh }, lastSeq: 0 };
+    return { key, record, definition, epoch, seq, at, ...fresh };
   }
   const fold = new MachineFold(record.checkpoint);
   const folded = record.checkpoint?.seq ?? 0;
@@ -92,8 +71,7 @@ async function recovered(source: RecoverySource, key: AgentKey, place: Place): P
   const snapshot = fold.toSnapshot();
   const turnEntries = fold.turn ? fold.turnEntries : [];
   const aborts = await abortsOf(stores, record);
-  const start = { key, record, definition, epoch, seq, at, snapshot, turnEntries, history, aborts };
-  return { start, lastSeq: rows.at(-1)?.entries.at(-1)?.seq ?? folded };
+  return { key, record, definition, epoch, seq, at, snapshot, turnEntries, history, aborts };
 }
 
 /** Aborts of the open turn that nobody has taken. */
@@ -120,7 +98,7 @@ function unknownDefinition({ agentId }: AgentKey, name: string): NotFoundError {
 }
 
 interface ChangeDependencies extends RecoverySource {
-  readonly residences: Residences<Activation>;
+  readonly placements: Placements<Activation>;
   readonly handover: Handover;
   readonly ports: ActivationPorts<Activation>;
 }
@@ -135,25 +113,24 @@ export async function changeAtRest(
   key: AgentKey,
   change: (activation: Activation) => void,
 ): Promise<boolean> {
-  const { residences, handover } = dependencies;
+  const { placements, handover } = dependencies;
   for (;;) {
-    const live = await residences.present(key.agentId);
+    const live = await placements.present(key.agentId);
     if (live) {
       assertAtRest(key, live.openTurnId);
       change(live);
       await assertSettled(handover, live);
       return true;
     }
-    const { kind } = residences.of(key.agentId);
-    if (kind === "away" || kind === "dormant") break;
+    if (placements.isFree(key.agentId)) break;
   }
-  const over = createDeferred();
-  residences.apply(key.agentId, { type: "visit", over: over.promise });
+  const { promise: over, resolve } = Promise.withResolvers<void>();
+  placements.send(key.agentId, { type: "change.started" }, { over });
   try {
     return await visit(dependencies, key, change);
   } finally {
-    residences.apply(key.agentId, { type: "visit.over" });
-    over.resolve();
+    placements.send(key.agentId, { type: "change.ended" });
+    resolve();
   }
 }
 

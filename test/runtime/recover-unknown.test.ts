@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { NotFoundError } from "../../src/errors/index.ts";
 import { TurnAuth } from "../../src/runtime/agent/turn-auth.ts";
 import { TurnContexts } from "../../src/runtime/agent/turn-contexts.ts";
-import { recoverAgent } from "../../src/runtime/residence/recovery.ts";
+import { recoverAgent } from "../../src/runtime/placement/recovery.ts";
 import { memoryStores } from "../../src/stores/index.ts";
 import { note } from "../contracts/entry-fixtures.ts";
 import { NOW, TENANT } from "../contracts/names.ts";

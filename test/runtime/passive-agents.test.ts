@@ -45,11 +45,11 @@ const epochsOf = async (stores: Stores, agentId: string): Promise<number[]> => [
   ...new Set((await entriesOf(stores, agentId)).map(({ epoch }) => epoch)),
 ];
 
-describeRuntimes("an agent that is put away", (stage) => {
-  /** The restored variants have a new lease after each commit. */
-  const keepsLease = (): boolean => !stage().variant.includes("restored");
+describeRuntimes("an agent that was passivated, and whose lease stayed here", (stage) => {
+  /** The restored variants are activated anew after each commit. */
+  const isRestored = (): boolean => stage().variant.includes("restored");
 
-  it("goes on with its next turn under the lease that it has kept, and its handle shows no difference", async () => {
+  it("goes on with its next turn, and its handle shows no difference", async () => {
     const runtime = await stage().open({ agents: [clerk()] });
     const agent = await startAgent(runtime, "clerk", "c");
     await agent.executeTurn("one").result;
@@ -60,11 +60,9 @@ describeRuntimes("an agent that is put away", (stage) => {
     expect(await entriesOf(stage().look(), "c")).toEqual(stored);
     expect(await agent.executeTurn("two").result).toMatchObject({ status: "completed", text: "heard 2" });
     expect(agent.state).toMatchObject({ status: "ready", turnCount: 2, openTurnId: null });
-    const epochs = await epochsOf(stage().look(), "c");
-    expect(epochs.length === 1 || !keepsLease()).toBe(true);
   });
 
-  it("keeps its turn open while it waits for a decision, which takes it up", async () => {
+  it("keeps its turn open while it waits for a decision, which activates it", async () => {
     const opened = till();
     const runtime = await stage().open({ agents: [payer(opened)] });
     const agent = await startAgent(runtime, "clerk", "c");
@@ -111,7 +109,7 @@ describeRuntimes("an agent that is put away", (stage) => {
     expect(await turn.result).toMatchObject({ status: "stopped", stopReason: "time_limit" });
   });
 
-  it("hears of the ends of its children, which may be put away too", async () => {
+  it("hears of the ends of its children, which may be passive too", async () => {
     const opened = till();
     const aide = defineAgent({ name: "aide", model: scriptedModel(payOnce), tools: [opened.tool] });
     const lead = defineAgent({
@@ -131,7 +129,7 @@ describeRuntimes("an agent that is put away", (stage) => {
     expect(await toolTextsOf(agent)).toEqual(["the end"]);
   });
 
-  it("takes queued inputs in their order, those that came before it was put away and those after", async () => {
+  it("takes queued inputs in their order, those that came before it was passivated and those after", async () => {
     const runtime = await stage().open({ agents: [payer()] });
     const agent = await startAgent(runtime, "clerk", "c");
     const turns = [agent.executeTurn("one")];
@@ -156,7 +154,7 @@ describeRuntimes("an agent that is put away", (stage) => {
     ]);
   });
 
-  it("is taken up once for two inputs at the same moment", async () => {
+  it("is activated once for two inputs at the same moment", async () => {
     const runtime = await stage().open({ agents: [clerk()] });
     const agent = await startAgent(runtime, "clerk", "c");
     await agent.executeTurn("one").result;
@@ -165,8 +163,9 @@ describeRuntimes("an agent that is put away", (stage) => {
     const turns = [agent, other].map((one) => one.executeTurn("more", { ifBusy: "queue" }));
     const texts = await Promise.all(turns.map(async (turn) => (await turn.result).text));
     expect(texts.toSorted()).toEqual(["heard 2", "heard 3"]);
+    // One activation before, and one for both.
     const epochs = await epochsOf(stage().look(), "c");
-    expect(epochs.length === 1 || !keepsLease()).toBe(true);
+    expect(epochs.length === 2 || isRestored()).toBe(true);
   });
 
   it("is not another process' to take before this one is shut down, and then at once", async () => {
@@ -184,7 +183,7 @@ describeRuntimes("an agent that is put away", (stage) => {
     expect(await agent.turn("c#1").result).toMatchObject({ status: "completed", text: "the end" });
   });
 
-  it("is taken up for what another process has posted to it", async () => {
+  it("is activated for what another process has posted to it", async () => {
     const first = await stage().open({ agents: [payer()] });
     const turn = (await startAgent(first, "clerk", "c")).executeTurn("pay");
     const { requestId } = await requestOf(turn);
@@ -262,14 +261,14 @@ describe("how long an idle agent stays live", () => {
   });
 });
 
-it("an agent that could not be taken up for want of its stores stays put away, and is taken up later", async () => {
+it("an agent that could not be activated because its stores did not answer stays passive, and is activated later", async () => {
   const stores = memoryStores();
   let isAway = false;
-  const readAgent: Stores["readAgent"] = async (key) => {
+  const acquire: Stores["acquire"] = async (...given) => {
     if (isAway) throw new StoreUnavailableError("away");
-    return await stores.readAgent(key);
+    return await stores.acquire(...given);
   };
-  const { runtime, clock, start } = await openIdle({}, { ...stores, readAgent });
+  const { runtime, clock, start } = await openIdle({}, { ...stores, acquire });
   const agent = await start("a");
   await idleUntil(runtime, clock);
   isAway = true;
@@ -300,7 +299,7 @@ it("at a beat one read looks for what was posted to all agents of the process", 
   expect(inbox).not.toHaveBeenCalled();
 });
 
-it("leaves nothing behind of all the turns and all the times that it was put away", async () => {
+it("leaves nothing behind of all the turns and all the times that it was passivated", async () => {
   const { runtime, clock, start } = await openIdle({ keptMs: 0 });
   // The function is called experimental still, and a process says so once.
   const said = vi.spyOn(process, "emitWarning").mockReturnValue();

@@ -1,4 +1,4 @@
-import { type Clock, createDeferred } from "../../base/index.ts";
+import { type Clock, createDeferred, type Deferred } from "../../base/index.ts";
 import { TroupeError } from "../../errors/index.ts";
 import type { AgentKey } from "../../state/index.ts";
 import type { ReleaseOptions, Stores } from "../../stores/index.ts";
@@ -6,7 +6,7 @@ import type { Activation } from "../agent/activation.ts";
 import type { Committer } from "../agent/committer.ts";
 import type { CallsInFlight } from "../agent/calls-in-flight.ts";
 import type { LeftBehind } from "../doors/runtime-types.ts";
-import type { PutAway, Residences } from "./residence.ts";
+import type { KeptLease, Placements } from "./placements.ts";
 import type { Succession } from "./activation-ports.ts";
 import type { Watch } from "./watched-work.ts";
 
@@ -15,7 +15,7 @@ export interface HandoverOptions {
   readonly committer: Committer;
   readonly inFlight: CallsInFlight;
   readonly succession: Succession;
-  readonly residences: Residences<Activation>;
+  readonly placements: Placements<Activation>;
   readonly clock: Clock;
   /** Has somebody look after what was posted to these agents. */
   readonly notify: (agentIds: readonly string[]) => void;
@@ -45,6 +45,8 @@ export class Handover {
   readonly #options: HandoverOptions;
   /** Agents that were stopped here, but are not known to be given back or have lost their last steps. */
   readonly #leftBehind = new Map<string, LeftBehind>();
+  /** Resolve between two steps, for handovers that wait for that. */
+  readonly #safePoints = new WeakMap<Activation, Deferred<void>>();
   /** Leases that are offered until the stores answer. */
   readonly #offerings = new Set<Promise<void>>();
 
@@ -67,7 +69,7 @@ export class Handover {
   async release(activation: Activation, as: "rest" | "parked" = "rest"): Promise<boolean> {
     for (;;) {
       if (!(await this.settle(activation))) return true;
-      const over = this.#options.residences.overOf(activation);
+      const over = this.#options.placements.overOf(activation);
       if (!over) break;
       await over;
     }
@@ -76,32 +78,31 @@ export class Handover {
   }
 
   async #release(activation: Activation, as: "rest" | "parked"): Promise<boolean> {
-    const { stores, residences } = this.#options;
+    const { stores, placements } = this.#options;
     const { key, epoch, clock } = activation;
-    const over = createDeferred();
-    residences.apply(key.agentId, { type: "release", activation, over: over.promise });
+    const { promise: over, resolve } = Promise.withResolvers<void>();
+    placements.report(activation, { type: "lease.offered" }, { over });
     try {
       const isReleased = await stores.release(key, epoch, as === "rest" ? {} : { as, steady: clock.elapsed() });
       if (isReleased) this.#stop(activation);
       return isReleased;
     } finally {
-      residences.apply(key.agentId, { type: "release.over", activation });
-      over.resolve();
+      placements.report(activation, { type: "lease.kept" });
+      resolve();
     }
   }
 
   /** Gives the agent up with its work unfinished; items in its inbox wait for the next owner. */
   async leave(activation: Activation, { isShutDown = false, ...how }: LeaveOptions = {}): Promise<void> {
-    const { residences } = this.#options;
-    const { agentId } = activation.key;
-    const over = createDeferred();
-    residences.apply(agentId, { type: "leave", activation, over: over.promise, isShutDown });
+    const { placements } = this.#options;
+    const { promise: over, resolve } = Promise.withResolvers<void>();
+    placements.report(activation, { type: "leave.started", isShutDown }, { over });
     this.#stop(activation);
     try {
       await this.#giveBack(activation, how);
     } finally {
-      residences.apply(agentId, { type: "leave.over", activation });
-      over.resolve();
+      placements.report(activation, { type: "leave.ended" });
+      resolve();
     }
   }
 
@@ -110,10 +111,8 @@ export class Handover {
    * so at once: a model call in flight is dropped, and repeated by the next owner. Returns whether it was cut.
    */
   async leaveAtSafePoint(activation: Activation, cut: AbortSignal): Promise<boolean> {
-    const { residences } = this.#options;
-    const { agentId } = activation.key;
-    residences.apply(agentId, { type: "safePoint.awaited", activation, safePoint: createDeferred() });
-    const safePoint = residences.stay(activation)?.safePoint;
+    const safePoint = this.#safePoints.get(activation) ?? createDeferred();
+    this.#safePoints.set(activation, safePoint);
     activation.gate.close(() => this.look(activation));
     this.look(activation);
     const over = createDeferred();
@@ -121,13 +120,13 @@ export class Handover {
     cut.addEventListener("abort", stop, { once: true });
     if (cut.aborted) stop();
     try {
-      await Promise.race([safePoint?.promise, over.promise]);
+      await Promise.race([safePoint.promise, over.promise]);
       // Open entries are committed first, unless the stores do not answer within the time.
       await Promise.race([this.settle(activation), over.promise]);
     } finally {
       cut.removeEventListener("abort", stop);
     }
-    const isCut = safePoint?.isSettled === false;
+    const isCut = !safePoint.isSettled;
     if (!isCut) await this.#decided(activation);
     const { isLost, openTurnId, effects } = activation;
     const isIdle = !isCut && !isLost && openTurnId !== null && effects.length === 0;
@@ -138,10 +137,10 @@ export class Handover {
     return isCut;
   }
 
-  /** Must be called after each commit and at the end of each effect, since a safe point may be reached. */
+  /** Must be called after each commit, at the end of each effect, and when the activation has stopped. */
   look(activation: Activation): void {
-    const safePoint = this.#options.residences.stay(activation)?.safePoint;
-    if (safePoint && isBetweenSteps(activation)) safePoint.resolve();
+    const safePoint = this.#safePoints.get(activation);
+    if (safePoint && (activation.isLost || isBetweenSteps(activation))) safePoint.resolve();
   }
 
   /**
@@ -149,18 +148,18 @@ export class Handover {
    * Failures are in `leftBehind`.
    */
   async leaveAll(isLate: boolean): Promise<void> {
-    const { residences } = this.#options;
-    const activations = residences.all();
-    const putAway = residences.allPutAway();
+    const { placements } = this.#options;
+    const activations = placements.all();
+    const kept = placements.leases();
     for (const activation of activations) activation.discard("this runtime was shut down");
-    const leases = [...activations, ...putAway.map(leaseOf)];
+    const leases = [...activations, ...kept.map(leaseToGive)];
     await Promise.allSettled(leases.map((lease) => this.#giveBack(lease, { isLate })));
-    for (const { letGo } of putAway) letGo?.();
+    for (const { key } of kept) placements.send(key.agentId, { type: "lost" });
   }
 
-  /** Gives back the lease of an agent that was put away. Rejects as `leave` does; it is offered again then. */
-  async leavePutAway(remains: PutAway): Promise<void> {
-    const lease = leaseOf(remains);
+  /** Gives back the lease of a passive agent. Rejects as `leave` does; it is offered again then. */
+  async leavePassive(kept: KeptLease): Promise<void> {
+    const lease = leaseToGive(kept);
     await this.#giveBack(lease, { as: lease.openTurnId === null ? "rest" : "parked" });
   }
 
@@ -217,15 +216,15 @@ export class Handover {
       note(
         `it could not be given back (${String(error)}); another process may activate it when this process' lease has ended`,
       );
-      if (!this.#options.residences.isClosing) this.#offerAgain(key, epoch, error);
+      if (!this.#options.placements.isClosing) this.#offerAgain(key, epoch, error);
       throw error;
     }
   }
 
   /** Waits while the lease of this activation is being given back. */
   async #decided(activation: Activation): Promise<void> {
-    const { residences } = this.#options;
-    for (let over = residences.overOf(activation); over; over = residences.overOf(activation)) await over;
+    const { placements } = this.#options;
+    for (let over = placements.overOf(activation); over; over = placements.overOf(activation)) await over;
   }
 
   #stop(activation: Activation): void {
@@ -241,7 +240,7 @@ interface LeaseToGive extends Pick<Activation, "key" | "epoch" | "openTurnId"> {
   readonly writer: { readonly isSettled: boolean; readonly hasLeft: boolean };
 }
 
-function leaseOf({ key, epoch, standing }: PutAway): LeaseToGive {
+function leaseToGive({ key, epoch, standing }: KeptLease): LeaseToGive {
   return { key, epoch, openTurnId: standing.now?.openTurnId ?? null, writer: { isSettled: true, hasLeft: false } };
 }
 

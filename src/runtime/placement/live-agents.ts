@@ -19,14 +19,14 @@ import type { LeavingTime } from "../core/shutdown.ts";
 import { type LiveAgentsOptions, Succession, activationPortsOf } from "./activation-ports.ts";
 import { Handover } from "./handover.ts";
 import { type ChildResults, Inbox } from "./inbox.ts";
-import { IdleAgents, Passivation } from "./passivation.ts";
-import { changeAtRest, isHeldByOthers, recoverAgent, takeUp } from "./recovery.ts";
-import { type PutAway, Residences } from "./residence.ts";
+import { Passivation } from "./passivation.ts";
+import { type KeptLease, Placements } from "./placements.ts";
+import { changeAtRest, isHeldByOthers, recoverAgent } from "./recovery.ts";
 import { PAUSES, type Watch, WatchedWork } from "./watched-work.ts";
 
 /**
  * The agents of this process: activates them, drains their inboxes, passivates them and hands them over.
- * Owns: the record of where each agent lives (`Residences`), and their calls in flight. Does not own: the renewal of
+ * Owns: the record of where each agent is (`Placements`), and their calls in flight. Does not own: the renewal of
  * leases (one heartbeat for the process), timers, handles.
  *
  * Invariants
@@ -36,9 +36,7 @@ import { PAUSES, type Watch, WatchedWork } from "./watched-work.ts";
  *    woken. Stores that do not answer are asked until they do, since a post is reported only once.
  * 3. No process is woken for an agent that another process has: that one learns of the post, or finds it before it
  *    gives the agent back. If it dies before, the reconciler finds the agent.
- * 4. A child is released when its turn has ended, a root when its handle says so. If other processes can activate an
- *    agent and no handle here holds it, it is passivated as soon as none of its own work is running. Others are put away
- *    after a while, and taken up again for whatever moves them.
+ * 4. Agents leave memory by passivation alone (`Passivation`), or because a handle or the process gives them up.
  * 5. Nothing below an agent that was shut down here begins anything here until that agent is started again, unless a handle
  *    starts it.
  */
@@ -46,7 +44,9 @@ export class LiveAgents {
   readonly #options: LiveAgentsOptions;
   readonly #committer: Committer;
   readonly #inFlight = new CallsInFlight();
-  readonly #residences = new Residences<Activation>();
+  readonly #placements = new Placements<Activation>();
+  /** Agents whose posts could not be read because the stores do not answer; they are asked again after a pause. */
+  readonly #retrying = new Set<string>();
   readonly #succession = new Succession();
   /** Agents that were shut down here with others below them, and not started since. */
   readonly #shutDown = new Set<string>();
@@ -56,50 +56,48 @@ export class LiveAgents {
   readonly inbox: Inbox;
   readonly #handover: Handover;
   readonly passivation: Passivation;
-  readonly idle: IdleAgents;
   readonly #ports: ActivationPorts<Activation>;
 
   constructor(options: LiveAgentsOptions) {
-    const { stores, clock, random, part } = options;
+    const { stores, clock, random } = options;
     const children: ChildResults = new Waiters();
     this.#options = options;
     this.#committer = new Committer(stores, clock, random);
-    this.inbox = new Inbox(stores, this.#residences, children);
+    const placements = this.#placements;
+    this.inbox = new Inbox(stores, placements, children);
     const here = { stores, committer: this.#committer, inFlight: this.#inFlight, succession: this.#succession };
     const notify = (agentIds: readonly string[]): void => this.notify(agentIds);
-    const residences = this.#residences;
-    this.#work = new WatchedWork({ ...options, residences });
+    this.#work = new WatchedWork({ ...options, placements });
     const { watch } = this.#work;
     this.watch = watch;
-    this.#handover = new Handover({ ...options, ...here, residences, notify, watch });
-    const passivating = { residences, inbox: this.inbox, handover: this.#handover, watch };
-    this.passivation = new Passivation({ ...options, ...passivating });
-    this.idle = new IdleAgents({ ...options, ...part, ...passivating, passivation: this.passivation });
-    // Who inspects the machines of agents is to see those that are idle too.
-    if (options.onInspect) this.idle.close();
+    this.#handover = new Handover({ ...options, ...here, placements, notify, watch });
+    this.passivation = new Passivation({ ...options, placements, inbox: this.inbox, handover: this.#handover, watch });
     this.#ports = activationPortsOf(options, {
       ...here,
       children,
       notify,
       activate: (key) => this.activate(key),
       onCommitted: (activation, outcome) => this.#onCommitted(activation, outcome),
-      onLost: (activation) => this.#residences.apply(activation.key.agentId, { type: "lost", activation }),
+      onLost: (activation) => {
+        placements.report(activation, { type: "lost" });
+        this.#handover.look(activation);
+      },
       onEffectOver: (activation) => this.#look(activation),
     });
   }
 
   /** Whether the process is leaving: it activates nothing new, and agents here continue until they rest. */
   get isLeaving(): boolean {
-    return this.#residences.isLeaving;
+    return this.#placements.isLeaving;
   }
 
   beginLeaving(): void {
-    this.#residences.isLeaving = true;
-    this.idle.close();
+    this.#placements.isLeaving = true;
+    this.passivation.close();
   }
 
   get isClosing(): boolean {
-    return this.#residences.isClosing;
+    return this.#placements.isClosing;
   }
 
   /** Agents that could not be left properly so far. */
@@ -108,21 +106,21 @@ export class LiveAgents {
   }
 
   get({ agentId }: AgentKey): Activation | undefined {
-    return this.#residences.get(agentId);
+    return this.#placements.get(agentId);
   }
 
   /** Whether an agent here would be taken over by another process if this one seemed dead. */
   get isAtWork(): boolean {
-    return this.#residences.isAtWork;
+    return this.#placements.isAtWork;
   }
 
   all(): Activation[] {
-    return this.#residences.all();
+    return this.#placements.all();
   }
 
   isShutDown({ agentId }: AgentKey): boolean {
-    const { kind, isHeld } = this.#residences.of(agentId);
-    return this.#residences.isShutDown(agentId) || (kind === "away" && !isHeld && this.#isBelowShutDown(agentId));
+    const isUnclaimed = this.#placements.isAway(agentId) && !this.#placements.isHeld(agentId);
+    return this.#placements.isShutDown(agentId) || (isUnclaimed && this.#isBelowShutDown(agentId));
   }
 
   /** Whether an agent above this one was shut down here. */
@@ -140,7 +138,7 @@ export class LiveAgents {
     const below = this.#options.trees.below(agentId);
     // A turn may be spawning at this moment.
     if (below.length > 0 || standing.now?.openTurnId !== null) this.#shutDown.add(agentId);
-    for (const one of [agentId, ...below]) this.#residences.get(one)?.gate.shut();
+    for (const one of [agentId, ...below]) this.#placements.get(one)?.gate.shut();
   }
 
   /** Gives up the agents below one that was shut down. Their turns stay open. */
@@ -151,9 +149,9 @@ export class LiveAgents {
 
   async #leaveShutDown(key: AgentKey): Promise<void> {
     for (;;) {
-      const live = await this.#residences.present(key.agentId);
+      const live = await this.#placements.present(key.agentId);
       if (live) await this.leave(live, { isShutDown: false });
-      else if (!(await this.idle.giveBack(key))) return;
+      else if (!(await this.passivation.giveBack(key))) return;
     }
   }
 
@@ -169,14 +167,14 @@ export class LiveAgents {
 
   /** Where the agent stands, if this process has its lease. */
   standing({ agentId }: AgentKey): Standing | undefined {
-    return this.#residences.get(agentId)?.standing ?? this.#residences.remainsOf(agentId)?.standing;
+    return this.#placements.get(agentId)?.standing ?? this.#placements.leaseOf(agentId)?.standing;
   }
 
-  /** The agent's activation, if it is here or being made; an agent that was put away is taken up. */
+  /** The agent's activation, if it is here or being made; a passive agent is activated. */
   async present(key: AgentKey): Promise<Activation | undefined> {
-    const present = await this.#residences.present(key.agentId);
-    const isPutAway = !present && this.#residences.remainsOf(key.agentId) !== undefined;
-    return isPutAway && !this.isClosing && !this.isLeaving ? await this.activate(key) : present;
+    const present = await this.#placements.present(key.agentId);
+    const isPassive = !present && this.#placements.leaseOf(key.agentId) !== undefined;
+    return isPassive && !this.isClosing && !this.isLeaving ? await this.activate(key) : present;
   }
 
   /**
@@ -186,16 +184,15 @@ export class LiveAgents {
    */
   async activate(key: AgentKey): Promise<Activation> {
     for (;;) {
-      const at = this.#residences.of(key.agentId);
-      if (at.kind === "here") {
-        at.stay.activation.isUsed = true;
-        return at.stay.activation;
-      }
-      if ("over" in at) await at.over;
-      else if (at.kind !== "coming") return await this.#begin(key);
+      const { activation, attempt, over } = this.#placements.of(key.agentId);
+      if (over) await over;
+      else if (activation) {
+        activation.isUsed = true;
+        return activation;
+      } else if (!attempt) return await this.#begin(key);
       else {
         try {
-          return await at.attempt;
+          return await attempt;
         } catch (error) {
           if (!(error instanceof NotFoundError)) throw error;
         }
@@ -203,10 +200,10 @@ export class LiveAgents {
     }
   }
 
-  /** Like `activate`, for a handle: the agent is not passivated. */
+  /** Like `activate`, for a handle: the lease stays here when the agent is passivated. */
   async own(key: AgentKey): Promise<Activation> {
     const activation = this.activate(key);
-    this.#residences.apply(key.agentId, { type: "hold" });
+    this.#placements.send(key.agentId, { type: "handle.opened" });
     activation.catch(() => this.disown(key));
     return await activation;
   }
@@ -218,36 +215,31 @@ export class LiveAgents {
 
   #begin(key: AgentKey): Promise<Activation> {
     if (this.isClosing || this.isLeaving) throw new LeaseLostError("this runtime is shutting down");
-    const remains = this.#residences.remainsOf(key.agentId);
+    const kept = this.#placements.leaseOf(key.agentId);
     // Others join the attempt, and it carries on what they have begun.
-    const attempt = processContext.run(() => Promise.resolve().then(() => this.#arrive(key, remains)));
-    this.#residences.apply(key.agentId, { type: "activate", attempt });
+    const attempt = processContext.run(() => Promise.resolve().then(() => this.#arrive(key, kept)));
+    this.#placements.send(key.agentId, { type: "activation.started" }, { attempt });
     return attempt;
   }
 
-  async #arrive(key: AgentKey, remains?: PutAway): Promise<Activation> {
+  async #arrive(key: AgentKey, kept?: KeptLease): Promise<Activation> {
     const { agentId } = key;
     let start: ActivationStart;
     let activation: Activation;
-    let kept = remains;
     try {
       await this.#options.present();
-      const taken = remains && (await takeUp(this.#options, remains));
-      if (!taken) kept = undefined;
-      start = taken ?? (await recoverAgent(this.#options, key, this.#handover));
+      start = { ...(await recoverAgent(this.#options, key, this.#handover)), standing: kept?.standing };
       activation = new Activation(start, this.#ports);
     } catch (error) {
-      this.#residences.apply(agentId, { type: "activation.failed", remains: kept });
-      if (!kept) remains?.letGo?.();
+      const keepsLease = kept !== undefined && error instanceof StoreUnavailableError;
+      this.#placements.send(agentId, { type: "activation.failed", keepsLease });
       throw error;
     }
-    this.#residences.apply(agentId, { type: "activated", activation });
+    this.#placements.send(agentId, { type: "activation.succeeded" }, { activation });
     this.#options.trees.note(activation.identity);
-    const { isHeld } = this.#residences.of(agentId);
-    if (this.isClosing || (!isHeld && this.#isBelowShutDown(agentId))) activation.gate.shut();
+    if (this.isClosing || (!this.#placements.isHeld(agentId) && this.#isBelowShutDown(agentId))) activation.gate.shut();
     activation.start();
-    remains?.letGo?.();
-    this.idle.begin();
+    this.passivation.begin();
     carryOn(activation);
     for (const item of start.aborts) this.inbox.take(activation, item);
     try {
@@ -266,8 +258,8 @@ export class LiveAgents {
 
   /** Changes an agent between two turns without starting anything (`changeAtRest`). */
   async change(key: AgentKey, change: (activation: Activation) => void): Promise<void> {
-    const place = { ...this.#options, residences: this.#residences, handover: this.#handover, ports: this.#ports };
-    const isAtRest = await this.passivation.during(key, () => changeAtRest(place, key, change));
+    const parts = { ...this.#options, placements: this.#placements, handover: this.#handover, ports: this.#ports };
+    const isAtRest = await this.passivation.during(key, () => changeAtRest(parts, key, change));
     if (!isAtRest) this.notify([key.agentId]);
   }
 
@@ -281,7 +273,7 @@ export class LiveAgents {
     const attend = (agentId: string): Promise<void> =>
       withinTrace(trace, () => this.watch(agentId, "take what was posted to it", () => this.#attend(agentId)));
     for (const agentId of agentIds) {
-      if (!this.#residences.of(agentId).isRetrying) void processContext.run(() => attend(agentId));
+      if (!this.#retrying.has(agentId)) void processContext.run(() => attend(agentId));
     }
   }
 
@@ -295,7 +287,7 @@ export class LiveAgents {
     const key = this.#keyOf(agentId);
     if (this.isShutDown(key)) return false;
     // An attempt that was already running may have met an owner that has gone since.
-    if ((await this.#residences.present(agentId)) || this.#residences.remainsOf(agentId)) return false;
+    if ((await this.#placements.present(agentId)) || this.#placements.leaseOf(agentId)) return false;
     try {
       await this.#activateForPost(key);
       return true;
@@ -307,13 +299,13 @@ export class LiveAgents {
 
   /**
    * Carries on an agent that the stores list as unattended, here or elsewhere; false if it is here, another process
-   * was faster, or the stores do not answer: the next look tries again. What was put away here is forgotten first, because
-   * its lease was lost.
+   * was faster, or the stores do not answer: the next look tries again. An agent that is passive here is forgotten
+   * first, because its lease was lost.
    */
   async takeOver(key: AgentKey): Promise<boolean> {
     if (this.isClosing || this.isLeaving || this.isShutDown(key)) return false;
-    if (await this.#residences.present(key.agentId)) return false;
-    this.idle.forget(key);
+    if (await this.#placements.present(key.agentId)) return false;
+    this.passivation.forget(key);
     try {
       await (this.isOthers(key) ? this.wake(key) : this.#activateForPost(key));
       return true;
@@ -332,22 +324,22 @@ export class LiveAgents {
         if (!(error instanceof StoreUnavailableError)) throw error;
       }
       // Another call has failed meanwhile, and retries.
-      if (this.#residences.of(agentId).isRetrying) return;
-      this.#residences.apply(agentId, { type: "retry" });
+      if (this.#retrying.has(agentId)) return;
+      this.#retrying.add(agentId);
       await clock.sleep(backoffDelay(attempt, random(), PAUSES));
-      this.#residences.apply(agentId, { type: "retry.over" });
+      this.#retrying.delete(agentId);
     }
   }
 
   async #attendOnce(key: AgentKey): Promise<void> {
     if (this.isClosing) return;
-    const live = await this.#residences.present(key.agentId);
+    const live = await this.#placements.present(key.agentId);
     if (live) await this.drainInbox(live);
     if (live && !live.isLost) return;
-    const remains = this.#residences.remainsOf(key.agentId);
-    if (remains) {
+    const kept = this.#placements.leaseOf(key.agentId);
+    if (kept) {
       // While the process is leaving, the agent is given back, and woken elsewhere.
-      const isMoved = (await this.idle.hasMore(remains)) && !this.isClosing && !this.isLeaving;
+      const isMoved = (await this.passivation.hasMore(kept)) && !this.isClosing && !this.isLeaving;
       return void (isMoved && (await this.activate(key)));
     }
     if (this.isOthers(key)) {
@@ -355,19 +347,20 @@ export class LiveAgents {
     } else if (!live && !this.isLeaving) await this.#activateForPost(key);
   }
 
-  /** Activates the agent for a post, and releases it again if no turn is open afterwards. */
+  /** Activates the agent for a post, which may open its next turn; resolves when that is stored. */
   async #activateForPost(key: AgentKey): Promise<void> {
     const activation = await this.activateUnlessShutDown(key);
-    if (activation && activation.openTurnId === null) await this.#endStay(activation);
+    if (activation?.openTurnId === null) await this.#handover.settle(activation);
   }
 
-  /** Takes the items in the inbox; returns how many. The agent is not put away meanwhile. */
+  /** Takes the items in the inbox; returns how many. The agent is not passivated meanwhile. */
   async drainInbox(activation: Activation): Promise<number> {
     activation.drains += 1;
     try {
       return await this.inbox.drain(activation);
     } finally {
       activation.drains -= 1;
+      this.passivation.look(activation);
     }
   }
 
@@ -399,34 +392,18 @@ export class LiveAgents {
   }
 
   #look(activation: Activation): void {
-    if (this.#residences.stay(activation)?.safePoint) this.#handover.look(activation);
-    if (this.passivation.isOn) this.passivation.look(activation);
+    this.#handover.look(activation);
+    this.passivation.look(activation);
   }
 
   #afterTurn(activation: Activation, ended: EntryOf<"turn.ended">, accounts: Committed["accounts"]): void {
     this.#options.onTurnEnded(activation, ended, accounts ?? []);
     activation.forgetTurn(ended.turnId);
-    const isChild = activation.identity.parentAgentId !== null;
-    if (this.passivation.isOn) {
-      this.passivation.turnEnded(activation);
-      // Agents that are passivated are checked after their last commit.
-      if (this.passivation.applies(activation.key)) return;
-    }
-    if (isChild) void this.#endStay(activation);
-    else if (activation.mayHaveMore)
-      void this.watch(activation.key.agentId, "take what was posted to it", () => this.drainInbox(activation));
-  }
-
-  #endStay(activation: Activation): Promise<void> {
-    return this.watch(activation.key.agentId, "be given back", () => this.#releaseAtRest(activation));
-  }
-
-  /** Releases an agent without an open turn, unless a new item has arrived. */
-  async #releaseAtRest(activation: Activation): Promise<void> {
-    // The stores refuse it while there is an item, so the inbox need not be read before.
-    while (activation.openTurnId === null && !(await this.#handover.release(activation))) {
-      if (activation.isLost || (await this.drainInbox(activation)) === 0) return;
-    }
+    activation.hasEndedTurn = true;
+    this.passivation.turnEnded(activation);
+    // The stores do not take a lease back while there is an item, which is taken then.
+    if (!activation.mayHaveMore || this.passivation.givesBack(activation)) return;
+    void this.watch(activation.key.agentId, "take what was posted to it", () => this.drainInbox(activation));
   }
 
   /**
@@ -444,7 +421,7 @@ export class LiveAgents {
 
   /** For a handle: the agent may be passivated again, wherever it lives now. */
   disown({ agentId }: AgentKey): void {
-    this.#residences.apply(agentId, { type: "unhold" });
+    this.#placements.send(agentId, { type: "handle.closed" });
   }
 
   /** For a handle: commits open entries, stops the actors, gives the lease back. The inbox waits for the next owner. */
@@ -467,10 +444,10 @@ export class LiveAgents {
 
   /** Stores open entries and gives the leases back, as far as time allows. */
   async close(time: LeavingTime): Promise<void> {
-    this.#residences.isClosing = true;
-    this.idle.close();
+    this.#placements.isClosing = true;
+    this.passivation.close();
     for (const { gate } of this.all()) gate.shut();
-    const isStored = await time.spend("store", Promise.all([this.#residences.arrived(), this.#committer.drained()]));
+    const isStored = await time.spend("store", Promise.all([this.#placements.arrived(), this.#committer.drained()]));
     const left = this.#handover.leaveAll(!isStored);
     this.#committer.close();
     await time.spend("giveBack", left);

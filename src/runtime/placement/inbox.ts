@@ -4,7 +4,7 @@ import type { Stores } from "../../stores/index.ts";
 import type { SpawnedChild } from "../../tools/index.ts";
 import type { Activation } from "../agent/activation.ts";
 import { takeItem, wakeUp } from "../agent/intake.ts";
-import type { Residences } from "./residence.ts";
+import type { Placements } from "./placements.ts";
 
 /**
  * Drains the inboxes of activations.
@@ -17,13 +17,13 @@ import type { Residences } from "./residence.ts";
  */
 export class Inbox {
   readonly #stores: Pick<Stores, "inbox">;
-  readonly #residences: Residences<Activation>;
+  readonly #placements: Placements<Activation>;
   readonly #children: ChildResults;
   readonly #running = new Map<Activation, Running>();
 
-  constructor(stores: Pick<Stores, "inbox">, residences: Residences<Activation>, children: ChildResults) {
+  constructor(stores: Pick<Stores, "inbox">, placements: Placements<Activation>, children: ChildResults) {
     this.#stores = stores;
-    this.#residences = residences;
+    this.#placements = placements;
     this.#children = children;
   }
 
@@ -62,9 +62,8 @@ export class Inbox {
       isMoving = moved > 0;
     }
     if (taken > 0) activation.isUsed = true;
-    const known = this.#residences.stay(activation)?.taken;
     activation.setUntaken(
-      items.flatMap(({ key }) => (known?.has(key) ? [] : [key])),
+      items.flatMap(({ key }) => (activation.taken.has(key) ? [] : [key])),
       look,
     );
     return taken;
@@ -74,15 +73,15 @@ export class Inbox {
   take(activation: Activation, item: InboxItem): boolean {
     if (this.#take(activation, item)) return true;
     const { untaken } = activation;
-    const isTaken = this.#residences.stay(activation)?.taken.has(item.key) ?? true;
+    const isTaken = activation.taken.has(item.key) || !this.#placements.isHere(activation);
     if (!isTaken && !untaken.includes(item.key)) activation.setUntaken([...untaken, item.key], activation.nextLook());
     return false;
   }
 
   /** False if it was taken already, cannot be taken yet, or the agent is not here any more. */
   #take(activation: Activation, item: InboxItem): boolean {
-    const taken = this.#residences.stay(activation)?.taken;
-    if (!taken || activation.isLost) return false;
+    const { taken } = activation;
+    if (!this.#placements.isHere(activation) || activation.isLost) return false;
     if (taken.has(item.key)) {
       // Who aborts a turn that is ending already posts the same item again, perhaps after the first one has left the inbox.
       if (item.kind === "abort") activation.writer.acknowledge(item.key);
@@ -90,7 +89,7 @@ export class Inbox {
     }
     if (!takeItem(activation, item)) return false;
     taken.add(item.key);
-    if (item.kind === "lease.wanted") this.#residences.apply(activation.key.agentId, { type: "kept.over", activation });
+    if (item.kind === "lease.wanted") this.#placements.report(activation, { type: "kept.ended" });
     if (item.kind === "child.ended") this.#children.resolve(item.childId, { status: item.outcome, text: item.text });
     return true;
   }
@@ -100,8 +99,8 @@ export class Inbox {
    */
   #isBehind(activation: Activation, item: InboxItem, items: readonly InboxItem[]): boolean {
     if (item.kind !== "turn") return false;
-    const taken = this.#residences.stay(activation)?.taken;
-    return items.some((one) => one.kind === "turn" && one.number < item.number && !taken?.has(one.key));
+    const { taken } = activation;
+    return items.some((one) => one.kind === "turn" && one.number < item.number && !taken.has(one.key));
   }
 }
 

@@ -1,0 +1,246 @@
+import { initialTransition, type StateValue, transition } from "xstate";
+import { createDeferred, type Deferred } from "../../base/index.ts";
+import { InvariantError } from "../../errors/index.ts";
+import {
+  type PlacementAction,
+  type PlacementContext,
+  type PlacementEvent,
+  placementMachine,
+  type Rest,
+} from "../../machines/index.ts";
+import type { AgentKey } from "../../state/index.ts";
+import type { Standing } from "../agent/actor-tree.ts";
+
+/** What this process keeps of a passive agent: its lease, and what its handles show. */
+export interface KeptLease {
+  readonly key: AgentKey;
+  readonly epoch: number;
+  readonly standing: Standing;
+  /** Keys of the inbox items that it could not take. */
+  readonly untaken: readonly string[];
+  /** Lets the process exit, which an open turn keeps alive. */
+  readonly letGo: (() => void) | undefined;
+}
+
+/** The state of one agent's machine, and what belongs to it. */
+interface Placed<Live> {
+  readonly value: StateValue;
+  readonly context: PlacementContext;
+  /** While it is live or leaving. */
+  readonly activation: Live | undefined;
+  /** Of the activation that is being made, or is here; settles when it has drained its inbox for the first time. */
+  readonly attempt: Promise<Live> | undefined;
+  /** While it is decided whether its lease stays here. */
+  readonly over: Promise<void> | undefined;
+  /** While it is passive, or is activated from there. */
+  readonly lease: KeptLease | undefined;
+  readonly waiter: Deferred<Rest> | undefined;
+}
+
+type Parts<Live> = Partial<Pick<Placed<Live>, "activation" | "attempt" | "over" | "lease">>;
+
+const [{ value, context }] = initialTransition(placementMachine);
+const absent = {
+  value,
+  context,
+  activation: undefined,
+  attempt: undefined,
+  over: undefined,
+  lease: undefined,
+  waiter: undefined,
+} as const;
+
+/** Events that always change the state where they are expected. */
+const commands: ReadonlySet<PlacementEvent["type"]> = new Set([
+  "activation.started",
+  "activation.succeeded",
+  "activation.failed",
+  "change.started",
+  "change.ended",
+]);
+
+/**
+ * The agents of one process.
+ * Owns: the state of each one's machine, and the answers to those who wait for its rest. Does not own: leases, actors,
+ * inboxes.
+ *
+ * Invariant: a late report changes no later state. What is reported of an activation counts only while it is here.
+ */
+export class Placements<Live extends { readonly key: AgentKey }> {
+  readonly #placed = new Map<string, Placed<Live>>();
+  #waiters = 0;
+  /** Set when the process is leaving: nothing new is activated, and agents here continue until they rest. */
+  isLeaving = false;
+  isClosing = false;
+
+  of(agentId: string): Placed<Live> {
+    return this.#placed.get(agentId) ?? absent;
+  }
+
+  /** Moves the agent's machine, and answers waiters. Returns the actions that the caller must run. */
+  send(agentId: string, event: PlacementEvent, parts: Parts<Live> = {}): readonly PlacementAction[] {
+    const before = this.of(agentId);
+    const [next, actions] = transition(placementMachine, placementMachine.resolveState(before), event);
+    if (commands.has(event.type) && nameOf(next) === nameOf(before)) {
+      throw new InvariantError(`an agent that is ${nameOf(before)} in this process got "${event.type}"`);
+    }
+    this.#put(agentId, { ...before, ...parts, value: next.value, context: next.context });
+    for (const action of actions as readonly PlacementAction[]) {
+      if (action.type === "answerRest") this.#answer(agentId, action.params.rest);
+      else if (action.type === "checkRest" && before.waiter) this.#checkRest(agentId);
+    }
+    return actions as readonly PlacementAction[];
+  }
+
+  /** The same for what is reported of an activation; ignored if that is not here any more. */
+  report(activation: Live, event: PlacementEvent, parts?: Parts<Live>): readonly PlacementAction[] {
+    const { agentId } = activation.key;
+    return this.of(agentId).activation === activation ? this.send(agentId, event, parts) : [];
+  }
+
+  #put(agentId: string, placed: Placed<Live>): void {
+    const name = nameOf(placed);
+    const isHere = name === "live" || name === "leaving";
+    const next = {
+      ...placed,
+      activation: isHere ? placed.activation : undefined,
+      attempt: name === "activating" || name === "live" ? placed.attempt : undefined,
+      over: isDeciding(placed) ? placed.over : undefined,
+      lease: name === "passive" || name === "activating" ? placed.lease : undefined,
+    };
+    if (placed.lease && !next.lease) placed.lease.letGo?.();
+    const { isHeld, deliveries } = placed.context;
+    if (name === "away" && !isHeld && deliveries === 0 && !placed.waiter) this.#placed.delete(agentId);
+    else this.#placed.set(agentId, next);
+  }
+
+  /** Resolves when the agent rests here or is here no more; all who wait for one agent share the answer. */
+  rest(agentId: string): Promise<Rest> {
+    const placed = this.of(agentId);
+    const waiter = placed.waiter ?? createDeferred<Rest>();
+    if (!placed.waiter) this.#waiters += 1;
+    this.#placed.set(agentId, { ...placed, waiter });
+    this.send(agentId, { type: "rest.awaited" });
+    return waiter.promise;
+  }
+
+  #answer(agentId: string, rest: Rest): void {
+    const placed = this.of(agentId);
+    if (!placed.waiter) return;
+    this.#waiters -= 1;
+    placed.waiter.resolve(rest);
+    this.#put(agentId, { ...placed, waiter: undefined });
+  }
+
+  #checkRest(agentId: string): void {
+    setImmediate(() => this.send(agentId, { type: "rest.checked" }));
+  }
+
+  /** Number of agents with a waiter for their rest. */
+  get waiters(): number {
+    return this.#waiters;
+  }
+
+  isAwaited(agentId: string): boolean {
+    return this.of(agentId).waiter !== undefined;
+  }
+
+  isHeld(agentId: string): boolean {
+    return this.of(agentId).context.isHeld;
+  }
+
+  hasDeliveries(agentId: string): boolean {
+    return this.of(agentId).context.deliveries > 0;
+  }
+
+  keptUntil(agentId: string): number {
+    return this.of(agentId).context.keptUntil;
+  }
+
+  isAway(agentId: string): boolean {
+    return nameOf(this.of(agentId)) === "away";
+  }
+
+  /** Whether an activation can start: it is not here, and its lease is not being taken or given back. */
+  isFree(agentId: string): boolean {
+    return ["away", "dormant", "passive"].includes(nameOf(this.of(agentId)));
+  }
+
+  /** The activation that is here, also while its lease is offered back. */
+  get(agentId: string): Live | undefined {
+    const placed = this.of(agentId);
+    return nameOf(placed) === "live" ? placed.activation : undefined;
+  }
+
+  isHere(activation: Live): boolean {
+    return this.get(activation.key.agentId) === activation;
+  }
+
+  all(): Live[] {
+    return [...this.#placed.values()].flatMap((placed) =>
+      nameOf(placed) === "live" && placed.activation ? [placed.activation] : [],
+    );
+  }
+
+  /** The kept lease of a passive agent. */
+  leaseOf(agentId: string): KeptLease | undefined {
+    const placed = this.of(agentId);
+    return nameOf(placed) === "passive" ? placed.lease : undefined;
+  }
+
+  leases(): KeptLease[] {
+    return [...this.#placed.values()].flatMap((placed) =>
+      nameOf(placed) === "passive" && placed.lease ? [placed.lease] : [],
+    );
+  }
+
+  /** Whether an agent is here, comes or leaves, or a passive one has an open turn. */
+  get isAtWork(): boolean {
+    return [...this.#placed.values()].some((placed) => {
+      const name = nameOf(placed);
+      if (name === "passive") return (placed.lease?.standing.now?.openTurnId ?? null) !== null;
+      return name !== "away" && name !== "dormant";
+    });
+  }
+
+  /** Settles when it is decided whether the activation's lease stays here; undefined if that is not being decided. */
+  overOf(activation: Live): Promise<void> | undefined {
+    const placed = this.of(activation.key.agentId);
+    return placed.activation === activation ? placed.over : undefined;
+  }
+
+  isShutDown(agentId: string): boolean {
+    return this.of(agentId).context.isShutDown;
+  }
+
+  /** Resolves when no lease of the agent is being given back or held for a change; gives the attempt to activate it. */
+  async #decided(agentId: string): Promise<Placed<Live>> {
+    for (;;) {
+      const placed = this.of(agentId);
+      if (!placed.over) return placed;
+      await placed.over;
+    }
+  }
+
+  /** The activation that is here or being made. */
+  async present(agentId: string): Promise<Live | undefined> {
+    const placed = await this.#decided(agentId);
+    if (nameOf(placed) === "activating") return await placed.attempt?.catch(() => undefined);
+    return placed.activation;
+  }
+
+  /** Settles when all running attempts have ended. */
+  async arrived(): Promise<void> {
+    await Promise.allSettled([...this.#placed.values()].map(({ attempt }) => attempt));
+  }
+}
+
+function nameOf({ value: at }: { readonly value: StateValue }): string {
+  return typeof at === "string" ? at : (Object.keys(at)[0] ?? "");
+}
+
+function isDeciding({ value: at }: { readonly value: StateValue }): boolean {
+  if (typeof at === "string") return at === "changing" || at === "leaving";
+  const live = at["live"];
+  return typeof live === "object" && live["lease"] === "offered";
+}

@@ -1,0 +1,97 @@
+import { describe, expect, it, vi } from "vitest";
+import { InvariantError } from "../../src/errors/index.ts";
+import { Standing } from "../../src/runtime/agent/actor-tree.ts";
+import { type KeptLease, Placements } from "../../src/runtime/placement/placements.ts";
+
+interface Live {
+  readonly key: { readonly tenant: string; readonly agentId: string };
+}
+
+const activation: Live = { key: { tenant: "default", agentId: "a" } };
+const earlier: Live = { key: activation.key };
+const attempt = Promise.resolve(activation);
+
+function arrived(): Placements<Live> {
+  const agents = new Placements<Live>();
+  agents.send("a", { type: "activation.started" }, { attempt });
+  agents.send("a", { type: "activation.succeeded" }, { activation });
+  return agents;
+}
+
+describe("the agents of a process", () => {
+  it("refuses a second activation of an agent, and ends of what was never begun", () => {
+    const agents = arrived();
+    expect(() => agents.send("a", { type: "activation.started" }, { attempt })).toThrow(InvariantError);
+    expect(() => agents.send("b", { type: "activation.succeeded" }, { activation })).toThrow(
+      'an agent that is away in this process got "activation.succeeded"',
+    );
+    expect(agents.get("a")).toBe(activation);
+  });
+
+  it("ignores what is reported of an earlier activation", () => {
+    const agents = arrived();
+    expect(agents.report(earlier, { type: "lost" })).toEqual([]);
+    expect(agents.get("a")).toBe(activation);
+    agents.report(activation, { type: "lost" });
+    expect(agents.get("a")).toBeUndefined();
+  });
+
+  it("answers a waiter for an agent that is not here, in the next tick", async () => {
+    const agents = new Placements<Live>();
+    const rest = agents.rest("a");
+    expect(agents.waiters).toBe(1);
+    await expect(rest).resolves.toBe("gone");
+    expect(agents.waiters).toBe(0);
+  });
+
+  it("answers all who wait for one agent at once", async () => {
+    const agents = arrived();
+    const rests = [agents.rest("a"), agents.rest("a")];
+    expect(agents.waiters).toBe(1);
+    agents.send("a", { type: "handle.opened" });
+    await expect(Promise.all(rests)).resolves.toEqual(["waits", "waits"]);
+  });
+
+  it("gives the activation that is here, and waits until it is decided whether it stays", async () => {
+    const agents = new Placements<Live>();
+    agents.send("a", { type: "activation.started" }, { attempt });
+    await expect(agents.present("a")).resolves.toBe(activation);
+    agents.send("a", { type: "activation.succeeded" }, { activation });
+    const { promise: over, resolve } = Promise.withResolvers<void>();
+    agents.report(activation, { type: "leave.started", isShutDown: true }, { over });
+    expect(agents.isShutDown("a")).toBe(true);
+    const present = agents.present("a");
+    agents.report(activation, { type: "leave.ended" });
+    resolve();
+    await expect(present).resolves.toBeUndefined();
+    expect(agents.isShutDown("a")).toBe(true);
+    expect(agents.isFree("a")).toBe(true);
+  });
+
+  it("keeps the lease of a passive agent until it is live again or lost, and then lets the process exit", () => {
+    const agents = arrived();
+    const letGo = vi.fn<() => void>();
+    const lease: KeptLease = { key: activation.key, epoch: 1, standing: new Standing(), untaken: [], letGo };
+    agents.report(activation, { type: "passivated" }, { lease });
+    expect(agents.leaseOf("a")).toBe(lease);
+    expect(agents.all()).toEqual([]);
+    agents.send("a", { type: "activation.started" }, { attempt });
+    agents.send("a", { type: "activation.failed", keepsLease: true });
+    expect(agents.leases()).toEqual([lease]);
+    expect(letGo).not.toHaveBeenCalled();
+    agents.send("a", { type: "activation.started" }, { attempt });
+    agents.send("a", { type: "activation.succeeded" }, { activation });
+    expect(letGo).toHaveBeenCalledOnce();
+    expect(agents.leases()).toEqual([]);
+  });
+
+  it("keeps no lease of an agent that could not be passivated", () => {
+    const agents = arrived();
+    agents.send("a", { type: "delivery.started" });
+    const letGo = vi.fn<() => void>();
+    const lease: KeptLease = { key: activation.key, epoch: 1, standing: new Standing(), untaken: [], letGo };
+    agents.report(activation, { type: "passivated" }, { lease });
+    expect(agents.get("a")).toBe(activation);
+    expect(letGo).toHaveBeenCalledOnce();
+  });
+});
