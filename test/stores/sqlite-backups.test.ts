@@ -44,15 +44,15 @@ async function fiveTurns(path: string) {
   return writer;
 }
 
-async function expectFiveTurns(path: string): Promise<void> {
+/** What troupe reads of the file: the states of the turns, and how many messages there are. */
+async function readBack(path: string): Promise<{ readonly turns: string[]; readonly messages: number }> {
   const model = scriptedModel(({ messages }) => `I see ${messages.length}.`);
   const runtime = await createRuntime({ agents: [defineAgent({ name: "clerk", model })], stores: sqliteStores(path) });
   const agent = await runtime.find("clerk-1");
-  expect(await agent.getMessages()).toHaveLength(10);
-  expect((await runtime.turns({ agentId: "clerk-1" })).map(({ status }) => status)).toEqual(
-    Array.from({ length: 5 }, () => "completed"),
-  );
+  const turns = (await runtime.turns({ agentId: "clerk-1" })).map(({ status }) => status);
+  const { length: messages } = await agent.getMessages();
   await runtime.shutdown();
+  return { turns, messages };
 }
 
 test.each(ways)(
@@ -65,8 +65,9 @@ test.each(ways)(
     writer.kill();
     await writer.ended;
     await copy(path, ofDead);
-    await expectFiveTurns(ofLiving);
-    await expectFiveTurns(ofDead);
+    const all = { turns: Array.from({ length: 5 }, () => "completed"), messages: 10 };
+    expect(await readBack(ofLiving)).toEqual(all);
+    expect(await readBack(ofDead)).toEqual(all);
   },
 );
 

@@ -40,7 +40,7 @@ export class SqliteMessages {
     return this.#statements.newest
       .all(slot.id, count)
       .map((row) => messageIn(row, agentId))
-      .reverse();
+      .toReversed();
   }
 
   byId(slot: AgentSlot, ids: readonly string[]): Message[] {

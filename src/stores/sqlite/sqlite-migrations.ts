@@ -80,7 +80,7 @@ function storedLayout(database: DatabaseSync, path: string): Layout {
   }
   if (row?.["old"] === 3) {
     throw new UnsupportedError(
-      `${path} was written by troupe before its layouts were numbered (${row["version"]}), which no version reads any more; give the path of a new file`,
+      `${path} was written by troupe before its layouts were numbered (${String(row["version"])}), which no version reads any more; give the path of a new file`,
       { details: { path } },
     );
   }
