@@ -14,7 +14,7 @@ export class WrittenFile {
   /** Refused as not available, for another reason than a full disk. */
   unavailable = 0;
   full = 0;
-  /** Writers who came while another one logged. */
+  /** Writers who came and went while another one stayed. */
   visits = 0;
   readonly #acknowledged = new Map<string, Acknowledged["lines"]>();
   #runs = 0;
@@ -25,11 +25,6 @@ export class WrittenFile {
 
   size(): number {
     return statSync(this.path).size;
-  }
-
-  /** Whether there is a log in front of it. Whoever leaves a file that two have written to takes it away. */
-  get hasLog(): boolean {
-    return existsSync(`${this.path}-log`);
   }
 
   async write(

@@ -10,13 +10,12 @@ const SHORT_ROUNDS = 5;
 const ROUNDS_OF_A_FILE = 8;
 const LONGEST_LIFE_MS = 120;
 const WRITERS = ["team~left", "team~right"] as const;
-/** Who stays writes for so long, with pauses: longer than it takes until a log is begun again once a visitor has gone. */
+/** Who stays writes for so long, with pauses. */
 const STAY_MS = 4_000;
 const PAUSE_MS = 2;
 const MOST_BATCHES_OF_A_VISIT = 20;
-/** From the beginning of a log until somebody sets out to visit, at most. */
-const LONGEST_LOG_MS = 60;
-const LOOK_MS = 5;
+/** From one visit to the next, at most. */
+const LONGEST_WAIT_MS = 60;
 /** What a full disk leaves, beyond what is written already. */
 const LAST_BYTES = 256 * 1024;
 const BATCHES_WITH_ROOM = 20;
@@ -57,10 +56,7 @@ async function killWriters(file: WrittenFile, rounds: number, random: SeededRand
   }
 }
 
-/**
- * One stays and logs; others come, write a little and go, each when the log has been begun again, so that it ends again and again.
- * At last who stays is killed.
- */
+/** One stays; others come, write a little and go, so that the file is opened and closed under its hands. At last it is killed. */
 async function receiveVisitors(file: WrittenFile, random: SeededRandom): Promise<void> {
   const [resident, visitor] = WRITERS;
   let isOver = false;
@@ -68,11 +64,9 @@ async function receiveVisitors(file: WrittenFile, random: SeededRandom): Promise
     isOver = true;
   });
   while (!isOver) {
-    if (file.hasLog) {
-      await delay(random.between(1, LONGEST_LOG_MS));
-      await file.write(visitor, { batches: random.between(1, MOST_BATCHES_OF_A_VISIT) });
-      if (!isOver) file.visits += 1;
-    } else await delay(LOOK_MS);
+    await delay(random.between(1, LONGEST_WAIT_MS));
+    await file.write(visitor, { batches: random.between(1, MOST_BATCHES_OF_A_VISIT) });
+    if (!isOver) file.visits += 1;
   }
   await stay;
   await file.audit("after visits");

@@ -211,7 +211,7 @@ describe("a damaged record that another process meets, in a file", () => {
   });
 
   it.each([
-    ["the account", "UPDATE standings SET standing = '{}'", /account/],
+    ["the account", "UPDATE accounts SET account = '{}'", /account/],
     ["the record", "UPDATE agents SET record = '{}'", /agent a-1/],
     ["the journal", "UPDATE journal SET entries = '{}'", /journal/],
   ])("%s: both processes are told", async (_what, sql, named) => {

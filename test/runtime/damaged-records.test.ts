@@ -23,23 +23,19 @@ const OF = "WHERE agent = (SELECT id FROM agents WHERE agent_id = 'a-1')";
 const readByTurn: readonly Damage[] = [
   [
     "the account of its turn",
-    "UPDATE standings SET standing = '{}' WHERE place IN (SELECT place FROM accounts WHERE account_id = 'turn:a-1#1')",
+    "UPDATE accounts SET account = '{}' WHERE account_id = 'turn:a-1#1'",
     /account turn:a-1#1/,
   ],
+  ["the account of its life", "UPDATE accounts SET account = '{}' WHERE account_id = 'agent:a-1'", /account agent:a-1/],
   [
-    "the account of its life",
-    "UPDATE standings SET standing = '{}' WHERE place IN (SELECT place FROM accounts WHERE account_id = 'agent:a-1')",
-    /account agent:a-1/,
-  ],
-  [
-    "the terms of an account",
-    "UPDATE standings SET terms = 'broken' WHERE account_id = 'agent:a-1'",
+    "an account that is no JSON",
+    "UPDATE accounts SET account = 'broken' WHERE account_id = 'agent:a-1'",
     /account agent:a-1/,
   ],
   ["its record", "UPDATE agents SET record = '{}' WHERE agent_id = 'a-1'", /agent a-1/],
   [
     "its inbox",
-    `INSERT INTO inbox (agent, item_key, place, item) SELECT id, 'x', 1, '{}' FROM agents WHERE agent_id = 'a-1'`,
+    `INSERT INTO inbox (agent, item_key, item) SELECT id, 'x', '{}' FROM agents WHERE agent_id = 'a-1'`,
     /inbox of agent a-1/,
   ],
   ["its request", `UPDATE requests SET request = '{}' ${OF}`, /request a-1#1/],
@@ -47,7 +43,7 @@ const readByTurn: readonly Damage[] = [
 /** What only somebody reads who takes it up. */
 const readAtStart: readonly Damage[] = [
   ["its journal", `UPDATE journal SET entries = '{}' ${OF}`, /row \d+ of the journal/],
-  ["its messages", `UPDATE journal SET messages = '[{}]' ${OF} AND messages IS NOT NULL`, /journal|message/],
+  ["its messages", `UPDATE messages SET message = '{}' ${OF}`, /message of agent a-1/],
 ];
 
 describe("a damaged row in a file, of one agent of two", () => {
@@ -75,10 +71,10 @@ describe("a damaged row in a file, of one agent of two", () => {
   /** Columns that hold what was put there. */
   const damagedColumns = (): number => {
     const database = new DatabaseSync(file, { readOnly: true });
-    const tables = ["agents", "accounts", "standings", "journal", "requests", "inbox", "timers", "processes"];
+    const tables = ["agents", "accounts", "heads", "journal", "messages", "requests", "inbox", "timers", "processes"];
     const values = tables.flatMap((table) => database.prepare(`SELECT * FROM ${table}`).all().flatMap(Object.values));
     database.close();
-    return values.filter((value) => value === "{}" || value === "[{}]" || value === "broken").length;
+    return values.filter((value) => value === "{}" || value === "broken").length;
   };
   const damage = (sql: string): void => {
     const database = new DatabaseSync(file);
@@ -123,8 +119,7 @@ describe("a damaged row in a file, of one agent of two", () => {
     const told = above.result.catch((error: unknown) => error);
     const rest = await above.settled;
     const [request] = "requests" in rest ? rest.requests : [];
-    const of = `SELECT place FROM accounts WHERE account_id = 'turn:${request?.turnId}'`;
-    damage(`UPDATE standings SET standing = '{}' WHERE place IN (${of})`);
+    damage(`UPDATE accounts SET account = '{}' WHERE account_id = 'turn:${request?.turnId}'`);
     await runtime.decide(request?.requestId ?? "", { verdict: "approved", by: "ann" }).catch(() => undefined);
     expect(await told).toMatchObject({ code: "corrupt_record", message: expect.stringMatching(/account turn:/) });
     const events = (async () => {

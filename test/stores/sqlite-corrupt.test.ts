@@ -14,8 +14,9 @@ function file(): File {
     const tables = [
       "agents",
       "accounts",
-      "standings",
+      "heads",
       "journal",
+      "messages",
       "artifacts",
       "inbox",
       "timers",
@@ -70,16 +71,25 @@ const changes: readonly (readonly [what: string, sql: string, refused: readonly 
     ["journal", "tree"],
   ],
   ["a journal of a later version", "UPDATE journal SET version = 99", ["journal", "tree"]],
-  ["a journal that runs in a ring", "UPDATE journal SET previous = cursor", ["journal"]],
-  ["a journal with a gap", "DELETE FROM journal WHERE cursor = 1", ["journal", "messages"]],
+  ["a journal with a gap", "DELETE FROM journal WHERE cursor = 1", ["journal"]],
+  ["a message of a wrong type", 'UPDATE messages SET message = \'{"role":"admin"}\'', ["messages", "message"]],
   [
-    "a message of a wrong type",
-    'UPDATE journal SET messages = \'[{"role":"admin"}]\' WHERE messages IS NOT NULL',
-    ["messages", "message"],
+    "another message in the place of one",
+    "UPDATE messages SET message = json_set(message, '$.id', 'other')",
+    ["message"],
   ],
-  ["an account of a wrong type", "UPDATE standings SET standing = json_set(standing, '$[0][4]', -5)", ["accounts"]],
-  ["an account that lacks a figure", "UPDATE standings SET standing = json_remove(standing, '$[0][6]')", ["accounts"]],
-  ["an account of unknown limits", "UPDATE standings SET terms = json_set(terms, '$.limits', 5)", ["accounts"]],
+  ["an account of a wrong type", "UPDATE accounts SET account = json_set(account, '$.used.tokens', -5)", ["accounts"]],
+  [
+    "an account that lacks a figure",
+    "UPDATE accounts SET account = json_remove(account, '$.used.activeMs')",
+    ["accounts"],
+  ],
+  ["an account of unknown limits", "UPDATE accounts SET account = json_set(account, '$.limits', 5)", ["accounts"]],
+  [
+    "another account in the place of one",
+    "UPDATE accounts SET account = json_set(account, '$.id', 'other')",
+    ["accounts"],
+  ],
   ["an artifact that is no JSON", "UPDATE artifacts SET description = '', content = ''", ["artifacts", "artifact"]],
   ["an unknown inbox item", "UPDATE inbox SET item = json_set(item, '$.kind', 'grant')", ["inbox"]],
   ["a timer of a wrong type", "UPDATE timers SET timer = json_set(timer, '$.dueAt', 'soon')", ["exportTree"]],
@@ -104,18 +114,12 @@ const changes: readonly (readonly [what: string, sql: string, refused: readonly 
     ["definition", "exportTree"],
   ],
   ["a definition that is no JSON", "UPDATE definitions SET definition = '{'", ["definition", "exportTree"]],
-  [
-    "a message that is no JSON, in a whole tree",
-    "UPDATE journal SET messages = '[' WHERE messages IS NOT NULL",
-    ["exportTree"],
-  ],
+  ["a message that is no JSON, in a whole tree", "UPDATE messages SET message = '['", ["exportTree"]],
 ];
 
 corruptContract("SQLite", file, {
   list: changes.map(([what, sql, refused]): Tampering<File> => [what, change(sql), refused]),
-  breakAccount: change(
-    "UPDATE standings SET standing = '{}' WHERE place IN (SELECT place FROM accounts WHERE account_id LIKE 'turn:%')",
-  ),
+  breakAccount: change("UPDATE accounts SET account = '{}' WHERE account_id LIKE 'turn:%'"),
   accountName: /account turn:desk#1 does not fit/,
   replaceMetadata: (place, text) =>
     change(`UPDATE agents SET record = replace(record, '"metadata":{}', '${text}')`)(place),

@@ -2,7 +2,7 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
-import { CorruptRecordError, InvalidInputError, InvariantError, UnsupportedError } from "../../src/errors/index.ts";
+import { CorruptRecordError, InvalidInputError, InvariantError } from "../../src/errors/index.ts";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { messageOf, note } from "../contracts/entry-fixtures.ts";
 import { TENANT } from "../contracts/names.ts";
@@ -48,13 +48,8 @@ test("a batch that was applied before a restart is known after it, with all of i
   await again.close();
 });
 
-test("the id of an agent is not repeated in the texts of its rows, and comes back whatever it is made of", async () => {
-  for (const agentId of [
-    "a-name-of-some-length",
-    'with "quotes" and \\ and $& and \n',
-    "\u0001\u0001\u0001\u0001 and so on",
-    "short",
-  ]) {
+test("rows come back whatever the id of their agent is made of", async () => {
+  for (const agentId of ['with "quotes" and \\ and $& and \n', "\u0001 and so on", "short"]) {
     const path = temporaryFile();
     const stores = sqliteStores(path);
     const owner = await openAgent(stores, { agentId });
@@ -66,11 +61,6 @@ test("the id of an agent is not repeated in the texts of its rows, and comes bac
     expect(await again.messages(keyOf(agentId))).toEqual([messageOf(`${agentId}:1`, text)]);
     expect((await again.exportTree(TENANT, agentId))?.rows.at(-1)?.messages).toEqual([messageOf(`${agentId}:1`, text)]);
     await again.close();
-    const database = new DatabaseSync(path);
-    const rows = database.prepare("SELECT entries || messages AS text FROM journal WHERE messages IS NOT NULL").all();
-    database.close();
-    const isWhole = String(rows[0]?.["text"]).includes(JSON.stringify(agentId).slice(1, -1));
-    expect(isWhole).toBe(agentId === "short");
   }
 });
 
@@ -118,22 +108,6 @@ test("a store that is to survive the machine works the same", async () => {
   const again = sqliteStores(path);
   expect(await again.readJournal(keyOf(), 2)).toMatchObject([{ entries: [{ message: "kept" }] }]);
   await again.close();
-});
-
-test.each([
-  [7, "newer"],
-  [3, "older"],
-])("a file of layout %s is refused and left as it is", async (version, age) => {
-  const path = temporaryFile();
-  await sqliteStores(path).close();
-  const database = new DatabaseSync(path);
-  database.exec(`PRAGMA user_version = ${version}`);
-  database.close();
-  const before = readFileSync(path);
-  const open = () => sqliteStores(path);
-  expect(open).toThrow(UnsupportedError);
-  expect(open).toThrow(new RegExp(`${age} version .*layout ${version}.*reads layout 6`));
-  expect(readFileSync(path)).toEqual(before);
 });
 
 test("a database of something else is refused and left as it is", () => {

@@ -41,15 +41,15 @@ test.each([
   ["requests_by_owner", { ownerId: "ann" }, undefined],
   ["requests_by_owner", { ownerId: "ann", status: "decided" }, undefined],
   ["requests_open_by_owner", { ownerId: "ann", status: "open" }, undefined],
-  ["requests_by_tree", { ownerId: "ann", status: "open" }, 1],
-  ["requests_by_tree", { status: "open" }, 1],
+  ["requests_by_root", { ownerId: "ann", status: "open" }, 1],
+  ["requests_by_root", { status: "open" }, 1],
 ] as const)("a list of requests is read by %s for %j, without sorting", async (index, filter, tree) => {
   const path = temporaryFile();
   await sqliteStores(path).close();
   const database = new DatabaseSync(path);
   onTestFinished(() => database.close());
   for (const after of [undefined, { openedAt: 5, requestId: "a#1:1:0:1" }]) {
-    const { sql, values } = requestQuery({ tenant, ...filter }, { tree }, after);
+    const { sql, values } = requestQuery({ tenant, ...filter }, { root: tree }, after);
     const plan = database.prepare(`EXPLAIN QUERY PLAN ${sql}`).all(...values, 5);
     expect(plan).toHaveLength(1);
     expect(plan[0]?.["detail"]).toContain(index);

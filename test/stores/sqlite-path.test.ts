@@ -62,11 +62,18 @@ describe("a database path", () => {
     const stores = sqliteStores(name);
     await openAgent(stores);
     expect(filesIn(folder)).toEqual(
-      ["", "-log", "-shm", "-wal"].map((end) => `${name}${end} 600`).toSorted((a, b) => (a < b ? -1 : 1)),
+      ["", "-shm", "-wal"].map((end) => `${name}${end} 600`).toSorted((a, b) => (a < b ? -1 : 1)),
     );
     await stores.close();
     expect(filesIn(folder)).toEqual([`${name} 600`]);
     expect(readFileSync(name, "latin1").startsWith("SQLite format 3")).toBe(true);
+  });
+
+  test.each(["team.db/", "./", "team.db//"])("%j, which is that of a folder, is refused", async (path) => {
+    await sqliteStores("team.db").close();
+    const open = () => sqliteStores(path);
+    expect(open).toThrow(InvalidInputError);
+    expect(open).toThrow(/ends like that of a folder/);
   });
 
   test("keeps its meaning when the process changes its directory", async () => {

@@ -1,4 +1,3 @@
-import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { newRecord } from "../../src/state/index.ts";
 import type { Stores } from "../../src/stores/index.ts";
@@ -166,18 +165,4 @@ test("of a long tree, pages of any length and messages of any age are read alike
   expect(await mine.messages(root.key)).toEqual([...ids, "m90"].map((id) => messageOf(id)));
   const last = await mine.readTree(TENANT, agentId, 0, 1000);
   expect(await theirs.readTree(TENANT, agentId, last.at(-3)?.cursor ?? 0, 5)).toEqual(last.slice(-2));
-});
-
-test("a tree whose rows run in a ring is read to its end", async () => {
-  const path = temporaryFile();
-  const stores = sqliteStores(path);
-  const owner = await openAgent(stores);
-  await owner.commit({ entries: [note("one")] });
-  await stores.close();
-  const database = new DatabaseSync(path);
-  database.exec("UPDATE journal SET before = cursor");
-  database.close();
-  const again = sqliteStores(path);
-  expect(await again.readTree(TENANT, ROOT, 0, 10)).toMatchObject([{ entries: [{ message: "one" }] }]);
-  await again.close();
 });

@@ -125,16 +125,20 @@ class Hold {
   }
 }
 
+const tool = (name: string, execute: (run: RunContext) => unknown, more: object = {}) =>
+  defineTool({
+    name,
+    description: `Does ${name}.`,
+    parameters: nothing,
+    effect: "keyed",
+    ...more,
+    execute: (_args: object, run: RunContext) => execute(run),
+  });
+
+const think = (run: RunContext, content = "Think.") =>
+  run.generate({ messages: [{ role: "user", content }], maxOutputTokens: 1_000 });
+
 function fixtureAgents(hold: Hold): AgentDefinition[] {
-  const tool = (name: string, execute: (run: RunContext) => unknown, more: object = {}) =>
-    defineTool({
-      name,
-      description: `Does ${name}.`,
-      parameters: nothing,
-      effect: "keyed",
-      ...more,
-      execute: (_args: object, run: RunContext) => execute(run),
-    });
   const model = scriptedModel(script, { contextWindow: 20_000 });
   const reader = defineAgent({ name: "reader", model: scriptedModel("read") });
   const digger = defineAgent({ name: "digger", model: scriptedModel("gold") });
@@ -145,8 +149,6 @@ function fixtureAgents(hold: Hold): AgentDefinition[] {
       return "more gold";
     }),
   });
-  const think = (run: RunContext, content = "Think.") =>
-    run.generate({ messages: [{ role: "user", content }], maxOutputTokens: 1_000 });
   let failures = 0;
   const tools = [
     tool("note", async (run) => {

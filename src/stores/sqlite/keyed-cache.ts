@@ -14,11 +14,9 @@ export class KeyedCache<T> {
     return this.#tenants.get(tenant)?.get(id);
   }
 
-  /** Says whether it was emptied. */
-  set(tenant: string, id: string, value: T): boolean {
+  set(tenant: string, id: string, value: T): void {
     const isNew = this.get(tenant, id) === undefined;
-    const isFull = isNew && this.#size >= this.#capacity;
-    if (isFull) this.clear();
+    if (isNew && this.#size >= this.#capacity) this.clear();
     let values = this.#tenants.get(tenant);
     if (!values) {
       values = new Map();
@@ -26,23 +24,17 @@ export class KeyedCache<T> {
     }
     values.set(id, value);
     if (isNew) this.#size += 1;
-    return isFull;
   }
 
-  /** Forgets those of the trees of these agents; gives them. `agentOf`: the agent that an id names. */
-  dropTrees(keys: readonly AgentKey[], agentOf: (id: string) => string): T[] {
-    const dropped: T[] = [];
+  /** Forgets those of the trees of these agents. `agentOf`: the agent that an id names. */
+  dropTrees(keys: readonly AgentKey[], agentOf: (id: string) => string): void {
     for (const [tenant, ofTenant] of Map.groupBy(keys, (key) => key.tenant)) {
       const roots = new Set(ofTenant.map(({ agentId }) => rootOf(agentId)));
       const values = this.#tenants.get(tenant);
-      for (const [id, value] of values ?? []) {
-        if (!roots.has(rootOf(agentOf(id)))) continue;
-        dropped.push(value);
-        values?.delete(id);
+      for (const id of values?.keys() ?? []) {
+        if (roots.has(rootOf(agentOf(id))) && values?.delete(id)) this.#size -= 1;
       }
     }
-    this.#size -= dropped.length;
-    return dropped;
   }
 
   clear(): void {

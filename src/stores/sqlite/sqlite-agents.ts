@@ -2,18 +2,16 @@ import { CorruptRecordError, InvariantError } from "../../errors/index.ts";
 import { type AgentKey, type AgentRecord, agentRecordSchema } from "../../state/index.ts";
 import type { AgentFilter, AgentPlace } from "../rules/queries.ts";
 import { integerOf, parsed, type Row, textOf, wellFormed } from "../rules/stored-values.ts";
-import type { SqlitePlaces } from "./sqlite-accounts.ts";
 import { KeyedCache } from "./keyed-cache.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
 import { type AgentSlot, SqliteHeads } from "./sqlite-heads.ts";
-import type { SqliteNewTrees } from "./sqlite-new-trees.ts";
 import type { Statement, StoredValue } from "./sqlite-statement.ts";
 
 const CAPACITY = 4000;
 
 /** Tables whose rows belong to an agent. */
-const agentTables = ["messages", "artifacts", "requests", "turns", "inbox", "timers"];
-const columns = "id, tree, place, tenant, agent_id, record";
+const agentTables = ["heads", "messages", "artifacts", "requests", "turns", "inbox", "timers"];
+const columns = "id, root, tenant, agent_id, record";
 
 /** The rows of agents and trees, with their integer keys. */
 export class SqliteAgents {
@@ -21,73 +19,45 @@ export class SqliteAgents {
   readonly heads: SqliteHeads;
   readonly #slots = new KeyedCache<AgentSlot>(CAPACITY);
   readonly #statements: Readonly<
-    Record<"read" | "lastId" | "insert" | "update" | "children" | "ofTree" | "tree", Statement>
+    Record<"read" | "nextId" | "insert" | "update" | "children" | "ofTree" | "root", Statement>
   >;
   /** Agents come last, because the other rows are found by them. */
   readonly #deletions: readonly Statement[];
-  readonly #places: SqlitePlaces;
-  readonly #newTrees: SqliteNewTrees;
-  /** The highest key in the file, in a generation. */
-  #lastId = { generation: 0, id: 0 };
-  /** The agent that was last looked for in vain, in a generation: it mostly is the next one to be put. */
-  #missing = { generation: 0, tenant: "", agentId: "" };
 
-  constructor(connection: SqliteConnection, places: SqlitePlaces, newTrees: SqliteNewTrees) {
+  constructor(connection: SqliteConnection) {
     this.#connection = connection;
     this.heads = new SqliteHeads(connection);
-    this.#places = places;
-    this.#newTrees = newTrees;
     this.#statements = {
       read: connection.prepare(`SELECT ${columns} FROM agents WHERE tenant = ? AND agent_id = ?`),
-      lastId: connection.prepare("SELECT coalesce(max(id), 0) AS id FROM agents"),
-      insert: connection.prepare("INSERT INTO agents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
-      update: connection.prepare("UPDATE agents SET record = ? WHERE id = ?", ["record"]),
-      children: connection.prepare(`SELECT ${columns} FROM agents WHERE tree = ? AND parent_agent_id = ? ORDER BY id`),
-      ofTree: connection.prepare(`SELECT ${columns} FROM agents WHERE tree = ? ORDER BY id`),
-      tree: connection.prepare("SELECT tree FROM agents WHERE tenant = ? AND agent_id = ? AND parent_agent_id IS NULL"),
+      nextId: connection.prepare("SELECT coalesce(max(id), 0) + 1 AS id FROM agents"),
+      insert: connection.prepare("INSERT INTO agents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"),
+      update: connection.prepare("UPDATE agents SET record = ? WHERE id = ?"),
+      children: connection.prepare(`SELECT ${columns} FROM agents WHERE root = ? AND parent_agent_id = ? ORDER BY id`),
+      ofTree: connection.prepare(`SELECT ${columns} FROM agents WHERE root = ? ORDER BY id`),
+      root: connection.prepare("SELECT id FROM agents WHERE tenant = ? AND agent_id = ? AND parent_agent_id IS NULL"),
     };
     const ofAgents = agentTables.map(
-      (table) => `DELETE FROM ${table} WHERE agent IN (SELECT id FROM agents WHERE tree = ?)`,
+      (table) => `DELETE FROM ${table} WHERE agent IN (SELECT id FROM agents WHERE root = ?)`,
     );
-    const ofTree = ["definitions_of_trees", "agents"].map((table) => `DELETE FROM ${table} WHERE tree = ?`);
+    const ofTree = ["journal", "definitions_of_trees", "agents"].map((table) => `DELETE FROM ${table} WHERE root = ?`);
     this.#deletions = [...ofAgents, ...ofTree].map((sql) => connection.prepare(sql));
   }
 
-  /** With all rows that belong to its agents, but for their accounts and the journal. */
-  removeTree(tree: number): void {
-    for (const deletion of this.#deletions) deletion.change(tree);
-  }
-
-  forget(): void {
-    this.#slots.clear();
-    this.heads.forget();
-    this.#lastId = { generation: 0, id: 0 };
-    this.#missing.generation = 0;
+  /** With all rows that belong to it, but for its accounts. */
+  removeTree(root: number): void {
+    for (const deletion of this.#deletions) deletion.run(root);
   }
 
   rest(keys: readonly AgentKey[]): void {
-    for (const { tree } of this.#slots.dropTrees(keys, (agentId) => agentId)) {
-      this.heads.forgetTree(tree);
-      this.#places.forgetTree(tree);
-    }
+    this.#slots.dropTrees(keys, (agentId) => agentId);
   }
 
   /** The agent's keys and its current record. */
   find({ tenant, agentId }: AgentKey): AgentSlot | undefined {
     const known = this.#slots.get(tenant, agentId);
-    if (known && this.#isTrue(known.record.generation)) return known;
-    const missing = this.#missing;
-    const isMissing = missing.agentId === agentId && missing.tenant === tenant;
-    if (isMissing && this.#isTrue(missing.generation)) return undefined;
-    if (!known && this.#newTrees.has(tenant, agentId)) return undefined;
-    const values = [wellFormed(tenant, "tenant"), wellFormed(agentId, "agent id")] as const;
-    const { read } = this.#statements;
-    const isLater = this.#connection.isLater(rowName(tenant, agentId));
-    const row = isLater ? read.get(...values) : read.getAside(...values);
-    if (row) return this.#slotOf(row, tenant, agentId);
-    const { generation, isInTransaction } = this.#connection;
-    this.#missing = { generation: isInTransaction ? generation : 0, tenant, agentId };
-    return undefined;
+    if (known && this.#connection.isCurrent(known.record.generation)) return known;
+    const row = this.#statements.read.get(wellFormed(tenant, "tenant"), wellFormed(agentId, "agent id"));
+    return row && this.#slotOf(row, tenant, agentId);
   }
 
   required(key: AgentKey): AgentSlot {
@@ -96,51 +66,32 @@ export class SqliteAgents {
     throw new InvariantError(`something was to be stored for agent ${key.agentId}, which has no record`);
   }
 
-  /** Gives the slot of an agent that was not there before. */
-  put(record: AgentRecord): AgentSlot | undefined {
-    const { tenant, agentId } = record;
-    const text = JSON.stringify(record);
-    const known = this.find({ tenant, agentId });
-    this.#connection.noteRow(rowName(tenant, agentId));
+  put(record: AgentRecord): void {
+    const { tenant, agentId, parentAgentId: parent, sessionId, ownerId, createdAt } = record;
+    const cached = { generation: this.#connection.generation, text: JSON.stringify(record), value: record };
+    const known = this.find(record);
     if (known) {
-      this.#statements.update.run(text, known.id);
-      Object.assign(known.record, { generation: this.#connection.generation, text, value: record });
-      return undefined;
+      this.#statements.update.run(cached.text, known.id);
+      Object.assign(known.record, cached);
+      return;
     }
-    this.#missing.generation = 0;
-    const { parentAgentId: parent, sessionId, ownerId, createdAt } = record;
-    const id = this.#nextId();
-    const tree = parent === null ? id : this.treeFor(tenant, record.rootAgentId);
-    const place = parent === null ? this.#places.first(tree) : this.#places.next(tree);
-    this.#statements.insert.run(id, tenant, agentId, tree, place, parent, sessionId, ownerId, createdAt, text);
-    const cached = { generation: this.#connection.generation, text, value: record };
-    const slot: AgentSlot = { id, tree, place, record: cached, head: undefined, late: undefined, soughtAt: 0 };
+    const id = integerOf(this.#statements.nextId.get() ?? {}, "id", "the last agent");
+    const root = parent === null ? id : this.rootFor(tenant, record.rootAgentId);
+    this.#statements.insert.run(id, tenant, agentId, root, parent, sessionId, ownerId, createdAt, cached.text);
+    const slot: AgentSlot = { id, root, record: cached, head: undefined };
     this.heads.add(slot);
-    this.#keep(slot);
-    if (parent === null) this.#newTrees.add(record);
-    return slot;
-  }
-
-  /** Only in a transaction. */
-  #nextId(): number {
-    const { generation } = this.#connection;
-    if (this.#lastId.generation !== generation) {
-      const id = integerOf(this.#statements.lastId.get() ?? {}, "id", "the last agent");
-      this.#lastId = { generation, id };
-    }
-    this.#lastId.id += 1;
-    return this.#lastId.id;
+    this.#slots.set(tenant, agentId, slot);
   }
 
   childrenOf(key: AgentKey): AgentRecord[] {
     const parent = this.find(key);
     if (!parent) return [];
-    return this.#statements.children.all(parent.tree, key.agentId).map((row) => this.#recordOf(row));
+    return this.#statements.children.all(parent.root, key.agentId).map((row) => this.#recordOf(row));
   }
 
   /** In the order in which they were created. */
-  ofTree(tree: number): AgentRecord[] {
-    return this.#statements.ofTree.all(tree).map((row) => this.#recordOf(row));
+  ofTree(root: number): AgentRecord[] {
+    return this.#statements.ofTree.all(root).map((row) => this.#recordOf(row));
   }
 
   list(filter: AgentFilter, limit: number, place?: AgentPlace): AgentRecord[] {
@@ -152,7 +103,7 @@ export class SqliteAgents {
       conditions.push(condition);
       values.push(...given);
     };
-    if (rootAgentId !== undefined) only("tree = ?", this.treeOf(tenant, rootAgentId) ?? null);
+    if (rootAgentId !== undefined) only("root = ?", this.rootOf(tenant, rootAgentId) ?? null);
     if (sessionId !== undefined) only("session_id = ?", sessionId);
     if (ownerId !== undefined) only("owner_id = ?", ownerId);
     if (!isNewest && after !== undefined) only("agent_id > ?", after);
@@ -167,55 +118,40 @@ export class SqliteAgents {
     return rows.map((row) => this.#recordOf(row));
   }
 
-  treeOf(tenant: string, rootAgentId: string): number | undefined {
-    const root = this.#slots.get(tenant, rootAgentId);
-    if (root && this.#isTrue(root.record.generation) && isRoot(root)) return root.tree;
-    const row = this.#statements.tree.get(wellFormed(tenant, "tenant"), wellFormed(rootAgentId, "root agent id"));
-    return row && integerOf(row, "tree", `the tree of ${rootAgentId}`);
+  /** The integer key of a tree. */
+  rootOf(tenant: string, rootAgentId: string): number | undefined {
+    const known = this.#slots.get(tenant, rootAgentId);
+    if (known && this.#connection.isCurrent(known.record.generation) && isRoot(known)) return known.root;
+    const row = this.#statements.root.get(wellFormed(tenant, "tenant"), wellFormed(rootAgentId, "root agent id"));
+    return row && integerOf(row, "id", `the tree of ${rootAgentId}`);
   }
 
-  treeFor(tenant: string, rootAgentId: string): number {
-    const known = this.treeOf(tenant, rootAgentId);
+  rootFor(tenant: string, rootAgentId: string): number {
+    const known = this.rootOf(tenant, rootAgentId);
     if (known !== undefined) return known;
     throw new InvariantError(`something was to be stored in the tree of ${rootAgentId}, which has no root`);
-  }
-
-  /** Outside of a transaction another process may write at any moment. */
-  #isTrue(generation: number): boolean {
-    return this.#connection.isInTransaction && generation === this.#connection.generation;
   }
 
   #slotOf(row: Row, tenant: string, agentId: string): AgentSlot {
     const where = `the record of agent ${agentId}`;
     const { generation } = this.#connection;
-    const text = textOf(row, "record", where);
-    const id = integerOf(row, "id", where);
+    const [text, id] = [textOf(row, "record", where), integerOf(row, "id", where)];
     const known = this.#slots.get(tenant, agentId);
-    const [tree, place] = [integerOf(row, "tree", where), integerOf(row, "place", where)];
-    if (known?.id === id && known.place === place) {
+    if (known?.id === id) {
       if (known.record.text !== text) known.record.value = recordIn(text, tenant, agentId);
       Object.assign(known.record, { generation, text });
       return known;
     }
     const record = { generation, text, value: recordIn(text, tenant, agentId) };
-    const slot = { id, tree, place, record, head: undefined, late: undefined, soughtAt: 0 };
-    this.#keep(slot);
+    const slot = { id, root: integerOf(row, "root", where), record, head: undefined };
+    this.#slots.set(tenant, agentId, slot);
     return slot;
-  }
-
-  #keep(slot: AgentSlot): void {
-    const { tenant, agentId } = slot.record.value;
-    if (this.#slots.set(tenant, agentId, slot)) this.#newTrees.forget();
   }
 
   #recordOf(row: Row): AgentRecord {
     const tenant = textOf(row, "tenant", "a row of agents");
     return this.#slotOf(row, tenant, textOf(row, "agent_id", "a row of agents")).record.value;
   }
-}
-
-function rowName(tenant: string, agentId: string): string {
-  return `agent ${JSON.stringify([tenant, agentId])}`;
 }
 
 function recordIn(text: string, tenant: string, agentId: string): AgentRecord {

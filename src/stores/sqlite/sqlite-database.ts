@@ -4,7 +4,7 @@ import { InvariantError, StoreUnavailableError } from "../../errors/index.ts";
 import type { AgentKey } from "../../state/index.ts";
 import { unattendedIn } from "../rules/leases.ts";
 import type { ForeignWrites } from "../rules/foreign-writes.ts";
-import type { CandidateTables, Database } from "../rules/tables.ts";
+import type { Database } from "../rules/tables.ts";
 import { SqliteConnection } from "./sqlite-connection.ts";
 import { isBusy, isStorageFailure, translated } from "./sqlite-errors.ts";
 import { prepareFile } from "./sqlite-path.ts";
@@ -14,8 +14,9 @@ import { SqliteTables } from "./sqlite-tables.ts";
 /** What `sqliteStores()` takes beside the path. */
 export interface SqliteOptions {
   /**
-   * How safe an acknowledged write is. `process` (the default): it survives any end of the process, however sudden. `full`: also
-   * a crash of the machine; each commit waits for the disk.
+   * How safe an acknowledged write is. `process` (the default, `synchronous = NORMAL`): it survives any end of the process, however
+   * sudden; a crash of the machine may lose the last ones. `full` (`synchronous = FULL`): it survives that too, and each commit waits
+   * for the disk.
    */
   readonly durability?: "process" | "full" | undefined;
   /** How long to wait for another process' lock before giving up, in milliseconds; 5,000 by default. */
@@ -42,7 +43,7 @@ const pauses = { baseMs: 4, capMs: 100 };
  * 3. An error of SQLite is always translated; what its transaction had written is undone.
  */
 export class SqliteDatabase implements Database {
-  readonly tables: CandidateTables;
+  readonly tables: SqliteTables;
   readonly #path: string;
   readonly #connection: SqliteConnection;
   readonly #posts: SqlitePosts;
@@ -58,7 +59,7 @@ export class SqliteDatabase implements Database {
     this.#path = path;
     this.#busyLimitMs = options.busyLimitMs ?? DEFAULT_BUSY_LIMIT_MS;
     try {
-      this.#connection = SqliteConnection.open(path, options);
+      this.#connection = new SqliteConnection(path, options);
       this.tables = new SqliteTables(this.#connection);
       this.#posts = new SqlitePosts(this.#connection);
     } catch (error) {
@@ -91,7 +92,7 @@ export class SqliteDatabase implements Database {
   }
 
   rest(keys: readonly AgentKey[]): void {
-    this.#connection.rest(keys);
+    this.tables.rest(keys);
   }
 
   unattended(...[tenant, query, steady]: Parameters<Database["unattended"]>): ReturnType<Database["unattended"]> {

@@ -76,11 +76,3 @@ export function noSpaceLeft(path: string, cause: unknown): StoreUnavailableError
     { details: { path, code: "SQLITE_FULL" }, cause },
   );
 }
-
-/** For a write that may count or not: its record is written, and a lock kept this process from finding out who has read it. */
-export function unknownOutcome(cause: unknown, path: string): StoreUnavailableError {
-  return new StoreUnavailableError(
-    `it is not known whether the store ${path} has taken a write: it was locked by another process (SQLITE_BUSY)`,
-    { details: { path, code: "SQLITE_BUSY" }, cause },
-  );
-}

@@ -1,13 +1,15 @@
 import { DatabaseSync } from "node:sqlite";
 import { isBusy } from "./sqlite-errors.ts";
-import { checkLayout, layOut } from "./sqlite-schema.ts";
+import { layoutOf, migrate } from "./sqlite-migrations.ts";
 
 /** How long one attempt to get a lock blocks this process, in milliseconds. */
-export const BUSY_TIMEOUT_MS = 10;
-/** The same while the file is opened, or a log left, which can only wait by blocking. */
-export const LONG_TIMEOUT_MS = 5000;
+const BUSY_TIMEOUT_MS = 10;
+/** The same while the file is opened, which can only wait by blocking. */
+const LONG_TIMEOUT_MS = 5000;
+/** Of new files, in bytes: a row of the journal takes some 2 KB, so that pages of 4 KB would be half empty. */
+const PAGE_SIZE = 8192;
 /** Size of SQLite's write-ahead log, in pages, at which it is merged into the file: 16 MB, so that syncs stay rare. */
-const CHECKPOINT_PAGES = 4000;
+const CHECKPOINT_PAGES = 2000;
 const CACHE_KIBIBYTES = 16_384;
 
 export interface OpeningOptions {
@@ -15,18 +17,19 @@ export interface OpeningOptions {
   readonly maxBytes?: number | undefined;
 }
 
-/** Opens the file and makes its tables if it is new. */
+/** Opens the file, and brings it to the present layout. */
 export function openDatabase(path: string, options: OpeningOptions): DatabaseSync {
   const database = new DatabaseSync(path);
   try {
     database.exec(`PRAGMA busy_timeout = ${LONG_TIMEOUT_MS}`);
-    untilFree(() => checkLayout(database, path));
+    untilFree(() => layoutOf(database, path));
+    database.exec(`PRAGMA page_size = ${PAGE_SIZE}`);
     untilFree(() => database.exec("PRAGMA journal_mode = WAL"));
     database.exec(`PRAGMA synchronous = ${options.durability === "full" ? "FULL" : "NORMAL"}`);
     database.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
     database.exec(`PRAGMA cache_size = -${CACHE_KIBIBYTES}`);
     database.exec("PRAGMA temp_store = MEMORY");
-    untilFree(() => layOut(database, path));
+    untilFree(() => migrate(database, path));
     database.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
     if (options.maxBytes !== undefined) limitSize(database, options.maxBytes);
     return database;

@@ -1,5 +1,5 @@
 import { accessSync, closeSync, constants, openSync, realpathSync, type Stats, statSync } from "node:fs";
-import { dirname, resolve } from "node:path";
+import { dirname, resolve, sep } from "node:path";
 import { describeValue, isNoSpace } from "../../base/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
 import { noSpaceLeft } from "./sqlite-errors.ts";
@@ -11,7 +11,8 @@ export const IN_MEMORY = ":memory:";
  * The absolute path that a database path means, or `:memory:`. SQLite reads other special names, such as those that begin with
  * `file:`, as something else than the file system does, so it is only ever given the result. Touches no file.
  *
- * Throws `InvalidInputError` for `file:` URLs, empty names, names with a NUL, and values that are not strings.
+ * Throws `InvalidInputError` for `file:` URLs, empty names, names with a NUL or a separator at their end, and values that are not
+ * strings.
  */
 export function databasePath(path: unknown): string {
   if (path === IN_MEMORY) return IN_MEMORY;
@@ -21,6 +22,9 @@ export function databasePath(path: unknown): string {
     );
   }
   if (/^\s*file:/i.test(path)) throw refused(path, `is a URL; give the path of the file itself: ${pathInUrl(path)}`);
+  if (path.endsWith("/") || path.endsWith(sep)) {
+    throw refused(path, "ends like that of a folder; give the path of a file");
+  }
   return resolve(path);
 }
 

@@ -122,11 +122,10 @@ const CAPACITY = 4000;
 interface KnownInbox {
   /** The integer key of its agent, which another one of the same id may have. */
   readonly agent: number;
-  /** The generation in which it was last known to match the file. */
+  /** The generation in which it matches the file. */
   readonly generation: number;
-  /** By their keys, in the order of their places. */
+  /** By their keys, in their order. */
   readonly items: Map<string, InboxItem>;
-  lastPlace: number;
 }
 
 export class SqliteInbox {
@@ -137,31 +136,19 @@ export class SqliteInbox {
   constructor(connection: SqliteConnection) {
     this.#connection = connection;
     this.#statements = {
-      add: connection.prepare("INSERT INTO inbox VALUES (?, ?, ?, ?)"),
-      items: connection.prepare("SELECT item_key, place, item FROM inbox WHERE agent = ? ORDER BY place"),
+      add: connection.prepare("INSERT INTO inbox (agent, item_key, item) VALUES (?, ?, ?)"),
+      items: connection.prepare("SELECT item_key, item FROM inbox WHERE agent = ? ORDER BY id"),
       remove: connection.prepare("DELETE FROM inbox WHERE agent = ? AND item_key = ?"),
     };
   }
 
-  /** For a new agent. */
-  begin({ id, record }: AgentSlot): void {
-    const { tenant, agentId } = record.value;
-    const { generation } = this.#connection;
-    this.#known.set(tenant, agentId, { agent: id, generation, items: new Map(), lastPlace: 0 });
-  }
-
   add(slot: AgentSlot, item: InboxItem): boolean {
     const key = wellFormed(item.key, "inbox key");
-    const inbox = this.#of(slot);
-    if (inbox.items.has(key)) return false;
-    inbox.lastPlace += 1;
-    this.#statements.add.run(slot.id, key, inbox.lastPlace, JSON.stringify(item));
-    inbox.items.set(key, item);
+    const { items } = this.#of(slot);
+    if (items.has(key)) return false;
+    this.#statements.add.run(slot.id, key, JSON.stringify(item));
+    items.set(key, item);
     return true;
-  }
-
-  forget(): void {
-    this.#known.clear();
   }
 
   rest(keys: readonly AgentKey[]): void {
@@ -184,17 +171,16 @@ export class SqliteInbox {
   }
 
   #of(slot: AgentSlot): KnownInbox {
-    const { generation, isInTransaction } = this.#connection;
     const { tenant, agentId } = slot.record.value;
     const known = this.#known.get(tenant, agentId);
-    if (known?.agent === slot.id && isInTransaction && known.generation === generation) return known;
+    if (known?.agent === slot.id && this.#connection.isCurrent(known.generation)) return known;
     const where = `the inbox of agent ${agentId}`;
-    const readIn = isInTransaction ? generation : 0;
-    const inbox: KnownInbox = { agent: slot.id, generation: readIn, items: new Map(), lastPlace: 0 };
-    for (const row of this.#statements.items.all(slot.id)) {
-      inbox.items.set(textOf(row, "item_key", where), parsed(inboxItemSchema, textOf(row, "item", where), where));
-      inbox.lastPlace = integerOf(row, "place", where);
-    }
+    const items = this.#statements.items
+      .all(slot.id)
+      .map(
+        (row) => [textOf(row, "item_key", where), parsed(inboxItemSchema, textOf(row, "item", where), where)] as const,
+      );
+    const inbox: KnownInbox = { agent: slot.id, generation: this.#connection.generation, items: new Map(items) };
     this.#known.set(tenant, agentId, inbox);
     return inbox;
   }
@@ -240,8 +226,8 @@ const where = "the list of agents with something to do";
 
 /** The cost of each query grows only with its result. */
 export const candidateQueries = {
-  nextHolder: "SELECT holder FROM standings WHERE work = 'open' AND holder > ? ORDER BY holder LIMIT 1",
-  atWork: "SELECT agent FROM standings WHERE work = 'open' AND holder IS ? AND agent > ? ORDER BY agent LIMIT ?",
+  nextHolder: "SELECT holder FROM heads WHERE work = 'open' AND holder > ? ORDER BY holder LIMIT 1",
+  atWork: "SELECT agent FROM heads WHERE work = 'open' AND holder IS ? AND agent > ? ORDER BY agent LIMIT ?",
   posted: "SELECT DISTINCT agent FROM inbox WHERE agent > ? ORDER BY agent LIMIT ?",
   agent: "SELECT tenant, agent_id FROM agents WHERE id = ?",
 } as const;

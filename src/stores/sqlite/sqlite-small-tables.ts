@@ -13,7 +13,6 @@ import type { StoredTree } from "../rules/ports.ts";
 import type { RequestFilter } from "../rules/queries.ts";
 import { definitionIn, integerOf, parsed, type Row, textOf, wellFormed } from "../rules/stored-values.ts";
 import type { ArtifactMeta } from "../rules/tables.ts";
-import { KeyedCache } from "./keyed-cache.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
 import type { AgentSlot } from "./sqlite-heads.ts";
 import type { Statement, StoredValue } from "./sqlite-statement.ts";
@@ -97,7 +96,7 @@ function descriptionOf(row: Row, slot: AgentSlot): ArtifactMeta {
 /** The integer keys of a filter's agent and tree; null for those that do not exist. */
 interface RequestPlace {
   readonly agent?: number | null | undefined;
-  readonly tree?: number | null | undefined;
+  readonly root?: number | null | undefined;
 }
 
 /** The rows of requests; they stay after they were decided. */
@@ -110,7 +109,7 @@ export class SqliteRequests {
     this.#statements = {
       find: connection.prepare("SELECT request_id, request FROM requests WHERE agent = ? AND request_id = ?"),
       put: connection.prepare(
-        `INSERT INTO requests (agent, request_id, tenant, tree, turn_id, owner_id, status, opened_at, decision_key, request)
+        `INSERT INTO requests (agent, request_id, tenant, root, turn_id, owner_id, status, opened_at, decision_key, request)
          VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
          ON CONFLICT (agent, request_id) DO UPDATE SET status = excluded.status, decision_key = excluded.decision_key,
            request = excluded.request`,
@@ -118,7 +117,7 @@ export class SqliteRequests {
       open: connection.prepare(
         "SELECT request_id, request FROM requests WHERE agent = ? AND turn_id = ? AND status = 'open'",
       ),
-      ofKey: connection.prepare("SELECT request_id, request FROM requests WHERE tree = ? AND decision_key = ?"),
+      ofKey: connection.prepare("SELECT request_id, request FROM requests WHERE root = ? AND decision_key = ?"),
     };
   }
 
@@ -129,14 +128,14 @@ export class SqliteRequests {
 
   put(slot: AgentSlot, request: AgentRequest): void {
     const { requestId, tenant, turnId, ownerId = null, status, openedAt, decidedWith } = request;
-    const owners = [tenant, slot.tree, wellFormed(turnId, "turn id"), ownerId] as const;
+    const owners = [tenant, slot.root, wellFormed(turnId, "turn id"), ownerId] as const;
     const values = [status, openedAt, decidedWith?.key ?? null, JSON.stringify(request)] as const;
     this.#statements.put.run(slot.id, wellFormed(requestId, "request id"), ...owners, ...values);
   }
 
   /** The request of the agent's tree that was decided with the key. */
-  ofKey({ tree }: AgentSlot, text: string): AgentRequest | undefined {
-    const row = this.#statements.ofKey.get(tree, wellFormed(text, "key of a decision"));
+  ofKey({ root }: AgentSlot, text: string): AgentRequest | undefined {
+    const row = this.#statements.ofKey.get(root, wellFormed(text, "key of a decision"));
     return row && requestIn(row);
   }
 
@@ -156,7 +155,7 @@ export class SqliteRequests {
 /** The limit comes after the values. A plus keeps SQLite from using the index of a column. */
 export function requestQuery(
   { tenant, turnId, ownerId, status }: RequestFilter,
-  { agent, tree }: RequestPlace,
+  { agent, root }: RequestPlace,
   after: Pick<AgentRequest, "openedAt" | "requestId"> | undefined,
 ): { readonly sql: string; readonly values: readonly StoredValue[] } {
   const conditions = ["tenant = ?"];
@@ -166,8 +165,8 @@ export function requestQuery(
     values.push(...given);
   };
   if (agent !== undefined) only("agent = ?", agent);
-  if (tree !== undefined) only("tree = ?", tree);
-  if (ownerId !== undefined) only(`${tree === undefined ? "" : "+"}owner_id = ?`, wellFormed(ownerId, "owner id"));
+  if (root !== undefined) only("root = ?", root);
+  if (ownerId !== undefined) only(`${root === undefined ? "" : "+"}owner_id = ?`, wellFormed(ownerId, "owner id"));
   if (turnId !== undefined) only("turn_id = ?", wellFormed(turnId, "turn id"));
   // A literal, so that SQLite uses an index over open requests.
   if (status === "open") only("status = 'open'");
@@ -189,12 +188,10 @@ function requestIn(row: Row): AgentRequest {
 /** The definitions of trees, and their texts, which are written once and never changed. */
 export class SqliteDefinitions {
   readonly #statements: Readonly<Record<"add" | "addText" | "find" | "all", Statement>>;
-  /** Texts that are in the file, where they stay. */
-  readonly #written = new KeyedCache<true>(1000);
 
   constructor(connection: SqliteConnection) {
     const found = `SELECT hash, definition FROM definitions_of_trees JOIN definitions USING (hash)
-      WHERE tree = ? AND tenant = ?`;
+      WHERE root = ? AND tenant = ?`;
     this.#statements = {
       add: connection.prepare("INSERT INTO definitions_of_trees VALUES (?, ?) ON CONFLICT DO NOTHING"),
       addText: connection.prepare("INSERT INTO definitions VALUES (?, ?, ?) ON CONFLICT DO NOTHING"),
@@ -203,25 +200,19 @@ export class SqliteDefinitions {
     };
   }
 
-  keep(tenant: string, tree: number, definition: StoredDefinition): void {
+  keep(tenant: string, root: number, definition: StoredDefinition): void {
     const hash = wellFormed(definition.hash, "hash of a definition");
-    this.#statements.add.run(tree, hash);
-    if (this.#written.get(tenant, hash)) return;
-    this.#statements.addText.run(tenant, hash, JSON.stringify(definition));
-    this.#written.set(tenant, hash, true);
+    if (this.#statements.add.run(root, hash) > 0)
+      this.#statements.addText.run(tenant, hash, JSON.stringify(definition));
   }
 
-  forget(): void {
-    this.#written.clear();
-  }
-
-  find(tenant: string, tree: number, hash: string): StoredDefinition | undefined {
-    const row = this.#statements.find.get(tree, tenant, wellFormed(hash, "hash of a definition"));
+  find(tenant: string, root: number, hash: string): StoredDefinition | undefined {
+    const row = this.#statements.find.get(root, tenant, wellFormed(hash, "hash of a definition"));
     return row && definitionOf(row);
   }
 
-  ofTree(tenant: string, tree: number): StoredDefinition[] {
-    return this.#statements.all.all(tree, tenant).map(definitionOf);
+  ofTree(tenant: string, root: number): StoredDefinition[] {
+    return this.#statements.all.all(root, tenant).map(definitionOf);
   }
 }
 

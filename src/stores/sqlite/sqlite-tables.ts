@@ -28,13 +28,12 @@ import {
   type TurnChange,
   type WaiterChanges,
 } from "../rules/tables.ts";
-import { SqliteAccounts, SqlitePlaces } from "./sqlite-accounts.ts";
+import { SqliteAccounts } from "./sqlite-accounts.ts";
 import { SqliteAgents } from "./sqlite-agents.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
 import type { AgentSlot } from "./sqlite-heads.ts";
 import { SqliteJournal } from "./sqlite-journal.ts";
 import { SqliteMessages } from "./sqlite-messages.ts";
-import { SqliteNewTrees } from "./sqlite-new-trees.ts";
 import { SqliteCandidates, SqliteInbox, SqlitePending } from "./sqlite-pending.ts";
 import {
   SqliteArtifacts,
@@ -64,13 +63,11 @@ export class SqliteTables implements CandidateTables {
 
   constructor(connection: SqliteConnection) {
     this.#connection = connection;
-    const places = new SqlitePlaces(connection);
-    const newTrees = new SqliteNewTrees(connection);
-    this.#agents = new SqliteAgents(connection, places, newTrees);
-    this.#accounts = new SqliteAccounts(connection, places, newTrees);
+    this.#agents = new SqliteAgents(connection);
+    this.#accounts = new SqliteAccounts(connection);
     this.#inbox = new SqliteInbox(connection);
-    this.#messages = new SqliteMessages(connection, this.#agents);
-    this.#journal = new SqliteJournal(connection, this.#agents, this.#messages);
+    this.#messages = new SqliteMessages(connection);
+    this.#journal = new SqliteJournal(connection, this.#messages);
     this.#artifacts = new SqliteArtifacts(connection);
     this.#pending = new SqlitePending(connection);
     this.#requests = new SqliteRequests(connection);
@@ -79,11 +76,11 @@ export class SqliteTables implements CandidateTables {
     this.#webhooks = new SqliteWebhooks(connection);
     this.#definitions = new SqliteDefinitions(connection);
     this.#candidates = new SqliteCandidates(connection);
-    const caches = [places, newTrees, this.#agents, this.#accounts, this.#inbox, this.#definitions, this.#journal];
-    connection.forget = () => caches.forEach((cache) => cache.forget());
-    connection.rest = (keys) => {
-      for (const rows of [this.#agents, this.#accounts, this.#inbox, newTrees]) rows.rest(keys);
-    };
+  }
+
+  /** Forgets what is cached of the trees of these agents; it is read again where it is needed. */
+  rest(keys: readonly AgentKey[]): void {
+    for (const rows of [this.#agents, this.#accounts, this.#inbox]) rows.rest(keys);
   }
 
   agent(key: AgentKey): AgentRecord | undefined {
@@ -91,8 +88,7 @@ export class SqliteTables implements CandidateTables {
   }
 
   putAgent(record: AgentRecord): void {
-    const added = this.#agents.put(record);
-    if (added) this.#inbox.begin(added);
+    this.#agents.put(record);
   }
 
   childrenOf(key: AgentKey): AgentRecord[] {
@@ -105,7 +101,7 @@ export class SqliteTables implements CandidateTables {
 
   head(key: AgentKey): Head {
     const slot = this.#agents.find(key);
-    return slot ? this.#agents.heads.read(slot).value : freshHead;
+    return slot ? this.#agents.heads.read(slot) : freshHead;
   }
 
   putHead(key: AgentKey, head: Head, outcome?: Committed): void {
@@ -116,8 +112,8 @@ export class SqliteTables implements CandidateTables {
     const slot = this.#agents.find(key);
     if (!slot) return undefined;
     const { hasRow, ...rest } = this.#agents.heads.outcome(slot);
-    const cursor = hasRow ? this.#agents.heads.read(slot).cursor : 0;
-    return { type: "committed", entries: hasRow ? this.#journal.entriesAt(slot, cursor) : [], cursor, ...rest };
+    const { cursor, entries } = hasRow ? this.#journal.lastRow(slot) : { cursor: 0, entries: [] };
+    return { type: "committed", entries, cursor, ...rest };
   }
 
   account(tenant: string, accountId: string): Account | undefined {
@@ -125,7 +121,7 @@ export class SqliteTables implements CandidateTables {
   }
 
   putAccount(tenant: string, rootAgentId: string, account: Account): void {
-    this.#accounts.put(tenant, () => this.#agents.treeFor(tenant, rootAgentId), account);
+    this.#accounts.put(tenant, () => this.#agents.rootFor(tenant, rootAgentId), account);
   }
 
   waiters(tenant: string, account: Account): readonly Waiter[] {
@@ -133,12 +129,12 @@ export class SqliteTables implements CandidateTables {
   }
 
   putWaiters(tenant: string, rootAgentId: string, change: WaiterChanges): void {
-    this.#accounts.putWaiters(tenant, () => this.#agents.treeFor(tenant, rootAgentId), change);
+    this.#accounts.putWaiters(tenant, () => this.#agents.rootFor(tenant, rootAgentId), change);
   }
 
   accounts(tenant: string, rootAgentId: string): Account[] {
-    const tree = this.#agents.treeOf(tenant, rootAgentId);
-    return tree === undefined ? [] : this.#accounts.ofTree(tree);
+    const root = this.#agents.rootOf(tenant, rootAgentId);
+    return root === undefined ? [] : this.#accounts.ofTree(root);
   }
 
   addToInbox(key: AgentKey, item: InboxItem): boolean {
@@ -166,13 +162,13 @@ export class SqliteTables implements CandidateTables {
   }
 
   treeRows(tenant: string, rootAgentId: string, afterCursor: number, limit: number): JournalRow[] {
-    const tree = this.#agents.treeOf(tenant, rootAgentId);
-    return tree === undefined ? [] : this.#journal.treeRows(tree, afterCursor, limit);
+    const root = this.#agents.rootOf(tenant, rootAgentId);
+    return root === undefined ? [] : this.#journal.treeRows(root, afterCursor, limit);
   }
 
   lastCursor(tenant: string, rootAgentId: string): number {
-    const tree = this.#agents.treeOf(tenant, rootAgentId);
-    return tree === undefined ? 0 : this.#agents.heads.end(tree).cursor;
+    const root = this.#agents.rootOf(tenant, rootAgentId);
+    return root === undefined ? 0 : this.#journal.lastCursor(root);
   }
 
   messages(key: AgentKey, newest: number | undefined): Message[] {
@@ -230,8 +226,8 @@ export class SqliteTables implements CandidateTables {
   requests(filter: RequestFilter, after: AgentRequest | undefined, limit: number): AgentRequest[] {
     const { tenant, agentId, rootAgentId } = filter;
     const agent = agentId === undefined ? undefined : (this.#agents.find({ tenant, agentId })?.id ?? null);
-    const tree = rootAgentId === undefined ? undefined : (this.#agents.treeOf(tenant, rootAgentId) ?? null);
-    return this.#requests.list(filter, { agent, tree }, after, limit);
+    const root = rootAgentId === undefined ? undefined : (this.#agents.rootOf(tenant, rootAgentId) ?? null);
+    return this.#requests.list(filter, { agent, root }, after, limit);
   }
 
   putTurn(turn: StoredTurn): void {
@@ -261,17 +257,17 @@ export class SqliteTables implements CandidateTables {
   }
 
   keepDefinition(tenant: string, rootAgentId: string, definition: StoredDefinition): void {
-    this.#definitions.keep(tenant, this.#agents.treeFor(tenant, rootAgentId), definition);
+    this.#definitions.keep(tenant, this.#agents.rootFor(tenant, rootAgentId), definition);
   }
 
   definition(tenant: string, rootAgentId: string, hash: string): StoredDefinition | undefined {
-    const tree = this.#agents.treeOf(tenant, rootAgentId);
-    return tree === undefined ? undefined : this.#definitions.find(tenant, tree, hash);
+    const root = this.#agents.rootOf(tenant, rootAgentId);
+    return root === undefined ? undefined : this.#definitions.find(tenant, root, hash);
   }
 
   definitionsOf(tenant: string, rootAgentId: string): StoredDefinition[] {
-    const tree = this.#agents.treeOf(tenant, rootAgentId);
-    return tree === undefined ? [] : this.#definitions.ofTree(tenant, tree);
+    const root = this.#agents.rootOf(tenant, rootAgentId);
+    return root === undefined ? [] : this.#definitions.ofTree(tenant, root);
   }
 
   setTimer(timer: Timer): void {
@@ -326,22 +322,21 @@ export class SqliteTables implements CandidateTables {
   }
 
   agentsOfTree(tenant: string, rootAgentId: string): AgentRecord[] {
-    const tree = this.#agents.treeOf(tenant, rootAgentId);
-    return tree === undefined ? [] : this.#agents.ofTree(tree);
+    const root = this.#agents.rootOf(tenant, rootAgentId);
+    return root === undefined ? [] : this.#agents.ofTree(root);
   }
 
   storedRows(tenant: string, rootAgentId: string): StoredRow[] {
-    const tree = this.#agents.treeOf(tenant, rootAgentId);
-    return tree === undefined ? [] : this.#journal.storedRows(tree);
+    const root = this.#agents.rootOf(tenant, rootAgentId);
+    return root === undefined ? [] : this.#journal.storedRows(root);
   }
 
   removeTree(tenant: string, rootAgentId: string): void {
-    const tree = this.#agents.treeOf(tenant, rootAgentId);
-    if (tree === undefined) return;
-    this.#journal.removeTree(tree);
-    this.#agents.removeTree(tree);
-    this.#accounts.removeTree(tenant, tree);
-    this.#connection.forget();
+    const root = this.#agents.rootOf(tenant, rootAgentId);
+    if (root === undefined) return;
+    this.#accounts.removeTree(root);
+    this.#agents.removeTree(root);
+    this.#connection.invalidate();
   }
 
   restoreRows(tenant: string, rows: readonly RestoredRow[]): number[] {

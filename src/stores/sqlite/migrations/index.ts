@@ -1,0 +1,7 @@
+import { firstTables } from "./001-tables.ts";
+import type { Migration } from "./sqlite-migration.ts";
+
+export type { Migration } from "./sqlite-migration.ts";
+
+/** In their order; the last one makes the present layout. */
+export const migrations: readonly Migration[] = [firstTables];

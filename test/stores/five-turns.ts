@@ -1,0 +1,12 @@
+// A process that takes five turns of one agent over a SQLite file, tells so, and stays. It is to be killed.
+import { createRuntime, defineAgent } from "troupe";
+import { sqliteStores } from "troupe/stores/sqlite";
+import { scriptedModel } from "troupe/testing";
+
+const clerk = defineAgent({ name: "clerk", model: scriptedModel(({ messages }) => `I see ${messages.length}.`) });
+const runtime = await createRuntime({ agents: [clerk], stores: sqliteStores(process.argv[2] ?? "") });
+const agent = await runtime.agent("clerk", { agentId: "clerk-1" });
+await agent.start();
+for (let turn = 1; turn <= 5; turn += 1) await agent.executeTurn(`Turn ${turn}`).result;
+console.log("five turns");
+setInterval(() => undefined, 60_000);
