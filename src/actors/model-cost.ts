@@ -72,27 +72,34 @@ async function priceFor({ definition, prices, clock }: Host, binds: boolean): Pr
 /** What a provider puts behind a model's name: the date or number of a version. */
 const versionEnd = /^[-@:]?\d/;
 
+/** What an answer is billed as. */
+export interface Billing {
+  readonly price: Price | null;
+  /** The model that is billed, where it is another one than the agent's. */
+  readonly model?: string;
+}
+
 /**
- * The price of the model that answered: a model that falls back to others reports which one it was. `asked`: the price of the agent's
- * model, which counts for other versions of it, and where no other price is known.
+ * The model that is billed for an answer, and its price: a model that falls back to others reports which one answered. `asked`: the price
+ * of the agent's model, which counts for other versions of it, and where no other price is known.
  */
-export async function priceOfAnswer(
+export async function billingOfAnswer(
   { definition, identity, prices, clock }: Host,
   { model, adapter }: ModelResponse,
   { asked, turn }: { readonly asked: Price | null; readonly turn: TurnState | undefined },
-): Promise<Price | null> {
+): Promise<Billing> {
   const { name, provider } = definition.model;
   const isOwn = adapter === undefined || (adapter.model === name && adapter.provider === provider);
   const isVersion = model === name || (model.startsWith(name) && versionEnd.test(model.slice(name.length)));
-  if (definition.price || (isOwn && isVersion)) return asked;
+  if (definition.price || (isOwn && isVersion)) return { price: asked };
   const binds = turn !== undefined && bindingOf(turn.limits, identity.binding).maxCostMicros !== undefined;
   const answered = [{ name: model, provider: adapter?.provider ?? provider }];
   if (!isOwn) answered.push({ name: adapter.model, provider: adapter.provider });
   for (const one of answered) {
     const price = await prices.priceOf(one, binds, clock.now());
-    if (price) return price;
+    if (price) return one.name === name ? { price } : { price, model: one.name };
   }
-  return asked;
+  return { price: asked };
 }
 
 /** Tokenizers differ: a prompt is taken for so much longer than it was counted. */
@@ -132,7 +139,7 @@ export function boundedRequest(
 }
 
 /** The settlement by the provider's report, or by a count made here. */
-export function settlementOf(reservation: Reservation, usage: Usage, price: Price | null): Settlement {
+export function settlementOf(reservation: Reservation, usage: Usage, { price, model }: Billing): Settlement {
   return {
     reservation,
     tokens: usage.inputTokens + usage.outputTokens,
@@ -140,6 +147,7 @@ export function settlementOf(reservation: Reservation, usage: Usage, price: Pric
     costMicros: costIfKnown(usage, price) ?? 0,
     usage,
     unconfirmed: false,
+    ...(model === undefined ? {} : { model }),
   };
 }
 
@@ -167,7 +175,7 @@ export function billOf(
   if (known?.partialOutputTokens === undefined) return { usage: null, settlement: unconfirmedSettlement(reservation) };
   const inputTokens = known.partialInputTokens ?? promptTokens;
   const usage: Usage = { inputTokens, outputTokens: known.partialOutputTokens, estimated: true };
-  return { usage, settlement: settlementOf(reservation, usage, price) };
+  return { usage, settlement: settlementOf(reservation, usage, { price }) };
 }
 
 /** The settlement of a call that the provider refused or never got. */

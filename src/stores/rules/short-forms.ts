@@ -151,6 +151,7 @@ const entryForms: ReadonlyMap<unknown, Form> = new Map([
           ...mostly(0, "costMicros"),
           { name: "usage", form: usage },
           ...mostly(false, "unconfirmed"),
+          ...plain("model"),
         ],
       },
     ],
