@@ -41,7 +41,7 @@ export async function reservationAskOf(
   const price = await priceFor(host, binding.maxCostMicros !== undefined);
   // Without a bound the server takes what is left of its window.
   const window = bound !== undefined || bindsAmounts(binding) ? definition.model.contextWindow : undefined;
-  const measuring = { turnId, key: call.key, binding, price, outputTokens: asked, window, signal };
+  const measuring = { turnId, key: call.key, binding, outputTokens: asked, window, signal };
   const prompt = await measurePrompt(host, request, measuring);
   const isClamped = window !== undefined && isCounted(prompt);
   const outputTokens = isClamped ? Math.min(asked, roomIn(window, prompt.promptTokens)) : asked;
@@ -191,23 +191,12 @@ export function costIfKnown(usage: Usage, price: Price | null): number | null {
 /** Longest time that counting a prompt may take. */
 const COUNT_TIMEOUT_MS = 5_000;
 
-/**
- * A prompt is not counted when its bytes are at most the first part of each limit, whatever holds reservations beside it. Nor is
- * it when they are at most the second part, if they are also at most half of the output that is reserved with them: so however
- * many calls share a budget, each holds a third more than it has to for English text, and never more than half.
- */
-const NEGLIGIBLE_PART = 1 / 1_000;
-const SMALL_PART = 1 / 100;
-const PART_OF_OUTPUT = 1 / 2;
-
 interface Measuring {
   readonly turnId: string;
   /** Names the call. */
   readonly key: string;
   /** The limits that bind on its accounts. */
   readonly binding: Binding;
-  /** Null: not known. */
-  readonly price: Price | null;
   /** Reserved with it. */
   readonly outputTokens: number;
   /** The model's window, if the output has to fit into it. */
@@ -216,23 +205,23 @@ interface Measuring {
 }
 
 /**
- * The prompt's tokens, and an upper bound of them. The bytes serve as the count without a limit on tokens or cost, under `strict`,
- * and where the part that no provider has counted yet is negligible beside the limits; otherwise the model's adapter counts, and so
- * it does where the output might not fit into the model's window behind so many bytes. If counting fails, gives nonsense or takes too long, the bytes are reserved, with a warning.
+ * The prompt's tokens, and an upper bound of them. The model's adapter counts them wherever something depends on the count: a limit on
+ * tokens or cost that is not `strict`, or the model's window, if the output might not fit behind so many bytes. Else the bytes stand for
+ * them, and also, with a warning, if counting fails, gives nonsense or takes too long.
  */
 async function measurePrompt(
   host: Host,
   request: ModelRequest,
-  { turnId, key, binding, price, outputTokens, window, signal }: Measuring,
+  { turnId, key, binding, outputTokens, window, signal }: Measuring,
 ): Promise<{ readonly promptTokens: number; readonly promptBound: number }> {
   const { prompts } = host.notes;
   const bound = boundOf(host.definition.model, request);
   const before = prompts.startOf(request);
   const unknown = Math.max(0, bound - (before?.bound ?? 0));
   let prompt: MeasuredPrompt = { request, bound };
-  const isCostly = bindsAmounts(binding) && !binding.strict && !isNegligible(unknown, outputTokens, binding, price);
+  const isLimited = bindsAmounts(binding) && !binding.strict;
   const isTight = window !== undefined && roomIn(window, (before?.reported ?? 0) + unknown) < outputTokens;
-  if (isCostly || isTight) {
+  if (isLimited || isTight) {
     try {
       prompt = { ...prompt, counted: await countOf(host, request, signal) };
     } catch (error) {
@@ -245,18 +234,6 @@ async function measurePrompt(
   const promptTokens = prompts.tokensOf(prompt, before);
   prompts.noteAsked(key, prompt);
   return { promptTokens, promptBound: Math.max(bound, promptTokens) };
-}
-
-/** Whether so many tokens, and their cost, are so few beside the limits that counting them would save next to nothing. */
-function isNegligible(tokens: number, outputTokens: number, binding: Binding, price: Price | null): boolean {
-  const part = tokens <= outputTokens * PART_OF_OUTPUT ? SMALL_PART : NEGLIGIBLE_PART;
-  return isWithin(part, tokens, binding, price);
-}
-
-function isWithin(part: number, tokens: number, { maxTokens, maxCostMicros }: Binding, price: Price | null): boolean {
-  if (maxTokens !== undefined && tokens > maxTokens * part) return false;
-  if (maxCostMicros === undefined) return true;
-  return price !== null && costBound(price, tokens, 0) <= maxCostMicros * part;
 }
 
 /** If the adapter cannot give a bound, the bytes are one: a turn does not depend on it. */
