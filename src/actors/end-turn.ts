@@ -252,7 +252,7 @@ function cutRequest(host: Host, turn: TurnState, open: OpenRequest, signal: Stop
   const known = outputTokens !== undefined && requested !== undefined && open.epoch === host.epoch;
   const usage: Usage | null = known ? { inputTokens: requested.ask.promptTokens, outputTokens, estimated: true } : null;
   const settlement = usage
-    ? settlementOf(open.reservation, usage, requested?.price ?? null)
+    ? settlementOf(open.reservation, usage, { price: requested?.price ?? null })
     : isUnasked(host, open)
       ? emptySettlement(open.reservation)
       : unconfirmedSettlement(open.reservation);

@@ -18,7 +18,7 @@ import {
   boundedRequest,
   costIfKnown,
   lent,
-  priceOfAnswer,
+  billingOfAnswer,
   reservationAskOf,
   settlementOf,
   unconfirmedSettlement,
@@ -95,9 +95,9 @@ async function attempt(owner: Host, side: SideCall): Promise<ModelResponse> {
     // The journal and the calling code share it.
     deepFreeze<unknown>(response);
     faultPoint("generate.effect");
-    const price = await priceOfAnswer(owner, response, { asked: ask.price, turn: owner.turn(turnId) });
-    const settlement = settlementOf(reservation, response.usage, price);
-    const costMicros = costIfKnown(response.usage, price);
+    const billing = await billingOfAnswer(owner, response, { asked: ask.price, turn: owner.turn(turnId) });
+    const settlement = settlementOf(reservation, response.usage, billing);
+    const costMicros = costIfKnown(response.usage, billing.price);
     await settle(owner, side, { type: "generate.responded", promptHash, response, costMicros, settlement }, warnings);
     faultPoint("generate.result");
     return response;

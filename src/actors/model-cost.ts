@@ -41,7 +41,7 @@ export async function reservationAskOf(
   const price = await priceFor(host, binding.maxCostMicros !== undefined);
   // Without a bound the server takes what is left of its window.
   const window = bound !== undefined || bindsAmounts(binding) ? definition.model.contextWindow : undefined;
-  const measuring = { turnId, key: call.key, binding, price, outputTokens: asked, window, signal };
+  const measuring = { turnId, key: call.key, binding, outputTokens: asked, window, signal };
   const prompt = await measurePrompt(host, request, measuring);
   const isClamped = window !== undefined && isCounted(prompt);
   const outputTokens = isClamped ? Math.min(asked, roomIn(window, prompt.promptTokens)) : asked;
@@ -72,27 +72,34 @@ async function priceFor({ definition, prices, clock }: Host, binds: boolean): Pr
 /** What a provider puts behind a model's name: the date or number of a version. */
 const versionEnd = /^[-@:]?\d/;
 
+/** What an answer is billed as. */
+export interface Billing {
+  readonly price: Price | null;
+  /** The model that is billed, where it is another one than the agent's. */
+  readonly model?: string;
+}
+
 /**
- * The price of the model that answered: a model that falls back to others reports which one it was. `asked`: the price of the agent's
- * model, which counts for other versions of it, and where no other price is known.
+ * The model that is billed for an answer, and its price: a model that falls back to others reports which one answered. `asked`: the price
+ * of the agent's model, which counts for other versions of it, and where no other price is known.
  */
-export async function priceOfAnswer(
+export async function billingOfAnswer(
   { definition, identity, prices, clock }: Host,
   { model, adapter }: ModelResponse,
   { asked, turn }: { readonly asked: Price | null; readonly turn: TurnState | undefined },
-): Promise<Price | null> {
+): Promise<Billing> {
   const { name, provider } = definition.model;
   const isOwn = adapter === undefined || (adapter.model === name && adapter.provider === provider);
   const isVersion = model === name || (model.startsWith(name) && versionEnd.test(model.slice(name.length)));
-  if (definition.price || (isOwn && isVersion)) return asked;
+  if (definition.price || (isOwn && isVersion)) return { price: asked };
   const binds = turn !== undefined && bindingOf(turn.limits, identity.binding).maxCostMicros !== undefined;
   const answered = [{ name: model, provider: adapter?.provider ?? provider }];
   if (!isOwn) answered.push({ name: adapter.model, provider: adapter.provider });
   for (const one of answered) {
     const price = await prices.priceOf(one, binds, clock.now());
-    if (price) return price;
+    if (price) return one.name === name ? { price } : { price, model: one.name };
   }
-  return asked;
+  return { price: asked };
 }
 
 /** Tokenizers differ: a prompt is taken for so much longer than it was counted. */
@@ -132,7 +139,7 @@ export function boundedRequest(
 }
 
 /** The settlement by the provider's report, or by a count made here. */
-export function settlementOf(reservation: Reservation, usage: Usage, price: Price | null): Settlement {
+export function settlementOf(reservation: Reservation, usage: Usage, { price, model }: Billing): Settlement {
   return {
     reservation,
     tokens: usage.inputTokens + usage.outputTokens,
@@ -140,6 +147,7 @@ export function settlementOf(reservation: Reservation, usage: Usage, price: Pric
     costMicros: costIfKnown(usage, price) ?? 0,
     usage,
     unconfirmed: false,
+    ...(model === undefined ? {} : { model }),
   };
 }
 
@@ -167,7 +175,7 @@ export function billOf(
   if (known?.partialOutputTokens === undefined) return { usage: null, settlement: unconfirmedSettlement(reservation) };
   const inputTokens = known.partialInputTokens ?? promptTokens;
   const usage: Usage = { inputTokens, outputTokens: known.partialOutputTokens, estimated: true };
-  return { usage, settlement: settlementOf(reservation, usage, price) };
+  return { usage, settlement: settlementOf(reservation, usage, { price }) };
 }
 
 /** The settlement of a call that the provider refused or never got. */
@@ -183,23 +191,12 @@ export function costIfKnown(usage: Usage, price: Price | null): number | null {
 /** Longest time that counting a prompt may take. */
 const COUNT_TIMEOUT_MS = 5_000;
 
-/**
- * A prompt is not counted when its bytes are at most the first part of each limit, whatever holds reservations beside it. Nor is
- * it when they are at most the second part, if they are also at most half of the output that is reserved with them: so however
- * many calls share a budget, each holds a third more than it has to for English text, and never more than half.
- */
-const NEGLIGIBLE_PART = 1 / 1_000;
-const SMALL_PART = 1 / 100;
-const PART_OF_OUTPUT = 1 / 2;
-
 interface Measuring {
   readonly turnId: string;
   /** Names the call. */
   readonly key: string;
   /** The limits that bind on its accounts. */
   readonly binding: Binding;
-  /** Null: not known. */
-  readonly price: Price | null;
   /** Reserved with it. */
   readonly outputTokens: number;
   /** The model's window, if the output has to fit into it. */
@@ -208,23 +205,23 @@ interface Measuring {
 }
 
 /**
- * The prompt's tokens, and an upper bound of them. The bytes serve as the count without a limit on tokens or cost, under `strict`,
- * and where the part that no provider has counted yet is negligible beside the limits; otherwise the model's adapter counts, and so
- * it does where the output might not fit into the model's window behind so many bytes. If counting fails, gives nonsense or takes too long, the bytes are reserved, with a warning.
+ * The prompt's tokens, and an upper bound of them. The model's adapter counts them wherever something depends on the count: a limit on
+ * tokens or cost that is not `strict`, or the model's window, if the output might not fit behind so many bytes. Else the bytes stand for
+ * them, and also, with a warning, if counting fails, gives nonsense or takes too long.
  */
 async function measurePrompt(
   host: Host,
   request: ModelRequest,
-  { turnId, key, binding, price, outputTokens, window, signal }: Measuring,
+  { turnId, key, binding, outputTokens, window, signal }: Measuring,
 ): Promise<{ readonly promptTokens: number; readonly promptBound: number }> {
   const { prompts } = host.notes;
   const bound = boundOf(host.definition.model, request);
   const before = prompts.startOf(request);
   const unknown = Math.max(0, bound - (before?.bound ?? 0));
   let prompt: MeasuredPrompt = { request, bound };
-  const isCostly = bindsAmounts(binding) && !binding.strict && !isNegligible(unknown, outputTokens, binding, price);
+  const isLimited = bindsAmounts(binding) && !binding.strict;
   const isTight = window !== undefined && roomIn(window, (before?.reported ?? 0) + unknown) < outputTokens;
-  if (isCostly || isTight) {
+  if (isLimited || isTight) {
     try {
       prompt = { ...prompt, counted: await countOf(host, request, signal) };
     } catch (error) {
@@ -237,18 +234,6 @@ async function measurePrompt(
   const promptTokens = prompts.tokensOf(prompt, before);
   prompts.noteAsked(key, prompt);
   return { promptTokens, promptBound: Math.max(bound, promptTokens) };
-}
-
-/** Whether so many tokens, and their cost, are so few beside the limits that counting them would save next to nothing. */
-function isNegligible(tokens: number, outputTokens: number, binding: Binding, price: Price | null): boolean {
-  const part = tokens <= outputTokens * PART_OF_OUTPUT ? SMALL_PART : NEGLIGIBLE_PART;
-  return isWithin(part, tokens, binding, price);
-}
-
-function isWithin(part: number, tokens: number, { maxTokens, maxCostMicros }: Binding, price: Price | null): boolean {
-  if (maxTokens !== undefined && tokens > maxTokens * part) return false;
-  if (maxCostMicros === undefined) return true;
-  return price !== null && costBound(price, tokens, 0) <= maxCostMicros * part;
 }
 
 /** If the adapter cannot give a bound, the bytes are one: a turn does not depend on it. */

@@ -28,7 +28,8 @@ import {
   costIfKnown,
   emptySettlement,
   lent,
-  priceOfAnswer,
+  type Billing,
+  billingOfAnswer,
   reservationAskOf,
   settlementOf,
   unconfirmedSettlement,
@@ -204,10 +205,10 @@ async function attempt(
     });
     const durationMs = host.clock.now() - startedAt;
     const paying = { asked: granted.price, turn: host.turn(granted.turnId) };
-    const price = await priceOfAnswer(host, answer.response, paying);
+    const billing = await billingOfAnswer(host, answer.response, paying);
     if (signal.aborted) return true;
     faultPoint("model.effect");
-    respond(host, granted, answer, { price, durationMs });
+    respond(host, granted, answer, { billing, durationMs });
     faultPoint("model.result");
     return true;
   } catch (error) {
@@ -244,7 +245,7 @@ function respond(
   host: Host,
   granted: EntryOf<"model.requested">,
   { response, warnings }: ModelAnswer,
-  { price, durationMs }: { readonly price: Price | null; readonly durationMs: number },
+  { billing, durationMs }: { readonly billing: Billing; readonly durationMs: number },
 ): void {
   const { turnId, step, attempt, messageId, reservation } = granted;
   if (!reservation) return;
@@ -256,9 +257,9 @@ function respond(
     toolCalls.push({ callId, providerId: id, name, arguments: text });
     calls.push(isInternal ? { callId, name, internal: true } : { callId, name });
   }
-  const settlement = settlementOf(reservation, response.usage, price);
+  const settlement = settlementOf(reservation, response.usage, billing);
   const isFinal = calls.length === 0;
-  const costMicros = costIfKnown(response.usage, price);
+  const costMicros = costIfKnown(response.usage, billing.price);
   // Before the answer, so that its calls never begin.
   if (granted.last && !isFinal) {
     const signal = lastCallSignal(granted.last, response.usage, costMicros);
@@ -372,7 +373,7 @@ function dropAttempt(host: Host, granted: EntryOf<"model.requested">, outputToke
   if (!reservation) return;
   const usage =
     outputTokens === undefined ? null : { inputTokens: ask.promptTokens, outputTokens, estimated: true as const };
-  const settlement = usage ? settlementOf(reservation, usage, price) : unconfirmedSettlement(reservation);
+  const settlement = usage ? settlementOf(reservation, usage, { price }) : unconfirmedSettlement(reservation);
   const error = {
     code: "paused",
     message: "the call was dropped by a pause; it is repeated after it",

@@ -9,7 +9,7 @@ import {
   type Moment,
 } from "./account.ts";
 import { z } from "zod";
-import { type DeepReadonly, describeValue, countSchema, flagSchema } from "../base/index.ts";
+import { type DeepReadonly, describeValue, countSchema, flagSchema, textSchema } from "../base/index.ts";
 import { InvariantError } from "../errors/index.ts";
 import { addAmounts, addModelUse, type ModelUse, settledUsageSchema, useOfModel } from "./model-use.ts";
 import { reservationSchema } from "./reserve.ts";
@@ -19,6 +19,8 @@ export const settlementSchema = z.object({
   reservation: reservationSchema,
   tokens: countSchema,
   costMicros: countSchema,
+  /** The model that is billed, where it is another one than the reserved. */
+  model: textSchema.optional(),
   /** The parts of `tokens`, as the provider reported or as counted here. Null: unknown, or there are none. */
   usage: settledUsageSchema.nullable(),
   /** True when the real amount is unknown, so that the whole reservation counts as used. */
@@ -47,7 +49,7 @@ function assertAmount(what: string, amount: number): void {
 export function settle(chain: readonly Account[], settlement: Settlement): Account[] {
   assertSettlement(settlement);
   const { reservation, tokens, costMicros, unconfirmed } = settlement;
-  const { model } = reservation;
+  const model = billedModel(settlement);
   const use = modelUseOf(settlement);
   return chain.map((account) => ({
     ...account,
@@ -70,8 +72,14 @@ export function settle(chain: readonly Account[], settlement: Settlement): Accou
   }));
 }
 
+/** The name under which a settled call is counted. */
+export function billedModel({ model, reservation }: Settlement): string {
+  return model ?? reservation.model;
+}
+
 /** The settled call as use of its model; undefined when it cost nothing. An unknown amount counts as it was reserved. */
-export function modelUseOf({ reservation, tokens, costMicros, usage, unconfirmed }: Settlement): ModelUse | undefined {
+export function modelUseOf(settlement: Settlement): ModelUse | undefined {
+  const { reservation, tokens, costMicros, usage, unconfirmed, model } = settlement;
   if (usage === null && tokens === 0 && costMicros === 0 && !unconfirmed) return undefined;
   const outputTokens = usage?.outputTokens ?? Math.min(tokens, reservation.outputTokens);
   return {
@@ -84,7 +92,8 @@ export function modelUseOf({ reservation, tokens, costMicros, usage, unconfirmed
     costMicros,
     estimatedCalls: usage?.estimated === true ? 1 : 0,
     unconfirmedCalls: unconfirmed ? 1 : 0,
-    unpricedCalls: reservation.isUnpriced === true ? 1 : 0,
+    // Another model is billed only where its price is known.
+    unpricedCalls: reservation.isUnpriced === true && model === undefined ? 1 : 0,
   };
 }
 

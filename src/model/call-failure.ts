@@ -185,6 +185,7 @@ function numberOf(text: string | null): number | undefined {
 export type ModelFailureKind =
   | "aborted"
   | "configuration"
+  | "client"
   | "timeout"
   | "stalled"
   | "connection"

@@ -1,5 +1,6 @@
 import type { OpenAI } from "openai";
 import { ModelError } from "../errors/index.ts";
+import type { ModelFailureKind } from "./call-failure.ts";
 import type { CallGuard } from "./call-guard.ts";
 import { beginningOf, LONGEST_REFUSAL_MS } from "./read-answer.ts";
 import type { Delivery } from "./undici-fetch.ts";
@@ -62,7 +63,8 @@ export async function ownClient(options: ConnectionOptions): Promise<OpenaiClien
   const baseURL = given === "" ? "https://api.openai.com/v1" : given;
   checkBaseURL(baseURL, "its base URL");
   const { OpenAI } = await import("openai");
-  const send = options.fetch ?? (await import("./undici-fetch.ts")).undiciFetch;
+  const send =
+    options.fetch === undefined ? (await import("./undici-fetch.ts")).undiciFetch : foreignSend(options.fetch);
   const client = new OpenAI({
     apiKey,
     baseURL,
@@ -138,7 +140,7 @@ function failedBy(client: OpenAI): (error: unknown) => never {
         retryable: true,
         mayHaveBeenSent: false,
         cause: error,
-        details: { kind: "client" },
+        details: { kind: "client" satisfies ModelFailureKind },
       });
     }
     throw error;
@@ -184,6 +186,11 @@ interface CallInit extends RequestInit {
 }
 
 type Send = (input: string | URL | Request, init?: RequestInit, delivery?: Delivery) => Promise<Response>;
+
+/** A `fetch` of the user gets nothing but what is its own. */
+function foreignSend(fetch: typeof globalThis.fetch): Send {
+  return (input, init) => fetch(input, init);
+}
 
 /**
  * The client reads the body of a refusal to its end, which may never come. It gets the beginning as a whole, for which the time limits of

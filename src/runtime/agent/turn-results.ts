@@ -5,6 +5,7 @@ import {
   type Budget,
   type LimitName,
   type ModelUse,
+  billedModel,
   modelUseOf,
   noModelUse,
   totalUse,
@@ -107,7 +108,7 @@ export function ownUse(entries: readonly Entry[]): UseByModel {
     const settlement = "settlement" in entry ? entry.settlement : null;
     const use = settlement && modelUseOf(settlement);
     if (!settlement || !use) continue;
-    const { model } = settlement.reservation;
+    const model = billedModel(settlement);
     models.set(model, addModelUse(models.get(model) ?? noModelUse, use));
   }
   return Object.fromEntries(models);
