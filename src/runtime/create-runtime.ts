@@ -1,5 +1,5 @@
 import { type AgentDefinition, assertGiven, collectDefinitions, isBackground, isDefinition } from "../agents/index.ts";
-import { createId, harmless, reading } from "../base/index.ts";
+import { createId, type Door, flagRule, harmless, optionsOf, reading } from "../base/index.ts";
 import {
   agentAccountId,
   areSameLimits,
@@ -118,7 +118,7 @@ export async function createRuntime<Chosen extends Role = "all">(given: RuntimeO
       await stores.accounts(tenant, textOfCaller(rootAgentId, "runtime.accounts(): its id")),
     requests: async (filter) => await core.requests.list(requestListOptionsOf(filter)),
     decide: (requestId, decide) => core.requests.decide(requestId, decide),
-    subscribe: (observer) => subscribe(core, observer),
+    subscribe: (observer, options) => subscribe(core, observer, options),
     follow: (rootAgentId, follow) => followTree(core, rootAgentId, follow),
     head: async (rootAgentId) => {
       const head = await headOf(core, rootAgentId);
@@ -268,13 +268,16 @@ async function lookedAt(copies: Projector | undefined, opened: Promise<Agent>): 
   return agent;
 }
 
-function subscribe(core: RuntimeCore, observer: EventObserver): { unsubscribe(): void } {
+const subscribeDoor: Door<NonNullable<Parameters<Runtime["subscribe"]>[1]>> = { rules: { streams: flagRule } };
+
+function subscribe(core: RuntimeCore, ...[observer, given]: Parameters<Runtime["subscribe"]>): { unsubscribe(): void } {
   assertObserver(observer, "runtime.subscribe()");
+  const { streams = true } = optionsOf(given, "runtime.subscribe()", subscribeDoor);
   const next = typeof observer === "function" ? observer : observer.next;
   const tell = harmless("an observer of runtime.subscribe()", (event: TroupeEvent) =>
     core.contexts.of(event.turnId).run(() => next?.call(observer, event)),
   );
-  const stop = core.bus.listen(tell);
+  const stop = core.bus.listen(tell, { isReader: streams });
   return { unsubscribe: stop };
 }
 

@@ -37,13 +37,15 @@ export function warnOnce(what: string): (error: unknown) => void {
 /** Subscribes a listener whose errors become a warning. The returned function ends it. */
 export function listen(feed: EventFeed, what: string, listener: (event: TroupeEvent) => void): () => void {
   const warn = warnOnce(`${what} could not take an event`);
-  const subscription = feed.subscribe((event) => {
+  const tell = (event: TroupeEvent): void => {
     try {
       listener(event);
     } catch (error) {
       warn(error);
     }
-  });
+  };
+  // What is asked of models must not depend on telemetry.
+  const subscription = feed.subscribe(tell, { streams: false });
   return () => subscription.unsubscribe();
 }
 

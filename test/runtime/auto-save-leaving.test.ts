@@ -53,7 +53,7 @@ describeRuntimes("pause() and shutdown() with autoSave: false", (stage) => {
     expect((await stage().look().readAgent({ tenant, agentId: "u" }))?.turnCount).toBe(3);
   });
 
-  it("shutdown() mid-turn: children that go on are saved as they go, and the next start() carries the turn on", async () => {
+  it("shutdown() mid-turn saves the turns of the children too, and the next start() carries all of them on", async () => {
     const gate = createGate<string>();
     const reader = defineAgent({ name: "reader", model: scriptedModel((_request, { signal }) => gate.pass(signal)) });
     const lead = defineAgent({
@@ -68,7 +68,8 @@ describeRuntimes("pause() and shutdown() with autoSave: false", (stage) => {
     expect((await stage().look().readAgent({ tenant, agentId: "u" }))?.openTurnId).toBe("u#1");
     gate.open("read");
     const [childId = ""] = (await agentsSeen(stage())).filter((agentId) => agentId !== "u");
-    while ((await stage().look().readAgent({ tenant, agentId: childId }))?.turnCount !== 1) await loopTurns(1);
+    await loopTurns(30);
+    expect(await stage().look().readAgent({ tenant, agentId: childId })).toMatchObject({ openTurnId: `${childId}#1` });
     await agent.start();
     expect(await turn.result).toMatchObject({ status: "completed", text: "the end", toolCalls: 1 });
     expect((await stage().look().readAgent({ tenant, agentId: "u" }))?.turnCount, "not saved yet").toBe(0);

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import type { AgentDefinition } from "../../src/index.ts";
 import { leadOf, reportsIn, startedIds, worker } from "../support/background.ts";
-import { entriesOfType, orderFault } from "../support/journal-probes.ts";
+import { entriesOfType, loopTurns, orderFault } from "../support/journal-probes.ts";
 import { asks } from "../support/leads.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 import { calling, createGate, nextEvent } from "../support/turn-probes.ts";
@@ -71,7 +71,7 @@ describeRuntimes("background children, aborts and pauses", (stage) => {
     expect((await runtime.find(childId)).state.status).not.toBe("busy");
   });
 
-  it("an agent that was shut down finds the report at its next start, and wakes then", async () => {
+  it("an agent that was shut down gets the report after its next start, and wakes then", async () => {
     const gate = createGate<string>();
     const lead = leadOf(
       worker(gate),
@@ -87,10 +87,13 @@ describeRuntimes("background children, aborts and pauses", (stage) => {
     await gate.reached();
     await agent.shutdown();
     gate.open("gold");
-    await (await runtime.find(childId)).turn(`${childId}#1`).result;
+    await loopTurns(30);
+    expect((await runtime.find(childId)).state).toMatchObject({ turnCount: 0, openTurnId: `${childId}#1` });
     expect(await entriesOfType(stage().look(), "desk", "child.reported")).toHaveLength(0);
     expect(agent.state.status).toBe("shutdown");
     await agent.start();
+    await (await runtime.find(childId)).turn(`${childId}#1`).result;
+    await loopTurns(30);
     expect(await agent.turn("desk#2").result).toMatchObject({ status: "completed", text: "seen 1" });
   });
 

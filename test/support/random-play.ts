@@ -15,12 +15,18 @@ interface PlayOptions {
   readonly agentId: string;
   readonly tally: Tally;
   readonly through?: StagedOptions["through"];
+  readonly onInspect?: StagedOptions["onInspect"];
+  /** Watches each process that is opened; gives what ends the watch. */
+  readonly watch?: (runtime: Runtime) => () => Promise<unknown>;
+  /** Called when code of the case begins. */
+  readonly onCode?: (place: string) => void;
 }
 
 interface Process {
   readonly staged: StagedProcess;
   readonly life: Life;
   readonly agent: Agent;
+  readonly endWatch: () => Promise<unknown>;
 }
 
 /**
@@ -32,7 +38,7 @@ export class RandomPlay {
   readonly #look: Stores;
   readonly #plan: TurnPlan;
   readonly #agentId: string;
-  readonly #through: StagedOptions["through"];
+  readonly #options: PlayOptions;
   readonly #world: RandomWorld;
   readonly #underWay = new Set<Promise<unknown>>();
   #process: Process | undefined;
@@ -40,13 +46,14 @@ export class RandomPlay {
   #turns = 0;
   #isEnding = false;
 
-  constructor(stage: Stage, look: Stores, plan: TurnPlan, { agentId, tally, through }: PlayOptions) {
+  constructor(stage: Stage, look: Stores, plan: TurnPlan, options: PlayOptions) {
+    const { agentId, tally, onCode } = options;
     this.#stage = stage;
     this.#look = look;
     this.#plan = plan;
     this.#agentId = agentId;
-    this.#through = through;
-    this.#world = new RandomWorld(plan, tally, (action) => this.#act(action));
+    this.#options = options;
+    this.#world = new RandomWorld(plan, tally, (action) => this.#act(action), onCode);
   }
 
   async play(): Promise<readonly string[]> {
@@ -149,6 +156,8 @@ export class RandomPlay {
       case "kill":
         process.staged.kill();
         process.life.end();
+        // What it still reads is not heard.
+        void process.endWatch();
         return;
       case "abort":
         return this.#begin(() => agent.abort("the case says so"));
@@ -208,21 +217,25 @@ export class RandomPlay {
     const life = createLife();
     const staged = await this.#stage.openProcess({
       agents: castOf(this.#world, life),
-      through: this.#through,
+      through: this.#options.through,
+      onInspect: this.#options.onInspect,
       random: () => 0.5,
       resolveAuth: async ({ actorId }) => {
         await loopTurns(this.#decided % 4);
         return this.#decided % 2 === 0 ? undefined : { actorId, credentials: { token: "t" } };
       },
     });
+    const endWatch = this.#options.watch?.(staged.runtime) ?? (() => Promise.resolve());
     const agent = await staged.runtime.agent("lead", { agentId: this.#agentId });
-    this.#process = { staged, life, agent };
+    this.#process = { staged, life, agent, endWatch };
     await this.#try(() => agent.start());
     return life.isOver ? await this.#living() : this.#process;
   }
 
   async #end(): Promise<void> {
     this.#isEnding = true;
-    if (this.#process && !this.#process.life.isOver) await this.#process.staged.runtime.shutdown();
+    if (!this.#process || this.#process.life.isOver) return;
+    await this.#process.endWatch();
+    await this.#process.staged.runtime.shutdown();
   }
 }

@@ -65,16 +65,23 @@ export class RandomWorld {
   /** Grows with all that happens: a case in which it stands still waits for somebody, or for time. */
   activity = 0;
   readonly #act: (action: Action) => void;
+  readonly #onCode: (place: Place) => void;
   readonly #hits = new Map<Place, number>();
   readonly #left: Strike[];
   readonly #hooked = new Map<number, number>();
   #answered = 0;
   #seed = 1;
 
-  constructor(plan: TurnPlan, tally: Tally, act: (action: Action) => void) {
+  constructor(
+    plan: TurnPlan,
+    tally: Tally,
+    act: (action: Action) => void,
+    onCode: (place: Place) => void = () => undefined,
+  ) {
     this.plan = plan;
     this.tally = tally;
     this.#act = act;
+    this.#onCode = onCode;
     this.#left = plan.strikes.filter(({ place }) => !isFaultPoint(place));
   }
 
@@ -105,6 +112,7 @@ export class RandomWorld {
   /** Code of the case is here: whatever is to strike here does, and a while passes. */
   async pass(place: Place, loops: number): Promise<void> {
     this.activity += 1;
+    this.#onCode(place);
     const hit = (this.#hits.get(place) ?? 0) + 1;
     this.#hits.set(place, hit);
     for (const strike of this.#left) if (strike.place === place && strike.hit === hit) this.#act(strike.action);

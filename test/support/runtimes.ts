@@ -136,6 +136,11 @@ export function describeRuntimes(
   });
 }
 
+/** A stage of its own in memory, for a test that compares plays; the caller closes it. */
+export function memoryStage(): Stage & { close(): Promise<void> } {
+  return new TestStage("memory", undefined);
+}
+
 class TestStage implements Stage {
   readonly variant: RuntimeVariant;
   readonly clock = createFakeClock();

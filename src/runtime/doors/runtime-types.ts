@@ -197,8 +197,11 @@ export interface Runtime {
    * fit. `isReplayed`: it was decided before, by this decision with this key.
    */
   decide(requestId: string, decide: Decide): Promise<AgentRequest & { readonly isReplayed?: true }>;
-  /** Every event of every live agent, ephemeral ones included. */
-  subscribe(observer: EventObserver): { unsubscribe(): void };
+  /**
+   * Every event of every live agent, ephemeral ones included. `streams: false`: models are not asked to stream because of this
+   * observer, which gets live parts of answers only while others read them; telemetry listens so. Default true.
+   */
+  subscribe(observer: EventObserver, options?: { readonly streams?: boolean | undefined }): { unsubscribe(): void };
   /**
    * Durable events of one tree from the journal, then live ones, without gaps or duplicates. The first event rejects
    * with `NotFoundError` if no such tree is stored.

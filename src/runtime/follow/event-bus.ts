@@ -35,16 +35,19 @@ export interface CommittedRow {
 /** Carries rows, events and live parts from the trees of this process to listeners; builds none without listeners. */
 export class EventBus {
   readonly #everywhere = new Set<EventListener>();
+  /** Listeners that are no reason to stream answers. */
+  readonly #observers = new Set<EventListener>();
   readonly #accounts = new Set<AccountListener>();
   readonly #rows = new Map<string, Set<RowListener>>();
   readonly #live = new Map<string, Set<LiveListener>>();
   /** The last entry that each live agent has committed, with its row. */
   readonly #last = new WeakMap<EventSource, { row: number; entry: Entry }>();
 
-  /** Listens to the events of all trees. The returned function removes the listener. */
-  listen(listener: EventListener): () => void {
-    this.#everywhere.add(listener);
-    return () => this.#everywhere.delete(listener);
+  /** Listens to the events of all trees. The returned function removes the listener. `isReader`: answers are streamed for it. */
+  listen(listener: EventListener, { isReader = true }: { readonly isReader?: boolean } = {}): () => void {
+    const listeners = isReader ? this.#everywhere : this.#observers;
+    listeners.add(listener);
+    return () => listeners.delete(listener);
   }
 
   /** Listens to the rows of one tree, as they are committed. */
@@ -62,7 +65,8 @@ export class EventBus {
     this.#accounts.add(listener);
   }
 
-  hasListeners(rootAgentId: string): boolean {
+  /** Whether somebody reads the tree as it is written. */
+  hasReaders(rootAgentId: string): boolean {
     return this.#everywhere.size > 0 || this.#rows.has(rootAgentId) || this.#live.has(rootAgentId);
   }
 
@@ -89,10 +93,10 @@ export class EventBus {
       known.row = cursor;
       known.entry = last;
     } else this.#last.set(source, { row: cursor, entry: last });
-    if (!this.hasListeners(source.rootAgentId)) return;
+    if (this.#observers.size === 0 && !this.hasReaders(source.rootAgentId)) return;
     // Frozen, because all listeners share them.
     const events = deepFreeze(entries.flatMap((entry) => eventsOf(entry, source, cursor, textOf)));
-    for (const event of events) for (const listener of this.#everywhere) listener(event);
+    for (const event of events) this.#tellAll(event);
     const row = { cursor, follows, source, entries, events, textOf };
     for (const listener of this.#rows.get(source.rootAgentId) ?? []) listener(row);
   }
@@ -103,9 +107,12 @@ export class EventBus {
 
   publishLive(part: LivePart): void {
     for (const listener of this.#live.get(part.rootAgentId) ?? []) listener(part);
-    if (this.#everywhere.size === 0) return;
-    const event = eventOfPart(part, part.cursor);
+    if (this.#everywhere.size + this.#observers.size > 0) this.#tellAll(eventOfPart(part, part.cursor));
+  }
+
+  #tellAll(event: TroupeEvent): void {
     for (const listener of this.#everywhere) listener(event);
+    for (const listener of this.#observers) listener(event);
   }
 }
 
@@ -221,7 +228,7 @@ export class LiveBroadcast {
 
   #isWatched(rootAgentId: string): boolean {
     const { bus, stores, tenant, processId, clock } = this.#options;
-    if (bus.hasListeners(rootAgentId) || stores.live.isFollowed({ tenant, rootAgentId, processId })) return true;
+    if (bus.hasReaders(rootAgentId) || stores.live.isFollowed({ tenant, rootAgentId, processId })) return true;
     return (this.#followedUntil.get(rootAgentId) ?? Number.NEGATIVE_INFINITY) > clock.elapsed();
   }
 
