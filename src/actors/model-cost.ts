@@ -3,7 +3,6 @@ import {
   type Binding,
   bindingOf,
   bindsAmounts,
-  costBound,
   costOf,
   DEFAULT_OUTPUT_TOKENS,
   MINIMUM_OUTPUT_TOKENS,

@@ -1,5 +1,4 @@
 import { backoffDelay, faultPoint, type LightSignal } from "../base/index.ts";
-import type { Price } from "../budget/index.ts";
 import { asLastCall, promptHashOf } from "../context/index.ts";
 import type { Reservation } from "../budget/index.ts";
 import { AgentStopError, ModelError, TurnInterruptedError } from "../errors/index.ts";
