@@ -2,7 +2,6 @@ import type { AgentTool } from "../agents/index.ts";
 import { faultPoint, type LightSignal } from "../base/index.ts";
 import type { CallEffectInput } from "../machines/index.ts";
 import type { CallState } from "../state/index.ts";
-import type { Tool } from "../tools/index.ts";
 import { runControlTool } from "./background-calls.ts";
 import { effectActor } from "./effect.ts";
 import { gateCall, gateEdited } from "./gate.ts";

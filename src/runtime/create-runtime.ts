@@ -39,7 +39,6 @@ import { drainMsOf, healthOptionsOf, runtimeOptionsOf, shutdownMsOf } from "./do
 import { healthOf, metricsOf } from "./doors/runtime-health.ts";
 import type { Runtime, RuntimeOptions } from "./doors/runtime-types.ts";
 import { assertObserver } from "./doors/turn-door.ts";
-import type { EventObserver } from "./doors/turn-types.ts";
 import { followTree, headOf } from "./follow/follow.ts";
 import { type TreeWatcher, type TreeWatching, watchTree } from "./follow/watch-tree.ts";
 import { AgentHandle } from "./handles/agent-handle.ts";

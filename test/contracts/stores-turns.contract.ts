@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { InvalidInputError, UnsupportedError } from "../../src/errors/index.ts";
-import { type TurnItem, type TurnRecord, turnIdOf } from "../../src/state/index.ts";
+import { type TurnRecord, turnIdOf } from "../../src/state/index.ts";
 import { placeOfTurn, type Stores, type TurnCommand, type TurnFilter } from "../../src/stores/index.ts";
 import { memoryStores } from "../../src/stores/memory.ts";
 import { messageOf, note, turnEnded } from "./entry-fixtures.ts";
@@ -18,11 +18,6 @@ async function agentOf(stores: Stores, agentId: string, of: { ownerId?: string; 
   const owner = await new Owner(stores, keyOf(agentId)).acquire();
   await owner.commit({ owned: ready });
   return owner;
-}
-
-function turnItemOf(number: number): TurnItem {
-  const turnId = turnIdOf(ROOT, number);
-  return { kind: "turn", key: `turn:${turnId}`, at: NOW, turnId, number, input: "go", actorId: null, limits: null };
 }
 
 async function endTurn(owner: Owner, number: number, at: number, changes: Parameters<typeof turnEnded>[0] = {}) {

@@ -81,6 +81,25 @@ const once =
   ({ messages }: ModelRequest): ScriptedAnswer =>
     messages.some(({ role }) => role === "tool") ? "the end" : calling(...calls);
 
+const summarizing = (request: ModelRequest): ScriptedAnswer =>
+  isSummary(request) ? "short" : once("look", "fails")(request);
+
+const fail = (): never => {
+  throw new Error("never");
+};
+
+const ofLead = (agentId: string): boolean => agentId === "lead";
+const ofOthers = (agentId: string): boolean => agentId !== "lead";
+
+const leading = (request: ModelRequest): ScriptedAnswer =>
+  textOf(request.messages[0]?.content ?? "") === "what?"
+    ? "that"
+    : once(
+        "spawner",
+        { name: "helper", arguments: { input: "help" } },
+        { name: "digger", arguments: { input: "dig" } },
+      )(request);
+
 describeRuntimes("no effect before its intent", (stage) => {
   /** An agent "lead" and what it is made of; its turn is played to the end, whoever has to help it there. */
   async function play(
@@ -109,8 +128,6 @@ describeRuntimes("no effect before its intent", (stage) => {
     return agent;
   }
 
-  const ofLead = (agentId: string): boolean => agentId === "lead";
-
   it("tools of every class and place, and what people are asked", async () => {
     const watch = new CommitWatch();
     let failures = 0;
@@ -130,7 +147,7 @@ describeRuntimes("no effect before its intent", (stage) => {
       clientTool({ name: "pick", description: "Picks.", parameters: nothing }),
       askUser(),
     ];
-    const script = once(...["look", "look", "send", "pay", "slots", "queued", "approve", "flaky", "pick"], {
+    const script = once("look", "look", "send", "pay", "slots", "queued", "approve", "flaky", "pick", {
       name: "ask_user",
       arguments: { question: "Why?" },
     });
@@ -152,7 +169,6 @@ describeRuntimes("no effect before its intent", (stage) => {
   it("subagents, in the foreground, in the background and spawned by code, and what code asks of a model", async () => {
     const watch = new CommitWatch();
     const childOf = (name: string) => {
-      const isChild = (agentId: string): boolean => agentId !== "lead";
       return defineAgent({
         name,
         hooks: {
@@ -164,7 +180,7 @@ describeRuntimes("no effect before its intent", (stage) => {
             );
           },
         },
-        model: modelOf(watch, "model of a child", { isOwn: isChild, script: () => "helped" }),
+        model: modelOf(watch, "model of a child", { isOwn: ofOthers, script: () => "helped" }),
       });
     };
     const [helper, digger, spawned] = [childOf("helper"), childOf("digger"), childOf("spawned")];
@@ -173,18 +189,10 @@ describeRuntimes("no effect before its intent", (stage) => {
       const child = await run.spawn(spawned, "go", { key: "a" });
       return `${textOf(answer.content)} ${(await child.result).text}`;
     };
-    const script = (request: ModelRequest): ScriptedAnswer =>
-      textOf(request.messages[0]?.content ?? "") === "what?"
-        ? "that"
-        : once(
-            "spawner",
-            { name: "helper", arguments: { input: "help" } },
-            { name: "digger", arguments: { input: "dig" } },
-          )(request);
     await play(
       watch,
       {
-        model: modelOf(watch, "model", { isOwn: ofLead, script }),
+        model: modelOf(watch, "model", { isOwn: ofLead, script: leading }),
         tools: [
           toolOf(watch, "spawner", { effect: "keyed", act }),
           subagent(helper, { description: "Helps." }),
@@ -206,13 +214,8 @@ describeRuntimes("no effect before its intent", (stage) => {
 
   it("code of users at every place of a turn, and summaries", async () => {
     const watch = new CommitWatch();
-    const script = (request: ModelRequest): ScriptedAnswer =>
-      isSummary(request) ? "short" : once("look", "fails")(request);
-    const fail = (): never => {
-      throw new Error("never");
-    };
     const agent = await play(watch, {
-      model: modelOf(watch, "model", { isOwn: ofLead, script }),
+      model: modelOf(watch, "model", { isOwn: ofLead, script: summarizing }),
       tools: [toolOf(watch, "look", { effect: "none" }), toolOf(watch, "fails", { effect: "none", act: fail })],
       hooks: hooksOf(watch),
       maxMessages: 4,
