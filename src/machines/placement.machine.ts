@@ -80,7 +80,7 @@ const answerGone = { type: "answerRest", params: { rest: "gone" } } as const;
 export const placementMachine = setup({
   types: { context: {} as PlacementContext, events: {} as PlacementEvent },
   actions: {
-    answerRest: (_, _params: { readonly rest: Rest }) => undefined,
+    answerRest: (_args, _params: { readonly rest: Rest }) => undefined,
     checkRest: () => undefined,
     passivate: () => undefined,
     hold: assign({ isHeld: true }),

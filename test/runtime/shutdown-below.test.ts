@@ -99,7 +99,7 @@ describeRuntimes("a shutdown of an agent with others below it", (stage) => {
     expect(reached).toBeGreaterThan(25);
   });
 
-  it("a decision for one below it is kept for the next start, also where it was put away", async () => {
+  it("a decision for one below it is kept for the next start, also where it was passive", async () => {
     const begun = new Begun();
     const child = begun.agent("agent_child", [begun.tool("pay", { needsApproval: true })]);
     const idle: RuntimeOptions["idle"] = { keptMs: 0 };

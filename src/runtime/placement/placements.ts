@@ -231,7 +231,7 @@ export class Placements<Live extends { readonly key: AgentKey }> {
 
   /** Settles when all running attempts have ended. */
   async arrived(): Promise<void> {
-    await Promise.allSettled([...this.#placed.values()].map(({ attempt }) => attempt));
+    await Promise.allSettled([...this.#placed.values()].flatMap(({ attempt }) => attempt ?? []));
   }
 }
 
