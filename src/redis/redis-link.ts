@@ -266,7 +266,7 @@ async function connect({ place, timeoutMs, manner, needing }: ConnectOptions): P
       ...ofCluster,
       redisOptions: { ...redisOptions, ...ofNodes },
     });
-  } else if ("slots" in place.client) {
+  } else if ("nodes" in place.client) {
     client = place.client.duplicate([], { ...ofCluster, redisOptions: ofNodes });
   } else client = place.client.duplicate(ofServer);
   // Failures are reported by the commands that they stop.

@@ -133,7 +133,7 @@ async function checkDurability(client: RedisClient): Promise<void> {
     const markStale = await doubtOf(server);
     if (markStale !== undefined) warn(markStale);
   }
-  if (!("slots" in client) && servers.every(({ facts }) => facts !== undefined)) oneServers.add(client);
+  if (!("nodes" in client) && servers.every(({ facts }) => facts !== undefined)) oneServers.add(client);
 }
 
 async function doubtOf({ server, facts }: ServerFacts): Promise<string | undefined> {
