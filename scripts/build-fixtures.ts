@@ -8,9 +8,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { memoryStores } from "troupe";
+import { redisStores } from "troupe/stores/redis";
 import { sqliteStores } from "troupe/stores/sqlite";
 import { playTeam } from "../test/support/fixture-team.ts";
 import { exportedTrees, fixtureFolder } from "../test/support/fixture-files.ts";
+import { dumpOf } from "../test/support/redis-dump.ts";
+import { RedisServer } from "../test/support/redis-server.ts";
 
 async function writeSqlite(file: string): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "troupe-fixtures-"));
@@ -26,6 +29,14 @@ async function writeSqlite(file: string): Promise<void> {
   rmSync(folder, { recursive: true });
 }
 
+async function writeRedis(file: string): Promise<void> {
+  const server = await RedisServer.start();
+  await playTeam(redisStores({ url: server.url, prefix: "" }));
+  const dump = await dumpOf(server.client(), "");
+  // Nothing of the machine that writes it.
+  writeFileSync(file, dump.replace(/(\\"bootId\\":\\")[^\\]*/g, "$1fixture"));
+}
+
 async function writeTrees(file: string): Promise<void> {
   const stores = memoryStores();
   await playTeam(stores);
@@ -34,6 +45,7 @@ async function writeTrees(file: string): Promise<void> {
 
 mkdirSync(fixtureFolder, { recursive: true });
 await writeSqlite(join(fixtureFolder, "team.db.gz"));
+await writeRedis(join(fixtureFolder, "redis.jsonl"));
 await writeTrees(join(fixtureFolder, "trees.json.gz"));
 process.stdout.write(`${fixtureFolder}\n`);
 // The work in flight of the teams never ends.

@@ -23,7 +23,7 @@ interface CheckOptions {
  * full, for a database that does not exist, and for a node of a cluster that was given as a single server.
  */
 export async function checkServers(client: RedisClient, options: CheckOptions): Promise<ServerFacts[]> {
-  const isCluster = "slots" in client;
+  const isCluster = "nodes" in client;
   const servers = isCluster ? client.nodes("master") : [client];
   return await Promise.all(servers.map((server) => checkServer(server, isCluster, options)));
 }

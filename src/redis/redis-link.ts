@@ -56,7 +56,6 @@ export class RedisLink {
   /** The last reason for having no connection. */
   #failure: unknown;
   #isClosed = false;
-  readonly #deadlines = new Deadlines();
 
   constructor(user: RedisUser) {
     this.#user = user;
@@ -70,7 +69,7 @@ export class RedisLink {
       try {
         const client = await this.#ready(end);
         await this.#checked(client, end);
-        return await this.#deadlines.before(end, command(client, repeat));
+        return await within(end - performance.now(), command(client, repeat));
       } catch (error) {
         const pause = 1 + backoffDelay(repeat + 1, Math.random(), pauses);
         if (this.#isClosed || !isWorthRepeating(error) || performance.now() + pause >= end)
@@ -151,64 +150,6 @@ export class RedisLink {
   }
 }
 
-interface Awaited {
-  readonly end: number;
-  readonly reject: (error: unknown) => void;
-}
-
-/** The deadlines of commands, on one timer: nearly all commands are answered long before. */
-class Deadlines {
-  /** In the order in which they were sent, which is about that of their deadlines. */
-  readonly #awaited = new Set<Awaited>();
-  #timer: { readonly at: number; readonly timeout: NodeJS.Timeout } | undefined;
-
-  /** Rejects with `StoreUnavailableError` at `end`, by `performance.now()`; the later result of the work is ignored. */
-  before<T>(end: number, work: Promise<T>): Promise<T> {
-    const { promise, resolve, reject } = Promise.withResolvers<T>();
-    const one = { end, reject };
-    this.#awaited.add(one);
-    if (!this.#timer || end < this.#timer.at) this.#arm(end);
-    // The timer holds the process while something is awaited.
-    else if (this.#awaited.size === 1) this.#timer.timeout.ref();
-    work.then(
-      (result) => {
-        this.#forget(one);
-        resolve(result);
-      },
-      (error: unknown) => {
-        this.#forget(one);
-        reject(error);
-      },
-    );
-    return promise;
-  }
-
-  #forget(one: Awaited): void {
-    this.#awaited.delete(one);
-    if (this.#awaited.size === 0) this.#timer?.timeout.unref();
-  }
-
-  #arm(at: number): void {
-    clearTimeout(this.#timer?.timeout);
-    const timeout = setTimeout(() => this.#look(), Math.max(0, Math.ceil(at - performance.now())));
-    this.#timer = { at, timeout };
-  }
-
-  #look(): void {
-    this.#timer = undefined;
-    const now = performance.now();
-    let next = Number.POSITIVE_INFINITY;
-    for (const one of this.#awaited) {
-      if (one.end > now) next = Math.min(next, one.end);
-      else {
-        this.#awaited.delete(one);
-        one.reject(tooLate());
-      }
-    }
-    if (this.#awaited.size > 0) this.#arm(next);
-  }
-}
-
 function tooLate(): StoreUnavailableError {
   return new StoreUnavailableError("Redis did not answer in time", { details: { code: "ETIMEDOUT" } });
 }
@@ -266,7 +207,7 @@ async function connect({ place, timeoutMs, manner, needing }: ConnectOptions): P
       ...ofCluster,
       redisOptions: { ...redisOptions, ...ofNodes },
     });
-  } else if ("slots" in place.client) {
+  } else if ("nodes" in place.client) {
     client = place.client.duplicate([], { ...ofCluster, redisOptions: ofNodes });
   } else client = place.client.duplicate(ofServer);
   // Failures are reported by the commands that they stop.

@@ -83,11 +83,6 @@ export class RedisConnection extends RedisLink {
     await this.run((client) => keepLayout(client, this.#prefix));
   }
 
-  /** Like `mayMixKeys`; undefined until it was asked once. */
-  get isOneServer(): boolean | undefined {
-    return this.#isOneServer;
-  }
-
   /** Whether one script may name keys of different trees and indexes. Not in a cluster, nor where that is not known. */
   async mayMixKeys(): Promise<boolean> {
     this.#isOneServer ??= await this.run(async (client) => oneServers.has(client));
@@ -130,10 +125,10 @@ const warned = new Set<string>();
 async function checkDurability(client: RedisClient): Promise<void> {
   const servers = await checkServers(client, { user: "the stores", atStake: "journals and budgets" });
   for (const server of servers) {
-    const markStale = await doubtOf(server);
-    if (markStale !== undefined) warn(markStale);
+    const doubt = await doubtOf(server);
+    if (doubt !== undefined) warn(doubt);
   }
-  if (!("slots" in client) && servers.every(({ facts }) => facts !== undefined)) oneServers.add(client);
+  if (!("nodes" in client) && servers.every(({ facts }) => facts !== undefined)) oneServers.add(client);
 }
 
 async function doubtOf({ server, facts }: ServerFacts): Promise<string | undefined> {

@@ -96,7 +96,7 @@ export class RedisDatabase implements Database {
     this.#rollbacks = new RedisRollbacks(this.#connection, this.#keys);
     this.#foreignWrites = new RedisForeignWrites(this.#subscriber, this.#keys, owner, {
       onSubscribed: () => this.checkForRollbacks(),
-      onTree: (tag, posted, records) => this.#queues.markStale(tag, posted, records),
+      onTree: (tag, posted, records) => this.#queues.forgetRecords(tag, posted, records),
     });
     this.live = new RedisLive(this.#connection, this.#subscriber, this.#keys);
   }

@@ -108,10 +108,6 @@ function namesOf(tag: string): TreeNames {
 export class RedisKeys {
   readonly #prefix: string;
   readonly #groups = new Map<string, TreeKeys>();
-  /** The indexes about a tenant. */
-  readonly #indexes = new Map<string, IndexKeys>();
-  /** The tree that was asked for last: works ask for theirs again and again. */
-  #last: { readonly tenant: string; readonly agentId: string; readonly tree: TreeKeys } | undefined;
 
   /** Throws `InvalidInputError` for a prefix with braces, which would replace the hash tags of the trees. */
   constructor(prefix: string) {
@@ -123,13 +119,9 @@ export class RedisKeys {
 
   /** An agent's id contains the id of its root, and so names its tree. */
   treeOf(tenant: string, agentId: string): TreeKeys {
-    const last = this.#last;
-    if (last && last.agentId === agentId && last.tenant === tenant) return last.tree;
     const root = rootOf(wellFormed(agentId, "agent id"));
     // The encoded parts contain neither braces nor slashes.
-    const tree = this.#group(`${encodeURIComponent(wellFormed(tenant, "tenant"))}/${encodeURIComponent(root)}`);
-    this.#last = { tenant, agentId, tree };
-    return tree;
+    return this.#group(`${encodeURIComponent(wellFormed(tenant, "tenant"))}/${encodeURIComponent(root)}`);
   }
 
   /** A tree by its name in the indexes. */
@@ -147,16 +139,6 @@ export class RedisKeys {
    * tenant, and what else the index is about.
    */
   index(list: IndexName, partition: number, ...of: readonly string[]): IndexKeys {
-    const named = of.length === 1 ? `${list} ${partition} ${of[0]}` : undefined;
-    const known = named === undefined ? undefined : this.#indexes.get(named);
-    if (known) return known;
-    const keys = this.#newIndex(list, partition, of);
-    if (this.#indexes.size >= GROUPS_KEPT) this.#indexes.clear();
-    if (named !== undefined) this.#indexes.set(named, keys);
-    return keys;
-  }
-
-  #newIndex(list: IndexName, partition: number, of: readonly string[]): IndexKeys {
     const about = of.map((one) => encodeURIComponent(wellFormed(one, list))).join("/");
     const base = `${this.#prefix}{hints-${partition}}:${list}`;
     return { list: `${base}:${about}`, stamps: `${base}-told:${about}` };
@@ -210,7 +192,6 @@ export class RedisKeys {
 
   #newGroup(tag: string): TreeKeys {
     const base = `${this.#prefix}{${tag}}:`;
-    let ofAgent: { readonly agentId: string; readonly keys: Map<AgentPart, string> } | undefined;
     return {
       tag,
       names: namesOf(tag),
@@ -232,15 +213,7 @@ export class RedisKeys {
       due: `${base}due`,
       projections: `${base}projections`,
       expiring: `${base}expiring`,
-      // What was asked for last is kept: most trees have one agent.
-      ofAgent: (part, agentId) => {
-        if (ofAgent?.agentId !== agentId) ofAgent = { agentId: wellFormed(agentId, "agent id"), keys: new Map() };
-        const known = ofAgent.keys.get(part);
-        if (known !== undefined) return known;
-        const key = `${base}${part}:${agentId}`;
-        ofAgent.keys.set(part, key);
-        return key;
-      },
+      ofAgent: (part, agentId) => `${base}${part}:${wellFormed(agentId, "agent id")}`,
     };
   }
 }

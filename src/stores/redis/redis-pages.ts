@@ -83,7 +83,7 @@ async function readPages(
   const args = [by, start, end, offset, count];
   const answers = await connection.run(async (client): Promise<unknown[]> => {
     // In a cluster each list is in another slot.
-    const groups = "slots" in client ? keys.map((key) => [key]) : [keys];
+    const groups = "nodes" in client ? keys.map((key) => [key]) : [keys];
     const answered = await Promise.all(groups.map((group) => evaluate(client, pagesScript, group, args)));
     return answered.flat();
   });

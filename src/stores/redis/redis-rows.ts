@@ -55,15 +55,6 @@ function isDigit(code: number): boolean {
   return code >= 48 && code <= 57;
 }
 
-/** Keeps the kind of row that was made last: a piece of work asks for the rows of one agent again and again. */
-function lastOf<T>(make: (id: string, tenant: string) => RowKind<T>): (id: string, tenant: string) => RowKind<T> {
-  let last: { readonly id: string; readonly tenant: string; readonly kind: RowKind<T> } | undefined;
-  return (id, tenant) => {
-    if (last?.id !== id || last.tenant !== tenant) last = { id, tenant, kind: make(id, tenant) };
-    return last.kind;
-  };
-}
-
 export function valueOf<T>(row: SeenRow, kind: RowKind<T>, key: string): T | undefined {
   if (row.text === undefined) return undefined;
   row.value ??= kind.parse(row.text, `${kind.what} (${kind.field} of ${key})`);
@@ -121,8 +112,8 @@ export function turnIn(begun: string, changed: string | null | undefined, key: s
   return { ...turn, ...parsed(turnChangeSchema, changed, `turn ${turn.turnId} (${key})`) };
 }
 
-const ofRecords = lastOf(
-  (agentId, tenant): RowKind<AgentRecord> => ({
+export const rowKinds = {
+  record: (tenant: string, agentId: string): RowKind<AgentRecord> => ({
     field: fields.record(agentId),
     what: `the record of agent ${agentId}`,
     parse: (text, where) => {
@@ -131,10 +122,7 @@ const ofRecords = lastOf(
       throw new CorruptRecordError(`${where} is that of agent ${record.agentId}; it is left as it is`);
     },
   }),
-);
-
-const ofHeads = lastOf(
-  (agentId): RowKind<HeadRow> => ({
+  head: (agentId: string): RowKind<HeadRow> => ({
     field: fields.head(agentId),
     what: `the head of agent ${agentId}`,
     parse: (text, where) => {
@@ -142,10 +130,7 @@ const ofHeads = lastOf(
       return { head: { ...head, work }, open, outcome };
     },
   }),
-);
-
-const ofAccounts = lastOf(
-  (accountId): RowKind<Account> => ({
+  account: (accountId: string): RowKind<Account> => ({
     field: fields.account(accountId),
     what: `account ${accountId}`,
     parse: (text, where) => {
@@ -154,12 +139,6 @@ const ofAccounts = lastOf(
       throw new CorruptRecordError(`${where} holds account ${account.id}; it is left as it is`);
     },
   }),
-);
-
-export const rowKinds = {
-  record: (tenant: string, agentId: string): RowKind<AgentRecord> => ofRecords(agentId, tenant),
-  head: (agentId: string): RowKind<HeadRow> => ofHeads(agentId, ""),
-  account: (accountId: string): RowKind<Account> => ofAccounts(accountId, ""),
   request: (agentId: string, requestId: string): RowKind<AgentRequest> => ({
     field: fields.request(agentId, requestId),
     what: `request ${requestId}`,

@@ -214,7 +214,7 @@ return table.concat(answer, '\\n')
  * KEYS the indexes and the hashes of when each member was last written, all of one partition.
  * ARGV operations: kind, number of index, number of hash, member, score
  *   name: a member of an index by name; at: a member at a score; from: a member at the lowest score written since it was
- *   corrected; leaving: changes nothing; gone: removes a member that was last written at the score
+ *   corrected; leaving: changes nothing
  * Gives {the time in ms, for each "leaving" when the member was last written or ""}.
  */
 export const writeIndexesScript = script(
@@ -228,11 +228,6 @@ for at = 1, #ARGV, 5 do
   local kind, list, stamps = ARGV[at], KEYS[tonumber(ARGV[at + 1])], KEYS[tonumber(ARGV[at + 2])]
   local member, score = ARGV[at + 3], ARGV[at + 4]
   if kind == 'leaving' then answer[#answer + 1] = redis.call('HGET', stamps, member) or ''
-  elseif kind == 'gone' then
-    if redis.call('HGET', stamps, member) == score then
-      redis.call('HDEL', stamps, member)
-      redis.call('ZREM', list, member)
-    end
   else writeIndex(list, stamps, kind, member, score, stamp) end
 end
 return answer

@@ -34,16 +34,13 @@ interface Written {
 
 /** An index entry to write before the tree is changed. */
 export interface IndexWrite {
-  readonly kind: "name" | "at" | "from" | "leaving" | "gone";
+  readonly kind: "name" | "at" | "from" | "leaving";
   readonly keys: IndexKeys;
   readonly member: string;
-  /**
-   * The score to write. Absent for "leaving": its member is removed once the tree was changed. For "gone", which removes a
-   * member: when it was last written.
-   */
+  /** The score to write. Absent for "leaving": its member is removed once the tree was changed. */
   readonly score: number | undefined;
-  /** Written together with the tree: readers move an entry whose score is not that of its turn. */
-  readonly isBeside?: boolean;
+  /** Readers correct an entry of this kind whatever it was, so one server notes no time for it. */
+  readonly isUnstamped?: boolean;
 }
 
 /**

@@ -201,7 +201,7 @@ export class RedisTables extends RedisAgents implements Tables {
   ): void {
     const { tree } = session;
     // All lists are read in ascending order, so the newest changes get the lowest scores.
-    const at = { kind: "at", member, score: -changedAt, isBeside: true } as const;
+    const at = { kind: "at", member, score: -changedAt, isUnstamped: true } as const;
     session.do("place", { key: tree.changes }, member, String(-changedAt));
     for (const keys of turnIndexes(this.keys, tree, place)) session.writeIndex({ ...at, keys });
     const unfinished = this.keys.index("unfinished", tree.partition, tree.tenant);

@@ -115,11 +115,10 @@ export function leavingForGood(writes: readonly IndexWrite[]): IndexWrite[] {
 
 function pushIndex(
   args: string[],
-  { kind, keys: { list, stamps }, member, score, isBeside }: IndexWrite,
+  { kind, keys: { list, stamps }, member, score, isUnstamped }: IndexWrite,
   keys: KeyNumbers,
 ): void {
-  // An entry of this kind comes right with the next look at it, whatever it was: it needs no note of when it was written.
-  if (isBeside && kind === "at") args.push("place", keys.numberOf(list), member, String(score));
+  if (isUnstamped && kind === "at") args.push("place", keys.numberOf(list), member, String(score));
   else args.push("index", keys.numberOf(list), keys.numberOf(stamps), kind, member, String(score ?? ""));
 }
 

@@ -56,13 +56,9 @@ const pauses = { baseMs: 2, capMs: 40 };
 class TreeQueue {
   readonly tree: TreeKeys;
   readonly cache = new TreeCache();
-  /** Whether another process has written since the last transaction was validated here. */
-  isStale = false;
   readonly #context: QueueContext;
   #waiting: QueuedWork[] = [];
   #running: Promise<void> | undefined;
-  /** Index entries that are written with the next ones, to save a command; readers skip what is to be removed. */
-  #owed: readonly IndexWrite[] = [];
 
   constructor(tree: TreeKeys, context: QueueContext) {
     this.tree = tree;
@@ -106,16 +102,12 @@ class TreeQueue {
     const end = performance.now() + connection.timeoutMs;
     const answers = new Answers();
     let lockedUntil = 0;
-    let isFresh = !this.isStale || (connection.isOneServer ?? (await connection.mayMixKeys()));
     try {
       for (let failures = 0; ; ) {
         const session = new TreeSession(this.tree, this.cache, answers);
         const { outcomes, missing } = runTogether(group, session);
         if (missing.length > 0) await this.#load(missing, answers);
-        else if (!isFresh && session.indexWrites.some(({ kind, isBeside }) => kind !== "leaving" && !isBeside)) {
-          isFresh = true;
-          await this.#checkRows(session);
-        } else {
+        else {
           const applied = await this.#apply(session);
           if (applied.type === "done") {
             for (const outcome of outcomes) settle(outcome, applied);
@@ -134,19 +126,6 @@ class TreeQueue {
     }
   }
 
-  /** Validates rows before indexes are written, because writing them is in vain if the transaction fails. */
-  async #checkRows(session: TreeSession): Promise<void> {
-    const checks = [...session.checks.values()].filter(({ kind }) => kind === "row");
-    if (checks.length === 0) return;
-    const names = checks.map(({ name }) => name);
-    const stored = await this.#context.connection.run((client) => client.hmget(this.tree.rows, ...names));
-    const facts = checks.flatMap(({ expected, ...fact }, place) => {
-      const value = stored[place] ?? "";
-      return seenRow(value).version === expected ? [] : [{ ...fact, value }];
-    });
-    learn(session, this.cache, facts);
-  }
-
   /** Where all keys are on one server, the indexes are written by the transaction itself. */
   async #applyTogether(session: TreeSession): Promise<Applied> {
     const { connection, owner, channel } = this.#context;
@@ -157,7 +136,6 @@ class TreeQueue {
     const { keys, args } = transaction;
     const answer = await connection.run((client, repeat) => evaluate(client, applyScript, keys, args(repeat)));
     const applied = appliedOf(answer, keys, session);
-    this.isStale = false;
     if (applied.type === "done") {
       keep(session, this.cache, applied.version);
       if (message) this.#context.onChanged(session);
@@ -165,18 +143,15 @@ class TreeQueue {
     return applied;
   }
 
-  #apply(session: TreeSession): Promise<Applied> {
-    const { isOneServer } = this.#context.connection;
-    if (isOneServer === undefined) return this.#context.connection.mayMixKeys().then(() => this.#apply(session));
-    return isOneServer ? this.#applyTogether(session) : this.#applyApart(session);
+  async #apply(session: TreeSession): Promise<Applied> {
+    const isOneServer = await this.#context.connection.mayMixKeys();
+    return isOneServer ? await this.#applyTogether(session) : await this.#applyApart(session);
   }
 
   /** In a cluster the indexes are written on their own. */
   async #applyApart(session: TreeSession): Promise<Applied> {
     const { connection, indexes, owner, channel } = this.#context;
-    const before = session.indexWrites.filter(({ isBeside }) => !isBeside);
-    const beside = session.indexWrites.filter(({ isBeside }) => isBeside);
-    const written = await indexes.write(before);
+    const written = await indexes.write(session.indexWrites);
     const message = noticeOf(session);
     const transaction = encoded(
       session,
@@ -185,34 +160,18 @@ class TreeQueue {
     );
     if (!transaction) return nothingToDo;
     const { keys, args } = transaction;
-    const told = before.length + beside.length > 0 ? this.#writeBeside(beside) : nothingWritten;
     const answer = await connection.run(async (client, repeat) => {
       // A Redis that was away may have lost the index entries, which must not be missing.
       if (repeat > 0) await indexes.write(session.indexWrites);
       return await evaluate(client, applyScript, keys, args(repeat));
     });
     const applied = appliedOf(answer, keys, session);
-    const writtenBeside = await told;
-    this.isStale = false;
     if (applied.type === "done") {
       keep(session, this.cache, applied.version);
-      this.#correct(before, written);
-      this.#owed = [...this.#owed, ...removals(beside, writtenBeside)];
+      this.#correct(session.indexWrites, written);
       if (message) this.#context.onChanged(session);
     }
     return applied;
-  }
-
-  /** Entries that cannot be written stay owed; until then readers lack them. */
-  async #writeBeside(writes: readonly IndexWrite[]): Promise<WrittenAt> {
-    const owed = this.#owed;
-    this.#owed = [];
-    try {
-      return await this.#context.indexes.write([...writes, ...owed]);
-    } catch {
-      this.#owed = [...owed, ...writes.filter(({ kind }) => kind !== "leaving")];
-      return nothingWritten;
-    }
   }
 
   /** An entry that stays because this fails is skipped by readers. */
@@ -276,14 +235,6 @@ class TreeQueue {
 }
 
 const nothingToDo: Applied = { type: "done", version: "", cursor: 0, holders: new Map() };
-const nothingWritten: WrittenAt = { at: "", stamps: [] };
-
-/** The entries that are to be removed now that the tree was changed. */
-function removals(writes: readonly IndexWrite[], { stamps }: WrittenAt): readonly IndexWrite[] {
-  const leaving = writes.filter(({ kind }) => kind === "leaving");
-  return leaving.map((write, index) => ({ ...write, kind: "gone", score: Number(stamps[index] ?? "") }));
-}
-
 /** About how many rows of all trees are cached in this process; least recently used trees are dropped beyond it. */
 const CACHED_ROWS = 50_000;
 /** After how many works to check the size of the caches. */
@@ -325,10 +276,9 @@ export class TreeQueues implements KnownTrees {
   }
 
   /** Another process has written to the tree. Who posts to an agent mostly writes its record, too. */
-  markStale(tag: string, posted: readonly string[], records: readonly string[]): void {
+  forgetRecords(tag: string, posted: readonly string[], records: readonly string[]): void {
     const queue = this.#queues.get(tag);
     if (!queue) return;
-    queue.isStale = true;
     for (const agentId of records) queue.cache.forgetRow(fields.record(agentId));
     for (const agentId of posted) if (!records.includes(agentId)) queue.cache.forgetRow(fields.record(agentId));
   }

@@ -1,10 +1,14 @@
 // `troupe queues`: what waits, who works on it, and what was given up and why.
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { createRuntime, defineAgent } from "../../../src/index.ts";
+import { scriptedModel } from "../../../src/testing/index.ts";
 import { InvalidInputError } from "../../../src/errors/index.ts";
 import { bullmqQueues } from "../../../src/queues/bullmq.ts";
 import type { Queues } from "../../../src/queues/index.ts";
 import { RedisServer, redisProgram } from "../../support/redis-server.ts";
-import { ownPrefix } from "../../support/redis-stores.ts";
+import { queuesOn } from "../../support/bullmq-queues.ts";
+import { ownPrefix, storesOn } from "../../support/redis-stores.ts";
+import { createGate } from "../../support/turn-probes.ts";
 import { troupe } from "../support/in-process.ts";
 
 const job = { tenant: "default", agentId: "till", callId: "till#1:1:0", attempt: 1, isRepeatable: true };
@@ -27,6 +31,7 @@ describe.skipIf(!redisProgram)("the queues of a Redis", () => {
     const queues = bullmqQueues({ url: server.url, prefix: `${prefix}queue:` });
     open.push(queues);
     return {
+      prefix,
       queues,
       told: (...words: readonly string[]) => troupe(["queues", "--redis", server.url, "--prefix", prefix, ...words]),
     };
@@ -71,6 +76,35 @@ describe.skipIf(!redisProgram)("the queues of a Redis", () => {
     expect(lines).toMatchObject([
       { queue: "browser", dead: 1, workers: 1, deadLetters: [{ job, cause: { code: "failed", deaths: 0 } }] },
       { queue: "wake", waiting: 1, deadLetters: [] },
+    ]);
+  });
+
+  test("have nothing that waits without need once the workers have left", async () => {
+    const { prefix, queues, told } = place();
+    const gate = createGate<string>();
+    const agents = [defineAgent({ name: "till", model: scriptedModel((_request, { signal }) => gate.pass(signal)) })];
+    const part = (role: "worker" | "client") =>
+      createRuntime({
+        agents,
+        role,
+        stores: storesOn(server, { prefix }),
+        queues: queuesOn(server, { prefix: `${prefix}queue:` }),
+      });
+    const [worker, client] = [await part("worker"), await part("client")];
+    const agent = await client.agent("till", { agentId: "till" });
+    await agent.start();
+    const turn = agent.executeTurn("go");
+    await gate.reached();
+    // As by a process that does not know who holds the agent. It waits until the one that runs has ended.
+    await queues.wake({ tenant: "default", agentId: "till" });
+    gate.open("done");
+    await turn.result;
+    await worker.shutdown();
+    await client.shutdown();
+    const { out } = await told();
+    expect(out).toEqual([
+      "QUEUE          WAITING  RUNNING  DELAYED  DEAD  WORKERS",
+      "wake (agents)        0        0        0     0        0",
     ]);
   });
 });

@@ -1,0 +1,67 @@
+// BullMQ and ioredis are used by what they document: a release of either may change the rest.
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, test } from "vitest";
+
+const root = fileURLToPath(new URL("../../", import.meta.url));
+const folders = ["src/queues", "src/redis", "src/stores/redis", "src/server", "src/runtime/work"];
+
+function sources(folder: string): { readonly file: string; readonly text: string }[] {
+  return readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".ts"))
+    .map((name) => ({ file: `${folder}/${name}`, text: readFileSync(join(root, folder, name), "utf8") }));
+}
+
+/** Members that the declarations of ioredis mark as internal. */
+function internalMembers(): string[] {
+  const declarations = ["Redis.d.ts", "cluster/index.d.ts", "utils/Commander.d.ts"].map((name) =>
+    readFileSync(join(root, "node_modules/ioredis/built", name), "utf8"),
+  );
+  return declarations.flatMap((text) =>
+    [...text.matchAll(/@ignore\s*\*\/\s*(?:static |readonly )?(\w+)/g)].map(([, name = ""]) => name),
+  );
+}
+
+describe("the packages of Redis", () => {
+  test("no member of ioredis is used that it marks as internal", () => {
+    const members = internalMembers().filter((name) => name !== "constructor");
+    expect(members).toContain("stream");
+    const used = new RegExp(
+      `\\b(?:client|server|connection|redis)\\.(?:${members.join("|")})\\b|"(?:${members.join("|")})" in `,
+    );
+    const found = folders
+      .flatMap(sources)
+      .flatMap(({ file, text }) => (used.test(text) ? `${file}: ${used.exec(text)?.[0]}` : []));
+    expect(found).toEqual([]);
+  });
+
+  test("commands that the queues send themselves go to keys of their own", () => {
+    const sent = sources("src/queues").flatMap(({ file, text }) =>
+      [...text.matchAll(/\bclient\s*\.(\w+)\(([^;]*?)[,)]/g)].map(([, name, key]) => `${file} ${name} ${key}`),
+    );
+    const connecting = new Set(["duplicate"]);
+    expect(sent.filter((one) => !connecting.has(one.split(" ")[1] ?? "")).toSorted()).toEqual([
+      "src/queues/bullmq-cancellations.ts mget keys",
+      "src/queues/bullmq-cancellations.ts set key",
+      "src/queues/bullmq-desk.ts zadd this.#places.canaries",
+      "src/queues/bullmq-desk.ts zrangebyscore canaries",
+      "src/queues/bullmq-desk.ts zrem canaries",
+      "src/queues/bullmq-desk.ts zrem this.#places.canaries",
+      "src/queues/bullmq-places.ts sadd this.#namesKey",
+      "src/queues/bullmq-places.ts smembers this.#namesKey",
+      // Their keys follow the script: `ownKey`.
+      "src/queues/bullmq-presence.ts eval COUNT",
+      "src/queues/bullmq-presence.ts eval ENTER",
+      "src/queues/bullmq-presence.ts zrem this.#places.ownKey(queue",
+    ]);
+  });
+
+  test("no key of the queues is one that BullMQ makes", () => {
+    // BullMQ's keys are PREFIX:QUEUE:…, and the prefix of a queue is in braces.
+    const [definition = ""] = /ownKey\(queue[\s\S]*?\n {2}\}/.exec(
+      readFileSync(join(root, "src/queues/bullmq-places.ts"), "utf8"),
+    ) ?? [""];
+    expect(definition).toContain("return `${this.prefixOf(queue)}-troupe:${part}`;");
+  });
+});

@@ -1,0 +1,90 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { AgentKey } from "../../src/state/index.ts";
+import type { Queues } from "../../src/queues/index.ts";
+import { agent, countsOf, Recorder } from "../contracts/queues-fixtures.ts";
+import { ownQueuePrefix, queuesOn } from "../support/bullmq-queues.ts";
+import { RedisServer, redisProgram } from "../support/redis-server.ts";
+
+const busy = { ...agent, agentId: "busy" };
+
+describe.skipIf(!redisProgram)("wakes that wait when the last worker leaves", () => {
+  let server: RedisServer;
+  let prefix: string;
+  let opened: Queues[] = [];
+  beforeAll(async () => {
+    server = await RedisServer.start({ isLogged: false });
+  });
+  afterAll(() => server.stop());
+  beforeEach(() => {
+    prefix = ownQueuePrefix();
+  });
+  afterEach(async () => {
+    await Promise.all(opened.map((queues) => queues.close()));
+    opened = [];
+  });
+
+  function client(): Queues {
+    const queues = queuesOn(server, { prefix });
+    opened.push(queues);
+    return queues;
+  }
+
+  /** A worker whose wakes run until it leaves; one more of each agent is asked for meanwhile. */
+  async function leavingWorker(areNeeded: (agents: readonly AgentKey[]) => Promise<boolean[]>): Promise<Queues> {
+    const [asks, works] = [client(), client()];
+    const recorder = new Recorder();
+    const gate = Promise.withResolvers<void>();
+    const { wakes, ...others } = recorder.options(() => gate.promise);
+    await works.work({ ...others, wakes: wakes && { ...wakes, areNeeded } });
+    for (const one of [agent, busy]) await asks.wake(one);
+    await recorder.until(({ begun }) => begun.length === 2);
+    for (const one of [agent, busy]) await asks.wake(one);
+    const drained = works.drain({ timeoutMs: 20_000 });
+    gate.resolve();
+    expect(await drained).toEqual({ left: 0 });
+    return asks;
+  }
+
+  const areBusy = async (agents: readonly AgentKey[]): Promise<boolean[]> =>
+    agents.map(({ agentId }) => agentId === busy.agentId);
+
+  test("stay where their agents have something to do, and go where they have nothing", async () => {
+    const asks = await leavingWorker(areBusy);
+    expect(await asks.counts(["wake"])).toMatchObject([{ waiting: 1, active: 0, delayed: 0 }]);
+    const recorder = new Recorder();
+    await client().work(recorder.options(async () => "done"));
+    await recorder.until(({ ended }) => ended.length === 1);
+    await countsOf(asks, "wake", ({ active, waiting }) => active + waiting === 0);
+    expect(recorder.begun.map(({ job: { agentId } }) => agentId)).toEqual([busy.agentId]);
+  });
+
+  test("come back where something was posted while they were removed", async () => {
+    let looks = 0;
+    const asks = await leavingWorker(async (agents) => {
+      looks += 1;
+      return agents.map(() => looks > 1);
+    });
+    expect(await asks.counts(["wake"])).toMatchObject([{ waiting: 2, active: 0, delayed: 0 }]);
+  });
+
+  test("are left to another worker where there is one", async () => {
+    const looked: string[] = [];
+    const other = new Recorder();
+    const recorded = other.options(async () => "done");
+    // Works on the wakes, and takes none: all of its time is given to a first one.
+    const first = Promise.withResolvers<void>();
+    const hold = { ...agent, agentId: "hold" };
+    const worker = client();
+    const run = async () => (await first.promise, "done" as const);
+    await worker.work({ ...recorded, wakes: { concurrency: 1, run } });
+    await worker.wake(hold);
+    await countsOf(worker, "wake", ({ active }) => active === 1);
+    const asks = await leavingWorker(async (agents) => {
+      looked.push(...agents.map(({ agentId }) => agentId));
+      return agents.map(() => false);
+    });
+    expect(looked).toEqual([]);
+    first.resolve();
+    await countsOf(asks, "wake", ({ active, waiting }) => active + waiting === 0);
+  });
+});
