@@ -1,9 +1,8 @@
-import { createDeferred, type Deferred } from "../../src/base/index.ts";
 import type { Stores } from "../../src/index.ts";
 import { DEFAULT_TENANT, type Entry } from "../../src/state/index.ts";
 import type { CommitOutcome } from "../../src/stores/index.ts";
 
-const never = createDeferred<never>().promise;
+const never = Promise.withResolvers<never>().promise;
 
 /**
  * Stores as one process of programs reaches them.
@@ -15,7 +14,7 @@ export class Reach {
   readonly #granted = new Set<string>();
   #isOver = false;
   #underWay = 0;
-  #answered: Deferred<void> | undefined;
+  #answered: PromiseWithResolvers<void> | undefined;
   /** Grows with every call and every answer. */
   activity = 0;
 
@@ -40,7 +39,7 @@ export class Reach {
   /** Resolves when a call that is under way is answered; at once when there is none. */
   async answered(): Promise<void> {
     if (this.#underWay === 0 || this.#isOver) return;
-    this.#answered ??= createDeferred();
+    this.#answered ??= Promise.withResolvers<void>();
     await this.#answered.promise;
   }
 

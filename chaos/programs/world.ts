@@ -1,4 +1,4 @@
-import { createDeferred, shortHash } from "../../src/base/index.ts";
+import { shortHash } from "../../src/base/index.ts";
 import { type Clock, type Message, textOf, type TroupeEvent } from "../../src/index.ts";
 import { rootOf } from "../../src/state/index.ts";
 import type { PlannedAct, Program } from "./program.ts";
@@ -85,14 +85,16 @@ export type LineOf<Type extends WorldLine["type"]> = Extract<WorldLine, { type: 
 
 /** One process of a run. A killed one does nothing any more; where it is only played, its code is kept from the world. */
 export class Life {
-  readonly #over = createDeferred();
+  readonly #over = Promise.withResolvers<void>();
   readonly over: Promise<void> = this.#over.promise;
+  #isOver = false;
 
   get isOver(): boolean {
-    return this.#over.isSettled;
+    return this.#isOver;
   }
 
   end(): void {
+    this.#isOver = true;
     this.#over.resolve();
   }
 }
@@ -111,7 +113,7 @@ export function eventDigest(event: TroupeEvent): string {
   return `${event.type} ${shortHash(JSON.stringify(event))}`;
 }
 
-const never = createDeferred<never>().promise;
+const never = Promise.withResolvers<never>().promise;
 
 export interface WorldOptions {
   /** By the ids of their root agents. */

@@ -1,4 +1,4 @@
-import { faultPoint, type LightSignal } from "../base/index.ts";
+import { faultPoint } from "../base/index.ts";
 import type { CallEffectInput } from "../machines/index.ts";
 import { type CallState, type EntryOf, type Message, type Timer } from "../state/index.ts";
 import { cancelArgumentsSchema, type ControlTool, statusArgumentsSchema, waitArgumentsSchema } from "../tools/index.ts";
@@ -14,7 +14,7 @@ export async function runControlTool(
   host: Host,
   call: CallState,
   tool: ControlTool,
-  signal: LightSignal,
+  signal: AbortSignal,
 ): Promise<void> {
   // If an earlier owner has started it, this is the same attempt.
   if (call.startedEpoch === null && !(await startCall(host, call, { effect: "none" }, signal))) return;
@@ -74,7 +74,7 @@ async function waitForReports(
   host: Host,
   call: CallState,
   children: readonly BackgroundChild[],
-  signal: LightSignal,
+  signal: AbortSignal,
 ): Promise<void> {
   const { agentIds, timeoutSeconds } = waitArgumentsSchema.parse(call.gate?.arguments ?? {});
   const unknown = unknownChild(children, ...(agentIds ?? []));
@@ -117,7 +117,7 @@ async function settleWith(
   host: Host,
   call: CallState,
   { childIds, openIds }: { readonly childIds: readonly string[]; readonly openIds: readonly string[] },
-  signal: LightSignal,
+  signal: AbortSignal,
 ): Promise<void> {
   const reports = host
     .memory(call.turnId)

@@ -1,4 +1,4 @@
-import { combineSignals, type LightSignal } from "../base/index.ts";
+import { combineSignals } from "../base/index.ts";
 import type { CallState } from "../state/index.ts";
 import { revocable, type Tool } from "../tools/index.ts";
 import { appendWarnings, type Host } from "./host.ts";
@@ -20,7 +20,7 @@ export function begunCalls(host: Host, turnId: string): BegunCall[] {
 }
 
 /** The turn ends: tools end what these calls have begun, all at once. What goes wrong is a warning: the turn ends anyway. */
-export async function cancelCalls(host: Host, begun: readonly BegunCall[], interrupted: LightSignal): Promise<void> {
+export async function cancelCalls(host: Host, begun: readonly BegunCall[], interrupted: AbortSignal): Promise<void> {
   const [first] = begun;
   if (!first) return;
   await host.committed();
@@ -39,7 +39,7 @@ function begunCall(host: Host, turnId: string, callId: string): BegunCall | unde
 }
 
 /** Why it failed, in words; undefined when it did not. */
-async function cancelled(host: Host, { call, tool }: BegunCall, interrupted: LightSignal): Promise<string | undefined> {
+async function cancelled(host: Host, { call, tool }: BegunCall, interrupted: AbortSignal): Promise<string | undefined> {
   try {
     await host.inFlight.run(
       `${call.callId}:cancel`,
@@ -53,7 +53,7 @@ async function cancelled(host: Host, { call, tool }: BegunCall, interrupted: Lig
   }
 }
 
-async function cancel(host: Host, call: CallState, tool: Tool<never>, signal: LightSignal): Promise<void> {
+async function cancel(host: Host, call: CallState, tool: Tool<never>, signal: AbortSignal): Promise<void> {
   const timed = combineSignals([signal]);
   const { promise: late, reject } = Promise.withResolvers<never>();
   const stop = host.clock.setDelay(CANCEL_MS, () => {

@@ -1,4 +1,4 @@
-import { faultPoint, type LightSignal, realSignal } from "../base/index.ts";
+import { faultPoint } from "../base/index.ts";
 import {
   type Compaction,
   compactionDue,
@@ -27,7 +27,7 @@ const COMPACTION_FAILED = "compaction_failed";
  * warning: the turn goes on with the whole conversation or, if the model refused that as too long, without the oldest messages.
  * Throws `ContextTooLongError` when the model refused the prompt as too long and nothing more can be left out.
  */
-export async function compactIfDue(host: Host, turnId: string, signal: LightSignal): Promise<void> {
+export async function compactIfDue(host: Host, turnId: string, signal: AbortSignal): Promise<void> {
   const turn = host.turn(turnId);
   if (!turn) return;
   const { maxMessages, autoCompact } = host.definition;
@@ -51,13 +51,13 @@ export async function compactIfDue(host: Host, turnId: string, signal: LightSign
   const { strategy, keep } = autoCompact;
   const view = host.history();
   const patches = patchesOf(host, turn);
-  const inputWith = (callSignal: LightSignal): CompactionInput => ({
+  const inputWith = (callSignal: AbortSignal): CompactionInput => ({
     messages: view,
     shown: (messages) => withPatches(messages, patches),
     keep,
     turnId,
     isTooLong,
-    signal: realSignal(callSignal),
+    signal: callSignal,
     generate: generateFor(host, turnId, step, `${run}@${step}`, callSignal),
   });
   const key = `${turnId}:${step}:${run}`;

@@ -1,5 +1,5 @@
 import { type ActorSystem, fromCallback } from "xstate";
-import { LightController, type LightSignal, readableThrown, realSignal } from "../base/index.ts";
+import { readableThrown } from "../base/index.ts";
 import { LeaseLostError, TurnInterruptedError } from "../errors/index.ts";
 import { lightCallback } from "../machines/index.ts";
 import type { Entry } from "../state/index.ts";
@@ -52,12 +52,12 @@ interface EffectOptions {
  */
 export function effectActor<Input extends EffectInput | undefined>(
   name: string,
-  body: (host: Host, input: Input, signal: LightSignal) => void | Promise<void>,
+  body: (host: Host, input: Input, signal: AbortSignal) => void | Promise<void>,
   { isOutlived = false }: EffectOptions = {},
 ) {
   const begin = ({ input, self, system }: { input: Input; self: object; system: object }) => {
     const host = hostOf(system as System);
-    const controller = new LightController();
+    const controller = new AbortController();
     const { signal } = controller;
     let isDone = false;
     const failed = (thrown: unknown): void => {
@@ -103,7 +103,7 @@ export function effectActor<Input extends EffectInput | undefined>(
  * Waits until an absolute time. How long is measured now: setting the clock meanwhile changes nothing. Rejects when the signal is
  * aborted.
  */
-export async function until(host: Host, at: number, signal: LightSignal): Promise<void> {
+export async function until(host: Host, at: number, signal: AbortSignal): Promise<void> {
   const left = at - host.clock.now();
-  if (left > 0) await host.clock.sleep(left, realSignal(signal));
+  if (left > 0) await host.clock.sleep(left, signal);
 }

@@ -1,4 +1,4 @@
-import { faultPoint, type LightSignal } from "../base/index.ts";
+import { faultPoint } from "../base/index.ts";
 import { agentAccountId } from "../budget/index.ts";
 import type { TurnEffectInput } from "../machines/index.ts";
 import {
@@ -275,7 +275,7 @@ function queuedCalls(host: Host, turnId: string): CallState[] {
 }
 
 /** Only when it is withdrawn from its queue is it known whether a worker has begun it. */
-async function withdraw(host: Host, call: CallState, interrupted: LightSignal): Promise<Withdrawal> {
+async function withdraw(host: Host, call: CallState, interrupted: AbortSignal): Promise<Withdrawal> {
   const signals = host.turn(call.turnId)?.execution.continuation.stopSignals ?? [];
   return await host.queue.withdraw(call, wordsOf(strongestSignal(signals)), interrupted);
 }

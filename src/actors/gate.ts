@@ -1,5 +1,5 @@
 import type { AgentTool } from "../agents/index.ts";
-import { type LightSignal, readableThrown } from "../base/index.ts";
+import { readableThrown } from "../base/index.ts";
 import { AgentStopError } from "../errors/index.ts";
 import { createDraft } from "../hooks/index.ts";
 import { type CallGate, type CallState, foldCall, type Json, openGate, type StopSignal } from "../state/index.ts";
@@ -21,7 +21,7 @@ type Verdict = Pick<CallGate, "verdict" | "message"> & Partial<Pick<CallGate, "a
  * or a part of the intent to run the call where nothing can come between them. Gives the call with its gate, undefined when
  * the turn was stopped meanwhile.
  */
-export async function gateCall(host: Host, call: CallState, signal: LightSignal): Promise<CallState | undefined> {
+export async function gateCall(host: Host, call: CallState, signal: AbortSignal): Promise<CallState | undefined> {
   const tool = grantedTool(host, call.turnId, call.name);
   if (!tool) {
     const message = toolsOf(host, call.turnId).unknownToolMessage(call.name);
@@ -74,7 +74,7 @@ function uncheckedOf(tool: AgentTool): readonly string[] {
 }
 
 /** Reads and checks arguments, which may run code of the schema's author. Rejects when the call is over meanwhile. */
-async function parse(host: Host, tool: AgentTool, text: string, signal: LightSignal): Promise<ParsedArguments> {
+async function parse(host: Host, tool: AgentTool, text: string, signal: AbortSignal): Promise<ParsedArguments> {
   const message = `The tool ${tool.name} was not run: the check of its arguments took more than ${LONGEST_CHECK_MS} ms.`;
   const late = (): ParsedArguments => ({ ok: false, message });
   return await inTime(host, tool.parse(text), { ms: LONGEST_CHECK_MS, signal, late });
@@ -85,7 +85,7 @@ export async function gateEdited(
   host: Host,
   call: CallState,
   tool: AgentTool,
-  { edited, signal }: { readonly edited: Json; readonly signal: LightSignal },
+  { edited, signal }: { readonly edited: Json; readonly signal: AbortSignal },
 ): Promise<CallState> {
   const parsed = await parse(host, tool, JSON.stringify(edited), signal);
   if (!parsed.ok) return append(host, call, tool, { verdict: "invalid", message: parsed.message });
@@ -129,7 +129,7 @@ async function judge(
   call: CallState,
   tool: AgentTool,
   given: Json,
-  { signal, left }: { readonly signal: LightSignal; readonly left: LeftByHooks },
+  { signal, left }: { readonly signal: AbortSignal; readonly left: LeftByHooks },
 ): Promise<Verdict> {
   let args = given;
   const { turnId, step, callId, name } = call;
@@ -180,7 +180,7 @@ async function asksFirst(
   call: CallState,
   tool: AgentTool,
   args: Json,
-  signal: LightSignal,
+  signal: AbortSignal,
 ): Promise<boolean> {
   if (tool.kind !== "function") return false;
   if (typeof tool.needsApproval === "boolean") return tool.needsApproval;

@@ -1,4 +1,4 @@
-import { abortable, backoffDelay, deepFreeze, faultPoint, type LightSignal } from "../base/index.ts";
+import { abortable, backoffDelay, deepFreeze, faultPoint } from "../base/index.ts";
 import type { Reservation, ReservationAsk } from "../budget/index.ts";
 import { promptHashOf } from "../context/index.ts";
 import {
@@ -32,7 +32,7 @@ interface SideCall {
   readonly index: number;
   readonly promptHash: string;
   readonly request: ModelRequest;
-  readonly signal: LightSignal;
+  readonly signal: AbortSignal;
 }
 
 /**
@@ -40,7 +40,7 @@ interface SideCall {
  * failed one is repeated as that of a step is; when the run is repeated, a call with the same number and prompt gets the journalled
  * answer. The code may outlive its activation, so the live host is looked up again after each wait.
  */
-export function generateFor(owner: Host, turnId: string, step: number, run: string, signal: LightSignal) {
+export function generateFor(owner: Host, turnId: string, step: number, run: string, signal: AbortSignal) {
   let count = 0;
   return async (given: GenerateInput): Promise<ModelResponse> => {
     const input = takeGenerateInput(given);

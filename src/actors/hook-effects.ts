@@ -1,5 +1,4 @@
 import type { ParsedOutput } from "../agents/index.ts";
-import type { LightSignal } from "../base/index.ts";
 import { createDraft } from "../hooks/index.ts";
 import type { CallEffectInput, TurnEffectInput } from "../machines/index.ts";
 import { type Message, openCallsOf, stepMetadata, textOf, type TurnState } from "../state/index.ts";
@@ -74,7 +73,7 @@ const REPAIRS = 1;
  * Checks a final answer against the definition's output schema, and journals the parsed value, with transforms applied. An
  * answer that does not fit is asked for once more, with the mistakes; then the turn fails.
  */
-async function checkOutput(host: Host, turnId: string, signal: LightSignal): Promise<void> {
+async function checkOutput(host: Host, turnId: string, signal: AbortSignal): Promise<void> {
   const { output } = host.definition;
   const turn = host.turn(turnId);
   if (!output || !turn?.checksOutput || turn.outputFits !== null) return;

@@ -1,4 +1,4 @@
-import { faultPoint, type LightSignal, realSignal } from "../base/index.ts";
+import { faultPoint } from "../base/index.ts";
 import { AgentStopError } from "../errors/index.ts";
 import type { AddedMessage, HookContext, RegisteredHook } from "../hooks/index.ts";
 import {
@@ -29,7 +29,7 @@ interface HookRun {
 }
 
 /** The context that a hook is given. */
-export function hookContextOf(host: Host, { turnId, step, run, warnings }: HookRun, signal: LightSignal): HookContext {
+export function hookContextOf(host: Host, { turnId, step, run, warnings }: HookRun, signal: AbortSignal): HookContext {
   const turn = host.turn(turnId);
   return {
     agent: runAgentOf(host),
@@ -44,9 +44,7 @@ export function hookContextOf(host: Host, { turnId, step, run, warnings }: HookR
     get trace() {
       return traceOf(host, turnId);
     },
-    get signal() {
-      return realSignal(signal);
-    },
+    signal,
     generate: generateFor(host, turnId, step, `${run}@${step}`, signal),
     emitWarning(givenCode, givenMessage) {
       const code = takeText(givenCode, "the code that emitWarning() was given");
@@ -94,7 +92,7 @@ export async function runHooks<Draft>(
   host: Host,
   place: HookPlace,
   hooks: HookSet<Draft>,
-  signal: LightSignal,
+  signal: AbortSignal,
 ): Promise<boolean> {
   const { turnId, hook, callId } = place;
   const due = host.turn(turnId)?.hooks[hook] ?? 0;
@@ -111,7 +109,7 @@ async function runHook<Draft>(
   host: Host,
   place: HookPlace & { readonly index: number },
   hooks: HookSet<Draft>,
-  signal: LightSignal,
+  signal: AbortSignal,
 ): Promise<boolean> {
   const { turnId, step, hook, index, callId } = place;
   const { plugin, hook: code } = hooks.registered[index] ?? { plugin: "gone", hook: () => undefined };

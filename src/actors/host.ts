@@ -1,6 +1,6 @@
 import type { CompileInput } from "../context/index.ts";
 import type { AgentDefinition, SubagentTool } from "../agents/index.ts";
-import type { Clock, LightSignal, TraceHeaders } from "../base/index.ts";
+import type { Clock, TraceHeaders } from "../base/index.ts";
 import { LeaseLostError, TurnInterruptedError } from "../errors/index.ts";
 import type { ModelDelta, PriceBook, PromptMemory } from "../model/index.ts";
 import type {
@@ -108,12 +108,12 @@ export interface CallQueue {
    * Adds the granted attempt; adding it twice is adding it once. Retries while the queue cannot be reached, until the signal is
    * aborted.
    */
-  add(call: CallState, signal: LightSignal): Promise<void>;
+  add(call: CallState, signal: AbortSignal): Promise<void>;
   /**
    * From now on no worker begins the call, and one that runs it is asked to stop; what it posts no longer counts. Retries as `add`
    * does.
    */
-  withdraw(call: CallState, reason: string, signal: LightSignal): Promise<Withdrawal>;
+  withdraw(call: CallState, reason: string, signal: AbortSignal): Promise<Withdrawal>;
 }
 
 /** Followers of events that are not stored: deltas and progress. */
@@ -207,8 +207,8 @@ export interface Host {
   readonly inFlight: {
     run<T>(
       key: string,
-      signal: LightSignal,
-      start: (signal: LightSignal) => Promise<T>,
+      signal: AbortSignal,
+      start: (signal: AbortSignal) => Promise<T>,
       /** False: the call is not made again when it failed because another process had the agent meanwhile. */
       isRepeatable?: boolean,
     ): Promise<T>;

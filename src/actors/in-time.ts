@@ -1,9 +1,9 @@
-import { abortable, type LightSignal } from "../base/index.ts";
+import { abortable } from "../base/index.ts";
 import type { Host } from "./host.ts";
 
 interface TimeLimit<Result> {
   readonly ms: number;
-  readonly signal: LightSignal;
+  readonly signal: AbortSignal;
   /** Gives the result, or throws the error, of work that takes longer. */
   readonly late: () => Result;
 }

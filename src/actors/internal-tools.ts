@@ -1,4 +1,3 @@
-import type { LightSignal } from "../base/index.ts";
 import type { AgentTool } from "../agents/index.ts";
 import { expandedWindow } from "../context/index.ts";
 import { type CallState, type Json, type Message } from "../state/index.ts";
@@ -18,7 +17,7 @@ export async function runInternalTool(
   host: Host,
   call: CallState,
   tool: InternalTool,
-  signal: LightSignal,
+  signal: AbortSignal,
 ): Promise<void> {
   const args = (call.gate?.arguments ?? {}) as Readonly<Record<string, Json>>;
   switch (tool.name) {
@@ -115,7 +114,7 @@ async function readArtifact(
   host: Host,
   call: CallState,
   args: ReadArtifactArguments,
-  signal: LightSignal,
+  signal: AbortSignal,
 ): Promise<void> {
   const artifact = await host.artifact(args.id);
   if (signal.aborted) return;

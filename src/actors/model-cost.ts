@@ -1,4 +1,4 @@
-import { describeValue, type LightSignal } from "../base/index.ts";
+import { describeValue } from "../base/index.ts";
 import {
   type Binding,
   bindingOf,
@@ -20,7 +20,7 @@ import { storedErrorOf } from "./stored-error.ts";
 
 interface Asking extends Pick<ReservationAsk, "key" | "opensStep" | "finalAnswer"> {
   readonly turn: TurnState;
-  readonly signal: LightSignal;
+  readonly signal: AbortSignal;
 }
 
 /**
@@ -200,7 +200,7 @@ interface Measuring {
   readonly outputTokens: number;
   /** The model's window, if the output has to fit into it. */
   readonly window: number | undefined;
-  readonly signal: LightSignal;
+  readonly signal: AbortSignal;
 }
 
 /**
@@ -246,7 +246,7 @@ function boundOf(model: LanguageModel, request: ModelRequest): number {
   return promptByteBound(request);
 }
 
-async function countOf(host: Host, request: ModelRequest, signal: LightSignal): Promise<number> {
+async function countOf(host: Host, request: ModelRequest, signal: AbortSignal): Promise<number> {
   const counting = host.definition.model.countPromptTokens(lent(request));
   const late = (): never => {
     throw failure(`it took more than ${COUNT_TIMEOUT_MS} ms`);

@@ -1,5 +1,5 @@
 import type { AgentTool } from "../agents/index.ts";
-import { faultPoint, type LightSignal } from "../base/index.ts";
+import { faultPoint } from "../base/index.ts";
 import type { CallEffectInput } from "../machines/index.ts";
 import type { CallState } from "../state/index.ts";
 import { runControlTool } from "./background-calls.ts";
@@ -34,7 +34,7 @@ export const performCall = effectActor<CallEffectInput>("performCall", async (ho
 });
 
 /** The call with its verdict; undefined when it was refused, and so settled. */
-async function gate(host: Host, call: CallState, signal: LightSignal): Promise<CallState | undefined> {
+async function gate(host: Host, call: CallState, signal: AbortSignal): Promise<CallState | undefined> {
   if (call.gate) return settleRefused(host, call) ? undefined : call;
   const gated = await gateCall(host, call, signal);
   if (!gated || signal.aborted) return undefined;
@@ -68,7 +68,7 @@ const ANSWER_CHARACTERS = 32_000;
  * Opens the request that has to be decided before the call can go on, if there is one: an approval, the caller's own
  * execution, an answer, or credentials. True when the call now waits, or has been refused.
  */
-async function askFirst(host: Host, call: CallState, tool: AgentTool, signal: LightSignal): Promise<boolean> {
+async function askFirst(host: Host, call: CallState, tool: AgentTool, signal: AbortSignal): Promise<boolean> {
   const question = await questionOf(host, call, tool);
   // Interrupted while credentials were looked for: the call is settled.
   if (signal.aborted) return true;
@@ -113,7 +113,7 @@ async function takeDecision(
   host: Host,
   call: CallState,
   tool: AgentTool,
-  signal: LightSignal,
+  signal: AbortSignal,
 ): Promise<CallState | undefined> {
   const { decision } = call;
   if (!decision || decision.asked || call.startedEpoch !== null) return call;

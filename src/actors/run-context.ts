@@ -1,5 +1,5 @@
 import { assertGiven } from "../agents/index.ts";
-import { faultPoint, type LightSignal, realSignal } from "../base/index.ts";
+import { faultPoint } from "../base/index.ts";
 import { PolicyRefusedError } from "../errors/index.ts";
 import {
   type CallState,
@@ -26,7 +26,7 @@ import { awaitedChildOf, policyRefusal } from "./subagent-calls.ts";
 import { artifactOf } from "./tool-calls.ts";
 
 /** The run context of a tool. */
-export function runContextOf(host: Host, call: CallState, signal: LightSignal): RunContext {
+export function runContextOf(host: Host, call: CallState, signal: AbortSignal): RunContext {
   const { turnId, step, callId } = call;
   let generate: RunContext["generate"] | undefined;
   let noted = call.note;
@@ -51,9 +51,7 @@ export function runContextOf(host: Host, call: CallState, signal: LightSignal): 
     auth: host.auth(turnId),
     actorId: host.turn(turnId)?.actorId ?? null,
     contextPercent: contextPercentOf(host, host.turn(turnId)),
-    get signal() {
-      return realSignal(signal);
-    },
+    signal,
     idempotencyKey: callId,
     progress: (update) => host.viewers.showProgress(call, update),
     generate: (request) => (generate ??= generateFor(host, turnId, step, callId, signal))(request),

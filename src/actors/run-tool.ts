@@ -5,7 +5,6 @@ import {
   combineSignals,
   describeValue,
   faultPoint,
-  type LightSignal,
   readableThrown,
   type TraceHeaders,
   withinTrace,
@@ -45,7 +44,7 @@ const MOST_DEATHS = 5;
  * Runs a function tool: slot, intent, body, result; further attempts where its effect class allows them (docs/tools.md).
  * A tool with a queue ends here with its intent: when that is granted, the call waits for a worker.
  */
-export async function runTool(host: Host, call: CallState, tool: Tool<never>, signal: LightSignal): Promise<void> {
+export async function runTool(host: Host, call: CallState, tool: Tool<never>, signal: AbortSignal): Promise<void> {
   const leftOpen = call.startedEpoch !== null && call.startedEpoch < host.epoch;
   let takesUp = leftOpen && host.inFlight.has(attemptKeyOf(call.callId, call.attempt));
   if (leftOpen && !takesUp && isOnce(tool, call)) {
@@ -90,7 +89,7 @@ function dependenciesOf(host: Host, call: CallState): AttemptDependencies {
 }
 
 /** Journals the end of an attempt. Gives the call as it is before its next attempt; undefined when there is none. */
-function takeEnd(host: Host, call: CallState, end: AttemptEnd, signal: LightSignal): CallState | undefined {
+function takeEnd(host: Host, call: CallState, end: AttemptEnd, signal: AbortSignal): CallState | undefined {
   const { turnId, step, callId } = call;
   if (end.type === "retrying") {
     const { attempt } = call;
@@ -125,7 +124,7 @@ async function start(
   host: Host,
   call: CallState,
   tool: Tool<never>,
-  signal: LightSignal,
+  signal: AbortSignal,
 ): Promise<CallState | undefined> {
   const { queue, priority } = tool;
   const job = queue === undefined ? {} : { queue, ...(priority === undefined ? {} : { priority }) };
@@ -140,7 +139,7 @@ export function attemptKeyOf(callId: string, attempt: number): string {
   return `${callId}#${attempt}`;
 }
 
-async function attempt(host: Host, call: CallState, tool: Tool<never>, signal: LightSignal): Promise<AttemptEnd> {
+async function attempt(host: Host, call: CallState, tool: Tool<never>, signal: AbortSignal): Promise<AttemptEnd> {
   const dependencies = dependenciesOf(host, call);
   try {
     const output = await host.inFlight.run(
@@ -166,7 +165,7 @@ export interface AttemptDependencies {
   readonly clock: Clock;
   /** Removes the credentials that the tool is given, and secrets of the environment, from a text. */
   readonly redact: Redact;
-  readonly contextOf: (signal: LightSignal) => RunContext;
+  readonly contextOf: (signal: AbortSignal) => RunContext;
   /** The parent span of the code's own spans; absent where the caller runs under it already. */
   readonly trace?: TraceHeaders | undefined;
 }
@@ -194,7 +193,7 @@ export async function executeTool(
   dependencies: AttemptDependencies,
   call: CallState,
   tool: Tool<never>,
-  signal: LightSignal,
+  signal: AbortSignal,
 ): Promise<ToolOutput> {
   const timed = combineSignals([signal]);
   const cancel = dependencies.clock.setDelay(tool.timeoutMs, () => {
@@ -247,7 +246,7 @@ export async function endOfError(
   call: CallState,
   tool: Tool<never>,
   thrown: unknown,
-  signal: LightSignal,
+  signal: AbortSignal,
 ): Promise<AttemptEnd> {
   const error = readableThrown(thrown);
   const stored = storedErrorOf(error);
@@ -282,7 +281,7 @@ export async function reconcileCall(
   call: CallState,
   tool: Tool<never>,
   why: string,
-  signal: LightSignal,
+  signal: AbortSignal,
 ): Promise<CallResult> {
   if (!tool.reconcile) return unknownResult(call.name, why);
   const run = revocable(call.callId, () => dependencies.contextOf(signal));

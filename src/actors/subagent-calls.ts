@@ -1,5 +1,5 @@
 import { DEFAULT_MAX_DEPTH, spawnLimitOf, type SubagentTool } from "../agents/index.ts";
-import { abortable, describeValue, faultPoint, type LightSignal } from "../base/index.ts";
+import { abortable, describeValue, faultPoint } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import type { CallEffectInput } from "../machines/index.ts";
 import {
@@ -21,7 +21,7 @@ export async function spawnSubagent(
   host: Host,
   call: CallState,
   tool: SubagentTool,
-  signal: LightSignal,
+  signal: AbortSignal,
 ): Promise<void> {
   const { turnId, step, callId } = call;
   const most = spawnLimitOf(tool);
@@ -109,7 +109,7 @@ async function spawnOne(
   host: Host,
   call: CallState,
   { key, childId, definition: name, input, limits }: OrderedSpawn,
-  signal: LightSignal,
+  signal: AbortSignal,
 ): Promise<CallResult | undefined> {
   const { turnId, step, callId } = call;
   const definition = host.definitions.get(name);

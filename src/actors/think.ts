@@ -1,4 +1,4 @@
-import { backoffDelay, faultPoint, type LightSignal } from "../base/index.ts";
+import { backoffDelay, faultPoint } from "../base/index.ts";
 import { asLastCall, promptHashOf } from "../context/index.ts";
 import type { Reservation } from "../budget/index.ts";
 import { AgentStopError, ModelError, TurnInterruptedError } from "../errors/index.ts";
@@ -81,7 +81,7 @@ function limitsLength({ maxMessages, autoCompact }: Host["definition"]): boolean
  * A call that was in flight when this activation began: if this process made it, it is joined, otherwise it is settled as lost.
  * True when the call has its outcome.
  */
-async function resume(host: Host, turn: TurnState, open: OpenRequest, signal: LightSignal): Promise<boolean> {
+async function resume(host: Host, turn: TurnState, open: OpenRequest, signal: AbortSignal): Promise<boolean> {
   const granted = host.memory(turn.turnId).entries.findLast((entry) => entry.type === "model.requested");
   if (granted?.type === "model.requested" && host.inFlight.has(requestKeyOf(open))) {
     return await attempt(host, granted, assembleRequest(host, turn), signal);
@@ -90,7 +90,7 @@ async function resume(host: Host, turn: TurnState, open: OpenRequest, signal: Li
   return false;
 }
 
-async function resolveInstructions(host: Host, turnId: string, signal: LightSignal): Promise<void> {
+async function resolveInstructions(host: Host, turnId: string, signal: AbortSignal): Promise<void> {
   const { instructions } = host.definition;
   const turn = turnOf(host, turnId);
   if (typeof instructions === "string" || turn.hasInstructions) return;
@@ -106,7 +106,7 @@ async function resolveInstructions(host: Host, turnId: string, signal: LightSign
 }
 
 /** The `beforeLlm` hooks that are not committed yet; false when the turn is stopped. */
-async function applyBeforeHooks(host: Host, turnId: string, signal: LightSignal): Promise<boolean> {
+async function applyBeforeHooks(host: Host, turnId: string, signal: AbortSignal): Promise<boolean> {
   const turn = turnOf(host, turnId);
   if (turn.hooks.beforeLlm === 0) return !signal.aborted;
   const place = { turnId, step: nextStep(turn), hook: "beforeLlm" } as const;
@@ -116,7 +116,7 @@ async function applyBeforeHooks(host: Host, turnId: string, signal: LightSignal)
 }
 
 /** Compacts the conversation where that is due; false when the turn is stopped, by the compaction or meanwhile. */
-async function compacts(host: Host, turnId: string, signal: LightSignal): Promise<boolean> {
+async function compacts(host: Host, turnId: string, signal: AbortSignal): Promise<boolean> {
   try {
     await compactIfDue(host, turnId, signal);
     return !signal.aborted;
@@ -136,7 +136,7 @@ async function requestCall(
   host: Host,
   turn: TurnState,
   request: ModelRequest,
-  signal: LightSignal,
+  signal: AbortSignal,
 ): Promise<EntryOf<"model.requested"> | undefined> {
   const { definition } = host;
   const retries = turn.attempt > 0;
@@ -166,7 +166,7 @@ async function attempt(
   host: Host,
   granted: EntryOf<"model.requested">,
   request: ModelRequest,
-  signal: LightSignal,
+  signal: AbortSignal,
 ): Promise<boolean> {
   const { reservation } = granted;
   if (!reservation) return true;

@@ -1,5 +1,5 @@
 import type { AgentTool } from "../agents/index.ts";
-import { createId, type LightSignal, shortHash, stableStringify } from "../base/index.ts";
+import { createId, shortHash, stableStringify } from "../base/index.ts";
 import {
   type CallEnd,
   type CallOutcome,
@@ -125,7 +125,7 @@ export async function startCall(
   host: Host,
   call: CallState,
   begun: Begun,
-  signal: LightSignal,
+  signal: AbortSignal,
 ): Promise<CallState | undefined> {
   const turn = host.turn(call.turnId);
   // An interrupt that came while the call waited, for a slot or its next attempt, has settled it.

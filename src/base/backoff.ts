@@ -1,6 +1,5 @@
 import { InvalidInputError, TroupeError } from "../errors/index.ts";
 import type { Clock } from "./clock.ts";
-import { type LightSignal, realSignal } from "./waiting.ts";
 
 export interface BackoffOptions {
   /** Longest wait after the first failure, in milliseconds. Default 500. */
@@ -40,7 +39,7 @@ export interface Tries {
   readonly clock: Clock;
   readonly random: () => number;
   /** Its abort ends the tries. */
-  readonly signal: LightSignal;
+  readonly signal: AbortSignal;
   /** Which errors are worth another try. Default: all that say so (`retryable`). */
   readonly isTransient?: (error: unknown) => boolean;
   /** Between the tries. Default: at most 200 ms after the first, at most 5,000. */
@@ -62,6 +61,6 @@ export async function untilReached<T>(
     } catch (error) {
       if (!isTransient(error)) throw error;
     }
-    await clock.sleep(backoffDelay(tries, random(), waits), realSignal(signal));
+    await clock.sleep(backoffDelay(tries, random(), waits), signal);
   }
 }

@@ -1,5 +1,5 @@
 import { InvalidInputError } from "../errors/index.ts";
-import { abortable, createDeferred } from "./waiting.ts";
+import { abortable } from "./waiting.ts";
 
 /**
  * Time as a port: code that reads the time or waits takes a clock, so that tests can hand in theirs. A clock has two times:
@@ -36,7 +36,7 @@ export interface Clock {
 /** `sleep()` made of `setDelay()`. */
 export async function sleepOn(clock: Pick<Clock, "setDelay">, ms: number, signal?: AbortSignal): Promise<void> {
   signal?.throwIfAborted();
-  const over = createDeferred();
+  const over = Promise.withResolvers<void>();
   const cancel = clock.setDelay(ms, () => over.resolve());
   try {
     await abortable(over.promise, signal);

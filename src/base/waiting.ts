@@ -1,43 +1,5 @@
-import { AsyncContext } from "./async-context.ts";
-
-/** A promise that is settled from outside. Only the first settlement counts. */
-export interface Deferred<T> {
-  readonly promise: Promise<T>;
-  readonly isSettled: boolean;
-  resolve(value: T): void;
-  reject(reason: unknown): void;
-}
-
-class Settleable<T> implements Deferred<T> {
-  readonly promise: Promise<T>;
-  isSettled = false;
-  #resolve!: (value: T) => void;
-  #reject!: (reason: unknown) => void;
-
-  constructor() {
-    this.promise = new Promise((resolve, reject) => {
-      this.#resolve = resolve;
-      this.#reject = reject;
-    });
-  }
-
-  resolve(value: T): void {
-    this.isSettled = true;
-    this.#resolve(value);
-  }
-
-  reject(reason: unknown): void {
-    this.isSettled = true;
-    this.#reject(reason);
-  }
-}
-
-export function createDeferred<T = void>(): Deferred<T> {
-  return new Settleable<T>();
-}
-
 /** Those who wait for one key at some moment. */
-export type Waiting<Value> = readonly Deferred<Value>[];
+export type Waiting<Value> = readonly PromiseWithResolvers<Value>[];
 
 /**
  * Promises by key, for those who wait until something is said about the key.
@@ -47,15 +9,15 @@ export type Waiting<Value> = readonly Deferred<Value>[];
  * 2. A rejection that its waiter does not look at yet does not count as unhandled.
  */
 export class Waiters<Key, Value = void> {
-  readonly #waiting = new Map<Key, Set<Deferred<Value>>>();
+  readonly #waiting = new Map<Key, Set<PromiseWithResolvers<Value>>>();
 
   wait(key: Key): Promise<Value> {
     return this.join(key).promise;
   }
 
   /** The waiter itself, as `of()` gives it later. */
-  join(key: Key): Deferred<Value> {
-    const waiter = createDeferred<Value>();
+  join(key: Key): PromiseWithResolvers<Value> {
+    const waiter = Promise.withResolvers<Value>();
     this.#waiting.set(key, (this.#waiting.get(key) ?? new Set()).add(waiter));
     return waiter;
   }
@@ -100,70 +62,9 @@ export class Waiters<Key, Value = void> {
   }
 }
 
-/** What code of the runtime needs of a signal. An `AbortSignal` is one; `realSignal()` gives one for user code. */
-export interface LightSignal {
-  readonly aborted: boolean;
-  readonly reason: unknown;
-  addEventListener(type: "abort", listener: () => void, options?: { readonly once: true }): void;
-  removeEventListener(type: "abort", listener: () => void): void;
-  throwIfAborted(): void;
-}
-
-/**
- * An `AbortController` and its signal at a tenth of the price, since every effect and every call has one and hardly any is looked
- * at. Listeners are called at most once, in the order in which they came.
- */
-export class LightController implements LightSignal {
-  aborted = false;
-  reason: unknown;
-  #listeners: (() => void)[] = [];
-  #real: { readonly controller: AbortController; readonly context: AsyncContext } | undefined;
-
-  get signal(): LightSignal {
-    return this;
-  }
-
-  addEventListener(_type: "abort", listener: () => void): void {
-    if (!this.aborted) this.#listeners.push(listener);
-  }
-
-  removeEventListener(_type: "abort", listener: () => void): void {
-    const place = this.#listeners.lastIndexOf(listener);
-    if (place >= 0) this.#listeners.splice(place, 1);
-  }
-
-  throwIfAborted(): void {
-    if (this.aborted) throw this.reason;
-  }
-
-  /** Only the first one counts. `reason`: default an `AbortError`, as of an `AbortController`. */
-  abort(reason: unknown = new DOMException("This operation was aborted", "AbortError")): void {
-    if (this.aborted) return;
-    this.aborted = true;
-    this.reason = reason;
-    // User code listens there, and hears of it first, as it came first.
-    this.#real?.context.run(() => this.#real?.controller.abort(reason));
-    for (let next = this.#listeners.shift(); next; next = this.#listeners.shift()) next();
-  }
-
-  /** The same at each reading. Its listeners run in the async context of the first reading, not in that of who aborts. */
-  get real(): AbortSignal {
-    if (this.#real === undefined) {
-      this.#real = { controller: new AbortController(), context: AsyncContext.current() };
-      if (this.aborted) this.#real.controller.abort(this.reason);
-    }
-    return this.#real.controller.signal;
-  }
-}
-
-/** The signal as user code and other libraries get it. */
-export function realSignal(signal: LightSignal): AbortSignal {
-  return signal instanceof LightController ? signal.real : (signal as AbortSignal);
-}
-
 /** A signal that follows others. `AbortSignal.any` would keep its listeners on long-lived sources until it is collected. */
 export interface CombinedSignal {
-  readonly signal: LightSignal;
+  readonly signal: AbortSignal;
   /** Aborts this signal alone, not its sources. */
   abort(reason?: unknown): void;
   /** Stops following the sources. Call it when the work is over. */
@@ -171,9 +72,9 @@ export interface CombinedSignal {
 }
 
 /** Combines signals: the result aborts with the first of them, for the same reason. Undefined ones are left out. */
-export function combineSignals(sources: readonly (LightSignal | undefined)[]): CombinedSignal {
-  const controller = new LightController();
-  const followed: { readonly source: LightSignal; readonly follow: () => void }[] = [];
+export function combineSignals(sources: readonly (AbortSignal | undefined)[]): CombinedSignal {
+  const controller = new AbortController();
+  const followed: { readonly source: AbortSignal; readonly follow: () => void }[] = [];
 
   function dispose(): void {
     for (const { source, follow } of followed.splice(0)) source.removeEventListener("abort", follow);
@@ -201,7 +102,7 @@ export function combineSignals(sources: readonly (LightSignal | undefined)[]): C
  * Settles as the promise does, or rejects with the signal's reason when the signal aborts first. The work behind the
  * promise goes on then, and its result or rejection is ignored.
  */
-export function abortable<T>(promise: PromiseLike<T>, signal: LightSignal | undefined): Promise<T> {
+export function abortable<T>(promise: PromiseLike<T>, signal: AbortSignal | undefined): Promise<T> {
   return new Promise((resolve, reject) => {
     if (signal === undefined) {
       promise.then(resolve, reject);

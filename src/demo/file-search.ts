@@ -1,119 +1,108 @@
-import { type Keywords, keywordsOf } from "./keywords.ts";
-import {
-  isRelevant,
-  type Match,
-  matchPassage,
-  type Statistics,
-  scoreMatch,
-  statisticsOf,
-  surroundingsOf,
-} from "./matching.ts";
-import { isProse, linePassages, type NumberedLine, type Passage, passagesOf } from "./passages.ts";
+import MiniSearch from "minisearch";
+import { isStopWord, stemOf, wordsOf } from "../model/index.ts";
+import { isProse, type Passage, passagesOf } from "./passages.ts";
 import type { TextFile, TextFolder } from "./text-folder.ts";
 
 interface SearchRequest {
   readonly query: string;
-  /** Only this file; absent: all. */
-  readonly file?: string | undefined;
+  /** The only file to search; undefined: all. */
+  readonly file: string | undefined;
   readonly maxResults: number;
 }
 
-interface Hit {
+interface Entry extends Passage {
+  readonly id: number;
   readonly path: string;
-  readonly passage: Passage;
-  readonly match: Match;
-  readonly weight: number;
 }
 
-const maxTotalBytes = 32_000_000;
-const maxCodeLineLength = 1_000;
-const maxShownLength = 400;
-const mostHeadings = 2;
-const maxHeadingLength = 80;
-/** Code repeats the words of a question without answering it: documents go first. */
-const codeWeight = 0.2;
-const unlikelyWeight = 0.5;
 const readAtATime = 8;
+const maxShownLength = 600;
+const weights = { prose: 1, item: 1, row: 0.9, heading: 0.5, code: 0.4 } satisfies Record<Passage["kind"], number>;
+const codeFileWeight = 0.3;
 
-/** Searches the passages of a folder's files for the words of a query and writes the best, one a line, as `path:line: text [under: heading]`. */
-export async function searchFolder(folder: TextFolder, request: SearchRequest, signal: AbortSignal): Promise<string> {
-  const keywords = keywordsOf(request.query);
-  const wanted = keywords.words.map((word) => word.text).join(", ");
-  if (wanted === "") return "The query has no word to search for: give the words that the text would use.";
-  const paths = request.file === undefined ? await folder.files(signal) : [];
-  const given = request.file === undefined ? undefined : await folder.read(request.file, signal);
-  const hits: Hit[] = [];
-  let passages = 0;
-  let bytes = 0;
-  let files = 0;
-  for (let at = 0; at < (given === undefined ? paths.length : 1) && bytes < maxTotalBytes; at += readAtATime) {
-    const read =
-      given === undefined
-        ? await Promise.all(paths.slice(at, at + readAtATime).map((path) => folder.tryRead(path, signal)))
-        : [given];
-    for (const file of read) {
-      if (file === undefined) continue;
-      files += 1;
-      bytes += file.bytes;
-      const found = hitsIn(keywords, file);
-      passages += found.passages;
-      for (const hit of found.hits) hits.push(hit);
-    }
-  }
-  const cut = bytes >= maxTotalBytes ? " The folder is large: only a part of it was searched." : "";
-  const where = given === undefined ? `${files} ${files === 1 ? "file" : "files"}` : given.path;
-  if (hits.length === 0) return `No passage in ${where} has any of: ${wanted}.${cut}`;
-  const statistics = statisticsOf(
-    keywords,
-    hits.map((hit) => hit.match),
-    passages,
+/** Words that say little on their own. */
+const weak: ReadonlySet<string> = new Set(
+  "actually become behave case detail different document example file folder get happen help kind make mean project possible sure thing try typical use usual want work"
+    .split(" ")
+    .map(stemOf),
+);
+
+/** The stems of the words of a text that carry its subject, each once, with the word as written. */
+export function termsOf(text: string): ReadonlyMap<string, string> {
+  const words = wordsOf(text).filter(
+    (word) => !isStopWord(word.text.toLowerCase()) && (word.text.length > 1 || /\d/.test(word.text)),
   );
-  const best = bestOf(keywords, hits, statistics, request);
-  const sources = new Set(hits.map((hit) => hit.path)).size;
-  const head = `${best.length} of ${hits.length} passages in ${given === undefined ? `${sources} of ${where}` : where}, best first.${cut}`;
-  const counts = keywords.words.map((word, index) => `${word.text} ${statistics.containing[index] ?? 0}`);
-  const words = `Passages with each word, of ${statistics.passages}: ${counts.join(", ")}`;
-  return [head, words, ...best.map(hitLine)].join("\n");
+  const strong = words.filter((word) => !weak.has(word.stem));
+  return new Map((strong.length > 0 ? strong : words).map((word) => [word.stem, word.text]));
 }
 
-function hitsIn(keywords: Keywords, file: TextFile): { hits: Hit[]; passages: number } {
-  const prose = isProse(file.path);
-  const lines = numbered(file.lines).filter((line) => prose || line.text.length <= maxCodeLineLength);
-  const passages = prose ? passagesOf(lines) : linePassages(lines);
-  const hits = passages.flatMap((passage): Hit[] => {
-    const match = matchPassage(keywords, passage.text, surroundingsOf(file.path, passage.headings));
-    if (match === undefined || !(passage.opensSection || match.own.some((count) => count > 0))) return [];
-    const likely = isRelevant(keywords, match) ? 1 : unlikelyWeight;
-    return [{ path: file.path, passage, match, weight: likely * (prose ? 1 : codeWeight) }];
+/** The stems in a text, those of the parts of compounds too. */
+export function stemsIn(text: string): ReadonlySet<string> {
+  return new Set(tokensOf(text));
+}
+
+function tokensOf(text: string): string[] {
+  return wordsOf(text).flatMap((word) => [word.stem, ...word.parts]);
+}
+
+export function phrasesIn(query: string): string[] {
+  return [...query.matchAll(/["“]([^"“”\n]{1,200})["”]/gu)].map(([, phrase = ""]) => phrase.toLowerCase().trim());
+}
+
+/** The best passages for the words of a query, by BM25 over passage and headings: one a line, as `path:line: text [under: …]`. */
+export async function searchFolder(
+  folder: TextFolder,
+  { query, file, maxResults }: SearchRequest,
+  signal: AbortSignal,
+): Promise<string> {
+  const terms = termsOf(query);
+  if (terms.size === 0) return `The query has no word to search for: give words that the text would use.`;
+  const files =
+    file === undefined ? await readEach(folder, await folder.files(signal), signal) : [await folder.read(file, signal)];
+  const entries = files
+    .flatMap(({ path, lines }) => passagesOf(path, lines).map((passage) => ({ ...passage, path })))
+    .map((entry, id): Entry => ({ ...entry, id }));
+  const index = new MiniSearch<Entry>({
+    fields: ["text", "headings"],
+    extractField: (entry, field) => (field === "headings" ? entry.headings.join("\n") : String(entry[field as "text"])),
+    tokenize: tokensOf,
+    processTerm: (term) => term,
   });
-  return { hits, passages: passages.length };
-}
-
-function bestOf(keywords: Keywords, hits: readonly Hit[], statistics: Statistics, request: SearchRequest): Hit[] {
-  const ranked = hits
-    .map((hit) => ({ hit, score: scoreMatch(keywords, hit.match, statistics) * hit.weight }))
-    .sort((left, right) => right.score - left.score || left.hit.passage.line - right.hit.passage.line);
-  const mostPerFile = request.file === undefined ? Math.max(3, Math.ceil(request.maxResults / 8)) : request.maxResults;
-  const perFile = new Map<string, number>();
-  const best: Hit[] = [];
-  for (const { hit } of ranked) {
-    const count = perFile.get(hit.path) ?? 0;
-    if (count >= mostPerFile) continue;
-    perFile.set(hit.path, count + 1);
-    best.push(hit);
-    if (best.length >= request.maxResults) break;
+  index.addAll(entries);
+  const phrases = phrasesIn(query);
+  const hits = index
+    .search([...terms.keys()].join(" "), {
+      boost: { text: 3 },
+      tokenize: (text) => text.split(" "),
+      boostDocument: (id) => weightOf(entries[Number(id)]),
+      filter: ({ id }) => phrases.every((phrase) => entries[Number(id)]?.text.toLowerCase().includes(phrase) === true),
+    })
+    .map(({ id, score, queryTerms }) => ({ entry: entries[Number(id)], score: score * queryTerms.length }))
+    .sort((one, other) => other.score - one.score);
+  const shown = hits.slice(0, maxResults).flatMap(({ entry }) => (entry === undefined ? [] : [hitLine(entry)]));
+  if (shown.length === 0) {
+    return `No passage in ${file ?? `${files.length} files`} has any of: ${[...phrases, ...terms.values()].join(", ")}.`;
   }
-  return best;
+  return [`${shown.length} of ${hits.length} passages, best first.`, ...shown].join("\n");
 }
 
-function hitLine({ path, passage }: Hit): string {
-  const mark = passage.kind === "heading" ? `${"#".repeat(passage.headings.length + 1)} ` : "";
-  const text = passage.text.replace(/\s+/gu, " ");
+function weightOf(entry: Entry | undefined): number {
+  if (entry === undefined) return 0;
+  return weights[entry.kind] * (isProse(entry.path) ? 1 : codeFileWeight) * (entry.text.endsWith("?") ? 0.5 : 1);
+}
+
+function hitLine({ path, line, text, kind, headings }: Entry): string {
+  const mark = kind === "heading" ? `${"#".repeat(Math.min(6, headings.length + 1))} ` : "";
   const shown = text.length > maxShownLength ? `${text.slice(0, maxShownLength)} …` : text;
-  const under = passage.headings.slice(-mostHeadings).map((heading) => heading.slice(0, maxHeadingLength));
-  return `${path}:${passage.line}: ${mark}${shown}${under.length === 0 ? "" : ` [under: ${under.join(" > ")}]`}`;
+  const under = headings.slice(-3).map((heading) => heading.slice(0, 100));
+  return `${path}:${line}: ${mark}${shown}${under.length === 0 ? "" : ` [under: ${under.join(" > ")}]`}`;
 }
 
-export function numbered(lines: readonly string[]): NumberedLine[] {
-  return lines.map((text, index) => ({ line: index + 1, text }));
+export async function readEach(folder: TextFolder, paths: readonly string[], signal: AbortSignal): Promise<TextFile[]> {
+  const files: TextFile[] = [];
+  for (let at = 0; at < paths.length; at += readAtATime) {
+    const read = await Promise.all(paths.slice(at, at + readAtATime).map((path) => folder.tryRead(path, signal)));
+    files.push(...read.filter((file) => file !== undefined));
+  }
+  return files;
 }

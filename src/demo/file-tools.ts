@@ -2,8 +2,8 @@ import { z } from "zod";
 import { InvalidInputError } from "../errors/index.ts";
 import { defineTool } from "../tools/index.ts";
 import { toolNames } from "./document-model.ts";
-import { numbered, searchFolder } from "./file-search.ts";
-import { isProse, type Passage, passagesOf } from "./passages.ts";
+import { readEach, searchFolder } from "./file-search.ts";
+import { isProse, passagesOf } from "./passages.ts";
 import { mostFiles, type TextFile, type TextFolder, textFolder } from "./text-folder.ts";
 
 const mostListed = 100;
@@ -11,7 +11,6 @@ const mostLines = 400;
 const maxLineLength = 2_000;
 const defaultResults = 20;
 const mostResults = 50;
-const readAtATime = 8;
 
 /**
  * Tools that let an agent read the text files of one folder, and nothing else: `list`, `search`, `read`. They change
@@ -92,20 +91,11 @@ function readTool(folder: TextFolder) {
   });
 }
 
-async function readEach(folder: TextFolder, paths: readonly string[], signal: AbortSignal): Promise<TextFile[]> {
-  const files: TextFile[] = [];
-  for (let at = 0; at < paths.length; at += readAtATime) {
-    const read = await Promise.all(paths.slice(at, at + readAtATime).map((path) => folder.tryRead(path, signal)));
-    files.push(...read.filter((file) => file !== undefined));
-  }
-  return files;
-}
-
 function describeFile(file: TextFile): string {
   const size = file.bytes < 1_000 ? `${file.bytes} B` : `${(file.bytes / 1_000).toFixed(1)} kB`;
   const lines = `${file.lines.length} ${file.lines.length === 1 ? "line" : "lines"}`;
   const heading = isProse(file.path)
-    ? passagesOf(numbered(file.lines.slice(0, 60))).find((passage) => passage.kind === "heading")?.text
+    ? passagesOf(file.path, file.lines.slice(0, 60)).find((passage) => passage.kind === "heading")?.text
     : undefined;
   return `${file.path}  ${size}, ${lines}${heading === undefined ? "" : `  # ${heading.slice(0, 120)}`}`;
 }
@@ -115,30 +105,13 @@ function linesText(file: TextFile, first: number, wantedLast: number): string {
   if (total === 0) return `${file.path} is empty.`;
   if (first > total) throw new InvalidInputError(`${file.path} has only ${total} lines; startLine was ${first}.`);
   const last = Math.min(total, wantedLast, first + mostLines - 1);
-  const before = first === 1 || !isProse(file.path) ? undefined : passagesOf(numbered(file.lines.slice(0, first - 1)));
-  const about = `${isCodeOpen(file, first) ? ", in code" : ""}${underText(before?.at(-1))}`;
-  const lines = numbered(file.lines)
+  const before = isProse(file.path) ? passagesOf(file.path, file.lines.slice(0, first - 1)).at(-1) : undefined;
+  const headings = before?.kind === "heading" ? [...before.headings, before.text] : (before?.headings ?? []);
+  const under = headings.length === 0 ? "" : `, under: ${headings.join(" > ")}`;
+  const lines = file.lines
     .slice(first - 1, last)
-    .map(({ line, text }) => `${line}: ${text.length > maxLineLength ? `${text.slice(0, maxLineLength)} …` : text}`);
-  return [`${file.path}, lines ${first}-${last} of ${total}${about}`, ...lines].join("\n");
-}
-
-/** The headings that hold at the first line, outermost first: what a reader who starts there would miss. */
-function underText(before: Passage | undefined): string {
-  if (before === undefined) return "";
-  const headings = before.kind === "heading" ? [...before.headings, before.text] : before.headings;
-  return headings.length === 0 ? "" : `, under: ${headings.join(" > ")}`;
-}
-
-function isCodeOpen(file: TextFile, first: number): boolean {
-  let open: string | undefined;
-  for (const line of isProse(file.path) ? file.lines.slice(0, first - 1) : []) {
-    const [, fence, language] = /^\s*(`{3,}|~{3,})\s*([^`]*)$/.exec(line) ?? [];
-    if (fence === undefined) continue;
-    if (open === undefined) open = fence;
-    else if (language === "" && fence.startsWith(open)) open = undefined;
-  }
-  return open !== undefined;
+    .map((text, index) => `${first + index}: ${text.replace(/^\uFEFF/, "").slice(0, maxLineLength)}`);
+  return [`${file.path}, lines ${first}-${last} of ${total}${under}`, ...lines].join("\n");
 }
 
 const maxPatternLength = 200;

@@ -1,4 +1,3 @@
-import type { LightSignal } from "../base/index.ts";
 import { ModelError } from "../errors/index.ts";
 import type { ModelFailureKind } from "./call-failure.ts";
 import { LONGEST_REFUSAL_MS } from "./read-answer.ts";
@@ -24,7 +23,7 @@ export class CallGuard {
   /** Whether bytes of the request may have reached the server; undefined: not known. */
   wasSent: boolean | undefined;
   readonly #controller = new AbortController();
-  readonly #caller: LightSignal;
+  readonly #caller: AbortSignal;
   readonly #limits: CallLimits;
   readonly #total: NodeJS.Timeout;
   readonly #endsAt: number;
@@ -35,7 +34,7 @@ export class CallGuard {
   readonly #onAbort = (): void => this.#cutCall("aborted", "The model call was aborted.", this.#caller.reason);
 
   /** `caller` must not be aborted yet. */
-  constructor(caller: LightSignal, limits: CallLimits) {
+  constructor(caller: AbortSignal, limits: CallLimits) {
     this.#caller = caller;
     this.#limits = limits;
     caller.addEventListener("abort", this.#onAbort, { once: true });

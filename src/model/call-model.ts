@@ -2,7 +2,6 @@ import {
   createId,
   describeValue,
   type Json,
-  type LightSignal,
   renderPath,
   toJson,
   wordsOfThrown,
@@ -23,7 +22,7 @@ import {
 } from "../state/index.ts";
 import { answerEnd, brokenBy, type BrokenAnswer } from "./finish-reason.ts";
 import { type GivenUsage, readUsage, completeUsage, isTokenCount } from "./usage.ts";
-import { lentOptions, type LanguageModel, type ModelDelta, MOST_CALLS } from "./language-model.ts";
+import { type LanguageModel, type ModelDelta, MOST_CALLS } from "./language-model.ts";
 import { byteBound, countPromptTokens, promptByteBound } from "./token-count.ts";
 
 /** An answer ready for the journal, and the warnings for the agent. */
@@ -33,7 +32,7 @@ export interface ModelAnswer {
 }
 
 interface CallOptions {
-  readonly signal: LightSignal;
+  readonly signal: AbortSignal;
   readonly onDelta?: ((delta: ModelDelta) => void) | undefined;
 }
 
@@ -54,7 +53,7 @@ export async function callModel(
   };
   let given: unknown;
   try {
-    given = await model.generate(request, lentOptions(signal, onDelta && listen));
+    given = await model.generate(request, onDelta ? { signal, onDelta: listen } : { signal });
   } catch (thrown) {
     throw adapterError(thrown);
   } finally {

@@ -1,4 +1,3 @@
-import { type LightSignal, realSignal } from "../base/index.ts";
 import type { ModelRequest, ModelResponse } from "../state/index.ts";
 
 /** A piece of an answer while it is being generated. Ephemeral: never journalled. */
@@ -15,29 +14,6 @@ export interface GenerateOptions {
   readonly signal: AbortSignal;
   /** If given, the answer is streamed and each piece reported. If absent, an adapter may ask for one whole answer. */
   readonly onDelta?: ((delta: ModelDelta) => void) | undefined;
-}
-
-/** The options that were lent last. An adapter of ours asks for their light signal at once, while they are the last. */
-let lastLent: { readonly options: GenerateOptions; readonly signal: LightSignal } | undefined;
-
-/** The options for an adapter. Their signal is made when it is read. */
-export function lentOptions(signal: LightSignal, onDelta: GenerateOptions["onDelta"]): GenerateOptions {
-  const lent = {
-    get signal() {
-      return realSignal(signal);
-    },
-  };
-  const options: GenerateOptions = onDelta === undefined ? lent : Object.assign(lent, { onDelta });
-  lastLent = { options, signal };
-  return options;
-}
-
-/** The signal of the options, for our own adapters: the light one if the runtime has just lent them, and not a copy of them. */
-export function lightSignalOf(options: GenerateOptions): LightSignal {
-  if (lastLent?.options !== options) return options.signal;
-  const { signal } = lastLent;
-  lastLent = undefined;
-  return signal;
 }
 
 /**

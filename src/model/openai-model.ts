@@ -3,7 +3,6 @@ import { InvalidInputError, ModelError } from "../errors/index.ts";
 import {
   type Door,
   functionRule,
-  type LightSignal,
   listRule,
   nameRule,
   oneOfRule,
@@ -18,7 +17,7 @@ import { AnswerAccumulator } from "./accumulator.ts";
 import { callFailure } from "./call-failure.ts";
 import { CallGuard } from "./call-guard.ts";
 import { completeUsage, outputTokensOf } from "./usage.ts";
-import { type GenerateOptions, type LanguageModel, lightSignalOf } from "./language-model.ts";
+import { type GenerateOptions, type LanguageModel } from "./language-model.ts";
 import { givenClient, type OpenaiClient, ownClient } from "./openai-client.ts";
 import { type WireBody, type WireOptions, wireBody } from "./openai-wire.ts";
 import { refusesImages, withoutToolImages } from "./images-refused.ts";
@@ -233,7 +232,7 @@ class OpenaiModel implements LanguageModel {
   }
 
   async #send(request: ModelRequest, options: GenerateOptions): Promise<ModelResponse> {
-    const signal = lightSignalOf(options);
+    const { signal } = options;
     const { client, whole, stream, adapter } = await this.#connected();
     if (signal.aborted) throw notSent(signal);
     const accumulator = new AnswerAccumulator();
@@ -333,7 +332,7 @@ interface Call {
   isCountable: boolean;
 }
 
-function notSent(signal: LightSignal): ModelError {
+function notSent(signal: AbortSignal): ModelError {
   return new ModelError("The model call was aborted before it was sent.", {
     retryable: false,
     mayHaveBeenSent: false,

@@ -1,4 +1,4 @@
-import { type Clock, createDeferred, type Deferred } from "../base/index.ts";
+import { type Clock } from "../base/index.ts";
 import { InvariantError, JobStoppedError, type JobStop, TroupeError } from "../errors/index.ts";
 import type { DeadCode, JobOutcome, JobRun, DrainOutcome } from "./ports.ts";
 
@@ -18,7 +18,7 @@ export class RunningJobs {
   readonly #jobs = new Map<string, { readonly job: RunningJob; readonly end: Promise<JobEnd> }>();
   /** Includes jobs whose end has not reached the queue yet. */
   #held = 0;
-  #idle: Deferred<void> | undefined;
+  #idle: PromiseWithResolvers<void> | undefined;
   #drained: Promise<DrainOutcome> | undefined;
 
   constructor(settings: Omit<RunSettings, "leaving">) {
@@ -86,7 +86,7 @@ export class RunningJobs {
 
   async #isIdleWithin(ms: number): Promise<boolean> {
     if (this.#held === 0) return true;
-    const idle = createDeferred();
+    const idle = Promise.withResolvers<void>();
     this.#idle = idle;
     const cancel = this.#clock.setDelay(ms, () => idle.resolve());
     await idle.promise;
@@ -131,7 +131,7 @@ export class RunningJob {
   readonly #task: JobTask;
   readonly #settings: RunSettings;
   readonly #controller = new AbortController();
-  readonly #givenUp = createDeferred<JobEnd>();
+  readonly #givenUp = Promise.withResolvers<JobEnd>();
   readonly #timers: (() => void)[] = [];
   #stopped: JobStoppedError | undefined;
 

@@ -1,4 +1,3 @@
-import type { LightSignal } from "../base/index.ts";
 import type { Artifact } from "../state/index.ts";
 import { pairStart } from "./output.ts";
 import { compilePattern } from "./pattern.ts";
@@ -17,7 +16,7 @@ export type ArtifactReading =
 export async function readArtifactText(
   artifact: Artifact,
   args: ReadArtifactArguments,
-  signal: LightSignal,
+  signal: AbortSignal,
 ): Promise<ArtifactReading> {
   const { artifactId, name, contentType, content, size } = artifact;
   const shown = `Artifact ${artifactId} (${name}, ${contentType})`;
@@ -72,7 +71,7 @@ async function searched(
   shown: string,
   content: string,
   { from, length, pattern: source }: ReadArtifactArguments & { readonly pattern: string },
-  signal: LightSignal,
+  signal: AbortSignal,
 ): Promise<ArtifactReading> {
   let pattern: RegExp;
   try {
@@ -104,7 +103,7 @@ interface Search {
 async function piecesOf(
   content: string,
   { from, length, pattern }: Search,
-  signal: LightSignal,
+  signal: AbortSignal,
 ): Promise<{ readonly found: readonly Piece[]; readonly end: number }> {
   const { nextTask, withinLimit } = await import("./time-limit.ts");
   const deadline = performance.now() + SEARCH_MS;

@@ -1,4 +1,3 @@
-import type { LightSignal } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 
 /** Gives the slot back. Calling it again changes nothing. */
@@ -9,7 +8,7 @@ export interface Slots {
    * Waits for a free slot, first come first served. Rejects with the signal's reason if it is aborted first; an aborted
    * waiter never takes a slot.
    */
-  acquire(signal: LightSignal): Promise<ReleaseSlot>;
+  acquire(signal: AbortSignal): Promise<ReleaseSlot>;
   /** Slots that are taken now. */
   readonly taken: number;
   /** Callers that wait now. */

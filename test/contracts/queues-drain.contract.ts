@@ -1,5 +1,4 @@
 import { expect, test } from "vitest";
-import { createDeferred } from "../../src/base/index.ts";
 import { InvariantError } from "../../src/errors/index.ts";
 import { abortOf, agent, countsOf, type QueuesSubject, Recorder, toolJob } from "./queues-fixtures.ts";
 
@@ -8,7 +7,7 @@ export function drainContract(subject: () => QueuesSubject): void {
   test("nothing new begins, what runs ends, and it is over then", async () => {
     const { client, soon } = subject();
     const queues = client();
-    const work = createDeferred();
+    const work = Promise.withResolvers<void>();
     const recorder = new Recorder();
     await queues.work(recorder.options(() => work.promise));
     await queues.add("web", toolJob());
@@ -75,7 +74,7 @@ export function drainContract(subject: () => QueuesSubject): void {
     const { client, soon, now } = subject();
     const queues = client();
     const recorder = new Recorder();
-    const goesOn = createDeferred();
+    const goesOn = Promise.withResolvers<void>();
     await queues.work(recorder.options(() => goesOn.promise));
     await queues.add("web", toolJob());
     await soon(recorder.until(({ begun }) => begun.length === 1));

@@ -1,5 +1,4 @@
 import { describe, expect, test } from "vitest";
-import { createDeferred } from "../../src/base/index.ts";
 import { JobStoppedError, StoreUnavailableError } from "../../src/errors/index.ts";
 import { abortOf, countsOf, type QueuesSubject, Recorder, toolJob } from "./queues-fixtures.ts";
 
@@ -83,7 +82,7 @@ export function endsContract(subject: () => QueuesSubject): void {
     const { client, soon } = subject();
     const queues = client();
     const recorder = new Recorder();
-    const goesOn = createDeferred();
+    const goesOn = Promise.withResolvers<void>();
     const options = recorder.options(async (job, { signal }) => {
       if (job.kind === "tool" && job.callId === "deaf") await goesOn.promise;
       throw await abortOf(signal);
@@ -173,7 +172,7 @@ export function endsContract(subject: () => QueuesSubject): void {
       const { client, soon } = subject();
       const queues = client();
       const recorder = new Recorder();
-      const goesOn = createDeferred();
+      const goesOn = Promise.withResolvers<void>();
       await queues.work(recorder.options(() => goesOn.promise));
       await queues.add("web", toolJob());
       await soon(recorder.until(({ begun }) => begun.length === 1));

@@ -1,4 +1,3 @@
-import { createDeferred, type Deferred } from "../../src/base/index.ts";
 import type { DeadCause, Job, JobOutcome, JobRun, Queues, ToolJob, WorkOptions } from "../../src/queues/index.ts";
 
 /** The same queues as a process or several see them. */
@@ -21,7 +20,7 @@ export function toolJob(fields: Partial<Omit<ToolJob, "kind">> = {}): Omit<ToolJ
 
 interface Waiter {
   readonly isMet: () => boolean;
-  readonly met: Deferred<void>;
+  readonly met: PromiseWithResolvers<void>;
 }
 
 /** What processors were given, and what they are told to do. */
@@ -60,7 +59,7 @@ export class Recorder {
 
   /** Resolves when so much has happened. */
   async until(isMet: (recorder: Recorder) => boolean): Promise<void> {
-    const waiter = { isMet: () => isMet(this), met: createDeferred() };
+    const waiter = { isMet: () => isMet(this), met: Promise.withResolvers<void>() };
     this.#waiters.push(waiter);
     this.#look();
     await waiter.met.promise;
@@ -68,8 +67,9 @@ export class Recorder {
 
   #look(): void {
     this.#waiters = this.#waiters.filter(({ isMet, met }) => {
-      if (isMet()) met.resolve();
-      return !met.isSettled;
+      const isNow = isMet();
+      if (isNow) met.resolve();
+      return !isNow;
     });
   }
 }

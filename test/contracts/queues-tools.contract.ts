@@ -1,5 +1,4 @@
 import { expect, test } from "vitest";
-import { createDeferred } from "../../src/base/index.ts";
 import { InvalidInputError, InvariantError } from "../../src/errors/index.ts";
 import { agent, countsOf, type QueuesSubject, Recorder, toolJob } from "./queues-fixtures.ts";
 
@@ -34,7 +33,7 @@ export function toolsContract(subject: () => QueuesSubject): void {
   test("the same job is one job while it waits and while it runs, and another when it has ended", async () => {
     const { client, soon } = subject();
     const [asks, works] = [client(), client()];
-    const first = createDeferred();
+    const first = Promise.withResolvers<void>();
     const recorder = new Recorder();
     for (let time = 0; time < 3; time += 1) await asks.add("web", toolJob());
     await works.work(recorder.options(() => first.promise));
@@ -52,7 +51,7 @@ export function toolsContract(subject: () => QueuesSubject): void {
   test("no more run at a time than the queue allows; other queues are not held up", async () => {
     const { client, soon } = subject();
     const queues = client();
-    const slow = createDeferred();
+    const slow = Promise.withResolvers<void>();
     const recorder = new Recorder();
     const { tools, ...others } = recorder.options(async (_job, { queue }) =>
       queue === "slow" ? slow.promise : "done",

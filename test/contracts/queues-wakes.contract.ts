@@ -1,5 +1,4 @@
 import { expect, test } from "vitest";
-import { createDeferred } from "../../src/base/index.ts";
 import { StoreUnavailableError } from "../../src/errors/index.ts";
 import { agent, countsOf, type QueuesSubject, Recorder } from "./queues-fixtures.ts";
 
@@ -36,7 +35,7 @@ export function wakesContract(subject: () => QueuesSubject): void {
   test("a wake that is asked for while one runs is run after it, once, and not beside it", async () => {
     const { client, soon } = subject();
     const [asks, works] = [client(), client()];
-    const first = createDeferred();
+    const first = Promise.withResolvers<void>();
     const recorder = new Recorder();
     await works.work(recorder.options(async () => (recorder.begun.length === 1 ? first.promise : undefined)));
     await asks.wake(agent);
@@ -52,7 +51,7 @@ export function wakesContract(subject: () => QueuesSubject): void {
   test("what was asked for meanwhile is not lost with a run that fails", async () => {
     const { client, soon } = subject();
     const queues = client();
-    const first = createDeferred();
+    const first = Promise.withResolvers<void>();
     const recorder = new Recorder();
     await queues.work(recorder.options(async () => (recorder.begun.length === 1 ? first.promise : undefined)));
     await queues.wake(agent);
@@ -73,7 +72,7 @@ export function wakesContract(subject: () => QueuesSubject): void {
     await asks.wake(agent);
     expect(await asks.awaited([other, agent])).toEqual([false, true]);
     expect(await works.awaited([agent])).toEqual([true]);
-    const first = createDeferred();
+    const first = Promise.withResolvers<void>();
     const recorder = new Recorder();
     await works.work(
       recorder.options(async () => {
@@ -113,7 +112,7 @@ export function wakesContract(subject: () => QueuesSubject): void {
   test("different agents run beside one another, under whatever ids and tenants", async () => {
     const { client, soon } = subject();
     const queues = client();
-    const all = createDeferred();
+    const all = Promise.withResolvers<void>();
     const recorder = new Recorder();
     await queues.work(recorder.options(() => all.promise));
     const agents = [

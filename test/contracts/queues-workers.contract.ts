@@ -1,5 +1,4 @@
 import { expect, test } from "vitest";
-import { createDeferred } from "../../src/base/index.ts";
 import { InvalidInputError } from "../../src/errors/index.ts";
 import type { Queues } from "../../src/queues/index.ts";
 import { type QueuesSubject, Recorder, toolJob } from "./queues-fixtures.ts";
@@ -17,7 +16,7 @@ export function workersContract(subject: () => QueuesSubject): void {
     await asks.add("web", toolJob({ callId: "before" }));
     expect(await workersOf(asks)).toEqual([0, 0, 0]);
     const recorder = new Recorder();
-    const slow = createDeferred();
+    const slow = Promise.withResolvers<void>();
     await works.work(recorder.options(() => slow.promise));
     expect(await workersOf(asks)).toEqual([1, 1, 0]);
     await soon(recorder.until(({ begun }) => begun.length === 1));

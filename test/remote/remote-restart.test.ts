@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { createRuntime } from "troupe";
 import { sqliteStores } from "troupe/stores/sqlite";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { armFaultPoints, createDeferred } from "../../src/base/index.ts";
+import { armFaultPoints } from "../../src/base/index.ts";
 import { temporaryFile } from "../stores/temporary-file.ts";
 import { toolTextsOf } from "../support/journal-probes.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
@@ -94,7 +94,7 @@ describeRuntimes("a caller that ends before it knows its task", (stage) => {
     const doomed = await stage().openProcess({ agents });
     const agent = await doomed.runtime.agent("caller", { agentId: "caller" });
     await agent.start();
-    const struck = createDeferred();
+    const struck = Promise.withResolvers<void>();
     const disarm = armFaultPoints([
       {
         name: "tool.noted",

@@ -1,5 +1,4 @@
 import { expect, it } from "vitest";
-import { createDeferred } from "../../src/base/index.ts";
 import { StoreUnavailableError } from "../../src/errors/index.ts";
 import { createRuntime, defineAgent, memoryStores, type Stores, subagent } from "../../src/index.ts";
 import { createFakeClock, scriptedModel } from "../../src/testing/index.ts";
@@ -41,8 +40,8 @@ it("a child that could not be taken up while the stores did not answer is taken 
 it("something else that comes for a child while the stores do not answer fails no turn", async () => {
   const clock = createFakeClock();
   const stores = memoryStores();
-  const reached = createDeferred();
-  const aborted = createDeferred();
+  const reached = Promise.withResolvers<void>();
+  const aborted = Promise.withResolvers<void>();
   let refused = 0;
   const acquire: Stores["acquire"] = async (key, ...rest) => {
     if (!key.agentId.includes("~") || refused === 2) return await stores.acquire(key, ...rest);

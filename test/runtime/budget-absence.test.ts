@@ -1,5 +1,4 @@
 import { expect, it } from "vitest";
-import { createDeferred } from "../../src/base/index.ts";
 import { defineAgent } from "../../src/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
@@ -9,7 +8,7 @@ describeRuntimes(
   (stage) => {
     it("does not count against maxSeconds: a turn is carried on long after its process died", async () => {
       const { clock } = stage();
-      const called = createDeferred();
+      const called = Promise.withResolvers<void>();
       const stuck = scriptedModel(() => {
         called.resolve();
         return { text: "never", delayUntil: new Promise(() => undefined) };

@@ -1,6 +1,5 @@
 import { expect, it } from "vitest";
 import { z } from "zod";
-import { createDeferred } from "../../src/base/index.ts";
 import { AgentStopError, defineAgent, defineTool } from "../../src/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { loopTurns, orderFault } from "../support/journal-probes.ts";
@@ -22,7 +21,7 @@ describeRuntimes("after a crash", (stage) => {
           look(async () => {
             runs += 1;
             await gate.pass();
-            return isDoomed ? await createDeferred<never>().promise : "seen";
+            return isDoomed ? await Promise.withResolvers<never>().promise : "seen";
           }),
         ],
       });

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { z } from "zod";
-import { armFaultPoints, createDeferred } from "../../src/base/index.ts";
+import { armFaultPoints } from "../../src/base/index.ts";
 import { defineAgent, defineTool, subagent } from "../../src/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { loopTurns } from "../support/journal-probes.ts";
@@ -11,7 +11,7 @@ import { calling, createGate } from "../support/turn-probes.ts";
 describeRuntimes("marks of an abort and a pause", (stage) => {
   it("F18: a child in another process starts nothing after the abort was acknowledged, though its parent's turn is over", async () => {
     const gate = createGate<string>();
-    const thinking = createDeferred();
+    const thinking = Promise.withResolvers<void>();
     let asked = 0;
     const team = () => {
       const look = defineTool({

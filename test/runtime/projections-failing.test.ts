@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { createDeferred } from "../../src/base/index.ts";
 import { defineAgent, TurnInterruptedError } from "../../src/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { elapse, loopTurns } from "../support/journal-probes.ts";
@@ -136,7 +135,7 @@ describeRuntimes("a store of one's own that is slow", (stage) => {
   });
 
   it("is waited for no longer than five seconds", async () => {
-    const never = createDeferred<never>().promise;
+    const never = Promise.withResolvers<never>().promise;
     const own = ownStores((operation) => (operation === "append" ? never : undefined));
     const runtime = await stage().open({ agents, projections: own });
     const agent = await runtime.agent("desk", { agentId: "p" });

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { z } from "zod";
-import { armFaultPoints, createDeferred } from "../../src/base/index.ts";
+import { armFaultPoints } from "../../src/base/index.ts";
 import {
   type Agent,
   type AgentMetadata,
@@ -85,7 +85,7 @@ interface Attempt {
 async function copyWithKill(stage: Stage, worker: Runtime, attempt: Attempt): Promise<boolean> {
   const { agentId, own, hit, copyAfter } = attempt;
   const copyist = new Copyist(stage, own);
-  const struck = createDeferred<true>();
+  const struck = Promise.withResolvers<true>();
   const action = (): void => {
     copyist.kill();
     struck.resolve(true);
@@ -168,7 +168,7 @@ describeRuntimes("projections after a restart", (stage) => {
     await between.executeTurn("two").result;
     await plain.shutdown();
 
-    const appended = createDeferred();
+    const appended = Promise.withResolvers<void>();
     const state = hearing(() => appended.resolve());
     const next = await stage().open({ agents: [talker()], projections: { ...own, state } });
     const agent = await next.find("p");
@@ -195,7 +195,7 @@ describeRuntimes("projections after a restart", (stage) => {
   });
 
   it("what another process commits in a tree that lives here is copied too", async () => {
-    const copied = createDeferred();
+    const copied = Promise.withResolvers<void>();
     const own = ownStores();
     const helper = defineAgent({ name: "helper", model: scriptedModel("helped") });
     const agents = [talker(), helper];

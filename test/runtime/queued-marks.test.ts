@@ -1,6 +1,5 @@
 import { expect, it } from "vitest";
 import { z } from "zod";
-import { createDeferred } from "../../src/base/index.ts";
 import { type Agent, defineAgent, defineTool, type EffectClass, type Turn } from "../../src/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { elapse, orderFault, toolTextsOf } from "../support/journal-probes.ts";
@@ -63,7 +62,7 @@ describeRuntimes("queued tools that are paused, aborted or cut", (stage) => {
 
   it("a pause: what runs ends and is recorded, what waits is begun when the pause is over", async () => {
     const { agent, turn, hold } = await play("once");
-    const settled = createDeferred();
+    const settled = Promise.withResolvers<void>();
     turn.subscribe({
       next: ({ type }) => {
         if (type === "tool.completed") settled.resolve();

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { z } from "zod";
-import { armFaultPoints, createDeferred } from "../../src/base/index.ts";
+import { armFaultPoints } from "../../src/base/index.ts";
 import { defineAgent, defineTool, subagent, type TurnResult } from "../../src/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { sweep } from "../support/full.ts";
@@ -19,7 +19,7 @@ interface Life {
   isOver: boolean;
 }
 
-const never = createDeferred<never>().promise;
+const never = Promise.withResolvers<never>().promise;
 
 /** A lead that looks, asks a helper, and answers; everything it does to the world is counted. */
 function team(life: Life, ledger: Ledger) {
@@ -56,7 +56,7 @@ async function survive(stage: Stage, point: string, hit: number, ledger: Ledger)
   const agentId = `c-${point}-${hit}`;
   const life: Life = { isOver: false };
   const doomed = await stage.openProcess({ agents: [team(life, ledger)] });
-  const struck = createDeferred<boolean>();
+  const struck = Promise.withResolvers<boolean>();
   const agent = await doomed.runtime.agent("lead", { agentId });
   await agent.start();
   const disarm = armFaultPoints([

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { z } from "zod";
-import { armFaultPoints, createDeferred } from "../../src/base/index.ts";
+import { armFaultPoints } from "../../src/base/index.ts";
 import { type AgentDefinition, defineAgent, defineTool, type Message, subagent, textOf } from "../../src/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { reportsIn, startedIds } from "../support/background.ts";
@@ -17,7 +17,7 @@ interface Life {
   isAwaited?: Promise<unknown>;
 }
 
-const never = createDeferred<never>().promise;
+const never = Promise.withResolvers<never>().promise;
 
 interface Plan {
   readonly onEnd: "keep" | "wake";
@@ -67,7 +67,7 @@ async function survive(stage: Stage, point: string, hit: number, plan: Plan): Pr
   const agentId = `c-${point}-${hit}`;
   const life: Life = { isOver: false };
   const doomed = await stage.openProcess({ agents: [team(life, plan)] });
-  const begun = createDeferred();
+  const begun = Promise.withResolvers<void>();
   if (plan.waits) life.isAwaited = begun.promise;
   const agent = await doomed.runtime.agent("lead", { agentId });
   await agent.start();

@@ -1,6 +1,5 @@
 import { expect, it } from "vitest";
 import { z } from "zod";
-import { createDeferred } from "../../src/base/index.ts";
 import { defineAgent, defineTool, OutcomeUnknownError, type RunContext, type RuntimeOptions } from "../../src/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { requestOf, startAgent } from "../support/deciding.ts";
@@ -9,7 +8,7 @@ import { describeRuntimes } from "../support/runtimes.ts";
 import { calling, createGate } from "../support/turn-probes.ts";
 
 const nothing = z.object({});
-const never = createDeferred<never>().promise;
+const never = Promise.withResolvers<never>().promise;
 
 interface Parts {
   readonly maxTokens?: number;

@@ -1,4 +1,3 @@
-import { createDeferred } from "../../src/base/index.ts";
 import { isLegal } from "../../src/context/index.ts";
 import { type HookName, type ModelRequest, textOf } from "../../src/index.ts";
 import { ABSENT_RESULT } from "../../src/context/turns-and-rounds.ts";
@@ -21,15 +20,19 @@ export interface Life {
 }
 
 /** What code of a killed process waits for. */
-export const never = createDeferred<never>().promise;
+export const never = Promise.withResolvers<never>().promise;
 
 export function createLife(): Life {
-  const over = createDeferred();
+  const over = Promise.withResolvers<void>();
+  let isOver = false;
   return {
     over: over.promise,
-    end: () => over.resolve(),
+    end: () => {
+      isOver = true;
+      over.resolve();
+    },
     get isOver() {
-      return over.isSettled;
+      return isOver;
     },
   };
 }

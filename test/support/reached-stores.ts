@@ -1,4 +1,3 @@
-import { createDeferred, type Deferred } from "../../src/base/index.ts";
 import type { Stores } from "../../src/index.ts";
 
 /** Stores as one process of a test reaches them: calls wait while it is frozen, and for ever if it is never thawed. */
@@ -6,7 +5,7 @@ export class ReachedStores {
   /** Those that it was made of. */
   readonly plain: Stores;
   readonly stores: Stores;
-  #frozen: Deferred<void> | undefined;
+  #frozen: PromiseWithResolvers<void> | undefined;
 
   constructor(plain: Stores) {
     this.plain = plain;
@@ -24,7 +23,7 @@ export class ReachedStores {
   }
 
   freeze(): void {
-    this.#frozen ??= createDeferred();
+    this.#frozen ??= Promise.withResolvers<void>();
   }
 
   thaw(): void {

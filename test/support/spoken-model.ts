@@ -1,4 +1,3 @@
-import { createDeferred, type Deferred } from "../../src/base/index.ts";
 import type { GenerateOptions, LanguageModel } from "../../src/index.ts";
 import type { ModelResponse } from "../../src/state/index.ts";
 
@@ -16,7 +15,7 @@ export interface Speech {
 /** A model whose answers are spoken by the test, call by call. */
 export class SpokenModel {
   readonly model: LanguageModel;
-  readonly #speeches: Deferred<Speech>[] = [];
+  readonly #speeches: PromiseWithResolvers<Speech>[] = [];
   #begun = 0;
   #taken = 0;
 
@@ -35,14 +34,14 @@ export class SpokenModel {
     return this.#speech(this.#taken - 1).promise;
   }
 
-  #speech(index: number): Deferred<Speech> {
-    const known = this.#speeches[index] ?? createDeferred<Speech>();
+  #speech(index: number): PromiseWithResolvers<Speech> {
+    const known = this.#speeches[index] ?? Promise.withResolvers<Speech>();
     this.#speeches[index] = known;
     return known;
   }
 
   async #generate({ onDelta, signal }: GenerateOptions): Promise<ModelResponse> {
-    const answered = createDeferred<ModelResponse>();
+    const answered = Promise.withResolvers<ModelResponse>();
     const onAbort = (): void => answered.reject(signal.reason as Error);
     signal.addEventListener("abort", onAbort, { once: true });
     let content = "";

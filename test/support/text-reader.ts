@@ -1,4 +1,3 @@
-import { createDeferred } from "../../src/base/index.ts";
 import { defineAgent, defineTool, type Runtime, type RuntimeOptions, type TroupeEvent } from "../../src/index.ts";
 import { troupeEventSchema } from "../../src/state/index.ts";
 import type { FakeClock } from "../../src/testing/index.ts";
@@ -24,7 +23,7 @@ export class Reader {
   readonly #leaving = new AbortController();
   readonly #stream: AsyncIterator<TroupeEvent>;
   #taken = 0;
-  #arrived = createDeferred();
+  #arrived = Promise.withResolvers<void>();
 
   /** `isSlow`: it takes an event only when it is asked for it. */
   constructor({ clock }: Stage, runtime: Runtime, options: { client?: TextClient; isSlow?: boolean } = {}) {
@@ -55,7 +54,7 @@ export class Reader {
     if (!this.#isPumped && !(await this.#take())) throw new Error("the stream has ended");
     for (let event = this.events[this.#taken]; ; event = this.events[this.#taken]) {
       if (event) return event;
-      this.#arrived = createDeferred();
+      this.#arrived = Promise.withResolvers<void>();
       await this.#arrived.promise;
     }
   }

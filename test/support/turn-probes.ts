@@ -1,4 +1,3 @@
-import { createDeferred } from "../../src/base/index.ts";
 import type { Runtime, TroupeEvent, Turn } from "../../src/index.ts";
 import type { ScriptedAnswer } from "../../src/testing/index.ts";
 
@@ -15,12 +14,12 @@ export interface Gate<T> {
 }
 
 export function createGate<T = void>(): Gate<T> {
-  const opened = createDeferred<T>();
+  const opened = Promise.withResolvers<T>();
   opened.promise.catch(() => undefined);
-  const arrivals: ReturnType<typeof createDeferred<void>>[] = [];
+  const arrivals: PromiseWithResolvers<void>[] = [];
   let count = 0;
-  const arrival = (times: number): ReturnType<typeof createDeferred<void>> => {
-    const known = arrivals[times] ?? createDeferred();
+  const arrival = (times: number): PromiseWithResolvers<void> => {
+    const known = arrivals[times] ?? Promise.withResolvers<void>();
     arrivals[times] = known;
     return known;
   };
@@ -35,7 +34,7 @@ export function createGate<T = void>(): Gate<T> {
       count += 1;
       arrival(count).resolve();
       if (!signal) return await opened.promise;
-      const aborted = createDeferred<never>();
+      const aborted = Promise.withResolvers<never>();
       aborted.promise.catch(() => undefined);
       const onAbort = (): void => aborted.reject(signal.reason);
       signal.addEventListener("abort", onAbort, { once: true });
@@ -65,9 +64,9 @@ export async function eventsOfTurn(turn: Turn): Promise<TroupeEvent[]> {
 
 /** The next event of this process that fits. Listens from the call on. */
 export function nextEvent(runtime: Runtime, fits: (event: TroupeEvent) => boolean): Promise<TroupeEvent> {
-  const found = createDeferred<TroupeEvent>();
+  const found = Promise.withResolvers<TroupeEvent>();
   const subscription = runtime.subscribe((event) => {
-    if (!found.isSettled && fits(event)) found.resolve(event);
+    if (fits(event)) found.resolve(event);
   });
   return found.promise.finally(() => subscription.unsubscribe());
 }

@@ -1,5 +1,4 @@
 import { expect, it, vi } from "vitest";
-import { createDeferred } from "../../src/base/index.ts";
 import { memoryStores, type TroupeEvent } from "../../src/index.ts";
 import { TreeFeed } from "../../src/telemetry/listen.ts";
 import { end, start, teller } from "./hand-made.ts";
@@ -46,7 +45,7 @@ it("gives events at once, and reads the past only of a tree that it comes to lat
 });
 
 it("keeps the order where an event takes time, and leaves out what says nothing", async () => {
-  const slow = createDeferred();
+  const slow = Promise.withResolvers<void>();
   const { feed, heard, publish } = handFed((event) => (event === step ? slow.promise : undefined));
   const warning = desk.tell({ type: "warning", code: "x", message: "y" });
   for (const event of [started, step, warning, ended]) publish(event);
@@ -57,7 +56,7 @@ it("keeps the order where an event takes time, and leaves out what says nothing"
 });
 
 it("forgets no tree of which something waits: the past would be told a second time", async () => {
-  const slow = createDeferred();
+  const slow = Promise.withResolvers<void>();
   const forgotten: boolean[] = [];
   const { feed, publish, heard } = handFed((event, it) => {
     if (event === ended) forgotten.push(it.forget("desk"));

@@ -8,7 +8,7 @@ import {
   type liveToolCallMachine,
   type liveTurnMachine,
 } from "../../actors/index.ts";
-import { createDeferred, type Deferred, holdProcess } from "../../base/index.ts";
+import { holdProcess } from "../../base/index.ts";
 import { type AgentContext, agentHears, allCallsHear, lifecycleOf, turnHears } from "../../machines/index.ts";
 import {
   addressOf,
@@ -251,9 +251,9 @@ interface WatchedAgent {
  */
 export class TurnWaiters {
   readonly #agent: WatchedAgent;
-  #quiet: Deferred<void> | undefined;
-  #freed: Deferred<void> | undefined;
-  #moved: Deferred<void> | undefined;
+  #quiet: PromiseWithResolvers<void> | undefined;
+  #freed: PromiseWithResolvers<void> | undefined;
+  #moved: PromiseWithResolvers<void> | undefined;
   /** Runs of user code that wait to be freed, with their numbers of waits. */
   readonly #held = new Map<string, number>();
   /** The last entry after which refused intents may be proposed again. */
@@ -265,14 +265,14 @@ export class TurnWaiters {
 
   async quiet(): Promise<void> {
     if (this.#isQuiet()) return;
-    this.#quiet ??= createDeferred();
+    this.#quiet ??= Promise.withResolvers<void>();
     await this.#quiet.promise;
   }
 
   /** Resolves when a reservation is freed or a pause ends after the refusal; rejects when the agent is discarded. */
   async freed(refusal: Refusal, run: string): Promise<void> {
     if (this.#freedSeq > refusal.seq) return;
-    this.#freed ??= createDeferred();
+    this.#freed ??= Promise.withResolvers<void>();
     this.#held.set(run, (this.#held.get(run) ?? 0) + 1);
     this.#settleQuiet();
     try {
@@ -286,7 +286,7 @@ export class TurnWaiters {
 
   /** Resolves with the next entry; a caller that is stopped meanwhile must give up by itself. */
   moved(): Promise<void> {
-    this.#moved ??= createDeferred();
+    this.#moved ??= Promise.withResolvers<void>();
     return this.#moved.promise;
   }
 

@@ -1,14 +1,14 @@
-import { abortable, LightController, type LightSignal, readableThrown } from "../../base/index.ts";
+import { abortable, readableThrown } from "../../base/index.ts";
 import { LeaseLostError, TurnInterruptedError } from "../../errors/index.ts";
 
 interface Call {
   readonly promise: Promise<unknown>;
-  readonly controller: LightController;
+  readonly controller: AbortController;
 }
 
 /** How one activation waits for a call. */
 export interface CallWait {
-  readonly signal: LightSignal;
+  readonly signal: AbortSignal;
   /** Whether the waiting activation was discarded. */
   readonly isDiscarded: () => boolean;
   readonly isRepeatable: boolean;
@@ -31,7 +31,7 @@ export class CallsInFlight {
   async run<T>(
     key: string,
     { signal, isDiscarded, isRepeatable }: CallWait,
-    start: (signal: LightSignal) => Promise<T>,
+    start: (signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
     const joined = this.#calls.get(key);
     const begun = joined ?? this.#begin(key, start);
@@ -70,8 +70,8 @@ export class CallsInFlight {
     }
   }
 
-  #begin(key: string, start: (signal: LightSignal) => Promise<unknown>): Call {
-    const controller = new LightController();
+  #begin(key: string, start: (signal: AbortSignal) => Promise<unknown>): Call {
+    const controller = new AbortController();
     // Its first waiter waits at once, so that a rejection does not count as unhandled.
     const promise = start(controller.signal).catch((thrown: unknown) => {
       const error = readableThrown(thrown);

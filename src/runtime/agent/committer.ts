@@ -1,5 +1,5 @@
 import { setMaxListeners } from "node:events";
-import { backoffDelay, type Clock, createDeferred, faultPoint, holdProcess, processContext } from "../../base/index.ts";
+import { backoffDelay, type Clock, faultPoint, holdProcess, processContext } from "../../base/index.ts";
 import { LeaseLostError, StoreRolledBackError, StoreUnavailableError } from "../../errors/index.ts";
 import type { AgentKey, EventSource } from "../../state/index.ts";
 import type { Batch, CommitOutcome, Stale, Stores } from "../../stores/index.ts";
@@ -40,7 +40,8 @@ export class Committer {
   #scheduled = false;
   #underWay = 0;
   readonly #closing = new AbortController();
-  #idle = createDeferred();
+  #idle = Promise.withResolvers<void>();
+  #isIdle = true;
 
   constructor(stores: Stores, clock: Clock, random: () => number) {
     this.#stores = stores;
@@ -55,7 +56,8 @@ export class Committer {
     this.#due.add(source);
     if (this.#scheduled) return;
     this.#scheduled = true;
-    if (this.#idle.isSettled) this.#idle = createDeferred();
+    if (this.#isIdle) this.#idle = Promise.withResolvers<void>();
+    this.#isIdle = false;
     // A batch of several agents belongs to none of those who asked for their turns.
     processContext.run(() => setImmediate(() => this.#flush()));
   }
@@ -123,7 +125,9 @@ export class Committer {
   }
 
   #settleIdle(): void {
-    if (this.#underWay === 0 && this.#due.size === 0) this.#idle.resolve();
+    if (this.#underWay > 0 || this.#due.size > 0) return;
+    this.#isIdle = true;
+    this.#idle.resolve();
   }
 }
 

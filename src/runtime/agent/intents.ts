@@ -1,6 +1,6 @@
 import type { SpawnRequest } from "../../actors/index.ts";
 import { DEFAULT_MAX_DEPTH, grantOf } from "../../agents/index.ts";
-import { createDeferred, type Deferred, shortHash, type TraceHeaders } from "../../base/index.ts";
+import { shortHash, type TraceHeaders } from "../../base/index.ts";
 import { agentAccountId, bindingField, bindingOf, turnAccountId, turnFlagsOf } from "../../budget/index.ts";
 import { PromptMemory } from "../../model/index.ts";
 import {
@@ -29,7 +29,7 @@ export class IntentGate {
   isShut = false;
   readonly #held = new Set<string | null>();
   #onHeld: (() => void) | undefined;
-  #discarded: Deferred<never> | undefined;
+  #discarded: PromiseWithResolvers<never> | undefined;
 
   /** Lets no further intents through that start something new. */
   close(onHeld: () => void): void {
@@ -56,7 +56,7 @@ export class IntentGate {
   async hold(callId: string | null): Promise<never> {
     this.#held.add(callId);
     this.#onHeld?.();
-    this.#discarded ??= createDeferred<never>();
+    this.#discarded ??= Promise.withResolvers<never>();
     return await this.#discarded.promise;
   }
 

@@ -1,5 +1,5 @@
 import type { FactParts } from "../../actors/index.ts";
-import { createDeferred, type Deferred, faultPoint } from "../../base/index.ts";
+import { faultPoint } from "../../base/index.ts";
 import { LeaseLostError, type StoreUnavailableError } from "../../errors/index.ts";
 import {
   type AgentKey,
@@ -28,8 +28,8 @@ export class JournalWriter implements CommitSource {
   readonly #start: WriterStart;
   readonly #committer: Committer;
   readonly #events: WriterEvents;
-  readonly #undecided = new Map<number, Deferred<Entry>>();
-  #commitWaiters: { readonly seq: number; readonly deferred: Deferred<void> }[] = [];
+  readonly #undecided = new Map<number, PromiseWithResolvers<Entry>>();
+  #commitWaiters: { readonly seq: number; readonly deferred: PromiseWithResolvers<void> }[] = [];
   #pending = new PendingBatch();
   #underWay: Batch | undefined;
   #hasLeft = false;
@@ -84,7 +84,7 @@ export class JournalWriter implements CommitSource {
   /** Resolves with the entry as the commit decided it: granted, or `intent.refused`. */
   propose(body: IntentBody, orderFor?: (seq: number) => SpawnOrder): Promise<Entry> {
     const entry = this.#envelope(body);
-    const deferred = createDeferred<Entry>();
+    const deferred = Promise.withResolvers<Entry>();
     if (orderFor) this.#pending.spawns.push(orderFor(entry.seq));
     this.#undecided.set(entry.seq, deferred);
     this.#pending.add(entry);
@@ -145,7 +145,7 @@ export class JournalWriter implements CommitSource {
 
   async #commitOf(seq: number): Promise<void> {
     if (this.#closed) throw lossOf(this.#closed);
-    const deferred = createDeferred();
+    const deferred = Promise.withResolvers<void>();
     this.#commitWaiters.push({ seq, deferred });
     await deferred.promise;
   }
@@ -225,8 +225,8 @@ export class JournalWriter implements CommitSource {
     return entry as Entry;
   }
 
-  #decide(entries: readonly Entry[]): { deferred: Deferred<Entry>; entry: Entry }[] {
-    const decided: { deferred: Deferred<Entry>; entry: Entry }[] = [];
+  #decide(entries: readonly Entry[]): { deferred: PromiseWithResolvers<Entry>; entry: Entry }[] {
+    const decided: { deferred: PromiseWithResolvers<Entry>; entry: Entry }[] = [];
     for (const entry of entries) {
       const deferred = this.#undecided.get(entry.seq);
       if (!deferred) continue;

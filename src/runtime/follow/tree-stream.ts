@@ -1,4 +1,4 @@
-import { createDeferred, deepFreeze, type LightSignal } from "../../base/index.ts";
+import { deepFreeze } from "../../base/index.ts";
 import { type CorruptRecordError, StoreRolledBackError } from "../../errors/index.ts";
 import {
   type AgentRecord,
@@ -50,7 +50,7 @@ export interface Reading {
   /**
    * Aborted when no further events come; waiting ones are still given. Shutting down the runtime has the same effect.
    */
-  readonly over?: LightSignal | undefined;
+  readonly over?: AbortSignal | undefined;
   /**
    * While this returns true, the stream starts with the next row and takes rows from the bus instead of the journal,
    * because this process writes everything that the reader wants. Asked when reading starts, and after another process
@@ -91,7 +91,7 @@ export class TreeStream {
   #mayBeGone = false;
   /** Set when the open turn of the tree cannot go on. */
   #damage: CorruptRecordError | undefined;
-  #arrived = createDeferred();
+  #arrived = Promise.withResolvers<void>();
   /** The part before which the journal was last read. */
   #lookedFor: LivePart | undefined;
   #askedAt = Number.NEGATIVE_INFINITY;
@@ -145,7 +145,7 @@ export class TreeStream {
   }
 
   async #next(): Promise<void> {
-    this.#arrived = createDeferred();
+    this.#arrived = Promise.withResolvers<void>();
     if (this.#queue.length > 0 || this.#reading.signal?.aborted || this.#isOver) return;
     const letGo = this.#reading.hold?.();
     await this.#arrived.promise;
@@ -155,7 +155,7 @@ export class TreeStream {
   #listen(): void {
     const { stores, closed, tenant } = this.#source;
     const onAbort = (): void => this.#arrived.resolve();
-    const ends: readonly (LightSignal | undefined)[] = [this.#reading.signal, this.#reading.over, closed];
+    const ends: readonly (AbortSignal | undefined)[] = [this.#reading.signal, this.#reading.over, closed];
     for (const signal of ends) {
       signal?.addEventListener("abort", onAbort, { once: true });
       this.#ends.push(() => signal?.removeEventListener("abort", onAbort));

@@ -1,4 +1,4 @@
-import { harmless, holdProcess, LightController } from "../../base/index.ts";
+import { harmless, holdProcess } from "../../base/index.ts";
 import { StoreUnavailableError } from "../../errors/index.ts";
 import { rootOf, type TroupeEvent } from "../../state/index.ts";
 import type { TurnContexts } from "../agent/turn-contexts.ts";
@@ -50,7 +50,7 @@ export class TurnHandle implements Turn {
   readonly #source: TurnSource;
   readonly #rootAgentId: string;
   /** Aborted when the turn cannot go on and has no further events; the reason is the error that its caller gets. */
-  readonly #gone = new LightController();
+  readonly #gone = new AbortController();
   #accepted: AcceptedTurn | undefined;
   /** Whether the caller asked for the result: starting a turn alone does not hold the process. */
   #isResultAwaited = false;

@@ -1,4 +1,4 @@
-import { type Deferred, deepFreeze, type Waiting, Waiters } from "../../base/index.ts";
+import { deepFreeze, type Waiting, Waiters } from "../../base/index.ts";
 import { StoreRolledBackError, TroupeError } from "../../errors/index.ts";
 import { type AgentRecord, agentOfTurn, numberOfTurn, rootOf } from "../../state/index.ts";
 import { type ForeignWrites, isRecordChanged, isTreeChanged, type Stores } from "../../stores/index.ts";
@@ -47,7 +47,7 @@ export class TurnWatch {
   readonly #ends = new Waiters<string, TurnResult>();
   readonly #rests = new Waiters<string, TurnRest>();
   /** The marks that waiters for a rest have seen: a rest with the same mark is no news for them. */
-  readonly #seen = new WeakMap<Deferred<TurnRest>, string>();
+  readonly #seen = new WeakMap<PromiseWithResolvers<TurnRest>, string>();
   /** By rest that was given: what tells it from other rests of the turn. */
   readonly #marks = new WeakMap<TurnRest, string>();
   /** Looks for ends: the running one, and the one that starts after it. */

@@ -1,5 +1,5 @@
 import { type AgentDefinition, assertGiven, DEFAULT_MAX_DEPTH, grantOf } from "../../agents/index.ts";
-import { backoffDelay, createDeferred, shortHash } from "../../base/index.ts";
+import { backoffDelay, shortHash } from "../../base/index.ts";
 import {
   agentAccountId,
   bindingField,
@@ -79,13 +79,13 @@ export async function changeElsewhere(
 
 /** Resolves when an agent with a pause mark has come to rest in any process, or when the mark is gone. */
 export async function pausedElsewhere(core: RuntimeCore, key: AgentKey): Promise<void> {
-  let moved = createDeferred();
+  let moved = Promise.withResolvers<void>();
   const look = (): void => moved.resolve();
   const ends = [core.onForeignWrite(look), core.bus.listenToRows(look, rootOf(key.agentId))];
   core.closed.addEventListener("abort", look, { once: true });
   try {
     for (;;) {
-      moved = createDeferred();
+      moved = Promise.withResolvers<void>();
       const record = await core.stores.readAgent(key);
       if (!record || record.pause === null || record.openTurnId === null || record.status === "paused") return;
       core.closed.throwIfAborted();

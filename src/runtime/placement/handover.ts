@@ -1,4 +1,4 @@
-import { type Clock, createDeferred, type Deferred } from "../../base/index.ts";
+import { type Clock } from "../../base/index.ts";
 import { TroupeError } from "../../errors/index.ts";
 import type { AgentKey } from "../../state/index.ts";
 import type { ReleaseOptions, Stores } from "../../stores/index.ts";
@@ -46,7 +46,7 @@ export class Handover {
   /** Agents that were stopped here, but are not known to be given back or have lost their last steps. */
   readonly #leftBehind = new Map<string, LeftBehind>();
   /** Resolve between two steps, for handovers that wait for that. */
-  readonly #safePoints = new WeakMap<Activation, Deferred<void>>();
+  readonly #safePoints = new WeakMap<Activation, PromiseWithResolvers<void>>();
   /** Leases that are offered until the stores answer. */
   readonly #offerings = new Set<Promise<void>>();
 
@@ -111,28 +111,32 @@ export class Handover {
    * so at once: a model call in flight is dropped, and repeated by the next owner. Returns whether it was cut.
    */
   async leaveAtSafePoint(activation: Activation, cut: AbortSignal): Promise<boolean> {
-    const safePoint = this.#safePoints.get(activation) ?? createDeferred();
+    const safePoint = this.#safePoints.get(activation) ?? Promise.withResolvers<void>();
     this.#safePoints.set(activation, safePoint);
     activation.gate.close(() => this.look(activation));
     this.look(activation);
-    const over = createDeferred();
+    let isReached = false;
+    const reached = safePoint.promise.then(() => {
+      isReached = true;
+    });
+    const over = Promise.withResolvers<void>();
     const stop = (): void => over.resolve();
     cut.addEventListener("abort", stop, { once: true });
     if (cut.aborted) stop();
     try {
-      await Promise.race([safePoint.promise, over.promise]);
+      await Promise.race([reached, over.promise]);
       // Open entries are committed first, unless the stores do not answer within the time.
       await Promise.race([this.settle(activation), over.promise]);
     } finally {
       cut.removeEventListener("abort", stop);
     }
-    const isCut = !safePoint.isSettled;
+    const isCut = !isReached;
     if (!isCut) await this.#decided(activation);
     const { isLost, openTurnId, effects } = activation;
     const isIdle = !isCut && !isLost && openTurnId !== null && effects.length === 0;
     // A turn that only waits is released as parked.
     if (isIdle && (await this.#release(activation, "parked"))) return false;
-    if (!activation.isLost) await this.leave(activation, { isLate: over.isSettled });
+    if (!activation.isLost) await this.leave(activation, { isLate: cut.aborted });
     await this.#decided(activation);
     return isCut;
   }

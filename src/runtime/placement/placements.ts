@@ -1,5 +1,4 @@
 import { initialTransition, type StateValue, transition } from "xstate";
-import { createDeferred, type Deferred } from "../../base/index.ts";
 import { InvariantError } from "../../errors/index.ts";
 import {
   type PlacementAction,
@@ -34,7 +33,7 @@ interface Placed<Live> {
   readonly over: Promise<void> | undefined;
   /** While it is passive, or is activated from there. */
   readonly lease: KeptLease | undefined;
-  readonly waiter: Deferred<Rest> | undefined;
+  readonly waiter: PromiseWithResolvers<Rest> | undefined;
 }
 
 type Parts<Live> = Partial<Pick<Placed<Live>, "activation" | "attempt" | "over" | "lease">>;
@@ -117,7 +116,7 @@ export class Placements<Live extends { readonly key: AgentKey }> {
   /** Resolves when the agent rests here or is here no more; all who wait for one agent share the answer. */
   rest(agentId: string): Promise<Rest> {
     const placed = this.of(agentId);
-    const waiter = placed.waiter ?? createDeferred<Rest>();
+    const waiter = placed.waiter ?? Promise.withResolvers<Rest>();
     if (!placed.waiter) this.#waiters += 1;
     this.#placed.set(agentId, { ...placed, waiter });
     this.send(agentId, { type: "rest.awaited" });

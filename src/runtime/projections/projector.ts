@@ -1,13 +1,4 @@
-import {
-  backoffDelay,
-  type Clock,
-  createDeferred,
-  type Deferred,
-  faultPoint,
-  holdProcess,
-  processContext,
-  wordsOfThrown,
-} from "../../base/index.ts";
+import { backoffDelay, type Clock, faultPoint, holdProcess, processContext, wordsOfThrown } from "../../base/index.ts";
 import { TurnInterruptedError } from "../../errors/index.ts";
 import { agentOfTurn, rootOf } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
@@ -192,7 +183,7 @@ export class ProjectionRun {
   readonly rootAgentId: string;
   readonly turns: TreeTurns;
   readonly #dependencies: ProjectionDependencies;
-  #waiters: Deferred<void>[] = [];
+  #waiters: PromiseWithResolvers<void>[] = [];
   #isDue = false;
   #passes: Promise<void> | undefined;
   readonly #closing = new AbortController();
@@ -220,7 +211,7 @@ export class ProjectionRun {
 
   /** Resolves when everything that is now committed is written. */
   async projected(): Promise<void> {
-    const waiter = createDeferred();
+    const waiter = Promise.withResolvers<void>();
     this.#waiters.push(waiter);
     this.look();
     // The process must be held, because a retry waits only for the clock, which does not keep it running.

@@ -1,6 +1,6 @@
 import { type AttemptDependencies, artifactOf, notSpawned, percentOfWindow, runAgentOf } from "../../actors/index.ts";
 import { type AgentDefinition, assertGiven } from "../../agents/index.ts";
-import { type Clock, type LightSignal, realSignal } from "../../base/index.ts";
+import { type Clock } from "../../base/index.ts";
 import { UnsupportedError } from "../../errors/index.ts";
 import { type OrderedSpawn, textOf, traceEntriesOf } from "../../state/index.ts";
 import type { NewArtifact, Stores } from "../../stores/index.ts";
@@ -50,7 +50,7 @@ export function queuedAttempt(
   const viewers = dependencies.broadcast.viewersOf(record);
   const notHere = (what: string, why: string): UnsupportedError =>
     new UnsupportedError(`run.${what}() was called in the queued tool "${call.name}": ${why}. Leave the queue out`);
-  const contextOf = (signal: LightSignal): RunContext => ({
+  const contextOf = (signal: AbortSignal): RunContext => ({
     agent: runAgentOf({ identity: record }),
     turnId,
     step,
@@ -66,9 +66,7 @@ export function queuedAttempt(
     auth,
     actorId: turn.actorId,
     contextPercent: percentOfWindow(turn, definition.model.contextWindow),
-    get signal() {
-      return realSignal(signal);
-    },
+    signal,
     idempotencyKey: callId,
     progress: (update) => viewers.showProgress(call, update),
     generate: async () => {

@@ -13,7 +13,7 @@ import type { DeadCause, Job, JobOutcome, JobRun, Queues, ToolJob } from "../../
 import { type CallEnd, type QueuedCall, callEndedKey, queuedCallKey } from "../../state/index.ts";
 import { type LeftByRun, queuedAttempt } from "./queued-run.ts";
 import type { AgentDefinition } from "../../agents/index.ts";
-import { abortable, type Clock, combineSignals, faultPoint, realSignal, untilReached } from "../../base/index.ts";
+import { abortable, type Clock, combineSignals, faultPoint, untilReached } from "../../base/index.ts";
 import { StoreUnavailableError } from "../../errors/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import { type Auth, concealCredentials, type Tool } from "../../tools/index.ts";
@@ -229,7 +229,7 @@ async function reconciled(
   const timed = combineSignals([dependencies.closed]);
   const cancel = dependencies.clock.setDelay(tool.timeoutMs, () => timed.abort(new Error("it did not answer in time")));
   try {
-    return await endOf(dependencies, known, { tool, auth, signal: realSignal(timed.signal), lost: why });
+    return await endOf(dependencies, known, { tool, auth, signal: timed.signal, lost: why });
   } finally {
     cancel();
     timed.dispose();

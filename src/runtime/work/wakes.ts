@@ -1,4 +1,3 @@
-import { createDeferred } from "../../base/index.ts";
 import type { AgentKey } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import {
@@ -101,7 +100,7 @@ async function activated({ stores, live, damage }: WakeDependencies, key: AgentK
 
 async function untilRest({ live }: WakeDependencies, activation: Activation, run: JobRun): Promise<Rest | "left"> {
   const { leaving, signal } = run;
-  const left = createDeferred<"left">();
+  const left = Promise.withResolvers<"left">();
   const onLeaving = (): void => {
     live.leaveAtSafePoint(activation, signal).then(
       () => left.resolve("left"),

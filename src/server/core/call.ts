@@ -1,6 +1,6 @@
 import { setImmediate as nextEventLoopTurn } from "node:timers/promises";
 import type { z } from "zod";
-import { type Clock, combineSignals, type CombinedSignal, realSignal } from "../../base/index.ts";
+import { type Clock, combineSignals, type CombinedSignal } from "../../base/index.ts";
 import { InvariantError } from "../../errors/index.ts";
 import { readJson } from "./body.ts";
 import type { Caller } from "./caller.ts";
@@ -120,7 +120,7 @@ export class RouteCall implements Call {
   // Made when it is asked for: most calls need none, and the request's own is costly to make.
   get signal(): AbortSignal {
     this.#combined ??= combineSignals([this.request.signal, this.#dependencies.limits.streams.closing]);
-    return realSignal(this.#combined.signal);
+    return this.#combined.signal;
   }
 
   async stream(
