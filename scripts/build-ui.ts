@@ -8,6 +8,7 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync }
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { gzipSync } from "node:zlib";
+import type { Rolldown } from "vite";
 import { repositoryRoot } from "./run-command.ts";
 
 const inspector = join(repositoryRoot, "src", "inspector");
@@ -19,7 +20,7 @@ const MOST_BYTES = 80 * 1024;
 const bundled = ["preact", "@preact/signals", "@preact/signals-core"];
 
 const { values } = parseArgs({ options: { "if-older": { type: "boolean", default: false } } });
-if (!values["if-older"] || newestIn("ui", "run-model") > newestIn("assets")) await buildPage();
+if (!values["if-older"] || newestIn("ui", "run-model", "../budget", "../state") > newestIn("assets")) await buildPage();
 
 async function buildPage(): Promise<void> {
   // A test runner may have set another mode, in which the page would hold paths of this machine.
@@ -28,7 +29,7 @@ async function buildPage(): Promise<void> {
   mkdirSync(assets, { recursive: true });
   // Heavy, and not needed to find that nothing is to be done.
   const { build } = await import("vite");
-  await build({
+  const built = await build({
     configFile: false,
     root: ui,
     logLevel: "warn",
@@ -43,10 +44,18 @@ async function buildPage(): Promise<void> {
       reportCompressedSize: false,
       rolldownOptions: {
         input: join(ui, "main.tsx"),
+        // Of the runtime's folders the page takes rules alone; what reaches for Node must not be left of them.
+        external: /^node:/,
         output: { entryFileNames: "app.js", assetFileNames: "app[extname]", codeSplitting: false },
       },
     },
   });
+  const files = [built].flat().flatMap((one) => ("output" in one ? one.output : []));
+  const foreign = files.flatMap((file) => (file.type === "chunk" ? foreignIn(file) : []));
+  if (foreign.length > 0) {
+    process.stderr.write(`The page takes what it must not have: ${foreign.join(", ")}.\n`);
+    process.exitCode = 1;
+  }
   const licences = bundled.map((name) => `${name}\n\n${licenceOf(name)}`);
   writeFileSync(join(assets, "LICENSES.txt"), licences.join("\n\n"));
 
@@ -58,6 +67,12 @@ async function buildPage(): Promise<void> {
     process.stderr.write(`The page takes ${total} bytes packed, more than ${MOST_BYTES}.\n`);
     process.exitCode = 1;
   }
+}
+
+/** Modules of Node, and packages without a licence beside the page. */
+function foreignIn({ imports, moduleIds }: Pick<Rolldown.OutputChunk, "imports" | "moduleIds">): string[] {
+  const packages = moduleIds.flatMap((id) => /.*node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(id)?.[1] ?? []);
+  return [...imports, ...new Set(packages.filter((name) => !bundled.includes(name)))];
 }
 
 /** When the newest file in these folders was written, in milliseconds since the epoch; 0 if there is none. */

@@ -1,52 +1,5 @@
-import { z } from "zod";
-import {
-  countSchema,
-  flagSchema,
-  integerOrNullSchema,
-  integerSchema,
-  optionalFlagSchema,
-  textOrNullSchema,
-  textSchema,
-} from "../base/index.ts";
-import type { DeepReadonly } from "../base/index.ts";
-import { type ModelUse, modelUseSchema } from "./model-use.ts";
-
-const count = countSchema;
-
-/** Limits as they are stored: integers, each optional; an absent one is unlimited, 0 allows nothing. */
-export const limitsSchema = z.object({
-  maxSteps: count.optional(),
-  maxTokens: count.optional(),
-  maxActiveMs: count.optional(),
-  maxCostMicros: count.optional(),
-  /** Absolute, milliseconds since the epoch. */
-  deadlineAt: count.optional(),
-  maxToolCalls: count.optional(),
-  maxTreeSteps: count.optional(),
-  maxTreeToolCalls: count.optional(),
-  /** A flag: prompts are reserved at their hard upper bound. */
-  strict: optionalFlagSchema,
-  /** A flag: the last call that surely fits may call no tool, so that it gives an answer. */
-  finalAnswer: optionalFlagSchema,
-});
-export type Limits = DeepReadonly<z.infer<typeof limitsSchema>>;
-
-/** The fields of `Limits` that are no limits. */
-export const limitFlags = ["strict", "finalAnswer"] as const;
-export type LimitFlag = (typeof limitFlags)[number];
-/** Name of a limit, as `Budget`, events and results write it. */
-export type LimitName = Exclude<keyof Limits, LimitFlag>;
-/** In the order in which they are checked: steps, tool calls, tokens, cost, time. */
-export const limitNameSchema = z.enum([
-  "maxSteps",
-  "maxTreeSteps",
-  "maxToolCalls",
-  "maxTreeToolCalls",
-  "maxTokens",
-  "maxCostMicros",
-  "maxActiveMs",
-  "deadlineAt",
-]);
+import { limitFlags, type LimitName, limitNames } from "./limit-names.ts";
+import type { Account, Amounts, Binding, Limits, ModelUse, ReservedAmounts } from "./schemas.ts";
 
 /** The amount that each limit bounds; a deadline goes by the clock. */
 export const amountOfLimit: Readonly<Record<Exclude<LimitName, "deadlineAt">, keyof Amounts>> = {
@@ -66,7 +19,7 @@ export function unlimited(): Limits {
 
 /** Whether no limit is set. 0 is a limit; `strict` and `finalAnswer` are none. */
 export function isEmpty(limits: Limits): boolean {
-  return limitNameSchema.options.every((name) => limits[name] === undefined);
+  return limitNames.every((name) => limits[name] === undefined);
 }
 
 /** Whether any limit is reached at `now`, in milliseconds since the epoch. */
@@ -74,9 +27,9 @@ export function isExhausted(limits: Limits, used: Amounts, now: number): boolean
   return reachedLimit(limits, used, now) !== undefined;
 }
 
-/** The first limit that is reached, in the order of `limitNameSchema`: steps, tool calls, tokens, cost, time. */
+/** The first limit that is reached, in the order of `limitNames`: steps, tool calls, tokens, cost, time. */
 export function reachedLimit(limits: Limits, used: Amounts, now: number): LimitName | undefined {
-  return limitNameSchema.options.find((name) => {
+  return limitNames.find((name) => {
     const max = limits[name];
     return max !== undefined && usedOf(name, used, now) >= max;
   });
@@ -91,7 +44,7 @@ export type Remaining = { readonly [Name in LimitName]?: number };
  */
 export function remaining(limits: Limits, used: Amounts, now: number): Remaining {
   const left: { -readonly [Name in LimitName]?: number } = {};
-  for (const name of limitNameSchema.options) {
+  for (const name of limitNames) {
     const max = limits[name];
     if (max !== undefined) left[name] = Math.max(0, max - usedOf(name, used, now));
   }
@@ -101,16 +54,6 @@ export function remaining(limits: Limits, used: Amounts, now: number): Remaining
 function usedOf(name: LimitName, used: Amounts, now: number): number {
   return name === "deadlineAt" ? now : used[amountOfLimit[name]];
 }
-
-/** The tightest limits of a chain of accounts. They decide how a prompt is counted and whether a price is needed. */
-export const bindingSchema = z.object({
-  /** The smallest limit on tokens. Absent: none. */
-  maxTokens: count.optional(),
-  /** The smallest limit on cost, in micro-dollars. Absent: none. */
-  maxCostMicros: count.optional(),
-  strict: flagSchema,
-});
-export type Binding = DeepReadonly<z.infer<typeof bindingSchema>>;
 
 export const nothingBinds: Binding = Object.freeze({ strict: false });
 
@@ -145,21 +88,6 @@ export function turnFlagsOf({ finalAnswer }: Limits): Limits | null {
   return finalAnswer === true ? { finalAnswer } : null;
 }
 
-/**
- * The amounts that an account has used, all integers: tokens, calls, micro-dollars, milliseconds.
- * `steps` and `toolCalls` count the account's own agent, the `tree…` forms its whole subtree (docs/budgets.md).
- */
-export const amountsSchema = z.object({
-  steps: count,
-  treeSteps: count,
-  toolCalls: count,
-  treeToolCalls: count,
-  tokens: count,
-  costMicros: count,
-  activeMs: count,
-});
-export type Amounts = DeepReadonly<z.infer<typeof amountsSchema>>;
-
 export const noAmounts: Amounts = Object.freeze({
   steps: 0,
   treeSteps: 0,
@@ -170,63 +98,7 @@ export const noAmounts: Amounts = Object.freeze({
   activeMs: 0,
 });
 
-/** Tokens and money set aside for calls in flight. */
-export const reservedAmountsSchema = z.object({ tokens: count, costMicros: count });
-export type ReservedAmounts = DeepReadonly<z.infer<typeof reservedAmountsSchema>>;
-
 export const nothingReserved: ReservedAmounts = Object.freeze({ tokens: 0, costMicros: 0 });
-
-/** The part of the wait queue that is kept with the account at the top of a tree; the waiters are rows of their own. */
-const waitQueueStateSchema = z.object({
-  /** How many wait. */
-  waiting: countSchema,
-  /** Changes with each change of the queue, so that a process need not read the waiters of a revision that it knows. */
-  revision: textSchema,
-  /**
-   * When an alarm looks for woken waiters that did not ask, by the stores' steady time, which is monotonic and the same
-   * for all processes; null: none is set.
-   */
-  alarmAt: integerOrNullSchema,
-});
-
-/**
- * One node in the tree of accounts (docs/architecture.md). A turn has an account; an agent has one if it has a budget for its
- * lifetime, as every subagent does. Money reserved below counts here too.
- *
- * Invariants
- * 1. used + reserved never exceeds a limit through a reservation. A limit that is lowered below them refuses the next one.
- * 2. At rest (no call in flight below) `reserved` is zero and `activeCount` is zero.
- * 3. `activeSince` is a number exactly while `activeCount` is above zero.
- * 4. `activeCount` is the number of accounts, of this one and those below it, whose `isActive` is true.
- * 5. Input and output tokens of all `models` are `used.tokens`, their cost is `used.costMicros`.
- */
-export const accountSchema = z.object({
-  id: textSchema,
-  agentId: textSchema,
-  turnId: textOrNullSchema,
-  parentId: textOrNullSchema,
-  limits: limitsSchema,
-  /** The limits that it was opened with. Absent: they are `limits`. */
-  firstLimits: limitsSchema.optional(),
-  /** Milliseconds since the epoch. */
-  openedAt: integerSchema,
-  used: amountsSchema,
-  reserved: reservedAmountsSchema,
-  /** The part of `used` whose real amount is unknown: calls that were in flight when their process died. */
-  unconfirmed: reservedAmountsSchema,
-  /** The use of settled calls, by the name of the model that was asked for. */
-  models: z.record(textSchema, modelUseSchema),
-  /** Whether the turn or agent that holds the account works now. */
-  isActive: flagSchema,
-  activeCount: countSchema,
-  activeSince: integerOrNullSchema,
-  /** Limits whose warning at 80 % has been given. */
-  warned: z.array(limitNameSchema),
-  /** The queue of calls that wait for others' reservations, here or below; only at the top of a tree, once a call has waited. */
-  line: waitQueueStateSchema.optional(),
-});
-/** An account of a budget tree: its limits, and what is used, reserved and unconfirmed. */
-export type Account = DeepReadonly<z.infer<typeof accountSchema>>;
 
 export interface NewAccount {
   readonly id: string;
@@ -271,7 +143,7 @@ export function withLimits(account: Account, limits: Limits): Account {
 /** Whether two sets of limits and flags allow the same. */
 export function areSameLimits(one: Limits, other: Limits): boolean {
   return (
-    limitNameSchema.options.every((name) => one[name] === other[name]) &&
+    limitNames.every((name) => one[name] === other[name]) &&
     limitFlags.every((flag) => (one[flag] ?? false) === (other[flag] ?? false))
   );
 }

@@ -1,4 +1,6 @@
 export * from "./account.ts";
+export * from "./limit-names.ts";
+export * from "./schemas.ts";
 export * from "./move-account.ts";
 export * from "./price.ts";
 export * from "./read-budget.ts";

@@ -1,40 +1,4 @@
-import { z } from "zod";
-import type { DeepReadonly } from "../base/index.ts";
-
-const count = z.number().int().nonnegative();
-
-/** Tokens of one settled call. `inputTokens` includes cached tokens and cache writes, `outputTokens` reasoning tokens. */
-export const settledUsageSchema = z.object({
-  inputTokens: count,
-  outputTokens: count,
-  cachedInputTokens: count.optional(),
-  cacheWriteTokens: count.optional(),
-  reasoningTokens: count.optional(),
-  /** True when the provider sent no usage and it was counted here. */
-  estimated: z.boolean().optional(),
-});
-export type SettledUsage = DeepReadonly<z.infer<typeof settledUsageSchema>>;
-
-/** The use of one model by an account and all below it, in tokens and micro-dollars. */
-export const modelUseSchema = z.object({
-  /** Calls that may have cost something: calls that the provider refused do not count. */
-  calls: count,
-  inputTokens: count,
-  outputTokens: count,
-  cachedInputTokens: count,
-  /** Absent in what was stored before it was counted. */
-  cacheWriteTokens: count.default(0),
-  reasoningTokens: count,
-  costMicros: count,
-  /** Calls whose tokens were counted here because the provider sent no usage. */
-  estimatedCalls: count,
-  /** Calls whose outcome is unknown: all that they had reserved counts. */
-  unconfirmedCalls: count,
-  /** Calls without a known price: they add nothing to the cost. */
-  unpricedCalls: count,
-});
-/** The use of one model, or of several together. */
-export type ModelUse = DeepReadonly<z.infer<typeof modelUseSchema>>;
+import type { ModelUse } from "./schemas.ts";
 
 export const noModelUse: ModelUse = Object.freeze({
   calls: 0,

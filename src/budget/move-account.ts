@@ -1,4 +1,5 @@
-import { type Account, openAccount, usedAt, type Limits } from "./account.ts";
+import { openAccount, usedAt } from "./account.ts";
+import type { Account, Limits } from "./schemas.ts";
 
 /** Account shared by the children that go on in the background when their turn has ended. */
 export function backgroundAccountId(turnId: string): string {

@@ -1,44 +1,4 @@
-import { z } from "zod";
-import type { DeepReadonly } from "../base/index.ts";
-
-/**
- * In dollars per million tokens. A smaller price is nearly always a price per token by mistake, and would round to
- * nothing.
- */
-const finestPrice = 0.0001;
-/** A dollar a token. */
-const highestPrice = 1_000_000;
-
-const rate = z
-  .number()
-  .nonnegative()
-  .max(highestPrice)
-  .refine((value) => value === 0 || value >= finestPrice, { message: "a price per token? Multiply it by a million" });
-
-const rates = {
-  inputPerMillion: rate,
-  /** Input that the provider found in its cache. Default: `inputPerMillion`. */
-  cachedInputPerMillion: rate.optional(),
-  /** Input that the provider wrote to its cache, where it charges that separately. Default: `inputPerMillion`. */
-  cacheWritePerMillion: rate.optional(),
-  /** Reasoning tokens are output tokens. */
-  outputPerMillion: rate,
-};
-
-/** The prices of a call whose prompt has more tokens than `aboveInputTokens`; they hold for all of its tokens. */
-export const priceTierSchema = z.strictObject({ aboveInputTokens: z.number().int().nonnegative(), ...rates });
-export type PriceTier = DeepReadonly<z.infer<typeof priceTierSchema>>;
-
-/** Dollars per million tokens, which is the same number as micro-dollars per token. */
-export const priceSchema = z.strictObject({
-  ...rates,
-  /** Dollars for each call, whatever its tokens. Default 0. */
-  perCall: z.number().nonnegative().max(highestPrice).optional(),
-  /** Prices of longer prompts, in any order. Default: none. */
-  tiers: z.array(priceTierSchema).optional(),
-});
-/** Dollars per million tokens of one model. */
-export type Price = DeepReadonly<z.infer<typeof priceSchema>>;
+import type { Price, PriceTier } from "./schemas.ts";
 
 /** Tokens of one call. Input includes what was cached or written to the cache, output includes reasoning. */
 export interface UsedTokens {

@@ -1,6 +1,7 @@
 import { type OptionRule, describeValue, nearestName } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
-import { type LimitFlag, type LimitName, type Limits, limitFlags, limitNameSchema } from "./account.ts";
+import { type LimitFlag, limitFlags, type LimitName, limitNames } from "./limit-names.ts";
+import type { Limits } from "./schemas.ts";
 
 /** A budget as a user writes it. Absent is unlimited; 0 allows nothing; negative, NaN, infinite and text are refused. */
 export interface Budget {
@@ -96,7 +97,7 @@ const storedNames: Readonly<Record<string, LimitName>> = {
 
 /** The change that leads from some limits to others. */
 export function changeBetween(before: Limits, set: Limits): LimitsChange {
-  const names = [...limitNameSchema.options, ...limitFlags];
+  const names = [...limitNames, ...limitFlags];
   return { set, removed: names.filter((name) => before[name] !== undefined && set[name] === undefined) };
 }
 

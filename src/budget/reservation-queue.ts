@@ -1,25 +1,7 @@
-import {
-  type Account,
-  type MetLimit,
-  metLimit,
-  type Moment,
-  nothingReserved,
-  type ReservedAmounts,
-  reservedAmountsSchema,
-} from "./account.ts";
+import { type MetLimit, metLimit, type Moment, nothingReserved } from "./account.ts";
 import { costBound } from "./price.ts";
-import {
-  type ReservationAsk,
-  gateOf,
-  isUnpriced,
-  promptOf,
-  reserve,
-  reservationAskSchema,
-  type ReserveOutcome,
-} from "./reserve.ts";
-import { z } from "zod";
-import { countSchema, integerOrNullSchema, positiveSchema, textSchema } from "../base/index.ts";
-import type { DeepReadonly } from "../base/index.ts";
+import { gateOf, isUnpriced, promptOf, reserve, type ReserveOutcome } from "./reserve.ts";
+import type { Account, ReservationAsk, ReservedAmounts, Waiter } from "./schemas.ts";
 
 /**
  * The order in which calls that wait for others' reservations are granted: pure functions over the queue of a tree's top account.
@@ -158,25 +140,6 @@ function keptFor({ waiter, short }: Pass, chain: readonly Account[], older: read
     return limit && (isAnythingReserved(account) || isAwaited(account)) ? [{ account, limit }] : [];
   });
 }
-
-/** A call that waits for others' reservations: one row of the queue of its tree's top account. */
-export const waiterSchema = z.object({
-  /** Its last ask. */
-  ask: reservationAskSchema,
-  /** Grows along the queue, which is in the order of first asks. */
-  place: positiveSchema,
-  /** The call with the least output: it is refused where a limit leaves less. */
-  least: reservedAmountsSchema,
-  /** The reservation that it would get if nothing else were reserved, as of the last look at its accounts. */
-  need: reservedAmountsSchema,
-  /** Accounts that had no room for it, at any of its asks. */
-  blockedOn: z.array(textSchema),
-  /** How many later calls were granted room that it waits for. */
-  passed: countSchema,
-  /** When, by the steady time, it was woken because there is room; null once it has asked again. */
-  wokenAt: integerOrNullSchema,
-});
-export type Waiter = DeepReadonly<z.infer<typeof waiterSchema>>;
 
 /** How many later calls may take the room that a call waits for; from then on they wait behind it. */
 export const MAX_PASSES = 8;

@@ -1,59 +1,7 @@
-import {
-  type Account,
-  activeMsAt,
-  type MetLimit,
-  metLimit,
-  type Moment,
-  type LimitName,
-  type ReservedAmounts,
-} from "./account.ts";
-import { costBound, outputWithin, priceSchema } from "./price.ts";
-import { z } from "zod";
-import { countSchema, flagSchema, optionalFlagSchema, positiveSchema, textSchema } from "../base/index.ts";
-import type { DeepReadonly } from "../base/index.ts";
-
-/** The size of a model call before it is made, as it is asked of the accounts. */
-export const reservationAskSchema = z.object({
-  /** Identifies the call in its agent's tree; the same when it asks again after a wait. */
-  key: textSchema,
-  accountId: textSchema,
-  agentId: textSchema,
-  /** The counted prompt. */
-  promptTokens: countSchema,
-  /** Upper bound of the prompt with any tokenizer; reserved if an account of the chain is `strict`. */
-  promptBound: countSchema,
-  /** The most the call may generate. */
-  outputTokens: positiveSchema,
-  /** With less output the call is not worth making: min(outputTokens, 256). */
-  minimumOutputTokens: positiveSchema,
-  price: priceSchema.nullable(),
-  /** Whether this attempt opens a step; retries and metered side calls do not. */
-  opensStep: flagSchema,
-  /** The model's name, under which the accounts count its use. */
-  model: textSchema,
-  /** Whether to report if it is the last call. Absent: no. */
-  finalAnswer: optionalFlagSchema,
-});
-export type ReservationAsk = DeepReadonly<z.infer<typeof reservationAskSchema>>;
-
-export const reservationSchema = z.object({
-  accountId: textSchema,
-  tokens: countSchema,
-  costMicros: countSchema,
-  /** The bound that the call must keep to: as asked, or less near a limit. */
-  outputTokens: positiveSchema,
-  /** Whether the bound comes from a limit on tokens or cost, so that the provider must be told. Absent: no. */
-  isBound: optionalFlagSchema,
-  model: textSchema,
-  /**
-   * Whether this may be the last call: if it uses all it may, some account of the chain has no room left for the same prompt
-   * with the least output, or no step. Only given if asked for. Absent: no.
-   */
-  isLast: optionalFlagSchema,
-  /** Whether the call's price is unknown. Absent: it is known. */
-  isUnpriced: optionalFlagSchema,
-});
-export type Reservation = DeepReadonly<z.infer<typeof reservationSchema>>;
+import { activeMsAt, type MetLimit, metLimit, type Moment } from "./account.ts";
+import type { LimitName } from "./limit-names.ts";
+import { costBound, outputWithin } from "./price.ts";
+import type { Account, Reservation, ReservationAsk, ReservedAmounts } from "./schemas.ts";
 
 export type ReserveOutcome =
   | {
@@ -115,7 +63,7 @@ export function reserve(chain: readonly Account[], asked: ReservationAsk, moment
   }
   const tokens = ask.promptTokens + outputTokens;
   const costMicros = tokens === whole.tokens ? whole.costMicros : costOfCall(ask, outputTokens);
-  const accounts = chain.map((account) => withReservation(account, ask, tokens, costMicros));
+  const accounts = chain.map((account) => withReservation(account, ask, { tokens, costMicros }));
   const last = ask.finalAnswer === true ? lastFor(accounts, ask, { tokens, costMicros }, moment) : undefined;
   const { accountId, model } = ask;
   const unpriced = ask.price ? {} : { isUnpriced: true };
@@ -199,7 +147,12 @@ function amountLimitOf(
   return used.costMicros + first.costMicros + second.costMicros > maxCostMicros ? "maxCostMicros" : undefined;
 }
 
-function withReservation(account: Account, ask: ReservationAsk, tokens: number, costMicros: number): Account {
+/** The account with a granted call on it: its amounts are reserved, and its step is counted. */
+export function withReservation(
+  account: Account,
+  ask: Pick<ReservationAsk, "agentId" | "opensStep">,
+  { tokens, costMicros }: ReservedAmounts,
+): Account {
   const step = ask.opensStep ? 1 : 0;
   const ownStep = account.agentId === ask.agentId ? step : 0;
   return {

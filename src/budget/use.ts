@@ -1,32 +1,9 @@
-import {
-  type Account,
-  activeMsAt,
-  type MetLimit,
-  metLimit,
-  amountOfLimit,
-  type LimitName,
-  limitNameSchema,
-  type Moment,
-} from "./account.ts";
-import { z } from "zod";
-import { type DeepReadonly, describeValue, countSchema, flagSchema, textSchema } from "../base/index.ts";
+import { describeValue } from "../base/index.ts";
 import { InvariantError } from "../errors/index.ts";
-import { addAmounts, addModelUse, type ModelUse, settledUsageSchema, useOfModel } from "./model-use.ts";
-import { reservationSchema } from "./reserve.ts";
-
-/** The end of one reservation: the amounts that were really used take its place. */
-export const settlementSchema = z.object({
-  reservation: reservationSchema,
-  tokens: countSchema,
-  costMicros: countSchema,
-  /** The model that is billed, where it is another one than the reserved. */
-  model: textSchema.optional(),
-  /** The parts of `tokens`, as the provider reported or as counted here. Null: unknown, or there are none. */
-  usage: settledUsageSchema.nullable(),
-  /** True when the real amount is unknown, so that the whole reservation counts as used. */
-  unconfirmed: flagSchema,
-});
-export type Settlement = DeepReadonly<z.infer<typeof settlementSchema>>;
+import { activeMsAt, amountOfLimit, type MetLimit, metLimit, type Moment } from "./account.ts";
+import { type LimitName, limitNames } from "./limit-names.ts";
+import { addAmounts, addModelUse, useOfModel } from "./model-use.ts";
+import type { Account, ModelUse, Settlement } from "./schemas.ts";
 
 /**
  * Negative amounts would be refunds, with which a team could spend more than its budget.
@@ -113,17 +90,14 @@ export function countToolCall(
       return { granted: false, ...metLimit(account, "maxTreeToolCalls", moment) };
     }
   }
-  return {
-    granted: true,
-    accounts: chain.map((account) => ({
-      ...account,
-      used: {
-        ...account.used,
-        toolCalls: account.used.toolCalls + (account.agentId === agentId ? 1 : 0),
-        treeToolCalls: account.used.treeToolCalls + 1,
-      },
-    })),
-  };
+  return { granted: true, accounts: chain.map((account) => withToolCall(account, agentId)) };
+}
+
+/** The account with one more tool call of that agent. */
+export function withToolCall(account: Account, agentId: string): Account {
+  const { toolCalls, treeToolCalls } = account.used;
+  const own = account.agentId === agentId ? 1 : 0;
+  return { ...account, used: { ...account.used, toolCalls: toolCalls + own, treeToolCalls: treeToolCalls + 1 } };
 }
 
 /**
@@ -202,7 +176,7 @@ export function newWarnings(
   moment: Moment,
 ): { readonly account: Account; readonly warnings: readonly BudgetWarning[] } {
   let reached: readonly LimitName[] = noNames;
-  for (const limit of limitNameSchema.options) {
+  for (const limit of limitNames) {
     const max = account.limits[limit];
     if (max && isNear(account, limit, max, moment) && !account.warned.includes(limit)) reached = [...reached, limit];
   }

@@ -1,8 +1,8 @@
-import type { Account, Moment, ReservedAmounts } from "./account.ts";
+import type { Moment } from "./account.ts";
+import type { Account, ReservedAmounts, Waiter } from "./schemas.ts";
 import { gateOf, reserve } from "./reserve.ts";
 import {
   MAX_PASSES,
-  type Waiter,
   chainOf,
   covers,
   type FindAccount,

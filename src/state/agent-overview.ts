@@ -55,7 +55,7 @@ export interface AgentOverview {
 
 /**
  * Notes one more event in the agents by id, which keep the order of their first events. An agent that changes is replaced by
- * another frozen value. Needs neither Node nor zod, so that pages fold events too.
+ * another frozen value.
  */
 export function noteAgentEvent(agents: Map<string, AgentOverview>, event: TroupeEvent): void {
   const { agentId, agentName: name, parentAgentId, rootAgentId } = event;

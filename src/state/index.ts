@@ -22,6 +22,7 @@ export * from "./call-end.ts";
 export * from "./trace.ts";
 export * from "./call-state.ts";
 export * from "./react-inputs.ts";
+export * from "./turn-activity.ts";
 export * from "./turn-fold.ts";
 export * from "./turn-state.ts";
 export * from "./event.ts";

@@ -1,4 +1,4 @@
-import type { LimitName, Limits } from "../budget/index.ts";
+import { limitFlags, type LimitName, limitNames, type Limits } from "../budget/index.ts";
 import { agentOfTurn } from "./agent-ids.ts";
 import type { AccountHolder, LimitFigures } from "./entry-parts.ts";
 
@@ -52,9 +52,7 @@ export function limitsChangeText({
 }): string {
   const names = limitNames.filter((name) => limits[name] !== before[name]);
   const amounts = names.map((name) => `${maxText(name, before)} → ${maxText(name, limits)}`);
-  const flags = (["strict", "finalAnswer"] as const).filter(
-    (flag) => (limits[flag] ?? false) !== (before[flag] ?? false),
-  );
+  const flags = limitFlags.filter((flag) => (limits[flag] ?? false) !== (before[flag] ?? false));
   return `${accountText(accountId)}: ${[...amounts, ...flags.map((flag) => `${flag}: ${limits[flag] ?? false}`)].join(", ")}`;
 }
 
@@ -89,18 +87,6 @@ const plainNames: Readonly<Record<Exclude<LimitName, "deadlineAt">, string>> = {
   maxCostMicros: "cost",
   maxActiveMs: "working time",
 };
-
-/** In the order in which they are checked. Written out, because pages that have no zod describe limits too. */
-const limitNames: readonly LimitName[] = [
-  "maxSteps",
-  "maxTreeSteps",
-  "maxToolCalls",
-  "maxTreeToolCalls",
-  "maxTokens",
-  "maxCostMicros",
-  "maxActiveMs",
-  "deadlineAt",
-];
 
 function figuresText(limit: LimitName, { used, max }: LimitFigures): string {
   if (max === undefined) return limit === "deadlineAt" ? "its deadline" : `its limit of ${plainNames[limit]}`;

@@ -4,6 +4,7 @@ import { type FoldedReact, foldReact, initialAgentState, needsOf } from "./react
 import { reactInputsOf, type TextLookup } from "./react-inputs.ts";
 import { callOfRequest } from "./request.ts";
 import type { Continuation } from "./stop.ts";
+import { activityAfter, areCallsWaiting, startActivity, withoutId } from "./turn-activity.ts";
 import { hookKeyOf, type TurnState } from "./turn-state.ts";
 
 /** The turn as its first entry makes it. */
@@ -28,26 +29,20 @@ export function startTurn(entry: EntryOf<"turn.started">): TurnState {
     isLastCall: false,
     openRequest: null,
     openGenerates: [],
-    openCallIds: [],
     roundCalls: 0,
     roundFailures: 0,
     consecutiveToolFailures: 0,
     appliedHooks: [],
-    unreviewedCallIds: [],
-    waitingCallIds: [],
     queuedCallIds: [],
     openRequestIds: [],
-    heldMessageIds: [],
     contextWindowSize: entry.contextWindowSize ?? null,
     loadedCallIds: [],
     compactions: 0,
     hasInstructions: false,
     openChildIds: [],
-    backgroundIds: [],
-    leavingIds: [],
-    waking: entry.waking ?? [],
     toolCalls: 0,
     outputMessageId: null,
+    ...startActivity(entry),
   };
 }
 
@@ -93,13 +88,15 @@ function isRoundOver({ openCallIds, unreviewedCallIds }: TurnState): boolean {
 }
 
 function count(turn: TurnState, entry: Entry): TurnState {
+  const activity = activityAfter(turn, entry);
   switch (entry.type) {
     case "instructions.resolved":
       return { ...turn, hasInstructions: true };
-    case "hook.applied":
-      return hooked(turn, entry);
-    case "messages.released":
-      return { ...turn, heldMessageIds: turn.heldMessageIds.filter((id) => !entry.messageIds.includes(id)) };
+    case "hook.applied": {
+      // The call itself counts the hooks that review it.
+      if (entry.callId !== undefined) return activity.heldMessageIds ? { ...turn, ...activity } : turn;
+      return { ...turn, ...activity, appliedHooks: [...turn.appliedHooks, hookKeyOf(entry.hook, entry.index)] };
+    }
     case "output.checked":
       return { ...turn, outputFits: entry.valid, outputRepairs: turn.outputRepairs + (entry.repairMessageId ? 1 : 0) };
     case "context.compacted":
@@ -109,35 +106,35 @@ function count(turn: TurnState, entry: Entry): TurnState {
     case "context.loaded":
       return { ...turn, loadedCallIds: [...new Set([...turn.loadedCallIds, ...entry.callIds])] };
     case "request.opened":
-      return {
-        ...turn,
-        openRequestIds: [...turn.openRequestIds, entry.requestId],
-        waitingCallIds: [...turn.waitingCallIds, entry.callId],
-      };
+      return { ...turn, ...activity, openRequestIds: [...turn.openRequestIds, entry.requestId] };
     case "request.decided":
+      return { ...turn, ...activity, openRequestIds: withoutId(turn.openRequestIds, entry.requestId) };
+    case "model.requested": {
+      if (!entry.reservation) return turn;
+      const { step, attempt, epoch, at, model, messageId, reservation } = entry;
+      const openRequest = { step, attempt, epoch, at, model, messageId, ordinal: turn.react.ordinal, reservation };
+      return { ...turn, ...activity, step, attempt, retryAt: null, isLastCall: entry.last !== undefined, openRequest };
+    }
+    case "model.responded":
       return {
         ...turn,
-        openRequestIds: turn.openRequestIds.filter((id) => id !== entry.requestId),
-        waitingCallIds: turn.waitingCallIds.filter((id) => id !== entry.callId),
+        ...activity,
+        openRequest: null,
+        attempt: 0,
+        appliedHooks: [],
+        outputFits: null,
+        compactions: 0,
+        roundCalls: entry.calls.length,
+        roundFailures: 0,
+        outputMessageId: entry.hasText ? entry.messageId : turn.outputMessageId,
       };
-    case "call.reviewed":
-      return { ...turn, unreviewedCallIds: turn.unreviewedCallIds.filter((id) => id !== entry.callId) };
-    case "model.requested":
-      return requested(turn, entry);
-    case "model.responded":
-      return responded(turn, entry);
     case "model.failed":
       return { ...turn, openRequest: null, retryAt: entry.retryAt };
-    case "generate.requested":
-      return entry.reservation
-        ? {
-            ...turn,
-            openGenerates: [
-              ...turn.openGenerates,
-              { run: entry.run, index: entry.index, epoch: entry.epoch, reservation: entry.reservation },
-            ],
-          }
-        : turn;
+    case "generate.requested": {
+      if (!entry.reservation) return turn;
+      const { run, index, epoch, reservation } = entry;
+      return { ...turn, openGenerates: [...turn.openGenerates, { run, index, epoch, reservation }] };
+    }
     case "generate.responded":
     case "generate.failed":
       return {
@@ -145,110 +142,39 @@ function count(turn: TurnState, entry: Entry): TurnState {
         openGenerates: turn.openGenerates.filter((open) => open.run !== entry.run || open.index !== entry.index),
       };
     case "tool.settled":
-      return settledCall(turn, entry);
-    case "child.spawned":
-      if (entry.background) {
-        return { ...turn, backgroundIds: [...turn.backgroundIds, entry.childId], toolCalls: turn.toolCalls + 1 };
-      }
+      if (!turn.openCallIds.includes(entry.callId)) return turn;
       return {
         ...turn,
-        openChildIds: [...turn.openChildIds, entry.childId],
-        toolCalls: turn.toolCalls + 1,
-        waitingCallIds: entry.callId === undefined ? turn.waitingCallIds : [...turn.waitingCallIds, entry.callId],
+        ...activity,
+        queuedCallIds: withoutId(turn.queuedCallIds, entry.callId),
+        openRequestIds:
+          turn.openRequestIds.length === 0
+            ? turn.openRequestIds
+            : turn.openRequestIds.filter((id) => callOfRequest(id) !== entry.callId),
+        roundFailures: turn.roundFailures + (entry.outcome === "success" ? 0 : 1),
       };
+    case "child.spawned": {
+      const openChildIds = entry.background ? turn.openChildIds : [...turn.openChildIds, entry.childId];
+      return { ...turn, ...activity, openChildIds, toolCalls: turn.toolCalls + 1 };
+    }
     case "child.ended":
-      return {
-        ...turn,
-        openChildIds: turn.openChildIds.filter((id) => id !== entry.childId),
-        leavingIds: entry.leavesWork ? [...turn.leavingIds, entry.childId] : turn.leavingIds,
-        waitingCallIds: turn.waitingCallIds.filter((id) => id !== entry.callId),
-      };
-    case "child.reported":
-      return reported(turn, entry);
-    case "child.awaited":
-    case "call.waiting":
-      return { ...turn, waitingCallIds: [...turn.waitingCallIds, entry.callId] };
+      return { ...turn, ...activity, openChildIds: withoutId(turn.openChildIds, entry.childId) };
     case "tool.started":
       return startedCall(turn, entry);
     case "tool.retrying":
     case "child.ordered":
       return turn.queuedCallIds.includes(entry.callId)
-        ? { ...turn, queuedCallIds: without(turn.queuedCallIds, entry.callId) }
+        ? { ...turn, queuedCallIds: withoutId(turn.queuedCallIds, entry.callId) }
         : turn;
+    case "messages.released":
+    case "call.reviewed":
+    case "child.reported":
+    case "child.awaited":
+    case "call.waiting":
+      return { ...turn, ...activity };
     default:
       return turn;
   }
-}
-
-/** The call itself counts the hooks that review it. */
-function hooked(turn: TurnState, entry: EntryOf<"hook.applied">): TurnState {
-  const held = entry.patch.held?.map(({ messageId }) => messageId) ?? [];
-  const heldMessageIds = held.length === 0 ? turn.heldMessageIds : [...turn.heldMessageIds, ...held];
-  if (entry.callId !== undefined) return heldMessageIds === turn.heldMessageIds ? turn : { ...turn, heldMessageIds };
-  return { ...turn, heldMessageIds, appliedHooks: [...turn.appliedHooks, hookKeyOf(entry.hook, entry.index)] };
-}
-
-function requested(turn: TurnState, entry: EntryOf<"model.requested">): TurnState {
-  if (!entry.reservation) return turn;
-  const { step, attempt, epoch, at, model, messageId, reservation } = entry;
-  return {
-    ...turn,
-    step,
-    attempt,
-    retryAt: null,
-    isLastCall: entry.last !== undefined,
-    openRequest: { step, attempt, epoch, at, model, messageId, ordinal: turn.react.ordinal, reservation },
-    // Messages that are not in history yet were not in the prompt.
-    waking: turn.waking.filter((report) => turn.heldMessageIds.includes(report.messageId)),
-  };
-}
-
-/**
- * Like messages of hooks, it waits until it may be added to history: before the next model call, or at the turn's end.
- */
-function reported(turn: TurnState, entry: EntryOf<"child.reported">): TurnState {
-  const { childId, messageId, actorId } = entry;
-  const isOwn = turn.backgroundIds.includes(childId);
-  return {
-    ...turn,
-    backgroundIds: isOwn ? turn.backgroundIds.filter((id) => id !== childId) : turn.backgroundIds,
-    leavingIds: isOwn && entry.leavesWork ? [...turn.leavingIds, childId] : turn.leavingIds,
-    heldMessageIds: [...turn.heldMessageIds, messageId],
-    waking: entry.wakes ? [...turn.waking, { childId, messageId, actorId }] : turn.waking,
-  };
-}
-
-function responded(turn: TurnState, entry: EntryOf<"model.responded">): TurnState {
-  return {
-    ...turn,
-    openRequest: null,
-    attempt: 0,
-    appliedHooks: [],
-    outputFits: null,
-    compactions: 0,
-    openCallIds: entry.calls.map(({ callId }) => callId),
-    roundCalls: entry.calls.length,
-    roundFailures: 0,
-    outputMessageId: entry.hasText ? entry.messageId : turn.outputMessageId,
-  };
-}
-
-function settledCall(turn: TurnState, entry: EntryOf<"tool.settled">): TurnState {
-  if (!turn.openCallIds.includes(entry.callId)) return turn;
-  const { callId, reports } = entry;
-  return {
-    ...turn,
-    openCallIds: without(turn.openCallIds, callId),
-    unreviewedCallIds: entry.reviewDue ? [...turn.unreviewedCallIds, callId] : turn.unreviewedCallIds,
-    waitingCallIds: without(turn.waitingCallIds, callId),
-    queuedCallIds: without(turn.queuedCallIds, callId),
-    heldMessageIds: reports ? turn.heldMessageIds.filter((id) => !reports.includes(id)) : turn.heldMessageIds,
-    openRequestIds:
-      turn.openRequestIds.length === 0
-        ? turn.openRequestIds
-        : turn.openRequestIds.filter((id) => callOfRequest(id) !== callId),
-    roundFailures: turn.roundFailures + (entry.outcome === "success" ? 0 : 1),
-  };
 }
 
 function startedCall(turn: TurnState, { attempt, callId, queue }: EntryOf<"tool.started">): TurnState {
@@ -258,11 +184,6 @@ function startedCall(turn: TurnState, { attempt, callId, queue }: EntryOf<"tool.
     toolCalls: turn.toolCalls + (attempt === 1 ? 1 : 0),
     queuedCallIds: queue === undefined ? turn.queuedCallIds : [...turn.queuedCallIds, callId],
   };
-}
-
-/** The list without the call; the same list if it does not contain it. */
-function without(callIds: readonly string[], callId: string): readonly string[] {
-  return callIds.includes(callId) ? callIds.filter((id) => id !== callId) : callIds;
 }
 
 /** A round in which every call failed counts against `maxConsecutiveToolFailures`. */
@@ -313,15 +234,11 @@ export function isAnswerChecked({ hooks, openCallIds, checksOutput }: TurnState)
   return openCallIds.length > 0 ? hooks.beforeTools > 0 : checksOutput;
 }
 
-/**
- * Whether the turn itself does nothing: each open call waits for a child, for a decision, or for room to spawn a child
- * behind calls that wait too.
- */
-export function isResting(turn: TurnState, isQueuedToSpawn: (callId: string) => boolean = () => false): boolean {
-  const { openCallIds, waitingCallIds } = turn;
-  if (turn.execution.status !== "in_progress" || turn.openRequest !== null || openCallIds.length === 0) return false;
-  if (turn.openGenerates.length > 0 || turn.unreviewedCallIds.length > 0) return false;
-  return openCallIds.every((callId) => waitingCallIds.includes(callId) || isQueuedToSpawn(callId));
+/** Whether the turn itself does nothing: each open call waits for something else. */
+export function isResting(turn: TurnState, isQueuedToSpawn?: (callId: string) => boolean): boolean {
+  if (turn.execution.status !== "in_progress" || turn.openRequest !== null || turn.openGenerates.length > 0)
+    return false;
+  return areCallsWaiting(turn, isQueuedToSpawn);
 }
 
 /** The calls of the new answer that are still to be made. */

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { type Account, activeMsAt } from "../../src/budget/index.ts";
-import { type AccountAt, activeMsAbout } from "../../src/inspector/run-model/account-at.ts";
+import type { AccountAt } from "../../src/inspector/run-model/account-at.ts";
 import { AccountFold } from "../../src/inspector/run-model/account-fold.ts";
 import { type Budget, defineAgent, subagent } from "../../src/index.ts";
 import type { JournalRow } from "../../src/state/index.ts";
@@ -108,7 +108,7 @@ async function atRest(stage: Stage, rootAgentId: string): Promise<void> {
 }
 
 function exactOf({ id, parentId, limits, used, reserved, unconfirmed }: Account | AccountAt) {
-  const { activeMs: _time, ...amounts } = { activeMs: 0, ...used };
+  const { activeMs: _time, ...amounts } = used;
   const { maxActiveMs: _about, ...exact } = limits;
   return { id, parentId, limits: exact, used: amounts, reserved, unconfirmed };
 }
@@ -148,7 +148,7 @@ function compare(rows: readonly JournalRow[], heads: readonly TreeHead[], seen: 
       seen.background += head.accounts.filter(({ id }) => id.startsWith("background:")).length;
       for (const account of head.accounts) {
         const known = fold.account(account.id);
-        if (known) seen.time = Math.max(seen.time, Math.abs(activeMsAt(account, at) - activeMsAbout(known.time, at)));
+        if (known) seen.time = Math.max(seen.time, Math.abs(activeMsAt(account, at) - activeMsAt(known, at)));
       }
     }
   }

@@ -1,5 +1,3 @@
-import { readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
 import { expect, it } from "vitest";
 import { type AgentOverview, noteAgentEvent, type TroupeEvent } from "../../src/state/index.ts";
 
@@ -44,24 +42,4 @@ it("an event that changes nothing keeps the value, and all that is given is froz
     expect(part).toBeTypeOf("object");
     expect(Object.isFrozen(part)).toBe(true);
   }
-});
-
-it("a page can import the fold: it needs neither Node nor any package", () => {
-  const seen = new Set<string>();
-  const packages: string[] = [];
-  const visit = (file: string): void => {
-    if (seen.has(file)) return;
-    seen.add(file);
-    for (const [, from = ""] of readFileSync(file, "utf8").matchAll(
-      /^(?:import|export)(?! type)[^;]*? from "([^"]+)";/gmu,
-    )) {
-      if (from.startsWith(".")) visit(join(dirname(file), from));
-      else packages.push(`${file}: ${from}`);
-    }
-  };
-  for (const name of ["agent-overview", "events-of", "agent-ids"]) visit(join("src/state", `${name}.ts`));
-  expect(packages).toEqual([]);
-  expect([...seen].toSorted()).toEqual(
-    ["agent-ids", "agent-overview", "events-of", "limit-reached"].map((name) => `src/state/${name}.ts`),
-  );
 });

@@ -1,5 +1,4 @@
-import type { FoldedEntry } from "./account-at.ts";
-import type { RunLog } from "./run-log.ts";
+import type { RunEntry, RunLog } from "./run-log.ts";
 
 export interface CurvePoint {
   readonly time: number;
@@ -60,7 +59,7 @@ export class Spending {
   }
 }
 
-function tokensChanged(entry: FoldedEntry, place: number): TokensChanged | undefined {
+function tokensChanged(entry: RunEntry, place: number): TokensChanged | undefined {
   switch (entry.type) {
     case "model.requested":
     case "generate.requested": {

@@ -1,16 +1,28 @@
-import type { LimitName, ReservedAmounts } from "../../budget/index.ts";
-import type { RefusalReason } from "../../state/index.ts";
 import {
-  type AccountAt,
-  type AccountTerms,
-  type ExactAmounts,
-  type FoldedEntry,
-  type FoldedEntryOf,
-  type StoredTerms,
-  termsOf,
-} from "./account-at.ts";
-import { backgroundOf } from "./background-account.ts";
-import { afterEntry, isWorking, type OpenTurn, startedTurn } from "./turn-activity.ts";
+  type Account,
+  agentAccountId,
+  backgroundAccountId,
+  countActivity,
+  type LimitName,
+  moveToBackground,
+  type NewAccount,
+  openAccount,
+  type ReservedAmounts,
+  settle,
+  turnAccountId,
+  withLimits,
+  withReservation,
+  withToolCall,
+} from "../../budget/index.ts";
+import {
+  activityAfter,
+  areCallsWaiting,
+  type RefusalReason,
+  startActivity,
+  type TurnActivity,
+} from "../../state/index.ts";
+import { type AccountAt, type AccountTerms, type StoredTerms, termsOf } from "./account-at.ts";
+import type { RunEntry, RunEntryOf } from "./run-log.ts";
 
 /** A reservation of a model call in flight. */
 export interface ReservationAt extends ReservedAmounts {
@@ -31,7 +43,7 @@ export interface RefusalAt {
   readonly agentId: string;
   readonly turnId: string;
   readonly callId: string | null;
-  readonly intent: FoldedEntryOf<"intent.refused">["intent"];
+  readonly intent: RunEntryOf<"intent.refused">["intent"];
   readonly reason: RefusalReason;
   readonly accountId: string | null;
   readonly limit: LimitName | null;
@@ -42,45 +54,36 @@ export interface RefusalAt {
 /** Refusals that are kept; older ones are only counted. */
 const REFUSALS_KEPT = 200;
 
-const nothing: ReservedAmounts = { tokens: 0, costMicros: 0 };
-const noAmounts: ExactAmounts = { steps: 0, treeSteps: 0, toolCalls: 0, treeToolCalls: 0, tokens: 0, costMicros: 0 };
-
-/** An account that nobody else has seen yet. */
-type OwnAccount = {
-  -readonly [Name in keyof AccountAt]: Name extends "used" | "reserved" | "unconfirmed" | "time"
-    ? { -readonly [Field in keyof AccountAt[Name]]: AccountAt[Name][Field] }
-    : AccountAt[Name];
-};
+/** The open turn of an agent. */
+interface OpenTurn {
+  readonly turnId: string;
+  readonly accountId: string;
+  readonly activity: TurnActivity;
+}
 
 /**
- * The accounts of a tree after each entry of its journal, in the order of the tree.
- * Owns: the accounts, reservations in flight, refusals, and who waits. Does not own: the terms of accounts that code has
- * opened outside of the journal, which `learn` brings.
+ * The accounts of a tree after each entry of its journal, in the order of the tree, by the rules of `budget` and `state`.
+ * Owns: the accounts, reservations in flight, refusals, and the turns that wait. Does not own: the terms of accounts that
+ * code has opened outside of the journal, which `learn` brings.
  *
  * Invariants
  * 1. Amounts and reservations equal those of the stored accounts after the same row.
- * 2. What it has given out never changes: an account is copied by the first change after it was given out, or shared
- *    with a clone. An entry costs as much as the chain of its accounts is long, a clone as much as its maps.
+ * 2. What it has given out never changes. An entry costs as much as the chain of its accounts is long, a clone as much as
+ *    its maps.
  */
 export class AccountFold {
-  #accounts = new Map<string, OwnAccount>();
-  /** Ids of the accounts that may be changed in place. */
-  #own = new Set<string>();
+  #accounts = new Map<string, AccountAt>();
   #known = new Map<string, AccountTerms>();
   #turns = new Map<string, OpenTurn>();
   #inFlight = new Map<string, ReservationAt>();
   #waiting = new Map<string, RefusalAt>();
   #paused = new Set<string>();
-  /** Of the parts of open turns that are changed in place. */
-  #owner = {};
   #refusals: readonly RefusalAt[] = [];
   #refused = 0;
 
   /** For keyframes: neither changes the other from here on, except that what one learns the other knows too. */
   clone(): AccountFold {
     const copy = new AccountFold();
-    this.#own.clear();
-    this.#owner = {};
     copy.#accounts = new Map(this.#accounts);
     copy.#known = this.#known;
     copy.#turns = new Map(this.#turns);
@@ -100,25 +103,23 @@ export class AccountFold {
     for (const account of accounts) this.#known.set(account.id, termsOf(account));
   }
 
-  apply(agentId: string, entry: FoldedEntry): void {
-    const own = lifetimeOf(agentId);
-    if (!this.#accounts.has(own)) this.#openKnown(own);
+  apply(agentId: string, entry: RunEntry): void {
+    const own = agentAccountId(agentId);
+    const terms = this.#accounts.has(own) ? undefined : this.#known.get(own);
+    if (terms) this.#open(terms, terms.openedAt);
     this.#settleOrReserve(agentId, entry);
     this.#count(agentId, entry);
-    this.#open(agentId, entry);
-    if (entry.type === "budget.changed") this.#setLimits(entry);
+    this.#openFor(agentId, entry);
     this.#noteActivity(agentId, entry);
     this.#close(agentId, entry);
   }
 
   /** In the order in which they were opened. */
   get accounts(): readonly AccountAt[] {
-    this.#own.clear();
     return [...this.#accounts.values()];
   }
 
   account(id: string): AccountAt | undefined {
-    this.#own.delete(id);
     return this.#accounts.get(id);
   }
 
@@ -141,7 +142,7 @@ export class AccountFold {
     return this.#refused;
   }
 
-  #settleOrReserve(agentId: string, entry: FoldedEntry): void {
+  #settleOrReserve(agentId: string, entry: RunEntry): void {
     switch (entry.type) {
       case "model.requested":
       case "generate.requested": {
@@ -163,8 +164,7 @@ export class AccountFold {
         this.#waiting.delete(`${turnId} ${entry.type}`);
         // Nothing of the steps before asks any more.
         if (run === null) this.#waiting.delete(`${turnId} generate.requested`);
-        const stepOf = ask.opensStep ? ask.agentId : null;
-        this.#change(accountId, (account) => reserve(account, reservation, stepOf));
+        this.#change(accountId, (chain) => chain.map((account) => withReservation(account, ask, reservation)));
         return;
       }
       case "model.responded":
@@ -173,27 +173,31 @@ export class AccountFold {
       case "generate.failed": {
         const { settlement } = entry;
         this.#inFlight.delete(flightOf(entry));
-        if (settlement) this.#change(settlement.reservation.accountId, (account) => settle(account, settlement));
+        if (settlement) this.#change(settlement.reservation.accountId, (chain) => settle(chain, settlement));
         return;
       }
       case "tool.billed": {
         const { settlement } = entry;
-        this.#change(settlement.reservation.accountId, (account) => settle(account, settlement));
+        this.#change(settlement.reservation.accountId, (chain) => settle(chain, settlement));
         return;
       }
+      case "budget.changed":
+        this.#change(entry.accountId, ([account]) => (account ? [withLimits(account, entry.limits)] : []));
+        return;
       default:
     }
   }
 
-  #count(agentId: string, entry: FoldedEntry): void {
+  #count(agentId: string, entry: RunEntry): void {
     if (entry.type === "intent.refused") return this.#refuse(agentId, entry);
     const isCall = entry.type === "tool.started" && entry.attempt === 1;
     // A spawn that is repeated finds its child.
-    const isChild = entry.type === "child.spawned" && !this.#accounts.has(lifetimeOf(entry.childId));
-    if (isCall || isChild) this.#change(entry.accountId, (account) => countCall(account, agentId));
+    const isChild = entry.type === "child.spawned" && !this.#accounts.has(agentAccountId(entry.childId));
+    if (!isCall && !isChild) return;
+    this.#change(entry.accountId, (chain) => chain.map((account) => withToolCall(account, agentId)));
   }
 
-  #refuse(agentId: string, entry: FoldedEntryOf<"intent.refused">): void {
+  #refuse(agentId: string, entry: RunEntryOf<"intent.refused">): void {
     const { at, seq, turnId, callId = null, intent, reason, accountId = null, limit = null } = entry;
     const { used = null, max = null } = entry;
     const refusal = { at, seq, agentId, turnId, callId, intent, reason, accountId, limit, used, max };
@@ -204,123 +208,101 @@ export class AccountFold {
     else if (!this.#waiting.has(key)) this.#waiting.set(key, refusal);
   }
 
-  #open(agentId: string, entry: FoldedEntry): void {
+  #openFor(agentId: string, entry: RunEntry): void {
     if (entry.type === "child.spawned") {
       const { childId, accountId: parentId, at, limits = {} } = entry;
-      this.#add({ id: lifetimeOf(childId), agentId: childId, turnId: null, parentId, limits, openedAt: at });
+      this.#open({ id: agentAccountId(childId), agentId: childId, turnId: null, parentId, limits }, at);
     }
     if (entry.type === "turn.started") {
       const { accountId: id, turnId, limits, at, wokenBy } = entry;
-      const own = lifetimeOf(agentId);
+      const own = agentAccountId(agentId);
       // A turn that a child's end has started spends from what is left of the turn that started the child.
-      const woken = wokenBy === undefined ? undefined : this.#accounts.get(lifetimeOf(wokenBy))?.parentId;
+      const woken = wokenBy === undefined ? undefined : this.#accounts.get(agentAccountId(wokenBy))?.parentId;
       const parentId = woken ?? (this.#accounts.has(own) ? own : null);
-      this.#add({ id, agentId, turnId, parentId, limits, openedAt: at });
+      this.#open({ id, agentId, turnId, parentId, limits }, at);
     }
   }
 
-  #noteActivity(agentId: string, entry: FoldedEntry): void {
-    if (entry.type === "turn.started") this.#turns.set(agentId, startedTurn(entry));
+  #noteActivity(agentId: string, entry: RunEntry): void {
+    if (entry.type === "turn.started") {
+      const { turnId, accountId } = entry;
+      this.#turns.set(agentId, { turnId, accountId, activity: startActivity(entry) });
+    }
     if (entry.type === "agent.paused") this.#paused.add(agentId);
     if (entry.type === "agent.resumed") this.#paused.delete(agentId);
     const before = this.#turns.get(agentId);
     if (!before) return;
-    const turn = afterEntry(before, entry, this.#owner);
-    const isActive = entry.type !== "turn.ended" && !this.#paused.has(agentId) && isWorking(turn);
+    const turn = { ...before, activity: { ...before.activity, ...activityAfter(before.activity, entry) } };
+    const isActive = entry.type !== "turn.ended" && !this.#paused.has(agentId) && this.#isWorking(turn);
     if (entry.type === "turn.ended") this.#endTurn(entry, turn);
-    if (isActive !== turn.isActive) {
-      this.#change(turn.accountId, ({ time }) => countActive(time, isActive, entry.at));
+    if (this.#accounts.get(turn.accountId)?.isActive !== isActive) {
+      this.#change(turn.accountId, (chain) => countActivity(chain, isActive, entry.at));
     }
     if (entry.type === "turn.ended") this.#turns.delete(agentId);
-    else if (turn !== before || isActive !== turn.isActive) this.#turns.set(agentId, { ...turn, isActive });
+    else this.#turns.set(agentId, turn);
   }
 
-  /** Children that go on share what the turn has left. */
-  #endTurn({ at }: FoldedEntryOf<"turn.ended">, { accountId, backgroundIds, leavingIds, waking }: OpenTurn): void {
+  #isWorking({ turnId, activity }: OpenTurn): boolean {
+    if (!areCallsWaiting(activity)) return true;
+    for (const reservation of this.#inFlight.values()) if (reservation.turnId === turnId) return true;
+    return false;
+  }
+
+  /** Children that go on share what the turn has left. The stored terms of their account are the exact ones, if known. */
+  #endTurn({ turnId, at }: RunEntryOf<"turn.ended">, { accountId, activity }: OpenTurn): void {
     const turn = this.#accounts.get(accountId);
+    const { backgroundIds, leavingIds, waking } = activity;
     const childIds = new Set([...backgroundIds, ...leavingIds, ...waking.map(({ childId }) => childId)]);
-    const children = [...childIds].flatMap((id) => this.#accounts.get(lifetimeOf(id)) ?? []);
+    const children = [...childIds].flatMap((id) => this.#accounts.get(agentAccountId(id)) ?? []);
     const moved = children.filter(({ parentId }) => parentId === accountId);
     if (!turn || moved.length === 0) return;
-    const above = turn.parentId === null ? undefined : this.#accounts.get(turn.parentId);
-    const stored = this.#known.get(`background:${turn.turnId ?? turn.id}`);
-    for (const account of backgroundOf(turn, moved, { above, stored, at })) {
-      this.#accounts.set(account.id, account);
-      this.#own.delete(account.id);
-    }
+    const stored = this.#known.get(backgroundAccountId(turnId));
+    const above = stored || turn.parentId === null ? undefined : this.#accounts.get(turn.parentId);
+    const { turn: left, background, children: after } = moveToBackground(turn, moved, above, at);
+    this.#put([
+      left,
+      ...(background ? [stored ? { ...background, limits: stored.limits } : background] : []),
+      ...after,
+    ]);
   }
 
-  #close(agentId: string, entry: FoldedEntry): void {
-    const id =
-      entry.type === "turn.ended"
-        ? `turn:${entry.turnId}`
-        : entry.type === "agent.shutdown"
-          ? lifetimeOf(agentId)
-          : undefined;
-    const account = id === undefined ? undefined : this.#accounts.get(id);
-    if (account) this.#toChange(account).closedAt = entry.at;
+  #close(agentId: string, entry: RunEntry): void {
+    if (entry.type !== "turn.ended" && entry.type !== "agent.shutdown") return;
+    const id = entry.type === "turn.ended" ? turnAccountId(entry.turnId) : agentAccountId(agentId);
+    const account = this.#accounts.get(id);
+    if (account) this.#accounts.set(id, { ...account, closedAt: entry.at });
     if (entry.type !== "turn.ended") return;
     for (const intent of ["model.requested", "generate.requested", "tool.started", "child.spawned"]) {
       this.#waiting.delete(`${entry.turnId} ${intent}`);
     }
   }
 
-  #setLimits({ accountId, limits }: FoldedEntryOf<"budget.changed">): void {
-    const account = this.#accounts.get(accountId);
-    if (account) this.#toChange(account).limits = limits;
-  }
-
-  #openKnown(id: string): void {
-    const terms = this.#known.get(id);
-    if (terms) this.#add(terms);
-  }
-
   /** Opening an account again changes nothing. It opens at the time of its entry, as it closes; the store notes its own. */
-  #add(terms: AccountTerms): void {
-    if (this.#accounts.has(terms.id)) return;
-    const { limits } = this.#known.get(terms.id) ?? terms;
-    this.#accounts.set(terms.id, {
-      ...terms,
-      limits,
-      used: { ...noAmounts },
-      reserved: { ...nothing },
-      unconfirmed: { ...nothing },
-      time: { isExact: false, activeMs: 0, activeCount: 0, since: null },
-      closedAt: null,
-    });
-    this.#own.add(terms.id);
+  #open(account: NewAccount, at: number): void {
+    if (this.#accounts.has(account.id)) return;
+    const { limits } = this.#known.get(account.id) ?? account;
+    this.#put([openAccount({ ...account, limits }, at)]);
   }
 
-  /** Changes an account and all above it. */
-  #change(accountId: string, change: (account: OwnAccount) => void): void {
+  /** Changes an account and those above it, by a rule over their chain. */
+  #change(accountId: string, change: (chain: readonly Account[]) => readonly Account[]): void {
+    const chain: Account[] = [];
     for (let account = this.#accounts.get(accountId); account; ) {
-      change(this.#toChange(account));
+      chain.push(account);
       account = account.parentId === null ? undefined : this.#accounts.get(account.parentId);
     }
+    this.#put(change(chain));
   }
 
-  #toChange(account: OwnAccount): OwnAccount {
-    if (this.#own.has(account.id)) return account;
-    const { used, reserved, unconfirmed, time } = account;
-    const copy = {
-      ...account,
-      used: { ...used },
-      reserved: { ...reserved },
-      unconfirmed: { ...unconfirmed },
-      time: { ...time },
-    };
-    this.#accounts.set(account.id, copy);
-    this.#own.add(account.id);
-    return copy;
+  #put(accounts: readonly Account[]): void {
+    for (const account of accounts) {
+      const closedAt = this.#accounts.get(account.id)?.closedAt ?? null;
+      this.#accounts.set(account.id, { ...account, closedAt });
+    }
   }
 }
 
-/** The id of the account of an agent's lifetime. */
-function lifetimeOf(agentId: string): string {
-  return `agent:${agentId}`;
-}
-
-type ModelEntry = FoldedEntryOf<
+type ModelEntry = RunEntryOf<
   | "model.requested"
   | "model.responded"
   | "model.failed"
@@ -332,41 +314,4 @@ type ModelEntry = FoldedEntryOf<
 /** A turn has one model call in flight, and each run of its code one of each number. */
 function flightOf(entry: ModelEntry): string {
   return "run" in entry ? `${entry.turnId} ${entry.run} ${entry.index}` : entry.turnId;
-}
-
-function reserve({ agentId, used, reserved }: OwnAccount, amount: ReservedAmounts, stepOf: string | null): void {
-  if (stepOf !== null) used.treeSteps += 1;
-  if (stepOf === agentId) used.steps += 1;
-  add(reserved, amount);
-}
-
-function settle(
-  { used, reserved, unconfirmed }: OwnAccount,
-  settlement: NonNullable<FoldedEntryOf<"model.failed">["settlement"]>,
-): void {
-  const { reservation } = settlement;
-  add(used, settlement);
-  reserved.tokens = Math.max(0, reserved.tokens - reservation.tokens);
-  reserved.costMicros = Math.max(0, reserved.costMicros - reservation.costMicros);
-  if (settlement.unconfirmed) add(unconfirmed, settlement);
-}
-
-/** Beyond the largest safe integer sums would be rounded. */
-function add(to: { tokens: number; costMicros: number }, { tokens, costMicros }: ReservedAmounts): void {
-  to.tokens = Math.min(Number.MAX_SAFE_INTEGER, to.tokens + tokens);
-  to.costMicros = Math.min(Number.MAX_SAFE_INTEGER, to.costMicros + costMicros);
-}
-
-function countCall({ agentId, used }: OwnAccount, caller: string): void {
-  if (agentId === caller) used.toolCalls += 1;
-  used.treeToolCalls += 1;
-}
-
-function countActive(time: OwnAccount["time"], isActive: boolean, at: number): void {
-  time.activeCount = Math.max(0, time.activeCount + (isActive ? 1 : -1));
-  if (time.activeCount > 0) time.since ??= at;
-  else if (time.since !== null) {
-    time.activeMs += Math.max(0, at - time.since);
-    time.since = null;
-  }
 }

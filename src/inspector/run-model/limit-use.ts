@@ -1,5 +1,5 @@
-import type { LimitName } from "../../budget/index.ts";
-import { type AccountAt, activeMsAbout } from "./account-at.ts";
+import { activeMsAt, amountOfLimit, type LimitName, limitNames } from "../../budget/index.ts";
+import type { AccountAt } from "./account-at.ts";
 
 /** How full a limit is, in its own unit. */
 export interface LimitUse {
@@ -12,33 +12,19 @@ export interface LimitUse {
 
 /** The limits of an account with their figures at a time, the fullest first. A deadline is none: it goes by the clock. */
 export function limitUses(account: AccountAt, time: number): LimitUse[] {
-  const uses = Object.entries(account.limits).flatMap(([name, max]): LimitUse[] => {
-    if (typeof max !== "number" || name === "deadlineAt") return [];
-    const limit = name as LimitName;
-    return [{ limit, ...amountsOf(account, limit, time), max }];
+  const { limits, reserved, unconfirmed } = account;
+  const used = { ...account.used, activeMs: activeMsAt(account, time) };
+  const uses = limitNames.flatMap((limit): LimitUse[] => {
+    const max = limits[limit];
+    if (max === undefined || limit === "deadlineAt") return [];
+    const amount = amountOfLimit[limit];
+    const isHeld = amount === "tokens" || amount === "costMicros";
+    const held = isHeld
+      ? { reserved: reserved[amount], unconfirmed: unconfirmed[amount] }
+      : { reserved: 0, unconfirmed: 0 };
+    return [{ limit, used: used[amount], ...held, max }];
   });
   return uses.toSorted((one, other) => shareOf(other) - shareOf(one));
-}
-
-function amountsOf(account: AccountAt, limit: LimitName, time: number): Omit<LimitUse, "limit" | "max"> {
-  const { used, reserved, unconfirmed } = account;
-  const none = { reserved: 0, unconfirmed: 0 };
-  switch (limit) {
-    case "maxTokens":
-      return { used: used.tokens, reserved: reserved.tokens, unconfirmed: unconfirmed.tokens };
-    case "maxCostMicros":
-      return { used: used.costMicros, reserved: reserved.costMicros, unconfirmed: unconfirmed.costMicros };
-    case "maxSteps":
-      return { used: used.steps, ...none };
-    case "maxTreeSteps":
-      return { used: used.treeSteps, ...none };
-    case "maxToolCalls":
-      return { used: used.toolCalls, ...none };
-    case "maxTreeToolCalls":
-      return { used: used.treeToolCalls, ...none };
-    default:
-      return { used: activeMsAbout(account.time, time), ...none };
-  }
 }
 
 /** From 0 to 1, with what is reserved. */
