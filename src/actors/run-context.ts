@@ -3,6 +3,7 @@ import { faultPoint, type LightSignal, realSignal } from "../base/index.ts";
 import { PolicyRefusedError } from "../errors/index.ts";
 import {
   type CallState,
+  settledCallsOf,
   stepsOf,
   traceEntriesOf,
   type TraceEntry,
@@ -39,11 +40,7 @@ export function runContextOf(host: Host, call: CallState, signal: LightSignal): 
     attempt: Math.max(1, call.attempt),
     prompt: host.memory(turnId).prompt,
     get previousTools() {
-      return host
-        .memory(turnId)
-        .entries.flatMap((entry) =>
-          entry.type === "tool.settled" ? [{ callId: entry.callId, name: entry.name, outcome: entry.outcome }] : [],
-        );
+      return settledCallsOf(host.memory(turnId).entries);
     },
     get trace() {
       return traceOf(host, turnId);

@@ -24,6 +24,7 @@ export * from "./call-state.ts";
 export * from "./react-inputs.ts";
 export * from "./turn-activity.ts";
 export * from "./turn-fold.ts";
+export * from "./turn-entries.ts";
 export * from "./turn-state.ts";
 export * from "./event.ts";
 export * from "./events-of.ts";

@@ -118,7 +118,7 @@ export const unnamedTypes: readonly string[] = words(`
   OnErrorDraft OneOrMore RegisteredTool
 
   AskedRequest AskInput BillInput ToolAnswer
-  AwaitedChild DeepReadonly ErrorDetails JobStop BudgetOverviews LimitFlag
+  AwaitedChild DeepReadonly ErrorDetails JobStop BudgetOverviews
   OverviewPart OverviewSnapshot Role RunAgent
 
   DefectError RejectionError TerminalError TransientError

@@ -136,10 +136,12 @@ describe("a moment", () => {
     expect(run.accounts.length).toBeGreaterThan(5);
     for (const { id, used, reserved } of run.accounts) {
       const now = accounts.account(id);
-      const { activeMs: _time, ...counted } = used;
+      // Working time is not exact.
+      const activeMs = expect.any(Number);
       expect({ id, ...now?.used, reserved: now?.reserved.tokens }).toEqual({
         id,
-        ...counted,
+        ...used,
+        activeMs,
         reserved: reserved.tokens,
       });
     }

@@ -8,16 +8,17 @@ import type { AgentContext } from "../../machines/index.ts";
 import type { PriceBook } from "../../model/index.ts";
 import type { Queues } from "../../queues/index.ts";
 import {
+  addressOf,
   type AgentIdentity,
   type Artifact,
-  addressOf,
   type CallState,
   type Entry,
   isQueuedToSpawn,
   type Lifecycle,
   type Message,
-  type TurnState,
+  promptOf,
   textOf,
+  type TurnState,
   type WakingReport,
 } from "../../state/index.ts";
 import type { Committed, Stores } from "../../stores/index.ts";
@@ -351,9 +352,7 @@ class LiveMemory implements TurnMemory {
   }
 
   get prompt(): string {
-    const [first] = this.entries;
-    const inputs = first?.type === "turn.started" ? first.inputMessageIds : [];
-    return inputs.map((id) => this.#texts.text(id)).join("\n");
+    return promptOf(this.entries, (id) => this.#texts.text(id));
   }
 }
 

@@ -13,21 +13,19 @@ import {
   type UseByModel,
 } from "../../budget/index.ts";
 import {
-  type AgentRecord,
   agentOfAccount,
   agentOfTurn,
+  type AgentRecord,
   type Entry,
   type EntryOf,
   errorsOf,
   type ExecutionState,
   type Json,
-  foldTurn,
   numberOfTurn,
-  type StopSignal,
   signalOfLimit,
-  startTurn,
-  type TurnState,
+  type StopSignal,
   textOf,
+  turnOf,
 } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import type { LimitStop, Spending, TurnResult, TurnSpending } from "../doors/turn-types.ts";
@@ -182,14 +180,8 @@ export async function lookAtTurn(stores: Stores, tenant: string, turnId: string,
   const { record, past } = look;
   if (!past) return { after: record.checkpoint?.seq ?? 0, record };
   const { entries, answer, account } = past;
-  let turn: TurnState | undefined;
-  let ended: EntryOf<"turn.ended"> | undefined;
-  for (const entry of entries) {
-    if (entry.type === "turn.started") turn = startTurn(entry);
-    if (turn) turn = foldTurn(turn, entry);
-    if (entry.type === "turn.ended") ended = entry;
-  }
+  const ended = entries.findLast((entry) => entry.type === "turn.ended");
   if (!ended) return { after, record };
   const text = textOf(answer?.content ?? "");
-  return { after, record, result: turnResultOf(ended, turn?.execution ?? null, text, { entries, account }) };
+  return { after, record, result: turnResultOf(ended, turnOf(entries)?.execution ?? null, text, { entries, account }) };
 }

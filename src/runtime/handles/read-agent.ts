@@ -8,16 +8,16 @@ import {
   declareCall,
   type Entry,
   foldCall,
-  foldTurn,
   isQueuedToSpawn,
   isResting,
   type Message,
   openCallsOf,
-  startTurn,
+  promptOf,
   type TraceEntry,
   traceEntriesOf,
   type TurnState,
   textOf,
+  turnOf,
 } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import type { GetMessagesOptions } from "../doors/agent-types.ts";
@@ -34,9 +34,7 @@ async function entriesOfTurn(stores: Stores, key: AgentKey, turnId?: string): Pr
 export async function readTrace(stores: Stores, key: AgentKey, turnId?: string): Promise<TraceEntry[]> {
   const entries = await entriesOfTurn(stores, key, turnId);
   const messages = new Map((await stores.messages(key)).map((message) => [message.id, message]));
-  const first = entries.find((entry) => entry.type === "turn.started");
-  const inputs = first?.type === "turn.started" ? first.inputMessageIds : [];
-  const prompt = inputs.map((id) => textOf(messages.get(id)?.content ?? "")).join("\n");
+  const prompt = promptOf(entries, (id) => textOf(messages.get(id)?.content ?? ""));
   return traceEntriesOf(entries, prompt, (id) => messages.get(id));
 }
 
@@ -73,12 +71,6 @@ function linesIn(turn: TurnState, entries: readonly Entry[], definition: AgentDe
 /** One turn, folded from its committed entries. */
 export async function readTurn(stores: Stores, key: AgentKey, turnId: string): Promise<TurnState | undefined> {
   return turnOf(await entriesOfTurn(stores, key, turnId));
-}
-
-function turnOf(entries: readonly Entry[]): TurnState | undefined {
-  const [first] = entries;
-  if (first?.type !== "turn.started") return undefined;
-  return entries.reduce((folded, entry) => foldTurn(folded, entry), startTurn(first));
 }
 
 function settingsOf(definition: AgentDefinition, entries: readonly Entry[]): AgentSettings {

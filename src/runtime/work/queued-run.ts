@@ -2,7 +2,7 @@ import { type AttemptDependencies, artifactOf, notSpawned, percentOfWindow, runA
 import { type AgentDefinition, assertGiven } from "../../agents/index.ts";
 import { type Clock, type LightSignal, realSignal } from "../../base/index.ts";
 import { UnsupportedError } from "../../errors/index.ts";
-import { type OrderedSpawn, textOf, traceEntriesOf } from "../../state/index.ts";
+import { type OrderedSpawn, promptOf, settledCallsOf, textOf, traceEntriesOf } from "../../state/index.ts";
 import type { NewArtifact, Stores } from "../../stores/index.ts";
 import {
   type Auth,
@@ -44,9 +44,7 @@ export function queuedAttempt(
   const { clock } = dependencies;
   const { record, turn, call, entries, definition, messages } = known;
   const { turnId, step, callId } = call;
-  const first = entries[0];
-  const inputs = first?.type === "turn.started" ? first.inputMessageIds : [];
-  const prompt = inputs.map((id) => textOf(messages.get(id)?.content ?? "")).join("\n");
+  const prompt = promptOf(entries, (id) => textOf(messages.get(id)?.content ?? ""));
   const viewers = dependencies.broadcast.viewersOf(record);
   const notHere = (what: string, why: string): UnsupportedError =>
     new UnsupportedError(`run.${what}() was called in the queued tool "${call.name}": ${why}. Leave the queue out`);
@@ -57,9 +55,7 @@ export function queuedAttempt(
     callId,
     attempt: call.attempt,
     prompt,
-    previousTools: entries.flatMap((entry) =>
-      entry.type === "tool.settled" ? [{ callId: entry.callId, name: entry.name, outcome: entry.outcome }] : [],
-    ),
+    previousTools: settledCallsOf(entries),
     get trace() {
       return traceEntriesOf(entries, prompt, (id) => messages.get(id));
     },

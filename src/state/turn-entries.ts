@@ -1,0 +1,30 @@
+import type { Entry } from "./entry.ts";
+import type { CallOutcome } from "./execution.ts";
+import type { TextLookup } from "./react-inputs.ts";
+import { foldTurn, startTurn } from "./turn-fold.ts";
+import type { TurnState } from "./turn-state.ts";
+
+/** The fold of a turn's entries; undefined if its first one is not among them. */
+export function turnOf(entries: readonly Entry[]): TurnState | undefined {
+  let turn: TurnState | undefined;
+  for (const entry of entries) {
+    if (entry.type === "turn.started") turn = startTurn(entry);
+    if (turn) turn = foldTurn(turn, entry);
+  }
+  return turn;
+}
+
+/** The input of the turn that begins with the first of these entries, as text. */
+export function promptOf([first]: readonly Entry[], textOf: TextLookup): string {
+  const inputs = first?.type === "turn.started" ? first.inputMessageIds : [];
+  return inputs.map(textOf).join("\n");
+}
+
+/** The calls that have their result, in the order in which they were settled. */
+export function settledCallsOf(
+  entries: readonly Entry[],
+): { readonly callId: string; readonly name: string; readonly outcome: CallOutcome }[] {
+  return entries.flatMap((entry) =>
+    entry.type === "tool.settled" ? [{ callId: entry.callId, name: entry.name, outcome: entry.outcome }] : [],
+  );
+}
