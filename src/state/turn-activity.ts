@@ -12,7 +12,8 @@ export type TurnActivity = Pick<
   "openCallIds" | "unreviewedCallIds" | "waitingCallIds" | "heldMessageIds" | "backgroundIds" | "leavingIds" | "waking"
 >;
 
-const unchanged: Partial<TurnActivity> = Object.freeze({});
+/** Of an entry that changes nothing of it. */
+export const sameActivity: Partial<TurnActivity> = Object.freeze({});
 
 export function startActivity({ waking = [] }: Extract<TurnEntry, { type: "turn.started" }>): TurnActivity {
   return {
@@ -31,7 +32,7 @@ export function activityAfter(turn: TurnActivity, entry: TurnEntry): Partial<Tur
   switch (entry.type) {
     case "hook.applied": {
       const held = entry.patch.held?.map(({ messageId }) => messageId) ?? [];
-      return held.length === 0 ? unchanged : { heldMessageIds: [...turn.heldMessageIds, ...held] };
+      return held.length === 0 ? sameActivity : { heldMessageIds: [...turn.heldMessageIds, ...held] };
     }
     case "messages.released":
       return { heldMessageIds: turn.heldMessageIds.filter((id) => !entry.messageIds.includes(id)) };
@@ -44,7 +45,7 @@ export function activityAfter(turn: TurnActivity, entry: TurnEntry): Partial<Tur
     case "call.reviewed":
       return { unreviewedCallIds: withoutId(turn.unreviewedCallIds, entry.callId) };
     case "model.requested": {
-      if (!entry.reservation || turn.waking.length === 0) return unchanged;
+      if (!entry.reservation || turn.waking.length === 0) return sameActivity;
       // Messages that are not in history yet were not in the prompt.
       return { waking: turn.waking.filter(({ messageId }) => turn.heldMessageIds.includes(messageId)) };
     }
@@ -54,7 +55,7 @@ export function activityAfter(turn: TurnActivity, entry: TurnEntry): Partial<Tur
       return settledCall(turn, entry);
     case "child.spawned":
       if (entry.background) return { backgroundIds: [...turn.backgroundIds, entry.childId] };
-      return entry.callId === undefined ? unchanged : { waitingCallIds: [...turn.waitingCallIds, entry.callId] };
+      return entry.callId === undefined ? sameActivity : { waitingCallIds: [...turn.waitingCallIds, entry.callId] };
     case "child.ended":
       return {
         leavingIds: entry.leavesWork ? [...turn.leavingIds, entry.childId] : turn.leavingIds,
@@ -63,7 +64,7 @@ export function activityAfter(turn: TurnActivity, entry: TurnEntry): Partial<Tur
     case "child.reported":
       return reported(turn, entry);
     default:
-      return unchanged;
+      return sameActivity;
   }
 }
 
@@ -71,7 +72,7 @@ function settledCall(
   turn: TurnActivity,
   { callId, reviewDue, reports }: Extract<TurnEntry, { type: "tool.settled" }>,
 ): Partial<TurnActivity> {
-  if (!turn.openCallIds.includes(callId)) return unchanged;
+  if (!turn.openCallIds.includes(callId)) return sameActivity;
   return {
     openCallIds: withoutId(turn.openCallIds, callId),
     unreviewedCallIds: reviewDue ? [...turn.unreviewedCallIds, callId] : turn.unreviewedCallIds,
@@ -100,12 +101,12 @@ function reported(turn: TurnActivity, entry: Extract<TurnEntry, { type: "child.r
  */
 export function areCallsWaiting(
   { openCallIds, unreviewedCallIds, waitingCallIds }: TurnActivity,
-  isQueuedToSpawn: (callId: string) => boolean = () => false,
+  isQueuedToSpawn?: (callId: string) => boolean,
 ): boolean {
   if (openCallIds.length === 0 || unreviewedCallIds.length > 0) return false;
-  if (waitingCallIds.length === 0) return openCallIds.every(isQueuedToSpawn);
+  if (!isQueuedToSpawn && waitingCallIds.length < openCallIds.length) return false;
   const waiting = new Set(waitingCallIds);
-  return openCallIds.every((callId) => waiting.has(callId) || isQueuedToSpawn(callId));
+  return openCallIds.every((callId) => waiting.has(callId) || isQueuedToSpawn?.(callId) === true);
 }
 
 /** The list without the id; the same list if it does not contain it. */

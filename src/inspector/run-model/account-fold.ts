@@ -18,6 +18,7 @@ import {
   activityAfter,
   areCallsWaiting,
   type RefusalReason,
+  sameActivity,
   startActivity,
   type TurnActivity,
 } from "../../state/index.ts";
@@ -232,14 +233,15 @@ export class AccountFold {
     if (entry.type === "agent.resumed") this.#paused.delete(agentId);
     const before = this.#turns.get(agentId);
     if (!before) return;
-    const turn = { ...before, activity: { ...before.activity, ...activityAfter(before.activity, entry) } };
+    const changes = activityAfter(before.activity, entry);
+    const turn = changes === sameActivity ? before : { ...before, activity: { ...before.activity, ...changes } };
     const isActive = entry.type !== "turn.ended" && !this.#paused.has(agentId) && this.#isWorking(turn);
     if (entry.type === "turn.ended") this.#endTurn(entry, turn);
     if (this.#accounts.get(turn.accountId)?.isActive !== isActive) {
       this.#change(turn.accountId, (chain) => countActivity(chain, isActive, entry.at));
     }
     if (entry.type === "turn.ended") this.#turns.delete(agentId);
-    else this.#turns.set(agentId, turn);
+    else if (turn !== before) this.#turns.set(agentId, turn);
   }
 
   #isWorking({ turnId, activity }: OpenTurn): boolean {
