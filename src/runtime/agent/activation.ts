@@ -17,7 +17,6 @@ import type {
   CallState,
   Checkpoint,
   Entry,
-  EntryOf,
   FactBody,
   InboxItem,
   IntentBody,
