@@ -13,7 +13,6 @@ export interface ChaosCommand {
   /** Undefined: each scenario's own. */
   readonly stores: StoreKind | undefined;
   /** Each step of each machine is made once more by XState, and compared. */
-  readonly bothWays: boolean;
 }
 
 const LARGEST_SEED = 2 ** 31;
@@ -33,7 +32,6 @@ export function readCommand(
       minutes: { type: "string" },
       seed: { type: "string" },
       stores: { type: "string" },
-      "both-ways": { type: "boolean", default: false },
     },
   });
   const stores = storesNamed(values.stores);
@@ -51,7 +49,7 @@ export function readCommand(
   const seed = numberOf("--seed", values.seed, 0) ?? randomInt(LARGEST_SEED);
   const [rounds, minutes] = [numberOf("--rounds", values.rounds, 1), numberOf("--minutes", values.minutes, 1)];
   if (rounds !== undefined && minutes !== undefined) throw new Error("Give --rounds or --minutes, not both.");
-  return { names, short: values.short, rounds, minutes, seed, stores, bothWays: values["both-ways"] };
+  return { names, short: values.short, rounds, minutes, seed, stores };
 }
 
 function storesNamed(text: string | undefined): StoreKind | undefined {
@@ -78,6 +76,5 @@ ${lines.join("\n")}
   --minutes N    so many minutes, for scenarios that run on and on (F30, F35)
   --seed N       draws what an earlier run with this seed has drawn
   --stores KIND  sqlite, redis or memory, for scenarios that have the choice; all: those that run on it
-  --both-ways    every machine makes each step once more as XState makes it, and says where the two differ; three times slower
 `;
 }

@@ -73,7 +73,6 @@ async function main(words: readonly string[]): Promise<number> {
     process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n\n${usage(scenarios)}`);
     return 2;
   }
-  if (command.bothWays) await import("./both-ways.ts");
   const ran: Ran[] = [];
   const begun = performance.now();
   for (const scenario of scenarios.filter(({ name }) => command.names.includes(name))) {

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import elk, { type ElkExtendedEdge, type ElkNode } from "elkjs/lib/elk.bundled.js";
-import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from "xstate";
+import type { AnyStateMachine, AnyStateNode } from "xstate";
 import {
   type Chart,
   type ChartBeginning,
@@ -11,7 +11,7 @@ import {
   chartText,
   labelLines,
 } from "../src/inspector/ui/chart.ts";
-import { agentMachine, toolCallMachine, turnMachine } from "../src/machines/index.ts";
+import { agentMachine, type EffectMeta, toolCallMachine, turnMachine } from "../src/machines/index.ts";
 import { repositoryRoot } from "./run-command.ts";
 import { lastStates, stateSentences } from "./state-sentences.ts";
 
@@ -81,8 +81,7 @@ function pathIn(node: AnyStateNode): string {
 function transitionsOf(node: AnyStateNode): readonly Undrawn[] {
   const from = pathIn(node);
   const causes = new Map<string, [string, string][]>();
-  const all: readonly [string, readonly AnyTransitionDefinition[]][] = [...node.transitions, ["", node.always ?? []]];
-  for (const [entry, transitions] of all) {
+  for (const [entry, transitions] of node.transitions) {
     for (const { target = [], guard } of transitions) {
       for (const to of target.map(pathIn)) causes.set(to, [...(causes.get(to) ?? []), [entry, guardName(guard)]]);
     }
@@ -117,7 +116,7 @@ function describe(node: AnyStateNode, surroundings: Surroundings): Unplaced {
   const about = stateSentences[name][path];
   if (about === undefined)
     throw new Error(`The state ${path} of ${name} has no sentence in scripts/state-sentences.ts.`);
-  const [effect] = node.invoke.flatMap(({ src }) => (typeof src === "string" ? [src] : []));
+  const { effect } = (node.meta ?? {}) as Partial<EffectMeta>;
   const isFromAnywhere = transitions.some(({ from, to }) => from === "" && to === path);
   // The state around it says where it leads to, and so for all that is inside.
   const outer = path.split(".").slice(0, -1).join(".");

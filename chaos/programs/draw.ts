@@ -63,7 +63,7 @@ const death: fc.Arbitrary<PlannedDeath> = fc.record({
 const rarely = <Item>(share: number, item: fc.Arbitrary<Item>, maxLength: number): fc.Arbitrary<Item[]> =>
   fc.oneof(often(share, fc.constant<Item[]>([])), often(1, fc.array(item, { minLength: 1, maxLength })));
 
-const program: fc.Arbitrary<Program> = fc.record({
+export const anyProgram: fc.Arbitrary<Program> = fc.record({
   turns: fc.array(
     fc.record({
       rounds: roundsOf(inLead, 2, 3),
@@ -82,5 +82,5 @@ const program: fc.Arbitrary<Program> = fc.record({
 
 /** The same programs for the same seed; a longer list begins as a shorter one. */
 export function drawPrograms(seed: number, count: number): Program[] {
-  return fc.sample(program, { seed, numRuns: count });
+  return fc.sample(anyProgram, { seed, numRuns: count });
 }

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { armFaultPoints } from "../../src/base/index.ts";
-import { createRuntime, memoryStores, type Stores } from "../../src/index.ts";
+import { createRuntime, memoryStores, type Runtime, type RuntimeOptions, type Stores } from "../../src/index.ts";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { faultPointNames } from "../fault-point-names.ts";
 import { seededRandom } from "../seeded-random.ts";
@@ -21,6 +21,10 @@ export interface PlayOptions {
   readonly restores?: boolean | undefined;
   /** Stores as each process is to have them: for a fault that somebody plants. Default: as they are. */
   readonly spoil?: ((stores: Stores) => Stores) | undefined;
+  /** Gets the machines' inspection events. Default: they are not inspected. */
+  readonly onInspect?: RuntimeOptions["onInspect"];
+  /** Given the runtime of each process as soon as it is made. */
+  readonly onRuntime?: ((runtime: Runtime) => unknown) | undefined;
   /** Told each passing of a fault point. */
   readonly onHit?: ((death: PlannedDeath) => void) | undefined;
 }
@@ -102,7 +106,7 @@ export class Stage {
   /** One process, to the end of its programs or to its own, which gives false. */
   async #live(death: Death, random: () => number): Promise<boolean> {
     const { programs, path, options, width } = this.#stage;
-    const { spoil = (same) => same, restores = false } = options;
+    const { spoil = (same) => same, restores = false, onInspect, onRuntime } = options;
     const stores = path === undefined ? this.plain : sqliteStores(path);
     const [life, clock, reach] = [new Life(), clockFrom(this.#now), new Reach(spoil(stores))];
     const [write, written] = [(line: WorldLine) => void this.lines.push(line), () => this.lines];
@@ -115,7 +119,9 @@ export class Stage {
       leaseMs: LEASE_MS,
       restoreAfterCommit: restores,
       work,
+      onInspect,
     });
+    onRuntime?.(runtime);
     const disarm = this.#arm(death, world, () => {
       reach.end();
       life.end();

@@ -1,8 +1,7 @@
 import { faultPoint } from "../base/index.ts";
-import type { CallEffectInput } from "../machines/index.ts";
 import { type CallState, type EntryOf, type Message, type Timer } from "../state/index.ts";
 import { cancelArgumentsSchema, type ControlTool, statusArgumentsSchema, waitArgumentsSchema } from "../tools/index.ts";
-import { effectActor } from "./effect.ts";
+import { callEffect } from "./effect.ts";
 import type { BackgroundChild, ChildEnd, Host } from "./host.ts";
 import { type CallResult, errorResult, settleCall, startCall } from "./tool-calls.ts";
 
@@ -106,7 +105,7 @@ export function waitTimerId(callId: string): string {
 }
 
 /** The ends of the children, or of those that ended in time, become the call's result. */
-export const settleWait = effectActor<CallEffectInput>("settleWait", async (host, { turnId, callId }, signal) => {
+export const settleWait = callEffect("settleWait", async (host, { turnId, callId }, signal) => {
   const call = host.call(turnId, callId);
   if (!call?.wait || call.outcome !== null) return;
   await settleWith(host, call, call.wait, signal);

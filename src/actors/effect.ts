@@ -1,24 +1,64 @@
-import { type ActorSystem, fromCallback } from "xstate";
 import { readableThrown } from "../base/index.ts";
 import { LeaseLostError, TurnInterruptedError } from "../errors/index.ts";
-import { lightCallback } from "../machines/index.ts";
-import type { Entry } from "../state/index.ts";
+import { partsOfCall } from "../state/index.ts";
 import type { Host } from "./host.ts";
 import { storedErrorOf } from "./stored-error.ts";
 import { debugError, sourceOf } from "./user-errors.ts";
 
-type System = ActorSystem<never>;
-const hosts = new WeakMap<object, Host>();
-
-/** Ties a live agent's actor system to its host. Inputs of actors are persisted, so a host cannot be one. */
-export function bindHost(system: object, host: Host): void {
-  hosts.set(system, host);
+/** What an effect of a turn is given; it reads everything else through its host. */
+export interface TurnEffectInput {
+  readonly turnId: string;
 }
 
-function hostOf(system: object): Host {
-  const host = hosts.get(system);
-  if (!host) throw new Error("an effect was started in an actor system without a host");
-  return host;
+export interface CallEffectInput extends TurnEffectInput {
+  readonly callId: string;
+}
+
+/** Where an effect runs: in a turn or its agent, or in one of its calls. */
+export interface EffectPlace {
+  /** `null` for an effect of the agent itself. */
+  readonly turnId: string | null;
+  readonly callId: string | null;
+}
+
+/** Work that a state of a machine calls for. It begins when the state is entered; its signal is aborted when that is left. */
+export interface Effect {
+  readonly name: string;
+  /** Whether its state goes on when it has ended; it then calls `effectOver()` of the host. */
+  readonly isOutlived: boolean;
+  /** From the id of the actor whose state calls for it. */
+  placeOf(actorId: string): EffectPlace;
+  perform(host: Host, actorId: string, signal: AbortSignal): void | Promise<void>;
+}
+
+const ofAgent = (): EffectPlace => ({ turnId: null, callId: null });
+const ofTurn = (turnId: string): EffectPlace => ({ turnId, callId: null });
+const ofCall = (callId: string): CallEffectInput => ({ turnId: partsOfCall(callId).turnId, callId });
+
+type Options = Partial<Pick<Effect, "isOutlived">>;
+
+export function agentEffect(
+  name: string,
+  body: (host: Host, signal: AbortSignal) => void | Promise<void>,
+  { isOutlived = false }: Options = {},
+): Effect {
+  return { name, isOutlived, placeOf: ofAgent, perform: (host, _actorId, signal) => body(host, signal) };
+}
+
+export function turnEffect(
+  name: string,
+  body: (host: Host, input: TurnEffectInput, signal: AbortSignal) => void | Promise<void>,
+  { isOutlived = false }: Options = {},
+): Effect {
+  return { name, isOutlived, placeOf: ofTurn, perform: (host, turnId, signal) => body(host, { turnId }, signal) };
+}
+
+export function callEffect(
+  name: string,
+  body: (host: Host, input: CallEffectInput, signal: AbortSignal) => void | Promise<void>,
+  { isOutlived = false }: Options = {},
+): Effect {
+  return { name, isOutlived, placeOf: ofCall, perform: (host, callId, signal) => body(host, ofCall(callId), signal) };
 }
 
 /** Fulfilled: what is chained to it runs in the next microtask, at a lower price than with `queueMicrotask`. */
@@ -27,76 +67,111 @@ const later = Promise.resolve();
 /** One shared error: leaving a state is ordinary, and a new error would cost more than the transition. */
 const stopped = new TurnInterruptedError("the state that called for this effect was left");
 
-interface EffectInput {
-  readonly turnId: string;
-  readonly callId?: string;
-}
-
-/** Effects that have ended while the state that called for them goes on. */
-const over = new WeakSet<object>();
-
-/** Whether an effect has ended while its state goes on. */
-export function isOver(actor: object): boolean {
-  return over.has(actor);
-}
-
-interface EffectOptions {
-  /** Its state goes on when it has ended: it then calls `effectOver()` of the host. */
-  readonly isOutlived?: boolean;
-}
-
 /**
- * Wraps every effect. The body begins in a microtask, after the transition that called for it; leaving the state aborts its
- * signal; an error becomes an `effect.failed` entry, unless the effect was aborted or the lease is lost. It runs in the async
- * context of its turn, no matter which call caused the transition.
+ * The running effects of one live agent.
+ *
+ * Invariants
+ * 1. An actor has at most one effect: from entering the state that calls for it until that is left.
+ * 2. The body begins in a microtask, after the transition that called for it, in the async context of its turn, no matter which
+ *    call caused the transition.
+ * 3. An error becomes an `effect.failed` entry, unless the effect was stopped or the lease is lost.
  */
-export function effectActor<Input extends EffectInput | undefined>(
-  name: string,
-  body: (host: Host, input: Input, signal: AbortSignal) => void | Promise<void>,
-  { isOutlived = false }: EffectOptions = {},
-) {
-  const begin = ({ input, self, system }: { input: Input; self: object; system: object }) => {
-    const host = hostOf(system as System);
-    const controller = new AbortController();
-    const { signal } = controller;
-    let isDone = false;
-    const failed = (thrown: unknown): void => {
-      const error = readableThrown(thrown);
-      if (signal.aborted || error instanceof LeaseLostError || input === undefined) return;
-      const source = sourceOf(error);
-      host.noteFailure(input.turnId, error, source);
-      debugError(source ?? `turn ${input.turnId} (${name})`, error, host.redactorOf(input.turnId));
-      try {
-        host.append({ type: "effect.failed", turnId: input.turnId, effect: name, error: storedErrorOf(error) });
-      } catch (lost) {
-        if (!(lost instanceof LeaseLostError)) throw lost;
-      }
-    };
-    const ended = (): void => {
-      isDone = true;
-      if (!isOutlived || signal.aborted) return;
-      over.add(self);
-      host.effectOver();
-    };
-    const perform = (): void | Promise<void> => body(host, input, signal);
-    const run = (): void | Promise<void> => {
-      if (signal.aborted) return undefined;
-      return input === undefined ? perform() : host.inContextOf(input.turnId, perform);
-    };
-    void later.then(() => {
-      try {
-        const work = run();
-        if (work === undefined) ended();
-        else work.then(ended).catch(failed);
-      } catch (thrown) {
-        failed(thrown);
-      }
-    });
-    return () => {
-      if (!isDone) controller.abort(stopped);
-    };
-  };
-  return lightCallback(fromCallback<Entry, Input>(begin), begin);
+export class Effects {
+  readonly #host: Host;
+  readonly #running = new Map<string, RunningEffect>();
+
+  constructor(host: Host) {
+    this.#host = host;
+  }
+
+  start(actorId: string, effect: Effect): void {
+    this.#running.set(actorId, new RunningEffect(this.#host, effect, actorId));
+  }
+
+  stop(actorId: string): void {
+    this.#running.get(actorId)?.stop();
+    this.#running.delete(actorId);
+  }
+
+  stopAll(): void {
+    for (const actorId of this.#running.keys()) this.stop(actorId);
+  }
+
+  /** Where effects run whose work has not ended. */
+  get places(): EffectPlace[] {
+    return [...this.#running.values()].flatMap((one) => (one.isOver ? [] : [one.place]));
+  }
+}
+
+class RunningEffect {
+  readonly #host: Host;
+  readonly #effect: Effect;
+  readonly #actorId: string;
+  readonly #controller = new AbortController();
+  #isDone = false;
+
+  constructor(host: Host, effect: Effect, actorId: string) {
+    this.#host = host;
+    this.#effect = effect;
+    this.#actorId = actorId;
+    void later.then(() => this.#begin());
+  }
+
+  get place(): EffectPlace {
+    return this.#effect.placeOf(this.#actorId);
+  }
+
+  /** Whether it has ended while its state goes on. */
+  get isOver(): boolean {
+    return this.#isDone && this.#effect.isOutlived;
+  }
+
+  stop(): void {
+    if (!this.#isDone) this.#controller.abort(stopped);
+  }
+
+  #begin(): void {
+    try {
+      const work = this.#run();
+      if (work === undefined) this.#end();
+      else
+        work.then(
+          () => this.#end(),
+          (error: unknown) => this.#fail(error),
+        );
+    } catch (thrown) {
+      this.#fail(thrown);
+    }
+  }
+
+  #run(): void | Promise<void> {
+    const { signal } = this.#controller;
+    if (signal.aborted) return undefined;
+    const perform = (): void | Promise<void> => this.#effect.perform(this.#host, this.#actorId, signal);
+    const { turnId } = this.place;
+    return turnId === null ? perform() : this.#host.inContextOf(turnId, perform);
+  }
+
+  #end(): void {
+    this.#isDone = true;
+    if (this.#effect.isOutlived && !this.#controller.signal.aborted) this.#host.effectOver();
+  }
+
+  #fail(thrown: unknown): void {
+    const error = readableThrown(thrown);
+    const { turnId } = this.place;
+    if (this.#controller.signal.aborted || error instanceof LeaseLostError || turnId === null) return;
+    const { name } = this.#effect;
+    const host = this.#host;
+    const source = sourceOf(error);
+    host.noteFailure(turnId, error, source);
+    debugError(source ?? `turn ${turnId} (${name})`, error, host.redactorOf(turnId));
+    try {
+      host.append({ type: "effect.failed", turnId, effect: name, error: storedErrorOf(error) });
+    } catch (lost) {
+      if (!(lost instanceof LeaseLostError)) throw lost;
+    }
+  }
 }
 
 /**

@@ -1,6 +1,5 @@
 import { faultPoint } from "../base/index.ts";
 import { agentAccountId } from "../budget/index.ts";
-import type { TurnEffectInput } from "../machines/index.ts";
 import {
   type CallState,
   costOfExecution,
@@ -30,7 +29,7 @@ import type { BudgetMove, Post } from "../stores/index.ts";
 import { waitTimerId } from "./background-calls.ts";
 import { begunCalls, cancelCalls } from "./cancel-calls.ts";
 import { warnOfLength } from "./compact.ts";
-import { effectActor } from "./effect.ts";
+import { turnEffect } from "./effect.ts";
 import { releaseHeld } from "./hook-run.ts";
 import type { Host, Withdrawal } from "./host.ts";
 import { emptySettlement, settlementOf, unconfirmedSettlement } from "./model-cost.ts";
@@ -40,7 +39,7 @@ import { requestKeyOf } from "./think.ts";
 import { errorResult, settleCall, settleEnded, unknownResult } from "./tool-calls.ts";
 
 /** Appends `turn.ended`: its outcome, its cost, and the posts that carry the result. */
-export const endTurn = effectActor<TurnEffectInput>("endTurn", async (host, { turnId }, interrupted) => {
+export const endTurn = turnEffect("endTurn", async (host, { turnId }, interrupted) => {
   // Intents that are granted only now have to be settled too, and no entry may follow the one that ends the turn.
   while (host.undelivered().length > 0) await host.delivered();
   const turn = host.turn(turnId);
@@ -186,42 +185,39 @@ function wakingAfter(turn: TurnState, { stopReason }: Pick<TurnEnd, "stopReason"
  * Gives everything open an outcome, so that the turn can end with a legal history: the model call in flight, calls of
  * `generate()`, and each tool call. Awaited children end with their turn.
  */
-export const interruptOpenWork = effectActor<TurnEffectInput>(
-  "interruptOpenWork",
-  async (host, { turnId }, interrupted) => {
-    const cancelled = new Set<string>();
-    const withdrawn = new Map<string, Withdrawal>();
-    // Calls go on until they have their results: any of them may propose something, behind which results wait that are not in the
-    // fold yet. So each wait is followed by another look, and the last look by nothing that is awaited: no call gets two results.
-    for (;;) {
-      while (host.undelivered().length > 0) await host.delivered();
-      if (interrupted.aborted) return;
-      const begun = begunCalls(host, turnId).filter(({ call }) => !cancelled.has(call.callId));
-      const queued = queuedCalls(host, turnId).filter((call) => !withdrawn.has(attemptOf(call)));
-      if (begun.length > 0) {
-        for (const { call } of begun) cancelled.add(call.callId);
-        await cancelCalls(host, begun, interrupted);
-      } else if (queued.length > 0) {
-        const withdrawing = queued.map(async (call) => {
-          withdrawn.set(attemptOf(call), await withdraw(host, call, interrupted));
-        });
-        await Promise.all(withdrawing);
-      } else break;
-    }
-    const turn = host.turn(turnId);
-    if (!turn) return;
-    const signal = strongestSignal(turn.execution.continuation.stopSignals);
-    settleOpenGenerates(host, turn, interruption(signal));
-    const { step } = turn;
-    for (const callId of turn.unreviewedCallIds) host.append({ type: "call.reviewed", turnId, step, callId });
-    for (const callId of turn.openCallIds) {
-      // Calls of an answer that came after the stop were never begun, and have no machine.
-      const call = host.call(turnId, callId) ?? declareCall(callId, nameOfCall(turn, callId));
-      if (call.outcome === null) settleInterrupted(host, call, signal, withdrawn.get(attemptOf(call)));
-    }
-    if (turn.openRequest) cutRequest(host, turn, turn.openRequest, signal);
-  },
-);
+export const interruptOpenWork = turnEffect("interruptOpenWork", async (host, { turnId }, interrupted) => {
+  const cancelled = new Set<string>();
+  const withdrawn = new Map<string, Withdrawal>();
+  // Calls go on until they have their results: any of them may propose something, behind which results wait that are not in the
+  // fold yet. So each wait is followed by another look, and the last look by nothing that is awaited: no call gets two results.
+  for (;;) {
+    while (host.undelivered().length > 0) await host.delivered();
+    if (interrupted.aborted) return;
+    const begun = begunCalls(host, turnId).filter(({ call }) => !cancelled.has(call.callId));
+    const queued = queuedCalls(host, turnId).filter((call) => !withdrawn.has(attemptOf(call)));
+    if (begun.length > 0) {
+      for (const { call } of begun) cancelled.add(call.callId);
+      await cancelCalls(host, begun, interrupted);
+    } else if (queued.length > 0) {
+      const withdrawing = queued.map(async (call) => {
+        withdrawn.set(attemptOf(call), await withdraw(host, call, interrupted));
+      });
+      await Promise.all(withdrawing);
+    } else break;
+  }
+  const turn = host.turn(turnId);
+  if (!turn) return;
+  const signal = strongestSignal(turn.execution.continuation.stopSignals);
+  settleOpenGenerates(host, turn, interruption(signal));
+  const { step } = turn;
+  for (const callId of turn.unreviewedCallIds) host.append({ type: "call.reviewed", turnId, step, callId });
+  for (const callId of turn.openCallIds) {
+    // Calls of an answer that came after the stop were never begun, and have no machine.
+    const call = host.call(turnId, callId) ?? declareCall(callId, nameOfCall(turn, callId));
+    if (call.outcome === null) settleInterrupted(host, call, signal, withdrawn.get(attemptOf(call)));
+  }
+  if (turn.openRequest) cutRequest(host, turn, turn.openRequest, signal);
+});
 
 /** Settles open calls of `generate()` in full: their code is gone or did not wait, so nothing takes their answers. */
 function settleOpenGenerates(host: Host, turn: TurnState, error: StoredError): void {

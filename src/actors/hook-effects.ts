@@ -1,8 +1,7 @@
 import type { ParsedOutput } from "../agents/index.ts";
 import { createDraft } from "../hooks/index.ts";
-import type { CallEffectInput, TurnEffectInput } from "../machines/index.ts";
 import { type Message, openCallsOf, stepMetadata, textOf, type TurnState } from "../state/index.ts";
-import { effectActor } from "./effect.ts";
+import { callEffect, turnEffect } from "./effect.ts";
 import { endOf } from "./end-turn.ts";
 import { releaseHeld, runHooks } from "./hook-run.ts";
 import type { Host } from "./host.ts";
@@ -10,7 +9,7 @@ import { inTime, LONGEST_CHECK_MS } from "./in-time.ts";
 import { argumentsTextOf, callPatchesOf, isFailure, placeOf, resultOfCall, resultsOfRound } from "./tool-calls.ts";
 
 /** The `afterUserInput` hooks, once per turn, before anything else is done with the input. */
-export const receive = effectActor<TurnEffectInput>("receive", async (host, { turnId }, signal) => {
+export const receive = turnEffect("receive", async (host, { turnId }, signal) => {
   const place = { turnId, step: 1, hook: "afterUserInput" } as const;
   const registered = host.definition.hooks.afterUserInput;
   const draft = () => createDraft("afterUserInput", { messages: host.history(), input: host.memory(turnId).prompt });
@@ -23,7 +22,7 @@ export const receive = effectActor<TurnEffectInput>("receive", async (host, { tu
  * The hooks between an answer and what follows from it: `afterLlm`, then `beforeTools` where the answer has calls, or the check
  * of the output schema where it has none.
  */
-export const decide = effectActor<TurnEffectInput>("decide", async (host, { turnId }, signal) => {
+export const decide = turnEffect("decide", async (host, { turnId }, signal) => {
   const turn = host.turn(turnId);
   if (!turn) return;
   const { step } = turn;
@@ -120,7 +119,7 @@ function repairMessage(host: Host, turnId: string, step: number, issues: string)
 }
 
 /** The `afterTools` hooks of a round: every call of it has its result. */
-export const settleRound = effectActor<TurnEffectInput>("settleRound", async (host, { turnId }, signal) => {
+export const settleRound = turnEffect("settleRound", async (host, { turnId }, signal) => {
   releaseHeld(host, turnId);
   const step = host.turn(turnId)?.step ?? 1;
   const registered = host.definition.hooks.afterTools;
@@ -129,7 +128,7 @@ export const settleRound = effectActor<TurnEffectInput>("settleRound", async (ho
 });
 
 /** The hooks that review one call's result: `onError` where it failed, then `afterEachTool`. */
-export const reviewCall = effectActor<CallEffectInput>("reviewCall", async (host, { turnId, callId }, signal) => {
+export const reviewCall = callEffect("reviewCall", async (host, { turnId, callId }, signal) => {
   const step = host.call(turnId, callId)?.step;
   const result = resultOfCall(host, turnId, callId);
   if (step === undefined || !result) return;
@@ -145,7 +144,7 @@ export const reviewCall = effectActor<CallEffectInput>("reviewCall", async (host
 });
 
 /** The `onComplete` hooks: once per turn, at its end; not after a failure or an abort. */
-export const complete = effectActor<TurnEffectInput>("complete", async (host, { turnId }, signal) => {
+export const complete = turnEffect("complete", async (host, { turnId }, signal) => {
   releaseHeld(host, turnId);
   const turn = host.turn(turnId);
   if (!turn) return;

@@ -126,7 +126,7 @@ export interface Viewers {
 }
 
 /**
- * The port through which effect actors act. The runtime implements it; one host per live agent.
+ * The port through which effects act. The runtime implements it; one host per live agent.
  *
  * Invariants
  * 1. A fact moves the machines as soon as everything before it has; an intent when its commit has returned.

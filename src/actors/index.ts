@@ -8,7 +8,7 @@ export {
   settleEnded,
   unknownResult,
 } from "./tool-calls.ts";
-export { bindHost, isOver } from "./effect.ts";
+export { type EffectPlace, Effects } from "./effect.ts";
 export { storedErrorOf } from "./stored-error.ts";
 export type {
   BackgroundChild,
@@ -36,4 +36,10 @@ export { runAgentOf, percentOfWindow } from "./run-context.ts";
 export { reportIdOf, reportMessage } from "./background-calls.ts";
 export { notSpawned } from "./subagent-calls.ts";
 export { requestKeyOf } from "./think.ts";
-export { inspectedAgentMachine, liveAgentMachine, liveToolCallMachine, liveTurnMachine } from "./provide.ts";
+export {
+  type LiveAgentActor,
+  liveAgentMachine,
+  liveToolCallMachine,
+  liveTurnMachine,
+  startWithEffects,
+} from "./provide.ts";

@@ -1,9 +1,8 @@
 import type { AgentTool } from "../agents/index.ts";
 import { faultPoint } from "../base/index.ts";
-import type { CallEffectInput } from "../machines/index.ts";
 import type { CallState } from "../state/index.ts";
 import { runControlTool } from "./background-calls.ts";
-import { effectActor } from "./effect.ts";
+import { callEffect } from "./effect.ts";
 import { gateCall, gateEdited } from "./gate.ts";
 import type { Host } from "./host.ts";
 import { runInternalTool } from "./internal-tools.ts";
@@ -16,7 +15,7 @@ import { errorResult, grantedTool, hashOfArguments, resultOfOutput, settleCall }
  * One tool call from its declaration to its result. After a restart or a decision it reads from the fold how far the call had
  * come: a gated call is not gated again, and a started one is repeated only if its effect class allows it.
  */
-export const performCall = effectActor<CallEffectInput>("performCall", async (host, { turnId, callId }, signal) => {
+export const performCall = callEffect("performCall", async (host, { turnId, callId }, signal) => {
   const call = host.call(turnId, callId);
   if (!call || call.outcome !== null) return;
   const gated = await gate(host, call, signal);
@@ -150,7 +149,7 @@ function withReason(what: string, reason: string | null): string {
  * Adds a call to its queue, also after a restart or a pause: the queue keeps one job, and the worker reads from the
  * store whether the call is still to be run.
  */
-export const enqueueCall = effectActor<CallEffectInput>(
+export const enqueueCall = callEffect(
   "enqueueCall",
   async (host, { turnId, callId }, signal) => {
     const call = host.call(turnId, callId);

@@ -1,38 +1,80 @@
-import type { AnyStateMachine } from "xstate";
-import { agentMachine, compiled, toolCallMachine, turnMachine } from "../machines/index.ts";
+import type { ActorRefFrom } from "xstate";
+import {
+  type AgentEffectName,
+  agentMachine,
+  type CallEffectName,
+  type EffectMeta,
+  effectsCalledFor,
+  toolCallMachine,
+  type TurnEffectName,
+  turnMachine,
+} from "../machines/index.ts";
 import { settleWait } from "./background-calls.ts";
-import { effectActor } from "./effect.ts";
+import { agentEffect, type Effect, type Effects } from "./effect.ts";
 import { endTurn, interruptOpenWork } from "./end-turn.ts";
 import { complete, decide, receive, reviewCall, settleRound } from "./hook-effects.ts";
 import { enqueueCall, performCall } from "./perform-call.ts";
 import { settleChild, spawnOrdered } from "./subagent-calls.ts";
 import { think } from "./think.ts";
 
-const confirmPause = effectActor<undefined>("confirmPause", async (host, _input, signal) => {
+const confirmPause = agentEffect("confirmPause", async (host, signal) => {
   await host.quiet();
   if (!signal.aborted) host.confirmPause();
 });
 
-const effectsOfCall = { performCall, enqueueCall, spawnOrdered, settleChild, settleWait, reviewCall };
-const effectsOfTurn = { receive, think, decide, settleRound, interruptOpenWork, complete, endTurn };
+type EffectName = AgentEffectName | TurnEffectName | CallEffectName;
 
-/** The machines with their effects in place, made once for all agents: providing per agent halves the speed. */
-function machinesOf(made: <Machine extends AnyStateMachine>(machine: Machine) => Machine) {
-  const toolCall = made(toolCallMachine.provide({ actors: effectsOfCall }));
-  const turn = made(turnMachine.provide({ actors: { ...effectsOfTurn, toolCall } }));
-  const agent = made(agentMachine.provide({ actors: { confirmPause, turn } }));
-  return { agent, turn, toolCall };
+const effects: Readonly<Record<EffectName, Effect>> = {
+  confirmPause,
+  receive,
+  think,
+  decide,
+  settleRound,
+  interruptOpenWork,
+  complete,
+  endTurn,
+  performCall,
+  enqueueCall,
+  spawnOrdered,
+  settleChild,
+  settleWait,
+  reviewCall,
+};
+
+/** By actor system, because the machines are the same for all agents. */
+const runningEffects = new WeakMap<object, Effects>();
+
+function runningEffectsOf(system: object): Effects {
+  const found = runningEffects.get(system);
+  if (!found) throw new Error("an effect was started in an actor system without a host");
+  return found;
 }
 
-const live = machinesOf(compiled);
-export const liveToolCallMachine = live.toolCall;
-export const liveTurnMachine = live.turn;
-export const liveAgentMachine = live.agent;
+interface ActionArguments {
+  readonly self: { readonly id: string };
+  readonly system: object;
+}
 
-let watched: typeof liveAgentMachine | undefined;
+const actions = {
+  startEffect: ({ self, system }: ActionArguments, { effect }: EffectMeta<EffectName>): void =>
+    runningEffectsOf(system).start(self.id, effects[effect]),
+  stopEffect: ({ self, system }: ActionArguments): void => runningEffectsOf(system).stop(self.id),
+};
 
-/** The machine of an agent whose steps somebody inspects: XState makes them, and tells of them. */
-export function inspectedAgentMachine(): typeof liveAgentMachine {
-  watched ??= machinesOf((machine) => machine).agent;
-  return watched;
+// Provided once for all agents: providing per agent halves the speed.
+export const liveToolCallMachine = toolCallMachine.provide({ actions });
+export const liveTurnMachine = turnMachine.provide({ actions, actors: { toolCall: liveToolCallMachine } });
+export const liveAgentMachine = agentMachine.provide({ actions, actors: { turn: liveTurnMachine } });
+
+/** The root actor of one agent. */
+export type LiveAgentActor = ActorRefFrom<typeof liveAgentMachine>;
+
+/**
+ * Starts the machines of an agent: from now on their states start and stop these effects. States that were restored start theirs
+ * here, because restoring runs no entry actions.
+ */
+export function startWithEffects(agent: LiveAgentActor, bound: Effects): void {
+  runningEffects.set(agent.system, bound);
+  agent.start();
+  for (const { actorId, effect } of effectsCalledFor(agent)) bound.start(actorId, effects[effect as EffectName]);
 }

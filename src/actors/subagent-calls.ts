@@ -1,7 +1,6 @@
 import { DEFAULT_MAX_DEPTH, spawnLimitOf, type SubagentTool } from "../agents/index.ts";
 import { abortable, describeValue, faultPoint } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
-import type { CallEffectInput } from "../machines/index.ts";
 import {
   type CallState,
   childrenAtWork,
@@ -11,7 +10,7 @@ import {
   takeText,
 } from "../state/index.ts";
 import { AwaitedChild, type AwaitOptions } from "../tools/index.ts";
-import { effectActor } from "./effect.ts";
+import { callEffect } from "./effect.ts";
 import type { ChildEnd, Host } from "./host.ts";
 import { storedErrorOf } from "./stored-error.ts";
 import { type CallResult, errorResult, refusedResult, settleCall } from "./tool-calls.ts";
@@ -90,7 +89,7 @@ function spawnedOf(host: Host, turnId: string, definition: string): string[] {
  * Spawns the children that a queued tool has ordered, as its own code would have done; then the call waits for the child that
  * gives its result. Running it again spawns nothing twice: the children's ids are derived.
  */
-export const spawnOrdered = effectActor<CallEffectInput>("spawnOrdered", async (host, { turnId, callId }, signal) => {
+export const spawnOrdered = callEffect("spawnOrdered", async (host, { turnId, callId }, signal) => {
   const call = host.call(turnId, callId);
   if (!call?.ordered || call.outcome !== null) return;
   const { spawns, awaits, prefix } = call.ordered;
@@ -188,7 +187,7 @@ export function awaitChild(
 }
 
 /** The end of a child becomes the result of its call; of a child in the background, its beginning does. */
-export const settleChild = effectActor<CallEffectInput>("settleChild", (host, { turnId, callId }) => {
+export const settleChild = callEffect("settleChild", (host, { turnId, callId }) => {
   const call = host.call(turnId, callId);
   if (!call || call.outcome !== null) return;
   const result = resultOfSpawn(call) ?? (call.childResult && resultOfChild(call.childResult as ChildEnd, call.prefix));

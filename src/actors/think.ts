@@ -3,7 +3,6 @@ import { asLastCall, promptHashOf } from "../context/index.ts";
 import type { Reservation } from "../budget/index.ts";
 import { AgentStopError, ModelError, TurnInterruptedError } from "../errors/index.ts";
 import { createDraft } from "../hooks/index.ts";
-import type { TurnEffectInput } from "../machines/index.ts";
 import { callModel, type ModelAnswer, type ModelDelta } from "../model/index.ts";
 import {
   type AssistantMessage,
@@ -18,7 +17,7 @@ import {
   type Usage,
 } from "../state/index.ts";
 import { compactIfDue, COMPACTIONS_WITHOUT_PROGRESS, tooLong } from "./compact.ts";
-import { effectActor, until } from "./effect.ts";
+import { turnEffect, until } from "./effect.ts";
 import { releaseHeld, runHooks } from "./hook-run.ts";
 import { appendWarnings, type Host } from "./host.ts";
 import {
@@ -42,7 +41,7 @@ import { debugError, userCode } from "./user-errors.ts";
  * journalled yet, the intent, the call, its retries. After a restart it goes on from the fold; a call that was in flight is then
  * settled in full, since its outcome is unknown, and made again.
  */
-export const think = effectActor<TurnEffectInput>("think", async (host, { turnId }, signal) => {
+export const think = turnEffect("think", async (host, { turnId }, signal) => {
   const started = turnOf(host, turnId);
   if (started.openRequest && (await resume(host, started, started.openRequest, signal))) return;
   addHeld(host, turnId);

@@ -1,7 +1,8 @@
-import { assign, enqueueActions, fromCallback, setup } from "xstate";
-import type { Entry, Lifecycle } from "../state/index.ts";
+import { and, assign, setup, spawnChild, stopChild } from "xstate";
+import type { Entry, EntryOf, Lifecycle } from "../state/index.ts";
 import { type AgentContext, foldAgent, isWaiting, newAgentContext } from "./agent-context.ts";
-import { onEveryEntry, whole } from "./entry-routing.ts";
+import { type EffectMeta, running } from "./effect-slot.ts";
+import { onEveryEntry } from "./entry-routing.ts";
 import { turnMachine } from "./turn.machine.ts";
 
 /** The public lifecycle status of the machine's state value. */
@@ -10,7 +11,11 @@ export function lifecycleOf(value: unknown): Lifecycle {
   return top as Lifecycle;
 }
 
-const vacant = fromCallback<Entry, undefined>(() => undefined);
+/** Effects of an agent: `confirmPause` appends `agent.paused` when nothing of the agent's own is in flight any more. */
+export type AgentEffectName = "confirmPause";
+
+const wait = [{ guard: "waitsNow", target: "waiting", actions: "record" }, { actions: "record" }] as const;
+const goOn = [{ guard: "worksNow", target: "working", actions: "record" }, { actions: "record" }] as const;
 
 /**
  * The lifecycle of one agent: `created → starting → ready ⇄ busy { working, waiting, pausing } → paused | failed | shutdown`.
@@ -21,27 +26,26 @@ export const agentMachine = setup({
     context: {} as AgentContext,
     events: {} as Entry,
     children: {} as Record<string, "turn">,
+    meta: {} as EffectMeta<AgentEffectName>,
   },
-  actors: {
-    /** Appends `agent.paused` when nothing of the agent's own is in flight any more. */
-    confirmPause: vacant,
-    turn: turnMachine,
-  },
+  actors: { turn: turnMachine },
   actions: {
-    record: assign(whole(({ context, event }) => foldAgent(context, event))),
-    /** Stops the last turn first: a child that has ended stays in its parent until it is stopped. */
-    spawnTurn: enqueueActions(({ enqueue, event, context }) => {
-      if (event.type !== "turn.started") return;
-      if (context.lastTurnId !== null) enqueue.stopChild(context.lastTurnId);
-      enqueue.spawnChild("turn", { id: event.turnId, input: { entry: event } });
+    startEffect: (_args, _params: EffectMeta<AgentEffectName>) => undefined,
+    stopEffect: () => undefined,
+    record: assign(({ context, event }) => foldAgent(context, event)),
+    /** A child that has ended stays in its parent until it is stopped. */
+    dropLastTurn: stopChild(({ context }) => context.lastTurnId ?? ""),
+    spawnTurn: spawnChild("turn", {
+      id: ({ event }) => (event as EntryOf<"turn.started">).turnId,
+      input: ({ event }) => ({ entry: event as EntryOf<"turn.started"> }),
     }),
   },
   guards: {
-    isWaiting: ({ context }) => isWaiting(context),
-    isWorking: ({ context }) => !isWaiting(context),
+    waitsNow: ({ context, event }) => isWaiting(foldAgent(context, event)),
+    worksNow: ({ context, event }) => !isWaiting(foldAgent(context, event)),
     leavesFailed: ({ event }) => event.type === "turn.ended" && event.lifecycle === "failed",
     leavesPaused: ({ event }) => event.type === "turn.ended" && event.lifecycle === "paused",
-    resumesTurn: ({ context, event }) => event.type === "agent.resumed" && context.openTurnId !== null,
+    resumesTurn: ({ context }) => context.openTurnId !== null,
   },
 }).createMachine({
   id: "agent",
@@ -53,7 +57,7 @@ export const agentMachine = setup({
     starting: { on: { "agent.started": "ready" } },
     ready: {
       on: {
-        "turn.started": { target: "busy", actions: ["spawnTurn", "record"] },
+        "turn.started": { target: "busy", actions: ["dropLastTurn", "spawnTurn", "record"] },
         "agent.pausing": "paused",
         "agent.shutdown": "shutdown",
       },
@@ -61,11 +65,18 @@ export const agentMachine = setup({
     busy: {
       initial: "working",
       states: {
-        working: { always: { guard: "isWaiting", target: "waiting" } },
-        waiting: { always: { guard: "isWorking", target: "working" } },
+        working: {
+          on: { "child.spawned": [...wait], "intent.refused": [...wait], "request.opened": [...wait] },
+        },
+        waiting: {
+          on: { "child.ended": [...goOn], "budget.freed": [...goOn], "request.decided": [...goOn] },
+        },
         pausing: {
-          invoke: { src: "confirmPause" },
-          on: { "agent.paused": "#agent.paused", "agent.resumed": "working" },
+          ...running("confirmPause"),
+          on: {
+            "agent.paused": "#agent.paused",
+            "agent.resumed": [{ guard: "waitsNow", target: "waiting" }, { target: "working" }],
+          },
         },
       },
       on: {
@@ -79,14 +90,18 @@ export const agentMachine = setup({
     },
     paused: {
       on: {
-        "agent.resumed": [{ guard: "resumesTurn", target: "busy" }, { target: "ready" }],
+        "agent.resumed": [
+          { guard: and(["resumesTurn", "waitsNow"]), target: "busy.waiting" },
+          { guard: "resumesTurn", target: "busy" },
+          { target: "ready" },
+        ],
         "turn.ended": { actions: "record" },
         "agent.shutdown": "shutdown",
       },
     },
     failed: {
       on: {
-        "turn.started": { target: "busy", actions: ["spawnTurn", "record"] },
+        "turn.started": { target: "busy", actions: ["dropLastTurn", "spawnTurn", "record"] },
         "agent.pausing": "paused",
         "agent.shutdown": "shutdown",
       },

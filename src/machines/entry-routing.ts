@@ -93,15 +93,3 @@ export function allCallsHear(entry: Entry): boolean {
   if (entry.type === "child.ended") return entry.callId === undefined;
   return entry.type === "agent.resumed" || entry.type === "child.reported";
 }
-
-const wholes = new WeakSet<object>();
-
-/** Marks an assignment that gives the whole context, as a fold does: of the one before nothing has to be copied. */
-export function whole<Assignment extends object>(assignment: Assignment): Assignment {
-  wholes.add(assignment);
-  return assignment;
-}
-
-export function isWhole(assignment: object): boolean {
-  return wholes.has(assignment);
-}

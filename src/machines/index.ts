@@ -1,8 +1,7 @@
 export { type AgentContext, agentContextSchema, foldAgent, isWaiting, newAgentContext } from "./agent-context.ts";
-export { agentMachine, lifecycleOf } from "./agent.machine.ts";
-export { compiled } from "./compiled.ts";
+export { type AgentEffectName, agentMachine, lifecycleOf } from "./agent.machine.ts";
+export { type CalledFor, type EffectMeta, effectsCalledFor } from "./effect-slot.ts";
 export { agentHears, allCallsHear, turnHears } from "./entry-routing.ts";
-export { type ChildOptions, type LightLogic, lightCallback } from "./light-child.ts";
 export {
   LONGEST_KEPT_MS,
   type PlacementAction,
@@ -11,5 +10,5 @@ export {
   placementMachine,
   type Rest,
 } from "./placement.machine.ts";
-export { type CallEffectInput, toolCallMachine } from "./tool-call.machine.ts";
-export { type TurnEffectInput, turnMachine } from "./turn.machine.ts";
+export { type CallContext, type CallEffectName, toolCallMachine } from "./tool-call.machine.ts";
+export { type TurnContext, type TurnEffectName, turnMachine } from "./turn.machine.ts";

@@ -1,14 +1,29 @@
-import { assign, fromCallback, setup } from "xstate";
+import { assign, setup } from "xstate";
 import { type CallState, declareCall, type Entry, foldCall, isItsChild, isWaitOver } from "../state/index.ts";
-import { onEveryEntry, whole } from "./entry-routing.ts";
+import { type EffectMeta, running } from "./effect-slot.ts";
+import { onEveryEntry } from "./entry-routing.ts";
 
-/** The input of an effect of a call. */
-export interface CallEffectInput {
-  readonly turnId: string;
-  readonly callId: string;
+/**
+ * Effects of a call:
+ * - `performCall` gates the call, waits for its slot, asks for it to be granted, runs it, appends its result;
+ * - `enqueueCall` adds the call to its queue;
+ * - `spawnOrdered` spawns the children that a queued tool has ordered; one of them gives the result;
+ * - `settleChild` turns the end of a child into the call's result, or for a child in the background, its beginning;
+ * - `settleWait` turns the ends of children in the background into the call's result;
+ * - `reviewCall` runs the hooks that review the result.
+ */
+export type CallEffectName =
+  | "performCall"
+  | "enqueueCall"
+  | "spawnOrdered"
+  | "settleChild"
+  | "settleWait"
+  | "reviewCall";
+
+/** The input and the context of the call machine. In one field, because each assignment copies all fields of a context. */
+export interface CallContext {
+  readonly call: CallState;
 }
-
-const vacant = fromCallback<Entry, CallEffectInput>(() => undefined);
 
 const begun = [
   { guard: "isQueued", target: "#toolCall.awaitingQueue", actions: "record" },
@@ -24,39 +39,30 @@ const begun = [
  */
 const made = setup({
   types: {
-    context: {} as CallState,
+    context: {} as CallContext,
     events: {} as Entry,
-    input: {} as { readonly call: CallState },
+    input: {} as CallContext,
+    meta: {} as EffectMeta<CallEffectName>,
   },
-  actors: {
-    /** Gates the call, waits for its slot, asks for it to be granted, runs it, appends its result. */
-    performCall: vacant,
-    /** Adds the call to its queue. */
-    enqueueCall: vacant,
-    /** Spawns the children that a queued tool has ordered; one of them gives the result. */
-    spawnOrdered: vacant,
-    /** Turns the end of a child into the call's result; for a child in the background, its beginning. */
-    settleChild: vacant,
-    /** Turns the ends of children in the background into the call's result. */
-    settleWait: vacant,
-    /** Runs the hooks that review the result. */
-    reviewCall: vacant,
+  actions: {
+    startEffect: (_args, _params: EffectMeta<CallEffectName>) => undefined,
+    stopEffect: () => undefined,
+    record: assign(({ context: { call }, event }) => ({ call: foldCall(call, event) })),
   },
-  actions: { record: assign(whole(({ context, event }) => foldCall(context, event))) },
   guards: {
     isUnknown: ({ event }) => event.type === "tool.settled" && event.outcome === "outcome_unknown",
     isQueued: ({ event }) => event.type === "tool.started" && event.queue !== undefined,
     isReviewed: ({ event }) => event.type === "tool.settled" && event.reviewDue === true,
-    isItsChild: ({ context, event }) => event.type === "child.ended" && isItsChild(context, event),
+    isItsChild: ({ context, event }) => event.type === "child.ended" && isItsChild(context.call, event),
     isBackground: ({ event }) => event.type === "child.spawned" && event.background !== undefined,
-    endsWait: ({ context, event }) => isWaitOver(foldCall(context, event)),
-    wasUnknown: ({ context }) => context.outcome === "outcome_unknown",
+    endsWait: ({ context, event }) => isWaitOver(foldCall(context.call, event)),
+    wasUnknown: ({ context }) => context.call.outcome === "outcome_unknown",
     isHeld: ({ event }) =>
       event.type === "intent.refused" && event.intent !== "generate.requested" && event.reason === "paused",
   },
 }).createMachine({
   id: "toolCall",
-  context: ({ input }) => (input as { call: CallState } | undefined)?.call ?? unborn,
+  context: ({ input }) => ({ call: (input as CallContext | undefined)?.call ?? unborn }),
   initial: "performing",
   on: {
     ...onEveryEntry({ actions: "record" }),
@@ -70,7 +76,7 @@ const made = setup({
   },
   states: {
     performing: {
-      invoke: { src: "performCall", input: ({ context }) => ({ turnId: context.turnId, callId: context.callId }) },
+      ...running("performCall"),
       initial: "declared",
       states: {
         declared: {
@@ -95,7 +101,7 @@ const made = setup({
     held: { on: { "agent.resumed": { target: "performing.gated", actions: "record" } } },
     // The end of a pause adds the job again: a worker that took it meanwhile was refused and dropped it.
     awaitingQueue: {
-      invoke: { src: "enqueueCall", input: ({ context }) => ({ turnId: context.turnId, callId: context.callId }) },
+      ...running("enqueueCall"),
       on: {
         "agent.resumed": { target: "awaitingQueue", reenter: true, actions: "record" },
         "tool.retrying": { target: "performing.queued", actions: "record" },
@@ -103,7 +109,7 @@ const made = setup({
       },
     },
     spawningOrdered: {
-      invoke: { src: "spawnOrdered", input: ({ context }) => ({ turnId: context.turnId, callId: context.callId }) },
+      ...running("spawnOrdered"),
       on: { "child.awaited": { target: "awaitingChild", actions: "record" } },
     },
     awaitingChild: {},
@@ -116,13 +122,13 @@ const made = setup({
     // The decision enters the fold, and the call goes on from the question.
     awaitingDecision: { on: { "request.decided": { target: "performing.gated", actions: "record" } } },
     settlingChild: {
-      invoke: { src: "settleChild", input: ({ context }) => ({ turnId: context.turnId, callId: context.callId }) },
+      ...running("settleChild"),
     },
     settlingWait: {
-      invoke: { src: "settleWait", input: ({ context }) => ({ turnId: context.turnId, callId: context.callId }) },
+      ...running("settleWait"),
     },
     reviewing: {
-      invoke: { src: "reviewCall", input: ({ context }) => ({ turnId: context.turnId, callId: context.callId }) },
+      ...running("reviewCall"),
       on: {
         "call.reviewed": [
           { guard: "wasUnknown", target: "outcomeUnknown", actions: "record" },

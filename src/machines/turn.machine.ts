@@ -1,4 +1,4 @@
-import { and, assign, enqueueActions, fromCallback, setup } from "xstate";
+import { and, assign, setup } from "xstate";
 import {
   cutsNow,
   declareCall,
@@ -13,51 +13,51 @@ import {
   startTurn,
   type TurnState,
 } from "../state/index.ts";
-import { onEveryEntry, whole } from "./entry-routing.ts";
+import { type EffectMeta, running } from "./effect-slot.ts";
+import { onEveryEntry } from "./entry-routing.ts";
 import { toolCallMachine } from "./tool-call.machine.ts";
 
-/** The input of an effect of a turn; it reads everything else through its host. */
-export interface TurnEffectInput {
-  readonly turnId: string;
+/**
+ * Effects of a turn:
+ * - `receive` runs the `afterUserInput` hooks that are not committed yet;
+ * - `think` assembles the prompt, asks for the call to be granted, makes it, and retries it;
+ * - `decide` runs the `afterLlm` and `beforeTools` hooks, and checks an answer that must fit a schema;
+ * - `settleRound` runs the `afterTools` hooks that are not committed yet;
+ * - `interruptOpenWork` gives every open call and request an outcome;
+ * - `complete` runs the `onComplete` hooks;
+ * - `endTurn` appends `turn.ended`.
+ */
+export type TurnEffectName =
+  | "receive"
+  | "think"
+  | "decide"
+  | "settleRound"
+  | "interruptOpenWork"
+  | "complete"
+  | "endTurn";
+
+/** The context of the turn machine. In one field, because each assignment copies all fields of a context. */
+export interface TurnContext {
+  readonly turn: TurnState;
 }
 
-const vacant = fromCallback<Entry, TurnEffectInput>(() => undefined);
+function after({ turn }: TurnContext, entry: Entry): TurnState {
+  return foldTurn(turn, entry);
+}
 
 const machine = setup({
   types: {
-    context: {} as TurnState,
+    context: {} as TurnContext,
     events: {} as Entry,
     input: {} as { readonly entry: EntryOf<"turn.started"> },
     children: {} as Record<string, "toolCall">,
+    meta: {} as EffectMeta<TurnEffectName>,
   },
-  actors: {
-    /** Runs the `afterUserInput` hooks that are not committed yet. */
-    receive: vacant,
-    /** Assembles the prompt, asks for the call to be granted, makes it, and retries it. */
-    think: vacant,
-    /** Runs the `afterLlm` and `beforeTools` hooks, and checks an answer that must fit a schema. */
-    decide: vacant,
-    /** Runs the `afterTools` hooks that are not committed yet. */
-    settleRound: vacant,
-    /** Gives every open call and request an outcome. */
-    interruptOpenWork: vacant,
-    /** Runs the `onComplete` hooks. */
-    complete: vacant,
-    /** Appends `turn.ended`. */
-    endTurn: vacant,
-    toolCall: toolCallMachine,
-  },
+  actors: { toolCall: toolCallMachine },
   actions: {
-    record: assign(whole(({ context, event }) => after(context, event))),
-    /** Stops the calls of the last round: a child that has ended stays in its parent until it is stopped. */
-    dropCalls: enqueueActions(({ enqueue, context }) => {
-      for (const { callId } of context.execution.currentStep?.toolExecutions ?? []) enqueue.stopChild(callId);
-    }),
-    spawnCalls: enqueueActions(({ enqueue, context }) => {
-      for (const { callId, name } of openCallsOf(context)) {
-        enqueue.spawnChild("toolCall", { id: callId, input: { call: declareCall(callId, name) } });
-      }
-    }),
+    startEffect: (_args, _params: EffectMeta<TurnEffectName>) => undefined,
+    stopEffect: () => undefined,
+    record: assign(({ context, event }) => ({ turn: after(context, event) })),
   },
   guards: {
     cuts: ({ event }) => (event.type === "stop.signalled" || event.type === "timer.due") && cutsNow(event.signal),
@@ -69,18 +69,16 @@ const machine = setup({
     willRetry: ({ event }) => event.type === "model.failed" && event.retryAt !== null,
     checksAnswer: ({ context, event }) => isAnswerChecked(after(context, event)),
     welcomesInput: ({ event }) => event.type === "turn.started" && event.hooks.afterUserInput > 0,
-    completesFirst: ({ context, event }) => {
-      const { hooks, execution } = after(context, event);
-      return hooks.onComplete > 0 && !execution.continuation.stopSignals.some(cutsNow);
-    },
-    endsRound: ({ context, event }) => {
+    completesFirst: ({ context, event }) =>
+      context.turn.hooks.onComplete > 0 && !after(context, event).execution.continuation.stopSignals.some(cutsNow),
+    roundGoesOn: ({ context, event }) => {
       const { openCallIds, unreviewedCallIds } = after(context, event);
-      return openCallIds.length === 0 && unreviewedCallIds.length === 0;
+      return openCallIds.length > 0 || unreviewedCallIds.length > 0;
     },
-    hasRoundHooks: ({ context }) => context.hooks.afterTools > 0,
+    hasRoundHooks: ({ context }) => context.turn.hooks.afterTools > 0,
     roundHooksDone: ({ context, event }) =>
       after(context, event).appliedHooks.filter((key) => key.startsWith("afterTools:")).length >=
-      context.hooks.afterTools,
+      context.turn.hooks.afterTools,
     concernsModel: ({ event }) => event.type === "intent.refused" && event.intent === "model.requested",
     mustWait: ({ event }) => event.type === "intent.refused" && event.reason === "mustWait",
     isHeld: ({ event }) => event.type === "intent.refused" && event.reason === "paused",
@@ -105,30 +103,45 @@ const failure = [{ guard: "leavesWorkOpen", target: "#turn.stopping", actions: "
 
 const afterRound = [{ guard: "thinksNext", target: "#turn.thinking", actions: "record" }, ...ending] as const;
 
+/** Stops the calls of the last round: a child that has ended stays in its parent until it is stopped. */
+const dropCalls = machine.enqueueActions(({ enqueue, context }) => {
+  const calls = context.turn.execution.currentStep?.toolExecutions ?? [];
+  // The youngest first: each stop copies the children that are left, and objects are copied fastest if their last key was deleted.
+  for (const { callId } of calls.toReversed()) enqueue.stopChild(callId);
+});
+
+const recordAndSpawnCalls = machine.assign(({ context, event, spawn }) => {
+  const turn = after(context, event);
+  for (const { callId, name } of openCallsOf(turn)) {
+    spawn("toolCall", { id: callId, input: { call: declareCall(callId, name) } });
+  }
+  return { turn };
+});
+
 const afterAnswer = [
-  { guard: "runsToolsNext", target: "#turn.round", actions: ["record", "spawnCalls"] },
+  { guard: "runsToolsNext", target: "#turn.round", actions: recordAndSpawnCalls },
   { guard: "thinksNext", target: "#turn.thinking", reenter: true, actions: "record" },
   { guard: "leavesWorkOpen", target: "#turn.stopping", actions: "record" },
   ...ending,
 ] as const;
 
 const endOfRound = [
-  { guard: and(["endsRound", "hasRoundHooks"] as const), target: "#turn.settling", actions: "record" },
-  { guard: and(["endsRound", "thinksNext"] as const), target: "#turn.thinking", actions: "record" },
-  { guard: and(["endsRound", "completesFirst"] as const), target: "#turn.completing", actions: "record" },
-  { guard: "endsRound", target: "#turn.finishing", actions: "record" },
-  { actions: "record" },
+  { guard: "roundGoesOn", actions: "record" },
+  { guard: "hasRoundHooks", target: "#turn.settling", actions: "record" },
+  ...afterRound,
 ] as const;
 
 /**
  * One turn: `receiving → welcoming → [thinking → deciding → round → settling]* → completing → finishing → done`, with
  * `waiting` for others' reservations, `held` while paused, `stopping` when work in flight must be given an outcome first.
  * `welcoming`, `deciding`, `settling` and `completing` are there for hooks, and passed over without them.
- * Its context is the fold of its entries; what it does next follows from that fold (`nextMove`).
+ * Its context holds the fold of its entries; what it does next follows from that fold (`nextMove`).
  */
 const made = machine.createMachine({
   id: "turn",
-  context: ({ input }) => ((input as { entry: EntryOf<"turn.started"> } | undefined) ? startTurn(input.entry) : unborn),
+  context: ({ input }) => ({
+    turn: (input as { entry: EntryOf<"turn.started"> } | undefined) ? startTurn(input.entry) : unborn,
+  }),
   initial: "receiving",
   on: {
     ...onEveryEntry({ actions: "record" }),
@@ -146,16 +159,16 @@ const made = machine.createMachine({
       },
     },
     welcoming: {
-      invoke: { src: "receive", input: ({ context }) => ({ turnId: context.turnId }) },
+      ...running("receive"),
       on: { "hooks.settled": [...afterRound], "stop.signalled": [...failure] },
     },
     thinking: {
-      invoke: { src: "think", input: ({ context }) => ({ turnId: context.turnId }) },
+      ...running("think"),
       initial: "assembling",
       states: {
         assembling: {
           on: {
-            "model.requested": { target: "calling", actions: ["dropCalls", "record"] },
+            "model.requested": { target: "calling", actions: [dropCalls, "record"] },
             // A hook stops the turn before the call is made and paid for.
             "stop.signalled": [...failure],
             "hook.applied": [
@@ -185,12 +198,12 @@ const made = machine.createMachine({
       },
     },
     deciding: {
-      invoke: { src: "decide", input: ({ context }) => ({ turnId: context.turnId }) },
+      ...running("decide"),
       on: { "hooks.settled": [...afterAnswer], "stop.signalled": [...failure] },
     },
     round: { on: { "tool.settled": [...endOfRound], "call.reviewed": [...endOfRound] } },
     settling: {
-      invoke: { src: "settleRound", input: ({ context }) => ({ turnId: context.turnId }) },
+      ...running("settleRound"),
       on: {
         "hook.applied": [
           { guard: and(["roundHooksDone", "thinksNext"]), target: "thinking", actions: "record" },
@@ -204,7 +217,7 @@ const made = machine.createMachine({
     waiting: { on: { "budget.freed": [...afterRound], "agent.resumed": [...afterRound] } },
     held: { on: { "agent.resumed": [...afterRound] } },
     stopping: {
-      invoke: { src: "interruptOpenWork", input: ({ context }) => ({ turnId: context.turnId }) },
+      ...running("interruptOpenWork"),
       on: {
         ...onEveryEntry([
           { guard: "leavesWorkOpen", actions: "record" },
@@ -219,7 +232,7 @@ const made = machine.createMachine({
       },
     },
     completing: {
-      invoke: { src: "complete", input: ({ context }) => ({ turnId: context.turnId }) },
+      ...running("complete"),
       on: {
         "hooks.settled": { target: "finishing", actions: "record" },
         "stop.signalled": [
@@ -229,7 +242,7 @@ const made = machine.createMachine({
       },
     },
     finishing: {
-      invoke: { src: "endTurn", input: ({ context }) => ({ turnId: context.turnId }) },
+      ...running("endTurn"),
       on: {
         "turn.ended": [
           { guard: "completes", target: "done", actions: "record" },
@@ -252,16 +265,6 @@ type Made = typeof made;
 export interface TurnMachine extends Made {}
 
 export const turnMachine: TurnMachine = made;
-
-let lastFold: { readonly context: TurnState; readonly event: Entry; readonly next: TurnState } | undefined;
-
-/** The turn after this entry. Guards and the action after them need the same fold: it is made once. */
-function after(context: TurnState, event: Entry): TurnState {
-  if (lastFold?.context !== context || lastFold.event !== event) {
-    lastFold = { context, event, next: foldTurn(context, event) };
-  }
-  return lastFold.next;
-}
 
 /** The context of a machine without input, as pure transitions make one. */
 const unborn = startTurn({

@@ -16,9 +16,7 @@ it("reads names, a seed, and how much is to be done", () => {
     rounds: undefined,
     minutes: undefined,
     seed: 7,
-    bothWays: false,
   });
-  expect(readCommand(["F31", "--both-ways"], known)).toMatchObject({ bothWays: true });
   expect(readCommand(["F31", "--rounds", "3"], known)).toMatchObject({ names: ["F31"], rounds: 3, short: false });
   expect(readCommand(["F2"], known).seed).not.toBe(readCommand(["F2"], known).seed);
 });

@@ -10,7 +10,6 @@ import { reproduce, shrink, smallerThan, testOf } from "../../chaos/programs/shr
 import { failureOf } from "../../chaos/scenario.ts";
 import { type Stores, textOf } from "../../src/index.ts";
 import type { Batch } from "../../src/stores/index.ts";
-import { stepBothWays } from "../support/both-ways.ts";
 import { amount, rows } from "../support/full.ts";
 
 it("F35, a short form: random programs in memory, whose agents are restored after every commit", {
@@ -25,20 +24,6 @@ it("F35, a short form: random programs in memory, whose agents are restored afte
   expect(report["agents"]).toBeGreaterThan(2 * rounds);
   expect(report["calls"]).toBeGreaterThan(3 * rounds);
   rmSync(folder, { recursive: true, force: true });
-});
-
-it("F35, a short form: machines step in random programs as XState does", { timeout: 120_000 }, async () => {
-  const machines = stepBothWays();
-  const programs = drawPrograms(2, amount(100, 5));
-  const found: string[] = [];
-  try {
-    for (const program of programs) found.push(...(await playProgram(program, { on: "memory", restores: true })));
-  } finally {
-    machines.stop();
-  }
-  expect(found).toEqual([]);
-  expect(machines.differences).toEqual([]);
-  expect(machines.steps).toBeGreaterThan(50 * programs.length);
 });
 
 const call = (tool: Extract<PlannedCall, { tool: unknown }>["tool"]): PlannedCall => ({ tool, does: "succeed" });

@@ -1,4 +1,4 @@
-import { toolCallMachine } from "../../src/machines/index.ts";
+import { type CallContext, toolCallMachine } from "../../src/machines/index.ts";
 import { type CallState, declareCall, type Entry, verdictsOf } from "../../src/state/index.ts";
 import {
   backgroundSpawned,
@@ -75,7 +75,7 @@ function keyOf({ value, context }: Explored): unknown {
 }
 
 function isLegal({ context }: Explored, entry: Entry): boolean {
-  const call = context as CallState;
+  const { call } = context as CallContext;
   const { decision, openRequest } = call;
   if (call.outcome !== null) return isLegalReview(call, entry);
   const mayGoOn = decision === null || decision.verdict === "approved" || decision.verdict === "provided";

@@ -1,66 +1,52 @@
-import { type AnyActorRef, createActor, fromCallback, type Snapshot } from "xstate";
+import { type AnyActorRef, createActor, type Snapshot } from "xstate";
 import {
   type AgentContext,
   agentHears,
   agentMachine,
-  type CallEffectInput,
-  compiled,
-  type TurnEffectInput,
+  effectsCalledFor,
   toolCallMachine,
+  type TurnContext,
   turnHears,
   turnMachine,
 } from "../../src/machines/index.ts";
-import { addressOf, type Entry } from "../../src/state/index.ts";
+import { addressOf, type CallState, type Entry, type TurnState } from "../../src/state/index.ts";
 
-/** What runs in an actor system: `effect {input}` of every effect that was started and not stopped. */
-const running = new WeakMap<object, Map<object, string>>();
+/** What runs in an actor system: the effect of each actor that has one, as its states have started and stopped them. */
+const running = new WeakMap<object, Map<string, string>>();
 
-/** Stands where an effect stands: does nothing and is written down while it runs. */
-function recorder<Input extends object | undefined>(name: string) {
-  return fromCallback<Entry, Input>(({ input, system, self }) => {
-    const effects = running.get(system) ?? new Map<object, string>();
-    running.set(system, effects);
-    effects.set(self, input === undefined ? name : `${name} ${JSON.stringify(input)}`);
-    return () => effects.delete(self);
-  });
+function runningIn(system: object): Map<string, string> {
+  const found = running.get(system) ?? new Map<string, string>();
+  running.set(system, found);
+  return found;
 }
 
-export const recordedCallMachine = compiled(
-  toolCallMachine.provide({
-    actors: {
-      performCall: recorder<CallEffectInput>("performCall"),
-      enqueueCall: recorder<CallEffectInput>("enqueueCall"),
-      spawnOrdered: recorder<CallEffectInput>("spawnOrdered"),
-      settleChild: recorder<CallEffectInput>("settleChild"),
-      settleWait: recorder<CallEffectInput>("settleWait"),
-      reviewCall: recorder<CallEffectInput>("reviewCall"),
-    },
-  }),
-);
+interface ActionArguments {
+  readonly self: { readonly id: string };
+  readonly system: object;
+}
 
-export const recordedTurnMachine = compiled(
-  turnMachine.provide({
-    actors: {
-      receive: recorder<TurnEffectInput>("receive"),
-      think: recorder<TurnEffectInput>("think"),
-      decide: recorder<TurnEffectInput>("decide"),
-      settleRound: recorder<TurnEffectInput>("settleRound"),
-      interruptOpenWork: recorder<TurnEffectInput>("interruptOpenWork"),
-      complete: recorder<TurnEffectInput>("complete"),
-      endTurn: recorder<TurnEffectInput>("endTurn"),
-      toolCall: recordedCallMachine,
-    },
-  }),
-);
+/** Stand where effects are started and stopped: they only write it down. */
+const actions = {
+  startEffect: ({ self, system }: ActionArguments, { effect }: { readonly effect: string }): void => {
+    runningIn(system).set(self.id, effect);
+  },
+  stopEffect: ({ self, system }: ActionArguments): void => {
+    runningIn(system).delete(self.id);
+  },
+};
 
-export const recordedAgentMachine = compiled(
-  agentMachine.provide({
-    actors: { confirmPause: recorder<undefined>("confirmPause"), turn: recordedTurnMachine },
-  }),
-);
+export const recordedCallMachine = toolCallMachine.provide({ actions });
+export const recordedTurnMachine = turnMachine.provide({ actions, actors: { toolCall: recordedCallMachine } });
+export const recordedAgentMachine = agentMachine.provide({ actions, actors: { turn: recordedTurnMachine } });
+
+/** Starts the effects of restored states, as the runtime does. */
+export function startRecorded(actor: AnyActorRef): void {
+  actor.start();
+  for (const { actorId, effect } of effectsCalledFor(actor)) runningIn(actor.system).set(actorId, effect);
+}
 
 export function effectsOf(actor: AnyActorRef): string[] {
-  return [...(running.get(actor.system)?.values() ?? [])].sort();
+  return [...runningIn(actor.system)].map(([actorId, effect]) => `${effect} ${actorId}`).sort();
 }
 
 /** What is stored of an actor, as a store gives it back. */
@@ -84,7 +70,8 @@ export function snapshotOf(actor: AnyActorRef): Parent {
 export function viewOf(actor: AnyActorRef | undefined): MachineView | undefined {
   if (!actor) return undefined;
   const { value, context } = snapshotOf(actor);
-  return { value, context };
+  const { turn, call } = context as { readonly turn?: TurnState; readonly call?: CallState };
+  return { value, context: turn ?? call ?? context };
 }
 
 /** The machines of one agent with recording effects, and an entry's way to each that hears it: outermost first. */
@@ -92,8 +79,8 @@ export class RecordedTree {
   readonly root: AnyActorRef;
 
   constructor(snapshot?: Snapshot<unknown>) {
-    this.root = createActor(recordedAgentMachine, snapshot ? { snapshot } : {});
-    this.root.start();
+    this.root = createActor(recordedAgentMachine, { id: "agent", ...(snapshot ? { snapshot } : {}) });
+    startRecorded(this.root);
   }
 
   deliver(entry: Entry): void {
@@ -135,5 +122,5 @@ export function treeView(root: AnyActorRef) {
 }
 
 function openCallIdsOf(turn: AnyActorRef | undefined): readonly string[] {
-  return turn ? (snapshotOf(turn).context as { openCallIds: string[] }).openCallIds : [];
+  return turn ? (snapshotOf(turn).context as TurnContext).turn.openCallIds : [];
 }

@@ -13,6 +13,7 @@ import {
   recordedCallMachine,
   recordedTurnMachine,
   snapshotOf,
+  startRecorded,
 } from "./recorded.ts";
 import { checkedTurn, hookedTurn, plainTurn, type TurnPlan, turnPaths } from "./turn-paths.ts";
 import { amount, every, rows } from "../support/full.ts";
@@ -25,16 +26,16 @@ interface Rig {
 
 function startCall(snapshot?: Snapshot<unknown>): Rig {
   const input = { call: declared };
-  const actor = createActor(recordedCallMachine, snapshot ? { snapshot, input } : { input });
-  actor.start();
+  const actor = createActor(recordedCallMachine, { id: "call", input, ...(snapshot ? { snapshot } : {}) });
+  startRecorded(actor);
   return { actor, deliver: (entry) => actor.send(entry) };
 }
 
 function startTurn({ first }: TurnPlan) {
   return (snapshot?: Snapshot<unknown>): Rig => {
     const input = { entry: at(first, 1) };
-    const actor = createActor(recordedTurnMachine, snapshot ? { snapshot, input } : { input });
-    actor.start();
+    const actor = createActor(recordedTurnMachine, { id: "turn", input, ...(snapshot ? { snapshot } : {}) });
+    startRecorded(actor);
     return {
       actor,
       deliver(entry) {

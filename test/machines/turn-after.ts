@@ -10,5 +10,6 @@ export function turnAfter(...bodies: readonly EntryBody[]) {
   const journal = journalOf([started, ...(first?.type === "turn.started" ? rest : bodies)]);
   let [snapshot] = initialTransition(turnMachine, { entry: at(started, 1) });
   for (const entry of journal) [snapshot] = transition(turnMachine, snapshot, entry);
-  return snapshot;
+  const { value, children, context } = snapshot;
+  return { value, children, context: context.turn };
 }

@@ -1,4 +1,4 @@
-import { turnMachine } from "../../src/machines/index.ts";
+import { type TurnContext, turnMachine } from "../../src/machines/index.ts";
 import {
   type Entry,
   type EntryBody,
@@ -124,7 +124,7 @@ export function turnPaths({ first, also }: TurnPlan): Path[] {
 }
 
 function isLegal({ value, context }: Explored, entry: Entry): boolean {
-  const turn = context as TurnState;
+  const { turn } = context as TurnContext;
   const state = nameOf(value);
   const signal = strongestSignal(turn.execution.continuation.stopSignals);
   const assembles = state === "thinking.assembling" || state === "thinking.retrying";
@@ -208,7 +208,8 @@ function outcomeOf(reason: StopReason | undefined): TurnOutcome {
 
 /** What the turn's way depends on; ordinals and times grow for ever and are left out. */
 function keyOf({ value, context }: Explored): unknown {
-  const { step, attempt, retryAt, openRequest, appliedHooks, execution, react, ...turn } = context as TurnState;
+  const { step, attempt, retryAt, openRequest, appliedHooks, execution, react, ...turn } = (context as TurnContext)
+    .turn;
   const { openCallIds, unreviewedCallIds, outputFits, outputRepairs, compactions, heldMessageIds } = turn;
   const { stopSignals, isContinuationRequested } = execution.continuation;
   const signals = stopSignals.map(({ reason }) => reason).sort();

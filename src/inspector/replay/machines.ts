@@ -1,6 +1,5 @@
 import { MachineFold } from "../../runtime/index.ts";
 import { addressOf, type Entry, type JournalRow, type Json } from "../../state/index.ts";
-import type { AnyTransitionDefinition } from "xstate";
 
 /** One transition of a machine. */
 export interface TransitionAt {
@@ -143,7 +142,7 @@ export class MachineHistory {
     const { agent, turn, calls } = this.#fold.values;
     const move = (track: Track, value: unknown): void => {
       const before = this.#fold.heardBefore(track === this.#agent ? "" : track.id);
-      const guard = (to: readonly string[]): string | null => (before ? guardOf(before, entry, to) : null);
+      const guard = (): string | null => (before ? guardOf(before, entry) : null);
       const transition = track.move(value, { entry, cursor, guard });
       if (!transition) return;
       this.#transitions.push(transition);
@@ -242,7 +241,7 @@ export function countUpTo(list: readonly { readonly cursor: number }[], cursor: 
 interface Cause {
   readonly entry: Entry;
   readonly cursor: number;
-  readonly guard: (to: readonly string[]) => string | null;
+  readonly guard: () => string | null;
 }
 
 /** The states of one machine so far. */
@@ -282,7 +281,7 @@ class Track {
     for (const path of from) if (!to.includes(path)) this.#leave(path, at);
     for (const path of to) if (!from.includes(path)) this.#enter(path, at);
     const names = { machine: this.#machine, id: this.id };
-    this.#last = { cursor, seq, at, ...names, from: this.#value, to: value as Json, entry: type, guard: guard(to) };
+    this.#last = { cursor, seq, at, ...names, from: this.#value, to: value as Json, entry: type, guard: guard() };
     this.#path = to;
     this.#value = value as Json;
     return this.#last;
@@ -331,19 +330,9 @@ type HeardBefore = NonNullable<ReturnType<MachineFold["heardBefore"]>>;
  * which the machine heard the entry, so they are asked again. Guards that had to hold together are joined by ` & `, as in
  * the charts.
  */
-export function guardOf({ machine, snapshot }: HeardBefore, entry: Entry, to: readonly string[]): string | null {
+export function guardOf({ machine, snapshot }: HeardBefore, entry: Entry): string | null {
   const chosen = machine.getTransitionData(snapshot, entry).filter(({ target }) => target !== undefined);
-  // A transition that takes no entry follows one that only records it.
-  const made = chosen.length > 0 ? chosen : eventless(snapshot).filter((one) => leadsTo(one, to));
-  return made.map(({ guard }) => guardName(guard)).find((name) => name !== "") ?? null;
-}
-
-function eventless({ _nodes }: HeardBefore["snapshot"]): AnyTransitionDefinition[] {
-  return _nodes.flatMap(({ always }) => always ?? []);
-}
-
-function leadsTo({ target = [] }: AnyTransitionDefinition, to: readonly string[]): boolean {
-  return target.some(({ path }) => to.includes(path.join(".")));
+  return chosen.map(({ guard }) => guardName(guard)).find((name) => name !== "") ?? null;
 }
 
 /** `and([…])` makes a function that has the guards which it joins. */

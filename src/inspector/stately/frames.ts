@@ -2,7 +2,7 @@
 export const FRAME_VERSION = "0.7.0";
 
 interface FrameBase {
-  /** The id of the agent, turn or call, or `<owner>/<effect>`. The same after a restart. */
+  /** The id of the agent, turn or call. The same after a restart. */
   readonly sessionId: string;
   /** The root of the team: the id of its root agent. */
   readonly rootId: string;

@@ -1,8 +1,8 @@
 import type { AnyActorRef, InspectionEvent } from "xstate";
 import { functionRule, optionsOf, systemClock, wholeNumberRule } from "../../base/index.ts";
-import { rootOf } from "../../state/index.ts";
+import { partsOfCall, rootOf } from "../../state/index.ts";
 import { type ActorFrame, FRAME_VERSION, type InspectionFrame } from "./frames.ts";
-import { chartOf, isMachine, visibleEvent, visibleSnapshot } from "./visible.ts";
+import { chartOf, type MachineName, visibleEvent, visibleSnapshot } from "./visible.ts";
 
 /** What `createInspector()` takes. */
 export interface InspectorOptions {
@@ -41,12 +41,7 @@ export const inspectorRules = { now: functionRule, keptEnded: wholeNumberRule(0)
 const mostParents = 10_000;
 
 interface Node extends FramedActor {
-  readonly name: string;
-  /** Its machine or effect, of which the chart is made on demand. */
-  readonly logic: unknown;
-  readonly isAgent: boolean;
-  /** Effects are forgotten when they end. */
-  readonly isEffect: boolean;
+  readonly machine: MachineName;
   parentId: string | undefined;
   /** The machine's snapshot while the actor is live; it becomes a frame only on demand. */
   snapshot: unknown;
@@ -58,7 +53,7 @@ interface Node extends FramedActor {
  * Owns: the known actors, their parents and present snapshots. Does not own: the actors, the clients.
  *
  * Invariants
- * 1. The id of an actor is that of its agent, turn, call or effect, so it is the same after a restart.
+ * 1. The id of an actor is that of its agent, turn or call, so it is the same after a restart.
  * 2. Nothing leaves the hub but what `visible.ts` lets through.
  * 3. The number of ended actors is bounded; live ones are as many as the runtime has.
  * 4. While nobody listens, an event costs the same however many actors and children there are, and builds no frame.
@@ -68,7 +63,6 @@ class InspectionHub implements Inspector {
   readonly #keptEnded: number;
   readonly #nodes = new Map<string, Node>();
   readonly #ended = new Set<string>();
-  readonly #ids = new WeakMap<AnyActorRef, string>();
   /** Parents by child; a child may be known before it is live here. */
   readonly #parents = new Map<string, string>();
   readonly #listeners = new Map<FrameListener, (actor: FramedActor) => boolean>();
@@ -110,21 +104,13 @@ class InspectionHub implements Inspector {
     return () => this.#listeners.delete(listener);
   }
 
-  #register(agentId: string, ref: AnyActorRef): void {
-    const parentRef = ref._parent;
-    const owner = parentRef === undefined ? undefined : this.#ids.get(parentRef);
-    const { logic, src } = ref as unknown as { readonly logic: unknown; readonly src: unknown };
-    const isEffect = parentRef !== undefined && !isMachine(logic);
-    const name = isEffect && typeof src === "string" ? src : parentRef === undefined ? agentId : ref.id;
-    const sessionId = isEffect ? `${owner ?? agentId}/${name}` : name;
-    const isAgent = parentRef === undefined;
-    const parentId = isAgent ? this.#parents.get(agentId) : owner;
+  #register(agentId: string, { id, src }: AnyActorRef): void {
+    const machine = src === "turn" || src === "toolCall" ? src : "agent";
+    const parentId = { agent: this.#parents.get(agentId), turn: agentId, toolCall: partsOfCall(id).turnId }[machine];
     const snapshot = { status: "active" };
-    const more = { logic, isAgent, isEffect, parentId, snapshot, adopted: undefined };
-    const node: Node = { sessionId, rootId: rootOf(agentId), name, ...more };
-    this.#ids.set(ref, sessionId);
-    this.#ended.delete(sessionId);
-    this.#nodes.set(sessionId, node);
+    const node: Node = { sessionId: id, rootId: rootOf(agentId), machine, parentId, snapshot, adopted: undefined };
+    this.#ended.delete(id);
+    this.#nodes.set(id, node);
     this.#publish(node, () => this.#actorFrame(node));
   }
 
@@ -133,19 +119,19 @@ class InspectionHub implements Inspector {
       const { childId } = event as { readonly childId?: unknown };
       if (typeof childId === "string") this.#link(childId, agentId);
     }
-    const node = this.#listeners.size === 0 ? undefined : this.#nodeOf(actorRef as AnyActorRef);
+    const node = this.#listeners.size === 0 ? undefined : this.#nodes.get((actorRef as AnyActorRef).id);
     if (!node) return;
     this.#publish(node, () => ({
       type: "@xstate.event",
       ...this.#base(node),
       event: visibleEvent(event),
-      sourceId: sourceRef && this.#ids.get(sourceRef as AnyActorRef),
+      sourceId: (sourceRef as AnyActorRef | undefined)?.id,
       provisional: true,
     }));
   }
 
   #noteSnapshot({ actorRef, event, snapshot }: InspectionEvent & { type: "@xstate.snapshot" }): void {
-    const node = this.#nodeOf(actorRef as AnyActorRef);
+    const node = this.#nodes.get((actorRef as AnyActorRef).id);
     if (!node) return;
     node.snapshot = snapshot;
     if (this.#listeners.size > 0) {
@@ -161,13 +147,9 @@ class InspectionHub implements Inspector {
     if (snapshot.status !== "active") this.#end(node);
   }
 
-  #nodeOf(ref: AnyActorRef): Node | undefined {
-    return this.#nodes.get(this.#ids.get(ref) ?? "");
-  }
-
   /** Each agent is a root actor. Of a parent that was restored, only the list of open children says which it spawned. */
   #adopt(parent: Node): void {
-    if (!parent.isAgent) return;
+    if (parent.machine !== "agent") return;
     const { openChildIds } = (parent.snapshot as { context?: { openChildIds?: readonly string[] } }).context ?? {};
     if (openChildIds === parent.adopted) return;
     parent.adopted = openChildIds;
@@ -185,10 +167,6 @@ class InspectionHub implements Inspector {
   }
 
   #end(node: Node): void {
-    if (node.isEffect) {
-      this.#nodes.delete(node.sessionId);
-      return;
-    }
     // The machine's own snapshot holds contents, and children: keep what may be shown.
     node.snapshot = visibleSnapshot(node.snapshot);
     this.#ended.add(node.sessionId);
@@ -201,10 +179,9 @@ class InspectionHub implements Inspector {
   }
 
   #actorFrame(node: Node): ActorFrame {
-    const { name, parentId, logic } = node;
-    const definition = chartOf(logic, name);
+    const { sessionId: name, parentId, machine } = node;
     const snapshot = visibleSnapshot(node.snapshot);
-    return { type: "@xstate.actor", ...this.#base(node), name, parentId, definition, snapshot };
+    return { type: "@xstate.actor", ...this.#base(node), name, parentId, definition: chartOf(machine), snapshot };
   }
 
   #base({ sessionId, rootId }: FramedActor) {

@@ -1,10 +1,9 @@
-import { liveAgentMachine, liveToolCallMachine, liveTurnMachine } from "../../actors/index.ts";
 import type { AgentRecord, JournalRow } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import { type MachineAt, machinesAt } from "../replay/machines.ts";
 import { type ActorFrame, FRAME_VERSION } from "./frames.ts";
 import { MOST_ACTORS } from "./tree-frames.ts";
-import { chartOf } from "./visible.ts";
+import { chartOf, type MachineName } from "./visible.ts";
 
 /** Stores whose runs a client may look at. */
 export interface StoredTrees {
@@ -47,7 +46,7 @@ export async function storedFrames(
 function framesOf(record: AgentRecord, rows: readonly JournalRow[]): ActorFrame[] {
   const { agentId, parentAgentId, rootAgentId } = record;
   const { agent, turn, calls, seq, at } = machinesAt(agentId, rows);
-  const actor = (sessionId: string, parentId: string | null, machine: MachineAt, logic: unknown): ActorFrame => ({
+  const actor = (sessionId: string, parentId: string | null, machine: MachineAt, name: MachineName): ActorFrame => ({
     type: "@xstate.actor",
     sessionId,
     rootId: rootAgentId,
@@ -57,11 +56,11 @@ function framesOf(record: AgentRecord, rows: readonly JournalRow[]): ActorFrame[
     _version: FRAME_VERSION,
     name: sessionId,
     parentId: parentId ?? undefined,
-    definition: chartOf(logic, sessionId),
+    definition: chartOf(name),
     snapshot: { status: machine.isOver ? "done" : "active", value: machine.value },
   });
-  const frames = [actor(agentId, parentAgentId, agent, liveAgentMachine)];
+  const frames = [actor(agentId, parentAgentId, agent, "agent")];
   if (!turn) return frames;
-  frames.push(actor(turn.turnId, agentId, turn, liveTurnMachine));
-  return [...frames, ...calls.map((call) => actor(call.callId, turn.turnId, call, liveToolCallMachine))];
+  frames.push(actor(turn.turnId, agentId, turn, "turn"));
+  return [...frames, ...calls.map((call) => actor(call.callId, turn.turnId, call, "toolCall"))];
 }

@@ -1,3 +1,4 @@
+import { agentMachine, toolCallMachine, turnMachine } from "../../machines/index.ts";
 import type { FrameEvent, FrameSnapshot } from "./frames.ts";
 
 /*
@@ -72,8 +73,13 @@ export function visibleSnapshot(snapshot: unknown): FrameSnapshot {
   return {
     status: typeof status === "string" ? status : "active",
     ...(value === undefined ? {} : { value }),
-    ...(context === undefined ? {} : { context: picked(objectOf(context), contextFields) }),
+    ...(context === undefined ? {} : { context: picked(foldIn(objectOf(context)), contextFields) }),
   };
+}
+
+/** The context of an agent, or what that of a turn or a call holds. */
+function foldIn(context: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  return objectOf(context["turn"] ?? context["call"] ?? context);
 }
 
 export function visibleEvent(event: unknown): FrameEvent {
@@ -106,27 +112,16 @@ function objectOf(value: unknown): Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
 }
 
-const charts = new WeakMap<object, string>();
+const machines = { agent: agentMachine, turn: turnMachine, toolCall: toolCallMachine };
+export type MachineName = keyof typeof machines;
 
-/** The chart of a machine, or the name of an effect, as JSON text; cached by machine. */
-export function chartOf(logic: unknown, name: string): string {
-  const config = configOf(logic);
-  if (config === undefined) return JSON.stringify({ id: name });
-  const known = charts.get(config);
-  if (known !== undefined) return known;
-  const chart = JSON.stringify(config, withoutCode);
-  charts.set(config, chart);
+const charts = new Map<MachineName, string>();
+
+/** The chart of a machine as JSON text. */
+export function chartOf(name: MachineName): string {
+  const chart = charts.get(name) ?? JSON.stringify(machines[name].config, withoutCode);
+  charts.set(name, chart);
   return chart;
-}
-
-/** A machine has a chart; an effect has none. */
-export function isMachine(logic: unknown): boolean {
-  return configOf(logic) !== undefined;
-}
-
-function configOf(logic: unknown): object | undefined {
-  if (typeof logic !== "object" || logic === null || !("config" in logic)) return undefined;
-  return typeof logic.config === "object" && logic.config !== null ? logic.config : undefined;
 }
 
 /** Replaces code by its name and leaves out the initial context. */

@@ -1,12 +1,13 @@
 import { type ActorRefFrom, createActor, type InspectionEvent, type Snapshot } from "xstate";
 import {
-  bindHost,
+  type EffectPlace,
+  Effects,
   type Host,
-  inspectedAgentMachine,
-  isOver,
+  type LiveAgentActor,
   liveAgentMachine,
   type liveToolCallMachine,
   type liveTurnMachine,
+  startWithEffects,
 } from "../../actors/index.ts";
 import { holdProcess } from "../../base/index.ts";
 import { type AgentContext, agentHears, allCallsHear, lifecycleOf, turnHears } from "../../machines/index.ts";
@@ -30,38 +31,35 @@ interface ActorTreeStart {
   readonly inspect: ((agentId: string, event: InspectionEvent) => void) | undefined;
 }
 
-/** A running effect: of the turn or the agent, or of one of its calls. */
-export interface EffectPlace {
-  readonly callId: string | null;
-}
-
 /**
  * The live machines of one agent: a root actor, its turn, its calls. An entry is delivered to every machine on its
  * address, outermost first; machines never send to one another.
  */
 export class ActorTree {
-  readonly #root: ActorRefFrom<typeof liveAgentMachine>;
+  readonly #root: LiveAgentActor;
+  readonly #effects: Effects;
   /** The turn that ended last, whose actor is gone. */
   #lastTurn: TurnState | undefined;
   #letGo: (() => void) | undefined;
 
   constructor(start: ActorTreeStart, host: Host) {
     const { agentId, snapshot, inspect } = start;
-    this.#root = createActor(inspect ? inspectedAgentMachine() : liveAgentMachine, {
+    this.#effects = new Effects(host);
+    this.#root = createActor(liveAgentMachine, {
       id: agentId,
       ...(snapshot ? { snapshot } : {}),
       ...(inspect ? { inspect: (event: InspectionEvent) => inspect(agentId, event) } : {}),
     });
-    bindHost(this.#root.system, host);
   }
 
   start(): void {
-    this.#root.start();
+    startWithEffects(this.#root, this.#effects);
     this.#holdWhileBusy();
   }
 
   stop(): void {
     this.#root.stop();
+    this.#effects.stopAll();
     this.#letGo?.();
     this.#letGo = undefined;
   }
@@ -104,13 +102,13 @@ export class ActorTree {
     return { agent: this.#root.getSnapshot().value, turn: turn?.value, calls: Object.fromEntries(calls) };
   }
 
-  /** Running effects; each is an actor that lives as long as its state. */
+  /** Where effects of its states run. */
   get effects(): readonly EffectPlace[] {
-    return effectsIn(this.#root.getSnapshot(), null);
+    return this.#effects.places;
   }
 
   turn(turnId: string): TurnState | undefined {
-    const live = this.#turn(turnId)?.getSnapshot().context;
+    const live = this.#turn(turnId)?.getSnapshot().context.turn;
     return live ?? (this.#lastTurn?.turnId === turnId ? this.#lastTurn : undefined);
   }
 
@@ -119,7 +117,7 @@ export class ActorTree {
   }
 
   call(turnId: string, callId: string): CallState | undefined {
-    return this.#call(turnId, callId)?.getSnapshot().context;
+    return this.#call(turnId, callId)?.getSnapshot().context.call;
   }
 
   deliver(entry: Entry): void {
@@ -132,7 +130,11 @@ export class ActorTree {
     if (turnId === null) return;
     const turn = this.#turn(turnId);
     if (turnHears(entry)) turn?.send(entry);
-    if (entry.type === "turn.ended" && turn) this.#lastTurn = turn.getSnapshot().context;
+    if (entry.type === "turn.ended") {
+      if (turn) this.#lastTurn = turn.getSnapshot().context.turn;
+      // Calls of a turn that could not be stopped may still be running.
+      this.#effects.stopAll();
+    }
     if (callId !== null) this.#call(turnId, callId)?.send(entry);
     for (const id of broadcast) this.#call(turnId, id)?.send(entry);
   }
@@ -145,26 +147,6 @@ export class ActorTree {
     const calls = this.#turn(turnId)?.getSnapshot().children as Record<string, unknown> | undefined;
     return calls?.[callId] as ActorRefFrom<typeof liveToolCallMachine> | undefined;
   }
-}
-
-interface MachineSnapshot {
-  readonly children: Readonly<Record<string, { getSnapshot(): unknown } | undefined>>;
-}
-
-function effectsIn({ children }: MachineSnapshot, callId: string | null): EffectPlace[] {
-  return Object.entries(children).flatMap(([id, child]) => {
-    const snapshot = child?.getSnapshot();
-    if (!isMachine(snapshot)) return child && !isOver(child) ? [{ callId }] : [];
-    return effectsIn(snapshot, isCall(snapshot) ? id : callId);
-  });
-}
-
-function isMachine(snapshot: unknown): snapshot is MachineSnapshot & { readonly context: object } {
-  return typeof snapshot === "object" && snapshot !== null && "value" in snapshot && "children" in snapshot;
-}
-
-function isCall({ context }: { readonly context: object }): boolean {
-  return "callId" in context;
 }
 
 /** A live agent, as `Activity` reads it. */

@@ -71,7 +71,7 @@ export class MachineFold {
     this.#turn = next;
     if (next.value === "round" && turn.value !== "round") {
       this.#calls.clear();
-      for (const { callId, name } of openCallsOf(next.context)) {
+      for (const { callId, name } of openCallsOf(next.context.turn)) {
         this.#calls.set(callId, initialTransition(liveToolCallMachine, { call: declareCall(callId, name) })[0]);
       }
       return;
@@ -89,11 +89,11 @@ export class MachineFold {
   }
 
   get turn(): TurnState | undefined {
-    return this.#turn?.context;
+    return this.#turn?.context.turn;
   }
 
   call(callId: string): CallState | undefined {
-    return this.#calls.get(callId)?.context;
+    return this.#calls.get(callId)?.context.call;
   }
 
   /** The state values of all machines, for comparing a fold with the live state. */
@@ -118,7 +118,7 @@ export class MachineFold {
     for (const [callId, call] of this.#calls) {
       const child = turn.children[callId];
       if (!child) continue;
-      const { outcome, reviewDue } = call.context;
+      const { outcome, reviewDue } = call.context.call;
       // A call with its result stays as long as hooks have to review it.
       if (outcome === null || reviewDue) child.snapshot = persisted(liveToolCallMachine.getPersistedSnapshot(call));
       else delete turn.children[callId];
