@@ -64,7 +64,7 @@ export async function searchFolder(
     .map((entry, id): Entry => ({ ...entry, id }));
   const index = new MiniSearch<Entry>({
     fields: ["text", "headings"],
-    extractField: (entry, field) => (field === "headings" ? entry.headings.join("\n") : String(entry[field as "text"])),
+    extractField: (entry, field) => (field === "headings" ? entry.headings.join("\n") : entry[field as "text"]),
     tokenize: tokensOf,
     processTerm: (term) => term,
   });

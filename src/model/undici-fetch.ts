@@ -8,6 +8,7 @@
  */
 import { connect as connectPlain, isIP, type Socket } from "node:net";
 import type { Transform } from "node:stream";
+import type { ReadableStream as NodeStream } from "node:stream/web";
 import { connect as connectSafely } from "node:tls";
 import { setImmediate as nextEventLoopTurn } from "node:timers/promises";
 import { Agent, type buildConnector, type Dispatcher, EnvHttpProxyAgent, Pool } from "undici";
@@ -397,6 +398,6 @@ async function unpacked(
   const plain = stages.at(-1);
   if (plain === undefined) return body;
   // Its errors reach the reader of the last stage.
-  pipeline([Readable.fromWeb(body), ...stages], () => undefined);
-  return Readable.toWeb(plain);
+  pipeline([Readable.fromWeb(body as NodeStream), ...stages], () => undefined);
+  return Readable.toWeb(plain) as ReadableStream<Uint8Array>;
 }

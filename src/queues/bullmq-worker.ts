@@ -62,11 +62,11 @@ export class BullmqWorker {
   readonly #package: Package;
   readonly #worker: Worker<Envelope, void>;
   readonly #ends = new Set<string>();
-  /** The runs of jobs here, by job id. */
   /** Jobs that were found dead, and are looked at now because they may not parse. */
   readonly #replacing = new Set<string>();
   /** Jobs whose locks were not renewed just now. */
   #unrenewed: readonly string[] = [];
+  /** The runs of jobs here, by job id. */
   readonly #runs = new Map<string, RunOfJob>();
   deaths = 0;
   refused = 0;

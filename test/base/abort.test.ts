@@ -2,10 +2,6 @@ import { getEventListeners } from "node:events";
 import { describe, expect, it } from "vitest";
 import { abortable, combineSignals } from "../../src/base/index.ts";
 
-const late = (): never => {
-  throw new Error("it was removed");
-};
-
 describe("combined signals", () => {
   it("abort with the first source, for its reason", () => {
     const [one, other] = [new AbortController(), new AbortController()];

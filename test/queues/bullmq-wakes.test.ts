@@ -6,6 +6,8 @@ import { ownQueuePrefix, queuesOn } from "../support/bullmq-queues.ts";
 import { RedisServer, redisProgram } from "../support/redis-server.ts";
 
 const busy = { ...agent, agentId: "busy" };
+const areBusy = async (agents: readonly AgentKey[]): Promise<boolean[]> =>
+  agents.map(({ agentId }) => agentId === busy.agentId);
 
 describe.skipIf(!redisProgram)("wakes that wait when the last worker leaves", () => {
   let server: RedisServer;
@@ -44,9 +46,6 @@ describe.skipIf(!redisProgram)("wakes that wait when the last worker leaves", ()
     expect(await drained).toEqual({ left: 0 });
     return asks;
   }
-
-  const areBusy = async (agents: readonly AgentKey[]): Promise<boolean[]> =>
-    agents.map(({ agentId }) => agentId === busy.agentId);
 
   test("stay where their agents have something to do, and go where they have nothing", async () => {
     const asks = await leavingWorker(areBusy);

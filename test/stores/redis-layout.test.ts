@@ -11,19 +11,20 @@ import { redisOfSuite } from "../support/redis-suite.ts";
 
 const present = migrations.at(-1)?.number ?? 0;
 
+/** A step that notes its number in a list. */
+const step = (number: number, before?: () => Promise<unknown>): Migration => ({
+  number,
+  troupe: `0.${number}.0`,
+  apply: async (client, prefix) => {
+    await before?.();
+    await client.rpush(`${prefix}steps`, number);
+  },
+});
+
 describe.skipIf(!redisProgram)("the layout of the keys under a prefix", () => {
   const redis = redisOfSuite();
   const layoutUnder = (prefix: string): Promise<string | null> => redis.client.get(`${prefix}{processes}:layout`);
 
-  /** A step that notes its number in a list. */
-  const step = (number: number, before?: () => Promise<unknown>): Migration => ({
-    number,
-    troupe: `0.${number}.0`,
-    apply: async (client, prefix) => {
-      await before?.();
-      await client.rpush(`${prefix}steps`, number);
-    },
-  });
   const stepsUnder = (prefix: string): Promise<string[]> => redis.client.lrange(`${prefix}steps`, 0, -1);
 
   test("has steps with the numbers from 1 on", () => {
