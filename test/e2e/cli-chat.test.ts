@@ -21,9 +21,9 @@ describe("troupe chat", () => {
     const { code, stdout, stderr } = await talk(
       "Hello",
       "pay Ann 5, ask Which day?",
+      "on Friday",
       "perhaps",
       "y",
-      "on Friday",
       "pay Bo 6",
       "n too much",
       "/requests",
