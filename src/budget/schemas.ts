@@ -184,7 +184,7 @@ export type PriceTier = DeepReadonly<z.infer<typeof priceTierSchema>>;
 /** Dollars per million tokens, which is the same number as micro-dollars per token. */
 export const priceSchema = z.strictObject({
   ...rates,
-  /** Dollars for each call, whatever its tokens. Default 0. */
+  /** Dollars for each call, in addition to the price of its tokens. Default 0. */
   perCall: z.number().nonnegative().max(highestPrice).optional(),
   /** Prices of longer prompts, in any order. Default: none. */
   tiers: z.array(priceTierSchema).optional(),

@@ -60,7 +60,7 @@ const texts: readonly RegExp[] = [
   /(?<!(?:daily|weekly|monthly|hourly|per user) )token limit exceeded/i,
 ];
 
-/** A bound on the answer that is higher than the model allows, whatever else the text mentions. */
+/** A bound on the answer that is higher than the model allows, even where the text mentions other things. */
 const bounds = /maximum value for `?max_(?:completion_)?tokens/i;
 
 /** Limits on what may be sent in some time. Waiting helps against them, a shorter prompt does not. */

@@ -151,7 +151,7 @@ export class BullmqWorker {
     for (const [at, wake] of wakes.entries()) {
       if (!isNeeded[at] && (await places.remove(queue, wake.id))) removed.push(wake);
     }
-    // Who has posted something in between has found the wake there, and added none.
+    // A process that has posted something in between has found the wake there, and added none.
     const isNeededAgain = await areNeeded(removed.map(({ agent }) => agent));
     for (const [at, { data, agent }] of removed.entries()) if (isNeededAgain[at]) await places.wake(data, agent);
   }
@@ -211,7 +211,7 @@ export class BullmqWorker {
     if (!("job" in opened)) {
       if (queue !== WAKE_QUEUE && !isSetAside(id)) {
         await places.setAside(queue, job.data);
-        // Whatever its options say: the id has to be free.
+        // The id has to be free, even where the job's options keep it.
         job.opts.removeOnComplete = true;
         return undefined;
       }

@@ -101,7 +101,7 @@ const leading = (request: ModelRequest): ScriptedAnswer =>
       )(request);
 
 describeRuntimes("no effect before its intent", (stage) => {
-  /** An agent "lead" and what it is made of; its turn is played to the end, whoever has to help it there. */
+  /** An agent "lead" and what it is made of; its turn is played to the end, with help where it needs it. */
   async function play(
     watch: CommitWatch,
     options: Omit<Parameters<typeof defineAgent>[0], "name">,

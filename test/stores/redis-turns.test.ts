@@ -75,18 +75,25 @@ describe.skipIf(!redisProgram)("lists of turns", () => {
     expect(await redis.client.zrange(index("unfinished", "a").list, "0", "-1")).toEqual([]);
   });
 
-  test("that cannot be written keep a turn from being changed: nothing is half-written", async () => {
-    const a = await opened("a", 1);
-    const { list } = index("turns", "a");
-    await redis.client.del(list);
-    await redis.client.set(list, "no list");
-    await expect(end(a, 5)).rejects.toThrow(CorruptRecordError);
-    await redis.client.del(list);
-    await end(a, 6);
-    expect(await stores.readJournal(a.key, 1)).toHaveLength(1);
-    await stores.openTurn(a.key, command, NOW + 7);
-    expect(await idsOf({ ownerId: "ann" })).toEqual(["a#2", "a#1"]);
-  });
+  test.each([
+    ["with the trees", async () => undefined],
+    ["apart from the trees", takeApart],
+  ])(
+    "that are written %s and cannot be keep a turn from being changed: nothing is half-written",
+    async (_, prepare) => {
+      await prepare();
+      const a = await opened("a", 1);
+      const { list } = index("turns", "a");
+      await redis.client.del(list);
+      await redis.client.set(list, "no list");
+      await expect(end(a, 5)).rejects.toThrow(CorruptRecordError);
+      await redis.client.del(list);
+      await end(a, 6);
+      expect(await stores.readJournal(a.key, 1)).toHaveLength(1);
+      await stores.openTurn(a.key, command, NOW + 7);
+      expect(await idsOf({ ownerId: "ann" })).toEqual(["a#2", "a#1"]);
+    },
+  );
 
   test("of unfinished turns, apart from the trees, lose what has ended", async () => {
     await takeApart();
@@ -109,19 +116,5 @@ describe.skipIf(!redisProgram)("lists of turns", () => {
     expect(first.map(({ turnId }) => turnId)).toEqual([199, 198, 197, 196, 195].map((number) => `t${number}#1`));
     const many = await commandsOf(redis.client, async () => void (await page(first.at(-1))));
     expect(many).toBeLessThanOrEqual(few + 16);
-  });
-
-  test("apart from the trees, that cannot be written keep a turn from being changed too", async () => {
-    await takeApart();
-    const a = await opened("a", 1);
-    const { list } = index("turns", "a");
-    await redis.client.del(list);
-    await redis.client.set(list, "no list");
-    await expect(end(a, 5)).rejects.toThrow(CorruptRecordError);
-    await redis.client.del(list);
-    await end(a, 6);
-    expect(await stores.readJournal(a.key, 1)).toHaveLength(1);
-    await stores.openTurn(a.key, command, NOW + 7);
-    expect(await idsOf({ ownerId: "ann" })).toEqual(["a#2", "a#1"]);
   });
 });

@@ -9,7 +9,7 @@ const WAY = 3;
 type Fits = (entry: Entry, agentId: string) => boolean;
 
 /**
- * Stores whose commits take their time, and what they have committed: whatever starts before its intent is committed is seen to.
+ * Stores whose commits take their time, and what they have committed: they show what starts before its intent is committed.
  * Owns: the committed entries, and the faults that were found.
  */
 export class CommitWatch {

@@ -65,7 +65,7 @@ export class EventBus {
     this.#accounts.add(listener);
   }
 
-  /** Whether somebody reads the tree as it is written. */
+  /** Whether a reader follows the tree as it is written. */
   hasReaders(rootAgentId: string): boolean {
     return this.#everywhere.size > 0 || this.#rows.has(rootAgentId) || this.#live.has(rootAgentId);
   }

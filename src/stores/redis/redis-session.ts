@@ -39,7 +39,7 @@ export interface IndexWrite {
   readonly member: string;
   /** The score to write. Absent for "leaving": its member is removed once the tree was changed. */
   readonly score: number | undefined;
-  /** Readers correct an entry of this kind whatever it was, so one server notes no time for it. */
+  /** Readers correct every entry of this kind, so one server notes no time for it. */
   readonly isUnstamped?: boolean;
 }
 
