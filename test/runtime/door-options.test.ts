@@ -205,6 +205,8 @@ describeRuntimes(
       );
       expect(() => runtime.subscribe(5 as never)).toThrow(InvalidInputError);
       expect(() => runtime.subscribe({ next: 5 } as never)).toThrow(InvalidInputError);
+      expect(() => runtime.subscribe(() => undefined, { streams: 1 as never })).toThrow(InvalidInputError);
+      expect(() => runtime.subscribe(() => undefined, { stream: false } as object)).toThrow(InvalidInputError);
       expect((await agent.executeTurn("again").result).status).toBe("completed");
     });
   },
