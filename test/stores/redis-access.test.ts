@@ -11,7 +11,7 @@ import { note } from "../contracts/entry-fixtures.ts";
 import { NOW } from "../contracts/names.ts";
 import { identityOf, keyOf, openAgent } from "../contracts/stores-fixtures.ts";
 import { freePort, RedisServer, redisProgram } from "../support/redis-server.ts";
-import { ownPrefix } from "../support/redis-stores.ts";
+import { listening, ownPrefix } from "../support/redis-stores.ts";
 import { redisOfSuite } from "../support/redis-suite.ts";
 
 const hasOpenssl = spawnSync("openssl", ["version"]).status === 0;
@@ -47,8 +47,7 @@ describe.skipIf(!redisProgram)("the way to a Redis that guards itself", () => {
     await redis.client.call("ACL", "SETUSER", "clerk", "on", ">p%ss word", ...rights);
     const url = `redis://clerk:${encodeURIComponent("p%ss word")}@127.0.0.1:${redis.server.port}`;
     const [mine, theirs] = [opened({ url, prefix: "mine:" }), opened({ url, prefix: "mine:" })];
-    const heard = Promise.withResolvers<void>();
-    mine.onForeignWrite((writes) => (writes === "any" ? undefined : heard.resolve()));
+    const { heard } = await listening(mine);
     await work(theirs);
     expect(emitWarning.mock.calls.map(([message]) => message)).toEqual([expect.stringMatching(/CONFIG is refused/)]);
     let count = 0;
@@ -56,7 +55,7 @@ describe.skipIf(!redisProgram)("the way to a Redis that guards itself", () => {
     onTestFinished(() => clearInterval(writing));
     await theirs.pause(keyOf(), "ann", NOW);
     await theirs.resume(keyOf(), "ann", NOW);
-    await heard.promise;
+    await heard;
     const elsewhere = await failureOf(opened({ url, prefix: "theirs:" }));
     expect(elsewhere).toMatchObject({ details: { code: "NOPERM" } });
     expect(elsewhere.message).toMatch(/NOPERM: the user may not do this/);

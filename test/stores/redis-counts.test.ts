@@ -9,7 +9,7 @@ import { openChild } from "../contracts/tree-fixtures.ts";
 import { commandsOf, workOf } from "../support/redis-counts.ts";
 import { redisProgram } from "../support/redis-server.ts";
 import { redisOfSuite } from "../support/redis-suite.ts";
-import { ownPrefix, storesOn } from "../support/redis-stores.ts";
+import { listening, ownPrefix, storesOn } from "../support/redis-stores.ts";
 
 describe.skipIf(!redisProgram)("what reaches Redis", () => {
   const redis = redisOfSuite();
@@ -52,6 +52,7 @@ describe.skipIf(!redisProgram)("what reaches Redis", () => {
   test("is nothing where another process writes to trees that nobody has here, or gives a sign of life", async () => {
     const prefix = ownPrefix();
     const [mine, theirs] = [storesOn(redis.server, { prefix }), storesOn(redis.server, { prefix })];
+    const { heard, end } = await listening(mine, (rootAgentId) => rootAgentId === "last");
     const clerk = defineAgent({ name: "clerk", model: scriptedModel("noted") });
     const runtime = await createRuntime({ agents: [clerk], stores: mine, clock: createFakeClock() });
     onTestFinished(async () => {
@@ -61,17 +62,13 @@ describe.skipIf(!redisProgram)("what reaches Redis", () => {
     const agent = await runtime.agent("clerk", { agentId: "c" });
     await agent.start();
     await agent.executeTurn("go").result;
-    const heard = Promise.withResolvers<void>();
-    const end = mine.onForeignWrite((writes) => {
-      if (writes !== "any" && writes.all.some(({ rootAgentId }) => rootAgentId === "last")) heard.resolve();
-    });
     const owner = await openAgent(theirs);
     await owner.commit();
     const work = await workOf(redis.client, async () => {
       for (let count = 0; count < 20; count += 1) await owner.commit({ entries: [note("x")] });
       await theirs.heartbeat("here", NOW);
       await openAgent(theirs, { agentId: "last" });
-      await heard.promise;
+      await heard;
     });
     end();
     expect(work.commands.filter((name) => !name.startsWith("eval"))).toEqual([]);
@@ -84,14 +81,13 @@ describe.skipIf(!redisProgram)("what reaches Redis", () => {
       await mine.close();
       await theirs.close();
     });
-    const heard = Promise.withResolvers<void>();
     const owner = await openAgent(mine);
     await owner.commit();
     await mine.release(keyOf(), owner.epoch, { as: "leaving" });
-    const end = mine.onForeignWrite((writes) => (writes === "any" ? undefined : heard.resolve()));
+    const { heard, end } = await listening(mine);
     const command = { input: "go", actorId: null, limits: null, ifBusy: "queue" } as const;
     await theirs.openTurn(keyOf(), command, NOW);
-    await heard.promise;
+    await heard;
     const taken = await workOf(redis.client, async () => {
       expect(await mine.acquire(keyOf(), "here", 60_000, NOW)).toMatchObject({ type: "acquired" });
     });

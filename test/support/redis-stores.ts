@@ -33,3 +33,21 @@ export function alternating(one: Stores, other: Stores): Stores {
     },
   });
 }
+
+/**
+ * Resolves when the stores, to which nobody listens yet, hear what other processes write; of writes before that they only tell
+ * "any". `heard` resolves at the first write to a wanted tree that is told by name.
+ */
+export async function listening(
+  stores: Stores,
+  isWanted: (rootAgentId: string) => boolean = () => true,
+): Promise<{ readonly heard: Promise<void>; readonly end: () => void }> {
+  const subscribed = Promise.withResolvers<void>();
+  const heard = Promise.withResolvers<void>();
+  const end = stores.onForeignWrite((writes) => {
+    if (writes === "any") subscribed.resolve();
+    else if (writes.all.some(({ rootAgentId }) => isWanted(rootAgentId))) heard.resolve();
+  });
+  await subscribed.promise;
+  return { heard: heard.promise, end };
+}
