@@ -15,7 +15,6 @@ const families: Record<EntryFamily, true> = {
   "instructions.*": true,
   "hook.*": true,
   "stop.*": true,
-  "continuation.*": true,
   "timer.*": true,
   "budget.*": true,
   "effect.*": true,

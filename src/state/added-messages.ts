@@ -33,7 +33,6 @@ const addedBy: { readonly [Type in EntryType]: (entry: EntryOf<Type>) => readonl
   "hooks.settled": none,
   "turn.waiting": none,
   "stop.signalled": none,
-  "continuation.requested": none,
   "timer.due": none,
   "budget.warning": none,
   "budget.freed": none,

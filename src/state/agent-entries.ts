@@ -153,7 +153,6 @@ export const turnEntrySchemas = [
   }),
   z.object({ type: z.literal("turn.waiting"), ...ofTurn, requestIds: z.array(textSchema) }),
   z.object({ type: z.literal("stop.signalled"), ...ofTurn, signal: stopSignalSchema }),
-  z.object({ type: z.literal("continuation.requested"), ...ofTurn, source: textSchema }),
   z.object({ type: z.literal("timer.due"), ...ofTurn, timerId: textSchema, signal: stopSignalSchema }),
   z.object({
     type: z.literal("budget.warning"),

@@ -63,8 +63,6 @@ export function foldExecution(
     case "stop.signalled":
     case "timer.due":
       return signalled(execution, entry.signal);
-    case "continuation.requested":
-      return { ...execution, continuation: { ...execution.continuation, isContinuationRequested: true } };
     case "intent.refused": {
       const signal = signalOfRefusal(entry);
       return signal ? signalled(execution, signal) : execution;

@@ -146,7 +146,7 @@ describe("stop signals (rows S5, S11, S12)", () => {
   });
 
   test("a requested continuation overrules a wish to stop", () => {
-    const goOn = { type: "continuation.requested", turnId, source: "hook:agent" } as const;
+    const goOn = hookApplied("afterLlm", 0, { continueRequested: true });
     const bodies = [...inRound, stopSignalled("stop_requested"), goOn, toolSettled(0), toolSettled(1)];
     expect(turnAfter(...bodies).value).toEqual({ thinking: "assembling" });
     expect(turnAfter(inCall, goOn, modelResponded()).value).toEqual({ thinking: "assembling" });

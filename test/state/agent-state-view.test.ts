@@ -129,10 +129,7 @@ describe("accessors (row S9)", () => {
 
   test("debug() says it in short", () => {
     const state = stateAfter(modelRequested(), stopSignalled("stop_requested"), stopSignalled("token_limit"));
-    const goesOn = journalOf([{ type: "continuation.requested", turnId, source: "hook:agent" }]).reduce(
-      withEntry,
-      state,
-    );
+    const goesOn = journalOf([hookApplied("afterLlm", 0, { continueRequested: true })]).reduce(withEntry, state);
     expect(viewAgentState(stateAfter(modelRequested())).debug().continuation).toBe(
       "No Stop Signals; Continuation Requested: No",
     );

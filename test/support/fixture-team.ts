@@ -25,10 +25,8 @@ import { elapse, loopTurns } from "./journal-probes.ts";
 export const FIXTURE_START = Date.UTC(2026, 0, 1);
 const CONTINUED_AT = FIXTURE_START + 24 * 60 * 60 * 1000;
 
-/** Every type of entry that a fixture has to hold. Nothing writes `continuation.requested`. */
-export const fixtureEntryTypes: readonly EntryType[] = entrySchema.options
-  .map(({ shape }) => shape.type.value)
-  .filter((type) => type !== "continuation.requested");
+/** Every type of entry: a fixture has to hold all of them. */
+export const fixtureEntryTypes: readonly EntryType[] = entrySchema.options.map(({ shape }) => shape.type.value);
 
 /** Root agents that were at rest, with the number of turns that they have ended. */
 export const endedTurns: Readonly<Record<string, number>> = {
