@@ -205,14 +205,14 @@ function read(fields: Fields, requested: string): Omit<TakenAnswer, "usage"> {
   if (size > MOST_CHARACTERS)
     throw new InvalidInputError(`it is longer than the permitted ${MOST_CHARACTERS} characters`);
   const { model, finishReason } = fields;
-  const adapter = taken(answeringAdapterSchema, fields.adapter);
+  const adapter = fields.adapter === undefined ? undefined : taken(answeringAdapterSchema, fields.adapter);
   const answer: TakenAnswer["answer"] = {
     content,
     toolCalls,
     ...(reasoning === undefined ? {} : { reasoning }),
     finishReason: reasonOf(finishReason, toolCalls.length > 0),
     model: isName(model) && model !== "" ? model : requested,
-    ...(adapter.ok ? { adapter: adapter.value } : {}),
+    ...(adapter?.ok ? { adapter: adapter.value } : {}),
   };
   const broken = isReason(finishReason) ? brokenBy(finishReason) : undefined;
   return { answer, lost, broken };
