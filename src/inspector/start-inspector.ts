@@ -63,8 +63,8 @@ export interface StartInspectorOptions extends InspectorServerOptions, Inspector
 }
 
 /** A page and its server, as `startInspector()` makes them. */
-export interface StartedInspector extends InspectorServer, Pick<Inspector, "onInspect"> {
-  /** Shows the runs of a runtime; the returned function ends it. */
+export interface StartedInspector extends InspectorServer {
+  /** Shows the runs and the machines of a runtime, those that are there already too; the returned function ends it. */
   watch(runtime: Runtime): () => void;
 }
 
@@ -88,8 +88,7 @@ export async function serveInspector(inspector: Inspector, given?: InspectorServ
 }
 
 /**
- * An inspector and its server in one: hand `onInspect` to `createRuntime`, and the runtime that it gives to `watch`. Throws
- * `InvalidInputError` when the port is taken or no port.
+ * An inspector and its server in one: give the runtime to `watch`. Throws `InvalidInputError` when the port is taken or no port.
  */
 export async function startInspector(given?: StartInspectorOptions): Promise<StartedInspector> {
   const own = { decide: flagRule, namesOnly: flagRule, by: textRule } as const;
@@ -102,11 +101,12 @@ export async function startInspector(given?: StartInspectorOptions): Promise<Sta
   const server = await serve(feed, { ...serving, mayAct: decide }, { inspector, trees });
   return {
     ...server,
-    onInspect: inspector.onInspect,
     watch(runtime) {
       const remove = addRuntime(feed, runtime, decide ? by : undefined);
+      const endInspection = runtime.inspect(inspector.onInspect);
       trees.add(runtime);
       return () => {
+        endInspection();
         trees.delete(runtime);
         remove();
       };

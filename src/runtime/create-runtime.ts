@@ -1,5 +1,5 @@
 import { type AgentDefinition, assertGiven, collectDefinitions, isBackground, isDefinition } from "../agents/index.ts";
-import { createId, type Door, flagRule, harmless, optionsOf, reading } from "../base/index.ts";
+import { createId, type Door, flagRule, functionRule, harmless, optionsOf, reading } from "../base/index.ts";
 import {
   agentAccountId,
   areSameLimits,
@@ -118,6 +118,10 @@ export async function createRuntime<Chosen extends Role = "all">(given: RuntimeO
     requests: async (filter) => await core.requests.list(requestListOptionsOf(filter)),
     decide: (requestId, decide) => core.requests.decide(requestId, decide),
     subscribe: (observer, options) => subscribe(core, observer, options),
+    inspect: (observer) => {
+      functionRule(observer, "runtime.inspect()");
+      return core.inspections.add(observer);
+    },
     follow: (rootAgentId, follow) => followTree(core, rootAgentId, follow),
     head: async (rootAgentId) => {
       const head = await headOf(core, rootAgentId);

@@ -36,6 +36,5 @@ async function team(): Promise<{ url: string; runtime: Runtime; ask: () => Promi
   onTestFinished(() => inspector.close());
   const { runtime, ask } = await watched(inspector);
   onTestFinished(() => runtime.shutdown());
-  inspector.watch(runtime);
   return { url: inspector.url, runtime, ask };
 }

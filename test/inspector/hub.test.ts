@@ -1,7 +1,17 @@
 import { expect, it } from "vitest";
-import { createInspector, type InspectionFrame } from "../../src/inspector/index.ts";
+import {
+  createInspector,
+  type InspectionFrame,
+  type Inspector,
+  type StartedInspector,
+} from "../../src/inspector/index.ts";
 import { createFakeClock } from "../../src/testing/index.ts";
 import { watched } from "./team.ts";
+
+/** Watches the machines alone, without a server. */
+function framed(inspector: Inspector): Pick<StartedInspector, "watch"> {
+  return { watch: (runtime) => runtime.inspect(inspector.onInspect) };
+}
 
 /** What a client that has followed from the start holds at the end: actors by id, with their newest state. */
 function seenBy(frames: readonly InspectionFrame[]) {
@@ -23,7 +33,7 @@ it.each([false, true])(
     const inspector = createInspector();
     const frames: InspectionFrame[] = [];
     inspector.subscribe((frame) => frames.push(frame));
-    const { runtime, ask } = await watched(inspector, { restoreAfterCommit: restored });
+    const { runtime, ask } = await watched(framed(inspector), { restoreAfterCommit: restored });
     expect(await ask()).toBe("done");
     const child = (await runtime.list()).find(({ parentAgentId }) => parentAgentId === "desk")?.agentId ?? "";
     await runtime.shutdown();
@@ -46,7 +56,7 @@ it("frames carry a time, an id of their own and the version of the protocol", as
   const inspector = createInspector({ now: () => clock.now() });
   const frames: InspectionFrame[] = [];
   inspector.subscribe((frame) => frames.push(frame));
-  const { runtime } = await watched(inspector);
+  const { runtime } = await watched(framed(inspector));
   await runtime.shutdown();
   expect(new Set(frames.map(({ createdAt }) => createdAt))).toEqual(new Set([String(clock.now())]));
   expect(new Set(frames.map(({ id }) => id)).size).toBe(frames.length);
@@ -60,7 +70,7 @@ it("frames carry a time, an id of their own and the version of the protocol", as
 
 it("whoever comes late gets each actor that is there, parents first, in its present state", async () => {
   const inspector = createInspector();
-  const { runtime, ask } = await watched(inspector);
+  const { runtime, ask } = await watched(framed(inspector));
   await ask();
   const frames = inspector.frames();
   const ids = frames.map(({ sessionId }) => sessionId);
@@ -77,7 +87,7 @@ it("whoever comes late gets each actor that is there, parents first, in its pres
 
 it("what is kept of ended actors is bounded", async () => {
   const inspector = createInspector({ keptEnded: 3 });
-  const { runtime, ask } = await watched(inspector);
+  const { runtime, ask } = await watched(framed(inspector));
   for (let turn = 0; turn < 5; turn += 1) await ask();
   await runtime.shutdown();
   const left = inspector.frames();

@@ -52,7 +52,8 @@ it("S13: neither secrets nor contents are in any frame or page", async () => {
   });
   const inspector = await startInspector();
   const client = await listenTo(inspector.socketUrl);
-  const runtime = await createRuntime({ agents: [agent], onInspect: inspector.onInspect });
+  const runtime = await createRuntime({ agents: [agent] });
+  inspector.watch(runtime);
   const desk = await runtime.agent("payer", { agentId: "desk", metadata: { note: canary("metadata") } });
   await desk.start();
   const auth = { actorId: canary("actor"), credentials: { apiKey: canary("credentials") } };

@@ -87,7 +87,7 @@ it("a stored run is replayed from its journal, names alone, and what is live goe
   await before.shutdown();
   const inspector = await startInspector();
   onTestFinished(() => inspector.close());
-  const runtime = await createRuntime({ agents: [watchedTeam()], stores, onInspect: inspector.onInspect });
+  const runtime = await createRuntime({ agents: [watchedTeam()], stores });
   onTestFinished(() => runtime.shutdown());
   inspector.watch(runtime);
   const client = await listenTo(`${inspector.socketUrl}&run=desk`);

@@ -7,7 +7,7 @@ import {
   type Runtime,
   subagent,
 } from "../../src/index.ts";
-import type { Inspector } from "../../src/inspector/index.ts";
+import type { StartedInspector } from "../../src/inspector/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 
 /** A lead that calls a tool and a subagent in one answer. */
@@ -36,12 +36,13 @@ export function watchedTeam(): AgentDefinition {
   });
 }
 
-/** A runtime whose lead, `desk`, is started. */
+/** A runtime that the inspector watches and whose lead, `desk`, is started. */
 export async function watched(
-  inspector: Pick<Inspector, "onInspect">,
+  inspector: Pick<StartedInspector, "watch">,
   options: { readonly restoreAfterCommit?: boolean } = {},
 ): Promise<{ runtime: Runtime; ask: () => Promise<string> }> {
-  const runtime = await createRuntime({ agents: [watchedTeam()], onInspect: inspector.onInspect, ...options });
+  const runtime = await createRuntime({ agents: [watchedTeam()], ...options });
+  inspector.watch(runtime);
   const agent = await runtime.agent("lead", { agentId: "desk" });
   await agent.start();
   return { runtime, ask: async () => (await agent.executeTurn("go").result).text };

@@ -62,7 +62,6 @@ async function runChat(context: CliContext, stores: Stores, chat: Chat, { inspec
     // Other jobs of the store may have been left on purpose.
     recovers: "own",
     showCosts: true,
-    onInspect: inspector?.onInspect,
     streaming: inspector ? "always" : undefined,
   });
   inspector?.watch(runtime);

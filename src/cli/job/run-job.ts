@@ -1,4 +1,3 @@
-import type { InspectionEvent } from "xstate";
 import { type Runtime, type Agent, type Turn, type TurnRest, createRuntime } from "../../runtime/index.ts";
 import { type TroupeEvent, turnIdOf } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
@@ -28,7 +27,6 @@ export async function runJob(context: CliContext, stores: Stores, job: Job, opti
     recovers: "own",
     // The tables and a later `show` need the costs.
     showCosts: true,
-    onInspect: inspector?.onInspect,
     streaming: inspector ? "always" : undefined,
     ...where.part,
   });
@@ -204,7 +202,6 @@ function watchJobInterrupts(context: CliContext, { job, reporter }: Following, a
 export type InspectOption = boolean | number | undefined;
 
 interface Inspection {
-  readonly onInspect: (agentId: string, event: InspectionEvent) => void;
   watch(runtime: Runtime): void;
   close(): Promise<void>;
 }

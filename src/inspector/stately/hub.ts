@@ -19,7 +19,7 @@ export type FramedActor = Pick<ActorFrame, "sessionId" | "rootId">;
 
 /** Turns XState's inspection events of all live agents into frames, and keeps their present states. */
 export interface Inspector {
-  /** For `createRuntime({ onInspect })`. */
+  /** For `runtime.inspect()`, or `createRuntime({ onInspect })`. */
   readonly onInspect: (agentId: string, event: InspectionEvent) => void;
   /** A frame for each present actor, parents first, with its state, for a client that connects later. */
   frames(): ActorFrame[];
@@ -30,7 +30,7 @@ export interface Inspector {
   subscribe(listener: FrameListener, wants?: (actor: Pick<ActorFrame, "sessionId" | "rootId">) => boolean): () => void;
 }
 
-/** Collects the frames of Stately's protocol: give its `onInspect` to `createRuntime()`, and it to `serveInspector()`. */
+/** Collects the frames of Stately's protocol: give its `onInspect` to `runtime.inspect()`, and it to `serveInspector()`. */
 export function createInspector(options?: InspectorOptions): Inspector {
   return new InspectionHub(optionsOf<InspectorOptions>(options, "createInspector()", { rules: inspectorRules }));
 }

@@ -104,7 +104,7 @@ export class Activation extends LiveView implements Host {
       onRefused: (error, isGivenUp) => this.#onRefused(error, isGivenUp),
       onFailure: (cause) => this.#onFailure(cause),
     });
-    this.actors = new ActorTree({ agentId: record.agentId, snapshot, inspect: ports.inspect }, this);
+    this.actors = new ActorTree({ agentId: record.agentId, snapshot, inspections: ports.inspections }, this);
     this.standing = start.standing ?? new Standing();
     this.standing.follow(this);
   }

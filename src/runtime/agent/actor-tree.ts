@@ -1,4 +1,4 @@
-import { type ActorRefFrom, createActor, type InspectionEvent, type Snapshot } from "xstate";
+import { type ActorRefFrom, createActor, type Snapshot } from "xstate";
 import {
   type EffectPlace,
   Effects,
@@ -22,13 +22,14 @@ import {
   type TurnState,
 } from "../../state/index.ts";
 import type { BudgetMove } from "../../stores/index.ts";
+import type { Inspections } from "./inspections.ts";
 import { lossOf, type LossReason } from "./journal-writer.ts";
 
 interface ActorTreeStart {
   readonly agentId: string;
   /** From recovery; absent for an agent without entries. */
   readonly snapshot: Snapshot<unknown> | undefined;
-  readonly inspect: ((agentId: string, event: InspectionEvent) => void) | undefined;
+  readonly inspections: Inspections;
 }
 
 /**
@@ -38,27 +39,27 @@ interface ActorTreeStart {
 export class ActorTree {
   readonly #root: LiveAgentActor;
   readonly #effects: Effects;
+  readonly #inspections: Inspections;
   /** The turn that ended last, whose actor is gone. */
   #lastTurn: TurnState | undefined;
   #letGo: (() => void) | undefined;
 
   constructor(start: ActorTreeStart, host: Host) {
-    const { agentId, snapshot, inspect } = start;
+    const { agentId, snapshot, inspections } = start;
     this.#effects = new Effects(host);
-    this.#root = createActor(liveAgentMachine, {
-      id: agentId,
-      ...(snapshot ? { snapshot } : {}),
-      ...(inspect ? { inspect: (event: InspectionEvent) => inspect(agentId, event) } : {}),
-    });
+    this.#inspections = inspections;
+    this.#root = createActor(liveAgentMachine, { id: agentId, ...(snapshot ? { snapshot } : {}) });
   }
 
   start(): void {
+    this.#inspections.begin(this.#root);
     startWithEffects(this.#root, this.#effects);
     this.#holdWhileBusy();
   }
 
   stop(): void {
     this.#root.stop();
+    this.#inspections.end(this.#root);
     this.#effects.stopAll();
     this.#letGo?.();
     this.#letGo = undefined;

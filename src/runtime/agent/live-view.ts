@@ -1,4 +1,3 @@
-import type { InspectionEvent } from "xstate";
 import type { Host, TurnMemory, Viewers } from "../../actors/index.ts";
 import { type AgentDefinition, spawnLimitOf } from "../../agents/index.ts";
 import { type Clock, deepFreeze, readOnlyLists, type TraceHeaders, traceOf } from "../../base/index.ts";
@@ -27,6 +26,7 @@ import type { ActorTree } from "./actor-tree.ts";
 import type { CallsInFlight } from "./calls-in-flight.ts";
 import type { Committer } from "./committer.ts";
 import type { TurnAuth } from "./turn-auth.ts";
+import type { Inspections } from "./inspections.ts";
 import type { TurnContexts } from "./turn-contexts.ts";
 import type { TurnFailures } from "./turn-failures.ts";
 
@@ -194,7 +194,7 @@ export interface ActivationPorts<Live extends Host = Host> {
   random(): number;
   /** Whether a rule limits who may decide requests; each request notes it. */
   readonly guardsRequests: boolean;
-  readonly inspect: ((agentId: string, event: InspectionEvent) => void) | undefined;
+  readonly inspections: Inspections;
   slots(toolName: string, limit: number): Slots;
   readonly auth: Pick<TurnAuth, "of" | "redactorOf" | "resolve">;
   readonly contexts: Pick<TurnContexts, "of">;

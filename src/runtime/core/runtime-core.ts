@@ -16,6 +16,7 @@ import {
 } from "../../stores/index.ts";
 import type { Activation } from "../agent/activation.ts";
 import { Outage } from "../agent/committer.ts";
+import { Inspections } from "../agent/inspections.ts";
 import { TurnAuth } from "../agent/turn-auth.ts";
 import { TurnContexts } from "../agent/turn-contexts.ts";
 import { TurnFailures } from "../agent/turn-failures.ts";
@@ -63,6 +64,7 @@ export class RuntimeCore implements TurnSource {
   readonly damage: DamageWatch;
   readonly #turns: TurnWatch;
   readonly trees = new SpawnTrees();
+  readonly inspections = new Inspections();
   readonly #writeListeners = new Set<(writes: ForeignWrites) => void>();
   /** Waiters for agents to come to rest. */
   readonly #pauses = new Waiters<string>();
@@ -90,6 +92,7 @@ export class RuntimeCore implements TurnSource {
     this.leaseMs = leaseMs;
     this.random = options.random ?? Math.random;
     this.#beforeForgetting = options.onTurnEnded;
+    if (options.onInspect) this.inspections.add(options.onInspect);
     // Every stream listens to it, so any number of listeners is fine.
     setMaxListeners(0, this.closed);
     const parentTurnOf = (agentId: string): string | null => this.trees.parentTurnOf(agentId);
@@ -148,7 +151,7 @@ export class RuntimeCore implements TurnSource {
       auth: this.auth,
       contexts: this.contexts,
       failures: this.#failures,
-      onInspect: options.onInspect,
+      inspections: this.inspections,
       restoreAfterCommit: options.restoreAfterCommit ?? false,
       onTimers: (timers) => this.#alarms.note(timers),
       onRefused: (activation, error) => this.outage.refused(activation, error),

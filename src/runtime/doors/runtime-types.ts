@@ -67,10 +67,7 @@ export interface RuntimeSettings {
    * in the middle of an answer sees the rest of it. Default `watched`: a whole answer takes less work.
    */
   readonly streaming?: "watched" | "always" | undefined;
-  /**
-   * Called with every XState inspection event of every live agent, and the agent's id. They are provisional until the
-   * commit. Default: none.
-   */
+  /** An observer as of `runtime.inspect()`, from the first agent on. Default: none. */
   readonly onInspect?: ((agentId: string, event: InspectionEvent) => void) | undefined;
   /**
    * Discards and restores an agent after each of its commits. Meant for tests of recovery, since it is slow. Default
@@ -202,6 +199,12 @@ export interface Runtime {
    * observer, which gets live parts of answers only while others read them; telemetry listens so. Default true.
    */
   subscribe(observer: EventObserver, options?: { readonly streams?: boolean | undefined }): { unsubscribe(): void };
+  /**
+   * Calls the observer with every XState inspection event of every live agent, and the agent's id: first with an actor event and a
+   * snapshot for each actor that is there, parents first, then with all that happens. Events are provisional until the commit. An error of
+   * the observer becomes a process warning. The returned function ends it.
+   */
+  inspect(observer: (agentId: string, event: InspectionEvent) => void): () => void;
   /**
    * Durable events of one tree from the journal, then live ones, without gaps or duplicates. The first event rejects
    * with `NotFoundError` if no such tree is stored.

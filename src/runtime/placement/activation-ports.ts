@@ -1,7 +1,6 @@
-import type { InspectionEvent } from "xstate";
 import type { Host } from "../../actors/index.ts";
 import type { AgentDefinition } from "../../agents/index.ts";
-import { type Clock, deepFreeze, harmless } from "../../base/index.ts";
+import type { Clock } from "../../base/index.ts";
 import type { Account } from "../../budget/index.ts";
 import { AlreadyOwnedError, LeaseLostError, NotFoundError, type StoreUnavailableError } from "../../errors/index.ts";
 import type { PriceBook } from "../../model/index.ts";
@@ -9,6 +8,7 @@ import type { AgentKey, EntryOf, Timer } from "../../state/index.ts";
 import type { Committed, ProcessIdentity } from "../../stores/index.ts";
 import { createSlotsByTool } from "../../tools/index.ts";
 import type { Activation } from "../agent/activation.ts";
+import type { Inspections } from "../agent/inspections.ts";
 import type { ActivationPorts } from "../agent/live-view.ts";
 import type { TurnAuth } from "../agent/turn-auth.ts";
 import type { TurnContexts } from "../agent/turn-contexts.ts";
@@ -42,7 +42,7 @@ export interface LiveAgentsOptions {
   readonly auth: TurnAuth;
   readonly contexts: TurnContexts;
   readonly failures: TurnFailures;
-  readonly onInspect: ((agentId: string, event: InspectionEvent) => void) | undefined;
+  readonly inspections: Inspections;
   readonly restoreAfterCommit: boolean;
   /** Whether `mayDecide` is set; each request notes it. */
   readonly guardsRequests: boolean;
@@ -85,7 +85,7 @@ export function activationPortsOf(options: LiveAgentsOptions, owner: Owner): Act
     processId: options.process.processId,
     random,
     guardsRequests: options.guardsRequests,
-    inspect: options.onInspect && inspection(options.onInspect),
+    inspections: options.inspections,
     slots: createSlotsByTool(),
     auth,
     contexts,
@@ -103,14 +103,6 @@ export function activationPortsOf(options: LiveAgentsOptions, owner: Owner): Act
       return await owner.activate(activation.key).catch(lostToOthers);
     },
   };
-}
-
-/** Freezes contexts first, because the machines continue with the inspected objects. */
-function inspection(onInspect: NonNullable<LiveAgentsOptions["onInspect"]>): typeof onInspect {
-  return harmless("onInspect", (agentId, event) => {
-    if ("snapshot" in event && "context" in event.snapshot) deepFreeze(event.snapshot.context);
-    onInspect(agentId, event);
-  });
 }
 
 /**
