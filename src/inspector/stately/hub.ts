@@ -2,7 +2,7 @@ import type { AnyActorRef, InspectionEvent } from "xstate";
 import { functionRule, optionsOf, systemClock, wholeNumberRule } from "../../base/index.ts";
 import { partsOfCall, rootOf } from "../../state/index.ts";
 import { type ActorFrame, FRAME_VERSION, type InspectionFrame } from "./frames.ts";
-import { chartOf, type MachineName, visibleEvent, visibleSnapshot } from "./visible.ts";
+import { chartOf, type MachineName, sourceOf, visibleEvent, visibleSnapshot } from "./visible.ts";
 
 /** What `createInspector()` takes. */
 export interface InspectorOptions {
@@ -114,7 +114,7 @@ class InspectionHub implements Inspector {
     this.#publish(node, () => this.#actorFrame(node));
   }
 
-  #noteEvent(agentId: string, { actorRef, event, sourceRef }: InspectionEvent & { type: "@xstate.event" }): void {
+  #noteEvent(agentId: string, { actorRef, event }: InspectionEvent & { type: "@xstate.event" }): void {
     if (event.type === "child.spawned") {
       const { childId } = event as { readonly childId?: unknown };
       if (typeof childId === "string") this.#link(childId, agentId);
@@ -125,7 +125,7 @@ class InspectionHub implements Inspector {
       type: "@xstate.event",
       ...this.#base(node),
       event: visibleEvent(event),
-      sourceId: (sourceRef as AnyActorRef | undefined)?.id,
+      sourceId: sourceOf(event),
       provisional: true,
     }));
   }

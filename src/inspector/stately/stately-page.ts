@@ -11,7 +11,8 @@ export interface Page {
 
 /** Stately's own inspector in a frame, with a bridge that hands the frames on to it and to nobody else. */
 export function statelyPage(host: string): Page {
-  const body = `<iframe id="stately" title="Stately inspector" src="${STATELY_ORIGIN}/inspect"></iframe>`;
+  const body = `<p id="notice" role="status" hidden></p>
+<iframe id="stately" title="Stately inspector" src="${STATELY_ORIGIN}/inspect"></iframe>`;
   return page(host, { body, style: statelyStyle, script: statelyScript, frames: `; frame-src ${STATELY_ORIGIN}` });
 }
 
@@ -39,13 +40,23 @@ function hashOf(text: string): string {
 }
 
 const statelyStyle = `
-html, body, iframe { border: 0; height: 100%; margin: 0; padding: 0; width: 100%; }
+html, body { height: 100%; margin: 0; }
+body { display: flex; flex-direction: column; }
+iframe { border: 0; flex: 1; }
+p { background: #fff3c4; color: #332b00; font: 15px/1.5 system-ui, sans-serif; margin: 0; padding: 12px 16px; }
 `;
 
 const statelyScript = `"use strict";
 const target = document.getElementById("stately");
+const notice = document.getElementById("notice");
 const waiting = [];
+const unreached = setTimeout(() => tell("Stately's page has not answered. It is loaded from https://stately.ai, which needs a network. The page of this server needs none: its address was printed beside this one."), 8000);
 let isConnected = false;
+
+function tell(text) {
+  notice.textContent = text;
+  notice.hidden = text === "";
+}
 
 function hand(frame) {
   target.contentWindow.postMessage(frame, "https://stately.ai");
@@ -55,9 +66,12 @@ addEventListener("message", (message) => {
   if (message.origin !== "https://stately.ai" || message.source !== target.contentWindow) return;
   if (!message.data || message.data.type !== "@statelyai.connected") return;
   isConnected = true;
+  clearTimeout(unreached);
+  tell("");
   waiting.splice(0).forEach(hand);
 });
 const socket = new WebSocket("ws://" + location.host + "/frames" + location.search);
+socket.onclose = () => tell("The connection to the runtime has ended. What is shown is the last that came from it.");
 socket.onmessage = (message) => {
   const frame = JSON.parse(message.data);
   if (isConnected) hand(frame);

@@ -88,6 +88,18 @@ export function visibleEvent(event: unknown): FrameEvent {
   return { type: typeof type === "string" ? type : "", ...picked(fields, eventFields) };
 }
 
+/** Entries that no effect of the agent writes: people, time, other accounts and the stores cause them. */
+const fromOutside =
+  /^(?:agent|conversation|budget|timer)\.|^(?:turn\.started|stop\.signalled|request\.decided|intent\.refused)$/;
+
+/** The actor whose effect has written the entry: a call, a turn, or a child that has ended. Undefined for what comes from outside. */
+export function sourceOf(event: unknown): string | undefined {
+  const { type, turnId, callId, childId } = objectOf(event);
+  if (typeof type !== "string" || fromOutside.test(type)) return undefined;
+  const source = type === "child.ended" || type === "child.reported" ? childId : (callId ?? turnId);
+  return typeof source === "string" ? source : undefined;
+}
+
 function picked(fields: Readonly<Record<string, unknown>>, names: readonly string[]): Record<string, unknown> {
   const shown: Record<string, unknown> = {};
   for (const name of names) {

@@ -1,0 +1,79 @@
+import { createBrowserReceiver, type StatelyInspectionEvent } from "@statelyai/inspect";
+import { expect, it } from "vitest";
+import { type AnyStateMachine, createMachine } from "xstate";
+import { createInspector, type InspectionFrame } from "../../src/inspector/index.ts";
+import { watched } from "./team.ts";
+
+/** The frames of a turn with a tool and a subagent, as they leave a socket. */
+async function framesOfTurn(): Promise<readonly InspectionFrame[]> {
+  const inspector = createInspector();
+  const frames: InspectionFrame[] = [];
+  inspector.subscribe((frame) => frames.push(JSON.parse(JSON.stringify(frame)) as InspectionFrame));
+  const { runtime, ask } = await watched({ watch: (one) => one.inspect(inspector.onInspect) });
+  expect(await ask()).toBe("done");
+  await runtime.shutdown();
+  return frames;
+}
+
+it("the receiver of @statelyai/inspect takes every frame", async () => {
+  const frames = await framesOfTurn();
+  const listeners: ((message: { readonly data: unknown }) => void)[] = [];
+  const page = {
+    addEventListener: (_type: string, listener: (typeof listeners)[number]) => listeners.push(listener),
+    opener: null,
+  };
+  const received: StatelyInspectionEvent[] = [];
+  const options = { window: { ...page, self: page, top: page } } as unknown as Parameters<
+    typeof createBrowserReceiver
+  >[0];
+  createBrowserReceiver(options).subscribe((event) => received.push(event));
+  for (const data of frames) for (const listener of listeners) listener({ data });
+  expect(received).toEqual(frames);
+});
+
+it("every actor comes before what is about it, with a chart that has its states", async () => {
+  const frames = await framesOfTurn();
+  // Typed: a frame that lacks a field of the protocol does not compile.
+  const typed: readonly StatelyInspectionEvent[] = frames as readonly (InspectionFrame & StatelyInspectionEvent)[];
+  const charts = new Map<string, AnyStateMachine>();
+  for (const frame of typed) {
+    if (frame.type === "@xstate.actor") {
+      if (frame.parentId !== undefined)
+        expect(charts.has(frame.parentId), `the parent of ${frame.sessionId}`).toBe(true);
+      charts.set(
+        frame.sessionId,
+        createMachine(JSON.parse(frame.definition ?? "") as Parameters<typeof createMachine>[0]),
+      );
+      continue;
+    }
+    const chart = charts.get(frame.sessionId);
+    expect(chart, `the actor of ${frame.type} ${frame.sessionId}`).toBeDefined();
+    if (frame.type === "@xstate.snapshot") {
+      const { value } = frame.snapshot as unknown as { readonly value: string };
+      expect(
+        () => chart?.resolveState({ value, context: {} }),
+        `state ${JSON.stringify(value)} of ${frame.sessionId}`,
+      ).not.toThrow();
+    }
+  }
+  expect(charts.size).toBeGreaterThanOrEqual(5);
+});
+
+it("an event names the actor whose effect wrote it, and none where it comes from outside", async () => {
+  const frames = await framesOfTurn();
+  const sources = new Map<string, Set<string | undefined>>();
+  for (const frame of frames) {
+    if (frame.type !== "@xstate.event" || frame.rootId !== "desk" || frame.sessionId.includes("~")) continue;
+    const about = `${frame.event.type} to ${frame.sessionId}`;
+    sources.set(about, (sources.get(about) ?? new Set()).add(frame.sourceId));
+  }
+  const of = (about: string): readonly (string | undefined)[] => [...(sources.get(about) ?? [])];
+  expect(of("turn.started to desk")).toEqual([undefined]);
+  expect(of("model.responded to desk#1")).toEqual(["desk#1"]);
+  expect(of("tool.settled to desk#1")).toEqual(["desk#1:1:0", "desk#1:1:1"]);
+  expect(of("child.ended to desk")).toEqual([expect.stringMatching(/^desk~/)]);
+  const actors = new Set(frames.map(({ sessionId }) => sessionId));
+  for (const source of [...sources.values()].flatMap((all) => [...all])) {
+    if (source !== undefined) expect(actors).toContain(source);
+  }
+});
