@@ -149,11 +149,16 @@ export async function runHead(source: RunSource, sight: Sight): Promise<RunHead>
   return {
     run,
     cursor,
-    agents: agents.map((agent) => feedAgentOf(agent, sight)),
+    agents: parentsFirst(agents).map((agent) => feedAgentOf(agent, sight)),
     accounts: [...accounts],
     waiters,
     requests: openRequests.map((request) => shownRequest(request, sight)),
   };
+}
+
+/** The agents of a tree in the order of their creation, those of the same time by their ids. */
+function parentsFirst(agents: readonly AgentRecord[]): AgentRecord[] {
+  return agents.toSorted((one, other) => one.depth - other.depth || one.createdAt - other.createdAt);
 }
 
 export async function storedAccountsOf({ stores, tenant, runId }: RunSource): Promise<StoredAccounts> {
