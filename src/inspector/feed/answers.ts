@@ -352,6 +352,34 @@ export const decisionBodySchema = z.strictObject({
   verdict: requestVerdictSchema.exclude(["expired", "provided"]),
   argumentsHash: z.string().optional(),
   reason: z.string().max(10_000).optional(),
+/** A text that two runs may share: its beginning, and a hash of all of it, in which ids of the run are left out. */
+const comparedTextSchema = z.object({ text: z.string(), hash: z.string() });
+export type ComparedText = DeepReadonly<z.infer<typeof comparedTextSchema>>;
+
+/** The contents of one model call and of the tool calls that it asked for, so that steps of two runs can be compared. */
+export const stepContentsSchema = z.object({
+  agentId: z.string(),
+  /** Number of its `model.requested`. */
+  seq: count,
+  /** Hash of messages, tools and parameters without ids of the run; null: the prompt cannot be rebuilt. */
+  prompt: z.string().nullable(),
+  /** Null: there is none yet, or it is no longer stored. */
+  answer: comparedTextSchema.nullable(),
+  calls: z.array(
+    z.object({
+      callId: z.string(),
+      /** Those that were checked or edited, else those that the model asked for; null: unknown. */
+      arguments: comparedTextSchema.nullable(),
+      /** As the model saw it; null: there is none yet, or it is no longer stored. */
+      result: comparedTextSchema.nullable(),
+    }),
+  ),
+});
+export type StepContents = DeepReadonly<z.infer<typeof stepContentsSchema>>;
+/** `next`: goes on behind this agent; null: all agents have been read. With names only there are no items. */
+export const stepPageSchema = z.object({ items: z.array(stepContentsSchema), next: z.string().nullable() });
+export type StepPage = DeepReadonly<z.infer<typeof stepPageSchema>>;
+
   /** With `edited`. */
   arguments: jsonSchema.optional(),
   /** With `answered`. */

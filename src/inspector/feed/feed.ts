@@ -19,6 +19,7 @@ import {
   type RunPage,
   type Scope,
   type SearchPage,
+  type StepPage,
   type StoredAccounts,
   type TransitionPage,
 } from "./answers.ts";
@@ -32,6 +33,7 @@ import { type FeedSink, RunReader, type RunWatch, WatchedRun } from "./run-watch
 import { runHead, runPage, type RunQuery, storedAccountsOf } from "./runs.ts";
 import { type SearchQuery, searchRun } from "./search.ts";
 import { agentOf, type FeedSource, keyOf, Sources } from "./source.ts";
+import { stepPage } from "./step-contents.ts";
 import { feedEntryOf, feedRowOf, type Sight, shownRequest } from "./visible-values.ts";
 import type { FeedRow } from "./messages.ts";
 import type { Actor, Talk } from "./act.ts";
@@ -174,6 +176,11 @@ export class Feed {
   async search(runId: string, query: SearchQuery): Promise<SearchPage> {
     return await searchRun(await this.#sources.ofRun(runId), query, this.#sight);
   }
+  /** Contents of the steps of a run, to compare it with another; `after` is `next` of the page before. */
+  async steps(runId: string, after?: string): Promise<StepPage> {
+    return await stepPage(await this.#sources.ofRun(runId), after, this.#sight);
+  }
+
 
   async storedAccounts(runId: string): Promise<StoredAccounts> {
     return await storedAccountsOf(await this.#sources.ofRun(runId));
