@@ -4,7 +4,7 @@ import { z } from "zod";
 import { createRuntime, defineAgent, defineTool, memoryStores, subagent } from "../../src/index.ts";
 import { AmountAxis, TimeAxis } from "../../src/inspector/run-model/axis.ts";
 import { limitUses } from "../../src/inspector/run-model/limit-use.ts";
-import { countBelow, eventText, filteredEvents } from "../../src/inspector/run-model/event-rows.ts";
+import { countBelow, EventPlaces, eventText, filteredEvents } from "../../src/inspector/run-model/event-rows.ts";
 import { type RunAgentRecord, type RunEntry, RunLog, type RunRow } from "../../src/inspector/run-model/run-log.ts";
 import { RunMoments } from "../../src/inspector/run-model/run-moments.ts";
 import { type Span, Timeline } from "../../src/inspector/run-model/timeline.ts";
@@ -253,12 +253,16 @@ describe("events", () => {
     const all = { text: "", agent: -1, groups: new Set<never>() };
     expect(filteredEvents(log, all)).toBeNull();
     const looked = filteredEvents(log, { ...all, text: "look" }) ?? [];
-    expect(looked).toHaveLength(log.entries.filter((entry) => "name" in entry && entry.name === "look").length);
+    const shows = (entry: RunEntry): boolean => /\blook\b/.test(`${eventText(entry).name} ${eventText(entry).detail}`);
+    expect([...looked]).toEqual(log.entries.flatMap((entry, place) => (shows(entry) ? [place] : [])));
+    const typedOn = new EventPlaces(log, { ...all, text: "lo" });
+    expect(new EventPlaces(log, { ...all, text: "look" }, typedOn).update()).toEqual(looked);
     const ofLead = filteredEvents(log, { ...all, agent: 0 }) ?? [];
     expect([...ofLead].every((place) => log.agentOf(place) === 0)).toBe(true);
     const models = filteredEvents(log, { ...all, text: "reader responded" }) ?? [];
+    // Of the twelve readers, and of the lead, which asks for them.
     expect([...models].map((place) => log.entries[place]?.type)).toEqual(
-      Array.from({ length: 12 }, () => "model.responded"),
+      Array.from({ length: 13 }, () => "model.responded"),
     );
   });
 
