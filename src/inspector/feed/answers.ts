@@ -51,6 +51,11 @@ export const feedInfoSchema = z.object({
   text: z.enum(["written", "committed"]),
   /** Names of the definitions that one can talk to; empty: none can be started here. */
   definitions: z.array(z.string()),
+  /**
+   * What can be done with a token that may act: nothing, decide and pause, or also talk. Becomes `none` when the runtime
+   * is shut down.
+   */
+  acts: z.enum(["none", "decide", "talk"]),
   hasQueues: z.boolean(),
   /** The server's clock. */
   now: time,

@@ -3,7 +3,7 @@ import { type AgentMoment, isBusy } from "../run-model/agent-moment.ts";
 import { usePolled } from "./asked.ts";
 import { wordsOf } from "./feed-client.ts";
 import { compact, dollars, milliseconds, plural, shortId } from "./format.ts";
-import { client, copyText, say, selectAgent, selectedAgent } from "./page-state.ts";
+import { acts, copyText, say, selectAgent, selectedAgent } from "./page-state.ts";
 import { Icon, LimitBar, limitTitle, PhaseIcon, phaseWords } from "./parts.tsx";
 import type { RunSession } from "./run-session.ts";
 import { doing, limitsOf } from "./tree-view.tsx";
@@ -120,7 +120,7 @@ interface ActsProps {
 
 /** Pause, resume and abort of the selected agent. */
 export function AgentActs({ agentId, name, now }: ActsProps) {
-  const act = client.value?.act;
+  const act = acts.value;
   const [isAsking, setAsking] = useState(false);
   if (!act || !now || now.phase === "shutdown") return null;
   return (

@@ -213,6 +213,7 @@ function infoOf({ head: { run, namesOnly, exportedAt } }: PackedRun): FeedInfo {
     tenant: "",
     text: "committed",
     definitions: [],
+    acts: "none",
     hasQueues: false,
     now: exportedAt,
     run: run.runId,
