@@ -142,7 +142,7 @@ export const agent = defineAgent({ name: "greeter", model: scriptedModel("Good d
   await job.said(/The page stays until Ctrl-C\./);
   const [, url = ""] = await job.said(/^Inspect the agents at (\S+)$/m);
   const runs = await askAt(url)("/runs");
-  expect(runs).toMatchObject({ items: [{ name: "greeter", stopReason: "completed" }] });
+  expect(runs).toMatchObject({ items: [{ name: "greeter", stopReason: "completed", task: "Hello.", agents: 1 }] });
   const { items } = runs as { readonly items: readonly { readonly runId: string }[] };
   expect(await askAt(url)("/info")).toMatchObject({ run: items[0]?.runId, acts: "talk" });
   job.signal("SIGINT");

@@ -80,9 +80,20 @@ export const runRowSchema = z.object({
   turns: count,
   createdAt: time,
   lastActivity: time,
+  /** The first words of its first input; empty: it has none, or they are hidden. */
+  task: z.string(),
+  /** Of the whole tree, at most 1,000 are counted. */
+  agents: count,
+  /** Agents of the tree that have failed. */
+  failedAgents: count,
   tokens: count,
   /** Micro-dollars; null: no call had a price. */
   costMicros: cost,
+  /** Model calls that may have cost something, and those of them without a price, which the cost leaves out. */
+  calls: count,
+  unpricedCalls: count,
+  /** Those that bound its newest turn: of its life, and of the turn. */
+  accounts: z.array(accountSchema),
   openRequests: count,
   /** A process holds the lease of the root. */
   isHeld: z.boolean(),
@@ -352,11 +363,6 @@ export const queueRowSchema = z.object({
 });
 export type QueueRow = DeepReadonly<z.infer<typeof queueRowSchema>>;
 
-/** The body of `POST /api/requests/{id}/decision`; `argumentsHash` is that of the request as it was shown. */
-export const decisionBodySchema = z.strictObject({
-  verdict: requestVerdictSchema.exclude(["expired", "provided"]),
-  argumentsHash: z.string().optional(),
-  reason: z.string().max(10_000).optional(),
 /** A text that two runs may share: its beginning, and a hash of all of it, in which ids of the run are left out. */
 const comparedTextSchema = z.object({ text: z.string(), hash: z.string() });
 export type ComparedText = DeepReadonly<z.infer<typeof comparedTextSchema>>;
@@ -385,6 +391,11 @@ export type StepContents = DeepReadonly<z.infer<typeof stepContentsSchema>>;
 export const stepPageSchema = z.object({ items: z.array(stepContentsSchema), next: z.string().nullable() });
 export type StepPage = DeepReadonly<z.infer<typeof stepPageSchema>>;
 
+/** The body of `POST /api/requests/{id}/decision`; `argumentsHash` is that of the request as it was shown. */
+export const decisionBodySchema = z.strictObject({
+  verdict: requestVerdictSchema.exclude(["expired", "provided"]),
+  argumentsHash: z.string().optional(),
+  reason: z.string().max(10_000).optional(),
   /** With `edited`. */
   arguments: jsonSchema.optional(),
   /** With `answered`. */

@@ -11,7 +11,7 @@ import {
 import { useAsked } from "./asked.ts";
 import { CompareStep } from "./compare-step.tsx";
 import type { FeedClient } from "./feed-client.ts";
-import { compact, dateTime, dollars, milliseconds, plural, shortId } from "./format.ts";
+import { compact, costOfCall, costSum, costText, dateTime, milliseconds, plural, shortId } from "./format.ts";
 import { addressOf, go, info, route } from "./page-state.ts";
 import { RunSession } from "./run-session.ts";
 import { oneLine, plainText } from "./untrusted.tsx";
@@ -292,14 +292,13 @@ function totalsOf(run: RunSession, agents: readonly ComparedAgent[], side: "one"
   const moments = run.moment.value.agents;
   const steps = agents.flatMap((agent) => agent.steps.flatMap((step) => step[side] ?? []));
   const tokens = steps.reduce((sum, step) => sum + step.inputTokens + step.outputTokens, 0);
-  const hasPrice = steps.every(({ costMicros }) => costMicros !== null);
-  const micros = steps.reduce((sum, { costMicros }) => sum + (costMicros ?? 0), 0);
+  const cost = costSum(steps.map(({ costMicros }) => costOfCall(costMicros)));
   return {
     agents: run.log.agents.length.toLocaleString("en"),
     steps: steps.length.toLocaleString("en"),
     "tool calls": steps.reduce((sum, { calls }) => sum + calls.length, 0).toLocaleString("en"),
     tokens: compact(tokens),
-    cost: dollars(hasPrice ? micros : null),
+    cost: costText(cost),
     took: milliseconds(run.log.endedAt - run.log.startedAt),
     ended: moments[0]?.stopReason ?? "open",
   };
@@ -416,7 +415,7 @@ function SideCells({ side, step }: { readonly side: StepSide | null; readonly st
       {cell("prompt", step.differs.includes("prompt") ? "another" : side.contents?.prompt == null ? "…" : "the same")}
       <Calls side={side} step={step} />
       {cell("tokens", `${compact(side.inputTokens)} + ${compact(side.outputTokens)}`, true)}
-      {cell("cost", dollars(side.costMicros), true)}
+      {cell("cost", costText(costOfCall(side.costMicros)), true)}
       {cell("answer", answerText(side))}
     </>
   );
