@@ -224,13 +224,30 @@ describe("the timeline", () => {
   });
 
   test("folds idle time, and finds the way back from each place", () => {
-    const axis = new TimeAxis([modelSpan(0, 100), modelSpan(60_000, 60_400)], 0, 60_400);
+    const axis = new TimeAxis([modelSpan(0, 100), modelSpan(60_000, 60_400)], { start: 0, end: 60_400 });
     expect(axis.gaps).toHaveLength(1);
     expect(axis.length).toBeLessThan(2_000);
     for (const time of [0, 50, 100, 30_000, 60_000, 60_123, 60_400]) {
       expect(axis.timeAt(axis.placeOf(time))).toBeCloseTo(time, 3);
     }
-    expect(axis.placeOf(60_000) - axis.placeOf(100)).toBeCloseTo(axis.gapWidth, 6);
+    expect(axis.placeOf(60_000) - axis.placeOf(100)).toBeCloseTo(axis.gaps[0]?.width ?? 0, 6);
+  });
+
+  test("lets a wait at the end of an open run grow until it takes half of the axis", () => {
+    const axisAt = (end: number) => new TimeAxis([modelSpan(0, 8_000)], { start: 0, end, isOpen: true });
+    for (const [end, length] of [
+      [8_500, 8_500],
+      [12_000, 12_000],
+      [16_000, 16_000],
+      [60_000, 16_000],
+    ] as const) {
+      const axis = axisAt(end);
+      expect(axis.length).toBeCloseTo(length, 6);
+      expect(axis.placeOf(end)).toBeCloseTo(axis.length, 6);
+      expect(axis.timeAt(axis.length)).toBeCloseTo(end, 3);
+    }
+    expect(axisAt(60_000).gaps).toMatchObject([{ from: 8_000, to: 60_000 }]);
+    expect(new TimeAxis([modelSpan(0, 8_000)], { start: 0, end: 60_000 }).length).toBeLessThan(9_000);
   });
 });
 

@@ -152,7 +152,7 @@ interface LineProps {
 function AccountLine({ run, row, isChosen }: LineProps) {
   const { account, level, left } = row;
   const agent = run.log.agents[run.log.indexOfAgent(account.agentId)];
-  const [use] = limitUses(account, run.moment.value.time);
+  const [use] = limitUses(account, run.time);
   return (
     <div
       role="row"
@@ -335,7 +335,7 @@ function Curve({ run, account }: { readonly run: RunSession; readonly account: A
         <li>
           <span class="swatch reserved" /> reserved
         </li>
-        <li class="quiet figures">at {sinceStart(moment.time, run.log.startedAt)}</li>
+        <li class="quiet figures">at {sinceStart(run.time, run.log.startedAt)}</li>
       </ul>
     </figure>
   );
