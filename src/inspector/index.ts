@@ -33,6 +33,8 @@ export type {
   Scope,
   SearchHit,
   SearchPage,
+  StepContents,
+  StepPage,
   StoredAccounts,
   Transition,
   TransitionPage,

@@ -60,6 +60,8 @@ export interface StartInspectorOptions extends InspectorServerOptions, Inspector
   readonly namesOnly?: boolean | undefined;
   /** Who decides, for the record. Default `inspector`. */
   readonly by?: string | undefined;
+  /** The run that the page opens first. Default: the list of runs. */
+  readonly run?: string | undefined;
 }
 
 /** A page and its server, as `startInspector()` makes them. */
@@ -91,12 +93,12 @@ export async function serveInspector(inspector: Inspector, given?: InspectorServ
  * An inspector and its server in one: give the runtime to `watch`. Throws `InvalidInputError` when the port is taken or no port.
  */
 export async function startInspector(given?: StartInspectorOptions): Promise<StartedInspector> {
-  const own = { decide: flagRule, namesOnly: flagRule, by: textRule } as const;
+  const own = { decide: flagRule, namesOnly: flagRule, by: textRule, run: textRule } as const;
   const rules = { ...serverRules, ...inspectorRules, ...own };
   const options = optionsOf<StartInspectorOptions>(given, "startInspector()", { rules, instead });
-  const { now, keptEnded, decide = false, namesOnly, by = "inspector", ...serving } = options;
+  const { now, keptEnded, decide = false, namesOnly, by = "inspector", run, ...serving } = options;
   const inspector = createInspector({ now, keptEnded });
-  const feed = new Feed({ namesOnly });
+  const feed = new Feed({ namesOnly, run });
   const trees = new Set<StoredTrees>();
   const server = await serve(feed, { ...serving, mayAct: decide }, { inspector, trees });
   return {

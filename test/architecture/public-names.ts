@@ -60,7 +60,7 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     InspectorRoutesOptions InspectorServer InspectorServerOptions LiveEvent MessagePage MountedInspector OwnerRow
     PageData pageOfRun Prompt PromptRow QueueRow RowView RunFile runFileSchema RunHead RunPage RunRow runtimeActor RunWatch Scope
     SearchHit SearchPage serveFeed serveInspector StartedInspector startInspector StartInspectorOptions storeActor
-    StoreActorOptions StoredAccounts Talk Tokens TraceEvent traceOfRun Transition TransitionPage TurnBody
+    StepContents StepPage StoreActorOptions StoredAccounts Talk Tokens TraceEvent traceOfRun Transition TransitionPage TurnBody
   `),
   "troupe/server": words(`
     A2aServed A2aSkill a2aSurface A2aSurfaceOptions agentIdOfName agUiSurface AgUiSurfaceOptions apiSurface ApiSurfaceOptions assertCanListen Authenticate Call Caller entraAuth EntraAuthOptions eventFrame Failure Identity InputIssue

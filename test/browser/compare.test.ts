@@ -77,7 +77,57 @@ async function twoRuns(): Promise<string> {
   return server.url;
 }
 
+/** A clerk who asks what to pay, and pays what was approved: both runs use the same tools and as many tokens. */
+async function twoPayments(): Promise<string> {
+  const pay = defineTool({
+    name: "pay",
+    description: "Pays.",
+    parameters: z.object({ euros: z.number() }),
+    effect: "once",
+    needsApproval: true,
+    execute: ({ euros }) => `${euros} paid`,
+  });
+  const price = { inputPerMillion: 2, outputPerMillion: 10 };
+  const model = scriptedModel(({ messages }) =>
+    messages.at(-1)?.role === "tool" ? "It is paid." : { toolCalls: [{ name: "pay", arguments: { euros: 120 } }] },
+  );
+  const stores = memoryStores();
+  const runtime = await createRuntime({ agents: [defineAgent({ name: "clerk", price, model, tools: [pay] })], stores });
+  onTestFinished(() => runtime.shutdown());
+  for (const [agentId, euros] of [
+    ["monday", 60],
+    ["tuesday", 120],
+  ] as const) {
+    const agent = await runtime.agent("clerk", { agentId });
+    await agent.start();
+    const turn = agent.executeTurn("Pay ACME.");
+    for await (const event of turn) {
+      if (event.type !== "request.opened") continue;
+      const { requestId } = event;
+      await runtime.decide(requestId, { verdict: "edited", by: "Ada", arguments: { euros } });
+    }
+    await turn.result;
+  }
+  const feed = new Feed();
+  feed.add({ stores, tenant: "default", runtime });
+  const server = await serveFeed(feed);
+  onTestFinished(() => server.close());
+  return server.url;
+}
+
 describe.skipIf(!browserProgram)("the comparison of two runs", () => {
+  test("tells apart runs that used the same tools with other arguments and results", async () => {
+    const url = await twoPayments();
+    const page = await browser.newPage();
+    await page.goto(`${url}&/compare/monday/tuesday`);
+    const calls = page.locator(".compared-calls .differs");
+    await expect.poll(() => calls.allTextContents()).toEqual(['{"euros":60}', "60 paid", '{"euros":120}', "120 paid"]);
+    expect(await page.getByText("did the same").count()).toBe(0);
+    await screenshot(page, "page-compare-payments");
+    await page.goto(`${url}&/compare/monday/monday`);
+    await page.getByText("Both runs did the same").waitFor();
+  });
+
   test("is reached from the list and shows what differs first, in both colour schemes", async () => {
     const url = await twoRuns();
     const page = await browser.newPage();

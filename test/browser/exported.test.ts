@@ -1,13 +1,15 @@
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { createRuntime } from "../../src/index.ts";
+import { type AgentDefinition, createRuntime, defineAgent, subagent } from "../../src/index.ts";
+import { Feed, pageOfRun, serveFeed } from "../../src/inspector/index.ts";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
+import { scriptedModel } from "../../src/testing/index.ts";
 import { troupe } from "../cli/support/in-process.ts";
 import { watchedTeam } from "../inspector/team.ts";
-import { axe, browserProgram, openBrowser, screenshot } from "../support/browser.ts";
+import { axe, browserProgram, openBrowser, screenshot, type WatchedPage } from "../support/browser.ts";
 
 const browser = openBrowser();
 const canary = "canary-7f3a";
@@ -39,6 +41,26 @@ describe.skipIf(!browserProgram)("a run that was exported as a page", () => {
     );
   });
 
+  it("shows the tree of the live page, at any depth", async () => {
+    const folder = newFolder();
+    const runtime = await createRuntime({ agents: [deepTeam()] });
+    onTestFinished(() => runtime.shutdown());
+    const agent = await runtime.agent("chief", { agentId: "desk" });
+    await agent.start();
+    await agent.executeTurn("Go down.").result;
+    const feed = new Feed({ run: "desk" });
+    feed.add({ stores: runtime.stores, tenant: runtime.tenant, runtime });
+    const server = await serveFeed(feed);
+    onTestFinished(() => server.close());
+    const path = join(folder, "deep.html");
+    writeFileSync(path, await pageOfRun(feed, "desk"));
+
+    const live = await treeAndTimeline(await browser.newPage(), `${server.url}&/run/desk`);
+    const exported = await treeAndTimeline(await browser.newPage(), `${pathToFileURL(path).href}#/run/desk`);
+    expect(live.levels).toEqual([1, 2, 3, 4, 3, 4, 2, 3, 4, 3, 4]);
+    expect(exported).toEqual(live);
+  });
+
   it("holds, with names only, nothing that somebody wrote", async () => {
     const { path } = await exported(["--names-only"]);
     const text = readFileSync(path, "utf8");
@@ -56,10 +78,53 @@ describe.skipIf(!browserProgram)("a run that was exported as a page", () => {
   });
 });
 
-/** A page of a finished run in whose input, and so in whose prompts, is the canary. */
-async function exported(words: readonly string[]): Promise<{ readonly path: string }> {
+/** Four levels, two agents below each but the third, which has one. */
+function deepTeam(): AgentDefinition {
+  const scribe = defineAgent({ name: "scribe", model: scriptedModel("written") });
+  const clerk = defineAgent({ name: "clerk", tools: [subagent(scribe)], model: asking("scribe", 1) });
+  const head = defineAgent({ name: "head", tools: [subagent(clerk)], model: asking("clerk", 2) });
+  return defineAgent({ name: "chief", tools: [subagent(head)], model: asking("head", 2) });
+}
+
+function asking(name: string, times: number) {
+  return scriptedModel(({ messages }) =>
+    messages.at(-1)?.role === "tool"
+      ? "done"
+      : { toolCalls: Array.from({ length: times }, (_, index) => ({ name, arguments: { input: `part ${index}` } })) },
+  );
+}
+
+/** The rows of the tree with their levels, and the labels of the timeline. */
+async function treeAndTimeline(page: WatchedPage, address: string) {
+  await page.goto(address);
+  const rows = page.getByRole("treegrid", { name: "Agents" }).getByRole("row");
+  await expect.poll(() => rows.count()).toBe(11);
+  const labels = page.locator(".timeline-label");
+  await expect.poll(() => labels.count()).toBe(11);
+  const all = await rows.all();
+  const levels = await Promise.all(all.map(async (row) => Number(await row.getAttribute("aria-level"))));
+  const seen = {
+    levels,
+    names: await page.locator(".tree-name").allTextContents(),
+    labels: await labels.allTextContents(),
+  };
+  await rows.last().click();
+  await page.getByRole("navigation", { name: "Views" }).getByRole("link", { name: "Chart" }).click();
+  await page.getByRole("heading", { name: "scribe" }).waitFor();
+  const transitions = page.getByRole("region", { name: "Transitions" }).getByRole("row");
+  await expect.poll(() => transitions.count()).toBe(3);
+  return { ...seen, transitions: await transitions.allTextContents() };
+}
+
+function newFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "troupe-exported-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** A page of a finished run in whose input, and so in whose prompts, is the canary. */
+async function exported(words: readonly string[]): Promise<{ readonly path: string }> {
+  const folder = newFolder();
   const store = join(folder, "runs.db");
   const runtime = await createRuntime({ agents: [watchedTeam()], stores: sqliteStores(store) });
   const agent = await runtime.agent("lead", { agentId: "desk", metadata: { note: canary } });

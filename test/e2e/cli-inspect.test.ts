@@ -1,16 +1,16 @@
 // `inspect` and `export`: runs in a browser and in files; and --inspect, whose page stays after the job.
-import { spawn } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync, statSync } from "node:fs";
 import promises from "node:fs/promises";
 import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { repositoryRoot, sourceCondition } from "../../scripts/run-command.ts";
+import { repositoryRoot } from "../../scripts/run-command.ts";
 import { createRuntime } from "../../src/index.ts";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { troupe } from "../cli/support/in-process.ts";
 import { watchedTeam } from "../inspector/team.ts";
+import { startOnTerminal } from "../support/on-terminal.ts";
 import { startCli } from "./cli-process.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "troupe-inspect-"));
@@ -129,7 +129,7 @@ describe("what cannot be shown or written is one line and exit code 2, and leave
   });
 });
 
-test("--inspect keeps the page on a terminal after the job, until Ctrl-C, and exits with the job's code", async () => {
+test("--inspect keeps the page and its agents on a terminal after the job, until Ctrl-C, and exits with the job's code", async () => {
   const file = join(folder, "agent.ts");
   writeFileSync(
     file,
@@ -138,26 +138,13 @@ import { scriptedModel } from ${JSON.stringify(join(repositoryRoot, "src/testing
 export const agent = defineAgent({ name: "greeter", model: scriptedModel("Good day.") });
 `,
   );
-  const terminal = `for (const stream of [process.stdin, process.stdout]) stream.isTTY = true;`;
-  const main = join(repositoryRoot, "src/cli/main.ts");
-  const words = [main, "run", file, "Hello.", "--inspect", "--store", join(folder, "jobs.db")];
-  const options = [
-    `--conditions=${sourceCondition}`,
-    "--import",
-    `data:text/javascript,${encodeURIComponent(terminal)}`,
-  ];
-  const job = spawn(process.execPath, [...options, ...words], { cwd: folder, stdio: ["pipe", "ignore", "pipe"] });
-  onTestFinished(() => void job.kill("SIGKILL"));
-  const ended = new Promise<number | null>((resolve) => job.once("exit", resolve));
-  let said = "";
-  for await (const text of job.stderr.setEncoding("utf8") as AsyncIterable<string>) {
-    said += text;
-    if (!said.includes("The page stays until Ctrl-C.")) continue;
-    const [, url = ""] = /^Inspect the agents at (\S+)$/m.exec(said) ?? [];
-    const runs = await askAt(url)("/runs");
-    expect(runs).toMatchObject({ items: [{ name: "greeter", stopReason: "completed" }] });
-    break;
-  }
-  job.kill("SIGINT");
-  expect(await ended).toBe(0);
+  const job = startOnTerminal(folder, ["run", file, "Hello.", "--inspect", "--store", join(folder, "jobs.db")]);
+  await job.said(/The page stays until Ctrl-C\./);
+  const [, url = ""] = await job.said(/^Inspect the agents at (\S+)$/m);
+  const runs = await askAt(url)("/runs");
+  expect(runs).toMatchObject({ items: [{ name: "greeter", stopReason: "completed", task: "Hello.", agents: 1 }] });
+  const { items } = runs as { readonly items: readonly { readonly runId: string }[] };
+  expect(await askAt(url)("/info")).toMatchObject({ run: items[0]?.runId, acts: "talk" });
+  job.signal("SIGINT");
+  expect(await job.ended).toBe(0);
 });

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import type { ComparedText, StepContents } from "../../src/inspector/feed/wire.ts";
 import { compareRuns } from "../../src/inspector/run-model/compare.ts";
 import { type RunAgentRecord, type RunEntry, RunLog } from "../../src/inspector/run-model/run-log.ts";
 
@@ -7,6 +8,13 @@ interface Step {
   readonly step?: number;
   readonly promptHash?: string;
   readonly tools?: readonly string[];
+  /** What each of the tools was given, and what it gave; default: the same everywhere. */
+  readonly given?: string;
+  readonly gave?: string;
+  /** Of messages, tools and parameters. Default: the same everywhere. */
+  readonly prompt?: string;
+  /** How its turn ended; default: it is open. */
+  readonly ended?: string;
   readonly tokens?: number;
   readonly answer?: string;
 }
@@ -38,31 +46,46 @@ function runOf(root: string, steps: readonly Step[], children: readonly Child[] 
     record(root, "lead", null),
     ...children.map(({ name, step = 1 }, index) => record(`${root}~${index}`, name, step)),
   ]);
-  const texts = new Map<string, string>();
+  const contents = new Map<string, StepContents>();
   let cursor = 0;
-  for (const { agent = "", step = 1, promptHash = "p", tools = [], tokens = 10, answer = "" } of steps) {
+  for (const { agent = "", step = 1, promptHash = "p", tools = [], tokens = 10, ...said } of steps) {
     const agentId = `${root}${agent}`;
     const place = { at: 0, turnId: `${agentId}#1`, step, attempt: 1, model: "m" };
     const messageId = `${agentId} ${step}`;
-    texts.set(messageId, answer);
+    const { given = "{}", gave = "seen", prompt = "P", answer = "", ended } = said;
+    const seq = cursor * 9 + 1;
+    const calls = tools.map((name, index) => ({ name, callId: `${place.turnId}:${step}:${index}` }));
+    const texts = { arguments: compared(given), result: compared(gave) };
+    contents.set(`${agentId} ${seq}`, {
+      agentId,
+      seq,
+      prompt,
+      answer: compared(answer),
+      calls: calls.map(({ callId }) => ({ callId, ...texts })),
+    });
     const usage = { inputTokens: tokens, outputTokens: 1 };
     const entries = [
-      { type: "model.requested", seq: cursor * 9 + 1, ...place, promptHash, messageId },
+      { type: "model.requested", seq, ...place, promptHash, messageId },
       {
         type: "model.responded",
-        seq: cursor * 9 + 2,
+        seq: seq + 1,
         ...place,
         messageId,
         hasText: answer !== "",
         usage,
         costMicros: tokens,
       },
-      ...tools.map((name) => ({ type: "tool.settled", ...place, name, outcome: "success" })),
+      ...calls.map((call) => ({ type: "tool.settled", ...place, ...call, outcome: "success" })),
+      ...(ended === undefined ? [] : [{ type: "turn.ended", ...place, outcome: "completed", stopReason: ended }]),
     ];
     cursor += 1;
     log.append([{ cursor, agentId, entries: entries as unknown as RunEntry[] }]);
   }
-  return { log, textOf: (id: string) => texts.get(id) };
+  return { log, contentsOf: (agentId: string, seq: number) => contents.get(`${agentId} ${seq}`) };
+}
+
+function compared(text: string): ComparedText {
+  return { text, hash: text };
 }
 
 const fieldsOf = (compared: ReturnType<typeof compareRuns>) =>
@@ -80,9 +103,31 @@ test("two runs that did the same have no difference", () => {
 test("each field that differs is named, and a text that is not known is not compared", () => {
   const one = runOf("a", [{ promptHash: "p", tools: ["look"], tokens: 10, answer: "yes" }]);
   const other = runOf("b", [{ promptHash: "q", tools: ["read"], tokens: 11, answer: "no" }]);
-  expect(fieldsOf(compareRuns(one, other))).toEqual([["lead", [["prompt", "tools", "tokens", "cost", "answer"]]]]);
-  const unread = { ...other, textOf: () => undefined };
-  expect(fieldsOf(compareRuns(one, unread))).toEqual([["lead", [["prompt", "tools", "tokens", "cost"]]]]);
+  expect(fieldsOf(compareRuns(one, other))).toEqual([
+    ["lead", [["prompt", "tools", "arguments", "results", "tokens", "cost", "answer"]]],
+  ]);
+  const unread = compareRuns(one, { ...other, contentsOf: () => undefined });
+  expect(fieldsOf(unread)).toEqual([["lead", [["prompt", "tools", "tokens", "cost"]]]]);
+  expect(unread[0]?.steps[0]).toMatchObject({ isRead: false });
+});
+
+test.each<readonly [string, Step, readonly string[]]>([
+  ["arguments", { given: '{"euros":120}' }, ["arguments"]],
+  ["results", { gave: "120 paid" }, ["results"]],
+  ["prompts behind a call", { prompt: "Q" }, ["prompt"]],
+])("runs whose %s differ did not do the same, though names and figures agree", (_what, change, fields) => {
+  const step: Step = { tools: ["pay", "note"] };
+  const [lead] = compareRuns(runOf("a", [step]), runOf("b", [{ ...step, ...change }]));
+  expect(lead).toMatchObject({ differences: 1, steps: [{ differs: fields, isSame: false, isRead: true }] });
+});
+
+test("an agent whose turn ended otherwise did not do the same", () => {
+  const [lead] = compareRuns(runOf("a", [{ ended: "completed" }]), runOf("b", [{ ended: "user_requested" }]));
+  expect(lead).toMatchObject({
+    differences: 1,
+    ends: { one: "completed completed", other: "completed user_requested" },
+    steps: [{ isSame: true }],
+  });
 });
 
 test("agents that differ come first; a step and an agent that one run lacks are differences", () => {

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { createRuntime, defineAgent, defineTool, memoryStores, subagent } from "../../src/index.ts";
 import { AmountAxis, TimeAxis } from "../../src/inspector/run-model/axis.ts";
 import { limitUses } from "../../src/inspector/run-model/limit-use.ts";
-import { countBelow, eventText, filteredEvents } from "../../src/inspector/run-model/event-rows.ts";
+import { countBelow, EventPlaces, eventText, filteredEvents } from "../../src/inspector/run-model/event-rows.ts";
 import { type RunAgentRecord, type RunEntry, RunLog, type RunRow } from "../../src/inspector/run-model/run-log.ts";
 import { RunMoments } from "../../src/inspector/run-model/run-moments.ts";
 import { type Span, Timeline } from "../../src/inspector/run-model/timeline.ts";
@@ -224,13 +224,30 @@ describe("the timeline", () => {
   });
 
   test("folds idle time, and finds the way back from each place", () => {
-    const axis = new TimeAxis([modelSpan(0, 100), modelSpan(60_000, 60_400)], 0, 60_400);
+    const axis = new TimeAxis([modelSpan(0, 100), modelSpan(60_000, 60_400)], { start: 0, end: 60_400 });
     expect(axis.gaps).toHaveLength(1);
     expect(axis.length).toBeLessThan(2_000);
     for (const time of [0, 50, 100, 30_000, 60_000, 60_123, 60_400]) {
       expect(axis.timeAt(axis.placeOf(time))).toBeCloseTo(time, 3);
     }
-    expect(axis.placeOf(60_000) - axis.placeOf(100)).toBeCloseTo(axis.gapWidth, 6);
+    expect(axis.placeOf(60_000) - axis.placeOf(100)).toBeCloseTo(axis.gaps[0]?.width ?? 0, 6);
+  });
+
+  test("lets a wait at the end of an open run grow until it takes half of the axis", () => {
+    const axisAt = (end: number) => new TimeAxis([modelSpan(0, 8_000)], { start: 0, end, isOpen: true });
+    for (const [end, length] of [
+      [8_500, 8_500],
+      [12_000, 12_000],
+      [16_000, 16_000],
+      [60_000, 16_000],
+    ] as const) {
+      const axis = axisAt(end);
+      expect(axis.length).toBeCloseTo(length, 6);
+      expect(axis.placeOf(end)).toBeCloseTo(axis.length, 6);
+      expect(axis.timeAt(axis.length)).toBeCloseTo(end, 3);
+    }
+    expect(axisAt(60_000).gaps).toMatchObject([{ from: 8_000, to: 60_000 }]);
+    expect(new TimeAxis([modelSpan(0, 8_000)], { start: 0, end: 60_000 }).length).toBeLessThan(9_000);
   });
 });
 
@@ -253,12 +270,16 @@ describe("events", () => {
     const all = { text: "", agent: -1, groups: new Set<never>() };
     expect(filteredEvents(log, all)).toBeNull();
     const looked = filteredEvents(log, { ...all, text: "look" }) ?? [];
-    expect(looked).toHaveLength(log.entries.filter((entry) => "name" in entry && entry.name === "look").length);
+    const shows = (entry: RunEntry): boolean => /\blook\b/.test(`${eventText(entry).name} ${eventText(entry).detail}`);
+    expect([...looked]).toEqual(log.entries.flatMap((entry, place) => (shows(entry) ? [place] : [])));
+    const typedOn = new EventPlaces(log, { ...all, text: "lo" });
+    expect(new EventPlaces(log, { ...all, text: "look" }, typedOn).update()).toEqual(looked);
     const ofLead = filteredEvents(log, { ...all, agent: 0 }) ?? [];
     expect([...ofLead].every((place) => log.agentOf(place) === 0)).toBe(true);
     const models = filteredEvents(log, { ...all, text: "reader responded" }) ?? [];
+    // Of the twelve readers, and of the lead, which asks for them.
     expect([...models].map((place) => log.entries[place]?.type)).toEqual(
-      Array.from({ length: 12 }, () => "model.responded"),
+      Array.from({ length: 13 }, () => "model.responded"),
     );
   });
 

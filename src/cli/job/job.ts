@@ -10,6 +10,7 @@ import type { ViewOptions } from "../view/create-reporter.ts";
 import type { Reporter } from "../view/reporter.ts";
 import { oneLine } from "../view/terminal-text.ts";
 import type { StorePlace } from "./store-place.ts";
+import type { Inspection } from "./inspection.ts";
 import type { ForWorkers, Where, WhereOptions } from "./where.ts";
 
 export interface Job extends ForWorkers {
@@ -41,6 +42,8 @@ export interface Following {
   readonly isInteractive: boolean;
   /** The process that runs its turns. */
   readonly where: Where;
+  /** The page that shows it, if one was asked for. */
+  readonly inspector?: Inspection | undefined;
 }
 
 /** Metadata that `run` and `chat` store with an agent, so that it can be resumed without naming the file again. */

@@ -1,4 +1,4 @@
-import { type Runtime, type Agent, type Turn, type TurnRest, createRuntime } from "../../runtime/index.ts";
+import { type Agent, type Turn, type TurnRest, createRuntime } from "../../runtime/index.ts";
 import { type TroupeEvent, turnIdOf } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import { type CliContext, userName } from "../cli-context.ts";
@@ -8,6 +8,7 @@ import { ReadlineInput } from "../inline/line-input.ts";
 import { createReporter, type ViewOptions } from "../view/create-reporter.ts";
 import { othersDecidingLines } from "../view/request-lines.ts";
 import { conclude } from "./conclude.ts";
+import { keepPage, startInspection, tellPage } from "./inspection.ts";
 import { timingOf, watchInterrupts } from "./interrupts.ts";
 import type { Following, Job, JobOptions } from "./job.ts";
 import { keptOpen } from "./store-place.ts";
@@ -18,7 +19,7 @@ import { workerLine, WorkerWatch, whereOf } from "./where.ts";
 /** Runs or carries on one job, shows it, and returns the exit code. The stores stay open. */
 export async function runJob(context: CliContext, stores: Stores, job: Job, options: JobOptions): Promise<ExitCode> {
   const where = await whereOf(context, job, options);
-  const inspector = await startInspection(options.inspect, context.note);
+  const inspector = await startInspection(options.inspect, job.rootAgentId);
   const runtime = await createRuntime({
     agents: job.agents,
     stores: keptOpen(stores),
@@ -33,7 +34,7 @@ export async function runJob(context: CliContext, stores: Stores, job: Job, opti
   inspector?.watch(runtime);
   const accounts = () => runtime.accounts(job.rootAgentId);
   const reporter = createReporter(context, options, { rootAgentId: job.rootAgentId, accounts });
-  const following = { runtime, job, reporter, where };
+  const following = { runtime, job, reporter, where, inspector };
   const restore = (): void => reporter.close();
   // On a crash or `process.exit` no `finally` runs, and the terminal must be restored.
   process.once("exit", restore);
@@ -42,12 +43,13 @@ export async function runJob(context: CliContext, stores: Stores, job: Job, opti
   try {
     return await followJob(context, { ...following, isInteractive: isInteractive(context, options) });
   } finally {
-    clearInterval(alive);
     reporter.close();
+    // The runtime works on, so that everything on the page does.
+    await keepPage(inspector, context);
     process.off("exit", restore);
     await runtime.shutdown();
-    await keepPage(inspector, context);
     await inspector?.close();
+    clearInterval(alive);
   }
 }
 
@@ -68,6 +70,7 @@ async function followJob(context: CliContext, following: Following): Promise<Exi
   reporter.begin(job.header);
   where.remarks.forEach((remark) => reporter.notice(remark));
   const agent = await runtime.agent(job.agents[0].name, { agentId: rootAgentId, metadata: job.metadata });
+  tellPage(following.inspector, context);
   let after: string | undefined;
   await readStory(runtime.stores, rootAgentId, {
     listener: (events) => {
@@ -196,36 +199,4 @@ function watchJobInterrupts(context: CliContext, { job, reporter }: Following, a
       reporter.notice("The turn ended before it could pause.");
     },
   };
-}
-
-/** `true`: on any port that is free. */
-export type InspectOption = boolean | number | undefined;
-
-interface Inspection {
-  watch(runtime: Runtime): void;
-  close(): Promise<void>;
-}
-
-/** Serves the page on this machine only, and prints its address, which holds a token; undefined without the option. */
-export async function startInspection(
-  wanted: InspectOption,
-  note: (line: string) => void,
-): Promise<Inspection | undefined> {
-  if (wanted === undefined || wanted === false) return undefined;
-  const { startInspector } = await import("../../inspector/index.ts");
-  const port = wanted === true ? undefined : wanted;
-  const inspector = await startInspector({ port, decide: true, by: userName() });
-  note(`Inspect the agents at ${inspector.url}`);
-  return inspector;
-}
-
-/** On a terminal the page stays until Ctrl-C, because what has just ended is what one wants to look at. */
-export async function keepPage(inspector: Inspection | undefined, { stdin, stdout, note }: CliContext): Promise<void> {
-  if (inspector === undefined || !stdin.isTTY || !stdout.isTTY) return;
-  note("The page stays until Ctrl-C.");
-  const { promise, resolve } = Promise.withResolvers<void>();
-  process.once("SIGINT", () => resolve());
-  const alive = setInterval(() => {}, 60_000);
-  await promise;
-  clearInterval(alive);
 }

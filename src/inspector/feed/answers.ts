@@ -51,6 +51,11 @@ export const feedInfoSchema = z.object({
   text: z.enum(["written", "committed"]),
   /** Names of the definitions that one can talk to; empty: none can be started here. */
   definitions: z.array(z.string()),
+  /**
+   * What can be done with a token that may act: nothing, decide and pause, or also talk. Becomes `none` when the runtime
+   * is shut down.
+   */
+  acts: z.enum(["none", "decide", "talk"]),
   hasQueues: z.boolean(),
   /** The server's clock. */
   now: time,
@@ -75,9 +80,20 @@ export const runRowSchema = z.object({
   turns: count,
   createdAt: time,
   lastActivity: time,
+  /** The first words of its first input; empty: it has none, or they are hidden. */
+  task: z.string(),
+  /** Of the whole tree, at most 1,000 are counted. */
+  agents: count,
+  /** Agents of the tree that have failed. */
+  failedAgents: count,
   tokens: count,
   /** Micro-dollars; null: no call had a price. */
   costMicros: cost,
+  /** Model calls that may have cost something, and those of them without a price, which the cost leaves out. */
+  calls: count,
+  unpricedCalls: count,
+  /** Those that bound its newest turn: of its life, and of the turn. */
+  accounts: z.array(accountSchema),
   openRequests: count,
   /** A process holds the lease of the root. */
   isHeld: z.boolean(),
@@ -346,6 +362,34 @@ export const queueRowSchema = z.object({
   ),
 });
 export type QueueRow = DeepReadonly<z.infer<typeof queueRowSchema>>;
+
+/** A text that two runs may share: its beginning, and a hash of all of it, in which ids of the run are left out. */
+const comparedTextSchema = z.object({ text: z.string(), hash: z.string() });
+export type ComparedText = DeepReadonly<z.infer<typeof comparedTextSchema>>;
+
+/** The contents of one model call and of the tool calls that it asked for, so that steps of two runs can be compared. */
+export const stepContentsSchema = z.object({
+  agentId: z.string(),
+  /** Number of its `model.requested`. */
+  seq: count,
+  /** Hash of messages, tools and parameters without ids of the run; null: the prompt cannot be rebuilt. */
+  prompt: z.string().nullable(),
+  /** Null: there is none yet, or it is no longer stored. */
+  answer: comparedTextSchema.nullable(),
+  calls: z.array(
+    z.object({
+      callId: z.string(),
+      /** Those that were checked or edited, else those that the model asked for; null: unknown. */
+      arguments: comparedTextSchema.nullable(),
+      /** As the model saw it; null: there is none yet, or it is no longer stored. */
+      result: comparedTextSchema.nullable(),
+    }),
+  ),
+});
+export type StepContents = DeepReadonly<z.infer<typeof stepContentsSchema>>;
+/** `next`: goes on behind this agent; null: all agents have been read. With names only there are no items. */
+export const stepPageSchema = z.object({ items: z.array(stepContentsSchema), next: z.string().nullable() });
+export type StepPage = DeepReadonly<z.infer<typeof stepPageSchema>>;
 
 /** The body of `POST /api/requests/{id}/decision`; `argumentsHash` is that of the request as it was shown. */
 export const decisionBodySchema = z.strictObject({

@@ -19,6 +19,7 @@ import {
   type RunPage,
   type Scope,
   type SearchPage,
+  type StepPage,
   type StoredAccounts,
   type TransitionPage,
 } from "./answers.ts";
@@ -31,7 +32,8 @@ import { exportRun, type RunFile } from "./run-file.ts";
 import { type FeedSink, RunReader, type RunWatch, WatchedRun } from "./run-watch.ts";
 import { runHead, runPage, type RunQuery, storedAccountsOf } from "./runs.ts";
 import { type SearchQuery, searchRun } from "./search.ts";
-import { agentOf, type FeedSource, keyOf, Sources } from "./source.ts";
+import { actorOf, agentOf, type FeedSource, keyOf, Sources } from "./source.ts";
+import { stepPage } from "./step-contents.ts";
 import { feedEntryOf, feedRowOf, type Sight, shownRequest } from "./visible-values.ts";
 import type { FeedRow } from "./messages.ts";
 import type { Actor, Talk } from "./act.ts";
@@ -75,9 +77,11 @@ export class Feed {
 
   info(scope: Scope): FeedInfo {
     const sources = this.#sources.all();
-    const isWritten = sources.some(({ runtime, stores }) => runtime !== undefined || stores.kind === "redis");
-    const definitions = sources.flatMap(({ actor }) => actor?.talk?.definitions ?? []);
-    const isLive = sources.some(({ runtime }) => runtime !== undefined);
+    const isLive = sources.some(({ runtime }) => runtime?.isOpen === true);
+    const isWritten = isLive || sources.some(({ stores }) => stores.kind === "redis");
+    const actors = scope === "act" ? sources.flatMap((source) => actorOf(source) ?? []) : [];
+    const definitions = actors.flatMap(({ talk }) => talk?.definitions ?? []);
+    const acts = actors.length === 0 ? "none" : actors.some(({ talk }) => talk !== undefined) ? "talk" : "decide";
     const isFile = sources.length > 0 && sources.every((source) => source.isFile === true);
     return {
       version: FEED_VERSION,
@@ -87,7 +91,8 @@ export class Feed {
       stores: sources[0]?.stores.kind ?? "none",
       tenant: sources[0]?.tenant ?? "",
       text: isWritten && !this.#sight.namesOnly ? "written" : "committed",
-      definitions: scope === "act" ? definitions : [],
+      definitions,
+      acts,
       hasQueues: sources.some(({ queues }) => queues !== undefined),
       now: Date.now(),
       ...this.#places,
@@ -171,6 +176,11 @@ export class Feed {
     return found && shownRequest(found, this.#sight);
   }
 
+  /** Contents of the steps of a run, to compare it with another; `after` is `next` of the page before. */
+  async steps(runId: string, after?: string): Promise<StepPage> {
+    return await stepPage(await this.#sources.ofRun(runId), after, this.#sight);
+  }
+
   async search(runId: string, query: SearchQuery): Promise<SearchPage> {
     return await searchRun(await this.#sources.ofRun(runId), query, this.#sight);
   }
@@ -213,15 +223,16 @@ export class Feed {
 
   /** Acts on the agents of a run. Rejects with `NotFoundError` where nothing can be done. */
   async actor(agentId: string): Promise<Actor> {
-    const { actor } = await this.#sources.ofAgent(agentId);
+    const actor = actorOf(await this.#sources.ofAgent(agentId));
     if (actor) return actor;
     throw new NotFoundError(`agent "${agentId}" can only be watched here`);
   }
 
   /** The way to create an agent of a definition. Throws `NotFoundError` for one that nobody has here. */
   talk(definition: string): Talk {
-    for (const { actor } of this.#sources.all()) {
-      if (actor?.talk?.definitions.includes(definition) === true) return actor.talk;
+    for (const source of this.#sources.all()) {
+      const { talk } = actorOf(source) ?? {};
+      if (talk?.definitions.includes(definition) === true) return talk;
     }
     throw new NotFoundError(`there is no definition "${definition}" here that one can talk to`);
   }

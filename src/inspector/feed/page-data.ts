@@ -1,4 +1,4 @@
-import type { Entry } from "../../state/index.ts";
+import type { Entry, JournalRow } from "../../state/index.ts";
 import { type AgentJournal, allMessages, journalOf } from "./agent-journal.ts";
 import { callIn } from "./call-detail.ts";
 import { allTransitions } from "./machines.ts";
@@ -32,7 +32,7 @@ export async function pageData(live: RunSource, sight: Sight): Promise<PageData>
       exportedAt: Date.now(),
       namesOnly: sight.namesOnly,
       run,
-      agents,
+      agents: byFirstRow(agents, rows),
       rows: rows.map((row) => feedRowOf(row, sight)),
       accounts,
       requests: requests.map((request) => shownRequest(request, sight)),
@@ -44,6 +44,14 @@ export async function pageData(live: RunSource, sight: Sight): Promise<PageData>
   } finally {
     await source.stores.close();
   }
+}
+
+/** In the order in which a live page learns of them: parents first, siblings as they were created. */
+function byFirstRow(agents: PageData["agents"], rows: readonly JournalRow[]): PageData["agents"] {
+  const places = new Map<string, number>();
+  for (const [place, { agentId }] of rows.entries()) if (!places.has(agentId)) places.set(agentId, place);
+  const placeOf = ({ agentId }: PageData["agents"][number]): number => places.get(agentId) ?? rows.length;
+  return agents.toSorted((one, other) => placeOf(one) - placeOf(other) || one.depth - other.depth);
 }
 
 interface Room {

@@ -53,7 +53,8 @@ async function promptIn(place: PromptPlace, row: PromptRow): Promise<Prompt | un
   };
 }
 
-async function sentPrompts(source: RunSource, { record, journal }: AgentJournal): Promise<SentPrompts> {
+/** The model calls of an agent, whose prompts are rebuilt when they are asked for. */
+export async function sentPrompts(source: RunSource, { record, journal }: AgentJournal): Promise<SentPrompts> {
   const { stores, tenant, runId } = source;
   const entries = journal.entries.map(({ entry }) => entry);
   const [messages, definitions] = await Promise.all([

@@ -1,5 +1,5 @@
 import { type Account, turnAccountId } from "../../budget/index.ts";
-import { type AgentRecord, numberOfTurn, statusOf, type TurnRecord, turnIdOf } from "../../state/index.ts";
+import { type AgentRecord, numberOfTurn, statusOf, textOf, type TurnRecord, turnIdOf } from "../../state/index.ts";
 import { byAge, placeOfAgent } from "../../stores/index.ts";
 import type { RunHead, RunPage, RunRow, StoredAccounts } from "./answers.ts";
 import type { FeedAgent } from "./messages.ts";
@@ -13,13 +13,18 @@ export interface RunQuery {
   readonly limit?: number | undefined;
   /** Part of the id or of the definition's name. */
   readonly text?: string | undefined;
-  /** A lifecycle, or a stop reason of the last turn. */
+  /** A lifecycle, the status or the stop reason of the last turn, or `asking`: a person has to decide something. */
   readonly status?: string | undefined;
 }
 
 const ROOTS_AT_A_TIME = 50;
 /** Most roots that one question with a filter looks at; `next` goes on behind them. */
 const MOST_LOOKED_AT = 1_000;
+/** Agents of a tree that are counted. */
+const MOST_COUNTED = 1_000;
+/** The first turn of a run begins in one of its first rows. */
+const FIRST_ROWS = 8;
+const LONGEST_TASK = 160;
 /** Turns of a root whose accounts are read one by one; of more the newest count. */
 const MOST_TURNS = 100;
 
@@ -35,13 +40,18 @@ export async function runPage(sources: Sources, query: RunQuery, sight: Sight): 
       after = placeOfAgent(root);
       if (!isOfText(root, text)) continue;
       const row = await runRowOf(source, root, sight);
-      if (status !== "" && row.status !== status && row.stopReason !== status) continue;
+      if (!isOfStatus(row, status)) continue;
       items.push(row);
       if (items.length >= limit) return { items, next: after };
     }
     if (roots.length < ROOTS_AT_A_TIME) return { items, next: null };
   }
   return { items, next: after ?? null };
+}
+
+function isOfStatus({ status, turn, stopReason, openRequests }: RunRow, wanted: string): boolean {
+  if (wanted === "asking") return openRequests > 0;
+  return wanted === "" || status === wanted || turn === wanted || stopReason === wanted;
 }
 
 function isOfText({ agentId, definition }: AgentRecord, text: string): boolean {
@@ -67,15 +77,18 @@ async function rootsAfter(sources: Sources, after: string | undefined, limit: nu
     .slice(0, limit);
 }
 
-export async function runRowOf(source: FeedSource, root: AgentRecord, { namesOnly }: Sight): Promise<RunRow> {
+export async function runRowOf(source: FeedSource, root: AgentRecord, { namesOnly, redactor }: Sight): Promise<RunRow> {
   const { stores, tenant } = source;
   const { agentId: runId, definition, turnCount, createdAt, lastActivity, sessionId } = root;
-  const [last, accounts, open, holder] = await Promise.all([
+  const [last, accounts, open, holder, agents, task] = await Promise.all([
     lastTurnOf(source, root),
     topAccounts(source, root),
     stores.requests({ tenant, rootAgentId: runId, status: "open", limit: 1_000 }),
     stores.holder(keyOf(source, runId)),
+    stores.listAgents({ tenant, rootAgentId: runId, limit: MOST_COUNTED }),
+    namesOnly ? "" : taskOf(source, runId),
   ]);
+  const turnAccount = last && (await stores.account(tenant, turnAccountId(last.turnId)));
   return {
     runId,
     name: definition.name,
@@ -85,11 +98,25 @@ export async function runRowOf(source: FeedSource, root: AgentRecord, { namesOnl
     turns: turnCount,
     createdAt,
     lastActivity,
+    task: redactor.text(task),
+    agents: agents.length,
+    failedAgents: agents.filter((agent) => agent.status === "failed" || agent.error !== null).length,
     ...spentOn(accounts),
+    accounts: root.accountId === null ? [turnAccount ?? []].flat() : [...accounts, turnAccount ?? []].flat(),
     openRequests: open.length,
     isHeld: holder !== undefined,
     sessionId: namesOnly ? null : sessionId,
   };
+}
+
+/** The first words of the first message that a person sent; empty where there is none yet. */
+async function taskOf({ stores, tenant }: FeedSource, runId: string): Promise<string> {
+  const rows = await stores.readTree(tenant, runId, 0, FIRST_ROWS);
+  const started = rows.flatMap(({ entries }) => entries).find((entry) => entry.type === "turn.started");
+  if (started?.type !== "turn.started") return "";
+  const [message] = await stores.messagesById({ tenant, agentId: runId }, started.inputMessageIds.slice(0, 1));
+  const text = message ? textOf(message.content).replaceAll(/\s+/g, " ").trim() : "";
+  return text.length > LONGEST_TASK ? `${text.slice(0, LONGEST_TASK)}…` : text;
 }
 
 /** The turn with the highest number among those that changed last. */
@@ -110,11 +137,13 @@ async function topAccounts({ stores, tenant }: FeedSource, root: AgentRecord): P
   return found.filter((account) => account !== undefined);
 }
 
-function spentOn(accounts: readonly Account[]): Pick<RunRow, "tokens" | "costMicros"> {
+function spentOn(accounts: readonly Account[]): Pick<RunRow, "tokens" | "costMicros" | "calls" | "unpricedCalls"> {
   const sum = (of: (account: Account) => number): number => accounts.reduce((total, one) => total + of(one), 0);
   const uses = accounts.flatMap(({ models }) => Object.values(models));
-  const hasPrice = uses.some(({ calls, unpricedCalls }) => calls > unpricedCalls);
-  return { tokens: sum(({ used }) => used.tokens), costMicros: hasPrice ? sum(({ used }) => used.costMicros) : null };
+  const calls = uses.reduce((total, use) => total + use.calls, 0);
+  const unpricedCalls = uses.reduce((total, use) => total + use.unpricedCalls, 0);
+  const costMicros = calls > unpricedCalls ? sum(({ used }) => used.costMicros) : null;
+  return { tokens: sum(({ used }) => used.tokens), costMicros, calls, unpricedCalls };
 }
 
 export function feedAgentOf(record: AgentRecord, { namesOnly }: Sight): FeedAgent {
@@ -149,11 +178,16 @@ export async function runHead(source: RunSource, sight: Sight): Promise<RunHead>
   return {
     run,
     cursor,
-    agents: agents.map((agent) => feedAgentOf(agent, sight)),
+    agents: parentsFirst(agents).map((agent) => feedAgentOf(agent, sight)),
     accounts: [...accounts],
     waiters,
     requests: openRequests.map((request) => shownRequest(request, sight)),
   };
+}
+
+/** The agents of a tree in the order of their creation, those of the same time by their ids. */
+function parentsFirst(agents: readonly AgentRecord[]): AgentRecord[] {
+  return agents.toSorted((one, other) => one.depth - other.depth || one.createdAt - other.createdAt);
 }
 
 export async function storedAccountsOf({ stores, tenant, runId }: RunSource): Promise<StoredAccounts> {

@@ -34,7 +34,8 @@ export async function searchRun(source: RunSource, query: SearchQuery, sight: Si
     const rows = await stores.readTree(tenant, runId, after, ROWS_AT_A_TIME);
     const messages = sight.namesOnly ? new Map<string, Message>() : await messagesOf(source, rows);
     for (const row of rows) {
-      for (const hit of hitsIn(row, { wanted, messages, sight })) {
+      for (const entry of row.entries) {
+        const hit = hitIn(row, entry, { wanted, messages, sight });
         if (hit) hits.push(hit);
         await pause();
       }
@@ -67,23 +68,22 @@ interface Wanted {
   readonly sight: Sight;
 }
 
-/** One item per entry and message, undefined where nothing is found. */
-function* hitsIn(
-  { cursor, agentId, entries }: JournalRow,
+/** What is found in an entry: in the messages that it brings, else in itself, which may say the same as they do. */
+function hitIn(
+  { cursor, agentId }: JournalRow,
+  entry: Entry,
   { wanted, messages, sight }: Wanted,
-): Generator<SearchHit | undefined> {
-  for (const entry of entries) {
-    const turnId = "turnId" in entry && entry.turnId !== undefined ? entry.turnId : null;
-    const place = { cursor, agentId, seq: entry.seq, turnId, entry: entry.type };
-    const inEntry = has(textsIn(entry), wanted) && found(textsIn(shownEntry(entry, sight)), wanted);
-    yield inEntry ? { ...place, messageId: null, ...inEntry } : undefined;
-    for (const id of messagesAddedBy(entry)) {
-      const message = messages.get(`${agentId} ${id}`);
-      const isThere = message !== undefined && has(textsOfMessage(message), wanted);
-      const inMessage = isThere ? found(textsOfMessage(shownMessage(message, sight)), wanted) : undefined;
-      yield inMessage ? { ...place, messageId: id, ...inMessage } : undefined;
-    }
+): SearchHit | undefined {
+  const turnId = "turnId" in entry && entry.turnId !== undefined ? entry.turnId : null;
+  const place = { cursor, agentId, seq: entry.seq, turnId, entry: entry.type };
+  for (const id of messagesAddedBy(entry)) {
+    const message = messages.get(`${agentId} ${id}`);
+    const isThere = message !== undefined && has(textsOfMessage(message), wanted);
+    const inMessage = isThere ? found(textsOfMessage(shownMessage(message, sight)), wanted) : undefined;
+    if (inMessage) return { ...place, messageId: id, ...inMessage };
   }
+  const inEntry = has(textsIn(entry), wanted) ? found(textsIn(shownEntry(entry, sight)), wanted) : undefined;
+  return inEntry && { ...place, messageId: null, ...inEntry };
 }
 
 /** Looked at first: what is found is shown without secrets, and taking them out of a text costs many times the search. */

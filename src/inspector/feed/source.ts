@@ -64,9 +64,14 @@ export class Sources {
   }
 
   watch({ runtime, stores, tenant, runId }: RunSource, watcher: TreeWatcher): TreeWatching {
-    if (runtime) return watchTreeOf(runtime, runId, watcher);
+    if (runtime?.isOpen === true) return watchTreeOf(runtime, runId, watcher);
     return watchStoredTree({ stores, tenant, processId: this.#processId }, runId, watcher);
   }
+}
+
+/** Undefined also when the runtime was shut down: nothing can be done through it any more. */
+export function actorOf({ actor, runtime }: FeedSource): Actor | undefined {
+  return runtime?.isOpen === false ? undefined : actor;
 }
 
 /** The source of one run. */

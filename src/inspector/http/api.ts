@@ -50,6 +50,7 @@ const afterQuery = z.object({
 const messageQuery = z.object({ at: cursor, before: text, limit: limit(200) });
 const requestQuery = z.object({ status: z.enum(["open", "decided", "closed"]).optional() });
 const searchQuery = z.object({ text: z.string().max(512), after: cursor });
+const stepQuery = z.object({ after: text });
 const number = z.coerce.number().int().nonnegative();
 
 type Answer = (call: ApiCall, ...parts: string[]) => Promise<unknown>;
@@ -94,6 +95,7 @@ export function apiRoutes(feed: Feed, watchToken: string): readonly ApiRoute[] {
     get("/api/runs/:/search", ({ query, signal }, run = "") =>
       feed.search(run, { ...read(searchQuery, query), signal }),
     ),
+    get("/api/runs/:/steps", ({ query }, run = "") => feed.steps(run, read(stepQuery, query).after)),
     get("/api/runs/:/accounts", (_call, run = "") => feed.storedAccounts(run)),
     get("/api/runs/:/owners", async (_call, run = "") => ({ items: await feed.owners(run) })),
     get("/api/queues", async () => {

@@ -1,3 +1,4 @@
+import { modelUseOf } from "../../budget/index.ts";
 import type { RunEntry, RunEntryOf } from "./run-log.ts";
 
 /** What an agent is doing, in one word: what a page shows of it. */
@@ -51,8 +52,11 @@ export interface AgentMoment {
   readonly awaits: number;
   readonly inputTokens: number;
   readonly outputTokens: number;
-  /** Micro-dollars; null: a call had no price. */
-  readonly costMicros: number | null;
+  /** Micro-dollars of the calls that had a price. */
+  readonly costMicros: number;
+  /** Its own calls that may have cost something, and those of them without a price. */
+  readonly calls: number;
+  readonly unpricedCalls: number;
   readonly model: string | null;
   readonly stopReason: string | null;
   /** Why the last turn stopped or failed, in words. */
@@ -79,6 +83,8 @@ export function createdMoment(at: number): AgentMoment {
     inputTokens: 0,
     outputTokens: 0,
     costMicros: 0,
+    calls: 0,
+    unpricedCalls: 0,
     model: null,
     stopReason: null,
     message: null,
@@ -89,6 +95,25 @@ export function createdMoment(at: number): AgentMoment {
 
 /** The agent after one more of its entries. */
 export function foldAgentEntry(agent: AgentMoment, entry: RunEntry): AgentMoment {
+  return folded(billed(agent, entry), entry);
+}
+
+/** Counts what its accounts count: also calls that failed, side calls, and what tools were billed. */
+function billed(agent: AgentMoment, entry: RunEntry): AgentMoment {
+  const settlement = "settlement" in entry ? entry.settlement : null;
+  const use = settlement && modelUseOf(settlement);
+  if (!use) return agent;
+  return {
+    ...agent,
+    inputTokens: agent.inputTokens + use.inputTokens,
+    outputTokens: agent.outputTokens + use.outputTokens,
+    costMicros: agent.costMicros + use.costMicros,
+    calls: agent.calls + use.calls,
+    unpricedCalls: agent.unpricedCalls + use.unpricedCalls,
+  };
+}
+
+function folded(agent: AgentMoment, entry: RunEntry): AgentMoment {
   switch (entry.type) {
     case "agent.starting":
       return inPhase(agent, "starting", entry.at);
@@ -113,12 +138,7 @@ export function foldAgentEntry(agent: AgentMoment, entry: RunEntry): AgentMoment
         retryAt: null,
       };
     case "model.responded":
-      return {
-        ...inPhase(agent, entry.calls.length > 0 ? "tools" : "thinking", entry.at),
-        inputTokens: agent.inputTokens + entry.usage.inputTokens,
-        outputTokens: agent.outputTokens + entry.usage.outputTokens,
-        costMicros: agent.costMicros === null || entry.costMicros === null ? null : agent.costMicros + entry.costMicros,
-      };
+      return inPhase(agent, entry.calls.length > 0 ? "tools" : "thinking", entry.at);
     case "model.failed":
       return entry.retryAt === null ? agent : { ...inPhase(agent, "retrying", entry.at), retryAt: entry.retryAt };
     case "intent.refused":

@@ -5,7 +5,6 @@ export interface Axis {
   readonly length: number;
   /** Idle time that is folded; empty where there is none. */
   readonly gaps: readonly Gap[];
-  readonly gapWidth: number;
   placeOf(time: number): number;
   /** The inverse: the first time at that place. */
   timeAt(place: number): number;
@@ -15,46 +14,54 @@ export interface Axis {
 export interface Gap {
   readonly from: number;
   readonly to: number;
-  /** Its place on the axis. */
+  /** Its place on the axis, and how much of the axis it takes. */
   readonly place: number;
+  readonly width: number;
 }
 
-/** Time with idle gaps folded. Places on it are milliseconds of work; a gap takes `gapWidth`. */
+/** What a `TimeAxis` covers. */
+export interface AxisTime {
+  /** Milliseconds since the epoch. */
+  readonly start: number;
+  readonly end: number;
+  /** The run goes on: idle time at its end grows until it takes half of the axis. Default: the run is over. */
+  readonly isOpen?: boolean;
+}
+
+/** Time with idle gaps folded. Places on it are milliseconds of work; a gap takes its `width`. */
 export class TimeAxis implements Axis {
   readonly gaps: readonly Gap[];
-  readonly gapWidth: number;
   readonly length: number;
   readonly #start: number;
 
   /** `busy`: in the order of time, none in another. */
-  constructor(busy: readonly BusyTime[], start: number, end: number) {
+  constructor(busy: readonly BusyTime[], { start, end, isOpen = false }: AxisTime) {
     this.#start = start;
-    const work = busy.reduce((sum, one) => sum + Math.min(one.end, end) - one.start, 0);
+    const work = busy.reduce((sum, one) => sum + Math.max(0, Math.min(one.end, end) - one.start), 0);
     const least = Math.max(1_000, work * 0.08);
-    this.gapWidth = least / 4;
     const gaps: Gap[] = [];
     let last = start;
     let folded = 0;
-    const foldTo = (from: number): void => {
-      if (from - last <= least) return;
-      gaps.push({ from: last, to: from, place: last - start - folded });
-      folded += from - last - this.gapWidth;
+    const foldTo = (to: number, width: number): void => {
+      if (to - last <= Math.max(least, width)) return;
+      gaps.push({ from: last, to, place: last - start - folded, width });
+      folded += to - last - width;
     };
     for (const one of busy) {
-      foldTo(one.start);
+      foldTo(one.start, least / 4);
       last = Math.max(last, Math.min(one.end, end));
     }
-    foldTo(end);
+    foldTo(end, isOpen ? Math.max(least, last - start - folded) : least / 4);
     this.gaps = gaps;
     this.length = Math.max(1, end - start - folded);
   }
 
   placeOf(time: number): number {
     let place = time - this.#start;
-    for (const { from, to } of this.gaps) {
+    for (const { from, to, width } of this.gaps) {
       if (time <= from) break;
       const inside = Math.min(time, to) - from;
-      place -= inside - (inside / (to - from)) * this.gapWidth;
+      place -= inside - (inside / (to - from)) * width;
     }
     return place;
   }
@@ -63,8 +70,8 @@ export class TimeAxis implements Axis {
     let time = this.#start + place;
     for (const gap of this.gaps) {
       if (place <= gap.place) break;
-      const inside = Math.min(place - gap.place, this.gapWidth);
-      time += (inside / this.gapWidth) * (gap.to - gap.from) - inside;
+      const inside = Math.min(place - gap.place, gap.width);
+      time += (inside / gap.width) * (gap.to - gap.from) - inside;
     }
     return time;
   }
@@ -76,7 +83,6 @@ export class TimeAxis implements Axis {
  */
 export class AmountAxis implements Axis {
   readonly gaps: readonly Gap[] = [];
-  readonly gapWidth = 0;
   readonly length: number;
   /** Times at which the rate of spending changes, and what was spent until then. */
   readonly #times: number[] = [];

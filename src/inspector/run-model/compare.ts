@@ -1,10 +1,21 @@
+import type { ComparedText, StepContents } from "../feed/wire.ts";
 import type { RunAgent, RunEntryOf, RunLog } from "./run-log.ts";
 
 /** One run of a comparison. */
 export interface ComparedRun {
   readonly log: RunLog;
-  /** The text of a message; undefined: it is not known, and nothing is said of it. */
-  readonly textOf: (messageId: string) => string | undefined;
+  /** The contents of a step by the number of its `model.requested`; undefined: they are not known. */
+  readonly contentsOf: (agentId: string, seq: number) => StepContents | undefined;
+}
+
+/** A call as one run made it. */
+export interface CallSide {
+  readonly callId: string;
+  /** `name`, or `name outcome` where the call did not succeed. */
+  readonly name: string;
+  /** Null: not known. */
+  readonly arguments: ComparedText | null;
+  readonly result: ComparedText | null;
 }
 
 /** A step as one run made it: its last attempt. */
@@ -14,17 +25,16 @@ export interface StepSide {
   readonly model: string;
   readonly promptHash: string;
   readonly attempts: number;
-  /** `name`, or `name outcome` where the call did not succeed. */
-  readonly tools: readonly string[];
+  readonly calls: readonly CallSide[];
   readonly inputTokens: number;
   readonly outputTokens: number;
   /** Micro-dollars; null: the call had no price. */
   readonly costMicros: number | null;
-  /** Null: the text is not known. */
-  readonly answer: string | null;
+  /** Undefined: its contents are not known, and nothing is said of them. */
+  readonly contents: StepContents | undefined;
 }
 
-export const stepFields = ["model", "prompt", "tools", "tokens", "cost", "answer"] as const;
+export const stepFields = ["model", "prompt", "tools", "arguments", "results", "tokens", "cost", "answer"] as const;
 export type StepField = (typeof stepFields)[number];
 
 export interface ComparedStep {
@@ -36,6 +46,14 @@ export interface ComparedStep {
   /** Empty: both are the same. Of a step that one run lacks, it names nothing. */
   readonly differs: readonly StepField[];
   readonly isSame: boolean;
+  /** The contents of both are known; else only figures and names are compared. */
+  readonly isRead: boolean;
+}
+
+/** How the turns of an agent ended, as `outcome stop_reason`. */
+interface Ends {
+  readonly one: string;
+  readonly other: string;
 }
 
 export interface ComparedAgent {
@@ -45,7 +63,9 @@ export interface ComparedAgent {
   readonly one: RunAgent | null;
   readonly other: RunAgent | null;
   readonly steps: readonly ComparedStep[];
-  /** Steps that differ, and 1 for an agent that one run lacks. */
+  /** Null: the turns ended in the same way. */
+  readonly ends: Ends | null;
+  /** Steps that differ, 1 for other ends, and 1 for an agent that one run lacks. */
   readonly differences: number;
 }
 
@@ -55,14 +75,18 @@ export interface ComparedAgent {
  */
 export function compareRuns(one: ComparedRun, other: ComparedRun): ComparedAgent[] {
   const steps = { one: stepsOf(one), other: stepsOf(other) };
+  const ends = { one: endsOf(one.log), other: endsOf(other.log) };
   const agents = pairs(one.log, other.log).map((pair): ComparedAgent => {
     const mine = pair.one ? (steps.one.get(pair.one.index) ?? new Map()) : new Map<string, StepSide>();
     const its = pair.other ? (steps.other.get(pair.other.index) ?? new Map()) : new Map<string, StepSide>();
     const compared = comparedSteps(mine, its);
     const isMissing = pair.one === null || pair.other === null;
-    const differences = compared.filter(({ isSame }) => !isSame).length + (isMissing ? 1 : 0);
+    const [ended, itEnded] = [ends.one.get(pair.one?.index ?? -1) ?? "", ends.other.get(pair.other?.index ?? -1) ?? ""];
+    const apart = isMissing || ended === itEnded ? null : { one: ended, other: itEnded };
+    const different = compared.filter(({ isSame }) => !isSame).length;
+    const differences = different + (isMissing ? 1 : 0) + (apart ? 1 : 0);
     const { name = "", depth = 0 } = pair.one ?? pair.other ?? {};
-    return { ...pair, name, depth, steps: compared, differences };
+    return { ...pair, name, depth, steps: compared, ends: apart, differences };
   });
   return [...agents.filter((agent) => agent.differences > 0), ...agents.filter((agent) => agent.differences === 0)];
 }
@@ -116,10 +140,22 @@ function turnNumber(turnId: string): number {
   return Number(turnId.slice(turnId.lastIndexOf("#") + 1)) || 0;
 }
 
-type Making = { -readonly [Field in keyof StepSide]: StepSide[Field] } & { tools: string[] };
+/** By agent; a turn that is open has none. */
+function endsOf(log: RunLog): ReadonlyMap<number, string> {
+  const ends = new Map<number, string>();
+  for (const [place, entry] of log.entries.entries()) {
+    if (entry.type !== "turn.ended") continue;
+    const agent = log.agentOf(log.first + place);
+    const how = `${entry.outcome} ${entry.stopReason}`;
+    ends.set(agent, ends.has(agent) ? `${ends.get(agent)}, ${how}` : how);
+  }
+  return ends;
+}
+
+type Making = { -readonly [Field in keyof StepSide]: StepSide[Field] } & { calls: CallSide[] };
 
 /** By agent, then by turn and step. */
-function stepsOf({ log, textOf }: ComparedRun): ReadonlyMap<number, Map<string, StepSide>> {
+function stepsOf({ log, contentsOf }: ComparedRun): ReadonlyMap<number, Map<string, StepSide>> {
   const all = new Map<number, Map<string, Making>>();
   for (const [place, entry] of log.entries.entries()) {
     const agent = log.agentOf(log.first + place);
@@ -127,15 +163,23 @@ function stepsOf({ log, textOf }: ComparedRun): ReadonlyMap<number, Map<string, 
     all.set(agent, steps);
     if (entry.type === "model.requested") {
       const key = keyOf(entry);
-      steps.set(key, { ...begun(entry), attempts: (steps.get(key)?.attempts ?? 0) + 1 });
+      const contents = contentsOf(log.agents[agent]?.agentId ?? "", entry.seq);
+      steps.set(key, { ...begun(entry), contents, attempts: (steps.get(key)?.attempts ?? 0) + 1 });
     } else if (entry.type === "model.responded") {
       const step = steps.get(keyOf(entry));
       const { inputTokens, outputTokens } = entry.usage;
-      const answer = textOf(entry.messageId) ?? (entry.hasText ? null : "");
-      if (step) Object.assign(step, { inputTokens, outputTokens, costMicros: entry.costMicros, answer });
+      if (step) Object.assign(step, { inputTokens, outputTokens, costMicros: entry.costMicros });
     } else if (entry.type === "tool.settled") {
-      const { name, outcome } = entry;
-      steps.get(keyOf(entry))?.tools.push(outcome === "success" ? name : `${name} ${outcome}`);
+      const { callId, name, outcome } = entry;
+      const step = steps.get(keyOf(entry));
+      const known = step?.contents?.calls.find((call) => call.callId === callId);
+      const { arguments: given = null, result = null } = known ?? {};
+      step?.calls.push({
+        callId,
+        name: outcome === "success" ? name : `${name} ${outcome}`,
+        arguments: given,
+        result,
+      });
     }
   }
   return all;
@@ -143,7 +187,7 @@ function stepsOf({ log, textOf }: ComparedRun): ReadonlyMap<number, Map<string, 
 
 function begun({ seq, model, promptHash }: RunEntryOf<"model.requested">): Making {
   const amounts = { inputTokens: 0, outputTokens: 0, costMicros: 0 };
-  return { seq, model, promptHash, attempts: 0, tools: [], ...amounts, answer: null };
+  return { seq, model, promptHash, attempts: 0, calls: [], ...amounts, contents: undefined };
 }
 
 function keyOf({ turnId, step }: { readonly turnId: string; readonly step: number }): string {
@@ -160,21 +204,45 @@ function comparedSteps(ones: ReadonlyMap<string, StepSide>, others: ReadonlyMap<
       const one = ones.get(key) ?? null;
       const other = others.get(key) ?? null;
       const differs = one && other ? fieldsThatDiffer(one, other, hasCalled) : [];
-      hasCalled ||= (one?.tools.length ?? 0) + (other?.tools.length ?? 0) > 0;
-      return { turn, step, one, other, differs, isSame: one !== null && other !== null && differs.length === 0 };
+      hasCalled ||= (one?.calls.length ?? 0) + (other?.calls.length ?? 0) > 0;
+      const isSame = one !== null && other !== null && differs.length === 0;
+      const isRead = [one, other].every((side) => side === null || isKnown(side));
+      return { turn, step, one, other, differs, isSame, isRead };
     });
 }
 
-/** The hash of a prompt covers the provider's ids of the calls in it: behind a call, another hash says nothing. */
+function isKnown({ contents }: StepSide): boolean {
+  return contents !== undefined && contents.prompt !== null;
+}
+
+/** The hash of a prompt covers the provider's ids of the calls in it: behind a call, only its contents say anything. */
 function fieldsThatDiffer(one: StepSide, other: StepSide, hasCalled: boolean): StepField[] {
+  const [mine, its] = [one.contents, other.contents];
   const differs: Readonly<Record<StepField, boolean>> = {
     model: one.model !== other.model,
-    prompt: !hasCalled && one.promptHash !== other.promptHash,
-    // Calls of one round settle in any order.
-    tools: one.tools.toSorted().join("\n") !== other.tools.toSorted().join("\n"),
+    prompt: (!hasCalled && one.promptHash !== other.promptHash) || isOther(mine?.prompt, its?.prompt),
+    tools: listed(one, ({ name }) => name) !== listed(other, ({ name }) => name),
+    arguments: areOther(one, other, "arguments"),
+    results: areOther(one, other, "result"),
     tokens: one.inputTokens !== other.inputTokens || one.outputTokens !== other.outputTokens,
     cost: one.costMicros !== other.costMicros,
-    answer: one.answer !== null && other.answer !== null && one.answer !== other.answer,
+    answer: mine !== undefined && its !== undefined && mine.answer?.hash !== its.answer?.hash,
   };
   return stepFields.filter((field) => differs[field]);
+}
+
+function areOther(one: StepSide, other: StepSide, field: "arguments" | "result"): boolean {
+  if (!one.contents || !other.contents) return false;
+  const words = (call: CallSide): string => `${call.name} ${call[field]?.hash ?? ""}`;
+  return listed(one, words) !== listed(other, words);
+}
+
+/** What is not known is no difference. */
+function isOther(one: string | null | undefined, other: string | null | undefined): boolean {
+  return one != null && other != null && one !== other;
+}
+
+/** Calls of one round settle in any order. */
+function listed({ calls }: StepSide, wordsOf: (call: CallSide) => string): string {
+  return calls.map(wordsOf).toSorted().join("\n");
 }

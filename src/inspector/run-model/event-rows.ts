@@ -67,7 +67,7 @@ export function groupOf(type: EntryType): EventGroup {
 }
 
 export interface EventFilter {
-  /** Lower case; in type, agent, name. */
+  /** Lower case; each word of it is in the type, the agent or the text of the row. */
   readonly text: string;
   /** Place of the one agent whose entries are wanted; -1: all. */
   readonly agent: number;
@@ -81,26 +81,32 @@ export function filteredEvents(log: RunLog, filter: EventFilter): Uint32Array | 
 }
 
 /**
- * The places of the entries that pass a filter, as entries come. Looks at columns alone, so that a filter can change at each
- * key.
+ * The places of the entries that pass a filter, as entries come. Looks at columns first and at the texts of rows last, and
+ * only among those that passed before where a filter is typed on, so that it can change at each key.
  */
 export class EventPlaces {
   readonly #log: RunLog;
   readonly #filter: EventFilter;
   readonly #types: Answers<string>;
   readonly #parts: readonly Part[];
+  /** The places that passed a wider filter; undefined: all are looked at. */
+  #among: Uint32Array | undefined;
   #read: number;
   #places = new Uint32Array(1_024);
   #length = 0;
 
-  constructor(log: RunLog, filter: EventFilter) {
+  /** `before`: of the filter that was set last. */
+  constructor(log: RunLog, filter: EventFilter, before?: EventPlaces) {
     const { groups, text } = filter;
     this.#log = log;
     this.#filter = filter;
-    this.#read = log.first;
+    const isTypedOn = before !== undefined && before.#log === log && isWider(before.#filter, filter);
+    this.#among = isTypedOn ? (before.update() ?? undefined) : undefined;
+    this.#read = this.#among ? log.length : log.first;
     this.#types = new Answers((type) => groups.size === 0 || groups.has(groupOf(type as EntryType)));
     const parts = text.split(/\s+/).filter((part) => part !== "");
     this.#parts = parts.map((part) => ({
+      part,
       types: new Answers((type) => type.includes(part)),
       words: new Answers((word) => word.toLowerCase().includes(part)),
       agents: new Answers(({ name, agentId }) => `${name} ${agentId}`.toLowerCase().includes(part)),
@@ -114,22 +120,26 @@ export class EventPlaces {
     const log = this.#log;
     const wanted = this.#types.of(log.types.texts);
     const matches = this.#parts.map((part) => ({
+      part: part.part,
       types: part.types.of(log.types.texts),
       words: part.words.of(log.words.texts),
       agents: part.agents.of(log.agents),
     }));
-    for (let place = Math.max(this.#read, log.first); place < log.length; place += 1) {
-      if (agent >= 0 && log.agentOf(place) !== agent) continue;
+    const look = (place: number): void => {
+      if (agent >= 0 && log.agentOf(place) !== agent) return;
       const type = log.typeOf(place);
-      if (wanted[type] !== true) continue;
-      let isMatch = true;
-      for (const { types, words, agents } of matches) {
+      if (wanted[type] !== true) return;
+      let row: string | undefined;
+      for (const { part, types, words, agents } of matches) {
         if (types[type] === true || words[log.wordOf(place)] === true || agents[log.agentOf(place)] === true) continue;
-        isMatch = false;
-        break;
+        row ??= rowText(log, place);
+        if (!row.includes(part)) return;
       }
-      if (isMatch) this.#add(place);
-    }
+      this.#add(place);
+    };
+    for (const place of this.#among ?? []) look(place);
+    this.#among = undefined;
+    for (let place = Math.max(this.#read, log.first); place < log.length; place += 1) look(place);
     this.#read = log.length;
     const places = this.#places.subarray(0, this.#length);
     return log.first === 0 ? places : places.subarray(countBelow(places, log.first));
@@ -146,7 +156,21 @@ export class EventPlaces {
   }
 }
 
+/** Whether all that passes the second filter passes the first: its text was only typed on. */
+function isWider(one: EventFilter, other: EventFilter): boolean {
+  return one.text !== "" && other.text.startsWith(one.text) && one.agent === other.agent && one.groups === other.groups;
+}
+
+/** What a row shows of its entry, in lower case. */
+function rowText(log: RunLog, place: number): string {
+  const entry = log.entry(place);
+  if (!entry) return "";
+  const { title, name, detail } = eventText(entry);
+  return `${title} ${name} ${detail}`.toLowerCase();
+}
+
 interface Part {
+  readonly part: string;
   readonly types: Answers<string>;
   readonly words: Answers<string>;
   readonly agents: Answers<RunAgent>;

@@ -1,5 +1,4 @@
-import { activeMsAt, amountOfLimit, type LimitName, limitNames } from "../../budget/index.ts";
-import type { AccountAt } from "./account-at.ts";
+import { type Account, activeMsAt, amountOfLimit, type LimitName, limitNames } from "../../budget/index.ts";
 
 /** How full a limit is, in its own unit. */
 export interface LimitUse {
@@ -11,7 +10,7 @@ export interface LimitUse {
 }
 
 /** The limits of an account with their figures at a time, the fullest first. A deadline is none: it goes by the clock. */
-export function limitUses(account: AccountAt, time: number): LimitUse[] {
+export function limitUses(account: Account, time: number): LimitUse[] {
   const { limits, reserved, unconfirmed } = account;
   const used = { ...account.used, activeMs: activeMsAt(account, time) };
   const uses = limitNames.flatMap((limit): LimitUse[] => {

@@ -150,15 +150,22 @@ export class RunLog {
     this.first = until;
   }
 
+  /** In any order: a parent among them takes its place before its children. */
   addAgents(records: readonly RunAgentRecord[]): void {
-    for (const record of records) {
-      if (this.#byId.has(record.agentId)) continue;
-      const parent = record.parentAgentId === null ? -1 : this.indexOfAgent(record.parentAgentId);
-      const index = this.agents.length;
-      this.#byId.set(record.agentId, index);
-      this.agents.push({ ...record, index, parent, children: [] });
-      this.agents[parent]?.children.push(index);
-    }
+    const coming = new Map(records.map((record) => [record.agentId, record]));
+    for (const record of records) this.#addAgent(record, coming);
+  }
+
+  #addAgent(record: RunAgentRecord, coming: ReadonlyMap<string, RunAgentRecord>): void {
+    const { agentId, parentAgentId } = record;
+    if (this.#byId.has(agentId)) return;
+    const above = parentAgentId === null ? undefined : coming.get(parentAgentId);
+    if (above) this.#addAgent(above, coming);
+    const parent = parentAgentId === null ? -1 : this.indexOfAgent(parentAgentId);
+    const index = this.agents.length;
+    this.#byId.set(agentId, index);
+    this.agents.push({ ...record, index, parent, children: [] });
+    this.agents[parent]?.children.push(index);
   }
 
   /** -1 for an agent that is not known. */

@@ -2,8 +2,8 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { type AgentMoment, isBusy } from "../run-model/agent-moment.ts";
 import { usePolled } from "./asked.ts";
 import { wordsOf } from "./feed-client.ts";
-import { compact, dollars, milliseconds, plural, shortId } from "./format.ts";
-import { client, copyText, say, selectAgent, selectedAgent } from "./page-state.ts";
+import { compact, costText, costTitle, milliseconds, plural, shortId } from "./format.ts";
+import { acts, copyText, say, selectAgent, selectedAgent } from "./page-state.ts";
 import { Icon, LimitBar, limitTitle, PhaseIcon, phaseWords } from "./parts.tsx";
 import type { RunSession } from "./run-session.ts";
 import { doing, limitsOf } from "./tree-view.tsx";
@@ -56,10 +56,11 @@ export function AgentHead({ run }: { readonly run: RunSession }) {
               turn <b>{moment.turn}</b>, step <b>{moment.step}</b>
             </li>
             <li>
+              {agent.children.length > 0 && "own calls: "}
               <b>{compact(moment.inputTokens)}</b> in, <b>{compact(moment.outputTokens)}</b> out
             </li>
-            <li>
-              <b>{dollars(moment.costMicros)}</b>
+            <li title={costTitle(moment)}>
+              <b>{costText(moment)}</b>
             </li>
             <li>{plural(moment.toolCalls, "tool call")}</li>
             {moment.model !== null && (
@@ -120,7 +121,7 @@ interface ActsProps {
 
 /** Pause, resume and abort of the selected agent. */
 export function AgentActs({ agentId, name, now }: ActsProps) {
-  const act = client.value?.act;
+  const act = acts.value;
   const [isAsking, setAsking] = useState(false);
   if (!act || !now || now.phase === "shutdown") return null;
   return (

@@ -2,11 +2,22 @@ import { signal } from "@preact/signals";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { AccountAt } from "../run-model/account-at.ts";
 import type { CurvePoint } from "../run-model/account-curve.ts";
-import { limitUses, shareOf } from "../run-model/limit-use.ts";
+import { limitUses } from "../run-model/limit-use.ts";
 import type { RunMoment } from "../run-model/run-moments.ts";
 import type { StoredAccounts } from "../feed/wire.ts";
 import { useSize } from "./canvas.ts";
-import { amountText, compact, dollars, grouped, limitWord, plural, shortId, sinceStart } from "./format.ts";
+import {
+  amountText,
+  compact,
+  costOf,
+  costText,
+  dollars,
+  grouped,
+  limitWord,
+  plural,
+  shortId,
+  sinceStart,
+} from "./format.ts";
 import { LimitBar } from "./parts.tsx";
 import { selectAgent, selectedAgent } from "./page-state.ts";
 import type { RunSession } from "./run-session.ts";
@@ -47,7 +58,7 @@ export function BudgetsView({ run }: { readonly run: RunSession }) {
           <span class="number">tokens</span>
           <span class="number">reserved</span>
           <span class="number">cost</span>
-          <span class="number">steps</span>
+          <span class="number">tree steps</span>
         </div>
         <VirtualList
           role="treegrid"
@@ -141,7 +152,7 @@ interface LineProps {
 function AccountLine({ run, row, isChosen }: LineProps) {
   const { account, level, left } = row;
   const agent = run.log.agents[run.log.indexOfAgent(account.agentId)];
-  const [use] = limitUses(account, run.moment.value.time);
+  const [use] = limitUses(account, run.time);
   return (
     <div
       role="row"
@@ -162,8 +173,9 @@ function AccountLine({ run, row, isChosen }: LineProps) {
         {use ? (
           <>
             <LimitBar use={use} isWide />
-            <span class="figures quiet">{Math.round(shareOf(use) * 100)} %</span>
-            <span class="quiet">{limitWord(use.limit)}</span>
+            <span class="figures quiet">
+              {amountText(use.limit, use.used)} of {amountText(use.limit, use.max)} {limitWord(use.limit)}
+            </span>
           </>
         ) : (
           <span class="quiet">no limit of its own</span>
@@ -176,7 +188,7 @@ function AccountLine({ run, row, isChosen }: LineProps) {
         {account.reserved.tokens > 0 ? compact(account.reserved.tokens) : <span class="quiet">–</span>}
       </span>
       <span role="gridcell" class="number figures">
-        {dollars(account.used.costMicros)}
+        {costText(costOf(account))}
       </span>
       <span role="gridcell" class="number figures">
         {grouped(account.used.treeSteps)}
@@ -323,7 +335,7 @@ function Curve({ run, account }: { readonly run: RunSession; readonly account: A
         <li>
           <span class="swatch reserved" /> reserved
         </li>
-        <li class="quiet figures">at {sinceStart(moment.time, run.log.startedAt)}</li>
+        <li class="quiet figures">at {sinceStart(run.time, run.log.startedAt)}</li>
       </ul>
     </figure>
   );

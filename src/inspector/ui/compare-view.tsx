@@ -1,6 +1,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
-import type { FeedMessageItem, RunRow } from "../feed/wire.ts";
+import type { RunRow, StepContents } from "../feed/wire.ts";
 import {
+  type CallSide,
   type ComparedAgent,
   type ComparedStep,
   compareRuns,
@@ -10,15 +11,12 @@ import {
 import { useAsked } from "./asked.ts";
 import { CompareStep } from "./compare-step.tsx";
 import type { FeedClient } from "./feed-client.ts";
-import { compact, dateTime, dollars, milliseconds, plural, shortId } from "./format.ts";
+import { compact, costOfCall, costSum, costText, dateTime, milliseconds, plural, shortId } from "./format.ts";
 import { addressOf, go, info, route } from "./page-state.ts";
 import { RunSession } from "./run-session.ts";
 import { oneLine, plainText } from "./untrusted.tsx";
 
 const MOST_RUNS = 100;
-/** Texts are read of so many agents of a run, and so many pages of each. */
-const MOST_READ = 50;
-const MOST_PAGES = 4;
 
 /** Two runs, aligned by agent and step, with what differs first. */
 export function CompareView({ feed }: { readonly feed: FeedClient }) {
@@ -95,16 +93,16 @@ function Comparison({ one, other }: RunsProps) {
   const [most, setMost] = useState(SHOWN_AT_ONCE);
   const isWhole = one.isCaughtUp.value && other.isCaughtUp.value;
   const lengths = isWhole ? [one.length.value, other.length.value] : [0, 0];
-  const texts = { one: useTexts(one), other: useTexts(other) };
+  const contents = { one: useContents(one), other: useContents(other) };
   const agents = useMemo(
     () =>
       isWhole
         ? compareRuns(
-            { log: one.log, textOf: (id) => texts.one?.get(id) },
-            { log: other.log, textOf: (id) => texts.other?.get(id) },
+            { log: one.log, contentsOf: (agentId, seq) => contents.one.steps.get(keyOfStep(agentId, seq)) },
+            { log: other.log, contentsOf: (agentId, seq) => contents.other.steps.get(keyOfStep(agentId, seq)) },
           )
         : [],
-    [...lengths, texts.one, texts.other],
+    [...lengths, contents.one.steps, contents.other.steps],
   );
   for (const run of [one, other]) {
     const why = run.gone.value ?? (run.link.value.kind === "refused" ? run.link.value.why : null);
@@ -120,12 +118,15 @@ function Comparison({ one, other }: RunsProps) {
   }
   const differing = agents.filter(({ differences }) => differences > 0);
   const same = agents.length - differing.length;
+  const isReading = contents.one.isReading || contents.other.isReading;
+  const unread = agents.reduce((sum, { steps }) => sum + steps.filter(({ isRead }) => !isRead).length, 0);
   return (
     <div class="compare-body">
       {[one, other].map((run, index) => (
         <NotHeld key={run.runId} name={index === 0 ? "A" : "B"} run={run} />
       ))}
       <Totals one={one} other={other} agents={agents} />
+      <Unread isReading={isReading} steps={unread} failure={contents.one.failure ?? contents.other.failure} />
       {differing.slice(0, most).map((agent) => (
         <AgentComparison key={keyOf(agent)} one={one} other={other} agent={agent} />
       ))}
@@ -137,14 +138,21 @@ function Comparison({ one, other }: RunsProps) {
           <span class="quiet">{plural(differing.length - most, "agent")} more did something else.</span>
         </p>
       )}
-      {differing.length === 0 && (
+      {differing.length === 0 && !isReading && unread === 0 && (
         <p class="note good">
-          Both runs did the same: models, prompts, tools, tokens, cost and answers agree in every step.
+          Both runs did the same: models, prompts, calls with their arguments and results, tokens, cost, answers and
+          ends agree in every step.
         </p>
       )}
-      {same > 0 && differing.length > 0 && (
+      {differing.length === 0 && !isReading && unread > 0 && (
+        <p class="note">Nothing that could be compared differs.</p>
+      )}
+      {same > 0 && differing.length > 0 && !isReading && (
         <p class="quiet">
-          {plural(same, "agent")} did the same in both runs:{" "}
+          {unread > 0
+            ? `No difference was found in ${plural(same, "agent")}`
+            : `${plural(same, "agent")} did the same in both runs`}
+          :{" "}
           {agents
             .slice(differing.length, differing.length + 20)
             .map(({ name }) => oneLine(name, 40))
@@ -171,37 +179,59 @@ function keyOf({ one, other }: ComparedAgent): string {
   return `${one?.agentId ?? ""} ${other?.agentId ?? ""}`;
 }
 
-/** Texts of the stored messages by id; undefined until they are read. */
-function useTexts(run: RunSession): ReadonlyMap<string, string> | undefined {
-  const isHidden = info.value?.namesOnly === true;
-  const { answer } = useAsked(() => textsOf(run), {
+interface Contents {
+  /** By `keyOfStep`. */
+  readonly steps: ReadonlyMap<string, StepContents>;
+  readonly isReading: boolean;
+  readonly failure: string | null;
+}
+
+const nothingRead: Contents = { steps: new Map(), isReading: true, failure: null };
+
+function keyOfStep(agentId: string, seq: number): string {
+  return `${seq} ${agentId}`;
+}
+
+/** The contents of the steps of a run, once they are all read. */
+function useContents(run: RunSession): Contents {
+  const { answer, failure } = useAsked(() => contentsOf(run), {
     subject: run,
     on: [run.isCaughtUp.value, run.length.value],
     delayMs: 1_000,
   });
-  return isHidden ? undefined : answer;
+  return useMemo(
+    () => (answer || failure !== null ? { steps: answer ?? new Map(), isReading: false, failure } : nothingRead),
+    [answer, failure],
+  );
 }
 
-async function textsOf(run: RunSession): Promise<ReadonlyMap<string, string>> {
-  const texts = new Map<string, string>();
-  const note = ({ message, isCut }: FeedMessageItem): void => {
-    if (!isCut) texts.set(message.id, textIn(message.content));
-  };
-  for (const { agentId } of run.log.agents.slice(0, MOST_READ)) {
-    let before: string | undefined;
-    for (let page = 0; page < MOST_PAGES; page += 1) {
-      const { items, next } = await run.client.messages(run.runId, agentId, before === undefined ? {} : { before });
-      items.forEach(note);
-      if (next === null) break;
-      before = next;
-    }
+async function contentsOf(run: RunSession): Promise<ReadonlyMap<string, StepContents>> {
+  const steps = new Map<string, StepContents>();
+  for (let after: string | null | undefined; after !== null; ) {
+    const page: Awaited<ReturnType<FeedClient["steps"]>> = await run.client.steps(run.runId, after ?? null);
+    for (const step of page.items) steps.set(keyOfStep(step.agentId, step.seq), step);
+    after = page.next;
   }
-  return texts;
+  return steps;
 }
 
-function textIn(content: FeedMessageItem["message"]["content"]): string {
-  if (typeof content === "string") return content;
-  return content.map((part) => (part.type === "text" ? part.text : "")).join("");
+/** What of the contents has not been compared. */
+function Unread({ isReading, steps, failure }: { isReading: boolean; steps: number; failure: string | null }) {
+  if (isReading) {
+    return (
+      <p class="quiet loading" aria-busy="true">
+        Reading prompts, arguments and results of both runs …
+      </p>
+    );
+  }
+  if (steps === 0) return null;
+  const why =
+    failure ?? (info.value?.namesOnly === true ? "this page shows names only" : "they are not stored any more");
+  return (
+    <p class="note">
+      Prompts, arguments, results and answers of {plural(steps, "step")} are not compared: {plainText(why)}.
+    </p>
+  );
 }
 
 interface Figure {
@@ -262,14 +292,13 @@ function totalsOf(run: RunSession, agents: readonly ComparedAgent[], side: "one"
   const moments = run.moment.value.agents;
   const steps = agents.flatMap((agent) => agent.steps.flatMap((step) => step[side] ?? []));
   const tokens = steps.reduce((sum, step) => sum + step.inputTokens + step.outputTokens, 0);
-  const hasPrice = steps.every(({ costMicros }) => costMicros !== null);
-  const micros = steps.reduce((sum, { costMicros }) => sum + (costMicros ?? 0), 0);
+  const cost = costSum(steps.map(({ costMicros }) => costOfCall(costMicros)));
   return {
     agents: run.log.agents.length.toLocaleString("en"),
     steps: steps.length.toLocaleString("en"),
-    "tool calls": steps.reduce((sum, { tools }) => sum + tools.length, 0).toLocaleString("en"),
+    "tool calls": steps.reduce((sum, { calls }) => sum + calls.length, 0).toLocaleString("en"),
     tokens: compact(tokens),
-    cost: dollars(hasPrice ? micros : null),
+    cost: costText(cost),
     took: milliseconds(run.log.endedAt - run.log.startedAt),
     ended: moments[0]?.stopReason ?? "open",
   };
@@ -289,10 +318,16 @@ function AgentComparison({ one, other, agent }: RunsProps & { readonly agent: Co
             : `only in ${lacking === "A" ? "B" : "A"}`}
         </span>
       </h2>
-      <table class="compared-steps">
+      {agent.ends && (
+        <p>
+          Ended otherwise: <b class="side">A</b> <span class="differs">{endText(agent.ends.one)}</span>{" "}
+          <b class="side">B</b> <span class="differs">{endText(agent.ends.other)}</span>
+        </p>
+      )}
+      <table class="compared-steps" hidden={differing.length === 0}>
         <thead>
           <tr>
-            {["Step", "", "Model", "Prompt", "Tools", "Tokens", "Cost", "Answer"].map((name) => (
+            {["Step", "", "Model", "Prompt", "Calls", "Tokens", "Cost", "Answer"].map((name) => (
               <th key={name} scope="col" class={name === "Tokens" || name === "Cost" ? "number" : ""}>
                 {name === "" ? <span class="visually-hidden">Run</span> : name}
               </th>
@@ -306,6 +341,11 @@ function AgentComparison({ one, other, agent }: RunsProps & { readonly agent: Co
       {same > 0 && <p class="quiet same-steps">{plural(same, "step")} more, the same in both.</p>}
     </section>
   );
+}
+
+/** `completed completed` is said once. */
+function endText(end: string): string {
+  return end === "" ? "still open" : end.replaceAll(/\b(\w+) \1\b/g, "$1").replaceAll("_", " ");
 }
 
 function idsOf({ one, other }: ComparedAgent): string {
@@ -366,17 +406,50 @@ function SideCells({ side, step }: { readonly side: StepSide | null; readonly st
       </td>
     );
   }
-  const cell = (field: StepField, text: string, isNumber = false) => (
+  const cell = (field: Exclude<StepField, "tools" | "arguments" | "results">, text: string, isNumber = false) => (
     <td class={`${step.differs.includes(field) ? "differs" : "quiet"}${isNumber ? " number figures" : ""}`}>{text}</td>
   );
   return (
     <>
       {cell("model", oneLine(side.model, 30))}
-      {cell("prompt", side.promptHash.slice(0, 8))}
-      {cell("tools", side.tools.length === 0 ? "–" : side.tools.map((name) => oneLine(name, 40)).join(", "))}
+      {cell("prompt", step.differs.includes("prompt") ? "another" : side.contents?.prompt == null ? "…" : "the same")}
+      <Calls side={side} step={step} />
       {cell("tokens", `${compact(side.inputTokens)} + ${compact(side.outputTokens)}`, true)}
-      {cell("cost", dollars(side.costMicros), true)}
-      {cell("answer", side.answer === null ? "…" : side.answer === "" ? "–" : oneLine(side.answer, 90))}
+      {cell("cost", costText(costOfCall(side.costMicros)), true)}
+      {cell("answer", answerText(side))}
     </>
+  );
+}
+
+function answerText({ contents }: StepSide): string {
+  if (!contents) return "…";
+  return contents.answer === null || contents.answer.text === "" ? "–" : oneLine(contents.answer.text, 90);
+}
+
+/** The calls of a step with what they were given and what they gave; the parts in which the runs differ stand out. */
+function Calls({ side, step: { one, other, differs } }: { readonly side: StepSide; readonly step: ComparedStep }) {
+  const others = (side === one ? other : one)?.calls ?? [];
+  const part = (call: CallSide, field: "arguments" | "results") => {
+    const of = field === "arguments" ? "arguments" : "result";
+    const value = call[of];
+    if (value === null) return null;
+    const hasTwin = others.some((twin) => twin.name === call.name && twin[of]?.hash === value.hash);
+    const text = oneLine(value.text, 60);
+    return <span class={differs.includes(field) && !hasTwin ? "differs" : "quiet"}>{text}</span>;
+  };
+  return (
+    <td class="compared-calls">
+      {side.calls.length === 0 && <span class={differs.includes("tools") ? "differs" : "quiet"}>–</span>}
+      {side.calls.map((call) => {
+        const isOther = differs.includes("tools") && !others.some(({ name }) => name === call.name);
+        return (
+          <div key={call.callId}>
+            <b class={isOther ? "differs" : ""}>{oneLine(call.name, 40)}</b> {part(call, "arguments")}
+            {call.result !== null && <span class="quiet"> → </span>}
+            {part(call, "results")}
+          </div>
+        );
+      })}
+    </td>
   );
 }

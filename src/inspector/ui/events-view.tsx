@@ -1,11 +1,11 @@
 import { signal } from "@preact/signals";
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { SearchHit } from "../feed/wire.ts";
 import { countBelow, type EventGroup, eventGroups, EventPlaces, eventText } from "../run-model/event-rows.ts";
 import { wordsOf } from "./feed-client.ts";
 import { plural, shortId, sinceStart } from "./format.ts";
 import { Check, Icon } from "./parts.tsx";
-import { type JsonValue, JsonView, oneLine, plainText, Untrusted } from "./untrusted.tsx";
+import { flowText, type JsonValue, JsonView, oneLine, plainText, Untrusted } from "./untrusted.tsx";
 import { copyText, selectAgent, selectedAgent } from "./page-state.ts";
 import type { RunSession } from "./run-session.ts";
 import { VirtualList } from "./virtual-list.tsx";
@@ -23,10 +23,11 @@ export function EventsView({ run }: { readonly run: RunSession }) {
   const { count } = run.moment.value;
   const agent = isOfOneAgent.value ? selectedAgent.value : -1;
   const text = filter.value.trim().toLowerCase();
-  const passing = useMemo(
-    () => new EventPlaces(run.log, { text, agent, groups: groups.value }),
-    [run, text, agent, groups.value],
-  );
+  const before = useRef<EventPlaces | undefined>(undefined);
+  const passing = useMemo(() => {
+    before.current = new EventPlaces(run.log, { text, agent, groups: groups.value }, before.current);
+    return before.current;
+  }, [run, text, agent, groups.value]);
   const places = run.length.value === 0 ? null : passing.update();
   const { first } = run.log;
   const all = count - first;
@@ -42,7 +43,7 @@ export function EventsView({ run }: { readonly run: RunSession }) {
             <Icon name="search" />
             <input
               type="search"
-              placeholder="Filter by type, tool, model, agent"
+              placeholder="Filter by type, agent and text"
               aria-label="Filter events"
               value={filter.value}
               onInput={({ currentTarget }) => {
@@ -273,9 +274,9 @@ function ContentSearch({ run, text }: { readonly run: RunSession; readonly text:
                 }}
               >
                 <code class="id">{shortId(hit.agentId)}</code> <span class="quiet">{hit.entry}</span>{" "}
-                {oneLine(hit.before)}
-                <mark>{oneLine(hit.match)}</mark>
-                {oneLine(hit.after)}
+                {flowText(hit.before)}
+                <mark>{flowText(hit.match)}</mark>
+                {flowText(hit.after)}
               </button>
             </li>
           ))}

@@ -15,6 +15,7 @@ import type {
   RunHead,
   RunPage,
   SearchPage,
+  StepPage,
   StoredAccounts,
   TransitionPage,
   TurnBody,
@@ -65,6 +66,8 @@ export interface FeedClient {
   call(runId: string, callId: string): Promise<CallDetail>;
   row(runId: string, cursor: number): Promise<RowView>;
   requests(runId: string): Promise<readonly RequestRow[]>;
+  /** Contents of the steps of a run, to compare it with another. */
+  steps(runId: string, after: string | null): Promise<StepPage>;
   search(runId: string, text: string, query: SearchQuery): Promise<SearchPage>;
   storedAccounts(runId: string): Promise<StoredAccounts>;
   owners(runId: string): Promise<readonly OwnerRow[]>;

@@ -173,6 +173,9 @@ export function feedOfFile(page: PackedRun): FeedClient {
       return { version: 1, ...row, entries: row.entries as unknown as JsonValue[] };
     },
     requests: async () => head.requests,
+    async steps() {
+      throw left("what a comparison needs");
+    },
     async search() {
       throw new FeedFailure("left_out", "An exported file can be filtered, but its contents cannot be searched.");
     },
@@ -210,6 +213,7 @@ function infoOf({ head: { run, namesOnly, exportedAt } }: PackedRun): FeedInfo {
     tenant: "",
     text: "committed",
     definitions: [],
+    acts: "none",
     hasQueues: false,
     now: exportedAt,
     run: run.runId,

@@ -46,6 +46,7 @@ export function feedOfServer(token: string, mayAct: boolean): FeedClient {
     call: (runId, callId) => get(`${run(runId)}/calls/${encodeURIComponent(callId)}`),
     row: (runId, cursor) => get(`${run(runId)}/rows/${cursor}`),
     requests: async (runId) => itemsOf(await get(`${run(runId)}/requests`)),
+    steps: (runId, after) => get(`${run(runId)}/steps`, { after }),
     search: (runId, text, { after, signal }) => get(`${run(runId)}/search`, { text, after }, signal),
     storedAccounts: (runId) => get(`${run(runId)}/accounts`),
     owners: async (runId) => itemsOf(await get(`${run(runId)}/owners`)),

@@ -1,3 +1,4 @@
+import type { Account } from "../../budget/index.ts";
 import { milliseconds } from "../run-model/event-rows.ts";
 
 export { grouped, milliseconds } from "../run-model/event-rows.ts";
@@ -12,15 +13,57 @@ export function shortId(agentId: string): string {
 /** Tokens in thousands and millions. */
 export function compact(amount: number): string {
   if (amount < 1_000) return String(amount);
-  const [value, unit] = amount < 1_000_000 ? [amount / 1_000, "k"] : [amount / 1_000_000, "M"];
+  const [value, unit] = amount < 999_500 ? [amount / 1_000, "k"] : [amount / 1_000_000, "M"];
   return `${value < 10 ? value.toFixed(2) : value < 100 ? value.toFixed(1) : Math.round(value)}${unit}`;
 }
 
-/** Micro-dollars as dollars. Null: a call had no price. */
-export function dollars(micros: number | null): string {
-  if (micros === null) return "no price";
+/** Micro-dollars as dollars. */
+export function dollars(micros: number): string {
   const amount = micros / 1_000_000;
-  return `$${amount === 0 ? "0" : amount < 0.01 ? amount.toFixed(5) : amount < 1 ? amount.toFixed(4) : amount.toFixed(2)}`;
+  if (amount === 0) return "$0";
+  const digits = amount < 0.0001 ? 6 : amount < 0.01 ? 5 : amount < 1 ? 4 : 2;
+  return `$${amount.toFixed(digits)}`;
+}
+
+/** What calls cost together, as far as they have prices. */
+export interface Cost {
+  /** Of those that have a price; null: none has one. */
+  readonly costMicros: number | null;
+  readonly calls: number;
+  readonly unpricedCalls: number;
+}
+
+/** The one wording of a cost: `$0` without any call, `no price` where no call has one, `≥ $0.04` where some have none. */
+export function costText({ costMicros, calls, unpricedCalls }: Cost): string {
+  if (calls > 0 && unpricedCalls >= calls) return "no price";
+  return unpricedCalls > 0 ? `≥ ${dollars(costMicros ?? 0)}` : dollars(costMicros ?? 0);
+}
+
+/** Why a cost is not a plain figure; undefined: it is. */
+export function costTitle({ calls, unpricedCalls }: Cost): string | undefined {
+  if (unpricedCalls === 0) return undefined;
+  return `${unpricedCalls.toLocaleString("en")} of ${plural(calls, "call")} had no price and count as nothing`;
+}
+
+/** Of several agents, runs or accounts together. */
+export function costSum(costs: readonly Cost[]): Cost {
+  const sum = { costMicros: 0, calls: 0, unpricedCalls: 0 };
+  for (const { costMicros, calls, unpricedCalls } of costs) {
+    sum.costMicros += costMicros ?? 0;
+    sum.calls += calls;
+    sum.unpricedCalls += unpricedCalls;
+  }
+  return sum;
+}
+
+/** Of an account and all below it. */
+export function costOf({ models }: Pick<Account, "models">): Cost {
+  return costSum(Object.values(models));
+}
+
+/** Of one call. Null: it had no price. */
+export function costOfCall(costMicros: number | null): Cost {
+  return { costMicros, calls: 1, unpricedCalls: costMicros === null ? 1 : 0 };
 }
 
 /** A time from the beginning of the run. */

@@ -3,7 +3,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import type { FeedMessageItem, Prompt, PromptRow } from "../feed/wire.ts";
 import { useAsked } from "./asked.ts";
 import { wordsOf } from "./feed-client.ts";
-import { compact, dollars, milliseconds, plural } from "./format.ts";
+import { compact, costOfCall, costText, milliseconds, plural } from "./format.ts";
 import { CallAside, callNameOf, callNamesIn, MessageCard, type ShownMessage } from "./message-card.tsx";
 import { copyText, info, selectedAgent } from "./page-state.ts";
 import { Icon } from "./parts.tsx";
@@ -319,7 +319,7 @@ function Answer({ prompt, onCall }: { readonly prompt: Prompt; readonly onCall: 
       : "",
     usage ? `${compact(usage.outputTokens)} out` : "",
     usage?.estimated === true ? "counted here" : "",
-    usage ? dollars(prompt.costMicros) : "",
+    usage ? costText(costOfCall(prompt.costMicros)) : "",
     prompt.durationMs === null ? "" : milliseconds(prompt.durationMs),
     prompt.finishReason === null ? "" : `finish ${prompt.finishReason}`,
   ].filter((part) => part !== "");

@@ -82,6 +82,10 @@ export function addressOf(change: Partial<Route>): string {
 /** The source of all that is shown; undefined until it has answered. */
 export const client = signal<FeedClient | undefined>(undefined);
 export const info = signal<FeedInfo | undefined>(undefined);
+/** What the reader may do to agents; undefined: nothing, with this link or here at this time. */
+export const acts = computed(() =>
+  info.value === undefined || info.value.acts === "none" ? undefined : client.value?.act,
+);
 /** Why nothing can be shown. */
 export const startFailure = signal<string | null>(null);
 export const session = signal<RunSession | undefined>(undefined);
@@ -141,6 +145,7 @@ export async function startPage(feed: FeedClient): Promise<void> {
     return;
   }
   client.value = feed;
+  if (info.value.source !== "file") setInterval(() => void readInfo(feed), INFO_EVERY_MS);
   const { run } = info.value;
   if (run !== undefined && location.hash.replace(/^#\/?/, "") === "") note({ page: "run", runId: run });
   const openRun = computed(() => (route.value.page === "run" ? route.value.runId : ""));
@@ -153,6 +158,17 @@ export async function startPage(feed: FeedClient): Promise<void> {
   });
   effect(followAddress);
   effect(writeAddress);
+}
+
+/** What can be done here changes when a runtime is shut down. */
+const INFO_EVERY_MS = 3_000;
+
+async function readInfo(feed: FeedClient): Promise<void> {
+  const { now: _then, ...known } = info.peek() ?? {};
+  const next = await feed.info().catch(() => undefined);
+  if (!next) return;
+  const { now: _now, ...found } = next;
+  if (JSON.stringify(found) !== JSON.stringify(known)) info.value = next;
 }
 
 /** Null for an exported run. */

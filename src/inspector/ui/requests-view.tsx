@@ -3,7 +3,7 @@ import type { DecisionBody } from "../feed/wire.ts";
 import { FeedFailure, type RequestRow, wordsOf } from "./feed-client.ts";
 import { milliseconds, plural, shortId, sinceStart } from "./format.ts";
 import { type JsonValue, JsonView, LongText, oneLine, plainText } from "./untrusted.tsx";
-import { client, say, selectAgent } from "./page-state.ts";
+import { acts, info, say, selectAgent } from "./page-state.ts";
 import type { RunSession } from "./run-session.ts";
 
 const MOST_SHOWN = 100;
@@ -23,7 +23,7 @@ export function RequestsView({ run }: { readonly run: RunSession }) {
   return (
     <div class="requests" tabIndex={0} role="region" aria-label="Requests">
       {!run.isLive.value && open.length > 0 && <p class="note">You look at the past; what is open here is open now.</p>}
-      {open.length > 0 && client.value?.act && (
+      {open.length > 0 && acts.value && (
         <p class="quiet">Nothing happens at the first press: each decision is confirmed, and no key alone approves.</p>
       )}
       {open.slice(0, MOST_SHOWN).map((request) => (
@@ -52,7 +52,7 @@ export function RequestCard({ run, request }: { readonly run: RunSession; readon
   const [step, setStep] = useState<Step>("choose");
   const [failure, setFailure] = useState<FeedFailure | null>(null);
   const [isSending, setSending] = useState(false);
-  const act = client.value?.act;
+  const act = acts.value;
   const send = async (body: DecisionBody): Promise<void> => {
     setSending(true);
     setFailure(null);
@@ -100,7 +100,13 @@ export function RequestCard({ run, request }: { readonly run: RunSession; readon
           send={(body) => void send(body)}
         />
       )}
-      {isOpen && !act && <p class="note">This link may only watch. Open the address for acting to decide.</p>}
+      {isOpen && !act && (
+        <p class="note">
+          {info.value?.scope === "act"
+            ? "The process that ran the agents has ended its work: decide on the command line, or where they run."
+            : "This link may only watch. Open the address for acting to decide."}
+        </p>
+      )}
       {failure && <Conflict failure={failure} />}
     </article>
   );

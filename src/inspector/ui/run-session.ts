@@ -43,7 +43,9 @@ interface SessionOptions {
   readonly window?: RunWindow | undefined;
 }
 
-const CLOCK_EVERY_MS = 1_000;
+/** How often time moves on while somebody works: in a run of few entries, and in a large one. */
+const CLOCK_EVERY_MS = 250;
+const CLOCK_LARGE_EVERY_MS = 1_000;
 
 /** Entries that come within this time are shown together: in a run of few entries, and in a large one. */
 const SHOW_EVERY_MS = 80;
@@ -55,14 +57,16 @@ const MOST_WAITING = 20_000;
 const requestTypes: ReadonlySet<string> = new Set(["request.opened", "request.decided", "turn.ended"]);
 /** The requests are read anew when one was opened, decided or closed, at most so often. */
 const REQUESTS_EVERY_MS = 250;
-/** The axis of a large run takes longer to make anew. */
+/** From so many entries on an axis takes longer to make anew, and is made less often. */
+const LONG_AXIS = 5_000;
 const AXIS_EVERY_MS = 600;
 
 /**
  * One run as the page holds it: the log, the moment at which all views look, playing.
  * Owns: the subscription to the feed, the pinned moment, the texts that are being written. Does not own: the address.
  *
- * 1. All views show `moment` and nothing newer, except those that say so.
+ * 1. All views show `moment` and nothing newer, except those that say so. What is open at the newest moment lasts until
+ *    `present`, which moves on with the source's clock while somebody works.
  * 2. Who looks at the past stays there, whatever comes in.
  * 3. An entry that comes is folded once, a few at a time, so that the page answers meanwhile.
  * 4. Of a run that is too large the newest entries are held; `windowAt` gives the others.
@@ -110,15 +114,16 @@ export class RunSession {
   readonly #aheadMs: number | null;
   #axisAt = 0;
   #axisLength = 0;
+  #axisEnd = 0;
   #axisTimer: ReturnType<typeof setTimeout> | undefined;
   readonly #axisDue = signal(0);
-  #axis: TimeAxis = new TimeAxis([], 0, 0);
+  #axis: TimeAxis = new TimeAxis([], { start: 0, end: 0 });
   readonly #requestsRead = new Rereading(async () => {
     this.requests.value = await this.client.requests(this.runId);
   }, REQUESTS_EVERY_MS);
 
-  /** The clock of the source while somebody works and the newest is shown; else the time of the last entry. */
-  readonly now = signal(0);
+  /** The source's clock when it was last looked at; 0: nobody works. It stands still while the past is shown. */
+  readonly #now = signal(0);
   readonly #clock: ReturnType<typeof setInterval>;
 
   readonly isLive = computed(() => this.pinned.value === null);
@@ -127,10 +132,15 @@ export class RunSession {
     const [count] = [this.pinned.value ?? this.length.value, this.#learned.value];
     return this.moments.at(count);
   });
+  /** Until when the run is known: the source's clock while somebody works, else the time of the last entry. */
+  readonly present = computed(() => {
+    const [now] = [this.#now.value, this.length.value];
+    return Math.max(now, this.log.endedAt);
+  });
   readonly axis = computed(() => {
-    const [length] = [this.length.value, this.#axisDue.value];
-    if (length === this.#axisLength) return this.#axis;
-    const waitMs = length < 5_000 ? 0 : this.#axisAt + AXIS_EVERY_MS - performance.now();
+    const [length, end] = [this.length.value, this.present.value, this.#axisDue.value];
+    if (length === this.#axisLength && end === this.#axisEnd) return this.#axis;
+    const waitMs = length < LONG_AXIS ? 0 : this.#axisAt + AXIS_EVERY_MS - performance.now();
     if (waitMs > 0) {
       this.#axisTimer ??= setTimeout(() => {
         this.#axisTimer = undefined;
@@ -141,8 +151,9 @@ export class RunSession {
     this.timeline.update(length);
     this.#axisAt = performance.now();
     this.#axisLength = length;
-    const from = this.log.first === 0 ? this.log.startedAt : this.log.timeOf(this.log.first);
-    this.#axis = new TimeAxis(this.timeline.busy, from, this.log.endedAt);
+    this.#axisEnd = end;
+    const start = this.log.first === 0 ? this.log.startedAt : this.log.timeOf(this.log.first);
+    this.#axis = new TimeAxis(this.timeline.busy, { start, end, isOpen: end > this.log.endedAt });
     return this.#axis;
   });
 
@@ -168,21 +179,23 @@ export class RunSession {
         this.link.value = state;
       },
     });
-    this.#clock = setInterval(() => this.#tick(aheadMs), CLOCK_EVERY_MS);
+    this.#clock = setInterval(() => this.#tick(), CLOCK_EVERY_MS);
   }
 
-  /** The time at which all views look: of the moment, or the clock while the newest is shown and somebody works. */
+  /** The time at which all views look: of the moment, or the present while the newest is shown. */
   get time(): number {
-    return this.isLive.value ? Math.max(this.now.value, this.moment.value.time) : this.moment.value.time;
+    return this.isLive.value ? this.present.value : this.moment.value.time;
   }
 
-  #tick(aheadMs: number | null): void {
+  #tick(): void {
+    const aheadMs = this.#aheadMs;
     if (aheadMs === null || this.pinned.peek() !== null || this.link.peek().kind !== "open") return;
     // What is read may have happened long ago.
     if (!this.isCaughtUp.peek() || this.isPast.peek()) return;
     const { agents } = this.moment.peek();
-    if (agents.some((agent) => agent !== undefined && isBusy(agent))) this.now.value = Date.now() + aheadMs;
-    else this.now.value = 0;
+    const now = Date.now() + aheadMs;
+    if (!agents.some((agent) => agent !== undefined && isBusy(agent))) this.#now.value = 0;
+    else if (this.length.peek() < LONG_AXIS || now - this.#now.peek() >= CLOCK_LARGE_EVERY_MS) this.#now.value = now;
   }
 
   end(): void {
@@ -361,6 +374,7 @@ export class RunSession {
   goLive(): void {
     this.player.pause();
     this.pinned.value = null;
+    this.#tick();
   }
 
   /** The address of the moment: `CURSOR`, or `CURSOR.N` within its row; null: the newest. */

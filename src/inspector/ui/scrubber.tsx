@@ -53,7 +53,7 @@ export function Scrubber({ run }: { readonly run: RunSession }) {
       </div>
       <Track run={run} />
       <div class="scrub-place">
-        <span class="figures scrub-time">{sinceStart(moment.time, log.startedAt)}</span>
+        <span class="figures scrub-time">{sinceStart(run.time, log.startedAt)}</span>
         <span class="figures quiet scrub-count">
           {moment.count.toLocaleString("en")} / {length.toLocaleString("en")}
         </span>
@@ -114,7 +114,7 @@ function Track({ run }: { readonly run: RunSession }) {
       aria-valuemin={0}
       aria-valuemax={run.length.value}
       aria-valuenow={moment.count}
-      aria-valuetext={`${sinceStart(moment.time, run.log.startedAt)}, event ${moment.count} of ${run.length.value}`}
+      aria-valuetext={`${sinceStart(run.time, run.log.startedAt)}, event ${moment.count} of ${run.length.value}`}
       onKeyDown={step}
       onPointerDown={(event) => {
         event.currentTarget.setPointerCapture(event.pointerId);
@@ -129,7 +129,7 @@ function Track({ run }: { readonly run: RunSession }) {
         <span
           key={gap.from}
           class="track-gap"
-          style={{ left: `${((gap.place + axis.gapWidth / 2) / axis.length) * 100}%` }}
+          style={{ left: `${((gap.place + gap.width / 2) / axis.length) * 100}%` }}
         />
       ))}
       <span class="track-future" style={{ left: `${shown * 100}%` }} />
@@ -141,7 +141,7 @@ function Track({ run }: { readonly run: RunSession }) {
 /** How many spans of each kind are open in each bar. */
 function densityOf(run: RunSession, bars: number): Map<SpanKind, Float32Array> {
   const axis = run.axis.peek();
-  const end = run.log.endedAt;
+  const end = run.present.peek();
   const density = new Map(stacked.map((kind) => [kind, new Float32Array(bars + 1)]));
   // Adds at the first bar and takes away behind the last: the running sum is the number at each bar.
   for (const span of run.timeline.all()) {

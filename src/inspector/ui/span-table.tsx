@@ -19,6 +19,7 @@ export const spanWords: Readonly<Record<Span["kind"], string>> = {
 /** The facts of the timeline without its picture. */
 export function SpanTable({ run }: { readonly run: RunSession }) {
   const moment = run.moment.value;
+  const now = run.present.value;
   const rows = useMemo(
     () =>
       run.log.agents.flatMap(({ index }) =>
@@ -42,7 +43,7 @@ export function SpanTable({ run }: { readonly run: RunSession }) {
         const agent = row && run.log.agents[row.agent];
         if (!row || !agent) return null;
         const { span } = row;
-        const end = Math.min(span.end, run.log.endedAt);
+        const end = Math.min(span.end, now);
         return (
           <div key={slot} role="row" class="grid-row span-row">
             <span role="cell" class="figures">
@@ -56,7 +57,8 @@ export function SpanTable({ run }: { readonly run: RunSession }) {
             </span>
             <span role="cell">{oneLine(span.label, 80)}</span>
             <span role="cell" class="figures">
-              {span.last < 0 ? "open" : milliseconds(end - span.start)}
+              {milliseconds(Math.max(0, end - span.start))}
+              {span.last < 0 && " so far"}
               {span.isFailed && " failed"}
             </span>
           </div>

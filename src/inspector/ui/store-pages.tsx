@@ -1,12 +1,24 @@
 // The pages of a whole source: its runs, and its queues.
 import { useState } from "preact/hooks";
 import type { QueueRow, RunPage, RunRow } from "../feed/wire.ts";
+import { type LimitUse, limitUses, shareOf } from "../run-model/limit-use.ts";
 import type { Phase } from "../run-model/agent-moment.ts";
 import { type FeedClient } from "./feed-client.ts";
 import { usePolled } from "./asked.ts";
-import { compact, dateTime, dollars, milliseconds, plural, shortId } from "./format.ts";
-import { Icon, PhaseIcon, phaseWords } from "./parts.tsx";
-import { addressOf } from "./page-state.ts";
+import {
+  amountText,
+  compact,
+  costSum,
+  costText,
+  costTitle,
+  dateTime,
+  limitWord,
+  milliseconds,
+  plural,
+  shortId,
+} from "./format.ts";
+import { Icon, LimitBar, PhaseIcon, phaseWords } from "./parts.tsx";
+import { addressOf, copyText } from "./page-state.ts";
 import { NewTalk } from "./talk-view.tsx";
 import { LongText, oneLine, plainText } from "./untrusted.tsx";
 
@@ -15,11 +27,13 @@ const PAGE = 50;
 /** All runs of the source, the newest first. */
 export function RunsView({ feed }: { readonly feed: FeedClient }) {
   const [text, setText] = useState("");
-  const filter = text === "" ? {} : { text };
-  const { answer, failure } = usePolled(() => feed.runs({ limit: PAGE, ...filter }), text, REFRESH_MS);
+  const [status, setStatus] = useState("");
+  const filter = { ...(text === "" ? {} : { text }), ...(status === "" ? {} : { status }) };
+  const question = `${status} ${text}`;
+  const { answer, failure } = usePolled(() => feed.runs({ limit: PAGE, ...filter }), question, REFRESH_MS);
   /** What "More runs" has brought, with the page before it: newer runs push others off that page. */
-  const [older, setOlder] = useState<RunPage & { readonly text: string }>();
-  const kept = older?.text === text ? older : undefined;
+  const [older, setOlder] = useState<RunPage & { readonly question: string }>();
+  const kept = older?.question === question ? older : undefined;
   const newest = answer?.items ?? [];
   const shown = new Set(newest.map(({ runId }) => runId));
   const rows = [...newest, ...(kept?.items ?? []).filter(({ runId }) => !shown.has(runId))];
@@ -27,7 +41,7 @@ export function RunsView({ feed }: { readonly feed: FeedClient }) {
   const more = async (): Promise<void> => {
     if (next === null) return;
     const page = await feed.runs({ after: next, limit: PAGE, ...filter });
-    setOlder({ text, items: [...rows, ...page.items], next: page.next });
+    setOlder({ question, items: [...rows, ...page.items], next: page.next });
   };
   return (
     <main id="main" class="runs" tabIndex={-1}>
@@ -43,6 +57,18 @@ export function RunsView({ feed }: { readonly feed: FeedClient }) {
             onInput={({ currentTarget }) => setText(currentTarget.value)}
           />
         </label>
+        <label class="status-filter">
+          <span class="visually-hidden">State</span>
+          <select aria-label="State" value={status} onChange={({ currentTarget }) => setStatus(currentTarget.value)}>
+            {statusFilters.map(([value, words]) => (
+              <option key={value} value={value}>
+                {words}
+              </option>
+            ))}
+          </select>
+        </label>
+        <span class="spacer" />
+        {rows.length > 0 && <Sums rows={rows} isAll={next === null} />}
       </div>
       <NewTalk />
       {failure !== null && (
@@ -53,15 +79,20 @@ export function RunsView({ feed }: { readonly feed: FeedClient }) {
       {answer === undefined ? (
         <p class="empty loading">Reading the store …</p>
       ) : rows.length === 0 ? (
-        <p class="empty">
-          {text === "" ? "There is no run yet. The first turn of an agent shows up here." : "No run fits the filter."}
-        </p>
+        question === " " ? (
+          <FirstSteps />
+        ) : (
+          <p class="empty">No run fits the filter.</p>
+        )
       ) : (
         <table class="run-table">
           <thead>
             <tr>
               <th scope="col">Run</th>
               <th scope="col">State</th>
+              <th scope="col" class="number">
+                Agents
+              </th>
               <th scope="col">Began</th>
               <th scope="col" class="number">
                 Took
@@ -72,6 +103,7 @@ export function RunsView({ feed }: { readonly feed: FeedClient }) {
               <th scope="col" class="number">
                 Cost
               </th>
+              <th scope="col">Budget</th>
               <th scope="col">
                 <span class="visually-hidden">Compare</span>
               </th>
@@ -95,13 +127,81 @@ export function RunsView({ feed }: { readonly feed: FeedClient }) {
   );
 }
 
+/** What `status` of the feed's list takes, and how it is called here. */
+const statusFilters = [
+  ["", "All states"],
+  ["open", "Running"],
+  ["asking", "Waiting for a person"],
+  ["completed", "Completed"],
+  ["failed", "Failed"],
+  ["stopped", "Stopped"],
+] as const;
+
+/** Of all runs that are listed. */
+function Sums({ rows, isAll }: { readonly rows: readonly RunRow[]; readonly isAll: boolean }) {
+  const sum = (of: (row: RunRow) => number): number => rows.reduce((total, row) => total + of(row), 0);
+  const failed = rows.filter(({ turn }) => turn === "failed").length;
+  const cost = costSum(rows);
+  return (
+    <p class="quiet figures run-sums" role="status" aria-label="Sums">
+      {isAll ? "" : "newest "}
+      {plural(rows.length, "run")}
+      {failed > 0 && <span class="bad"> · {failed.toLocaleString("en")} failed</span>} ·{" "}
+      {plural(
+        sum((row) => row.agents),
+        "agent",
+      )}{" "}
+      · {compact(sum(({ tokens }) => tokens))} tokens · <span title={costTitle(cost)}>{costText(cost)}</span>
+    </p>
+  );
+}
+
+const firstCommands = [
+  ['npx troupe ask --question "How do budgets work?"', "a team answers from documents, with or without a key"],
+  ['npx troupe run ./my-agent.ts "Go."', "one turn of an agent of your own"],
+  ["npx troupe chat ./my-agent.ts", "a conversation with it"],
+] as const;
+
+/** The list before the first run. */
+function FirstSteps() {
+  return (
+    <section class="empty first-steps" aria-label="First steps">
+      <p>
+        There is no run yet. The first turn of an agent shows up here. Commands to try, in the folder of this store:
+      </p>
+      <ul>
+        {firstCommands.map(([command, what]) => (
+          <li key={command}>
+            <code>{command}</code>
+            <button
+              type="button"
+              class="plain"
+              aria-label={`Copy ${command}`}
+              onClick={() => void copyText(command, "Command")}
+            >
+              <Icon name="copy" />
+            </button>
+            <span class="quiet">{what}</span>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
 function RunLine({ row }: { readonly row: RunRow }) {
   const phase = phaseOf(row);
+  const [use] = row.accounts.flatMap((account) => limitUses(account, Date.now())).toSorted(byShare);
   return (
     <tr>
       <td>
         <a href={addressOf({ page: "run", runId: row.runId, at: null, agent: null })}>
           <b>{oneLine(row.name, 60)}</b> <code title={plainText(row.runId)}>{oneLine(shortId(row.runId), 40)}</code>
+          {row.task !== "" && (
+            <span class="run-task" title={plainText(row.task)}>
+              {oneLine(row.task)}
+            </span>
+          )}
         </a>
       </td>
       <td>
@@ -110,6 +210,10 @@ function RunLine({ row }: { readonly row: RunRow }) {
           {row.openRequests > 0 ? `${row.openRequests} open` : phaseWords[phase]}
         </span>{" "}
         {row.stopReason !== null && row.stopReason !== "completed" && <code class="quiet">{row.stopReason}</code>}
+      </td>
+      <td class="number figures">
+        {row.agents >= MOST_COUNTED ? `${MOST_COUNTED.toLocaleString("en")}+` : row.agents.toLocaleString("en")}
+        {row.failedAgents > 0 && <span class="bad"> · {row.failedAgents.toLocaleString("en")} failed</span>}
       </td>
       <td class="figures">{dateTime(row.createdAt)}</td>
       <td class="number figures">
@@ -122,7 +226,21 @@ function RunLine({ row }: { readonly row: RunRow }) {
         )}
       </td>
       <td class="number figures">{compact(row.tokens)}</td>
-      <td class="number figures">{dollars(row.costMicros)}</td>
+      <td class="number figures" title={costTitle(row)}>
+        {costText(row)}
+      </td>
+      <td class="run-budget">
+        {use ? (
+          <>
+            <LimitBar use={use} />
+            <span class="quiet figures">
+              {amountText(use.limit, use.used)} of {amountText(use.limit, use.max)} {limitWord(use.limit)}
+            </span>
+          </>
+        ) : (
+          <span class="quiet">no limit</span>
+        )}
+      </td>
       <td>
         <a class="quiet" href={addressOf({ page: "compare", runId: row.runId, otherId: "" })}>
           Compare<span class="visually-hidden"> {oneLine(row.runId, 60)} with another run</span>
@@ -132,13 +250,21 @@ function RunLine({ row }: { readonly row: RunRow }) {
   );
 }
 
+function byShare(one: LimitUse, other: LimitUse): number {
+  return shareOf(other) - shareOf(one);
+}
+
+/** The feed counts no more. */
+const MOST_COUNTED = 1_000;
+
 function isOpen({ status, openRequests }: RunRow): boolean {
   return status === "busy" || openRequests > 0;
 }
 
-function phaseOf({ status, stopReason, openRequests, turns }: RunRow): Phase {
+function phaseOf({ status, turn, stopReason, openRequests, turns }: RunRow): Phase {
   if (openRequests > 0) return "asking";
   if (status === "busy") return "thinking";
+  if (turn === "failed") return "failed";
   if (status === "ready" && turns > 0) return stopReason === "completed" || stopReason === null ? "done" : "stopped";
   return status;
 }

@@ -3,7 +3,7 @@ import { isBusy } from "../run-model/agent-moment.ts";
 import { useAsked } from "./asked.ts";
 import { wordsOf } from "./feed-client.ts";
 import { MessageCard } from "./message-card.tsx";
-import { client, go, goLive, info } from "./page-state.ts";
+import { acts, go, goLive, info } from "./page-state.ts";
 import { Icon, PhaseIcon, phaseWords } from "./parts.tsx";
 import { RequestCard } from "./requests-view.tsx";
 import type { RunSession } from "./run-session.ts";
@@ -14,7 +14,7 @@ const MOST_MESSAGES = 60;
 
 /** A conversation with the root of the run; the tree beside it moves along. */
 export function TalkView({ run }: { readonly run: RunSession }) {
-  const act = client.value?.act;
+  const act = acts.value;
   const root = run.log.agents[0];
   const rootId = root?.agentId ?? run.runId;
   const { answer, failure } = useAsked(() => run.client.messages(run.runId, rootId, { limit: MOST_MESSAGES }), {
@@ -59,7 +59,7 @@ export function TalkView({ run }: { readonly run: RunSession }) {
           <RequestCard key={request.requestId} run={run} request={request} />
         ))}
       </div>
-      {act ? (
+      {act && info.value?.acts === "talk" ? (
         <Composer
           label={`Write to ${oneLine(root?.name ?? "", 40)}`}
           send={async ({ key, text: written, images }) => {
@@ -73,7 +73,11 @@ export function TalkView({ run }: { readonly run: RunSession }) {
           }}
         />
       ) : (
-        <p class="note">This link may only watch; one can talk where agents run and the address allows acting.</p>
+        <p class="note">
+          {info.value?.scope === "act"
+            ? "One can talk only while the process that runs the agents works."
+            : "This link may only watch; one can talk where agents run and the address allows acting."}
+        </p>
       )}
     </div>
   );
@@ -87,7 +91,7 @@ function hasText(content: string | readonly unknown[]): boolean {
 export function NewTalk() {
   const definitions = info.value?.definitions ?? [];
   const [name, setName] = useState(definitions[0] ?? "");
-  const act = client.value?.act;
+  const act = acts.value;
   if (!act || definitions.length === 0) return null;
   return (
     <section class="new-talk" aria-label="New conversation">

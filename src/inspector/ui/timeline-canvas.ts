@@ -56,7 +56,6 @@ export function drawTimeline(canvas: HTMLCanvasElement, frame: TimelineFrame, ax
 function drawRows(pen: Pen, frame: TimelineFrame, x: (time: number) => number): void {
   const { run, order, tops, top, width, height, critical } = frame;
   const moment = run.moment.peek();
-  const now = run.log.endedAt;
   const colours = coloursOf(pen);
   const line = colour("line-soft");
   for (let row = rowAt(tops, top); row < order.length && (tops[row] ?? 0) < top + height; row += 1) {
@@ -67,6 +66,7 @@ function drawRows(pen: Pen, frame: TimelineFrame, x: (time: number) => number): 
     pen.fillRect(0, y + rowHeight - 1, width, 1);
     const lanes = Math.max(1, run.timeline.lanesOf(agent));
     const laneHeight = (rowHeight - 7) / lanes;
+    const now = run.present.peek();
     for (const span of run.timeline.spansOf(agent)) {
       const from = x(span.start);
       const to = x(Math.min(span.end, now));
@@ -215,7 +215,7 @@ function drawAxis(pen: Pen, frame: TimelineFrame, place: AxisPlace): void {
   for (let at = Math.ceil(from / step) * step; at <= view.to * axis.length; at += step) {
     const left = (at - from) * scale;
     // Places in a gap are no times that anybody wants to read.
-    if (axis.gaps.some((gap) => at > gap.place && at < gap.place + axis.gapWidth)) continue;
+    if (axis.gaps.some((gap) => at > gap.place && at < gap.place + gap.width)) continue;
     pen.fillStyle = line;
     pen.fillRect(Math.round(left), axisHeight - 6, 1, 6);
     pen.fillStyle = muted;
@@ -278,7 +278,7 @@ export function criticalSpans(run: RunSession): Set<Span> {
       path.add(span);
       if (span.kind === "child") {
         const last = (agents[agent]?.children ?? [])
-          .map((child) => ({ child, end: run.timeline.spansOf(child).at(-1)?.end ?? 0 }))
+          .map((child) => ({ child, end: Math.min(run.timeline.spansOf(child).at(-1)?.end ?? 0, run.present.peek()) }))
           .filter(({ end }) => end > span.start && end <= until + 5)
           .toSorted((one, other) => other.end - one.end)[0];
         if (last) walk(last.child, span.start, Math.min(last.end, until));
@@ -286,6 +286,6 @@ export function criticalSpans(run: RunSession): Set<Span> {
       time = Math.min(span.start, until - 0.001);
     }
   };
-  for (const { index, parent } of agents) if (parent < 0) walk(index, run.log.startedAt, run.log.endedAt);
+  for (const { index, parent } of agents) if (parent < 0) walk(index, run.log.startedAt, run.present.peek());
   return path;
 }

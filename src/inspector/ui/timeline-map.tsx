@@ -84,7 +84,7 @@ function draw(
   const pen = cleared(canvas, width, height);
   if (!pen) return;
   const stride = Math.max(1, Math.floor(order.length / (2 * height)));
-  const end = run.log.endedAt;
+  const end = run.present.peek();
   const x = (time: number): number => (axis.placeOf(time) / axis.length) * width;
   for (let row = 0; row < order.length; row += stride) {
     const y = ((tops[row] ?? 0) / all) * height;

@@ -310,12 +310,12 @@ function spanAt(run: RunSession, agent: number, at: { time: number; lane: number
 
 function SpanTip({ run, hovered, width }: { run: RunSession; hovered: Hovered; width: number }) {
   const { span, x, y } = hovered;
-  const end = Math.min(span.end, run.log.endedAt);
+  const end = Math.min(span.end, run.present.value);
   const figures = [
     milliseconds(end - span.start),
     span.tokens > 0 ? `${compact(span.tokens)} tokens` : "",
     span.costMicros > 0 ? dollars(span.costMicros) : "",
-    span.last < 0 ? "open" : span.isFailed ? "failed" : "",
+    span.last < 0 ? "so far" : span.isFailed ? "failed" : "",
   ].filter((part) => part !== "");
   return (
     <div class="tip" style={{ left: `${Math.min(x + 12, width - 240)}px`, top: `${y + 14}px` }}>

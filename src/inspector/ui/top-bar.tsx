@@ -1,5 +1,5 @@
 import { isBusy } from "../run-model/agent-moment.ts";
-import { compact, dollars, milliseconds, plural, shortId } from "./format.ts";
+import { compact, costOf, costSum, costText, costTitle, milliseconds, plural, shortId } from "./format.ts";
 import { Icon, PhaseIcon, phaseWords } from "./parts.tsx";
 import { addressOf, copyWatchLink, go, info, isHelpOpen, route, session } from "./page-state.ts";
 import type { RunSession } from "./run-session.ts";
@@ -81,8 +81,12 @@ function RunFigures({ run }: { readonly run: RunSession }) {
   const moment = run.moment.value;
   const root = moment.agents[0];
   const agent = run.log.agents[0];
-  let tokens = 0;
-  let micros: number | null = 0;
+  const { accounts } = moment.accounts;
+  // All spending of the run is on the accounts that lie below no other.
+  const ids = new Set(accounts.map(({ id }) => id));
+  const tops = accounts.filter(({ parentId }) => parentId === null || !ids.has(parentId));
+  const tokens = tops.reduce((sum, { used }) => sum + used.tokens, 0);
+  const cost = costSum(tops.map(costOf));
   let count = 0;
   let busy = 0;
   let open = 0;
@@ -91,8 +95,6 @@ function RunFigures({ run }: { readonly run: RunSession }) {
     count += 1;
     if (isBusy(one)) busy += 1;
     open += one.requests.length;
-    tokens += one.inputTokens + one.outputTokens;
-    micros = micros === null || one.costMicros === null ? null : micros + one.costMicros;
   }
   return (
     <>
@@ -122,7 +124,7 @@ function RunFigures({ run }: { readonly run: RunSession }) {
         </div>
         <div>
           <dt>cost</dt>
-          <dd>{dollars(micros)}</dd>
+          <dd title={costTitle(cost)}>{costText(cost)}</dd>
         </div>
         <div>
           <dt>elapsed</dt>

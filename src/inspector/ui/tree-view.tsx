@@ -195,7 +195,8 @@ function namesWithCounts(names: readonly string[]): string {
 
 /** The limits of the agent's own accounts, of its turn and of its life, the fullest first. */
 export function limitsOf(run: RunSession, agentId: string, turnAccount: string | null): LimitUse[] {
-  const { accounts, time } = run.moment.value;
+  const { accounts } = run.moment.value;
+  const { time } = run;
   const own = [turnAccount, `agent:${agentId}`].flatMap((id) => (id === null ? [] : (accounts.account(id) ?? [])));
   return own.flatMap((account) => limitUses(account, time)).toSorted((one, other) => shareOf(other) - shareOf(one));
 }

@@ -24,6 +24,11 @@ export function oneLine(text: string, most = 160): string {
   return line.length > most ? `${line.slice(0, most)}…` : line;
 }
 
+/** A part of a line, with the blanks at its ends. */
+export function flowText(text: string): string {
+  return plainText(text).replace(/\s+/g, " ");
+}
+
 /** Text that somebody else wrote, as text and nothing else. */
 export function Untrusted({ text }: { readonly text: string }) {
   const parts: (string | { readonly code: string })[] = [];
