@@ -13,6 +13,13 @@ export function inspectOption(): Option {
   return new Option("--inspect [port]", help).argParser(wholeNumber(0, 65_535));
 }
 
+/** `--stately`, which asks for the page too. */
+export function statelyOption(): Option {
+  const help =
+    "the state machines in Stately's inspector too, which is loaded from https://stately.ai; implies --inspect";
+  return new Option("--stately", help).implies({ inspect: true });
+}
+
 /** Default and maximum length of a page of a list. */
 export const pageSize = { usual: 50, most: 1_000 } as const;
 

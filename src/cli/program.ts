@@ -23,6 +23,7 @@ import {
   jsonOption,
   onOption,
   quietOption,
+  statelyOption,
 } from "./options.ts";
 import { addInspectCommands } from "./inspect-commands.ts";
 import { addRequestCommands } from "./request-commands.ts";
@@ -88,6 +89,7 @@ function programFor(context: CliContext, done: (exitCode: ExitCode) => void): Co
     .addOption(quietOption())
     .addOption(onOption())
     .addOption(inspectOption())
+    .addOption(statelyOption())
     .addHelpText("after", helpTexts.ask)
     .action(async (options: AskOptions) => {
       const { askCommand } = await import("./commands/ask.ts");
@@ -105,6 +107,7 @@ function programFor(context: CliContext, done: (exitCode: ExitCode) => void): Co
     .addOption(quietOption())
     .addOption(onOption())
     .addOption(inspectOption())
+    .addOption(statelyOption())
     .addHelpText("after", helpTexts.run)
     .action(async (file: string, input: string, options: RunOptions) => {
       const { runCommand } = await import("./commands/run.ts");
@@ -131,6 +134,7 @@ function addChatCommand(program: Command, context: CliContext, done: (exitCode: 
     .option("--agent <name>", "which agent, where the file exports several", nonEmpty);
   addStoreOptions(addBudgetOptions(chat))
     .addOption(inspectOption())
+    .addOption(statelyOption())
     .addHelpText("after", helpTexts.chat)
     .action(async (file: string, options: ChatOptions) => {
       const { chatCommand } = await import("./commands/chat.ts");
@@ -181,6 +185,7 @@ function addStoreCommands(program: Command, context: CliContext, done: (exitCode
     .addOption(quietOption())
     .addOption(onOption())
     .addOption(inspectOption())
+    .addOption(statelyOption())
     .addHelpText("after", helpTexts.resume)
     .action(async (agentId: string | undefined, options: ResumeOptions) => {
       const { resumeCommand } = await import("./commands/resume.ts");

@@ -103,6 +103,7 @@ export async function startInspector(given?: StartInspectorOptions): Promise<Sta
   const server = await serve(feed, { ...serving, mayAct: decide }, { inspector, trees });
   return {
     ...server,
+    statelyUrl: server.statelyUrl && atRun(server.statelyUrl, run),
     watch(runtime) {
       const remove = addRuntime(feed, runtime, decide ? by : undefined);
       const endInspection = runtime.inspect(inspector.onInspect);
@@ -114,6 +115,10 @@ export async function startInspector(given?: StartInspectorOptions): Promise<Sta
       };
     },
   };
+}
+
+function atRun(statelyUrl: string, run: string | undefined): string {
+  return run === undefined ? statelyUrl : `${statelyUrl}&run=${encodeURIComponent(run)}`;
 }
 
 /** What `inspectorRoutes()` takes beside the runtime. */

@@ -129,15 +129,29 @@ describe("what cannot be shown or written is one line and exit code 2, and leave
   });
 });
 
-test("--inspect keeps the page and its agents on a terminal after the job, until Ctrl-C, and exits with the job's code", async () => {
-  const file = join(folder, "agent.ts");
-  writeFileSync(
-    file,
-    `import { defineAgent } from ${JSON.stringify(join(repositoryRoot, "src/index.ts"))};
+const greeter = `import { defineAgent } from ${JSON.stringify(join(repositoryRoot, "src/index.ts"))};
 import { scriptedModel } from ${JSON.stringify(join(repositoryRoot, "src/testing/index.ts"))};
 export const agent = defineAgent({ name: "greeter", model: scriptedModel("Good day.") });
-`,
-  );
+`;
+
+test("--stately serves the page of Stately's inspector too, at the run, and the page of this server beside it", async () => {
+  const file = join(folder, "stately-agent.ts");
+  writeFileSync(file, greeter);
+  const words = ["run", file, "Hello.", "--agent-id", "hello", "--stately", "--store", join(folder, "stately.db")];
+  const job = startOnTerminal(folder, words);
+  await job.said(/The page stays until Ctrl-C\./);
+  const [, url = ""] = await job.said(/^Stately's inspector, which gets names, ids and states: (\S+)$/m);
+  expect(url).toMatch(/&run=hello$/);
+  expect(await (await fetch(url)).text()).toContain("https://stately.ai/inspect");
+  const [, page = ""] = await job.said(/^Inspect the agents at (\S+)$/m);
+  expect(await askAt(page)("/runs")).toMatchObject({ items: [{ runId: "hello" }] });
+  job.signal("SIGINT");
+  expect(await job.ended).toBe(0);
+});
+
+test("--inspect keeps the page and its agents on a terminal after the job, until Ctrl-C, and exits with the job's code", async () => {
+  const file = join(folder, "agent.ts");
+  writeFileSync(file, greeter);
   const job = startOnTerminal(folder, ["run", file, "Hello.", "--inspect", "--store", join(folder, "jobs.db")]);
   await job.said(/The page stays until Ctrl-C\./);
   const [, url = ""] = await job.said(/^Inspect the agents at (\S+)$/m);

@@ -50,7 +50,7 @@ export async function askCommand(context: CliContext, options: AskOptions): Prom
 /** Throws `InvalidInputError` for options that mean something only with --serve, or nothing with it. */
 function assertServeAlone({ serve, ...options }: AskOptions): void {
   const { port, host, auth, surfaces, chats, cors, hosts, log, metrics, proxies, drainSeconds } = options;
-  const { resume, json, quiet, inspect } = options;
+  const { resume, json, quiet, stately, inspect } = options;
   const { webhookKeys, webhookOrigin } = options;
   const noPage = options.page === false ? true : undefined;
   const ofServer = {
@@ -69,7 +69,7 @@ function assertServeAlone({ serve, ...options }: AskOptions): void {
     webhookOrigin,
     "no-page": noPage,
   };
-  const given = serve === true ? { resume, json, quiet, inspect } : ofServer;
+  const given = serve === true ? { resume, json, quiet, stately, inspect } : ofServer;
   const [strange] = Object.entries(given).find(([, value]) => value !== undefined) ?? [];
   if (serve === true && budgetOf(options) !== undefined) {
     throw new InvalidInputError("limits do not go with --serve: each turn has those of the team; leave them out");

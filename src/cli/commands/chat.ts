@@ -18,6 +18,7 @@ export interface ChatOptions extends BudgetOptions, StoreOptions {
   /** Name of the definition, where the file exports several. */
   readonly agent?: string | undefined;
   readonly inspect?: boolean | number | undefined;
+  readonly stately?: boolean | undefined;
 }
 
 /** Runs a conversation with an agent that a file defines: a new agent, or the named one. */
@@ -52,10 +53,10 @@ interface Chat {
   readonly comeBack: string;
 }
 
-async function runChat(context: CliContext, stores: Stores, chat: Chat, { inspect }: ChatOptions): Promise<ExitCode> {
+async function runChat(context: CliContext, stores: Stores, chat: Chat, options: ChatOptions): Promise<ExitCode> {
   const { note } = context;
   // A new chat is stored with its first message.
-  const inspector = await startInspection(inspect, chat.isKnown ? chat.job.rootAgentId : undefined);
+  const inspector = await startInspection(options, chat.isKnown ? chat.job.rootAgentId : undefined);
   tellPage(inspector, context);
   const runtime = await createRuntime({
     agents: chat.job.agents,

@@ -1,27 +1,37 @@
 import type { Runtime } from "../../runtime/index.ts";
 import { type CliContext, userName } from "../cli-context.ts";
 
-/** `true`: on any port that is free. */
-type InspectOption = boolean | number | undefined;
+interface InspectionOptions {
+  /** `true`: on any port that is free. */
+  readonly inspect?: boolean | number | undefined;
+  readonly stately?: boolean | undefined;
+}
 
 export interface Inspection {
   /** The page; its fragment holds the token. */
   readonly url: string;
+  readonly statelyUrl: string | undefined;
   watch(runtime: Runtime): void;
   close(): Promise<void>;
 }
 
 /** Serves the page on this machine only; it opens at the run, or at the list. Undefined without the option. */
-export async function startInspection(wanted: InspectOption, run: string | undefined): Promise<Inspection | undefined> {
-  if (wanted === undefined || wanted === false) return undefined;
+export async function startInspection(
+  { inspect, stately = false }: InspectionOptions,
+  run: string | undefined,
+): Promise<Inspection | undefined> {
+  if (inspect === undefined || inspect === false) return undefined;
   const { startInspector } = await import("../../inspector/index.ts");
-  const port = wanted === true ? undefined : wanted;
-  return await startInspector({ port, decide: true, by: userName(), run });
+  const port = inspect === true ? undefined : inspect;
+  return await startInspector({ port, decide: true, by: userName(), run, allowStately: stately });
 }
 
 /** Prints the address of the page; only once there is something to see on it. */
 export function tellPage(inspector: Inspection | undefined, { note }: Pick<CliContext, "note">): void {
-  if (inspector) note(`Inspect the agents at ${inspector.url}`);
+  if (!inspector) return;
+  note(`Inspect the agents at ${inspector.url}`);
+  if (inspector.statelyUrl !== undefined)
+    note(`Stately's inspector, which gets names, ids and states: ${inspector.statelyUrl}`);
 }
 
 /** On a terminal the page stays until Ctrl-C, because what has just ended is what one wants to look at. */

@@ -19,7 +19,7 @@ import { workerLine, WorkerWatch, whereOf } from "./where.ts";
 /** Runs or carries on one job, shows it, and returns the exit code. The stores stay open. */
 export async function runJob(context: CliContext, stores: Stores, job: Job, options: JobOptions): Promise<ExitCode> {
   const where = await whereOf(context, job, options);
-  const inspector = await startInspection(options.inspect, job.rootAgentId);
+  const inspector = await startInspection(options, job.rootAgentId);
   const runtime = await createRuntime({
     agents: job.agents,
     stores: keptOpen(stores),

@@ -11,6 +11,8 @@ export interface WhereOptions {
   /** Default: on workers if some are there and nothing needs this process, else here. */
   readonly on?: On | undefined;
   readonly inspect?: boolean | number | undefined;
+  /** Whether Stately's inspector is served too. */
+  readonly stately?: boolean | undefined;
 }
 
 /** The part of a job that is needed to hand it to workers. */
