@@ -9,7 +9,7 @@ import { repositoryRoot, sourceCondition } from "./run-command.ts";
  * all that its sources import and no shelf before it has. The rest goes where rolldown puts it.
  */
 const shelves: readonly { readonly name: string; readonly sources: readonly string[] }[] = [
-  { name: "base", sources: ["errors/troupe-error.ts", "state/json.ts"] },
+  { name: "errors", sources: ["errors/troupe-error.ts", "base/file-errors.ts"] },
   { name: "state", sources: ["state.ts", "react.ts", "state/webhooks.ts"] },
   { name: "runtime", sources: ["index.ts"] },
   { name: "command-line", sources: ["cli/start-process.ts"] },

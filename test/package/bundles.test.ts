@@ -86,9 +86,9 @@ test("a first turn over HTTP on SQLite opens few files", async () => {
   }
 });
 
-test("a page of help opens few files", async () => {
+test("a page of help opens few files, and of packages the parser of command lines alone", async () => {
   const main = join(built.root, manifest.bin["troupe"] ?? "");
-  const { files } = await loadedBy(`
+  const { files, packages } = await loadedBy(`
     process.argv.splice(1, 2, ${JSON.stringify(main)}, "--help");
     const { write } = process.stdout;
     process.stdout.write = () => true;
@@ -96,6 +96,7 @@ test("a page of help opens few files", async () => {
     process.stdout.write = write;
   `);
   expect(files.length, files.join("\n")).toBeLessThanOrEqual(MOST_FILES);
+  expect([...packages].filter((name) => !isBuiltin(name))).toEqual(["commander"]);
 });
 
 test("an error of one entry is an instance of the class that another one exports", async () => {
