@@ -12,6 +12,7 @@ const shelves: readonly { readonly name: string; readonly sources: readonly stri
   { name: "errors", sources: ["errors/troupe-error.ts", "base/file-errors.ts"] },
   { name: "state", sources: ["state.ts", "react.ts", "state/webhooks.ts"] },
   { name: "runtime", sources: ["index.ts"] },
+  { name: "database-path", sources: ["stores/sqlite/sqlite-path.ts"] },
   { name: "command-line", sources: ["cli/start-process.ts"] },
   { name: "commands", sources: ["cli/commands/ask.ts", "cli/commands/run.ts"] },
 ];

@@ -25,6 +25,9 @@ const needed: Readonly<Record<string, readonly string[]>> = {
   "troupe/telemetry": ["@opentelemetry/api", "yaml"],
 };
 
+/** What only the command line takes. */
+const ofCommands: readonly string[] = ["cli-truncate", "commander", "log-update", "minisearch", "string-width"];
+
 /** Notes the address of every module that Node loads, ES modules and CommonJS alike; to be imported before all else. */
 const noting = `
 import { registerHooks } from "node:module";
@@ -63,6 +66,7 @@ describe.each(publicEntries(manifest))("%s", (entry) => {
     const { files, packages } = await loadedBy(`await import(${JSON.stringify(entry)});`);
     expect(files.length, files.join("\n")).toBeLessThanOrEqual(MOST_FILES);
     expect(lazyModules.filter((name) => packages.has(name))).toEqual(needed[entry] ?? []);
+    expect(ofCommands.filter((name) => packages.has(name))).toEqual([]);
   });
 });
 
