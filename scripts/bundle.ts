@@ -14,6 +14,7 @@ const shelves: readonly { readonly name: string; readonly sources: readonly stri
   { name: "runtime", sources: ["index.ts"] },
   { name: "database-path", sources: ["stores/sqlite/sqlite-path.ts"] },
   { name: "command-line", sources: ["cli/start-process.ts"] },
+  { name: "reading-commands", sources: ["cli/commands/list.ts", "cli/commands/requests.ts", "cli/commands/show.ts"] },
   { name: "commands", sources: ["cli/commands/ask.ts", "cli/commands/run.ts"] },
 ];
 
