@@ -25,6 +25,17 @@ const needed: Readonly<Record<string, readonly string[]>> = {
   "troupe/telemetry": ["@opentelemetry/api", "yaml"],
 };
 
+/** What a turn takes that calls a model over HTTP. */
+const ofTurns: readonly string[] = [
+  "@xstate/store",
+  "eventsource-parser",
+  "openai",
+  "porter2",
+  "undici",
+  "xstate",
+  "zod",
+];
+
 /** What only the command line takes. */
 const ofCommands: readonly string[] = ["cli-truncate", "commander", "log-update", "minisearch", "string-width"];
 
@@ -70,7 +81,7 @@ describe.each(publicEntries(manifest))("%s", (entry) => {
   });
 });
 
-test("a first turn over HTTP on SQLite opens few files", async () => {
+test("a first turn over HTTP on SQLite opens few files, and no package that it does not need", async () => {
   const server = await startModelServer(() => "Done.");
   try {
     const { files, packages } = await loadedBy(`
@@ -83,7 +94,7 @@ test("a first turn over HTTP on SQLite opens few files", async () => {
       await agent.executeTurn("Go.").result;
       await runtime.shutdown();
     `);
-    for (const later of ["gpt-tokenizer", "yaml"]) expect([...packages]).not.toContain(later);
+    expect([...packages].filter((name) => !isBuiltin(name)).toSorted()).toEqual(ofTurns);
     expect(files.length, files.join("\n")).toBeLessThanOrEqual(MOST_FILES);
   } finally {
     await server.stop();
