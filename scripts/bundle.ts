@@ -9,10 +9,12 @@ import { repositoryRoot, sourceCondition } from "./run-command.ts";
  * all that its sources import and no shelf before it has. The rest goes where rolldown puts it.
  */
 const shelves: readonly { readonly name: string; readonly sources: readonly string[] }[] = [
-  { name: "base", sources: ["errors/troupe-error.ts", "state/json.ts"] },
+  { name: "errors", sources: ["errors/troupe-error.ts", "base/file-errors.ts"] },
   { name: "state", sources: ["state.ts", "react.ts", "state/webhooks.ts"] },
   { name: "runtime", sources: ["index.ts"] },
+  { name: "database-path", sources: ["stores/sqlite/sqlite-path.ts"] },
   { name: "command-line", sources: ["cli/start-process.ts"] },
+  { name: "reading-commands", sources: ["cli/commands/list.ts", "cli/commands/requests.ts", "cli/commands/show.ts"] },
   { name: "commands", sources: ["cli/commands/ask.ts", "cli/commands/run.ts"] },
 ];
 

@@ -1,5 +1,5 @@
 import { InvalidArgumentError, type Command, Option } from "commander";
-import { type JsonObject, jsonObjectSchema } from "../state/index.ts";
+import type { JsonObject } from "../state/index.ts";
 
 /** The default store, below the working directory. */
 export const defaultStorePath = "./.troupe/ask.db";
@@ -94,9 +94,13 @@ export function jsonObject(text: string): JsonObject {
   } catch {
     throw noJsonObject("this is no JSON");
   }
-  const parsed = jsonObjectSchema.safeParse(value);
-  if (parsed.success) return parsed.data;
+  if (isJsonObject(value)) return value;
   throw noJsonObject("this is something else");
+}
+
+/** `value`: what `JSON.parse` gave. */
+function isJsonObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function noJsonObject(why: string): InvalidArgumentError {

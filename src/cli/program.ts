@@ -1,6 +1,5 @@
 import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
-import { z } from "zod";
 import { addBudgetChangeOptions, addBudgetOptions } from "./budget-options.ts";
 import type { CliContext } from "./cli-context.ts";
 import type { AbortOptions } from "./commands/abort.ts";
@@ -214,10 +213,9 @@ function addStoreCommands(program: Command, context: CliContext, done: (exitCode
     });
 }
 
-const manifestSchema = z.object({ version: z.string() });
-
 /** The version of this package, whose root is two folders above this file: in `src/cli` as in `dist/chunks`. */
 function packageVersion(): string {
   const text = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
-  return manifestSchema.parse(JSON.parse(text)).version;
+  const { version } = JSON.parse(text) as { readonly version: string };
+  return version;
 }

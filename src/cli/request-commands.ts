@@ -5,7 +5,6 @@ import type { DecideOptions, Wish } from "./commands/decide.ts";
 import type { RequestsOptions } from "./commands/requests.ts";
 import type { ExitCode } from "./failure.ts";
 import * as helpTexts from "./help-texts.ts";
-import { resultOf } from "./inline/reply.ts";
 import { textOf } from "./inline/standard-input.ts";
 import {
   jsonObject,
@@ -44,7 +43,7 @@ export function addRequestCommands(program: Command, context: CliContext, done: 
     .action(async (requestId: string | undefined, options: ApproveOptions) => {
       const { reason, edit } = options;
       const verdict = edit === undefined ? "approved" : "edited";
-      await decide(context, { requestId, verdict, details: () => ({ reason, arguments: edit }) }, options, done);
+      await decide(context, { requestId, verdict, reason, arguments: edit }, options, done);
     });
   deciding(
     program,
@@ -56,7 +55,7 @@ export function addRequestCommands(program: Command, context: CliContext, done: 
     .option("--reason <text>", reasonHelp, nonEmpty)
     .action(async (requestId: string | undefined, options: RejectOptions) => {
       const { reason } = options;
-      await decide(context, { requestId, verdict: "rejected", details: () => ({ reason }) }, options, done);
+      await decide(context, { requestId, verdict: "rejected", reason }, options, done);
     });
   deciding(program, "answer", helpTexts.answer, "Answer a question, or give the result of a client tool.")
     .usage("[options] [requestId] <text|json>")
@@ -69,11 +68,8 @@ export function addRequestCommands(program: Command, context: CliContext, done: 
       const [given = "", first] = words.toReversed();
       if (words.length > 2) command.error("error: too many words for 'answer'; put the answer in quotes");
       const text = await textOf(context, given);
-      const details: Wish["details"] = (request) => ({
-        result: resultOf(request, text),
-        isError: options.error === true,
-      });
-      await decide(context, { requestId: first, verdict: "answered", details }, options, done);
+      const answer = { text, isError: options.error === true };
+      await decide(context, { requestId: first, verdict: "answered", answer }, options, done);
     });
 }
 

@@ -28,7 +28,7 @@ const mostKeptWords = 10_000;
 type CountText = (text: string) => number;
 let countText: CountText | undefined;
 
-/** The tokenizer, loaded on first use (65 MB). */
+/** The tokenizer, loaded on first use (80 MB). */
 async function tokenizer(): Promise<CountText> {
   if (countText === undefined) {
     const { countTokens: count, setMergeCacheSize } = await import("gpt-tokenizer/encoding/o200k_base");

@@ -38,7 +38,7 @@ export const cliExceptions: Readonly<Record<string, readonly string[]>> = {
     "limitsChangeText",
   ],
   "lists the agents and queues that a worker knows": ["collectDefinitions"],
-  "checks JSON that a person typed": ["jsonObjectSchema", "jsonSchema"],
+  "checks JSON that a person typed": ["jsonSchema"],
   "finds the word that a person meant": ["nearestName"],
   "names files as the stores do, and a full disk": ["databasePath", "describeFileError", "isNoSpace"],
   "draws by the clock of the system": ["systemClock"],

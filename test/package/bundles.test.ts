@@ -25,6 +25,20 @@ const needed: Readonly<Record<string, readonly string[]>> = {
   "troupe/telemetry": ["@opentelemetry/api", "yaml"],
 };
 
+/** What a turn takes that calls a model over HTTP. */
+const ofTurns: readonly string[] = [
+  "@xstate/store",
+  "eventsource-parser",
+  "openai",
+  "porter2",
+  "undici",
+  "xstate",
+  "zod",
+];
+
+/** What only the command line takes. */
+const ofCommands: readonly string[] = ["cli-truncate", "commander", "log-update", "minisearch", "string-width"];
+
 /** Notes the address of every module that Node loads, ES modules and CommonJS alike; to be imported before all else. */
 const noting = `
 import { registerHooks } from "node:module";
@@ -63,10 +77,11 @@ describe.each(publicEntries(manifest))("%s", (entry) => {
     const { files, packages } = await loadedBy(`await import(${JSON.stringify(entry)});`);
     expect(files.length, files.join("\n")).toBeLessThanOrEqual(MOST_FILES);
     expect(lazyModules.filter((name) => packages.has(name))).toEqual(needed[entry] ?? []);
+    expect(ofCommands.filter((name) => packages.has(name))).toEqual([]);
   });
 });
 
-test("a first turn over HTTP on SQLite opens few files", async () => {
+test("a first turn over HTTP on SQLite opens few files, and no package that it does not need", async () => {
   const server = await startModelServer(() => "Done.");
   try {
     const { files, packages } = await loadedBy(`
@@ -79,16 +94,16 @@ test("a first turn over HTTP on SQLite opens few files", async () => {
       await agent.executeTurn("Go.").result;
       await runtime.shutdown();
     `);
-    for (const later of ["gpt-tokenizer", "yaml"]) expect([...packages]).not.toContain(later);
+    expect([...packages].filter((name) => !isBuiltin(name)).toSorted()).toEqual(ofTurns);
     expect(files.length, files.join("\n")).toBeLessThanOrEqual(MOST_FILES);
   } finally {
     await server.stop();
   }
 });
 
-test("a page of help opens few files", async () => {
+test("a page of help opens few files, and of packages the parser of command lines alone", async () => {
   const main = join(built.root, manifest.bin["troupe"] ?? "");
-  const { files } = await loadedBy(`
+  const { files, packages } = await loadedBy(`
     process.argv.splice(1, 2, ${JSON.stringify(main)}, "--help");
     const { write } = process.stdout;
     process.stdout.write = () => true;
@@ -96,6 +111,7 @@ test("a page of help opens few files", async () => {
     process.stdout.write = write;
   `);
   expect(files.length, files.join("\n")).toBeLessThanOrEqual(MOST_FILES);
+  expect([...packages].filter((name) => !isBuiltin(name))).toEqual(["commander"]);
 });
 
 test("an error of one entry is an instance of the class that another one exports", async () => {

@@ -6,7 +6,8 @@ import type { InlineDesk } from "../inline/inline-desk.ts";
 import type { Job } from "../job/job.ts";
 import { treeAtRest } from "../job/tree-events.ts";
 import { formatNumberOf } from "../view/format.ts";
-import { oneLine, truncate } from "../view/terminal-text.ts";
+import { oneLine } from "../view/terminal-text.ts";
+import { truncate } from "../view/text-width.ts";
 
 /** The open turn: it runs, is paused, or waits for a request that was put off. */
 type OpenTurn =

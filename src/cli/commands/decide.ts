@@ -3,10 +3,11 @@ import { type AgentDefinition, collectDefinitions } from "../../agents/index.ts"
 import { systemClock } from "../../base/index.ts";
 import { InvalidInputError, AlreadyOwnedError } from "../../errors/index.ts";
 import { type RuntimeOptions, type Decide, Requests } from "../../runtime/index.ts";
-import { type AgentRecord, type AgentRequest, DEFAULT_TENANT } from "../../state/index.ts";
+import { type AgentRecord, type AgentRequest, DEFAULT_TENANT, type JsonObject } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import { type CliContext, commandLine, userName } from "../cli-context.ts";
 import { type ExitCode, exitCodes, failureOf } from "../failure.ts";
+import { resultOf } from "../inline/reply.ts";
 import { loadAgentFile } from "../job/agent-file.ts";
 import { type Owner, ownerOf, findAgent } from "../job/find-agent.ts";
 import { findRequest } from "../job/find-request.ts";
@@ -28,8 +29,11 @@ export interface Wish {
   /** The request's id or its start; undefined: the only open one that takes the verdict. */
   readonly requestId: string | undefined;
   readonly verdict: Decide["verdict"];
-  /** The rest of the decision, which may depend on the request. */
-  readonly details: (request: AgentRequest) => Partial<Decide>;
+  readonly reason?: string | undefined;
+  /** In place of the model's. */
+  readonly arguments?: JsonObject | undefined;
+  /** The answer as it was typed, and whether it tells of a failure. */
+  readonly answer?: { readonly text: string; readonly isError: boolean };
 }
 
 /** Decides a request, and carries its agent on unless a live process does. */
@@ -46,13 +50,14 @@ interface OpenStore {
 async function decideIn(
   context: CliContext,
   { stores, store }: OpenStore,
-  { requestId: text, verdict, details }: Wish,
+  wish: Wish,
   options: DecideOptions,
 ): Promise<ExitCode> {
   const say = options.json === true || options.quiet === true ? context.note : context.out;
+  const { requestId: text, verdict } = wish;
   const request = await findRequest(stores, text, verdict);
   const { requestId, rootAgentId } = request;
-  const decide: Decide = { verdict, by: options.by ?? userName(), ...details(request) };
+  const decide: Decide = { verdict, by: options.by ?? userName(), ...detailsOf(wish, request) };
   // The error of the store says who decided it.
   if (request.status !== "open") return await refuse(stores, requestId, decide);
   if (text === undefined) say(`Takes ${requestId}, the only one that is open: ${request.prompt.split("\n")[0] ?? ""}`);
@@ -74,6 +79,11 @@ async function decideIn(
   say(restText(owner, root, resume));
   if (owner === undefined) store.remarks.forEach(say);
   return exitCodes.success;
+}
+
+function detailsOf({ reason, arguments: edited, answer }: Wish, request: AgentRequest): Partial<Decide> {
+  if (answer === undefined) return { reason, arguments: edited };
+  return { result: resultOf(request, answer.text), isError: answer.isError };
 }
 
 /** Always throws: the request was decided before, and the error says how. */

@@ -24,7 +24,8 @@ import { budgetLines, budgetRows } from "../view/budget-lines.ts";
 import { formatCost, formatCount, formatDuration, formatNumberOf, formatTime } from "../view/format.ts";
 import { type PlacedRequest, requestTable } from "../view/request-lines.ts";
 import { columnsOf } from "../view/table.ts";
-import { oneLine, printable, truncate } from "../view/terminal-text.ts";
+import { oneLine, printable } from "../view/terminal-text.ts";
+import { truncate } from "../view/text-width.ts";
 
 export interface ShowOptions extends StoreOptions {
   readonly json?: boolean | undefined;

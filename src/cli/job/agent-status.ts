@@ -1,7 +1,13 @@
-import { type AgentRecord, DEFAULT_TENANT, type Entry, type StopReason, turnIdOf } from "../../state/index.ts";
+import {
+  type AgentRecord,
+  DEFAULT_TENANT,
+  type Entry,
+  type EntryOf,
+  type StopReason,
+  turnIdOf,
+} from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import { formatNumberOf } from "../view/format.ts";
-import { lastEnd } from "./conclude.ts";
 import { isUnfinished } from "./find-agent.ts";
 
 /** How a turn ended. */
@@ -56,4 +62,10 @@ export async function lastTurnOf(stores: Pick<Stores, "lookAtTurn">, record: Age
 export function lastTurnIn(entries: readonly Entry[]): LastTurn | null {
   const end = lastEnd(entries);
   return end === undefined ? null : { status: end.outcome, stopReason: end.stopReason };
+}
+
+/** The journal entry that ended the agent's newest turn; undefined while it is open. */
+export function lastEnd(entries: readonly Entry[]): EntryOf<"turn.ended"> | undefined {
+  const last = entries.findLast(({ type }) => type === "turn.started" || type === "turn.ended");
+  return last?.type === "turn.ended" ? last : undefined;
 }

@@ -1,6 +1,6 @@
 import { NotFoundError } from "../../errors/index.ts";
 import type { TurnRest } from "../../runtime/index.ts";
-import type { Entry, EntryOf, StopSignal, TroupeEvent } from "../../state/index.ts";
+import type { Entry, StopSignal, TroupeEvent } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import { limitWords } from "../budget-options.ts";
 import { type CliContext, commandLine } from "../cli-context.ts";
@@ -9,6 +9,7 @@ import { createReporter, type ViewOptions } from "../view/create-reporter.ts";
 import { formatNumberOf } from "../view/format.ts";
 import type { TurnEnd } from "../view/reporter.ts";
 import { waitingLines } from "../view/request-lines.ts";
+import { lastEnd } from "./agent-status.ts";
 import type { Job, Following } from "./job.ts";
 import { readStory } from "./story.ts";
 import type { EventFeed } from "./tree-events.ts";
@@ -86,12 +87,6 @@ function wayOnLines(
   }
   const words = [rootAgentId, ...limitWords(limit, max), ...store.words];
   return [`Go on from here with a new budget: ${commandLine(invocation, "resume", words)}`];
-}
-
-/** The journal entry that ended the agent's newest turn; undefined while it is open. */
-export function lastEnd(entries: readonly Entry[]): EntryOf<"turn.ended"> | undefined {
-  const last = entries.findLast(({ type }) => type === "turn.started" || type === "turn.ended");
-  return last?.type === "turn.ended" ? last : undefined;
 }
 
 function isLimit({ limit, reason }: StopSignal): boolean {

@@ -10,7 +10,8 @@ import { dollarsText, numberOfTurn } from "../../state/index.ts";
 import { agentLabel } from "./agent-rows.ts";
 import { shortAgentId, formatCost, formatCount, formatDuration, formatTime } from "./format.ts";
 import { placeTree, type Column, tableLines } from "./table.ts";
-import { oneLine, truncate, widthOf, wrap } from "./terminal-text.ts";
+import { oneLine } from "./terminal-text.ts";
+import { truncate, widthOf, wrap } from "./text-width.ts";
 
 /** The part of an agent record that the tables show. */
 interface BudgetAgent {

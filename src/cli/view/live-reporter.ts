@@ -5,7 +5,8 @@ import { agentCells, agentColumns, type RowContext, stateOf } from "./agent-rows
 import { LiveScreen, type TerminalStream } from "./live-screen.ts";
 import { endingLines, type Reporter } from "./reporter.ts";
 import { tableLines, placeTree } from "./table.ts";
-import { type Paint, printable, truncate, wrap } from "./terminal-text.ts";
+import { type Paint, printable } from "./terminal-text.ts";
+import { truncate, wrap } from "./text-width.ts";
 
 /** Reading the accounts takes at most one part in so many of the time, so that a large tree is not slowed down by it. */
 const shareOfReading = 20;

@@ -1,7 +1,8 @@
 import type { RequestKind, TroupeEvent, TroupeEventOf } from "../../state/index.ts";
 import { shortAgentId, formatCount, formatDuration, formatNumberOf } from "./format.ts";
 import { verdictTexts } from "./request-lines.ts";
-import { oneLine, truncate } from "./terminal-text.ts";
+import { oneLine } from "./terminal-text.ts";
+import { truncate } from "./text-width.ts";
 
 const longestQuote = 120;
 

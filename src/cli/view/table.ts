@@ -1,5 +1,6 @@
 import type { CliContext } from "../cli-context.ts";
-import { oneLine, padEnd, padStart, truncate, widthOf } from "./terminal-text.ts";
+import { oneLine } from "./terminal-text.ts";
+import { padEnd, padStart, truncate, widthOf } from "./text-width.ts";
 
 export interface Column {
   readonly title: string;

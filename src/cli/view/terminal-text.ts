@@ -1,33 +1,7 @@
 import { stripVTControlCharacters, styleText } from "node:util";
-import cliTruncate from "cli-truncate";
-import stringWidth from "string-width";
-import wrapAnsi from "wrap-ansi";
 
 /** Words of ASCII and of the branches of our trees, with one space between them. */
 const plainLine = /^[\x21-\x7e─│├└…]+(?: [\x21-\x7e─│├└…]+)*$/;
-
-/** Width of a text in terminal columns. */
-export function widthOf(text: string): number {
-  return stringWidth(text);
-}
-
-/** Cuts the text to so many columns and marks the cut with `…`. */
-export function truncate(text: string, columns: number): string {
-  return widthOf(text) <= columns ? text : cliTruncate(text, Math.max(0, columns));
-}
-
-export function padEnd(text: string, columns: number): string {
-  return text + " ".repeat(Math.max(0, columns - widthOf(text)));
-}
-
-export function padStart(text: string, columns: number): string {
-  return " ".repeat(Math.max(0, columns - widthOf(text))) + text;
-}
-
-/** Wraps the text to so many columns, at spaces if possible. */
-export function wrap(text: string, columns: number): string[] {
-  return wrapAnsi(text, Math.max(1, columns), { hard: true }).split("\n");
-}
 
 /**
  * Makes foreign text safe to print: models and files may hold escape sequences that move the cursor or rename the window.

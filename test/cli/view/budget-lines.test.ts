@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { type Account, type ModelUse, noAmounts, noModelUse, openAccount } from "../../../src/budget/index.ts";
 import { type BudgetView, budgetLines } from "../../../src/cli/view/budget-lines.ts";
-import { widthOf } from "../../../src/cli/view/terminal-text.ts";
+import { widthOf } from "../../../src/cli/view/text-width.ts";
 
 const root = "ask-mibodu";
 const child = `${root}~3fa9c1d2`;

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { type Frame, frameLines } from "../../../src/cli/view/live-reporter.ts";
-import { paintFor, widthOf } from "../../../src/cli/view/terminal-text.ts";
+import { paintFor } from "../../../src/cli/view/terminal-text.ts";
+import { widthOf } from "../../../src/cli/view/text-width.ts";
 import { agentSample, readerSample } from "../support/samples.ts";
 
 const plain = paintFor({ NO_COLOR: "1" });

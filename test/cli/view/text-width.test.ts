@@ -1,6 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { oneLine, padEnd, padStart, printable, truncate, widthOf, wrap } from "../../../src/cli/view/terminal-text.ts";
+import { oneLine, printable } from "../../../src/cli/view/terminal-text.ts";
+import { padEnd, padStart, truncate, widthOf, wrap } from "../../../src/cli/view/text-width.ts";
 
 describe("the width of text in a terminal", () => {
   test.each([

@@ -1,0 +1,26 @@
+import cliTruncate from "cli-truncate";
+import stringWidth from "string-width";
+import wrapAnsi from "wrap-ansi";
+
+/** Width of a text in terminal columns. */
+export function widthOf(text: string): number {
+  return stringWidth(text);
+}
+
+/** Cuts the text to so many columns and marks the cut with `…`. */
+export function truncate(text: string, columns: number): string {
+  return widthOf(text) <= columns ? text : cliTruncate(text, Math.max(0, columns));
+}
+
+export function padEnd(text: string, columns: number): string {
+  return text + " ".repeat(Math.max(0, columns - widthOf(text)));
+}
+
+export function padStart(text: string, columns: number): string {
+  return " ".repeat(Math.max(0, columns - widthOf(text))) + text;
+}
+
+/** Wraps the text to so many columns, at spaces if possible. */
+export function wrap(text: string, columns: number): string[] {
+  return wrapAnsi(text, Math.max(1, columns), { hard: true }).split("\n");
+}
