@@ -1,5 +1,7 @@
 import type { Account } from "../../budget/index.ts";
 
+export type { Account };
+
 /** What an account was opened with. */
 export type AccountTerms = Pick<Account, "id" | "agentId" | "turnId" | "parentId" | "limits" | "openedAt">;
 

@@ -1,4 +1,4 @@
-import type { Account } from "../../budget/index.ts";
+import type { Account } from "../run-model/account-at.ts";
 import { milliseconds } from "../run-model/event-rows.ts";
 
 export { grouped, milliseconds } from "../run-model/event-rows.ts";
