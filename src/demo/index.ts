@@ -1,1 +1,2 @@
-export { askTeam, documentsIn, folderAt } from "./team.ts";
+export { documentModel } from "./document-model.ts";
+export { askTeam } from "./team.ts";

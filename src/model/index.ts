@@ -19,7 +19,9 @@ export {
   plannedModel,
 } from "./offline-model.ts";
 export { answerFromConversation } from "./offline-conversation.ts";
-export { type Assignment, assignmentOf, oneLine, pathsIn, type ToolResult } from "./offline-request.ts";
-export type { PlannedCall } from "./offline-tools.ts";
-export { isIdentifier, isStopWord, stemOf, wordsOf } from "./offline-words.ts";
+export { isProse, type Passage, passagesOf } from "./offline-passages.ts";
+export { type Assignment, oneLine, type ToolResult } from "./offline-request.ts";
+export { missingTerms, rank } from "./offline-search.ts";
+export { answerFromTools } from "./offline-tools.ts";
+export { termsOf } from "./offline-words.ts";
 export { MOST_TOKENS } from "./usage.ts";

@@ -1,143 +1,99 @@
-import type { Json, ModelTool } from "../state/index.ts";
-import { choiceText, fillArguments, type Parameter, parametersOf } from "./offline-arguments.ts";
-import { oneLine, parseObject, type ToolResult } from "./offline-request.ts";
-import { isStopWord, stemOf, wordsOf } from "./offline-words.ts";
+import type { Json, JsonObject, ModelTool } from "../state/index.ts";
+import { oneLine, type ToolResult } from "./offline-request.ts";
+import { stemsIn, termsOf } from "./offline-words.ts";
 
 export interface PlannedCall {
   readonly name: string;
   readonly arguments: { readonly [name: string]: Json };
 }
 
-/** The tools that a message asks for: with their arguments, or with the missing ones. */
-interface ToolChoice {
-  readonly calls: readonly PlannedCall[];
-  readonly incomplete: readonly { readonly tool: ModelTool; readonly missing: readonly Parameter[] }[];
-}
-
-const operatorWords: readonly (readonly [RegExp, string])[] = [
-  [/\d\s*\+\s*\d|\bplus\b/i, "add plus sum"],
-  [/\d\s+-\s+\d|\bminus\b/i, "subtract minus difference"],
-  [/\d\s*[*×]\s*\d|\btimes\b/iu, "multiply times product"],
-  [/\d\s*[/÷]\s*\d|\bdivided by\b/iu, "divide quotient"],
-];
+const operators = new Map(Object.entries({ "+": "add sum", "-": "subtract", "*": "multiply", "/": "divide" }));
+const freeText = /^(?:query|q|text|question|input|prompt|message|content|task|body|note|expression|request|what)$/i;
+/** Quotations, addresses and paths, numbers, and names: capitals that do not just begin a sentence. */
+const values =
+  /["“]([^"“”\n]+)["”]|([\w.+-]+@[\w-]+(?:\.[\w-]+)+|https?:\/\/[^\s"'<>]+|[\w-]+(?:\/[\w.-]+)+)|(?<![\w.])(-?\d[\d,]*(?:\.\d+)?)(?!\w)|(?<![.!?]\s*|^\s*)(?!I\b)(\p{Lu}[\p{L}\p{N}'’-]*(?:\s\p{Lu}[\p{L}\p{N}'’-]*)*)/gu;
+const mostCalls = 8;
 
 /**
- * Chooses the tools that a message names, or else the one whose name and description fit it best. If none can be
- * called, the whole message goes to the subagents that it names, or else to all.
+ * Calls of the tools that a message names, or else of the one whose name and description fit it best, or else of all
+ * subagents with the whole message. A text says which arguments the message lacks; it is empty if no tool fits.
  */
-export function chooseTools(tools: readonly ModelTool[], message: string): ToolChoice {
-  const delegates = tools.filter(isDelegate);
-  const plain = tools.filter((tool) => !delegates.includes(tool));
-  const choice = choosePlain(plain, message);
-  if (choice.calls.length > 0 || delegates.length === 0 || contentStems(message).size === 0) return choice;
-  const named = delegates.filter((tool) => message.toLowerCase().includes(tool.name.toLowerCase()));
-  return { calls: (named.length > 0 ? named : delegates).map((tool) => delegation(tool, message)), incomplete: [] };
+export function callsFor(tools: readonly ModelTool[], message: string): readonly PlannedCall[] | string {
+  const spoken = message.replaceAll(/(?<=\d )[-+*/](?= \d)/g, (sign) => operators.get(sign) ?? sign);
+  const words = message.toLowerCase().split(/[^\w-]+/);
+  const named = tools.filter(({ name }) => words.includes(name.toLowerCase()));
+  const stems = new Set(stemsIn([...termsOf(spoken).values()].join(" ")));
+  const fitting = tools.filter((tool) => !isSubagent(tool)).map((tool) => ({ tool, fit: fitOf(tool, stems) }));
+  const [best] = fitting.filter(({ fit }) => fit > 0).sort((one, other) => other.fit - one.fit);
+  const others = stems.size > 0 ? tools.filter(isSubagent) : [];
+  const chosen = named.length > 0 ? named : best === undefined ? others : [best.tool];
+  const plans = chosen.map((tool) => callsOf(tool, message));
+  const calls = plans.flatMap((plan) => (typeof plan === "string" ? [] : plan));
+  return calls.length > 0 ? calls : plans.join("\n");
 }
 
-const questionParameter = /^(?:question|task|input|prompt|request|instructions?|message|goal|query)$/i;
-
-function isDelegate(tool: ModelTool): boolean {
-  return (
-    parametersOf(tool).some(({ name, type }) => questionParameter.test(name) && type === "string") &&
-    /\b(?:sub-?agents?|delegat(?:e|es|ing|ion)|another agent|an? (?:\w+ )?agent)\b/i.test(
-      `${tool.name.replaceAll(/[_-]/g, " ")}. ${tool.description.replaceAll(/\s+/g, " ")}`,
-    )
-  );
-}
-
-function delegation(tool: ModelTool, message: string): PlannedCall {
-  const parameters = parametersOf(tool);
-  const question = parameters.find(({ name }) => questionParameter.test(name))?.name ?? "input";
-  const others = parameters.filter(
-    ({ name, type, isRequired }) => isRequired && type === "string" && name !== question,
-  );
-  return {
-    name: tool.name,
-    arguments: {
-      [question]: message,
-      ...Object.fromEntries(others.map(({ name, choices }) => [name, choices[0] ?? message])),
-    },
-  };
-}
-
-function choosePlain(tools: readonly ModelTool[], message: string): ToolChoice {
-  const operators = operatorWords.flatMap(([pattern, words]) => (pattern.test(message) ? [words] : [])).join(" ");
-  const stems = contentStems(`${message} ${operators}`);
-  const named = tools.filter((tool) => isNamed(tool, message));
-  const fitting = tools.map((tool) => ({ tool, fit: fitOf(tool, stems) })).filter(({ fit }) => fit > 0);
-  const best = fitting.sort((left, right) => right.fit - left.fit)[0]?.tool;
-  const chosen = named.length > 0 ? named : best === undefined ? [] : [best];
-  const calls: PlannedCall[] = [];
-  const incomplete: { tool: ModelTool; missing: readonly Parameter[] }[] = [];
-  for (const tool of chosen) {
-    const filled = fillArguments(tool, withoutName(tool, message));
-    if (filled.ok) calls.push(...filled.sets.map((set) => ({ name: tool.name, arguments: set })));
-    else incomplete.push({ tool, missing: filled.missing });
-  }
-  return { calls, incomplete };
-}
-
-function isNamed(tool: ModelTool, message: string): boolean {
-  return wordsOf(message).some((word) => word.text.toLowerCase() === tool.name.toLowerCase());
-}
-
-/** Removes the tool's name, which is not an argument for it. */
-function withoutName(tool: ModelTool, message: string): string {
-  return message.replaceAll(new RegExp(`\\b${tool.name.replaceAll("-", "\\-")}\\b(?!\\s*[:=])`, "gi"), " ");
+function isSubagent({ description }: ModelTool): boolean {
+  return /\b(?:sub-?agents?|delegat(?:e|es|ing|ion)|another agent|an? (?:\w+ )?agent)\b/i.test(description);
 }
 
 /** 0 when the tool does not fit: at least a word of its name, or two of its description, must be in the message. */
-function fitOf(tool: ModelTool, stems: ReadonlySet<string>): number {
-  const name = contentStems(tool.name.replaceAll(/[_-]/g, " ").replaceAll(/(?<=[a-z])(?=[A-Z])/g, " "));
-  const about = contentStems(tool.description.replaceAll(/\be\.g\..*|\bfor example\b.*/gi, " "));
-  const byName = [...name].filter((stem) => stems.has(stem)).length;
-  const byDescription = [...about].filter((stem) => stems.has(stem)).length;
+function fitOf({ name, description }: ModelTool, stems: ReadonlySet<string>): number {
+  const countIn = (text: string): number => [...termsOf(text).keys()].filter((stem) => stems.has(stem)).length;
+  const byName = countIn(name.replaceAll(/[_-]|(?<=[a-z])(?=[A-Z])/g, " "));
+  const byDescription = countIn(description);
   return byName === 0 && byDescription < 2 ? 0 : 3 * byName + byDescription;
 }
 
-function contentStems(text: string): ReadonlySet<string> {
-  const words = wordsOf(text).filter((word) => !isStopWord(word.text.toLowerCase()) && !/^\d+$/.test(word.text));
-  return new Set(words.flatMap((word) => [stemOf(word.text), ...word.parts]));
+/**
+ * Gives the required parameters of a tool the values of the message that have their types, in the order of both. A second
+ * name for the only parameter ("in Oslo and in Rome") makes a second call.
+ */
+function callsOf(tool: ModelTool, message: string): readonly PlannedCall[] | string {
+  const material = Array.from(
+    message.replaceAll(tool.name, "").matchAll(values),
+    ([, quoted, address, number, name]) =>
+      number === undefined ? (quoted ?? address ?? name ?? "") : Number(number.replaceAll(",", "")),
+  );
+  const take = (type: string): Json | undefined => {
+    const at = material.findIndex((value) => typeof value === type);
+    return at < 0 ? undefined : material.splice(at, 1)[0];
+  };
+  const required = [tool.parameters["required"] ?? []].flat();
+  const given: Record<string, Json> = {};
+  const missing: string[] = [];
+  for (const [name, schema] of Object.entries(tool.parameters["properties"] ?? {}) as [string, JsonObject][]) {
+    const type = String([schema["type"] ?? "string"].flat()[0]).replace("integer", "number");
+    const choices = schema["enum"];
+    const valueOf = (): Json | undefined => {
+      if (Array.isArray(choices)) return choices.find((choice) => message.toLowerCase().includes(String(choice)));
+      if (!required.includes(name)) return undefined;
+      if (type === "array") return material.splice(0);
+      if (type === "boolean") return !/\b(?:false|no|not|off)\b/i.test(message);
+      const whole = freeText.test(name) && required.length === 1 && !/["“]/.test(message) ? message : undefined;
+      const phrase = /\b(?:in|for|of|to|about|named|from|at|with)\s+(?:the\s+)?([^?.!,;]+)/i.exec(message)?.[1]?.trim();
+      return type === "string" ? (whole ?? take(type) ?? phrase) : take(type);
+    };
+    const value = valueOf();
+    if (value !== undefined) given[name] = value;
+    else if (required.includes(name)) missing.push(`${name} (${[choices ?? type].flat().join(" or ")})`);
+  }
+  if (missing.length > 0) return `To call ${tool.name} I need ${missing.join(", ")}.`;
+  const [only] = required.length === 1 ? required : [];
+  const more =
+    typeof only === "string" && typeof given[only] === "string" && given[only] !== message
+      ? material.filter((value) => typeof value === "string")
+      : [];
+  const sets = [given, ...more.map((value) => ({ ...given, [String(only)]: value }))];
+  return sets.slice(0, mostCalls).map((set) => ({ name: tool.name, arguments: set }));
 }
 
 /** An answer that passes on the tools' results. */
 export function answerFromTools(results: readonly ToolResult[]): string {
-  const [only] = results;
-  if (results.length === 1 && only !== undefined) {
-    if (only.isError) return `The tool ${only.name} failed: ${oneLine(only.text)}`;
-    return /\s\S+\s/.test(only.text.trim()) && parseObject(only.text) === undefined
-      ? only.text.trim()
-      : `${only.name}: ${readable(only.text)}`;
-  }
-  return results
-    .map(
-      (result) =>
-        `- ${result.name}${argumentList(result)}: ${result.isError ? "failed: " : ""}${readable(result.text)}`,
-    )
-    .join("\n");
-}
-
-function argumentList(result: ToolResult): string {
-  const pairs = Object.entries(result.arguments).map(
-    ([name, value]) => `${name} ${typeof value === "string" ? value : JSON.stringify(value)}`,
+  const [{ name, isError, text }, ...others] = results as [ToolResult, ...ToolResult[]];
+  if (others.length === 0 && isError) return `The tool ${name} failed: ${oneLine(text)}`;
+  if (others.length === 0) return /\s\S+\s/.test(text) ? text : `${name}: ${text || "done"}`;
+  const lines = results.map(
+    (one) => `- ${one.name} ${one.arguments}: ${one.isError ? "failed: " : ""}${one.text || "done"}`,
   );
-  return pairs.length === 0 ? "" : ` (${pairs.join(", ")})`;
-}
-
-function readable(text: string): string {
-  const object = parseObject(text);
-  if (object === undefined) return text.trim() === "" ? "done" : text.trim();
-  return Object.entries(object)
-    .map(([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`)
-    .join(", ");
-}
-
-/** Asks for the arguments that a tool call still needs. */
-export function missingText(choice: ToolChoice): string {
-  return choice.incomplete
-    .map(
-      ({ tool, missing }) =>
-        `To call ${tool.name} I need ${missing.map((parameter) => `${parameter.name} (${parameter.choices.length > 0 ? parameter.choices.map(choiceText).join(" or ") : parameter.type})`).join(", ")}.`,
-    )
-    .join("\n");
+  return lines.join("\n");
 }

@@ -42,7 +42,7 @@ export const cliExceptions: Readonly<Record<string, readonly string[]>> = {
   "finds the word that a person meant": ["nearestName"],
   "names files as the stores do, and a full disk": ["databasePath", "describeFileError", "isNoSpace"],
   "draws by the clock of the system": ["systemClock"],
-  "runs the demo: `ask`": ["askTeam", "documentsIn", "folderAt"],
+  "runs the demo: `ask`": ["askTeam", "documentModel"],
 };
 
 /** The same for the server, which takes what it likes from `base`, `errors` and `redis`: they know nothing of agents. */

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { documentModel } from "../../src/demo/document-model.ts";
-import { leadInstructions } from "../../src/demo/team.ts";
+import { leadInstructions, readerInstructions, readerPrompt } from "../../src/demo/team.ts";
 import { defaultClosingLine } from "../../src/model/index.ts";
 import type { Message } from "../../src/state/index.ts";
 import { loopTools, runAgent, runTeam, statementsIn, temporaryFolder } from "./team-loop.ts";
@@ -171,23 +171,10 @@ describe("a team over a folder", () => {
 
   test("a reader answers with sourced lines and nothing else", async () => {
     const tools = Object.values(loopTools(folder.root));
-    const prompt = JSON.stringify({ file: "water.md", question: "When is the pump switched off?" });
-    const { answer, steps } = await runAgent(documentModel(), "", prompt, tools);
+    const prompt = readerPrompt({ file: "water.md", question: "When is the pump switched off?" });
+    const { answer } = await runAgent(documentModel(), readerInstructions, prompt, tools);
     expect(answer.split("\n")[0]).toBe("water.md:11: On Sundays the pump is switched off.");
     for (const line of answer.split("\n")) expect(line).toMatch(/^water\.md:\d+: \S/);
-    expect(steps.flat().map((call) => call.name)).toEqual(expect.arrayContaining(["search_files", "read_file"]));
-  });
-
-  test.each([
-    ["You are a reader.", false],
-    ["You answer for another agent.", false],
-    ["Use subagents where you can.", true],
-  ])("under the instructions %j it signs its answer: %j", async (instructions, isSigned) => {
-    const { search, read } = loopTools(folder.root);
-    const prompt = "File: water.md\nQuestion: When is the pump switched off?";
-    const { answer } = await runAgent(documentModel(), instructions, prompt, [search, read]);
-    expect(answer).toContain("On Sundays the pump is switched off.");
-    expect(answer.includes(defaultClosingLine)).toBe(isSigned);
   });
 
   test("one agent with search and read answers a person by itself", async () => {
@@ -218,13 +205,12 @@ describe("a team over a folder", () => {
         return "Nothing.";
       },
     };
-    await runAgent(
-      documentModel(),
-      leadInstructions(2),
-      "What does the plot, the treasurer, the pump and the hen cost?",
-      [list, search, reader],
-    );
-    expect(asked).toHaveLength(2);
+    await runAgent(documentModel(), leadInstructions(1), "What does a plot cost, and who is the treasurer?", [
+      list,
+      search,
+      reader,
+    ]);
+    expect(asked).toHaveLength(1);
   });
 
   test("without its tools on the last step, it answers from what was gathered", async () => {

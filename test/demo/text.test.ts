@@ -1,9 +1,7 @@
 import { array, assert, constantFrom, lorem, oneof, property, string } from "fast-check";
 import { describe, expect, test } from "vitest";
-import { termsOf } from "../../src/demo/file-search.ts";
-import { type Passage, passagesOf } from "../../src/demo/passages.ts";
-import { stemOf } from "../../src/model/index.ts";
-import { countRequestTokens, countTokens, promptBytes } from "../../src/model/offline-model.ts";
+import { type Passage, passagesOf, termsOf } from "../../src/model/index.ts";
+import { stemOf } from "../../src/model/offline-words.ts";
 import { amount } from "../support/full.ts";
 
 function passagesIn(text: string): Passage[] {
@@ -156,18 +154,4 @@ describe("passages", () => {
     }
     expect(performance.now() - started).toBeLessThan(45_000);
   });
-});
-
-test("tokens are never more than bytes, the bound of a prompt never less than its count", () => {
-  assert(
-    property(string({ unit: "binary", maxLength: 200 }), string({ maxLength: 50 }), (first, second) => {
-      expect(countTokens(first)).toBeLessThanOrEqual(Buffer.byteLength(first));
-      const request = {
-        messages: [{ id: "1", createdAt: 0, role: "user" as const, origin: "user", content: first }],
-        tools: [{ name: "t", description: second, parameters: { type: "object", title: second } }],
-      };
-      expect(countRequestTokens(request)).toBeLessThanOrEqual(promptBytes(request));
-    }),
-  );
-  expect(countTokens("The quick brown fox jumps over the lazy dog.")).toBe(10);
 });

@@ -18,10 +18,10 @@ async function wholeAnswer(closingLine?: string): Promise<string> {
 
 describe("as a language model", () => {
   test("says that it is none, unless told not to", async () => {
-    expect(await wholeAnswer()).toBe(`Your name is Ada.\n\n${defaultClosingLine}`);
+    expect(await wholeAnswer()).toBe(`My name is Ada.\n\n${defaultClosingLine}`);
     expect(defaultClosingLine).toMatch(/rule-based .*no language model.*OPENAI_API_KEY/);
-    expect(await wholeAnswer("Made by rules.")).toBe("Your name is Ada.\n\nMade by rules.");
-    expect(await wholeAnswer("")).toBe("Your name is Ada.");
+    expect(await wholeAnswer("Made by rules.")).toBe("My name is Ada.\n\nMade by rules.");
+    expect(await wholeAnswer("")).toBe("My name is Ada.");
   });
 
   test("streams its answer word by word, and the pieces are the answer", async () => {
@@ -33,7 +33,7 @@ describe("as a language model", () => {
       },
     });
     expect(pieces.join("")).toBe(response.content);
-    expect(pieces.slice(0, 4)).toEqual(["Your", " name", " is", " Ada."]);
+    expect(pieces.slice(0, 4)).toEqual(["My", " name", " is", " Ada."]);
   });
 
   test("counts tokens, says that it estimates, and stays below its own bound", async () => {
@@ -48,7 +48,7 @@ describe("as a language model", () => {
 
   test("keeps to the output bound, in answers and in calls", async () => {
     const short = await offlineModel().generate({ ...request, maxOutputTokens: 3 }, { signal: never });
-    expect(short.content).toBe("Your name is");
+    expect(short.content).toBe("My name is");
     expect(short.finishReason).toBe("length");
     expect(short.usage.outputTokens).toBe(3);
     const weatherRequest = {
@@ -81,12 +81,12 @@ describe("as a language model", () => {
     const error = await cut.catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(ModelError);
     expect(error).toMatchObject({ partialOutputTokens: 3, retryable: false, cause: new Error("stopped") });
-    expect(pieces).toEqual(["Your", " name", " is"]);
+    expect(pieces).toEqual(["My", " name", " is"]);
   });
 
   test("gives JSON when asked for it, and refuses a schema that it cannot fill", async () => {
     const json = await offlineModel().generate({ ...request, responseFormat: { type: "json" } }, { signal: never });
-    expect(JSON.parse(json.content)).toEqual({ answer: "Your name is Ada." });
+    expect(JSON.parse(json.content)).toEqual({ answer: "My name is Ada." });
     const schema = { type: "json_schema" as const, name: "person", schema: { type: "object" } };
     await expect(offlineModel().generate({ ...request, responseFormat: schema }, { signal: never })).rejects.toThrow(
       /cannot fill a JSON schema/,

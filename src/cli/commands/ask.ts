@@ -1,7 +1,7 @@
-import { folderAt } from "../../demo/index.ts";
 import { InvalidInputError, NotFoundError } from "../../errors/index.ts";
 import { type BudgetOptions, budgetOf } from "../budget-options.ts";
 import type { CliContext } from "../cli-context.ts";
+import { folderAt } from "../documents.ts";
 import type { ExitCode } from "../failure.ts";
 import { textOf } from "../inline/standard-input.ts";
 import { jobOfQuestion, questionToResume } from "../job/ask-job.ts";

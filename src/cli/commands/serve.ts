@@ -9,7 +9,8 @@ import {
 import type { Stores } from "../../stores/index.ts";
 import type { CliContext } from "../cli-context.ts";
 import type { ExitCode } from "../failure.ts";
-import { teamOf, workerWordsOf } from "../job/ask-job.ts";
+import { reachOf, workerWordsOf } from "../job/ask-job.ts";
+import { teamOf } from "../job/ask-team.ts";
 import type { AskJob } from "../job/job.ts";
 import { workUntilTold } from "../job/leaving.ts";
 import { keptOpen, type StoreOptions, type StorePlace, storePlace, withStore } from "../job/store-place.ts";
@@ -76,7 +77,7 @@ export async function serveCommand(
 /** Serves the team of `ask`: callers ask the questions. */
 export async function serveAsk(context: CliContext, job: AskJob, options: PlaceOptions): Promise<ExitCode> {
   const store = servedStore(context, options);
-  const served = { agents: [teamOf(job, context.environment, store)], teal: [], mayDecide: undefined };
+  const served = { agents: [teamOf(job, context.environment, reachOf(store))], teal: [], mayDecide: undefined };
   return await serve(context, { served, workerWords: workerWordsOf(job), store, input: job.question }, options);
 }
 

@@ -1,10 +1,11 @@
 import { type AgentDefinition, collectDefinitions } from "../../agents/index.ts";
-import { askTeam, folderAt } from "../../demo/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
 import { type RuntimeMetrics, createRuntime } from "../../runtime/index.ts";
 import type { CliContext } from "../cli-context.ts";
+import { folderAt } from "../documents.ts";
 import type { ExitCode } from "../failure.ts";
 import { type AgentFile, loadAgentFile } from "../job/agent-file.ts";
+import { teamOf } from "../job/ask-team.ts";
 import { newAskJob } from "../job/job.ts";
 import { workUntilTold } from "../job/leaving.ts";
 import { keptOpen, type StoreOptions, storePlace, withStore } from "../job/store-place.ts";
@@ -110,7 +111,7 @@ export async function definitionsOf(
   if (ask === true) {
     const folder = files === undefined ? null : folderAt(files, directory);
     const job = newAskJob({ question: "", files: folder, model, maxReaders }, environment);
-    agents.push(askTeam(job, environment, "anywhere"));
+    agents.push(teamOf(job, environment, "anywhere"));
   }
   return { agents, mayDecide: known?.mayDecide };
 }

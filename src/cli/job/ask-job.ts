@@ -1,10 +1,10 @@
-import type { AgentDefinition } from "../../agents/index.ts";
-import { askTeam, documentsIn } from "../../demo/index.ts";
 import type { AgentRecord } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import { type CliContext, commandLine } from "../cli-context.ts";
+import { documentsIn } from "../documents.ts";
 import { oneLine } from "../view/terminal-text.ts";
 import { isUnfinished, rootsByAge } from "./find-agent.ts";
+import { teamOf } from "./ask-team.ts";
 import { type Job, type AskJob, askJobOf, defaultMaxReaders, offlineName, withUsableModel } from "./job.ts";
 import type { StorePlace } from "./store-place.ts";
 
@@ -37,7 +37,7 @@ export function jobOfQuestion({ environment, invocation }: CliContext, asked: As
   const job = withUsableModel(asked, environment);
   const model = job.model === offlineName ? "rule-based offline engine, no language model" : job.model;
   return {
-    agents: [teamOf(job, environment, store)],
+    agents: [teamOf(job, environment, reachOf(store))],
     workerWords: workerWordsOf(job),
     rootAgentId,
     metadata: { ...job },
@@ -53,13 +53,9 @@ export function jobOfQuestion({ environment, invocation }: CliContext, asked: As
   };
 }
 
-/** The team of a question, under names by which workers of its store know it if they can run it. */
-export function teamOf(
-  asked: AskJob,
-  environment: CliContext["environment"],
-  { openQueues }: Pick<StorePlace, "openQueues">,
-): AgentDefinition {
-  return askTeam(asked, environment, openQueues === undefined ? "here" : "anywhere");
+/** Workers of a store with queues may run the team. */
+export function reachOf({ openQueues }: Pick<StorePlace, "openQueues">): "here" | "anywhere" {
+  return openQueues === undefined ? "here" : "anywhere";
 }
 
 /** The options of a `worker` that has the team of this question. */

@@ -1,9 +1,10 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { documentsIn, folderAt } from "../../../src/cli/documents.ts";
 import { questionToResume } from "../../../src/cli/job/ask-job.ts";
+import { teamOf } from "../../../src/cli/job/ask-team.ts";
 import { type AskJob, askJobOf, newAskJob, withUsableModel } from "../../../src/cli/job/job.ts";
-import { documentsIn, folderAt, askTeam } from "../../../src/demo/index.ts";
 import type { AgentIdentity, AgentRecord } from "../../../src/state/index.ts";
 import { memoryStores, type Stores } from "../../../src/stores/index.ts";
 
@@ -48,18 +49,18 @@ describe("the documents", () => {
 
 describe("the team", () => {
   test("is bounded: the lead by steps, tokens and time, each reader by its own", () => {
-    const lead = askTeam(job, {});
+    const lead = teamOf(job, {}, "here");
     expect(lead.limits).toMatchObject({ maxSteps: 12, maxTokens: 600_000, maxActiveMs: 600_000 });
     const reader = lead.tools.get("reader");
     expect(reader?.kind === "subagent" && reader.limits).toMatchObject({ maxSteps: 8, maxTokens: 120_000 });
   });
 
   test("is defined alike each time, so that a job that is carried on finds itself unchanged", () => {
-    expect(askTeam(job, {}).ref).toEqual(askTeam({ ...job }, {}).ref);
+    expect(teamOf(job, {}, "here").ref).toEqual(teamOf({ ...job }, {}, "here").ref);
   });
 
   test("has as many readers as were asked for, in words and in fact", () => {
-    const lead = askTeam({ ...job, maxReaders: 1 }, {});
+    const lead = teamOf({ ...job, maxReaders: 1 }, {}, "here");
     const reader = lead.tools.get("reader");
     expect(reader?.kind === "subagent" && reader.policy.maxChildren).toBe(1);
     expect(lead.instructions).toContain("at most 1 file,");
@@ -67,7 +68,7 @@ describe("the team", () => {
   });
 
   test("refuses a speed that is none", () => {
-    expect(() => askTeam(job, { TROUPE_OFFLINE_SPEED: "fast" })).toThrow(/TROUPE_OFFLINE_SPEED is "fast"/);
+    expect(() => teamOf(job, { TROUPE_OFFLINE_SPEED: "fast" }, "here")).toThrow(/TROUPE_OFFLINE_SPEED is "fast"/);
   });
 });
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { collectDefinitions } from "../../../src/agents/index.ts";
 import { type DefinitionOptions, definitionsOf } from "../../../src/cli/commands/worker.ts";
-import { askTeam } from "../../../src/demo/index.ts";
+import { askTeam, documentModel } from "../../../src/demo/index.ts";
 
 const context = { directory: process.cwd(), environment: {} };
 const names = async (options: DefinitionOptions) => {
@@ -33,7 +33,7 @@ describe("what a worker knows", () => {
   });
 
   test("a team that is run by its own process has names that people know", () => {
-    const { name } = askTeam({ files: null, model: "offline", maxReaders: 6 }, {});
+    const { name } = askTeam({ root: "docs", model: documentModel(), maxReaders: 6 }, "here");
     expect(name).toBe("lead");
   });
 });
