@@ -1,33 +1,26 @@
+import type { Assignment, LanguageModel, OfflineModelOptions, Plan } from "../model/index.ts";
 import {
   answerFromConversation,
   answerFromTools,
-  type Assignment,
-  type LanguageModel,
   missingTerms,
-  type OfflineModelOptions,
   oneLine,
-  type Plan,
   plannedModel,
   termsOf,
-  type ToolResult,
 } from "../model/index.ts";
 
 /** The tools of the team by the names that its model knows. */
 export const toolNames = { list: "list_files", search: "search_files", read: "read_file", reader: "reader" } as const;
 
-const defaultMostFiles = 6;
-const hitsWanted = 40;
-const mostInReport = 6;
-const mostPerFile = 4;
-const mostInAnswer = 9;
+const most = { hits: 40, files: 6, inReport: 6, ofReport: 4, inAnswer: 9 };
 
-/** A statement with its source, as search results and reports have them: `path:line: text [under: A > B]`. */
+/** A statement with its source, as search results and reports have them. */
 interface Finding {
   readonly path: string;
   readonly line: string;
   readonly text: string;
-  readonly headings: string;
+  readonly headings?: string;
 }
+const findings = /^(?:- )?(?<path>\S[^:\n]{0,300}):(?<line>\d{1,9}): (?<text>.*?)(?: \[under: (?<headings>.*)\])?$/gm;
 
 /**
  * The rule-based engine of `troupe ask`, behind the port of a language model. It plays the two parts of the team over a
@@ -43,70 +36,57 @@ async function planNext(assignment: Assignment): Promise<Plan> {
   const questions = assignment.questions.length > 0 ? assignment.questions : [{ text: prompt, terms: termsOf(prompt) }];
   const words = [...new Set(questions.flatMap(({ terms }) => [...terms.values()]))];
   const isOffered = (name: string): boolean => tools.some((tool) => tool.name === name);
-  const resultsOf = (name: string): ToolResult[] => results.filter((result) => result.name === name);
 
-  const searches = resultsOf(toolNames.search);
+  const searches = results.filter(({ name }) => name === toolNames.search);
   if (searches.length === 0 && words.length > 0 && isOffered(toolNames.search)) {
-    const query = [prompt.slice(0, 900), ...words.filter((word) => !prompt.includes(word))].join(" ").slice(0, 1_000);
-    const search = { query, maxResults: hitsWanted, ...(file === undefined ? {} : { file }) };
+    const search = { query: prompt.slice(0, 1_000), maxResults: most.hits, ...(file === undefined ? {} : { file }) };
     const list = isOffered(toolNames.list) ? [{ name: toolNames.list, arguments: {} }] : [];
     return [...list, { name: toolNames.search, arguments: search }];
   }
-  const reports = resultsOf(toolNames.reader);
-  const hits = findingsIn(searches).filter(({ text, headings }) =>
-    questions.some(({ terms }) => !/^#{1,6}\s/.test(text) && missingTerms(terms, `${text}\n${headings}`) <= 0),
-  );
+  const hits = searches.flatMap(findingsIn).filter(({ text, headings }) => {
+    const isFitting = questions.some(({ terms }) => missingTerms(terms, `${text}\n${headings}`) <= 0);
+    return isFitting && !/^#{1,6} /.test(text);
+  });
+  const reports = results.filter(({ name }) => name === toolNames.reader);
   if (reports.length === 0 && hits.length > 0 && isOffered(toolNames.reader)) {
-    const instructions = earlier.map(({ text }) => text).join("\n");
-    const most = Number(/\bat most (\d{1,3}) files?\b/i.exec(instructions)?.[1] ?? defaultMostFiles);
     // A hit counts less, the lower it ranks; files that the question names come first.
-    const scoreOf = (file: string): number =>
-      hits.reduce(
-        (sum, { path }, at) => sum + (path === file ? 1 / (at + 2) : 0),
-        prompt.includes(file) ? hits.length : 0,
-      );
-    const files = [...new Set(hits.map(({ path }) => path))].sort((one, other) => scoreOf(other) - scoreOf(one));
-    return files
-      .slice(0, most)
-      .map((path) => ({ name: toolNames.reader, arguments: { file: path, question: prompt } }));
+    const scores = new Map(hits.map(({ path }) => [path, prompt.includes(path) ? hits.length : 0]));
+    for (const [at, { path }] of hits.entries()) scores.set(path, (scores.get(path) ?? 0) + 1 / (at + 2));
+    const files = [...scores].sort(([, one], [, other]) => other - one);
+    const [, bound] = /\bat most (\d{1,3}) files?\b/i.exec(earlier.map(({ text }) => text).join("\n")) ?? [];
+    const chosen = files.slice(0, Number(bound ?? most.files));
+    return chosen.map(([path]) => ({ name: toolNames.reader, arguments: { file: path, question: prompt } }));
   }
   if (results.length === 0) return await answerFromConversation(assignment);
   if (results.every(({ isError }) => isError)) return answerFromTools(results);
   if (file !== undefined) {
-    const lines = hits.slice(0, mostInReport).map(({ path, line, text }) => `${path}:${line}: ${text}`);
+    const lines = hits.slice(0, most.inReport).map(({ path, line, text }) => `${path}:${line}: ${text}`);
     return lines.join("\n") || `Nothing about ${words.join(", ")} was found in ${file}.`;
   }
+  const found = reports.length > 0 ? reports.flatMap((report) => findingsIn(report).slice(0, most.ofReport)) : hits;
+  const once = found.filter(({ text }, at) => found.findIndex((other) => other.text === text) === at);
   const failures = reports.filter(({ isError }) => isError);
-  const notes = failures.map(
-    (one) => `Not answered by ${/"file":"([^"]*)"/.exec(one.arguments)?.[1]}: ${oneLine(one.text).slice(0, 300)}`,
-  );
-  const all = reports.length > 0 ? reports.flatMap((report) => findingsIn([report]).slice(0, mostPerFile)) : hits;
-  const found = all.filter(({ text }, at) => all.findIndex((other) => other.text === text) === at);
-  return [sourcedText(prompt, words, found.slice(0, mostInAnswer)), ...notes].join("\n\n");
-}
-
-function findingsIn(results: readonly ToolResult[]): Finding[] {
-  const lines = results.flatMap(({ isError, text }) => (isError ? [] : text.split("\n")));
-  return lines.flatMap((whole): Finding[] => {
-    const [, path, line, text, headings = ""] =
-      /^(?:- )?(\S[^:\n]{0,300}):(\d{1,9}): (.*?)(?: \[under: (.*)\])?$/.exec(whole) ?? [];
-    if (path === undefined || line === undefined || text === undefined) return [];
-    return [{ path, line, text, headings }];
+  const notes = failures.map(({ arguments: given, text }) => {
+    return `Not answered by ${/"file":"([^"]*)"/.exec(given)?.[1]}: ${oneLine(text).slice(0, 300)}`;
   });
+  if (once.length === 0)
+    notes.unshift(`Nothing was found on “${oneLine(prompt)}”: no passage speaks of ${words.join(", ")}.`);
+  return [...sourced(oneLine(prompt), once.slice(0, most.inAnswer)), ...notes].join("\n\n");
 }
 
-/** The answer for a person: each statement once, with its source, by files. */
-function sourcedText(question: string, words: readonly string[], found: readonly Finding[]): string {
-  if (found.length === 0)
-    return `Nothing was found on “${oneLine(question)}”: no passage speaks of ${words.join(", ")}.`;
-  const paths = [...new Set(found.map(({ path }) => path))];
-  const sections = paths.map((path) => {
-    const own = found.filter((finding) => finding.path === path);
+function findingsIn({ isError, text }: Assignment["results"][number]): Finding[] {
+  return Array.from(isError ? [] : text.matchAll(findings), ({ groups }) => groups as unknown as Finding);
+}
+
+/** The statements with their sources, by files. */
+function sourced(question: string, found: readonly Finding[]): string[] {
+  const byPath = Map.groupBy(found, ({ path }) => path);
+  const [only] = byPath.keys();
+  if (only === undefined) return [];
+  const opening = `On “${question}”, ${byPath.size === 1 ? `${only} says` : `${byPath.size} files say`}:`;
+  const sections = Array.from(byPath, ([path, own]) => {
     const lines = own.map(({ line, text }) => `- ${text} (${path}:${line})`);
-    return [...(paths.length === 1 ? [] : [path]), ...lines].join("\n");
+    return [...(byPath.size === 1 ? [] : [path]), ...lines].join("\n");
   });
-  return [
-    `On “${oneLine(question)}”, ${paths.length === 1 ? `${paths[0]} says` : `${paths.length} files say`}:`,
-    ...sections,
-  ].join("\n\n");
+  return [opening, ...sections];
 }

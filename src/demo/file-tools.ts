@@ -5,16 +5,10 @@ import { defineTool } from "../tools/index.ts";
 import { toolNames } from "./document-model.ts";
 import { type TextFile, TextFolder } from "./text-folder.ts";
 
-const mostListed = 100;
-const mostLines = 400;
-const maxLineLength = 2_000;
-const maxShownLength = 600;
+const most = { listed: 100, lines: 400, lineLength: 2_000, hits: 20, hitLength: 600 };
 const weights = { prose: 1, item: 1, row: 0.9, heading: 0.5, code: 0.4 } satisfies Record<Passage["kind"], number>;
+type Hit = Passage & Pick<TextFile, "path">;
 const codeFileWeight = 0.3;
-
-interface Entry extends Passage {
-  readonly path: string;
-}
 
 /**
  * Tools that let an agent read the text files of one folder, and nothing else: `list`, `search`, `read`. They change
@@ -25,22 +19,18 @@ export function fileTools(root: string, only?: readonly string[]) {
   const folder = new TextFolder(root, only);
   const list = defineTool({
     name: toolNames.list,
-    description:
-      "Lists the text files of the folder: path, size, number of lines, first heading. Documents come before code.",
-    parameters: z.object({
-      part: z.string().optional().describe("Only paths that contain this text. Default: all."),
-    }),
+    description: "Lists the text files of the folder: path, lines, first heading. Documents come before code.",
+    parameters: z.object({ part: z.string().optional().describe("Only paths that contain this text. Default: all.") }),
     effect: "none",
     execute: async ({ part = "" }, { signal }) => {
       const all = await folder.files(signal);
       const fitting = all.filter((path) => path.toLowerCase().includes(part.toLowerCase()));
-      if (fitting.length === 0 && all.length > 0)
-        return `No path contains ${JSON.stringify(part)}; ${all.length} files do not.`;
-      const shown = await folder.readEach(fitting.slice(0, mostListed), signal);
-      if (shown.length === 0) return "There are no text files here.";
-      const more = fitting.length - mostListed;
+      const shown = await folder.readEach(fitting.slice(0, most.listed), signal);
+      const none =
+        part === "" ? "There are no text files here." : `No path contains "${part}"; ${all.length} files do not.`;
+      const more = fitting.length - most.listed;
       const rest = more > 0 ? [`… and ${more} more files; give a part of their paths to see them.`] : [];
-      return [...shown.map(describeFile), ...rest].join("\n");
+      return [...shown.map(describeFile), ...rest].join("\n") || none;
     },
   });
   const search = defineTool({
@@ -50,32 +40,27 @@ export function fileTools(root: string, only?: readonly string[]) {
     parameters: z.object({
       query: z.string().min(1).max(1_000).describe("The words to look for; word endings do not matter."),
       file: z.string().optional().describe("Path of the only file to search, as list_files shows it. Default: all."),
-      maxResults: z.int().min(1).max(50).optional().describe("How many passages to give at most. Default: 20."),
+      maxResults: z.int().min(1).max(50).optional().describe(`Most passages. Default: ${most.hits}.`),
     }),
     effect: "none",
-    execute: async ({ query, file, maxResults = 20 }, { signal }) => {
+    execute: async ({ query, file, maxResults = most.hits }, { signal }) => {
       const terms = termsOf(query);
       if (terms.size === 0) return "The query has no word to search for: give words that the text would use.";
-      const files =
-        file === undefined
-          ? await folder.readEach(await folder.files(signal), signal)
-          : [await folder.read(file, signal)];
+      const paths = file === undefined ? await folder.files(signal) : [(await folder.read(file, signal)).path];
+      const files = await folder.readEach(paths, signal);
       const phrases = Array.from(query.matchAll(/["“]([^"“”\n]+)["”]/gu), ([, phrase = ""]) => phrase.toLowerCase());
-      const entries = files.flatMap(({ path, lines }) =>
-        passagesOf(path, lines).map((passage) => ({ ...passage, path })),
-      );
-      const found = await rank(entries, new Map(Array.from(terms.keys(), (term) => [term, 1])), weightOf);
+      const passages = files.flatMap(({ path, lines }) => passagesOf(path, lines).map((one) => ({ ...one, path })));
+      const found = await rank(passages, new Map(Array.from(terms.keys(), (term) => [term, 1])), weightOf);
       const hits = found.filter(({ text }) => phrases.every((phrase) => text.toLowerCase().includes(phrase)));
-      if (hits.length === 0) {
-        return `No passage in ${file ?? `${files.length} files`} has any of: ${[...phrases, ...terms.values()].join(", ")}.`;
-      }
+      const wanted = [...phrases, ...terms.values()].join(", ");
+      if (hits.length === 0) return `No passage in ${file ?? `${files.length} files`} has any of: ${wanted}.`;
       const shown = hits.slice(0, maxResults);
       return [`${shown.length} of ${hits.length} passages, best first.`, ...shown.map(hitLine)].join("\n");
     },
   });
   const read = defineTool({
     name: toolNames.read,
-    description: `Reads lines of a text file, each with its number; at most ${mostLines} lines a call.`,
+    description: `Reads lines of a text file, each with its number; at most ${most.lines} lines a call.`,
     parameters: z.object({
       path: z.string().describe("Path of the file, as list_files shows it."),
       startLine: z.int().min(1).optional().describe("First line, counted from 1. Default: 1."),
@@ -88,34 +73,35 @@ export function fileTools(root: string, only?: readonly string[]) {
       const total = file.lines.length;
       if (total === 0) return `${file.path} is empty.`;
       if (startLine > total)
-        throw new InvalidInputError(`${file.path} has only ${total} lines; startLine was ${startLine}.`);
-      const last = Math.min(total, endLine, startLine + mostLines - 1);
-      const before = isProse(file.path) ? passagesOf(file.path, file.lines.slice(0, startLine - 1)).at(-1) : undefined;
+        throw new InvalidInputError(`${path} has only ${total} lines; startLine was ${startLine}.`);
+      const last = Math.min(total, endLine, startLine + most.lines - 1);
+      const before = passagesOf(file.path, file.lines.slice(0, startLine - 1)).at(-1);
       const headings = [...(before?.headings ?? []), ...(before?.kind === "heading" ? [before.text] : [])];
       const under = headings.length === 0 ? "" : `, under: ${headings.join(" > ")}`;
-      const lines = file.lines
-        .slice(startLine - 1, last)
-        .map((text, index) => `${startLine + index}: ${text.replace(/^\uFEFF/, "").slice(0, maxLineLength)}`);
+      const lines = file.lines.slice(startLine - 1, last).map((text, index) => {
+        return `${startLine + index}: ${text.replace(/^\uFEFF/, "").slice(0, most.lineLength)}`;
+      });
       return [`${file.path}, lines ${startLine}-${last} of ${total}${under}`, ...lines].join("\n");
     },
   });
   return { list, search, read };
 }
 
-function describeFile({ path, bytes, lines }: TextFile): string {
-  const size = bytes < 1_000 ? `${bytes} B` : `${(bytes / 1_000).toFixed(1)} kB`;
-  const heading = passagesOf(path, lines.slice(0, 60)).find(({ kind }) => kind === "heading")?.text;
-  const count = `${lines.length} ${lines.length === 1 ? "line" : "lines"}`;
-  return `${path}  ${size}, ${count}${heading === undefined ? "" : `  # ${heading.slice(0, 120)}`}`;
+function describeFile({ path, lines }: TextFile): string {
+  const heading = passagesOf(path, lines.slice(0, 60)).find(({ kind }) => kind === "heading");
+  return `${path}  ${lines.length} lines${heading === undefined ? "" : `  # ${heading.text.slice(0, 120)}`}`;
 }
 
-function weightOf({ kind, path, text }: Entry): number {
+function weightOf({ kind, path, text }: Hit): number {
   return weights[kind] * (isProse(path) ? 1 : codeFileWeight) * (text.endsWith("?") ? 0.5 : 1);
 }
 
-function hitLine({ path, line, text, kind, headings }: Entry): string {
-  const mark = kind === "heading" ? `${"#".repeat(Math.min(6, headings.length + 1))} ` : "";
-  const shown = text.length > maxShownLength ? `${text.slice(0, maxShownLength)} …` : text;
-  const under = headings.slice(-3).map((heading) => heading.slice(0, 100));
-  return `${path}:${line}: ${mark}${shown}${under.length === 0 ? "" : ` [under: ${under.join(" > ")}]`}`;
+function hitLine({ path, line, text, kind, headings }: Hit): string {
+  const mark = kind === "heading" ? `${"#".repeat(headings.length + 1)} ` : "";
+  const shown = text.length > most.hitLength ? `${text.slice(0, most.hitLength)} …` : text;
+  const under = headings
+    .slice(-3)
+    .map((heading) => heading.slice(0, 100))
+    .join(" > ");
+  return `${path}:${line}: ${mark}${shown}${under === "" ? "" : ` [under: ${under}]`}`;
 }

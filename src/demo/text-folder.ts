@@ -7,7 +7,6 @@ import { isProse } from "../model/index.ts";
 export interface TextFile {
   /** Below the root, with `/`. */
   readonly path: string;
-  readonly bytes: number;
   readonly lines: readonly string[];
 }
 
@@ -23,14 +22,13 @@ const machineWritten = /(?:\.min\.[cm]?js|\.map|\.lock|(?:^|\/)package-lock\.jso
  * 2. Below the root, hidden entries (`.git`, `.env`) and `node_modules` are invisible; the root itself may be in such a
  *    place.
  * 3. Only text is given: no file above 2 MB, none with a NUL byte, only regular files.
- * 4. If it is limited to some entries of the root, the others are invisible.
+ * 4. If it is limited to some entries of the root, `only`, the others are invisible.
  * 5. No message contains the root's own path.
  */
 export class TextFolder {
   readonly #root: string;
   readonly #only: readonly string[] | undefined;
 
-  /** `only` limits it to these entries of the root, files or folders, by name. */
   constructor(root: string, only?: readonly string[]) {
     this.#root = root;
     this.#only = only;
@@ -46,13 +44,13 @@ export class TextFolder {
       // A folder that may not be listed has no entries; links are listed at their own place.
       for (const entry of await readdir(join(base, folder), { withFileTypes: true }).catch(() => [])) {
         const path = folder === "" ? entry.name : `${folder}/${entry.name}`;
-        if (this.#isLeftOut(path)) continue;
+        if (this.#isHidden(path)) continue;
         if (entry.isDirectory()) folders.push(path);
         else if (entry.isFile() && !machineWritten.test(path)) found.push(path);
       }
     }
-    const inOrder = [...found.filter(isProse).sort(), ...found.filter((path) => !isProse(path)).sort()];
-    return inOrder.slice(0, mostFiles);
+    const sorted = found.sort();
+    return [...sorted.filter(isProse), ...sorted.filter((path) => !isProse(path))].slice(0, mostFiles);
   }
 
   /** The lines of a file. Throws `InvalidInputError` that says what is wrong with the path or file. */
@@ -66,7 +64,7 @@ export class TextFolder {
     });
     const shown = relative(base, real).split(sep).join("/");
     if (shown.startsWith("../")) throw refusal(path, "it is a link that leaves the folder");
-    if (this.#isLeftOut(shown)) throw refusal(path, "it does not belong to the files that may be read");
+    if (this.#isHidden(shown)) throw refusal(path, "it does not belong to the files that may be read");
     // Without following a link that appeared since, and without waiting for a pipe's other end.
     const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
     const file = await open(real, flags).catch((error: unknown) => {
@@ -79,7 +77,7 @@ export class TextFolder {
       const bytes = await file.readFile({ signal });
       if (bytes.subarray(0, 8_192).includes(0)) throw refusal(path, "the file is not text");
       const lines = new TextDecoder().decode(bytes).split(/\r\n|\n|\r/);
-      return { path: shown, bytes: bytes.length, lines: lines.at(-1) === "" ? lines.slice(0, -1) : lines };
+      return { path: shown, lines: lines.at(-1) === "" ? lines.slice(0, -1) : lines };
     } finally {
       await file.close();
     }
@@ -98,10 +96,10 @@ export class TextFolder {
     return files;
   }
 
-  #isLeftOut(path: string): boolean {
+  #isHidden(path: string): boolean {
     const names = path.split("/");
-    const isHidden = names.some((name) => name.startsWith(".") || name === "node_modules");
-    return isHidden || this.#only?.includes(names[0] ?? "") === false;
+    if (names.some((name) => name.startsWith(".") || name === "node_modules")) return true;
+    return this.#only?.includes(names[0] ?? "") === false;
   }
 
   async #base(): Promise<string> {

@@ -4,7 +4,7 @@ import { pairsIn, stemsIn } from "./offline-words.ts";
 
 const weights = { user: 1.5, system: 1, assistant: 0.7 };
 const openings = { user: "", system: "My instructions say: ", assistant: "As said before: " };
-const boosts = { term: 1, pair: 0.5, hint: 1 };
+const numbers = /\d|\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|hundred|thousand)\b/i;
 /** Words that a statement has if it gives what such a question asks for. */
 const hints = [
   [/\bwhere\b/i, "in into inside on at under over above below behind beside between near by from to next"],
@@ -21,13 +21,11 @@ export async function answerFromConversation({ prompt, questions, earlier, tools
     .flatMap(({ role, text }) => sentencesIn(text).map((sentence) => ({ role, text: sentence, headings: [] })))
     .filter(({ text }) => !text.endsWith("?") && !questions.some((question) => question.text === text));
   const answers = questions.map(async ({ text: question, terms }) => {
-    const hinted = hints.flatMap(([asks, gives]) => (asks.test(question) ? stemsIn(gives) : []));
     const pairs = new Set(pairsIn(question));
-    const boostOf = new Map([
-      ...hinted.map((term) => [term, boosts.hint] as const),
-      ...[...pairs].map((term) => [term, boosts.pair] as const),
-      ...[...terms.keys()].map((term) => [term, boosts.term] as const),
-    ]);
+    const boostOf = new Map<string, number>();
+    for (const [asks, gives] of hints) if (asks.test(question)) for (const hint of stemsIn(gives)) boostOf.set(hint, 1);
+    for (const pair of pairs) boostOf.set(pair, 0.5);
+    for (const term of terms.keys()) boostOf.set(term, 1);
     // Where a word is missing, such as "colour" for "What colour is the box?", neighbours in both make up for it.
     const fitting = statements.filter(
       ({ text }) => missingTerms(terms, text) <= pairsIn(text).filter((pair) => pairs.has(pair)).length,
@@ -44,8 +42,5 @@ export async function answerFromConversation({ prompt, questions, earlier, tools
 }
 
 function tokensIn(text: string): string[] {
-  const isCounted = /\d|\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|hundred|thousand)\b/i.test(
-    text,
-  );
-  return [...stemsIn(text), ...pairsIn(text), ...(isCounted ? ["any_number"] : [])];
+  return [...stemsIn(text), ...pairsIn(text), ...(numbers.test(text) ? ["any_number"] : [])];
 }

@@ -12,24 +12,18 @@ export interface OfflineModelOptions {
   readonly name?: string;
   /** Slows the stream of an answer down to this many tokens a second, for demonstrations. Default: no delay. */
   readonly tokensPerSecond?: number;
-  /**
-   * Last line of an answer to a person, which says that rules made it; empty for none. Default: a line of the package's
-   * own.
-   */
+  /** Last line of an answer to a person; empty for none. Default: a line which says that rules made the answer. */
   readonly closingLine?: string;
 }
 
+const speedRule = ruleOf("a number above 0", (value) => typeof value === "number" && value > 0);
 const offlineDoor: Door<OfflineModelOptions> = {
-  rules: {
-    name: nameRule,
-    tokensPerSecond: ruleOf("a number above 0", (value) => typeof value === "number" && value > 0),
-    closingLine: textRule,
-  },
+  rules: { name: nameRule, tokensPerSecond: speedRule, closingLine: textRule },
 };
-/** Of estimates. */
-const bytesPerToken = 4;
 export const defaultClosingLine =
   "Answered by the rule-based offline engine, no language model; set OPENAI_API_KEY for one.";
+/** Of estimates. */
+const bytesPerToken = 4;
 
 /** The next step of a rule-based model: tool calls, or an answer. */
 export type Plan = readonly PlannedCall[] | string;
@@ -64,53 +58,46 @@ export function plannedModel(
       options.signal.throwIfAborted();
       const { messages, responseFormat, maxOutputTokens = Number.POSITIVE_INFINITY } = request;
       if (responseFormat?.type === "json_schema") {
-        throw new ModelError("The offline engine cannot fill a JSON schema: set a language model, or ask for text.", {
-          retryable: false,
-          mayHaveBeenSent: false,
-        });
+        const why = "The offline engine cannot fill a JSON schema: set a language model, or ask for text.";
+        throw new ModelError(why, { retryable: false, mayHaveBeenSent: false });
       }
       const assignment = assignmentOf(request, closingLine);
       const plan = await planOf(assignment);
-      const isText = typeof plan === "string";
-      const step = messages.filter(({ role }) => role === "assistant").length;
-      const calls = (isText ? [] : plan).map((call, index) => ({
-        id: `offline_${step}_${index}`,
-        name: call.name,
-        arguments: JSON.stringify(call.arguments),
-      }));
+      const [text, planned] = typeof plan === "string" ? [plan, []] : ["", plan];
       const signature = assignment.file === undefined && closingLine !== "" ? `\n\n${closingLine}` : "";
-      const text = responseFormat?.type === "json" ? JSON.stringify({ answer: plan }) : `${plan}${signature}`;
-      // Words with the white space before them, or calls.
-      const pieces = isText ? (text.match(/\s*\S+/gu) ?? []) : calls.map((call) => call.name + call.arguments);
-      let outputTokens = 0;
-      const over = pieces.findIndex((piece) => {
-        const sum = outputTokens + countTokens(piece);
-        if (sum <= maxOutputTokens) outputTokens = sum;
-        return sum > maxOutputTokens;
+      const whole = responseFormat?.type === "json" ? JSON.stringify({ answer: text }) : text + signature;
+      const step = messages.filter(({ role }) => role === "assistant").length;
+      const calls = planned.map(({ name: tool, arguments: given }, index) => {
+        return { id: `offline_${step}_${index}`, name: tool, arguments: JSON.stringify(given) };
       });
-      const kept = over < 0 ? pieces.length : over;
-      if (isText) await stream(pieces.slice(0, kept), tokensPerSecond, options);
+      // Calls, or words with the white space before them: as many as the bound allows.
+      const isText = typeof plan === "string";
+      const pieces = isText ? (whole.match(/\s*\S+/gu) ?? []) : calls.map((call) => call.name + call.arguments);
+      let outputTokens = 0;
+      let kept = 0;
+      for (const piece of pieces) {
+        if (outputTokens + countTokens(piece) > maxOutputTokens) break;
+        outputTokens += countTokens(piece);
+        kept += 1;
+      }
+      const words = isText ? pieces.slice(0, kept) : [];
+      await stream(words, tokensPerSecond, options);
       return {
         model: name,
-        content: isText ? pieces.slice(0, kept).join("") : "",
+        content: words.join(""),
         toolCalls: calls.slice(0, kept),
         usage: { inputTokens: Math.ceil(promptByteBound(request) / bytesPerToken), outputTokens, estimated: true },
-        finishReason: !isText && kept > 0 ? "tool_calls" : over < 0 ? "stop" : "length",
+        finishReason: !isText && kept > 0 ? "tool_calls" : kept < pieces.length ? "length" : "stop",
       };
     },
   };
 }
 
-async function stream(
-  words: readonly string[],
-  tokensPerSecond: number | undefined,
-  { signal, onDelta }: GenerateOptions,
-) {
+async function stream(words: readonly string[], pace: number | undefined, { signal, onDelta }: GenerateOptions) {
   let partialOutputTokens = 0;
   for (const text of words) {
     const tokens = countTokens(text);
-    if (tokensPerSecond !== undefined)
-      await delay((tokens * 1_000) / tokensPerSecond, undefined, { signal }).catch(() => {});
+    if (pace !== undefined) await delay((tokens * 1_000) / pace, undefined, { signal }).catch(() => {});
     if (signal.aborted) {
       const details = { retryable: false, mayHaveBeenSent: true, partialOutputTokens, cause: signal.reason };
       throw new ModelError("The answer was cut: the call was aborted.", details);

@@ -22,10 +22,13 @@ export function isProse(path: string): boolean {
 /** The passages of a text file in order: of Markdown and plain text sentences, of other files lines. */
 export function passagesOf(path: string, lines: readonly string[]): Passage[] {
   if (isProse(path)) return prosePassages(lines);
-  return lines.flatMap((text, index): Passage[] => {
-    const isUsed = text.trim() !== "" && text.length <= mostCodeLength;
-    return isUsed ? [{ line: index + 1, text: text.trim(), kind: "code", headings: [] }] : [];
-  });
+  const trimmed = lines.map((text, index) => ({
+    line: index + 1,
+    text: text.trim(),
+    kind: "code" as const,
+    headings: [],
+  }));
+  return trimmed.filter(({ text }) => text !== "" && text.length <= mostCodeLength);
 }
 
 function prosePassages(lines: readonly string[]): Passage[] {
@@ -54,10 +57,7 @@ function prosePassages(lines: readonly string[]): Passage[] {
 
   for (const [index, whole] of lines.entries()) {
     const line = index + 1;
-    const text = whole
-      .replace(/^[\uFEFF\s>]+/, "")
-      .trimEnd()
-      .replaceAll(/\s+/g, " ");
+    const text = whole.replaceAll(/\s+/g, " ").replace(/^[> ]+| $/g, "");
     if (end !== undefined) {
       if (index > 0 && end.test(text)) end = undefined;
       else if (isCode && text !== "") add(line, whole.trim(), "code");

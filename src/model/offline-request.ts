@@ -27,42 +27,32 @@ export interface Assignment {
   readonly tools: readonly ModelTool[];
 }
 
+const unknownCall = { name: "", arguments: "{}" };
 const asking =
   /^(?:who|what|when|where|why|which|how|is|are|am|do|does|did|can|could|will|would|should|tell me|list|name|explain|describe|find|show)\b/i;
 const nextQuestion = /[,;]?\s+and\s+(?=(?:who|what|when|where|why|which|how|does|is|are|can)\b)/i;
 
 /** Reads a request; `closingLine` is left out of what was said before. */
 export function assignmentOf({ messages, tools = [], toolChoice }: ModelRequest, closingLine: string): Assignment {
-  const asked = messages.findLastIndex(({ role, origin }) => role === "user" && origin === "user");
-  const at = asked >= 0 ? asked : messages.findLastIndex(({ role }) => role === "user");
-  const said = (message: Message | undefined): string => textOf(message?.content ?? "").replace(closingLine, "");
+  const byPerson = messages.findLastIndex(({ role, origin }) => role === "user" && origin === "user");
+  const at = byPerson >= 0 ? byPerson : messages.findLastIndex(({ role }) => role === "user");
+  const before = messages.slice(0, Math.max(0, at)).filter((message) => message.role !== "tool");
+  const after = messages.slice(at + 1).filter((message) => message.role === "tool");
+  const said = (message: Message | undefined): string => textOf(message?.content ?? "").replaceAll(closingLine, "");
   const task = said(messages[at]);
   const prompt = (/^question: *(\S.*)$/im.exec(task)?.[1] ?? task).trim();
   const sentences = sentencesIn(prompt);
   const marked = sentences.filter((sentence) => sentence.endsWith("?"));
-  const questions = marked.length > 0 ? marked : sentences.filter((sentence) => asking.test(sentence));
+  const asked = marked.length > 0 ? marked : sentences.filter((sentence) => asking.test(sentence));
   const calls = messages.flatMap((message) => (message.role === "assistant" ? (message.toolCalls ?? []) : []));
   return {
     prompt,
     file: /^file: *(\S.*)$/im.exec(task)?.[1]?.trim(),
-    questions: questions
-      .flatMap((sentence) => sentence.split(nextQuestion))
-      .map((text) => ({ text, terms: termsOf(text) })),
-    earlier: messages.slice(0, Math.max(0, at)).flatMap((message) => {
-      return message.role === "tool" ? [] : [{ role: message.role, text: said(message) }];
-    }),
-    results: messages.slice(at + 1).flatMap((message): ToolResult[] => {
-      const call = message.role === "tool" ? calls.find(({ callId }) => callId === message.callId) : undefined;
-      return message.role === "tool" && call !== undefined
-        ? [
-            {
-              name: call.name,
-              arguments: call.arguments,
-              text: said(message).trim(),
-              isError: message.isError === true,
-            },
-          ]
-        : [];
+    questions: asked.flatMap((text) => text.split(nextQuestion)).map((text) => ({ text, terms: termsOf(text) })),
+    earlier: before.map((message) => ({ role: message.role, text: said(message) })),
+    results: after.map((message) => {
+      const { name, arguments: given } = calls.find(({ callId }) => callId === message.callId) ?? unknownCall;
+      return { name, arguments: given, text: said(message).trim(), isError: message.isError === true };
     }),
     tools: toolChoice === "none" ? [] : tools,
   };

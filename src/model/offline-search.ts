@@ -9,25 +9,21 @@ export async function rank<Found extends Pick<Passage, "text" | "headings">>(
   tokenize: (text: string) => readonly string[] = stemsIn,
 ): Promise<Found[]> {
   const { default: MiniSearch } = await import("minisearch");
-  const index = new MiniSearch<{ readonly id: number; readonly passage: Found }>({
+  const index = new MiniSearch<{ readonly id: number; readonly text: string; readonly headings: string }>({
     fields: ["text", "headings"],
-    extractField: ({ id, passage }, field) =>
-      field === "id" ? id : field === "text" ? passage.text : passage.headings.join("\n"),
     tokenize: (text) => [...tokenize(text)],
     // Other words count for the length of a passage, and need no place in the index.
     processTerm: (term) => (boostOf.has(term) ? term : null),
   });
-  index.addAll(passages.map((passage, id) => ({ id, passage })));
+  index.addAll(passages.map(({ text, headings }, id) => ({ id, text, headings: headings.join("\n") })));
   const hits = index.search([...boostOf.keys()].join("\n"), {
     tokenize: (text) => text.split("\n"),
     boost: { text: 3 },
     boostTerm: (term) => boostOf.get(term) ?? 0,
     boostDocument: (id) => weightOf(passages[Number(id)] as Found, Number(id)),
   });
-  return hits
-    .map(({ id, score, queryTerms }) => ({ passage: passages[Number(id)], score: score * queryTerms.length }))
-    .sort((one, other) => other.score - one.score)
-    .flatMap(({ passage }) => passage ?? []);
+  hits.sort((one, other) => other.score * other.queryTerms.length - one.score * one.queryTerms.length);
+  return hits.flatMap(({ id }) => passages[Number(id)] ?? []);
 }
 
 /** How many of the terms a text lacks to speak to a question: half of them, and two of them, will do. */

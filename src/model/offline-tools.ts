@@ -9,9 +9,9 @@ export interface PlannedCall {
 
 const operators = new Map(Object.entries({ "+": "add sum", "-": "subtract", "*": "multiply", "/": "divide" }));
 const freeText = /^(?:query|q|text|question|input|prompt|message|content|task|body|note|expression|request|what)$/i;
-/** Quotations, addresses and paths, numbers, and names: capitals that do not just begin a sentence. */
+/** Numbers; quotations, addresses and paths, and names: capitals that do not just begin a sentence. */
 const values =
-  /["“]([^"“”\n]+)["”]|([\w.+-]+@[\w-]+(?:\.[\w-]+)+|https?:\/\/[^\s"'<>]+|[\w-]+(?:\/[\w.-]+)+)|(?<![\w.])(-?\d[\d,]*(?:\.\d+)?)(?!\w)|(?<![.!?]\s*|^\s*)(?!I\b)(\p{Lu}[\p{L}\p{N}'’-]*(?:\s\p{Lu}[\p{L}\p{N}'’-]*)*)/gu;
+  /(?<![\w.])(-?\d[\d,]*(?:\.\d+)?)(?!\w)|["“]([^"“”\n]+)["”]|([\w.+-]+@[\w-]+(?:\.[\w-]+)+|https?:\/\/[^\s"'<>]+|[\w-]+(?:\/[\w.-]+)+)|(?<![.!?]\s*|^\s*)(?!I\b)(\p{Lu}[\p{L}\p{N}'’-]*(?:\s\p{Lu}[\p{L}\p{N}'’-]*)*)/gu;
 const mostCalls = 8;
 
 /**
@@ -29,7 +29,7 @@ export function callsFor(tools: readonly ModelTool[], message: string): readonly
   const chosen = named.length > 0 ? named : best === undefined ? others : [best.tool];
   const plans = chosen.map((tool) => callsOf(tool, message));
   const calls = plans.flatMap((plan) => (typeof plan === "string" ? [] : plan));
-  return calls.length > 0 ? calls : plans.join("\n");
+  return calls.length > 0 ? calls : plans.filter((plan) => typeof plan === "string").join("\n");
 }
 
 function isSubagent({ description }: ModelTool): boolean {
@@ -49,42 +49,36 @@ function fitOf({ name, description }: ModelTool, stems: ReadonlySet<string>): nu
  * name for the only parameter ("in Oslo and in Rome") makes a second call.
  */
 function callsOf(tool: ModelTool, message: string): readonly PlannedCall[] | string {
-  const material = Array.from(
-    message.replaceAll(tool.name, "").matchAll(values),
-    ([, quoted, address, number, name]) =>
-      number === undefined ? (quoted ?? address ?? name ?? "") : Number(number.replaceAll(",", "")),
-  );
-  const take = (type: string): Json | undefined => {
-    const at = material.findIndex((value) => typeof value === type);
-    return at < 0 ? undefined : material.splice(at, 1)[0];
+  const found = [...message.replaceAll(tool.name, "").matchAll(values)];
+  const numbers = found.flatMap(([, number]) => (number === undefined ? [] : [Number(number.replaceAll(",", ""))]));
+  const texts = found.flatMap(([, , ...forms]) => forms.find((text) => text !== undefined) ?? []);
+  const [first] = texts;
+  const said = new Set(stemsIn(message));
+  const required = new Set([tool.parameters["required"]].flat());
+  const valueOf = (name: string, { enum: choices, type }: JsonObject): Json | undefined => {
+    if (Array.isArray(choices)) return choices.find((choice) => stemsIn(`${choice}`).every((stem) => said.has(stem)));
+    if (!required.has(name)) return undefined;
+    if (type === "array") return texts.length > 0 ? texts.splice(0) : numbers.splice(0);
+    if (type === "boolean") return !/\b(?:false|no|not|off)\b/i.test(message);
+    if (type === "number" || type === "integer") return numbers.shift();
+    if (freeText.test(name) && required.size === 1 && !/["“]/.test(message)) return message;
+    return (
+      texts.shift() ?? /\b(?:in|for|of|to|about|named|from|at|with) (?:the )?([^?.!,;]+)/i.exec(message)?.[1]?.trim()
+    );
   };
-  const required = [tool.parameters["required"] ?? []].flat();
-  const given: Record<string, Json> = {};
-  const missing: string[] = [];
-  for (const [name, schema] of Object.entries(tool.parameters["properties"] ?? {}) as [string, JsonObject][]) {
-    const type = String([schema["type"] ?? "string"].flat()[0]).replace("integer", "number");
-    const choices = schema["enum"];
-    const valueOf = (): Json | undefined => {
-      if (Array.isArray(choices)) return choices.find((choice) => message.toLowerCase().includes(String(choice)));
-      if (!required.includes(name)) return undefined;
-      if (type === "array") return material.splice(0);
-      if (type === "boolean") return !/\b(?:false|no|not|off)\b/i.test(message);
-      const whole = freeText.test(name) && required.length === 1 && !/["“]/.test(message) ? message : undefined;
-      const phrase = /\b(?:in|for|of|to|about|named|from|at|with)\s+(?:the\s+)?([^?.!,;]+)/i.exec(message)?.[1]?.trim();
-      return type === "string" ? (whole ?? take(type) ?? phrase) : take(type);
-    };
-    const value = valueOf();
-    if (value !== undefined) given[name] = value;
-    else if (required.includes(name)) missing.push(`${name} (${[choices ?? type].flat().join(" or ")})`);
+  const parameters = Object.entries((tool.parameters["properties"] ?? {}) as { [name: string]: JsonObject });
+  const given = parameters.map(([name, schema]) => [name, valueOf(name, schema), schema] as const);
+  const missing = given.filter(([name, value]) => value === undefined && required.has(name));
+  if (missing.length > 0) {
+    const wanted = missing.map(([name, , { enum: choices, type }]) => `${name} (${JSON.stringify(choices ?? type)})`);
+    return `To call ${tool.name} I need ${wanted.join(", ").replaceAll('"', "")}.`;
   }
-  if (missing.length > 0) return `To call ${tool.name} I need ${missing.join(", ")}.`;
-  const [only] = required.length === 1 ? required : [];
-  const more =
-    typeof only === "string" && typeof given[only] === "string" && given[only] !== message
-      ? material.filter((value) => typeof value === "string")
-      : [];
-  const sets = [given, ...more.map((value) => ({ ...given, [String(only)]: value }))];
-  return sets.slice(0, mostCalls).map((set) => ({ name: tool.name, arguments: set }));
+  const used = given.flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const]));
+  const others = required.size === 1 && used.some(([, value]) => value === first) ? texts : [];
+  return [undefined, ...others].slice(0, mostCalls).map((other) => ({
+    name: tool.name,
+    arguments: Object.fromEntries(used.map(([name, value]) => [name, required.has(name) ? (other ?? value) : value])),
+  }));
 }
 
 /** An answer that passes on the tools' results. */
@@ -92,8 +86,8 @@ export function answerFromTools(results: readonly ToolResult[]): string {
   const [{ name, isError, text }, ...others] = results as [ToolResult, ...ToolResult[]];
   if (others.length === 0 && isError) return `The tool ${name} failed: ${oneLine(text)}`;
   if (others.length === 0) return /\s\S+\s/.test(text) ? text : `${name}: ${text || "done"}`;
-  const lines = results.map(
-    (one) => `- ${one.name} ${one.arguments}: ${one.isError ? "failed: " : ""}${one.text || "done"}`,
-  );
+  const lines = results.map(({ name, arguments: given, isError, text }) => {
+    return `- ${name} ${given}: ${isError ? "failed: " : ""}${text || "done"}`;
+  });
   return lines.join("\n");
 }

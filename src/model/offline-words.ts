@@ -68,7 +68,10 @@ export function stemsIn(text: string): string[] {
 /** Neighbouring words of a text, in either order, so that "is the box" and "the box is" meet. */
 export function pairsIn(text: string): string[] {
   const words = wordsOf(text).filter((word) => !/^(?:an?|the)$/i.test(word.text));
-  return words.slice(1).map(({ stems: [stem] }, index) => [stem, words[index]?.stems[0]].sort().join(" "));
+  return words.slice(1).map(({ stems: [one] }, index) => {
+    const other = words[index]?.stems[0] ?? "";
+    return one < other ? `${one} ${other}` : `${other} ${one}`;
+  });
 }
 
 /** The stems of the words of a text that carry its subject, each once, with the word as written. */

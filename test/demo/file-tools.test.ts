@@ -34,18 +34,18 @@ describe("file tools", () => {
   });
   afterAll(() => folder.remove());
 
-  test("lists text files with size, lines and heading, documents first; nothing binary, huge, hidden, linked or installed", async () => {
+  test("lists text files with lines and heading, documents first; nothing binary, huge, hidden, linked or installed", async () => {
     expect((await call("list", {})).split("\n")).toEqual([
-      "empty.md  0 B, 0 lines",
-      "guide.md  154 B, 11 lines  # Guide",
-      `long.txt  ${(long.length / 1_000).toFixed(1)} kB, 900 lines`,
-      "windows.md  41 B, 3 lines  # Windows",
-      "src/river.ts  50 B, 1 line",
+      "empty.md  0 lines",
+      "guide.md  11 lines  # Guide",
+      "long.txt  900 lines",
+      "windows.md  3 lines  # Windows",
+      "src/river.ts  1 lines",
     ]);
   });
 
   test("lists the paths with a part, and says when there is none", async () => {
-    expect(await call("list", { part: "src/" })).toBe("src/river.ts  50 B, 1 line");
+    expect(await call("list", { part: "src/" })).toBe("src/river.ts  1 lines");
     expect(await call("list", { part: ".pdf" })).toMatch(/No path contains "\.pdf"; \d+ files do not\./);
   });
 
@@ -139,7 +139,7 @@ describe("file tools", () => {
 
   test("limited to some entries, it knows no others", async () => {
     const limited = loopTools(root, undefined, ["windows.md", "src"]);
-    expect(await limited.list.run("{}")).toBe("windows.md  41 B, 3 lines  # Windows\nsrc/river.ts  50 B, 1 line");
+    expect(await limited.list.run("{}")).toBe("windows.md  3 lines  # Windows\nsrc/river.ts  1 lines");
     expect(await limited.search.run('{"query":"longest river"}')).not.toContain("guide.md");
     await expect(limited.read.run('{"path":"guide.md"}')).rejects.toThrow("does not belong to the files");
     await expect(limited.read.run('{"path":"link-in.md"}')).rejects.toThrow("does not belong to the files");
