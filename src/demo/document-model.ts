@@ -14,13 +14,8 @@ export const toolNames = { list: "list_files", search: "search_files", read: "re
 const most = { hits: 40, files: 6, inReport: 6, ofReport: 4, inAnswer: 9 };
 
 /** A statement with its source, as search results and reports have them. */
-interface Finding {
-  readonly path: string;
-  readonly line: string;
-  readonly text: string;
-  readonly headings?: string;
-}
-const findings = /^(?:- )?(?<path>\S[^:\n]{0,300}):(?<line>\d{1,9}): (?<text>.*?)(?: \[under: (?<headings>.*)\])?$/gm;
+type Finding = Readonly<Record<"path" | "line" | "text" | "headings", string>>;
+const findings = /^(?:- )?(?<path>\S[^:\n]{0,300}):(?<line>\d{1,9}): (?<text>.*?)(?<headings>(?: \[under: .*\])?)$/gm;
 
 /**
  * The rule-based engine of `troupe ask`, behind the port of a language model. It plays the two parts of the team over a
@@ -65,28 +60,27 @@ async function planNext(assignment: Assignment): Promise<Plan> {
   }
   const found = reports.length > 0 ? reports.flatMap((report) => findingsIn(report).slice(0, most.ofReport)) : hits;
   const once = found.filter(({ text }, at) => found.findIndex((other) => other.text === text) === at);
-  const failures = reports.filter(({ isError }) => isError);
-  const notes = failures.map(({ arguments: given, text }) => {
-    return `Not answered by ${/"file":"([^"]*)"/.exec(given)?.[1]}: ${oneLine(text).slice(0, 300)}`;
-  });
-  if (once.length === 0)
-    notes.unshift(`Nothing was found on “${oneLine(prompt)}”: no passage speaks of ${words.join(", ")}.`);
-  return [...sourced(oneLine(prompt), once.slice(0, most.inAnswer)), ...notes].join("\n\n");
+  const notes = reports
+    .filter(({ isError }) => isError)
+    .map(({ arguments: given, text }) => {
+      return `Not answered by ${/"file":"([^"]*)"/.exec(given)?.[1]}: ${oneLine(text).slice(0, 300)}`;
+    });
+  const nothing = `Nothing was found on “${oneLine(prompt)}”: no passage speaks of ${words.join(", ")}.`;
+  const answer = once.length === 0 ? [nothing] : sourced(oneLine(prompt), once.slice(0, most.inAnswer));
+  return [...answer, ...notes].join("\n\n");
 }
 
 function findingsIn({ isError, text }: Assignment["results"][number]): Finding[] {
-  return Array.from(isError ? [] : text.matchAll(findings), ({ groups }) => groups as unknown as Finding);
+  return Array.from(isError ? [] : text.matchAll(findings), ({ groups }) => groups as Finding);
 }
 
 /** The statements with their sources, by files. */
 function sourced(question: string, found: readonly Finding[]): string[] {
   const byPath = Map.groupBy(found, ({ path }) => path);
-  const [only] = byPath.keys();
-  if (only === undefined) return [];
-  const opening = `On “${question}”, ${byPath.size === 1 ? `${only} says` : `${byPath.size} files say`}:`;
+  const who = byPath.size === 1 ? `${found[0]?.path} says` : `${byPath.size} files say`;
   const sections = Array.from(byPath, ([path, own]) => {
     const lines = own.map(({ line, text }) => `- ${text} (${path}:${line})`);
     return [...(byPath.size === 1 ? [] : [path]), ...lines].join("\n");
   });
-  return [opening, ...sections];
+  return [`On “${question}”, ${who}:`, ...sections];
 }

@@ -11,9 +11,8 @@ type Hit = Passage & Pick<TextFile, "path">;
 const codeFileWeight = 0.3;
 
 /**
- * Tools that let an agent read the text files of one folder, and nothing else: `list`, `search`, `read`. They change
- * nothing (effect `none`). `root` may be relative to the working directory; it is opened at each call. `only` limits
- * them to these entries of the root, by name.
+ * Tools that let an agent read the text files of one folder, and nothing else. `root` may be relative to the working
+ * directory; it is opened at each call. `only` limits them to these entries of the root, by name.
  */
 export function fileTools(root: string, only?: readonly string[]) {
   const folder = new TextFolder(root, only);
@@ -72,15 +71,14 @@ export function fileTools(root: string, only?: readonly string[]) {
       const file = await folder.read(path, signal);
       const total = file.lines.length;
       if (total === 0) return `${file.path} is empty.`;
-      if (startLine > total)
-        throw new InvalidInputError(`${path} has only ${total} lines; startLine was ${startLine}.`);
+      const wrong = `${file.path} has only ${total} lines; startLine was ${startLine}.`;
+      if (startLine > total) throw new InvalidInputError(wrong);
       const last = Math.min(total, endLine, startLine + most.lines - 1);
       const before = passagesOf(file.path, file.lines.slice(0, startLine - 1)).at(-1);
       const headings = [...(before?.headings ?? []), ...(before?.kind === "heading" ? [before.text] : [])];
       const under = headings.length === 0 ? "" : `, under: ${headings.join(" > ")}`;
-      const lines = file.lines.slice(startLine - 1, last).map((text, index) => {
-        return `${startLine + index}: ${text.replace(/^\uFEFF/, "").slice(0, most.lineLength)}`;
-      });
+      const shown = file.lines.slice(startLine - 1, last).map((text) => text.slice(0, most.lineLength));
+      const lines = shown.map((text, at) => `${startLine + at}: ${text}`);
       return [`${file.path}, lines ${startLine}-${last} of ${total}${under}`, ...lines].join("\n");
     },
   });
@@ -99,9 +97,6 @@ function weightOf({ kind, path, text }: Hit): number {
 function hitLine({ path, line, text, kind, headings }: Hit): string {
   const mark = kind === "heading" ? `${"#".repeat(headings.length + 1)} ` : "";
   const shown = text.length > most.hitLength ? `${text.slice(0, most.hitLength)} …` : text;
-  const under = headings
-    .slice(-3)
-    .map((heading) => heading.slice(0, 100))
-    .join(" > ");
+  const under = headings.slice(-3).join(" > ").slice(0, most.hitLength);
   return `${path}:${line}: ${mark}${shown}${under === "" ? "" : ` [under: ${under}]`}`;
 }

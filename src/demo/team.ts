@@ -9,9 +9,8 @@ import { fileTools } from "./file-tools.ts";
 const leadBudget = { maxSteps: 12, maxTokens: 600_000, maxSeconds: 600 };
 const readerBudget = { maxSteps: 8, maxTokens: 120_000, maxSeconds: 180 };
 
-/** The settings of a team, independent of the question. */
+/** The settings of a team, independent of the question; `root` is its folder, absolute. */
 interface TeamJob {
-  /** The folder, absolute. */
   readonly root: string;
   /** Entries of the folder to which it is limited. Default: all. */
   readonly only?: readonly string[];
@@ -78,7 +77,6 @@ export const readerInstructions = `You are a reader: you look into one file, for
 
 When the file says nothing about the question, answer that in one sentence.`;
 
-/** Description of the tool that runs a reader. */
 export const readerToolDescription =
   "Delegates to a reader, a subagent with its own budget, that looks into one file and gives back the sentences that speak to the question, each as path:line: sentence. Call it once per file, all files in the same step.";
 

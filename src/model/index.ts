@@ -21,7 +21,6 @@ export {
 export { answerFromConversation } from "./offline-conversation.ts";
 export { isProse, type Passage, passagesOf } from "./offline-passages.ts";
 export { type Assignment, oneLine, type ToolResult } from "./offline-request.ts";
-export { missingTerms, rank } from "./offline-search.ts";
+export { missingTerms, rank, termsOf } from "./offline-search.ts";
 export { answerFromTools } from "./offline-tools.ts";
-export { termsOf } from "./offline-words.ts";
 export { MOST_TOKENS } from "./usage.ts";

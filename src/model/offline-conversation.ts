@@ -1,6 +1,5 @@
 import { type Assignment, oneLine, sentencesIn } from "./offline-request.ts";
-import { missingTerms, rank } from "./offline-search.ts";
-import { pairsIn, stemsIn } from "./offline-words.ts";
+import { missingTerms, pairsIn, rank, stemsIn } from "./offline-search.ts";
 
 const weights = { user: 1.5, system: 1, assistant: 0.7 };
 const openings = { user: "", system: "My instructions say: ", assistant: "As said before: " };

@@ -22,7 +22,6 @@ const offlineDoor: Door<OfflineModelOptions> = {
 };
 export const defaultClosingLine =
   "Answered by the rule-based offline engine, no language model; set OPENAI_API_KEY for one.";
-/** Of estimates. */
 const bytesPerToken = 4;
 
 /** The next step of a rule-based model: tool calls, or an answer. */
@@ -31,9 +30,8 @@ export type Plan = readonly PlannedCall[] | string;
 /**
  * A rule-based engine behind the port of a language model, for trials and tests without a network. It calls the tools
  * whose names and descriptions fit the message and passes on their results; without a fitting tool it quotes the
- * statement of the conversation that fits the question best. It uses only the request, so the same request always gets
- * the same answer. Errors: `ModelError` when it is aborted in the middle of an answer, or asked for an answer in a JSON
- * schema, which it cannot fill.
+ * statement of the conversation that fits the question best. The same request always gets the same answer. Errors:
+ * `ModelError` when it is aborted in the middle of an answer, or asked for an answer in a JSON schema.
  */
 export function offlineModel(given?: OfflineModelOptions): LanguageModel {
   return plannedModel(planNext, optionsOf<OfflineModelOptions>(given, "offlineModel()", offlineDoor));
@@ -66,9 +64,8 @@ export function plannedModel(
       const [text, planned] = typeof plan === "string" ? [plan, []] : ["", plan];
       const signature = assignment.file === undefined && closingLine !== "" ? `\n\n${closingLine}` : "";
       const whole = responseFormat?.type === "json" ? JSON.stringify({ answer: text }) : text + signature;
-      const step = messages.filter(({ role }) => role === "assistant").length;
       const calls = planned.map(({ name: tool, arguments: given }, index) => {
-        return { id: `offline_${step}_${index}`, name: tool, arguments: JSON.stringify(given) };
+        return { id: `offline_${messages.length}_${index}`, name: tool, arguments: JSON.stringify(given) };
       });
       // Calls, or words with the white space before them: as many as the bound allows.
       const isText = typeof plan === "string";

@@ -8,7 +8,6 @@ export interface Passage {
   readonly headings: readonly string[];
 }
 
-const proseFile = /\.(?:md|markdown|mdx|txt|text|rst|adoc|asciidoc)$|(?:^|\/)[^./]+$/i;
 const mostCodeLength = 400;
 const markup = /^(?:\[?!\[.*|[-*+]\s+\[[^\]]*\]\(#[^)]*\)|\[[^\]]+\]:\s.*|<\/?[a-z].*>|[-*_=|:\s]*)$/i;
 /** White space behind a sentence: not behind an abbreviation, and not before a small letter. */
@@ -16,19 +15,14 @@ const sentenceEnd =
   /([ \n])(?<=[.!?][)"'”’*_`]{0,3}[ \n])(?<!(?:^|[\s(])(?:e\.g|i\.e|etc|cf|vs|approx|incl|ca|No|Nr|Mr|Mrs|Ms|Dr|St|[A-Z])\.[ \n])(?!\p{Ll})/u;
 
 export function isProse(path: string): boolean {
-  return proseFile.test(path);
+  return /\.(?:md|markdown|mdx|txt|text|rst|adoc|asciidoc)$|(?:^|\/)[^./]+$/i.test(path);
 }
 
 /** The passages of a text file in order: of Markdown and plain text sentences, of other files lines. */
 export function passagesOf(path: string, lines: readonly string[]): Passage[] {
   if (isProse(path)) return prosePassages(lines);
-  const trimmed = lines.map((text, index) => ({
-    line: index + 1,
-    text: text.trim(),
-    kind: "code" as const,
-    headings: [],
-  }));
-  return trimmed.filter(({ text }) => text !== "" && text.length <= mostCodeLength);
+  const used = [...lines.entries()].filter(([, text]) => text.trim() !== "" && text.length <= mostCodeLength);
+  return used.map(([at, text]) => ({ line: at + 1, text: text.trim(), kind: "code", headings: [] }));
 }
 
 function prosePassages(lines: readonly string[]): Passage[] {

@@ -1,11 +1,10 @@
 import { type Message, type ModelRequest, type ModelTool, textOf } from "../state/index.ts";
 import { passagesOf } from "./offline-passages.ts";
-import { termsOf } from "./offline-words.ts";
+import { termsOf } from "./offline-search.ts";
 
-/** A tool call of the open turn, with its result. */
+/** A tool call of the open turn, its arguments as JSON text, with its result. */
 export interface ToolResult {
   readonly name: string;
-  /** JSON text. */
   readonly arguments: string;
   readonly text: string;
   readonly isError: boolean;
@@ -52,7 +51,7 @@ export function assignmentOf({ messages, tools = [], toolChoice }: ModelRequest,
     earlier: before.map((message) => ({ role: message.role, text: said(message) })),
     results: after.map((message) => {
       const { name, arguments: given } = calls.find(({ callId }) => callId === message.callId) ?? unknownCall;
-      return { name, arguments: given, text: said(message).trim(), isError: message.isError === true };
+      return { name, arguments: given, text: said(message).trim() || "done", isError: message.isError === true };
     }),
     tools: toolChoice === "none" ? [] : tools,
   };

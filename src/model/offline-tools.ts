@@ -1,6 +1,6 @@
 import type { Json, JsonObject, ModelTool } from "../state/index.ts";
 import { oneLine, type ToolResult } from "./offline-request.ts";
-import { stemsIn, termsOf } from "./offline-words.ts";
+import { stemsIn, termsOf } from "./offline-search.ts";
 
 export interface PlannedCall {
   readonly name: string;
@@ -12,6 +12,7 @@ const freeText = /^(?:query|q|text|question|input|prompt|message|content|task|bo
 /** Numbers; quotations, addresses and paths, and names: capitals that do not just begin a sentence. */
 const values =
   /(?<![\w.])(-?\d[\d,]*(?:\.\d+)?)(?!\w)|["“]([^"“”\n]+)["”]|([\w.+-]+@[\w-]+(?:\.[\w-]+)+|https?:\/\/[^\s"'<>]+|[\w-]+(?:\/[\w.-]+)+)|(?<![.!?]\s*|^\s*)(?!I\b)(\p{Lu}[\p{L}\p{N}'’-]*(?:\s\p{Lu}[\p{L}\p{N}'’-]*)*)/gu;
+const subagentWords = /\b(?:sub-?agents?|delegat(?:e|es|ing|ion)|another agent|an? (?:\w+ )?agent)\b/i;
 const mostCalls = 8;
 
 /**
@@ -23,17 +24,14 @@ export function callsFor(tools: readonly ModelTool[], message: string): readonly
   const words = message.toLowerCase().split(/[^\w-]+/);
   const named = tools.filter(({ name }) => words.includes(name.toLowerCase()));
   const stems = new Set(stemsIn([...termsOf(spoken).values()].join(" ")));
-  const fitting = tools.filter((tool) => !isSubagent(tool)).map((tool) => ({ tool, fit: fitOf(tool, stems) }));
+  const subagents = tools.filter(({ description }) => subagentWords.test(description));
+  const fitting = tools.filter((tool) => !subagents.includes(tool)).map((tool) => ({ tool, fit: fitOf(tool, stems) }));
   const [best] = fitting.filter(({ fit }) => fit > 0).sort((one, other) => other.fit - one.fit);
-  const others = stems.size > 0 ? tools.filter(isSubagent) : [];
+  const others = stems.size > 0 ? subagents : [];
   const chosen = named.length > 0 ? named : best === undefined ? others : [best.tool];
   const plans = chosen.map((tool) => callsOf(tool, message));
   const calls = plans.flatMap((plan) => (typeof plan === "string" ? [] : plan));
   return calls.length > 0 ? calls : plans.filter((plan) => typeof plan === "string").join("\n");
-}
-
-function isSubagent({ description }: ModelTool): boolean {
-  return /\b(?:sub-?agents?|delegat(?:e|es|ing|ion)|another agent|an? (?:\w+ )?agent)\b/i.test(description);
 }
 
 /** 0 when the tool does not fit: at least a word of its name, or two of its description, must be in the message. */
@@ -62,9 +60,8 @@ function callsOf(tool: ModelTool, message: string): readonly PlannedCall[] | str
     if (type === "boolean") return !/\b(?:false|no|not|off)\b/i.test(message);
     if (type === "number" || type === "integer") return numbers.shift();
     if (freeText.test(name) && required.size === 1 && !/["“]/.test(message)) return message;
-    return (
-      texts.shift() ?? /\b(?:in|for|of|to|about|named|from|at|with) (?:the )?([^?.!,;]+)/i.exec(message)?.[1]?.trim()
-    );
+    const [, phrase] = /\b(?:in|for|of|to|about|named|from|at|with) (?:the )?([^?.!,;]+)/i.exec(message) ?? [];
+    return texts.shift() ?? phrase?.trim();
   };
   const parameters = Object.entries((tool.parameters["properties"] ?? {}) as { [name: string]: JsonObject });
   const given = parameters.map(([name, schema]) => [name, valueOf(name, schema), schema] as const);
@@ -85,9 +82,6 @@ function callsOf(tool: ModelTool, message: string): readonly PlannedCall[] | str
 export function answerFromTools(results: readonly ToolResult[]): string {
   const [{ name, isError, text }, ...others] = results as [ToolResult, ...ToolResult[]];
   if (others.length === 0 && isError) return `The tool ${name} failed: ${oneLine(text)}`;
-  if (others.length === 0) return /\s\S+\s/.test(text) ? text : `${name}: ${text || "done"}`;
-  const lines = results.map(({ name, arguments: given, isError, text }) => {
-    return `- ${name} ${given}: ${isError ? "failed: " : ""}${text || "done"}`;
-  });
-  return lines.join("\n");
+  if (others.length === 0) return /\s\S+\s/.test(text) ? text : `${name}: ${text}`;
+  return results.map((one) => `- ${one.name} ${one.arguments}: ${one.isError ? "failed: " : ""}${one.text}`).join("\n");
 }

@@ -1,7 +1,7 @@
 import { array, assert, constantFrom, lorem, oneof, property, string } from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type Passage, passagesOf, termsOf } from "../../src/model/index.ts";
-import { stemOf } from "../../src/model/offline-words.ts";
+import { stemOf } from "../../src/model/offline-search.ts";
 import { amount } from "../support/full.ts";
 
 function passagesIn(text: string): Passage[] {

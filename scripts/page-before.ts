@@ -1,0 +1,9 @@
+// Loaded before `troupe ask` in a clone (`npm start`): builds the inspector's page if the command is about to show it.
+import { spawnSync } from "node:child_process";
+import { join } from "node:path";
+
+if (process.argv.some((word) => /^--(?:inspect|serve)\b/.test(word))) {
+  const script = join(import.meta.dirname, "build-ui.ts");
+  const { status } = spawnSync(process.execPath, [script, "--if-older"], { stdio: "inherit" });
+  if (status !== 0) process.exit(1);
+}
