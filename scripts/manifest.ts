@@ -16,6 +16,7 @@ export const lazyModules: readonly string[] = [
   "bullmq",
   "gpt-tokenizer",
   "ioredis",
+  "minisearch",
   "node:sqlite",
   "openai",
   "undici",

@@ -99,6 +99,21 @@ describe("passages", () => {
     ]);
   });
 
+  test("items, rows and code stand under the sentence with a colon before them", () => {
+    const text =
+      "# Fees\n\nTo pay:\n\n1. Ask for a form.\n2. Send it.\n\nInstall it with:\n```\nnpm i\n```\nThen wait.\n- Last";
+    expect(passagesIn(text).map((passage) => [passage.text, passage.headings.join(">")])).toEqual([
+      ["Fees", ""],
+      ["To pay:", "Fees"],
+      ["Ask for a form.", "Fees>To pay:"],
+      ["Send it.", "Fees>To pay:"],
+      ["Install it with:", "Fees"],
+      ["npm i", "Fees>Install it with:"],
+      ["Then wait.", "Fees"],
+      ["Last", "Fees"],
+    ]);
+  });
+
   test("an abbreviation ends no sentence", () => {
     const text = "It costs approx. five euros, incl. tax. It is money. troupe counts it, e.g. here. No. 5 is J. Smith.";
     expect(passagesIn(text).map((passage) => passage.text)).toEqual([

@@ -105,6 +105,9 @@ describe("plain tools", () => {
       ["critic", { input: "Compare the two papers" }],
       ["historian", { input: "Compare the two papers" }],
     ]);
+    expect(await calls("Compare Oslo with Rome and Lima", [agentTool("critic")])).toEqual([
+      ["critic", { input: "Compare Oslo with Rome and Lima" }],
+    ]);
     expect(await calls("Ask the critic about the first paper", [agentTool("critic"), agentTool("historian")])).toEqual([
       ["critic", { input: "Ask the critic about the first paper" }],
     ]);
