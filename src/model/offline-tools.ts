@@ -11,7 +11,7 @@ const operators = new Map(Object.entries({ "+": "add sum", "-": "subtract", "*":
 const freeText = /^(?:query|q|text|question|input|prompt|message|content|task|body|note|expression|request|what)$/i;
 /** Numbers; quotations, addresses and paths, and names: capitals that do not just begin a sentence. */
 const values =
-  /(?<![\w.])(-?\d[\d,]*(?:\.\d+)?)(?!\w)|["“]([^"“”\n]+)["”]|([\w.+-]+@[\w-]+(?:\.[\w-]+)+|https?:\/\/[^\s"'<>]+|[\w-]+(?:\/[\w.-]+)+)|(?<![.!?]\s*|^\s*)(?!I\b)(\p{Lu}[\p{L}\p{N}'’-]*(?:\s\p{Lu}[\p{L}\p{N}'’-]*)*)/gu;
+  /(?<![\w.])(-?\d[\d,]*(?:\.\d+)?)(?!\w)|["“]([^"“”\n]+)["”]|(?<![\w.+-])([\w.+-]+@[\w-]+(?:\.[\w-]+)+|https?:\/\/[^\s"'<>]+|[\w-]+(?:\/[\w.-]+)+)|(?=\p{Lu})(?<![.!?]\s*|^\s*)(?!I\b)(\p{Lu}[\p{L}\p{N}'’-]*(?:\s\p{Lu}[\p{L}\p{N}'’-]*)*)/gu;
 const subagentWords = /\b(?:sub-?agents?|delegat(?:e|es|ing|ion)|another agent|an? (?:\w+ )?agent)\b/i;
 const mostCalls = 8;
 
