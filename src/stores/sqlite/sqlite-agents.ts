@@ -39,11 +39,11 @@ export class SqliteAgents {
     const ofAgents = agentTables.map(
       (table) => `DELETE FROM ${table} WHERE agent IN (SELECT id FROM agents WHERE root = ?)`,
     );
-    const ofTree = ["journal", "definitions_of_trees", "agents"].map((table) => `DELETE FROM ${table} WHERE root = ?`);
+    const ofTree = ["definitions_of_trees", "agents"].map((table) => `DELETE FROM ${table} WHERE root = ?`);
     this.#deletions = [...ofAgents, ...ofTree].map((sql) => connection.prepare(sql));
   }
 
-  /** With all rows that belong to it, but for its accounts. */
+  /** With all rows that belong to it, but for its accounts and its journal. */
   removeTree(root: number): void {
     for (const deletion of this.#deletions) deletion.run(root);
   }

@@ -33,6 +33,21 @@ const DEFAULT_BUSY_LIMIT_MS = 5000;
 const SHORTEST_PAUSE_MS = 2;
 const pauses = { baseMs: 4, capMs: 100 };
 
+/** A write that has not been made yet, and its caller. */
+interface PendingWrite {
+  /** When it was asked for, as `performance.now()` has it. */
+  readonly since: number;
+  /** Does the work inside a transaction; returns what tells the caller the result, to be called after the commit. */
+  readonly run: () => () => void;
+  readonly fail: (error: unknown) => void;
+}
+
+interface Blocked {
+  readonly writes: readonly PendingWrite[];
+  /** What SQLite has said. */
+  readonly error: unknown;
+}
+
 /**
  * One database file that several processes share.
  * Owns: the order of this process' writes and the waiting for others' locks. Does not own: the rows.
@@ -41,6 +56,8 @@ const pauses = { baseMs: 4, capMs: 100 };
  * 1. Writes of this process take effect in the order of the calls: while one waits for a lock, later ones wait.
  * 2. Waiting for a lock never blocks the process for more than one short attempt at a time.
  * 3. An error of SQLite is always translated; what its transaction had written is undone.
+ * 4. Writes that are asked for at the same moment, or while a lock is waited for, share a transaction. When one of them throws, each is
+ *    made again in a transaction of its own.
  */
 export class SqliteDatabase implements Database {
   readonly tables: SqliteTables;
@@ -49,8 +66,10 @@ export class SqliteDatabase implements Database {
   readonly #posts: SqlitePosts;
   readonly #foreignWrites: SqliteForeignWrites;
   readonly #busyLimitMs: number;
-  /** The last queued write; undefined if none is queued. */
-  #lastWrite: Promise<void> | undefined;
+  /** In the order of the calls. */
+  #pending: PendingWrite[] = [];
+  /** Settles when no write waits for a lock; undefined if none does. */
+  #waiting: Promise<void> | undefined;
   #isClosed = false;
 
   /** `given`: as `sqliteStores` takes it. */
@@ -69,14 +88,15 @@ export class SqliteDatabase implements Database {
   }
 
   write<T>(work: () => T): Promise<T> {
-    const attempt = (): T => this.#connection.transaction(work);
-    if (this.#lastWrite) return this.#enqueue(attempt);
-    try {
-      this.#checkOpen();
-      return Promise.resolve(attempt());
-    } catch (error) {
-      return isBusy(error) ? this.#enqueue(attempt) : Promise.reject(translated(error, this.#path));
-    }
+    const { promise, resolve, reject } = Promise.withResolvers<T>();
+    const run = (): (() => void) => {
+      const result = work();
+      return () => resolve(result);
+    };
+    this.#pending.push({ since: performance.now(), run, fail: reject });
+    // Runs after the callbacks of promises that are due by now, and so after what they ask for: one commit resumes many callers at once.
+    if (this.#pending.length === 1) queueMicrotask(() => this.#writePending());
+    return promise;
   }
 
   part<T>(work: () => T): T {
@@ -88,6 +108,7 @@ export class SqliteDatabase implements Database {
   }
 
   async read<T>(work: () => T): Promise<T> {
+    this.#writePending();
     return this.#untilFree(() => this.#connection.snapshot(work), performance.now());
   }
 
@@ -109,7 +130,8 @@ export class SqliteDatabase implements Database {
 
   async close(): Promise<void> {
     this.#foreignWrites.stop();
-    await this.#lastWrite;
+    this.#writePending();
+    await this.#waiting;
     if (this.#isClosed) return;
     this.#isClosed = true;
     try {
@@ -119,18 +141,54 @@ export class SqliteDatabase implements Database {
     }
   }
 
-  async #enqueue<T>(attempt: () => T): Promise<T> {
-    const start = performance.now();
-    const before = this.#lastWrite;
-    const turn = Promise.withResolvers<void>();
-    this.#lastWrite = turn.promise;
-    await before;
+  /** Makes the pending writes, unless those before them wait for a lock. */
+  #writePending(): void {
+    if (this.#waiting || this.#pending.length === 0) return;
+    const blocked = this.#attempt(this.#takePending());
+    if (blocked) this.#waiting = this.#writeWhenFree(blocked);
+  }
+
+  #takePending(): readonly PendingWrite[] {
+    const writes = this.#pending;
+    this.#pending = [];
+    return writes;
+  }
+
+  /** Makes writes in one transaction, or each in its own if one of them fails. Returns those that another process' lock keeps out. */
+  #attempt(writes: readonly PendingWrite[]): Blocked | undefined {
+    if (writes.length === 0) return undefined;
     try {
-      return await this.#untilFree(attempt, start);
-    } finally {
-      if (this.#lastWrite === turn.promise) this.#lastWrite = undefined;
-      turn.resolve();
+      this.#checkOpen();
+      for (const succeed of this.#connection.transaction(() => writes.map(({ run }) => run()))) succeed();
+      return undefined;
+    } catch (error) {
+      if (isBusy(error)) return { writes, error };
+      const [only, ...others] = writes;
+      if (only && others.length === 0) only.fail(translated(error, this.#path));
+      else return this.#attemptEach(writes);
+      return undefined;
     }
+  }
+
+  #attemptEach(writes: readonly PendingWrite[]): Blocked | undefined {
+    for (const [index, write] of writes.entries()) {
+      const blocked = this.#attempt([write]);
+      if (blocked) return { ...blocked, writes: writes.slice(index) };
+    }
+    return undefined;
+  }
+
+  async #writeWhenFree(first: Blocked): Promise<void> {
+    let blocked: Blocked | undefined = first;
+    for (let failures = 1; blocked; failures += 1) {
+      const { writes, error }: Blocked = blocked;
+      const earliest = performance.now() - this.#busyLimitMs;
+      for (const write of writes) if (write.since <= earliest) write.fail(this.#gaveUp(error));
+      await delay(SHORTEST_PAUSE_MS + backoffDelay(failures, Math.random(), pauses));
+      const left = writes.filter(({ since }) => since > earliest);
+      blocked = this.#attempt([...left, ...this.#takePending()]);
+    }
+    this.#waiting = undefined;
   }
 
   async #untilFree<T>(attempt: () => T, start: number): Promise<T> {

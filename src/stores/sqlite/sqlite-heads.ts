@@ -27,7 +27,7 @@ export interface AgentSlot {
 export class SqliteHeads {
   readonly #connection: SqliteConnection;
   readonly #statements: Readonly<
-    Record<"read" | "readOutcome" | "insert" | "move" | "moveAndTell" | "hold", Statement>
+    Record<"read" | "readOutcome" | "insert" | "move" | "moveAndTell" | "hold" | "holdAndTell", Statement>
   >;
 
   constructor(connection: SqliteConnection) {
@@ -43,8 +43,9 @@ export class SqliteHeads {
       ),
       move: connection.prepare(`UPDATE heads SET ${state} WHERE agent = ?`),
       moveAndTell: connection.prepare(`UPDATE heads SET ${state}, outcome = ? WHERE agent = ?`),
-      // By itself, because these two columns are in an index, which most commits leave as it is.
-      hold: connection.prepare("UPDATE heads SET holder = ?, work = ? WHERE agent = ?"),
+      // The columns of an index, which most commits leave as it is.
+      hold: connection.prepare(`UPDATE heads SET ${state}, holder = ?, work = ? WHERE agent = ?`),
+      holdAndTell: connection.prepare(`UPDATE heads SET ${state}, holder = ?, work = ?, outcome = ? WHERE agent = ?`),
     };
   }
 
@@ -68,9 +69,13 @@ export class SqliteHeads {
     const before = this.read(slot);
     const { epoch, holder, seq, at, sign, batchId, openRequests, work } = head;
     const state = [epoch, seq, at, sign, batchId, openRequests] as const;
-    if (outcome) this.#statements.moveAndTell.run(...state, outcomeText(outcome), slot.id);
-    else this.#statements.move.run(...state, slot.id);
-    if (holder !== before.holder || work !== before.work) this.#statements.hold.run(holder, work, slot.id);
+    const told = outcome ? [outcomeText(outcome)] : [];
+    const { move, moveAndTell, hold, holdAndTell } = this.#statements;
+    if (holder === before.holder && work === before.work) {
+      (outcome ? moveAndTell : move).run(...state, ...told, slot.id);
+    } else {
+      (outcome ? holdAndTell : hold).run(...state, holder, work, ...told, slot.id);
+    }
     slot.head = { generation: this.#connection.generation, value: head };
   }
 

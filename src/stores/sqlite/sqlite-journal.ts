@@ -8,12 +8,29 @@ import type { AgentSlot } from "./sqlite-heads.ts";
 import type { SqliteMessages } from "./sqlite-messages.ts";
 import type { Statement } from "./sqlite-statement.ts";
 
+/** Trees whose last cursor is known. */
+const CAPACITY = 4000;
+/** In the place of the integer keys, for the row without entries that keeps cursors from being given again. */
+const NONE = 0;
+
+interface LastCursor {
+  /** The generation in which it matches the file. */
+  readonly generation: number;
+  readonly cursor: number;
+}
+
 /** The journal's rows, one per batch, in the order of their cursors. */
 export class SqliteJournal {
+  readonly #connection: SqliteConnection;
   readonly #messages: SqliteMessages;
-  readonly #statements: Readonly<Record<"add" | "last" | "ofAgent" | "ofTree" | "lastOfAgent", Statement>>;
+  /** By the integer key of the tree. */
+  readonly #last = new Map<number, LastCursor>();
+  readonly #statements: Readonly<
+    Record<"add" | "last" | "ofAgent" | "ofTree" | "lastOfAgent" | "remove" | "removeOlder", Statement>
+  >;
 
   constructor(connection: SqliteConnection, messages: SqliteMessages) {
+    this.#connection = connection;
     this.#messages = messages;
     this.#statements = {
       // A cursor of null is the next one.
@@ -23,19 +40,31 @@ export class SqliteJournal {
         "SELECT cursor, version, entries FROM journal WHERE agent = ? AND last_seq >= ? ORDER BY last_seq",
       ),
       ofTree: connection.prepare(
-        `SELECT cursor, version, entries, agent, agent_id FROM journal JOIN agents ON agents.id = journal.agent
+        `SELECT cursor, version, entries, agent_id FROM journal JOIN agents ON agents.id = journal.agent
          WHERE journal.root = ? AND cursor > ? ORDER BY cursor LIMIT ?`,
       ),
       lastOfAgent: connection.prepare(
         "SELECT cursor, version, entries FROM journal WHERE agent = ? ORDER BY last_seq DESC LIMIT 1",
       ),
+      remove: connection.prepare("DELETE FROM journal WHERE root = ?"),
+      removeOlder: connection.prepare("DELETE FROM journal WHERE root = ? AND cursor < ?"),
     };
   }
 
   /** A batch with its messages, except those that are stored already. */
   add(slot: AgentSlot, entries: readonly Entry[], messages: readonly Message[]): AddedRow {
     const follows = this.lastCursor(slot.root);
-    return { cursor: this.#insert(slot, null, entries, messages), follows };
+    const cursor = this.#insert(slot, null, entries, messages);
+    if (this.#last.size >= CAPACITY) this.#last.clear();
+    this.#last.set(slot.root, { generation: this.#connection.generation, cursor });
+    return { cursor, follows };
+  }
+
+  /** The cursors of its rows are never given again; call `invalidate` of the connection afterwards. */
+  removeTree(root: number): void {
+    const next = this.#statements.add.insert(null, NONE, NONE, 0, JOURNAL_VERSION, "[]");
+    this.#statements.removeOlder.run(NONE, next);
+    this.#statements.remove.run(root);
   }
 
   /** Adds the rows of a tree that has none, each under its cursor or a new one; returns the cursors. */
@@ -70,6 +99,8 @@ export class SqliteJournal {
 
   /** 0 if the tree has no row. */
   lastCursor(root: number): number {
+    const known = this.#last.get(root);
+    if (known && this.#connection.isCurrent(known.generation)) return known.cursor;
     return integerOf(this.#statements.last.get(root) ?? {}, "cursor", "the last row of a tree");
   }
 
@@ -78,11 +109,10 @@ export class SqliteJournal {
   }
 
   storedRows(root: number): StoredRow[] {
+    const messages = this.#messages.ofTree(root);
     return this.#statements.ofTree.all(root, 0, -1).map((row) => {
-      const agentId = agentIdIn(row);
-      const journalRow = journalRowOf(row, agentId);
-      const agent = { id: integerOf(row, "agent", "a row of the journal"), agentId };
-      return { ...journalRow, messages: this.#messages.ofRow(agent, journalRow.cursor) };
+      const journalRow = journalRowOf(row, agentIdIn(row));
+      return { ...journalRow, messages: messages.get(journalRow.cursor) ?? [] };
     });
   }
 

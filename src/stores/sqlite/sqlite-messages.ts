@@ -1,13 +1,13 @@
 import { CorruptRecordError } from "../../errors/index.ts";
 import { type Message, messageSchema } from "../../state/index.ts";
-import { parsed, type Row, textOf, wellFormed } from "../rules/stored-values.ts";
+import { integerOf, parsed, type Row, textOf, wellFormed } from "../rules/stored-values.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
 import type { AgentSlot } from "./sqlite-heads.ts";
 import type { Statement } from "./sqlite-statement.ts";
 
-/** The messages of agents, each under the cursor of the row of the journal that brought it. */
+/** The messages of agents, each with the cursor of the row of the journal that brought it; `id` grows with the cursors of an agent. */
 export class SqliteMessages {
-  readonly #statements: Readonly<Record<"add" | "newest" | "find" | "ofRow" | "clear", Statement>>;
+  readonly #statements: Readonly<Record<"add" | "newest" | "find" | "ofTree" | "clear", Statement>>;
 
   constructor(connection: SqliteConnection) {
     this.#statements = {
@@ -15,9 +15,16 @@ export class SqliteMessages {
         `INSERT INTO messages (agent, message_id, cursor, message) VALUES (?, ?, ?, ?)
          ON CONFLICT (agent, message_id) DO NOTHING`,
       ),
-      newest: connection.prepare("SELECT message FROM messages WHERE agent = ? ORDER BY cursor DESC, id DESC LIMIT ?"),
+      // The inner query needs nothing but an index, in which the messages of an agent are side by side.
+      newest: connection.prepare(
+        `SELECT message FROM messages
+         WHERE id IN (SELECT id FROM messages WHERE agent = ? ORDER BY id DESC LIMIT ?) ORDER BY id`,
+      ),
       find: connection.prepare("SELECT message FROM messages WHERE agent = ? AND message_id = ?"),
-      ofRow: connection.prepare("SELECT message FROM messages WHERE agent = ? AND cursor = ? ORDER BY id"),
+      ofTree: connection.prepare(
+        `SELECT agent_id, cursor, message FROM agents JOIN messages ON messages.agent = agents.id
+         WHERE root = ? ORDER BY messages.id`,
+      ),
       clear: connection.prepare("DELETE FROM messages WHERE agent = ?"),
     };
   }
@@ -37,10 +44,7 @@ export class SqliteMessages {
   /** The newest messages, oldest first. */
   newest(slot: AgentSlot, count = -1): Message[] {
     const { agentId } = slot.record.value;
-    return this.#statements.newest
-      .all(slot.id, count)
-      .map((row) => messageIn(row, agentId))
-      .toReversed();
+    return this.#statements.newest.all(slot.id, count).map((row) => messageIn(row, agentId));
   }
 
   byId(slot: AgentSlot, ids: readonly string[]): Message[] {
@@ -56,8 +60,16 @@ export class SqliteMessages {
     });
   }
 
-  ofRow({ id, agentId }: { readonly id: number; readonly agentId: string }, cursor: number): Message[] {
-    return this.#statements.ofRow.all(id, cursor).map((row) => messageIn(row, agentId));
+  /** By the cursors of their rows. */
+  ofTree(root: number): ReadonlyMap<number, readonly Message[]> {
+    const rows = this.#statements.ofTree.all(root);
+    const byCursor = Map.groupBy(rows, (row) => integerOf(row, "cursor", "a message of the tree"));
+    return new Map(
+      [...byCursor].map(([cursor, ofRow]) => [
+        cursor,
+        ofRow.map((row) => messageIn(row, textOf(row, "agent_id", "a message of the tree"))),
+      ]),
+    );
   }
 }
 

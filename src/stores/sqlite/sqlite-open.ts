@@ -6,10 +6,10 @@ import { layoutOf, migrate } from "./sqlite-migrations.ts";
 const BUSY_TIMEOUT_MS = 10;
 /** The same while the file is opened, which can only wait by blocking. */
 const LONG_TIMEOUT_MS = 5000;
-/** Of new files, in bytes: a row of the journal takes some 2 KB, so that pages of 4 KB would be half empty. */
-const PAGE_SIZE = 8192;
+/** Of new files, in bytes. A commit writes each page that it changes whole, and changes a few hundred bytes in most of them. */
+const PAGE_SIZE = 4096;
 /** Size of SQLite's write-ahead log, in pages, at which it is merged into the file: 16 MB, so that syncs stay rare. */
-const CHECKPOINT_PAGES = 2000;
+const CHECKPOINT_PAGES = 4000;
 const CACHE_KIBIBYTES = 16_384;
 
 export interface OpeningOptions {

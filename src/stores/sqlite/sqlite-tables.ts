@@ -335,6 +335,7 @@ export class SqliteTables implements CandidateTables {
     const root = this.#agents.rootOf(tenant, rootAgentId);
     if (root === undefined) return;
     this.#accounts.removeTree(root);
+    this.#journal.removeTree(root);
     this.#agents.removeTree(root);
     this.#connection.invalidate();
   }

@@ -7,7 +7,8 @@ import type { Migration } from "./sqlite-migration.ts";
  *
  * A turn is in one index while it is unfinished, and in the others from its end on, so that each of them is written once.
  * `heads` is apart from `agents` because each commit changes it. Definitions are shared by the trees of a tenant, and stay when a
- * tree is removed. Cursors of the journal are never used again (`AUTOINCREMENT`).
+ * tree is removed. Cursors of the journal are never used again: when a tree is removed, a row without entries, of no agent, takes
+ * the next one, so that `AUTOINCREMENT` with its table of sequences is not needed. Messages of an agent are sorted by `id`.
  */
 const tables = `
   CREATE TABLE agents (
@@ -57,7 +58,7 @@ const tables = `
     PRIMARY KEY (account, ask_key)
   ) STRICT, WITHOUT ROWID;
   CREATE TABLE journal (
-    cursor INTEGER PRIMARY KEY AUTOINCREMENT,
+    cursor INTEGER PRIMARY KEY,
     root INTEGER NOT NULL,
     agent INTEGER NOT NULL,
     last_seq INTEGER NOT NULL,
@@ -74,7 +75,6 @@ const tables = `
     message TEXT NOT NULL,
     UNIQUE (agent, message_id)
   ) STRICT;
-  CREATE INDEX messages_by_row ON messages (agent, cursor);
   CREATE TABLE artifacts (
     id INTEGER PRIMARY KEY,
     agent INTEGER NOT NULL,
