@@ -18,6 +18,8 @@ export type {
   FeedInfo,
   FeedMessage,
   FeedMessageItem,
+  FeedOwner,
+  FeedProcess,
   FeedRow,
   LiveEvent,
   MessagePage,

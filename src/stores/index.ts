@@ -6,7 +6,7 @@ export * from "./rules/foreign-writes.ts";
 export * from "./rules/live-channel.ts";
 export * from "./rules/outcomes.ts";
 export * from "./rules/ports.ts";
-export { currentProcess, isRunning } from "./rules/processes.ts";
+export { currentProcess, isRunning, type ProcessSigns, signsOf } from "./rules/processes.ts";
 export * from "./rules/queries.ts";
 export { JOB_LOOK_MS, jobTimerId } from "./rules/queued-calls.ts";
 export { assertBudgetSet } from "./rules/set-budget.ts";

@@ -55,7 +55,7 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
   `),
   "troupe/inspector": words(`
     AbortBody Actor ActorFrame AgentBody AgentMachines ArtifactView CallDetail ClientMessage createInspector
-    DecisionBody Failure Feed FeedAgent FeedEntry FeedInfo FeedMessage FeedMessageItem FeedOptions FeedRow FeedServer
+    DecisionBody Failure Feed FeedAgent FeedEntry FeedInfo FeedMessage FeedMessageItem FeedOptions FeedOwner FeedProcess FeedRow FeedServer
     FeedServerOptions FeedSink FeedSource importRun InspectionFrame Inspector InspectorOptions inspectorRoutes
     InspectorRoutesOptions InspectorServer InspectorServerOptions LiveEvent MessagePage MountedInspector OwnerRow
     PageData pageOfRun Prompt PromptRow QueueRow RowView RunFile runFileSchema RunHead RunPage RunRow runtimeActor RunWatch Scope

@@ -23,7 +23,7 @@ async function openedAt(
   onTestFinished(() => runtime.shutdown());
   const agent = await runtime.agent(definition.name, { agentId: "desk" });
   await agent.start();
-  await agent.executeTurn("Look at it.");
+  agent.executeTurn("Look at it.");
   const feed = new Feed({ run: "desk" });
   feed.add({ stores, tenant: "default", runtime });
   const server = await serveFeed(feed);

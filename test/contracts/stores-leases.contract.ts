@@ -44,6 +44,17 @@ export function leasesContract(subject: () => Stores): void {
     expect(await subject().commit([owner.batch({ entries: [note("late")] })], NOW)).toMatchObject([{ type: "stale" }]);
   });
 
+  test("registered processes are listed with their last heartbeats", async () => {
+    await subject().registerProcess(here, NOW);
+    await subject().registerProcess(elsewhere, NOW);
+    await subject().heartbeat(elsewhere.processId, NOW + 7);
+    const rows = await subject().processes();
+    expect(rows.toSorted((one, other) => one.heartbeatAt - other.heartbeatAt)).toMatchObject([
+      { ...here, heartbeatAt: NOW },
+      { ...elsewhere, heartbeatAt: NOW + 7 },
+    ]);
+  });
+
   test("who wants the lease of an agent at rest tells its owner by items, and gives nobody else anything to do", async () => {
     await subject().wantLease(keyOf("nobody"), NOW);
     const owner = await openAgent(subject());

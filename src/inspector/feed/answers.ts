@@ -21,7 +21,7 @@ import {
   turnStatusSchema,
   usageSchema,
 } from "../../state/index.ts";
-import { type FeedAgent, feedAgentSchema, type FeedRow } from "./messages.ts";
+import { type FeedAgent, feedAgentSchema, type FeedRow, processStateSchema } from "./messages.ts";
 
 /*
  * The published format of the feed: the messages of its WebSocket (messages.ts), and here the answers of its REST routes
@@ -95,8 +95,10 @@ export const runRowSchema = z.object({
   /** Those that bound its newest turn: of its life, and of the turn. */
   accounts: z.array(accountSchema),
   openRequests: count,
-  /** A process holds the lease of the root. */
+  /** A process holds the lease of the root, living or not. */
   isHeld: z.boolean(),
+  /** How the process is that runs the root, or one of its busy subagents; null: none has their lease. */
+  owner: processStateSchema.nullable(),
   sessionId: z.string().nullable(),
 });
 export type RunRow = DeepReadonly<z.infer<typeof runRowSchema>>;
@@ -337,6 +339,9 @@ export const ownerRowSchema = z.object({
   processId: z.string(),
   pid: z.number().int(),
   epoch: z.number().int(),
+  state: processStateSchema,
+  /** Its last sign of life. */
+  seenAt: time,
 });
 export type OwnerRow = DeepReadonly<z.infer<typeof ownerRowSchema>>;
 

@@ -49,6 +49,29 @@ export interface FeedRow {
 }
 const feedRowSchema = z.object({ cursor: count, agentId: z.string(), entries: z.array(feedEntrySchema) });
 
+/**
+ * `alive`: it runs or has given a heartbeat; `silent`: it has given none for too long; `dead`: it has ended. What a process
+ * can see of one on another machine is only its heartbeat.
+ */
+export const processStateSchema = z.enum(["alive", "silent", "dead"]);
+export type ProcessState = z.infer<typeof processStateSchema>;
+
+/** A process that runs agents of a run. */
+export const feedProcessSchema = z.object({
+  processId: z.string(),
+  pid: z.number().int(),
+  /** Whether it runs on the machine of the feed, where processes can be seen. */
+  isHere: z.boolean(),
+  state: processStateSchema,
+  /** Its last sign of life. */
+  seenAt: time,
+});
+export type FeedProcess = DeepReadonly<z.infer<typeof feedProcessSchema>>;
+
+/** Who has the lease of an agent with an open turn; null: no process has had it for two seconds. */
+export const feedOwnerSchema = z.object({ agentId: z.string(), processId: z.string().nullable() });
+export type FeedOwner = DeepReadonly<z.infer<typeof feedOwnerSchema>>;
+
 const live = ["text.delta", "text.snapshot", "reasoning.delta", "tool.progress"] as const;
 const isLiveType = (type: string): boolean => (live as readonly string[]).includes(type);
 export type LiveEvent = Extract<z.infer<typeof troupeEventSchema>, { type: (typeof live)[number] }>;
@@ -75,6 +98,16 @@ export type FeedMessage =
       readonly isCaughtUp: boolean;
     }
   | { readonly type: "live"; readonly run: string; readonly event: LiveEvent }
+  | {
+      readonly type: "status";
+      readonly run: string;
+      readonly now: number;
+      readonly isReachable: boolean;
+      readonly reachedAt: number;
+      readonly processes: readonly FeedProcess[];
+      readonly owners?: readonly FeedOwner[] | undefined;
+      readonly openRequests: readonly string[];
+    }
   | { readonly type: "gone"; readonly run: string; readonly why: string }
   | {
       readonly type: "error";
@@ -101,6 +134,22 @@ export const feedMessageSchema: z.ZodType<FeedMessage> = z.discriminatedUnion("t
     type: z.literal("live"),
     run: z.string(),
     event: troupeEventSchema.refine(({ type }) => isLiveType(type)).transform((event) => event as LiveEvent),
+  }),
+  /** How the source of the run is: every 1.5 seconds, and when something changes. Costs no credit. */
+  z.object({
+    type: z.literal("status"),
+    run: z.string(),
+    /** The clock of the feed's process. */
+    now: time,
+    /** Whether the stores answer, and when they last did. */
+    isReachable: z.boolean(),
+    reachedAt: time,
+    /** Those that have the lease of an agent with an open turn. */
+    processes: z.array(feedProcessSchema),
+    /** Of agents with an open turn, at most 500. Absent: as it was told before. */
+    owners: z.array(feedOwnerSchema).optional(),
+    /** Ids of all requests that are open in the stores. */
+    openRequests: z.array(z.string()),
   }),
   /** Nothing more comes of this run. */
   z.object({ type: z.literal("gone"), run: z.string(), why: z.string() }),

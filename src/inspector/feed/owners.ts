@@ -1,26 +1,68 @@
+import { systemClock } from "../../base/index.ts";
 import type { Queues } from "../../queues/index.ts";
 import type { AgentRecord } from "../../state/index.ts";
+import { type ProcessIdentity, type RegisteredProcess, signsOf } from "../../stores/index.ts";
 import type { OwnerRow, QueueRow } from "./answers.ts";
-import { keyOf, type RunSource } from "./source.ts";
+import type { FeedProcess } from "./messages.ts";
+import { type FeedSource, keyOf, type RunSource } from "./source.ts";
 import type { Sight } from "./visible-values.ts";
 
 const AGENTS_AT_A_TIME = 500;
 /** Most agents whose lease is looked up in one answer: those with an open turn first. */
 const MOST_OWNERS = 500;
 const MOST_DEAD_LETTERS = 20;
+/** A process without a heartbeat for so long counts as silent, in milliseconds. A living one writes one every 3.4 s by default. */
+const SILENT_MS = 15_000;
+
+/** Who has the lease of an agent; undefined: no process. */
+export interface Owner {
+  readonly agent: AgentRecord;
+  readonly holder: { readonly process: ProcessIdentity; readonly epoch: number } | undefined;
+}
+
+/** The owners of a run's agents. `isBusy`: only of those with an open turn. */
+export async function ownersIn(source: RunSource, { isBusy }: { readonly isBusy: boolean }): Promise<Owner[]> {
+  const agents = (await agentsOf(source)).filter(({ openTurnId }) => !isBusy || openTurnId !== null);
+  const first = agents.toSorted((one, other) => rank(one) - rank(other)).slice(0, MOST_OWNERS);
+  return await Promise.all(
+    first.map(async (agent) => ({ agent, holder: await source.stores.holder(keyOf(source, agent.agentId)) })),
+  );
+}
 
 /** The processes that hold the leases of a run's agents. */
 export async function ownersOf(source: RunSource): Promise<OwnerRow[]> {
-  const agents = (await agentsOf(source)).toSorted((one, other) => rank(one) - rank(other)).slice(0, MOST_OWNERS);
-  const rows = await Promise.all(
-    agents.map(async ({ agentId }): Promise<OwnerRow[]> => {
-      const holder = await source.stores.holder(keyOf(source, agentId));
-      if (!holder) return [];
-      const { process, epoch } = holder;
-      return [{ agentId, processId: process.processId, pid: process.pid, epoch }];
-    }),
-  );
-  return rows.flat();
+  const owners = await ownersIn(source, { isBusy: false });
+  const known = await source.stores.processes();
+  return owners.flatMap(({ agent: { agentId }, holder }) => {
+    if (!holder) return [];
+    const { processId, pid, state, seenAt } = feedProcessOf(holder.process, known);
+    return [{ agentId, processId, pid, epoch: holder.epoch, state, seenAt }];
+  });
+}
+
+/** A process as it is now. */
+export function feedProcessOf(process: ProcessIdentity, known: readonly RegisteredProcess[]): FeedProcess {
+  const now = Date.now();
+  const { isRunning, silentMs } = signsOf(process, known, { now, elapsed: systemClock.elapsed() });
+  const { processId, pid } = process;
+  // The process that asks lives, whatever clock its runtime was given.
+  const isSilent = silentMs > SILENT_MS && !(isRunning === true && pid === globalThis.process.pid);
+  const state = isRunning === false ? "dead" : isSilent ? "silent" : "alive";
+  const isSeen = isRunning === true && !isSilent;
+  return { processId, pid, isHere: isRunning !== null, state, seenAt: isSeen ? now : now - silentMs };
+}
+
+/** The process that runs a busy run: it has the lease of the root, or of one of its agents while the root waits. */
+export async function ownerOfRun(
+  { stores, tenant }: FeedSource,
+  ofRoot: Owner["holder"],
+  agents: readonly AgentRecord[],
+): Promise<FeedProcess | undefined> {
+  let holder = ofRoot;
+  for (const { agentId, openTurnId } of agents) {
+    if (openTurnId !== null) holder ??= await stores.holder({ tenant, agentId });
+  }
+  return holder && feedProcessOf(holder.process, await stores.processes());
 }
 
 function rank({ openTurnId }: AgentRecord): number {

@@ -1,8 +1,9 @@
 import { TroupeError } from "../../errors/index.ts";
 import type { TreeWatching } from "../../runtime/index.ts";
 import { type Given, LiveAnswers } from "./live-answers.ts";
-import type { FeedMessage } from "./messages.ts";
+import type { FeedMessage, FeedOwner } from "./messages.ts";
 import { RunBatches } from "./run-batches.ts";
+import { RunStatus } from "./run-status.ts";
 import type { RunSource, Sources } from "./source.ts";
 import type { Sight } from "./visible-values.ts";
 
@@ -33,13 +34,14 @@ export interface RunWatch {
 }
 
 /**
- * The readers of one run in this process. Owns: the subscription to its tree, the batches of its rows, and the answers that
- * are being written.
+ * The readers of one run in this process. Owns: the subscription to its tree, the batches of its rows, the answers that are
+ * being written, and the looks at its source.
  */
 export class WatchedRun {
   readonly source: RunSource;
   readonly batches: RunBatches;
   readonly live = new LiveAnswers();
+  readonly status: RunStatus;
   readonly #readers = new Set<RunReader>();
   readonly #watching: TreeWatching;
   readonly #poll: ReturnType<typeof setInterval>;
@@ -50,6 +52,9 @@ export class WatchedRun {
   constructor(sources: Sources, source: RunSource, sight: Sight) {
     this.source = source;
     this.batches = new RunBatches(source, sight);
+    this.status = new RunStatus(source, () => {
+      for (const reader of this.#readers) reader.tellStatus();
+    });
     const written = (): void => {
       this.#written ??= later(GATHER_MS, () => {
         this.#written = undefined;
@@ -58,7 +63,10 @@ export class WatchedRun {
       });
     };
     this.#watching = sources.watch(source, {
-      written,
+      written: () => {
+        written();
+        this.status.hurry();
+      },
       live: (part) => {
         if (sight.namesOnly) return;
         if (!this.live.take(part)) this.#watching.ask();
@@ -86,6 +94,7 @@ export class WatchedRun {
     if (this.#readers.size > 0) return false;
     this.#watching.end();
     this.#stopLosses();
+    this.status.end();
     clearInterval(this.#poll);
     clearTimeout(this.#written);
     clearTimeout(this.#said);
@@ -108,7 +117,7 @@ function later(ms: number, work: () => void): ReturnType<typeof setTimeout> {
  *
  * Invariants
  * 1. Rows are sent in the order of the journal, each once, and each agent before its first row.
- * 2. A batch takes one credit; without credit nothing is sent.
+ * 2. A batch takes one credit; without credit nothing is sent, not even how the source is.
  * 3. Live text is sent only while the reader has all rows, so that it never comes after the end of its call.
  */
 export class RunReader implements RunWatch {
@@ -122,6 +131,7 @@ export class RunReader implements RunWatch {
   #isReading = false;
   #isToReadAgain = false;
   #hasEnded = false;
+  #owners: readonly FeedOwner[] | undefined;
 
   constructor(
     run: WatchedRun,
@@ -135,6 +145,7 @@ export class RunReader implements RunWatch {
     this.#sink = sink;
     this.#onEnd = onEnd;
     run.add(this);
+    this.tellStatus();
     this.pump();
   }
 
@@ -176,6 +187,15 @@ export class RunReader implements RunWatch {
     for (const event of live.lackedBy(this.#given, this.#cursor)) {
       this.#sink.send({ type: "live", run: source.runId, event });
     }
+  }
+
+  /** Sends how the source is, with its owners where they are others than before. */
+  tellStatus(): void {
+    const { status } = this.#run.status;
+    if (!status || !this.#mayRead()) return;
+    const { owners, ...rest } = status;
+    this.#sink.send(owners === this.#owners ? rest : { ...rest, owners });
+    this.#owners = owners;
   }
 
   #mayRead(): boolean {

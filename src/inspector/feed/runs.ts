@@ -3,6 +3,7 @@ import { type AgentRecord, numberOfTurn, statusOf, textOf, type TurnRecord, turn
 import { byAge, placeOfAgent } from "../../stores/index.ts";
 import type { RunHead, RunPage, RunRow, StoredAccounts } from "./answers.ts";
 import type { FeedAgent } from "./messages.ts";
+import { ownerOfRun } from "./owners.ts";
 import { type FeedSource, keyOf, type RunSource, type Sources } from "./source.ts";
 import { type Sight, shownRequest } from "./visible-values.ts";
 
@@ -88,11 +89,13 @@ export async function runRowOf(source: FeedSource, root: AgentRecord, { namesOnl
     stores.listAgents({ tenant, rootAgentId: runId, limit: MOST_COUNTED }),
     namesOnly ? "" : taskOf(source, runId),
   ]);
+  const status = statusOf(root);
+  const owner = status === "busy" ? await ownerOfRun(source, holder, agents) : undefined;
   const turnAccount = last && (await stores.account(tenant, turnAccountId(last.turnId)));
   return {
     runId,
     name: definition.name,
-    status: statusOf(root),
+    status,
     turn: last?.status ?? null,
     stopReason: last?.stopReason ?? null,
     turns: turnCount,
@@ -105,6 +108,7 @@ export async function runRowOf(source: FeedSource, root: AgentRecord, { namesOnl
     accounts: root.accountId === null ? [turnAccount ?? []].flat() : [...accounts, turnAccount ?? []].flat(),
     openRequests: open.length,
     isHeld: holder !== undefined,
+    owner: owner?.state ?? null,
     sessionId: namesOnly ? null : sessionId,
   };
 }

@@ -1,9 +1,13 @@
 import { modelUseOf } from "../../budget/index.ts";
 import type { RunEntry, RunEntryOf } from "./run-log.ts";
 
-/** What an agent is doing, in one word: what a page shows of it. */
+/**
+ * What an agent is doing, in one word: what a page shows of it. `lost` is in no journal: its process is dead or silent, or no
+ * process runs it.
+ */
 export const phases = [
   "asking",
+  "lost",
   "failed",
   "retrying",
   "budget",

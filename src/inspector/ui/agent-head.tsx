@@ -1,8 +1,8 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { type AgentMoment, isBusy } from "../run-model/agent-moment.ts";
-import { usePolled } from "./asked.ts";
 import { wordsOf } from "./feed-client.ts";
-import { compact, costText, costTitle, milliseconds, plural, shortId } from "./format.ts";
+import { compact, costText, costTitle, milliseconds, plural, shortId, shortTime } from "./format.ts";
+import { type LostAgent, lostWords } from "./lost-agents.ts";
 import { acts, copyText, say, selectAgent, selectedAgent } from "./page-state.ts";
 import { Icon, LimitBar, limitTitle, PhaseIcon, phaseWords } from "./parts.tsx";
 import type { RunSession } from "./run-session.ts";
@@ -16,6 +16,7 @@ export function AgentHead({ run }: { readonly run: RunSession }) {
   const now = run.moment.value;
   const moment = now.agents[agent.index];
   const parent = run.log.agents[agent.parent];
+  const lost = run.lost.value.get(agent.index);
   const uses = limitsOf(run, agent.agentId, moment?.accountId ?? null);
   const shown = uses.filter(({ limit }, index) => uses.findIndex((one) => one.limit === limit) === index).slice(0, 2);
   return (
@@ -50,7 +51,7 @@ export function AgentHead({ run }: { readonly run: RunSession }) {
       </div>
       {moment ? (
         <>
-          <p class="agent-doing">{wordsFor(moment)}</p>
+          <p class="agent-doing">{wordsFor(moment, lost)}</p>
           <ul class="agent-figures figures">
             <li>
               turn <b>{moment.turn}</b>, step <b>{moment.step}</b>
@@ -90,23 +91,22 @@ export function AgentHead({ run }: { readonly run: RunSession }) {
 }
 
 /** What the state alone does not say. */
-function wordsFor(moment: AgentMoment): string {
+function wordsFor(moment: AgentMoment, lost: LostAgent | undefined): string {
   const { phase, message, turn, step } = moment;
+  if (lost) return `${lostWords(lost)}; last sign of life at ${shortTime(lost.seenAt)}`;
   if (message !== null) return plainText(message);
   if (phase === "done") return `turn ${turn} completed after ${plural(step, "step")}`;
   if (phase === "thinking") return moment.model === null ? "begins its turn" : `waits for ${oneLine(moment.model, 60)}`;
   return doing(moment);
 }
 
-const OWNERS_EVERY_MS = 5_000;
-
-/** The process that runs the agent. */
+/** The living process that runs the agent. */
 function Owner({ run, agentId }: { readonly run: RunSession; readonly agentId: string }) {
-  const { answer } = usePolled(() => run.client.owners(run.runId), run, OWNERS_EVERY_MS);
-  const owner = answer?.find((one) => one.agentId === agentId);
-  if (!owner) return null;
+  const { processes, ofAgents } = run.owners.value;
+  const owner = processes.get(ofAgents.get(agentId) ?? "");
+  if (owner?.state !== "alive") return null;
   return (
-    <li title={`${plainText(owner.processId)}, epoch ${owner.epoch}`}>
+    <li title={plainText(owner.processId)}>
       run by process <b>{owner.pid}</b>
     </li>
   );

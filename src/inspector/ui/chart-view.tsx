@@ -27,7 +27,7 @@ export function ChartView({ run }: { readonly run: RunSession }) {
   const { transitions, missing, failure, isReading } = useTransitions(run, agent?.agentId ?? "", index);
   const moment = run.moment.value;
   const until = useMemo(() => lastSeq(run, index, moment.count), [run, index, moment.count]);
-  const time = run.time;
+  const time = run.timeFor(index);
   const machines = useMemo(() => machinesAt(transitions, until, time), [transitions, until, time]);
   const name = shownMachine.value;
   const call = machines.calls.find(({ id }) => id === shownCall.value) ?? machines.calls.at(-1);

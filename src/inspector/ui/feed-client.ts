@@ -7,7 +7,6 @@ import type {
   FeedInfo,
   FeedMessage,
   MessagePage,
-  OwnerRow,
   Prompt,
   PromptRow,
   QueueRow,
@@ -48,6 +47,12 @@ export type LinkState =
   | { readonly kind: "cut"; readonly why: string; readonly retryAt: number }
   | { readonly kind: "refused"; readonly why: string };
 
+/** Whether the stores of a run answer. `reachedAt`: when they last did, by the clock of the feed. */
+export interface SourceState {
+  readonly isReachable: boolean;
+  readonly reachedAt: number;
+}
+
 /**
  * All that the page knows comes through it. Two ways: a server, and the data of an exported file. Calls that fail throw
  * `FeedFailure`.
@@ -70,7 +75,6 @@ export interface FeedClient {
   steps(runId: string, after: string | null): Promise<StepPage>;
   search(runId: string, text: string, query: SearchQuery): Promise<SearchPage>;
   storedAccounts(runId: string): Promise<StoredAccounts>;
-  owners(runId: string): Promise<readonly OwnerRow[]>;
   /** Null: there is no Redis. */
   queues(): Promise<readonly QueueRow[] | null>;
   artifact(runId: string, agentId: string, artifactId: string): Promise<ArtifactView>;

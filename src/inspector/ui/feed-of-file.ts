@@ -180,7 +180,6 @@ export function feedOfFile(page: PackedRun): FeedClient {
       throw new FeedFailure("left_out", "An exported file can be filtered, but its contents cannot be searched.");
     },
     storedAccounts: async () => ({ cursor: lastCursor(), accounts, waiters: [] }),
-    owners: async () => [],
     queues: async () => null,
     async artifact() {
       throw left("artifacts");

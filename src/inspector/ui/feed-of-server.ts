@@ -49,7 +49,6 @@ export function feedOfServer(token: string, mayAct: boolean): FeedClient {
     steps: (runId, after) => get(`${run(runId)}/steps`, { after }),
     search: (runId, text, { after, signal }) => get(`${run(runId)}/search`, { text, after }, signal),
     storedAccounts: (runId) => get(`${run(runId)}/accounts`),
-    owners: async (runId) => itemsOf(await get(`${run(runId)}/owners`)),
     queues: async () => {
       const answer = await get<ListAnswer<never> | null>("/api/queues");
       return answer === null ? null : itemsOf(answer);
@@ -95,9 +94,9 @@ async function ask<Answer>(token: string, path: string, options: RequestInit): P
     .catch((cause: unknown) => (options.body || options.signal?.aborted === true ? Promise.reject(cause) : later(send)))
     .catch((cause: unknown) => {
       if (options.signal?.aborted === true) throw cause;
-      throw new FeedFailure("unreachable", "The process that serves this page does not answer.");
+      throw new FeedFailure("unreachable", noServer);
     });
-  if (response.status === 401) throw new FeedFailure("unauthorized", noToken);
+  if (response.status === 401) throw new FeedFailure(UNAUTHORIZED, noToken);
   if (response.status === 403) throw new FeedFailure("forbidden", "This link may only watch.");
   const body = response.status === 204 ? undefined : ((await response.json().catch(() => undefined)) as unknown);
   if (response.ok) return body as Answer;
@@ -114,6 +113,8 @@ async function later<Answer>(send: () => Promise<Answer>): Promise<Answer> {
   return await send();
 }
 
+const noServer = "The process that serves this page does not answer.";
+const UNAUTHORIZED = "unauthorized";
 const noToken = "The token of this address is missing or no longer valid. Open the address that the command printed.";
 
 /**
@@ -128,6 +129,8 @@ class Watch {
   #socket: WebSocket | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #isEnded = false;
+  /** The server has begun to send the run. */
+  #isWatching = false;
   #waitMs = SHORTEST_WAIT_MS;
 
   constructor(token: string, runId: string, after: number, listener: WatchListener) {
@@ -135,6 +138,7 @@ class Watch {
     this.#runId = runId;
     this.#cursor = after;
     this.#listener = listener;
+    this.#listener.link({ kind: "connecting" });
     this.#connect();
   }
 
@@ -146,29 +150,38 @@ class Watch {
 
   #connect(): void {
     if (this.#isEnded) return;
-    this.#listener.link({ kind: "connecting" });
     const address = `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}${base}/feed`;
     const socket = new WebSocket(address, ["troupe.feed.v1", `bearer.${this.#token}`]);
     this.#socket = socket;
     let isOpened = false;
     socket.addEventListener("open", () => {
       isOpened = true;
-      this.#waitMs = SHORTEST_WAIT_MS;
+      this.#isWatching = false;
       this.#listener.link({ kind: "open" });
       socket.send(JSON.stringify({ type: "watch", run: this.#runId, after: this.#cursor, credit: CREDIT }));
     });
     socket.addEventListener("message", ({ data }) => this.#take(socket, JSON.parse(String(data)) as FeedMessage));
-    socket.addEventListener("close", ({ reason }) => this.#lost(socket, isOpened, reason));
+    socket.addEventListener("close", ({ reason }) => {
+      if (isOpened) this.#lost(socket, { reason: reason || "The connection was cut." });
+      else void this.#notOpened(socket);
+    });
   }
 
   #take(socket: WebSocket, message: FeedMessage): void {
     if (this.#isEnded || socket !== this.#socket) return;
     if (message.type === "error" && message.code !== "unavailable") {
-      this.#isEnded = true;
-      this.#listener.link({ kind: "refused", why: message.message });
+      this.#refuse(message.message);
       socket.close();
       return;
     }
+    if (message.type !== "error") this.#isWatching = true;
+    else if (!this.#isWatching) {
+      // The stores did not answer when the run was asked for, so that the server does not watch it.
+      this.#lost(socket, { reason: message.message });
+      socket.close();
+      return;
+    }
+    this.#waitMs = SHORTEST_WAIT_MS;
     const room = this.#listener.message(message);
     if (message.type !== "rows") return;
     this.#cursor = message.head;
@@ -179,13 +192,33 @@ class Watch {
     else grant();
   }
 
-  #lost(socket: WebSocket, wasOpened: boolean, reason: string): void {
+  /** A browser does not tell why a socket was refused; an ordinary request does. */
+  async #notOpened(socket: WebSocket): Promise<void> {
+    const info = {
+      headers: { authorization: `Bearer ${this.#token}` },
+      cache: "no-store",
+      credentials: "omit",
+    } as const;
+    const status = await fetch(`${base}/api/info`, info).then(
+      (answer) => answer.status,
+      () => 0,
+    );
+    if (status === 401) this.#refuse(noToken);
+    else this.#lost(socket, { reason: status === 0 ? noServer : "The server takes no further readers now." });
+  }
+
+  #refuse(why: string): void {
+    if (this.#isEnded) return;
+    this.#isEnded = true;
+    this.#listener.link({ kind: "refused", why });
+  }
+
+  #lost(socket: WebSocket, { reason }: { readonly reason: string }): void {
     if (this.#isEnded || socket !== this.#socket) return;
+    this.#socket = undefined;
     const waitMs = this.#waitMs;
     this.#waitMs = Math.min(LONGEST_WAIT_MS, waitMs * 2);
-    const why =
-      reason || (wasOpened ? "The connection was cut." : "The process that serves this page does not answer.");
-    this.#listener.link({ kind: "cut", why, retryAt: Date.now() + waitMs });
+    this.#listener.link({ kind: "cut", why: reason, retryAt: Date.now() + waitMs });
     this.#timer = setTimeout(() => this.#connect(), waitMs);
   }
 }

@@ -82,6 +82,13 @@ export function dateTime(time: number): string {
   return clock.format(time);
 }
 
+const timeOfDay = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
+
+/** The time of day. */
+export function shortTime(time: number): string {
+  return timeOfDay.format(time);
+}
+
 export function plural(count: number, one: string, many = `${one}s`): string {
   return `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
 }

@@ -26,6 +26,7 @@ import {
   views,
 } from "./page-state.ts";
 import { RequestsView } from "./requests-view.tsx";
+import { RunBanners } from "./run-banners.tsx";
 import type { RunSession } from "./run-session.ts";
 import { Scrubber } from "./scrubber.tsx";
 import { startTheme, treeWidth } from "./settings.ts";
@@ -104,7 +105,6 @@ const viewNames: Readonly<Record<View, string>> = {
 
 function RunPage({ run }: { readonly run: RunSession }) {
   const { view } = route.value;
-  const link = run.link.value;
   const tabs = useRef<HTMLElement>(null);
   const isBegun = run.length.value > 0;
   useLayoutEffect(() => {
@@ -119,11 +119,7 @@ function RunPage({ run }: { readonly run: RunSession }) {
         <TreeView run={run} />
         <Divider />
         <main id="main" class="view" tabIndex={-1} aria-label={viewNames[view]}>
-          {link.kind === "cut" && (
-            <p class="banner" role="alert">
-              {link.why} Trying again; what is shown stays.
-            </p>
-          )}
+          <RunBanners run={run} />
           <CutOff run={run} />
           <AgentHead run={run} />
           <nav ref={tabs} class="tabs" aria-label="Views">
@@ -229,7 +225,9 @@ function Beginning({ run }: { readonly run: RunSession }) {
       </main>
     );
   }
-  const words = link.kind === "cut" ? `${link.why} Trying again …` : "Reading the journal …";
+  const isAnswering = run.source.value?.isReachable !== false;
+  const reading = isAnswering ? "Reading the journal …" : "The store does not answer. Trying again …";
+  const words = link.kind === "cut" ? `${link.why} Trying again …` : reading;
   return (
     <main class="empty loading" aria-busy="true">
       {run.isCaughtUp.value ? "Nothing has happened in this run yet. It shows up here as soon as it does." : words}

@@ -1,12 +1,13 @@
 import { batch, computed, signal } from "@preact/signals";
 import type { FeedMessage } from "../feed/wire.ts";
 import { Spending } from "../run-model/account-curve.ts";
-import { isBusy } from "../run-model/agent-moment.ts";
+import { isBusy, type Phase } from "../run-model/agent-moment.ts";
 import { TimeAxis } from "../run-model/axis.ts";
 import { type LogStart, type RunAgentRecord, RunLog, type RunRow } from "../run-model/run-log.ts";
-import { RunMoments, type RunState } from "../run-model/run-moments.ts";
+import { type RunMoment, RunMoments, type RunState } from "../run-model/run-moments.ts";
 import { type OpenSpans, Timeline } from "../run-model/timeline.ts";
-import type { FeedClient, LinkState, RequestRow } from "./feed-client.ts";
+import type { FeedClient, LinkState, RequestRow, SourceState } from "./feed-client.ts";
+import { type LostAgent, lostAgents, nothingLost, type Owners } from "./lost-agents.ts";
 import { Player } from "./player.ts";
 import { Rereading, Slices } from "./slices.ts";
 
@@ -47,6 +48,9 @@ interface SessionOptions {
 const CLOCK_EVERY_MS = 250;
 const CLOCK_LARGE_EVERY_MS = 1_000;
 
+/** A feed says how its source is every 1.5 s. */
+const SILENT_MS = 5_000;
+
 /** Entries that come within this time are shown together: in a run of few entries, and in a large one. */
 const SHOW_EVERY_MS = 80;
 const SHOW_LARGE_EVERY_MS = 250;
@@ -79,6 +83,9 @@ export class RunSession {
   readonly timeline: Timeline;
   readonly spending: Spending;
   readonly link = signal<LinkState>({ kind: "connecting" });
+  /** Whether the stores answer; undefined before the first answer. */
+  readonly source = signal<SourceState | undefined>(undefined);
+  readonly owners = signal<Owners>({ processes: new Map(), ofAgents: new Map() });
   readonly isCaughtUp = signal(false);
   /** Why nothing more comes; null: it goes on. */
   readonly gone = signal<string | null>(null);
@@ -104,6 +111,8 @@ export class RunSession {
   #hasAsked = false;
   #hasLearned = false;
   #giveRoom: (() => void) | undefined;
+  /** When the feed last said something. */
+  #heardAt = 0;
   /** Names the part of the run. */
   readonly part: string;
   readonly #size: WindowSize;
@@ -118,19 +127,32 @@ export class RunSession {
   #axisTimer: ReturnType<typeof setTimeout> | undefined;
   readonly #axisDue = signal(0);
   #axis: TimeAxis = new TimeAxis([], { start: 0, end: 0 });
-  readonly #requestsRead = new Rereading(async () => {
-    this.requests.value = await this.client.requests(this.runId);
-  }, REQUESTS_EVERY_MS);
+  #requestsAsked = 0;
+  #requestsShown = 0;
+  readonly #requestsRead = new Rereading(() => this.readRequests(), REQUESTS_EVERY_MS);
 
   /** The source's clock when it was last looked at; 0: nobody works. It stands still while the past is shown. */
   readonly #now = signal(0);
   readonly #clock: ReturnType<typeof setInterval>;
 
   readonly isLive = computed(() => this.pinned.value === null);
-  readonly moment = computed(() => {
+  /** Nothing that is shown is sure to be so now: the connection or the stores are gone. */
+  readonly isStale = computed(() => this.link.value.kind !== "open" || this.source.value?.isReachable === false);
+  /** Agents that count as working in the journal, and that no living process runs: only at the newest moment. */
+  readonly lost = computed((): ReadonlyMap<number, LostAgent> => {
+    const owners = this.owners.value;
+    if (!this.isLive.value || !this.isCaughtUp.value) return nothingLost;
+    return lostAgents(this.log.agents, this.moments.at(this.length.value).agents, owners);
+  });
+  readonly moment = computed((): RunMoment => {
     // Another moment too when terms of accounts become known.
     const [count] = [this.pinned.value ?? this.length.value, this.#learned.value];
-    return this.moments.at(count);
+    const lost = this.lost.value;
+    const moment = this.moments.at(count);
+    if (lost.size === 0) return moment;
+    const isLost = { phase: "lost" } as const;
+    const agents = moment.agents.map((agent, index) => agent && (lost.has(index) ? { ...agent, ...isLost } : agent));
+    return { ...moment, agents };
   });
   /** Until when the run is known: the source's clock while somebody works, else the time of the last entry. */
   readonly present = computed(() => {
@@ -187,15 +209,47 @@ export class RunSession {
     return this.isLive.value ? this.present.value : this.moment.value.time;
   }
 
+  /** Until when it is known what an agent does. */
+  endOf(agent: number): number {
+    const end = this.present.peek();
+    const lost = this.lost.peek().get(agent);
+    return lost ? Math.min(end, lost.seenAt) : end;
+  }
+
+  /** The time at which views of one agent look. */
+  timeFor(agent: number): number {
+    const lost = this.lost.value.get(agent);
+    return lost && this.isLive.value ? Math.min(this.time, lost.seenAt) : this.time;
+  }
+
   #tick(): void {
     const aheadMs = this.#aheadMs;
     if (aheadMs === null || this.pinned.peek() !== null || this.link.peek().kind !== "open") return;
     // What is read may have happened long ago.
     if (!this.isCaughtUp.peek() || this.isPast.peek()) return;
-    const { agents } = this.moment.peek();
     const now = Date.now() + aheadMs;
-    if (!agents.some((agent) => agent !== undefined && isBusy(agent))) this.#now.value = 0;
+    this.#watchSource(now);
+    const source = this.source.peek();
+    if (source?.isReachable === false) {
+      // Nothing is known of the time since.
+      this.#now.value = Math.min(this.#now.peek(), source.reachedAt);
+      return;
+    }
+    const { agents } = this.moment.peek();
+    const lost = this.lost.peek();
+    // Those that wait for a lost one do not go on.
+    const isWorking = (phase: Phase): boolean => phase !== "waiting" || lost.size === 0;
+    const isRunning = agents.some((agent) => agent !== undefined && isBusy(agent) && isWorking(agent.phase));
+    if (!isRunning) this.#now.value = [...lost.values()].reduce((last, { seenAt }) => Math.max(last, seenAt), 0);
     else if (this.length.peek() < LONG_AXIS || now - this.#now.peek() >= CLOCK_LARGE_EVERY_MS) this.#now.value = now;
+  }
+
+  /** A feed that says nothing more over an open connection is gone too. */
+  #watchSource(now: number): void {
+    const source = this.source.peek();
+    const isSilent = this.#giveRoom === undefined && performance.now() - this.#heardAt > SILENT_MS;
+    if (source?.isReachable !== true || !isSilent) return;
+    this.source.value = { isReachable: false, reachedAt: now - SILENT_MS };
   }
 
   end(): void {
@@ -215,7 +269,9 @@ export class RunSession {
 
   /** Resolves when there is room for more. */
   #take(message: FeedMessage): Promise<void> | undefined {
-    if (message.type === "agents") this.log.addAgents(message.agents);
+    this.#heardAt = performance.now();
+    if (message.type === "status") this.#takeStatus(message);
+    else if (message.type === "agents") this.log.addAgents(message.agents);
     else if (message.type === "rows") this.#append(message.rows as unknown as readonly RunRow[], message.isCaughtUp);
     else if (message.type === "gone") this.gone.value = message.why;
     else if (message.type === "live") this.#write(message.event);
@@ -223,6 +279,22 @@ export class RunSession {
     return new Promise((resolve) => {
       this.#giveRoom = resolve;
     });
+  }
+
+  #takeStatus(status: Extract<FeedMessage, { type: "status" }>): void {
+    const { isReachable, reachedAt, processes, owners, openRequests } = status;
+    const known = this.owners.peek();
+    batch(() => {
+      this.source.value = { isReachable, reachedAt };
+      this.owners.value = {
+        processes: new Map(processes.map((one) => [one.processId, one])),
+        ofAgents: owners ? new Map(owners.map(({ agentId, processId }) => [agentId, processId])) : known.ofAgents,
+      };
+    });
+    const open = new Set(openRequests);
+    const shown = this.requests.peek().filter(({ status: one }) => one === "open");
+    const isSame = open.size === shown.length && shown.every(({ requestId }) => open.has(requestId));
+    if (!isSame && isReachable && this.isCaughtUp.peek()) this.#requestsRead.ask();
   }
 
   #append(rows: readonly RunRow[], isCaughtUp: boolean): void {
@@ -273,7 +345,10 @@ export class RunSession {
       const isLate = performance.now() - this.#shownAt > SHOW_LARGE_EVERY_MS;
       if (!isMore) this.#shown = undefined;
       if (!isMore || (isLate && slices.isOver)) this.#show(!isMore);
-      if (this.log.length - this.moments.count < MOST_WAITING) this.#giveRoom?.();
+      if (this.log.length - this.moments.count < MOST_WAITING) {
+        this.#giveRoom?.();
+        this.#giveRoom = undefined;
+      }
       await slices.pause();
     }
   }
@@ -364,6 +439,17 @@ export class RunSession {
     if (!this.moments.learn(accounts)) return;
     this.#hasLearned = true;
     this.#showSoon();
+  }
+
+  /** Resolves when the requests are those that the stores have now: a decision is there before its agent has heard of it. */
+  async readRequests(): Promise<void> {
+    this.#requestsAsked += 1;
+    const asked = this.#requestsAsked;
+    const requests = await this.client.requests(this.runId);
+    // An answer that was overtaken by a newer one is older than what is shown.
+    if (asked < this.#requestsShown) return;
+    this.#requestsShown = asked;
+    this.requests.value = requests;
   }
 
   /** Looks at the moment after `count` entries. */

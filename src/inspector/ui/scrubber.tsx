@@ -59,7 +59,7 @@ export function Scrubber({ run }: { readonly run: RunSession }) {
         </span>
         <button
           type="button"
-          class={run.isLive.value ? "live on" : "live"}
+          class={run.isLive.value && !run.isStale.value ? "live on" : "live"}
           aria-pressed={run.isLive.value}
           title="Follow the newest (L)"
           onClick={() => goLive(run)}

@@ -43,7 +43,7 @@ export function SpanTable({ run }: { readonly run: RunSession }) {
         const agent = row && run.log.agents[row.agent];
         if (!row || !agent) return null;
         const { span } = row;
-        const end = Math.min(span.end, now);
+        const end = Math.min(span.end, now, run.endOf(row.agent));
         return (
           <div key={slot} role="row" class="grid-row span-row">
             <span role="cell" class="figures">

@@ -207,7 +207,7 @@ function RunLine({ row }: { readonly row: RunRow }) {
       <td>
         <span class={`pill ${phase}`}>
           <PhaseIcon phase={phase} />
-          {row.openRequests > 0 ? `${row.openRequests} open` : phaseWords[phase]}
+          {phase === "asking" ? `${row.openRequests} open` : phaseWords[phase]}
         </span>{" "}
         {row.stopReason !== null && row.stopReason !== "completed" && <code class="quiet">{row.stopReason}</code>}
       </td>
@@ -257,11 +257,14 @@ function byShare(one: LimitUse, other: LimitUse): number {
 /** The feed counts no more. */
 const MOST_COUNTED = 1_000;
 
-function isOpen({ status, openRequests }: RunRow): boolean {
+/** Time goes on only where a process does. */
+function isOpen({ status, owner, openRequests }: RunRow): boolean {
+  if (owner === "dead" || owner === "silent") return false;
   return status === "busy" || openRequests > 0;
 }
 
-function phaseOf({ status, turn, stopReason, openRequests, turns }: RunRow): Phase {
+function phaseOf({ status, owner, turn, stopReason, openRequests, turns }: RunRow): Phase {
+  if (owner === "dead" || owner === "silent") return "lost";
   if (openRequests > 0) return "asking";
   if (status === "busy") return "thinking";
   if (turn === "failed") return "failed";

@@ -66,7 +66,7 @@ function drawRows(pen: Pen, frame: TimelineFrame, x: (time: number) => number): 
     pen.fillRect(0, y + rowHeight - 1, width, 1);
     const lanes = Math.max(1, run.timeline.lanesOf(agent));
     const laneHeight = (rowHeight - 7) / lanes;
-    const now = run.present.peek();
+    const now = run.endOf(agent);
     for (const span of run.timeline.spansOf(agent)) {
       const from = x(span.start);
       const to = x(Math.min(span.end, now));
@@ -76,12 +76,14 @@ function drawRows(pen: Pen, frame: TimelineFrame, x: (time: number) => number): 
       // In a low row, what excludes all other work takes the whole height.
       const isAlone = laneHeight < 8 && span.lane === 0 && span.kind !== "tool" && span.kind !== "queue";
       const box = {
-        x: from,
+        // Of an interrupted call perhaps nothing but its beginning is known.
+        x: span.last < 0 ? Math.min(from, width - 4) : from,
         y: y + 3 + span.lane * laneHeight,
-        width: Math.max(1.5, to - from - 0.5),
+        width: Math.max(span.last < 0 ? 4 : 1.5, to - from - 0.5),
         laneHeight: isAlone ? rowHeight - 7 : laneHeight,
       };
-      drawSpan(pen, span, { ...box, colours, hasLabel: !isFuture });
+      const isBroken = span.isFailed || (span.last < 0 && run.lost.peek().has(agent));
+      drawSpan(pen, span, { ...box, colours, isBroken, hasLabel: !isFuture });
       if (span === frame.hovered) outline(pen, box);
     }
     pen.globalAlpha = 1;
@@ -95,6 +97,8 @@ interface SpanBox {
   readonly laneHeight: number;
   readonly colours: Colours;
   readonly hasLabel: boolean;
+  /** It has failed, or was interrupted. */
+  readonly isBroken: boolean;
 }
 
 /** The row at that height. */
@@ -133,13 +137,13 @@ function coloursOf(pen: Pen): Colours {
   };
 }
 
-function drawSpan(pen: Pen, span: Span, { x, y, width, laneHeight, colours, hasLabel }: SpanBox): void {
+function drawSpan(pen: Pen, span: Span, { x, y, width, laneHeight, colours, hasLabel, isBroken }: SpanBox): void {
   const tall = Math.max(2, laneHeight - (laneHeight > 5 ? 1.5 : 0.5));
   pen.fillStyle = colours.fills.get(span.kind) ?? colours.text;
   pen.beginPath();
   pen.roundRect(x, y, width, tall, Math.min(3, tall / 3, width / 2));
   pen.fill();
-  if (span.isFailed) {
+  if (isBroken) {
     pen.fillStyle = colours.failed;
     pen.fillRect(x + width - Math.min(3, width), y, Math.min(3, width), tall);
   }
@@ -163,7 +167,7 @@ function drawSpan(pen: Pen, span: Span, { x, y, width, laneHeight, colours, hasL
   pen.restore();
 }
 
-function outline(pen: Pen, { x, y, width, laneHeight }: Omit<SpanBox, "colours" | "hasLabel">): void {
+function outline(pen: Pen, { x, y, width, laneHeight }: Omit<SpanBox, "colours" | "hasLabel" | "isBroken">): void {
   pen.strokeStyle = colour("text");
   pen.lineWidth = 1.5;
   pen.strokeRect(x - 0.5, y - 0.5, width + 1, laneHeight);

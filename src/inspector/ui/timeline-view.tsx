@@ -309,8 +309,8 @@ function spanAt(run: RunSession, agent: number, at: { time: number; lane: number
 }
 
 function SpanTip({ run, hovered, width }: { run: RunSession; hovered: Hovered; width: number }) {
-  const { span, x, y } = hovered;
-  const end = Math.min(span.end, run.present.value);
+  const { span, x, y, agent } = hovered;
+  const end = Math.min(span.end, run.present.value, run.endOf(agent));
   const figures = [
     milliseconds(end - span.start),
     span.tokens > 0 ? `${compact(span.tokens)} tokens` : "",

@@ -1,5 +1,5 @@
 import { isBusy } from "../run-model/agent-moment.ts";
-import { compact, costOf, costSum, costText, costTitle, milliseconds, plural, shortId } from "./format.ts";
+import { compact, costOf, costSum, costText, costTitle, grouped, milliseconds, plural, shortId } from "./format.ts";
 import { Icon, PhaseIcon, phaseWords } from "./parts.tsx";
 import { addressOf, copyWatchLink, go, info, isHelpOpen, route, session } from "./page-state.ts";
 import type { RunSession } from "./run-session.ts";
@@ -116,6 +116,7 @@ function RunFigures({ run }: { readonly run: RunSession }) {
           <dd>
             {count.toLocaleString("en")}
             {busy > 0 && <span class="quiet"> · {busy.toLocaleString("en")} busy</span>}
+            {run.lost.value.size > 0 && <span class="lost-count"> · {grouped(run.lost.value.size)} interrupted</span>}
           </dd>
         </div>
         <div>
@@ -141,13 +142,14 @@ function RunFigures({ run }: { readonly run: RunSession }) {
   );
 }
 
-/** Whether what is shown still moves. */
+/** Whether what is shown still moves: the connection, and the stores behind it. */
 function LinkMark({ run }: { readonly run: RunSession }) {
   const { kind } = run.link.value;
   const source = info.value?.source;
   if (source === "file") return <span class="link-mark still">exported file</span>;
   if (run.gone.value !== null) return <span class="link-mark still">ended</span>;
   if (kind === "cut" || kind === "refused") return <span class="link-mark cut">not connected</span>;
+  if (run.source.value?.isReachable === false) return <span class="link-mark cut">store does not answer</span>;
   if (kind === "connecting") return <span class="link-mark">connecting</span>;
   return <span class="link-mark open">{run.isCaughtUp.value ? "connected" : "reading"}</span>;
 }

@@ -4,6 +4,7 @@ import { type AgentMoment, isBusy } from "../run-model/agent-moment.ts";
 import { type TreeRow, treeRows } from "../run-model/tree-rows.ts";
 import { plural, shortId } from "./format.ts";
 import { Icon, LimitBar, PhaseIcon, phaseWords } from "./parts.tsx";
+import { lostWords } from "./lost-agents.ts";
 import { route, selectAgent, selectedAgent, session } from "./page-state.ts";
 import type { RunSession } from "./run-session.ts";
 import { oneLine, plainText } from "./untrusted.tsx";
@@ -175,6 +176,8 @@ function GroupCell({ row }: { readonly row: Extract<TreeRow, { kind: "group" }> 
 /** What the agent does, in a few words: the text it writes, its tools, whom it waits for, why it stopped. */
 function Doing({ run, agentId, moment }: { run: RunSession; agentId: string; moment: AgentMoment }) {
   const text = run.written.value >= 0 ? run.textOf(agentId) : "";
+  const lost = run.lost.value.get(run.log.indexOfAgent(agentId));
+  if (lost) return <>{lostWords(lost)}</>;
   if (text !== "") return <span class="writing">{oneLine(text.slice(-120), 120)}</span>;
   return <>{doing(moment)}</>;
 }

@@ -102,6 +102,7 @@ export function unsavedStores(durable: Stores, options: UnsavedOptions): Runtime
     },
 
     // These concern saved trees only.
+    processes: () => durable.processes(),
     projectionCursor: (tenant, name, root) => durable.projectionCursor(tenant, name, root),
     moveProjection: (tenant, name, root, cursor) => durable.moveProjection(tenant, name, root, cursor),
     webhooks: (tenant, root) => durable.webhooks(tenant, root),

@@ -145,8 +145,8 @@ export class RedisAgents {
 
   processes(): ProcessRow[] {
     const tree = this.keys.processes();
-    const ids = this.writing(tree).members(this.#processIds(tree));
-    return this.at(tree).all(ids.map((id) => rowKinds.process(id)));
+    if (!this.reading(tree)) return this.at(tree).all(processKinds(this.writing(tree).members(this.#processIds(tree))));
+    return this.ask("processes", async () => this.reader.rows(tree, processKinds(await this.reader.list(tree.agents))));
   }
 
   putProcess(row: ProcessRow): void {
@@ -251,6 +251,10 @@ export class RedisAgents {
     if (this.#session) return this.#session;
     throw new InvariantError("the tables were used outside of any work");
   }
+}
+
+function processKinds(ids: readonly string[]): RowKind<ProcessRow>[] {
+  return ids.map((id) => rowKinds.process(id));
 }
 
 /** The reads of a tree that work can do, whether or not it also writes. */

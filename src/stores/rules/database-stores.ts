@@ -53,6 +53,7 @@ export function databaseStores(kind: string, database: Database): Stores {
       write(() => decide(tables, { ...key, requestId, decision, ...options }, now)),
     registerProcess: (identity, now, elapsed = now) => write(() => registerProcess(tables, identity, now, elapsed)),
     heartbeat: (processId, steady) => write(() => heartbeat(tables, processId, steady)),
+    processes: () => read(() => tables.processes()),
     acquire: (key, processId, leaseMs, steady, isKnown) =>
       write(() => acquire(tables, key, { processId, leaseMs, isRunning, isKnown }, steady)),
     release: (key, epoch, options) => write(() => release(tables, key, epoch, options)),

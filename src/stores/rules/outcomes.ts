@@ -48,6 +48,14 @@ export interface ProcessIdentity {
   readonly startTime?: string | null | undefined;
 }
 
+/** A process as the stores know it. */
+export interface RegisteredProcess extends ProcessIdentity {
+  /** Its last heartbeat, in steady time. A process that has nothing to keep up writes one an hour. */
+  readonly heartbeatAt: number;
+  /** The difference between steady time and its clock's `elapsed()`. */
+  readonly clockOffset: number;
+}
+
 export type AcquireOutcome =
   | {
       readonly type: "acquired";

@@ -35,6 +35,7 @@ import type {
   MarkOutcome,
   OpenTurnOutcome,
   ProcessIdentity,
+  RegisteredProcess,
   SetBudgetOutcome,
   StoredLook,
 } from "./outcomes.ts";
@@ -107,6 +108,8 @@ export interface Stores {
   registerProcess(process: ProcessIdentity, now: number, elapsed?: number): Promise<number>;
   /** False for a process that is not registered, or was forgotten after a long silence. */
   heartbeat(processId: string, steady: number): Promise<boolean>;
+  /** All processes that are registered, living or not. They are forgotten a day after their last heartbeat. */
+  processes(): Promise<RegisteredProcess[]>;
   /**
    * `leaseMs`: for how long a process without a heartbeat is considered alive. `isKnown`: whether the caller has the
    * definition of that name; if not, the outcome is `unknown`, and nothing is changed. Default: it has all.

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { readFileSync, readlinkSync } from "node:fs";
 import { hostname, uptime } from "node:os";
-import type { ProcessIdentity } from "./outcomes.ts";
+import type { ProcessIdentity, RegisteredProcess } from "./outcomes.ts";
 import type { ProcessRow, Tables } from "./tables.ts";
 
 /** Describes this process to the stores; `processId` must be unique among all processes that ever used the store. */
@@ -48,8 +48,8 @@ export function identityOf({ processId, pid, bootId, startTime }: ProcessIdentit
  * as it is set, but never before a time that was stored already: steady time does not go back over a restart.
  */
 export function clockOffsetFor(
-  known: readonly ProcessRow[],
-  { bootId }: ProcessIdentity,
+  known: readonly RegisteredProcess[],
+  { bootId }: Pick<ProcessIdentity, "bootId">,
   now: number,
   elapsed: number,
 ): number {
@@ -60,8 +60,31 @@ export function clockOffsetFor(
 }
 
 /** If a process of this boot gave its heartbeat in the future, it uses another clock, such as an injected one. */
-function isSameClock(rows: readonly ProcessRow[], clockOffset: number, elapsed: number): boolean {
+function isSameClock(rows: readonly RegisteredProcess[], clockOffset: number, elapsed: number): boolean {
   return rows.every((row) => row.clockOffset !== clockOffset || row.heartbeatAt <= elapsed + clockOffset);
+}
+
+/** What a process that only reads the stores can tell of another one. */
+export interface ProcessSigns {
+  /** Whether it runs; null: it is on another machine or in another container, so that only its heartbeat tells. */
+  readonly isRunning: boolean | null;
+  /** How long ago its last heartbeat was, in milliseconds. */
+  readonly silentMs: number;
+}
+
+/** Looks at a registered process without being registered. `now` and `elapsed` are those of the caller's clock. */
+export function signsOf(
+  { processId, ...identity }: ProcessIdentity,
+  known: readonly RegisteredProcess[],
+  { now, elapsed }: { readonly now: number; readonly elapsed: number },
+): ProcessSigns {
+  const { bootId } = sight;
+  const steady = elapsed + clockOffsetFor(known, { bootId }, now, elapsed);
+  const heartbeatAt = known.find((row) => row.processId === processId)?.heartbeatAt;
+  return {
+    isRunning: identity.bootId === bootId ? isRunning(identity) : null,
+    silentMs: heartbeatAt === undefined ? 0 : Math.max(0, steady - heartbeatAt),
+  };
 }
 
 /** The boot id without the namespace: everything on one boot shares one monotonic clock. */

@@ -15,7 +15,7 @@ import type {
 } from "../../state/index.ts";
 import type { ForeignWrites } from "./foreign-writes.ts";
 import type { LiveChannel } from "./live-channel.ts";
-import type { Committed, ProcessIdentity } from "./outcomes.ts";
+import type { Committed, RegisteredProcess } from "./outcomes.ts";
 import type { RolledBackTree, StoredRow, StoredTree, StoredTurn } from "./ports.ts";
 import type { AgentFilter, AgentPlace, RequestFilter, TurnFilter, TurnPlace, UnattendedQuery } from "./queries.ts";
 
@@ -74,13 +74,9 @@ export type KeyMeaning =
   | { readonly turnId: string; readonly hash: string }
   | { readonly turnId: string; readonly requestId: string };
 
-export interface ProcessRow extends ProcessIdentity {
+export interface ProcessRow extends RegisteredProcess {
   /** Distinguishes the process from a later one with the same pid; null if the system does not tell. */
   readonly startTime: string | null;
-  /** In steady time. */
-  readonly heartbeatAt: number;
-  /** The difference between steady time and its clock's `elapsed()`. */
-  readonly clockOffset: number;
 }
 
 /** `follows` may be unknown until the transaction is written. */

@@ -1,0 +1,132 @@
+import type { RegisteredProcess } from "../../stores/index.ts";
+import type { FeedMessage, FeedOwner, FeedProcess } from "./messages.ts";
+import { feedProcessOf, type Owner, ownersIn } from "./owners.ts";
+import type { RunSource } from "./source.ts";
+
+export type RunStatusMessage = Extract<FeedMessage, { readonly type: "status" }>;
+
+/** How often the source is looked at, in milliseconds; after a change of the run sooner. */
+const LOOK_MS = 1_500;
+const SOON_MS = 250;
+/** Stores that have not answered for so long count as lost, in milliseconds. */
+const LOST_MS = 2_500;
+/** In large runs a look takes longer: after changes looks take at most this share of the time, and owners less. */
+const LOOKS_SHARE = 0.1;
+const OWNERS_SHARE = 0.05;
+const MOST_REQUESTS = 1_000;
+/** An agent that changes hands has no owner for a moment; it counts as left without one after so long, in milliseconds. */
+const UNOWNED_MS = 2_000;
+
+/**
+ * How the source of one run is: whether its stores answer, whether the processes live that run its agents, and which requests
+ * are open.
+ * Owns: the looks at the stores. Does not own: the stores, the readers.
+ *
+ * Invariants
+ * 1. One look is under way at a time, so that stores that do not answer are not asked again and again.
+ * 2. Who reads is told within `LOOK_MS` and `LOST_MS` together that the stores do not answer.
+ */
+export class RunStatus {
+  readonly #source: RunSource;
+  readonly #onChange: (status: RunStatusMessage) => void;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #dueAt = 0;
+  /** How soon a change is followed by a look. */
+  #soonMs = SOON_MS;
+  #isLooking = false;
+  #isToLookAgain = false;
+  #hasEnded = false;
+  #reachedAt = Date.now();
+  #owners: readonly Owner[] = [];
+  #told: readonly FeedOwner[] = [];
+  #unownedSince: ReadonlyMap<string, number> = new Map();
+  #ownersDueAt = 0;
+  #seenAt: ReadonlyMap<string, number> = new Map();
+  /** The newest status, with all owners; undefined before the first look. */
+  status: RunStatusMessage | undefined;
+
+  constructor(source: RunSource, onChange: (status: RunStatusMessage) => void) {
+    this.#source = source;
+    this.#onChange = onChange;
+    this.#plan(0);
+  }
+
+  /** Something has changed in the run. */
+  hurry(): void {
+    if (this.#isLooking) this.#isToLookAgain = true;
+    else if (this.#dueAt > performance.now() + this.#soonMs) this.#plan(this.#soonMs);
+  }
+
+  end(): void {
+    this.#hasEnded = true;
+    clearTimeout(this.#timer);
+  }
+
+  #plan(ms: number): void {
+    clearTimeout(this.#timer);
+    if (this.#hasEnded) return;
+    this.#dueAt = performance.now() + ms;
+    this.#timer = setTimeout(() => void this.#look(), ms);
+    this.#timer.unref();
+  }
+
+  async #look(): Promise<void> {
+    this.#isLooking = true;
+    this.#isToLookAgain = false;
+    const began = performance.now();
+    const late = setTimeout(() => this.#tell({ isReachable: false }), LOST_MS);
+    late.unref();
+    try {
+      const { stores, tenant, runId } = this.#source;
+      const [known, open] = await Promise.all([
+        stores.processes(),
+        stores.requests({ tenant, rootAgentId: runId, status: "open", limit: MOST_REQUESTS }),
+      ]);
+      clearTimeout(late);
+      this.#reachedAt = Date.now();
+      await this.#readOwners();
+      this.#tell({ isReachable: true, openRequests: open.map(({ requestId }) => requestId), ...this.#seen(known) });
+    } catch {
+      this.#tell({ isReachable: false });
+    }
+    clearTimeout(late);
+    this.#isLooking = false;
+    this.#soonMs = Math.min(LOOK_MS, Math.max(SOON_MS, (performance.now() - began) / LOOKS_SHARE));
+    this.#plan(this.#isToLookAgain ? this.#soonMs : LOOK_MS);
+  }
+
+  async #readOwners(): Promise<void> {
+    if (performance.now() < this.#ownersDueAt) return;
+    const began = performance.now();
+    this.#owners = await ownersIn(this.#source, { isBusy: true });
+    const now = performance.now();
+    this.#ownersDueAt = now + (now - began) / OWNERS_SHARE;
+    const unowned = this.#owners.flatMap(({ agent, holder }) => (holder ? [] : agent.agentId));
+    this.#unownedSince = new Map(unowned.map((agentId) => [agentId, this.#unownedSince.get(agentId) ?? now]));
+    const told = this.#owners.flatMap(({ agent: { agentId }, holder }): FeedOwner[] => {
+      if (holder) return [{ agentId, processId: holder.process.processId }];
+      const isLeft = now - (this.#unownedSince.get(agentId) ?? now) >= UNOWNED_MS;
+      return isLeft ? [{ agentId, processId: null }] : [];
+    });
+    if (JSON.stringify(told) !== JSON.stringify(this.#told)) this.#told = told;
+  }
+
+  #seen(known: readonly RegisteredProcess[]): Pick<RunStatusMessage, "processes" | "owners"> {
+    const holders = new Map(this.#owners.flatMap(({ holder }) => (holder ? [[holder.process.processId, holder]] : [])));
+    const processes = [...holders.values()].map(({ process }): FeedProcess => {
+      const now = feedProcessOf(process, known);
+      // It may have been seen running after its last heartbeat.
+      return { ...now, seenAt: Math.max(now.seenAt, this.#seenAt.get(now.processId) ?? 0) };
+    });
+    this.#seenAt = new Map(processes.map(({ processId, seenAt }) => [processId, seenAt]));
+    return { processes, owners: this.#told };
+  }
+
+  #tell(change: Pick<RunStatusMessage, "isReachable"> & Partial<RunStatusMessage>): void {
+    if (this.#hasEnded) return;
+    const { processes = [], owners = [], openRequests = [] } = this.status ?? {};
+    const at = { now: Date.now(), reachedAt: this.#reachedAt };
+    this.status = { type: "status", run: this.#source.runId, ...at, processes, owners, openRequests, ...change };
+    this.#onChange(this.status);
+  }
+}

@@ -1,0 +1,54 @@
+import type { FeedProcess } from "../feed/wire.ts";
+import { type AgentMoment, isBusy } from "../run-model/agent-moment.ts";
+import type { RunAgent } from "../run-model/run-log.ts";
+
+/** Who runs the agents with an open turn, as the feed has told. */
+export interface Owners {
+  readonly processes: ReadonlyMap<string, FeedProcess>;
+  /** By agent, the id of the process; null: none. An agent that is not there: not known. */
+  readonly ofAgents: ReadonlyMap<string, string | null>;
+}
+
+/** An agent in the middle of its work that no living process runs. */
+export interface LostAgent {
+  /** The process that ran it; undefined: none has its lease. */
+  readonly process: FeedProcess | undefined;
+  /** Until when it is known to have worked. */
+  readonly seenAt: number;
+}
+
+export const nothingLost: ReadonlyMap<number, LostAgent> = new Map();
+
+/** By their places in the log. */
+export function lostAgents(
+  agents: readonly RunAgent[],
+  moments: readonly (AgentMoment | undefined)[],
+  { processes, ofAgents }: Owners,
+): ReadonlyMap<number, LostAgent> {
+  const lost = new Map<number, LostAgent>();
+  if (ofAgents.size === 0) return nothingLost;
+  for (const { index, agentId } of agents) {
+    const moment = moments[index];
+    const processId = ofAgents.get(agentId);
+    if (!moment || processId === undefined || !isBusy(moment)) continue;
+    const process = processId === null ? undefined : processes.get(processId);
+    if (process === undefined ? needsOwner(moment) : process.state !== "alive") {
+      lost.set(index, { process, seenAt: Math.max(process?.seenAt ?? 0, moment.since) });
+    }
+  }
+  return lost.size === 0 ? nothingLost : lost;
+}
+
+/** Others wait without a process, until what they wait for has come. */
+function needsOwner({ phase, running }: AgentMoment): boolean {
+  if (phase === "tools") return running.every(({ queue }) => queue === null);
+  return phase === "thinking" || phase === "retrying";
+}
+
+/** Why an agent does not go on. */
+export function lostWords({ process }: LostAgent): string {
+  if (!process) return "no process runs it";
+  const { pid, state, isHere } = process;
+  if (state === "dead") return `process ${pid} is dead`;
+  return `process ${pid}${isHere ? "" : " elsewhere"} gives no sign of life`;
+}

@@ -1,0 +1,64 @@
+import { milliseconds, plural, shortTime, sinceStart } from "./format.ts";
+import { lostWords } from "./lost-agents.ts";
+import { goLive, selectAgent } from "./page-state.ts";
+import type { RunSession } from "./run-session.ts";
+
+/** What keeps the page from showing the run as it is now. */
+export function RunBanners({ run }: { readonly run: RunSession }) {
+  return (
+    <>
+      <Connection run={run} />
+      <Interrupted run={run} />
+      <Past run={run} />
+    </>
+  );
+}
+
+function Connection({ run }: { readonly run: RunSession }) {
+  const link = run.link.value;
+  const source = run.source.value;
+  if (link.kind === "cut" || link.kind === "refused") {
+    return (
+      <p class="banner bad" role="alert">
+        {link.why} {link.kind === "cut" ? "Trying again; what is shown stays." : "What is shown is not renewed."}
+      </p>
+    );
+  }
+  if (source?.isReachable !== false) return null;
+  return (
+    <p class="banner bad" role="alert">
+      The store has not answered since {shortTime(source.reachedAt)}. What is shown was so then; the page goes on when
+      it answers again.
+    </p>
+  );
+}
+
+/** Agents whose process has died, and which one. */
+function Interrupted({ run }: { readonly run: RunSession }) {
+  const lost = run.lost.value;
+  const [[index, first] = [-1, undefined]] = lost;
+  if (first === undefined) return null;
+  const words = new Set([...lost.values()].map(lostWords));
+  return (
+    <p class="banner bad" role="alert">
+      <button type="button" class="link" onClick={() => selectAgent(run.log.agents[index]?.agentId ?? run.runId)}>
+        {plural(lost.size, "agent")}
+      </button>{" "}
+      interrupted: {[...words].join(", ")}. Last sign of life at {shortTime(first.seenAt)}. A process with the same
+      definitions takes over what is left.
+    </p>
+  );
+}
+
+function Past({ run }: { readonly run: RunSession }) {
+  if (run.isLive.value) return null;
+  const start = run.log.startedAt;
+  return (
+    <p class="banner past" role="status">
+      You look at {sinceStart(run.time, start)} of {milliseconds(run.present.value - start)}.{" "}
+      <button type="button" onClick={() => goLive(run)}>
+        Live (L)
+      </button>
+    </p>
+  );
+}
