@@ -197,7 +197,11 @@ describe.skipIf(!browserProgram)("the page", () => {
     page.errors.length = 0;
     await field.fill('{"to":"ACME","amount":11}');
     await page.getByRole("button", { name: "Run pay_invoice with the edited arguments" }).click();
-    await page.getByText("by the page").waitFor();
+    await page.getByText("approved with other arguments by the page").waitFor();
+    const decided = page.getByRole("region", { name: "Arguments as decided" });
+    expect(await decided.textContent()).toContain("11");
+    expect(await page.getByRole("region", { name: "Arguments", exact: true }).textContent()).toContain("not run");
+    await screenshot(page, "page-edited");
     await page.locator(".pill.done").first().waitFor();
     expect(await page.getByRole("button", { name: "Approve …", exact: true }).count()).toBe(0);
   });
@@ -207,15 +211,42 @@ describe.skipIf(!browserProgram)("the page", () => {
     const page = await opened(url);
     await showView(page, "Requests");
     await page.getByRole("button", { name: "Approve …", exact: true }).click();
-    // The page hears nothing of requests any more; a call that failed might be reported after the end of the test.
-    await page.route("**/api/runs/*/requests", () => undefined);
     const [open] = await runtime.requests();
-    await runtime.decide(open?.requestId ?? "", { verdict: "rejected", by: "Ada" });
+    // Somebody else decides while the decision of the page is on its way, and the page hears of that first.
+    await page.route("**/decision", async (route) => {
+      await runtime.decide(open?.requestId ?? "", { verdict: "rejected", by: "Ada" });
+      await page.getByText("rejected by Ada").waitFor();
+      await route.continue();
+    });
     await page.getByRole("button", { name: "Run pay_invoice with these arguments" }).click();
-    await page.getByRole("alert").waitFor();
-    expect(await page.getByRole("alert").textContent()).toContain("Ada");
-    // The browser reports the refused calls.
+    const alert = page.getByRole("alert").filter({ hasText: "Ada was faster: rejected. Your decision was not taken." });
+    await alert.waitFor();
+    // The browser reports the refused call.
     page.errors.length = 0;
+    await page.locator(".agent-head .pill.done").waitFor();
+    // It is still there when all that follows has been shown, also in another view and back.
+    await showView(page, "Events");
+    await showView(page, "Requests");
+    expect(await alert.count()).toBe(1);
+    expect(await page.locator(".note.bad").filter({ hasText: "rejected by Ada" }).count()).toBe(1);
+    await screenshot(page, "page-faster");
+    await page.getByRole("button", { name: "OK" }).click();
+    expect(await alert.count()).toBe(0);
+    await page.getByRole("heading", { name: "1 request decided or closed" }).waitFor();
+  });
+
+  test("says so where somebody decides while a person is about to", async () => {
+    const { url, runtime } = await place();
+    const page = await opened(url);
+    await showView(page, "Requests");
+    await page.getByRole("button", { name: "Reject …" }).click();
+    await page.getByRole("textbox", { name: "Reason, for the model" }).fill("Too much.");
+    const [open] = await runtime.requests();
+    await runtime.decide(open?.requestId ?? "", { verdict: "approved", by: "Ada" });
+    await page.getByRole("alert").getByText("Ada was faster: approved.").waitFor();
+    expect(await page.getByRole("button", { name: "Reject pay_invoice" }).count()).toBe(0);
+    await page.getByRole("button", { name: "OK" }).click();
+    await expect.poll(() => page.getByRole("alert").count()).toBe(0);
   });
 
   test("only watches with the token for watching", async () => {

@@ -10,6 +10,8 @@ import type { Sight } from "./visible-values.ts";
 const AGENTS_AT_A_TIME = 500;
 /** Most agents whose lease is looked up in one answer: those with an open turn first. */
 const MOST_OWNERS = 500;
+/** Most agents of a run that are asked for the process that runs it. */
+const MOST_ASKED = 50;
 const MOST_DEAD_LETTERS = 20;
 /** A process without a heartbeat for so long counts as silent, in milliseconds. A living one writes one every 3.4 s by default. */
 const SILENT_MS = 15_000;
@@ -59,9 +61,8 @@ export async function ownerOfRun(
   agents: readonly AgentRecord[],
 ): Promise<FeedProcess | undefined> {
   let holder = ofRoot;
-  for (const { agentId, openTurnId } of agents) {
-    if (openTurnId !== null) holder ??= await stores.holder({ tenant, agentId });
-  }
+  const busy = agents.filter(({ openTurnId }) => openTurnId !== null);
+  for (const { agentId } of busy.slice(0, MOST_ASKED)) holder ??= await stores.holder({ tenant, agentId });
   return holder && feedProcessOf(holder.process, await stores.processes());
 }
 

@@ -1,3 +1,4 @@
+import { signal } from "@preact/signals";
 import { useState } from "preact/hooks";
 import type { DecisionBody } from "../feed/wire.ts";
 import { FeedFailure, type RequestRow, wordsOf } from "./feed-client.ts";
@@ -11,8 +12,10 @@ const MOST_SHOWN = 100;
 /** Everything in this run that somebody has to decide, and what was decided. */
 export function RequestsView({ run }: { readonly run: RunSession }) {
   const all = run.requests.value;
-  const open = all.filter(({ status }) => status === "open").toSorted((one, other) => one.openedAt - other.openedAt);
-  const over = all.filter(({ status }) => status !== "open").toSorted((one, other) => other.openedAt - one.openedAt);
+  const open = all.filter(({ status }) => status === "open");
+  // What somebody else has decided meanwhile stays where it is until that was read.
+  const first = all.filter((one) => one.status === "open" || hasDraft(one));
+  const over = all.filter((one) => !first.includes(one)).toSorted((one, other) => other.openedAt - one.openedAt);
   if (all.length === 0) {
     return (
       <p class="empty">
@@ -26,9 +29,12 @@ export function RequestsView({ run }: { readonly run: RunSession }) {
       {open.length > 0 && acts.value && (
         <p class="quiet">Nothing happens at the first press: each decision is confirmed, and no key alone approves.</p>
       )}
-      {open.slice(0, MOST_SHOWN).map((request) => (
-        <RequestCard key={request.requestId} run={run} request={request} />
-      ))}
+      {first
+        .toSorted((one, other) => one.openedAt - other.openedAt)
+        .slice(0, MOST_SHOWN)
+        .map((request) => (
+          <RequestCard key={request.requestId} run={run} request={request} />
+        ))}
       {over.length > 0 && <h2>{plural(over.length, "request")} decided or closed</h2>}
       {over.slice(0, MOST_SHOWN).map((request) => (
         <RequestCard key={request.requestId} run={run} request={request} />
@@ -40,6 +46,29 @@ export function RequestsView({ run }: { readonly run: RunSession }) {
 /** What somebody is about to do; it happens only after a second press. */
 type Step = "choose" | "approve" | "reject" | "edit" | "answer";
 
+/** How far the person is with a request. */
+interface Draft {
+  readonly step: Step;
+  /** Why the decision was not taken. */
+  readonly failure: FeedFailure | null;
+}
+const nothingBegun: Draft = { step: "choose", failure: null };
+
+/** By request: a card is drawn elsewhere, or anew, while somebody is about to decide. */
+const drafts = signal<ReadonlyMap<string, Draft>>(new Map());
+
+/** Is the person about to decide, or has to hear that somebody else has? */
+export function hasDraft({ requestId }: RequestRow): boolean {
+  return drafts.value.has(requestId);
+}
+
+function setDraft(requestId: string, draft: Draft): void {
+  const next = new Map(drafts.peek());
+  if (draft.step === "choose" && draft.failure === null) next.delete(requestId);
+  else next.set(requestId, draft);
+  drafts.value = next;
+}
+
 const kindWords: Readonly<Record<RequestRow["kind"], string>> = {
   approval: "wants to run",
   client: "asks its caller to run",
@@ -49,24 +78,28 @@ const kindWords: Readonly<Record<RequestRow["kind"], string>> = {
 
 /** One request for a decision. The decision carries the hash of what is shown here. */
 export function RequestCard({ run, request }: { readonly run: RunSession; readonly request: RequestRow }) {
-  const [step, setStep] = useState<Step>("choose");
-  const [failure, setFailure] = useState<FeedFailure | null>(null);
+  const { requestId, agentId, agentName, argumentsHash, decision } = request;
+  const { step, failure } = drafts.value.get(requestId) ?? nothingBegun;
   const [isSending, setSending] = useState(false);
   const act = acts.value;
+  const setStep = (next: Step): void => setDraft(requestId, { step: next, failure: null });
   const send = async (body: DecisionBody): Promise<void> => {
     setSending(true);
-    setFailure(null);
+    setDraft(requestId, { step, failure: null });
     try {
-      await act?.decide(request.requestId, { ...body, argumentsHash: request.argumentsHash });
-      say(`${oneLine(request.name, 40)}: ${body.verdict}`);
+      await act?.decide(requestId, { ...body, argumentsHash });
+      say(`${oneLine(request.name, 40)}: ${verdictWords[body.verdict]}`);
+      await run.readRequests().catch(() => undefined);
       setStep("choose");
     } catch (error) {
-      setFailure(error instanceof FeedFailure ? error : new FeedFailure("unknown", wordsOf(error)));
+      const reason = error instanceof FeedFailure ? error : new FeedFailure("unknown", wordsOf(error));
+      setDraft(requestId, { step, failure: reason });
+      if (reason.request) await run.readRequests().catch(() => undefined);
     }
     setSending(false);
   };
   const isOpen = request.status === "open";
-  const { agentId, agentName } = request;
+  const isOvertaken = !isOpen && !isSending && hasDraft(request);
   return (
     <article class={isOpen ? "request" : "request over"} aria-label={`Request of ${plainText(agentName)}`}>
       <header>
@@ -84,13 +117,20 @@ export function RequestCard({ run, request }: { readonly run: RunSession; readon
       <div class="request-prompt">
         <LongText text={request.prompt} />
       </div>
+      {decision?.arguments !== undefined && (
+        <section aria-label="Arguments as decided">
+          <h4>As decided</h4>
+          <JsonView value={decision.arguments as JsonValue} />
+        </section>
+      )}
       <section aria-label="Arguments">
+        {decision?.arguments !== undefined && <h4>As asked for, not run</h4>}
         <JsonView value={request.arguments as JsonValue} />
-        <code class="id" title={`Hash of these arguments: ${plainText(request.argumentsHash)}`}>
-          {plainText(request.argumentsHash)}
+        <code class="id" title={`Hash of these arguments: ${plainText(argumentsHash)}`}>
+          {plainText(argumentsHash)}
         </code>
       </section>
-      {request.decision && <Decided request={request} />}
+      {!isOpen && <Decided run={run} request={request} />}
       {isOpen && act && (
         <Choices
           request={request}
@@ -107,7 +147,11 @@ export function RequestCard({ run, request }: { readonly run: RunSession; readon
             : "This link may only watch. Open the address for acting to decide."}
         </p>
       )}
-      {failure && <Conflict failure={failure} />}
+      {isOvertaken ? (
+        <Overtaken request={failure?.request ?? request} onRead={() => setStep("choose")} />
+      ) : (
+        failure && <Mistakes failure={failure} />
+      )}
     </article>
   );
 }
@@ -131,28 +175,66 @@ function Times({ run, request }: { readonly run: RunSession; readonly request: R
   );
 }
 
-function Decided({ request: { decision, status } }: { readonly request: RequestRow }) {
-  if (!decision) return status === "closed" ? <p class="note">The turn went on without a decision.</p> : null;
+type Verdict = NonNullable<RequestRow["decision"]>["verdict"];
+
+const verdictWords: Readonly<Record<Verdict, string>> = {
+  approved: "approved",
+  edited: "approved with other arguments",
+  rejected: "rejected",
+  answered: "answered",
+  provided: "provided",
+  expired: "expired",
+};
+
+/** What was decided, by whom and when, with the answer. */
+function Decided({ run, request }: { readonly run: RunSession; readonly request: RequestRow }) {
+  const { decision, decidedAt } = request;
+  if (!decision) return <p class="note">The turn went on without a decision.</p>;
+  const { verdict, by, reason, result } = decision;
+  const isRefused = verdict === "rejected" || verdict === "expired";
   return (
-    <p class="note good">
-      <b>{decision.verdict}</b>
-      {decision.by !== null && ` by ${oneLine(decision.by, 60)}`}
-      {decision.reason !== null && `: ${plainText(decision.reason)}`}
-    </p>
+    <>
+      {result && (
+        <section aria-label="Answer">
+          <h4>{result.isError ? "Answer: an error" : "Answer"}</h4>
+          <LongText text={result.text} />
+        </section>
+      )}
+      <p class={isRefused ? "note bad" : "note good"}>
+        <b>{verdictWords[verdict]}</b>
+        {by !== null && ` by ${oneLine(by, 60)}`}
+        {decidedAt !== null && ` at ${sinceStart(decidedAt, run.log.startedAt)}`}
+        {reason !== null && `: ${plainText(reason)}`}
+      </p>
+    </>
   );
 }
 
-/** Who was faster, or which fields are to blame. */
-function Conflict({ failure }: { readonly failure: FeedFailure }) {
-  const { request, issues } = failure;
-  const by = request?.decision?.by;
+/** Somebody else has decided while this person was about to. Stays until it was read. */
+function Overtaken({ request, onRead }: { readonly request: RequestRow; readonly onRead: () => void }) {
+  const { decision } = request;
+  const by = decision?.by;
+  return (
+    <div class="note bad overtaken" role="alert">
+      <p>
+        {decision
+          ? `${by == null ? "Somebody" : oneLine(by, 60)} was faster: ${verdictWords[decision.verdict]}.`
+          : "The turn went on without a decision."}{" "}
+        Your decision was not taken.
+      </p>
+      <button type="button" onClick={onRead}>
+        OK
+      </button>
+    </div>
+  );
+}
+
+/** Why a decision was not taken, and which fields are to blame. */
+function Mistakes({ failure }: { readonly failure: FeedFailure }) {
+  const { issues } = failure;
   return (
     <div class="note bad" role="alert">
-      <p>
-        {request?.decision
-          ? `${by == null ? "Somebody" : oneLine(by, 60)} was faster: ${request.decision.verdict}.`
-          : plainText(failure.message)}
-      </p>
+      <p>{plainText(failure.message)}</p>
       {issues.length > 0 && (
         <ul>
           {issues.map(({ path, message }) => (

@@ -5,7 +5,7 @@ import { wordsOf } from "./feed-client.ts";
 import { MessageCard } from "./message-card.tsx";
 import { acts, go, goLive, info } from "./page-state.ts";
 import { Icon, PhaseIcon, phaseWords } from "./parts.tsx";
-import { RequestCard } from "./requests-view.tsx";
+import { hasDraft, RequestCard } from "./requests-view.tsx";
 import type { RunSession } from "./run-session.ts";
 import { doing } from "./tree-view.tsx";
 import { LongText, oneLine, plainText } from "./untrusted.tsx";
@@ -31,7 +31,7 @@ export function TalkView({ run }: { readonly run: RunSession }) {
   // Of the list alone: on a narrow screen all that is around it scrolls too.
   useEffect(() => list.current?.scrollTo({ top: list.current.scrollHeight }), [shown.length, text.length > 0]);
   const now = run.moment.value.agents[0];
-  const open = run.requests.value.filter(({ status }) => status === "open");
+  const open = run.requests.value.filter((one) => one.status === "open" || hasDraft(one));
   return (
     <div class="talk">
       <div ref={list} class="talk-list" role="log" aria-label="Conversation" tabIndex={0}>
