@@ -25,6 +25,7 @@ export type {
   MessagePage,
   OwnerRow,
   PageData,
+  ProcessRow,
   Prompt,
   PromptRow,
   QueueRow,

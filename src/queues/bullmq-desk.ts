@@ -82,8 +82,10 @@ export class BullmqDesk {
     return await Promise.all(
       queues.map(async (queue) => {
         const counted = await this.places.count(queue);
+        const isIdle = counted.waiting + counted.active === 0;
+        const ages = isIdle ? { waitingSince: null, activeSince: null } : await this.places.ages(queue);
         const { deaths = 0, refused = 0 } = this.#workers.get(queue) ?? {};
-        return { queue, ...counted, deaths, refused };
+        return { queue, ...counted, ...ages, deaths, refused };
       }),
     );
   }

@@ -8,6 +8,8 @@ import { type Envelope, open, wakeKeyOf } from "./jobs.ts";
 
 /** About how many events bullmq keeps per queue. Only outside observers read them. */
 const EVENTS_KEPT = 100;
+/** Active jobs of which it is asked which one has run longest. */
+const MOST_ACTIVE = 100;
 const WEEK_SECONDS = 7 * 24 * 3_600;
 /** The beginning of the ids of jobs that were set aside. */
 const SET_ASIDE = "refused";
@@ -89,7 +91,7 @@ export class BullmqPlaces {
     return (await this.run(queue, (place) => place.remove(jobId))) === 1;
   }
 
-  async count(queue: string): Promise<Omit<QueueCount, "queue" | "deaths" | "refused">> {
+  async count(queue: string): Promise<Pick<QueueCount, "waiting" | "active" | "delayed" | "dead">> {
     const counts = await this.run(queue, (place) =>
       place.getJobCounts("wait", "prioritized", "active", "delayed", "failed"),
     );
@@ -99,6 +101,23 @@ export class BullmqPlaces {
       active: of("active"),
       delayed: of("delayed"),
       dead: of("failed"),
+    };
+  }
+
+  /**
+   * Since when the oldest job waits, and since when the longest one runs. Of many active jobs only some are looked at. Null
+   * also where a job cannot be read.
+   */
+  async ages(queue: string): Promise<Pick<QueueCount, "waitingSince" | "activeSince">> {
+    const [waiting, active] = await this.run(queue, (place) =>
+      Promise.all([
+        place.getJobs(["waiting", "prioritized"], 0, 0, true).catch(unreadable),
+        place.getJobs(["active"], 0, MOST_ACTIVE, true).catch(unreadable),
+      ]),
+    );
+    return {
+      waitingSince: oldest(waiting.flatMap((job: ListedJob) => job?.timestamp ?? [])),
+      activeSince: oldest(active.flatMap((job: ListedJob) => job?.processedOn ?? [])),
     };
   }
 
@@ -222,6 +241,19 @@ export class BullmqPlaces {
       at: job.finishedOn ?? job.timestamp,
     };
   }
+}
+
+/** Undefined: it was removed meanwhile. */
+type ListedJob = BullJob<Envelope> | undefined;
+
+/** Somebody else may have written what is no job: it is refused when its turn comes. */
+function unreadable(error: unknown): never[] {
+  if (error instanceof SyntaxError) return [];
+  throw error;
+}
+
+function oldest(times: readonly number[]): number | null {
+  return times.length === 0 ? null : Math.min(...times);
 }
 
 const codes: Readonly<Record<DeadCode, true>> = {

@@ -1,4 +1,4 @@
-import type { DeadLetter, CancelOutcome, DeadCause, WorkOptions } from "./ports.ts";
+import type { DeadLetter, CancelOutcome, DeadCause, QueueCount, WorkOptions } from "./ports.ts";
 import { backoffDelay, type Clock, createTimerQueue } from "../base/index.ts";
 import { MAX_TRIES, type QueueWork, TRY_PAUSES } from "./checks.ts";
 import type { Job } from "./jobs.ts";
@@ -16,6 +16,8 @@ interface LocalJob {
   readonly job: Job;
   readonly priority: number;
   state: "waiting" | "delayed" | "running";
+  /** When it came into this state. */
+  since: number;
   /** Removes it from the waiting line or stops its timer. */
   leave: () => void;
   tries: number;
@@ -84,6 +86,7 @@ export class LocalQueue {
       job,
       priority,
       state: "waiting",
+      since: this.#around.clock.now(),
       leave: nothing,
       tries: 0,
       next: undefined,
@@ -112,9 +115,15 @@ export class LocalQueue {
     return "removed";
   }
 
-  counts(): { waiting: number; active: number; delayed: number; dead: number } {
+  counts(): Omit<QueueCount, "queue" | "deaths" | "refused"> {
     const delayed = this.#jobs.size - this.#line.size - this.#active;
-    return { waiting: this.#line.size, active: this.#active, delayed, dead: this.#dead.size };
+    const ages = { waitingSince: this.#oldest("waiting"), activeSince: this.#oldest("running") };
+    return { waiting: this.#line.size, active: this.#active, delayed, dead: this.#dead.size, ...ages };
+  }
+
+  #oldest(wanted: LocalJob["state"]): number | null {
+    const times = [...this.#jobs.values()].flatMap(({ state, since }) => (state === wanted ? since : []));
+    return times.length === 0 ? null : times.reduce((first, time) => Math.min(first, time));
   }
 
   deadLetters(limit: number): DeadLetter[] {
@@ -129,6 +138,7 @@ export class LocalQueue {
   #enter(job: LocalJob, isFirst = false): void {
     job.leave();
     job.state = "waiting";
+    job.since = this.#around.clock.now();
     job.leave = this.#line.add(isFirst ? job.priority - 0.5 : job.priority, () => void this.#run(job));
     this.#pump();
   }
@@ -175,6 +185,7 @@ export class LocalQueue {
   async #run(job: LocalJob): Promise<void> {
     const { running } = this.#around;
     job.state = "running";
+    job.since = this.#around.clock.now();
     job.leave = nothing;
     this.#active += 1;
     await running.hold(async () => {

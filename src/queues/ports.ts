@@ -113,6 +113,10 @@ export interface QueueCount {
   readonly delayed: number;
   /** Dead letters that are kept now. */
   readonly dead: number;
+  /** When the oldest of those that wait was added, in milliseconds since the epoch; null: none waits that can be read. */
+  readonly waitingSince: number | null;
+  /** When the one that has run longest was begun; null: none runs that can be read. */
+  readonly activeSince: number | null;
   /** Jobs whose worker this process has found dead since it started. */
   readonly deaths: number;
   /** Jobs that this process has refused since it started. */

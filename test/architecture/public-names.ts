@@ -58,7 +58,7 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     DecisionBody Failure Feed FeedAgent FeedEntry FeedInfo FeedMessage FeedMessageItem FeedOptions FeedOwner FeedProcess FeedRow FeedServer
     FeedServerOptions FeedSink FeedSource importRun InspectionFrame Inspector InspectorOptions inspectorRoutes
     InspectorRoutesOptions InspectorServer InspectorServerOptions LiveEvent MessagePage MountedInspector OwnerRow
-    PageData pageOfRun Prompt PromptRow QueueRow RowView RunFile runFileSchema RunHead RunPage RunRow runtimeActor RunWatch Scope
+    PageData pageOfRun ProcessRow Prompt PromptRow QueueRow RowView RunFile runFileSchema RunHead RunPage RunRow runtimeActor RunWatch Scope
     SearchHit SearchPage serveFeed serveInspector StartedInspector startInspector StartInspectorOptions storeActor
     StepContents StepPage StoreActorOptions StoredAccounts Talk Tokens TraceEvent traceOfRun Transition TransitionPage TurnBody
   `),

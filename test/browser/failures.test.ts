@@ -1,5 +1,5 @@
 import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { createRuntime, defineAgent, memoryStores, type Stores } from "../../src/index.ts";
@@ -7,7 +7,7 @@ import { Feed, type FeedServer, serveFeed, storeActor } from "../../src/inspecto
 import { redisStores } from "../../src/stores/redis.ts";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
-import { browserProgram, openBrowser, screenshot, type WatchedPage } from "../support/browser.ts";
+import { browserProgram, inBothSchemes, openBrowser, screenshot, type WatchedPage } from "../support/browser.ts";
 import { RedisServer, redisProgram } from "../support/redis-server.ts";
 import { ownPrefix } from "../support/redis-stores.ts";
 import { startProgram } from "../support/waiting-process.ts";
@@ -19,13 +19,13 @@ const program = new URL("clerk-program.ts", import.meta.url).pathname;
 interface Place {
   /** For the program. */
   readonly words: readonly string[];
-  open(): Stores;
+  readonly open: () => Stores;
 }
 
 interface Clerk {
   readonly pid: number;
   readonly stores: Stores;
-  kill(): void;
+  readonly kill: () => void;
 }
 
 /** A clerk in a process of its own, in the middle of its turn. */
@@ -56,6 +56,18 @@ async function pageOver(stores: Stores): Promise<WatchedPage> {
 /** Seconds that the run has lasted, as the page shows it. */
 async function seconds(page: WatchedPage): Promise<number> {
   return Number.parseFloat((await page.locator(".scrub-time").textContent()) ?? "");
+}
+
+/** Faults of accessibility in both schemes, and whether the page is too wide for a phone. */
+async function serious(page: WatchedPage, name: string): Promise<readonly unknown[]> {
+  const faults = (await inBothSchemes(page, name)).filter(
+    ({ impact }) => impact === "serious" || impact === "critical",
+  );
+  await page.setViewportSize({ width: 390, height: 800 });
+  await screenshot(page, `${name}-narrow`);
+  const overflow = await page.evaluate<number>("document.documentElement.scrollWidth - innerWidth");
+  await page.setViewportSize({ width: 1_280, height: 800 });
+  return overflow > 0 ? [...faults, { overflow }] : faults;
 }
 
 /** Resolves when so many seconds have passed since a time. */
@@ -94,6 +106,13 @@ describe.skipIf(!browserProgram)("what has failed", () => {
       await page.locator(".agent-head .pill.thinking").waitFor();
       await page.getByText(`run by process ${pid}`).waitFor();
       const { createdAt = 0 } = (await stores.readAgent({ tenant, agentId: "desk" })) ?? {};
+      await page.getByRole("link", { name: `process ${pid}` }).click();
+      const worker = page.getByRole("row").filter({ hasText: String(pid) });
+      await worker.getByText("alive").waitFor();
+      expect(await worker.textContent()).toContain(hostname());
+      expect(await serious(page, `failures-workers-${kind}`)).toEqual([]);
+      await worker.getByRole("link", { name: "clerk desk" }).click();
+      await page.locator(".agent-head .pill.thinking").waitFor();
       const killedAt = Date.now();
       kill();
       const banner = page.getByRole("alert").filter({ hasText: `1 agent interrupted: process ${pid} is dead.` });
@@ -103,10 +122,12 @@ describe.skipIf(!browserProgram)("what has failed", () => {
       expect(await page.locator(".run-figures").textContent()).not.toContain("busy");
       await passed(killedAt, 3);
       expect(await seconds(page)).toBeLessThanOrEqual((killedAt - createdAt) / 1_000 + 0.3);
-      await screenshot(page, `failures-dead-${kind}`);
+      expect(await serious(page, `failures-dead-${kind}`)).toEqual([]);
       await page.getByRole("link", { name: "troupe" }).click();
       await page.locator(".run-table .pill.lost").getByText("interrupted").waitFor();
-      await page.goBack();
+      await page.getByRole("link", { name: "Workers" }).click();
+      await worker.getByText("dead").waitFor();
+      await worker.getByRole("link", { name: "clerk desk" }).click();
       await banner.waitFor();
       // Another process takes it over.
       const definition = defineAgent({ name: "clerk", model: scriptedModel("Done by another one.") });
@@ -135,7 +156,7 @@ describe.skipIf(!browserProgram)("what has failed", () => {
       const then = await seconds(page);
       await passed(killedAt, 6);
       expect(await seconds(page)).toBe(then);
-      await screenshot(page, "failures-store");
+      expect(await serious(page, "failures-store")).toEqual([]);
       await server.launch();
       await page.locator(".link-mark.open").waitFor();
       expect(await banner.count()).toBe(0);

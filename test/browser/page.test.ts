@@ -2,6 +2,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import {
   type AgentDefinition,
+  askUser,
   createRuntime,
   defineAgent,
   defineTool,
@@ -167,6 +168,11 @@ describe.skipIf(!browserProgram)("the page", () => {
     await expect.poll(() => page.url()).toContain("at=");
     await page.getByRole("slider", { name: "Moment of the run" }).press("Home");
     await page.getByText("No agent has begun at this moment.").waitFor();
+    const band = page.getByRole("status").filter({ hasText: /You look at 0\.000 s of \d/ });
+    await band.getByRole("button", { name: "Live (L)" }).click();
+    await expect.poll(() => band.count()).toBe(0);
+    await page.getByRole("slider", { name: "Moment of the run" }).press("Home");
+    await band.waitFor();
     await page.keyboard.press("]");
     await page.getByRole("treegrid", { name: "Agents" }).getByText("lead").waitFor();
     const [open] = await runtime.requests();
@@ -247,6 +253,32 @@ describe.skipIf(!browserProgram)("the page", () => {
     expect(await page.getByRole("button", { name: "Reject pay_invoice" }).count()).toBe(0);
     await page.getByRole("button", { name: "OK" }).click();
     await expect.poll(() => page.getByRole("alert").count()).toBe(0);
+  });
+
+  test("shows the answer to a question", async () => {
+    const stores = memoryStores();
+    const question = { name: "ask_user", arguments: { question: "Tea or coffee?", options: ["tea", "coffee"] } };
+    const waiter = defineAgent({
+      name: "waiter",
+      tools: [askUser()],
+      model: scriptedModel([{ toolCalls: [question] }, "It comes."]),
+    });
+    const runtime = await createRuntime({ agents: [waiter], stores });
+    onTestFinished(() => runtime.shutdown());
+    const agent = await runtime.agent("waiter", { agentId: "table" });
+    await agent.start();
+    agent.executeTurn("A drink, please.");
+    const feed = new Feed({ run: "table" });
+    feed.add({ stores, tenant: "default", runtime, actor: runtimeActor(runtime, "the page") });
+    const server = await serveFeed(feed, { mayAct: true });
+    onTestFinished(() => server.close());
+    const page = await opened(server.url);
+    await showView(page, "Requests");
+    await page.getByRole("button", { name: "Answer …" }).click();
+    await page.getByRole("textbox", { name: "Answer" }).fill("Tea, with milk.");
+    await page.getByRole("button", { name: "Send the answer" }).click();
+    await page.getByRole("region", { name: "Answer" }).getByText("Tea, with milk.").waitFor();
+    await page.getByText("answered by the page").waitFor();
   });
 
   test("only watches with the token for watching", async () => {

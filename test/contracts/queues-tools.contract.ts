@@ -62,11 +62,13 @@ export function toolsContract(subject: () => QueuesSubject): void {
     await soon(recorder.until(({ begun }) => begun.length === 2));
     for (let index = 0; index < 3; index += 1) await queues.add("quick", toolJob({ callId: `quick-${index}` }));
     await soon(recorder.until(({ ended }) => ended.length === 3));
+    const since = expect.any(Number) as number;
     expect(await queues.counts(["slow"])).toMatchObject([
-      { queue: "slow", waiting: 3, active: 2, delayed: 0, dead: 0 },
+      { queue: "slow", waiting: 3, waitingSince: since, active: 2, activeSince: since, delayed: 0, dead: 0 },
     ]);
     slow.resolve();
     await soon(recorder.until(({ ended }) => ended.length === 8));
+    expect(await queues.counts(["quick"])).toMatchObject([{ waitingSince: null, activeSince: null }]);
     expect(recorder.most).toBeLessThanOrEqual(3);
   });
 

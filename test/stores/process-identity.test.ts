@@ -1,6 +1,7 @@
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
+import { hostname } from "node:os";
 import { Worker } from "node:worker_threads";
 import { describe, expect, it, test } from "vitest";
 import { currentProcess } from "../../src/stores/index.ts";
@@ -11,7 +12,9 @@ const stores = JSON.stringify(new URL("../../src/stores/index.ts", import.meta.u
 test("a process is told by its id, its pid, its start and the boot it belongs to", () => {
   const first = currentProcess("p1");
   const { bootId } = currentProcess("p2");
-  expect(first).toEqual({ processId: "p1", pid: process.pid, bootId, startTime: startTimeOf(process.pid) });
+  const startedAt = expect.any(Number) as number;
+  const startTime = startTimeOf(process.pid);
+  expect(first).toEqual({ processId: "p1", pid: process.pid, bootId, startTime, host: hostname(), startedAt });
   const script = `import { currentProcess } from ${stores}; process.stdout.write(currentProcess("x").bootId);`;
   const other = spawnSync(process.execPath, ["--input-type=module-typescript", "-e", script], { encoding: "utf8" });
   expect(other.stdout).toBe(first.bootId);

@@ -38,14 +38,10 @@ async function shownQueues(queues: Queues, limit: number): Promise<ShownQueue[]>
   const names = await queues.names();
   const counts = await queues.counts(names);
   return await Promise.all(
-    counts.map(async ({ queue, waiting, active, delayed, dead }) => ({
-      queue,
-      waiting,
-      active,
-      delayed,
-      dead,
-      workers: await queues.workers(queue),
-      deadLetters: dead === 0 ? [] : await queues.deadLetters(queue, { limit }),
+    counts.map(async ({ deaths: _deaths, refused: _refused, ...counted }) => ({
+      ...counted,
+      workers: await queues.workers(counted.queue),
+      deadLetters: counted.dead === 0 ? [] : await queues.deadLetters(counted.queue, { limit }),
     })),
   );
 }

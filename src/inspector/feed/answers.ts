@@ -21,7 +21,7 @@ import {
   turnStatusSchema,
   usageSchema,
 } from "../../state/index.ts";
-import { type FeedAgent, feedAgentSchema, type FeedRow, processStateSchema } from "./messages.ts";
+import { type FeedAgent, feedAgentSchema, feedProcessSchema, type FeedRow, processStateSchema } from "./messages.ts";
 
 /*
  * The published format of the feed: the messages of its WebSocket (messages.ts), and here the answers of its REST routes
@@ -345,12 +345,22 @@ export const ownerRowSchema = z.object({
 });
 export type OwnerRow = DeepReadonly<z.infer<typeof ownerRowSchema>>;
 
+/** A process that is registered in the stores, with what it runs of the newest runs. */
+export const processRowSchema = feedProcessSchema.extend({
+  /** Agents with an open turn that it runs. */
+  agents: z.array(z.object({ runId: z.string(), agentId: z.string(), name: z.string() })),
+});
+export type ProcessRow = DeepReadonly<z.infer<typeof processRowSchema>>;
+
 export const queueRowSchema = z.object({
   queue: z.string(),
   waiting: count,
   active: count,
   delayed: count,
   dead: count,
+  /** When the oldest of the jobs that wait was added, and when the one that has run longest was begun; null: there is none. */
+  waitingSince: time.nullable(),
+  activeSince: time.nullable(),
   /** Live processes that work on it. */
   workers: count,
   /** The newest first, at most 20. */

@@ -11,6 +11,7 @@ import {
   type MessagePage,
   type OwnerRow,
   type PageData,
+  type ProcessRow,
   type Prompt,
   type PromptRow,
   type QueueRow,
@@ -25,7 +26,7 @@ import {
 } from "./answers.ts";
 import { callDetail } from "./call-detail.ts";
 import { machinesOf, transitionPage } from "./machines.ts";
-import { ownersOf, queueRows } from "./owners.ts";
+import { ownersOf, processRows, queueRows } from "./owners.ts";
 import { pageData } from "./page-data.ts";
 import { promptOf, promptRows } from "./prompts.ts";
 import { exportRun, type RunFile } from "./run-file.ts";
@@ -191,6 +192,11 @@ export class Feed {
 
   async owners(runId: string): Promise<OwnerRow[]> {
     return await ownersOf(await this.#sources.ofRun(runId));
+  }
+
+  /** The processes of all sources. */
+  async processes(): Promise<ProcessRow[]> {
+    return (await Promise.all(this.#sources.all().map(processRows))).flat();
   }
 
   /** Null: no source has queues. */

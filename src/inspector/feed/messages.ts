@@ -62,6 +62,10 @@ export const feedProcessSchema = z.object({
   pid: z.number().int(),
   /** Whether it runs on the machine of the feed, where processes can be seen. */
   isHere: z.boolean(),
+  /** Name of its machine; null: not known. */
+  host: z.string().nullable(),
+  /** When it was started; null: not known. */
+  startedAt: time.nullable(),
   state: processStateSchema,
   /** Its last sign of life. */
   seenAt: time,

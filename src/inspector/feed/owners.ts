@@ -1,8 +1,9 @@
+import { hostname } from "node:os";
 import { systemClock } from "../../base/index.ts";
 import type { Queues } from "../../queues/index.ts";
 import type { AgentRecord } from "../../state/index.ts";
 import { type ProcessIdentity, type RegisteredProcess, signsOf } from "../../stores/index.ts";
-import type { OwnerRow, QueueRow } from "./answers.ts";
+import type { OwnerRow, ProcessRow, QueueRow } from "./answers.ts";
 import type { FeedProcess } from "./messages.ts";
 import { type FeedSource, keyOf, type RunSource } from "./source.ts";
 import type { Sight } from "./visible-values.ts";
@@ -12,9 +13,16 @@ const AGENTS_AT_A_TIME = 500;
 const MOST_OWNERS = 500;
 /** Most agents of a run that are asked for the process that runs it. */
 const MOST_ASKED = 50;
+/** A process that has nothing to keep up writes a heartbeat an hour; a silent one that is gone is shown as long. */
+const AT_REST_MS = 65 * 60_000;
+/** Of so many of the newest runs the busy ones are looked at, at most so many, for what processes run. */
+const NEWEST_RUNS = 200;
+const MOST_RUNS = 20;
 const MOST_DEAD_LETTERS = 20;
 /** A process without a heartbeat for so long counts as silent, in milliseconds. A living one writes one every 3.4 s by default. */
 const SILENT_MS = 15_000;
+
+type RunPlace = Pick<RunSource, "stores" | "tenant" | "runId">;
 
 /** Who has the lease of an agent; undefined: no process. */
 export interface Owner {
@@ -23,7 +31,7 @@ export interface Owner {
 }
 
 /** The owners of a run's agents. `isBusy`: only of those with an open turn. */
-export async function ownersIn(source: RunSource, { isBusy }: { readonly isBusy: boolean }): Promise<Owner[]> {
+export async function ownersIn(source: RunPlace, { isBusy }: { readonly isBusy: boolean }): Promise<Owner[]> {
   const agents = (await agentsOf(source)).filter(({ openTurnId }) => !isBusy || openTurnId !== null);
   const first = agents.toSorted((one, other) => rank(one) - rank(other)).slice(0, MOST_OWNERS);
   return await Promise.all(
@@ -45,13 +53,40 @@ export async function ownersOf(source: RunSource): Promise<OwnerRow[]> {
 /** A process as it is now. */
 export function feedProcessOf(process: ProcessIdentity, known: readonly RegisteredProcess[]): FeedProcess {
   const now = Date.now();
-  const { isRunning, silentMs } = signsOf(process, known, { now, elapsed: systemClock.elapsed() });
+  const { isRunning, silentMs, startedAt } = signsOf(process, known, { now, elapsed: systemClock.elapsed() });
   const { processId, pid } = process;
   // The process that asks lives, whatever clock its runtime was given.
   const isSilent = silentMs > SILENT_MS && !(isRunning === true && pid === globalThis.process.pid);
   const state = isRunning === false ? "dead" : isSilent ? "silent" : "alive";
   const isSeen = isRunning === true && !isSilent;
-  return { processId, pid, isHere: isRunning !== null, state, seenAt: isSeen ? now : now - silentMs };
+  const isHere = isRunning !== null;
+  // What is on this machine has its name, also where stores of one machine keep none.
+  const host = known.find((one) => one.processId === processId)?.host ?? (isHere ? hostname() : null);
+  return { processId, pid, isHere, host, startedAt, state, seenAt: isSeen ? now : now - silentMs };
+}
+
+/** The processes that are registered in the stores: all that live, and those that have left an agent with an open turn. */
+export async function processRows({ stores, tenant }: FeedSource): Promise<ProcessRow[]> {
+  const known = await stores.processes();
+  const roots = await stores.listAgents({ tenant, rootsOnly: true, order: "newest", limit: NEWEST_RUNS });
+  const busy = roots.filter(({ openTurnId }) => openTurnId !== null).slice(0, MOST_RUNS);
+  const owners = await Promise.all(
+    busy.map(({ agentId: runId }) => ownersIn({ stores, tenant, runId }, { isBusy: true })),
+  );
+  const agents = Map.groupBy(owners.flat(), ({ holder }) => holder?.process.processId);
+  return known
+    .map((process): ProcessRow => {
+      const own = agents.get(process.processId) ?? [];
+      const shown = own.map(({ agent: { rootAgentId: runId, agentId, definition } }) => {
+        return { runId, agentId, name: definition.name };
+      });
+      return { ...feedProcessOf(process, known), agents: shown };
+    })
+    .filter(({ state, seenAt, agents: own }) => {
+      const isAtRest = state === "silent" && Date.now() - seenAt < AT_REST_MS;
+      return own.length > 0 || state === "alive" || isAtRest;
+    })
+    .toSorted((one, other) => other.agents.length - one.agents.length || other.seenAt - one.seenAt);
 }
 
 /** The process that runs a busy run: it has the lease of the root, or of one of its agents while the root waits. */
@@ -70,7 +105,7 @@ function rank({ openTurnId }: AgentRecord): number {
   return openTurnId === null ? 1 : 0;
 }
 
-async function agentsOf({ stores, tenant, runId }: RunSource): Promise<AgentRecord[]> {
+async function agentsOf({ stores, tenant, runId }: RunPlace): Promise<AgentRecord[]> {
   const agents: AgentRecord[] = [];
   for (let after: string | undefined; ; after = agents.at(-1)?.agentId) {
     const page = await stores.listAgents({ tenant, rootAgentId: runId, limit: AGENTS_AT_A_TIME, after });
@@ -82,7 +117,7 @@ async function agentsOf({ stores, tenant, runId }: RunSource): Promise<AgentReco
 export async function queueRows(queues: Queues, { namesOnly, redactor }: Sight): Promise<QueueRow[]> {
   const counts = await queues.counts(await queues.names());
   return await Promise.all(
-    counts.map(async ({ queue, waiting, active, delayed, dead }) => {
+    counts.map(async ({ queue, waiting, active, delayed, dead, waitingSince, activeSince }) => {
       const letters = dead === 0 ? [] : await queues.deadLetters(queue, { limit: MOST_DEAD_LETTERS });
       const deadLetters = letters.map(({ jobId, job, at, cause }) => ({
         jobId,
@@ -92,7 +127,8 @@ export async function queueRows(queues: Queues, { namesOnly, redactor }: Sight):
         message: namesOnly ? "" : redactor.text(cause.message),
         deaths: cause.deaths,
       }));
-      return { queue, waiting, active, delayed, dead, workers: await queues.workers(queue), deadLetters };
+      const workers = await queues.workers(queue);
+      return { queue, waiting, active, delayed, dead, waitingSince, activeSince, workers, deadLetters };
     }),
   );
 }

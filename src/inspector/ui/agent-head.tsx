@@ -3,7 +3,7 @@ import { type AgentMoment, isBusy } from "../run-model/agent-moment.ts";
 import { wordsOf } from "./feed-client.ts";
 import { compact, costText, costTitle, milliseconds, plural, shortId, shortTime } from "./format.ts";
 import { type LostAgent, lostWords } from "./lost-agents.ts";
-import { acts, copyText, say, selectAgent, selectedAgent } from "./page-state.ts";
+import { acts, addressOf, copyText, say, selectAgent, selectedAgent } from "./page-state.ts";
 import { Icon, LimitBar, limitTitle, PhaseIcon, phaseWords } from "./parts.tsx";
 import type { RunSession } from "./run-session.ts";
 import { doing, limitsOf } from "./tree-view.tsx";
@@ -107,7 +107,7 @@ function Owner({ run, agentId }: { readonly run: RunSession; readonly agentId: s
   if (owner?.state !== "alive") return null;
   return (
     <li title={plainText(owner.processId)}>
-      run by process <b>{owner.pid}</b>
+      run by <a href={addressOf({ page: "queues" })}>process {owner.pid}</a>
     </li>
   );
 }

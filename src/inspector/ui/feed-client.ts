@@ -9,6 +9,7 @@ import type {
   MessagePage,
   Prompt,
   PromptRow,
+  ProcessRow,
   QueueRow,
   RowView,
   RunHead,
@@ -75,6 +76,7 @@ export interface FeedClient {
   steps(runId: string, after: string | null): Promise<StepPage>;
   search(runId: string, text: string, query: SearchQuery): Promise<SearchPage>;
   storedAccounts(runId: string): Promise<StoredAccounts>;
+  processes(): Promise<readonly ProcessRow[]>;
   /** Null: there is no Redis. */
   queues(): Promise<readonly QueueRow[] | null>;
   artifact(runId: string, agentId: string, artifactId: string): Promise<ArtifactView>;

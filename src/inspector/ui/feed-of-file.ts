@@ -180,6 +180,7 @@ export function feedOfFile(page: PackedRun): FeedClient {
       throw new FeedFailure("left_out", "An exported file can be filtered, but its contents cannot be searched.");
     },
     storedAccounts: async () => ({ cursor: lastCursor(), accounts, waiters: [] }),
+    processes: async () => [],
     queues: async () => null,
     async artifact() {
       throw left("artifacts");

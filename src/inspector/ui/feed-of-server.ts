@@ -49,6 +49,7 @@ export function feedOfServer(token: string, mayAct: boolean): FeedClient {
     steps: (runId, after) => get(`${run(runId)}/steps`, { after }),
     search: (runId, text, { after, signal }) => get(`${run(runId)}/search`, { text, after }, signal),
     storedAccounts: (runId) => get(`${run(runId)}/accounts`),
+    processes: async () => itemsOf(await get("/api/processes")),
     queues: async () => {
       const answer = await get<ListAnswer<never> | null>("/api/queues");
       return answer === null ? null : itemsOf(answer);

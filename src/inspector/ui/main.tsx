@@ -30,7 +30,7 @@ import { RunBanners } from "./run-banners.tsx";
 import type { RunSession } from "./run-session.ts";
 import { Scrubber } from "./scrubber.tsx";
 import { startTheme, treeWidth } from "./settings.ts";
-import { QueuesView, RunsView } from "./store-pages.tsx";
+import { WorkersView, RunsView } from "./store-pages.tsx";
 import "./styles/base.css";
 import "./styles/compare.css";
 import "./styles/detail.css";
@@ -60,7 +60,7 @@ export function App() {
       ) : route.value.page === "run" && run ? (
         <RunPage key={run.part} run={run} />
       ) : route.value.page === "queues" ? (
-        <QueuesView feed={client.value} />
+        <WorkersView feed={client.value} />
       ) : route.value.page === "compare" ? (
         <CompareView feed={client.value} />
       ) : (

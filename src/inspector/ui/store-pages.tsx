@@ -1,4 +1,4 @@
-// The pages of a whole source: its runs, and its queues.
+// The pages of a whole source: its runs, and its processes with their queues.
 import { useState } from "preact/hooks";
 import type { QueueRow, RunPage, RunRow } from "../feed/wire.ts";
 import { type LimitUse, limitUses, shareOf } from "../run-model/limit-use.ts";
@@ -18,7 +18,8 @@ import {
   shortId,
 } from "./format.ts";
 import { Icon, LimitBar, PhaseIcon, phaseWords } from "./parts.tsx";
-import { addressOf, copyText } from "./page-state.ts";
+import { addressOf, copyText, info } from "./page-state.ts";
+import { Processes } from "./processes-view.tsx";
 import { NewTalk } from "./talk-view.tsx";
 import { LongText, oneLine, plainText } from "./untrusted.tsx";
 
@@ -272,13 +273,23 @@ function phaseOf({ status, owner, turn, stopReason, openRequests, turns }: RunRo
   return status;
 }
 
-/** The queues of a Redis: what waits, who works, what was given up. */
-export function QueuesView({ feed }: { readonly feed: FeedClient }) {
-  const { answer: rows, failure } = usePolled(() => feed.queues(), feed, REFRESH_MS);
+/** The processes that work in the stores, and their queues. */
+export function WorkersView({ feed }: { readonly feed: FeedClient }) {
   return (
     <main id="main" class="runs" tabIndex={-1}>
+      <Processes feed={feed} />
+      {info.value?.hasQueues === true && <Queues feed={feed} />}
+    </main>
+  );
+}
+
+/** The queues of a Redis: what waits, who works, what was given up. */
+function Queues({ feed }: { readonly feed: FeedClient }) {
+  const { answer: rows, failure } = usePolled(() => feed.queues(), feed, REFRESH_MS);
+  return (
+    <section aria-labelledby="queues">
       <div class="view-bar">
-        <h1>Queues</h1>
+        <h2 id="queues">Queues</h2>
       </div>
       {failure !== null && (
         <p class="banner" role="alert">
@@ -293,11 +304,13 @@ export function QueuesView({ feed }: { readonly feed: FeedClient }) {
         <table class="run-table">
           <thead>
             <tr>
-              {["Queue", "Workers", "Waiting", "Active", "Delayed", "Dead"].map((name, index) => (
-                <th key={name} scope="col" class={index === 0 ? "" : "number"}>
-                  {name}
-                </th>
-              ))}
+              {["Queue", "Workers", "Waiting", "Longest wait", "Active", "Longest run", "Delayed", "Dead"].map(
+                (name, index) => (
+                  <th key={name} scope="col" class={index === 0 ? "" : "number"}>
+                    {name}
+                  </th>
+                ),
+              )}
             </tr>
           </thead>
           <tbody>
@@ -307,12 +320,16 @@ export function QueuesView({ feed }: { readonly feed: FeedClient }) {
           </tbody>
         </table>
       )}
-    </main>
+    </section>
   );
 }
 
+function age(since: number | null): string {
+  return since === null ? "–" : milliseconds(Math.max(0, Date.now() - since));
+}
+
 function QueueLine({ row }: { readonly row: QueueRow }) {
-  const { queue, workers, waiting, active, delayed, dead, deadLetters } = row;
+  const { queue, workers, waiting, waitingSince, active, activeSince, delayed, dead, deadLetters } = row;
   const isStuck = workers === 0 && waiting > 0;
   return (
     <>
@@ -320,15 +337,15 @@ function QueueLine({ row }: { readonly row: QueueRow }) {
         <td>
           <b>{oneLine(queue, 80)}</b> {isStuck && <span class="tag bad">nobody works on it</span>}
         </td>
-        {[workers, waiting, active, delayed, dead].map((count, index) => (
-          <td key={index} class={count > 0 ? "number figures" : "number figures quiet"}>
-            {count.toLocaleString("en")}
+        {[workers, waiting, age(waitingSince), active, age(activeSince), delayed, dead].map((figure, index) => (
+          <td key={index} class={figure === 0 || figure === "–" ? "number figures quiet" : "number figures"}>
+            {figure.toLocaleString("en")}
           </td>
         ))}
       </tr>
       {deadLetters.length > 0 && (
         <tr>
-          <td colSpan={6} class="dead-letters">
+          <td colSpan={8} class="dead-letters">
             <details>
               <summary>{plural(deadLetters.length, "dead letter")}, the newest first</summary>
               <ul>

@@ -17,9 +17,13 @@ export function TopBar() {
       <a class="brand" href="#/runs" title="All runs">
         troupe
       </a>
-      {info.value?.hasQueues === true && (
-        <a class="top-link" href="#/queues" aria-current={route.value.page === "queues" ? "page" : undefined}>
-          Queues
+      {info.value && info.value.source !== "file" && (
+        <a
+          class="top-link to-workers"
+          href="#/queues"
+          aria-current={route.value.page === "queues" ? "page" : undefined}
+        >
+          Workers
         </a>
       )}
       {info.value && info.value.source !== "file" && (

@@ -96,6 +96,8 @@ const processRowSchema = z.object({
   startTime: z.string().nullable(),
   heartbeatAt: z.number(),
   clockOffset: z.number(),
+  host: z.string().optional(),
+  startedAt: z.number().optional(),
 });
 
 const meaningSchema = z.union([

@@ -46,6 +46,10 @@ export interface ProcessIdentity {
   readonly bootId: string;
   /** When it was started, in a unit of its system, so that a later process with its pid is not taken for it. Default: unknown. */
   readonly startTime?: string | null | undefined;
+  /** Name of its machine. Default: unknown. */
+  readonly host?: string | undefined;
+  /** When it was started, in milliseconds since the epoch. Default: unknown. */
+  readonly startedAt?: number | undefined;
 }
 
 /** A process as the stores know it. */

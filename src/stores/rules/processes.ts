@@ -2,11 +2,14 @@ import { randomUUID } from "node:crypto";
 import { readFileSync, readlinkSync } from "node:fs";
 import { hostname, uptime } from "node:os";
 import type { ProcessIdentity, RegisteredProcess } from "./outcomes.ts";
-import type { ProcessRow, Tables } from "./tables.ts";
+import type { Tables } from "./tables.ts";
 
 /** Describes this process to the stores; `processId` must be unique among all processes that ever used the store. */
 export function currentProcess(processId: string): ProcessIdentity {
-  return { processId, pid: process.pid, bootId: sight.bootId, startTime: sight.startTimeOf(process.pid) };
+  const { pid } = process;
+  const { bootId } = sight;
+  const startedAt = Math.round(performance.timeOrigin);
+  return { processId, pid, bootId, startTime: sight.startTimeOf(pid), host: hostname(), startedAt };
 }
 
 /**
@@ -20,7 +23,7 @@ export function registerProcess(tables: Tables, identity: ProcessIdentity, now: 
   const clockOffset = clockOffsetFor(known, identity, now, elapsed);
   const steady = elapsed + clockOffset;
   tables.putProcess({
-    ...identityOf(identity),
+    ...identity,
     startTime: identity.startTime ?? null,
     heartbeatAt: steady,
     clockOffset,
@@ -70,6 +73,8 @@ export interface ProcessSigns {
   readonly isRunning: boolean | null;
   /** How long ago its last heartbeat was, in milliseconds. */
   readonly silentMs: number;
+  /** When it was started, in milliseconds since the epoch; null: not known. */
+  readonly startedAt: number | null;
 }
 
 /** Looks at a registered process without being registered. `now` and `elapsed` are those of the caller's clock. */
@@ -80,11 +85,19 @@ export function signsOf(
 ): ProcessSigns {
   const { bootId } = sight;
   const steady = elapsed + clockOffsetFor(known, { bootId }, now, elapsed);
-  const heartbeatAt = known.find((row) => row.processId === processId)?.heartbeatAt;
+  const row = known.find((one) => one.processId === processId);
+  const isOfBoot = identity.bootId === bootId;
   return {
-    isRunning: identity.bootId === bootId ? isRunning(identity) : null,
-    silentMs: heartbeatAt === undefined ? 0 : Math.max(0, steady - heartbeatAt),
+    isRunning: isOfBoot ? isRunning(identity) : null,
+    silentMs: row === undefined ? 0 : Math.max(0, steady - row.heartbeatAt),
+    startedAt: row?.startedAt ?? (isOfBoot ? startOf(identity, now) : null),
   };
+}
+
+/** From the start time that `/proc` shows, which is in hundredths of a second since the machine was started. */
+function startOf({ startTime = null }: Pick<ProcessIdentity, "startTime">, now: number): number | null {
+  if (startTime === null || startTime.startsWith(MONOTONIC)) return null;
+  return Math.round(now - uptime() * 1_000 + Number(startTime) * 10);
 }
 
 /** The boot id without the namespace: everything on one boot shares one monotonic clock. */

@@ -25,7 +25,19 @@ const counted: RuntimeMetrics = {
   rolledBack: 5,
   deaths: 2,
   deadLetters: 1,
-  queues: [{ queue: "browser", waiting: 4, active: 2, delayed: 0, dead: 1, deaths: 2, refused: 9 }],
+  queues: [
+    {
+      queue: "browser",
+      waiting: 4,
+      active: 2,
+      delayed: 0,
+      dead: 1,
+      waitingSince: 1_000,
+      activeSince: 2_000,
+      deaths: 2,
+      refused: 9,
+    },
+  ],
   heapUsedBytes: 1_000,
   heapLimitBytes: 2_000,
 };
