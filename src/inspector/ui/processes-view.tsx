@@ -27,7 +27,7 @@ export function Processes({ feed }: { readonly feed: FeedClient }) {
       ) : rows.length === 0 ? (
         <p class="empty">No process works in these stores.</p>
       ) : (
-        <table class="run-table">
+        <table class="run-table process-table">
           <thead>
             <tr>
               {["Process", "State", "Machine", "Started", "Last sign of life", "Runs"].map((name) => (
