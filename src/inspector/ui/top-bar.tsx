@@ -4,6 +4,7 @@ import { Icon, PhaseIcon, phaseWords } from "./parts.tsx";
 import { addressOf, copyWatchLink, go, info, isHelpOpen, route, session } from "./page-state.ts";
 import type { RunSession } from "./run-session.ts";
 import { theme, themes } from "./settings.ts";
+import { filterTree } from "./tree-view.tsx";
 import { oneLine, plainText } from "./untrusted.tsx";
 
 const themeIcons = { system: "system", light: "sun", dark: "moon" } as const;
@@ -90,11 +91,13 @@ function RunFigures({ run }: { readonly run: RunSession }) {
   let count = 0;
   let busy = 0;
   let open = 0;
+  const ended = { failed: 0, stopped: 0 };
   for (const one of moment.agents) {
     if (!one) continue;
     count += 1;
     if (isBusy(one)) busy += 1;
     open += one.requests.length;
+    if (one.phase === "failed" || one.phase === "stopped") ended[one.phase] += 1;
   }
   return (
     <>
@@ -131,6 +134,21 @@ function RunFigures({ run }: { readonly run: RunSession }) {
           <dd>{milliseconds(run.time - run.log.startedAt)}</dd>
         </div>
       </dl>
+      {(["failed", "stopped"] as const).map(
+        (phase) =>
+          ended[phase] > 0 && (
+            <button
+              key={phase}
+              type="button"
+              class={`pill ${phase}`}
+              title={`Show the agents that have ${phase} (E goes to the next failure)`}
+              onClick={() => filterTree(phase)}
+            >
+              <PhaseIcon phase={phase} />
+              {ended[phase].toLocaleString("en")} {phase}
+            </button>
+          ),
+      )}
       {open > 0 && (
         <button type="button" class="pill asking" onClick={() => go({ view: "requests" })}>
           <PhaseIcon phase="asking" />
