@@ -204,7 +204,17 @@ test("a limit that is reached is full, what is reserved counts", () => {
 
 function modelSpan(start: number, end: number): Span {
   const ids = { callId: null, first: 0, last: 1, lane: 0 };
-  return { kind: "model", label: "model", start, end, isFailed: false, tokens: 0, costMicros: 0, ...ids };
+  return {
+    kind: "model",
+    label: "model",
+    start,
+    end,
+    isFailed: false,
+    tokens: 0,
+    costMicros: 0,
+    isUnpriced: false,
+    ...ids,
+  };
 }
 
 describe("the timeline", () => {
@@ -251,17 +261,18 @@ describe("the timeline", () => {
   });
 });
 
-test("an axis of tokens is as long as all calls together, and finds the way back", () => {
-  const spans = [modelSpan(0, 100), modelSpan(50, 150), modelSpan(9_000, 9_100)].map((span) => ({
-    ...span,
-    tokens: 500,
-  }));
-  const axis = new AmountAxis(spans, ({ tokens }) => tokens);
-  expect(axis.length).toBeCloseTo(1_500, 6);
-  expect([0, 50, 100, 150, 9_000, 9_100].map((time) => Math.round(axis.placeOf(time)))).toEqual([
-    0, 250, 750, 1_000, 1_000, 1_500,
+test("an axis of tokens has the calls of each agent one after the other, each as wide as its own tokens", () => {
+  const call = (start: number, tokens: number): Span => ({ ...modelSpan(start, start + 100), tokens });
+  const [first, second, other] = [call(0, 500), call(9_000, 1_000), call(50, 30)];
+  const wait: Span = { ...modelSpan(0, 9_100), kind: "child" };
+  const axis = new AmountAxis([[first, wait, second], [other]], ({ tokens }) => tokens);
+  expect(axis.length).toBe(1_500);
+  expect([first, wait, second, other].map((span) => axis.rangeOf(span))).toEqual([
+    { from: 0, to: 500 },
+    undefined,
+    { from: 500, to: 1_500 },
+    { from: 0, to: 30 },
   ]);
-  for (const time of [25, 75, 120, 9_050]) expect(axis.timeAt(axis.placeOf(time))).toBeCloseTo(time, 6);
 });
 
 describe("events", () => {
