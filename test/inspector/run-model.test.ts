@@ -275,14 +275,19 @@ test("an axis of tokens has the calls of each agent one after the other, each as
   ]);
 });
 
+/** Whether the row of an entry has the word `look` in it. */
+function showsLook(entry: RunEntry): boolean {
+  const { name, detail } = eventText(entry);
+  return /\blook\b/.test(`${name} ${detail}`);
+}
+
 describe("events", () => {
   test("are filtered by type, name and agent", () => {
     const log = logOf(small);
     const all = { text: "", agent: -1, groups: new Set<never>() };
     expect(filteredEvents(log, all)).toBeNull();
     const looked = filteredEvents(log, { ...all, text: "look" }) ?? [];
-    const shows = (entry: RunEntry): boolean => /\blook\b/.test(`${eventText(entry).name} ${eventText(entry).detail}`);
-    expect([...looked]).toEqual(log.entries.flatMap((entry, place) => (shows(entry) ? [place] : [])));
+    expect([...looked]).toEqual(log.entries.flatMap((entry, place) => (showsLook(entry) ? [place] : [])));
     const typedOn = new EventPlaces(log, { ...all, text: "lo" });
     expect(new EventPlaces(log, { ...all, text: "look" }, typedOn).update()).toEqual(looked);
     const ofLead = filteredEvents(log, { ...all, agent: 0 }) ?? [];
