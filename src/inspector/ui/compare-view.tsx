@@ -412,13 +412,20 @@ function SideCells({ side, step }: { readonly side: StepSide | null; readonly st
   return (
     <>
       {cell("model", oneLine(side.model, 30))}
-      {cell("prompt", step.differs.includes("prompt") ? "another" : side.contents?.prompt == null ? "…" : "the same")}
+      {cell("prompt", promptText(side, step))}
       <Calls side={side} step={step} />
       {cell("tokens", `${compact(side.inputTokens)} + ${compact(side.outputTokens)}`, true)}
       {cell("cost", costText(costOfCall(side.costMicros)), true)}
       {cell("answer", answerText(side))}
     </>
   );
+}
+
+/** A prompt is compared, not shown; the step opens to show it. */
+function promptText({ contents }: StepSide, { one, other, differs }: ComparedStep): string {
+  if (one === null || other === null) return "–";
+  if (differs.includes("prompt")) return "another";
+  return contents?.prompt == null ? "…" : "the same";
 }
 
 function answerText({ contents }: StepSide): string {

@@ -277,6 +277,7 @@ function TimelineCanvas({ run, view, setView, opened, onOpen }: CanvasProps) {
                 if (wasDrag) return;
                 if (event.offsetY < AXIS_HEIGHT) return travel(event.clientX);
                 const found = find(event);
+                setHovered(null);
                 onOpen(found && { agent: found.agent, span: found.span });
                 if (found) selectAgent(run.log.agents[found.agent]?.agentId ?? run.runId);
               }}
