@@ -82,7 +82,7 @@ export const runRowSchema = z.object({
   lastActivity: time,
   /** The first words of its first input; empty: it has none, or they are hidden. */
   task: z.string(),
-  /** Of the whole tree, at most 1,000 are counted. */
+  /** Of the whole tree. */
   agents: count,
   /** Agents of the tree that have failed. */
   failedAgents: count,
