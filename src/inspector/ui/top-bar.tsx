@@ -1,8 +1,9 @@
 import { isBusy } from "../run-model/agent-moment.ts";
-import { compact, costOf, costSum, costText, costTitle, milliseconds, plural, shortId } from "./format.ts";
+import { compact, costText, costTitle, milliseconds, plural, shortId } from "./format.ts";
 import { Icon, PhaseIcon, phaseWords } from "./parts.tsx";
 import { addressOf, copyWatchLink, go, info, isHelpOpen, route, session } from "./page-state.ts";
 import type { RunSession } from "./run-session.ts";
+import { spentUntil } from "./spent.ts";
 import { theme, themes } from "./settings.ts";
 import { filterTree } from "./tree-view.tsx";
 import { oneLine, plainText } from "./untrusted.tsx";
@@ -82,12 +83,7 @@ function RunFigures({ run }: { readonly run: RunSession }) {
   const moment = run.moment.value;
   const root = moment.agents[0];
   const agent = run.log.agents[0];
-  const { accounts } = moment.accounts;
-  // All spending of the run is on the accounts that lie below no other.
-  const ids = new Set(accounts.map(({ id }) => id));
-  const tops = accounts.filter(({ parentId }) => parentId === null || !ids.has(parentId));
-  const tokens = tops.reduce((sum, { used }) => sum + used.tokens, 0);
-  const cost = costSum(tops.map(costOf));
+  const { tokens, cost } = spentUntil(moment);
   let count = 0;
   let busy = 0;
   let open = 0;
