@@ -25,7 +25,7 @@ async function live(): Promise<string> {
     price,
     budget: { maxSteps: 8, maxTreeSteps: 30 },
     tools: [subagent(helper)],
-    model: scriptedModel(({ index, messages }) => {
+    model: scriptedModel(({ messages }, { index }) => {
       if (index === 0) return { error: cut };
       if (messages.at(-1)?.role === "tool") return { text: "done", delayUntil: held.promise };
       const usage = { inputTokens: 1_000, outputTokens: 200 };

@@ -363,7 +363,10 @@ export const queueRowSchema = z.object({
 });
 export type QueueRow = DeepReadonly<z.infer<typeof queueRowSchema>>;
 
-/** A text that two runs may share: its beginning, and a hash of all of it, in which ids of the run are left out. */
+/**
+ * A text that two runs may share: its beginning, and a hash of all of it, in which ids of the run are left out. Hashes mean
+ * something among the answers of one process alone.
+ */
 const comparedTextSchema = z.object({ text: z.string(), hash: z.string() });
 export type ComparedText = DeepReadonly<z.infer<typeof comparedTextSchema>>;
 

@@ -3,7 +3,7 @@ import type { Stores } from "../../stores/index.ts";
 
 /** What a list of runs says of a whole tree. */
 export interface RunSummary {
-  /** The first words of its first input; empty where there is none yet. */
+  /** The beginning of its first input, with all that is in it; empty where there is none yet. */
   readonly task: string;
   readonly agents: number;
   readonly failedAgents: number;
@@ -19,7 +19,8 @@ interface Kept {
 
 /** The first turn of a run begins in one of its first rows. */
 const FIRST_ROWS = 8;
-const LONGEST_TASK = 160;
+/** More than is shown: a secret that crosses the cut has to be found. */
+const LONGEST_TASK = 4_000;
 const MOST_KEPT = 1_000;
 /** A summary that took long to make is kept so many times as long, while the run goes on. */
 const KEPT_TIMES = 20;
@@ -62,6 +63,5 @@ async function taskOf(stores: Stores, tenant: string, runId: string): Promise<st
   const started = rows.flatMap(({ entries }) => entries).find((entry) => entry.type === "turn.started");
   if (started?.type !== "turn.started") return "";
   const [message] = await stores.messagesById({ tenant, agentId: runId }, started.inputMessageIds.slice(0, 1));
-  const text = message ? textOf(message.content).replaceAll(/\s+/g, " ").trim() : "";
-  return text.length > LONGEST_TASK ? `${text.slice(0, LONGEST_TASK)}…` : text;
+  return message ? textOf(message.content).slice(0, LONGEST_TASK) : "";
 }

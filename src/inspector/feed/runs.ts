@@ -21,6 +21,7 @@ export interface RunQuery {
 const ROOTS_AT_A_TIME = 50;
 /** Most roots that one question with a filter looks at; `next` goes on behind them. */
 const MOST_LOOKED_AT = 1_000;
+const LONGEST_TASK = 160;
 /** Turns of a root whose accounts are read one by one; of more the newest count. */
 const MOST_TURNS = 100;
 
@@ -104,13 +105,18 @@ export async function runRowOf(
     createdAt,
     lastActivity,
     ...summary,
-    task: namesOnly ? "" : redactor.text(summary.task),
+    task: namesOnly ? "" : firstWords(redactor.text(summary.task)),
     ...spentOn(accounts),
     accounts: root.accountId === null ? [turnAccount ?? []].flat() : [...accounts, turnAccount ?? []].flat(),
     openRequests: open.length,
     isHeld: holder !== undefined,
     sessionId: namesOnly ? null : sessionId,
   };
+}
+
+function firstWords(text: string): string {
+  const line = text.replaceAll(/\s+/g, " ").trim();
+  return line.length > LONGEST_TASK ? `${line.slice(0, LONGEST_TASK)}…` : line;
 }
 
 /** The turn with the highest number among those that changed last. */
