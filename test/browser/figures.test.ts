@@ -54,7 +54,7 @@ async function textOf(page: WatchedPage, selector: string): Promise<string> {
 describe.skipIf(!browserProgram)("one figure", () => {
   test("of a run has one value and one wording in the header, the accounts, the list of runs and a comparison", async () => {
     const url = await live();
-    const page = await browser.newPage();
+    const page = await browser.newPage({ viewport: { width: 1_600, height: 900 } });
     await page.goto(`${url}&/run/desk?view=budgets`);
     const first = page.getByRole("treegrid", { name: "Accounts" }).getByRole("row").first();
     await first.waitFor();
