@@ -1,5 +1,12 @@
 import { describe, expect, onTestFinished, test } from "vitest";
-import { type AgentDefinition, createRuntime, defineAgent, ModelError, subagent } from "../../src/index.ts";
+import {
+  type AgentDefinition,
+  createRuntime,
+  defineAgent,
+  ModelError,
+  type Runtime,
+  subagent,
+} from "../../src/index.ts";
 import { Feed, serveFeed } from "../../src/inspector/index.ts";
 import { type ScriptedAnswer, scriptedModel } from "../../src/testing/index.ts";
 import { axe, browserProgram, openBrowser, screenshot, type WatchedPage } from "../support/browser.ts";
@@ -30,16 +37,30 @@ async function waitingLead(): Promise<string> {
   const lead = defineAgent({ name: "lead", price, model, tools: readers.map((one) => subagent(one)) });
   const runtime = await createRuntime({ agents: [lead] });
   onTestFinished(() => runtime.shutdown());
-  const ended = Promise.withResolvers<void>();
+  const bothDone = Promise.withResolvers<void>();
   let left = 2;
   runtime.subscribe(({ type }) => {
     if (type === "turn.completed") left -= 1;
-    if (left === 0) ended.resolve();
+    if (left === 0) bothDone.resolve();
   });
   const agent = await runtime.agent("lead", { agentId: "desk" });
   await agent.start();
   await agent.executeTurn("Read them.").id;
-  await ended.promise;
+  await bothDone.promise;
+  return await served(runtime);
+}
+
+/** The page over a run of an agent that has ended. */
+async function ended(definition: AgentDefinition): Promise<string> {
+  const runtime = await createRuntime({ agents: [definition] });
+  onTestFinished(() => runtime.shutdown());
+  const agent = await runtime.agent(definition.name, { agentId: "desk" });
+  await agent.start();
+  await agent.executeTurn("Read them.").result;
+  return await served(runtime);
+}
+
+async function served(runtime: Runtime): Promise<string> {
   const feed = new Feed({ run: "desk" });
   feed.add({ stores: runtime.stores, tenant: runtime.tenant, runtime });
   const server = await serveFeed(feed);
@@ -137,6 +158,26 @@ describe.skipIf(!browserProgram)("the bars of the timeline", () => {
     expect(await page.evaluate("document.documentElement.scrollWidth - innerWidth")).toBe(0);
   });
 
+  test("list the attempts of a step that took several", async () => {
+    const refused = new ModelError("429 Too many requests", {
+      retryable: true,
+      mayHaveBeenSent: false,
+      retryAfterMs: 1,
+    });
+    const model = scriptedModel((_request, { index }) => (index === 0 ? { error: refused } : "Read at last."));
+    const url = await ended(defineAgent({ name: "lead", price, model }));
+    const page = await browser.newPage();
+    await page.goto(url);
+    await page.getByRole("button", { name: "tokens", exact: true }).click();
+    const { x, y } = await pointAt(page, "lead", 0.5);
+    await page.mouse.click(x, y);
+    const attempts = page.getByRole("list", { name: "Attempts" }).getByRole("listitem");
+    await expect.poll(() => attempts.count()).toBe(2);
+    const [first, second] = await attempts.allTextContents();
+    expect(first).toMatch(/^attempt 1: scripted: 429 after \d+ ms$/);
+    expect(second).toMatch(/^attempt 2: answered after \d+ ms$/);
+  });
+
   test("that failed stand out: counted in the header, a click filters the tree, E goes from one to the next", async () => {
     const broken = new ModelError("401 Wrong key", { retryable: false, mayHaveBeenSent: false });
     const readers = [child("broken", { error: broken }), child("fine", "Read.")];
@@ -146,17 +187,9 @@ describe.skipIf(!browserProgram)("the bars of the timeline", () => {
         : { toolCalls: readers.map(({ name }) => ({ name, arguments: { input: "this" } })) },
     );
     const lead = defineAgent({ name: "lead", price, model, tools: readers.map((one) => subagent(one)) });
-    const runtime = await createRuntime({ agents: [lead] });
-    onTestFinished(() => runtime.shutdown());
-    const agent = await runtime.agent("lead", { agentId: "desk" });
-    await agent.start();
-    await agent.executeTurn("Read them.").result;
-    const feed = new Feed({ run: "desk" });
-    feed.add({ stores: runtime.stores, tenant: runtime.tenant, runtime });
-    const server = await serveFeed(feed);
-    onTestFinished(() => server.close());
+    const url = await ended(lead);
     const page = await browser.newPage();
-    await page.goto(server.url);
+    await page.goto(url);
     const tree = page.getByRole("treegrid", { name: "Agents" });
     await tree.getByText("fine").waitFor();
     await screenshot(page, "page-failures");

@@ -142,6 +142,7 @@ function ModelCall({ run, agent: index, span, seq }: ContentsProps & { readonly 
         <dt>prompt</dt>
         <dd>{prompt.isExact ? "exact, checked by its hash" : plainText(prompt.why ?? "not exact")}</dd>
       </dl>
+      <Attempts run={run} agent={index} prompt={prompt} />
       <Answer prompt={prompt} onCall={() => go({ agent: agentId, view: "messages" })} />
       <Input prompt={prompt} />
       <Tools prompt={prompt} />
@@ -151,6 +152,28 @@ function ModelCall({ run, agent: index, span, seq }: ContentsProps & { readonly 
         </button>
       </p>
     </>
+  );
+}
+
+/** All attempts of the step, where there were several. */
+function Attempts({ run, agent, prompt: { turnId, step } }: Omit<ContentsProps, "span"> & { readonly prompt: Prompt }) {
+  const attempts = run.timeline.spansOf(agent).flatMap((span) => {
+    const entry = span.kind === "model" ? run.log.entry(span.first) : undefined;
+    const isOfStep = entry?.type === "model.requested" && entry.turnId === turnId && entry.step === step;
+    return isOfStep ? [{ attempt: entry.attempt, span }] : [];
+  });
+  if (attempts.length < 2) return null;
+  return (
+    <ol class="plain-list figures" aria-label="Attempts">
+      {attempts.map(({ attempt, span }) => (
+        <li key={attempt}>
+          attempt {attempt}: {span.last < 0 ? "in flight" : span.isFailed ? oneLine(span.label, 60) : "answered"}{" "}
+          <span class="quiet">
+            after {milliseconds(Math.max(0, Math.min(span.end, run.present.value) - span.start))}
+          </span>
+        </li>
+      ))}
+    </ol>
   );
 }
 
