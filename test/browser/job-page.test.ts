@@ -2,8 +2,8 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { repositoryRoot } from "../../scripts/run-command.ts";
-import { workFolder } from "../e2e/cli-process.ts";
-import { browserProgram, openBrowser } from "../support/browser.ts";
+import { allotment, question, workFolder } from "../e2e/cli-process.ts";
+import { browserProgram, openBrowser, screenshot } from "../support/browser.ts";
 import { startOnTerminal } from "../support/on-terminal.ts";
 
 const browser = openBrowser();
@@ -38,11 +38,30 @@ export const agent = defineAgent({ name: "parrot", model });
     await page.getByRole("button", { name: "Send" }).click();
     await page.getByText("You said: And now?").first().waitFor();
     await page.getByRole("link", { name: "troupe" }).click();
-    await page.getByRole("row").filter({ hasText: "done" }).waitFor();
+    await page.getByRole("row").filter({ hasText: "Good day." }).waitFor();
     expect(await page.getByText("not started").count()).toBe(0);
     job.signal("SIGINT");
     expect(await job.ended).toBe(0);
     // The browser reports the connection that was cut.
+    page.errors.length = 0;
+  });
+
+  test("shows the team of a question at work: it thinks, waits and writes while one looks on", async () => {
+    const folder = folderWith(allotment);
+    const job = startOnTerminal(folder, ["ask", "--files", "notes", "--question", question, "--inspect"]);
+    const [, url = ""] = await job.said(pageAddress);
+    const page = await browser.newPage();
+    await page.goto(url);
+    const tree = page.getByRole("treegrid", { name: "Agents" });
+    await tree.getByText("waits for").first().waitFor();
+    await tree.getByText("reader").first().waitFor();
+    await screenshot(page, "job-page-waits");
+    await tree.locator(".writing").first().waitFor();
+    await screenshot(page, "job-page-writes");
+    await job.said(/The page stays until Ctrl-C/);
+    await page.locator(".pill.done").first().waitFor();
+    job.signal("SIGINT");
+    expect(await job.ended).toBe(0);
     page.errors.length = 0;
   });
 });

@@ -108,7 +108,9 @@ describe.skipIf(!browserProgram)("the list of runs", () => {
     await page.getByRole("region", { name: "New conversation" }).waitFor({ state: "detached" });
     await page.getByRole("link", { name: "plain" }).first().click();
     await page.getByRole("navigation", { name: "Views" }).getByRole("link", { name: "Talk" }).click();
-    await page.getByText("One can talk only while the process that runs the agents works.").waitFor();
+    await page
+      .getByText("One can talk only on the page of the process that runs the agents, while it works.")
+      .waitFor();
     expect(await page.getByRole("button", { name: /Pause|Send/ }).count()).toBe(0);
   });
 });

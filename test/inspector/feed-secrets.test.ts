@@ -107,6 +107,7 @@ async function everythingSeen(namesOnly: boolean): Promise<{ rows: string; answe
     ...reader.rows.map(({ cursor }) => `/api/runs/desk/rows/${cursor}`),
     "/api/runs/desk/requests",
     "/api/runs/desk/search?text=canary",
+    "/api/runs/desk/steps",
     "/api/runs/desk/accounts",
     "/api/runs/desk/owners",
     "/api/runs/desk/export",

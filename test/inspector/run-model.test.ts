@@ -204,7 +204,17 @@ test("a limit that is reached is full, what is reserved counts", () => {
 
 function modelSpan(start: number, end: number): Span {
   const ids = { callId: null, first: 0, last: 1, lane: 0 };
-  return { kind: "model", label: "model", start, end, isFailed: false, tokens: 0, costMicros: 0, ...ids };
+  return {
+    kind: "model",
+    label: "model",
+    start,
+    end,
+    isFailed: false,
+    tokens: 0,
+    costMicros: 0,
+    isUnpriced: false,
+    ...ids,
+  };
 }
 
 describe("the timeline", () => {
@@ -251,18 +261,25 @@ describe("the timeline", () => {
   });
 });
 
-test("an axis of tokens is as long as all calls together, and finds the way back", () => {
-  const spans = [modelSpan(0, 100), modelSpan(50, 150), modelSpan(9_000, 9_100)].map((span) => ({
-    ...span,
-    tokens: 500,
-  }));
-  const axis = new AmountAxis(spans, ({ tokens }) => tokens);
-  expect(axis.length).toBeCloseTo(1_500, 6);
-  expect([0, 50, 100, 150, 9_000, 9_100].map((time) => Math.round(axis.placeOf(time)))).toEqual([
-    0, 250, 750, 1_000, 1_000, 1_500,
+test("an axis of tokens has the calls of each agent one after the other, each as wide as its own tokens", () => {
+  const call = (start: number, tokens: number): Span => ({ ...modelSpan(start, start + 100), tokens });
+  const [first, second, other] = [call(0, 500), call(9_000, 1_000), call(50, 30)];
+  const wait: Span = { ...modelSpan(0, 9_100), kind: "child" };
+  const axis = new AmountAxis([[first, wait, second], [other]], ({ tokens }) => tokens);
+  expect(axis.length).toBe(1_500);
+  expect([first, wait, second, other].map((span) => axis.rangeOf(span))).toEqual([
+    { from: 0, to: 500 },
+    undefined,
+    { from: 500, to: 1_500 },
+    { from: 0, to: 30 },
   ]);
-  for (const time of [25, 75, 120, 9_050]) expect(axis.timeAt(axis.placeOf(time))).toBeCloseTo(time, 6);
 });
+
+/** Whether the row of an entry has the word `look` in it. */
+function showsLook(entry: RunEntry): boolean {
+  const { name, detail } = eventText(entry);
+  return /\blook\b/.test(`${name} ${detail}`);
+}
 
 describe("events", () => {
   test("are filtered by type, name and agent", () => {
@@ -270,8 +287,7 @@ describe("events", () => {
     const all = { text: "", agent: -1, groups: new Set<never>() };
     expect(filteredEvents(log, all)).toBeNull();
     const looked = filteredEvents(log, { ...all, text: "look" }) ?? [];
-    const shows = (entry: RunEntry): boolean => /\blook\b/.test(`${eventText(entry).name} ${eventText(entry).detail}`);
-    expect([...looked]).toEqual(log.entries.flatMap((entry, place) => (shows(entry) ? [place] : [])));
+    expect([...looked]).toEqual(log.entries.flatMap((entry, place) => (showsLook(entry) ? [place] : [])));
     const typedOn = new EventPlaces(log, { ...all, text: "lo" });
     expect(new EventPlaces(log, { ...all, text: "look" }, typedOn).update()).toEqual(looked);
     const ofLead = filteredEvents(log, { ...all, agent: 0 }) ?? [];

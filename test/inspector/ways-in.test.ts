@@ -48,6 +48,7 @@ const reads = [
   "/api/runs/desk/rows/1",
   "/api/runs/desk/requests",
   "/api/runs/desk/search?text=go",
+  "/api/runs/desk/steps",
   "/api/runs/desk/accounts",
   "/api/runs/desk/owners",
   "/api/queues",

@@ -32,7 +32,11 @@ interface JobPlace {
 }
 
 /** A question as a job. Throws `InvalidInputError` when its model cannot be used. */
-export function jobOfQuestion({ environment, invocation }: CliContext, asked: AskJob, place: JobPlace): Job {
+export function jobOfQuestion(
+  { environment, invocation }: Pick<CliContext, "environment" | "invocation">,
+  asked: AskJob,
+  place: JobPlace,
+): Job {
   const { rootAgentId, store, isResumed } = place;
   const job = withUsableModel(asked, environment);
   const model = job.model === offlineName ? "rule-based offline engine, no language model" : job.model;

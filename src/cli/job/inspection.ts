@@ -34,10 +34,29 @@ export function tellPage(inspector: Inspection | undefined, { note }: Pick<CliCo
     note(`Stately's inspector, which gets names, ids and states: ${inspector.statelyUrl}`);
 }
 
+/** Tokens a second of the offline engine while one looks on: a question takes 10 to 20 s, as with a language model. */
+const watchedSpeed = "90";
+
+/** The environment of a job: where a person may look on at a page, the offline engine takes its time. */
+export function watchedEnvironment(
+  context: Pick<CliContext, "environment" | "stdin" | "stdout">,
+  wanted: InspectionOptions["inspect"],
+): CliContext["environment"] {
+  const { environment } = context;
+  const isWatched = wanted !== undefined && wanted !== false && isOnTerminal(context);
+  return isWatched
+    ? { ...environment, TROUPE_OFFLINE_SPEED: environment["TROUPE_OFFLINE_SPEED"] || watchedSpeed }
+    : environment;
+}
+
+function isOnTerminal({ stdin, stdout }: Pick<CliContext, "stdin" | "stdout">): boolean {
+  return stdin.isTTY && stdout.isTTY;
+}
+
 /** On a terminal the page stays until Ctrl-C, because what has just ended is what one wants to look at. */
-export async function keepPage(inspector: Inspection | undefined, { stdin, stdout, note }: CliContext): Promise<void> {
-  if (inspector === undefined || !stdin.isTTY || !stdout.isTTY) return;
-  note("The page stays until Ctrl-C.");
+export async function keepPage(inspector: Inspection | undefined, context: CliContext): Promise<void> {
+  if (inspector === undefined || !isOnTerminal(context)) return;
+  context.note("The page stays until Ctrl-C.");
   const { promise, resolve } = Promise.withResolvers<void>();
   process.once("SIGINT", () => resolve());
   await promise;

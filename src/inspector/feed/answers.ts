@@ -82,7 +82,7 @@ export const runRowSchema = z.object({
   lastActivity: time,
   /** The first words of its first input; empty: it has none, or they are hidden. */
   task: z.string(),
-  /** Of the whole tree, at most 1,000 are counted. */
+  /** Of the whole tree. */
   agents: count,
   /** Agents of the tree that have failed. */
   failedAgents: count,
@@ -378,7 +378,10 @@ export const queueRowSchema = z.object({
 });
 export type QueueRow = DeepReadonly<z.infer<typeof queueRowSchema>>;
 
-/** A text that two runs may share: its beginning, and a hash of all of it, in which ids of the run are left out. */
+/**
+ * A text that two runs may share: its beginning, and a hash of all of it, in which ids of the run are left out. Hashes mean
+ * something among the answers of one process alone.
+ */
 const comparedTextSchema = z.object({ text: z.string(), hash: z.string() });
 export type ComparedText = DeepReadonly<z.infer<typeof comparedTextSchema>>;
 

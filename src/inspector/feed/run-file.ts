@@ -18,6 +18,7 @@ import {
 import { memoryStores, type StoredAgent, type StoredRow, type StoredTree, type Stores } from "../../stores/index.ts";
 import { Journals } from "./journals.ts";
 import { pauses } from "./pauses.ts";
+import { RunSummaries } from "./run-summaries.ts";
 import type { RunSource } from "./source.ts";
 import { feedEntryOf, type Sight, shownMessage, shownRequest } from "./visible-values.ts";
 
@@ -149,7 +150,14 @@ export async function copyOfRun({ stores, tenant, runId, root }: RunSource): Pro
   const copy = memoryStores();
   const agents = tree.agents.map((agent) => ({ ...agent, ...atRest }));
   await copy.importTree({ ...tree, agents, projections: [] }, "inspector");
-  return { stores: copy, tenant, runId, root: tree.agents[0]?.record ?? root, journals: new Journals() };
+  return {
+    stores: copy,
+    tenant,
+    runId,
+    root: tree.agents[0]?.record ?? root,
+    journals: new Journals(),
+    summaries: new RunSummaries(),
+  };
 }
 
 function treeOf(text: string): StoredTree {

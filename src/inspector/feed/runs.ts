@@ -1,9 +1,10 @@
 import { type Account, turnAccountId } from "../../budget/index.ts";
-import { type AgentRecord, numberOfTurn, statusOf, textOf, type TurnRecord, turnIdOf } from "../../state/index.ts";
+import { type AgentRecord, numberOfTurn, statusOf, type TurnRecord, turnIdOf } from "../../state/index.ts";
 import { byAge, placeOfAgent } from "../../stores/index.ts";
 import type { RunHead, RunPage, RunRow, StoredAccounts } from "./answers.ts";
 import type { FeedAgent } from "./messages.ts";
 import { ownerOfRun } from "./owners.ts";
+import type { RunSummaries } from "./run-summaries.ts";
 import { type FeedSource, keyOf, type RunSource, type Sources } from "./source.ts";
 import { type Sight, shownRequest } from "./visible-values.ts";
 
@@ -21,10 +22,6 @@ export interface RunQuery {
 const ROOTS_AT_A_TIME = 50;
 /** Most roots that one question with a filter looks at; `next` goes on behind them. */
 const MOST_LOOKED_AT = 1_000;
-/** Agents of a tree that are counted. */
-const MOST_COUNTED = 1_000;
-/** The first turn of a run begins in one of its first rows. */
-const FIRST_ROWS = 8;
 const LONGEST_TASK = 160;
 /** Turns of a root whose accounts are read one by one; of more the newest count. */
 const MOST_TURNS = 100;
@@ -40,7 +37,7 @@ export async function runPage(sources: Sources, query: RunQuery, sight: Sight): 
       seen += 1;
       after = placeOfAgent(root);
       if (!isOfText(root, text)) continue;
-      const row = await runRowOf(source, root, sight);
+      const row = await runRowOf({ source, summaries: sources.summaries }, root, sight);
       if (!isOfStatus(row, status)) continue;
       items.push(row);
       if (items.length >= limit) return { items, next: after };
@@ -78,18 +75,28 @@ async function rootsAfter(sources: Sources, after: string | undefined, limit: nu
     .slice(0, limit);
 }
 
-export async function runRowOf(source: FeedSource, root: AgentRecord, { namesOnly, redactor }: Sight): Promise<RunRow> {
+/** Where the row of a run is made. */
+export interface RowPlace {
+  readonly source: FeedSource;
+  readonly summaries: RunSummaries;
+}
+
+export async function runRowOf(
+  { source, summaries }: RowPlace,
+  root: AgentRecord,
+  { namesOnly, redactor }: Sight,
+): Promise<RunRow> {
   const { stores, tenant } = source;
   const { agentId: runId, definition, turnCount, createdAt, lastActivity, sessionId } = root;
-  const [last, accounts, open, holder, agents, task] = await Promise.all([
+  const [last, accounts, open, holder, summary] = await Promise.all([
     lastTurnOf(source, root),
     topAccounts(source, root),
     stores.requests({ tenant, rootAgentId: runId, status: "open", limit: 1_000 }),
     stores.holder(keyOf(source, runId)),
-    stores.listAgents({ tenant, rootAgentId: runId, limit: MOST_COUNTED }),
-    namesOnly ? "" : taskOf(source, runId),
+    summaries.of(stores, tenant, runId),
   ]);
   const status = statusOf(root);
+  const agents = status === "busy" ? await stores.listAgents({ tenant, rootAgentId: runId, limit: 1_000 }) : [];
   const owner = status === "busy" ? await ownerOfRun(source, holder, agents) : undefined;
   const turnAccount = last && (await stores.account(tenant, turnAccountId(last.turnId)));
   return {
@@ -101,9 +108,8 @@ export async function runRowOf(source: FeedSource, root: AgentRecord, { namesOnl
     turns: turnCount,
     createdAt,
     lastActivity,
-    task: redactor.text(task),
-    agents: agents.length,
-    failedAgents: agents.filter((agent) => agent.status === "failed" || agent.error !== null).length,
+    ...summary,
+    task: namesOnly ? "" : firstWords(redactor.text(summary.task)),
     ...spentOn(accounts),
     accounts: root.accountId === null ? [turnAccount ?? []].flat() : [...accounts, turnAccount ?? []].flat(),
     openRequests: open.length,
@@ -113,14 +119,9 @@ export async function runRowOf(source: FeedSource, root: AgentRecord, { namesOnl
   };
 }
 
-/** The first words of the first message that a person sent; empty where there is none yet. */
-async function taskOf({ stores, tenant }: FeedSource, runId: string): Promise<string> {
-  const rows = await stores.readTree(tenant, runId, 0, FIRST_ROWS);
-  const started = rows.flatMap(({ entries }) => entries).find((entry) => entry.type === "turn.started");
-  if (started?.type !== "turn.started") return "";
-  const [message] = await stores.messagesById({ tenant, agentId: runId }, started.inputMessageIds.slice(0, 1));
-  const text = message ? textOf(message.content).replaceAll(/\s+/g, " ").trim() : "";
-  return text.length > LONGEST_TASK ? `${text.slice(0, LONGEST_TASK)}…` : text;
+function firstWords(text: string): string {
+  const line = text.replaceAll(/\s+/g, " ").trim();
+  return line.length > LONGEST_TASK ? `${line.slice(0, LONGEST_TASK)}…` : line;
 }
 
 /** The turn with the highest number among those that changed last. */
@@ -176,7 +177,7 @@ export async function runHead(source: RunSource, sight: Sight): Promise<RunHead>
   const [head, waiters, run] = await Promise.all([
     stores.treeHead(tenant, runId),
     stores.waiters(tenant, runId),
-    runRowOf(source, root, sight),
+    runRowOf({ source, summaries: source.summaries }, root, sight),
   ]);
   const { cursor = 0, agents = [], accounts = [], openRequests = [] } = head ?? {};
   return {

@@ -12,6 +12,7 @@ import { type AgentKey, type AgentRecord, rootOf } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import type { Actor } from "./act.ts";
 import { Journals } from "./journals.ts";
+import { RunSummaries } from "./run-summaries.ts";
 
 /** Stores that a feed reads, and the runtime that works in them, if it is one of this process. */
 export interface FeedSource {
@@ -34,6 +35,7 @@ export class Sources {
   readonly #sources: FeedSource[] = [];
   readonly #processId = `inspector-${randomUUID()}`;
   readonly #journals = new Journals();
+  readonly summaries = new RunSummaries();
 
   /** The returned function takes it away again. */
   add(source: FeedSource): () => void {
@@ -53,7 +55,8 @@ export class Sources {
   async ofRun(runId: string): Promise<RunSource> {
     for (const source of this.#sources) {
       const root = await source.stores.readAgent({ tenant: source.tenant, agentId: runId });
-      if (root && root.rootAgentId === runId) return { ...source, runId, root, journals: this.#journals };
+      if (root && root.rootAgentId === runId)
+        return { ...source, runId, root, journals: this.#journals, summaries: this.summaries };
     }
     throw new NotFoundError(`there is no run "${runId}"`);
   }
@@ -80,6 +83,7 @@ export interface RunSource extends FeedSource {
   readonly root: AgentRecord;
   /** Through which the journals of its agents are read. */
   readonly journals: Journals;
+  readonly summaries: RunSummaries;
 }
 
 /** Throws `NotFoundError` for an agent that is not of the run. */

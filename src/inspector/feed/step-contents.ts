@@ -1,4 +1,5 @@
-import { shortHash, stableStringify } from "../../base/index.ts";
+import { createHmac, randomBytes } from "node:crypto";
+import { stableStringify } from "../../base/index.ts";
 import { type AgentRecord, gateToldBy, type Message, textOf } from "../../state/index.ts";
 import { type AgentJournal, journalOf } from "./agent-journal.ts";
 import type { ComparedText, StepContents, StepPage } from "./answers.ts";
@@ -11,8 +12,15 @@ import type { Sight } from "./visible-values.ts";
 const AGENTS_AT_A_TIME = 50;
 /** One answer ends with the agent that is read after so many milliseconds. */
 const MOST_MS = 300;
-/** Characters of a text that are shown. */
+/** Characters of a text that are shown, and those in which secrets are looked for: one may cross the cut. */
 const LONGEST_TEXT = 400;
+const LOOKED_AT = 4_000;
+/** Nothing can be guessed from a hash outside of this process. */
+const hashKey = randomBytes(32);
+
+function hashOf(text: string): string {
+  return createHmac("sha256", hashKey).update(text).digest("hex").slice(0, 16);
+}
 
 /** The contents of the steps of a run, agent by agent in the order of their ids. */
 export async function stepPage(source: RunSource, after: string | undefined, sight: Sight): Promise<StepPage> {
@@ -123,12 +131,13 @@ class ComparedTexts {
   }
 
   of(text: string): ComparedText {
-    const cut = text.length > LONGEST_TEXT ? `${text.slice(0, LONGEST_TEXT)}…` : text;
-    return { text: this.#sight.redactor.text(cut), hash: shortHash(this.#withoutIds(text)) };
+    const shown = this.#sight.redactor.text(text.slice(0, LOOKED_AT));
+    const cut = shown.length > LONGEST_TEXT ? `${shown.slice(0, LONGEST_TEXT)}…` : shown;
+    return { text: cut, hash: hashOf(this.#withoutIds(text)) };
   }
 
   hashOfPrompt({ messages, ...others }: Prompt): string {
-    return shortHash(messages.map((message) => this.#hashOf(message)).join("") + stableStringify(others));
+    return hashOf(messages.map((message) => this.#hashOf(message)).join("") + stableStringify(others));
   }
 
   #hashOf(message: Message): string {
@@ -141,7 +150,7 @@ class ComparedTexts {
       message.role === "tool" ? [placeOf(message.callId), message.isError === true] : null,
       calls.map((call) => [placeOf(call.callId), call.name, canonical(call.arguments)]),
     ];
-    const hash = shortHash(this.#withoutIds(stableStringify(said)));
+    const hash = hashOf(this.#withoutIds(stableStringify(said)));
     this.#hashes.set(message, hash);
     return hash;
   }

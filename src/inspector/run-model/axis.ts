@@ -5,9 +5,17 @@ export interface Axis {
   readonly length: number;
   /** Idle time that is folded; empty where there is none. */
   readonly gaps: readonly Gap[];
-  placeOf(time: number): number;
+  /** Where a span lies; undefined: it has no width there. An open one lasts until `now`. */
+  rangeOf(span: Span, now: number): Range | undefined;
+  /** Undefined on an axis that is none of time. */
+  placeOf(time: number): number | undefined;
   /** The inverse: the first time at that place. */
-  timeAt(place: number): number;
+  timeAt(place: number): number | undefined;
+}
+
+export interface Range {
+  readonly from: number;
+  readonly to: number;
 }
 
 /** Time in which nothing worked, folded to a short piece of the axis. */
@@ -56,6 +64,10 @@ export class TimeAxis implements Axis {
     this.length = Math.max(1, end - start - folded);
   }
 
+  rangeOf(span: Span, now: number): Range {
+    return { from: this.placeOf(span.start), to: this.placeOf(Math.min(span.end, now)) };
+  }
+
   placeOf(time: number): number {
     let place = time - this.#start;
     for (const { from, to, width } of this.gaps) {
@@ -78,58 +90,39 @@ export class TimeAxis implements Axis {
 }
 
 /**
- * What was spent: a model call is as wide as its tokens or its cost, spread evenly over the time that it took. What costs
- * nothing has no width.
+ * What was spent, each agent for itself: its calls one after the other, each as wide as its own amount. What costs nothing
+ * has no width, whoever spends meanwhile.
  */
 export class AmountAxis implements Axis {
   readonly gaps: readonly Gap[] = [];
   readonly length: number;
-  /** Times at which the rate of spending changes, and what was spent until then. */
-  readonly #times: number[] = [];
-  readonly #spent: number[] = [];
+  readonly #ranges = new Map<Span, Range>();
 
-  constructor(spans: Iterable<Span>, amountOf: (span: Span) => number) {
-    const changes: { readonly at: number; readonly rate: number }[] = [];
-    for (const span of spans) {
-      const amount = amountOf(span);
-      if (amount <= 0 || !Number.isFinite(span.end)) continue;
-      const rate = amount / Math.max(1, span.end - span.start);
-      changes.push({ at: span.start, rate }, { at: Math.max(span.end, span.start + 1), rate: -rate });
+  /** `rows`: the spans of each agent. */
+  constructor(rows: Iterable<readonly Span[]>, amountOf: (span: Span) => number) {
+    let longest = 0;
+    for (const spans of rows) {
+      let place = 0;
+      for (const span of spans) {
+        const amount = amountOf(span);
+        if (amount <= 0) continue;
+        this.#ranges.set(span, { from: place, to: place + amount });
+        place += amount;
+      }
+      longest = Math.max(longest, place);
     }
-    changes.sort((one, other) => one.at - other.at);
-    let rate = 0;
-    let spent = 0;
-    for (const [index, change] of changes.entries()) {
-      const before = changes[index - 1];
-      if (before) spent += rate * (change.at - before.at);
-      rate += change.rate;
-      this.#times.push(change.at);
-      this.#spent.push(spent);
-    }
-    this.length = Math.max(1, spent);
+    this.length = Math.max(1, longest);
   }
 
-  placeOf(time: number): number {
-    return between(this.#times, this.#spent, time);
+  rangeOf(span: Span): Range | undefined {
+    return this.#ranges.get(span);
   }
 
-  timeAt(place: number): number {
-    return between(this.#spent, this.#times, place);
+  placeOf(): undefined {
+    return undefined;
   }
-}
 
-/** The value at `at` on the line through points whose `xs` ascend. */
-function between(xs: readonly number[], ys: readonly number[], at: number): number {
-  let low = 0;
-  let high = xs.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((xs[middle] ?? 0) < at) low = middle + 1;
-    else high = middle;
+  timeAt(): undefined {
+    return undefined;
   }
-  const [x0, x1] = [xs[low - 1], xs[low]];
-  const [y0, y1] = [ys[low - 1], ys[low]];
-  if (x0 === undefined || y0 === undefined) return ys[0] ?? 0;
-  if (x1 === undefined || y1 === undefined) return y0;
-  return x1 === x0 ? y1 : y0 + ((at - x0) / (x1 - x0)) * (y1 - y0);
 }

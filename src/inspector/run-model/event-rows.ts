@@ -258,6 +258,11 @@ export function eventText(entry: RunEntry): EventText {
   }
 }
 
+/** Whether an entry says that something failed. */
+export function isFailure(entry: RunEntry): boolean {
+  return eventText(entry).tone === "bad";
+}
+
 function limitText(value: number | boolean | undefined): string {
   return typeof value === "number" ? grouped(value) : String(value ?? "none");
 }

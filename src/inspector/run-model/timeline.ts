@@ -1,3 +1,4 @@
+import { milliseconds } from "./event-rows.ts";
 import type { RunEntry, RunLog } from "./run-log.ts";
 
 /** What an agent spent time on: `child` is the wait for subagents, `person` for a decision, `budget` for room. */
@@ -21,12 +22,19 @@ export interface Span {
   isFailed: boolean;
   tokens: number;
   costMicros: number;
+  /** A call without a known price. */
+  isUnpriced: boolean;
 }
 
 /** Time in which something worked; an `end` of Infinity: it still does. */
 export interface BusyTime {
   readonly start: number;
   readonly end: number;
+}
+
+/** The status with which a server refused, as `429`, else the code of the error. */
+function errorWord({ code, message }: { readonly code: string; readonly message: string }): string {
+  return /^[45]\d\d\b/.exec(message)?.[0] ?? code;
 }
 
 /** More calls at once than this lie in the last lane on top of each other. */
@@ -158,11 +166,20 @@ export class Timeline {
         if (!span) return;
         span.tokens = entry.usage.inputTokens + entry.usage.outputTokens;
         span.costMicros = entry.costMicros ?? 0;
+        span.isUnpriced = entry.costMicros === null;
         return;
       }
       case "model.failed": {
-        this.#close(agent, "model", at, true);
-        if (entry.retryAt !== null) this.#begin(agent, { key: "retry", kind: "retry", label: entry.error.code, at });
+        const failed = this.#close(agent, "model", at, true);
+        const { error, retryAt, settlement } = entry;
+        if (failed) {
+          failed.label = `${failed.label}: ${errorWord(error)}`;
+          failed.tokens = settlement?.tokens ?? 0;
+          failed.costMicros = settlement?.costMicros ?? 0;
+        }
+        if (retryAt === null) return;
+        const label = `${errorWord(error)} · retry in ${milliseconds(Math.max(0, retryAt - entry.at))}`;
+        this.#begin(agent, { key: "retry", kind: "retry", label, at });
         return;
       }
       case "intent.refused":
@@ -195,12 +212,24 @@ export class Timeline {
         this.#begin(agent, { key: callId, kind: queue === undefined ? "tool" : "queue", label: name, at, callId });
         return;
       }
-      case "tool.retrying":
-        this.#close(agent, entry.callId, at, true);
+      case "tool.retrying": {
+        const span = this.#close(agent, entry.callId, at, true);
+        if (span) span.label = `${span.label}: ${errorWord(entry.error)}`;
         return;
-      case "tool.settled":
-        this.#close(agent, entry.callId, at, entry.outcome !== "success");
+      }
+      case "tool.billed": {
+        const span = agent.open.get(entry.callId);
+        if (!span) return;
+        span.tokens += entry.settlement.tokens;
+        span.costMicros += entry.settlement.costMicros;
         return;
+      }
+      case "tool.settled": {
+        const isFailed = entry.outcome !== "success";
+        const span = this.#close(agent, entry.callId, at, isFailed);
+        if (span && isFailed) span.label = `${span.label}: ${entry.error ? errorWord(entry.error) : entry.outcome}`;
+        return;
+      }
       case "request.opened": {
         const { requestId, callId, name } = entry;
         this.#begin(agent, { key: requestId, kind: "person", label: `${name}: waits for a decision`, at, callId });
@@ -248,6 +277,7 @@ export class Timeline {
       isFailed: false,
       tokens: 0,
       costMicros: 0,
+      isUnpriced: false,
     });
   }
 

@@ -11,9 +11,10 @@ import {
 import { useAsked } from "./asked.ts";
 import { CompareStep } from "./compare-step.tsx";
 import type { FeedClient } from "./feed-client.ts";
-import { compact, costOfCall, costSum, costText, dateTime, milliseconds, plural, shortId } from "./format.ts";
+import { compact, costOfCall, costText, dateTime, milliseconds, plural, shortId } from "./format.ts";
 import { addressOf, go, info, route } from "./page-state.ts";
 import { RunSession } from "./run-session.ts";
+import { spentUntil } from "./spent.ts";
 import { oneLine, plainText } from "./untrusted.tsx";
 
 const MOST_RUNS = 100;
@@ -291,8 +292,7 @@ function Totals({ one, other, agents }: RunsProps & { readonly agents: readonly 
 function totalsOf(run: RunSession, agents: readonly ComparedAgent[], side: "one" | "other"): Record<string, string> {
   const moments = run.moment.value.agents;
   const steps = agents.flatMap((agent) => agent.steps.flatMap((step) => step[side] ?? []));
-  const tokens = steps.reduce((sum, step) => sum + step.inputTokens + step.outputTokens, 0);
-  const cost = costSum(steps.map(({ costMicros }) => costOfCall(costMicros)));
+  const { tokens, cost } = spentUntil(run.moment.value);
   return {
     agents: run.log.agents.length.toLocaleString("en"),
     steps: steps.length.toLocaleString("en"),
@@ -412,13 +412,20 @@ function SideCells({ side, step }: { readonly side: StepSide | null; readonly st
   return (
     <>
       {cell("model", oneLine(side.model, 30))}
-      {cell("prompt", step.differs.includes("prompt") ? "another" : side.contents?.prompt == null ? "…" : "the same")}
+      {cell("prompt", promptText(side, step))}
       <Calls side={side} step={step} />
       {cell("tokens", `${compact(side.inputTokens)} + ${compact(side.outputTokens)}`, true)}
       {cell("cost", costText(costOfCall(side.costMicros)), true)}
       {cell("answer", answerText(side))}
     </>
   );
+}
+
+/** A prompt is compared, not shown; the step opens to show it. */
+function promptText({ contents }: StepSide, { one, other, differs }: ComparedStep): string {
+  if (one === null || other === null) return "–";
+  if (differs.includes("prompt")) return "another";
+  return contents?.prompt == null ? "…" : "the same";
 }
 
 function answerText({ contents }: StepSide): string {

@@ -1,5 +1,6 @@
 import { useEffect, useRef } from "preact/hooks";
-import { go, goLive, isHelpOpen, selectedAgent, session, views } from "./page-state.ts";
+import { go, goLive, isHelpOpen, say, selectAgent, selectedAgent, session, views } from "./page-state.ts";
+import type { RunSession } from "./run-session.ts";
 import { focusTreeFilter } from "./tree-view.tsx";
 
 /** Keys that work anywhere but in fields. The returned function ends it. */
@@ -25,12 +26,20 @@ function actOnRun({ key, target }: KeyboardEvent): boolean {
   else if (key === "]") run.player.stepEvent(1);
   else if (key === "{") run.player.stepStep(-1, selectedAgent.peek());
   else if (key === "}") run.player.stepStep(1, selectedAgent.peek());
+  else if (key === "e" || key === "E") showNextFailure(run);
   else if (key === "l" || key === "L") goLive(run);
   else if (key === " " && !isControl(target)) {
     if (run.player.isPlaying.peek()) run.player.pause();
     else run.player.play();
   } else return false;
   return true;
+}
+
+function showNextFailure(run: RunSession): void {
+  const place = run.player.stepFailure();
+  const agent = run.log.agents[run.log.agentOf(place)];
+  if (place < 0 || !agent) say("Nothing has failed");
+  else selectAgent(agent.agentId);
 }
 
 function isWriting(target: EventTarget | null): boolean {
@@ -49,6 +58,7 @@ const keys: readonly (readonly [keys: readonly string[], what: string])[] = [
   [["Enter"], "Select the agent"],
   [["[", "]"], "Previous and next event"],
   [["{", "}"], "Previous and next model call of the selected agent"],
+  [["E"], "Next failure"],
   [["Space"], "Play and pause"],
   [["L"], "Follow the newest"],
   [["1", "…", "7"], "Timeline, chart, messages, events, budgets, requests, talk"],

@@ -147,8 +147,23 @@ interface CallProps {
   readonly onClose: () => void;
 }
 
-/** One tool call from what the model asked for to its result. */
+/** One tool call beside a list. */
 export function CallAside({ run, callId, onClose }: CallProps) {
+  return (
+    <aside class="detail" aria-label="Tool call">
+      <header class="detail-head">
+        <h3>Tool call</h3>
+        <button type="button" class="plain" aria-label="Close" onClick={onClose}>
+          <Icon name="close" />
+        </button>
+      </header>
+      <CallDetailView run={run} callId={callId} />
+    </aside>
+  );
+}
+
+/** One tool call from what the model asked for to its result. */
+export function CallDetailView({ run, callId }: Omit<CallProps, "onClose">) {
   const count = run.length.value;
   const { answer, failure } = useAsked(() => run.client.call(run.runId, callId), {
     subject: callId,
@@ -156,17 +171,16 @@ export function CallAside({ run, callId, onClose }: CallProps) {
     delayMs: 400,
   });
   return (
-    <aside class="detail" aria-label="Tool call">
-      <header class="detail-head">
-        <h3>{answer ? <code>{oneLine(answer.name, 60)}</code> : "Tool call"}</h3>
-        <button type="button" class="plain" aria-label="Close" onClick={onClose}>
-          <Icon name="close" />
-        </button>
-      </header>
+    <>
+      {answer && (
+        <h3>
+          <code>{oneLine(answer.name, 60)}</code>
+        </h3>
+      )}
       <code class="id long">{plainText(callId)}</code>
       {failure !== null && <p class="note">{failure}</p>}
       {answer && <Call run={run} call={answer} />}
-    </aside>
+    </>
   );
 }
 

@@ -285,7 +285,8 @@ function differenceOf(prompt: Prompt, previous: Prompt | undefined): Difference 
   };
 }
 
-function Tools({ prompt: { tools, parameters } }: { readonly prompt: Prompt }) {
+/** The tools that the model could call, and the parameters of the call. */
+export function Tools({ prompt: { tools, parameters } }: { readonly prompt: Prompt }) {
   return (
     <section class="prompt-more">
       <details>
@@ -311,7 +312,8 @@ function Tools({ prompt: { tools, parameters } }: { readonly prompt: Prompt }) {
   );
 }
 
-function Answer({ prompt, onCall }: { readonly prompt: Prompt; readonly onCall: (callId: string) => void }) {
+/** What the model answered, or why it did not. */
+export function Answer({ prompt, onCall }: { readonly prompt: Prompt; readonly onCall: (callId: string) => void }) {
   const { answer, usage, error } = prompt;
   const figures = [
     usage

@@ -1,5 +1,6 @@
 import { type ReadonlySignal, signal } from "@preact/signals";
 import type { TimeAxis } from "../run-model/axis.ts";
+import { isFailure } from "../run-model/event-rows.ts";
 import type { RunLog } from "../run-model/run-log.ts";
 
 export const speeds = [1, 2, 5, 10, 30, 100] as const;
@@ -42,6 +43,23 @@ export class Player {
       index += direction;
     }
     this.#run.pin(index + 1);
+  }
+
+  /** Goes to the next failure, after the last one to the first; returns its place, -1 where there is none. */
+  stepFailure(): number {
+    const { pinned, log } = this.#run;
+    const { first, length } = log;
+    const count = length - first;
+    const from = (pinned.peek() ?? first) - first;
+    for (let step = 0; step < count; step += 1) {
+      const place = first + ((from + step) % count);
+      const entry = log.entry(place);
+      if (!entry || !isFailure(entry)) continue;
+      this.pause();
+      this.#run.pin(place + 1);
+      return place;
+    }
+    return -1;
   }
 
   play(): void {

@@ -82,12 +82,13 @@ function Track({ run }: { readonly run: RunSession }) {
   const theme = shownTheme.value;
   const bars = Math.max(1, Math.floor(size.width / BAR_WIDTH));
   const density = useMemo(() => densityOf(run, bars), [run, axis, bars]);
+  const failures = useMemo(() => failuresOf(run, bars), [run, axis, bars]);
   const moment = run.moment.value;
   const place = Math.min(1, axis.placeOf(moment.time) / axis.length);
   const shown = run.isLive.value ? 1 : place;
   useLayoutEffect(() => {
-    if (canvas.current && size.width > 0) draw(canvas.current, size, density);
-  }, [density, size, theme]);
+    if (canvas.current && size.width > 0) draw(canvas.current, size, { density, failures });
+  }, [density, failures, size, theme]);
   const pin = (clientX: number): void => {
     const box = element.current?.getBoundingClientRect();
     if (!box || box.width === 0) return;
@@ -158,10 +159,20 @@ function densityOf(run: RunSession, bars: number): Map<SpanKind, Float32Array> {
   return density;
 }
 
+/** The bars in which something failed. */
+function failuresOf(run: RunSession, bars: number): Set<number> {
+  const axis = run.axis.peek();
+  const failures = new Set<number>();
+  for (const { isFailed, end } of run.timeline.all()) {
+    if (isFailed) failures.add(Math.min(bars - 1, Math.floor((axis.placeOf(end) / axis.length) * bars)));
+  }
+  return failures;
+}
+
 function draw(
   canvas: HTMLCanvasElement,
   { width, height }: { readonly width: number; readonly height: number },
-  density: Map<SpanKind, Float32Array>,
+  { density, failures }: { readonly density: Map<SpanKind, Float32Array>; readonly failures: ReadonlySet<number> },
 ): void {
   const context = cleared(canvas, width, height);
   if (!context) return;
@@ -186,4 +197,6 @@ function draw(
       heights[bar] = below + tall;
     }
   }
+  context.fillStyle = colour("bad");
+  for (const bar of failures) context.fillRect(bar * step, 0, Math.max(2, step - 0.75), 4);
 }

@@ -16,8 +16,15 @@ export const spanWords: Readonly<Record<Span["kind"], string>> = {
   pause: "paused",
 };
 
+interface TableProps {
+  readonly run: RunSession;
+  /** The one of which everything is shown beside. */
+  readonly opened: Span | undefined;
+  readonly onOpen: (span: { readonly agent: number; readonly span: Span }) => void;
+}
+
 /** The facts of the timeline without its picture. */
-export function SpanTable({ run }: { readonly run: RunSession }) {
+export function SpanTable({ run, opened, onOpen }: TableProps) {
   const moment = run.moment.value;
   const now = run.present.value;
   const rows = useMemo(
@@ -55,7 +62,16 @@ export function SpanTable({ run }: { readonly run: RunSession }) {
             <span role="cell" class="quiet">
               {spanWords[span.kind]}
             </span>
-            <span role="cell">{oneLine(span.label, 80)}</span>
+            <span role="cell">
+              <button
+                type="button"
+                class="link"
+                aria-expanded={span === opened}
+                onClick={() => onOpen({ agent: row.agent, span })}
+              >
+                {oneLine(span.label, 80)}
+              </button>
+            </span>
             <span role="cell" class="figures">
               {milliseconds(Math.max(0, end - span.start))}
               {span.last < 0 && " so far"}

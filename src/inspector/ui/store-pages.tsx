@@ -213,7 +213,7 @@ function RunLine({ row }: { readonly row: RunRow }) {
         {row.stopReason !== null && row.stopReason !== "completed" && <code class="quiet">{row.stopReason}</code>}
       </td>
       <td class="number figures">
-        {row.agents >= MOST_COUNTED ? `${MOST_COUNTED.toLocaleString("en")}+` : row.agents.toLocaleString("en")}
+        {row.agents.toLocaleString("en")}
         {row.failedAgents > 0 && <span class="bad"> · {row.failedAgents.toLocaleString("en")} failed</span>}
       </td>
       <td class="figures">{dateTime(row.createdAt)}</td>
@@ -254,9 +254,6 @@ function RunLine({ row }: { readonly row: RunRow }) {
 function byShare(one: LimitUse, other: LimitUse): number {
   return shareOf(other) - shareOf(one);
 }
-
-/** The feed counts no more. */
-const MOST_COUNTED = 1_000;
 
 /** Time goes on only where a process does. */
 function isOpen({ status, owner, openRequests }: RunRow): boolean {

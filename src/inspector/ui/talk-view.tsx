@@ -75,7 +75,7 @@ export function TalkView({ run }: { readonly run: RunSession }) {
       ) : (
         <p class="note">
           {info.value?.scope === "act"
-            ? "One can talk only while the process that runs the agents works."
+            ? "One can talk only on the page of the process that runs the agents, while it works."
             : "This link may only watch; one can talk where agents run and the address allows acting."}
         </p>
       )}

@@ -29,6 +29,8 @@ export interface TimelineFrame {
   /** Spans without which the run would have ended sooner; undefined: they are not asked for. */
   readonly critical: ReadonlySet<Span> | undefined;
   readonly hovered: Span | undefined;
+  /** The one of which everything is shown beside. */
+  readonly opened: Span | undefined;
 }
 
 type Pen = CanvasRenderingContext2D;
@@ -40,7 +42,7 @@ export function drawTimeline(canvas: HTMLCanvasElement, frame: TimelineFrame, ax
   if (!pen) return;
   const { axis } = frame;
   const scale = width / ((frame.view.to - frame.view.from) * axis.length);
-  const x = (time: number): number => (axis.placeOf(time) - frame.view.from * axis.length) * scale;
+  const x = (place: number): number => (place - frame.view.from * axis.length) * scale;
   pen.save();
   pen.beginPath();
   pen.rect(0, axisHeight, width, height);
@@ -53,8 +55,8 @@ export function drawTimeline(canvas: HTMLCanvasElement, frame: TimelineFrame, ax
   drawAxis(pen, frame, place);
 }
 
-function drawRows(pen: Pen, frame: TimelineFrame, x: (time: number) => number): void {
-  const { run, order, tops, top, width, height, critical } = frame;
+function drawRows(pen: Pen, frame: TimelineFrame, x: (place: number) => number): void {
+  const { run, order, tops, top, width, height, critical, axis } = frame;
   const moment = run.moment.peek();
   const colours = coloursOf(pen);
   const line = colour("line-soft");
@@ -68,8 +70,9 @@ function drawRows(pen: Pen, frame: TimelineFrame, x: (time: number) => number): 
     const laneHeight = (rowHeight - 7) / lanes;
     const now = run.endOf(agent);
     for (const span of run.timeline.spansOf(agent)) {
-      const from = x(span.start);
-      const to = x(Math.min(span.end, now));
+      const range = axis.rangeOf(span, now);
+      if (!range) continue;
+      const [from, to] = [x(range.from), x(range.to)];
       if (to < 0 || from > width) continue;
       const isFuture = span.first >= moment.count;
       pen.globalAlpha = isFuture ? 0.22 : critical && !critical.has(span) ? 0.3 : 1;
@@ -84,7 +87,7 @@ function drawRows(pen: Pen, frame: TimelineFrame, x: (time: number) => number): 
       };
       const isBroken = span.isFailed || (span.last < 0 && run.lost.peek().has(agent));
       drawSpan(pen, span, { ...box, colours, isBroken, hasLabel: !isFuture });
-      if (span === frame.hovered) outline(pen, box);
+      if (span === frame.hovered || span === frame.opened) outline(pen, box);
     }
     pen.globalAlpha = 1;
   }
@@ -143,10 +146,7 @@ function drawSpan(pen: Pen, span: Span, { x, y, width, laneHeight, colours, hasL
   pen.beginPath();
   pen.roundRect(x, y, width, tall, Math.min(3, tall / 3, width / 2));
   pen.fill();
-  if (isBroken) {
-    pen.fillStyle = colours.failed;
-    pen.fillRect(x + width - Math.min(3, width), y, Math.min(3, width), tall);
-  }
+  if (isBroken) drawFailure(pen, { x, y, width, tall }, colours);
   if (!hasLabel || tall < 12 || width < 28) return;
   pen.font = "11px system-ui, sans-serif";
   pen.textBaseline = "middle";
@@ -156,7 +156,7 @@ function drawSpan(pen: Pen, span: Span, { x, y, width, laneHeight, colours, hasL
   pen.beginPath();
   pen.rect(x, y, width - 4, tall);
   pen.clip();
-  const left = Math.max(x, 0) + 6;
+  const left = Math.max(x, 0) + (span.isFailed ? 18 : 6);
   if (!isSolid) {
     const wide = pen.measureText(span.label).width;
     pen.fillStyle = colours.panel;
@@ -165,6 +165,33 @@ function drawSpan(pen: Pen, span: Span, { x, y, width, laneHeight, colours, hasL
   }
   pen.fillText(span.label, left, y + tall / 2 + 0.5);
   pen.restore();
+}
+
+/** A red frame, and a cross where there is room for it. */
+function drawFailure(
+  pen: Pen,
+  { x, y, width, tall }: { readonly x: number; readonly y: number; readonly width: number; readonly tall: number },
+  { failed, panel }: Colours,
+): void {
+  pen.strokeStyle = failed;
+  pen.fillStyle = failed;
+  if (width < 6 || tall < 5) {
+    pen.fillRect(x, y, width, tall);
+    return;
+  }
+  pen.lineWidth = 2;
+  pen.strokeRect(x + 1, y + 1, width - 2, tall - 2);
+  if (width < 16 || tall < 12) return;
+  const [left, middle] = [Math.max(x, 0), y + tall / 2];
+  pen.fillRect(left, y, 14, tall);
+  pen.strokeStyle = panel;
+  pen.lineWidth = 1.5;
+  pen.beginPath();
+  pen.moveTo(left + 4, middle - 3);
+  pen.lineTo(left + 10, middle + 3);
+  pen.moveTo(left + 10, middle - 3);
+  pen.lineTo(left + 4, middle + 3);
+  pen.stroke();
 }
 
 function outline(pen: Pen, { x, y, width, laneHeight }: Omit<SpanBox, "colours" | "hasLabel" | "isBroken">): void {
@@ -177,7 +204,7 @@ interface AxisPlace {
   readonly axis: Axis;
   /** Pixels a millisecond of the axis. */
   readonly scale: number;
-  readonly x: (time: number) => number;
+  readonly x: (place: number) => number;
   readonly axisHeight: number;
 }
 
@@ -202,7 +229,7 @@ function drawGrid(pen: Pen, { order, tops, top, width, height, view }: TimelineF
     pen.fillRect(Math.round((at - from) * scale), 0, 1, height);
   }
   pen.fillStyle = hatch(pen, colour("line"));
-  for (const gap of axis.gaps) pen.fillRect(x(gap.from), 0, x(gap.to) - x(gap.from), height);
+  for (const { place: at, width: wide } of axis.gaps) pen.fillRect(x(at), 0, wide * scale, height);
 }
 
 function drawAxis(pen: Pen, frame: TimelineFrame, place: AxisPlace): void {
@@ -214,7 +241,7 @@ function drawAxis(pen: Pen, frame: TimelineFrame, place: AxisPlace): void {
   pen.textBaseline = "middle";
   const step = stepOf(place);
   const from = view.from * axis.length;
-  const gapMiddles = axis.gaps.map((gap) => (x(gap.from) + x(gap.to)) / 2);
+  const gapMiddles = axis.gaps.map((gap) => x(gap.place + gap.width / 2));
   const [line, muted] = [colour("line"), colour("muted")];
   for (let at = Math.ceil(from / step) * step; at <= view.to * axis.length; at += step) {
     const left = (at - from) * scale;
@@ -231,10 +258,12 @@ function drawAxis(pen: Pen, frame: TimelineFrame, place: AxisPlace): void {
   pen.fillStyle = line;
   pen.fillRect(0, axisHeight - 1, width, 1);
   let free = 0;
-  for (const { from: start, to } of axis.gaps) {
-    free = drawGap(pen, { left: x(start), right: x(to), ms: to - start, free }, { width, axisHeight });
+  for (const gap of axis.gaps) {
+    const [left, right] = [x(gap.place), x(gap.place + gap.width)];
+    free = drawGap(pen, { left, right, ms: gap.to - gap.from, free }, { width, axisHeight });
   }
-  const head = x(run.moment.peek().time);
+  const at = axis.placeOf(run.moment.peek().time);
+  const head = at === undefined ? -1 : x(at);
   pen.fillStyle = colour("accent");
   if (!run.isLive.peek() && head >= 0 && head <= width) pen.fillRect(Math.round(head) - 1, 0, 2, height + axisHeight);
 }

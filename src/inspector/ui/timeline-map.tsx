@@ -84,16 +84,18 @@ function draw(
   const pen = cleared(canvas, width, height);
   if (!pen) return;
   const stride = Math.max(1, Math.floor(order.length / (2 * height)));
-  const x = (time: number): number => (axis.placeOf(time) / axis.length) * width;
+  const x = (place: number): number => (place / axis.length) * width;
   for (let row = 0; row < order.length; row += stride) {
     const y = ((tops[row] ?? 0) / all) * height;
     const tall = Math.max(0.75, (((tops[row + stride] ?? all) - (tops[row] ?? 0)) / all) * height * 0.8);
     const end = run.endOf(order[row] ?? 0);
     for (const span of run.timeline.spansOf(order[row] ?? 0)) {
-      const left = x(span.start);
+      const range = axis.rangeOf(span, end);
+      if (!range) continue;
+      const left = x(range.from);
       pen.globalAlpha = span.kind === "child" ? 0.3 : 1;
       pen.fillStyle = colour(span.isFailed ? "bad" : `span-${span.kind}`);
-      pen.fillRect(left, y, Math.max(0.75, x(Math.min(span.end, end)) - left), tall);
+      pen.fillRect(left, y, Math.max(0.75, x(range.to) - left), tall);
     }
   }
 }

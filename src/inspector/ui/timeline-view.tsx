@@ -3,13 +3,14 @@ import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { AmountAxis, type Axis } from "../run-model/axis.ts";
 import type { Span } from "../run-model/timeline.ts";
 import { useSize } from "./canvas.ts";
-import { compact, dollars, milliseconds, shortId, sinceStart } from "./format.ts";
+import { compact, costText, dollars, milliseconds, shortId, sinceStart } from "./format.ts";
 import { Check, Icon } from "./parts.tsx";
 import { selectAgent, selectedAgent } from "./page-state.ts";
 import type { RunSession } from "./run-session.ts";
 import { shownTheme } from "./settings.ts";
 import { criticalSpans, drawTimeline, rowAt, type TimelineFrame, type Window } from "./timeline-canvas.ts";
 import { TimelineMap } from "./timeline-map.tsx";
+import { costOfSpan, type OpenSpan, SpanAside } from "./span-aside.tsx";
 import { SpanTable, spanWords } from "./span-table.tsx";
 import { oneLine } from "./untrusted.tsx";
 
@@ -21,8 +22,9 @@ const measure = signal<(typeof measures)[number]>("time");
 const isTable = signal(false);
 const showsCritical = signal(false);
 
-/** When each agent did what: a row an agent, lanes for what ran at the same time. */
+/** When each agent did what: a row an agent, lanes for what ran at the same time. A click on a bar shows all about it. */
 export function TimelineView({ run }: { readonly run: RunSession }) {
+  const [opened, setOpened] = useState<OpenSpan | null>(null);
   const [view, setView] = useState<Window>({ from: 0, to: 1 });
   // The axis takes the newest spans in.
   const { kinds } = run.axis.value.length > 0 ? run.timeline : { kinds: new Set<Span["kind"]>() };
@@ -30,54 +32,62 @@ export function TimelineView({ run }: { readonly run: RunSession }) {
     (kind) => kinds.has(kind),
   );
   return (
-    <div class="timeline">
-      <div class="view-bar">
-        <ul class="legend">
-          {shownKinds.map((kind) => (
-            <li key={kind}>
-              <span class={`swatch ${kind}`} />
-              {spanWords[kind]}
-            </li>
-          ))}
-        </ul>
-        <span class="spacer" />
-        <span class="segments" role="group" aria-label="Width of calls">
-          {measures.map((one) => (
-            <button
-              key={one}
-              type="button"
-              aria-pressed={one === measure.value}
-              onClick={() => {
-                measure.value = one;
-                setView({ from: 0, to: 1 });
-              }}
-            >
-              {one}
-            </button>
-          ))}
-        </span>
-        <Check label="critical path" of={showsCritical} />
-        <Check label="as a table" of={isTable} />
+    <div class={opened ? "timeline-columns with-detail" : "timeline-columns"}>
+      <div class="timeline">
+        <div class="view-bar">
+          <ul class="legend">
+            {shownKinds.map((kind) => (
+              <li key={kind}>
+                <span class={`swatch ${kind}`} />
+                {spanWords[kind]}
+              </li>
+            ))}
+          </ul>
+          <span class="spacer" />
+          <span class="segments" role="group" aria-label="Width of calls">
+            {measures.map((one) => (
+              <button
+                key={one}
+                type="button"
+                aria-pressed={one === measure.value}
+                onClick={() => {
+                  measure.value = one;
+                  setView({ from: 0, to: 1 });
+                }}
+              >
+                {one}
+              </button>
+            ))}
+          </span>
+          <Check label="critical path" of={showsCritical} />
+          <Check label="as a table" of={isTable} />
+        </div>
+        {isTable.value ? (
+          <SpanTable run={run} opened={opened?.span} onOpen={setOpened} />
+        ) : (
+          <TimelineCanvas run={run} view={view} setView={setView} opened={opened?.span} onOpen={setOpened} />
+        )}
       </div>
-      {isTable.value ? <SpanTable run={run} /> : <TimelineCanvas run={run} view={view} setView={setView} />}
+      {opened && <SpanAside run={run} {...opened} onClose={() => setOpened(null)} />}
     </div>
   );
 }
 
-/** Time, or what was spent until then. */
+/** Time, or what each agent has spent. */
 function useAxis(run: RunSession): Axis {
   const time = run.axis.value;
   const by = measure.value;
   return useMemo(() => {
     if (by === "time") return time;
-    return new AmountAxis(run.timeline.all(), ({ tokens, costMicros }) => (by === "tokens" ? tokens : costMicros));
+    const rows = run.log.agents.map(({ index }) => run.timeline.spansOf(index));
+    return new AmountAxis(rows, ({ tokens, costMicros }) => (by === "tokens" ? tokens : costMicros));
   }, [run, time, by]);
 }
 
 function labelOf(run: RunSession, place: number, axis: Axis): string {
   if (measure.value === "tokens") return compact(Math.round(place));
   if (measure.value === "cost") return dollars(place);
-  return milliseconds(axis.timeAt(place) - run.log.startedAt);
+  return milliseconds((axis.timeAt(place) ?? 0) - run.log.startedAt);
 }
 
 function zoomed({ from, to }: Window, factor: number, around: number): Window {
@@ -91,6 +101,8 @@ interface CanvasProps {
   readonly run: RunSession;
   readonly view: Window;
   readonly setView: (view: Window) => void;
+  readonly opened: Span | undefined;
+  readonly onOpen: (span: OpenSpan | null) => void;
 }
 
 interface Hovered {
@@ -100,7 +112,7 @@ interface Hovered {
   readonly y: number;
 }
 
-function TimelineCanvas({ run, view, setView }: CanvasProps) {
+function TimelineCanvas({ run, view, setView, opened, onOpen }: CanvasProps) {
   const { element, size } = useSize();
   const canvas = useRef<HTMLCanvasElement>(null);
   const [top, setTop] = useState(0);
@@ -124,15 +136,17 @@ function TimelineCanvas({ run, view, setView }: CanvasProps) {
     label: (place) => labelOf(run, place, axis),
     critical,
     hovered: hovered?.span,
+    opened,
   };
   useLayoutEffect(() => {
     if (canvas.current && frame.width > 0) drawTimeline(canvas.current, frame, AXIS_HEIGHT);
-  }, [moment, axis, size, top, view, theme, hovered?.span, critical, selectedAgent.value]);
+  }, [moment, axis, size, top, view, theme, hovered?.span, opened, critical, selectedAgent.value]);
   const shareAt = (clientX: number): number => {
     const left = canvas.current?.getBoundingClientRect().left ?? 0;
     return frame.width === 0 ? 0 : (clientX - left) / frame.width;
   };
-  const find = (event: PointerEvent): Hovered | null => {
+  const placeAt = (clientX: number): number => (view.from + shareAt(clientX) * (view.to - view.from)) * axis.length;
+  const find = (event: MouseEvent): Hovered | null => {
     const box = canvas.current?.getBoundingClientRect();
     if (!box) return null;
     const y = event.clientY - box.top - AXIS_HEIGHT + top;
@@ -141,9 +155,16 @@ function TimelineCanvas({ run, view, setView }: CanvasProps) {
     if (agent === undefined || event.clientY - box.top < AXIS_HEIGHT) return null;
     const from = tops[row] ?? 0;
     const lane = (y - from) / Math.max(1, (tops[row + 1] ?? 0) - from);
-    const place = (view.from + shareAt(event.clientX) * (view.to - view.from)) * axis.length;
-    const span = spanAt(run, agent, { time: axis.timeAt(place), lane });
+    const slack = (2 / Math.max(1, frame.width)) * (view.to - view.from) * axis.length;
+    const span = spanAt(run, agent, { axis, place: placeAt(event.clientX), lane, slack });
     return span ? { span, agent, x: event.clientX - box.left + LABEL_WIDTH, y: event.clientY - box.top } : null;
+  };
+  /** Takes all views to the time at that place; on an axis of amounts there is none. */
+  const travel = (clientX: number): void => {
+    const time = axis.timeAt(placeAt(clientX));
+    if (time === undefined) return;
+    run.player.pause();
+    run.pin(run.log.countUntil(time));
   };
   const first = rowAt(tops, top);
   const last = Math.min(order.length, rowAt(tops, top + frame.height) + 1);
@@ -254,15 +275,17 @@ function TimelineCanvas({ run, view, setView }: CanvasProps) {
                 const wasDrag = drag.current?.moved === true;
                 drag.current = null;
                 if (wasDrag) return;
+                if (event.offsetY < AXIS_HEIGHT) return travel(event.clientX);
                 const found = find(event);
+                setHovered(null);
+                onOpen(found && { agent: found.agent, span: found.span });
+                if (found) selectAgent(run.log.agents[found.agent]?.agentId ?? run.runId);
+              }}
+              onDblClick={(event) => {
+                const found = find(event);
+                if (!found) return travel(event.clientX);
                 run.player.pause();
-                if (found) {
-                  run.pin(found.span.first + 1);
-                  selectAgent(run.log.agents[found.agent]?.agentId ?? run.runId);
-                  return;
-                }
-                const place = (view.from + shareAt(event.clientX) * (view.to - view.from)) * axis.length;
-                run.pin(run.log.countUntil(axis.timeAt(place)));
+                run.pin(found.span.first + 1);
               }}
             />
             {hovered && <SpanTip run={run} hovered={hovered} width={size.width} />}
@@ -301,11 +324,23 @@ function rowTops(run: RunSession, order: readonly number[]): number[] {
   return tops;
 }
 
-function spanAt(run: RunSession, agent: number, at: { time: number; lane: number }): Span | undefined {
-  const lanes = Math.max(1, run.timeline.lanesOf(agent));
-  const lane = Math.floor(at.lane * lanes);
-  const spans = run.timeline.spansOf(agent).filter(({ start, end }) => start <= at.time + 1 && end >= at.time - 1);
-  return spans.find((span) => span.lane === lane) ?? spans.at(-1);
+interface SpanPlace {
+  readonly axis: Axis;
+  readonly place: number;
+  /** From 0 to 1 within the row. */
+  readonly lane: number;
+  /** How far beside a bar still hits it. */
+  readonly slack: number;
+}
+
+function spanAt(run: RunSession, agent: number, { axis, place, lane, slack }: SpanPlace): Span | undefined {
+  const wanted = Math.floor(lane * Math.max(1, run.timeline.lanesOf(agent)));
+  const now = run.present.peek();
+  const spans = run.timeline.spansOf(agent).filter((span) => {
+    const range = axis.rangeOf(span, now);
+    return range !== undefined && range.from <= place + slack && range.to >= place - slack;
+  });
+  return spans.find((span) => span.lane === wanted) ?? spans.at(-1);
 }
 
 function SpanTip({ run, hovered, width }: { run: RunSession; hovered: Hovered; width: number }) {
@@ -314,7 +349,7 @@ function SpanTip({ run, hovered, width }: { run: RunSession; hovered: Hovered; w
   const figures = [
     milliseconds(end - span.start),
     span.tokens > 0 ? `${compact(span.tokens)} tokens` : "",
-    span.costMicros > 0 ? dollars(span.costMicros) : "",
+    span.tokens > 0 ? costText(costOfSpan(span)) : "",
     span.last < 0 ? "so far" : span.isFailed ? "failed" : "",
   ].filter((part) => part !== "");
   return (

@@ -1,9 +1,11 @@
 import { isBusy } from "../run-model/agent-moment.ts";
-import { compact, costOf, costSum, costText, costTitle, grouped, milliseconds, plural, shortId } from "./format.ts";
+import { compact, costText, costTitle, grouped, milliseconds, plural, shortId } from "./format.ts";
 import { Icon, PhaseIcon, phaseWords } from "./parts.tsx";
 import { addressOf, copyWatchLink, go, info, isHelpOpen, route, session } from "./page-state.ts";
 import type { RunSession } from "./run-session.ts";
+import { spentUntil } from "./spent.ts";
 import { theme, themes } from "./settings.ts";
+import { filterTree } from "./tree-view.tsx";
 import { oneLine, plainText } from "./untrusted.tsx";
 
 const themeIcons = { system: "system", light: "sun", dark: "moon" } as const;
@@ -85,20 +87,17 @@ function RunFigures({ run }: { readonly run: RunSession }) {
   const moment = run.moment.value;
   const root = moment.agents[0];
   const agent = run.log.agents[0];
-  const { accounts } = moment.accounts;
-  // All spending of the run is on the accounts that lie below no other.
-  const ids = new Set(accounts.map(({ id }) => id));
-  const tops = accounts.filter(({ parentId }) => parentId === null || !ids.has(parentId));
-  const tokens = tops.reduce((sum, { used }) => sum + used.tokens, 0);
-  const cost = costSum(tops.map(costOf));
+  const { tokens, cost } = spentUntil(moment);
   let count = 0;
   let busy = 0;
   let open = 0;
+  const ended = { failed: 0, stopped: 0 };
   for (const one of moment.agents) {
     if (!one) continue;
     count += 1;
     if (isBusy(one)) busy += 1;
     open += one.requests.length;
+    if (one.phase === "failed" || one.phase === "stopped") ended[one.phase] += 1;
   }
   return (
     <>
@@ -136,6 +135,21 @@ function RunFigures({ run }: { readonly run: RunSession }) {
           <dd>{milliseconds(run.time - run.log.startedAt)}</dd>
         </div>
       </dl>
+      {(["failed", "stopped"] as const).map(
+        (phase) =>
+          ended[phase] > 0 && (
+            <button
+              key={phase}
+              type="button"
+              class={`pill ${phase}`}
+              title={`Show the agents that have ${phase} (E goes to the next failure)`}
+              onClick={() => filterTree(phase)}
+            >
+              <PhaseIcon phase={phase} />
+              {ended[phase].toLocaleString("en")} {phase}
+            </button>
+          ),
+      )}
       {open > 0 && (
         <button type="button" class="pill asking" onClick={() => go({ view: "requests" })}>
           <PhaseIcon phase="asking" />

@@ -15,6 +15,11 @@ const ROW_HEIGHT = 40;
 const HEAD_HEIGHT = 50;
 
 const filter = signal("");
+/** Shows the agents in a phase, as if its name had been typed. */
+export function filterTree(text: string): void {
+  filter.value = text;
+}
+
 const closed = signal<ReadonlySet<string>>(new Set());
 const openGroups = signal<ReadonlySet<string>>(new Set());
 /** The row that the arrow keys are on, by its key. */
