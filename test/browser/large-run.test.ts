@@ -82,7 +82,7 @@ describe.skipIf(!browserProgram)("a run of 2,001 agents and 120,000 events", () 
     const ready = performance.now() - before;
     const task = await page.evaluate<number>(longest);
     const scrubbed = await slowest(page, scrub);
-    await page.getByRole("button", { name: "Live" }).click();
+    await page.getByRole("button", { name: "Live", exact: true }).click();
     const figures = {
       ready,
       task,

@@ -130,13 +130,13 @@ describe.skipIf(!browserProgram)("the bars of the timeline", () => {
       await aside.getByText(text).first().waitFor();
     }
     await page.getByRole("heading", { name: "dear" }).waitFor();
-    await expect.poll(() => page.getByRole("button", { name: "Live", pressed: true }).count()).toBe(1);
+    await expect.poll(() => page.getByRole("button", { name: "Live", exact: true, pressed: true }).count()).toBe(1);
     expect((await axe(page)).filter(({ impact }) => impact === "serious" || impact === "critical")).toEqual([]);
     await screenshot(page, "page-span-model");
     // The row is narrower now.
     const again = await pointAt(page, "dear", 0.5);
     await page.mouse.dblclick(again.x, again.y);
-    await expect.poll(() => page.getByRole("button", { name: "Live", pressed: false }).count()).toBe(1);
+    await expect.poll(() => page.getByRole("button", { name: "Live", exact: true, pressed: false }).count()).toBe(1);
     await aside.getByRole("button", { name: "Close" }).click();
     await expect.poll(() => aside.count()).toBe(0);
   });
@@ -195,7 +195,7 @@ describe.skipIf(!browserProgram)("the bars of the timeline", () => {
     await screenshot(page, "page-failures");
     await page.keyboard.press("e");
     await page.getByRole("heading", { name: "broken" }).waitFor();
-    await expect.poll(() => page.getByRole("button", { name: "Live", pressed: false }).count()).toBe(1);
+    await expect.poll(() => page.getByRole("button", { name: "Live", exact: true, pressed: false }).count()).toBe(1);
     await page.keyboard.press("l");
     await page.getByRole("button", { name: "1 failed" }).click();
     await expect.poll(() => tree.getByText("fine").count()).toBe(0);
