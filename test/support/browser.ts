@@ -109,6 +109,8 @@ function isOwn(address: string): boolean {
 export async function screenshot(page: Page, name: string, { isWhole = false } = {}): Promise<string> {
   const path = join(repositoryRoot, ".troupe", "screenshots", `${name}.png`);
   mkdirSync(dirname(path), { recursive: true });
+  // Of a page that has never been drawn Chromium takes none.
+  await page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))");
   await page.screenshot({ path, fullPage: isWhole, animations: "disabled" });
   return path;
 }
