@@ -169,7 +169,7 @@ describe.skipIf(!browserProgram)("the page", () => {
     await page.getByRole("slider", { name: "Moment of the run" }).press("Home");
     await page.getByText("No agent has begun at this moment.").waitFor();
     const band = page.getByRole("status").filter({ hasText: /You look at 0\.000 s of \d/ });
-    await band.getByRole("button", { name: "Live (L)" }).click();
+    await band.getByRole("button", { name: "To the newest (L)" }).click();
     await expect.poll(() => band.count()).toBe(0);
     await page.getByRole("slider", { name: "Moment of the run" }).press("Home");
     await band.waitFor();
@@ -279,6 +279,7 @@ describe.skipIf(!browserProgram)("the page", () => {
     await page.getByRole("button", { name: "Send the answer" }).click();
     await page.getByRole("region", { name: "Answer" }).getByText("Tea, with milk.").waitFor();
     await page.getByText("answered by the page").waitFor();
+    expect(await page.getByRole("button", { name: /^(Answer|Send)/ }).count()).toBe(0);
   });
 
   test("only watches with the token for watching", async () => {

@@ -57,7 +57,7 @@ function Past({ run }: { readonly run: RunSession }) {
     <p class="banner past" role="status">
       You look at {sinceStart(run.time, start)} of {milliseconds(run.present.value - start)}.{" "}
       <button type="button" onClick={() => goLive(run)}>
-        Live (L)
+        To the newest (L)
       </button>
     </p>
   );
