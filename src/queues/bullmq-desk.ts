@@ -82,9 +82,10 @@ export class BullmqDesk {
     return await Promise.all(
       queues.map(async (queue) => {
         const counted = await this.places.count(queue);
+        // At the moment of the counts, before anything else is asked.
+        const { deaths = 0, refused = 0 } = this.#workers.get(queue) ?? {};
         const isIdle = counted.waiting + counted.active === 0;
         const ages = isIdle ? { waitingSince: null, activeSince: null } : await this.places.ages(queue);
-        const { deaths = 0, refused = 0 } = this.#workers.get(queue) ?? {};
         return { queue, ...counted, ...ages, deaths, refused };
       }),
     );

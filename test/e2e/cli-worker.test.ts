@@ -124,7 +124,8 @@ describe.skipIf(!redisProgram)("workers on one Redis", { timeout }, () => {
         .trimEnd()
         .split("\n")
         .map((text) => JSON.parse(text) as object);
-      const rest = { waiting: 0, active: 0, delayed: 0, dead: 0, workers: 0, deadLetters: [] };
+      const since = { waitingSince: null, activeSince: null };
+      const rest = { waiting: 0, active: 0, delayed: 0, dead: 0, ...since, workers: 0, deadLetters: [] };
       expect(queues).toEqual([
         { queue: "stamps", ...rest },
         { queue: "wake", ...rest },

@@ -366,6 +366,8 @@ export class RunSession {
       }
       if (this.#hasLearned) this.#learned.value += 1;
       this.#hasLearned = false;
+      // Where nobody works any more, the clock goes back to the last entry with it.
+      this.#tick();
     });
   }
 
