@@ -96,7 +96,8 @@ export async function runRowOf(
     summaries.of(stores, tenant, runId),
   ]);
   const status = statusOf(root);
-  const agents = status === "busy" ? await stores.listAgents({ tenant, rootAgentId: runId, limit: MOST_LOOKED_AT }) : [];
+  const agents =
+    status === "busy" ? await stores.listAgents({ tenant, rootAgentId: runId, limit: MOST_LOOKED_AT }) : [];
   const owner = status === "busy" ? await ownerOfRun(source, holder, agents) : undefined;
   const turnAccount = last && (await stores.account(tenant, turnAccountId(last.turnId)));
   return {
