@@ -93,11 +93,10 @@ export async function processRows({ stores, tenant }: FeedSource): Promise<Proce
 export async function ownerOfRun(
   { stores, tenant }: FeedSource,
   ofRoot: Owner["holder"],
-  agents: readonly AgentRecord[],
+  busyIds: readonly string[],
 ): Promise<FeedProcess | undefined> {
   let holder = ofRoot;
-  const busy = agents.filter(({ openTurnId }) => openTurnId !== null);
-  for (const { agentId } of busy.slice(0, MOST_ASKED)) holder ??= await stores.holder({ tenant, agentId });
+  for (const agentId of busyIds.slice(0, MOST_ASKED)) holder ??= await stores.holder({ tenant, agentId });
   return holder && feedProcessOf(holder.process, await stores.processes());
 }
 

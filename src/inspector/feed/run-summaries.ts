@@ -7,6 +7,8 @@ export interface RunSummary {
   readonly task: string;
   readonly agents: number;
   readonly failedAgents: number;
+  /** The agents with an open turn. */
+  readonly busyIds: readonly string[];
 }
 
 interface Kept {
@@ -48,7 +50,8 @@ export class RunSummaries {
     const task =
       known !== undefined && known.summary.task !== "" ? known.summary.task : await taskOf(stores, tenant, runId);
     const failedAgents = agents.filter(({ status, error }) => status === "failed" || error !== null).length;
-    const summary = { task, agents: agents.length, failedAgents };
+    const busyIds = agents.flatMap(({ agentId, openTurnId }) => (openTurnId === null ? [] : [agentId]));
+    const summary = { task, agents: agents.length, failedAgents, busyIds };
     const ended = performance.now();
     ofStores.delete(key);
     ofStores.set(key, { summary, cursor, staleAt: ended + (ended - begun) * KEPT_TIMES });

@@ -96,9 +96,7 @@ export async function runRowOf(
     summaries.of(stores, tenant, runId),
   ]);
   const status = statusOf(root);
-  const agents =
-    status === "busy" ? await stores.listAgents({ tenant, rootAgentId: runId, limit: MOST_LOOKED_AT }) : [];
-  const owner = status === "busy" ? await ownerOfRun(source, holder, agents) : undefined;
+  const owner = status === "busy" ? await ownerOfRun(source, holder, summary.busyIds) : undefined;
   const turnAccount = last && (await stores.account(tenant, turnAccountId(last.turnId)));
   return {
     runId,
@@ -109,8 +107,9 @@ export async function runRowOf(
     turns: turnCount,
     createdAt,
     lastActivity,
-    ...summary,
     task: namesOnly ? "" : firstWords(redactor.text(summary.task)),
+    agents: summary.agents,
+    failedAgents: summary.failedAgents,
     ...spentOn(accounts),
     accounts: root.accountId === null ? [turnAccount ?? []].flat() : [...accounts, turnAccount ?? []].flat(),
     openRequests: open.length,

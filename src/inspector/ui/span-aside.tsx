@@ -65,7 +65,7 @@ export function SpanAside({ run, agent: index, span, onClose }: AsideProps) {
         <dd class="figures">{sinceStart(span.start, start)}</dd>
         <dt>took</dt>
         <dd class="figures">
-          {milliseconds(Math.max(0, Math.min(span.end, run.present.value) - span.start))}
+          {milliseconds(Math.max(0, Math.min(span.end, run.present.value, run.endOf(index)) - span.start))}
           {isOpen ? " so far" : span.isFailed ? ", failed" : ""}
         </dd>
         {span.tokens > 0 && (

@@ -156,7 +156,7 @@ function drawSpan(pen: Pen, span: Span, { x, y, width, laneHeight, colours, hasL
   pen.beginPath();
   pen.rect(x, y, width - 4, tall);
   pen.clip();
-  const left = Math.max(x, 0) + (span.isFailed ? 18 : 6);
+  const left = Math.max(x, 0) + (isBroken ? 18 : 6);
   if (!isSolid) {
     const wide = pen.measureText(span.label).width;
     pen.fillStyle = colours.panel;

@@ -335,7 +335,7 @@ interface SpanPlace {
 
 function spanAt(run: RunSession, agent: number, { axis, place, lane, slack }: SpanPlace): Span | undefined {
   const wanted = Math.floor(lane * Math.max(1, run.timeline.lanesOf(agent)));
-  const now = run.present.peek();
+  const now = run.endOf(agent);
   const spans = run.timeline.spansOf(agent).filter((span) => {
     const range = axis.rangeOf(span, now);
     return range !== undefined && range.from <= place + slack && range.to >= place - slack;
