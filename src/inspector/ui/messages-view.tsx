@@ -327,9 +327,9 @@ export function Answer({ prompt, onCall }: { readonly prompt: Prompt; readonly o
   ].filter((part) => part !== "");
   return (
     <section class="prompt-answer">
-      <h3>
+      <h2>
         Answer <span class="quiet figures">{figures.join(" · ")}</span>
-      </h3>
+      </h2>
       {error && (
         <p class="note bad">
           <code>{error.code}</code> {plainText(error.message)}

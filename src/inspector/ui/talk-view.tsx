@@ -5,7 +5,7 @@ import { wordsOf } from "./feed-client.ts";
 import { MessageCard } from "./message-card.tsx";
 import { acts, go, goLive, info } from "./page-state.ts";
 import { Icon, PhaseIcon, phaseWords } from "./parts.tsx";
-import { hasDraft, RequestCard } from "./requests-view.tsx";
+import { hasDraft, RequestCard, useKeptFocus } from "./requests-view.tsx";
 import type { RunSession } from "./run-session.ts";
 import { doing } from "./tree-view.tsx";
 import { LongText, oneLine, plainText } from "./untrusted.tsx";
@@ -24,6 +24,7 @@ export function TalkView({ run }: { readonly run: RunSession }) {
   });
   const text = run.written.value >= 0 ? run.textOf(rootId) : "";
   const list = useRef<HTMLDivElement>(null);
+  useKeptFocus(list);
   const shown = (answer?.items ?? []).filter(
     ({ message }) =>
       message.role !== "tool" && message.role !== "system" && (message.role === "user" || hasText(message.content)),

@@ -1,3 +1,4 @@
+import type { ComponentChildren } from "preact";
 import { computed, signal } from "@preact/signals";
 import { limitUses, type LimitUse, shareOf } from "../run-model/limit-use.ts";
 import { type AgentMoment, isBusy } from "../run-model/agent-moment.ts";
@@ -33,7 +34,7 @@ const rows = computed((): TreeRow[] => {
 });
 
 /** The agents of the run at the moment, as a tree. */
-export function TreeView({ run }: { readonly run: RunSession }) {
+export function TreeView({ run, children }: { readonly run: RunSession; readonly children: ComponentChildren }) {
   const shown = rows.value;
   const { agents } = run.moment.value;
   let there = 0;
@@ -85,6 +86,7 @@ export function TreeView({ run }: { readonly run: RunSession }) {
           render={(index, slot) => <Row key={slot} row={shown[index] as TreeRow} run={run} current={current} />}
         />
       )}
+      {children}
     </section>
   );
 }
