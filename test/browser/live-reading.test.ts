@@ -1,11 +1,14 @@
 import { describe, expect, onTestFinished, test } from "vitest";
+import { z } from "zod";
 import {
   type Agent,
   type AgentDefinition,
   createRuntime,
   defineAgent,
+  defineTool,
   type LanguageModel,
   memoryStores,
+  subagent,
 } from "../../src/index.ts";
 import { Feed, runtimeActor, serveFeed } from "../../src/inspector/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
@@ -97,5 +100,69 @@ describe.skipIf(!browserProgram)("a text that is being written", () => {
     await turn.result;
     await list.getByText("This is the end.").waitFor();
     await expect.poll(() => pixelsBelow(page)).toBeLessThan(2);
+  });
+});
+
+const look = defineTool({
+  name: "look",
+  description: "Looks.",
+  parameters: z.object({ at: z.string() }),
+  effect: "none",
+  execute: ({ at }) => `seen ${at}`,
+});
+
+describe.skipIf(!browserProgram)("a live team", () => {
+  test("moves nothing on the page while it works", async () => {
+    let open = Promise.withResolvers<void>();
+    const clerk = defineAgent({
+      name: "clerk",
+      tools: [look],
+      model: scriptedModel(({ messages }) =>
+        messages.at(-1)?.role === "tool"
+          ? "I have seen it."
+          : { toolCalls: [{ name: "look", arguments: { at: "the invoices" } }], delayUntil: open.promise },
+      ),
+    });
+    const { agent, url } = await watched(
+      defineAgent({
+        name: "lead",
+        budget: { maxTokens: 1_000_000, maxSteps: 1_000 },
+        tools: [look, subagent(clerk)],
+        model: scriptedModel(async ({ messages }) => {
+          if (messages.at(-1)?.role === "tool") return "Done.";
+          await open.promise;
+          return { toolCalls: [{ name: "clerk", arguments: { input: "Look." } }] };
+        }),
+      }),
+    );
+    onTestFinished(() => open.resolve());
+    const pages = [await opened(url, 390), await opened(url, 1_024), await opened(url, 1_440)];
+    for (const page of pages) {
+      await page.evaluate(`
+        globalThis.shifts = [];
+        new PerformanceObserver((list) => {
+          for (const { value, hadRecentInput } of list.getEntries()) if (!hadRecentInput) shifts.push(value);
+        }).observe({ type: "layout-shift" });
+      `);
+    }
+    const see = async (phase: string): Promise<void> => {
+      for (const page of pages) await page.locator(`.agent-head .pill.${phase}`).waitFor();
+    };
+    for (let turn = 0; turn < 8; turn += 1) {
+      open = Promise.withResolvers();
+      const working = agent.executeTurn("Look at the month.");
+      await see("thinking");
+      open.resolve();
+      open = Promise.withResolvers();
+      await see("waiting");
+      open.resolve();
+      await working.result;
+      await see("done");
+    }
+    for (const [index, page] of pages.entries()) {
+      await screenshot(page, `live-team-${index}`);
+      const shifts = await page.evaluate<number[]>("shifts");
+      expect.soft(shifts.reduce((sum, value) => sum + value, 0)).toBeLessThan(0.1);
+    }
   });
 });

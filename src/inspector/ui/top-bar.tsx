@@ -109,9 +109,11 @@ function RunFigures({ run }: { readonly run: RunSession }) {
         </code>
       </span>
       {root && (
-        <span class={`pill ${root.phase}`}>
-          <PhaseIcon phase={root.phase} />
-          {phaseWords[root.phase]}
+        <span class="run-state">
+          <span class={`pill ${root.phase}`}>
+            <PhaseIcon phase={root.phase} />
+            {phaseWords[root.phase]}
+          </span>
         </span>
       )}
       <dl class="run-figures">

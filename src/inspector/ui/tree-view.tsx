@@ -12,8 +12,6 @@ import { oneLine, plainText } from "./untrusted.tsx";
 import { VirtualList } from "./virtual-list.tsx";
 
 const ROW_HEIGHT = 40;
-/** Of the filter above the rows. */
-const HEAD_HEIGHT = 50;
 
 const filter = signal("");
 /** Shows the agents in a phase, as if its name had been typed. */
@@ -46,11 +44,7 @@ export function TreeView({ run, children }: { readonly run: RunSession; readonly
   }
   const current = focused.value ?? run.log.agents[selectedAgent.value]?.agentId ?? "";
   return (
-    <section
-      class="tree"
-      aria-label="Agents"
-      style={{ "--tree-height": `${HEAD_HEIGHT + Math.max(2, shown.length) * ROW_HEIGHT}px` }}
-    >
+    <section class="tree" aria-label="Agents">
       <header class="pane-head">
         <label class="search-field">
           <Icon name="search" />
@@ -66,7 +60,7 @@ export function TreeView({ run, children }: { readonly run: RunSession; readonly
           />
           <kbd>/</kbd>
         </label>
-        <p class="quiet figures">
+        <p class="quiet figures tree-count">
           {plural(there, "agent")}
           {busy > 0 && ` · ${busy.toLocaleString("en")} busy`}
         </p>
