@@ -204,9 +204,9 @@ describe.skipIf(!browserProgram)("the page", () => {
     await field.fill('{"to":"ACME","amount":11}');
     await page.getByRole("button", { name: "Run pay_invoice with the edited arguments" }).click();
     await page.getByText("approved with other arguments by the page").waitFor();
-    const decided = page.getByRole("region", { name: "Arguments as decided" });
+    const decided = page.getByRole("group", { name: "Arguments as decided" });
     expect(await decided.textContent()).toContain("11");
-    expect(await page.getByRole("region", { name: "Arguments", exact: true }).textContent()).toContain("not run");
+    expect(await page.getByRole("group", { name: "Arguments", exact: true }).textContent()).toContain("not run");
     await screenshot(page, "page-edited");
     await page.locator(".pill.done").first().waitFor();
     expect(await page.getByRole("button", { name: "Approve …", exact: true }).count()).toBe(0);
@@ -277,7 +277,7 @@ describe.skipIf(!browserProgram)("the page", () => {
     await page.getByRole("button", { name: "Answer …" }).click();
     await page.getByRole("textbox", { name: "Answer" }).fill("Tea, with milk.");
     await page.getByRole("button", { name: "Send the answer" }).click();
-    await page.getByRole("region", { name: "Answer" }).getByText("Tea, with milk.").waitFor();
+    await page.getByRole("group", { name: "Answer" }).getByText("Tea, with milk.").waitFor();
     await page.getByText("answered by the page").waitFor();
     expect(await page.getByRole("button", { name: /^(Answer|Send)/ }).count()).toBe(0);
   });

@@ -41,7 +41,7 @@ export function AgentHead({ run }: { readonly run: RunSession }) {
         )}
         <AgentActs agentId={agent.agentId} name={agent.name} now={run.isLive.value ? moment : undefined} />
         {parent && (
-          <span class="quiet">
+          <span class="quiet below">
             below{" "}
             <button type="button" class="link" onClick={() => selectAgent(parent.agentId)}>
               {oneLine(parent.name, 40)}
@@ -51,7 +51,17 @@ export function AgentHead({ run }: { readonly run: RunSession }) {
       </div>
       {moment ? (
         <>
-          <p class="agent-doing">{wordsFor(moment, lost)}</p>
+          <div class="agent-line">
+            <p class="agent-doing">{wordsFor(moment, lost)}</p>
+            <ul class="agent-limits figures">
+              {shown.map((use, index) => (
+                <li key={index} class="agent-limit" title={limitTitle(use)}>
+                  <LimitBar use={use} isWide />
+                  <span>{limitTitle(use)}</span>
+                </li>
+              ))}
+            </ul>
+          </div>
           <ul class="agent-figures figures">
             <li>
               turn <b>{moment.turn}</b>, step <b>{moment.step}</b>
@@ -75,12 +85,6 @@ export function AgentHead({ run }: { readonly run: RunSession }) {
               </li>
             )}
             {run.isLive.value && isBusy(moment) && <Owner run={run} agentId={agent.agentId} />}
-            {shown.map((use) => (
-              <li key={use.limit} class="agent-limit">
-                <LimitBar use={use} isWide />
-                {limitTitle(use)}
-              </li>
-            ))}
           </ul>
         </>
       ) : (

@@ -211,12 +211,12 @@ function AccountDetail({ run, account, stored }: DetailProps) {
   const waiting = moment.accounts.waiting.filter(({ accountId }) => accountId === account.id);
   const refusals = moment.accounts.refusals.filter(({ accountId }) => accountId === account.id);
   return (
-    <aside class="detail" aria-label="Account">
+    <aside class="detail" aria-label="Account" tabIndex={0}>
       <header class="detail-head">
-        <h3>
+        <h2>
           {oneLine(agent?.name ?? "", 40)} <code class="id">{shortId(agent?.agentId ?? "")}</code>{" "}
           <span class="quiet">{scopeOf(account)}</span>
-        </h3>
+        </h2>
       </header>
       <code class="id long" title={plainText(account.id)}>
         {plainText(account.id)}

@@ -207,9 +207,9 @@ function ChartSide({ run, machine, missing, chart }: SideProps) {
   return (
     <aside class="chart-side" aria-label="State">
       <div class="chart-state">
-        <h3>
+        <h2>
           <code>{machine.path}</code>
-        </h3>
+        </h2>
         {state && <p>{state.about}</p>}
         <p class="quiet figures">
           {visit && `${plural(visit.count, "visit")}, ${milliseconds(visit.ms)} in all`}

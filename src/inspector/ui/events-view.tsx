@@ -175,9 +175,9 @@ function EventDetail({ run, place }: { readonly run: RunSession; readonly place:
   return (
     <aside class="detail" aria-label="Event">
       <header class="detail-head">
-        <h3>
+        <h2>
           {title} {name !== "" && <span class="quiet">{oneLine(name, 60)}</span>}
-        </h3>
+        </h2>
         <button
           type="button"
           class="plain"

@@ -1,5 +1,6 @@
 import { useEffect, useRef } from "preact/hooks";
 import { go, goLive, isHelpOpen, say, selectAgent, selectedAgent, session, views } from "./page-state.ts";
+import { showNextRequest } from "./requests-view.tsx";
 import type { RunSession } from "./run-session.ts";
 import { focusTreeFilter } from "./tree-view.tsx";
 
@@ -27,6 +28,7 @@ function actOnRun({ key, target }: KeyboardEvent): boolean {
   else if (key === "{") run.player.stepStep(-1, selectedAgent.peek());
   else if (key === "}") run.player.stepStep(1, selectedAgent.peek());
   else if (key === "e" || key === "E") showNextFailure(run);
+  else if (key === "a" || key === "A") showNextRequest(run);
   else if (key === "l" || key === "L") goLive(run);
   else if (key === " " && !isControl(target)) {
     if (run.player.isPlaying.peek()) run.player.pause();
@@ -59,6 +61,7 @@ const keys: readonly (readonly [keys: readonly string[], what: string])[] = [
   [["[", "]"], "Previous and next event"],
   [["{", "}"], "Previous and next model call of the selected agent"],
   [["E"], "Next failure"],
+  [["A"], "Next request that waits for a decision; Enter approves after a confirmation, Escape calls it off"],
   [["Space"], "Play and pause"],
   [["L"], "Follow the newest"],
   [["1", "…", "7"], "Timeline, chart, messages, events, budgets, requests, talk"],

@@ -116,8 +116,9 @@ function RunPage({ run }: { readonly run: RunSession }) {
   return (
     <>
       <div class="columns" style={{ "--tree-width": `${treeWidth.value}px` }}>
-        <TreeView run={run} />
-        <Divider />
+        <TreeView run={run}>
+          <Divider />
+        </TreeView>
         <main id="main" class="view" tabIndex={-1} aria-label={viewNames[view]}>
           <RunBanners run={run} />
           <CutOff run={run} />

@@ -152,7 +152,7 @@ export function CallAside({ run, callId, onClose }: CallProps) {
   return (
     <aside class="detail" aria-label="Tool call">
       <header class="detail-head">
-        <h3>Tool call</h3>
+        <h2>Tool call</h2>
         <button type="button" class="plain" aria-label="Close" onClick={onClose}>
           <Icon name="close" />
         </button>
@@ -173,9 +173,9 @@ export function CallDetailView({ run, callId }: Omit<CallProps, "onClose">) {
   return (
     <>
       {answer && (
-        <h3>
+        <h2>
           <code>{oneLine(answer.name, 60)}</code>
-        </h3>
+        </h2>
       )}
       <code class="id long">{plainText(callId)}</code>
       {failure !== null && <p class="note">{failure}</p>}

@@ -1,8 +1,9 @@
 import { signal } from "@preact/signals";
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { FeedMessageItem, Prompt, PromptRow } from "../feed/wire.ts";
 import { useAsked } from "./asked.ts";
 import { wordsOf } from "./feed-client.ts";
+import { useFollowedEnd } from "./followed-end.ts";
 import { compact, costOfCall, costText, milliseconds, plural } from "./format.ts";
 import { CallAside, callNameOf, callNamesIn, MessageCard, type ShownMessage } from "./message-card.tsx";
 import { copyText, info, selectedAgent } from "./page-state.ts";
@@ -74,6 +75,8 @@ function Conversation({ run, agentId }: { readonly run: RunSession; readonly age
   const [earlier, setEarlier] = useState<{ items: readonly FeedMessageItem[]; next: string | null } | null>(null);
   const [earlierFailure, setEarlierFailure] = useState<string | null>(null);
   useEffect(() => setEarlier(null), [at, answer]);
+  const list = useRef<HTMLDivElement>(null);
+  useFollowedEnd(list, answer !== undefined && failure === null);
   if (failure !== null) return <p class="empty">{failure}</p>;
   if (!answer) return <p class="empty loading">{isWaiting ? "Reading messages …" : ""}</p>;
   const next = earlier ? earlier.next : answer.next;
@@ -93,35 +96,37 @@ function Conversation({ run, agentId }: { readonly run: RunSession; readonly age
   const text = run.written.value >= 0 ? run.textOf(agentId) : "";
   const names = callNamesIn(items.map(({ message }) => message));
   return (
-    <div class="message-list" role="log" aria-label="Conversation" tabIndex={0}>
-      {next !== null && (
-        <p>
-          <button type="button" onClick={() => void readEarlier()}>
-            Earlier messages
-          </button>
-          {earlierFailure !== null && <span class="quiet"> {earlierFailure}</span>}
-        </p>
-      )}
-      {items.length === 0 && text === "" && <p class="empty">There is no message at this moment.</p>}
-      {items.map(({ message, step, turnId, isCut }) => (
-        <MessageCard
-          key={message.id}
-          message={message}
-          isCut={isCut}
-          callName={callNameOf(message, names)}
-          place={placeOf(turnId, step)}
-          onCall={showCall}
-        />
-      ))}
-      {text !== "" && (
-        <article class="message assistant">
-          <header>
-            <b class="role">assistant</b>
-            <span class="tag">writing</span>
-          </header>
-          <div class="long-text">{plainText(text)}</div>
-        </article>
-      )}
+    <div ref={list} class="message-list" role="log" aria-label="Conversation" tabIndex={0}>
+      <div class="list-content">
+        {next !== null && (
+          <p>
+            <button type="button" onClick={() => void readEarlier()}>
+              Earlier messages
+            </button>
+            {earlierFailure !== null && <span class="quiet"> {earlierFailure}</span>}
+          </p>
+        )}
+        {items.length === 0 && text === "" && <p class="empty">There is no message at this moment.</p>}
+        {items.map(({ message, step, turnId, isCut }) => (
+          <MessageCard
+            key={message.id}
+            message={message}
+            isCut={isCut}
+            callName={callNameOf(message, names)}
+            place={placeOf(turnId, step)}
+            onCall={showCall}
+          />
+        ))}
+        {text !== "" && (
+          <article class="message assistant">
+            <header>
+              <b class="role">assistant</b>
+              <span class="tag">writing</span>
+            </header>
+            <div class="long-text">{plainText(text)}</div>
+          </article>
+        )}
+      </div>
     </div>
   );
 }
@@ -327,9 +332,9 @@ export function Answer({ prompt, onCall }: { readonly prompt: Prompt; readonly o
   ].filter((part) => part !== "");
   return (
     <section class="prompt-answer">
-      <h3>
+      <h2>
         Answer <span class="quiet figures">{figures.join(" · ")}</span>
-      </h3>
+      </h2>
       {error && (
         <p class="note bad">
           <code>{error.code}</code> {plainText(error.message)}

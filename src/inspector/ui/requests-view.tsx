@@ -1,13 +1,48 @@
 import { signal } from "@preact/signals";
-import { useState } from "preact/hooks";
+import type { RefObject } from "preact";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { DecisionBody } from "../feed/wire.ts";
 import { FeedFailure, type RequestRow, wordsOf } from "./feed-client.ts";
 import { milliseconds, plural, shortId, sinceStart } from "./format.ts";
 import { type JsonValue, JsonView, LongText, oneLine, plainText } from "./untrusted.tsx";
-import { acts, info, say, selectAgent } from "./page-state.ts";
+import { acts, go, info, say, selectAgent } from "./page-state.ts";
 import type { RunSession } from "./run-session.ts";
 
 const MOST_SHOWN = 100;
+
+/** The focus is to go to the next open request as soon as that is drawn. */
+const isNextWanted = signal(false);
+
+/** Takes the focus to the next request that somebody has to decide. */
+export function showNextRequest(run: RunSession): void {
+  const newest = run.moments.at(run.length.peek());
+  if (!newest.agents.some((agent) => agent !== undefined && agent.requests.length > 0)) {
+    say("Nothing waits for a decision");
+    return;
+  }
+  isNextWanted.value = true;
+  go({ view: "requests" });
+}
+
+/** Focuses what can be done first about the open request behind the one that has the focus. */
+function focusNext(list: HTMLElement): boolean {
+  const cards = [...list.querySelectorAll<HTMLElement>("article.request:not(.over)")];
+  const at = cards.findIndex((card) => card.contains(document.activeElement));
+  const card = cards[(at + 1) % cards.length];
+  (card?.querySelector<HTMLElement>(firstControl) ?? card)?.focus();
+  return card !== undefined;
+}
+
+const firstControl = ".confirmation textarea, .choices button";
+
+/** The focus of a request that was decided goes to the next open one, else to the list. */
+export function useKeptFocus(list: RefObject<HTMLElement | null>): void {
+  const hadFocus = list.current?.contains(document.activeElement) === true;
+  useLayoutEffect(() => {
+    const { current } = list;
+    if (hadFocus && current && !current.contains(document.activeElement) && !focusNext(current)) current.focus();
+  });
+}
 
 /** Everything in this run that somebody has to decide, and what was decided. */
 export function RequestsView({ run }: { readonly run: RunSession }) {
@@ -16,6 +51,17 @@ export function RequestsView({ run }: { readonly run: RunSession }) {
   // What somebody else has decided meanwhile stays where it is until that was read.
   const first = all.filter((one) => one.status === "open" || hasDraft(one));
   const over = all.filter((one) => !first.includes(one)).toSorted((one, other) => other.openedAt - one.openedAt);
+  const list = useRef<HTMLDivElement>(null);
+  useKeptFocus(list);
+  useLayoutEffect(() => {
+    if (isNextWanted.value && list.current && focusNext(list.current)) isNextWanted.value = false;
+  }, [isNextWanted.value, open.length]);
+  useEffect(
+    () => () => {
+      isNextWanted.value = false;
+    },
+    [],
+  );
   if (all.length === 0) {
     return (
       <p class="empty">
@@ -24,11 +70,12 @@ export function RequestsView({ run }: { readonly run: RunSession }) {
     );
   }
   return (
-    <div class="requests" tabIndex={0} role="region" aria-label="Requests">
+    <div ref={list} class="requests" tabIndex={0} role="region" aria-label="Requests">
       {!run.isLive.value && open.length > 0 && <p class="note">You look at the past; what is open here is open now.</p>}
       {open.length > 0 && acts.value && (
         <p class="quiet">Nothing happens at the first press: each decision is confirmed, and no key alone approves.</p>
       )}
+      {first.length > 0 && <h2 class="visually-hidden">Waiting for a decision</h2>}
       {first
         .toSorted((one, other) => one.openedAt - other.openedAt)
         .slice(0, MOST_SHOWN)
@@ -98,10 +145,30 @@ export function RequestCard({ run, request }: { readonly run: RunSession; readon
     }
     setSending(false);
   };
+  const card = useRef<HTMLElement>(null);
+  const shownStep = useRef(step);
+  useLayoutEffect(() => {
+    const left = shownStep.current;
+    shownStep.current = step;
+    if (left === step || !card.current) return;
+    const control = step === "choose" ? `[data-step=${left}]` : ".confirmation textarea, .confirmation button";
+    card.current.querySelector<HTMLElement>(control)?.focus();
+  }, [step]);
   const isOpen = request.status === "open";
   const isOvertaken = !isOpen && !isSending && hasDraft(request);
   return (
-    <article class={isOpen ? "request" : "request over"} aria-label={`Request of ${plainText(agentName)}`}>
+    <article
+      ref={card}
+      class={isOpen ? "request" : "request over"}
+      aria-label={`Request of ${plainText(agentName)}`}
+      tabIndex={-1}
+      onKeyDown={(event) => {
+        if (event.key === "Escape" && isOpen && step !== "choose" && !isSending) setStep("choose");
+        // A key that is held down would press the button that has got the focus meanwhile.
+        else if (!(event.key === "Enter" && event.repeat && event.target instanceof HTMLButtonElement)) return;
+        event.preventDefault();
+      }}
+    >
       <header>
         <span class={`pill ${isOpen ? "asking" : "waiting"}`}>{request.kind}</span>
         <span>
@@ -118,18 +185,18 @@ export function RequestCard({ run, request }: { readonly run: RunSession; readon
         <LongText text={request.prompt} />
       </div>
       {decision?.arguments !== undefined && (
-        <section aria-label="Arguments as decided">
-          <h4>As decided</h4>
+        <div role="group" aria-label="Arguments as decided">
+          <h3>As decided</h3>
           <JsonView value={decision.arguments as JsonValue} />
-        </section>
+        </div>
       )}
-      <section aria-label="Arguments">
-        {decision?.arguments !== undefined && <h4>As asked for, not run</h4>}
+      <div role="group" aria-label="Arguments">
+        {decision?.arguments !== undefined && <h3>As asked for, not run</h3>}
         <JsonView value={request.arguments as JsonValue} />
         <code class="id" title={`Hash of these arguments: ${plainText(argumentsHash)}`}>
           {plainText(argumentsHash)}
         </code>
-      </section>
+      </div>
       {!isOpen && <Decided run={run} request={request} />}
       {isOpen && act && (
         <Choices
@@ -195,10 +262,10 @@ function Decided({ run, request }: { readonly run: RunSession; readonly request:
   return (
     <>
       {result && (
-        <section aria-label="Answer">
-          <h4>{result.isError ? "Answer: an error" : "Answer"}</h4>
+        <div role="group" aria-label="Answer">
+          <h3>{result.isError ? "Answer: an error" : "Answer"}</h3>
           <LongText text={result.text} />
-        </section>
+        </div>
       )}
       <p class={isRefused ? "note bad" : "note good"}>
         <b>{verdictWords[verdict]}</b>
@@ -263,21 +330,21 @@ function Choices(props: ChoicesProps) {
   return (
     <p class="choices">
       {isApproval && (
-        <button type="button" class="primary" onClick={() => setStep("approve")}>
+        <button type="button" class="primary" data-step="approve" onClick={() => setStep("approve")}>
           Approve …
         </button>
       )}
       {isApproval && (
-        <button type="button" onClick={() => setStep("edit")}>
+        <button type="button" data-step="edit" onClick={() => setStep("edit")}>
           Edit and approve …
         </button>
       )}
       {(request.kind === "client" || request.kind === "question") && (
-        <button type="button" class="primary" onClick={() => setStep("answer")}>
+        <button type="button" class="primary" data-step="answer" onClick={() => setStep("answer")}>
           Answer …
         </button>
       )}
-      <button type="button" class="danger" onClick={() => setStep("reject")}>
+      <button type="button" class="danger" data-step="reject" onClick={() => setStep("reject")}>
         Reject …
       </button>
     </p>
@@ -306,7 +373,7 @@ function Confirmation({ request, step, setStep, isSending, send }: ChoicesProps)
       class="confirmation"
       onSubmit={(event) => {
         event.preventDefault();
-        confirm();
+        if (!isSending) confirm();
       }}
     >
       {step !== "approve" && (
@@ -323,7 +390,8 @@ function Confirmation({ request, step, setStep, isSending, send }: ChoicesProps)
       )}
       {isBroken && <p class="note bad">This is no JSON yet.</p>}
       <p class="choices">
-        <button class={step === "reject" ? "danger" : "primary"} disabled={isSending || isBroken}>
+        {/* A disabled button would lose the focus. */}
+        <button class={step === "reject" ? "danger" : "primary"} disabled={isBroken} aria-disabled={isSending}>
           {confirmWords(step, oneLine(request.name, 40))}
         </button>
         <button type="button" onClick={() => setStep("choose")}>

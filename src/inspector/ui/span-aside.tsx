@@ -47,9 +47,9 @@ export function SpanAside({ run, agent: index, span, onClose }: AsideProps) {
   return (
     <aside class="detail span-detail" aria-label="Selected bar">
       <header class="detail-head">
-        <h3>
+        <h2>
           {spanWords[span.kind]} <span class="quiet">{oneLine(span.label, 60)}</span>
-        </h3>
+        </h2>
         <button type="button" class="plain" aria-label="Close" onClick={onClose}>
           <Icon name="close" />
         </button>

@@ -1,11 +1,12 @@
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { isBusy } from "../run-model/agent-moment.ts";
 import { useAsked } from "./asked.ts";
 import { wordsOf } from "./feed-client.ts";
+import { useFollowedEnd } from "./followed-end.ts";
 import { MessageCard } from "./message-card.tsx";
 import { acts, go, goLive, info } from "./page-state.ts";
 import { Icon, PhaseIcon, phaseWords } from "./parts.tsx";
-import { hasDraft, RequestCard } from "./requests-view.tsx";
+import { hasDraft, RequestCard, useKeptFocus } from "./requests-view.tsx";
 import type { RunSession } from "./run-session.ts";
 import { doing } from "./tree-view.tsx";
 import { LongText, oneLine, plainText } from "./untrusted.tsx";
@@ -24,40 +25,42 @@ export function TalkView({ run }: { readonly run: RunSession }) {
   });
   const text = run.written.value >= 0 ? run.textOf(rootId) : "";
   const list = useRef<HTMLDivElement>(null);
+  useKeptFocus(list);
   const shown = (answer?.items ?? []).filter(
     ({ message }) =>
       message.role !== "tool" && message.role !== "system" && (message.role === "user" || hasText(message.content)),
   );
-  // Of the list alone: on a narrow screen all that is around it scrolls too.
-  useEffect(() => list.current?.scrollTo({ top: list.current.scrollHeight }), [shown.length, text.length > 0]);
+  useFollowedEnd(list);
   const now = run.moment.value.agents[0];
   const open = run.requests.value.filter((one) => one.status === "open" || hasDraft(one));
   return (
     <div class="talk">
       <div ref={list} class="talk-list" role="log" aria-label="Conversation" tabIndex={0}>
-        {failure !== null && <p class="empty">{failure}</p>}
-        {answer && shown.length === 0 && text === "" && <p class="empty">Nothing has been said yet.</p>}
-        {shown.map(({ message, isCut }) => (
-          <MessageCard key={message.id} message={message} isCut={isCut} />
-        ))}
-        {text !== "" && (
-          <article class="message assistant writing-now">
-            <header>
-              <b class="role">assistant</b>
-              <span class="tag">writing</span>
-            </header>
-            <LongText text={text} />
-          </article>
-        )}
-        {run.isLive.value && now && isBusy(now) && (
-          <p class="talk-doing" aria-live="polite">
-            <PhaseIcon phase={now.phase} /> {oneLine(root?.name ?? "", 40)}: {phaseWords[now.phase]}
-            <span class="quiet">{doing(now) === phaseWords[now.phase] ? "" : doing(now)}</span>
-          </p>
-        )}
-        {open.map((request) => (
-          <RequestCard key={request.requestId} run={run} request={request} />
-        ))}
+        <div class="list-content">
+          {failure !== null && <p class="empty">{failure}</p>}
+          {answer && shown.length === 0 && text === "" && <p class="empty">Nothing has been said yet.</p>}
+          {shown.map(({ message, isCut }) => (
+            <MessageCard key={message.id} message={message} isCut={isCut} />
+          ))}
+          {text !== "" && (
+            <article class="message assistant writing-now">
+              <header>
+                <b class="role">assistant</b>
+                <span class="tag">writing</span>
+              </header>
+              <LongText text={text} />
+            </article>
+          )}
+          {run.isLive.value && now && isBusy(now) && (
+            <p class="talk-doing" aria-live="polite">
+              <PhaseIcon phase={now.phase} /> {oneLine(root?.name ?? "", 40)}: {phaseWords[now.phase]}
+              <span class="quiet">{doing(now) === phaseWords[now.phase] ? "" : doing(now)}</span>
+            </p>
+          )}
+          {open.map((request) => (
+            <RequestCard key={request.requestId} run={run} request={request} />
+          ))}
+        </div>
       </div>
       {act && info.value?.acts === "talk" ? (
         <Composer

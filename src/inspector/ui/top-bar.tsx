@@ -1,7 +1,8 @@
 import { isBusy } from "../run-model/agent-moment.ts";
 import { compact, costText, costTitle, grouped, milliseconds, plural, shortId } from "./format.ts";
 import { Icon, PhaseIcon, phaseWords } from "./parts.tsx";
-import { addressOf, copyWatchLink, go, info, isHelpOpen, route, session } from "./page-state.ts";
+import { addressOf, copyWatchLink, info, isHelpOpen, route, session } from "./page-state.ts";
+import { showNextRequest } from "./requests-view.tsx";
 import type { RunSession } from "./run-session.ts";
 import { spentUntil } from "./spent.ts";
 import { theme, themes } from "./settings.ts";
@@ -108,9 +109,11 @@ function RunFigures({ run }: { readonly run: RunSession }) {
         </code>
       </span>
       {root && (
-        <span class={`pill ${root.phase}`}>
-          <PhaseIcon phase={root.phase} />
-          {phaseWords[root.phase]}
+        <span class="run-state">
+          <span class={`pill ${root.phase}`}>
+            <PhaseIcon phase={root.phase} />
+            {phaseWords[root.phase]}
+          </span>
         </span>
       )}
       <dl class="run-figures">
@@ -151,7 +154,12 @@ function RunFigures({ run }: { readonly run: RunSession }) {
           ),
       )}
       {open > 0 && (
-        <button type="button" class="pill asking" onClick={() => go({ view: "requests" })}>
+        <button
+          type="button"
+          class="pill asking"
+          title="Go to the next request (A)"
+          onClick={() => showNextRequest(run)}
+        >
           <PhaseIcon phase="asking" />
           {plural(open, "open request")}
         </button>

@@ -1,3 +1,4 @@
+import type { ComponentChildren } from "preact";
 import { computed, signal } from "@preact/signals";
 import { limitUses, type LimitUse, shareOf } from "../run-model/limit-use.ts";
 import { type AgentMoment, isBusy } from "../run-model/agent-moment.ts";
@@ -11,8 +12,6 @@ import { oneLine, plainText } from "./untrusted.tsx";
 import { VirtualList } from "./virtual-list.tsx";
 
 const ROW_HEIGHT = 40;
-/** Of the filter above the rows. */
-const HEAD_HEIGHT = 50;
 
 const filter = signal("");
 /** Shows the agents in a phase, as if its name had been typed. */
@@ -33,7 +32,7 @@ const rows = computed((): TreeRow[] => {
 });
 
 /** The agents of the run at the moment, as a tree. */
-export function TreeView({ run }: { readonly run: RunSession }) {
+export function TreeView({ run, children }: { readonly run: RunSession; readonly children: ComponentChildren }) {
   const shown = rows.value;
   const { agents } = run.moment.value;
   let there = 0;
@@ -45,11 +44,7 @@ export function TreeView({ run }: { readonly run: RunSession }) {
   }
   const current = focused.value ?? run.log.agents[selectedAgent.value]?.agentId ?? "";
   return (
-    <section
-      class="tree"
-      aria-label="Agents"
-      style={{ "--tree-height": `${HEAD_HEIGHT + Math.max(2, shown.length) * ROW_HEIGHT}px` }}
-    >
+    <section class="tree" aria-label="Agents">
       <header class="pane-head">
         <label class="search-field">
           <Icon name="search" />
@@ -65,7 +60,7 @@ export function TreeView({ run }: { readonly run: RunSession }) {
           />
           <kbd>/</kbd>
         </label>
-        <p class="quiet figures">
+        <p class="quiet figures tree-count">
           {plural(there, "agent")}
           {busy > 0 && ` · ${busy.toLocaleString("en")} busy`}
         </p>
@@ -85,6 +80,7 @@ export function TreeView({ run }: { readonly run: RunSession }) {
           render={(index, slot) => <Row key={slot} row={shown[index] as TreeRow} run={run} current={current} />}
         />
       )}
+      {children}
     </section>
   );
 }
