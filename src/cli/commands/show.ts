@@ -121,9 +121,9 @@ function linesOf(shown: Shown, isFull: boolean, width: number): string[] {
   const state = [statusText(status), turn, ...(status.pid === null ? ["no process runs it now"] : [])].join(", ");
   return [
     `${agentId}: ${definition.name}, ${state}; made ${formatTime(createdAt)}`,
-    ...section("Tree", summaryLines(tree, { accounts, now })),
+    ...section("Tree", summaryLines(tree, { accounts, now }, width)),
     ...section("Accounts", budgetLines({ ...budgets, now, width })),
-    ...(requests.length === 0 ? [] : section("Requests", requestTable(requests, now, true))),
+    ...(requests.length === 0 ? [] : section("Requests", requestTable(requests, { now, width, withState: true }))),
     ...section("Trace of the newest turn", traceLines(trace, isFull)),
     ...section("History", historyLines(messages, isFull)),
   ];

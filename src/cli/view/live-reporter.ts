@@ -4,9 +4,9 @@ import { type AgentOverview, noteAgentEvent } from "../../state/index.ts";
 import { agentCells, agentColumns, type RowContext, stateOf } from "./agent-rows.ts";
 import { LiveScreen, type TerminalStream } from "./live-screen.ts";
 import { endingLines, type Reporter } from "./reporter.ts";
-import { tableLines, placeTree } from "./table.ts";
+import { fitsTable, placeTree, tableLines } from "./table.ts";
 import { type Paint, printable } from "./terminal-text.ts";
-import { truncate, wrap } from "./text-width.ts";
+import { truncate, wrapText } from "./text-width.ts";
 
 /** Reading the accounts takes at most one part in so many of the time, so that a large tree is not slowed down by it. */
 const shareOfReading = 20;
@@ -86,7 +86,9 @@ export function liveReporter({ stream, clock, paint, rootAgentId, accounts }: Li
     },
     end(ending) {
       this.close();
-      stream.write(`${[...header, "", ...endingLines(ending)].join("\n")}\n`);
+      const { columns: width } = screen.size;
+      const above = header.flatMap((line) => wrapText(line, width));
+      stream.write(`${[...above, "", ...endingLines({ ...ending, width })].join("\n")}\n`);
     },
     close() {
       redraws.stop();
@@ -121,10 +123,11 @@ export function frameLines(frame: Frame, paint: Paint): string[] {
 function treeLines(frame: Frame, paint: Paint, { width, most }: { width: number; most: number }): string[] {
   const placed = placeTree(frame.agents);
   const shown = placed.length > most - 1 ? placed.slice(0, most - 2) : placed;
-  const [titles = "", ...lines] = tableLines(
-    agentColumns,
-    shown.map(({ member, branch }) => agentCells(member, branch, frame)),
-  );
+  const cells = shown.map(({ member, branch }) => agentCells(member, branch, frame));
+  const rows = fitsTable(agentColumns, cells, width)
+    ? cells
+    : shown.map(({ member, branch }) => agentCells(member, branch, frame, "short"));
+  const [titles = "", ...lines] = tableLines(agentColumns, rows, width);
   const painted = lines.map((line, index) => {
     const agent = shown[index]?.member;
     return paint(agent === undefined ? "plain" : stateOf(agent).style, truncate(line, width));
@@ -137,7 +140,7 @@ function treeLines(frame: Frame, paint: Paint, { width, most }: { width: number;
 function answerLines({ agents, rootAgentId }: Frame, width: number, most: number): string[] {
   const text = printable(agents.find((agent) => agent.agentId === rootAgentId)?.text ?? "").trim();
   if (text === "" || most < 1) return [];
-  return wrap(text, width).slice(-most);
+  return wrapText(text, width).slice(-most);
 }
 
 /** Shortest time between two drawings, in milliseconds. */
