@@ -34,7 +34,7 @@ export function createReporter(
   const mode = viewModeOf(options, stdout.isTTY, environment["TERM"]);
   if (mode === "json") return jsonReporter(out, note);
   if (mode === "quiet") return quietReporter(out, note, answerColumns);
-  if (mode === "plain") return plainReporter(out, () => columnsOf(context));
+  if (mode === "plain") return plainReporter(out, note, () => columnsOf(context));
   return liveReporter({ stream: stdout, clock: systemClock, paint: paintFor(environment), ...job });
 }
 
@@ -43,7 +43,7 @@ type WriteLine = (line: string) => void;
 type Columns = () => number;
 
 /** Prints a line for each notable event, then answer and table: for logs, pipes and dumb terminals. */
-export function plainReporter(write: WriteLine, columns: Columns): Reporter {
+export function plainReporter(write: WriteLine, note: WriteLine, columns: Columns): Reporter {
   let startedAt: number | undefined;
   let heldBack: string[] | undefined;
   const out: WriteLine = (line) => (heldBack === undefined ? write(line) : heldBack.push(line));
@@ -66,6 +66,7 @@ export function plainReporter(write: WriteLine, columns: Columns): Reporter {
       if (line !== undefined) out(line);
     },
     notice: out,
+    keep: (lines) => lines.forEach(note),
     hold() {
       heldBack ??= [];
       return release;
@@ -83,6 +84,7 @@ export function jsonReporter(out: WriteLine, note: WriteLine): Reporter {
     past: (events) => events.forEach(print),
     event: print,
     notice: note,
+    keep: (lines) => lines.forEach(note),
     hold: () => () => {},
     end: ({ end, remarks }) => {
       if (end === null) remarks.forEach(note);
@@ -98,6 +100,7 @@ export function quietReporter(out: WriteLine, note: WriteLine, columns: Columns)
     past: () => {},
     event: () => {},
     notice: () => {},
+    keep: (lines) => lines.forEach(note),
     hold: () => () => {},
     end({ end, remarks }) {
       if (end === null) remarks.forEach(note);

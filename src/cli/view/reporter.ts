@@ -32,7 +32,9 @@ export interface Reporter {
   event(event: TroupeEvent): void;
   /** Takes a message of this program while the job runs. */
   notice(text: string): void;
-  /** Shows nothing while a person is asked something; the returned function ends that. */
+  /** Takes lines of this program that stay in sight while the job runs: the address of the page. */
+  keep(lines: readonly string[]): void;
+  /** Changes nothing on the terminal while a person is asked something; the returned function ends that. */
   hold(): () => void;
   end(ending: Ending): void;
   close(): void;

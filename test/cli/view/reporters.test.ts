@@ -43,7 +43,7 @@ function record(make: (out: (line: string) => void, note: (line: string) => void
 }
 
 const width = (): number => 120;
-const plain = (out: (line: string) => void): Reporter => plainReporter(out, width);
+const plain = (out: (line: string) => void, note = out): Reporter => plainReporter(out, note, width);
 const quiet = (out: (line: string) => void, note: (line: string) => void): Reporter => quietReporter(out, note, width);
 
 describe("plain lines", () => {
@@ -71,6 +71,7 @@ describe("plain lines", () => {
     tell(
       plainReporter(
         (line) => out.push(line),
+        () => {},
         () => 40,
       ),
       ending({ end }),
@@ -119,6 +120,7 @@ describe("plain lines", () => {
     tell(
       plainReporter(
         (line) => out.push(line),
+        () => {},
         () => 80,
       ),
       ending({ agents }),
