@@ -12,7 +12,7 @@ export const agentColumns: readonly Column[] = [
   { title: "TOKENS", align: "right", leaveOut: 4 },
   { title: "COST", align: "right", leaveOut: 3 },
   { title: "TIME", align: "right", leaveOut: 2 },
-  { title: "NOW", minWidth: 16 },
+  { title: "NOW", minWidth: 24 },
 ];
 
 export interface RowContext {
