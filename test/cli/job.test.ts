@@ -221,7 +221,7 @@ test("a list marks what is unfinished, and who runs it", () => {
     { ...agent, isUnfinished: false, status: "paused", lastTurn: ended[0] ?? null },
     { ...agent, isUnfinished: false, status: "ready" },
   ];
-  const lines = listLines(agents);
+  const lines = listLines(agents, Number.POSITIVE_INFINITY);
   const states = lines.slice(1, 10).map((line) => line.split(/ {2,}/)[2]);
   expect(states).toEqual([
     "unfinished, runs (process 7)",
@@ -235,5 +235,5 @@ test("a list marks what is unfinished, and who runs it", () => {
     "no turn yet",
   ]);
   expect(lines.at(-1)).toBe("2 agents to carry on: see `resume --help`.");
-  expect(listLines([{ ...agent, isUnfinished: false }])).toHaveLength(2);
+  expect(listLines([{ ...agent, isUnfinished: false }], 80)).toHaveLength(2);
 });

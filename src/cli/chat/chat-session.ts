@@ -47,7 +47,12 @@ export class ChatSession {
       onUnasked: (line) => this.#isTerminal && this.#takeMeanwhile(line),
     });
     const paint = paintFor(this.#isTerminal ? environment : { NO_COLOR: "1" });
-    this.#view = new ChatView({ write: (text) => this.#input.write(text), paint, rootAgentId });
+    this.#view = new ChatView({
+      write: (text) => this.#input.write(text),
+      paint,
+      rootAgentId,
+      columns: () => columnsOf(context),
+    });
     this.#desk = new InlineDesk({
       runtime,
       rootAgentId,
@@ -236,9 +241,9 @@ export function helpLines(): string[] {
 
 /** The output of /tree, /budget and /requests, from the store. */
 const chatReports = {
-  async tree(runtime: Runtime, rootAgentId: string): Promise<string[]> {
+  async tree(runtime: Runtime, rootAgentId: string, width: number): Promise<string[]> {
     const { agents, accounts } = await readStory(runtime.stores, rootAgentId, { hasTexts: false });
-    return summaryLines(agents, { accounts, now: Date.now() });
+    return summaryLines(agents, { accounts, now: Date.now() }, width);
   },
 
   async budget(runtime: Runtime, rootAgentId: string, width: number): Promise<string[]> {
@@ -246,9 +251,9 @@ const chatReports = {
     return budgetLines({ ...tree, now: Date.now(), width });
   },
 
-  async requests(runtime: Runtime, rootAgentId: string): Promise<string[]> {
+  async requests(runtime: Runtime, rootAgentId: string, width: number): Promise<string[]> {
     const open = await allRequests(runtime.stores, { rootAgentId, status: "open" });
     if (open.length === 0) return ["Nothing waits for a decision or an answer."];
-    return requestTable(await placedRequests(runtime.stores, open), Date.now(), false);
+    return requestTable(await placedRequests(runtime.stores, open), { now: Date.now(), width });
   },
 } as const;

@@ -8,6 +8,8 @@ interface ChatViewOptions {
   readonly write: (text: string) => void;
   readonly paint: Paint;
   readonly rootAgentId: string;
+  /** Maximum width of a line at this moment. */
+  readonly columns: () => number;
 }
 
 /** Events that the chat shows in another form: as a question, as the answer, or by its prompt. */
@@ -103,7 +105,7 @@ export class ChatView {
     const isSaid = this.#streamed.trim() !== "" && this.#streamed.trim() === printable(end.text).trim();
     const why = reasonOf(end);
     this.#endLine();
-    if (!isSaid) answerLines(end).forEach((line) => this.say(line));
+    if (!isSaid) answerLines(end, this.#options.columns()).forEach((line) => this.say(line));
     else if (why !== undefined) this.say(why);
     this.#streamed = "";
   }

@@ -10,7 +10,7 @@ import { chosenFirst, loadAgentFile } from "../job/agent-file.ts";
 import { freshId } from "../job/find-agent.ts";
 import { ChatInterrupts, timingOf } from "../job/interrupts.ts";
 import { type FileJob, jobOfFile, type Job } from "../job/job.ts";
-import { startInspection, tellPage } from "../job/inspection.ts";
+import { pageLines, startInspection } from "../job/inspection.ts";
 import { keptOpen, type StoreOptions, storePlace, withStore } from "../job/store-place.ts";
 
 export interface ChatOptions extends BudgetOptions, StoreOptions {
@@ -57,7 +57,7 @@ async function runChat(context: CliContext, stores: Stores, chat: Chat, options:
   const { note } = context;
   // A new chat is stored with its first message.
   const inspector = await startInspection(options, chat.isKnown ? chat.job.rootAgentId : undefined);
-  tellPage(inspector, context);
+  if (inspector) pageLines(inspector).forEach(note);
   const runtime = await createRuntime({
     agents: chat.job.agents,
     stores: keptOpen(stores),

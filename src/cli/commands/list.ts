@@ -9,7 +9,7 @@ import { askJobOf, fileJobOf } from "../job/job.ts";
 import { type StoreOptions, storePlace, withStore } from "../job/store-place.ts";
 import { pageSize } from "../options.ts";
 import { formatNumberOf, formatTime } from "../view/format.ts";
-import { type Column, tableLines } from "../view/table.ts";
+import { type Column, columnsOf, tableLines } from "../view/table.ts";
 
 export interface ListOptions extends StoreOptions {
   readonly limit?: number | undefined;
@@ -37,7 +37,7 @@ export async function listCommand(context: CliContext, options: ListOptions): Pr
   const { limit = pageSize.usual, after } = options;
   const { listed, hasMore } = await withStore(place, "openExisting", (stores) => agentPage(stores, limit, after));
   if (options.json === true) listed.forEach((agent) => out(JSON.stringify(agent)));
-  else if (listed.length > 0) listLines(listed).forEach(out);
+  else if (listed.length > 0) listLines(listed, columnsOf(context)).forEach(out);
   else
     out(after === undefined ? `There are no agents in ${place.name}.` : `There are no more agents in ${place.name}.`);
   const last = listed.at(-1);
@@ -94,16 +94,16 @@ function taskOf(metadata: JsonObject): string {
 
 const columns: readonly Column[] = [
   { title: "AGENT", maxWidth: 40 },
-  { title: "DEFINITION", maxWidth: 24 },
-  { title: "STATE" },
-  { title: "TURNS", align: "right" },
-  { title: "SUBAGENTS", align: "right" },
-  { title: "LAST ACTIVITY" },
-  { title: "TASK", maxWidth: 60 },
+  { title: "DEFINITION", maxWidth: 24, leaveOut: 2 },
+  { title: "STATE", minWidth: 24 },
+  { title: "TURNS", align: "right", leaveOut: 3 },
+  { title: "SUBAGENTS", align: "right", leaveOut: 1 },
+  { title: "LAST ACTIVITY", leaveOut: 4 },
+  { title: "TASK", maxWidth: 60, minWidth: 16 },
 ];
 
 /** The table of `list`, and below it the number of unfinished agents and open requests. */
-export function listLines(listed: readonly ListedAgent[]): string[] {
+export function listLines(listed: readonly ListedAgent[], width: number): string[] {
   const rows = listed.map((agent) => [
     agent.agentId,
     agent.definition,
@@ -121,5 +121,5 @@ export function listLines(listed: readonly ListedAgent[]): string[] {
     ...(unfinished > 0 ? [`${formatNumberOf(unfinished, "agent")} to carry on: see \`resume --help\`.`] : []),
     ...(asking > 0 ? [`${formatNumberOf(asking, "request")} to decide: see \`requests\`.`] : []),
   ];
-  return [...tableLines(columns, rows), ...(remarks.length > 0 ? ["", ...remarks] : [])];
+  return [...tableLines(columns, rows, width), ...(remarks.length > 0 ? ["", ...remarks] : [])];
 }

@@ -6,6 +6,7 @@ import { placedRequests } from "../job/find-request.ts";
 import { type StoreOptions, type StorePlace, storePlace, withStore } from "../job/store-place.ts";
 import { pageSize } from "../options.ts";
 import { type PlacedRequest, requestTable } from "../view/request-lines.ts";
+import { columnsOf } from "../view/table.ts";
 
 export interface RequestsOptions extends StoreOptions {
   readonly json?: boolean | undefined;
@@ -25,7 +26,8 @@ export async function requestsCommand(context: CliContext, options: RequestsOpti
   } else if (placed.length === 0) {
     out(nothingText(place, options));
   } else {
-    requestTable(placed, Date.now(), options.all === true).forEach(out);
+    const width = columnsOf(context);
+    requestTable(placed, { now: Date.now(), width, withState: options.all === true }).forEach(out);
     const lines = wayOnLines(context, place, placed, hasMore ? moreWords(options, placed) : undefined);
     if (lines.length > 0) ["", ...lines, ...place.remarks].forEach(out);
     return exitCodes.success;

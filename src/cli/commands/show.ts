@@ -25,7 +25,7 @@ import { formatCost, formatCount, formatDuration, formatNumberOf, formatTime } f
 import { type PlacedRequest, requestTable } from "../view/request-lines.ts";
 import { columnsOf } from "../view/table.ts";
 import { oneLine, printable } from "../view/terminal-text.ts";
-import { truncate } from "../view/text-width.ts";
+import { truncate, wrapText } from "../view/text-width.ts";
 
 export interface ShowOptions extends StoreOptions {
   readonly json?: boolean | undefined;
@@ -117,15 +117,16 @@ function linesOf(shown: Shown, isFull: boolean, width: number): string[] {
   const { record, status, tree, accounts, budgets, trace, messages, requests } = shown;
   const { agentId, definition, openTurnId, createdAt, turnCount } = record;
   const now = Date.now();
+  const wrapped = (lines: readonly string[]): string[] => lines.flatMap((line) => wrapText(line, width));
   const turn = openTurnId === null ? `${formatNumberOf(turnCount, "turn")} ended` : `turn ${openTurnId} is open`;
   const state = [statusText(status), turn, ...(status.pid === null ? ["no process runs it now"] : [])].join(", ");
   return [
     `${agentId}: ${definition.name}, ${state}; made ${formatTime(createdAt)}`,
-    ...section("Tree", summaryLines(tree, { accounts, now })),
+    ...section("Tree", summaryLines(tree, { accounts, now }, width)),
     ...section("Accounts", budgetLines({ ...budgets, now, width })),
-    ...(requests.length === 0 ? [] : section("Requests", requestTable(requests, now, true))),
-    ...section("Trace of the newest turn", traceLines(trace, isFull)),
-    ...section("History", historyLines(messages, isFull)),
+    ...(requests.length === 0 ? [] : section("Requests", requestTable(requests, { now, width, withState: true }))),
+    ...section("Trace of the newest turn", wrapped(traceLines(trace, isFull))),
+    ...section("History", wrapped(historyLines(messages, isFull))),
   ];
 }
 

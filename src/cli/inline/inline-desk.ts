@@ -94,13 +94,19 @@ export class InlineDesk {
 
   async #askAll(): Promise<void> {
     let conversation: Conversation | undefined;
+    const asked = new Set<string>();
     try {
       while (this.#hasNews && !this.#isAbandoned) {
         this.#hasNews = false;
-        const next = (await this.#openRequests()).find(({ requestId }) => !this.#putOff.has(requestId));
+        const open = (await this.#openRequests()).filter(({ requestId }) => !this.#putOff.has(requestId));
+        const [next] = open;
         if (next === undefined) continue;
         this.#hasNews = true;
         conversation ??= this.#options.converse();
+        for (const { requestId } of open) asked.delete(requestId);
+        const total = asked.size + open.length;
+        if (total > 1) conversation.say(`Request ${asked.size + 1} of ${total}:`);
+        asked.add(next.requestId);
         await this.#ask(next, conversation);
       }
     } finally {

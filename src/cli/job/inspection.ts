@@ -26,12 +26,11 @@ export async function startInspection(
   return await startInspector({ port, decide: true, by: userName(), run, allowStately: stately });
 }
 
-/** Prints the address of the page; only once there is something to see on it. */
-export function tellPage(inspector: Inspection | undefined, { note }: Pick<CliContext, "note">): void {
-  if (!inspector) return;
-  note(`Inspect the agents at ${inspector.url}`);
-  if (inspector.statelyUrl !== undefined)
-    note(`Stately's inspector, which gets names, ids and states: ${inspector.statelyUrl}`);
+/** The addresses of the page and of Stately's; to be printed once there is something to see on it. */
+export function pageLines({ url, statelyUrl }: Pick<Inspection, "url" | "statelyUrl">): string[] {
+  const ofStately =
+    statelyUrl === undefined ? [] : [`Stately's inspector, which gets names, ids and states: ${statelyUrl}`];
+  return [`Inspect the agents at ${url}`, ...ofStately];
 }
 
 /** Tokens a second of the offline engine while one looks on: a question takes 10 to 20 s, as with a language model. */
@@ -56,7 +55,8 @@ function isOnTerminal({ stdin, stdout }: Pick<CliContext, "stdin" | "stdout">): 
 /** On a terminal the page stays until Ctrl-C, because what has just ended is what one wants to look at. */
 export async function keepPage(inspector: Inspection | undefined, context: CliContext): Promise<void> {
   if (inspector === undefined || !isOnTerminal(context)) return;
-  context.note("The page stays until Ctrl-C.");
+  // The lines with the addresses have scrolled away behind the answer.
+  [...pageLines(inspector), "The page stays until Ctrl-C."].forEach(context.note);
   const { promise, resolve } = Promise.withResolvers<void>();
   process.once("SIGINT", () => resolve());
   await promise;

@@ -8,7 +8,7 @@ import { ReadlineInput } from "../inline/line-input.ts";
 import { createReporter, type ViewOptions } from "../view/create-reporter.ts";
 import { othersDecidingLines } from "../view/request-lines.ts";
 import { conclude } from "./conclude.ts";
-import { keepPage, startInspection, tellPage } from "./inspection.ts";
+import { keepPage, pageLines, startInspection } from "./inspection.ts";
 import { timingOf, watchInterrupts } from "./interrupts.ts";
 import type { Following, Job, JobOptions } from "./job.ts";
 import { keptOpen } from "./store-place.ts";
@@ -70,7 +70,7 @@ async function followJob(context: CliContext, following: Following): Promise<Exi
   reporter.begin(job.header);
   where.remarks.forEach((remark) => reporter.notice(remark));
   const agent = await runtime.agent(job.agents[0].name, { agentId: rootAgentId, metadata: job.metadata });
-  tellPage(following.inspector, context);
+  if (following.inspector) reporter.keep(pageLines(following.inspector));
   let after: string | undefined;
   await readStory(runtime.stores, rootAgentId, {
     listener: (events) => {

@@ -6,13 +6,13 @@ import { type Column, tableLines, placeTree } from "./table.ts";
 import { type Style, oneLine } from "./terminal-text.ts";
 
 export const agentColumns: readonly Column[] = [
-  { title: "AGENT", maxWidth: 36 },
-  { title: "STATE", maxWidth: 24 },
-  { title: "STEP", align: "right" },
-  { title: "TOKENS", align: "right" },
-  { title: "COST", align: "right" },
-  { title: "TIME", align: "right" },
-  { title: "NOW" },
+  { title: "AGENT", maxWidth: 36, minWidth: 20 },
+  { title: "STATE", maxWidth: 24, minWidth: 12 },
+  { title: "STEP", align: "right", leaveOut: 1 },
+  { title: "TOKENS", align: "right", leaveOut: 4 },
+  { title: "COST", align: "right", leaveOut: 3 },
+  { title: "TIME", align: "right", leaveOut: 2 },
+  { title: "NOW", minWidth: 24 },
 ];
 
 export interface RowContext {
@@ -21,24 +21,34 @@ export interface RowContext {
   readonly now: number;
 }
 
+/** How the live tree writes amounts: with what calls in flight have reserved, or without. */
+type AmountForm = "full" | "short";
+
 /** The cells of one agent in the live tree; a limited amount is shown as used/limit. */
-export function agentCells(agent: AgentOverview, branch: string, { accounts, now }: RowContext): string[] {
+export function agentCells(
+  agent: AgentOverview,
+  branch: string,
+  { accounts, now }: RowContext,
+  form: AmountForm = "full",
+): string[] {
   const own = accountsOfAgent(accounts, agent.agentId, agent.turnId);
   const steps = standingOf(own, "maxSteps", now);
   const tokens = standingOf(own, "maxTokens", now);
   const cost = standingOf(own, "maxCostMicros", now);
   const time = standingOf(own, "maxActiveMs", now);
+  const reserved = (standing: Standing | undefined, format: (amount: number) => string): string =>
+    form === "full" ? reservedText(standing, format) : "";
   const ownTokens = agent.usage.inputTokens + agent.usage.outputTokens;
   return [
     branch + agentLabel(agent),
     stateOf(agent).text,
     formatOf(String(steps?.used ?? agent.step), steps && String(steps.limit)),
     formatOf(
-      formatCount(tokens?.used ?? ownTokens) + reservedText(tokens, formatCount),
+      formatCount(tokens?.used ?? ownTokens) + reserved(tokens, formatCount),
       tokens && formatCount(tokens.limit),
     ),
     formatOf(
-      formatCost(agent.costMicros === null ? null : (cost?.used ?? agent.costMicros)) + reservedText(cost, formatCost),
+      formatCost(agent.costMicros === null ? null : (cost?.used ?? agent.costMicros)) + reserved(cost, formatCost),
       cost && formatCost(cost.limit),
     ),
     formatOf(
@@ -158,24 +168,29 @@ export function workingTimeOf(accounts: readonly Account[], agentId: string, now
 }
 
 const summaryColumns: readonly Column[] = [
-  { title: "AGENT", maxWidth: 40 },
-  { title: "PARENT", maxWidth: 24 },
-  { title: "TURNS", align: "right" },
-  { title: "STEPS", align: "right" },
-  { title: "TOOL CALLS", align: "right" },
-  { title: "TOKENS", align: "right" },
-  { title: "COST", align: "right" },
-  { title: "TIME", align: "right" },
-  { title: "STOP REASON" },
+  { title: "AGENT", maxWidth: 40, minWidth: 20 },
+  // The branches of the tree say the same.
+  { title: "PARENT", maxWidth: 24, leaveOut: 1 },
+  { title: "TURNS", align: "right", leaveOut: 3 },
+  { title: "STEPS", align: "right", leaveOut: 4 },
+  { title: "TOOL CALLS", align: "right", leaveOut: 2 },
+  { title: "TOKENS", align: "right", leaveOut: 6 },
+  { title: "COST", align: "right", leaveOut: 7 },
+  { title: "TIME", align: "right", leaveOut: 5 },
+  { title: "STOP REASON", minWidth: 12 },
 ];
 
-/** The table at the end of a job: the figures of each agent, and the totals if there are several. */
-export function summaryLines(agents: readonly AgentOverview[], context: RowContext): string[] {
+/**
+ * The table at the end of a job: the figures of each agent, and the totals if there are several. Where it is wider than
+ * `width`, it has fewer columns.
+ */
+export function summaryLines(agents: readonly AgentOverview[], context: RowContext, width: number): string[] {
   const placed = placeTree(agents);
   const rows = placed.map(({ member, branch }) => summaryCells(member, branch, context));
   return tableLines(
     summaryColumns,
     placed.length > 1 ? [...rows, totalCells(agents, placed[0]?.member, context)] : rows,
+    width,
   );
 }
 

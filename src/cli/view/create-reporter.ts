@@ -6,6 +6,7 @@ import { formatNumberOf } from "./format.ts";
 import { liveReporter } from "./live-reporter.ts";
 import { plainLine } from "./plain-line.ts";
 import { answerLines, endingLines, type Reporter } from "./reporter.ts";
+import { columnsOf } from "./table.ts";
 import { paintFor } from "./terminal-text.ts";
 
 export interface ViewOptions {
@@ -23,21 +24,26 @@ export function viewModeOf(options: ViewOptions, isTerminal: boolean, term: stri
 }
 
 export function createReporter(
-  { stdout, out, note, environment }: CliContext,
+  context: CliContext,
   options: ViewOptions,
   job: { readonly rootAgentId: string; readonly accounts: () => Promise<readonly Account[]> },
 ): Reporter {
+  const { stdout, out, note, environment } = context;
+  // A pipe gets the answer as the model wrote it.
+  const answerColumns = (): number => (stdout.isTTY ? columnsOf(context) : Number.POSITIVE_INFINITY);
   const mode = viewModeOf(options, stdout.isTTY, environment["TERM"]);
   if (mode === "json") return jsonReporter(out, note);
-  if (mode === "quiet") return quietReporter(out, note);
-  if (mode === "plain") return plainReporter(out);
+  if (mode === "quiet") return quietReporter(out, note, answerColumns);
+  if (mode === "plain") return plainReporter(out, note, () => columnsOf(context));
   return liveReporter({ stream: stdout, clock: systemClock, paint: paintFor(environment), ...job });
 }
 
 type WriteLine = (line: string) => void;
+/** Maximum width of a line at this moment: terminals change their size. */
+type Columns = () => number;
 
 /** Prints a line for each notable event, then answer and table: for logs, pipes and dumb terminals. */
-export function plainReporter(write: WriteLine): Reporter {
+export function plainReporter(write: WriteLine, note: WriteLine, columns: Columns): Reporter {
   let startedAt: number | undefined;
   let heldBack: string[] | undefined;
   const out: WriteLine = (line) => (heldBack === undefined ? write(line) : heldBack.push(line));
@@ -60,11 +66,12 @@ export function plainReporter(write: WriteLine): Reporter {
       if (line !== undefined) out(line);
     },
     notice: out,
+    keep: (lines) => lines.forEach(note),
     hold() {
       heldBack ??= [];
       return release;
     },
-    end: (ending) => ["", ...endingLines(ending)].forEach(out),
+    end: (ending) => ["", ...endingLines({ ...ending, width: columns() })].forEach(out),
     close: release,
   };
 }
@@ -77,6 +84,7 @@ export function jsonReporter(out: WriteLine, note: WriteLine): Reporter {
     past: (events) => events.forEach(print),
     event: print,
     notice: note,
+    keep: (lines) => lines.forEach(note),
     hold: () => () => {},
     end: ({ end, remarks }) => {
       if (end === null) remarks.forEach(note);
@@ -86,17 +94,18 @@ export function jsonReporter(out: WriteLine, note: WriteLine): Reporter {
 }
 
 /** Prints the answer only. If there is none, the reason goes to standard error. */
-export function quietReporter(out: WriteLine, note: WriteLine): Reporter {
+export function quietReporter(out: WriteLine, note: WriteLine, columns: Columns): Reporter {
   return {
     begin: () => {},
     past: () => {},
     event: () => {},
     notice: () => {},
+    keep: (lines) => lines.forEach(note),
     hold: () => () => {},
     end({ end, remarks }) {
       if (end === null) remarks.forEach(note);
-      else if (end.type === "turn.completed") answerLines(end).forEach(out);
-      else answerLines(end).forEach(note);
+      else if (end.type === "turn.completed") answerLines(end, columns()).forEach(out);
+      else answerLines(end, columns()).forEach(note);
     },
     close: () => {},
   };

@@ -2,15 +2,20 @@ import type { Clock } from "../../base/index.ts";
 import type { Account } from "../../budget/index.ts";
 import { type AgentOverview, noteAgentEvent } from "../../state/index.ts";
 import { agentCells, agentColumns, type RowContext, stateOf } from "./agent-rows.ts";
-import { LiveScreen, type TerminalStream } from "./live-screen.ts";
+import { LiveScreen, rowsOf, type TerminalStream } from "./live-screen.ts";
 import { endingLines, type Reporter } from "./reporter.ts";
-import { tableLines, placeTree } from "./table.ts";
+import { fitsTable, placeTree, tableLines } from "./table.ts";
 import { type Paint, printable } from "./terminal-text.ts";
-import { truncate, wrap } from "./text-width.ts";
+import { truncate, wrapText } from "./text-width.ts";
 
 /** Reading the accounts takes at most one part in so many of the time, so that a large tree is not slowed down by it. */
 const shareOfReading = 20;
 const longestReadPauseMs = 5_000;
+
+/** Fewest rows for which the tree is laid out. */
+const leastRows = 8;
+/** Rows that are left free for a request while a person is asked. */
+const rowsOfRequest = 8;
 
 interface LiveReporterOptions {
   readonly stream: TerminalStream;
@@ -28,6 +33,8 @@ export function liveReporter({ stream, clock, paint, rootAgentId, accounts }: Li
   let header: readonly string[] = [];
   let notice: string | undefined;
   let known: readonly Account[] = [];
+  /** Lines that stay in sight above the tree. */
+  let kept: readonly string[] = [];
   let isAsking = false;
   let nextReadAt = Number.NEGATIVE_INFINITY;
 
@@ -47,8 +54,9 @@ export function liveReporter({ stream, clock, paint, rootAgentId, accounts }: Li
     }
   }
 
-  const redraws = limitRedraws(clock, () => {
-    void refreshAccounts();
+  function lines(parts: Partial<Frame> = {}): string[] {
+    const { columns } = screen.size;
+    const above = kept.reduce((total, line) => total + rowsOf(line, columns), 0);
     const frame = {
       agents: [...agents.values()],
       rootAgentId,
@@ -56,14 +64,27 @@ export function liveReporter({ stream, clock, paint, rootAgentId, accounts }: Li
       header,
       notice,
       now: clock.now(),
-      ...screen.size,
+      columns,
+      rows: rowsWithout(above),
     };
-    screen.draw(frameLines(frame, paint));
+    return frameLines({ ...frame, ...parts }, paint);
+  }
+
+  /** The rows that are left when so many are taken, as far as the tree can do with them. */
+  function rowsWithout(taken: number): number {
+    const { rows } = screen.size;
+    return Math.min(rows, Math.max(leastRows, rows - taken));
+  }
+
+  const redraws = limitRedraws(clock, () => {
+    void refreshAccounts();
+    screen.draw(lines());
   });
+  stream.on("resize", redraws.request);
 
   return {
-    begin(lines) {
-      header = lines;
+    begin(given) {
+      header = given;
       redraws.request();
     },
     past(events) {
@@ -77,18 +98,28 @@ export function liveReporter({ stream, clock, paint, rootAgentId, accounts }: Li
       notice = text;
       redraws.request();
     },
+    keep(given) {
+      kept = given;
+      screen.print(given);
+      redraws.request();
+    },
     hold() {
-      screen.suspend();
+      // The request and its prompt come below the tree.
+      screen.suspend(lines({ notice: undefined, rows: rowsWithout(rowsOfRequest) }));
       return () => {
         screen.resume();
+        screen.print(kept);
         redraws.request();
       };
     },
     end(ending) {
       this.close();
-      stream.write(`${[...header, "", ...endingLines(ending)].join("\n")}\n`);
+      const { columns: width } = screen.size;
+      const above = header.flatMap((line) => wrapText(line, width));
+      stream.write(`${[...above, "", ...endingLines({ ...ending, width })].join("\n")}\n`);
     },
     close() {
+      stream.off("resize", redraws.request);
       redraws.stop();
       screen.close();
     },
@@ -121,10 +152,11 @@ export function frameLines(frame: Frame, paint: Paint): string[] {
 function treeLines(frame: Frame, paint: Paint, { width, most }: { width: number; most: number }): string[] {
   const placed = placeTree(frame.agents);
   const shown = placed.length > most - 1 ? placed.slice(0, most - 2) : placed;
-  const [titles = "", ...lines] = tableLines(
-    agentColumns,
-    shown.map(({ member, branch }) => agentCells(member, branch, frame)),
-  );
+  const cells = shown.map(({ member, branch }) => agentCells(member, branch, frame));
+  const rows = fitsTable(agentColumns, cells, width)
+    ? cells
+    : shown.map(({ member, branch }) => agentCells(member, branch, frame, "short"));
+  const [titles = "", ...lines] = tableLines(agentColumns, rows, width);
   const painted = lines.map((line, index) => {
     const agent = shown[index]?.member;
     return paint(agent === undefined ? "plain" : stateOf(agent).style, truncate(line, width));
@@ -137,7 +169,7 @@ function treeLines(frame: Frame, paint: Paint, { width, most }: { width: number;
 function answerLines({ agents, rootAgentId }: Frame, width: number, most: number): string[] {
   const text = printable(agents.find((agent) => agent.agentId === rootAgentId)?.text ?? "").trim();
   if (text === "" || most < 1) return [];
-  return wrap(text, width).slice(-most);
+  return wrapText(text, width).slice(-most);
 }
 
 /** Shortest time between two drawings, in milliseconds. */

@@ -1,4 +1,5 @@
 import { createLogUpdate } from "log-update";
+import { widthOf } from "./text-width.ts";
 
 /** The part of a terminal stream that the screen uses. */
 export interface TerminalStream extends NodeJS.WritableStream {
@@ -8,6 +9,7 @@ export interface TerminalStream extends NodeJS.WritableStream {
 
 const hideCursor = "\u001B[?25l";
 const showCursor = "\u001B[?25h";
+const clearToEnd = "\u001B[J";
 
 /**
  * A block of lines at the end of the terminal, drawn over itself.
@@ -16,11 +18,12 @@ const showCursor = "\u001B[?25h";
  * Invariants
  * 1. `close` restores the terminal, and later drawings are dropped. It may be called again.
  * 2. `suspend` restores the terminal, and drawings are dropped until `resume`.
+ * 3. No row of an earlier drawing stays, also where the terminal has become narrower and broke its lines meanwhile.
  */
 export class LiveScreen {
   readonly #stream: TerminalStream;
   readonly #block: ReturnType<typeof createLogUpdate>;
-  #isDrawn = false;
+  #drawn: { readonly lines: readonly string[]; readonly columns: number } | undefined;
   #state: "live" | "suspended" | "closed" = "live";
 
   constructor(stream: TerminalStream) {
@@ -35,9 +38,18 @@ export class LiveScreen {
 
   draw(lines: readonly string[]): void {
     if (this.#state !== "live") return;
-    if (!this.#isDrawn) this.#stream.write(hideCursor);
-    this.#isDrawn = true;
+    const { columns } = this.size;
+    if (this.#drawn === undefined) this.#stream.write(hideCursor);
+    else if (this.#drawn.columns !== columns) this.#erase(this.#drawn.lines, columns);
+    this.#drawn = { lines, columns };
     this.#block(lines.join("\n"));
+  }
+
+  /** Writes lines above the block, where they stay; the next drawing comes below them. */
+  print(lines: readonly string[]): void {
+    if (this.#state === "closed" || lines.length === 0) return;
+    this.#clear();
+    this.#stream.write(`${lines.join("\n")}\n`);
   }
 
   /** Removes the block and restores the terminal. */
@@ -46,9 +58,11 @@ export class LiveScreen {
     this.#state = "closed";
   }
 
-  /** Gives the terminal to a person: nothing is drawn until `resume`. */
-  suspend(): void {
+  /** Gives the terminal to a person, below these lines: nothing is drawn until `resume`. */
+  suspend(lines: readonly string[]): void {
+    if (this.#state !== "live") return;
     this.#clear();
+    this.#stream.write(`${lines.map((line) => `${line}\n`).join("")}${showCursor}`);
     this.#state = "suspended";
   }
 
@@ -57,9 +71,24 @@ export class LiveScreen {
   }
 
   #clear(): void {
-    if (!this.#isDrawn) return;
-    this.#block.clear();
+    if (this.#drawn === undefined) return;
+    const { columns } = this.size;
+    if (this.#drawn.columns === columns) this.#block.clear();
+    else this.#erase(this.#drawn.lines, columns);
     this.#stream.write(showCursor);
-    this.#isDrawn = false;
+    this.#drawn = undefined;
   }
+
+  /** Erases lines that were drawn at another width: terminals break those that are too long now. */
+  #erase(lines: readonly string[], columns: number): void {
+    const rows = lines.reduce((total, line) => total + rowsOf(line, columns), 0);
+    this.#stream.write(`\u001B[${rows}A\r${clearToEnd}`);
+    // Forgets the block, so that the next drawing does not erase it again.
+    this.#block.done();
+  }
+}
+
+/** How many rows a line takes in a terminal of so many columns. */
+export function rowsOf(line: string, columns: number): number {
+  return Math.max(1, Math.ceil(widthOf(line) / Math.max(1, columns)));
 }

@@ -1,6 +1,7 @@
 import type { AgentOverview, TroupeEvent, TroupeEventOf } from "../../state/index.ts";
 import { type RowContext, summaryLines } from "./agent-rows.ts";
 import { printable } from "./terminal-text.ts";
+import { wrapText } from "./text-width.ts";
 
 export type TurnEnd = TroupeEventOf<"turn.completed" | "turn.stopped" | "turn.failed">;
 
@@ -17,6 +18,11 @@ export interface Ending extends RowContext {
   readonly remarks: readonly string[];
 }
 
+/** An ending, and the maximum width of its lines in terminal columns. */
+export interface ShownEnding extends Ending {
+  readonly width: number;
+}
+
 /** Shows a job while it runs. Methods are called in this order; `close` at any time, even twice. */
 export interface Reporter {
   /** Takes the header: a few lines on the question, the model and the store. */
@@ -26,23 +32,28 @@ export interface Reporter {
   event(event: TroupeEvent): void;
   /** Takes a message of this program while the job runs. */
   notice(text: string): void;
-  /** Shows nothing while a person is asked something; the returned function ends that. */
+  /** Takes lines of this program that stay in sight while the job runs: the address of the page. */
+  keep(lines: readonly string[]): void;
+  /** Changes nothing on the terminal while a person is asked something; the returned function ends that. */
   hold(): () => void;
   end(ending: Ending): void;
   close(): void;
 }
 
 /** The answer, the table and the closing remarks. */
-export function endingLines({ end, agents, remarks, ...context }: Ending): string[] {
-  const answer = end === null ? [] : [...answerLines(end), ""];
-  return [...answer, ...summaryLines(agents, context), "", ...remarks];
+export function endingLines({ end, agents, remarks, width, ...context }: ShownEnding): string[] {
+  const answer = end === null ? [] : [...answerLines(end, width), ""];
+  return [...answer, ...summaryLines(agents, context, width), "", ...remarks];
 }
 
-/** The answer, and the reason if it is not whole. */
-export function answerLines(end: TurnEnd): string[] {
+/** The answer, and the reason if it is not whole; lines that are wider than `width` are wrapped at spaces. */
+export function answerLines(end: TurnEnd, width: number): string[] {
   const text = printable(end.text).trim();
   const why = reasonOf(end);
-  return [...(text === "" ? [] : text.split("\n")), ...(why === undefined ? [] : [...(text === "" ? [] : [""]), why])];
+  return [
+    ...(text === "" ? [] : wrapText(text, width)),
+    ...(why === undefined ? [] : [...(text === "" ? [] : [""]), wrapText(why, width).join("\n")]),
+  ];
 }
 
 /** Why there is no whole answer; undefined for a completed turn. */

@@ -13,16 +13,28 @@ export interface PlacedRequest {
 
 const baseColumns: readonly Column[] = [
   { title: "REQUEST" },
-  { title: "AGE", align: "right" },
-  { title: "KIND" },
-  { title: "AGENT", maxWidth: 60 },
-  { title: "TOOL", maxWidth: 24 },
-  { title: "ASKS", maxWidth: 60 },
-  { title: "EXPIRES" },
+  { title: "AGE", align: "right", leaveOut: 3 },
+  { title: "KIND", leaveOut: 2 },
+  { title: "AGENT", maxWidth: 60, minWidth: 24, leaveOut: 5 },
+  { title: "TOOL", maxWidth: 24, leaveOut: 1 },
+  { title: "ASKS", maxWidth: 60, minWidth: 24 },
+  { title: "EXPIRES", leaveOut: 4 },
 ];
 
-/** Requests as a table. `withState` adds a column for lists that include decided ones. */
-export function requestTable(placed: readonly PlacedRequest[], now: number, withState: boolean): string[] {
+interface RequestTableOptions {
+  /** Milliseconds since the epoch. */
+  readonly now: number;
+  /** Maximum width of a line; a narrow table has fewer columns. */
+  readonly width: number;
+  /** Adds a column for lists that include decided ones. Default false. */
+  readonly withState?: boolean;
+}
+
+/** Requests as a table. */
+export function requestTable(
+  placed: readonly PlacedRequest[],
+  { now, width, withState = false }: RequestTableOptions,
+): string[] {
   const rows = placed.map(({ request, path }) => [
     request.requestId,
     formatRunningTime(now - request.openedAt),
@@ -33,8 +45,8 @@ export function requestTable(placed: readonly PlacedRequest[], now: number, with
     expiryText(request, now),
     ...(withState ? [stateText(request)] : []),
   ]);
-  const columns = withState ? [...baseColumns, { title: "STATE", maxWidth: 60 }] : baseColumns;
-  return tableLines(columns, rows);
+  const columns = withState ? [...baseColumns, { title: "STATE", maxWidth: 60, minWidth: 12 }] : baseColumns;
+  return tableLines(columns, rows, width);
 }
 
 function expiryText({ expiresAt, status }: AgentRequest, now: number): string {

@@ -8,25 +8,93 @@ export interface Column {
   readonly align?: "left" | "right";
   /** Maximum width in terminal columns; longer cells are cut. */
   readonly maxWidth?: number;
+  /** Width to which the cells may be cut where the table is too wide. Default: they are not cut. */
+  readonly minWidth?: number;
+  /** Columns with a rank are left out where the table is too wide, the lowest rank first. */
+  readonly leaveOut?: number;
 }
 
-/** A table as lines: the titles, then one line a row. Columns are two spaces apart; lines have no trailing spaces. */
-export function tableLines(columns: readonly Column[], rows: readonly (readonly string[])[]): string[] {
-  const cells = [columns.map((column) => column.title), ...rows].map((row) =>
-    columns.map((column, index) => cellText(row[index] ?? "", column)),
-  );
-  const widths = columns.map((_, index) => Math.max(...cells.map((row) => widthOf(row[index] ?? ""))));
-  return cells.map((row) =>
-    columns
-      .map((column, index) => (column.align === "right" ? padStart : padEnd)(row[index] ?? "", widths[index] ?? 0))
-      .join("  ")
-      .trimEnd(),
-  );
+/**
+ * A table as lines: the titles, then one line a row. Columns are two spaces apart; lines have no trailing spaces. Where lines
+ * would be wider than `width`, columns are left out and cells cut, as far as the columns allow.
+ */
+export function tableLines(
+  columns: readonly Column[],
+  rows: readonly (readonly string[])[],
+  width: number = Number.POSITIVE_INFINITY,
+): string[] {
+  const shown = fittingColumns(measured(columns, rows), width);
+  const [{ cells: titles } = { cells: [] }] = shown;
+  return titles.map((_, row) => {
+    const line = shown.map(({ column, cells, width: columnWidth }) =>
+      (column.align === "right" ? padStart : padEnd)(truncate(cells[row] ?? "", columnWidth), columnWidth),
+    );
+    return line.join(gap).trimEnd();
+  });
 }
+
+/** True if a table of this width holds all columns. */
+export function fitsTable(columns: readonly Column[], rows: readonly (readonly string[])[], width: number): boolean {
+  return excessOf(measured(columns, rows), width) <= 0;
+}
+
+const gap = "  ";
+
+interface MeasuredColumn {
+  readonly column: Column;
+  /** The title and the cell of each row. */
+  readonly cells: readonly string[];
+  readonly width: number;
+}
+
+function measured(columns: readonly Column[], rows: readonly (readonly string[])[]): MeasuredColumn[] {
+  return columns.map((column, index) => {
+    const cells = [column.title, ...rows.map((row) => row[index] ?? "")].map((text) => cellText(text, column));
+    return { column, cells, width: Math.max(...cells.map(widthOf)) };
+  });
+}
+
+/** How many terminal columns are missing when all cells are cut as far as they may be; 0 or less if the table fits. */
+function excessOf(columns: readonly MeasuredColumn[], width: number): number {
+  const least = columns.reduce((total, column) => total + leastWidth(column), 0);
+  return least + gap.length * (columns.length - 1) - width;
+}
+
+function leastWidth({ column, width }: MeasuredColumn): number {
+  return Math.min(width, column.minWidth ?? width);
+}
+
+function fittingColumns(all: readonly MeasuredColumn[], width: number): MeasuredColumn[] {
+  let columns = [...all];
+  while (excessOf(columns, width) > 0) {
+    const ranks = columns.flatMap(({ column: { leaveOut } }) => leaveOut ?? []);
+    if (ranks.length === 0) break;
+    const lowest = Math.min(...ranks);
+    columns = columns.filter(({ column }) => column.leaveOut !== lowest);
+  }
+  return cutColumns(columns, width);
+}
+
+/** Takes what is too much from the columns that may be cut, the last ones first. */
+function cutColumns(columns: readonly MeasuredColumn[], width: number): MeasuredColumn[] {
+  const natural = columns.reduce((total, column) => total + column.width, gap.length * (columns.length - 1));
+  let left = Math.max(0, natural - width);
+  return columns
+    .toReversed()
+    .map((column) => {
+      const cut = Math.min(left, column.width - leastWidth(column));
+      left -= cut;
+      return { ...column, width: column.width - cut };
+    })
+    .toReversed();
+}
+
+/** The branch of a tree in front of a text; it keeps its spaces. */
+const branchPattern = /^[ ─│├└]*/u;
 
 function cellText(text: string, { maxWidth }: Column): string {
-  // Leading spaces belong to the branch of a tree.
-  const line = `${/^ */u.exec(text)?.[0] ?? ""}${oneLine(text)}`;
+  const branch = branchPattern.exec(text)?.[0] ?? "";
+  const line = `${branch}${oneLine(text.slice(branch.length))}`;
   return maxWidth === undefined ? line : truncate(line, maxWidth);
 }
 

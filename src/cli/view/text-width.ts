@@ -24,3 +24,13 @@ export function padStart(text: string, columns: number): string {
 export function wrap(text: string, columns: number): string[] {
   return wrapAnsi(text, Math.max(1, columns), { hard: true }).split("\n");
 }
+
+/** Wraps each line that is wider than so many columns; its parts are indented as it was. Other lines stay as they are. */
+export function wrapText(text: string, columns: number): string[] {
+  return text.split("\n").flatMap((line) => {
+    if (widthOf(line) <= columns) return [line];
+    const indent = /^ */.exec(line)?.[0] ?? "";
+    const kept = indent.length < columns / 2 ? indent : "";
+    return wrap(line.trim(), columns - kept.length).map((part) => kept + part);
+  });
+}

@@ -19,6 +19,7 @@ function view() {
     },
     paint: (_style, line) => line,
     rootAgentId: "ask-mibodu",
+    columns: () => 60,
   });
   return { chat, text: () => text };
 }

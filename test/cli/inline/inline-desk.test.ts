@@ -50,10 +50,14 @@ describe("whoever sits at the terminal", () => {
   test("is asked about each request once, and the turn goes on with what was decided", async () => {
     const replies: PersonsReply[] = [{ verdict: "approved" }, { verdict: "rejected", reason: "too much" }];
     const calls = [payment("Ann", 1), payment("Bo", 2)];
-    const { rest, paid, asked, runtime, openConversations } = await seated(calls, () => replies.shift() ?? "ended");
+    const { rest, paid, asked, said, runtime, openConversations } = await seated(
+      calls,
+      () => replies.shift() ?? "ended",
+    );
     expect(await rest()).toMatchObject({ status: "completed", text: "paid 1 to Ann; Rejected by user: too much" });
     expect(paid).toEqual(["Ann 1"]);
     expect(asked).toEqual(['pay({"to":"Ann","amount":1})', 'pay({"to":"Bo","amount":2})']);
+    expect(said).toEqual(["Request 1 of 2:", "Request 2 of 2:"]);
     expect(openConversations()).toBe(0);
     const decided = await runtime.requests({ status: "decided" });
     expect(decided.map(({ decision }) => decision?.by)).toEqual(["anna", "anna"]);

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { type Frame, frameLines } from "../../../src/cli/view/live-reporter.ts";
 import { paintFor } from "../../../src/cli/view/terminal-text.ts";
 import { widthOf } from "../../../src/cli/view/text-width.ts";
-import { agentSample, readerSample } from "../support/samples.ts";
+import { accountSample, agentSample, readerSample, used } from "../support/samples.ts";
 
 const plain = paintFor({ NO_COLOR: "1" });
 
@@ -48,6 +48,28 @@ describe("the live view", () => {
     for (const line of lines) expect(widthOf(line)).toBeLessThan(columns);
     expect(lines.join("\n")).toMatch(/… and \d+ more agents/);
     expect(lines.at(-1)).toMatch(/^Pausing/);
+  });
+
+  test("at 80 columns says what each agent does now, whatever is limited and reserved", () => {
+    const turn = accountSample({
+      limits: { maxSteps: 12, maxTokens: 600_000, maxActiveMs: 60_000, maxCostMicros: 500_000 },
+      used: used({ steps: 2, tokens: 24_000, activeMs: 1_500, costMicros: 20_000 }),
+      reserved: { tokens: 4_352, costMicros: 3_000 },
+    });
+    const lines = frameLines(frame({ accounts: [turn], columns: 80 }), plain);
+    expect(lines[1]).toMatch(/^AGENT.*TOKENS.*COST.*NOW$/);
+    expect(lines[2]).toMatch(/24k\/600k.*\$0\.0200\/\$0\.50.*What is it\?$/);
+  });
+
+  test("an answer is wrapped at spaces, and its lists stay indented", () => {
+    const text = `Two:\n  - ${"frost bursts ".repeat(6)}`;
+    const lines = frameLines(frame({ agents: [agentSample({ text })], columns: 41 }), plain);
+    expect(lines.slice(-4)).toEqual([
+      "Two:",
+      "  - frost bursts frost bursts frost",
+      "  bursts frost bursts frost bursts frost",
+      "  bursts",
+    ]);
   });
 
   test("the end of a long answer is what stays", () => {

@@ -12,11 +12,11 @@ import {
   openedSample,
 } from "../support/samples.ts";
 
-function started() {
+function started(size = { columns: 100, rows: 20 }) {
   const clock = createFakeClock(1_000);
   const written: string[] = [];
   const write = (text: string): boolean => written.push(text) > 0;
-  const stream = Object.assign(new PassThrough(), { columns: 100, rows: 20, write });
+  const stream = Object.assign(new PassThrough(), { ...size, write });
   const reporter = liveReporter({
     stream,
     clock,
@@ -26,7 +26,7 @@ function started() {
   });
   reporter.begin(["Question: What is it?"]);
   reporter.past([eventSample({ type: "turn.started", number: 1, prompt: "What is it?" })]);
-  return { clock, written, reporter };
+  return { clock, written, reporter, stream };
 }
 
 test("draws what happens, and leaves the answer and the table behind", () => {
@@ -64,6 +64,39 @@ test("shows who waits for a decision until it is made", () => {
   reporter.event(decidedSample());
   clock.advance(100);
   expect(written.at(-1)).not.toContain("waits: approve pay");
+});
+
+test("the tree stays above a question, without the cursor hidden", () => {
+  const { clock, written, reporter } = started();
+  reporter.event(openedSample());
+  clock.advance(100);
+  const count = written.length;
+  reporter.hold();
+  expect(written.slice(count).join("")).toMatch(/lead ask-mibodu.*waits: approve pay[\s\S]*\u001B\[\?25h$/);
+});
+
+test("the address of the page stays in sight above a tree that fills the terminal", () => {
+  const { clock, written, reporter } = started({ columns: 40, rows: 12 });
+  const address = `Inspect the agents at http://127.0.0.1:40001/#token=${"x".repeat(40)}`;
+  reporter.event(deltaSample("line\n".repeat(50)));
+  reporter.keep([address]);
+  expect(written.at(-1)).toBe(`${address}\n`);
+  clock.advance(1_000);
+  const drawn = (written.at(-1) ?? "").trimEnd().split("\n");
+  // The address takes 3 rows, the cursor 1.
+  expect(drawn.length).toBeLessThanOrEqual(12 - 3 - 1);
+});
+
+test("is drawn again soon when the terminal changes its size", () => {
+  const { clock, written, reporter, stream } = started();
+  clock.advance(100);
+  const count = written.length;
+  stream.columns = 60;
+  stream.emit("resize");
+  clock.advance(100);
+  expect(written.length).toBeGreaterThan(count);
+  reporter.close();
+  expect(stream.listenerCount("resize")).toBe(0);
 });
 
 test("keeps quiet while a person is asked, and goes on where it was", () => {

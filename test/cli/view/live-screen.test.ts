@@ -18,6 +18,7 @@ function terminal() {
       if (command === "A") row -= Number(count);
       else if (command === "B") row += Number(count);
       else if (command === "K") screen[row] = "";
+      else if (command === "J") screen.splice(row, Number.POSITIVE_INFINITY, "");
       else if (piece === "\n") {
         row += 1;
         screen[row] ??= "";
@@ -25,8 +26,19 @@ function terminal() {
     }
     return true;
   };
-  const stream: TerminalStream = Object.assign(new PassThrough(), { columns: 80, rows: 24, write });
-  return { stream, lines: () => screen.join("\n").trimEnd().split("\n"), raw: () => raw };
+  const stream: TerminalStream & { columns: number } = Object.assign(new PassThrough(), {
+    columns: 80,
+    rows: 24,
+    write,
+  });
+  /** Makes it narrower: longer lines are broken, and the cursor moves down with them. */
+  const narrow = (columns: number): void => {
+    const broken = screen.map((line) => line.match(new RegExp(`.{1,${columns}}`, "g")) ?? [""]);
+    row = broken.slice(0, row).flat().length;
+    screen.splice(0, screen.length, ...broken.flat());
+    stream.columns = columns;
+  };
+  return { stream, narrow, lines: () => screen.join("\n").trimEnd().split("\n"), raw: () => raw };
 }
 
 describe("the screen", () => {
@@ -37,6 +49,34 @@ describe("the screen", () => {
     screen.draw(["one", "two", "three"]);
     screen.draw(["uno"]);
     expect(lines()).toEqual(["before", "uno"]);
+  });
+
+  test.each([
+    ["drawn over", (screen: LiveScreen) => screen.draw(["short"]), ["before", "short"]],
+    ["closed", (screen: LiveScreen) => screen.close(), ["before"]],
+  ] as const)("leaves no rows behind when it is %s after the terminal became narrower", (_what, change, expected) => {
+    const { stream, narrow, lines } = terminal();
+    stream.write("before\n");
+    const screen = new LiveScreen(stream);
+    screen.draw(["a line of thirty-one characters", "", "two"]);
+    narrow(10);
+    expect(lines()).toHaveLength(7);
+    change(screen);
+    expect(lines()).toEqual(expected);
+  });
+
+  test("leaves printed lines above itself, and the last drawing above a question", () => {
+    const { stream, lines } = terminal();
+    const screen = new LiveScreen(stream);
+    screen.draw(["one", "two"]);
+    screen.print(["address"]);
+    screen.draw(["three"]);
+    screen.suspend(["four"]);
+    screen.draw(["late"]);
+    stream.write("Approve? y\n");
+    screen.resume();
+    screen.draw(["five"]);
+    expect(lines()).toEqual(["address", "four", "Approve? y", "five"]);
   });
 
   test("gives the terminal back as it was, once", () => {

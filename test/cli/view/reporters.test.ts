@@ -42,9 +42,13 @@ function record(make: (out: (line: string) => void, note: (line: string) => void
   return { out, notes };
 }
 
+const width = (): number => 120;
+const plain = (out: (line: string) => void, note = out): Reporter => plainReporter(out, note, width);
+const quiet = (out: (line: string) => void, note: (line: string) => void): Reporter => quietReporter(out, note, width);
+
 describe("plain lines", () => {
   test("tell the story, the answer, and a table with the sum of all agents", () => {
-    expect(record(plainReporter, ending()).out).toEqual([
+    expect(record(plain, ending()).out).toEqual([
       "Question: What is it?",
       "    0 ms  lead ask-mibodu: begins “What is it?”",
       "Pausing",
@@ -60,9 +64,30 @@ describe("plain lines", () => {
     ]);
   });
 
+  test("of an answer are wrapped at spaces on a terminal, and its lists stay indented", () => {
+    const text = `Two reasons:\n  - ${"frost bursts ".repeat(6)}\n  - price`;
+    const end = { ...completedSample(), text };
+    const out: string[] = [];
+    tell(
+      plainReporter(
+        (line) => out.push(line),
+        () => {},
+        () => 40,
+      ),
+      ending({ end }),
+    );
+    expect(out.slice(out.indexOf("Two reasons:"), out.indexOf("  - price") + 1)).toEqual([
+      "Two reasons:",
+      "  - frost bursts frost bursts frost",
+      "  bursts frost bursts frost bursts frost",
+      "  bursts",
+      "  - price",
+    ]);
+  });
+
   test("of a job that is carried on say how much was there, once", () => {
     const out: string[] = [];
-    const reporter = plainReporter((line) => out.push(line));
+    const reporter = plain((line) => out.push(line));
     reporter.past([completedSample()]);
     reporter.event(eventSample({ type: "lifecycle.changed", status: "paused" }));
     reporter.event(eventSample({ type: "lifecycle.changed", status: "paused" }));
@@ -75,7 +100,7 @@ describe("plain lines", () => {
 
   test("wait while a person is asked something", () => {
     const out: string[] = [];
-    const reporter = plainReporter((line) => out.push(line));
+    const reporter = plain((line) => out.push(line));
     const release = reporter.hold();
     reporter.notice("Pausing");
     expect(out).toEqual([]);
@@ -84,15 +109,41 @@ describe("plain lines", () => {
     expect(out).toEqual(["Pausing", "Paused"]);
   });
 
+  test("have a table that fits 80 columns, with its tree", () => {
+    const agents = [
+      agentSample({ endedAt: 9, stopReason: "completed" }),
+      readerSample("3fa9c1d2", { endedAt: 8, stopReason: "token_limit" }),
+      readerSample("77aa01ff", { parentAgentId: "ask-mibodu~3fa9c1d2", endedAt: 8, stopReason: "completed" }),
+      readerSample("10bb02ee", { endedAt: 8, stopReason: "completed" }),
+    ];
+    const out: string[] = [];
+    tell(
+      plainReporter(
+        (line) => out.push(line),
+        () => {},
+        () => 80,
+      ),
+      ending({ agents }),
+    );
+    expect(out.slice(out.indexOf("It is so. (a.md:1)") + 2, -2)).toEqual([
+      "AGENT                 TURNS  STEPS  TOOL CALLS  TOKENS  COST  TIME  STOP REASON",
+      "lead ask-mibodu           1      2           3    1.2k    $0  0 ms  completed",
+      "├─ reader ~3fa9c1         1      2           3    1.2k    $0  0 ms  token_limit",
+      "│  └─ reader ~77aa01      1      2           3    1.2k    $0  0 ms  completed",
+      "└─ reader ~10bb02         1      2           3    1.2k    $0  0 ms  completed",
+      "total                     4      8          12    4.8k    $0  0 ms",
+    ]);
+  });
+
   test("say why there is no answer", () => {
-    expect(record(plainReporter, ending({ end: stoppedSample() })).out).toContain(
+    expect(record(plain, ending({ end: stoppedSample() })).out).toContain(
       "Stopped: token_limit, lead, this turn: 50,000 of 50,000 tokens.",
     );
-    expect(record(plainReporter, ending({ end: failedSample() })).out).toContain("Failed: no\nroute (model_error)");
+    expect(record(plain, ending({ end: failedSample() })).out).toContain("Failed: no\nroute (model_error)");
   });
 
   test("a paused job has no answer yet", () => {
-    const { out } = record(plainReporter, ending({ end: null, remarks: ["Paused. Go on with: ask --resume"] }));
+    const { out } = record(plain, ending({ end: null, remarks: ["Paused. Go on with: ask --resume"] }));
     expect(out.at(-1)).toBe("Paused. Go on with: ask --resume");
     expect(out.join("\n")).not.toContain("It is so.");
   });
@@ -118,15 +169,15 @@ describe("JSON lines", () => {
 
 describe("quiet", () => {
   test("prints the answer alone", () => {
-    expect(record(quietReporter, ending())).toEqual({ out: ["It is so. (a.md:1)"], notes: [] });
+    expect(record(quiet, ending())).toEqual({ out: ["It is so. (a.md:1)"], notes: [] });
   });
 
   test("prints nothing where there is no answer, and says why on the other stream", () => {
-    expect(record(quietReporter, ending({ end: failedSample() }))).toEqual({
+    expect(record(quiet, ending({ end: failedSample() }))).toEqual({
       out: [],
       notes: ["Failed: no\nroute (model_error)"],
     });
-    expect(record(quietReporter, ending({ end: null })).out).toEqual([]);
+    expect(record(quiet, ending({ end: null })).out).toEqual([]);
   });
 });
 

@@ -77,11 +77,19 @@ describe("the table of requests", () => {
       { request: requestSample({ expiresAt: 121_000, kind: "question" }), path: "lead ask-mibodu › reader ~3fa9c1" },
       { request: requestSample({ expiresAt: 5_000 }), path: "x" },
     ];
-    expect(requestTable(placed, 61_000, false)).toEqual([
+    expect(requestTable(placed, { now: 61_000, width: 200 })).toEqual([
       "REQUEST                  AGE  KIND      AGENT                             TOOL  ASKS               EXPIRES",
       'ask-mibodu#1:1:0:1  1 m 00 s  approval  lead ask-mibodu                   pay   pay({"to":"Ann"})  never',
       'ask-mibodu#1:1:0:1  1 m 00 s  question  lead ask-mibodu › reader ~3fa9c1  pay   pay({"to":"Ann"})  in 1 m 00 s',
       'ask-mibodu#1:1:0:1  1 m 00 s  approval  x                                 pay   pay({"to":"Ann"})  now',
+    ]);
+  });
+
+  test("in a narrow terminal keeps the id, who asks and for what", () => {
+    const placed = [{ request: requestSample({ kind: "question" }), path: "lead ask-mibodu › reader ~3fa9c1" }];
+    expect(requestTable(placed, { now: 61_000, width: 80 })).toEqual([
+      "REQUEST             AGENT                             ASKS               EXPIRES",
+      'ask-mibodu#1:1:0:1  lead ask-mibodu › reader ~3fa9c1  pay({"to":"Ann"})  never',
     ]);
   });
 
@@ -99,7 +107,11 @@ describe("the table of requests", () => {
     ],
   ] as const)("%j reads", (state, text) => {
     expect(stateText(state)).toBe(text);
-    const [title = "", row = ""] = requestTable([{ request: requestSample(state), path: "x" }], 1_000, true);
+    const [title = "", row = ""] = requestTable([{ request: requestSample(state), path: "x" }], {
+      now: 1_000,
+      width: 200,
+      withState: true,
+    });
     expect(title.endsWith("  STATE")).toBe(true);
     expect(row.endsWith(`  ${text}`)).toBe(true);
   });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { tableLines } from "../../../src/cli/view/table.ts";
+import { fitsTable, tableLines } from "../../../src/cli/view/table.ts";
 
 test("columns are as wide as their widest cell, figures to the right, and no line ends with spaces", () => {
   const columns = [{ title: "NAME" }, { title: "N", align: "right" as const }, { title: "NOTE", maxWidth: 5 }];
@@ -9,4 +9,29 @@ test("columns are as wide as their widest cell, figures to the right, and no lin
     ["y", "1"],
   ]);
   expect(lines).toEqual(["NAME     N  NOTE", "日本     7  a lo…", "x     1234  a b", "y        1"]);
+});
+
+test("branches of a tree keep their spaces at every level", () => {
+  const lines = tableLines(
+    [{ title: "AGENT" }],
+    [["lead"], ["├─ a"], ["│  └─ b\n c"], ["└─ d"], ["   ├─ e"], ["   │  "]],
+  );
+  expect(lines).toEqual(["AGENT", "lead", "├─ a", "│  └─ b c", "└─ d", "   ├─ e", "   │"]);
+});
+
+test("where a table is too wide, columns are left out by rank, and then cells are cut", () => {
+  const columns = [
+    { title: "NAME", minWidth: 4 },
+    { title: "N", leaveOut: 2 },
+    { title: "KIND", leaveOut: 1 },
+    { title: "NOTE", minWidth: 6 },
+  ];
+  const rows = [["somebody", "7", "reader", "a long note"]];
+  const rowAt = (width: number) => tableLines(columns, rows, width)[1];
+  expect(rowAt(32)).toBe("somebody  7  reader  a long note");
+  expect(rowAt(30)).toBe("somebody  7  reader  a long n…");
+  expect(rowAt(20)).toBe("somebody  7  a long…");
+  expect(rowAt(13)).toBe("some…  a lon…");
+  expect(fitsTable(columns, rows, 30)).toBe(true);
+  expect(fitsTable(columns, rows, 12)).toBe(false);
 });
