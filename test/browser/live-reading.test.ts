@@ -38,10 +38,14 @@ async function opened(url: string, width = 1_280): Promise<WatchedPage> {
 }
 
 /** A model whose second answer is written by the test. */
-function dictated(): { readonly model: LanguageModel; write(text: string): void; end(text: string): void } {
+function dictated(): {
+  readonly model: LanguageModel;
+  readonly write: (text: string) => void;
+  readonly end: (text: string) => void;
+} {
   const answer = Promise.withResolvers<string>();
   const scripted = scriptedModel(async (_, { index }) => (index === 0 ? "Ready." : await answer.promise));
-  let write = (_: string): void => undefined;
+  let write: ((text: string) => void) | undefined;
   return {
     model: {
       ...scripted,
@@ -50,7 +54,7 @@ function dictated(): { readonly model: LanguageModel; write(text: string): void;
         return scripted.generate(request, { ...options, onDelta: undefined });
       },
     },
-    write: (text) => write(text),
+    write: (text) => write?.(text),
     end: (text) => answer.resolve(text),
   };
 }
