@@ -121,7 +121,7 @@ function linesOf(shown: Shown, isFull: boolean, width: number): string[] {
   const turn = openTurnId === null ? `${formatNumberOf(turnCount, "turn")} ended` : `turn ${openTurnId} is open`;
   const state = [statusText(status), turn, ...(status.pid === null ? ["no process runs it now"] : [])].join(", ");
   return [
-    `${agentId}: ${definition.name}, ${state}; made ${formatTime(createdAt)}`,
+    ...wrapped([`${agentId}: ${definition.name}, ${state}; made ${formatTime(createdAt)}`]),
     ...section("Tree", summaryLines(tree, { accounts, now }, width)),
     ...section("Accounts", budgetLines({ ...budgets, now, width })),
     ...(requests.length === 0 ? [] : section("Requests", requestTable(requests, { now, width, withState: true }))),

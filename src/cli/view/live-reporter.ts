@@ -80,7 +80,8 @@ export function liveReporter({ stream, clock, paint, rootAgentId, accounts }: Li
     void refreshAccounts();
     screen.draw(lines());
   });
-  stream.on("resize", redraws.request);
+  const redrawResized = (): void => redraws.request();
+  stream.on("resize", redrawResized);
 
   return {
     begin(given) {
@@ -119,7 +120,7 @@ export function liveReporter({ stream, clock, paint, rootAgentId, accounts }: Li
       stream.write(`${[...above, "", ...endingLines({ ...ending, width })].join("\n")}\n`);
     },
     close() {
-      stream.off("resize", redraws.request);
+      stream.off("resize", redrawResized);
       redraws.stop();
       screen.close();
     },
