@@ -78,7 +78,7 @@ export function plannedModel(
         kept += 1;
       }
       const words = isText ? pieces.slice(0, kept) : [];
-      await stream(words, tokensPerSecond, options);
+      await stream(pieces.slice(0, kept), tokensPerSecond, isText ? options : { signal: options.signal });
       return {
         model: name,
         content: words.join(""),
@@ -90,9 +90,9 @@ export function plannedModel(
   };
 }
 
-async function stream(words: readonly string[], pace: number | undefined, { signal, onDelta }: GenerateOptions) {
+async function stream(pieces: readonly string[], pace: number | undefined, { signal, onDelta }: GenerateOptions) {
   let partialOutputTokens = 0;
-  for (const text of words) {
+  for (const text of pieces) {
     const tokens = countTokens(text);
     if (pace !== undefined) await delay((tokens * 1_000) / pace, undefined, { signal }).catch(() => {});
     if (signal.aborted) {

@@ -48,7 +48,8 @@ export const agent = defineAgent({ name: "parrot", model });
 
   test("shows the team of a question at work: it thinks, waits and writes while one looks on", async () => {
     const folder = folderWith(allotment);
-    const job = startOnTerminal(folder, ["ask", "--files", "notes", "--question", question, "--inspect"]);
+    const words = ["ask", "--files", "notes", "--question", question, "--inspect"];
+    const job = startOnTerminal(folder, words, { TROUPE_OFFLINE_SPEED: "15" });
     const [, url = ""] = await job.said(pageAddress);
     const page = await browser.newPage();
     await page.goto(url);

@@ -12,7 +12,11 @@ export interface TerminalCommand {
 }
 
 /** A command whose input and output look like a terminal to it, without a key for a model. It is killed when the test ends. */
-export function startOnTerminal(directory: string, words: readonly string[]): TerminalCommand {
+export function startOnTerminal(
+  directory: string,
+  words: readonly string[],
+  environment: Readonly<Record<string, string>> = {},
+): TerminalCommand {
   const terminal = "for (const stream of [process.stdin, process.stdout]) stream.isTTY = true;";
   const options = [
     `--conditions=${sourceCondition}`,
@@ -22,7 +26,7 @@ export function startOnTerminal(directory: string, words: readonly string[]): Te
   ];
   const command = spawn(process.execPath, [...options, ...words], {
     cwd: directory,
-    env: commandEnvironment({ OPENAI_API_KEY: "", OPENAI_BASE_URL: "", npm_lifecycle_event: "" }),
+    env: commandEnvironment({ OPENAI_API_KEY: "", OPENAI_BASE_URL: "", npm_lifecycle_event: "", ...environment }),
     stdio: ["pipe", "ignore", "pipe"],
   });
   onTestFinished(() => void command.kill("SIGKILL"));

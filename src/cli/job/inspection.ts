@@ -34,7 +34,7 @@ export function pageLines({ url, statelyUrl }: Pick<Inspection, "url" | "stately
 }
 
 /** Tokens a second of the offline engine while one looks on: a question takes 10 to 20 s, as with a language model. */
-const watchedSpeed = "90";
+const watchedSpeed = "80";
 
 /** The environment of a job: where a person may look on at a page, the offline engine takes its time. */
 export function watchedEnvironment(

@@ -201,7 +201,7 @@ export class RunSession {
         this.link.value = state;
       },
     });
-    this.#clock = setInterval(() => this.#tick(), CLOCK_EVERY_MS);
+    this.#clock = setInterval(() => batch(() => this.#tick()), CLOCK_EVERY_MS);
   }
 
   /** The time at which all views look: of the moment, or the present while the newest is shown. */
@@ -290,6 +290,8 @@ export class RunSession {
         processes: new Map(processes.map((one) => [one.processId, one])),
         ofAgents: owners ? new Map(owners.map(({ agentId, processId }) => [agentId, processId])) : known.ofAgents,
       };
+      // What is said of the source, and the clock that stands with it, are shown at once.
+      this.#tick();
     });
     const open = new Set(openRequests);
     const shown = this.requests.peek().filter(({ status: one }) => one === "open");
