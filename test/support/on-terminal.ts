@@ -1,12 +1,13 @@
 import { spawn } from "node:child_process";
 import { join } from "node:path";
+import { stripVTControlCharacters } from "node:util";
 import { onTestFinished } from "vitest";
 import { commandEnvironment, repositoryRoot, sourceCondition } from "../../scripts/run-command.ts";
 
 export interface TerminalCommand {
   /** The exit code; null after a signal. */
   readonly ended: Promise<number | null>;
-  /** Resolves with the match once standard error has such a text. */
+  /** Resolves with the match once one of the two outputs has such a text, without the control characters. */
   said(pattern: RegExp): Promise<RegExpExecArray>;
   signal(signal: NodeJS.Signals): void;
 }
@@ -27,15 +28,17 @@ export function startOnTerminal(
   const command = spawn(process.execPath, [...options, ...words], {
     cwd: directory,
     env: commandEnvironment({ OPENAI_API_KEY: "", OPENAI_BASE_URL: "", npm_lifecycle_event: "", ...environment }),
-    stdio: ["pipe", "ignore", "pipe"],
+    stdio: ["pipe", "pipe", "pipe"],
   });
   onTestFinished(() => void command.kill("SIGKILL"));
-  let errors = "";
+  const said = ["", ""];
   const listeners = new Set<() => void>();
-  command.stderr.setEncoding("utf8").on("data", (text: string) => {
-    errors += text;
-    for (const listener of listeners) listener();
-  });
+  for (const [index, stream] of [command.stdout, command.stderr].entries()) {
+    stream.setEncoding("utf8").on("data", (text: string) => {
+      said[index] += text;
+      for (const listener of listeners) listener();
+    });
+  }
   const ended = new Promise<number | null>((resolve) => void command.once("exit", resolve));
   return {
     ended,
@@ -43,12 +46,14 @@ export function startOnTerminal(
     said: (pattern) =>
       new Promise((resolve, reject) => {
         const look = (): void => {
-          const match = pattern.exec(errors);
+          const match = said.map((text) => pattern.exec(stripVTControlCharacters(text))).find((one) => one !== null);
           if (match) resolve(match);
         };
         listeners.add(look);
         look();
-        void ended.then((code) => reject(new Error(`It ended with ${code} before it said ${pattern}.\n${errors}`)));
+        void ended.then((code) =>
+          reject(new Error(`It ended with ${code} before it said ${pattern}.\n${said.join("\n")}`)),
+        );
       }),
   };
 }
