@@ -9,7 +9,7 @@ const packageRoot = fileURLToPath(new URL("../..", import.meta.url));
 /** Files that a team may read. */
 interface Documents {
   readonly root: string;
-  /** Entries of the root to which it is limited; undefined: all of it. */
+  /** Entries of the root to which it is limited. Default: all of it. */
   readonly only?: readonly string[];
   /** Name to show to a person. */
   readonly title: string;

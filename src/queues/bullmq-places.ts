@@ -243,7 +243,7 @@ export class BullmqPlaces {
   }
 }
 
-/** Undefined: it was removed meanwhile. */
+/** Absent where it was removed meanwhile. */
 type ListedJob = BullJob<Envelope> | undefined;
 
 /** Somebody else may have written what is no job: it is refused when its turn comes. */

@@ -138,7 +138,7 @@ const walked: readonly Walked[] = [
   {
     of: "startInspector",
     good: {},
-    names: "port allowStately mostWaitingBytes now keptEnded",
+    names: "port allowStately mostWaitingBytes now keptEnded decide namesOnly by run",
     call: async (options) => (await startInspector(options)).close(),
   },
   {

@@ -24,7 +24,7 @@ const SILENT_MS = 15_000;
 
 type RunPlace = Pick<RunSource, "stores" | "tenant" | "runId">;
 
-/** Who has the lease of an agent; undefined: no process. */
+/** The process that has the lease of an agent, or undefined where there is none. */
 export interface Owner {
   readonly agent: AgentRecord;
   readonly holder: { readonly process: ProcessIdentity; readonly epoch: number } | undefined;
@@ -55,7 +55,7 @@ export function feedProcessOf(process: ProcessIdentity, known: readonly Register
   const now = Date.now();
   const { isRunning, silentMs, startedAt } = signsOf(process, known, { now, elapsed: systemClock.elapsed() });
   const { processId, pid } = process;
-  // The process that asks lives, whatever clock its runtime was given.
+  // The process that asks lives, also where its runtime has a clock of its own.
   const isSilent = silentMs > SILENT_MS && !(isRunning === true && pid === globalThis.process.pid);
   const state = isRunning === false ? "dead" : isSilent ? "silent" : "alive";
   const isSeen = isRunning === true && !isSilent;

@@ -5,7 +5,7 @@ export interface Axis {
   readonly length: number;
   /** Idle time that is folded; empty where there is none. */
   readonly gaps: readonly Gap[];
-  /** Where a span lies; undefined: it has no width there. An open one lasts until `now`. */
+  /** Where a span lies, or undefined where it has no width. An open one lasts until `now`. */
   rangeOf(span: Span, now: number): Range | undefined;
   /** Undefined on an axis that is none of time. */
   placeOf(time: number): number | undefined;
@@ -91,7 +91,7 @@ export class TimeAxis implements Axis {
 
 /**
  * What was spent, each agent for itself: its calls one after the other, each as wide as its own amount. What costs nothing
- * has no width, whoever spends meanwhile.
+ * has no width, also while others spend.
  */
 export class AmountAxis implements Axis {
   readonly gaps: readonly Gap[] = [];

@@ -4,7 +4,7 @@ import type { RunAgent, RunEntryOf, RunLog } from "./run-log.ts";
 /** One run of a comparison. */
 export interface ComparedRun {
   readonly log: RunLog;
-  /** The contents of a step by the number of its `model.requested`; undefined: they are not known. */
+  /** The contents of a step by the number of its `model.requested`, or undefined where they are not known. */
   readonly contentsOf: (agentId: string, seq: number) => StepContents | undefined;
 }
 
@@ -30,7 +30,7 @@ export interface StepSide {
   readonly outputTokens: number;
   /** Micro-dollars; null: the call had no price. */
   readonly costMicros: number | null;
-  /** Undefined: its contents are not known, and nothing is said of them. */
+  /** Absent where its contents are not known. */
   readonly contents: StepContents | undefined;
 }
 

@@ -89,7 +89,7 @@ export class EventPlaces {
   readonly #filter: EventFilter;
   readonly #types: Answers<string>;
   readonly #parts: readonly Part[];
-  /** The places that passed a wider filter; undefined: all are looked at. */
+  /** The places that passed a wider filter. All are looked at where it is absent. */
   #among: Uint32Array | undefined;
   #read: number;
   #places = new Uint32Array(1_024);

@@ -50,7 +50,7 @@ interface EventFrame extends FrameBase {
   readonly type: "@xstate.event";
   /** The event, without contents. */
   readonly event: FrameEvent;
-  /** Session id of the actor whose effect wrote the entry; undefined: it came from outside. */
+  /** Session id of the actor whose effect wrote the entry, or undefined for an entry from outside. */
   readonly sourceId: string | undefined;
   /** The machines are live: an entry may still be refused until its commit has returned. */
   readonly provisional: true;

@@ -5,7 +5,7 @@ import { useLayoutEffect, useRef } from "preact/hooks";
 const NEAR = 24;
 
 /**
- * Keeps the end of a scrolled list in sight while the reader is at it, whatever makes its content grow. `list` is the element that
+ * Keeps the end of a scrolled list in sight while the reader is at it and its content grows. `list` is the element that
  * scrolls, with one child that holds the content. The reader is at the end at first, and again after scrolling there.
  */
 export function useFollowedEnd(list: RefObject<HTMLElement | null>, isThere = true): void {

@@ -11,7 +11,7 @@ export interface Owners {
 
 /** An agent in the middle of its work that no living process runs. */
 export interface LostAgent {
-  /** The process that ran it; undefined: none has its lease. */
+  /** The process that ran it, or undefined where none has its lease. */
   readonly process: FeedProcess | undefined;
   /** Until when it is known to have worked. */
   readonly seenAt: number;

@@ -131,7 +131,7 @@ export class RunSession {
   #requestsShown = 0;
   readonly #requestsRead = new Rereading(() => this.readRequests(), REQUESTS_EVERY_MS);
 
-  /** The source's clock when it was last looked at; 0: nobody works. It stands still while the past is shown. */
+  /** The source's clock when it was last looked at, or 0 while no agent works. It stands still while the past is shown. */
   readonly #now = signal(0);
   readonly #clock: ReturnType<typeof setInterval>;
 
@@ -368,7 +368,7 @@ export class RunSession {
       }
       if (this.#hasLearned) this.#learned.value += 1;
       this.#hasLearned = false;
-      // Where nobody works any more, the clock goes back to the last entry with it.
+      // Where no agent works any more, the clock goes back to the last entry with it.
       this.#tick();
     });
   }
