@@ -5,6 +5,7 @@ import {
   defineAgent,
   defineTool,
   type RuntimeOptions,
+  type Stores,
   subagent,
   textOf,
 } from "../../src/index.ts";
@@ -146,6 +147,69 @@ describeRuntimes("a shutdown of an agent with others below it", (stage) => {
     await agent.start();
     const again = await runtime.find(child?.agentId ?? "");
     expect(await again.turn(`${again.agentId}#1`).result).toMatchObject({ status: "completed", text: "gold" });
+    await runtime.shutdown();
+  });
+
+  it.each([
+    { parent: "idle", of: "child" },
+    { parent: "busy", of: "child" },
+    { parent: "busy", of: "grandchild" },
+  ])("a $of that is recovered after the shutdown of the $parent lead waits for its start", async ({ parent, of }) => {
+    const gates = { lead: createGate<string>(), digger: createGate<string>() };
+    const model = scriptedModel((_request, { signal }) => gates.digger.pass(signal));
+    const digger = defineAgent({ name: "digger", model });
+    const background = { description: "Digs.", mode: "background" } as const;
+    const delegating = (child: AgentDefinition, end: (signal: AbortSignal) => string | Promise<string>) =>
+      scriptedModel(({ messages }, { signal }) =>
+        messages.at(-1)?.role === "tool" ? end(signal) : calling({ name: child.name, arguments: { input: "dig" } }),
+      );
+    const middle = defineAgent({
+      name: "middle",
+      model: delegating(digger, () => "begun"),
+      tools: [subagent(digger, background)],
+    });
+    const below = of === "child" ? digger : middle;
+    const lead = defineAgent({
+      name: "lead",
+      model: delegating(below, (signal) => (parent === "idle" ? "begun" : gates.lead.pass(signal))),
+      tools: [subagent(below, background)],
+    });
+    const agents = [digger, middle, lead];
+    const dying = await stage().openProcess({ agents });
+    const begun = (await startAgent(dying.runtime, "lead", "s")).executeTurn("go");
+    await (parent === "idle" ? begun.result : gates.lead.reached());
+    await gates.digger.reached();
+    const agentId = (await dying.runtime.list({ rootAgentId: "s" })).find(
+      ({ definition }) => definition.name === "digger",
+    )?.agentId;
+    if (agentId === undefined) throw new Error("there is no digger");
+    dying.kill();
+    stage().expireLeases();
+
+    const [taken, arrival] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const through = (stores: Stores): Stores => {
+      const acquire: Stores["acquire"] = async (key, ...how) => {
+        const outcome = await stores.acquire(key, ...how);
+        if (key.agentId !== agentId) return outcome;
+        taken.resolve();
+        await arrival.promise;
+        return outcome;
+      };
+      return { ...stores, acquire };
+    };
+    const { runtime } = await stage().openProcess({ agents, through });
+    const agent = await startAgent(runtime, "lead", "s");
+    await elapse(stage().clock, taken.promise);
+    await agent.shutdown();
+    const calls = model.calls.length;
+    arrival.resolve();
+    gates.digger.open("gold");
+    gates.lead.open("begun");
+    await loopTurns(aWhile);
+    expect(model.calls).toHaveLength(calls);
+    await agent.start();
+    const again = await runtime.find(agentId);
+    expect(await elapse(stage().clock, again.turn(`${agentId}#1`).result)).toMatchObject({ text: "gold" });
     await runtime.shutdown();
   });
 

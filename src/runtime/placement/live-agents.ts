@@ -7,7 +7,7 @@ import {
   withinTrace,
 } from "../../base/index.ts";
 import { LeaseLostError, NotFoundError, StoreUnavailableError } from "../../errors/index.ts";
-import type { AgentKey, EntryOf } from "../../state/index.ts";
+import type { AgentKey, AgentRecord, EntryOf } from "../../state/index.ts";
 import type { Committed } from "../../stores/index.ts";
 import { Activation, type ActivationStart } from "../agent/activation.ts";
 import type { Standing } from "../agent/actor-tree.ts";
@@ -136,8 +136,9 @@ export class LiveAgents {
     const standing = this.standing(key);
     if (!standing) return;
     const below = this.#options.trees.below(agentId);
-    // A turn may be spawning at this moment.
-    if (below.length > 0 || standing.now?.openTurnId !== null) this.#shutDown.add(agentId);
+    // A turn may be spawning at this moment, and children that another process has spawned may not be here yet.
+    const hasBackground = (this.#placements.get(agentId)?.backgroundChildren.length ?? 0) > 0;
+    if (below.length > 0 || hasBackground || standing.now?.openTurnId !== null) this.#shutDown.add(agentId);
     for (const one of [agentId, ...below]) this.#placements.get(one)?.gate.shut();
   }
 
@@ -229,6 +230,7 @@ export class LiveAgents {
     try {
       await this.#options.present();
       start = { ...(await recoverAgent(this.#options, key, this.#handover)), standing: kept?.standing };
+      await this.#assertMayArrive(start);
       activation = new Activation(start, this.#ports);
     } catch (error) {
       const keepsLease = kept !== undefined && error instanceof StoreUnavailableError;
@@ -236,8 +238,7 @@ export class LiveAgents {
       throw error;
     }
     this.#placements.send(agentId, { type: "activation.succeeded" }, { activation });
-    this.#options.trees.note(activation.identity);
-    if (this.isClosing || (!this.#placements.isHeld(agentId) && this.#isBelowShutDown(agentId))) activation.gate.shut();
+    if (this.isClosing) activation.gate.shut();
     activation.start();
     this.passivation.begin();
     carryOn(activation);
@@ -249,6 +250,30 @@ export class LiveAgents {
     }
     this.passivation.look(activation);
     return activation;
+  }
+
+  /** Gives back the lease of an agent below one that was shut down here, and throws `LeaseLostError`. */
+  async #assertMayArrive({ key, record, epoch }: ActivationStart): Promise<void> {
+    try {
+      await this.#noteAncestors(record);
+      if (this.#placements.isHeld(key.agentId) || !this.#isBelowShutDown(key.agentId)) return;
+      throw new LeaseLostError(`an agent above "${key.agentId}" was shut down`);
+    } catch (error) {
+      await this.#handover.giveUp(key, epoch);
+      throw error;
+    }
+  }
+
+  /** Only the records name the parents of agents that another process has spawned. */
+  async #noteAncestors(record: AgentRecord): Promise<void> {
+    const { stores, trees } = this.#options;
+    trees.note(record);
+    if (this.#shutDown.size === 0) return;
+    for (let above: string | null = record.parentAgentId; above !== null; ) {
+      const parent = await stores.readAgent(this.#keyOf(above));
+      if (parent) trees.note(parent);
+      above = parent?.parentAgentId ?? null;
+    }
   }
 
   /** Activates children that lived in a dead process; only needed if no reconciler looks for them. */
