@@ -62,6 +62,13 @@ function teamOf(begun: Begun): AgentDefinition {
   ]);
 }
 
+/** A model that calls a subagent, and then ends its turn. */
+function delegating(child: AgentDefinition, end: (signal: AbortSignal) => string | Promise<string>) {
+  return scriptedModel(({ messages }, { signal }) =>
+    messages.at(-1)?.role === "tool" ? end(signal) : calling({ name: child.name, arguments: { input: "dig" } }),
+  );
+}
+
 describeRuntimes("a shutdown of an agent with others below it", (stage) => {
   it("begins nothing new anywhere below it, at whatever event it is called, and all go on after the next start", async () => {
     let reached = 0;
@@ -159,10 +166,6 @@ describeRuntimes("a shutdown of an agent with others below it", (stage) => {
     const model = scriptedModel((_request, { signal }) => gates.digger.pass(signal));
     const digger = defineAgent({ name: "digger", model });
     const background = { description: "Digs.", mode: "background" } as const;
-    const delegating = (child: AgentDefinition, end: (signal: AbortSignal) => string | Promise<string>) =>
-      scriptedModel(({ messages }, { signal }) =>
-        messages.at(-1)?.role === "tool" ? end(signal) : calling({ name: child.name, arguments: { input: "dig" } }),
-      );
     const middle = defineAgent({
       name: "middle",
       model: delegating(digger, () => "begun"),
