@@ -15,15 +15,11 @@ export class SqliteMessages {
         `INSERT INTO messages (agent, message_id, cursor, message) VALUES (?, ?, ?, ?)
          ON CONFLICT (agent, message_id) DO NOTHING`,
       ),
-      // The inner query needs nothing but an index, in which the messages of an agent are side by side.
-      newest: connection.prepare(
-        `SELECT message FROM messages
-         WHERE id IN (SELECT id FROM messages WHERE agent = ? ORDER BY id DESC LIMIT ?) ORDER BY id`,
-      ),
+      newest: connection.prepare("SELECT message FROM messages WHERE agent = ? ORDER BY id DESC LIMIT ?"),
       find: connection.prepare("SELECT message FROM messages WHERE agent = ? AND message_id = ?"),
       ofTree: connection.prepare(
         `SELECT agent_id, cursor, message FROM agents JOIN messages ON messages.agent = agents.id
-         WHERE root = ? ORDER BY messages.id`,
+         WHERE root = ? ORDER BY agents.id, messages.id`,
       ),
       clear: connection.prepare("DELETE FROM messages WHERE agent = ?"),
     };
@@ -44,7 +40,8 @@ export class SqliteMessages {
   /** The newest messages, oldest first. */
   newest(slot: AgentSlot, count = -1): Message[] {
     const { agentId } = slot.record.value;
-    return this.#statements.newest.all(slot.id, count).map((row) => messageIn(row, agentId));
+    const rows = this.#statements.newest.all(slot.id, count).toReversed();
+    return rows.map((row) => messageIn(row, agentId));
   }
 
   byId(slot: AgentSlot, ids: readonly string[]): Message[] {

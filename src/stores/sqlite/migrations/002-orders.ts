@@ -1,0 +1,18 @@
+import type { Migration } from "./sqlite-migration.ts";
+
+/**
+ * Indexes by which rows come in the order in which they are read, so that reading the newest messages of a long conversation sorts
+ * none of the others. Each entry of an index ends with the integer key of its row.
+ */
+const orders = `
+  CREATE INDEX messages_by_agent ON messages (agent);
+  CREATE INDEX artifacts_by_agent ON artifacts (agent);
+  CREATE INDEX agents_of_tree ON agents (root);
+  CREATE INDEX waiters_by_position ON waiters (account, position);
+`;
+
+export const ordersOfRows: Migration = {
+  number: 2,
+  troupe: "0.1.0",
+  apply: (database) => database.exec(orders),
+};
