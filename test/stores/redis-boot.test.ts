@@ -64,11 +64,19 @@ describe.skipIf(!redisProgram)("the first use", () => {
       expect.stringMatching(/appendonly no.*Set appendonly yes and appendfsync always/),
     ]);
     await unlogged.stop();
-    const lazy = await begin({ settings: ["--appendfsync", "everysec"] });
-    const stores = storesOn(lazy);
+  });
+
+  test.each([
+    [["--appendfsync", "everysec"], /appendfsync is everysec.*about the last second.*Set appendfsync always/],
+    [["--appendfsync", "no"], /appendfsync is no\).*what the system has not written yet/],
+    [["--no-appendfsync-on-rewrite", "yes"], /while it rewrites its log.*Set no-appendfsync-on-rewrite no/],
+    [["--appendfsync", "always"], undefined],
+  ] as const)("%j: says what a sudden end may lose", async (settings, words) => {
+    const emitWarning = vi.spyOn(process, "emitWarning").mockReturnValue();
+    const stores = storesOn(await begin({ settings }));
     await stores.readAgent(keyOf());
     await stores.close();
-    expect(emitWarning.mock.lastCall?.[0]).toMatch(/appendfsync is everysec.*about the last second/);
+    expect(emitWarning.mock.calls.map(([message]) => message)).toEqual(words ? [expect.stringMatching(words)] : []);
   });
 
   test("warns where it may not look, and works all the same", async () => {

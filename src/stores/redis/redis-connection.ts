@@ -138,19 +138,29 @@ async function doubtOf({ server, facts }: ServerFacts): Promise<string | undefin
   if (facts.get("aof_enabled") === "0") {
     return "Redis keeps no log of its writes (appendonly no): when it ends suddenly, everything since its last snapshot is lost, also what was acknowledged. Set appendonly yes and appendfsync always.";
   }
-  const sync = await settingOf(server, "appendfsync");
-  if (sync === "always") return undefined;
+  const settings = await settingsOf(server, "*appendfsync*");
+  const sync = settings?.get("appendfsync");
   if (sync === undefined) {
     return "whether Redis syncs every write could not be looked at (CONFIG is refused). Without appendfsync always a sudden end can lose about the last second of acknowledged writes.";
+  }
+  if (sync === "always") {
+    return settings?.get("no-appendfsync-on-rewrite") === "yes"
+      ? "Redis syncs no write while it rewrites its log (no-appendfsync-on-rewrite yes): a sudden end can lose all writes that it acknowledged meanwhile. Set no-appendfsync-on-rewrite no."
+      : undefined;
   }
   const lost = sync === "everysec" ? "about the last second" : "what the system has not written yet";
   return `Redis does not sync every write (appendfsync is ${sync}): a sudden end can lose ${lost} of acknowledged writes. Set appendfsync always where none may be lost.`;
 }
 
-async function settingOf(server: ServerFacts["server"], name: string): Promise<string | undefined> {
-  const answer = await unlessRefused(server.config("GET", name));
-  const value: unknown = Array.isArray(answer) ? answer[1] : undefined;
-  return typeof value === "string" ? value : undefined;
+/** By their names; undefined if the server refuses to tell them. */
+async function settingsOf(
+  server: ServerFacts["server"],
+  names: string,
+): Promise<ReadonlyMap<string, string> | undefined> {
+  const answer: unknown = await unlessRefused(server.config("GET", names));
+  if (!Array.isArray(answer)) return undefined;
+  const words = answer.map(String);
+  return new Map(words.flatMap((name, at) => (at % 2 === 0 ? [[name, words[at + 1] ?? ""] as const] : [])));
 }
 
 function warn(message: string): void {
