@@ -2,7 +2,7 @@ import { withSharedLink } from "../redis/index.ts";
 import { checkedOptions, type RedisStoresOptions } from "./redis/redis-connection.ts";
 import { RedisDatabase } from "./redis/redis-database.ts";
 import { commitBatch } from "./rules/commit.ts";
-import { databaseStores } from "./rules/database-stores.ts";
+import { allApplied, databaseStores } from "./rules/database-stores.ts";
 import type { CommitOutcome } from "./rules/outcomes.ts";
 import type { Stores } from "./rules/ports.ts";
 
@@ -35,14 +35,11 @@ export function redisStores(options: RedisStoresOptions): Stores {
     treeHead: (tenant, rootAgentId) => database.treeHead(tenant, rootAgentId),
     /** Each batch is judged on its own; those of one tree share a transaction. */
     commit: async (batches, now, steady = now) => {
-      const judged = batches.map((batch) =>
-        database.writeTo(batch.key, () => commitBatch(database.tables, batch, { now, steady }), placed),
+      return await allApplied(
+        batches.map((batch) =>
+          database.writeTo(batch.key, () => commitBatch(database.tables, batch, { now, steady }), placed),
+        ),
       );
-      const settled = await Promise.allSettled(judged);
-      return settled.map((one) => {
-        if (one.status === "rejected") throw one.reason;
-        return one.value;
-      });
     },
   };
   return withSharedLink(whole, { link: database.connection, prefix: checked.prefix });

@@ -23,7 +23,8 @@ interface Order {
 }
 
 /**
- * Sends batches to the store: all batches that became ready within one event-loop turn go in one transaction.
+ * Sends batches to the store, at once all that became ready within one event-loop turn; the store decides which of them share a
+ * transaction.
  * Owns: which sources are due. Does not own: the batches, or the meaning of their outcomes.
  *
  * Invariants

@@ -13,14 +13,6 @@ export class MemoryDatabase implements Database {
     return this.#undo.run(work);
   }
 
-  part<T>(work: () => T): T {
-    return this.#undo.run(work);
-  }
-
-  isFatal(): boolean {
-    return false;
-  }
-
   async read<T>(work: () => T): Promise<T> {
     return work();
   }

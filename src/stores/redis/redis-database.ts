@@ -134,15 +134,6 @@ export class RedisDatabase implements Database {
     return done.promise;
   }
 
-  /** Nothing to do: each piece of work is undone alone, and works that come together share a transaction. */
-  part<T>(work: () => T): T {
-    return work();
-  }
-
-  isFatal(error: unknown): boolean {
-    return error instanceof Missing;
-  }
-
   read<T>(work: () => T): Promise<T> {
     return this.#noted(() => this.#readAnew(work));
   }

@@ -1,6 +1,6 @@
 import { deepFreeze } from "../../base/index.ts";
 import { type Moment, type NewAccount, openAccount } from "../../budget/index.ts";
-import { InvalidInputError, StoreUnavailableError } from "../../errors/index.ts";
+import { InvalidInputError } from "../../errors/index.ts";
 import {
   type AgentIdentity,
   agentOfTurn,
@@ -124,38 +124,18 @@ function frozen<T>(value: T): T {
   return value;
 }
 
-function commitAll(database: Database, batches: readonly Batch[], moment: Moment): Promise<CommitOutcome[]> {
-  const apply = (batch: Batch): CommitOutcome => commitBatch(database.tables, batch, moment);
-  return batches.length > 1 ? commitMany(database, batches, apply) : database.write(() => batches.map(apply));
+/** Each batch is a write of its own; the database decides which writes share a transaction. */
+async function commitAll(database: Database, batches: readonly Batch[], moment: Moment): Promise<CommitOutcome[]> {
+  return await allApplied(batches.map((batch) => database.write(() => commitBatch(database.tables, batch, moment))));
 }
 
-async function commitMany(
-  database: Database,
-  batches: readonly Batch[],
-  apply: (batch: Batch) => CommitOutcome,
-): Promise<CommitOutcome[]> {
-  try {
-    // Batches that break a rule are rare, and a part of its own costs each one two statements.
-    return await database.write(() => batches.map(apply));
-  } catch (error) {
-    if (error instanceof StoreUnavailableError) throw error;
-  }
-  const failures: unknown[] = [];
-  const outcomes = await database.write(() => {
-    // After a lock conflict the work runs again.
-    failures.length = 0;
-    return batches.flatMap((batch) => {
-      try {
-        return [database.part(() => apply(batch))];
-      } catch (error) {
-        if (database.isFatal(error)) throw error;
-        failures.push(error);
-        return [];
-      }
-    });
+/** Rejects with the first error when all have been answered. */
+export async function allApplied(commits: readonly Promise<CommitOutcome>[]): Promise<CommitOutcome[]> {
+  const answers = await Promise.allSettled(commits);
+  return answers.map((answer) => {
+    if (answer.status === "rejected") throw answer.reason;
+    return answer.value;
   });
-  if (failures.length > 0) throw failures[0];
-  return outcomes;
 }
 
 function listAgents(tables: StoreTables, filter: AgentFilter): AgentRecord[] {

@@ -216,12 +216,11 @@ export interface Database {
   readonly tables: StoreTables;
   /** Absent if only users of one stores object in this process can hear each other. */
   readonly live?: LiveChannel;
-  /** Runs work in a transaction; an exception undoes all of it. */
+  /**
+   * Runs work in a transaction; an exception undoes all of it, and nothing of other works that share the transaction. Works take effect
+   * in the order of the calls.
+   */
   write<T>(work: () => T): Promise<T>;
-  /** Runs a part of a transaction; an exception undoes that part only, and is passed on. */
-  part<T>(work: () => T): T;
-  /** Whether an error belongs to the transaction as a whole, so that no part of it can be kept. */
-  isFatal(error: unknown): boolean;
   read<T>(work: () => T): Promise<T>;
   /** What `Stores.rest` asks for. Absent: there is nothing to free. */
   rest?(keys: readonly AgentKey[]): void;

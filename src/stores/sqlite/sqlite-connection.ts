@@ -1,5 +1,4 @@
 import type { DatabaseSync } from "node:sqlite";
-import { isStorageFailure } from "./sqlite-errors.ts";
 import { openDatabase, type OpeningOptions } from "./sqlite-open.ts";
 import { Statement } from "./sqlite-statement.ts";
 
@@ -81,22 +80,6 @@ export class SqliteConnection {
     } finally {
       this.#isInTransaction = false;
       this.#end("COMMIT");
-    }
-  }
-
-  /** A part of the open transaction: what it has written is undone when it throws. */
-  part<T>(work: () => T): T {
-    this.#database.exec("SAVEPOINT part");
-    try {
-      const result = work();
-      this.#database.exec("RELEASE part");
-      return result;
-    } catch (error) {
-      if (!isStorageFailure(error)) {
-        this.invalidate();
-        this.#database.exec("ROLLBACK TO part; RELEASE part");
-      }
-      throw error;
     }
   }
 

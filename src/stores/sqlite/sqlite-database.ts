@@ -6,7 +6,7 @@ import { unattendedIn } from "../rules/leases.ts";
 import type { ForeignWrites } from "../rules/foreign-writes.ts";
 import type { Database } from "../rules/tables.ts";
 import { SqliteConnection } from "./sqlite-connection.ts";
-import { isBusy, isStorageFailure, translated } from "./sqlite-errors.ts";
+import { isBusy, translated } from "./sqlite-errors.ts";
 import { prepareFile } from "./sqlite-path.ts";
 import { SqlitePosts } from "./sqlite-pending.ts";
 import { SqliteTables } from "./sqlite-tables.ts";
@@ -97,14 +97,6 @@ export class SqliteDatabase implements Database {
     // Runs after the callbacks of promises that are due by now, and so after what they ask for: one commit resumes many callers at once.
     if (this.#pending.length === 1) queueMicrotask(() => this.#writePending());
     return promise;
-  }
-
-  part<T>(work: () => T): T {
-    return this.#connection.part(work);
-  }
-
-  isFatal(error: unknown): boolean {
-    return isStorageFailure(error);
   }
 
   async read<T>(work: () => T): Promise<T> {

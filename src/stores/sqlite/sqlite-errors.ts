@@ -40,11 +40,6 @@ export function isBusy(error: unknown): boolean {
   return code === 5 || code === 6;
 }
 
-/** Whether SQLite itself failed, in which case the whole transaction is rolled back. */
-export function isStorageFailure(error: unknown): boolean {
-  return primaryCode(error) !== undefined;
-}
-
 /** Translates SQLite's errors into the package's own; returns other errors unchanged. */
 export function translated(error: unknown, path: string): unknown {
   const code = primaryCode(error);
