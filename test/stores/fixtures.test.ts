@@ -1,14 +1,22 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import type { Stores, StoredTree } from "../../src/stores/index.ts";
 import { memoryStores } from "../../src/stores/memory.ts";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { here } from "../contracts/stores-fixtures.ts";
 import { fixturesFolder } from "../support/fixture-files.ts";
-import { continueTeam, endedTurns, FIXTURE_START, fixtureEntryTypes, openInputs } from "../support/fixture-team.ts";
-import { entriesOf } from "../support/journal-probes.ts";
+import {
+  continueTeam,
+  endedTurns,
+  FIXTURE_START,
+  fixtureEntryTypes,
+  openInputs,
+  playTeam,
+} from "../support/fixture-team.ts";
+import { elapse, entriesOf } from "../support/journal-probes.ts";
+import { far } from "../support/under-way.ts";
 import { temporaryFile } from "./temporary-file.ts";
 
 type Opening = (folder: string) => Stores | Promise<Stores>;
@@ -35,6 +43,13 @@ const openings: readonly (readonly [what: string, open: Opening])[] = [
     },
   ],
 ];
+
+test("a fixture has everything, however long the stores take to answer while it is made", async () => {
+  const { runtime, clock } = await playTeam(far(memoryStores(), 250));
+  // The work in flight never ends.
+  vi.spyOn(process, "emitWarning").mockReturnValue();
+  await elapse(clock, runtime.shutdown());
+});
 
 describe.each(readdirSync(fixturesFolder))("what version %s has stored (F33)", (version) => {
   test.each(openings)("in %s is read, and its open turns go on", async (_what, open) => {

@@ -19,7 +19,8 @@ import {
 import { entrySchema, type EntryType } from "../../src/state/index.ts";
 import type { Stores } from "../../src/stores/index.ts";
 import { createFakeClock, type FakeClock, type ModelScript, scriptedModel } from "../../src/testing/index.ts";
-import { elapse, loopTurns } from "./journal-probes.ts";
+import { elapse, entriesOfType, loopTurns } from "./journal-probes.ts";
+import { answered, noted } from "./under-way.ts";
 
 /** When the team began, in milliseconds since the epoch, and when another process goes on with it. */
 export const FIXTURE_START = Date.UTC(2026, 0, 1);
@@ -59,9 +60,16 @@ export const openInputs = {
   /** An open question to a person. */
   "open-question": "do ask_user",
 } as const;
+/** What is committed of an open turn that waits for something of its own, by its agent. */
+const openRests: Readonly<Record<string, EntryType>> = {
+  "open-wait": "call.waiting",
+  "open-request": "request.opened",
+  "open-question": "request.opened",
+};
 /** Tools, models and children that were at work: one each of the first five, and the child that `parent` has left behind. */
 const WORK_IN_FLIGHT = 6;
 
+const tenant = "default";
 const nothing = z.object({});
 const hanging = new Promise<never>(() => undefined);
 
@@ -270,7 +278,9 @@ export interface PlayedTeam {
 }
 
 /** Plays the team on empty stores. The runtime is left as it is; to be copied, the stores must be copied before they are closed. */
-export async function playTeam(stores: Stores): Promise<PlayedTeam> {
+export async function playTeam(given: Stores): Promise<PlayedTeam> {
+  // Time passes only while no store is asked.
+  const stores = noted(given);
   const clock = createFakeClock(FIXTURE_START);
   const hold = new Hold(true);
   const runtime = await createRuntime({ agents: fixtureAgents(hold), stores, clock, random: () => 0.5 });
@@ -309,8 +319,11 @@ export async function playTeam(stores: Stores): Promise<PlayedTeam> {
   for (const { requestId } of rest.requests) await runtime.decide(requestId, approval);
   await elapse(clock, payment.result);
   const late = await open("late");
-  const deadline = clock.now() + 10_000;
-  await end(late, "do ask_user", { budget: { deadline } });
+  // Time must not pass before it waits: a turn whose deadline has passed before its first step is ended by that step, not by a timer.
+  const question = late.executeTurn("do ask_user", { budget: { deadline: clock.now() + 10_000 } });
+  if ((await question.settled).status !== "waiting") throw new Error("the question does not wait for an answer");
+  const overdue = await elapse(clock, question.result);
+  if (overdue.stopReason !== "time_limit") throw new Error(`the question was ended by ${overdue.stopReason}`);
   const failed = await open("failed");
   await end(failed, "break");
   await end(failed, "do brood");
@@ -333,9 +346,35 @@ export async function playTeam(stores: Stores): Promise<PlayedTeam> {
     turn.result.catch(() => undefined);
   }
   await hold.reached(WORK_IN_FLIGHT);
-  await loopTurns(200);
+  for (const [agentId, type] of Object.entries(openRests)) await untilCommitted(stores, agentId, type);
   for (const agent of agents) await agent.saveState();
+  await answered();
+  await assertWhole(stores);
   return { runtime, clock };
+}
+
+async function untilCommitted(stores: Stores, agentId: string, type: EntryType): Promise<void> {
+  for (let round = 0; (await entriesOfType(stores, agentId, type)).length === 0; round += 1) {
+    if (round > 100_000) throw new Error(`agent ${agentId} has committed no ${type}`);
+    await loopTurns(1);
+  }
+}
+
+/** Throws if an entry type or an ended turn is missing. */
+async function assertWhole(stores: Stores): Promise<void> {
+  const types = new Set<EntryType>();
+  for (const rootAgentId of Object.keys(cast)) {
+    for (const { entries } of await stores.readTree(tenant, rootAgentId, 0, 10_000)) {
+      for (const { type } of entries) types.add(type);
+    }
+    const { turnCount } = (await stores.readAgent({ tenant, agentId: rootAgentId })) ?? {};
+    const expected = endedTurns[rootAgentId] ?? 0;
+    if (turnCount !== expected) {
+      throw new Error(`agent ${rootAgentId} has ended ${turnCount} turns, and should have ended ${expected}`);
+    }
+  }
+  const missing = fixtureEntryTypes.filter((type) => !types.has(type));
+  if (missing.length > 0) throw new Error(`the team has no entry of ${missing.join(", ")}`);
 }
 
 /** The process that goes on with the team. */
@@ -346,7 +385,8 @@ export interface ContinuedTeam {
 }
 
 /** Goes on with a played team on the same stores or a copy of them. The caller shuts the runtime down. */
-export async function continueTeam(stores: Stores): Promise<ContinuedTeam> {
+export async function continueTeam(given: Stores): Promise<ContinuedTeam> {
+  const stores = noted(given);
   const clock = createFakeClock(CONTINUED_AT);
   const runtime = await createRuntime({ agents: fixtureAgents(new Hold(false)), stores, clock, random: () => 0.5 });
   const results: TurnResult[] = [];

@@ -31,13 +31,13 @@ function note(answer: Promise<unknown>): void {
   answer.then(forget, forget);
 }
 
-/** So many turns of the event loop a commit is on its way. */
-const FAR_TURNS = 6;
-
-/** Stores as over a network: what is posted while a commit is on its way is there before the commit is made. */
-export function far(stores: Stores): Stores {
+/**
+ * Stores as over a network: what is posted while a commit is on its way is there before the commit is made. `turns`: so many turns of
+ * the event loop it is on its way.
+ */
+export function far(stores: Stores, turns = 6): Stores {
   const commit: Stores["commit"] = async (...given) => {
-    for (let turn = 0; turn < FAR_TURNS; turn += 1) await loopTurn();
+    for (let turn = 0; turn < turns; turn += 1) await loopTurn();
     return await stores.commit(...given);
   };
   return new Proxy(stores, {
