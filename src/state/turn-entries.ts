@@ -1,4 +1,4 @@
-import type { Entry } from "./entry.ts";
+import type { Entry, EntryOf } from "./entry.ts";
 import type { CallOutcome } from "./execution.ts";
 import type { TextLookup } from "./react-inputs.ts";
 import { foldTurn, startTurn } from "./turn-fold.ts";
@@ -12,6 +12,18 @@ export function turnOf(entries: readonly Entry[]): TurnState | undefined {
     if (turn) turn = foldTurn(turn, entry);
   }
   return turn;
+}
+
+/** The entries of one turn, in order; by default of the newest. */
+export function entriesOfTurn(entries: readonly Entry[], turnId?: string): readonly Entry[] {
+  const wanted = turnId ?? entries.findLast((entry) => entry.type === "turn.started")?.turnId;
+  return wanted === undefined ? [] : entries.filter((entry) => "turnId" in entry && entry.turnId === wanted);
+}
+
+/** The entry that ends the newest turn of these entries; undefined while that is open. */
+export function endOfTurn(entries: readonly Entry[]): EntryOf<"turn.ended"> | undefined {
+  const last = entries.findLast(({ type }) => type === "turn.started" || type === "turn.ended");
+  return last?.type === "turn.ended" ? last : undefined;
 }
 
 /** The input of the turn that begins with the first of these entries, as text. */

@@ -17,8 +17,11 @@ export const cliExceptions: Readonly<Record<string, readonly string[]>> = {
     "turnIdOf",
   ],
   "folds stored entries as a runtime folds live ones: events, overview, status, trace": [
+    "endOfTurn",
+    "entriesOfTurn",
     "eventsOfRow",
     "noteAgentEvent",
+    "promptOf",
     "statusOf",
     "traceEntriesOf",
   ],

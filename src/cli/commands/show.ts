@@ -3,8 +3,10 @@ import { InvalidInputError, NotFoundError } from "../../errors/index.ts";
 import {
   type AgentOverview,
   type AgentRecord,
+  entriesOfTurn,
   type Entry,
   type Message,
+  promptOf,
   textOf,
   type TraceEntry,
   traceEntriesOf,
@@ -105,11 +107,9 @@ function subtreeOf(agents: readonly AgentOverview[], agentId: string): AgentOver
 }
 
 function traceOf(entries: readonly Entry[], messages: readonly Message[]): TraceEntry[] {
-  const started = entries.findLast((entry) => entry.type === "turn.started");
-  if (started?.type !== "turn.started") return [];
-  const ofTurn = entries.filter((entry) => "turnId" in entry && entry.turnId === started.turnId);
+  const ofTurn = entriesOfTurn(entries);
   const byId = new Map(messages.map((message) => [message.id, message]));
-  const prompt = started.inputMessageIds.map((id) => textOf(byId.get(id)?.content ?? "")).join("\n");
+  const prompt = promptOf(ofTurn, (id) => textOf(byId.get(id)?.content ?? ""));
   return traceEntriesOf(ofTurn, prompt, (id) => byId.get(id));
 }
 

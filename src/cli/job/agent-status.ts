@@ -1,8 +1,8 @@
 import {
   type AgentRecord,
   DEFAULT_TENANT,
+  endOfTurn,
   type Entry,
-  type EntryOf,
   type StopReason,
   turnIdOf,
 } from "../../state/index.ts";
@@ -60,12 +60,6 @@ export async function lastTurnOf(stores: Pick<Stores, "lookAtTurn">, record: Age
 
 /** The same from the entries of the agent. */
 export function lastTurnIn(entries: readonly Entry[]): LastTurn | null {
-  const end = lastEnd(entries);
+  const end = endOfTurn(entries);
   return end === undefined ? null : { status: end.outcome, stopReason: end.stopReason };
-}
-
-/** The journal entry that ended the agent's newest turn; undefined while it is open. */
-export function lastEnd(entries: readonly Entry[]): EntryOf<"turn.ended"> | undefined {
-  const last = entries.findLast(({ type }) => type === "turn.started" || type === "turn.ended");
-  return last?.type === "turn.ended" ? last : undefined;
 }

@@ -1,6 +1,6 @@
 import { NotFoundError } from "../../errors/index.ts";
 import type { TurnRest } from "../../runtime/index.ts";
-import type { Entry, StopSignal, TroupeEvent } from "../../state/index.ts";
+import { endOfTurn, type Entry, type StopSignal, type TroupeEvent } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import { limitWords } from "../budget-options.ts";
 import { type CliContext, commandLine } from "../cli-context.ts";
@@ -9,7 +9,6 @@ import { createReporter, type ViewOptions } from "../view/create-reporter.ts";
 import { formatNumberOf } from "../view/format.ts";
 import type { TurnEnd } from "../view/reporter.ts";
 import { waitingLines } from "../view/request-lines.ts";
-import { lastEnd } from "./agent-status.ts";
 import type { Job, Following } from "./job.ts";
 import { readStory } from "./story.ts";
 import type { EventFeed } from "./tree-events.ts";
@@ -77,7 +76,7 @@ function wayOnLines(
   { rootAgentId, store }: Pick<Job, "rootAgentId" | "store">,
   entries: readonly Entry[],
 ): string[] {
-  const signal = lastEnd(entries)?.signal;
+  const signal = endOfTurn(entries)?.signal;
   if (!signal || !isLimit(signal)) return [];
   const { limit, accountId = "", max } = signal;
   if (!accountId.startsWith("turn:") || limit === undefined) {

@@ -1,13 +1,12 @@
 import type { AgentDefinition } from "../../agents/index.ts";
 import type { Budget } from "../../budget/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
-import { type AgentRecord, DEFAULT_TENANT, type EntryOf } from "../../state/index.ts";
+import { type AgentRecord, DEFAULT_TENANT, endOfTurn, type EntryOf } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import { type CliContext, commandLine } from "../cli-context.ts";
 import type { ExitCode } from "../failure.ts";
 import { oneLine } from "../view/terminal-text.ts";
 import { loadAgentFile } from "./agent-file.ts";
-import { lastEnd } from "./agent-status.ts";
 import { jobOfQuestion } from "./ask-job.ts";
 import { showEnded } from "./conclude.ts";
 import { isUnfinished } from "./find-agent.ts";
@@ -43,7 +42,7 @@ export async function goOn(
   }
   if (budget !== undefined) {
     const rows = await stores.readJournal({ tenant: DEFAULT_TENANT, agentId }, 0);
-    assertStopped(agentId, lastEnd(rows.flatMap(({ entries }) => entries)));
+    assertStopped(agentId, endOfTurn(rows.flatMap(({ entries }) => entries)));
     return await runJob(context, stores, { ...(await job()), input: null, budget }, options);
   }
   return await showEnded(context, stores, await endedPlace(context, stores, { root, store }), options);

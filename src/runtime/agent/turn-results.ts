@@ -16,6 +16,7 @@ import {
   agentOfAccount,
   agentOfTurn,
   type AgentRecord,
+  endOfTurn,
   type Entry,
   type EntryOf,
   errorsOf,
@@ -180,7 +181,7 @@ export async function lookAtTurn(stores: Stores, tenant: string, turnId: string,
   const { record, past } = look;
   if (!past) return { after: record.checkpoint?.seq ?? 0, record };
   const { entries, answer, account } = past;
-  const ended = entries.findLast((entry) => entry.type === "turn.ended");
+  const ended = endOfTurn(entries);
   if (!ended) return { after, record };
   const text = textOf(answer?.content ?? "");
   return { after, record, result: turnResultOf(ended, turnOf(entries)?.execution ?? null, text, { entries, account }) };

@@ -6,6 +6,7 @@ import {
   type AgentState,
   agentStateOf,
   declareCall,
+  entriesOfTurn,
   type Entry,
   foldCall,
   isQueuedToSpawn,
@@ -23,16 +24,17 @@ import type { Stores } from "../../stores/index.ts";
 import type { GetMessagesOptions } from "../doors/agent-types.ts";
 
 /** The committed entries of one turn in order, by default of the newest. */
-async function entriesOfTurn(stores: Stores, key: AgentKey, turnId?: string): Promise<Entry[]> {
+async function readEntries(stores: Stores, key: AgentKey, turnId?: string): Promise<readonly Entry[]> {
   const rows = await stores.readJournal(key, 1);
-  const all = rows.flatMap((row): readonly Entry[] => row.entries);
-  const wanted = turnId ?? all.findLast((entry) => entry.type === "turn.started")?.turnId;
-  return wanted === undefined ? [] : all.filter((entry) => "turnId" in entry && entry.turnId === wanted);
+  return entriesOfTurn(
+    rows.flatMap(({ entries }) => entries),
+    turnId,
+  );
 }
 
 /** Trace of one turn, by default the last. */
 export async function readTrace(stores: Stores, key: AgentKey, turnId?: string): Promise<TraceEntry[]> {
-  const entries = await entriesOfTurn(stores, key, turnId);
+  const entries = await readEntries(stores, key, turnId);
   const messages = new Map((await stores.messages(key)).map((message) => [message.id, message]));
   const prompt = promptOf(entries, (id) => textOf(messages.get(id)?.content ?? ""));
   return traceEntriesOf(entries, prompt, (id) => messages.get(id));
@@ -44,7 +46,7 @@ export async function readAgentState(
   key: AgentKey,
   definition: AgentDefinition | undefined,
 ): Promise<AgentState> {
-  const entries = await entriesOfTurn(stores, key);
+  const entries = await readEntries(stores, key);
   const messages = await stores.messages(key);
   const record = await stores.readAgent(key);
   if (!record) throw new NotFoundError(`there is no agent "${key.agentId}"`);
@@ -70,7 +72,7 @@ function linesIn(turn: TurnState, entries: readonly Entry[], definition: AgentDe
 
 /** One turn, folded from its committed entries. */
 export async function readTurn(stores: Stores, key: AgentKey, turnId: string): Promise<TurnState | undefined> {
-  return turnOf(await entriesOfTurn(stores, key, turnId));
+  return turnOf(await readEntries(stores, key, turnId));
 }
 
 function settingsOf(definition: AgentDefinition, entries: readonly Entry[]): AgentSettings {

@@ -3,6 +3,8 @@ import { UnsupportedError } from "../../errors/index.ts";
 import {
   type AgentKey,
   type AgentRecord,
+  endOfTurn,
+  entriesOfTurn,
   type Entry,
   numberOfTurn,
   type TurnItem,
@@ -163,8 +165,7 @@ export function lookAtTurn(
 
 /** The message that the end of a turn names, by the turn's entries. */
 export function answerIdOf(entries: readonly Entry[]): string | null {
-  const end = entries.findLast((entry) => entry.type === "turn.ended");
-  return end?.type === "turn.ended" ? end.outputMessageId : null;
+  return endOfTurn(entries)?.outputMessageId ?? null;
 }
 
 /** The entries of a turn, read backwards from the end: most waiters ask for one of the last turns. */
@@ -173,13 +174,13 @@ function entriesOf(
   record: AgentRecord,
   turnId: string,
   after?: number,
-): Entry[] {
+): readonly Entry[] {
   const end = record.checkpoint?.seq ?? 0;
   let from = after === undefined ? end - FIRST_REACH : after + 1;
   for (;;) {
     const rows = tables.rowsFrom(record, Math.max(1, from));
     const all = rows.flatMap((row): readonly Entry[] => row.entries);
-    const entries = all.filter((entry) => "turnId" in entry && entry.turnId === turnId);
+    const entries = entriesOfTurn(all, turnId);
     if (from <= 1 || entries.some(({ type }) => type === "turn.started")) return entries;
     from = end - 4 * Math.max(FIRST_REACH, end - from);
   }
