@@ -1,8 +1,9 @@
 import { expect, it } from "vitest";
 import { type AgentOptions, AlreadyOwnedError, defineAgent, subagent } from "../../src/index.ts";
 import { type FakeClock, type ModelScript, scriptedModel } from "../../src/testing/index.ts";
-import { loopTurns, orderFault, toolTextsOf } from "../support/journal-probes.ts";
+import { entriesOfType, loopTurns, orderFault, toolTextsOf } from "../support/journal-probes.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
+import { far } from "../support/under-way.ts";
 import { calling, createGate, eventsOfTurn, nextEvent, typesOf } from "../support/turn-probes.ts";
 
 const aWhile = 50;
@@ -39,6 +40,20 @@ describeRuntimes("time", (stage) => {
     expect(typesOf(await events)).toContain("budget.exhausted");
     expect(agent.state.status).toBe("ready");
     expect((await agent.executeTurn("next", { budget: { maxSteps: 0 } }).result).steps).toBe(0);
+  });
+
+  it("a time limit is noted once, however long the stores take to store that", async () => {
+    // The hook has the turn's first entry stored before the intent of its first call.
+    const hooks = { beforeLlm: () => undefined };
+    const agents = [defineAgent({ name: "t", model: scriptedModel(() => "the end"), hooks })];
+    const runtime = await stage().open({ agents, through: (stores) => far(stores, 150) });
+    const agent = await runtime.agent("t", { agentId: "t" });
+    await agent.start();
+    const turn = agent.executeTurn("go", { budget: { deadline: stage().clock.now() + 15_000 } });
+    // A commit takes 12.5 s here, so it passes while the intent is on its way.
+    await pass(stage().clock, 60_000);
+    expect(await turn.result).toMatchObject({ status: "stopped", stopReason: "time_limit" });
+    expect(await entriesOfType(stage().look(), "t", "timer.due")).toHaveLength(1);
   });
 
   it("M4: maxSeconds cuts a call in flight", async () => {

@@ -133,6 +133,11 @@ export class JournalWriter implements CommitSource {
     this.#committer.schedule(this);
   }
 
+  /** Whether the timer is cleared by a batch that is not committed: it is still stored, and so may be found due once more. */
+  isClearing(timerId: string): boolean {
+    return [this.#pending, this.#underWay].some((batch) => batch?.clearedTimers.includes(timerId));
+  }
+
   /** Gives the lease back with the batch that is being filled: the owner has nothing more to do. */
   leave(): void {
     this.#pending.leaves = true;

@@ -269,6 +269,7 @@ async function isStillDue(dependencies: TimerDependencies, timer: Timer): Promis
 
 /** Fires a due timer in its agent. Returns the agents that were posted to. */
 async function takeTimer(stores: Stores, activation: Activation, timer: AgentAlarm): Promise<readonly string[]> {
+  if (activation.writer.isClearing(timer.id)) return [];
   if (timer.kind === "limit") return await takeLimit(stores, activation, timer);
   takeWait(activation, timer);
   return [];
