@@ -12,7 +12,7 @@ import { type EffectKind, scenes } from "../support/effect-kinds.ts";
 import { nodesOf } from "./machine-walk.ts";
 import { importsOf } from "./source-imports.ts";
 
-/** What the outside sees of each; empty with the reason: nothing. */
+/** What the outside sees of each. Where that is nothing, a comment gives the reason. */
 type Kinds = Readonly<Record<string, readonly EffectKind[]>>;
 
 /** Effects that states of the machines call for. */

@@ -24,7 +24,7 @@ import {
 import { type Entry, type EntryType, parseCursor } from "../../src/state/index.ts";
 import { type ScriptedAnswer, scriptedModel } from "../../src/testing/index.ts";
 import type { CommitWatch } from "./commit-watch.ts";
-import { elapse } from "./journal-probes.ts";
+import { elapse, toolTextsOf } from "./journal-probes.ts";
 import type { Stage } from "./runtimes.ts";
 import { calling } from "./turn-probes.ts";
 
@@ -187,10 +187,12 @@ export const playTools: PlayScene = async (stage, watch) => {
     name: "ask_user",
     arguments: { question: "Why?" },
   });
-  await play(stage, watch, {
+  const agent = await play(stage, watch, {
     lead: { model: modelOf(watch, script), tools },
     options: { queues: watchedQueues(stage, watch) },
   });
+  const texts = await toolTextsOf(agent);
+  expect(texts.toSorted()).toEqual([...Array.from({ length: 8 }, () => "done"), "so", "so"]);
 };
 
 /** Subagents, in the foreground, in the background and spawned by code, and what code asks of a model. */
