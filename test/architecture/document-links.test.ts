@@ -4,7 +4,7 @@ import { dirname, join, relative } from "node:path";
 import { expect, test } from "vitest";
 import { repositoryRoot } from "../../scripts/run-command.ts";
 
-const folders = ["bench", "docs", "examples"];
+const folders = [".github", "bench", "docs", "examples"];
 
 function documents(): string[] {
   const atRoot = readdirSync(repositoryRoot).filter((name) => name.endsWith(".md"));
