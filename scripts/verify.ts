@@ -39,6 +39,12 @@ const stages: readonly Stage[] = [
     commands: [["node", "scripts/pack-check.ts"]],
     detail: (output) => output.trimEnd().split("\n").at(-1),
   },
+  {
+    name: "package",
+    // The stage before has built the package.
+    commands: [["node", "scripts/package-check.ts", "--built"]],
+    detail: (output) => output.trimEnd().split("\n").at(-1),
+  },
 ];
 
 async function runStage(stage: Stage): Promise<CommandResult> {

@@ -1,4 +1,4 @@
-/** The house as design and CONTRIBUTING.md describe it: folders from the ground up, each row above the one before it. */
+/** The house as design and docs/development.md describe it: folders from the ground up, each row above the one before it. */
 export const floors: readonly (readonly string[])[] = [
   ["errors"],
   ["base"],

@@ -1,0 +1,52 @@
+/**
+ * Checks the package as it is packed: with publint (fields of package.json, files, formats), with Are The Types Wrong (what TypeScript
+ * finds for each entry, by each way to resolve modules), and against the API report.
+ *
+ *     node scripts/package-check.ts           # builds the package first
+ *     node scripts/package-check.ts --built   # takes dist as it is
+ */
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { runCommand } from "./run-command.ts";
+
+const { values } = parseArgs({ options: { built: { type: "boolean", default: false } } });
+const folder = mkdtempSync(join(tmpdir(), "troupe-package-"));
+
+class CheckFault extends Error {}
+
+async function run(purpose: string, command: string, ...words: readonly string[]): Promise<void> {
+  const { ok, output } = await runCommand(command, words);
+  if (!ok) throw new CheckFault(`${purpose}:\n${output}`);
+}
+
+try {
+  if (!values.built) await run("The package cannot be built", "node", "scripts/build.ts");
+  await run("npm pack failed", "npm", "pack", "--ignore-scripts", "--pack-destination", folder);
+  const tarball = readdirSync(folder).find((name) => name.endsWith(".tgz"));
+  if (tarball === undefined) throw new CheckFault("npm pack left no .tgz file.");
+  const packed = join(folder, tarball);
+  await Promise.all([
+    run("publint objects to the package", "publint", "run", packed, "--strict"),
+    // The package has only ES modules, as its documentation says; CommonJS takes them by import(), or require() from Node 22.12 on.
+    run(
+      "attw objects to the types",
+      "attw",
+      packed,
+      "--profile",
+      "esm-only",
+      "--no-definitely-typed",
+      "--format",
+      "ascii",
+    ),
+    run("The API report is not current", "node", "scripts/api-report.ts"),
+  ]);
+  process.stdout.write("publint, attw and the API report agree\n");
+} catch (error) {
+  if (!(error instanceof CheckFault)) throw error;
+  process.stderr.write(`${error.message.trimEnd()}\n`);
+  process.exitCode = 1;
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
