@@ -15,7 +15,7 @@ import {
   openInputs,
   playTeam,
 } from "../support/fixture-team.ts";
-import { elapse, entriesOf } from "../support/journal-probes.ts";
+import { elapse, entriesOf, entriesOfType } from "../support/journal-probes.ts";
 import { far } from "../support/under-way.ts";
 import { temporaryFile } from "./temporary-file.ts";
 
@@ -45,7 +45,9 @@ const openings: readonly (readonly [what: string, open: Opening])[] = [
 ];
 
 test("a fixture has everything, however long the stores take to answer while it is made", async () => {
-  const { runtime, clock } = await playTeam(far(memoryStores(), 250));
+  const stores = far(memoryStores(), 250);
+  const { runtime, clock } = await playTeam(stores);
+  expect(await entriesOfType(stores, "late", "timer.due")).toHaveLength(1);
   // The work in flight never ends.
   vi.spyOn(process, "emitWarning").mockReturnValue();
   await elapse(clock, runtime.shutdown());

@@ -33,6 +33,10 @@ export type PlayScene = (stage: Stage, watch: CommitWatch) => Promise<void>;
 const nothing = z.object({});
 type Traits = Partial<ToolDefinition<typeof nothing>> & { readonly act?: (run: RunContext) => unknown };
 
+function isAttempt(entry: Entry, attempt: number): boolean {
+  return "attempt" in entry && entry.attempt === attempt;
+}
+
 /** A tool whose code sees to its intent before anything else. */
 export function toolOf(watch: CommitWatch, name: string, { act = () => "done", ...traits }: Traits = {}) {
   return defineTool({
@@ -42,7 +46,6 @@ export function toolOf(watch: CommitWatch, name: string, { act = () => "done", .
     ...traits,
     execute(_args, run) {
       const isOwn = (entry: Entry): boolean => "callId" in entry && entry.callId === run.callId;
-      const isAttempt = (entry: Entry, attempt: number): boolean => "attempt" in entry && entry.attempt === attempt;
       watch.starts("tool", "tool.started", (entry) => isOwn(entry) && isAttempt(entry, run.attempt));
       if (run.attempt > 1) {
         watch.starts("tool again", "tool.retrying", (entry) => isOwn(entry) && isAttempt(entry, run.attempt - 1));

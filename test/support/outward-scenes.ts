@@ -111,11 +111,11 @@ export const playRemote: PlayScene = async (stage, watch) => {
   const { server } = await servedDesk();
   const way = await startRawServer(async (request, response, body) => {
     const { method } = body === "" ? { method: "" } : (JSON.parse(body) as { readonly method: string });
-    const sends = /^Send/.test(method);
+    const sends = method.startsWith("Send");
     if (sends && watch.kinds.includes("remote message")) watch.starts("remote answer", "request.decided");
     else if (sends) watch.starts("remote message", "tool.noted", (entry) => "callId" in entry);
     if (sends) watch.starts("remote message", "tool.started", (entry) => "name" in entry && entry.name === "desk");
-    if (/^Cancel/.test(method)) watch.startsAfter("remote end", "abort", ({ agentId }) => agentId === "lead");
+    if (method.startsWith("Cancel")) watch.startsAfter("remote end", "abort", ({ agentId }) => agentId === "lead");
     const init = { method: request.method ?? "GET", headers: request.headers as Record<string, string> };
     const asked = new Request(`${way.origin}${request.url}`, body === "" ? init : { ...init, body });
     const answered = await server.fetch(asked);
@@ -125,8 +125,7 @@ export const playRemote: PlayScene = async (stage, watch) => {
   });
   onTestFinished(() => way.stop());
   const desk = remoteAgent({ name: "desk", url: `${way.origin}/a2a/desk`, auth: tokens.ann });
-  const says = (input: string) => calling({ name: "desk", arguments: { input } });
-  const model = modelOf(watch, () => says("ask"));
+  const model = modelOf(watch, () => calling({ name: "desk", arguments: { input: "ask" } }));
   const { agent, turn, result } = await begin(stage, watch, { lead: { model, tools: [desk] } });
   for (let asked = 0; asked < 2; asked += 1) {
     const rest = await turn.settled;
