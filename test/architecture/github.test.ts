@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { z } from "zod";
+import { scenarios } from "../../chaos/scenarios.ts";
 import { readManifest } from "../../scripts/manifest.ts";
 import { repositoryRoot } from "../../scripts/run-command.ts";
 
@@ -83,6 +84,13 @@ describe.each(filesIn("workflows"))("workflows/$file", ({ text }) => {
     const given = steps.flatMap((step) => Object.entries(step.with ?? {}).filter(([key]) => key.endsWith("-script")));
     expect(given.flatMap(([, command]) => faultOf(String(command)) ?? [])).toEqual([]);
   });
+});
+
+test("the weekly run has every scenario", () => {
+  const { jobs } = parse(textOf("workflows", "chaos.yml")) as {
+    jobs: { chaos: { strategy: { matrix: { scenario: string[] } } } };
+  };
+  expect(jobs.chaos.strategy.matrix.scenario).toEqual(scenarios.map(({ name }) => name));
 });
 
 test("the versions of one action are the same everywhere", () => {
