@@ -28,10 +28,10 @@ try {
   if (tarball === undefined) throw new CheckFault("npm pack left no .tgz file.");
   const packed = join(folder, tarball);
   await Promise.all([
-    run("publint objects to the package", "publint", "run", packed, "--strict"),
-    // The package has only ES modules, as its documentation says; CommonJS takes them by import(), or require() from Node 22.12 on.
+    run("publint found faults in the package", "publint", "run", packed, "--strict"),
+    // The package has only ES modules. CommonJS loads them with import(), or with require() from Node 22.12 on.
     run(
-      "attw objects to the types",
+      "attw found faults in the types",
       "attw",
       packed,
       "--profile",
@@ -42,7 +42,7 @@ try {
     ),
     run("The API report is not current", "node", "scripts/api-report.ts"),
   ]);
-  process.stdout.write("publint, attw and the API report agree\n");
+  process.stdout.write("publint and attw find no fault, and the API report is current\n");
 } catch (error) {
   if (!(error instanceof CheckFault)) throw error;
   process.stderr.write(`${error.message.trimEnd()}\n`);

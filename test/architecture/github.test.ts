@@ -1,9 +1,10 @@
-// The files that GitHub reads can be carried out: commands exist, actions are pinned, forms have the shape that GitHub takes.
+// Files that GitHub reads: the commands of workflows exist, actions are pinned, and issue forms are valid.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { z } from "zod";
+import { scenarios } from "../../chaos/scenarios.ts";
 import { readManifest } from "../../scripts/manifest.ts";
 import { repositoryRoot } from "../../scripts/run-command.ts";
 
@@ -45,7 +46,7 @@ function filesIn(folder: string): { file: string; text: string }[] {
   return readdirSync(join(github, folder)).map((file) => ({ file, text: textOf(folder, file) }));
 }
 
-/** Says why a command of a step cannot be carried out in a clone, or nothing. */
+/** Why a command of a step cannot run in a clone; undefined if it can. */
 function faultOf(command: string): string | undefined {
   const words = command.trim().split(/\s+/);
   const [program, verb = "", name = ""] = words;
@@ -83,6 +84,13 @@ describe.each(filesIn("workflows"))("workflows/$file", ({ text }) => {
     const given = steps.flatMap((step) => Object.entries(step.with ?? {}).filter(([key]) => key.endsWith("-script")));
     expect(given.flatMap(([, command]) => faultOf(String(command)) ?? [])).toEqual([]);
   });
+});
+
+test("the weekly run has every scenario", () => {
+  const { jobs } = parse(textOf("workflows", "chaos.yml")) as {
+    jobs: { chaos: { strategy: { matrix: { scenario: string[] } } } };
+  };
+  expect(jobs.chaos.strategy.matrix.scenario).toEqual(scenarios.map(({ name }) => name));
 });
 
 test("the versions of one action are the same everywhere", () => {
@@ -134,7 +142,7 @@ test.each(filesIn("ISSUE_TEMPLATE").filter(({ file }) => file !== "config.yml"))
   },
 );
 
-test("dependabot looks after packages and actions", () => {
+test("dependabot updates packages and actions", () => {
   const { version, updates } = z
     .object({ version: z.number(), updates: z.array(z.looseObject({ "package-ecosystem": z.string() })) })
     .parse(parse(textOf("dependabot.yml")));
@@ -142,7 +150,7 @@ test("dependabot looks after packages and actions", () => {
   expect(updates.map((update) => update["package-ecosystem"])).toEqual(["npm", "github-actions"]);
 });
 
-test("a report of a security problem goes a private way, which every document names alike", () => {
+test("security policy and code of conduct name the same private way to report", () => {
   const security = readFileSync(join(repositoryRoot, "SECURITY.md"), "utf8");
   const conduct = readFileSync(join(repositoryRoot, "CODE_OF_CONDUCT.md"), "utf8");
   for (const text of [security, conduct]) expect(text).toContain("**Report a vulnerability**");
