@@ -7,7 +7,7 @@ import { type LogStart, type RunAgentRecord, RunLog, type RunRow } from "../run-
 import { type RunMoment, RunMoments, type RunState } from "../run-model/run-moments.ts";
 import { type OpenSpans, Timeline } from "../run-model/timeline.ts";
 import type { FeedClient, LinkState, RequestRow, SourceState } from "./feed-client.ts";
-import { type LostAgent, lostAgents, nothingLost, type Owners } from "./lost-agents.ts";
+import { type LostAgent, lostAgents, nothingLost, type Owners } from "../run-model/lost-agents.ts";
 import { Player } from "./player.ts";
 import { Rereading, Slices } from "./slices.ts";
 

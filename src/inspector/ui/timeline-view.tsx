@@ -1,6 +1,7 @@
 import { signal } from "@preact/signals";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { AmountAxis, type Axis } from "../run-model/axis.ts";
+import { criticalPath } from "../run-model/critical-path.ts";
 import type { Span } from "../run-model/timeline.ts";
 import { useSize } from "./canvas.ts";
 import { compact, costText, dollars, milliseconds, shortId, sinceStart } from "./format.ts";
@@ -8,7 +9,7 @@ import { Check, Icon } from "./parts.tsx";
 import { selectAgent, selectedAgent } from "./page-state.ts";
 import type { RunSession } from "./run-session.ts";
 import { shownTheme } from "./settings.ts";
-import { criticalSpans, drawTimeline, rowAt, type TimelineFrame, type Window } from "./timeline-canvas.ts";
+import { drawTimeline, rowAt, type TimelineFrame, type Window } from "./timeline-canvas.ts";
 import { TimelineMap } from "./timeline-map.tsx";
 import { costOfSpan, type OpenSpan, SpanAside } from "./span-aside.tsx";
 import { SpanTable, spanWords } from "./span-table.tsx";
@@ -300,6 +301,10 @@ function panned({ from, to }: Window, share: number): Window {
   const width = to - from;
   const start = Math.max(0, Math.min(1 - width, from + share * width));
   return { from: start, to: start + width };
+}
+
+function criticalSpans(run: RunSession): Set<Span> {
+  return new Set(criticalPath(run.log, run.timeline, run.present.peek()).map(({ span }) => span));
 }
 
 /** Agents from the root down, each before its children. */
