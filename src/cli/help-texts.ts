@@ -150,6 +150,7 @@ Examples:
   $ npx troupe show ask-mibodu
   $ npx troupe show ask-mibodu~3fa9c1 --full
   $ npx troupe show ask-mibodu --json
+  $ npx troupe show ask-mibodu --summary
   $ npx troupe show --budget
 `;
 

@@ -167,6 +167,7 @@ function addStoreCommands(program: Command, context: CliContext, done: (exitCode
     .option("--json", "print all of it as one line of JSON")
     .option("--full", "cut nothing")
     .option("--budget", "only the accounts: each limit with the used, reserved and unconfirmed amounts")
+    .option("--summary", "only the run in short: why it stopped, who spent it, what was slow, costs by model and agent")
     .addHelpText("after", helpTexts.show)
     .action(async (agentId: string | undefined, options: ShowOptions) => {
       const { showCommand } = await import("./commands/show.ts");

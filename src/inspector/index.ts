@@ -43,6 +43,13 @@ export type {
   TransitionPage,
   TurnBody,
 } from "./feed/wire.ts";
+export type {
+  AgentUse,
+  RunSummary,
+  SummaryAnswer,
+  SummaryFact,
+  SummaryPlace,
+} from "./run-model/summary-facts.ts";
 export type { Tokens } from "./http/gate.ts";
 export { pageOfRun } from "./http/page-of-run.ts";
 export {

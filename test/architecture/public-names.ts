@@ -54,13 +54,13 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     bullmqQueues BullmqQueuesOptions SigningKey
   `),
   "troupe/inspector": words(`
-    AbortBody Actor ActorFrame AgentBody AgentMachines ArtifactView CallDetail ClientMessage createInspector
+    AbortBody Actor ActorFrame AgentBody AgentMachines AgentUse ArtifactView CallDetail ClientMessage createInspector
     DecisionBody Failure Feed FeedAgent FeedEntry FeedInfo FeedMessage FeedMessageItem FeedOptions FeedOwner FeedProcess FeedRow FeedServer
     FeedServerOptions FeedSink FeedSource importRun InspectionFrame Inspector InspectorOptions inspectorRoutes
     InspectorRoutesOptions InspectorServer InspectorServerOptions LiveEvent MessagePage MountedInspector OwnerRow
-    PageData pageOfRun ProcessRow Prompt PromptRow QueueRow RowView RunFile runFileSchema RunHead RunPage RunRow runtimeActor RunWatch Scope
+    PageData pageOfRun ProcessRow Prompt PromptRow QueueRow RowView RunFile runFileSchema RunHead RunPage RunRow RunSummary runtimeActor RunWatch Scope
     SearchHit SearchPage serveFeed serveInspector StartedInspector startInspector StartInspectorOptions storeActor
-    StepContents StepPage StoreActorOptions StoredAccounts Talk Tokens TraceEvent traceOfRun Transition TransitionPage TurnBody
+    StepContents StepPage StoreActorOptions StoredAccounts SummaryAnswer SummaryFact SummaryPlace Talk Tokens TraceEvent traceOfRun Transition TransitionPage TurnBody
   `),
   "troupe/server": words(`
     A2aServed A2aSkill a2aSurface A2aSurfaceOptions agentIdOfName agUiSurface AgUiSurfaceOptions apiSurface ApiSurfaceOptions assertCanListen Authenticate Call Caller entraAuth EntraAuthOptions eventFrame Failure Identity InputIssue

@@ -11,19 +11,19 @@ import {
 } from "../../src/index.ts";
 import { Feed, runtimeActor, serveFeed } from "../../src/inspector/index.ts";
 import { type ScriptedReply, scriptedModel } from "../../src/testing/index.ts";
-import { axe, browserProgram, colourRules, openBrowser, screenshot, type WatchedPage } from "../support/browser.ts";
+import {
+  browserProgram,
+  colourRules,
+  faultsOf,
+  openBrowser,
+  screenshot,
+  showView,
+  type WatchedPage,
+} from "../support/browser.ts";
+import { payTool } from "../support/pay-tool.ts";
 import { rows } from "../support/full.ts";
 
 const browser = openBrowser();
-
-const pay = defineTool({
-  name: "pay",
-  description: "Pays.",
-  parameters: z.object({ to: z.string(), euros: z.number() }),
-  effect: "once",
-  needsApproval: true,
-  execute: ({ to }) => `paid ${to}`,
-});
 
 const payments = ["ACME", "Bolt"].map((to) => ({ name: "pay", arguments: { to, euros: 60 } }));
 
@@ -40,7 +40,7 @@ function team(): AgentDefinition {
   });
   const clerk = defineAgent({
     name: "clerk",
-    tools: [look, pay],
+    tools: [look, payTool],
     model: scriptedModel([
       { toolCalls: [{ name: "look", arguments: { at: "the invoices" } }] },
       { text: "I will pay them.", toolCalls: payments },
@@ -91,10 +91,6 @@ async function opened(url: string, options: Parameters<typeof browser.newPage>[0
   return page;
 }
 
-async function showView(page: WatchedPage, name: string): Promise<void> {
-  await page.getByRole("navigation", { name: "Views" }).getByRole("link", { name }).click();
-}
-
 /** Each state of the page that looks different from the others, in the order in which one can walk through them. */
 const states: readonly (readonly [name: string, show: (page: WatchedPage) => Promise<void>])[] = [
   ["timeline", (page) => page.getByText("waits for subagents").first().waitFor()],
@@ -117,8 +113,16 @@ const states: readonly (readonly [name: string, show: (page: WatchedPage) => Pro
     },
   ],
   [
+    "summary",
+    async (page) => {
+      await showView(page, "Summary");
+      await page.getByRole("region", { name: "What it waits for" }).getByText("approval of pay").waitFor();
+    },
+  ],
+  [
     "chart",
     async (page) => {
+      await showView(page, "Timeline");
       await page
         .getByRole("complementary", { name: "Selected bar" })
         .getByRole("button", { name: "Close", exact: true })
@@ -221,6 +225,13 @@ const states: readonly (readonly [name: string, show: (page: WatchedPage) => Pro
     },
   ],
   [
+    "costs",
+    async (page) => {
+      await page.getByRole("link", { name: "costs" }).click();
+      await page.getByRole("table", { name: "By day" }).waitFor();
+    },
+  ],
+  [
     "workers",
     async (page) => {
       await page.getByRole("banner").getByRole("link", { name: "Workers" }).click();
@@ -230,12 +241,6 @@ const states: readonly (readonly [name: string, show: (page: WatchedPage) => Pro
 ];
 
 const widths = [390, 768, 1_024, 1_440];
-
-/** What is broken, but for what is of little weight. */
-async function faultsOf(page: WatchedPage, only?: readonly string[]): Promise<readonly unknown[]> {
-  const found = await axe(page, only);
-  return found.filter(({ impact }) => impact !== "minor").map(({ id, targets }) => ({ id, targets }));
-}
 
 describe.skipIf(!browserProgram)("accessibility", () => {
   test.each(["light", "dark"] as const)("no view has faults at any width, %s", async (colorScheme) => {

@@ -1,16 +1,9 @@
 import { describe, expect, onTestFinished, test } from "vitest";
-import { z } from "zod";
-import {
-  type AgentDefinition,
-  createRuntime,
-  defineAgent,
-  defineTool,
-  memoryStores,
-  type Runtime,
-} from "../../src/index.ts";
+import { type AgentDefinition, createRuntime, defineAgent, memoryStores, type Runtime } from "../../src/index.ts";
 import { Feed, serveFeed } from "../../src/inspector/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
-import { browserProgram, openBrowser, screenshot, type WatchedPage } from "../support/browser.ts";
+import { browserProgram, openBrowser, screenshot, showView, type WatchedPage } from "../support/browser.ts";
+import { payTool } from "../support/pay-tool.ts";
 
 const browser = openBrowser();
 
@@ -32,10 +25,6 @@ async function openedAt(
   await page.goto(server.url);
   await page.getByRole("treegrid", { name: "Agents" }).waitFor();
   return { page, runtime };
-}
-
-async function showView(page: WatchedPage, name: string): Promise<void> {
-  await page.getByRole("navigation", { name: "Views" }).getByRole("link", { name }).click();
 }
 
 /** Seconds in the text of an element. */
@@ -98,19 +87,11 @@ describe.skipIf(!browserProgram)("what is in flight", () => {
   });
 
   test("a wait for a person grows until it takes half of the axis, and then is counted", async () => {
-    const pay = defineTool({
-      name: "pay",
-      description: "Pays.",
-      parameters: z.object({ euros: z.number() }),
-      effect: "once",
-      needsApproval: true,
-      execute: () => "paid",
-    });
     const { page } = await openedAt(
       defineAgent({
         name: "clerk",
-        tools: [pay],
-        model: scriptedModel([{ toolCalls: [{ name: "pay", arguments: { euros: 60 } }] }, "Paid."]),
+        tools: [payTool],
+        model: scriptedModel([{ toolCalls: [{ name: "pay", arguments: { to: "ACME", euros: 60 } }] }, "Paid."]),
       }),
     );
     await page.locator(".agent-head .pill.asking").waitFor();

@@ -12,7 +12,15 @@ import {
 } from "../../src/index.ts";
 import { Feed, runtimeActor, serveFeed } from "../../src/inspector/index.ts";
 import { type ScriptedReply, scriptedModel } from "../../src/testing/index.ts";
-import { axe, browserProgram, colourRules, openBrowser, screenshot, type WatchedPage } from "../support/browser.ts";
+import {
+  browserProgram,
+  colourRules,
+  faultsOf,
+  openBrowser,
+  screenshot,
+  showView,
+  type WatchedPage,
+} from "../support/browser.ts";
 
 const browser = openBrowser();
 const hostile = "<img src=x onerror=alert(1)> \u202Eevil\u0007";
@@ -103,19 +111,13 @@ async function opened(url: string, options: Parameters<typeof browser.newPage>[0
   return page;
 }
 
-async function showView(page: WatchedPage, name: string): Promise<void> {
-  await page.getByRole("navigation", { name: "Views" }).getByRole("link", { name }).click();
-}
-
-const serious = async (page: WatchedPage, only?: readonly string[]) =>
-  (await axe(page, only)).filter(({ impact }) => impact === "serious" || impact === "critical");
-
 describe.skipIf(!browserProgram)("the page", () => {
   test.each(["light", "dark"] as const)("shows each view without faults of accessibility, %s", async (colorScheme) => {
     const { url } = await place();
     const page = await opened(url, { colorScheme });
     expect(page.url()).not.toContain("token");
     const marks = {
+      Summary: () => page.getByRole("region", { name: "What it waits for" }).getByText("approval of pay_invoice"),
       Timeline: () => page.getByText("waits for subagents").first(),
       Chart: () => page.getByRole("region", { name: "Transitions" }),
       Messages: () => page.getByText("Close the month.").first(),
@@ -128,7 +130,7 @@ describe.skipIf(!browserProgram)("the page", () => {
       await showView(page, name);
       await mark().waitFor();
       await screenshot(page, `page-${name.toLowerCase()}-${colorScheme}`);
-      const faults = await serious(page, colorScheme === "dark" ? colourRules : undefined);
+      const faults = await faultsOf(page, colorScheme === "dark" ? colourRules : undefined);
       expect({ name, faults }).toEqual({ name, faults: [] });
     }
   });
@@ -317,7 +319,7 @@ describe.skipIf(!browserProgram)("the page", () => {
     await page.keyboard.press("?");
     await page.getByRole("dialog", { name: "Keys" }).waitFor();
     await page.keyboard.press("Escape");
-    await page.keyboard.press("4");
+    await page.keyboard.press("5");
     await page.getByRole("table", { name: "Events" }).waitFor();
   });
 

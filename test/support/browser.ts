@@ -138,6 +138,20 @@ export async function axe(page: Page, only?: readonly string[]): Promise<readonl
   );
 }
 
+/** The rules that the page breaks as it is now, but for what is of little weight. */
+export async function faultsOf(
+  page: Page,
+  only?: readonly string[],
+): Promise<readonly Pick<Violation, "id" | "targets">[]> {
+  const found = await axe(page, only);
+  return found.filter(({ impact }) => impact !== "minor").map(({ id, targets }) => ({ id, targets }));
+}
+
+/** Opens a view of the run on the inspector's page. */
+export async function showView(page: Page, name: string): Promise<void> {
+  await page.getByRole("navigation", { name: "Views" }).getByRole("link", { name }).click();
+}
+
 let axeSource: string | undefined;
 
 /** The rules of axe-core that look at colours: the only ones that another colour scheme may break. */

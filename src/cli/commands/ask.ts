@@ -8,7 +8,7 @@ import { jobOfQuestion, questionToResume } from "../job/ask-job.ts";
 import { freshId } from "../job/find-agent.ts";
 import { goOn } from "../job/go-on.ts";
 import { defaultQuestion, newAskJob, offlineName, type JobOptions } from "../job/job.ts";
-import { watchedEnvironment } from "../job/inspection.ts";
+import { watchedSpeed } from "../job/inspection.ts";
 import { runJob } from "../job/run-job.ts";
 import type { ListenOptions } from "./serve.ts";
 import { type StoreOptions, type StorePlace, storePlace, withStore } from "../job/store-place.ts";
@@ -43,13 +43,10 @@ export async function askCommand(context: CliContext, options: AskOptions): Prom
   }
   return await withStore(store, "open", async (stores) => {
     const rootAgentId = await freshId(stores, "ask");
-    const asked = jobOfQuestion(watched(context, options), job, { rootAgentId, store, isResumed: false });
+    const tokensPerSecond = watchedSpeed(context, options.inspect);
+    const asked = jobOfQuestion(context, job, { rootAgentId, store, isResumed: false, tokensPerSecond });
     return await runJob(context, stores, { ...asked, budget: budgetOf(options) }, options);
   });
-}
-
-function watched(context: CliContext, { inspect }: AskOptions): Pick<CliContext, "environment" | "invocation"> {
-  return { invocation: context.invocation, environment: watchedEnvironment(context, inspect) };
 }
 
 /** Throws `InvalidInputError` for options that mean something only with --serve, or nothing with it. */
@@ -100,8 +97,9 @@ async function resumeQuestion(context: CliContext, store: StorePlace, options: A
     }
     const { record, asked } = found;
     const wanted = options.model === undefined ? asked : { ...asked, model: options.model };
+    const tokensPerSecond = watchedSpeed(context, options.inspect);
     const job = () =>
-      jobOfQuestion(watched(context, options), wanted, { rootAgentId: record.agentId, store, isResumed: true });
+      jobOfQuestion(context, wanted, { rootAgentId: record.agentId, store, isResumed: true, tokensPerSecond });
     return await goOn(context, stores, { root: record, store, job, budget: budgetOf(options) }, options);
   });
 }

@@ -11,6 +11,7 @@ import type { CliContext } from "../cli-context.ts";
 import type { ExitCode } from "../failure.ts";
 import { reachOf, workerWordsOf } from "../job/ask-job.ts";
 import { teamOf } from "../job/ask-team.ts";
+import { offlineSpeedOf } from "../job/offline-speed.ts";
 import type { AskJob } from "../job/job.ts";
 import { workUntilTold } from "../job/leaving.ts";
 import { keptOpen, type StoreOptions, type StorePlace, storePlace, withStore } from "../job/store-place.ts";
@@ -77,7 +78,8 @@ export async function serveCommand(
 /** Serves the team of `ask`: callers ask the questions. */
 export async function serveAsk(context: CliContext, job: AskJob, options: PlaceOptions): Promise<ExitCode> {
   const store = servedStore(context, options);
-  const served = { agents: [teamOf(job, context.environment, reachOf(store))], teal: [], mayDecide: undefined };
+  const pace = { reach: reachOf(store), tokensPerSecond: offlineSpeedOf(context.environment) };
+  const served = { agents: [teamOf(job, pace)], teal: [], mayDecide: undefined };
   return await serve(context, { served, workerWords: workerWordsOf(job), store, input: job.question }, options);
 }
 

@@ -28,12 +28,15 @@ import { type PlacedRequest, requestTable } from "../view/request-lines.ts";
 import { columnsOf } from "../view/table.ts";
 import { oneLine, printable } from "../view/terminal-text.ts";
 import { truncate, wrapText } from "../view/text-width.ts";
+import { showSummaryCommand } from "./show-summary.ts";
 
 export interface ShowOptions extends StoreOptions {
   readonly json?: boolean | undefined;
   readonly full?: boolean | undefined;
   /** Only the accounts. */
   readonly budget?: boolean | undefined;
+  /** Only the run in short. */
+  readonly summary?: boolean | undefined;
 }
 
 interface Shown {
@@ -57,6 +60,7 @@ export async function showCommand(
 ): Promise<ExitCode> {
   if (options.budget === true) return await showBudgetCommand(context, text, options);
   assertNamed(text);
+  if (options.summary === true) return await showSummaryCommand(context, text, options);
   const { out } = context;
   const shown = await withStore(storePlace(context, options), "openExisting", (stores) =>
     gather(stores, text, options.json === true),

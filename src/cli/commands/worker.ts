@@ -6,6 +6,7 @@ import { folderAt } from "../documents.ts";
 import type { ExitCode } from "../failure.ts";
 import { type AgentFile, loadAgentFile } from "../job/agent-file.ts";
 import { teamOf } from "../job/ask-team.ts";
+import { offlineSpeedOf } from "../job/offline-speed.ts";
 import { newAskJob } from "../job/job.ts";
 import { workUntilTold } from "../job/leaving.ts";
 import { keptOpen, type StoreOptions, storePlace, withStore } from "../job/store-place.ts";
@@ -111,7 +112,7 @@ export async function definitionsOf(
   if (ask === true) {
     const folder = files === undefined ? null : folderAt(files, directory);
     const job = newAskJob({ question: "", files: folder, model, maxReaders }, environment);
-    agents.push(teamOf(job, environment, "anywhere"));
+    agents.push(teamOf(job, { reach: "anywhere", tokensPerSecond: offlineSpeedOf(environment) }));
   }
   return { agents, mayDecide: known?.mayDecide };
 }

@@ -29,6 +29,8 @@ interface JobPlace {
   readonly rootAgentId: string;
   readonly store: StorePlace;
   readonly isResumed: boolean;
+  /** The pace of the offline engine. Default: as fast as it can. */
+  readonly tokensPerSecond?: number | undefined;
 }
 
 /** A question as a job. Throws `InvalidInputError` when its model cannot be used. */
@@ -37,11 +39,11 @@ export function jobOfQuestion(
   asked: AskJob,
   place: JobPlace,
 ): Job {
-  const { rootAgentId, store, isResumed } = place;
+  const { rootAgentId, store, isResumed, tokensPerSecond } = place;
   const job = withUsableModel(asked, environment);
   const model = job.model === offlineName ? "rule-based offline engine, no language model" : job.model;
   return {
-    agents: [teamOf(job, environment, reachOf(store))],
+    agents: [teamOf(job, { reach: reachOf(store), tokensPerSecond })],
     workerWords: workerWordsOf(job),
     rootAgentId,
     metadata: { ...job },

@@ -1,28 +1,22 @@
 import type { AgentDefinition } from "../../agents/index.ts";
 import { askTeam, documentModel } from "../../demo/index.ts";
-import { InvalidInputError } from "../../errors/index.ts";
-import { type LanguageModel, openaiModel } from "../../model/index.ts";
-import type { CliContext } from "../cli-context.ts";
+import { openaiModel } from "../../model/index.ts";
 import { documentsIn } from "../documents.ts";
 import { type AskJob, offlineName } from "./job.ts";
 
-/**
- * The team of a question. `reach` says where it may run: in any process that knows it by name, or only in the one that
- * asks.
- */
-export function teamOf(
-  { files, model, maxReaders }: AskJob,
-  environment: CliContext["environment"],
-  reach: "here" | "anywhere",
-): AgentDefinition {
-  return askTeam({ ...documentsIn(files), maxReaders, model: modelOf(model, environment) }, reach);
+interface TeamOptions {
+  /** Where it may run: in any process that knows it by name, or only in the one that asks. */
+  readonly reach: "here" | "anywhere";
+  /** The pace of the offline engine. Default: as fast as it can. */
+  readonly tokensPerSecond?: number | undefined;
 }
 
-function modelOf(name: string, environment: CliContext["environment"]): LanguageModel {
-  if (name !== offlineName) return openaiModel(name);
-  const speed = environment["TROUPE_OFFLINE_SPEED"] ?? "";
-  if (speed === "") return documentModel();
-  const tokensPerSecond = Number(speed);
-  if (tokensPerSecond > 0) return documentModel({ tokensPerSecond });
-  throw new InvalidInputError(`TROUPE_OFFLINE_SPEED is ${JSON.stringify(speed)}; it takes tokens per second, above 0`);
+/** The team of a question. */
+export function teamOf(
+  { files, model: name, maxReaders }: AskJob,
+  { reach, tokensPerSecond }: TeamOptions,
+): AgentDefinition {
+  const pace = tokensPerSecond === undefined ? {} : { tokensPerSecond };
+  const model = name === offlineName ? documentModel(pace) : openaiModel(name);
+  return askTeam({ ...documentsIn(files), maxReaders, model }, reach);
 }

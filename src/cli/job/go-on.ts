@@ -8,6 +8,7 @@ import type { ExitCode } from "../failure.ts";
 import { oneLine } from "../view/terminal-text.ts";
 import { loadAgentFile } from "./agent-file.ts";
 import { jobOfQuestion } from "./ask-job.ts";
+import { offlineSpeedOf } from "./offline-speed.ts";
 import { showEnded } from "./conclude.ts";
 import { isUnfinished } from "./find-agent.ts";
 import { askJobOf, fileJobOf, jobOfFile, type Job, type JobOptions } from "./job.ts";
@@ -104,7 +105,9 @@ export async function jobToResume(
   const { agentId: rootAgentId, metadata, definition } = root;
   const place = { rootAgentId, store, isResumed: true };
   const question = askJobOf(metadata);
-  if (question !== undefined) return jobOfQuestion(context, question, place);
+  if (question !== undefined) {
+    return jobOfQuestion(context, question, { ...place, tokensPerSecond: offlineSpeedOf(context.environment) });
+  }
   const work = fileJobOf(metadata);
   const file = given ?? work?.file;
   if (file === undefined) {

@@ -1,5 +1,6 @@
 import type { Runtime } from "../../runtime/index.ts";
 import { type CliContext, userName } from "../cli-context.ts";
+import { offlineSpeedOf } from "./offline-speed.ts";
 
 interface InspectionOptions {
   /** `true`: on any port that is free. */
@@ -34,18 +35,15 @@ export function pageLines({ url, statelyUrl }: Pick<Inspection, "url" | "stately
 }
 
 /** Tokens a second of the offline engine while one looks on: a question takes 10 to 20 s, as with a language model. */
-const watchedSpeed = "80";
+const WATCHED_SPEED = 80;
 
-/** The environment of a job: where a person may look on at a page, the offline engine takes its time. */
-export function watchedEnvironment(
+/** The pace of the offline engine: it takes its time where a person may look on at a page. */
+export function watchedSpeed(
   context: Pick<CliContext, "environment" | "stdin" | "stdout">,
   wanted: InspectionOptions["inspect"],
-): CliContext["environment"] {
-  const { environment } = context;
+): number | undefined {
   const isWatched = wanted !== undefined && wanted !== false && isOnTerminal(context);
-  return isWatched
-    ? { ...environment, TROUPE_OFFLINE_SPEED: environment["TROUPE_OFFLINE_SPEED"] || watchedSpeed }
-    : environment;
+  return offlineSpeedOf(context.environment) ?? (isWatched ? WATCHED_SPEED : undefined);
 }
 
 function isOnTerminal({ stdin, stdout }: Pick<CliContext, "stdin" | "stdout">): boolean {

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { DeepReadonly } from "../../base/index.ts";
-import { accountSchema, waiterSchema } from "../../budget/index.ts";
+import { accountSchema, modelUseSchema, waiterSchema } from "../../budget/index.ts";
 import {
   agentRequestSchema,
   artifactSchema,
@@ -92,6 +92,8 @@ export const runRowSchema = z.object({
   /** Model calls that may have cost something, and those of them without a price, which the cost leaves out. */
   calls: count,
   unpricedCalls: count,
+  /** What the agents of each definition have used of each model by their own calls. */
+  spending: z.array(z.object({ name: z.string(), model: z.string(), use: modelUseSchema })),
   /** Those that bound its newest turn: of its life, and of the turn. */
   accounts: z.array(accountSchema),
   openRequests: count,

@@ -31,10 +31,12 @@ import { pageData } from "./page-data.ts";
 import { promptOf, promptRows } from "./prompts.ts";
 import { exportRun, type RunFile } from "./run-file.ts";
 import { type FeedSink, RunReader, type RunWatch, WatchedRun } from "./run-watch.ts";
+import type { RunSummary } from "../run-model/summary-facts.ts";
 import { runHead, runPage, type RunQuery, storedAccountsOf } from "./runs.ts";
 import { type SearchQuery, searchRun } from "./search.ts";
 import { actorOf, agentOf, type FeedSource, keyOf, Sources } from "./source.ts";
 import { stepPage } from "./step-contents.ts";
+import { summaryOfRun } from "./summary-of-run.ts";
 import { feedEntryOf, feedRowOf, type Sight, shownRequest } from "./visible-values.ts";
 import type { FeedRow } from "./messages.ts";
 import type { Actor, Talk } from "./act.ts";
@@ -106,6 +108,11 @@ export class Feed {
 
   async head(runId: string): Promise<RunHead> {
     return await runHead(await this.#sources.ofRun(runId), this.#sight);
+  }
+
+  /** A run in short, as its page shows it: why it stopped or what it waits for, who spent it, what was slow. */
+  async summary(runId: string): Promise<RunSummary> {
+    return await summaryOfRun(await this.#sources.ofRun(runId), this.#sight);
   }
 
   /** Sends what is stored of a run after the cursor, and what comes. Rejects with `NotFoundError` for an unknown run. */

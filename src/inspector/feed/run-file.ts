@@ -18,7 +18,7 @@ import {
 import { memoryStores, type StoredAgent, type StoredRow, type StoredTree, type Stores } from "../../stores/index.ts";
 import { Journals } from "./journals.ts";
 import { pauses } from "./pauses.ts";
-import { RunSummaries } from "./run-summaries.ts";
+import { RunDigests } from "./run-digests.ts";
 import type { RunSource } from "./source.ts";
 import { feedEntryOf, type Sight, shownMessage, shownRequest } from "./visible-values.ts";
 
@@ -156,7 +156,7 @@ export async function copyOfRun({ stores, tenant, runId, root }: RunSource): Pro
     runId,
     root: tree.agents[0]?.record ?? root,
     journals: new Journals(),
-    summaries: new RunSummaries(),
+    digests: new RunDigests(),
   };
 }
 

@@ -4,7 +4,7 @@ import { byAge, placeOfAgent } from "../../stores/index.ts";
 import type { RunHead, RunPage, RunRow, StoredAccounts } from "./answers.ts";
 import type { FeedAgent } from "./messages.ts";
 import { ownerOfRun } from "./owners.ts";
-import type { RunSummaries } from "./run-summaries.ts";
+import type { RunDigests } from "./run-digests.ts";
 import { type FeedSource, keyOf, type RunSource, type Sources } from "./source.ts";
 import { type Sight, shownRequest } from "./visible-values.ts";
 
@@ -17,6 +17,14 @@ export interface RunQuery {
   readonly text?: string | undefined;
   /** A lifecycle, the status or the stop reason of the last turn, or `asking`: a person has to decide something. */
   readonly status?: string | undefined;
+  /** A model that has been paid for, or used without a price. */
+  readonly model?: string | undefined;
+  /** A definition whose agents have used a model. */
+  readonly agent?: string | undefined;
+  /** Runs that began at this time or later, in milliseconds since the epoch. */
+  readonly since?: number | undefined;
+  /** Runs that began before this time. */
+  readonly until?: number | undefined;
 }
 
 const ROOTS_AT_A_TIME = 50;
@@ -28,7 +36,7 @@ const MOST_TURNS = 100;
 
 /** A page of the roots of all sources, newest first. */
 export async function runPage(sources: Sources, query: RunQuery, sight: Sight): Promise<RunPage> {
-  const { limit = ROOTS_AT_A_TIME, text = "", status = "" } = query;
+  const { limit = ROOTS_AT_A_TIME, text = "", status = "", since = 0, until = Number.POSITIVE_INFINITY } = query;
   const items: RunRow[] = [];
   let { after } = query;
   for (let seen = 0; seen < MOST_LOOKED_AT; ) {
@@ -36,9 +44,11 @@ export async function runPage(sources: Sources, query: RunQuery, sight: Sight): 
     for (const { source, root } of roots) {
       seen += 1;
       after = placeOfAgent(root);
-      if (!isOfText(root, text)) continue;
-      const row = await runRowOf({ source, summaries: sources.summaries }, root, sight);
-      if (!isOfStatus(row, status)) continue;
+      // The others are older still.
+      if (root.createdAt < since) return { items, next: null };
+      if (!isOfText(root, text) || root.createdAt >= until) continue;
+      const row = await runRowOf({ source, digests: sources.digests }, root, sight);
+      if (!isOfStatus(row, status) || !isOfSpending(row, query)) continue;
       items.push(row);
       if (items.length >= limit) return { items, next: after };
     }
@@ -50,6 +60,11 @@ export async function runPage(sources: Sources, query: RunQuery, sight: Sight): 
 function isOfStatus({ status, turn, stopReason, openRequests }: RunRow, wanted: string): boolean {
   if (wanted === "asking") return openRequests > 0;
   return wanted === "" || status === wanted || turn === wanted || stopReason === wanted;
+}
+
+function isOfSpending({ spending }: RunRow, { model, agent }: RunQuery): boolean {
+  if (model === undefined && agent === undefined) return true;
+  return spending.some((one) => (model ?? one.model) === one.model && (agent ?? one.name) === one.name);
 }
 
 function isOfText({ agentId, definition }: AgentRecord, text: string): boolean {
@@ -78,25 +93,25 @@ async function rootsAfter(sources: Sources, after: string | undefined, limit: nu
 /** Where the row of a run is made. */
 export interface RowPlace {
   readonly source: FeedSource;
-  readonly summaries: RunSummaries;
+  readonly digests: RunDigests;
 }
 
 export async function runRowOf(
-  { source, summaries }: RowPlace,
+  { source, digests }: RowPlace,
   root: AgentRecord,
   { namesOnly, redactor }: Sight,
 ): Promise<RunRow> {
   const { stores, tenant } = source;
   const { agentId: runId, definition, turnCount, createdAt, lastActivity, sessionId } = root;
-  const [last, accounts, open, holder, summary] = await Promise.all([
+  const [last, accounts, open, holder, digest] = await Promise.all([
     lastTurnOf(source, root),
     topAccounts(source, root),
     stores.requests({ tenant, rootAgentId: runId, status: "open", limit: 1_000 }),
     stores.holder(keyOf(source, runId)),
-    summaries.of(stores, tenant, runId),
+    digests.of(stores, tenant, runId),
   ]);
   const status = statusOf(root);
-  const owner = status === "busy" ? await ownerOfRun(source, holder, summary.busyIds) : undefined;
+  const owner = status === "busy" ? await ownerOfRun(source, holder, digest.busyIds) : undefined;
   const turnAccount = last && (await stores.account(tenant, turnAccountId(last.turnId)));
   return {
     runId,
@@ -107,10 +122,11 @@ export async function runRowOf(
     turns: turnCount,
     createdAt,
     lastActivity,
-    task: namesOnly ? "" : firstWords(redactor.text(summary.task)),
-    agents: summary.agents,
-    failedAgents: summary.failedAgents,
+    task: namesOnly ? "" : firstWords(redactor.text(digest.task)),
+    agents: digest.agents,
+    failedAgents: digest.failedAgents,
     ...spentOn(accounts),
+    spending: digest.spending,
     accounts: root.accountId === null ? [turnAccount ?? []].flat() : [...accounts, turnAccount ?? []].flat(),
     openRequests: open.length,
     isHeld: holder !== undefined,
@@ -177,7 +193,7 @@ export async function runHead(source: RunSource, sight: Sight): Promise<RunHead>
   const [head, waiters, run] = await Promise.all([
     stores.treeHead(tenant, runId),
     stores.waiters(tenant, runId),
-    runRowOf({ source, summaries: source.summaries }, root, sight),
+    runRowOf({ source, digests: source.digests }, root, sight),
   ]);
   const { cursor = 0, agents = [], accounts = [], openRequests = [] } = head ?? {};
   return {

@@ -12,7 +12,7 @@ import { type AgentKey, type AgentRecord, rootOf } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import type { Actor } from "./act.ts";
 import { Journals } from "./journals.ts";
-import { RunSummaries } from "./run-summaries.ts";
+import { RunDigests } from "./run-digests.ts";
 
 /** Stores that a feed reads, and the runtime that works in them, if it is one of this process. */
 export interface FeedSource {
@@ -35,7 +35,7 @@ export class Sources {
   readonly #sources: FeedSource[] = [];
   readonly #processId = `inspector-${randomUUID()}`;
   readonly #journals = new Journals();
-  readonly summaries = new RunSummaries();
+  readonly digests = new RunDigests();
 
   /** The returned function takes it away again. */
   add(source: FeedSource): () => void {
@@ -56,7 +56,7 @@ export class Sources {
     for (const source of this.#sources) {
       const root = await source.stores.readAgent({ tenant: source.tenant, agentId: runId });
       if (root && root.rootAgentId === runId)
-        return { ...source, runId, root, journals: this.#journals, summaries: this.summaries };
+        return { ...source, runId, root, journals: this.#journals, digests: this.digests };
     }
     throw new NotFoundError(`there is no run "${runId}"`);
   }
@@ -83,7 +83,7 @@ export interface RunSource extends FeedSource {
   readonly root: AgentRecord;
   /** Through which the journals of its agents are read. */
   readonly journals: Journals;
-  readonly summaries: RunSummaries;
+  readonly digests: RunDigests;
 }
 
 /** Throws `NotFoundError` for an agent that is not of the run. */

@@ -39,7 +39,16 @@ const limit = (most: number) => z.coerce.number().int().min(1).max(most).optiona
 const cursor = z.coerce.number().int().nonnegative().optional();
 const text = z.string().max(512).optional();
 
-const runQuery = z.object({ after: text, limit: limit(100), text, status: text });
+const runQuery = z.object({
+  after: text,
+  limit: limit(200),
+  text,
+  status: text,
+  model: text,
+  agent: text,
+  since: cursor,
+  until: cursor,
+});
 const momentQuery = z.object({ at: cursor });
 const afterQuery = z.object({
   after: z

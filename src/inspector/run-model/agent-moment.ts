@@ -1,4 +1,4 @@
-import { modelUseOf } from "../../budget/index.ts";
+import { addUse, billedModel, modelUseOf, type UseByModel } from "../../budget/index.ts";
 import type { RunEntry, RunEntryOf } from "./run-log.ts";
 
 /**
@@ -23,6 +23,25 @@ export const phases = [
   "shutdown",
 ] as const;
 export type Phase = (typeof phases)[number];
+
+/** Words for a phase, for people. */
+export const phaseWords: Readonly<Record<Phase, string>> = {
+  thinking: "thinking",
+  tools: "running tools",
+  waiting: "waiting for subagents",
+  asking: "waiting for a person",
+  budget: "waiting for budget",
+  retrying: "retrying",
+  paused: "paused",
+  lost: "interrupted",
+  failed: "failed",
+  stopped: "stopped",
+  done: "done",
+  ready: "ready",
+  starting: "starting",
+  created: "not started",
+  shutdown: "shut down",
+};
 
 export interface RunningCall {
   readonly callId: string;
@@ -61,6 +80,8 @@ export interface AgentMoment {
   /** Its own calls that may have cost something, and those of them without a price. */
   readonly calls: number;
   readonly unpricedCalls: number;
+  /** The use of its own calls by model. */
+  readonly models: UseByModel;
   readonly model: string | null;
   readonly stopReason: string | null;
   /** Why the last turn stopped or failed, in words. */
@@ -89,6 +110,7 @@ export function createdMoment(at: number): AgentMoment {
     costMicros: 0,
     calls: 0,
     unpricedCalls: 0,
+    models: {},
     model: null,
     stopReason: null,
     message: null,
@@ -106,7 +128,7 @@ export function foldAgentEntry(agent: AgentMoment, entry: RunEntry): AgentMoment
 function billed(agent: AgentMoment, entry: RunEntry): AgentMoment {
   const settlement = "settlement" in entry ? entry.settlement : null;
   const use = settlement && modelUseOf(settlement);
-  if (!use) return agent;
+  if (!settlement || !use) return agent;
   return {
     ...agent,
     inputTokens: agent.inputTokens + use.inputTokens,
@@ -114,6 +136,7 @@ function billed(agent: AgentMoment, entry: RunEntry): AgentMoment {
     costMicros: agent.costMicros + use.costMicros,
     calls: agent.calls + use.calls,
     unpricedCalls: agent.unpricedCalls + use.unpricedCalls,
+    models: addUse(agent.models, { [billedModel(settlement)]: use }),
   };
 }
 

@@ -229,6 +229,14 @@ export class RunLog {
     return this.#firstAfter((index) => this.cursorOf(index) > cursor);
   }
 
+  /** The address of the moment after so many entries: `CURSOR`, or `CURSOR.N` within its row. */
+  addressOf(count: number): string {
+    if (count === this.first) return String(this.cursorBefore);
+    const cursor = this.cursorOf(count - 1);
+    if (count === this.countUpTo(cursor)) return String(cursor);
+    return `${cursor}.${count - this.countUpTo(cursor - 1)}`;
+  }
+
   /** How many entries had happened by that time. */
   countUntil(time: number): number {
     return this.#firstAfter((index) => this.timeOf(index) > time);

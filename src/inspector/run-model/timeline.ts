@@ -5,6 +5,18 @@ import type { RunEntry, RunLog } from "./run-log.ts";
 export const spanKinds = ["model", "retry", "queue", "tool", "child", "person", "budget", "pause"] as const;
 export type SpanKind = (typeof spanKinds)[number];
 
+/** Words for a kind, for people. */
+export const spanWords: Readonly<Record<SpanKind, string>> = {
+  model: "model call",
+  retry: "wait before a retry",
+  queue: "in a queue",
+  tool: "tool",
+  child: "waits for subagents",
+  person: "waits for a person",
+  budget: "waits for budget",
+  pause: "paused",
+};
+
 export interface Span {
   readonly kind: SpanKind;
   /** Milliseconds since the epoch. */

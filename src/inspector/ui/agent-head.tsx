@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { type AgentMoment, isBusy } from "../run-model/agent-moment.ts";
 import { wordsOf } from "./feed-client.ts";
 import { compact, costText, costTitle, milliseconds, plural, shortId, shortTime } from "./format.ts";
-import { type LostAgent, lostWords } from "./lost-agents.ts";
+import { type LostAgent, lostWords } from "../run-model/lost-agents.ts";
 import { acts, addressOf, copyText, say, selectAgent, selectedAgent } from "./page-state.ts";
 import { Icon, LimitBar, limitTitle, PhaseIcon, phaseWords } from "./parts.tsx";
 import type { RunSession } from "./run-session.ts";

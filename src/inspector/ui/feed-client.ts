@@ -28,6 +28,10 @@ export interface RunQuery {
   readonly limit?: number;
   readonly text?: string;
   readonly status?: string;
+  readonly model?: string;
+  readonly agent?: string;
+  readonly since?: number;
+  readonly until?: number;
 }
 
 export interface MessageQuery {

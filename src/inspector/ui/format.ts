@@ -1,49 +1,19 @@
 import type { Account } from "../run-model/account-at.ts";
-import { milliseconds } from "../run-model/event-rows.ts";
+import { compact, type Cost, dollars, milliseconds } from "../run-model/figures.ts";
 
-export { grouped, milliseconds } from "../run-model/event-rows.ts";
-
-/** The part of an id that tells siblings apart: `~3da5f63e` of `root~3da5f63ee2f36ccd`. */
-export function shortId(agentId: string): string {
-  const child = agentId.indexOf("~");
-  if (child < 0) return agentId.length > 20 ? `${agentId.slice(0, 19)}…` : agentId;
-  return `~${agentId.slice(child + 1, child + 7)}`;
-}
-
-/** Tokens in thousands and millions. */
-export function compact(amount: number): string {
-  if (amount < 1_000) return String(amount);
-  const [value, unit] = amount < 999_500 ? [amount / 1_000, "k"] : [amount / 1_000_000, "M"];
-  return `${value < 10 ? value.toFixed(2) : value < 100 ? value.toFixed(1) : Math.round(value)}${unit}`;
-}
-
-/** Micro-dollars as dollars. */
-export function dollars(micros: number): string {
-  const amount = micros / 1_000_000;
-  if (amount === 0) return "$0";
-  const digits = amount < 0.0001 ? 6 : amount < 0.01 ? 5 : amount < 1 ? 4 : 2;
-  return `$${amount.toFixed(digits)}`;
-}
-
-/** What calls cost together, as far as they have prices. */
-export interface Cost {
-  /** Of those that have a price; null: none has one. */
-  readonly costMicros: number | null;
-  readonly calls: number;
-  readonly unpricedCalls: number;
-}
-
-/** The one wording of a cost: `$0` without any call, `no price` where no call has one, `≥ $0.04` where some have none. */
-export function costText({ costMicros, calls, unpricedCalls }: Cost): string {
-  if (calls > 0 && unpricedCalls >= calls) return "no price";
-  return unpricedCalls > 0 ? `≥ ${dollars(costMicros ?? 0)}` : dollars(costMicros ?? 0);
-}
-
-/** Why a cost is not a plain figure, or undefined where it is one. */
-export function costTitle({ calls, unpricedCalls }: Cost): string | undefined {
-  if (unpricedCalls === 0) return undefined;
-  return `${unpricedCalls.toLocaleString("en")} of ${plural(calls, "call")} had no price and count as nothing`;
-}
+export {
+  compact,
+  type Cost,
+  costText,
+  costTitle,
+  dollars,
+  grouped,
+  milliseconds,
+  percent,
+  plural,
+  shortId,
+  sinceStart,
+} from "../run-model/figures.ts";
 
 /** Of several agents, runs or accounts together. */
 export function costSum(costs: readonly Cost[]): Cost {
@@ -66,16 +36,6 @@ export function costOfCall(costMicros: number | null): Cost {
   return { costMicros, calls: 1, unpricedCalls: costMicros === null ? 1 : 0 };
 }
 
-/** A time from the beginning of the run. */
-export function sinceStart(time: number, start: number): string {
-  const amount = Math.max(0, time - start) / 1_000;
-  if (amount < 60) return `${amount.toFixed(3)} s`;
-  const minutes = Math.floor(amount / 60);
-  const seconds = (amount % 60).toFixed(1).padStart(4, "0");
-  if (minutes < 60) return `${minutes}:${seconds}`;
-  return `${Math.floor(minutes / 60)}:${String(minutes % 60).padStart(2, "0")}:${seconds.slice(0, 2)}`;
-}
-
 const clock = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 
 export function dateTime(time: number): string {
@@ -87,10 +47,6 @@ const timeOfDay = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
 /** The time of day. */
 export function shortTime(time: number): string {
   return timeOfDay.format(time);
-}
-
-export function plural(count: number, one: string, many = `${one}s`): string {
-  return `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
 }
 
 const limitWords: Readonly<Record<string, string>> = {

@@ -39,6 +39,7 @@ import "./styles/messages.css";
 import "./styles/people.css";
 import "./styles/tree.css";
 import "./styles/views.css";
+import { SummaryView } from "./summary-view.tsx";
 import { TalkView } from "./talk-view.tsx";
 import { TimelineView } from "./timeline-view.tsx";
 import { TopBar } from "./top-bar.tsx";
@@ -94,6 +95,7 @@ function Failure({ text }: { readonly text: string }) {
 }
 
 const viewNames: Readonly<Record<View, string>> = {
+  summary: "Summary",
   timeline: "Timeline",
   chart: "Chart",
   messages: "Messages",
@@ -192,6 +194,8 @@ function Shown({ view, run }: { readonly view: View; readonly run: RunSession })
   const agent = run.log.agents[selectedAgent.value];
   if (!agent) return <p class="empty">This agent is not part of the run.</p>;
   switch (view) {
+    case "summary":
+      return <SummaryView run={run} />;
     case "timeline":
       return <TimelineView run={run} />;
     case "events":

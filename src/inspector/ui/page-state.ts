@@ -3,12 +3,12 @@ import type { FeedInfo } from "../feed/wire.ts";
 import { type FeedClient, wordsOf } from "./feed-client.ts";
 import { RunSession } from "./run-session.ts";
 
-export const views = ["timeline", "chart", "messages", "events", "budgets", "requests", "talk"] as const;
+export const views = ["summary", "timeline", "chart", "messages", "events", "budgets", "requests", "talk"] as const;
 export type View = (typeof views)[number];
 
 /** A place on the page; the address holds it, never the token. */
 export interface Route {
-  readonly page: "runs" | "run" | "queues" | "compare";
+  readonly page: "runs" | "costs" | "run" | "queues" | "compare";
   readonly runId: string;
   /** The second run of a comparison; empty: none is chosen. */
   readonly otherId: string;
@@ -16,9 +16,22 @@ export interface Route {
   readonly at: string | null;
   readonly agent: string | null;
   readonly view: View;
+  /** The bar of the timeline that is open: the address of the moment with which it begins; null: none. */
+  readonly span: string | null;
+  /** Of runs and costs: only the runs that have spent something so: the `key` of a row of costs; null: all. */
+  readonly spent: string | null;
 }
 
-const start: Route = { page: "runs", runId: "", otherId: "", at: null, agent: null, view: "timeline" };
+const start: Route = {
+  page: "runs",
+  runId: "",
+  otherId: "",
+  at: null,
+  agent: null,
+  view: "timeline",
+  span: null,
+  spent: null,
+};
 
 export const route = signal<Route>(start);
 
@@ -27,10 +40,11 @@ function routeOf(hash: string): Route {
   const [, page, id = "", otherId = ""] = path.split("/");
   if (page === "queues") return { ...start, page };
   if (page === "compare") return { ...start, page, runId: decoded(id), otherId: decoded(otherId) };
-  if (page !== "run") return start;
   const fields = new URLSearchParams(query);
-  const view = views.find((name) => name === fields.get("view")) ?? "timeline";
-  return { ...start, page, runId: decoded(id), at: fields.get("at"), agent: fields.get("agent"), view };
+  if (page !== "run") return { ...start, page: page === "costs" ? page : "runs", spent: fields.get("spent") };
+  const view = views.find((name) => name === fields.get("view")) ?? start.view;
+  const [at, agent, span] = [fields.get("at"), fields.get("agent"), fields.get("span")];
+  return { ...start, page, runId: decoded(id), at, agent, view, span };
 }
 
 function decoded(text: string): string {
@@ -41,13 +55,14 @@ function decoded(text: string): string {
   }
 }
 
-function hashOf({ page, runId, otherId, at, agent, view }: Route): string {
+function hashOf({ page, runId, otherId, at, agent, view, span, spent }: Route): string {
   if (page === "compare") return `#/compare/${encodeURIComponent(runId)}/${encodeURIComponent(otherId)}`;
-  if (page !== "run") return `#/${page}`;
+  if (page !== "run") return `#/${page}${spent === null ? "" : `?spent=${encodeURIComponent(spent)}`}`;
   const fields = new URLSearchParams();
   if (at !== null) fields.set("at", at);
   if (agent !== null) fields.set("agent", agent);
   fields.set("view", view);
+  if (span !== null) fields.set("span", span);
   return `#/run/${encodeURIComponent(runId)}?${fields.toString()}`;
 }
 

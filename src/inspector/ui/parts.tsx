@@ -4,6 +4,8 @@ import type { Phase } from "../run-model/agent-moment.ts";
 import { type LimitUse, shareOf } from "../run-model/limit-use.ts";
 import { amountText, limitWord } from "./format.ts";
 
+export { phaseWords } from "../run-model/agent-moment.ts";
+
 /** Each phase has a shape besides its colour: drawn on 12 × 12. */
 const shapes: Readonly<Record<Phase, string>> = {
   thinking: "M6 1a5 5 0 1 0 0 10A5 5 0 0 0 6 1Z",
@@ -40,25 +42,6 @@ export function PhaseIcon({ phase }: { readonly phase: Phase }) {
     </svg>
   );
 }
-
-/** Words for a phase, for people. */
-export const phaseWords: Readonly<Record<Phase, string>> = {
-  thinking: "thinking",
-  tools: "running tools",
-  waiting: "waiting for subagents",
-  asking: "waiting for a person",
-  budget: "waiting for budget",
-  retrying: "retrying",
-  paused: "paused",
-  lost: "interrupted",
-  failed: "failed",
-  stopped: "stopped",
-  done: "done",
-  ready: "ready",
-  starting: "starting",
-  created: "not started",
-  shutdown: "shut down",
-};
 
 const paths = {
   play: "M5 3l8 5-8 5Z",

@@ -3,6 +3,7 @@ import { usePolled } from "./asked.ts";
 import type { FeedClient } from "./feed-client.ts";
 import { dateTime, milliseconds, plural, shortId } from "./format.ts";
 import { addressOf } from "./page-state.ts";
+import { AskedTable } from "./tables.tsx";
 import { oneLine, plainText } from "./untrusted.tsx";
 
 const REFRESH_MS = 2_000;
@@ -11,39 +12,21 @@ const MOST_LINKS = 8;
 
 /** Who works in the stores: where, since when, whether it lives, and what it runs. */
 export function Processes({ feed }: { readonly feed: FeedClient }) {
-  const { answer: rows, failure } = usePolled(() => feed.processes(), feed, REFRESH_MS);
+  const asked = usePolled(() => feed.processes(), feed, REFRESH_MS);
   return (
     <section aria-labelledby="processes">
       <div class="view-bar">
         <h1 id="processes">Processes</h1>
       </div>
-      {failure !== null && (
-        <p class="banner bad" role="alert">
-          {failure}
-        </p>
-      )}
-      {rows === undefined ? (
-        failure === null && <p class="empty loading">Reading the processes …</p>
-      ) : rows.length === 0 ? (
-        <p class="empty">No process works in these stores.</p>
-      ) : (
-        <table class="run-table process-table">
-          <thead>
-            <tr>
-              {["Process", "State", "Machine", "Started", "Last sign of life", "Runs"].map((name) => (
-                <th key={name} scope="col">
-                  {name}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {rows.map((row) => (
-              <ProcessLine key={row.processId} row={row} />
-            ))}
-          </tbody>
-        </table>
-      )}
+      <AskedTable
+        asked={asked}
+        rows={asked.answer}
+        what="the processes"
+        empty={<p class="empty">No process works in these stores.</p>}
+        class="process-table"
+        columns={[["Process"], ["State"], ["Machine"], ["Started"], ["Last sign of life"], ["Runs"]]}
+        line={(row) => <ProcessLine key={row.processId} row={row} />}
+      />
     </section>
   );
 }

@@ -1,5 +1,5 @@
 import { milliseconds, plural, shortTime, sinceStart } from "./format.ts";
-import { lostWords } from "./lost-agents.ts";
+import { lostWords } from "../run-model/lost-agents.ts";
 import { goLive, selectAgent } from "./page-state.ts";
 import type { RunSession } from "./run-session.ts";
 

@@ -7,7 +7,7 @@ import { type LogStart, type RunAgentRecord, RunLog, type RunRow } from "../run-
 import { type RunMoment, RunMoments, type RunState } from "../run-model/run-moments.ts";
 import { type OpenSpans, Timeline } from "../run-model/timeline.ts";
 import type { FeedClient, LinkState, RequestRow, SourceState } from "./feed-client.ts";
-import { type LostAgent, lostAgents, nothingLost, type Owners } from "./lost-agents.ts";
+import { type LostAgent, lostAgents, nothingLost, type Owners } from "../run-model/lost-agents.ts";
 import { Player } from "./player.ts";
 import { Rereading, Slices } from "./slices.ts";
 
@@ -470,11 +470,7 @@ export class RunSession {
   /** The address of the moment: `CURSOR`, or `CURSOR.N` within its row; null: the newest. */
   addressOfMoment(): string | null {
     const count = this.pinned.value;
-    if (count === null) return null;
-    if (count === this.log.first) return String(this.log.cursorBefore);
-    const cursor = this.log.cursorOf(count - 1);
-    if (count === this.log.countUpTo(cursor)) return String(cursor);
-    return `${cursor}.${count - this.log.countUpTo(cursor - 1)}`;
+    return count === null ? null : this.log.addressOf(count);
   }
 
   /** The inverse; null for an address that is none. */

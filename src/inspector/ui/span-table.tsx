@@ -1,20 +1,11 @@
 import { useMemo } from "preact/hooks";
-import type { Span } from "../run-model/timeline.ts";
+import { type Span, spanWords } from "../run-model/timeline.ts";
 import { milliseconds, shortId, sinceStart } from "./format.ts";
 import type { RunSession } from "./run-session.ts";
 import { oneLine, plainText } from "./untrusted.tsx";
 import { VirtualList } from "./virtual-list.tsx";
 
-export const spanWords: Readonly<Record<Span["kind"], string>> = {
-  model: "model call",
-  retry: "wait before a retry",
-  queue: "in a queue",
-  tool: "tool",
-  child: "waits for subagents",
-  person: "waits for a person",
-  budget: "waits for budget",
-  pause: "paused",
-};
+export { spanWords };
 
 interface TableProps {
   readonly run: RunSession;

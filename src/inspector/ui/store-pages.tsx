@@ -18,20 +18,43 @@ import {
   shortId,
 } from "./format.ts";
 import { Icon, LimitBar, PhaseIcon, phaseWords } from "./parts.tsx";
-import { addressOf, copyText, info } from "./page-state.ts";
+import { Costs, filterOf, wordsOfSpent } from "./costs-view.tsx";
+import { addressOf, copyText, info, route } from "./page-state.ts";
 import { Processes } from "./processes-view.tsx";
+import { AskedTable, type Column } from "./tables.tsx";
 import { NewTalk } from "./talk-view.tsx";
 import { LongText, oneLine, plainText } from "./untrusted.tsx";
 
 const REFRESH_MS = 2_000;
 const PAGE = 50;
-/** All runs of the source, the newest first. */
+/** Costs are of more runs at once, and are read less often. */
+const COSTS_REFRESH_MS = 10_000;
+const COSTS_PAGE = 200;
+
+const runColumns: readonly Column[] = [
+  ["Run"],
+  ["State"],
+  ["Agents", true],
+  ["Began"],
+  ["Took", true],
+  ["Tokens", true],
+  ["Cost", true],
+  ["Budget"],
+  [<span class="visually-hidden">Compare</span>],
+];
+
+/** All runs of the source, the newest first, or what they have cost together. */
 export function RunsView({ feed }: { readonly feed: FeedClient }) {
   const [text, setText] = useState("");
   const [status, setStatus] = useState("");
-  const filter = { ...(text === "" ? {} : { text }), ...(status === "" ? {} : { status }) };
-  const question = `${status} ${text}`;
-  const { answer, failure } = usePolled(() => feed.runs({ limit: PAGE, ...filter }), question, REFRESH_MS);
+  const { page, spent } = route.value;
+  const isCosts = page === "costs";
+  const limit = isCosts ? COSTS_PAGE : PAGE;
+  const filter = { text, status, ...(spent === null ? {} : filterOf(spent)) };
+  const question = JSON.stringify([isCosts, filter]);
+  const everyMs = isCosts ? COSTS_REFRESH_MS : REFRESH_MS;
+  const asked = usePolled(() => feed.runs({ limit, ...filter }), question, everyMs);
+  const { answer } = asked;
   /** What "More runs" has brought, with the page before it: newer runs push others off that page. */
   const [older, setOlder] = useState<RunPage & { readonly question: string }>();
   const kept = older?.question === question ? older : undefined;
@@ -41,13 +64,20 @@ export function RunsView({ feed }: { readonly feed: FeedClient }) {
   const next = (kept ?? answer)?.next ?? null;
   const more = async (): Promise<void> => {
     if (next === null) return;
-    const page = await feed.runs({ after: next, limit: PAGE, ...filter });
-    setOlder({ question, items: [...rows, ...page.items], next: page.next });
+    const further = await feed.runs({ after: next, limit, ...filter });
+    setOlder({ question, items: [...rows, ...further.items], next: further.next });
   };
   return (
     <main id="main" class="runs" tabIndex={-1}>
       <div class="view-bar">
-        <h1>Runs</h1>
+        <h1>{isCosts ? "Costs" : "Runs"}</h1>
+        <nav class="segments" aria-label="Runs or costs">
+          {(["runs", "costs"] as const).map((one) => (
+            <a key={one} href={addressOf({ page: one })} aria-current={one === page ? "page" : undefined}>
+              {one}
+            </a>
+          ))}
+        </nav>
         <label class="search-field">
           <Icon name="search" />
           <input
@@ -68,54 +98,26 @@ export function RunsView({ feed }: { readonly feed: FeedClient }) {
             ))}
           </select>
         </label>
+        {spent !== null && (
+          <a class="tag" href={addressOf({ spent: null })}>
+            {oneLine(wordsOfSpent(spent), 60)} ✕<span class="visually-hidden"> Show all again</span>
+          </a>
+        )}
         <span class="spacer" />
         {rows.length > 0 && <Sums rows={rows} isAll={next === null} />}
       </div>
-      <NewTalk />
-      {failure !== null && (
-        <p class="banner" role="alert">
-          {failure}
-        </p>
-      )}
-      {answer === undefined ? (
-        <p class="empty loading">Reading the store …</p>
-      ) : rows.length === 0 ? (
-        question === " " ? (
-          <FirstSteps />
-        ) : (
-          <p class="empty">No run fits the filter.</p>
-        )
+      {!isCosts && <NewTalk />}
+      {isCosts && rows.length > 0 ? (
+        <Costs rows={rows} isAll={next === null} />
       ) : (
-        <table class="run-table">
-          <thead>
-            <tr>
-              <th scope="col">Run</th>
-              <th scope="col">State</th>
-              <th scope="col" class="number">
-                Agents
-              </th>
-              <th scope="col">Began</th>
-              <th scope="col" class="number">
-                Took
-              </th>
-              <th scope="col" class="number">
-                Tokens
-              </th>
-              <th scope="col" class="number">
-                Cost
-              </th>
-              <th scope="col">Budget</th>
-              <th scope="col">
-                <span class="visually-hidden">Compare</span>
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {rows.map((row) => (
-              <RunLine key={row.runId} row={row} />
-            ))}
-          </tbody>
-        </table>
+        <AskedTable
+          asked={asked}
+          rows={asked.answer && rows}
+          what="the store"
+          empty={text + status === "" && spent === null ? <FirstSteps /> : <p class="empty">No run fits the filter.</p>}
+          columns={runColumns}
+          line={(row) => <RunLine key={row.runId} row={row} />}
+        />
       )}
       {next !== null && (
         <p>
@@ -280,43 +282,33 @@ export function WorkersView({ feed }: { readonly feed: FeedClient }) {
   );
 }
 
+const queueColumns: readonly Column[] = [
+  ["Queue"],
+  ["Workers", true],
+  ["Waiting", true],
+  ["Longest wait", true],
+  ["Active", true],
+  ["Longest run", true],
+  ["Delayed", true],
+  ["Dead", true],
+];
+
 /** The queues of a Redis: what waits, who works, what was given up. */
 function Queues({ feed }: { readonly feed: FeedClient }) {
-  const { answer: rows, failure } = usePolled(() => feed.queues(), feed, REFRESH_MS);
+  const asked = usePolled(() => feed.queues(), feed, REFRESH_MS);
   return (
     <section aria-labelledby="queues">
       <div class="view-bar">
         <h2 id="queues">Queues</h2>
       </div>
-      {failure !== null && (
-        <p class="banner" role="alert">
-          {failure}
-        </p>
-      )}
-      {rows === undefined ? (
-        <p class="empty loading">Reading the queues …</p>
-      ) : rows === null || rows.length === 0 ? (
-        <p class="empty">There is no queue here. Workers over Redis have them: see docs/distribution.md.</p>
-      ) : (
-        <table class="run-table">
-          <thead>
-            <tr>
-              {["Queue", "Workers", "Waiting", "Longest wait", "Active", "Longest run", "Delayed", "Dead"].map(
-                (name, index) => (
-                  <th key={name} scope="col" class={index === 0 ? "" : "number"}>
-                    {name}
-                  </th>
-                ),
-              )}
-            </tr>
-          </thead>
-          <tbody>
-            {rows.map((row) => (
-              <QueueLine key={row.queue} row={row} />
-            ))}
-          </tbody>
-        </table>
-      )}
+      <AskedTable
+        asked={asked}
+        rows={asked.answer === null ? [] : asked.answer}
+        what="the queues"
+        empty={<p class="empty">There is no queue here. Workers over Redis have them: see docs/distribution.md.</p>}
+        columns={queueColumns}
+        line={(row) => <QueueLine key={row.queue} row={row} />}
+      />
     </section>
   );
 }

@@ -293,32 +293,3 @@ function drawGap(
   pen.fillText(text, at, axisHeight / 2);
   return at + wide + 8;
 }
-
-/**
- * The spans that decided how long the run took: from its end backwards, always the one that ended last before, through the
- * child that was waited for longest.
- */
-export function criticalSpans(run: RunSession): Set<Span> {
-  const path = new Set<Span>();
-  const { agents } = run.log;
-  const walk = (agent: number, from: number, to: number): void => {
-    let time = to;
-    while (time > from) {
-      const until = time;
-      const before = run.timeline.spansOf(agent).filter(({ start, end }) => start < until && end > from);
-      const span = before.toSorted((one, other) => Math.min(other.end, until) - Math.min(one.end, until))[0];
-      if (!span || path.has(span)) return;
-      path.add(span);
-      if (span.kind === "child") {
-        const last = (agents[agent]?.children ?? [])
-          .map((child) => ({ child, end: Math.min(run.timeline.spansOf(child).at(-1)?.end ?? 0, run.present.peek()) }))
-          .filter(({ end }) => end > span.start && end <= until + 5)
-          .toSorted((one, other) => other.end - one.end)[0];
-        if (last) walk(last.child, span.start, Math.min(last.end, until));
-      }
-      time = Math.min(span.start, until - 0.001);
-    }
-  };
-  for (const { index, parent } of agents) if (parent < 0) walk(index, run.log.startedAt, run.present.peek());
-  return path;
-}

@@ -1,14 +1,15 @@
 import { signal } from "@preact/signals";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { AmountAxis, type Axis } from "../run-model/axis.ts";
+import { criticalPath } from "../run-model/critical-path.ts";
 import type { Span } from "../run-model/timeline.ts";
 import { useSize } from "./canvas.ts";
 import { compact, costText, dollars, milliseconds, shortId, sinceStart } from "./format.ts";
 import { Check, Icon } from "./parts.tsx";
-import { selectAgent, selectedAgent } from "./page-state.ts";
+import { note, route, selectAgent, selectedAgent } from "./page-state.ts";
 import type { RunSession } from "./run-session.ts";
 import { shownTheme } from "./settings.ts";
-import { criticalSpans, drawTimeline, rowAt, type TimelineFrame, type Window } from "./timeline-canvas.ts";
+import { drawTimeline, rowAt, type TimelineFrame, type Window } from "./timeline-canvas.ts";
 import { TimelineMap } from "./timeline-map.tsx";
 import { costOfSpan, type OpenSpan, SpanAside } from "./span-aside.tsx";
 import { SpanTable, spanWords } from "./span-table.tsx";
@@ -24,7 +25,9 @@ const showsCritical = signal(false);
 
 /** When each agent did what: a row an agent, lanes for what ran at the same time. A click on a bar shows all about it. */
 export function TimelineView({ run }: { readonly run: RunSession }) {
-  const [opened, setOpened] = useState<OpenSpan | null>(null);
+  const { span } = route.value;
+  const opened = useMemo(() => spanOf(run, span), [run, span, run.length.value]);
+  const setOpened = (one: OpenSpan | null): void => note({ span: one && run.log.addressOf(one.span.first + 1) });
   const [view, setView] = useState<Window>({ from: 0, to: 1 });
   // The axis takes the newest spans in.
   const { kinds } = run.axis.value.length > 0 ? run.timeline : { kinds: new Set<Span["kind"]>() };
@@ -71,6 +74,15 @@ export function TimelineView({ run }: { readonly run: RunSession }) {
       {opened && <SpanAside run={run} {...opened} onClose={() => setOpened(null)} />}
     </div>
   );
+}
+
+/** The bar that begins with the moment of an address. */
+function spanOf(run: RunSession, address: string | null): OpenSpan | null {
+  const count = address === null ? null : run.countAt(address);
+  if (count === null) return null;
+  const agent = run.log.agentOf(count - 1);
+  const span = run.timeline.spansOf(agent).find(({ first }) => first === count - 1);
+  return span ? { agent, span } : null;
 }
 
 /** Time, or what each agent has spent. */
@@ -300,6 +312,10 @@ function panned({ from, to }: Window, share: number): Window {
   const width = to - from;
   const start = Math.max(0, Math.min(1 - width, from + share * width));
   return { from: start, to: start + width };
+}
+
+function criticalSpans(run: RunSession): Set<Span> {
+  return new Set(criticalPath(run.log, run.timeline, run.present.peek()).map(({ span }) => span));
 }
 
 /** Agents from the root down, each before its children. */

@@ -5,7 +5,7 @@ import { type AgentMoment, isBusy } from "../run-model/agent-moment.ts";
 import { type TreeRow, treeRows } from "../run-model/tree-rows.ts";
 import { plural, shortId } from "./format.ts";
 import { Icon, LimitBar, PhaseIcon, phaseWords } from "./parts.tsx";
-import { lostWords } from "./lost-agents.ts";
+import { lostWords } from "../run-model/lost-agents.ts";
 import { route, selectAgent, selectedAgent, session } from "./page-state.ts";
 import type { RunSession } from "./run-session.ts";
 import { oneLine, plainText } from "./untrusted.tsx";

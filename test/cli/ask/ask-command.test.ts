@@ -4,6 +4,7 @@ import { describe, expect, test } from "vitest";
 import { documentsIn, folderAt } from "../../../src/cli/documents.ts";
 import { questionToResume } from "../../../src/cli/job/ask-job.ts";
 import { teamOf } from "../../../src/cli/job/ask-team.ts";
+import { offlineSpeedOf } from "../../../src/cli/job/offline-speed.ts";
 import { type AskJob, askJobOf, newAskJob, withUsableModel } from "../../../src/cli/job/job.ts";
 import type { AgentIdentity, AgentRecord } from "../../../src/state/index.ts";
 import { memoryStores, type Stores } from "../../../src/stores/index.ts";
@@ -49,26 +50,28 @@ describe("the documents", () => {
 
 describe("the team", () => {
   test("is bounded: the lead by steps, tokens and time, each reader by its own", () => {
-    const lead = teamOf(job, {}, "here");
+    const lead = teamOf(job, { reach: "here" });
     expect(lead.limits).toMatchObject({ maxSteps: 12, maxTokens: 600_000, maxActiveMs: 600_000 });
     const reader = lead.tools.get("reader");
     expect(reader?.kind === "subagent" && reader.limits).toMatchObject({ maxSteps: 8, maxTokens: 120_000 });
   });
 
   test("is defined alike each time, so that a job that is carried on finds itself unchanged", () => {
-    expect(teamOf(job, {}, "here").ref).toEqual(teamOf({ ...job }, {}, "here").ref);
+    expect(teamOf(job, { reach: "here" }).ref).toEqual(teamOf({ ...job }, { reach: "here" }).ref);
   });
 
   test("has as many readers as were asked for, in words and in fact", () => {
-    const lead = teamOf({ ...job, maxReaders: 1 }, {}, "here");
+    const lead = teamOf({ ...job, maxReaders: 1 }, { reach: "here" });
     const reader = lead.tools.get("reader");
     expect(reader?.kind === "subagent" && reader.policy.maxChildren).toBe(1);
     expect(lead.instructions).toContain("at most 1 file,");
     expect(lead.instructions).not.toContain("6 files");
   });
 
-  test("refuses a speed that is none", () => {
-    expect(() => teamOf(job, { TROUPE_OFFLINE_SPEED: "fast" }, "here")).toThrow(/TROUPE_OFFLINE_SPEED is "fast"/);
+  test("has the pace of the environment, and refuses one that is none", () => {
+    expect(offlineSpeedOf({})).toBeUndefined();
+    expect(offlineSpeedOf({ TROUPE_OFFLINE_SPEED: "15" })).toBe(15);
+    expect(() => offlineSpeedOf({ TROUPE_OFFLINE_SPEED: "fast" })).toThrow(/TROUPE_OFFLINE_SPEED is "fast"/);
   });
 });
 

@@ -67,6 +67,8 @@ test.each([
   [["--webhook-origin", "a"], "--webhook-origin is for --serve; give that too, or leave it out"],
   [["--serve", "--json"], "--json does not go with --serve"],
   [["--serve", "--resume"], "--resume does not go with --serve"],
+  [["--serve", "--stately"], "--stately does not go with --serve"],
+  [["--serve", "--inspect"], "--inspect does not go with --serve"],
   [["--serve", "--max-cost", "1"], "limits do not go with --serve: each turn has those of the team; leave them out"],
 ])("ask %j is refused", async (words, message) => {
   const { code, out, notes } = await troupe(["ask", ...words, ...store]);

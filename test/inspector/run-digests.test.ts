@@ -1,7 +1,8 @@
 import { expect, onTestFinished, test } from "vitest";
-import { createRuntime, memoryStores } from "../../src/index.ts";
+import { createRuntime, defineAgent, memoryStores } from "../../src/index.ts";
 import { Feed } from "../../src/inspector/index.ts";
 import { createRedactor } from "../../src/telemetry/index.ts";
+import { scriptedModel } from "../../src/testing/index.ts";
 import { watchedTeam } from "./team.ts";
 
 test("a run in a list is read whole only when it has got rows since (1)", async () => {
@@ -52,4 +53,35 @@ test("with names only the task of a run is hidden", async () => {
   const feed = new Feed({ namesOnly: true });
   feed.add({ stores: runtime.stores, tenant: runtime.tenant, runtime });
   expect((await feed.runs({})).items).toMatchObject([{ runId: "desk", task: "", agents: 2 }]);
+});
+
+test("a list of runs is filtered by what they have spent, and by when they began", async () => {
+  const runtime = await createRuntime({
+    agents: [watchedTeam(), defineAgent({ name: "clerk", model: scriptedModel("Noted.", { name: "small-1" }) })],
+  });
+  onTestFinished(() => runtime.shutdown());
+  for (const [name, agentId] of [
+    ["lead", "one"],
+    ["clerk", "two"],
+  ] as const) {
+    const agent = await runtime.agent(name, { agentId });
+    await agent.start();
+    await agent.executeTurn("Look at it.").result;
+  }
+  const feed = new Feed();
+  feed.add({ stores: runtime.stores, tenant: runtime.tenant, runtime });
+  const ids = async (query: Parameters<Feed["runs"]>[0]) => (await feed.runs(query)).items.map(({ runId }) => runId);
+  const [newest, oldest] = (await feed.runs({})).items;
+  expect(newest?.spending).toMatchObject([{ name: "clerk", model: "small-1", use: { calls: 1 } }]);
+  expect(oldest?.spending.map(({ name, use }) => [name, use.calls])).toEqual([
+    ["lead", 2],
+    ["reader", 1],
+  ]);
+  expect(await ids({ agent: "reader" })).toEqual(["one"]);
+  expect(await ids({ model: "small-1" })).toEqual(["two"]);
+  expect(await ids({ model: "small-1", agent: "reader" })).toEqual([]);
+  expect(await ids({ since: newest?.createdAt })).toContain("two");
+  expect(await ids({ since: (newest?.createdAt ?? 0) + 1 })).toEqual([]);
+  expect(await ids({ until: oldest?.createdAt })).toEqual([]);
+  expect(await ids({ since: oldest?.createdAt, until: (newest?.createdAt ?? 0) + 1 })).toEqual(["two", "one"]);
 });

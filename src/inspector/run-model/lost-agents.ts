@@ -1,6 +1,6 @@
 import type { FeedProcess } from "../feed/wire.ts";
-import { type AgentMoment, isBusy } from "../run-model/agent-moment.ts";
-import type { RunAgent } from "../run-model/run-log.ts";
+import { type AgentMoment, isBusy } from "./agent-moment.ts";
+import type { RunAgent } from "./run-log.ts";
 
 /** Who runs the agents with an open turn, as the feed has told. */
 export interface Owners {

@@ -1,0 +1,204 @@
+import { type ModelUse } from "../../budget/index.ts";
+import { type AgentMoment, isBusy, phases, phaseWords } from "./agent-moment.ts";
+import { criticalPath } from "./critical-path.ts";
+import { eventText } from "./event-rows.ts";
+import {
+  compact,
+  costText,
+  costTitle,
+  dollars,
+  milliseconds,
+  percent,
+  plural,
+  shortId,
+  sinceStart,
+} from "./figures.ts";
+import { lostWords } from "./lost-agents.ts";
+import type { RunEntryOf } from "./run-log.ts";
+import { type SummaryAnswer, type SummaryFact, type SummaryFacts, tokensOf } from "./summary-facts.ts";
+import { type Span, spanWords } from "./timeline.ts";
+
+/** Facts of one answer. */
+const MOST_FACTS = 3;
+
+type Place = NonNullable<SummaryFact["place"]>;
+
+function placeOf({ log }: SummaryFacts, agent: number, place: Partial<Place> = {}): Place {
+  return { view: "timeline", agent: log.agents[agent]?.agentId ?? "", at: null, span: null, ...place };
+}
+
+/** The bar of a span, opened. */
+function placeOfSpan(facts: SummaryFacts, agent: number, span: Span | undefined): Place {
+  return placeOf(facts, agent, span ? { span: facts.log.addressOf(span.first + 1) } : {});
+}
+
+/** The name of an agent, with what tells it apart from its siblings. */
+function nameOf({ log }: SummaryFacts, index: number): string {
+  const { name = "", agentId = "", parent = -1 } = log.agents[index] ?? {};
+  return parent < 0 ? name : `${name} ${shortId(agentId)}`;
+}
+
+/** Why the run stopped, or what it waits for at the moment. */
+export function stateAnswer(facts: SummaryFacts): SummaryAnswer {
+  const { moment, lost, isOpen } = facts;
+  const root = moment.agents[0];
+  const ended = root && !isBusy(root) && !lost.has(0) ? endFacts(facts, root) : [];
+  const waits = waitFacts(facts);
+  const more = waits.length - MOST_FACTS;
+  const rest = more > 0 ? [{ text: `and ${plural(more, "other agent")}`, place: null }] : [];
+  const question = lost.size > 0 ? "Why it does not go on" : isOpen ? "What it waits for" : "Why it stopped";
+  return { question, facts: [...ended, ...waits.slice(0, MOST_FACTS), ...rest] };
+}
+
+/** What each agent that works is at, the most pressing first. One that waits for subagents counts where nothing else does. */
+function waitFacts(facts: SummaryFacts): SummaryFact[] {
+  const busy = facts.moment.agents.flatMap((one, agent) => {
+    const phase = facts.lost.has(agent) ? "lost" : one?.phase;
+    return one && phase && (phase === "lost" || isBusy(one)) ? [{ agent, one, phase }] : [];
+  });
+  const working = busy.filter(({ phase }) => phase !== "waiting");
+  return (working.length > 0 ? working : busy)
+    .toSorted((a, b) => phases.indexOf(a.phase) - phases.indexOf(b.phase))
+    .map(({ agent, one, phase }) => {
+      const span = openSpan(facts, agent);
+      const end = facts.lost.get(agent)?.seenAt ?? facts.until;
+      const lasted = milliseconds(Math.max(0, end - (span?.start ?? one.since)));
+      const words = [phaseWords[phase], waitDetail(facts, agent, one)].filter((part) => part !== "").join(": ");
+      const text = `${nameOf(facts, agent)} is ${words}, for ${lasted}`;
+      if (phase === "asking") return { text, place: placeOf(facts, agent, { view: "requests" }) };
+      if (phase === "budget") return { text, place: placeOf(facts, agent, { view: "budgets" }) };
+      return { text, place: placeOfSpan(facts, agent, span) };
+    });
+}
+
+/** What the phase alone does not say. */
+function waitDetail({ moment, log, lost }: SummaryFacts, agent: number, one: AgentMoment): string {
+  const { phase, requests, running, model } = one;
+  const left = lost.get(agent);
+  if (left) return lostWords(left);
+  if (phase === "asking") return requests.map(({ kind, name }) => `${kind} of ${name}`).join(", ");
+  if (phase === "budget") {
+    const agentId = log.agents[agent]?.agentId;
+    const { limit, accountId } = moment.accounts.waiting.find((refused) => refused.agentId === agentId) ?? {};
+    return `${limit ?? ""} of ${accountId ?? ""}`;
+  }
+  return running.map(({ name }) => name).join(", ") || (phase === "thinking" && model) || "";
+}
+
+/** The span that an agent is in at the moment. */
+function openSpan({ spansOf, moment }: SummaryFacts, agent: number): Span | undefined {
+  return spansOf(agent).findLast(({ last }) => last < 0 || last >= moment.count);
+}
+
+/** How the root's newest turn ended, and what failed before it if it failed. */
+function endFacts(facts: SummaryFacts, root: AgentMoment): SummaryFact[] {
+  const { log } = facts;
+  const name = nameOf(facts, 0);
+  const end = lastEnd(facts);
+  if (root.phase === "paused" || !end) {
+    return [{ text: end ? `${name} is paused` : `${name} has not begun a turn`, place: placeOf(facts, 0) }];
+  }
+  const { signal, stopReason, steps, at } = end.entry;
+  const { title, detail } = eventText(end.entry);
+  const limit = signal?.limit === undefined ? "" : `${signal.limit} of ${signal.accountId ?? ""}`;
+  const why = [stopReason, detail || limit].filter((part) => part !== "").join(", ");
+  const text = `${name}: ${title} after ${plural(steps, "step")}, at ${sinceStart(at, log.startedAt)}`;
+  const place = placeOf(facts, 0, { at: log.addressOf(end.place + 1), ...(limit === "" ? {} : { view: "budgets" }) });
+  const last = root.phase === "failed" ? lastFailure(facts) : undefined;
+  return [
+    { text: why === "completed" ? text : `${text}: ${why}`, place },
+    ...(last ? [spanFact(facts, "What failed last: ", last)] : []),
+  ];
+}
+
+/** The newest end of a turn of the root, with its place in the log. */
+function lastEnd({ log, moment }: SummaryFacts): { entry: RunEntryOf<"turn.ended">; place: number } | undefined {
+  for (let place = moment.count - 1; place >= log.first; place -= 1) {
+    const entry = log.agentOf(place) === 0 ? log.entry(place) : undefined;
+    if (entry?.type === "turn.ended") return { entry, place };
+  }
+  return undefined;
+}
+
+interface Found {
+  readonly agent: number;
+  readonly span: Span;
+}
+
+function lastFailure(facts: SummaryFacts): Found | undefined {
+  return greatest(facts, ({ isFailed, kind, last }) => (isFailed && kind !== "person" ? last : 0));
+}
+
+/** The span with the largest figure above 0. */
+function greatest({ log, spansOf }: SummaryFacts, figureOf: (span: Span) => number): Found | undefined {
+  let found: Found | undefined;
+  let most = 0;
+  for (const { index: agent } of log.agents) {
+    for (const span of spansOf(agent)) {
+      const figure = figureOf(span);
+      if (figure > most) [found, most] = [{ agent, span }, figure];
+    }
+  }
+  return found;
+}
+
+function spanFact(facts: SummaryFacts, before: string, { agent, span }: Found, after = ""): SummaryFact {
+  const text = `${before}${spanWords[span.kind]} ${span.label} of ${nameOf(facts, agent)}${after}`;
+  return { text, place: placeOfSpan(facts, agent, span) };
+}
+
+/** Which agent, which model and which call took most of what was spent: of cost, or of tokens where no price is known. */
+export function spentAnswer(facts: SummaryFacts): SummaryAnswer {
+  const { total, byAgent, byModel, isOpen, moment } = facts;
+  const question = isOpen ? "Who has spent it so far" : "Who spent it";
+  const [agent] = byAgent;
+  const [model] = byModel;
+  if (!agent || !model) return { question, facts: [{ text: "No model call has been paid for", place: null }] };
+  const index = facts.log.indexOfAgent(agent.agentId);
+  const hasPrice = total.costMicros > 0;
+  const figureOf = (use: ModelUse): number => (hasPrice ? use.costMicros : tokensOf(use));
+  const words = (use: ModelUse): string => (hasPrice ? costText(use) : compact(tokensOf(use)));
+  const spent = (use: ModelUse): string =>
+    `${words(use)} of ${words(total)}${hasPrice ? "" : " tokens"}, ${percent(figureOf(use), figureOf(total))}`;
+  const dearest = greatest(facts, ({ costMicros, tokens, last }) =>
+    last < moment.count ? (hasPrice ? costMicros : tokens) : 0,
+  );
+  const amountOf = ({ costMicros, tokens }: Span): string =>
+    hasPrice ? dollars(costMicros) : `${compact(tokens)} tokens`;
+  const missing = costTitle(total);
+  return {
+    question,
+    facts: [
+      {
+        text: `${nameOf(facts, index)} by its own calls: ${spent(agent.use)}`,
+        place: placeOf(facts, index, { view: "budgets" }),
+      },
+      { text: `${model[0]}: ${spent(model[1])}`, place: null },
+      ...(dearest ? [spanFact(facts, "The dearest: ", dearest, `, ${amountOf(dearest.span)}`)] : []),
+      ...(missing === undefined ? [] : [{ text: missing, place: null }]),
+    ],
+  };
+}
+
+/** The longest spans of the critical path; waits for people and idle time apart from work. */
+export function slowAnswer(facts: SummaryFacts): SummaryAnswer {
+  const { log, timeline, until, time, isOpen, moment } = facts;
+  const { totalMs, workMs, peopleMs, idleMs } = time;
+  const lengthOf = ({ span: { start, end } }: Found): number => Math.max(0, Math.min(end, until) - start);
+  const longest = criticalPath(log, timeline, until)
+    .filter(({ span }) => span.first < moment.count && span.kind !== "child" && span.kind !== "person")
+    .toSorted((one, other) => lengthOf(other) - lengthOf(one))
+    .slice(0, MOST_FACTS);
+  const split = `${milliseconds(workMs)} of work, ${milliseconds(peopleMs)} waiting for people, ${milliseconds(idleMs)} idle`;
+  return {
+    question: isOpen ? "What is slow so far" : "What was slow",
+    facts: [
+      ...longest.map((one) => {
+        const isOver = one.span.last >= 0 && one.span.last < moment.count;
+        const lasted = `: ${milliseconds(lengthOf(one))}${isOver ? "" : " so far"}, ${percent(lengthOf(one), totalMs)}`;
+        return spanFact(facts, "", one, lasted);
+      }),
+      { text: `In all ${milliseconds(totalMs)}: ${split}`, place: null },
+    ],
+  };
+}
