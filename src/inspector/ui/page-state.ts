@@ -1,5 +1,7 @@
 import { computed, effect, signal, untracked } from "@preact/signals";
 import type { FeedInfo } from "../feed/wire.ts";
+import { type AgentOrder, agentOrders } from "../run-model/agent-order.ts";
+import { type AgentState, agentStates } from "../run-model/tree-rows.ts";
 import { type FeedClient, wordsOf } from "./feed-client.ts";
 import { RunSession } from "./run-session.ts";
 
@@ -16,9 +18,27 @@ export interface Route {
   readonly at: string | null;
   readonly agent: string | null;
   readonly view: View;
+  /** Which agents are shown in all views, and in which order. */
+  readonly filter: string;
+  readonly state: AgentState | null;
+  readonly order: AgentOrder;
+  /** Only those on the critical path. */
+  readonly isCritical: boolean;
 }
 
-const start: Route = { page: "runs", runId: "", otherId: "", at: null, agent: null, view: "timeline" };
+/** All agents as they were created. */
+export const allAgents = { filter: "", state: null, isCritical: false } as const;
+
+const start: Route = {
+  page: "runs",
+  runId: "",
+  otherId: "",
+  at: null,
+  agent: null,
+  view: "timeline",
+  order: "start",
+  ...allAgents,
+};
 
 export const route = signal<Route>(start);
 
@@ -29,8 +49,18 @@ function routeOf(hash: string): Route {
   if (page === "compare") return { ...start, page, runId: decoded(id), otherId: decoded(otherId) };
   if (page !== "run") return start;
   const fields = new URLSearchParams(query);
-  const view = views.find((name) => name === fields.get("view")) ?? "timeline";
-  return { ...start, page, runId: decoded(id), at: fields.get("at"), agent: fields.get("agent"), view };
+  return {
+    ...start,
+    page,
+    runId: decoded(id),
+    at: fields.get("at"),
+    agent: fields.get("agent"),
+    view: views.find((name) => name === fields.get("view")) ?? "timeline",
+    filter: fields.get("filter") ?? "",
+    state: agentStates.find((name) => name === fields.get("state")) ?? null,
+    order: agentOrders.find((name) => name === fields.get("order")) ?? "start",
+    isCritical: fields.has("critical"),
+  };
 }
 
 function decoded(text: string): string {
@@ -41,13 +71,17 @@ function decoded(text: string): string {
   }
 }
 
-function hashOf({ page, runId, otherId, at, agent, view }: Route): string {
+function hashOf({ page, runId, otherId, at, agent, view, filter, state, order, isCritical }: Route): string {
   if (page === "compare") return `#/compare/${encodeURIComponent(runId)}/${encodeURIComponent(otherId)}`;
   if (page !== "run") return `#/${page}`;
   const fields = new URLSearchParams();
   if (at !== null) fields.set("at", at);
   if (agent !== null) fields.set("agent", agent);
   fields.set("view", view);
+  if (filter !== "") fields.set("filter", filter);
+  if (state !== null) fields.set("state", state);
+  if (order !== "start") fields.set("order", order);
+  if (isCritical) fields.set("critical", "1");
   return `#/run/${encodeURIComponent(runId)}?${fields.toString()}`;
 }
 
@@ -66,6 +100,15 @@ export function go(change: Partial<Route>): void {
 /** Changes the address of the same place. */
 export function note(change: Partial<Route>): void {
   set(change, "replaceState");
+}
+
+let noteTimer: ReturnType<typeof setTimeout> | undefined;
+
+/** The same for what changes at each key; the address follows a little later. */
+export function noteSoon(change: Partial<Route>): void {
+  route.value = { ...route.peek(), ...change };
+  clearTimeout(noteTimer);
+  noteTimer = setTimeout(() => note({}), ADDRESS_EVERY_MS);
 }
 
 function set(change: Partial<Route>, how: "pushState" | "replaceState"): void {

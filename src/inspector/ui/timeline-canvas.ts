@@ -1,4 +1,5 @@
 import type { Axis } from "../run-model/axis.ts";
+import type { CriticalPath } from "../run-model/critical-path.ts";
 import type { Span } from "../run-model/timeline.ts";
 import { cleared, hatch } from "./canvas.ts";
 import { milliseconds } from "./format.ts";
@@ -27,7 +28,7 @@ export interface TimelineFrame {
   /** Words for a place on the axis. */
   readonly label: (place: number) => string;
   /** Spans without which the run would have ended sooner; undefined: they are not asked for. */
-  readonly critical: ReadonlySet<Span> | undefined;
+  readonly critical: CriticalPath | undefined;
   readonly hovered: Span | undefined;
   /** The one of which everything is shown beside. */
   readonly opened: Span | undefined;
@@ -75,7 +76,7 @@ function drawRows(pen: Pen, frame: TimelineFrame, x: (place: number) => number):
       const [from, to] = [x(range.from), x(range.to)];
       if (to < 0 || from > width) continue;
       const isFuture = span.first >= moment.count;
-      pen.globalAlpha = isFuture ? 0.22 : critical && !critical.has(span) ? 0.3 : 1;
+      pen.globalAlpha = isFuture ? 0.22 : critical && critical.get(agent)?.has(span) !== true ? 0.3 : 1;
       // In a low row, what excludes all other work takes the whole height.
       const isAlone = laneHeight < 8 && span.lane === 0 && span.kind !== "tool" && span.kind !== "queue";
       const box = {
@@ -292,33 +293,4 @@ function drawGap(
   pen.fillStyle = colour("muted");
   pen.fillText(text, at, axisHeight / 2);
   return at + wide + 8;
-}
-
-/**
- * The spans that decided how long the run took: from its end backwards, always the one that ended last before, through the
- * child that was waited for longest.
- */
-export function criticalSpans(run: RunSession): Set<Span> {
-  const path = new Set<Span>();
-  const { agents } = run.log;
-  const walk = (agent: number, from: number, to: number): void => {
-    let time = to;
-    while (time > from) {
-      const until = time;
-      const before = run.timeline.spansOf(agent).filter(({ start, end }) => start < until && end > from);
-      const span = before.toSorted((one, other) => Math.min(other.end, until) - Math.min(one.end, until))[0];
-      if (!span || path.has(span)) return;
-      path.add(span);
-      if (span.kind === "child") {
-        const last = (agents[agent]?.children ?? [])
-          .map((child) => ({ child, end: Math.min(run.timeline.spansOf(child).at(-1)?.end ?? 0, run.present.peek()) }))
-          .filter(({ end }) => end > span.start && end <= until + 5)
-          .toSorted((one, other) => other.end - one.end)[0];
-        if (last) walk(last.child, span.start, Math.min(last.end, until));
-      }
-      time = Math.min(span.start, until - 0.001);
-    }
-  };
-  for (const { index, parent } of agents) if (parent < 0) walk(index, run.log.startedAt, run.present.peek());
-  return path;
 }

@@ -7,8 +7,9 @@ import { compact, costText, dollars, milliseconds, shortId, sinceStart } from ".
 import { Check, Icon } from "./parts.tsx";
 import { selectAgent, selectedAgent } from "./page-state.ts";
 import type { RunSession } from "./run-session.ts";
+import { shownOrder, shownPath } from "./shown-agents.ts";
 import { shownTheme } from "./settings.ts";
-import { criticalSpans, drawTimeline, rowAt, type TimelineFrame, type Window } from "./timeline-canvas.ts";
+import { drawTimeline, rowAt, type TimelineFrame, type Window } from "./timeline-canvas.ts";
 import { TimelineMap } from "./timeline-map.tsx";
 import { costOfSpan, type OpenSpan, SpanAside } from "./span-aside.tsx";
 import { SpanTable, spanWords } from "./span-table.tsx";
@@ -20,7 +21,6 @@ const AXIS_HEIGHT = 28;
 const measures = ["time", "tokens", "cost"] as const;
 const measure = signal<(typeof measures)[number]>("time");
 const isTable = signal(false);
-const showsCritical = signal(false);
 
 /** When each agent did what: a row an agent, lanes for what ran at the same time. A click on a bar shows all about it. */
 export function TimelineView({ run }: { readonly run: RunSession }) {
@@ -59,7 +59,6 @@ export function TimelineView({ run }: { readonly run: RunSession }) {
               </button>
             ))}
           </span>
-          <Check label="critical path" of={showsCritical} />
           <Check label="as a table" of={isTable} />
         </div>
         {isTable.value ? (
@@ -121,9 +120,9 @@ function TimelineCanvas({ run, view, setView, opened, onOpen }: CanvasProps) {
   const moment = run.moment.value;
   const axis = useAxis(run);
   const theme = shownTheme.value;
-  const order = useMemo(() => agentOrder(run), [run, run.log.agents.length]);
+  const order = shownOrder.value;
   const tops = useMemo(() => rowTops(run, order), [run, order, axis]);
-  const critical = useMemo(() => (showsCritical.value ? criticalSpans(run) : undefined), [axis, showsCritical.value]);
+  const critical = shownPath.value;
   const frame: TimelineFrame = {
     run,
     order,
@@ -140,7 +139,7 @@ function TimelineCanvas({ run, view, setView, opened, onOpen }: CanvasProps) {
   };
   useLayoutEffect(() => {
     if (canvas.current && frame.width > 0) drawTimeline(canvas.current, frame, AXIS_HEIGHT);
-  }, [moment, axis, size, top, view, theme, hovered?.span, opened, critical, selectedAgent.value]);
+  }, [moment, axis, size, top, view, theme, hovered?.span, opened, critical, order, selectedAgent.value]);
   const shareAt = (clientX: number): number => {
     const left = canvas.current?.getBoundingClientRect().left ?? 0;
     return frame.width === 0 ? 0 : (clientX - left) / frame.width;
@@ -300,18 +299,6 @@ function panned({ from, to }: Window, share: number): Window {
   const width = to - from;
   const start = Math.max(0, Math.min(1 - width, from + share * width));
   return { from: start, to: start + width };
-}
-
-/** Agents from the root down, each before its children. */
-function agentOrder(run: RunSession): number[] {
-  const order: number[] = [];
-  const { agents } = run.log;
-  const add = (index: number): void => {
-    order.push(index);
-    for (const child of agents[index]?.children ?? []) add(child);
-  };
-  for (const { index, parent } of agents) if (parent < 0) add(index);
-  return order;
 }
 
 /** In a small run a row is as high as its lanes; in a large one all are low. */

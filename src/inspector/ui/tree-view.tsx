@@ -1,72 +1,47 @@
 import type { ComponentChildren } from "preact";
-import { computed, signal } from "@preact/signals";
-import { limitUses, type LimitUse, shareOf } from "../run-model/limit-use.ts";
-import { type AgentMoment, isBusy } from "../run-model/agent-moment.ts";
-import { type TreeRow, treeRows } from "../run-model/tree-rows.ts";
-import { plural, shortId } from "./format.ts";
+import { signal } from "@preact/signals";
+import { agentAccountId } from "../../budget/index.ts";
+import { type AgentOrder, agentOrders, durationOf, ownLimitUses, tokensOf } from "../run-model/agent-order.ts";
+import { type AgentMoment, isBusy, phases } from "../run-model/agent-moment.ts";
+import { type LimitUse, shareOf } from "../run-model/limit-use.ts";
+import type { RunAgent } from "../run-model/run-log.ts";
+import { type AgentState, isInState, type TreeRow } from "../run-model/tree-rows.ts";
+import { compact, costOf, costText, grouped, limitWord, milliseconds, plural, shortId } from "./format.ts";
 import { Icon, LimitBar, PhaseIcon, phaseWords } from "./parts.tsx";
 import { lostWords } from "./lost-agents.ts";
-import { route, selectAgent, selectedAgent, session } from "./page-state.ts";
+import { noteSoon, route, selectAgent, selectedAgent } from "./page-state.ts";
 import type { RunSession } from "./run-session.ts";
+import {
+  chooseAgents,
+  fittingAgents,
+  isNarrowed,
+  isSelectedHidden,
+  showAllAgents,
+  shownRows,
+  toggleBelow,
+} from "./shown-agents.ts";
 import { oneLine, plainText } from "./untrusted.tsx";
 import { VirtualList } from "./virtual-list.tsx";
 
 const ROW_HEIGHT = 40;
 
-const filter = signal("");
-/** Shows the agents in a phase, as if its name had been typed. */
-export function filterTree(text: string): void {
-  filter.value = text;
-}
-
-const closed = signal<ReadonlySet<string>>(new Set());
-const openGroups = signal<ReadonlySet<string>>(new Set());
-/** The row that the arrow keys are on, by its key. */
+/** Id of the agent whose row the arrow keys are on. */
 const focused = signal<string | null>(null);
 
-const rows = computed((): TreeRow[] => {
-  const run = session.value;
-  if (!run) return [];
-  const options = { closed: closed.value, open: openGroups.value, filter: filter.value.trim().toLowerCase() };
-  return treeRows(run.log, run.moment.value, options);
-});
-
-/** The agents of the run at the moment, as a tree. */
+/** The agents of the run, as a tree: its rows, their order and what is left out are the same in all views. */
 export function TreeView({ run, children }: { readonly run: RunSession; readonly children: ComponentChildren }) {
-  const shown = rows.value;
-  const { agents } = run.moment.value;
-  let there = 0;
-  let busy = 0;
-  for (const agent of agents) {
-    if (!agent) continue;
-    there += 1;
-    if (isBusy(agent)) busy += 1;
-  }
+  const shown = shownRows.value;
   const current = focused.value ?? run.log.agents[selectedAgent.value]?.agentId ?? "";
   return (
     <section class="tree" aria-label="Agents">
-      <header class="pane-head">
-        <label class="search-field">
-          <Icon name="search" />
-          <input
-            id="tree-filter"
-            type="search"
-            placeholder="Filter agents"
-            aria-label="Filter agents by name, id or state"
-            value={filter.value}
-            onInput={({ currentTarget }) => {
-              filter.value = currentTarget.value;
-            }}
-          />
-          <kbd>/</kbd>
-        </label>
-        <p class="quiet figures tree-count">
-          {plural(there, "agent")}
-          {busy > 0 && ` · ${busy.toLocaleString("en")} busy`}
-        </p>
-      </header>
+      <TreeHead run={run} />
       {shown.length === 0 ? (
-        <p class="empty">{filter.value === "" ? "No agent has begun at this moment." : "No agent fits the filter."}</p>
+        <p class="empty">
+          No agent fits.{" "}
+          <button type="button" onClick={showAllAgents}>
+            Show all agents
+          </button>
+        </p>
       ) : (
         <VirtualList
           role="treegrid"
@@ -75,7 +50,7 @@ export function TreeView({ run, children }: { readonly run: RunSession; readonly
           count={shown.length}
           rowHeight={ROW_HEIGHT}
           columns={1}
-          shown={focused.value === null ? -1 : shown.findIndex(({ key }) => key === current)}
+          shown={focused.value === null ? -1 : shown.findIndex(({ agent }) => agent.agentId === current)}
           onKeyDown={(event) => moveFocus(event, shown, current)}
           render={(index, slot) => <Row key={slot} row={shown[index] as TreeRow} run={run} current={current} />}
         />
@@ -85,60 +60,165 @@ export function TreeView({ run, children }: { readonly run: RunSession; readonly
   );
 }
 
+const orderWords: Readonly<Record<AgentOrder, string>> = {
+  start: "by start",
+  tokens: "by tokens",
+  cost: "by cost",
+  duration: "by duration",
+  limit: "by fullest limit",
+};
+
+/** What is shown of the agents, in all views. It is as high as ever, whatever it says. */
+function TreeHead({ run }: { readonly run: RunSession }) {
+  const { filter, state, order, isCritical } = route.value;
+  return (
+    <header class="tree-head">
+      <label class="search-field">
+        <Icon name="search" />
+        <input
+          id="tree-filter"
+          type="search"
+          placeholder="Filter agents"
+          aria-label="Filter agents by name, id or state"
+          value={filter}
+          onInput={({ currentTarget }) => chooseAgents({ filter: currentTarget.value })}
+        />
+        <kbd>/</kbd>
+      </label>
+      <div class="tree-choices">
+        <select
+          aria-label="State of the agents"
+          value={state ?? ""}
+          onChange={({ currentTarget }) => {
+            chooseAgents({ state: currentTarget.value === "" ? null : (currentTarget.value as AgentState) });
+          }}
+        >
+          <option value="">any state</option>
+          <StateOptions run={run} chosen={state} />
+        </select>
+        <select
+          aria-label="Order of the agents"
+          value={order}
+          onChange={({ currentTarget }) => noteSoon({ order: currentTarget.value as AgentOrder })}
+        >
+          {agentOrders.map((one) => (
+            <option key={one} value={one}>
+              {orderWords[one]}
+            </option>
+          ))}
+        </select>
+        <label class="check" title="Only the agents and bars that decided how long the run took">
+          <input
+            type="checkbox"
+            checked={isCritical}
+            onChange={({ currentTarget }) => chooseAgents({ isCritical: currentTarget.checked })}
+          />
+          critical only
+        </label>
+      </div>
+      <TreeCount run={run} />
+    </header>
+  );
+}
+
+/** The states in which agents are now, with how many. */
+function StateOptions({ run, chosen }: { readonly run: RunSession; readonly chosen: AgentState | null }) {
+  const there = run.moment.value.agents.filter((agent) => agent !== undefined);
+  return (
+    <>
+      {(["busy", ...phases] as const).map((one) => {
+        const count = there.filter((agent) => isInState(agent, one)).length;
+        if (count === 0 && one !== chosen && one !== "busy") return null;
+        return (
+          <option key={one} value={one}>
+            {one === "busy" ? "working" : phaseWords[one]} ({grouped(count)})
+          </option>
+        );
+      })}
+    </>
+  );
+}
+
+function TreeCount({ run }: { readonly run: RunSession }) {
+  const there = run.moment.value.agents.filter((agent) => agent !== undefined);
+  const busy = there.filter(isBusy).length;
+  return (
+    <p class="quiet figures tree-count">
+      {there.length === 0 ? "No agent has begun at this moment." : <HiddenAgents run={run} />}
+      {!isNarrowed.value && there.length > 0 && plural(there.length, "agent")}
+      {!isNarrowed.value && busy > 0 && ` · ${grouped(busy)} busy`}
+      <span role="status">{isSelectedHidden.value && " · the selected one is hidden"}</span>
+    </p>
+  );
+}
+
+/** How many agents a view is about, where it is not about all, and how to see all of them. */
+export function HiddenAgents({ run }: { readonly run: RunSession }) {
+  const fitting = fittingAgents.value;
+  if (fitting === null) return null;
+  return (
+    <span class="hidden-agents">
+      {grouped(fitting.size)} of {plural(run.log.agents.length, "agent")}{" "}
+      <button type="button" class="link" onClick={showAllAgents}>
+        Show all
+      </button>
+    </span>
+  );
+}
+
 interface RowProps {
-  readonly row: TreeRow;
   readonly run: RunSession;
+  readonly row: TreeRow;
   readonly current: string;
 }
 
 function Row({ row, run, current }: RowProps) {
-  const isSelected = row.kind === "agent" && row.agent.index === selectedAgent.value;
-  const select = (): void => {
-    focused.value = row.key;
-    if (row.kind === "agent") selectAgent(row.agent.agentId);
-    else toggle(row);
-  };
+  const { agent, isOpen, level, setSize, place, isMatch } = row;
+  const isSelected = agent.index === selectedAgent.value;
+  const marks = [isSelected && "selected", agent.agentId === current && "current", !isMatch && "above"];
   return (
     <div
       role="row"
-      class={`tree-row${isSelected ? " selected" : ""}${row.key === current ? " current" : ""}`}
-      style={{ paddingLeft: `${8 + (row.level - 1) * 16}px` }}
-      aria-level={row.level}
-      aria-setsize={row.setSize}
-      aria-posinset={row.place}
-      aria-expanded={row.isOpen}
+      class={["tree-row", ...marks.filter(Boolean)].join(" ")}
+      style={{ paddingLeft: `${8 + (level - 1) * 16}px` }}
+      aria-level={level}
+      aria-setsize={setSize}
+      aria-posinset={place}
+      aria-expanded={isOpen}
       aria-selected={isSelected}
-      onClick={select}
+      onClick={() => {
+        focused.value = agent.agentId;
+        selectAgent(agent.agentId);
+      }}
     >
       <div role="gridcell" class="tree-cell">
-        {row.isOpen === undefined ? (
+        {isOpen === undefined ? (
           <span class="chevron none" />
         ) : (
           <button
             type="button"
-            class={row.isOpen ? "chevron open" : "chevron"}
+            class={isOpen ? "chevron open" : "chevron"}
             tabIndex={-1}
-            aria-label={row.isOpen ? "Close" : "Open"}
+            aria-label={isOpen ? "Close" : "Open"}
             onClick={(event) => {
               event.stopPropagation();
-              toggle(row);
+              toggleBelow(row);
             }}
           >
             <Icon name="chevron" />
           </button>
         )}
-        {row.kind === "agent" ? <AgentCell row={row} run={run} /> : <GroupCell row={row} />}
+        <AgentCell row={row} run={run} />
       </div>
     </div>
   );
 }
 
-function AgentCell({ row, run }: { readonly row: Extract<TreeRow, { kind: "agent" }>; readonly run: RunSession }) {
-  const { agent, moment } = row;
-  const [use] = limitsOf(run, agent.agentId, moment.accountId);
+function AgentCell({ row: { agent, moment }, run }: { readonly row: TreeRow; readonly run: RunSession }) {
+  const uses = moment && limitsOf(run, agent.agentId, moment.accountId);
   return (
     <>
-      <PhaseIcon phase={moment.phase} />
+      <PhaseIcon phase={moment?.phase ?? "created"} />
       <span class="tree-text">
         <span class="tree-name">
           <b>{oneLine(agent.name, 60)}</b>
@@ -148,30 +228,37 @@ function AgentCell({ row, run }: { readonly row: Extract<TreeRow, { kind: "agent
           {agent.isBackground && <span class="tag">background</span>}
         </span>
         <span class="tree-doing">
-          <Doing run={run} agentId={agent.agentId} moment={moment} />
+          {moment ? <Doing run={run} agentId={agent.agentId} moment={moment} /> : "not there yet"}
         </span>
       </span>
       <span class="tree-figures">
-        <span class="figures quiet">{moment.step > 0 ? `step ${moment.step}` : ""}</span>
-        {use ? <LimitBar use={use} /> : <span class="limit-bar none" />}
+        <span class="figures quiet">{moment && figureOf(run, agent, moment, uses?.[0])}</span>
+        {uses?.[0] ? <LimitBar use={uses[0]} /> : <span class="limit-bar none" />}
       </span>
     </>
   );
 }
 
-function GroupCell({ row }: { readonly row: Extract<TreeRow, { kind: "group" }> }) {
-  return (
-    <>
-      <PhaseIcon phase={row.phase} />
-      <span class="tree-text">
-        <span class="tree-name">
-          <b>{oneLine(row.name, 60)}</b>
-          <span class="quiet">× {row.count.toLocaleString("en")}</span>
-        </span>
-        <span class="tree-doing">{phaseWords[row.phase]}</span>
-      </span>
-    </>
-  );
+/** The figure by which the rows are ordered. */
+function figureOf(run: RunSession, agent: RunAgent, moment: AgentMoment, use: LimitUse | undefined): string {
+  const { order } = route.value;
+  const now = run.moment.value;
+  switch (order) {
+    case "tokens":
+      return compact(tokensOf(now, agent.agentId, moment));
+    case "cost": {
+      const account = now.accounts.account(agentAccountId(agent.agentId));
+      return costText(account ? costOf(account) : moment);
+    }
+    case "duration":
+      return milliseconds(durationOf(agent, moment, run.timeFor(agent.index)));
+    case "limit":
+      return use ? `${Math.round(shareOf(use) * 100)} % ${limitWord(use.limit)}` : "";
+    case "start":
+      return moment.step > 0 ? `step ${moment.step}` : "";
+    default:
+      return order satisfies never;
+  }
 }
 
 /** What the agent does, in a few words: the text it writes, its tools, whom it waits for, why it stopped. */
@@ -199,27 +286,16 @@ function namesWithCounts(names: readonly string[]): string {
 
 /** The limits of the agent's own accounts, of its turn and of its life, the fullest first. */
 export function limitsOf(run: RunSession, agentId: string, turnAccount: string | null): LimitUse[] {
-  const { accounts } = run.moment.value;
-  const { time } = run;
-  const own = [turnAccount, `agent:${agentId}`].flatMap((id) => (id === null ? [] : (accounts.account(id) ?? [])));
-  return own.flatMap((account) => limitUses(account, time)).toSorted((one, other) => shareOf(other) - shareOf(one));
-}
-
-function toggle(row: TreeRow): void {
-  if (row.isOpen === undefined) return;
-  const set = row.kind === "agent" ? closed : openGroups;
-  const next = new Set(set.value);
-  if (!next.delete(row.key)) next.add(row.key);
-  set.value = next;
+  return ownLimitUses(run.moment.value, agentId, turnAccount, run.time);
 }
 
 function moveFocus(event: KeyboardEvent, shown: readonly TreeRow[], current: string): void {
-  const index = shown.findIndex(({ key }) => key === current);
+  const index = shown.findIndex(({ agent }) => agent.agentId === current);
   const row = shown[index];
   const to = (place: number): void => {
     event.preventDefault();
     const next = shown[Math.max(0, Math.min(shown.length - 1, place))];
-    if (next) focused.value = next.key;
+    if (next) focused.value = next.agent.agentId;
   };
   switch (event.key) {
     case "ArrowDown":
@@ -231,12 +307,12 @@ function moveFocus(event: KeyboardEvent, shown: readonly TreeRow[], current: str
     case "End":
       return to(shown.length - 1);
     case "ArrowRight":
-      if (row?.isOpen === false) toggle(row);
+      if (row?.isOpen === false) toggleBelow(row);
       else to(index + 1);
       event.preventDefault();
       return;
     case "ArrowLeft":
-      if (row?.isOpen === true) toggle(row);
+      if (row?.isOpen === true) toggleBelow(row);
       else to(shown.findLastIndex((one, place) => place < index && one.level < (row?.level ?? 1)));
       event.preventDefault();
       return;
@@ -244,8 +320,7 @@ function moveFocus(event: KeyboardEvent, shown: readonly TreeRow[], current: str
     case " ":
       event.preventDefault();
       event.stopPropagation();
-      if (row?.kind === "agent") selectAgent(row.agent.agentId);
-      else if (row) toggle(row);
+      if (row) selectAgent(row.agent.agentId);
       return;
     default:
   }
