@@ -70,7 +70,7 @@ async function openedLive(options: Parameters<typeof browser.newPage>[0] = {}): 
     ["broken", "401"],
     ["slow", "thinking"],
   ] as const) {
-    await treeOf(page).getByRole("row").filter({ hasText: name }).getByText(state).waitFor();
+    await treeOf(page).getByRole("row").filter({ hasText: name }).getByText(state).waitFor({ state: "attached" });
   }
   return page;
 }
@@ -118,21 +118,101 @@ function everywhere(...readers: readonly string[]) {
   return { tree: sorted, table: sorted, events: sorted, budgets: sorted };
 }
 
+interface DrawnRow {
+  readonly name: string;
+  /** How far the middle of its bars is from the middle of the row, in pixels; null: it has no bar. */
+  readonly off: number | null;
+}
+
+/** The rows of the tree that are wholly in sight, with what is drawn at their heights. */
+async function drawnRows(page: WatchedPage): Promise<readonly DrawnRow[]> {
+  return await page.evaluate<DrawnRow[]>(`(async () => {
+    await new Promise((shown) => requestAnimationFrame(() => requestAnimationFrame(shown)));
+    const canvas = document.querySelector(".timeline-bars canvas");
+    const box = canvas.getBoundingClientRect();
+    const pen = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d", { willReadFrequently: true });
+    pen.drawImage(canvas, 0, 0);
+    const isColoured = ([red, green, blue]) => Math.max(red, green, blue) - Math.min(red, green, blue) > 60;
+    return [...document.querySelectorAll(".tree-row")].flatMap((row) => {
+      const { top, bottom, height } = row.getBoundingClientRect();
+      if (top < box.top || bottom > box.bottom) return [];
+      const lines = Array.from({ length: Math.round(height) - 1 }, (_, y) => y).filter((y) => {
+        const { data } = pen.getImageData(0, Math.round(top - box.top) + y, canvas.width, 1);
+        return Array.from({ length: canvas.width }, (_, x) => data.slice(4 * x, 4 * x + 3)).some(isColoured);
+      });
+      const middle = (lines[0] + lines.at(-1) + 1) / 2;
+      const name = row.querySelector(".tree-name b").textContent;
+      return [{ name, off: lines.length === 0 ? null : Math.abs(middle - (height - 1) / 2) }];
+    });
+  })()`);
+}
+
+async function expectAligned(page: WatchedPage, expected: readonly string[]): Promise<void> {
+  const rows = await drawnRows(page);
+  expect(rows.map(({ name }) => name)).toEqual(expected);
+  for (const { name, off } of rows)
+    expect({ name, isAligned: off !== null && off <= 1 }).toEqual({ name, isAligned: true });
+}
+
 describe.skipIf(!browserProgram)("one tree of agents", () => {
-  test("a collapsed subtree is hidden in all views, and they say so", async () => {
+  test("has the bars of each agent in its row, also while they grow, sorted, collapsed, scrolled or zoomed", async () => {
     const page = await openedLive();
-    expect(await readersInAllViews(page)).toEqual(everywhere(...names));
+    await expectAligned(page, ["lead", ...names]);
+    await choose(page, "Order", "tokens");
+    await expectAligned(page, ["lead", "dear", "scribe", "cheap", "broken", "slow"]);
+    await screenshot(page, "one-tree");
     await treeOf(page).getByRole("row").filter({ hasText: "dear" }).click();
     await treeOf(page).press("ArrowLeft");
-    expect(await readersInAllViews(page)).toEqual(everywhere("cheap", "dear", "broken", "slow"));
+    await expectAligned(page, ["lead", "dear", "cheap", "broken", "slow"]);
+    await treeOf(page).press("ArrowRight");
+    await page.setViewportSize({ width: 1_280, height: 520 });
+    await page.evaluate("new Promise((shown) => requestAnimationFrame(() => requestAnimationFrame(shown)))");
+    // One scroll moves both, wherever the pointer is.
+    const bars = (await page.locator(".timeline-bars").boundingBox()) ?? { x: 0, y: 0, width: 0, height: 0 };
+    await page.mouse.move(bars.x + bars.width / 2, bars.y + bars.height / 2);
+    await page.mouse.wheel(0, 1_000);
+    await expect.poll(async () => (await drawnRows(page)).at(-1)?.name).toBe("slow");
+    for (const { name, off } of await drawnRows(page))
+      expect({ name, isAligned: (off ?? 9) <= 1 }).toEqual({ name, isAligned: true });
+    await page.keyboard.press("2");
+    await page.keyboard.press("1");
+    await expect.poll(() => page.locator(".timeline-bars").count()).toBe(1);
+    expect(await page.evaluate("document.activeElement.role")).toBe("treegrid");
+    await page.keyboard.press("End");
+    // A click on a bar selects its row.
+    const slow = (await treeOf(page).getByRole("row").filter({ hasText: "slow" }).boundingBox()) ?? { y: 0, height: 0 };
+    await page.mouse.click(bars.x + bars.width * 0.7, slow.y + slow.height / 2);
+    await page.getByRole("heading", { name: "slow" }).waitFor();
+    await page.getByRole("complementary", { name: "Selected bar" }).waitFor();
+  });
+
+  test("is usable on a narrow screen", async () => {
+    const page = await openedLive({ viewport: { width: 390, height: 800 } });
+    expect(await page.evaluate("document.documentElement.scrollWidth - innerWidth")).toBe(0);
+    await page.locator(".tree-scroll").scrollIntoViewIfNeeded();
+    await expectAligned(page, ["lead", ...names]);
+    await screenshot(page, "one-tree-narrow");
+    await choose(page, "State", "failed");
+    await expectAligned(page, ["lead", "broken"]);
+    await showView(page, "Events");
+    await screenshot(page, "one-tree-narrow-events");
+    expect(await page.evaluate("document.documentElement.scrollWidth - innerWidth")).toBe(0);
+  });
+
+  test("a collapsed subtree is hidden in all views, and they say so", async () => {
+    const page = await openedLive({ viewport: { width: 1_280, height: 2_000 } });
+    await expect.poll(() => readersInAllViews(page)).toEqual(everywhere(...names));
+    await treeOf(page).getByRole("row").filter({ hasText: "dear" }).click();
+    await treeOf(page).press("ArrowLeft");
+    await expect.poll(() => readersInAllViews(page)).toEqual(everywhere("cheap", "dear", "broken", "slow"));
     await page.getByText("5 of 6 agents").first().waitFor();
     await showView(page, "Events");
     await page.locator(".view .hidden-agents").getByRole("button", { name: "Show all" }).click();
-    expect(await readersInAllViews(page)).toEqual(everywhere(...names));
+    await expect.poll(() => readersInAllViews(page)).toEqual(everywhere(...names));
   });
 
   test("siblings are ordered by what they have spent, and a figure says so", async () => {
-    const page = await openedLive();
+    const page = await openedLive({ viewport: { width: 1_280, height: 2_000 } });
     expect(await agentsIn(page)).toEqual(["lead", ...names]);
     const rows = treeOf(page).getByRole("row");
     await choose(page, "Order", "tokens");
@@ -153,18 +233,20 @@ describe.skipIf(!browserProgram)("one tree of agents", () => {
   });
 
   test("a filter, a state and the critical path reach all views; the hidden choice is said, and no result says what to do", async () => {
-    const page = await openedLive();
+    const page = await openedLive({ viewport: { width: 1_280, height: 2_000 } });
     await treeOf(page).getByRole("row").filter({ hasText: "cheap" }).click();
     await page.getByRole("button", { name: "1 failed" }).click();
-    expect(await readersInAllViews(page)).toEqual(everywhere("broken"));
+    await expect.poll(() => readersInAllViews(page)).toEqual(everywhere("broken"));
     await page.getByText("the selected one is hidden").waitFor();
     await choose(page, "State", "");
     await page.getByRole("searchbox", { name: "Filter agents" }).fill("scribe");
-    expect(await readersInAllViews(page)).toMatchObject({
-      tree: ["dear", "scribe"],
-      table: ["scribe"],
-      events: ["scribe"],
-    });
+    await expect
+      .poll(() => readersInAllViews(page))
+      .toMatchObject({
+        tree: ["dear", "scribe"],
+        table: ["scribe"],
+        events: ["scribe"],
+      });
     await page.reload();
     await expect.poll(() => agentsIn(page)).toEqual(["lead", "dear", "scribe"]);
     await page.getByRole("searchbox", { name: "Filter agents" }).fill("nobody");
@@ -173,7 +255,7 @@ describe.skipIf(!browserProgram)("one tree of agents", () => {
     await page.getByRole("button", { name: "Show all agents" }).click();
     await expect.poll(() => agentsIn(page)).toEqual(["lead", ...names]);
     await page.getByRole("checkbox", { name: "critical only" }).check();
-    expect(await readersInAllViews(page)).toEqual(everywhere("slow"));
+    await expect.poll(() => readersInAllViews(page)).toEqual(everywhere("slow"));
     expect((await axe(page)).filter(({ impact }) => impact === "serious" || impact === "critical")).toEqual([]);
   });
 });

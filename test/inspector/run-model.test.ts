@@ -202,7 +202,7 @@ describe("the tree", () => {
       for (const order of agentOrders) {
         const options = { ...allAgents, order, timeOf: () => moment.time };
         const [, ...readers] = treeRows(log, moment, options);
-        const sizes = readers.map(({ agent }) => sizeIn(order, moment, agent, options.timeOf));
+        const sizes = readers.map(({ agent }) => sizeIn(order, agent, { ...options, log, moment }));
         expect(sizes).toEqual(sizes.toSorted((one, other) => other - one));
       }
     }

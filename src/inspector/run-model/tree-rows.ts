@@ -1,4 +1,4 @@
-import { type AgentOrder, sizeIn, type TimeOf } from "./agent-order.ts";
+import { type AgentOrder, type OrderedRun, sizeIn } from "./agent-order.ts";
 import { type AgentMoment, isBusy, type Phase, phases } from "./agent-moment.ts";
 import type { RunAgent, RunLog } from "./run-log.ts";
 import type { RunMoment } from "./run-moments.ts";
@@ -21,7 +21,7 @@ export interface TreeOptions extends AgentFilter {
   /** Ids of agents below which nothing is shown. */
   readonly closed: ReadonlySet<string>;
   readonly order: AgentOrder;
-  readonly timeOf: TimeOf;
+  readonly timeOf: OrderedRun["timeOf"];
 }
 
 /** A row of the tree of agents: the same in all views. */
@@ -48,7 +48,7 @@ export function treeRows(log: RunLog, moment: RunMoment, options: TreeOptions): 
   const isKept = (agent: number): boolean => kept?.[agent] !== false;
   const add = (members: readonly number[], level: number): void => {
     const agents = members.filter(isKept).flatMap((index) => log.agents[index] ?? []);
-    for (const [index, agent] of inOrder(agents, order, moment, timeOf).entries()) {
+    for (const [index, agent] of inOrder(agents, order, { log, moment, timeOf }).entries()) {
       const isOpen = agent.children.some(isKept) ? !closed.has(agent.agentId) : undefined;
       rows.push({
         agent,
@@ -86,9 +86,9 @@ function isWanted({ index, name, agentId }: RunAgent, run: RunMoment, { text, st
 }
 
 /** Largest first; those of one size as they were created. */
-function inOrder(agents: RunAgent[], order: AgentOrder, moment: RunMoment, timeOf: TimeOf): readonly RunAgent[] {
+function inOrder(agents: readonly RunAgent[], order: AgentOrder, run: OrderedRun): readonly RunAgent[] {
   if (order === "start") return agents;
-  const sized = agents.map((agent) => ({ agent, size: sizeIn(order, moment, agent, timeOf) }));
+  const sized = agents.map((agent) => ({ agent, size: sizeIn(order, agent, run) }));
   return sized.toSorted((one, other) => other.size - one.size).map(({ agent }) => agent);
 }
 

@@ -22,7 +22,7 @@ import { LimitBar } from "./parts.tsx";
 import { selectAgent, selectedAgent } from "./page-state.ts";
 import type { RunSession } from "./run-session.ts";
 import { isNarrowed, shownOrder } from "./shown-agents.ts";
-import { HiddenAgents } from "./tree-view.tsx";
+import { HiddenAgents } from "./tree-head.tsx";
 import { oneLine, plainText } from "./untrusted.tsx";
 import { VirtualList } from "./virtual-list.tsx";
 

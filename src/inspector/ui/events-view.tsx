@@ -9,7 +9,7 @@ import { flowText, type JsonValue, JsonView, oneLine, plainText, Untrusted } fro
 import { copyText, selectAgent, selectedAgent } from "./page-state.ts";
 import type { RunSession } from "./run-session.ts";
 import { fittingAgents } from "./shown-agents.ts";
-import { HiddenAgents } from "./tree-view.tsx";
+import { HiddenAgents } from "./tree-head.tsx";
 import { VirtualList } from "./virtual-list.tsx";
 
 const ROW_HEIGHT = 26;

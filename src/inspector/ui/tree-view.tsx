@@ -1,41 +1,33 @@
 import type { ComponentChildren } from "preact";
 import { signal } from "@preact/signals";
-import { agentAccountId } from "../../budget/index.ts";
-import { type AgentOrder, agentOrders, durationOf, ownLimitUses, tokensOf } from "../run-model/agent-order.ts";
-import { type AgentMoment, isBusy, phases } from "../run-model/agent-moment.ts";
+import { useLayoutEffect } from "preact/hooks";
+import { durationOf, ownLimitUses, spentBelow } from "../run-model/agent-order.ts";
+import type { AgentMoment } from "../run-model/agent-moment.ts";
 import { type LimitUse, shareOf } from "../run-model/limit-use.ts";
 import type { RunAgent } from "../run-model/run-log.ts";
-import { type AgentState, isInState, type TreeRow } from "../run-model/tree-rows.ts";
-import { compact, costOf, costText, grouped, limitWord, milliseconds, plural, shortId } from "./format.ts";
+import type { TreeRow } from "../run-model/tree-rows.ts";
+import { compact, costSum, costText, limitWord, milliseconds, plural, shortId } from "./format.ts";
+import { useSize } from "./canvas.ts";
 import { Icon, LimitBar, PhaseIcon, phaseWords } from "./parts.tsx";
 import { lostWords } from "./lost-agents.ts";
-import { noteSoon, route, selectAgent, selectedAgent } from "./page-state.ts";
+import { route, selectAgent, selectedAgent } from "./page-state.ts";
 import type { RunSession } from "./run-session.ts";
-import {
-  chooseAgents,
-  fittingAgents,
-  isNarrowed,
-  isSelectedHidden,
-  showAllAgents,
-  shownRows,
-  toggleBelow,
-} from "./shown-agents.ts";
+import { showAllAgents, shownRows, toggleBelow } from "./shown-agents.ts";
+import { TimelineBars } from "./timeline-bars.tsx";
+import { rowAt } from "./timeline-canvas.ts";
+import { hasBars, isLow, rowScroll, rowTops, scrollRowsTo, setScroller } from "./timeline-state.ts";
+import { TreeHead } from "./tree-head.tsx";
 import { oneLine, plainText } from "./untrusted.tsx";
-import { VirtualList } from "./virtual-list.tsx";
 
-const ROW_HEIGHT = 40;
-
-/** Id of the agent whose row the arrow keys are on. */
+/** Id of the agent whose row the arrow keys are on; null: that of the selected agent. */
 const focused = signal<string | null>(null);
 
 /** The agents of the run, as a tree: its rows, their order and what is left out are the same in all views. */
 export function TreeView({ run, children }: { readonly run: RunSession; readonly children: ComponentChildren }) {
-  const shown = shownRows.value;
-  const current = focused.value ?? run.log.agents[selectedAgent.value]?.agentId ?? "";
   return (
     <section class="tree" aria-label="Agents">
       <TreeHead run={run} />
-      {shown.length === 0 ? (
+      {shownRows.value.length === 0 ? (
         <p class="empty">
           No agent fits.{" "}
           <button type="button" onClick={showAllAgents}>
@@ -43,144 +35,92 @@ export function TreeView({ run, children }: { readonly run: RunSession; readonly
           </button>
         </p>
       ) : (
-        <VirtualList
-          role="treegrid"
-          label="Agents"
-          class="tree-rows"
-          count={shown.length}
-          rowHeight={ROW_HEIGHT}
-          columns={1}
-          shown={focused.value === null ? -1 : shown.findIndex(({ agent }) => agent.agentId === current)}
-          onKeyDown={(event) => moveFocus(event, shown, current)}
-          render={(index, slot) => <Row key={slot} row={shown[index] as TreeRow} run={run} current={current} />}
-        />
+        <TreeRows run={run} />
       )}
       {children}
     </section>
   );
 }
 
-const orderWords: Readonly<Record<AgentOrder, string>> = {
-  start: "by start",
-  tokens: "by tokens",
-  cost: "by cost",
-  duration: "by duration",
-  limit: "by fullest limit",
-};
-
-/** What is shown of the agents, in all views. It is as high as ever, whatever it says. */
-function TreeHead({ run }: { readonly run: RunSession }) {
-  const { filter, state, order, isCritical } = route.value;
+/**
+ * The rows, and in the timeline their bars. Both are moved by script, and so together: what the browser scrolls by itself is a
+ * frame ahead of what is drawn.
+ */
+function TreeRows({ run }: { readonly run: RunSession }) {
+  const { element, size } = useSize();
+  const [rows, tops, { top }] = [shownRows.value, rowTops.value, rowScroll.value];
+  const selected = run.log.agents[selectedAgent.value]?.agentId ?? "";
+  const current = focused.value ?? selected;
+  const [first, last] = [rowAt(tops, top), rowAt(tops, top + size.height) + 1];
+  const look = (): void => {
+    if (element.current) rowScroll.value = { top: element.current.scrollTop, height: size.height };
+  };
+  useLayoutEffect(() => {
+    setScroller(element.current);
+    return () => setScroller(null);
+  }, []);
+  useLayoutEffect(look, [size.height, tops.at(-1)]);
+  useLayoutEffect(() => {
+    focused.value = null;
+  }, [selected]);
+  useLayoutEffect(() => {
+    const index = rows.findIndex(({ agent }) => agent.agentId === current);
+    const [from, to] = [tops[index] ?? 0, tops[index + 1] ?? 0];
+    if (index < 0 || size.height === 0) return;
+    if (from < top) scrollRowsTo(from);
+    else if (to > top + size.height) scrollRowsTo(to - size.height);
+  }, [current, size.height > 0, hasBars.value]);
   return (
-    <header class="tree-head">
-      <label class="search-field">
-        <Icon name="search" />
-        <input
-          id="tree-filter"
-          type="search"
-          placeholder="Filter agents"
-          aria-label="Filter agents by name, id or state"
-          value={filter}
-          onInput={({ currentTarget }) => chooseAgents({ filter: currentTarget.value })}
-        />
-        <kbd>/</kbd>
-      </label>
-      <div class="tree-choices">
-        <select
-          aria-label="State of the agents"
-          value={state ?? ""}
-          onChange={({ currentTarget }) => {
-            chooseAgents({ state: currentTarget.value === "" ? null : (currentTarget.value as AgentState) });
-          }}
-        >
-          <option value="">any state</option>
-          <StateOptions run={run} chosen={state} />
-        </select>
-        <select
-          aria-label="Order of the agents"
-          value={order}
-          onChange={({ currentTarget }) => noteSoon({ order: currentTarget.value as AgentOrder })}
-        >
-          {agentOrders.map((one) => (
-            <option key={one} value={one}>
-              {orderWords[one]}
-            </option>
-          ))}
-        </select>
-        <label class="check" title="Only the agents and bars that decided how long the run took">
-          <input
-            type="checkbox"
-            checked={isCritical}
-            onChange={({ currentTarget }) => chooseAgents({ isCritical: currentTarget.checked })}
-          />
-          critical only
-        </label>
+    <div ref={element} class={isLow.value ? "tree-scroll low" : "tree-scroll"} onScroll={look}>
+      <div class="tree-space" style={{ height: `${tops.at(-1) ?? 0}px` }}>
+        <div class="tree-pane" style={{ height: `${size.height}px` }}>
+          <div
+            class="tree-rows"
+            role="treegrid"
+            aria-label="Agents"
+            aria-rowcount={rows.length}
+            aria-colcount={1}
+            tabIndex={0}
+            onKeyDown={(event) => moveFocus(event, rows, current)}
+          >
+            <div role="presentation" style={{ transform: `translateY(${(tops[first] ?? 0) - top}px)` }}>
+              {rows.slice(first, last).map((row, slot) => (
+                <Row
+                  key={slot}
+                  row={row}
+                  run={run}
+                  index={first + slot}
+                  height={(tops[first + slot + 1] ?? 0) - (tops[first + slot] ?? 0)}
+                  isCurrent={row.agent.agentId === current}
+                />
+              ))}
+            </div>
+          </div>
+          {hasBars.value && <TimelineBars run={run} />}
+        </div>
       </div>
-      <TreeCount run={run} />
-    </header>
-  );
-}
-
-/** The states in which agents are now, with how many. */
-function StateOptions({ run, chosen }: { readonly run: RunSession; readonly chosen: AgentState | null }) {
-  const there = run.moment.value.agents.filter((agent) => agent !== undefined);
-  return (
-    <>
-      {(["busy", ...phases] as const).map((one) => {
-        const count = there.filter((agent) => isInState(agent, one)).length;
-        if (count === 0 && one !== chosen && one !== "busy") return null;
-        return (
-          <option key={one} value={one}>
-            {one === "busy" ? "working" : phaseWords[one]} ({grouped(count)})
-          </option>
-        );
-      })}
-    </>
-  );
-}
-
-function TreeCount({ run }: { readonly run: RunSession }) {
-  const there = run.moment.value.agents.filter((agent) => agent !== undefined);
-  const busy = there.filter(isBusy).length;
-  return (
-    <p class="quiet figures tree-count">
-      {there.length === 0 ? "No agent has begun at this moment." : <HiddenAgents run={run} />}
-      {!isNarrowed.value && there.length > 0 && plural(there.length, "agent")}
-      {!isNarrowed.value && busy > 0 && ` · ${grouped(busy)} busy`}
-      <span role="status">{isSelectedHidden.value && " · the selected one is hidden"}</span>
-    </p>
-  );
-}
-
-/** How many agents a view is about, where it is not about all, and how to see all of them. */
-export function HiddenAgents({ run }: { readonly run: RunSession }) {
-  const fitting = fittingAgents.value;
-  if (fitting === null) return null;
-  return (
-    <span class="hidden-agents">
-      {grouped(fitting.size)} of {plural(run.log.agents.length, "agent")}{" "}
-      <button type="button" class="link" onClick={showAllAgents}>
-        Show all
-      </button>
-    </span>
+    </div>
   );
 }
 
 interface RowProps {
   readonly run: RunSession;
   readonly row: TreeRow;
-  readonly current: string;
+  readonly index: number;
+  readonly height: number;
+  readonly isCurrent: boolean;
 }
 
-function Row({ row, run, current }: RowProps) {
+function Row({ row, run, index, height, isCurrent }: RowProps) {
   const { agent, isOpen, level, setSize, place, isMatch } = row;
   const isSelected = agent.index === selectedAgent.value;
-  const marks = [isSelected && "selected", agent.agentId === current && "current", !isMatch && "above"];
+  const marks = [isSelected && "selected", isCurrent && "current", !isMatch && "above"];
   return (
     <div
       role="row"
       class={["tree-row", ...marks.filter(Boolean)].join(" ")}
-      style={{ paddingLeft: `${8 + (level - 1) * 16}px` }}
+      style={{ height: `${height}px`, "--level": level - 1 }}
+      aria-rowindex={index + 1}
       aria-level={level}
       aria-setsize={setSize}
       aria-posinset={place}
@@ -245,11 +185,9 @@ function figureOf(run: RunSession, agent: RunAgent, moment: AgentMoment, use: Li
   const now = run.moment.value;
   switch (order) {
     case "tokens":
-      return compact(tokensOf(now, agent.agentId, moment));
-    case "cost": {
-      const account = now.accounts.account(agentAccountId(agent.agentId));
-      return costText(account ? costOf(account) : moment);
-    }
+      return compact(spentBelow(run.log, now, agent).tokens);
+    case "cost":
+      return costText(costSum(spentBelow(run.log, now, agent).costs));
     case "duration":
       return milliseconds(durationOf(agent, moment, run.timeFor(agent.index)));
     case "limit":
