@@ -105,8 +105,8 @@ const states: readonly (readonly [name: string, show: (page: WatchedPage) => Pro
     "timeline-bar",
     async (page) => {
       await page.getByRole("checkbox", { name: "as a table" }).uncheck();
-      const label = await page.locator(".timeline-label", { hasText: "clerk" }).boundingBox();
-      const canvas = await page.locator(".timeline-pane canvas").boundingBox();
+      const label = await page.locator(".tree-row", { hasText: "clerk" }).boundingBox();
+      const canvas = await page.locator(".timeline-bars canvas").boundingBox();
       if (!label || !canvas) throw new Error("the timeline is not shown");
       await page.mouse.click(canvas.x + canvas.width * 0.8, label.y + label.height / 3);
       await page.getByRole("complementary", { name: "Selected bar" }).waitFor();

@@ -36,8 +36,8 @@ async function secondsIn(page: WatchedPage, selector: string): Promise<number> {
 /** The shares of the width of the first row of the timeline at which its first and its last coloured point lie. */
 async function barIn(page: WatchedPage): Promise<readonly [number, number]> {
   return await page.evaluate<[number, number]>(`(() => {
-    const canvas = document.querySelector(".timeline-scroll canvas");
-    const y = Math.round(canvas.height * (28 + 8) / canvas.clientHeight);
+    const canvas = document.querySelector(".timeline-bars canvas");
+    const y = Math.round(canvas.height * 20 / canvas.clientHeight);
     const { data } = canvas.getContext("2d").getImageData(0, y, canvas.width, 1);
     const isColoured = (x) => {
       const [red, green, blue] = data.slice(4 * x, 4 * x + 3);

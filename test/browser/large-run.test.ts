@@ -44,15 +44,15 @@ const filter = `(turn) => {
 /** Labels stand beside their bars, however far one has scrolled, and the map leads to any agent. */
 async function looksAtTimeline(page: WatchedPage, address: string): Promise<void> {
   await page.goto(address);
-  const canvas = page.locator(".timeline-pane canvas");
+  const canvas = page.locator(".timeline-bars canvas");
   await canvas.waitFor();
-  await page.evaluate(`document.querySelector(".timeline-scroll").scrollTop = 12345`);
-  // 12,345 is row 617 of 20 pixels, whose agent is the reader 616.
-  const label = page.locator(".timeline-label", { hasText: "~00026b" });
+  await page.evaluate(`document.querySelector(".tree-scroll").scrollTop = 12345`);
+  // 12,345 is in row 514 of 24 pixels; three rows below is the reader 516.
+  const label = page.locator(".tree-row", { hasText: "~000204" });
   await label.waitFor();
   const [row, drawn] = [await label.boundingBox(), await canvas.boundingBox()];
   if (!row || !drawn) throw new Error("the timeline is not shown");
-  const selected = page.locator(".timeline-label.selected", { hasText: "~00026b" });
+  const selected = page.locator(".tree-row.selected", { hasText: "~000204" });
   // Where its bars lie depends on how long its steps took.
   for (const part of [0.62, 0.3, 0.45, 0.75, 0.9, 0.15]) {
     await page.mouse.click(drawn.x + drawn.width * part, row.y + row.height / 2);
@@ -64,7 +64,7 @@ async function looksAtTimeline(page: WatchedPage, address: string): Promise<void
   const map = page.locator(".map-box");
   const { width, height } = (await map.boundingBox()) ?? { width: 0, height: 0 };
   await map.click({ position: { x: width / 2, y: height / 2 } });
-  await page.locator(".timeline-label", { hasText: "~0003e7" }).waitFor();
+  await page.locator(".tree-row", { hasText: "~0003e7" }).waitFor();
 }
 
 describe.skipIf(!browserProgram)("a run of 2,001 agents and 120,000 events", () => {

@@ -74,8 +74,8 @@ async function pointAt(
   agent: string,
   share: number,
 ): Promise<{ readonly x: number; readonly y: number }> {
-  const label = await page.locator(".timeline-label", { hasText: agent }).boundingBox();
-  const canvas = await page.locator(".timeline-pane canvas").boundingBox();
+  const label = await page.locator(".tree-row", { hasText: agent }).boundingBox();
+  const canvas = await page.locator(".timeline-bars canvas").boundingBox();
   if (!label || !canvas) throw new Error("the timeline is not shown");
   const point = { x: canvas.x + canvas.width * share, y: label.y + label.height / 2 };
   await page.mouse.move(point.x, point.y);

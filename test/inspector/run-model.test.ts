@@ -8,12 +8,20 @@ import { countBelow, EventPlaces, eventText, filteredEvents } from "../../src/in
 import { type RunAgentRecord, type RunEntry, RunLog, type RunRow } from "../../src/inspector/run-model/run-log.ts";
 import { RunMoments } from "../../src/inspector/run-model/run-moments.ts";
 import { type Span, Timeline } from "../../src/inspector/run-model/timeline.ts";
-import { GROUPED_ABOVE, treeRows } from "../../src/inspector/run-model/tree-rows.ts";
+import { agentOrders, sizeIn } from "../../src/inspector/run-model/agent-order.ts";
+import { type TreeOptions, treeRows } from "../../src/inspector/run-model/tree-rows.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { amount } from "../support/full.ts";
 
 const tenant = "default";
-const noOptions = { closed: new Set<string>(), open: new Set<string>(), filter: "" };
+const allAgents: TreeOptions = {
+  text: "",
+  state: null,
+  among: null,
+  closed: new Set(),
+  order: "start",
+  timeOf: () => Number.MAX_SAFE_INTEGER,
+};
 
 /** A lead with so many readers, each of which calls tools of which one fails, under budgets. */
 async function recordedRun(readers: number) {
@@ -77,7 +85,7 @@ async function recordedRun(readers: number) {
 }
 
 const small = await recordedRun(6);
-const large = await recordedRun(GROUPED_ABOVE + 20);
+const large = await recordedRun(120);
 
 function logOf({ agents, rows }: { agents: readonly RunAgentRecord[]; rows: readonly RunRow[] }): RunLog {
   const log = new RunLog();
@@ -164,28 +172,39 @@ describe("the tree", () => {
   test("shows agents below their parents, closed ones without what is below", () => {
     const log = logOf(small);
     const moment = new RunMoments(log).at(log.length);
-    const rows = treeRows(log, moment, noOptions);
+    const rows = treeRows(log, moment, allAgents);
     expect(rows.map(({ level }) => level)).toEqual([1, 2, 2, 2, 2, 2, 2]);
     expect(rows.map(({ place, setSize }) => `${place}/${setSize}`).slice(1, 3)).toEqual(["1/6", "2/6"]);
-    expect(treeRows(log, moment, { ...noOptions, closed: new Set(["desk"]) })).toHaveLength(1);
-    expect(treeRows(log, moment, { ...noOptions, filter: "reader" })).toHaveLength(7);
-    expect(treeRows(log, moment, { ...noOptions, filter: "nobody" })).toEqual([]);
+    expect(treeRows(log, moment, { ...allAgents, closed: new Set(["desk"]) })).toHaveLength(1);
   });
 
-  test("groups many children of one kind by what they do", () => {
+  test("shows agents that fit with those above them, which do not", () => {
+    const log = logOf(small);
+    const moment = new RunMoments(log).at(log.length);
+    const fitting = (options: Partial<TreeOptions>): (readonly [string, boolean])[] =>
+      treeRows(log, moment, { ...allAgents, ...options }).map(({ agent, isMatch }) => [agent.name, isMatch] as const);
+    expect(fitting({ text: "reader" })).toHaveLength(7);
+    expect(fitting({ text: "nobody" })).toEqual([]);
+    expect(fitting({ state: "failed" })).toEqual([]);
+    expect(fitting({ state: "busy", text: "reader" })).toEqual([]);
+    expect(fitting({ among: new Set([3]) })).toEqual([
+      ["lead", false],
+      ["reader", true],
+    ]);
+  });
+
+  test("orders siblings by their size, and shows all agents of the run at each of its moments", () => {
     const log = logOf(large);
     const moments = new RunMoments(log);
-    const rows = treeRows(log, moments.at(log.length), noOptions);
-    expect(rows).toMatchObject([{ kind: "agent" }, { kind: "group", phase: "done", count: GROUPED_ABOVE + 20 }]);
-    const opened = treeRows(log, moments.at(log.length), { ...noOptions, open: new Set([rows[1]?.key ?? ""]) });
-    expect(opened).toHaveLength(GROUPED_ABOVE + 22);
-    for (let count = 0; count <= log.length; count += 97) {
+    for (let count = 0; count <= log.length; count += 997) {
       const moment = moments.at(count);
-      const shown = treeRows(log, moment, noOptions).reduce(
-        (sum, row) => sum + (row.kind === "group" ? row.count : 1),
-        0,
-      );
-      expect(shown).toBe(moment.agents.filter((agent) => agent !== undefined).length);
+      expect(treeRows(log, moment, allAgents)).toHaveLength(log.agents.length);
+      for (const order of agentOrders) {
+        const options = { ...allAgents, order, timeOf: () => moment.time };
+        const [, ...readers] = treeRows(log, moment, options);
+        const sizes = readers.map(({ agent }) => sizeIn(order, agent, { ...options, log, moment }));
+        expect(sizes).toEqual(sizes.toSorted((one, other) => other - one));
+      }
     }
   });
 });
@@ -284,13 +303,13 @@ function showsLook(entry: RunEntry): boolean {
 describe("events", () => {
   test("are filtered by type, name and agent", () => {
     const log = logOf(small);
-    const all = { text: "", agent: -1, groups: new Set<never>() };
+    const all = { text: "", agents: null, groups: new Set<never>() };
     expect(filteredEvents(log, all)).toBeNull();
     const looked = filteredEvents(log, { ...all, text: "look" }) ?? [];
     expect([...looked]).toEqual(log.entries.flatMap((entry, place) => (showsLook(entry) ? [place] : [])));
     const typedOn = new EventPlaces(log, { ...all, text: "lo" });
     expect(new EventPlaces(log, { ...all, text: "look" }, typedOn).update()).toEqual(looked);
-    const ofLead = filteredEvents(log, { ...all, agent: 0 }) ?? [];
+    const ofLead = filteredEvents(log, { ...all, agents: new Set([0]) }) ?? [];
     expect([...ofLead].every((place) => log.agentOf(place) === 0)).toBe(true);
     const models = filteredEvents(log, { ...all, text: "reader responded" }) ?? [];
     // Of the twelve readers, and of the lead, which asks for them.

@@ -63,7 +63,7 @@ test("an entry that comes is folded once, wherever one looks meanwhile", () => {
 test("the filter and the busy time go on where they were", () => {
   const log = new RunLog();
   log.addAgents([record]);
-  const filter = { text: "read", agent: -1, groups: new Set<never>() };
+  const filter = { text: "read", agents: null, groups: new Set<never>() };
   const places = new EventPlaces(log, filter);
   const timeline = new Timeline(log);
   for (const row of rowsOf(1_500)) {

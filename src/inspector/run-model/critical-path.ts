@@ -1,38 +1,47 @@
 import type { RunLog } from "./run-log.ts";
 import type { Span, Timeline } from "./timeline.ts";
 
-/** A span without which the run would have ended sooner. */
-export interface CriticalSpan {
-  /** Place of the agent in the log. */
-  readonly agent: number;
-  readonly span: Span;
-}
+/** By the place of an agent: its spans without which the run would have ended sooner. */
+export type CriticalPath = ReadonlyMap<number, ReadonlySet<Span>>;
 
 /**
- * What determined how long a run took until a time: from its end backwards the span that ended last, and within a wait for
- * subagents those of the subagent that ended last.
+ * The spans that decided how long the run took: from its end backwards, always the one that ended last before, through the
+ * child that was waited for longest.
  */
-export function criticalPath(log: RunLog, timeline: Timeline, until: number): CriticalSpan[] {
-  const path = new Map<Span, number>();
-  const { agents } = log;
+export function criticalPath({ agents, startedAt }: RunLog, timeline: Timeline, present: number): CriticalPath {
+  const path = new Map<number, Set<Span>>();
   const walk = (agent: number, from: number, to: number): void => {
+    const own = path.get(agent) ?? new Set();
     let time = to;
     while (time > from) {
-      const end = time;
-      const before = timeline.spansOf(agent).filter((span) => span.start < end && span.end > from);
-      const span = before.toSorted((one, other) => Math.min(other.end, end) - Math.min(one.end, end))[0];
-      if (!span || path.has(span)) return;
-      path.set(span, agent);
+      const span = lastBefore(timeline.spansOf(agent), from, time);
+      if (!span || own.has(span)) return;
+      path.set(agent, own.add(span));
       if (span.kind === "child") {
-        const last = (agents[agent]?.children ?? [])
-          .map((child) => ({ child, end: Math.min(timeline.spansOf(child).at(-1)?.end ?? 0, until) }))
-          .filter((child) => child.end > span.start && child.end <= end + 5)
-          .toSorted((one, other) => other.end - one.end)[0];
-        if (last) walk(last.child, span.start, Math.min(last.end, end));
+        const last = lastChild(agents[agent]?.children ?? [], span.start, time + 5);
+        if (last) walk(last.child, span.start, Math.min(last.end, time));
       }
-      time = Math.min(span.start, end - 0.001);
+      time = Math.min(span.start, time - 0.001);
     }
   };
-  for (const { index, parent } of agents) if (parent < 0) walk(index, log.startedAt, until);
-  return [...path].map(([span, agent]) => ({ agent, span }));
+  const lastChild = (children: readonly number[], from: number, to: number) => {
+    let last: { readonly child: number; readonly end: number } | undefined;
+    for (const child of children) {
+      const end = Math.min(timeline.spansOf(child).at(-1)?.end ?? 0, present);
+      if (end > from && end <= to && end > (last?.end ?? 0)) last = { child, end };
+    }
+    return last;
+  };
+  for (const { index, parent } of agents) if (parent < 0) walk(index, startedAt, present);
+  return path;
+}
+
+/** Of the spans in a time the one that lasted longest into it. */
+function lastBefore(spans: readonly Span[], from: number, until: number): Span | undefined {
+  let last: Span | undefined;
+  for (const span of spans) {
+    if (span.start >= until) break;
+    if (span.end > from && Math.min(span.end, until) > Math.min(last?.end ?? from, until)) last = span;
+  }
+  return last;
 }

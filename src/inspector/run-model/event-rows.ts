@@ -69,8 +69,8 @@ export function groupOf(type: EntryType): EventGroup {
 export interface EventFilter {
   /** Lower case; each word of it is in the type, the agent or the text of the row. */
   readonly text: string;
-  /** Place of the one agent whose entries are wanted; -1: all. */
-  readonly agent: number;
+  /** Places of the agents whose entries are wanted; null: all. */
+  readonly agents: ReadonlySet<number> | null;
   /** Empty: all. */
   readonly groups: ReadonlySet<EventGroup>;
 }
@@ -115,8 +115,8 @@ export class EventPlaces {
 
   /** Looks at the entries that have come since; those that are no longer held stay away. */
   update(): Uint32Array | null {
-    const { text, agent, groups } = this.#filter;
-    if (text === "" && agent < 0 && groups.size === 0) return null;
+    const { text, agents, groups } = this.#filter;
+    if (text === "" && agents === null && groups.size === 0) return null;
     const log = this.#log;
     const wanted = this.#types.of(log.types.texts);
     const matches = this.#parts.map((part) => ({
@@ -126,7 +126,7 @@ export class EventPlaces {
       agents: part.agents.of(log.agents),
     }));
     const look = (place: number): void => {
-      if (agent >= 0 && log.agentOf(place) !== agent) return;
+      if (agents?.has(log.agentOf(place)) === false) return;
       const type = log.typeOf(place);
       if (wanted[type] !== true) return;
       let row: string | undefined;
@@ -158,7 +158,8 @@ export class EventPlaces {
 
 /** Whether all that passes the second filter passes the first: its text was only typed on. */
 function isWider(one: EventFilter, other: EventFilter): boolean {
-  return one.text !== "" && other.text.startsWith(one.text) && one.agent === other.agent && one.groups === other.groups;
+  const isOfSame = one.agents === other.agents && one.groups === other.groups;
+  return isOfSame && one.text !== "" && other.text.startsWith(one.text);
 }
 
 /** What a row shows of its entry, in lower case. */

@@ -185,7 +185,9 @@ export function slowAnswer(facts: SummaryFacts): SummaryAnswer {
   const { log, timeline, until, time, isOpen, moment } = facts;
   const { totalMs, workMs, peopleMs, idleMs } = time;
   const lengthOf = ({ span: { start, end } }: Found): number => Math.max(0, Math.min(end, until) - start);
-  const longest = criticalPath(log, timeline, until)
+  const path = [...criticalPath(log, timeline, until)];
+  const longest = path
+    .flatMap(([agent, spans]): Found[] => [...spans].map((span) => ({ agent, span })))
     .filter(({ span }) => span.first < moment.count && span.kind !== "child" && span.kind !== "person")
     .toSorted((one, other) => lengthOf(other) - lengthOf(one))
     .slice(0, MOST_FACTS);

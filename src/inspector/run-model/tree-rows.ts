@@ -1,10 +1,34 @@
+import { type AgentOrder, type OrderedRun, sizeIn } from "./agent-order.ts";
 import { type AgentMoment, isBusy, type Phase, phases } from "./agent-moment.ts";
 import type { RunAgent, RunLog } from "./run-log.ts";
 import type { RunMoment } from "./run-moments.ts";
 
-/** A row of the tree of agents as it is shown: an agent, or many children of one kind in the same phase. */
-export type TreeRow = {
-  readonly key: string;
+/** States by which agents are filtered: one phase, or all in which an agent works. */
+export const agentStates = ["busy", ...phases] as const;
+export type AgentState = "busy" | Phase;
+
+/** Which agents are wanted; those above them are shown with them. */
+export interface AgentFilter {
+  /** Lower case; in the name, the id or the phase. Empty: all. */
+  readonly text: string;
+  /** Null: all. */
+  readonly state: AgentState | null;
+  /** Places of the agents among which they are; null: all. */
+  readonly among: ReadonlySet<number> | null;
+}
+
+export interface TreeOptions extends AgentFilter {
+  /** Ids of agents below which nothing is shown. */
+  readonly closed: ReadonlySet<string>;
+  readonly order: AgentOrder;
+  readonly timeOf: OrderedRun["timeOf"];
+}
+
+/** A row of the tree of agents: the same in all views. */
+export interface TreeRow {
+  readonly agent: RunAgent;
+  /** Undefined: the agent is not there yet at the moment. */
+  readonly moment: AgentMoment | undefined;
   /** From 1. */
   readonly level: number;
   /** Rows under the same parent, and the place among them, from 1. */
@@ -12,137 +36,69 @@ export type TreeRow = {
   readonly place: number;
   /** Undefined: it has nothing below. */
   readonly isOpen: boolean | undefined;
-} & (
-  | { readonly kind: "agent"; readonly agent: RunAgent; readonly moment: AgentMoment; readonly busyBelow: number }
-  | { readonly kind: "group"; readonly name: string; readonly phase: Phase; readonly count: number }
-);
-
-export interface TreeOptions {
-  /** Keys of agents that are closed. */
-  readonly closed: ReadonlySet<string>;
-  /** Keys of groups that are open. */
-  readonly open: ReadonlySet<string>;
-  /** Lower case; shows agents whose name, id or phase contains it, with those above them. */
-  readonly filter: string;
+  /** False: it is shown for an agent below it. */
+  readonly isMatch: boolean;
 }
 
-/** More children of one name than this are grouped by their phase. */
-export const GROUPED_ABOVE = 100;
-
-type Shown = Omit<Extract<TreeRow, { kind: "agent" }>, "setSize" | "place"> | GroupRow;
-type GroupRow = Omit<Extract<TreeRow, { kind: "group" }>, "setSize" | "place"> & { readonly members: number[] };
-
 export function treeRows(log: RunLog, moment: RunMoment, options: TreeOptions): TreeRow[] {
+  const { closed, order, timeOf } = options;
+  const matches = isNarrow(options) ? log.agents.map((agent) => isWanted(agent, moment, options)) : undefined;
+  const kept = matches && withThoseAbove(log, matches);
   const rows: TreeRow[] = [];
-  const kept = options.filter === "" ? undefined : keptAgents(log, moment, options.filter);
-  const add = (members: readonly number[], level: number, parentKey: string): void => {
-    const shown = siblings(log, moment, { members, level, parentKey, kept, options });
-    for (const [index, row] of shown.entries()) {
-      const set = { setSize: shown.length, place: index + 1 };
-      if (row.kind === "group") {
-        const { members: inside, ...group } = row;
-        rows.push({ ...group, ...set });
-        if (group.isOpen === true) {
-          for (const [place, agent] of inside.entries()) {
-            const member = agentRow(log, moment, { agent, level: level + 1, kept, options });
-            if (member) rows.push({ ...member, setSize: inside.length, place: place + 1 });
-            if (member?.isOpen === true) add(member.agent.children, level + 2, member.key);
-          }
-        }
-        continue;
-      }
-      rows.push({ ...row, ...set });
-      if (row.isOpen === true) add(row.agent.children, level + 1, row.key);
+  const isKept = (agent: number): boolean => kept?.[agent] !== false;
+  const add = (members: readonly number[], level: number): void => {
+    const agents = members.filter(isKept).flatMap((index) => log.agents[index] ?? []);
+    for (const [index, agent] of inOrder(agents, order, { log, moment, timeOf }).entries()) {
+      const isOpen = agent.children.some(isKept) ? !closed.has(agent.agentId) : undefined;
+      rows.push({
+        agent,
+        moment: moment.agents[agent.index],
+        level,
+        setSize: agents.length,
+        place: index + 1,
+        isOpen,
+        isMatch: matches?.[agent.index] !== false,
+      });
+      if (isOpen === true) add(agent.children, level + 1);
     }
   };
   add(
     log.agents.filter(({ parent }) => parent < 0).map(({ index }) => index),
     1,
-    "",
   );
   return rows;
 }
 
-interface Siblings {
-  readonly members: readonly number[];
-  readonly level: number;
-  readonly parentKey: string;
-  readonly kept: ReadonlySet<number> | undefined;
-  readonly options: TreeOptions;
+export function isNarrow({ text, state, among }: AgentFilter): boolean {
+  return text !== "" || state !== null || among !== null;
 }
 
-function siblings(log: RunLog, moment: RunMoment, set: Siblings): Shown[] {
-  const { members, level, kept, options } = set;
-  const there = members.filter((agent) => moment.agents[agent] !== undefined && kept?.has(agent) !== false);
-  const counts = new Map<string, number>();
-  for (const agent of there) {
-    const name = log.agents[agent]?.name ?? "";
-    counts.set(name, (counts.get(name) ?? 0) + 1);
-  }
-  const rows: Shown[] = [];
-  const groups = new Map<string, GroupRow>();
-  for (const agent of there) {
-    const name = log.agents[agent]?.name ?? "";
-    if ((counts.get(name) ?? 0) <= GROUPED_ABOVE) {
-      const row = agentRow(log, moment, { agent, level, kept, options });
-      if (row) rows.push(row);
-      continue;
-    }
-    const phase = moment.agents[agent]?.phase ?? "created";
-    const key = `${set.parentKey}/${name}/${phase}`;
-    const group = groups.get(key);
-    if (group) group.members.push(agent);
-    else groups.set(key, newGroup(key, { name, phase, level, agent, isOpen: options.open.has(key) }));
-  }
-  const ordered = [...groups.values()].toSorted((one, other) => rankOf(one.phase) - rankOf(other.phase));
-  return [...rows, ...ordered.map((group) => ({ ...group, count: group.members.length }))];
+export function isInState(moment: AgentMoment, state: AgentState): boolean {
+  return state === "busy" ? isBusy(moment) : moment.phase === state;
 }
 
-function newGroup(
-  key: string,
-  from: { name: string; phase: Phase; level: number; agent: number; isOpen: boolean },
-): GroupRow {
-  const { name, phase, level, agent, isOpen } = from;
-  return { kind: "group", key, level, name, phase, count: 1, isOpen, members: [agent] };
+function isWanted({ index, name, agentId }: RunAgent, run: RunMoment, { text, state, among }: AgentFilter): boolean {
+  const moment = run.agents[index];
+  if (among?.has(index) === false) return false;
+  if (state !== null && (!moment || !isInState(moment, state))) return false;
+  const words = text === "" ? "" : `${name} ${agentId} ${moment?.phase ?? ""}`.toLowerCase();
+  return words.includes(text);
 }
 
-function rankOf(phase: Phase): number {
-  return phases.indexOf(phase);
+/** Largest first; those of one size as they were created. */
+function inOrder(agents: readonly RunAgent[], order: AgentOrder, run: OrderedRun): readonly RunAgent[] {
+  if (order === "start") return agents;
+  const sized = agents.map((agent) => ({ agent, size: sizeIn(order, agent, run) }));
+  return sized.toSorted((one, other) => other.size - one.size).map(({ agent }) => agent);
 }
 
-interface AgentPlace {
-  readonly agent: number;
-  readonly level: number;
-  readonly kept: ReadonlySet<number> | undefined;
-  readonly options: TreeOptions;
-}
-
-function agentRow(log: RunLog, moment: RunMoment, { agent: index, level, kept, options }: AgentPlace) {
-  const agent = log.agents[index];
-  const now = moment.agents[index];
-  if (!agent || !now) return undefined;
-  let below = 0;
-  let busyBelow = 0;
-  for (const child of agent.children) {
-    const state = moment.agents[child];
-    if (!state || kept?.has(child) === false) continue;
-    below += 1;
-    if (isBusy(state)) busyBelow += 1;
-  }
-  const isOpen = below === 0 ? undefined : kept !== undefined || !options.closed.has(agent.agentId);
-  return { kind: "agent", key: agent.agentId, level, agent, moment: now, isOpen, busyBelow } as const;
-}
-
-/** The agents that match, and all above them. */
-function keptAgents(log: RunLog, moment: RunMoment, filter: string): Set<number> {
-  const kept = new Set<number>();
-  for (const { index, name, agentId } of log.agents) {
-    const now = moment.agents[index];
-    if (!now) continue;
-    const isMatch =
-      name.toLowerCase().includes(filter) || agentId.toLowerCase().includes(filter) || now.phase.includes(filter);
+function withThoseAbove({ agents }: RunLog, matches: readonly boolean[]): boolean[] {
+  const kept = [...matches];
+  for (const [index, isMatch] of matches.entries()) {
     if (!isMatch) continue;
-    for (let at = index; at >= 0 && !kept.has(at); at = log.agents[at]?.parent ?? -1) kept.add(at);
+    for (let at = agents[index]?.parent ?? -1; at >= 0 && kept[at] !== true; at = agents[at]?.parent ?? -1) {
+      kept[at] = true;
+    }
   }
   return kept;
 }

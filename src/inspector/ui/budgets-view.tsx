@@ -21,6 +21,8 @@ import {
 import { LimitBar } from "./parts.tsx";
 import { selectAgent, selectedAgent } from "./page-state.ts";
 import type { RunSession } from "./run-session.ts";
+import { isNarrowed, shownOrder } from "./shown-agents.ts";
+import { HiddenAgents } from "./tree-head.tsx";
 import { oneLine, plainText } from "./untrusted.tsx";
 import { VirtualList } from "./virtual-list.tsx";
 
@@ -42,13 +44,19 @@ interface AccountRow {
 export function BudgetsView({ run }: { readonly run: RunSession }) {
   const moment = run.moment.value;
   const stored = useStoredAccounts(run);
-  const rows = useMemo(() => accountRows(moment.accounts.accounts), [moment]);
+  const rows = accountRows(accountsInOrder(run, moment.accounts.accounts));
   const agent = run.log.agents[selectedAgent.value];
   const turnAccount = moment.agents[selectedAgent.value]?.accountId;
   const [account] = [chosen.value, `agent:${agent?.agentId}`, turnAccount].flatMap((id) =>
     id == null ? [] : (moment.accounts.account(id) ?? []),
   );
-  if (rows.length === 0) return <p class="empty">No account has been opened at this moment.</p>;
+  if (rows.length === 0) {
+    return (
+      <p class="empty">
+        {isNarrowed.value ? <HiddenAgents run={run} /> : "No account has been opened at this moment."}
+      </p>
+    );
+  }
   return (
     <div class="budgets">
       <div class="budget-list">
@@ -105,6 +113,13 @@ function useStoredAccounts(run: RunSession): StoredAccounts | undefined {
     };
   }, [run, length, isCaughtUp]);
   return stored;
+}
+
+/** Those of the agents that are shown, in their order. */
+function accountsInOrder({ log }: RunSession, accounts: readonly AccountAt[]): readonly AccountAt[] {
+  const places = new Map(shownOrder.value.map((agent, place) => [log.agents[agent]?.agentId ?? "", place]));
+  const placeOf = ({ agentId }: AccountAt): number => places.get(agentId) ?? -1;
+  return accounts.filter(({ agentId }) => places.has(agentId)).toSorted((one, other) => placeOf(one) - placeOf(other));
 }
 
 function accountRows(accounts: readonly AccountAt[]): AccountRow[] {

@@ -8,6 +8,8 @@ import { Check, Icon } from "./parts.tsx";
 import { flowText, type JsonValue, JsonView, oneLine, plainText, Untrusted } from "./untrusted.tsx";
 import { copyText, selectAgent, selectedAgent } from "./page-state.ts";
 import type { RunSession } from "./run-session.ts";
+import { fittingAgents } from "./shown-agents.ts";
+import { HiddenAgents } from "./tree-head.tsx";
 import { VirtualList } from "./virtual-list.tsx";
 
 const ROW_HEIGHT = 26;
@@ -21,13 +23,15 @@ const opened = signal<number | null>(null);
 /** All entries of the journal up to the moment, one row a fact. */
 export function EventsView({ run }: { readonly run: RunSession }) {
   const { count } = run.moment.value;
-  const agent = isOfOneAgent.value ? selectedAgent.value : -1;
+  const selected = isOfOneAgent.value ? selectedAgent.value : -1;
+  const ofSelected = useMemo(() => (selected < 0 ? null : new Set([selected])), [selected]);
+  const agents = ofSelected ?? fittingAgents.value;
   const text = filter.value.trim().toLowerCase();
   const before = useRef<EventPlaces | undefined>(undefined);
   const passing = useMemo(() => {
-    before.current = new EventPlaces(run.log, { text, agent, groups: groups.value }, before.current);
+    before.current = new EventPlaces(run.log, { text, agents, groups: groups.value }, before.current);
     return before.current;
-  }, [run, text, agent, groups.value]);
+  }, [run, text, agents, groups.value]);
   const places = run.length.value === 0 ? null : passing.update();
   const { first } = run.log;
   const all = count - first;
@@ -54,6 +58,7 @@ export function EventsView({ run }: { readonly run: RunSession }) {
           <Groups />
           <Check label="selected agent only" of={isOfOneAgent} />
           <span class="spacer" />
+          {ofSelected === null && <HiddenAgents run={run} />}
           <span class="quiet figures">
             {length === all ? plural(all, "event") : `${length.toLocaleString("en")} of ${plural(all, "event")}`}
           </span>

@@ -41,7 +41,8 @@ import "./styles/tree.css";
 import "./styles/views.css";
 import { SummaryView } from "./summary-view.tsx";
 import { TalkView } from "./talk-view.tsx";
-import { TimelineView } from "./timeline-view.tsx";
+import { hasBars } from "./timeline-state.ts";
+import { OpenedSpan, TimelineView } from "./timeline-view.tsx";
 import { TopBar } from "./top-bar.tsx";
 import { TreeView } from "./tree-view.tsx";
 
@@ -117,11 +118,8 @@ function RunPage({ run }: { readonly run: RunSession }) {
   if (!isBegun) return <Beginning run={run} />;
   return (
     <>
-      <div class="columns" style={{ "--tree-width": `${treeWidth.value}px` }}>
-        <TreeView run={run}>
-          <Divider />
-        </TreeView>
-        <main id="main" class="view" tabIndex={-1} aria-label={viewNames[view]}>
+      <div class={hasBars.value ? "columns with-bars" : "columns"} style={{ "--tree-width": `${treeWidth.value}px` }}>
+        <section class="run-head" aria-label="Selected agent">
           <RunBanners run={run} />
           <CutOff run={run} />
           <AgentHead run={run} />
@@ -142,10 +140,16 @@ function RunPage({ run }: { readonly run: RunSession }) {
               </a>
             ))}
           </nav>
+        </section>
+        <TreeView run={run}>
+          <Divider />
+        </TreeView>
+        <main id="main" class="view" tabIndex={-1} aria-label={viewNames[view]}>
           <div class="view-body">
             <Shown view={view} run={run} />
           </div>
         </main>
+        {view === "timeline" && <OpenedSpan run={run} />}
       </div>
       <Scrubber run={run} />
     </>

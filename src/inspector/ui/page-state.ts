@@ -1,5 +1,7 @@
 import { computed, effect, signal, untracked } from "@preact/signals";
 import type { FeedInfo } from "../feed/wire.ts";
+import { type AgentOrder, agentOrders } from "../run-model/agent-order.ts";
+import { type AgentState, agentStates } from "../run-model/tree-rows.ts";
 import { type FeedClient, wordsOf } from "./feed-client.ts";
 import { RunSession } from "./run-session.ts";
 
@@ -20,7 +22,16 @@ export interface Route {
   readonly span: string | null;
   /** Of runs and costs: only the runs that have spent something so: the `key` of a row of costs; null: all. */
   readonly spent: string | null;
+  /** Which agents are shown in all views, and in which order. */
+  readonly filter: string;
+  readonly state: AgentState | null;
+  readonly order: AgentOrder;
+  /** Only those on the critical path. */
+  readonly isCritical: boolean;
 }
+
+/** All agents as they were created. */
+export const allAgents = { filter: "", state: null, isCritical: false } as const;
 
 const start: Route = {
   page: "runs",
@@ -31,6 +42,8 @@ const start: Route = {
   view: "timeline",
   span: null,
   spent: null,
+  order: "start",
+  ...allAgents,
 };
 
 export const route = signal<Route>(start);
@@ -42,9 +55,19 @@ function routeOf(hash: string): Route {
   if (page === "compare") return { ...start, page, runId: decoded(id), otherId: decoded(otherId) };
   const fields = new URLSearchParams(query);
   if (page !== "run") return { ...start, page: page === "costs" ? page : "runs", spent: fields.get("spent") };
-  const view = views.find((name) => name === fields.get("view")) ?? start.view;
-  const [at, agent, span] = [fields.get("at"), fields.get("agent"), fields.get("span")];
-  return { ...start, page, runId: decoded(id), at, agent, view, span };
+  return {
+    ...start,
+    page,
+    runId: decoded(id),
+    at: fields.get("at"),
+    agent: fields.get("agent"),
+    view: views.find((name) => name === fields.get("view")) ?? start.view,
+    span: fields.get("span"),
+    filter: fields.get("filter") ?? "",
+    state: agentStates.find((name) => name === fields.get("state")) ?? null,
+    order: agentOrders.find((name) => name === fields.get("order")) ?? "start",
+    isCritical: fields.has("critical"),
+  };
 }
 
 function decoded(text: string): string {
@@ -55,7 +78,8 @@ function decoded(text: string): string {
   }
 }
 
-function hashOf({ page, runId, otherId, at, agent, view, span, spent }: Route): string {
+function hashOf(shown: Route): string {
+  const { page, runId, otherId, at, agent, view, span, spent, filter, state, order, isCritical } = shown;
   if (page === "compare") return `#/compare/${encodeURIComponent(runId)}/${encodeURIComponent(otherId)}`;
   if (page !== "run") return `#/${page}${spent === null ? "" : `?spent=${encodeURIComponent(spent)}`}`;
   const fields = new URLSearchParams();
@@ -63,6 +87,10 @@ function hashOf({ page, runId, otherId, at, agent, view, span, spent }: Route): 
   if (agent !== null) fields.set("agent", agent);
   fields.set("view", view);
   if (span !== null) fields.set("span", span);
+  if (filter !== "") fields.set("filter", filter);
+  if (state !== null) fields.set("state", state);
+  if (order !== "start") fields.set("order", order);
+  if (isCritical) fields.set("critical", "1");
   return `#/run/${encodeURIComponent(runId)}?${fields.toString()}`;
 }
 
@@ -81,6 +109,15 @@ export function go(change: Partial<Route>): void {
 /** Changes the address of the same place. */
 export function note(change: Partial<Route>): void {
   set(change, "replaceState");
+}
+
+let noteTimer: ReturnType<typeof setTimeout> | undefined;
+
+/** The same for what changes at each key; the address follows a little later. */
+export function noteSoon(change: Partial<Route>): void {
+  route.value = { ...route.peek(), ...change };
+  clearTimeout(noteTimer);
+  noteTimer = setTimeout(() => note({}), ADDRESS_EVERY_MS);
 }
 
 function set(change: Partial<Route>, how: "pushState" | "replaceState"): void {

@@ -2,6 +2,7 @@ import { useMemo } from "preact/hooks";
 import { type Span, spanWords } from "../run-model/timeline.ts";
 import { milliseconds, shortId, sinceStart } from "./format.ts";
 import type { RunSession } from "./run-session.ts";
+import { fittingAgents, shownOrder, shownPath } from "./shown-agents.ts";
 import { oneLine, plainText } from "./untrusted.tsx";
 import { VirtualList } from "./virtual-list.tsx";
 
@@ -18,15 +19,18 @@ interface TableProps {
 export function SpanTable({ run, opened, onOpen }: TableProps) {
   const moment = run.moment.value;
   const now = run.present.value;
+  const [order, fitting, path] = [shownOrder.value, fittingAgents.value, shownPath.value];
   const rows = useMemo(
     () =>
-      run.log.agents.flatMap(({ index }) =>
-        run.timeline
-          .spansOf(index)
-          .filter(({ first }) => first < moment.count)
-          .map((span) => ({ span, agent: index })),
-      ),
-    [moment.count, run],
+      order
+        .filter((agent) => fitting?.has(agent) !== false)
+        .flatMap((agent) =>
+          run.timeline
+            .spansOf(agent)
+            .filter((span) => span.first < moment.count && (!path || path.get(agent)?.has(span) === true))
+            .map((span) => ({ span, agent })),
+        ),
+    [moment.count, run, order, fitting, path],
   );
   return (
     <VirtualList

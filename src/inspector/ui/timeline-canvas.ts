@@ -1,33 +1,35 @@
 import type { Axis } from "../run-model/axis.ts";
+import type { CriticalPath } from "../run-model/critical-path.ts";
 import type { Span } from "../run-model/timeline.ts";
 import { cleared, hatch } from "./canvas.ts";
 import { milliseconds } from "./format.ts";
 import { selectedAgent } from "./page-state.ts";
 import type { RunSession } from "./run-session.ts";
 import { colour } from "./settings.ts";
+import type { Window } from "./timeline-state.ts";
 
-/** The part of the axis that is shown, from 0 to 1. */
-export interface Window {
-  readonly from: number;
-  readonly to: number;
+interface AxisFrame {
+  readonly run: RunSession;
+  readonly width: number;
+  readonly height: number;
+  readonly view: Window;
+  readonly axis: Axis;
 }
 
-export interface TimelineFrame {
-  readonly run: RunSession;
+export interface RulerFrame extends AxisFrame {
+  /** Words for a place on the axis. */
+  readonly label: (place: number) => string;
+}
+
+export interface BarsFrame extends AxisFrame {
   /** Agents in the order of their rows. */
   readonly order: readonly number[];
   /** Where each row begins, and after the last one the end. */
   readonly tops: readonly number[];
   /** How far the rows are scrolled. */
   readonly top: number;
-  readonly width: number;
-  readonly height: number;
-  readonly view: Window;
-  readonly axis: Axis;
-  /** Words for a place on the axis. */
-  readonly label: (place: number) => string;
   /** Spans without which the run would have ended sooner; undefined: they are not asked for. */
-  readonly critical: ReadonlySet<Span> | undefined;
+  readonly critical: CriticalPath | undefined;
   readonly hovered: Span | undefined;
   /** The one of which everything is shown beside. */
   readonly opened: Span | undefined;
@@ -35,27 +37,45 @@ export interface TimelineFrame {
 
 type Pen = CanvasRenderingContext2D;
 
-export function drawTimeline(canvas: HTMLCanvasElement, frame: TimelineFrame, axisHeight: number): void {
-  const { width, height } = frame;
-  Object.assign(canvas.style, { width: `${width}px`, height: `${height + axisHeight}px` });
-  const pen = cleared(canvas, width, height + axisHeight);
-  if (!pen) return;
-  const { axis } = frame;
-  const scale = width / ((frame.view.to - frame.view.from) * axis.length);
-  const x = (place: number): number => (place - frame.view.from * axis.length) * scale;
-  pen.save();
-  pen.beginPath();
-  pen.rect(0, axisHeight, width, height);
-  pen.clip();
-  pen.translate(0, axisHeight);
-  const place = { axis, scale, x, axisHeight };
-  drawGrid(pen, frame, place);
-  drawRows(pen, frame, x);
-  pen.restore();
-  drawAxis(pen, frame, place);
+/** A canvas of the size of the frame. */
+function penOn(canvas: HTMLCanvasElement, { width, height }: AxisFrame): Pen | null {
+  Object.assign(canvas.style, { width: `${width}px`, height: `${height}px` });
+  return cleared(canvas, width, height);
 }
 
-function drawRows(pen: Pen, frame: TimelineFrame, x: (place: number) => number): void {
+function placeIn({ axis, width, view }: AxisFrame): AxisPlace {
+  const scale = width / ((view.to - view.from) * axis.length);
+  return { axis, scale, x: (place) => (place - view.from * axis.length) * scale };
+}
+
+export function drawBars(canvas: HTMLCanvasElement, frame: BarsFrame): void {
+  const pen = penOn(canvas, frame);
+  if (!pen) return;
+  const place = placeIn(frame);
+  drawGrid(pen, frame, place);
+  drawRows(pen, frame, place.x);
+  drawMoment(pen, frame, place);
+}
+
+export function drawRuler(canvas: HTMLCanvasElement, frame: RulerFrame): void {
+  const pen = penOn(canvas, frame);
+  if (!pen) return;
+  const place = placeIn(frame);
+  drawAxis(pen, frame, place);
+  drawMoment(pen, frame, place);
+}
+
+/** Bars are no higher than this. */
+const MOST_LANE = 20;
+
+/** Where the lanes of a row begin, and how high each is. */
+export function lanesIn(rowHeight: number, lanes: number): { readonly top: number; readonly height: number } {
+  const count = Math.max(1, lanes);
+  const height = Math.min(MOST_LANE, (rowHeight - 7) / count);
+  return { top: (rowHeight - 1 - count * height) / 2, height };
+}
+
+function drawRows(pen: Pen, frame: BarsFrame, x: (place: number) => number): void {
   const { run, order, tops, top, width, height, critical, axis } = frame;
   const moment = run.moment.peek();
   const colours = coloursOf(pen);
@@ -66,8 +86,7 @@ function drawRows(pen: Pen, frame: TimelineFrame, x: (place: number) => number):
     const rowHeight = (tops[row + 1] ?? 0) - (tops[row] ?? 0);
     pen.fillStyle = line;
     pen.fillRect(0, y + rowHeight - 1, width, 1);
-    const lanes = Math.max(1, run.timeline.lanesOf(agent));
-    const laneHeight = (rowHeight - 7) / lanes;
+    const { top: lanesTop, height: laneHeight } = lanesIn(rowHeight, run.timeline.lanesOf(agent));
     const now = run.endOf(agent);
     for (const span of run.timeline.spansOf(agent)) {
       const range = axis.rangeOf(span, now);
@@ -75,13 +94,13 @@ function drawRows(pen: Pen, frame: TimelineFrame, x: (place: number) => number):
       const [from, to] = [x(range.from), x(range.to)];
       if (to < 0 || from > width) continue;
       const isFuture = span.first >= moment.count;
-      pen.globalAlpha = isFuture ? 0.22 : critical && !critical.has(span) ? 0.3 : 1;
+      pen.globalAlpha = isFuture ? 0.22 : critical && critical.get(agent)?.has(span) !== true ? 0.3 : 1;
       // In a low row, what excludes all other work takes the whole height.
       const isAlone = laneHeight < 8 && span.lane === 0 && span.kind !== "tool" && span.kind !== "queue";
       const box = {
         // Of an interrupted call perhaps nothing but its beginning is known.
         x: span.last < 0 ? Math.min(from, width - 4) : from,
-        y: y + 3 + span.lane * laneHeight,
+        y: y + lanesTop + span.lane * laneHeight,
         width: Math.max(span.last < 0 ? 4 : 1.5, to - from - 0.5),
         laneHeight: isAlone ? rowHeight - 7 : laneHeight,
       };
@@ -205,7 +224,6 @@ interface AxisPlace {
   /** Pixels a millisecond of the axis. */
   readonly scale: number;
   readonly x: (place: number) => number;
-  readonly axisHeight: number;
 }
 
 function stepOf({ scale }: AxisPlace): number {
@@ -215,7 +233,7 @@ function stepOf({ scale }: AxisPlace): number {
 }
 
 /** Lines behind the rows, the selected row, idle gaps. */
-function drawGrid(pen: Pen, { order, tops, top, width, height, view }: TimelineFrame, place: AxisPlace): void {
+function drawGrid(pen: Pen, { order, tops, top, width, height, view }: BarsFrame, place: AxisPlace): void {
   const { axis, scale, x } = place;
   const row = order.indexOf(selectedAgent.peek());
   if (row >= 0) {
@@ -232,11 +250,8 @@ function drawGrid(pen: Pen, { order, tops, top, width, height, view }: TimelineF
   for (const { place: at, width: wide } of axis.gaps) pen.fillRect(x(at), 0, wide * scale, height);
 }
 
-function drawAxis(pen: Pen, frame: TimelineFrame, place: AxisPlace): void {
-  const { width, height, view, run } = frame;
-  const { axis, scale, x, axisHeight } = place;
-  pen.fillStyle = colour("panel");
-  pen.fillRect(0, 0, width, axisHeight);
+function drawAxis(pen: Pen, { width, height, view, label: labelOf }: RulerFrame, place: AxisPlace): void {
+  const { axis, scale, x } = place;
   pen.font = "11px system-ui, sans-serif";
   pen.textBaseline = "middle";
   const step = stepOf(place);
@@ -248,24 +263,28 @@ function drawAxis(pen: Pen, frame: TimelineFrame, place: AxisPlace): void {
     // Places in a gap are no times that anybody wants to read.
     if (axis.gaps.some((gap) => at > gap.place && at < gap.place + gap.width)) continue;
     pen.fillStyle = line;
-    pen.fillRect(Math.round(left), axisHeight - 6, 1, 6);
+    pen.fillRect(Math.round(left), height - 6, 1, 6);
     pen.fillStyle = muted;
     if (gapMiddles.some((middle) => Math.abs(middle - left - 16) < 64)) continue;
-    const label = at === 0 ? "0" : frame.label(at);
+    const label = at === 0 ? "0" : labelOf(at);
     if (left + 4 + pen.measureText(label).width > width) continue;
-    pen.fillText(label, left + 4, axisHeight / 2);
+    pen.fillText(label, left + 4, height / 2);
   }
   pen.fillStyle = line;
-  pen.fillRect(0, axisHeight - 1, width, 1);
+  pen.fillRect(0, height - 1, width, 1);
   let free = 0;
   for (const gap of axis.gaps) {
     const [left, right] = [x(gap.place), x(gap.place + gap.width)];
-    free = drawGap(pen, { left, right, ms: gap.to - gap.from, free }, { width, axisHeight });
+    free = drawGap(pen, { left, right, ms: gap.to - gap.from, free }, { width, height });
   }
+}
+
+/** A line where the page looks, in the past. */
+function drawMoment(pen: Pen, { run, width, height }: AxisFrame, { axis, x }: AxisPlace): void {
   const at = axis.placeOf(run.moment.peek().time);
   const head = at === undefined ? -1 : x(at);
   pen.fillStyle = colour("accent");
-  if (!run.isLive.peek() && head >= 0 && head <= width) pen.fillRect(Math.round(head) - 1, 0, 2, height + axisHeight);
+  if (!run.isLive.peek() && head >= 0 && head <= width) pen.fillRect(Math.round(head) - 1, 0, 2, height);
 }
 
 interface GapPlace {
@@ -280,7 +299,7 @@ interface GapPlace {
 function drawGap(
   pen: Pen,
   { left, right, ms, free }: GapPlace,
-  { width, axisHeight }: { readonly width: number; readonly axisHeight: number },
+  { width, height }: { readonly width: number; readonly height: number },
 ): number {
   if (right < 0 || left > width) return free;
   const text = `${milliseconds(ms)} idle`;
@@ -288,8 +307,8 @@ function drawGap(
   const at = Math.max(4, Math.min(width - wide - 4, (left + right - wide) / 2));
   if (at < free) return free;
   pen.fillStyle = colour("panel");
-  pen.fillRect(at - 4, axisHeight / 2 - 8, wide + 8, 16);
+  pen.fillRect(at - 4, height / 2 - 8, wide + 8, 16);
   pen.fillStyle = colour("muted");
-  pen.fillText(text, at, axisHeight / 2);
+  pen.fillText(text, at, height / 2);
   return at + wide + 8;
 }

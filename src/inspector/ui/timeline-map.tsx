@@ -1,31 +1,22 @@
-import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import type { Axis } from "../run-model/axis.ts";
 import { cleared, useSize } from "./canvas.ts";
 import type { RunSession } from "./run-session.ts";
 import { colour, shownTheme } from "./settings.ts";
-import type { Window } from "./timeline-canvas.ts";
-
-interface MapProps {
-  readonly run: RunSession;
-  readonly axis: Axis;
-  /** Agents in the order of their rows. */
-  readonly order: readonly number[];
-  /** Where each row begins, and after the last one the end. */
-  readonly tops: readonly number[];
-  readonly view: Window;
-  /** The rows in sight, in pixels from the first one. */
-  readonly rows: { readonly top: number; readonly height: number };
-  readonly onMove: (view: Window, top: number) => void;
-  /** Beside it, above the labels. */
-  readonly children: ComponentChildren;
-}
+import { shownOrder } from "./shown-agents.ts";
+import { rowScroll, rowTops, scrollRowsTo, shownWindow } from "./timeline-state.ts";
 
 /** All agents over the whole run, small, with a frame around what is shown below. Keys do the same in the timeline itself. */
-export function TimelineMap({ run, axis, order, tops, view, rows, onMove, children }: MapProps) {
+export function TimelineMap({ run, axis }: { readonly run: RunSession; readonly axis: Axis }) {
   const { element, size } = useSize();
   const canvas = useRef<HTMLCanvasElement>(null);
-  const theme = shownTheme.value;
+  const [theme, order, tops, view, rows] = [
+    shownTheme.value,
+    shownOrder.value,
+    rowTops.value,
+    shownWindow.value,
+    rowScroll.value,
+  ];
   const all = Math.max(1, tops.at(-1) ?? 1, rows.height);
   useLayoutEffect(() => {
     if (canvas.current && size.width > 0) draw(canvas.current, size, { run, axis, order, tops, all });
@@ -36,11 +27,11 @@ export function TimelineMap({ run, axis, order, tops, view, rows, onMove, childr
     const width = view.to - view.from;
     const from = Math.max(0, Math.min(1 - width, (event.clientX - box.left) / box.width - width / 2));
     const top = ((event.clientY - box.top) / box.height) * all - rows.height / 2;
-    onMove({ from, to: from + width }, Math.max(0, Math.min(all - rows.height, top)));
+    shownWindow.value = { from, to: from + width };
+    scrollRowsTo(Math.max(0, Math.min(all - rows.height, top)));
   };
   return (
     <div class="timeline-map">
-      <div class="map-side">{children}</div>
       <div
         ref={element}
         class="map-box"
@@ -72,7 +63,13 @@ function percent(share: number): string {
   return `${share * 100}%`;
 }
 
-type Pictured = Pick<MapProps, "run" | "axis" | "order" | "tops"> & { readonly all: number };
+interface Pictured {
+  readonly run: RunSession;
+  readonly axis: Axis;
+  readonly order: readonly number[];
+  readonly tops: readonly number[];
+  readonly all: number;
+}
 
 /** Of many agents only as many as there are lines of pixels. */
 function draw(

@@ -4,9 +4,9 @@ import { Icon, PhaseIcon, phaseWords } from "./parts.tsx";
 import { addressOf, copyWatchLink, info, isHelpOpen, route, session } from "./page-state.ts";
 import { showNextRequest } from "./requests-view.tsx";
 import type { RunSession } from "./run-session.ts";
+import { chooseAgents } from "./shown-agents.ts";
 import { spentUntil } from "./spent.ts";
 import { theme, themes } from "./settings.ts";
-import { filterTree } from "./tree-view.tsx";
 import { oneLine, plainText } from "./untrusted.tsx";
 
 const themeIcons = { system: "system", light: "sun", dark: "moon" } as const;
@@ -146,7 +146,7 @@ function RunFigures({ run }: { readonly run: RunSession }) {
               type="button"
               class={`pill ${phase}`}
               title={`Show the agents that have ${phase} (E goes to the next failure)`}
-              onClick={() => filterTree(phase)}
+              onClick={() => chooseAgents({ state: route.peek().state === phase ? null : phase })}
             >
               <PhaseIcon phase={phase} />
               {ended[phase].toLocaleString("en")} {phase}

@@ -1,144 +1,164 @@
 import type { ComponentChildren } from "preact";
-import { computed, signal } from "@preact/signals";
-import { limitUses, type LimitUse, shareOf } from "../run-model/limit-use.ts";
-import { type AgentMoment, isBusy } from "../run-model/agent-moment.ts";
-import { type TreeRow, treeRows } from "../run-model/tree-rows.ts";
-import { plural, shortId } from "./format.ts";
+import { signal } from "@preact/signals";
+import { useLayoutEffect } from "preact/hooks";
+import { durationOf, ownLimitUses, spentBelow } from "../run-model/agent-order.ts";
+import type { AgentMoment } from "../run-model/agent-moment.ts";
+import { type LimitUse, shareOf } from "../run-model/limit-use.ts";
+import type { RunAgent } from "../run-model/run-log.ts";
+import type { TreeRow } from "../run-model/tree-rows.ts";
+import { compact, costSum, costText, limitWord, milliseconds, plural, shortId } from "./format.ts";
+import { useSize } from "./canvas.ts";
 import { Icon, LimitBar, PhaseIcon, phaseWords } from "./parts.tsx";
 import { lostWords } from "../run-model/lost-agents.ts";
-import { route, selectAgent, selectedAgent, session } from "./page-state.ts";
+import { route, selectAgent, selectedAgent } from "./page-state.ts";
 import type { RunSession } from "./run-session.ts";
+import { showAllAgents, shownRows, toggleBelow } from "./shown-agents.ts";
+import { TimelineBars } from "./timeline-bars.tsx";
+import { rowAt } from "./timeline-canvas.ts";
+import { hasBars, isLow, rowScroll, rowTops, scrollRowsTo, setScroller } from "./timeline-state.ts";
+import { TreeHead } from "./tree-head.tsx";
 import { oneLine, plainText } from "./untrusted.tsx";
-import { VirtualList } from "./virtual-list.tsx";
 
-const ROW_HEIGHT = 40;
-
-const filter = signal("");
-/** Shows the agents in a phase, as if its name had been typed. */
-export function filterTree(text: string): void {
-  filter.value = text;
-}
-
-const closed = signal<ReadonlySet<string>>(new Set());
-const openGroups = signal<ReadonlySet<string>>(new Set());
-/** The row that the arrow keys are on, by its key. */
+/** Id of the agent whose row the arrow keys are on; null: that of the selected agent. */
 const focused = signal<string | null>(null);
 
-const rows = computed((): TreeRow[] => {
-  const run = session.value;
-  if (!run) return [];
-  const options = { closed: closed.value, open: openGroups.value, filter: filter.value.trim().toLowerCase() };
-  return treeRows(run.log, run.moment.value, options);
-});
-
-/** The agents of the run at the moment, as a tree. */
+/** The agents of the run, as a tree: its rows, their order and what is left out are the same in all views. */
 export function TreeView({ run, children }: { readonly run: RunSession; readonly children: ComponentChildren }) {
-  const shown = rows.value;
-  const { agents } = run.moment.value;
-  let there = 0;
-  let busy = 0;
-  for (const agent of agents) {
-    if (!agent) continue;
-    there += 1;
-    if (isBusy(agent)) busy += 1;
-  }
-  const current = focused.value ?? run.log.agents[selectedAgent.value]?.agentId ?? "";
   return (
     <section class="tree" aria-label="Agents">
-      <header class="pane-head">
-        <label class="search-field">
-          <Icon name="search" />
-          <input
-            id="tree-filter"
-            type="search"
-            placeholder="Filter agents"
-            aria-label="Filter agents by name, id or state"
-            value={filter.value}
-            onInput={({ currentTarget }) => {
-              filter.value = currentTarget.value;
-            }}
-          />
-          <kbd>/</kbd>
-        </label>
-        <p class="quiet figures tree-count">
-          {plural(there, "agent")}
-          {busy > 0 && ` · ${busy.toLocaleString("en")} busy`}
+      <TreeHead run={run} />
+      {shownRows.value.length === 0 ? (
+        <p class="empty">
+          No agent fits.{" "}
+          <button type="button" onClick={showAllAgents}>
+            Show all agents
+          </button>
         </p>
-      </header>
-      {shown.length === 0 ? (
-        <p class="empty">{filter.value === "" ? "No agent has begun at this moment." : "No agent fits the filter."}</p>
       ) : (
-        <VirtualList
-          role="treegrid"
-          label="Agents"
-          class="tree-rows"
-          count={shown.length}
-          rowHeight={ROW_HEIGHT}
-          columns={1}
-          shown={focused.value === null ? -1 : shown.findIndex(({ key }) => key === current)}
-          onKeyDown={(event) => moveFocus(event, shown, current)}
-          render={(index, slot) => <Row key={slot} row={shown[index] as TreeRow} run={run} current={current} />}
-        />
+        <TreeRows run={run} />
       )}
       {children}
     </section>
   );
 }
 
-interface RowProps {
-  readonly row: TreeRow;
-  readonly run: RunSession;
-  readonly current: string;
-}
-
-function Row({ row, run, current }: RowProps) {
-  const isSelected = row.kind === "agent" && row.agent.index === selectedAgent.value;
-  const select = (): void => {
-    focused.value = row.key;
-    if (row.kind === "agent") selectAgent(row.agent.agentId);
-    else toggle(row);
+/**
+ * The rows, and in the timeline their bars. Both are moved by script, and so together: what the browser scrolls by itself is a
+ * frame ahead of what is drawn.
+ */
+function TreeRows({ run }: { readonly run: RunSession }) {
+  const { element, size } = useSize();
+  const [rows, tops, { top }] = [shownRows.value, rowTops.value, rowScroll.value];
+  const selected = run.log.agents[selectedAgent.value]?.agentId ?? "";
+  const current = focused.value ?? selected;
+  const [first, last] = [rowAt(tops, top), rowAt(tops, top + size.height) + 1];
+  const look = (): void => {
+    if (element.current) rowScroll.value = { top: element.current.scrollTop, height: size.height };
   };
+  useLayoutEffect(() => {
+    setScroller(element.current);
+    return () => setScroller(null);
+  }, []);
+  useLayoutEffect(look, [size.height, tops.at(-1)]);
+  useLayoutEffect(() => {
+    focused.value = null;
+  }, [selected]);
+  useLayoutEffect(() => {
+    const index = rows.findIndex(({ agent }) => agent.agentId === current);
+    const [from, to] = [tops[index] ?? 0, tops[index + 1] ?? 0];
+    if (index < 0 || size.height === 0) return;
+    if (from < top) scrollRowsTo(from);
+    else if (to > top + size.height) scrollRowsTo(to - size.height);
+  }, [current, size.height > 0, hasBars.value]);
   return (
-    <div
-      role="row"
-      class={`tree-row${isSelected ? " selected" : ""}${row.key === current ? " current" : ""}`}
-      style={{ paddingLeft: `${8 + (row.level - 1) * 16}px` }}
-      aria-level={row.level}
-      aria-setsize={row.setSize}
-      aria-posinset={row.place}
-      aria-expanded={row.isOpen}
-      aria-selected={isSelected}
-      onClick={select}
-    >
-      <div role="gridcell" class="tree-cell">
-        {row.isOpen === undefined ? (
-          <span class="chevron none" />
-        ) : (
-          <button
-            type="button"
-            class={row.isOpen ? "chevron open" : "chevron"}
-            tabIndex={-1}
-            aria-label={row.isOpen ? "Close" : "Open"}
-            onClick={(event) => {
-              event.stopPropagation();
-              toggle(row);
-            }}
+    <div ref={element} class={isLow.value ? "tree-scroll low" : "tree-scroll"} onScroll={look}>
+      <div class="tree-space" style={{ height: `${tops.at(-1) ?? 0}px` }}>
+        <div class="tree-pane" style={{ height: `${size.height}px` }}>
+          <div
+            class="tree-rows"
+            role="treegrid"
+            aria-label="Agents"
+            aria-rowcount={rows.length}
+            aria-colcount={1}
+            tabIndex={0}
+            onKeyDown={(event) => moveFocus(event, rows, current)}
           >
-            <Icon name="chevron" />
-          </button>
-        )}
-        {row.kind === "agent" ? <AgentCell row={row} run={run} /> : <GroupCell row={row} />}
+            <div role="presentation" style={{ transform: `translateY(${(tops[first] ?? 0) - top}px)` }}>
+              {rows.slice(first, last).map((row, slot) => (
+                <Row
+                  key={slot}
+                  row={row}
+                  run={run}
+                  index={first + slot}
+                  height={(tops[first + slot + 1] ?? 0) - (tops[first + slot] ?? 0)}
+                  isCurrent={row.agent.agentId === current}
+                />
+              ))}
+            </div>
+          </div>
+          {hasBars.value && <TimelineBars run={run} />}
+        </div>
       </div>
     </div>
   );
 }
 
-function AgentCell({ row, run }: { readonly row: Extract<TreeRow, { kind: "agent" }>; readonly run: RunSession }) {
-  const { agent, moment } = row;
-  const [use] = limitsOf(run, agent.agentId, moment.accountId);
+interface RowProps {
+  readonly run: RunSession;
+  readonly row: TreeRow;
+  readonly index: number;
+  readonly height: number;
+  readonly isCurrent: boolean;
+}
+
+function Row({ row, run, index, height, isCurrent }: RowProps) {
+  const { agent, isOpen, level, setSize, place, isMatch } = row;
+  const isSelected = agent.index === selectedAgent.value;
+  const marks = [isSelected && "selected", isCurrent && "current", !isMatch && "above"];
+  return (
+    <div
+      role="row"
+      class={["tree-row", ...marks.filter(Boolean)].join(" ")}
+      style={{ height: `${height}px`, "--level": level - 1 }}
+      aria-rowindex={index + 1}
+      aria-level={level}
+      aria-setsize={setSize}
+      aria-posinset={place}
+      aria-expanded={isOpen}
+      aria-selected={isSelected}
+      onClick={() => {
+        focused.value = agent.agentId;
+        selectAgent(agent.agentId);
+      }}
+    >
+      <div role="gridcell" class="tree-cell">
+        {isOpen === undefined ? (
+          <span class="chevron none" />
+        ) : (
+          <button
+            type="button"
+            class={isOpen ? "chevron open" : "chevron"}
+            tabIndex={-1}
+            aria-label={isOpen ? "Close" : "Open"}
+            onClick={(event) => {
+              event.stopPropagation();
+              toggleBelow(row);
+            }}
+          >
+            <Icon name="chevron" />
+          </button>
+        )}
+        <AgentCell row={row} run={run} />
+      </div>
+    </div>
+  );
+}
+
+function AgentCell({ row: { agent, moment }, run }: { readonly row: TreeRow; readonly run: RunSession }) {
+  const uses = moment && limitsOf(run, agent.agentId, moment.accountId);
   return (
     <>
-      <PhaseIcon phase={moment.phase} />
+      <PhaseIcon phase={moment?.phase ?? "created"} />
       <span class="tree-text">
         <span class="tree-name">
           <b>{oneLine(agent.name, 60)}</b>
@@ -148,30 +168,35 @@ function AgentCell({ row, run }: { readonly row: Extract<TreeRow, { kind: "agent
           {agent.isBackground && <span class="tag">background</span>}
         </span>
         <span class="tree-doing">
-          <Doing run={run} agentId={agent.agentId} moment={moment} />
+          {moment ? <Doing run={run} agentId={agent.agentId} moment={moment} /> : "not there yet"}
         </span>
       </span>
       <span class="tree-figures">
-        <span class="figures quiet">{moment.step > 0 ? `step ${moment.step}` : ""}</span>
-        {use ? <LimitBar use={use} /> : <span class="limit-bar none" />}
+        <span class="figures quiet">{moment && figureOf(run, agent, moment, uses?.[0])}</span>
+        {uses?.[0] ? <LimitBar use={uses[0]} /> : <span class="limit-bar none" />}
       </span>
     </>
   );
 }
 
-function GroupCell({ row }: { readonly row: Extract<TreeRow, { kind: "group" }> }) {
-  return (
-    <>
-      <PhaseIcon phase={row.phase} />
-      <span class="tree-text">
-        <span class="tree-name">
-          <b>{oneLine(row.name, 60)}</b>
-          <span class="quiet">× {row.count.toLocaleString("en")}</span>
-        </span>
-        <span class="tree-doing">{phaseWords[row.phase]}</span>
-      </span>
-    </>
-  );
+/** The figure by which the rows are ordered. */
+function figureOf(run: RunSession, agent: RunAgent, moment: AgentMoment, use: LimitUse | undefined): string {
+  const { order } = route.value;
+  const now = run.moment.value;
+  switch (order) {
+    case "tokens":
+      return compact(spentBelow(run.log, now, agent).tokens);
+    case "cost":
+      return costText(costSum(spentBelow(run.log, now, agent).costs));
+    case "duration":
+      return milliseconds(durationOf(agent, moment, run.timeFor(agent.index)));
+    case "limit":
+      return use ? `${Math.round(shareOf(use) * 100)} % ${limitWord(use.limit)}` : "";
+    case "start":
+      return moment.step > 0 ? `step ${moment.step}` : "";
+    default:
+      return order satisfies never;
+  }
 }
 
 /** What the agent does, in a few words: the text it writes, its tools, whom it waits for, why it stopped. */
@@ -199,27 +224,16 @@ function namesWithCounts(names: readonly string[]): string {
 
 /** The limits of the agent's own accounts, of its turn and of its life, the fullest first. */
 export function limitsOf(run: RunSession, agentId: string, turnAccount: string | null): LimitUse[] {
-  const { accounts } = run.moment.value;
-  const { time } = run;
-  const own = [turnAccount, `agent:${agentId}`].flatMap((id) => (id === null ? [] : (accounts.account(id) ?? [])));
-  return own.flatMap((account) => limitUses(account, time)).toSorted((one, other) => shareOf(other) - shareOf(one));
-}
-
-function toggle(row: TreeRow): void {
-  if (row.isOpen === undefined) return;
-  const set = row.kind === "agent" ? closed : openGroups;
-  const next = new Set(set.value);
-  if (!next.delete(row.key)) next.add(row.key);
-  set.value = next;
+  return ownLimitUses(run.moment.value, agentId, turnAccount, run.time);
 }
 
 function moveFocus(event: KeyboardEvent, shown: readonly TreeRow[], current: string): void {
-  const index = shown.findIndex(({ key }) => key === current);
+  const index = shown.findIndex(({ agent }) => agent.agentId === current);
   const row = shown[index];
   const to = (place: number): void => {
     event.preventDefault();
     const next = shown[Math.max(0, Math.min(shown.length - 1, place))];
-    if (next) focused.value = next.key;
+    if (next) focused.value = next.agent.agentId;
   };
   switch (event.key) {
     case "ArrowDown":
@@ -231,12 +245,12 @@ function moveFocus(event: KeyboardEvent, shown: readonly TreeRow[], current: str
     case "End":
       return to(shown.length - 1);
     case "ArrowRight":
-      if (row?.isOpen === false) toggle(row);
+      if (row?.isOpen === false) toggleBelow(row);
       else to(index + 1);
       event.preventDefault();
       return;
     case "ArrowLeft":
-      if (row?.isOpen === true) toggle(row);
+      if (row?.isOpen === true) toggleBelow(row);
       else to(shown.findLastIndex((one, place) => place < index && one.level < (row?.level ?? 1)));
       event.preventDefault();
       return;
@@ -244,8 +258,7 @@ function moveFocus(event: KeyboardEvent, shown: readonly TreeRow[], current: str
     case " ":
       event.preventDefault();
       event.stopPropagation();
-      if (row?.kind === "agent") selectAgent(row.agent.agentId);
-      else if (row) toggle(row);
+      if (row) selectAgent(row.agent.agentId);
       return;
     default:
   }
