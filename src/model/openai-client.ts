@@ -83,11 +83,7 @@ export async function ownClient(options: ConnectionOptions): Promise<OpenaiClien
       // A `fetch` of the user's does not tell.
       guard.wasSent = isOwnFetch ? false : undefined;
       const fetchOptions: Omit<CallInit, "body" | "headers" | "method" | "signal"> = { guard };
-      const { signal } = guard;
-      return client
-        .post(completionsPath, { body, signal, maxRetries: 0, fetchOptions })
-        .asResponse()
-        .catch(failedBy(client));
+      return client.post(completionsPath, { body, maxRetries: 0, fetchOptions }).asResponse().catch(failedBy(client));
     },
   };
 }
@@ -180,7 +176,10 @@ function addressOf(baseURL: string): string {
   return host + pathname.replace(/\/$/, "");
 }
 
-/** What the `fetch` of a client of ours gets. */
+/**
+ * What the `fetch` of a client of ours gets. The guard's signal ends the call, and the guard has the time limit of the client. The client
+ * itself gets no signal, because it would combine it with one of its own for each call.
+ */
 interface CallInit extends RequestInit {
   readonly guard?: CallGuard;
 }
@@ -198,7 +197,8 @@ function foreignSend(fetch: typeof globalThis.fetch): Send {
  */
 function withBriefRefusals(send: Send): typeof globalThis.fetch {
   return async (input, { guard, ...init }: CallInit = {}) => {
-    const response = await send(input, init, guard);
+    const signal = guard?.signal ?? init.signal ?? null;
+    const response = await send(input, { ...init, signal }, guard);
     if (response.ok || response.body === null) return response;
     const { status, statusText, headers } = response;
     const text = await beginningOf(response, guard?.refused() ?? LONGEST_REFUSAL_MS);
