@@ -32,7 +32,7 @@ import { backgroundChildrenOf } from "./background-children.ts";
 import { callQueueOf } from "./call-queue.ts";
 import { Conversation, type ActivationPorts, LiveView } from "./live-view.ts";
 import { EffectNotes, IntentGate, spawnBody, spawnedBefore, spawnOrderOf } from "./intents.ts";
-import { JournalWriter, lossOf, type LossReason } from "./journal-writer.ts";
+import { JournalWriter, type LossReason } from "./journal-writer.ts";
 import { assertWritable } from "./writable.ts";
 
 /**
@@ -267,7 +267,7 @@ export class Activation extends LiveView implements Host {
     this.actors.stop();
     this.writer.close(why);
     this.#waiters.close(why);
-    this.gate.discard(lossOf(why));
+    this.gate.discard(why);
     this.#ports.onLost(this);
   }
 

@@ -13,6 +13,7 @@ import {
   type TurnState,
 } from "../../state/index.ts";
 import type { SpawnOrder } from "../../stores/index.ts";
+import { lossOf, type LossReason } from "./journal-writer.ts";
 
 /** Intents that start something new: without them a turn stops between two steps. */
 const begins: ReadonlySet<IntentBody["type"]> = new Set(["model.requested", "tool.started", "child.spawned"]);
@@ -61,9 +62,9 @@ export class IntentGate {
   }
 
   /** Rejects what is held: its activation has been discarded. */
-  discard(error: Error): void {
+  discard(why: LossReason): void {
     this.#discarded?.promise.catch(() => undefined);
-    this.#discarded?.reject(error);
+    this.#discarded?.reject(lossOf(why));
   }
 }
 
