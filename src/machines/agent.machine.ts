@@ -1,4 +1,4 @@
-import { and, assign, setup, spawnChild, stopChild } from "xstate";
+import { and, assign, setup, stopChild } from "xstate";
 import type { Entry, EntryOf, Lifecycle } from "../state/index.ts";
 import { type AgentContext, foldAgent, isWaiting, newAgentContext } from "./agent-context.ts";
 import { type EffectMeta, running } from "./effect-slot.ts";
@@ -33,12 +33,14 @@ export const agentMachine = setup({
     startEffect: (_args, _params: EffectMeta<AgentEffectName>) => undefined,
     stopEffect: () => undefined,
     record: assign(({ context, event }) => foldAgent(context, event)),
+    /** In one action with its entry, since each copies the snapshot. */
+    recordAndSpawnTurn: assign(({ context, event, spawn }) => {
+      const entry = event as EntryOf<"turn.started">;
+      spawn("turn", { id: entry.turnId, input: { entry } });
+      return foldAgent(context, event);
+    }),
     /** A child that has ended stays in its parent until it is stopped. */
     dropLastTurn: stopChild(({ context }) => context.lastTurnId ?? ""),
-    spawnTurn: spawnChild("turn", {
-      id: ({ event }) => (event as EntryOf<"turn.started">).turnId,
-      input: ({ event }) => ({ entry: event as EntryOf<"turn.started"> }),
-    }),
   },
   guards: {
     waitsNow: ({ context, event }) => isWaiting(foldAgent(context, event)),
@@ -57,7 +59,7 @@ export const agentMachine = setup({
     starting: { on: { "agent.started": "ready" } },
     ready: {
       on: {
-        "turn.started": { target: "busy", actions: ["dropLastTurn", "spawnTurn", "record"] },
+        "turn.started": { target: "busy", actions: ["dropLastTurn", "recordAndSpawnTurn"] },
         "agent.pausing": "paused",
         "agent.shutdown": "shutdown",
       },
@@ -101,7 +103,7 @@ export const agentMachine = setup({
     },
     failed: {
       on: {
-        "turn.started": { target: "busy", actions: ["dropLastTurn", "spawnTurn", "record"] },
+        "turn.started": { target: "busy", actions: ["dropLastTurn", "recordAndSpawnTurn"] },
         "agent.pausing": "paused",
         "agent.shutdown": "shutdown",
       },

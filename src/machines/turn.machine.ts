@@ -1,5 +1,6 @@
 import { and, assign, setup } from "xstate";
 import {
+  activityAfter,
   cutsNow,
   declareCall,
   type Entry,
@@ -45,6 +46,12 @@ function after({ turn }: TurnContext, entry: Entry): TurnState {
   return foldTurn(turn, entry);
 }
 
+/** The calls without a result and those that are being reviewed: a part of `after`, without the rest of the fold. */
+function callsAfter({ turn }: TurnContext, entry: Entry): Pick<TurnState, "openCallIds" | "unreviewedCallIds"> {
+  const { openCallIds, unreviewedCallIds } = turn;
+  return { openCallIds, unreviewedCallIds, ...activityAfter(turn, entry) };
+}
+
 const machine = setup({
   types: {
     context: {} as TurnContext,
@@ -67,12 +74,15 @@ const machine = setup({
     runsToolsNext: ({ context, event }) => nextMove(after(context, event)) === "runTools",
     stopsHere: ({ event }) => event.type === "hook.applied" && event.patch.stop !== null,
     willRetry: ({ event }) => event.type === "model.failed" && event.retryAt !== null,
-    checksAnswer: ({ context, event }) => isAnswerChecked(after(context, event)),
+    checksAnswer: ({ context, event }) => {
+      const { hooks, checksOutput } = context.turn;
+      return isAnswerChecked({ hooks, checksOutput, ...callsAfter(context, event) });
+    },
     welcomesInput: ({ event }) => event.type === "turn.started" && event.hooks.afterUserInput > 0,
     completesFirst: ({ context, event }) =>
       context.turn.hooks.onComplete > 0 && !after(context, event).execution.continuation.stopSignals.some(cutsNow),
     roundGoesOn: ({ context, event }) => {
-      const { openCallIds, unreviewedCallIds } = after(context, event);
+      const { openCallIds, unreviewedCallIds } = callsAfter(context, event);
       return openCallIds.length > 0 || unreviewedCallIds.length > 0;
     },
     hasRoundHooks: ({ context }) => context.turn.hooks.afterTools > 0,

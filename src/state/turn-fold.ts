@@ -229,7 +229,11 @@ export function hasOpenWork(turn: TurnState): boolean {
 }
 
 /** Whether hooks or a schema must check the new answer before the turn goes on. */
-export function isAnswerChecked({ hooks, openCallIds, checksOutput }: TurnState): boolean {
+export function isAnswerChecked({
+  hooks,
+  openCallIds,
+  checksOutput,
+}: Pick<TurnState, "hooks" | "openCallIds" | "checksOutput">): boolean {
   if (hooks.afterLlm > 0) return true;
   return openCallIds.length > 0 ? hooks.beforeTools > 0 : checksOutput;
 }

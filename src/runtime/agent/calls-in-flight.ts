@@ -62,11 +62,10 @@ export class CallsInFlight {
   /** Aborts all calls of one agent, or of all agents: nothing waits for the outcomes any more. */
   abandon(agentId?: string): void {
     if (this.#calls.size === 0) return;
-    const reason = new TurnInterruptedError("its agent was released by this process");
     for (const [key, { controller }] of this.#calls) {
       if (agentId !== undefined && !key.startsWith(`${agentId}#`)) continue;
       this.#calls.delete(key);
-      controller.abort(reason);
+      controller.abort(new TurnInterruptedError("its agent was released by this process"));
     }
   }
 
