@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { type AnyActorScope, createActor, fromTransition, initialTransition, type SnapshotFrom } from "xstate";
 import { InvariantError } from "../../errors/index.ts";
 import { type PlacementAction, type PlacementEvent, placementMachine, type Rest } from "../../machines/index.ts";
@@ -61,6 +62,8 @@ class PlacementSteps {
       passivate: () => void this.#actions.push({ type: "passivate" }),
     },
   });
+  /** That of passive agents, of which a process may have many; nearly all of their contexts are equal. */
+  #passive: State | undefined;
   /** Of an agent of which nothing is known. */
   readonly initial: State = initialTransition(this.#machine)[0];
   readonly #actor = createActor(
@@ -74,7 +77,13 @@ class PlacementSteps {
   step(from: State, event: PlacementEvent): { readonly state: State; readonly actions: readonly PlacementAction[] } {
     this.#actions = [];
     this.#actor.send({ type: "step", from, event });
-    return { state: this.#actor.getSnapshot().context, actions: this.#actions };
+    return { state: this.#shared(this.#actor.getSnapshot().context), actions: this.#actions };
+  }
+
+  #shared(state: State): State {
+    if (state.value !== "passive") return state;
+    if (!isDeepStrictEqual(this.#passive?.context, state.context)) this.#passive = state;
+    return this.#passive ?? state;
   }
 }
 
