@@ -174,8 +174,9 @@ describe.skipIf(!browserProgram)("one tree of agents", () => {
     await expect.poll(async () => (await drawnRows(page)).at(-1)?.name).toBe("slow");
     for (const { name, off } of await drawnRows(page))
       expect({ name, isAligned: (off ?? 9) <= 1 }).toEqual({ name, isAligned: true });
+    await page.keyboard.press("3");
+    await expect.poll(() => page.locator(".timeline-bars").count()).toBe(0);
     await page.keyboard.press("2");
-    await page.keyboard.press("1");
     await expect.poll(() => page.locator(".timeline-bars").count()).toBe(1);
     expect(await page.evaluate("document.activeElement.role")).toBe("treegrid");
     await page.keyboard.press("End");

@@ -15,23 +15,12 @@ const orderWords: Readonly<Record<AgentOrder, string>> = {
   limit: "by fullest limit",
 };
 
-/** What is shown of the agents, in all views. It is as high as ever, whatever it says. */
+/** What is shown of the agents, in all views. It is as high as ever, whatever it says, and one key leads from the filter to the rows. */
 export function TreeHead({ run }: { readonly run: RunSession }) {
   const { filter, state, order, isCritical } = route.value;
   return (
     <header class="tree-head">
-      <label class="search-field">
-        <Icon name="search" />
-        <input
-          id="tree-filter"
-          type="search"
-          placeholder="Filter agents"
-          aria-label="Filter agents by name, id or state"
-          value={filter}
-          onInput={({ currentTarget }) => chooseAgents({ filter: currentTarget.value })}
-        />
-        <kbd>/</kbd>
-      </label>
+      <TreeCount run={run} />
       <div class="tree-choices">
         <select
           aria-label="State of the agents"
@@ -63,7 +52,18 @@ export function TreeHead({ run }: { readonly run: RunSession }) {
           critical only
         </label>
       </div>
-      <TreeCount run={run} />
+      <label class="search-field">
+        <Icon name="search" />
+        <input
+          id="tree-filter"
+          type="search"
+          placeholder="Filter agents"
+          aria-label="Filter agents by name, id or state"
+          value={filter}
+          onInput={({ currentTarget }) => chooseAgents({ filter: currentTarget.value })}
+        />
+        <kbd>/</kbd>
+      </label>
     </header>
   );
 }
