@@ -14,6 +14,7 @@ import { type RunAgentRecord, type RunEntryOf, RunLog, type RunRow } from "../..
 import { RunMoments } from "../../src/inspector/run-model/run-moments.ts";
 import { Supposition, type SupposedRun } from "../../src/inspector/run-model/supposed-limit.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
+import { loopTurns } from "../support/journal-probes.ts";
 
 const tenant = "default";
 const usage = { inputTokens: 100, outputTokens: 60 };
@@ -39,7 +40,7 @@ interface Life {
 }
 
 /** The journal of a turn of `desk`, as a page reads it; or of two, where its life has a budget. */
-async function recorded(definition: AgentDefinition, life?: Life): Promise<Recorded> {
+async function recorded(definition: AgentDefinition, life?: Life, afterTurn?: () => void): Promise<Recorded> {
   const stores = memoryStores();
   const runtime = await createRuntime({ agents: [definition], stores });
   onTestFinished(() => runtime.shutdown());
@@ -53,7 +54,10 @@ async function recorded(definition: AgentDefinition, life?: Life): Promise<Recor
     await agent.setBudget(life.changed);
     await agent.executeTurn("go").result;
   }
-  const records = await stores.listAgents({ tenant, rootAgentId: "desk", limit: 1_000 });
+  afterTurn?.();
+  const agents = () => stores.listAgents({ tenant, rootAgentId: "desk", limit: 1_000 });
+  while ((await agents()).some(({ openTurnId }) => openTurnId !== null)) await loopTurns(5);
+  const records = await agents();
   const log = new RunLog();
   log.addAgents(
     records.map(
@@ -259,6 +263,36 @@ describe("a supposed limit", () => {
     expect(run.moments.at(end?.count ?? 0).agents[0]?.turn).toBe(2);
   });
 
+  test("of a turn goes on for the children that it leaves in the background", async () => {
+    const ended = Promise.withResolvers<void>();
+    const reader = defineAgent({
+      name: "reader",
+      price,
+      maxOutputTokens: 300,
+      tools: [look],
+      model: scriptedModel(({ messages }) =>
+        messages.at(-1)?.role === "tool"
+          ? { text: "read", usage }
+          : { toolCalls: [{ name: "look" }], usage, delayUntil: ended.promise },
+      ),
+    });
+    const lead = defineAgent({
+      name: "lead",
+      price,
+      maxOutputTokens: 300,
+      budget: plenty,
+      tools: [subagent(reader, { mode: "background" })],
+      model: scriptedModel([
+        { toolCalls: [{ name: "reader", arguments: { input: "all" } }], usage },
+        { text: "done", usage },
+      ]),
+    });
+    const run = await recorded(lead, undefined, () => ended.resolve());
+    const { end } = suppose(run, "maxTokens", 800);
+    expect(end).toMatchObject({ kind: "refused", accountId: "background:desk#1", step: 2 });
+    expect(suppose(run, "maxTokens", 100_000).end).toBeNull();
+  });
+
   test("is folded on as entries come", async () => {
     const { log, moments } = await recorded(oneByOne(plenty));
     const supposed = { accountId: "turn:desk#1", limit: "maxTokens", max: 900 } as const;
@@ -312,6 +346,21 @@ describe("a supposed limit on time", () => {
   ])("of %i ms of work ends it between two entries", (max, found) => {
     const { end } = suppose(timed({ maxActiveMs: 60_000 }), "maxActiveMs", max);
     expect(end).toMatchObject({ kind: "time", agentId: "desk", turnId, max, ...found });
+  });
+
+  test("that is higher than the real one, which cut the work off, is not told further", () => {
+    const run = timed({ maxActiveMs: 12_000 });
+    const signal = { reason: "time_limit", accountId, limit: "maxActiveMs", used: 12_000, max: 12_000 };
+    const due = { type: "timer.due", turnId, timerId: "t", signal, at: at + 12_000 };
+    run.log.append([{ cursor: 9, agentId: "desk", entries: [due] }] as unknown as RunRow[]);
+    expect(suppose(run, "maxActiveMs", 20_000).end).toMatchObject({
+      kind: "unknown",
+      count: 6,
+      max: 12_000,
+      needed: null,
+    });
+    expect(suppose(run, "maxActiveMs", 12_000).end).toMatchObject({ kind: "time", time: at + 12_000 });
+    expect(suppose(run, "maxActiveMs", 6_000).end).toMatchObject({ kind: "time", time: at + 6_000, count: 3 });
   });
 
   test("as a deadline ends it at that moment", () => {

@@ -1,6 +1,14 @@
-import { activeMsAt, activeUntil, amountOfLimit, type LimitName } from "../../budget/index.ts";
+import { activeMsAt, activeUntil, agentAccountId, amountOfLimit, type LimitName } from "../../budget/index.ts";
 import type { AccountAt } from "./account-at.ts";
 import { type LimitUse, limitUses, shareOf } from "./limit-use.ts";
+import type { RunAgent } from "./run-log.ts";
+import type { RunMoment } from "./run-moments.ts";
+
+/** The accounts that pay for what an agent does at the moment, from its own to the top. */
+export function payingAccounts({ accounts, agents }: RunMoment, agent: RunAgent): AccountAt[] {
+  const own = agents[agent.index]?.accountId ?? agentAccountId(agent.agentId);
+  return accounts.chain(accounts.account(own) ? own : (agent.parentAccountId ?? ""));
+}
 
 /** A limit that bounds an agent, on its own account or on one above it. */
 export interface BindingLimit extends LimitUse {
