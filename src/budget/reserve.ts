@@ -21,7 +21,12 @@ export type MustWait = {
   readonly blockedOn: readonly string[];
 } & MetLimit;
 
-type Exhausted = { readonly granted: false; readonly reason: "budget" | "unpriced" } & MetLimit;
+/** `needed`: the least that the call would have taken of the limit; absent for limits on time and where it has no price. */
+type Exhausted = {
+  readonly granted: false;
+  readonly reason: "budget" | "unpriced";
+  readonly needed?: number;
+} & MetLimit;
 
 export const DEFAULT_OUTPUT_TOKENS = 4096;
 export const MINIMUM_OUTPUT_TOKENS = 256;
@@ -41,7 +46,10 @@ export function reserve(chain: readonly Account[], asked: ReservationAsk, moment
   const rooms: Room[] = [];
   for (const account of chain) {
     const gate = gateOf(account, ask, moment);
-    if (gate) return { granted: false, reason: "budget", ...metLimit(account, gate, moment) };
+    if (gate) {
+      const needed = gate === "maxSteps" || gate === "maxTreeSteps" ? { needed: 1 } : {};
+      return { granted: false, reason: "budget", ...metLimit(account, gate, moment), ...needed };
+    }
     if (isUnpriced(account, ask)) {
       return { granted: false, reason: "unpriced", ...metLimit(account, "maxCostMicros", moment) };
     }
@@ -50,7 +58,8 @@ export function reserve(chain: readonly Account[], asked: ReservationAsk, moment
     if (hasRoomFor(account, whole)) continue;
     for (const room of roomsOn(account, ask)) {
       if (room.alone < ask.minimumOutputTokens) {
-        return { granted: false, reason: "budget", ...metLimit(account, room.limit, moment) };
+        const needed = leastOfCall(ask)[room.limit === "maxTokens" ? "tokens" : "costMicros"];
+        return { granted: false, reason: "budget", ...metLimit(account, room.limit, moment), needed };
       }
       outputTokens = Math.min(outputTokens, room.alone);
       rooms.push(room);

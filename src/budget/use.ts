@@ -79,15 +79,17 @@ export function countToolCall(
   chain: readonly Account[],
   agentId: string,
   moment: Moment,
-): { readonly granted: true; readonly accounts: Account[] } | ({ readonly granted: false } & MetLimit) {
+):
+  | { readonly granted: true; readonly accounts: Account[] }
+  | ({ readonly granted: false; readonly needed: 1 } & MetLimit) {
   for (const account of chain) {
     const { limits, used } = account;
     const own = account.agentId === agentId;
     if (own && limits.maxToolCalls !== undefined && used.toolCalls >= limits.maxToolCalls) {
-      return { granted: false, ...metLimit(account, "maxToolCalls", moment) };
+      return { granted: false, needed: 1, ...metLimit(account, "maxToolCalls", moment) };
     }
     if (limits.maxTreeToolCalls !== undefined && used.treeToolCalls >= limits.maxTreeToolCalls) {
-      return { granted: false, ...metLimit(account, "maxTreeToolCalls", moment) };
+      return { granted: false, needed: 1, ...metLimit(account, "maxTreeToolCalls", moment) };
     }
   }
   return { granted: true, accounts: chain.map((account) => withToolCall(account, agentId)) };

@@ -56,6 +56,7 @@ describe.skipIf(!browserProgram)("one figure", () => {
     const url = await live();
     const page = await browser.newPage({ viewport: { width: 1_600, height: 900 } });
     await page.goto(`${url}&/run/desk?view=budgets`);
+    await page.getByRole("button", { name: "All accounts" }).click();
     const first = page.getByRole("treegrid", { name: "Accounts" }).getByRole("row").first();
     await first.waitFor();
     const header = async () => await page.locator(".run-figures dd").allTextContents();

@@ -45,6 +45,7 @@ describe("a reservation", () => {
       limit: "maxTokens",
       used: 0,
       max: 355,
+      needed: 356,
     });
   });
 

@@ -112,7 +112,7 @@ describe("a tool call", () => {
 
   test("over a limit is refused, and the account that forbids it is named", () => {
     const boss = account({ maxTreeToolCalls: 0 }, { id: "root", agentId: "boss" });
-    const refused = { granted: false, accountId: "root", limit: "maxTreeToolCalls", used: 0, max: 0 };
+    const refused = { granted: false, needed: 1, accountId: "root", limit: "maxTreeToolCalls", used: 0, max: 0 };
     expect(countToolCall([account(), boss], "agent", momentAt(0))).toEqual(refused);
     expect(countToolCall([account({ maxToolCalls: 0 })], "agent", momentAt(0))).toMatchObject({
       limit: "maxToolCalls",

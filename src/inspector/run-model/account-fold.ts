@@ -4,6 +4,7 @@ import {
   backgroundAccountId,
   countActivity,
   type LimitName,
+  type Limits,
   moveToBackground,
   type NewAccount,
   openAccount,
@@ -50,10 +51,19 @@ export interface RefusalAt {
   readonly limit: LimitName | null;
   readonly used: number | null;
   readonly max: number | null;
+  /** The least that it would have taken of the limit. */
+  readonly needed: number | null;
 }
 
 /** Refusals that are kept; older ones are only counted. */
 const REFUSALS_KEPT = 200;
+
+/** One limit of an account as it might have been, in its own unit. */
+export interface SupposedLimit {
+  readonly accountId: string;
+  readonly limit: LimitName;
+  readonly max: number;
+}
 
 /** The open turn of an agent. */
 interface OpenTurn {
@@ -81,6 +91,8 @@ export class AccountFold {
   #paused = new Set<string>();
   #refusals: readonly RefusalAt[] = [];
   #refused = 0;
+  #refusedLast = new Map<string, RefusalAt>();
+  #supposed: SupposedLimit | undefined;
 
   /** For keyframes: neither changes the other from here on, except that what one learns the other knows too. */
   clone(): AccountFold {
@@ -93,7 +105,16 @@ export class AccountFold {
     copy.#paused = new Set(this.#paused);
     copy.#refusals = this.#refusals;
     copy.#refused = this.#refused;
+    copy.#refusedLast = new Map(this.#refusedLast);
+    copy.#supposed = this.#supposed;
     return copy;
+  }
+
+  /** From here on the account has this limit, and keeps it when the journal changes it. A clone from before does not. */
+  suppose(supposed: SupposedLimit): void {
+    this.#supposed = supposed;
+    const account = this.#accounts.get(supposed.accountId);
+    if (account) this.#put([{ ...account, limits: this.#limitsOf(account) }]);
   }
 
   /**
@@ -124,6 +145,16 @@ export class AccountFold {
     return this.#accounts.get(id);
   }
 
+  /** The accounts that pay what this one pays, from itself to the top. */
+  chain(accountId: string): AccountAt[] {
+    const chain: AccountAt[] = [];
+    for (let account = this.#accounts.get(accountId); account; ) {
+      chain.push(account);
+      account = account.parentId === null ? undefined : this.#accounts.get(account.parentId);
+    }
+    return chain;
+  }
+
   get inFlight(): readonly ReservationAt[] {
     return [...this.#inFlight.values()];
   }
@@ -141,6 +172,11 @@ export class AccountFold {
   /** How many there were in all. */
   get refusalCount(): number {
     return this.#refused;
+  }
+
+  /** The last time that a limit has refused something to the agent. */
+  refusalOf(agentId: string): RefusalAt | undefined {
+    return this.#refusedLast.get(agentId);
   }
 
   #settleOrReserve(agentId: string, entry: RunEntry): void {
@@ -183,7 +219,10 @@ export class AccountFold {
         return;
       }
       case "budget.changed":
-        this.#change(entry.accountId, ([account]) => (account ? [withLimits(account, entry.limits)] : []));
+        this.#change(entry.accountId, ([account]) => {
+          const limits = this.#limitsOf({ id: entry.accountId, limits: entry.limits });
+          return account ? [withLimits(account, limits)] : [];
+        });
         return;
       default:
     }
@@ -200,8 +239,9 @@ export class AccountFold {
 
   #refuse(agentId: string, entry: RunEntryOf<"intent.refused">): void {
     const { at, seq, turnId, callId = null, intent, reason, accountId = null, limit = null } = entry;
-    const { used = null, max = null } = entry;
-    const refusal = { at, seq, agentId, turnId, callId, intent, reason, accountId, limit, used, max };
+    const { used = null, max = null, needed = null } = entry;
+    const refusal = { at, seq, agentId, turnId, callId, intent, reason, accountId, limit, used, max, needed };
+    if (reason === "budget" || reason === "unpriced") this.#refusedLast.set(agentId, refusal);
     this.#refused += 1;
     this.#refusals = [...this.#refusals.slice(1 - REFUSALS_KEPT), refusal];
     const key = `${turnId} ${intent}`;
@@ -258,7 +298,8 @@ export class AccountFold {
     const children = [...childIds].flatMap((id) => this.#accounts.get(agentAccountId(id)) ?? []);
     const moved = children.filter(({ parentId }) => parentId === accountId);
     if (!turn || moved.length === 0) return;
-    const stored = this.#known.get(backgroundAccountId(turnId));
+    const isSupposed = this.#supposed?.accountId === accountId;
+    const stored = isSupposed ? undefined : this.#known.get(backgroundAccountId(turnId));
     const above = stored || turn.parentId === null ? undefined : this.#accounts.get(turn.parentId);
     const { turn: left, background, children: after } = moveToBackground(turn, moved, above, at);
     this.#put([
@@ -282,18 +323,18 @@ export class AccountFold {
   /** Opening an account again changes nothing. It opens at the time of its entry, as it closes; the store notes its own. */
   #open(account: NewAccount, at: number): void {
     if (this.#accounts.has(account.id)) return;
-    const { limits } = this.#known.get(account.id) ?? account;
+    const limits = this.#limitsOf(this.#known.get(account.id) ?? account);
     this.#put([openAccount({ ...account, limits }, at)]);
+  }
+
+  #limitsOf({ id, limits }: Pick<Account, "id" | "limits">): Limits {
+    const supposed = this.#supposed;
+    return supposed?.accountId === id ? { ...limits, [supposed.limit]: supposed.max } : limits;
   }
 
   /** Changes an account and those above it, by a rule over their chain. */
   #change(accountId: string, change: (chain: readonly Account[]) => readonly Account[]): void {
-    const chain: Account[] = [];
-    for (let account = this.#accounts.get(accountId); account; ) {
-      chain.push(account);
-      account = account.parentId === null ? undefined : this.#accounts.get(account.parentId);
-    }
-    this.#put(change(chain));
+    this.#put(change(this.chain(accountId)));
   }
 
   #put(accounts: readonly Account[]): void {
@@ -314,6 +355,6 @@ type ModelEntry = RunEntryOf<
 >;
 
 /** A turn has one model call in flight, and each run of its code one of each number. */
-function flightOf(entry: ModelEntry): string {
+export function flightOf(entry: ModelEntry): string {
   return "run" in entry ? `${entry.turnId} ${entry.run} ${entry.index}` : entry.turnId;
 }

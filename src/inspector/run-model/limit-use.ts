@@ -1,5 +1,7 @@
 import { type Account, activeMsAt, amountOfLimit, type LimitName, limitNames } from "../../budget/index.ts";
 
+export { type LimitName, limitNames };
+
 /** How full a limit is, in its own unit. */
 export interface LimitUse {
   readonly limit: LimitName;

@@ -11,7 +11,10 @@ export interface RunMoment {
   readonly time: number;
   /** By their places in the log; undefined: not there yet. */
   readonly agents: readonly (AgentMoment | undefined)[];
-  readonly accounts: Pick<AccountFold, "account" | "accounts" | "inFlight" | "waiting" | "refusals" | "refusalCount">;
+  readonly accounts: Pick<
+    AccountFold,
+    "account" | "accounts" | "chain" | "inFlight" | "waiting" | "refusals" | "refusalOf" | "refusalCount"
+  >;
 }
 
 /** A state to fold on from. */

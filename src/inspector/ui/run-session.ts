@@ -10,6 +10,7 @@ import type { FeedClient, LinkState, RequestRow, SourceState } from "./feed-clie
 import { type LostAgent, lostAgents, nothingLost, type Owners } from "../run-model/lost-agents.ts";
 import { Player } from "./player.ts";
 import { Rereading, Slices } from "./slices.ts";
+import { Supposing } from "./supposing.ts";
 
 /** How many entries a page holds: when there are more, the oldest are dropped, so many at once. */
 interface WindowSize {
@@ -82,6 +83,7 @@ export class RunSession {
   readonly moments: RunMoments;
   readonly timeline: Timeline;
   readonly spending: Spending;
+  readonly supposing: Supposing;
   readonly link = signal<LinkState>({ kind: "connecting" });
   /** Whether the stores answer; undefined before the first answer. */
   readonly source = signal<SourceState | undefined>(undefined);
@@ -193,6 +195,7 @@ export class RunSession {
     this.timeline = new Timeline(this.log, from.open);
     this.#dropped = new Timeline(this.log, from.open);
     this.spending = new Spending(this.log);
+    this.supposing = new Supposing(this);
     this.first.value = from.count;
     this.log.addAgents(window?.agents ?? []);
     this.#watch = client.watch(runId, from.cursor, {
@@ -201,7 +204,10 @@ export class RunSession {
         this.link.value = state;
       },
     });
-    this.#clock = setInterval(() => batch(() => this.#tick()), CLOCK_EVERY_MS);
+    this.#clock = setInterval(() => {
+      batch(() => this.#tick());
+      this.supposing.foldOn();
+    }, CLOCK_EVERY_MS);
   }
 
   /** The time at which all views look: of the moment, or the present while the newest is shown. */
@@ -366,11 +372,15 @@ export class RunSession {
         this.isCaughtUp.value = true;
         this.#requestsRead.ask();
       }
-      if (this.#hasLearned) this.#learned.value += 1;
+      if (this.#hasLearned) {
+        this.#learned.value += 1;
+        this.supposing.try(this.supposing.limit.peek());
+      }
       this.#hasLearned = false;
       // Where no agent works any more, the clock goes back to the last entry with it.
       this.#tick();
     });
+    this.supposing.foldOn();
   }
 
   #dropOldest(): void {

@@ -234,7 +234,7 @@ function judgeAll(tables: Tables, batch: Batch, record: AgentRecord, ledger: Led
     }
     const judgement = judge(entry, ledger, batch.key.agentId);
     if (!judgement.granted) {
-      const { reason, accountId, limit, used, max } = judgement;
+      const { reason, accountId, limit, used, max, needed } = judgement;
       const message = reason === "unpriced" && "model" in entry ? unpriced(entry.model, accountId) : undefined;
       const holder = holderOfAccount(tables, record, accountId);
       return refusal(entry, {
@@ -243,6 +243,7 @@ function judgeAll(tables: Tables, batch: Batch, record: AgentRecord, ledger: Led
         limit,
         used,
         max,
+        ...(needed === undefined ? {} : { needed }),
         holder,
         ...(message === undefined ? {} : { message }),
       });
@@ -275,7 +276,7 @@ function unpriced(model: string, accountId: string): string {
 
 function refusal(
   intent: Intent,
-  why: Pick<Refusal, "reason" | "accountId" | "limit" | "used" | "max" | "holder" | "agentId" | "message">,
+  why: Pick<Refusal, "reason" | "accountId" | "limit" | "used" | "max" | "needed" | "holder" | "agentId" | "message">,
 ): Refusal {
   const callId = "callId" in intent && intent.callId !== undefined ? { callId: intent.callId } : {};
   const { seq, at, epoch, turnId, step } = intent;

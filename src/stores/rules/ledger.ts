@@ -59,7 +59,12 @@ const noWarnings: readonly BudgetWarning[] = Object.freeze([]);
 /** Whether the accounts allow an intent; the reservation is null if the intent reserves nothing. */
 export type Judgement =
   | { readonly granted: true; readonly reservation: Reservation | null; readonly last?: MetLimit }
-  | ({ readonly granted: false; readonly reason: "budget" | "mustWait" | "unpriced" } & MetLimit);
+  | ({
+      readonly granted: false;
+      readonly reason: "budget" | "mustWait" | "unpriced";
+      /** The least that the intent would have taken of the limit. */
+      readonly needed?: number;
+    } & MetLimit);
 
 /**
  * The accounts as one batch or command sees them.

@@ -1,0 +1,25 @@
+import type { AccountAt } from "../run-model/account-at.ts";
+import { shortId } from "./format.ts";
+import type { RunSession } from "./run-session.ts";
+import { oneLine } from "./untrusted.tsx";
+
+/** What an account pays for. */
+export function scopeOf({ id, turnId }: Pick<AccountAt, "id" | "turnId">): string {
+  const number = id.slice(id.lastIndexOf("#") + 1);
+  if (id.startsWith("background:")) return `background of turn ${number}`;
+  return turnId === null ? "whole life" : `turn ${number}`;
+}
+
+/** Whose account it is, and what it pays for: `reader ~3fa2c1, turn 1`. */
+export function accountWords(run: RunSession, accountId: string): string {
+  const account = run.moments.at(run.length.value).accounts.account(accountId);
+  if (!account) return oneLine(accountId, 40);
+  return `${agentWords(run, account.agentId)}, ${scopeOf(account)}`;
+}
+
+/** The name of an agent; of a subagent with its short id, which tells siblings apart. */
+export function agentWords({ log }: RunSession, agentId: string): string {
+  const agent = log.agents[log.indexOfAgent(agentId)];
+  const name = oneLine(agent?.name ?? "", 40);
+  return agent && agent.parent >= 0 ? `${name} ${shortId(agentId)}` : name;
+}

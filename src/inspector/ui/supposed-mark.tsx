@@ -1,0 +1,29 @@
+import type { Axis } from "../run-model/axis.ts";
+import type { RunSession } from "./run-session.ts";
+import type { Window } from "./timeline-state.ts";
+
+interface MarkProps {
+  readonly run: RunSession;
+  readonly axis: Axis;
+  /** The part of the axis that is shown. */
+  readonly view: Window;
+  /** In pixels. */
+  readonly width: number;
+}
+
+/** Where the run would have ended under the limit that the reader tries; nothing on an axis that is none of time. */
+export function SupposedMark({ run, axis, view, width }: MarkProps) {
+  const end = run.supposing.outcome.value?.end;
+  const place = end && axis.placeOf(end.time);
+  if (place == null) return null;
+  const share = (Math.min(1, place / axis.length) - view.from) / (view.to - view.from);
+  if (share < 0 || share > 1) return null;
+  return (
+    <span
+      class="supposed-mark"
+      role="img"
+      aria-label="End under the limit that is tried"
+      style={{ left: `${share * width}px` }}
+    />
+  );
+}

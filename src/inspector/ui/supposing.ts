@@ -1,0 +1,68 @@
+import { type ReadonlySignal, signal } from "@preact/signals";
+import type { RunLog } from "../run-model/run-log.ts";
+import type { RunMoments } from "../run-model/run-moments.ts";
+import { type SupposedLimit, type SupposedRun, Supposition } from "../run-model/supposed-limit.ts";
+import { Slices } from "./slices.ts";
+
+interface Supposed {
+  readonly log: RunLog;
+  readonly moments: RunMoments;
+  readonly present: ReadonlySignal<number>;
+}
+
+const FOLDED_AT_ONCE = 256;
+
+/**
+ * Another limit that the reader tries, and what would have become of the run under it.
+ * Owns: the fold under that limit. Does not own: the run.
+ *
+ * 1. The whole run is folded, whatever moment is shown, and what comes is folded on.
+ * 2. Until a new limit is folded to its end, the outcome of the last one stays.
+ */
+export class Supposing {
+  /** Null: none is tried. */
+  readonly limit = signal<SupposedLimit | null>(null);
+  readonly outcome = signal<SupposedRun | null>(null);
+  readonly #run: Supposed;
+  #supposition: Supposition | undefined;
+  #isFolding = false;
+
+  constructor(run: Supposed) {
+    this.#run = run;
+  }
+
+  try(limit: SupposedLimit | null): void {
+    const { log, moments } = this.#run;
+    this.limit.value = limit;
+    this.#supposition = limit ? new Supposition(log, moments.stateAt(log.first).accounts, limit) : undefined;
+    if (limit) this.foldOn();
+    else this.outcome.value = null;
+  }
+
+  /** To be called when entries have come, or time has passed. */
+  foldOn(): void {
+    if (this.#supposition && !this.#isFolding) void this.#fold();
+  }
+
+  async #fold(): Promise<void> {
+    this.#isFolding = true;
+    const slices = new Slices();
+    for (;;) {
+      const supposition = this.#supposition;
+      if (!supposition) break;
+      if (supposition.foldOn(this.#run.log.length, FOLDED_AT_ONCE)) await slices.pause();
+      else if (supposition === this.#supposition) {
+        supposition.passTime(this.#run.present.peek());
+        this.#show(supposition.run);
+        break;
+      }
+    }
+    this.#isFolding = false;
+  }
+
+  #show(run: SupposedRun): void {
+    const shown = this.outcome.peek();
+    const isSame = shown?.end === run.end && shown.turnsOff === run.turnsOff && shown.most === run.most;
+    if (!isSame) this.outcome.value = run;
+  }
+}
