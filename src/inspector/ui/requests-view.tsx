@@ -4,6 +4,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { DecisionBody } from "../feed/wire.ts";
 import { FeedFailure, type RequestRow, wordsOf } from "./feed-client.ts";
 import { milliseconds, plural, shortId, sinceStart } from "./format.ts";
+import { TextView } from "./text-view.tsx";
 import { type JsonValue, JsonView, LongText, oneLine, plainText } from "./untrusted.tsx";
 import { acts, go, info, say, selectAgent } from "./page-state.ts";
 import type { RunSession } from "./run-session.ts";
@@ -264,7 +265,7 @@ function Decided({ run, request }: { readonly run: RunSession; readonly request:
       {result && (
         <div role="group" aria-label="Answer">
           <h3>{result.isError ? "Answer: an error" : "Answer"}</h3>
-          <LongText text={result.text} />
+          <TextView text={result.text} kind="data" isFolded />
         </div>
       )}
       <p class={isRefused ? "note bad" : "note good"}>
