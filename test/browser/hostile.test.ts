@@ -169,7 +169,7 @@ describe.skipIf(!browserProgram)("hostile texts on the page", () => {
     await expectHarmless(page, "Markdown");
     expect(await page.getByRole("article").count()).toBe(22);
     await screenshot(page, "page-hostile-markdown");
-    await page.keyboard.press("4");
+    await page.keyboard.press("5");
     await page.getByRole("table", { name: "Events" }).waitFor();
   });
 

@@ -23,7 +23,7 @@ export function MessagesView({ run }: { readonly run: RunSession }) {
     () => () => {
       sought.value = null;
     },
-    [],
+    [agent?.agentId],
   );
   if (!agent) return null;
   if (info.value?.namesOnly === true) {
