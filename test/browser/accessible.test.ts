@@ -192,7 +192,7 @@ const states: readonly (readonly [name: string, show: (page: WatchedPage) => Pro
     "requests-edit",
     async (page) => {
       await page.getByRole("button", { name: "Edit and approve …" }).first().click();
-      await page.getByRole("textbox", { name: "Arguments as JSON" }).waitFor();
+      await page.getByRole("textbox", { name: "euros" }).waitFor();
     },
   ],
   [

@@ -2,6 +2,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { createRuntime, defineAgent, defineTool, type LanguageModel, memoryStores } from "../../src/index.ts";
 import { Feed, pageOfRun, runtimeActor, serveFeed } from "../../src/inspector/index.ts";
+import { scriptedModel } from "../../src/testing/index.ts";
 import { browserProgram, openBrowser, screenshot, type WatchedPage } from "../support/browser.ts";
 import { servePages } from "../support/large-run.ts";
 
@@ -10,7 +11,12 @@ const browser = openBrowser();
 const markup = `<img src=x onerror="window.hacked=1"><script>window.hacked=2</script><svg onload="window.hacked=3">`;
 const link = `[press](javascript:window.hacked=4) {{constructor.constructor("window.hacked=5")()}}`;
 const hidden = "\u202Egnp.exe \u2066x\u2069 \u0007\u001B[31mred";
-const hostile = `${markup} ${link} ${hidden} __proto__ constructor`;
+/** Markdown that would run, load or mislead. */
+const links =
+  "[a](javascript:window.hacked=6) [b](data:text/html,<script>window.hacked=7</script>) [c](//evil.example) <javascript:window.hacked=8> " +
+  "![d](https://evil.example/pixel.png) ![e](data:image/svg+xml,<svg/onload=window.hacked=9>) [https://bank.example](https://evil.example/\u202E) " +
+  '[f](https://evil.example/" onmouseover="window.hacked=10) [g]( https://\u0430pple.example "t")';
+const hostile = `${markup} ${link} ${links} ${hidden} __proto__ constructor`;
 const deep = `${'{"at":'.repeat(100_000)}1${"}".repeat(100_000)}`;
 const polluting = `{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":2}},"at":"x"}`;
 const long = `${hostile}${"wide text <b>x</b> ".repeat(270_000)}the end of five megabytes`;
@@ -85,9 +91,18 @@ async function expectHarmless(page: WatchedPage, where: string): Promise<void> {
     polluted: ({}).polluted,
     strange: [...document.querySelectorAll("img, iframe, object, embed, a[href^='javascript'], script:not([src])")].length,
     handlers: [...document.querySelectorAll("*")].filter((one) => one.getAttributeNames().some((name) => name.startsWith("on"))).length,
+    loads: document.querySelectorAll("[src^='http'], link[href^='http']").length - document.querySelectorAll("head [src], head link").length > 0,
+    targets: [...document.querySelectorAll("a[target]")].every((one) => /^https?:$/.test(one.protocol) && /noopener/.test(one.rel)),
     raw: /[\\u202A-\\u202E\\u2066-\\u2069\\u0007\\u001B]/.test(document.body.textContent),
   })`);
-  expect({ where, ...(found as object) }).toEqual({ where, strange: 0, handlers: 0, raw: false });
+  expect({ where, ...(found as object) }).toEqual({
+    where,
+    strange: 0,
+    handlers: 0,
+    loads: false,
+    targets: true,
+    raw: false,
+  });
 }
 
 describe.skipIf(!browserProgram)("hostile texts on the page", () => {
@@ -123,6 +138,39 @@ describe.skipIf(!browserProgram)("hostile texts on the page", () => {
       .click();
     await page.getByText(`<img src=x onerror="window.hacked=1">`).first().waitFor();
     await expectHarmless(page, "the comparison");
+  });
+
+  test("Markdown leads where it says, and megabytes of open marks keep the page answering", async () => {
+    const marks = [">", "> ", "[", "![", "*a ", "`a``b", "- ", "[a](", "|a", "**a_b~~"].map((mark) =>
+      mark.repeat(Math.ceil(1_000_000 / mark.length)),
+    );
+    const model = scriptedModel([...marks, links].map((text) => text));
+    const runtime = await createRuntime({ agents: [defineAgent({ name: "lead", model })], stores: memoryStores() });
+    onTestFinished(() => runtime.shutdown());
+    const agent = await runtime.agent("lead", { agentId: "desk" });
+    await agent.start();
+    for (const _ of [...marks, links]) await agent.executeTurn("Go on.").result;
+    const feed = new Feed({ run: "desk" });
+    feed.add({ stores: runtime.stores, tenant: "default", runtime });
+    const server = await serveFeed(feed);
+    onTestFinished(() => server.close());
+    const page = await browser.newPage();
+    await page.goto(`${server.url}&/run/desk?view=messages`);
+    const said = page.getByRole("article").filter({ hasText: "image d at" });
+    await said.waitFor();
+    const addresses = await page.evaluate("[...document.querySelectorAll('.markdown a')].map(({ href }) => href)");
+    expect(addresses).toEqual([
+      "https://evil.example/%E2%80%AE",
+      "https://evil.example/",
+      "https://xn--pple-43d.example/",
+    ]);
+    await said.getByText("https://evil.example/%E2%80%AE", { exact: true }).waitFor();
+    await said.getByText("https://xn--pple-43d.example/", { exact: true }).waitFor();
+    await expectHarmless(page, "Markdown");
+    expect(await page.getByRole("article").count()).toBe(22);
+    await screenshot(page, "page-hostile-markdown");
+    await page.keyboard.press("5");
+    await page.getByRole("table", { name: "Events" }).waitFor();
   });
 
   test("stay texts in an exported page, which lets nothing else in", async () => {
@@ -166,7 +214,7 @@ describe.skipIf(!browserProgram)("hostile texts on the page", () => {
       expect((await asked(`/api/runs/desk/agents/desk${path}`)).status).toBe(200);
     }
     expect((await asked("/api/runs/desk/export")).status).toBe(200);
-    for (const text of [hostile, "__proto__", deep.slice(0, 300)]) {
+    for (const text of [hostile.slice(0, 500), "__proto__", deep.slice(0, 300)]) {
       expect((await asked(`/api/runs/desk/search?text=${encodeURIComponent(text)}`)).status).toBe(200);
     }
     expect(({} as { polluted?: number }).polluted).toBeUndefined();

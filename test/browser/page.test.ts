@@ -195,6 +195,7 @@ describe.skipIf(!browserProgram)("the page", () => {
     await page.getByRole("button", { name: "Approve …", exact: true }).click();
     await page.getByRole("button", { name: "Cancel" }).click();
     await page.getByRole("button", { name: "Edit and approve …" }).click();
+    await page.getByRole("button", { name: "Edit as JSON" }).click();
     const field = page.getByRole("textbox", { name: "Arguments as JSON" });
     await field.fill("{");
     await page.getByText("This is no JSON yet.").waitFor();

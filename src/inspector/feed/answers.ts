@@ -226,8 +226,12 @@ export const callDetailSchema = z.object({
   name: z.string(),
   kind: toolKindSchema.nullable(),
   effect: effectClassSchema.nullable(),
-  /** The model's own text; null: unknown. */
+  /** The arguments in the model's own text; null: unknown. */
   asked: z.string().nullable(),
+  /** What the model said in the answer that asks for the call; null: unknown, or the call has no request. */
+  said: z.string().nullable(),
+  /** JSON Schema of the arguments, while a request of the call is open; null: otherwise, or it is not stored. */
+  parameters: jsonSchema,
   gate: z
     .object({
       at: time,

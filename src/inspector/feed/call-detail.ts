@@ -1,6 +1,7 @@
 import { shortHash, stableStringify } from "../../base/index.ts";
 import { NotFoundError } from "../../errors/index.ts";
-import { agentOfTurn, gateToldBy, partsOfCall, queuedCallKey } from "../../state/index.ts";
+import { agentOfTurn, gateToldBy, partsOfCall, queuedCallKey, textOf } from "../../state/index.ts";
+import { definitionIn } from "../replay/prompts.ts";
 import type { CallDetail } from "./answers.ts";
 import { type AgentJournal, journalOf } from "./agent-journal.ts";
 import type { PlacedEntry } from "./journals.ts";
@@ -37,6 +38,8 @@ export async function callIn({ source, sight, of }: CallPlace, callId: string): 
     kind: null,
     effect: null,
     asked: null,
+    said: null,
+    parameters: null,
     gate: null,
     attempts: [],
     worker: null,
@@ -44,7 +47,7 @@ export async function callIn({ source, sight, of }: CallPlace, callId: string): 
     requests: [],
     childIds: [],
   };
-  const messageIds = foldCall(detail, journal.entries, sight);
+  const { definition, ...messageIds } = foldCall(detail, journal.entries, sight);
   if (detail.name === "") throw new NotFoundError(`run "${source.runId}" has no call "${callId}"`);
   const key = keyOf(source, agentId);
   const wanted = [messageIds.asking, messageIds.result].filter((id) => id !== null);
@@ -58,10 +61,16 @@ export async function callIn({ source, sight, of }: CallPlace, callId: string): 
   detail.worker = record.queued?.[queuedCallKey({ callId, attempt })]?.claimedBy ?? null;
   const requests = await source.stores.requests({ tenant: source.tenant, agentId, turnId, limit: 1_000 });
   detail.requests = requests.filter((one) => one.callId === callId).map((one) => shownRequest(one, sight));
+  if (asking && detail.requests.length > 0) detail.said = textOf(shownMessage(asking, sight).content);
+  const isOpen = detail.requests.some(({ status }) => status === "open");
+  if (isOpen && definition !== null && !sight.namesOnly) {
+    const { tools = [] } = (await source.stores.definition(source.tenant, source.runId, definition)) ?? {};
+    detail.parameters = tools.find(({ name }) => name === detail.name)?.jsonSchema ?? null;
+  }
   return detail;
 }
 
-/** Folds the entries of the call; returns the messages that ask for it and that hold its result. */
+/** Folds the entries of the call; returns the messages that ask for it and that hold its result, and the hash of its definition. */
 function foldCall(detail: Draft, entries: readonly PlacedEntry[], sight: Sight) {
   const { callId } = detail;
   const { namesOnly, redactor } = sight;
@@ -69,7 +78,9 @@ function foldCall(detail: Draft, entries: readonly PlacedEntry[], sight: Sight) 
   const errorOf = <Failure extends { readonly message: string } | null>(error: Failure): Failure =>
     error === null ? error : { ...error, message: remark(error.message) };
   const messageIds: { asking: string | null; result: string | null } = { asking: null, result: null };
+  let definition: string | null = null;
   for (const { entry } of entries) {
+    if (messageIds.asking === null) definition = definitionIn(entry)?.hash ?? definition;
     if (entry.type === "model.responded") {
       const call = entry.calls.find((one) => one.callId === callId);
       if (!call) continue;
@@ -120,7 +131,7 @@ function foldCall(detail: Draft, entries: readonly PlacedEntry[], sight: Sight) 
       default:
     }
   }
-  return messageIds;
+  return { ...messageIds, definition };
 }
 
 function redacted<Text extends string | null>(text: Text, { redactor }: Sight): Text {

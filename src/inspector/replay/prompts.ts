@@ -78,7 +78,7 @@ export function definitionHashesOf(entries: readonly Entry[]): readonly string[]
 }
 
 /** The definition under which the agent's calls are made from this entry on. */
-function definitionIn(entry: Entry): DefinitionRef | undefined {
+export function definitionIn(entry: Entry): DefinitionRef | undefined {
   return entry.type === "turn.started" || entry.type === "warning" ? entry.definition : undefined;
 }
 

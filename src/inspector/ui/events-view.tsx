@@ -6,10 +6,11 @@ import { wordsOf } from "./feed-client.ts";
 import { plural, shortId, sinceStart } from "./format.ts";
 import { Check, Icon } from "./parts.tsx";
 import { flowText, type JsonValue, JsonView, oneLine, plainText, Untrusted } from "./untrusted.tsx";
-import { copyText, selectAgent, selectedAgent } from "./page-state.ts";
+import { copyText, go, selectAgent, selectedAgent } from "./page-state.ts";
 import type { RunSession } from "./run-session.ts";
 import { fittingAgents } from "./shown-agents.ts";
 import { HiddenAgents } from "./tree-head.tsx";
+import { sought } from "./text-view.tsx";
 import { VirtualList } from "./virtual-list.tsx";
 
 const ROW_HEIGHT = 26;
@@ -275,7 +276,11 @@ function ContentSearch({ run, text }: { readonly run: RunSession; readonly text:
                 class="hit"
                 onClick={() => {
                   run.pin(run.log.countUpTo(hit.cursor));
-                  selectAgent(hit.agentId);
+                  if (hit.messageId === null) selectAgent(hit.agentId);
+                  else {
+                    sought.value = { messageId: hit.messageId, text: hit.match };
+                    go({ agent: hit.agentId, view: "messages" });
+                  }
                 }}
               >
                 <code class="id">{shortId(hit.agentId)}</code> <span class="quiet">{hit.entry}</span>{" "}

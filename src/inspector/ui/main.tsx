@@ -43,6 +43,7 @@ import { SummaryView } from "./summary-view.tsx";
 import { TalkView } from "./talk-view.tsx";
 import { hasBars } from "./timeline-state.ts";
 import { OpenedSpan, TimelineView } from "./timeline-view.tsx";
+import { startTitle } from "./title-badge.ts";
 import { TopBar } from "./top-bar.tsx";
 import { TreeView } from "./tree-view.tsx";
 
@@ -286,6 +287,7 @@ async function start(): Promise<void> {
 }
 
 startTheme();
+startTitle();
 render(<App />, document.getElementById("app") ?? document.body);
 start().catch((error: unknown) => {
   startFailure.value = error instanceof Error ? error.message : String(error);

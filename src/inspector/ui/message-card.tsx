@@ -4,7 +4,8 @@ import { milliseconds, shortId, sinceStart } from "./format.ts";
 import { copyText, selectAgent } from "./page-state.ts";
 import { Icon } from "./parts.tsx";
 import type { RunSession } from "./run-session.ts";
-import { type JsonValue, JsonView, LongText, oneLine, plainText } from "./untrusted.tsx";
+import { CopyButton, sought, TextView } from "./text-view.tsx";
+import { type JsonValue, JsonView, oneLine, plainText } from "./untrusted.tsx";
 
 export type ShownMessage = FeedMessageItem["message"];
 
@@ -41,6 +42,7 @@ export function callNameOf(message: ShownMessage, names: ReadonlyMap<string, str
 /** One message: who said it, where it comes from, its text, the calls that it asks for. */
 export function MessageCard({ message, place = "", mark, isCut = false, callName, onCall }: CardProps) {
   const isFailure = message.role === "tool" && message.isError === true;
+  const look = soughtIn(message);
   return (
     <article class={`message ${message.role}${mark ? ` ${mark}` : ""}`}>
       <header>
@@ -78,12 +80,12 @@ export function MessageCard({ message, place = "", mark, isCut = false, callName
         <ul class="asked-calls">
           {message.toolCalls.map((call) => (
             <li key={call.callId}>
-              <details>
+              <details open={look !== undefined && call.arguments.includes(look)}>
                 <summary>
                   <code class="call-name">{oneLine(call.name, 80)}</code>
                   <code class="quiet call-arguments">{oneLine(call.arguments, 120)}</code>
                 </summary>
-                <JsonText text={call.arguments} />
+                <TextView key={look} text={call.arguments} kind="data" look={look} />
                 {onCall && (
                   <button type="button" class="link" onClick={() => onCall(call.callId)}>
                     What became of this call
@@ -98,15 +100,33 @@ export function MessageCard({ message, place = "", mark, isCut = false, callName
   );
 }
 
-function MessageContent({ message: { content } }: { readonly message: ShownMessage }) {
-  if (typeof content === "string") return content === "" ? null : <LongText text={content} />;
+function MessageContent({ message }: { readonly message: ShownMessage }) {
+  const { content, role } = message;
+  if (content === "") return null;
+  const parts = typeof content === "string" ? [{ type: "text" as const, text: content }] : content;
+  const look = soughtIn(message);
   return (
     <>
-      {content.map((part, index) =>
-        part.type === "text" ? <LongText key={index} text={part.text} /> : <Image key={index} url={part.url} />,
+      {parts.map((part, index) =>
+        part.type === "text" ? (
+          <TextView
+            key={`${index} ${look ?? ""}`}
+            text={part.text}
+            kind={role === "tool" ? "data" : "prose"}
+            isFolded={role !== "assistant"}
+            look={look}
+          />
+        ) : (
+          <Image key={index} url={part.url} />
+        ),
       )}
     </>
   );
+}
+
+/** What a search has found in this message. */
+function soughtIn({ id }: ShownMessage): string | undefined {
+  return sought.value?.messageId === id ? sought.value.text : undefined;
 }
 
 /** Only a picture that is in the message itself is shown; an address is text, because loading it would tell its host. */
@@ -119,20 +139,6 @@ function Image({ url }: { readonly url: string }) {
       image at <code>{plainText(url.slice(0, 400))}</code>, not loaded
     </p>
   );
-}
-
-/** Text that is meant to be JSON: as a tree if it is, else as it was written. */
-export function JsonText({ text }: { readonly text: string }) {
-  const value = parsed(text);
-  return value === undefined ? <LongText text={text} isCode /> : <JsonView value={value} />;
-}
-
-function parsed(text: string): JsonValue | undefined {
-  try {
-    return JSON.parse(text) as JsonValue;
-  } catch {
-    return undefined;
-  }
 }
 
 const effects = {
@@ -249,19 +255,17 @@ function Call({ run, call }: { readonly run: RunSession; readonly call: CallDeta
         </p>
       )}
       <section>
-        <h3>Arguments</h3>
+        <h3>Arguments {gate && call.asked !== null && <CopyButton text={call.asked} />}</h3>
         {gate ? (
           <JsonView value={gate.arguments as JsonValue} />
         ) : (
-          call.asked !== null && <JsonText text={call.asked} />
+          call.asked !== null && <TextView text={call.asked} kind="data" />
         )}
       </section>
       {end?.message && (
         <section>
           <h3>Result</h3>
-          <LongText
-            text={typeof end.message.content === "string" ? end.message.content : JSON.stringify(end.message.content)}
-          />
+          <MessageContent message={end.message} />
         </section>
       )}
     </>

@@ -9,6 +9,7 @@ import { CallAside, callNameOf, callNamesIn, MessageCard, type ShownMessage } fr
 import { copyText, info, selectedAgent } from "./page-state.ts";
 import { Icon } from "./parts.tsx";
 import type { RunSession } from "./run-session.ts";
+import { sought, TextView } from "./text-view.tsx";
 import { type JsonValue, JsonView, oneLine, plainText } from "./untrusted.tsx";
 
 const shownPart = signal<"conversation" | "prompts">("conversation");
@@ -18,37 +19,40 @@ const PAGE = 50;
 /** What the agent said and was told, and each prompt as it was sent. */
 export function MessagesView({ run }: { readonly run: RunSession }) {
   const agent = run.log.agents[selectedAgent.value];
+  useEffect(
+    () => () => {
+      sought.value = null;
+    },
+    [agent?.agentId],
+  );
   if (!agent) return null;
   if (info.value?.namesOnly === true) {
     return <p class="empty">Contents are not shown here: the page was opened with --names-only.</p>;
   }
+  const part = sought.value ? "conversation" : shownPart.value;
+  const show = (next: typeof part): void => {
+    sought.value = null;
+    shownPart.value = next;
+  };
   return (
     <div class="messages">
       <div class="messages-main">
         <div class="view-bar">
           <span class="segments" role="group" aria-label="Part">
-            <button
-              type="button"
-              aria-pressed={shownPart.value === "conversation"}
-              onClick={() => (shownPart.value = "conversation")}
-            >
+            <button type="button" aria-pressed={part === "conversation"} onClick={() => show("conversation")}>
               Conversation
             </button>
-            <button
-              type="button"
-              aria-pressed={shownPart.value === "prompts"}
-              onClick={() => (shownPart.value = "prompts")}
-            >
+            <button type="button" aria-pressed={part === "prompts"} onClick={() => show("prompts")}>
               Prompts as sent
             </button>
           </span>
           <span class="quiet">
-            {shownPart.value === "conversation"
+            {part === "conversation"
               ? "The stored messages until this moment."
               : "One row a model call; each prompt is built again from the journal and checked by its hash."}
           </span>
         </div>
-        {shownPart.value === "conversation" ? (
+        {part === "conversation" ? (
           <Conversation key={agent.agentId} run={run} agentId={agent.agentId} />
         ) : (
           <PromptsPane key={agent.agentId} run={run} agentId={agent.agentId} onCall={showCall} />
@@ -76,7 +80,8 @@ function Conversation({ run, agentId }: { readonly run: RunSession; readonly age
   const [earlierFailure, setEarlierFailure] = useState<string | null>(null);
   useEffect(() => setEarlier(null), [at, answer]);
   const list = useRef<HTMLDivElement>(null);
-  useFollowedEnd(list, answer !== undefined && failure === null);
+  // What was found stays in sight.
+  useFollowedEnd(list, answer !== undefined && failure === null && sought.value === null);
   if (failure !== null) return <p class="empty">{failure}</p>;
   if (!answer) return <p class="empty loading">{isWaiting ? "Reading messages …" : ""}</p>;
   const next = earlier ? earlier.next : answer.next;
@@ -123,7 +128,7 @@ function Conversation({ run, agentId }: { readonly run: RunSession; readonly age
               <b class="role">assistant</b>
               <span class="tag">writing</span>
             </header>
-            <div class="long-text">{plainText(text)}</div>
+            <TextView text={text} kind="prose" isWriting />
           </article>
         )}
       </div>

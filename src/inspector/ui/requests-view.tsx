@@ -3,9 +3,14 @@ import type { RefObject } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { DecisionBody } from "../feed/wire.ts";
 import { FeedFailure, type RequestRow, wordsOf } from "./feed-client.ts";
+import { AlikeRequests } from "./alike-requests.tsx";
+import { ArgumentsForm, hasForm, jsonIn } from "./arguments-form.tsx";
+import { useAsked } from "./asked.ts";
 import { milliseconds, plural, shortId, sinceStart } from "./format.ts";
+import { TextView } from "./text-view.tsx";
 import { type JsonValue, JsonView, LongText, oneLine, plainText } from "./untrusted.tsx";
 import { acts, go, info, say, selectAgent } from "./page-state.ts";
+import { verdictWords } from "./verdicts.ts";
 import type { RunSession } from "./run-session.ts";
 
 const MOST_SHOWN = 100;
@@ -33,7 +38,8 @@ function focusNext(list: HTMLElement): boolean {
   return card !== undefined;
 }
 
-const firstControl = ".confirmation textarea, .choices button";
+const firstField = ".confirmation :is(input, select, textarea), .confirmation button";
+const firstControl = `${firstField}, .choices button`;
 
 /** The focus of a request that was decided goes to the next open one, else to the list. */
 export function useKeptFocus(list: RefObject<HTMLElement | null>): void {
@@ -75,6 +81,7 @@ export function RequestsView({ run }: { readonly run: RunSession }) {
       {open.length > 0 && acts.value && (
         <p class="quiet">Nothing happens at the first press: each decision is confirmed, and no key alone approves.</p>
       )}
+      <AlikeRequests run={run} />
       {first.length > 0 && <h2 class="visually-hidden">Waiting for a decision</h2>}
       {first
         .toSorted((one, other) => one.openedAt - other.openedAt)
@@ -91,15 +98,17 @@ export function RequestsView({ run }: { readonly run: RunSession }) {
 }
 
 /** What somebody is about to do; it happens only after a second press. */
-type Step = "choose" | "approve" | "reject" | "edit" | "answer";
+type Step = "choose" | "approve" | "reject" | "edit" | "answer" | "option";
 
 /** How far the person is with a request. */
 interface Draft {
   readonly step: Step;
+  /** The option that was chosen. */
+  readonly option: string;
   /** Why the decision was not taken. */
   readonly failure: FeedFailure | null;
 }
-const nothingBegun: Draft = { step: "choose", failure: null };
+const nothingBegun: Draft = { step: "choose", option: "", failure: null };
 
 /** By request: a card is drawn elsewhere, or anew, while somebody is about to decide. */
 const drafts = signal<ReadonlyMap<string, Draft>>(new Map());
@@ -126,13 +135,14 @@ const kindWords: Readonly<Record<RequestRow["kind"], string>> = {
 /** One request for a decision. The decision carries the hash of what is shown here. */
 export function RequestCard({ run, request }: { readonly run: RunSession; readonly request: RequestRow }) {
   const { requestId, agentId, agentName, argumentsHash, decision } = request;
-  const { step, failure } = drafts.value.get(requestId) ?? nothingBegun;
+  const draft = drafts.value.get(requestId) ?? nothingBegun;
+  const { step, failure } = draft;
   const [isSending, setSending] = useState(false);
   const act = acts.value;
-  const setStep = (next: Step): void => setDraft(requestId, { step: next, failure: null });
+  const setStep = (next: Step, option = ""): void => setDraft(requestId, { step: next, option, failure: null });
   const send = async (body: DecisionBody): Promise<void> => {
     setSending(true);
-    setDraft(requestId, { step, failure: null });
+    setDraft(requestId, { ...draft, failure: null });
     try {
       await act?.decide(requestId, { ...body, argumentsHash });
       say(`${oneLine(request.name, 40)}: ${verdictWords[body.verdict]}`);
@@ -140,7 +150,7 @@ export function RequestCard({ run, request }: { readonly run: RunSession; readon
       setStep("choose");
     } catch (error) {
       const reason = error instanceof FeedFailure ? error : new FeedFailure("unknown", wordsOf(error));
-      setDraft(requestId, { step, failure: reason });
+      setDraft(requestId, { ...draft, failure: reason });
       if (reason.request) await run.readRequests().catch(() => undefined);
     }
     setSending(false);
@@ -151,10 +161,11 @@ export function RequestCard({ run, request }: { readonly run: RunSession; readon
     const left = shownStep.current;
     shownStep.current = step;
     if (left === step || !card.current) return;
-    const control = step === "choose" ? `[data-step=${left}]` : ".confirmation textarea, .confirmation button";
+    const control = step === "choose" ? `[data-step=${left}]` : firstField;
     card.current.querySelector<HTMLElement>(control)?.focus();
   }, [step]);
   const isOpen = request.status === "open";
+  const { said, parameters } = useCall(run, request);
   const isOvertaken = !isOpen && !isSending && hasDraft(request);
   return (
     <article
@@ -181,6 +192,12 @@ export function RequestCard({ run, request }: { readonly run: RunSession; readon
         <Times run={run} request={request} />
       </header>
       <p class="request-path quiet">{pathTo(run, agentId)}</p>
+      {said !== "" && (
+        <div role="group" aria-label="What the model said">
+          <h3>Before the call it said</h3>
+          <TextView text={said} kind="prose" isFolded />
+        </div>
+      )}
       <div class="request-prompt">
         <LongText text={request.prompt} />
       </div>
@@ -192,7 +209,7 @@ export function RequestCard({ run, request }: { readonly run: RunSession; readon
       )}
       <div role="group" aria-label="Arguments">
         {decision?.arguments !== undefined && <h3>As asked for, not run</h3>}
-        <JsonView value={request.arguments as JsonValue} />
+        <JsonView value={request.arguments as JsonValue} openDepth={4} />
         <code class="id" title={`Hash of these arguments: ${plainText(argumentsHash)}`}>
           {plainText(argumentsHash)}
         </code>
@@ -201,7 +218,8 @@ export function RequestCard({ run, request }: { readonly run: RunSession; readon
       {isOpen && act && (
         <Choices
           request={request}
-          step={step}
+          draft={draft}
+          parameters={parameters}
           setStep={setStep}
           isSending={isSending}
           send={(body) => void send(body)}
@@ -232,26 +250,42 @@ function pathTo(run: RunSession, agentId: string): string {
   return names.join(" › ");
 }
 
+/** What the model said before the call of an open request, and the JSON Schema of the arguments. */
+function useCall(run: RunSession, { callId, status, kind }: RequestRow) {
+  const isWanted = status === "open" && kind !== "auth" && info.value?.namesOnly !== true;
+  const { answer } = useAsked(async () => (isWanted ? await run.client.call(run.runId, callId) : null), {
+    subject: callId,
+    on: [status],
+  });
+  return { said: answer?.said ?? "", parameters: (answer?.parameters ?? null) as JsonValue };
+}
+
+/** When it was asked, and how long it has waited at the moment of the page. */
 function Times({ run, request }: { readonly run: RunSession; readonly request: RequestRow }) {
-  const left = request.expiresAt === null ? null : request.expiresAt - Date.now();
+  const { openedAt, decidedAt, expiresAt, status } = request;
+  const now = run.time;
+  const end = decidedAt ?? (status === "open" ? Number.POSITIVE_INFINITY : null);
+  const isWaiting = end !== null && now < end;
+  const left = expiresAt === null ? null : expiresAt - now;
   return (
     <span class="quiet figures">
-      at {sinceStart(request.openedAt, run.log.startedAt)}
-      {request.status === "open" && left !== null && (left > 0 ? `, expires in ${milliseconds(left)}` : ", expired")}
+      at {sinceStart(openedAt, run.log.startedAt)}
+      {now < openedAt
+        ? ", later than this moment"
+        : end !== null && (
+            <>
+              , <b>{isWaiting ? "waits" : "waited"}</b> {waitText(Math.min(now, end) - openedAt)}
+            </>
+          )}
+      {isWaiting && left !== null && (left > 0 ? `, expires in ${waitText(left)}` : ", expired")}
     </span>
   );
 }
 
-type Verdict = NonNullable<RequestRow["decision"]>["verdict"];
-
-const verdictWords: Readonly<Record<Verdict, string>> = {
-  approved: "approved",
-  edited: "approved with other arguments",
-  rejected: "rejected",
-  answered: "answered",
-  provided: "provided",
-  expired: "expired",
-};
+/** In whole seconds. */
+function waitText(amountMs: number): string {
+  return amountMs < 60_000 ? `${Math.floor(Math.max(0, amountMs) / 1_000)} s` : milliseconds(amountMs);
+}
 
 /** What was decided, by whom and when, with the answer. */
 function Decided({ run, request }: { readonly run: RunSession; readonly request: RequestRow }) {
@@ -264,7 +298,7 @@ function Decided({ run, request }: { readonly run: RunSession; readonly request:
       {result && (
         <div role="group" aria-label="Answer">
           <h3>{result.isError ? "Answer: an error" : "Answer"}</h3>
-          <LongText text={result.text} />
+          <TextView text={result.text} kind="data" isFolded />
         </div>
       )}
       <p class={isRefused ? "note bad" : "note good"}>
@@ -317,16 +351,30 @@ function Mistakes({ failure }: { readonly failure: FeedFailure }) {
 
 interface ChoicesProps {
   readonly request: RequestRow;
-  readonly step: Step;
-  readonly setStep: (step: Step) => void;
+  readonly draft: Draft;
+  /** JSON Schema of the arguments; null: it is not known. */
+  readonly parameters: JsonValue;
+  readonly setStep: (step: Step, option?: string) => void;
   readonly isSending: boolean;
   readonly send: (body: DecisionBody) => void;
 }
 
+/** More options are text: a person types the answer. */
+const MOST_OPTIONS = 20;
+
+/** The answers that a question offers. */
+function optionsOf({ kind, arguments: given }: RequestRow): readonly string[] {
+  if (kind !== "question" || typeof given !== "object" || given === null || !("options" in given)) return [];
+  const { options } = given;
+  const isList = Array.isArray(options) && options.length <= MOST_OPTIONS;
+  return isList && options.every((one) => typeof one === "string") ? options : [];
+}
+
 function Choices(props: ChoicesProps) {
-  const { request, step, setStep } = props;
-  if (step !== "choose") return <Confirmation {...props} />;
+  const { request, draft, setStep } = props;
+  if (draft.step !== "choose") return <Confirmation {...props} />;
   const isApproval = request.kind === "approval";
+  const options = optionsOf(request);
   return (
     <p class="choices">
       {isApproval && (
@@ -334,14 +382,24 @@ function Choices(props: ChoicesProps) {
           Approve …
         </button>
       )}
-      {isApproval && (
+      {isApproval && request.isAsked !== true && (
         <button type="button" data-step="edit" onClick={() => setStep("edit")}>
           Edit and approve …
         </button>
       )}
+      {options.map((option) => (
+        <button key={option} type="button" class="option" data-step="option" onClick={() => setStep("option", option)}>
+          {oneLine(option, 120)}
+        </button>
+      ))}
       {(request.kind === "client" || request.kind === "question") && (
-        <button type="button" class="primary" data-step="answer" onClick={() => setStep("answer")}>
-          Answer …
+        <button
+          type="button"
+          class={options.length > 0 ? "" : "primary"}
+          data-step="answer"
+          onClick={() => setStep("answer")}
+        >
+          {options.length > 0 ? "Another answer …" : "Answer …"}
         </button>
       )}
       <button type="button" class="danger" data-step="reject" onClick={() => setStep("reject")}>
@@ -351,48 +409,39 @@ function Choices(props: ChoicesProps) {
   );
 }
 
-function Confirmation({ request, step, setStep, isSending, send }: ChoicesProps) {
-  const [text, setText] = useState(step === "edit" ? JSON.stringify(request.arguments, null, 2) : "");
-  const edited = step === "edit" ? parsed(text) : undefined;
+function Confirmation(props: ChoicesProps) {
+  const { request, draft, setStep, isSending, send } = props;
+  const { step, option } = draft;
+  const [text, setText] = useState("");
+  const [edited, setEdited] = useState<JsonValue | undefined>(request.arguments as JsonValue);
   const isBroken = step === "edit" && edited === undefined;
   const confirm = (): void => {
     if (step === "approve") send({ verdict: "approved" });
-    else if (step === "edit" && edited !== undefined) send({ verdict: "edited", arguments: edited });
-    else if (step === "answer") send({ verdict: "answered", result: text });
+    else if (step === "edit" && edited !== undefined)
+      send({ verdict: "edited", arguments: edited as Exclude<DecisionBody["arguments"], undefined> });
+    else if (step === "answer" || step === "option")
+      send({ verdict: "answered", result: step === "option" ? option : text });
     else if (step === "reject") send({ verdict: "rejected", ...(text === "" ? {} : { reason: text }) });
-  };
-  const labels = {
-    choose: "",
-    approve: "",
-    edit: "Arguments as JSON",
-    answer: "Answer",
-    reject: "Reason, for the model",
   };
   return (
     <form
       class="confirmation"
       onSubmit={(event) => {
         event.preventDefault();
-        if (!isSending) confirm();
+        if (!isSending && !isBroken) confirm();
       }}
     >
-      {step !== "approve" && (
+      {step === "edit" && <Edited {...props} onChange={setEdited} />}
+      {(step === "answer" || step === "reject") && (
         <label>
-          <span>{labels[step]}</span>
-          <textarea
-            rows={step === "edit" ? Math.min(16, text.split("\n").length + 1) : 2}
-            class={step === "edit" ? "code" : ""}
-            value={text}
-            aria-invalid={isBroken}
-            onInput={({ currentTarget }) => setText(currentTarget.value)}
-          />
+          <span>{step === "answer" ? "Answer" : "Reason, for the model"}</span>
+          <textarea rows={2} value={text} onInput={({ currentTarget }) => setText(currentTarget.value)} />
         </label>
       )}
-      {isBroken && <p class="note bad">This is no JSON yet.</p>}
       <p class="choices">
         {/* A disabled button would lose the focus. */}
         <button class={step === "reject" ? "danger" : "primary"} disabled={isBroken} aria-disabled={isSending}>
-          {confirmWords(step, oneLine(request.name, 40))}
+          {confirmWords(draft, oneLine(request.name, 40))}
         </button>
         <button type="button" onClick={() => setStep("choose")}>
           Cancel
@@ -402,16 +451,67 @@ function Confirmation({ request, step, setStep, isSending, send }: ChoicesProps)
   );
 }
 
-function confirmWords(step: Step, name: string): string {
-  if (step === "approve") return `Run ${name} with these arguments`;
-  if (step === "edit") return `Run ${name} with the edited arguments`;
-  return step === "answer" ? "Send the answer" : `Reject ${name}`;
+interface EditedProps extends Pick<ChoicesProps, "request" | "draft" | "parameters"> {
+  /** Undefined: what is written is no JSON. */
+  readonly onChange: (value: JsonValue | undefined) => void;
 }
 
-function parsed(text: string): DecisionBody["arguments"] {
-  try {
-    return JSON.parse(text) as Exclude<DecisionBody["arguments"], undefined>;
-  } catch {
-    return undefined;
-  }
+/** The arguments as fields where their schema tells them, and as JSON. */
+function Edited({ request, draft, parameters, onChange }: EditedProps) {
+  const [value, setValue] = useState(request.arguments as JsonValue);
+  const [isForm, setForm] = useState(() => hasForm(parameters, value));
+  const [text, setText] = useState(() => JSON.stringify(value, null, 2));
+  const [broken, setBroken] = useState<ReadonlySet<string>>(new Set());
+  const isBroken = !isForm && jsonIn(text) === undefined;
+  const isWhole = !isBroken && broken.size === 0;
+  useLayoutEffect(() => onChange(isWhole ? value : undefined), [value, isWhole]);
+  const turn = (): void => {
+    if (isForm) setText(JSON.stringify(value, null, 2));
+    setForm(!isForm);
+  };
+  return (
+    <>
+      {isForm ? (
+        <ArgumentsForm
+          schema={parameters}
+          value={value}
+          issues={draft.failure?.issues ?? []}
+          onChange={setValue}
+          onBroken={(path, isWrong) =>
+            setBroken((known) => new Set([...[...known].filter((one) => one !== path), ...(isWrong ? [path] : [])]))
+          }
+        />
+      ) : (
+        <label>
+          <span>Arguments as JSON</span>
+          <textarea
+            rows={Math.min(16, text.split("\n").length + 1)}
+            class="code"
+            value={text}
+            aria-invalid={isBroken}
+            onInput={({ currentTarget }) => {
+              const next = jsonIn(currentTarget.value);
+              setText(currentTarget.value);
+              if (next !== undefined) setValue(next);
+            }}
+          />
+        </label>
+      )}
+      {isBroken && <p class="note bad">This is no JSON yet.</p>}
+      {hasForm(parameters, value) && (
+        <p>
+          <button type="button" class="link" disabled={!isWhole} onClick={turn}>
+            {isForm ? "Edit as JSON" : "Edit as a form"}
+          </button>
+        </p>
+      )}
+    </>
+  );
+}
+
+function confirmWords({ step, option }: Draft, name: string): string {
+  if (step === "approve") return `Run ${name} with these arguments`;
+  if (step === "edit") return `Run ${name} with the edited arguments`;
+  if (step === "option") return `Answer “${oneLine(option, 80)}”`;
+  return step === "answer" ? "Send the answer" : `Reject ${name}`;
 }

@@ -8,8 +8,9 @@ import { acts, go, goLive, info } from "./page-state.ts";
 import { Icon, PhaseIcon, phaseWords } from "./parts.tsx";
 import { hasDraft, RequestCard, useKeptFocus } from "./requests-view.tsx";
 import type { RunSession } from "./run-session.ts";
+import { TextView } from "./text-view.tsx";
 import { doing } from "./tree-view.tsx";
-import { LongText, oneLine, plainText } from "./untrusted.tsx";
+import { oneLine, plainText } from "./untrusted.tsx";
 
 const MOST_MESSAGES = 60;
 
@@ -48,7 +49,7 @@ export function TalkView({ run }: { readonly run: RunSession }) {
                 <b class="role">assistant</b>
                 <span class="tag">writing</span>
               </header>
-              <LongText text={text} />
+              <TextView text={text} kind="prose" isWriting />
             </article>
           )}
           {run.isLive.value && now && isBusy(now) && (

@@ -63,28 +63,32 @@ export function LongText({ text, isCode = false }: { readonly text: string; read
 
 export type JsonValue = null | boolean | number | string | readonly JsonValue[] | { readonly [key: string]: JsonValue };
 
-interface NodeProps {
-  readonly name?: string | number;
+interface JsonProps {
   readonly value: JsonValue;
+  /** Deeper values are closed at first. Default: 2. */
+  readonly openDepth?: number;
+}
+
+interface NodeProps extends Required<JsonProps> {
+  readonly name?: string | number;
   readonly depth: number;
 }
 
-/** Deeper values are closed at first. */
 const OPEN_DEPTH = 2;
 const MOST_ITEMS = 100;
 const LONGEST_TEXT = 2_000;
 
 /** A JSON value that opens part by part. What is closed is not in the page, so that any depth and size can be shown. */
-export function JsonView({ value }: { readonly value: JsonValue }) {
+export function JsonView({ value, openDepth = OPEN_DEPTH }: JsonProps) {
   return (
     <div class="json">
-      <JsonNode value={value} depth={0} />
+      <JsonNode value={value} depth={0} openDepth={openDepth} />
     </div>
   );
 }
 
-function JsonNode({ name, value, depth }: NodeProps) {
-  const [isOpen, setOpen] = useState(depth < OPEN_DEPTH);
+function JsonNode({ name, value, depth, openDepth }: NodeProps) {
+  const [isOpen, setOpen] = useState(depth < openDepth);
   const [most, setMost] = useState(MOST_ITEMS);
   if (value === null || typeof value !== "object") {
     return (
@@ -121,7 +125,7 @@ function JsonNode({ name, value, depth }: NodeProps) {
       {isOpen && (
         <div class="json-inside">
           {items.slice(0, most).map(([key, item]) => (
-            <JsonNode key={key} name={key} value={item} depth={depth + 1} />
+            <JsonNode key={key} name={key} value={item} depth={depth + 1} openDepth={openDepth} />
           ))}
           {items.length > most && (
             <button type="button" class="link" onClick={() => setMost(most * 10)}>

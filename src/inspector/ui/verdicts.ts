@@ -1,0 +1,13 @@
+import type { RequestRow } from "./feed-client.ts";
+
+export type Verdict = NonNullable<RequestRow["decision"]>["verdict"];
+
+/** Words for what became of a request. */
+export const verdictWords: Readonly<Record<Verdict, string>> = {
+  approved: "approved",
+  edited: "approved with other arguments",
+  rejected: "rejected",
+  answered: "answered",
+  provided: "provided",
+  expired: "expired",
+};
