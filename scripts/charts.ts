@@ -1,15 +1,17 @@
 import { join } from "node:path";
-import elk, { type ElkExtendedEdge, type ElkNode } from "elkjs/lib/elk.bundled.js";
+import elk, { type ElkExtendedEdge, type ElkLabel, type ElkNode, type ElkShape } from "elkjs/lib/elk.bundled.js";
 import type { AnyStateMachine, AnyStateNode } from "xstate";
 import {
   type Chart,
-  type ChartBeginning,
   type ChartBox,
+  type ChartLayout,
   type Charts,
   type ChartState,
   type ChartTransition,
   chartText,
   labelLines,
+  nameLines,
+  textLines,
 } from "../src/inspector/ui/chart.ts";
 import { agentMachine, type EffectMeta, toolCallMachine, turnMachine } from "../src/machines/index.ts";
 import { repositoryRoot } from "./run-command.ts";
@@ -18,10 +20,10 @@ import { lastStates, stateSentences } from "./state-sentences.ts";
 /** The file in which the page finds its charts. */
 export const chartsFile = join(repositoryRoot, "src/inspector/ui/charts.json");
 
-/** The content of that file: compact, one state or transition a line, so that a change of it can be read. */
+/** The content of that file: compact, one state, transition or list of places a line, so that a change of it can be read. */
 export async function chartsText(): Promise<string> {
   const text = JSON.stringify(await layOutCharts());
-  return `${text.replaceAll(/\{"(?=path|from|state")/g, "\n$&")}\n`;
+  return `${text.replaceAll(/\{"(?=path|from|isNear)|"(?=boxes|lines|labels|dots)/g, "\n$&")}\n`;
 }
 
 /** The three statecharts, laid out. The same machines give the same charts. */
@@ -39,9 +41,6 @@ async function layOutCharts(): Promise<Charts> {
  */
 const mostLinesTo = 6;
 
-type Undrawn = Omit<ChartTransition, "line" | "label">;
-type Unplaced = Omit<ChartState, keyof ChartBox>;
-
 async function layOut(machine: AnyStateMachine, name: keyof Charts): Promise<Chart> {
   const nodes = statesIn(machine.root);
   const transitions = [machine.root, ...nodes].flatMap(transitionsOf);
@@ -49,22 +48,39 @@ async function layOut(machine: AnyStateMachine, name: keyof Charts): Promise<Cha
     // A state with others inside is what the machine is about, and keeps its lines.
     .filter((node) => Object.keys(node.states).length > 0 || leadingTo(pathIn(node), transitions).length <= mostLinesTo)
     .map(pathIn);
-  const isDrawn = ({ from, to }: Undrawn): boolean =>
+  const isDrawn = ({ from, to }: ChartTransition): boolean =>
     from !== "" && (pathsWithLines.includes(to) || !pathsWithLines.includes(from));
   const drawn = transitions.filter(isDrawn);
   const states = nodes.map((node) => describe(node, { name, paths: nodes.map(pathIn), transitions, drawn }));
-  const { width = 0, height = 0, ...root } = await new elk.default().layout(graphOf(machine.root, states, drawn));
+  const beginnings = beginningsIn(machine.root).map(({ state }) => state);
+  const layouts: ChartLayout[] = [];
+  for (const shape of shapes[name]) {
+    layouts.push(await placed({ root: machine.root, states, transitions, drawn, beginnings }, shape));
+  }
+  return { states, transitions, beginnings, layouts };
+}
+
+interface Unplaced extends Omit<Chart, "layouts"> {
+  readonly root: AnyStateNode;
+  readonly drawn: readonly ChartTransition[];
+}
+
+async function placed(chart: Unplaced, shape: Shape): Promise<ChartLayout> {
+  const { width = 0, height = 0, ...root } = await new elk.default().layout(graphOf(chart, shape));
   const boxes = new Map(nodesIn(root).map((node) => [node.id, boxOf(node)]));
   const edges = new Map((root.edges ?? []).map((edge) => [edge.id, edge]));
+  const its = chart.transitions.map((transition) => edges.get(edgeId(transition)));
   return {
+    isNear: shape.isNear,
     width: Math.ceil(width),
     height: Math.ceil(height),
-    states: states.map((state) => ({ ...state, ...(boxes.get(state.path) ?? boxOf({})) })),
-    transitions: transitions.map((transition) => ({ ...transition, ...drawingOf(edges.get(edgeId(transition))) })),
-    beginnings: beginningsIn(machine.root).map(({ id, state }) => {
+    boxes: chart.states.map(({ path }) => boxes.get(path) ?? boxOf({})),
+    lines: its.map((edge) => (edge ? lineOf(edge) : [])),
+    labels: shape.isNear ? its.map((edge) => edge?.labels?.map(boxOf)[0] ?? null) : [],
+    dots: chart.beginnings.map((state) => {
       // It begins at the edge of the dot, which is hidden when it begins in the middle.
-      const [x = 0, ...rest] = lineOf(edges.get(id));
-      return { state, line: [x - dotSize / 2, ...rest] };
+      const [x = 0, y = 0, ...rest] = lineOf(edges.get(beginningId(state)));
+      return shape.options["elk.direction"] === "RIGHT" ? [x - dotSize / 2, y, ...rest] : [x, y - dotSize / 2, ...rest];
     }),
   };
 }
@@ -78,7 +94,7 @@ function pathIn(node: AnyStateNode): string {
 }
 
 /** One for each state that the node leads to. What leads nowhere, and only notes an entry down, is left out. */
-function transitionsOf(node: AnyStateNode): readonly Undrawn[] {
+function transitionsOf(node: AnyStateNode): readonly ChartTransition[] {
   const from = pathIn(node);
   const causes = new Map<string, [string, string][]>();
   for (const [entry, transitions] of node.transitions) {
@@ -98,7 +114,7 @@ function guardName(guard: unknown): string {
   throw new Error("A guard has no name; name it in setup({ guards }).");
 }
 
-function leadingTo(path: string, transitions: readonly Undrawn[]): readonly Undrawn[] {
+function leadingTo(path: string, transitions: readonly ChartTransition[]): readonly ChartTransition[] {
   return transitions.filter(({ from, to }) => from !== "" && to === path);
 }
 
@@ -106,11 +122,11 @@ interface Surroundings {
   readonly name: keyof Charts;
   /** Of all states, in the order of the machine. */
   readonly paths: readonly string[];
-  readonly transitions: readonly Undrawn[];
-  readonly drawn: readonly Undrawn[];
+  readonly transitions: readonly ChartTransition[];
+  readonly drawn: readonly ChartTransition[];
 }
 
-function describe(node: AnyStateNode, surroundings: Surroundings): Unplaced {
+function describe(node: AnyStateNode, surroundings: Surroundings): ChartState {
   const { name, transitions } = surroundings;
   const path = pathIn(node);
   const about = stateSentences[name][path];
@@ -144,29 +160,81 @@ function aimLines(aims: readonly string[]): readonly string[] {
   return [`⇥ ${aims.slice(0, aimsInLine).join(", ")},`, aims.slice(aimsInLine).join(", ")];
 }
 
-const graphOptions = {
+interface Shape {
+  /** It shows labels of transitions, and what a state is for; else only the states and lines between them. */
+  readonly isNear: boolean;
+  readonly options: Readonly<Record<`elk.${string}`, string>>;
+}
+
+const layered = {
   "elk.algorithm": "layered",
-  "elk.direction": "RIGHT",
   "elk.hierarchyHandling": "INCLUDE_CHILDREN",
   "elk.edgeRouting": "ORTHOGONAL",
   "elk.json.edgeCoords": "ROOT",
   "elk.json.shapeCoords": "ROOT",
-  "elk.padding": "[top=16,left=16,bottom=16,right=16]",
-  "elk.spacing.nodeNode": "28",
-  "elk.spacing.edgeNode": "24",
-  "elk.spacing.edgeEdge": "12",
-  "elk.spacing.edgeLabel": "4",
-  "elk.layered.spacing.nodeNodeBetweenLayers": "36",
-  "elk.layered.spacing.edgeNodeBetweenLayers": "20",
-  "elk.layered.spacing.edgeEdgeBetweenLayers": "12",
   "elk.layered.nodePlacement.strategy": "NETWORK_SIMPLEX",
   "elk.layered.considerModelOrder.strategy": "NODES_AND_EDGES",
-  "elk.layered.cycleBreaking.strategy": "MODEL_ORDER",
 } as const;
+
+const nearShape: Shape = {
+  isNear: true,
+  options: {
+    ...layered,
+    "elk.direction": "RIGHT",
+    "elk.padding": "[top=16,left=16,bottom=16,right=16]",
+    "elk.spacing.nodeNode": "28",
+    "elk.spacing.edgeNode": "24",
+    "elk.spacing.edgeEdge": "12",
+    "elk.spacing.edgeLabel": "4",
+    "elk.layered.spacing.nodeNodeBetweenLayers": "36",
+    "elk.layered.spacing.edgeNodeBetweenLayers": "20",
+    "elk.layered.spacing.edgeEdgeBetweenLayers": "12",
+    "elk.layered.cycleBreaking.strategy": "MODEL_ORDER",
+  },
+};
+
+const far = {
+  ...layered,
+  "elk.padding": "[top=2,left=2,bottom=2,right=2]",
+  "elk.spacing.componentComponent": "12",
+  "elk.spacing.nodeNode": "12",
+  "elk.spacing.edgeNode": "7",
+  "elk.spacing.edgeEdge": "5",
+  "elk.layered.spacing.nodeNodeBetweenLayers": "12",
+  "elk.layered.spacing.edgeNodeBetweenLayers": "8",
+  "elk.layered.spacing.edgeEdgeBetweenLayers": "6",
+} as const;
+
+/** For boxes that are wider than high. */
+const wide = {
+  ...far,
+  "elk.direction": "RIGHT",
+  "elk.layered.considerModelOrder.strategy": "NONE",
+  "elk.layered.cycleBreaking.strategy": "GREEDY",
+} as const;
+
+/** For the others: at most three states lie beside each other. */
+const tall = {
+  ...far,
+  "elk.direction": "DOWN",
+  "elk.layered.cycleBreaking.strategy": "GREEDY",
+  "elk.layered.layering.strategy": "COFFMAN_GRAHAM",
+  "elk.layered.layering.coffmanGraham.layerBound": "3",
+} as const;
+
+const minWidth = { "elk.layered.layering.strategy": "MIN_WIDTH" } as const;
+const tallByOrder = { ...tall, ...minWidth, "elk.layered.cycleBreaking.strategy": "MODEL_ORDER" } as const;
+
+/** Of many that were tried, those that take the least room. The page takes the one that its box shows largest. */
+const shapes: Readonly<Record<keyof Charts, readonly Shape[]>> = {
+  agent: [{ isNear: false, options: wide }, { isNear: false, options: tall }, nearShape],
+  turn: [{ isNear: false, options: wide }, { isNear: false, options: tallByOrder }, nearShape],
+  toolCall: [{ isNear: false, options: { ...wide, ...minWidth } }, { isNear: false, options: tallByOrder }, nearShape],
+};
 
 const dotSize = 10;
 
-function graphOf(root: AnyStateNode, states: readonly Unplaced[], drawn: readonly Undrawn[]): ElkNode {
+function graphOf({ root, states, drawn }: Unplaced, { isNear, options }: Shape): ElkNode {
   const known = new Map(states.map((state) => [state.path, state]));
   const nodeOf = (node: AnyStateNode): ElkNode => {
     const inner = Object.values(node.states).map(nodeOf);
@@ -175,38 +243,47 @@ function graphOf(root: AnyStateNode, states: readonly Unplaced[], drawn: readonl
       beginning === undefined ? inner : [{ id: beginning.id, width: dotSize, height: dotSize }, ...inner];
     const state = known.get(pathIn(node));
     if (state === undefined) return { id: "", children };
-    const { width, height } = sizeOf(state);
+    const { width, height } = sizeOf(state, isNear);
     if (children.length === 0) return { id: state.path, width, height };
+    const gap = isNear ? 16 : 8;
     const layoutOptions = {
-      "elk.padding": `[top=${height + 4},left=16,bottom=16,right=16]`,
+      "elk.padding": `[top=${height + gap / 4},left=${gap},bottom=${gap},right=${gap}]`,
       "elk.nodeSize.constraints": "MINIMUM_SIZE",
       "elk.nodeSize.minimum": `(${width},${height})`,
     };
     return { id: state.path, children, layoutOptions };
   };
   const transitionEdges = drawn.map((transition): ElkExtendedEdge => {
-    const lines = labelLines(transition.causes);
-    const width = Math.ceil(Math.max(...lines.map((line) => widthOf(line) * chartText.size)));
-    const label = {
-      text: lines.join("\n"),
-      // It lies on the line, with a gap on both sides.
-      width: width + 8,
-      height: lines.length * chartText.lineHeight,
-      layoutOptions: { "elk.edgeLabels.inline": "true" },
-    };
-    return { id: edgeId(transition), sources: [transition.from], targets: [transition.to], labels: [label] };
+    const edge = { id: edgeId(transition), sources: [transition.from], targets: [transition.to] };
+    return isNear ? { ...edge, labels: [labelOf(transition)] } : edge;
   });
   const beginningEdges = beginningsIn(root).map(({ id, state }) => ({ id, sources: [id], targets: [state] }));
-  return { ...nodeOf(root), layoutOptions: graphOptions, edges: [...beginningEdges, ...transitionEdges] };
+  return { ...nodeOf(root), layoutOptions: options, edges: [...beginningEdges, ...transitionEdges] };
 }
 
-function edgeId({ from, to }: Undrawn): string {
+function labelOf({ causes }: ChartTransition): ElkLabel {
+  const lines = labelLines(causes);
+  const width = Math.ceil(Math.max(...lines.map((line) => widthOf(line) * chartText.size)));
+  return {
+    text: lines.join("\n"),
+    // It lies on the line, with a gap on both sides.
+    width: width + 8,
+    height: lines.length * chartText.lineHeight,
+    layoutOptions: { "elk.edgeLabels.inline": "true" },
+  };
+}
+
+function edgeId({ from, to }: ChartTransition): string {
   return `${from} > ${to}`;
+}
+
+function beginningId(state: string): string {
+  return `> ${state}`;
 }
 
 function beginningOf(node: AnyStateNode): { readonly id: string; readonly state: string } | undefined {
   const [first] = node.config.initial === undefined ? [] : (node.initial.target ?? []);
-  return first === undefined ? undefined : { id: `> ${pathIn(first)}`, state: pathIn(first) };
+  return first === undefined ? undefined : { id: beginningId(pathIn(first)), state: pathIn(first) };
 }
 
 function beginningsIn(root: AnyStateNode): readonly { readonly id: string; readonly state: string }[] {
@@ -214,16 +291,18 @@ function beginningsIn(root: AnyStateNode): readonly { readonly id: string; reado
 }
 
 /** The least that a box needs for its texts. */
-function sizeOf({ path, effect, notes }: Unplaced): { readonly width: number; readonly height: number } {
-  const name = path.split(".").at(-1) ?? "";
-  const small = [...(effect === undefined ? [] : [effect]), ...notes];
+function sizeOf(state: ChartState, isNear: boolean): { readonly width: number; readonly height: number } {
+  const names = nameLines(state.path, isNear);
+  const small = isNear ? textLines(state) : [];
+  const padding = chartText.padding[isNear ? "near" : "far"];
   const widths = [
-    widthOf(name) * boldness * chartText.stateSize,
+    ...names.map((text) => widthOf(text) * boldness * chartText.stateSize),
     ...small.map((text) => widthOf(text) * chartText.size),
   ];
+  const nameHeight = chartText.stateLineHeight + (names.length - 1) * chartText.lineHeight;
   return {
-    width: Math.ceil(Math.max(64, ...widths) + 2 * chartText.padding),
-    height: chartText.stateLineHeight + small.length * chartText.lineHeight + chartText.padding,
+    width: Math.ceil(Math.max(isNear ? 64 : 0, ...widths) + 2 * padding),
+    height: nameHeight + small.length * chartText.lineHeight + padding,
   };
 }
 
@@ -251,19 +330,24 @@ function nodesIn(node: ElkNode): readonly ElkNode[] {
   return (node.children ?? []).flatMap((child) => [child, ...nodesIn(child)]);
 }
 
-function boxOf({ x = 0, y = 0, width = 0, height = 0 }: Partial<ChartBox>): ChartBox {
-  return { x: Math.round(x), y: Math.round(y), width: Math.ceil(width), height: Math.ceil(height) };
+function boxOf({ x = 0, y = 0, width = 0, height = 0 }: ElkShape): ChartBox {
+  return [Math.round(x), Math.round(y), Math.ceil(width), Math.ceil(height)];
 }
 
-function drawingOf(edge: ElkExtendedEdge | undefined): Pick<ChartTransition, "line" | "label"> {
-  if (edge === undefined) return {};
-  const [label] = edge.labels ?? [];
-  return { line: lineOf(edge), ...(label && { label: boxOf(label) }) };
-}
-
-function lineOf(edge: ElkExtendedEdge | undefined): ChartBeginning["line"] {
+function lineOf(edge: ElkExtendedEdge | undefined): readonly number[] {
   const [section] = edge?.sections ?? [];
   if (section === undefined) throw new Error("The layout left a line out.");
-  const points = [section.startPoint, ...(section.bendPoints ?? []), section.endPoint];
-  return points.flatMap(({ x, y }) => [Math.round(x), Math.round(y)]);
+  const line = [Math.round(section.startPoint.x), Math.round(section.startPoint.y)];
+  for (const point of [...(section.bendPoints ?? []), section.endPoint]) {
+    const [x, y] = [Math.round(point.x), Math.round(point.y)];
+    // A step along the same axis as the one before moves its end; a line that begins downward stays at its first x.
+    const isToX = line.length % 2 === 0;
+    const [beforeX, beforeY] = isToX ? line.slice(-2) : line.slice(-2).toReversed();
+    if (x === beforeX && y === beforeY) continue;
+    const isOnX = y === beforeY;
+    if (isOnX === isToX) line.push(isOnX ? x : y);
+    else if (line.length === 2) line.push(line[0] ?? 0, y);
+    else line[line.length - 1] = isOnX ? x : y;
+  }
+  return line;
 }

@@ -128,7 +128,7 @@ const states: readonly (readonly [name: string, show: (page: WatchedPage) => Pro
         .getByRole("button", { name: "Close", exact: true })
         .click();
       await showView(page, "Chart");
-      await page.getByRole("region", { name: "Transitions" }).waitFor();
+      await page.getByRole("region", { name: "Transitions of the turn" }).waitFor();
     },
   ],
   [

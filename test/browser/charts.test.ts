@@ -1,5 +1,15 @@
 import { describe, expect, it } from "vitest";
-import { type Chart, type ChartBox, type Charts, chartText, labelLines, pathOf } from "../../src/inspector/ui/chart.ts";
+import {
+  type Chart,
+  type ChartBox,
+  type ChartLayout,
+  type Charts,
+  chartText,
+  labelLines,
+  nameLines,
+  pathOf,
+  textLines,
+} from "../../src/inspector/ui/chart.ts";
 import charts from "../../src/inspector/ui/charts.json" with { type: "json" };
 import { browserProgram, openBrowser, screenshot } from "../support/browser.ts";
 
@@ -8,14 +18,18 @@ const { size, lineHeight, stateSize, stateLineHeight, padding } = chartText;
 
 const browser = openBrowser();
 
-describe.skipIf(!browserProgram).each(["agent", "turn", "toolCall"] as const)("the chart of %s", (name) => {
+const drawings = (["agent", "turn", "toolCall"] as const).flatMap((name) =>
+  all[name].layouts.map((layout, index) => ({ name: `${name}-${index}`, chart: all[name], layout })),
+);
+
+describe.skipIf(!browserProgram).each(drawings)("the chart of $name", ({ name, chart, layout }) => {
   it.each([
     { what: "narrow", font: "Open Sans" },
     { what: "wide", font: "DejaVu Sans" },
   ])("keeps its texts within their boxes, in a font that is $what", async ({ what, font }) => {
-    const { width, height } = all[name];
+    const { width, height } = layout;
     const page = await browser.newPage({ viewport: { width, height } });
-    await page.setContent(`<style>body { margin: 0 } text { font-family: ${font} }</style>${svgOf(all[name])}`);
+    await page.setContent(`<style>body { margin: 0 } text { font-family: ${font} }</style>${svgOf(chart, layout)}`);
     await screenshot(page, `chart-${name}-${what}`);
     const outside = await page.evaluate(`[...document.querySelectorAll("g")].flatMap((group) => {
       const box = group.querySelector("rect").getBBox();
@@ -30,46 +44,53 @@ describe.skipIf(!browserProgram).each(["agent", "turn", "toolCall"] as const)("t
 });
 
 /** A plain drawing, in which each text is as large as the charts were measured for. */
-function svgOf(chart: Chart): string {
-  const lines = [...chart.transitions, ...chart.beginnings].flatMap(({ line }) =>
-    line ? [`<path class="line" marker-end="url(#end)" d="${pathOf(line)}"/>`] : [],
-  );
-  const dots = chart.beginnings.map(({ line: [x, y] }) => `<circle cx="${x}" cy="${y}" r="5"/>`);
+function svgOf(chart: Chart, layout: ChartLayout): string {
+  const lines = [...layout.lines, ...layout.dots]
+    .filter((line) => line.length > 0)
+    .map((line) => `<path class="line" marker-end="url(#end)" d="${pathOf(line)}"/>`);
+  const dots = layout.dots.map(([x, y]) => `<circle cx="${x}" cy="${y}" r="5"/>`);
   const style = `text { font-size: ${size}px } .name { font-size: ${stateSize}px; font-weight: bold } .note { fill: #567 }
     rect { fill: #fff; stroke: #456 } .outer { fill: #f4f6f9 } .last { fill: none } .label { stroke: none }
     .line { fill: none; stroke: #678 }`;
   const arrow = `<marker id="end" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" orient="auto">
     <path d="M0 0L8 4L0 8z" fill="#678"/></marker>`;
-  return `<svg xmlns="http://www.w3.org/2000/svg" width="${chart.width}" height="${chart.height}"><style>${style}</style>
-    <defs>${arrow}</defs>${[...statesOf(chart), ...lines, ...labelsOf(chart), ...dots].join("\n")}</svg>`;
+  return `<svg xmlns="http://www.w3.org/2000/svg" width="${layout.width}" height="${layout.height}"><style>${style}</style>
+    <defs>${arrow}</defs>${[...statesOf(chart, layout), ...lines, ...labelsOf(chart, layout), ...dots].join("\n")}</svg>`;
 }
 
-function statesOf({ states }: Chart): readonly string[] {
-  return states.map((state) => {
-    const { path, effect, notes, x, y, width, height, isLast = false } = state;
+function statesOf({ states }: Chart, { boxes, isNear }: ChartLayout): readonly string[] {
+  return states.map((state, at) => {
+    const { path, isLast = false } = state;
+    const box = boxes[at] ?? [0, 0, 0, 0];
+    const [x, y, width, height] = box;
     const isOuter = states.some((other) => other.path.startsWith(`${path}.`));
-    const left = x + padding;
-    const top = y + padding / 2;
-    const inner = isLast ? rect({ x: x + 3, y: y + 3, width: width - 6, height: height - 6 }, "last") : "";
-    const name = text(path.split(".").at(-1) ?? "", left, top + stateSize + 2, 'class="name"');
-    const small = [...(effect === undefined ? [] : [effect]), ...notes].map((line, index) =>
-      text(line, left, top + stateLineHeight + index * lineHeight + size, 'class="note"'),
+    const gap = padding[isNear ? "near" : "far"];
+    const [left, top] = [x + gap, y + gap / 2];
+    const inner = isLast ? rect([x + 3, y + 3, width - 6, height - 6], "last") : "";
+    const names = nameLines(path, isNear);
+    const nameTexts = names.map((line, index) =>
+      text(line, left, top + stateSize + 2 + index * lineHeight, 'class="name"'),
     );
-    return `<g>${rect(state, isOuter ? "outer" : "leaf")}${inner}${name}${small.join("")}</g>`;
+    const below = top + stateLineHeight + (names.length - 1) * lineHeight;
+    const small = (isNear ? textLines(state) : []).map((line, index) =>
+      text(line, left, below + index * lineHeight + size, 'class="note"'),
+    );
+    return `<g>${rect(box, isOuter ? "outer" : "leaf")}${inner}${[...nameTexts, ...small].join("")}</g>`;
   });
 }
 
-function labelsOf({ transitions }: Chart): readonly string[] {
-  return transitions.flatMap(({ label, causes }) => {
+function labelsOf({ transitions }: Chart, { labels }: ChartLayout): readonly string[] {
+  return labels.flatMap((label, at) => {
     if (!label) return [];
-    const texts = labelLines(causes).map((line, index) =>
-      text(line, label.x + label.width / 2, label.y + index * lineHeight + size, 'text-anchor="middle"'),
+    const [x, y, width] = label;
+    const texts = labelLines(transitions[at]?.causes ?? []).map((line, index) =>
+      text(line, x + width / 2, y + index * lineHeight + size, 'text-anchor="middle"'),
     );
     return [`<g>${rect(label, "label")}${texts.join("")}</g>`];
   });
 }
 
-function rect({ x, y, width, height }: ChartBox, kind: string): string {
+function rect([x, y, width, height]: ChartBox, kind: string): string {
   return `<rect class="${kind}" x="${x}" y="${y}" width="${width}" height="${height}" rx="6"/>`;
 }
 

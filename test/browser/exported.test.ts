@@ -108,7 +108,7 @@ async function treeAndChart(page: WatchedPage, address: string) {
   await rows.last().click();
   await page.getByRole("navigation", { name: "Views" }).getByRole("link", { name: "Chart" }).click();
   await page.getByRole("heading", { name: "scribe" }).waitFor();
-  const transitions = page.getByRole("region", { name: "Transitions" }).getByRole("row");
+  const transitions = page.getByRole("region", { name: "Transitions of the turn" }).getByRole("row");
   await expect.poll(() => transitions.count()).toBe(3);
   return { ...seen, transitions: await transitions.allTextContents() };
 }

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { describe, expect, it, test } from "vitest";
 import { chartsFile, chartsText } from "../../scripts/charts.ts";
 import { lastStates, stateSentences } from "../../scripts/state-sentences.ts";
-import { type ChartBox, type Charts, labelLines, pathOf } from "../../src/inspector/ui/chart.ts";
+import { type ChartBox, type Charts, labelLines, pathOf, pointsOf } from "../../src/inspector/ui/chart.ts";
 import { agentMachine, toolCallMachine, turnMachine } from "../../src/machines/index.ts";
 import { nodesOf } from "../architecture/machine-walk.ts";
 
@@ -26,61 +26,87 @@ describe.each(["agent", "turn", "toolCall"] as const)("%s", (name) => {
   });
 
   it("shows each state, and each transition by a line, by the boxes of its states, or as one from any state", () => {
-    const { states, transitions } = charts[name];
+    const { states, transitions, layouts } = charts[name];
     expect(states.map(({ path }) => path)).toEqual(paths);
     const notesOf = (path: string): string => states.find((state) => state.path === path)?.notes.join(" ") ?? "";
-    const untold = transitions.filter(({ from, to, line }) => {
-      if (line) return false;
-      if (from === "") return !notesOf(to).includes("from any state");
-      const [outer = ""] = from.split(".");
-      return !new RegExp(`⇥ .*\\b${to}\\b`).test(`${notesOf(from)} ${notesOf(outer)}`);
-    });
-    expect(untold).toEqual([]);
+    for (const { boxes, lines } of layouts) {
+      expect(boxes).toHaveLength(states.length);
+      const untold = transitions.filter(({ from, to }, index) => {
+        if ((lines[index] ?? []).length > 0) return false;
+        if (from === "") return !notesOf(to).includes("from any state");
+        const [outer = ""] = from.split(".");
+        return !new RegExp(`⇥ .*\\b${to}\\b`).test(`${notesOf(from)} ${notesOf(outer)}`);
+      });
+      expect(untold).toEqual([]);
+    }
+  });
+
+  it("has a layout for wide boxes, one for high ones, and one to be read from near, which alone has labels", () => {
+    const { layouts } = charts[name];
+    expect(layouts.map(({ isNear, labels }) => [isNear, labels.length > 0])).toEqual([
+      [false, false],
+      [false, false],
+      [true, true],
+    ]);
+    const [wide, high] = layouts.map(({ width, height }) => width / height);
+    expect(wide).toBeGreaterThan(2);
+    expect(high).toBeLessThan(1.1);
   });
 });
 
-describe.each(["agent", "turn", "toolCall"] as const)("the drawing of %s", (name) => {
-  const { states, transitions } = charts[name];
-  const labels = transitions.flatMap(({ from, to, label }) =>
-    label ? [{ owner: `${from} > ${to}`, box: label }] : [],
-  );
-  const leaves = states.filter(({ path }) => !states.some((other) => other.path.startsWith(`${path}.`)));
+const drawings = (["agent", "turn", "toolCall"] as const).flatMap((name) =>
+  charts[name].layouts.map((layout, index) => ({ what: `${name} ${index}`, chart: charts[name], layout })),
+);
 
-  it("has no states and labels that lie on each other", () => {
-    const boxes = [...leaves.map((state) => ({ owner: state.path, box: state as ChartBox })), ...labels];
+describe.each(drawings)("the drawing of $what", ({ chart: { states, transitions }, layout }) => {
+  const labels = transitions.flatMap(({ from, to }, index) => {
+    const box = layout.labels[index];
+    return box ? [{ owner: `${from} > ${to}`, box }] : [];
+  });
+  const leaves = states.flatMap(({ path }, index) =>
+    states.some((other) => other.path.startsWith(`${path}.`))
+      ? []
+      : [{ owner: path, box: layout.boxes[index] ?? none }],
+  );
+
+  it("has no states and labels that lie on each other, or outside of it", () => {
+    const boxes = [...leaves, ...labels];
     const faults = boxes.flatMap((one, index) =>
       boxes.slice(index + 1).flatMap((other) => (overlap(one.box, other.box) ? [`${one.owner}, ${other.owner}`] : [])),
     );
     expect(faults).toEqual([]);
+    const outside = boxes.filter(
+      ({ box: [x, y, width, height] }) => x < 0 || y < 0 || x + width > layout.width || y + height > layout.height,
+    );
+    expect(outside).toEqual([]);
   });
 
-  it("leads no line through the label of another one", () => {
-    const lines = transitions.flatMap(({ from, to, line }) =>
-      segmentsOf(line ?? []).map((box) => ({ owner: `${from} > ${to}`, box })),
+  it("leads no line through the label of another one, and none through a state", () => {
+    const lines = transitions.flatMap(({ from, to }, index) =>
+      segmentsOf(layout.lines[index] ?? []).map((box) => ({ owner: `${from} > ${to}`, box, ends: [from, to] })),
     );
-    const faults = lines.flatMap((line) =>
-      labels.filter(({ owner, box }) => owner !== line.owner && overlap(box, line.box)).map(({ owner }) => owner),
-    );
+    const faults = lines.flatMap((line) => [
+      ...labels.filter(({ owner, box }) => owner !== line.owner && overlap(box, line.box)),
+      ...leaves.filter(({ owner, box }) => !line.ends.includes(owner) && overlap(box, line.box)),
+    ]);
     expect(faults).toEqual([]);
   });
 });
 
+const none: ChartBox = [0, 0, 0, 0];
+
 function overlap(one: ChartBox, other: ChartBox): boolean {
-  return (
-    one.x < other.x + other.width &&
-    other.x < one.x + one.width &&
-    one.y < other.y + other.height &&
-    other.y < one.y + one.height
-  );
+  const [x, y, width, height] = one;
+  const [otherX, otherY, otherWidth, otherHeight] = other;
+  return x < otherX + otherWidth && otherX < x + width && y < otherY + otherHeight && otherY < y + height;
 }
 
 /** The straight parts of a line, as boxes of one pixel. */
 function segmentsOf(line: readonly number[]): readonly ChartBox[] {
-  const points = Array.from({ length: line.length / 2 }, (_, index) => line.slice(index * 2, index * 2 + 2));
-  return points.slice(1).map(([x = 0, y = 0], index) => {
+  const points = pointsOf(line);
+  return points.slice(1).map(([x, y], index) => {
     const [fromX = 0, fromY = 0] = points[index] ?? [];
-    const width = Math.abs(x - fromX) + 1;
-    return { x: Math.min(x, fromX), y: Math.min(y, fromY), width, height: Math.abs(y - fromY) + 1 };
+    return [Math.min(x, fromX), Math.min(y, fromY), Math.abs(x - fromX) + 1, Math.abs(y - fromY) + 1];
   });
 }
 
@@ -102,6 +128,11 @@ test("a label names entries and the guard that they share, and counts what is to
   expect(labelLines(Array.from({ length: 5 }, () => ["a.b", ""] as const))).toEqual(["5 events"]);
 });
 
-test("a line has round corners, smaller ones where it is short", () => {
-  expect(pathOf([0, 0, 100, 0, 100, 4])).toBe("M0,0L94,0Q100,0 100,2L100,4");
+test("a line leads along its width and its height in turn, with round corners, smaller ones where it is short", () => {
+  expect(pathOf([0, 0, 100, 4])).toBe("M0,0L94,0Q100,0 100,2L100,4");
+  expect(pointsOf([0, 0, 0, 50, 20])).toEqual([
+    [0, 0],
+    [0, 50],
+    [20, 50],
+  ]);
 });

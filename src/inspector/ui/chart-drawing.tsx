@@ -1,74 +1,125 @@
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { useSize } from "./canvas.ts";
-import { type Chart, type ChartState, type ChartTransition, chartText, labelLines, pathOf } from "./chart.ts";
-import { milliseconds } from "./format.ts";
+import {
+  type Camera,
+  centred,
+  fitted,
+  LEAST_NEAR_SCALE,
+  middleOf,
+  nearLayout,
+  type Position,
+  stateAt,
+  wholeLayout,
+  zoomedAt,
+} from "./chart-camera.ts";
+import { ChartParts } from "./chart-parts.tsx";
+import type { Chart } from "./chart.ts";
+import type { MachineMoment, MachineName } from "./machine-history.ts";
 import { Icon } from "./parts.tsx";
-import { isWithin, type MachineMoment, pathOfValue } from "./machine-history.ts";
 
-/** Below this, text would be under 10 pixels. */
-const LEAST_SCALE = 10 / chartText.size;
 const MOST_SCALE = 2.5;
-const MARGIN = 16;
-/** Free below a chart, so that the buttons cover no state. */
-const BUTTONS_HEIGHT = 36;
+/** How large it is when it is first seen from near: with as much around as can be read. */
+const NEAR_SCALE = LEAST_NEAR_SCALE;
+/** Fingers that have moved apart by so much mean to see the chart from near. */
+const PINCH = 1.15;
 
-interface Camera {
-  readonly x: number;
-  readonly y: number;
+/** A chart that is seen from near. Without a place it follows the active state. */
+interface NearView {
   readonly scale: number;
+  readonly at?: Position;
 }
 
-/** A chart with its active path, to pan and zoom. It follows the active state until somebody moves it. */
-export function ChartDrawing({
-  chart,
-  machine,
-}: {
+interface DrawingProps {
   readonly chart: Chart;
   readonly machine: MachineMoment | undefined;
-}) {
+  readonly name: MachineName;
+  /** What it draws: "turn". */
+  readonly what: string;
+}
+
+/** A chart with its active path: whole, with the names of its states, or from near, with all that is known of it. */
+export function ChartDrawing({ chart, machine, name, what }: DrawingProps) {
   const { element, size } = useSize();
-  const [camera, setCamera] = useState<Camera>({ x: MARGIN, y: MARGIN, scale: 1 });
-  const [follows, setFollows] = useState(true);
-  const drag = useRef<{ x: number; y: number; camera: Camera } | null>(null);
-  const active = chart.states.find(({ path }) => path === machine?.path);
-  useLayoutEffect(() => {
-    if (size.width === 0 || !follows) return;
-    setCamera(cameraOn(chart, active, size));
-  }, [chart, active?.path, size, follows]);
+  const [near, setNear] = useState<NearView | null>(null);
+  const layout = near ? nearLayout(chart) : wholeLayout(chart, size);
+  const active = chart.states.findIndex(({ path }) => path === machine?.path);
+  const camera: Camera = near
+    ? near.at
+      ? { scale: near.scale, ...near.at }
+      : centred(layout, layout.boxes[active], near.scale, size)
+    : fitted(layout, size);
+
+  /** At a point, or, as by a key, at the active state. */
+  const zoom = (factor: number, point?: Position): void => {
+    if (!near) {
+      if (factor <= 1) return;
+      const place = point && nearLayout(chart).boxes[stateAt(layout, camera, point)];
+      if (!place || !point) setNear({ scale: NEAR_SCALE });
+      else {
+        const { x, y } = middleOf(place);
+        setNear({ scale: NEAR_SCALE, at: { x: point.x - x * NEAR_SCALE, y: point.y - y * NEAR_SCALE } });
+      }
+      return;
+    }
+    const scale = Math.min(MOST_SCALE, near.scale * factor);
+    if (scale < LEAST_NEAR_SCALE * 0.999) setNear(null);
+    else if (!near.at && !point) setNear({ scale });
+    else setNear({ scale, at: zoomedAt(camera, scale, point ?? { x: size.width / 2, y: size.height / 2 }) });
+  };
+  const move = (x: number, y: number): void => {
+    if (near) setNear({ scale: near.scale, at: { x: camera.x + x, y: camera.y + y } });
+  };
+  const pointAt = (clientX: number, clientY: number): Position => {
+    const { left, top } = element.current?.getBoundingClientRect() ?? { left: 0, top: 0 };
+    return { x: clientX - left, y: clientY - top };
+  };
+
+  const wheel = useRef<((event: WheelEvent) => void) | undefined>(undefined);
+  wheel.current = (event) => {
+    const isZoom = event.ctrlKey || event.metaKey;
+    if (!isZoom && !near) return;
+    event.preventDefault();
+    if (isZoom) zoom(event.deltaY > 0 ? 0.87 : PINCH, pointAt(event.clientX, event.clientY));
+    else move(-event.deltaX, -event.deltaY);
+  };
   useEffect(() => {
     const { current } = element;
     // Preact listens to wheels passively, and zooming must keep the page still.
-    const wheel = (event: WheelEvent): void => {
-      if (!event.ctrlKey && !event.metaKey) return;
-      event.preventDefault();
-      const box = (current as HTMLElement).getBoundingClientRect();
-      setFollows(false);
-      setCamera((now) =>
-        zoomedAt(now, event.deltaY > 0 ? 0.87 : 1.15, event.clientX - box.left, event.clientY - box.top),
-      );
-    };
-    current?.addEventListener("wheel", wheel, { passive: false });
-    return () => current?.removeEventListener("wheel", wheel);
+    const listen = (event: WheelEvent): void => wheel.current?.(event);
+    current?.addEventListener("wheel", listen, { passive: false });
+    return () => current?.removeEventListener("wheel", listen);
   }, []);
-  const zoom = (factor: number): void => {
-    setFollows(false);
-    setCamera(zoomedAt(camera, factor, size.width / 2, size.height / 2));
+
+  const pointers = useRef(new Map<number, Position>());
+  const drag = (event: PointerEvent): void => {
+    const before = pointers.current.get(event.pointerId);
+    if (!before) return;
+    const now = { x: event.clientX, y: event.clientY };
+    const other = [...pointers.current].find(([id]) => id !== event.pointerId)?.[1];
+    if (!other) move(now.x - before.x, now.y - before.y);
+    else {
+      const factor = distance(now, other) / distance(before, other);
+      // From far one looks from near at once, so that fingers have to move some way for it.
+      if (!near && factor < PINCH) return;
+      zoom(factor, pointAt((now.x + other.x) / 2, (now.y + other.y) / 2));
+    }
+    pointers.current.set(event.pointerId, now);
   };
-  const move = (x: number, y: number): void => {
-    setFollows(false);
-    setCamera({ ...camera, x: camera.x + x, y: camera.y + y });
+  const release = ({ pointerId }: PointerEvent): void => {
+    pointers.current.delete(pointerId);
   };
+
   return (
     <div
       ref={element}
-      class="chart-box"
+      class={near ? "chart-box near" : "chart-box"}
       tabIndex={0}
       role="group"
-      aria-label="Statechart"
+      aria-label={`Statechart of the ${what}`}
       onKeyDown={(event) => {
         if (event.key === "+") zoom(1.25);
         else if (event.key === "-") zoom(0.8);
-        else if (event.key === "0") setFollows(true);
+        else if (event.key === "0") setNear(null);
         else if (event.key === "ArrowLeft") move(60, 0);
         else if (event.key === "ArrowRight") move(-60, 0);
         else if (event.key === "ArrowUp") move(0, 60);
@@ -79,64 +130,32 @@ export function ChartDrawing({
       onPointerDown={(event) => {
         if (event.target instanceof Element && event.target.closest("button")) return;
         event.currentTarget.setPointerCapture(event.pointerId);
-        drag.current = { x: event.clientX, y: event.clientY, camera };
+        pointers.current.set(event.pointerId, { x: event.clientX, y: event.clientY });
       }}
-      onPointerMove={(event) => {
-        const from = drag.current;
-        if (!from) return;
-        setFollows(false);
-        setCamera({
-          ...from.camera,
-          x: from.camera.x + event.clientX - from.x,
-          y: from.camera.y + event.clientY - from.y,
-        });
-      }}
-      onPointerUp={() => {
-        drag.current = null;
-      }}
+      onPointerMove={drag}
+      onPointerUp={release}
+      onPointerCancel={release}
     >
       <svg class="chart" width="100%" height="100%" role="img" aria-label={chartWords(machine)}>
-        <defs>
-          <marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">
-            <path d="M0 0.500 8 4 0 7.500Z" class="arrow" />
-          </marker>
-          <marker id="arrow-last" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="6" markerHeight="6" orient="auto">
-            <path d="M0 0.500 8 4 0 7.500Z" class="arrow last" />
-          </marker>
-        </defs>
-        <g class="camera" transform={`translate(${camera.x} ${camera.y}) scale(${camera.scale})`}>
-          {chart.states.map((state) => (
-            <StateBox key={state.path} state={state} chart={chart} machine={machine} />
-          ))}
-          {chart.beginnings.map(({ state, line }) => (
-            <g key={state} class="beginning">
-              <circle cx={line[0]} cy={line[1]} r={4} />
-              <path d={pathOf(line)} marker-end="url(#arrow)" />
-            </g>
-          ))}
-          {chart.transitions.map((transition) => (
-            <EdgeLine key={keyOf(transition)} transition={transition} isLast={isLast(transition, machine)} />
-          ))}
-          {chart.states.map((state) => (
-            <StateTexts key={state.path} state={state} chart={chart} machine={machine} />
-          ))}
-          {chart.transitions.map((transition) => (
-            <EdgeLabel key={keyOf(transition)} transition={transition} isLast={isLast(transition, machine)} />
-          ))}
-        </g>
+        {size.width > 0 && (
+          <g transform={`translate(${camera.x} ${camera.y}) scale(${camera.scale})`}>
+            <ChartParts chart={chart} layout={layout} machine={machine} name={name} />
+          </g>
+        )}
       </svg>
       <span class="button-group chart-zoom">
-        <button type="button" aria-label="Zoom out" onClick={() => zoom(0.8)}>
+        <button type="button" aria-label="Zoom out" title="Zoom out (-)" onClick={() => zoom(0.8)}>
           <Icon name="minus" />
         </button>
-        <button type="button" aria-label="Zoom in" onClick={() => zoom(1.25)}>
+        <button type="button" aria-label="Zoom in" title="Zoom in (+)" onClick={() => zoom(1.25)}>
           <Icon name="plus" />
         </button>
         <button
           type="button"
-          aria-pressed={follows}
-          aria-label="Follow the active state"
-          onClick={() => setFollows(true)}
+          aria-pressed={!near}
+          aria-label="Whole chart"
+          title="Whole chart (0)"
+          onClick={() => setNear(null)}
         >
           <Icon name="fit" />
         </button>
@@ -145,140 +164,10 @@ export function ChartDrawing({
   );
 }
 
-/** The whole chart where it is readable so, else the part around the active state. */
-function cameraOn(
-  chart: Chart,
-  active: ChartState | undefined,
-  size: { readonly width: number; readonly height: number },
-): Camera {
-  const { width } = size;
-  const height = size.height - BUTTONS_HEIGHT;
-  const whole = Math.min((width - 2 * MARGIN) / chart.width, (height - 2 * MARGIN) / chart.height);
-  const scale = Math.min(1.15, Math.max(LEAST_SCALE, whole));
-  const centre = (length: number, room: number, at: number): number => {
-    if (length * scale <= room - 2 * MARGIN) return (room - length * scale) / 2;
-    return Math.min(MARGIN, Math.max(room - length * scale - MARGIN, room / 2 - at * scale));
-  };
-  const x = active ? active.x + active.width / 2 : 0;
-  const y = active ? active.y + active.height / 2 : chart.height / 2;
-  return { scale, x: centre(chart.width, width, x), y: centre(chart.height, height, y) };
-}
-
-function zoomedAt({ x, y, scale }: Camera, factor: number, atX: number, atY: number): Camera {
-  const next = Math.max(LEAST_SCALE * 0.999, Math.min(MOST_SCALE, scale * factor));
-  const ratio = next / scale;
-  return { scale: next, x: atX - (atX - x) * ratio, y: atY - (atY - y) * ratio };
+function distance(one: Position, other: Position): number {
+  return Math.max(1, Math.hypot(one.x - other.x, one.y - other.y));
 }
 
 function chartWords(machine: MachineMoment | undefined): string {
   return machine ? `Active state: ${machine.path}. The table of transitions says how it got there.` : "No active state";
-}
-
-interface StateProps {
-  readonly state: ChartState;
-  readonly chart: Chart;
-  readonly machine: MachineMoment | undefined;
-}
-
-function StateBox({ state, chart, machine }: StateProps) {
-  const { x, y, width, height, about } = state;
-  return (
-    <g class={classOf({ state, chart, machine })}>
-      <title>{about}</title>
-      <rect x={x} y={y} width={width} height={height} rx={6} />
-      {state.isLast && <rect class="inner" x={x + 3} y={y + 3} width={width - 6} height={height - 6} rx={4} />}
-    </g>
-  );
-}
-
-function isParent({ path }: ChartState, chart: Chart): boolean {
-  return chart.states.some((other) => other.path.startsWith(`${path}.`));
-}
-
-function classOf({ state, chart, machine }: StateProps): string {
-  const isActive = machine !== undefined && isWithin(machine.path, state.path);
-  const seen = isActive ? " active" : machine?.visits.has(state.path) === true ? " visited" : "";
-  return `state${isParent(state, chart) ? " parent" : ""}${seen}${state.isLast ? " end" : ""}`;
-}
-
-/** Above all lines, each letter on a ground that hides them. */
-function StateTexts({ state, chart, machine }: StateProps) {
-  const { path, x, y, width, notes, effect } = state;
-  const isOuter = isParent(state, chart);
-  const visit = machine?.visits.get(path);
-  const lines = [...(effect === undefined ? [] : [effect]), ...notes];
-  const left = isOuter ? x + chartText.padding : x + width / 2;
-  const anchor = isOuter ? "start" : "middle";
-  return (
-    <g class={`${classOf({ state, chart, machine })} texts`}>
-      <text class="state-name" x={left} y={y + 5 + chartText.stateLineHeight * 0.72} text-anchor={anchor}>
-        {path.slice(path.lastIndexOf(".") + 1)}
-      </text>
-      {lines.map((line, index) => (
-        <text
-          key={line}
-          class={index === 0 && effect !== undefined ? "effect" : "state-note"}
-          x={left}
-          y={y + 5 + chartText.stateLineHeight + chartText.lineHeight * (index + 0.72)}
-          text-anchor={anchor}
-        >
-          {line.replace(/^⇥\s*/, "to ")}
-        </text>
-      ))}
-      {visit && (
-        <text class="visit" x={x + width - 4} y={y - 4} text-anchor="end">
-          {visit.count}× {milliseconds(visit.ms)}
-        </text>
-      )}
-    </g>
-  );
-}
-
-interface EdgeProps {
-  readonly transition: ChartTransition;
-  readonly isLast: boolean;
-}
-
-function keyOf({ from, to }: ChartTransition): string {
-  return `${from}>${to}`;
-}
-
-function EdgeLine({ transition: { line }, isLast }: EdgeProps) {
-  if (!line) return null;
-  return (
-    <g class={isLast ? "edge last" : "edge"}>
-      <path d={pathOf(line)} marker-end={isLast ? "url(#arrow-last)" : "url(#arrow)"} />
-    </g>
-  );
-}
-
-/** Above all lines, on a ground that hides them. */
-function EdgeLabel({ transition: { line, label, causes }, isLast }: EdgeProps) {
-  if (!line || !label) return null;
-  return (
-    <g class={isLast ? "edge last" : "edge"}>
-      <rect x={label.x} y={label.y} width={label.width} height={label.height} rx={3} />
-      {labelLines(causes).map((text, index) => (
-        <text
-          key={text}
-          x={label.x + label.width / 2}
-          y={label.y + chartText.lineHeight * (index + 0.74)}
-          text-anchor="middle"
-        >
-          {text}
-        </text>
-      ))}
-    </g>
-  );
-}
-
-/** Whether the machine's last transition is drawn by this line. */
-function isLast({ from, to, causes }: ChartTransition, machine: MachineMoment | undefined): boolean {
-  const last = machine?.last;
-  if (!last) return false;
-  const source = pathOfValue(last.from);
-  const target = pathOfValue(last.to);
-  return (
-    (from === "" || isWithin(source, from)) && isWithin(target, to) && causes.some(([entry]) => entry === last.entry)
-  );
 }

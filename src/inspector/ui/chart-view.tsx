@@ -1,8 +1,10 @@
 import { signal } from "@preact/signals";
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Transition, TransitionPage } from "../feed/wire.ts";
+import { useSize } from "./canvas.ts";
+import { fitted, LEAST_WHOLE_SCALE, type Size, wholeLayout } from "./chart-camera.ts";
 import { ChartDrawing } from "./chart-drawing.tsx";
-import type { Charts } from "./chart.ts";
+import type { Chart, Charts } from "./chart.ts";
 import chartsJson from "./charts.json";
 import { wordsOf } from "./feed-client.ts";
 import { milliseconds, plural, sinceStart } from "./format.ts";
@@ -12,7 +14,9 @@ import type { RunSession } from "./run-session.ts";
 import { oneLine, plainText } from "./untrusted.tsx";
 
 const charts = chartsJson as unknown as Charts;
-const shownMachine = signal<MachineName>("turn");
+const names = ["agent", "turn", "toolCall"] as const;
+/** Null: all of them where there is room, else the turn. */
+const shownMachine = signal<MachineName | null>(null);
 const shownCall = signal<string | null>(null);
 /** A page holds at most so many of one agent, the newest. */
 const MOST_TRANSITIONS = 20_000;
@@ -20,66 +24,157 @@ const REFRESH_MS = 500;
 
 const machineNames: Readonly<Record<MachineName, string>> = { agent: "Agent", turn: "Turn", toolCall: "Tool call" };
 
-/** The statechart of the selected agent, its turn or one of its calls, at the moment. */
+const HEAD_HEIGHT = 56;
+const [LEAST_SIDE_HEIGHT, MOST_SIDE_HEIGHT] = [96, 160];
+const WANTED_CHART_HEIGHT = 400;
+/** Charts that are side by side stay so as long as they are not smaller. */
+const KEPT_SCALE = 0.9 * LEAST_WHOLE_SCALE;
+
+/** What is below a drawing gives way to it. */
+function sideHeight(height: number): number {
+  return Math.max(LEAST_SIDE_HEIGHT, Math.min(MOST_SIDE_HEIGHT, height - HEAD_HEIGHT - WANTED_CHART_HEIGHT));
+}
+
+/** The statecharts of the selected agent, its turn and one of its calls, at the moment. */
 export function ChartView({ run }: { readonly run: RunSession }) {
   const index = selectedAgent.value;
   const agent = run.log.agents[index];
   const { transitions, missing, failure, isReading } = useTransitions(run, agent?.agentId ?? "", index);
+  const { element, size } = useSize();
   const moment = run.moment.value;
   const until = useMemo(() => lastSeq(run, index, moment.count), [run, index, moment.count]);
   const time = run.timeFor(index);
   const machines = useMemo(() => machinesAt(transitions, until, time), [transitions, until, time]);
-  const name = shownMachine.value;
   const call = machines.calls.find(({ id }) => id === shownCall.value) ?? machines.calls.at(-1);
-  const shown: MachineMoment | undefined = name === "agent" ? machines.agent : name === "turn" ? machines.turn : call;
+  const wasRoomy = useRef(false);
+  // A band above the view, as that of the past, is no reason to change it.
+  const isRoomy = size.width > 0 && haveRoom(size, wasRoomy.current ? KEPT_SCALE : LEAST_WHOLE_SCALE);
+  wasRoomy.current = isRoomy;
+  const chosen = shownMachine.value ?? (isRoomy ? null : "turn");
   if (failure !== null) return <p class="empty">{failure}</p>;
+  const noWords = isReading ? "Reading its transitions …" : missing > 0 ? notHeld(missing) : undefined;
   return (
     <div class="chart-view">
       <div class="view-bar">
         <span class="segments" role="group" aria-label="Machine">
-          {(["agent", "turn", "toolCall"] as const).map((one) => (
+          {[...(isRoomy ? [null] : []), ...names].map((one) => (
             <button
               key={one}
               type="button"
-              aria-pressed={one === name}
+              aria-pressed={one === chosen}
               onClick={() => {
                 shownMachine.value = one;
               }}
             >
-              {machineNames[one]}
+              {one === null ? "Side by side" : machineNames[one]}
             </button>
           ))}
         </span>
-        {name === "toolCall" && machines.calls.length > 0 && (
-          <select
-            aria-label="Call"
-            value={call?.id ?? ""}
-            onChange={({ currentTarget }) => {
-              shownCall.value = currentTarget.value;
-            }}
-          >
-            {machines.calls.map(({ id, path }) => (
-              <option key={id} value={id}>
-                {oneLine(callName(run, id), 40)} {id.slice(id.indexOf("#"))} – {path}
-              </option>
-            ))}
-          </select>
+        {(chosen ?? "toolCall") === "toolCall" && machines.calls.length > 1 && (
+          <CallChoice run={run} calls={machines.calls} call={call} />
         )}
-        <span class="last-transition">
-          {shown?.last ? (
-            <LastTransition run={run} last={shown.last} />
-          ) : (
-            <span class="quiet">
-              {isReading ? "Reading its transitions …" : missing > 0 ? notHeld(missing) : noMachine(name)}
-            </span>
-          )}
-        </span>
       </div>
-      <div class="chart-body">
-        <ChartDrawing key={name} chart={charts[name]} machine={shown} />
-        {shown && <ChartSide run={run} machine={shown} missing={missing} chart={charts[name]} />}
+      <div
+        ref={element}
+        class="chart-body"
+        style={{ "--head-height": `${HEAD_HEIGHT}px`, "--side-height": `${sideHeight(size.height)}px` }}
+      >
+        {names.map((name) =>
+          chosen !== null && chosen !== name ? null : (
+            <MachineTile
+              key={name}
+              run={run}
+              name={name}
+              machine={name === "toolCall" ? call : machines[name]}
+              time={time}
+              missing={missing}
+              noWords={noWords ?? noMachine(name)}
+            />
+          ),
+        )}
       </div>
     </div>
+  );
+}
+
+/** Whether the charts of all machines are readable beside each other. */
+function haveRoom({ width, height }: Size, leastScale: number): boolean {
+  const all = names.reduce((sum, name) => sum + shareOf(charts[name]), 0);
+  return names.every((name) => {
+    const chart = charts[name];
+    const size = {
+      width: Math.floor((width * shareOf(chart)) / all) - 1,
+      height: height - HEAD_HEIGHT - sideHeight(height),
+    };
+    return fitted(wholeLayout(chart, size), size).scale >= leastScale;
+  });
+}
+
+/** A chart takes a part of the width by the least that it needs. */
+function shareOf({ layouts }: Chart): number {
+  return Math.min(...layouts.map(({ width }) => width));
+}
+
+interface TileProps {
+  readonly run: RunSession;
+  readonly name: MachineName;
+  readonly machine: MachineMoment | undefined;
+  readonly time: number;
+  readonly missing: number;
+  /** Said where there is no such machine at the moment. */
+  readonly noWords: string;
+}
+
+/** One machine: its state in words, its chart, and how it came there. */
+function MachineTile({ run, name, machine, time, missing, noWords }: TileProps) {
+  const chart = charts[name];
+  const state = chart.states.find(({ path }) => path === machine?.path);
+  return (
+    <section class="chart-tile" aria-label={machineNames[name]} style={{ flexGrow: shareOf(chart) }}>
+      <header class="chart-head">
+        <p class="chart-now">
+          <span class="quiet">{machineNames[name]}</span>{" "}
+          {name === "toolCall" && machine && <b>{oneLine(callName(run, machine.id), 24)}</b>}{" "}
+          {machine?.last && (
+            <>
+              <code class="to">{machine.path}</code>{" "}
+              {state?.isLast !== true && (
+                <span class="quiet figures">{milliseconds(Math.max(0, time - machine.last.at))}</span>
+              )}
+            </>
+          )}
+        </p>
+        <p class="last-transition">
+          {machine?.last ? <LastTransition run={run} last={machine.last} /> : <span class="quiet">{noWords}</span>}
+        </p>
+      </header>
+      <ChartDrawing chart={chart} machine={machine} name={name} what={machineNames[name].toLowerCase()} />
+      <ChartSide run={run} machine={machine} missing={missing} name={name} />
+    </section>
+  );
+}
+
+interface CallChoiceProps {
+  readonly run: RunSession;
+  readonly calls: readonly MachineMoment[];
+  readonly call: MachineMoment | undefined;
+}
+
+function CallChoice({ run, calls, call }: CallChoiceProps) {
+  return (
+    <select
+      aria-label="Call"
+      value={call?.id ?? ""}
+      onChange={({ currentTarget }) => {
+        shownCall.value = currentTarget.value;
+      }}
+    >
+      {calls.map(({ id, path }) => (
+        <option key={id} value={id}>
+          {oneLine(callName(run, id), 40)} {id.slice(id.indexOf("#"))} – {path}
+        </option>
+      ))}
+    </select>
   );
 }
 
@@ -100,7 +195,7 @@ function noMachine(name: MachineName): string {
 function LastTransition({ run, last }: { readonly run: RunSession; readonly last: Transition }) {
   return (
     <>
-      <code>{pathOfValue(last.from)}</code> <span class="quiet">to</span> <code class="to">{pathOfValue(last.to)}</code>{" "}
+      <span class="quiet">from</span> <code>{pathOfValue(last.from)}</code>{" "}
       <span class="quiet">
         on <code>{last.entry}</code>
         {last.guard !== null && (
@@ -128,41 +223,53 @@ const nothing: Transitions = { agentId: "", transitions: [], missing: 0, failure
 function useTransitions(run: RunSession, agentId: string, index: number) {
   const [state, setState] = useState(nothing);
   const count = useMemo(() => lastSeq(run, index, run.log.length), [run, index, run.length.value]);
+  const newest = useRef(count);
+  newest.current = count;
   useEffect(() => {
+    let timer: ReturnType<typeof setTimeout> | undefined;
     let isGone = false;
+    let all: readonly Transition[] = [];
+    let missing = 0;
+    let known = -1;
     const read = async (): Promise<void> => {
-      const known = state.agentId === agentId ? state : undefined;
-      const all = known ? [...known.transitions] : [];
-      let missing = known?.missing ?? 0;
-      for (let after: string | null = String(missing + all.length); after !== null && !isGone; ) {
+      const items = [...all];
+      let first = missing;
+      for (let after: string | null = String(first + items.length); after !== null && !isGone; ) {
         const page: TransitionPage = await run.client.transitions(run.runId, agentId, { after });
-        const first = Math.max(0, page.total - MOST_TRANSITIONS);
-        if (first > Number(after) + page.items.length) {
-          all.length = 0;
-          missing = first;
-          after = String(first);
+        const begin = Math.max(0, page.total - MOST_TRANSITIONS);
+        if (begin > Number(after) + page.items.length) {
+          items.length = 0;
+          first = begin;
+          after = String(begin);
           continue;
         }
-        all.push(...page.items.map((one) => withEnd(run, index, one)));
+        items.push(...page.items.map((one) => withEnd(run, index, one)));
         after = page.next;
       }
-      const tooMany = Math.max(0, all.length - MOST_TRANSITIONS);
-      const transitions = all.slice(tooMany);
-      if (!isGone) setState({ agentId, transitions, missing: missing + tooMany, failure: null });
+      const tooMany = Math.max(0, items.length - MOST_TRANSITIONS);
+      all = items.slice(tooMany);
+      missing = first + tooMany;
+      if (!isGone) setState({ agentId, transitions: all, missing, failure: null });
     };
-    const timer = setTimeout(
-      () => {
-        read().catch((error: unknown) => {
+    // Entries may come faster than it is read; what came meanwhile is read next.
+    const follow = async (): Promise<void> => {
+      const wanted = newest.current;
+      if (wanted !== known) {
+        try {
+          await read();
+        } catch (error) {
           if (!isGone) setState({ agentId, transitions: [], missing: 0, failure: wordsOf(error) });
-        });
-      },
-      state.agentId === agentId ? REFRESH_MS : 0,
-    );
+        }
+        known = wanted;
+      }
+      if (!isGone) timer = setTimeout(() => void follow(), REFRESH_MS);
+    };
+    void follow();
     return () => {
       isGone = true;
       clearTimeout(timer);
     };
-  }, [run, agentId, count]);
+  }, [run, agentId, index]);
   const isReading = state.agentId !== agentId;
   return { ...(isReading ? nothing : state), isReading };
 }
@@ -194,22 +301,20 @@ function callName(run: RunSession, callId: string): string {
 
 interface SideProps {
   readonly run: RunSession;
-  readonly machine: MachineMoment;
+  readonly machine: MachineMoment | undefined;
   /** Transitions of the agent that the page does not hold. */
   readonly missing: number;
-  readonly chart: Charts[MachineName];
+  readonly name: MachineName;
 }
 
-function ChartSide({ run, machine, missing, chart }: SideProps) {
-  const state = chart.states.find(({ path }) => path === machine.path);
+function ChartSide({ run, machine, missing, name }: SideProps) {
+  if (!machine) return <div class="chart-side" />;
+  const state = charts[name].states.find(({ path }) => path === machine.path);
   const visit = machine.visits.get(machine.path);
   const shown = machine.past.slice(-100).toReversed();
   return (
-    <aside class="chart-side" aria-label="State">
+    <div class="chart-side">
       <div class="chart-state">
-        <h2>
-          <code>{machine.path}</code>
-        </h2>
         {state && <p>{state.about}</p>}
         <p class="quiet figures">
           {visit && `${plural(visit.count, "visit")}, ${milliseconds(visit.ms)} in all`}
@@ -221,7 +326,12 @@ function ChartSide({ run, machine, missing, chart }: SideProps) {
           )}
         </p>
       </div>
-      <div class="chart-past" tabIndex={0} role="region" aria-label="Transitions">
+      <div
+        class="chart-past"
+        tabIndex={0}
+        role="region"
+        aria-label={`Transitions of the ${machineNames[name].toLowerCase()}`}
+      >
         <table class="transitions">
           <caption>
             {plural(machine.past.length, "transition")}
@@ -258,6 +368,6 @@ function ChartSide({ run, machine, missing, chart }: SideProps) {
           </tbody>
         </table>
       </div>
-    </aside>
+    </div>
   );
 }

@@ -9,31 +9,45 @@ export interface Charts {
 }
 
 export interface Chart {
-  readonly width: number;
-  readonly height: number;
   /** A state comes before the states inside it. */
   readonly states: readonly ChartState[];
   /** One for each pair of states. */
   readonly transitions: readonly ChartTransition[];
-  /** Arrows from a dot to the state in which the machine, or a state with others inside, begins. */
-  readonly beginnings: readonly ChartBeginning[];
+  /** The states in which the machine, or a state with others inside, begins. */
+  readonly beginnings: readonly string[];
+  /** Of the same states for boxes of several shapes, and one to be read from near. */
+  readonly layouts: readonly ChartLayout[];
 }
 
-export interface ChartBox {
-  readonly x: number;
-  readonly y: number;
+/** Where the parts of a chart are. */
+export interface ChartLayout {
+  /** It has room for labels of transitions and for what each state is for; else only for the names of states. */
+  readonly isNear: boolean;
   readonly width: number;
   readonly height: number;
+  /** In the order of the states. */
+  readonly boxes: readonly ChartBox[];
+  /**
+   * In the order of the transitions: x and y of its first point, then the x and the y to which it leads in turn. Empty where the line
+   * is not drawn: from near the boxes of both states say it.
+   */
+  readonly lines: readonly (readonly number[])[];
+  /** In the order of the transitions, of those that are drawn; none in a layout that is not near. The text is centred in it. */
+  readonly labels: readonly (ChartBox | null)[];
+  /** In the order of the beginnings; the first point of a line is the middle of the dot, which is 10 wide. */
+  readonly dots: readonly (readonly number[])[];
 }
 
-export interface ChartState extends ChartBox {
+export type ChartBox = readonly [x: number, y: number, width: number, height: number];
+
+export interface ChartState {
   /** As in the value of the machine: `thinking.calling`. */
   readonly path: string;
   /** One sentence for somebody who does not know the machine. */
   readonly about: string;
   /** The effect that runs while the state is active. */
   readonly effect?: string;
-  /** What its box says under its name, one text a line. */
+  /** Where it leads to, and comes from, without a line; one text a line. */
   readonly notes: readonly string[];
   /** True where nothing follows any more. */
   readonly isLast?: boolean;
@@ -45,20 +59,31 @@ export interface ChartTransition {
   readonly to: string;
   /** Type of the entry and name of the guard, which is empty where there is none; the type is empty where no entry is needed. */
   readonly causes: readonly (readonly [entry: string, guard: string])[];
-  /** x and y in turn, with right angles between. Absent where the line is not drawn: the boxes of both states say it. */
-  readonly line?: readonly number[];
-  /** The lines of its text are centred in it. */
-  readonly label?: ChartBox;
-}
-
-export interface ChartBeginning {
-  readonly state: string;
-  /** As in a transition; its first point is the middle of the dot, which is 10 wide. */
-  readonly line: readonly number[];
 }
 
 /** The sizes by which boxes and labels were measured; `state` is the name of a state. */
-export const chartText = { size: 12, lineHeight: 16, stateSize: 13, stateLineHeight: 20, padding: 10 } as const;
+export const chartText = {
+  size: 12,
+  lineHeight: 16,
+  stateSize: 13,
+  stateLineHeight: 20,
+  /** Beside the texts in the box of a state, and half of it above and below them. */
+  padding: { near: 10, far: 6 },
+} as const;
+
+/** The name of a state in its box, from far in several lines where it is of several words. */
+export function nameLines(path: string, isNear: boolean): readonly string[] {
+  const name = path.slice(path.lastIndexOf(".") + 1);
+  return isNear ? [name] : name.split(/(?=[A-Z])/);
+}
+
+const mostLetters = 30;
+
+/** What a state's box says below its name when it is seen from near. */
+export function textLines({ effect, about, notes }: ChartState): readonly string[] {
+  const told = about.match(new RegExp(`.{1,${mostLetters}}(?: |$)`, "g")) ?? [];
+  return [...(effect === undefined ? [] : [effect]), ...told.map((line) => line.trim()), ...notes];
+}
 
 /** More causes than these are only counted in a label. */
 const mostLabelLines = 4;
@@ -78,12 +103,19 @@ export function labelLines(causes: ChartTransition["causes"]): readonly string[]
 
 const cornerRadius = 6;
 
+/** The points of a line. */
+export function pointsOf(line: readonly number[]): readonly Point[] {
+  return line.slice(1).flatMap((to, index): readonly Point[] => {
+    const before = line[index] ?? 0;
+    const point: Point = index % 2 === 0 ? [before, to] : [to, before];
+    // A line that begins downward stays at its first x.
+    return index === 1 && to === line[0] ? [] : [point];
+  });
+}
+
 /** A line as the `d` of an SVG path, with rounded corners. */
 export function pathOf(line: readonly number[]): string {
-  const points = Array.from(
-    { length: line.length / 2 },
-    (_, index) => [line[index * 2] ?? 0, line[index * 2 + 1] ?? 0] as const,
-  );
+  const points = pointsOf(line);
   const parts = points.map((point, index) => {
     const before = points[index - 1];
     const after = points[index + 1];
@@ -94,7 +126,7 @@ export function pathOf(line: readonly number[]): string {
   return parts.join("");
 }
 
-type Point = readonly [x: number, y: number];
+export type Point = readonly [x: number, y: number];
 
 /** The point that is a corner's radius away, or half of the way, if that is less. */
 function toward([x, y]: Point, [otherX, otherY]: Point): Point {
