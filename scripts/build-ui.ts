@@ -15,7 +15,7 @@ const inspector = join(repositoryRoot, "src", "inspector");
 const ui = join(inspector, "ui");
 const assets = join(inspector, "assets");
 /** Of script and style, packed by gzip. */
-const MOST_BYTES = 104 * 1024;
+const MOST_BYTES = 112 * 1024;
 /** What is bundled, whose licences lie beside it. */
 const bundled = ["preact", "@preact/signals", "@preact/signals-core"];
 
