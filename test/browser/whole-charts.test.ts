@@ -227,7 +227,7 @@ describe.skipIf(!browserProgram)("the charts of an agent, while a call is in fli
     await expect.poll(texts).not.toContain("model.responded");
 
     // By the wheel it is seen from near where the pointer is, and dragged from there.
-    const state = turn.locator(".texts", { hasText: "finishing" });
+    const state = turn.locator(".state-name", { hasText: "finishing" });
     const { x = 0, y = 0, width = 0 } = (await state.boundingBox()) ?? {};
     await page.mouse.move(x + width / 2, y + 8);
     await page.keyboard.down("Control");
