@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useId, useState } from "preact/hooks";
-import { renderPath } from "../../base/index.ts";
+import { renderPath } from "../run-model/field-path.ts";
 import type { FeedFailure } from "./feed-client.ts";
 import { type JsonValue, oneLine, plainText } from "./untrusted.tsx";
 
@@ -152,7 +152,9 @@ interface ControlProps extends FieldProps {
 }
 
 function Control({ kind, schema, value, path, onChange, onBroken, attributes }: ControlProps) {
-  const [text, setText] = useState(() => (kind === "json" ? JSON.stringify(value, null, 2) : String(value)));
+  const [text, setText] = useState(() =>
+    typeof value === "string" && kind !== "json" ? value : JSON.stringify(value, null, 2),
+  );
   switch (kind) {
     case "boolean":
       return (

@@ -194,7 +194,7 @@ export function RequestCard({ run, request }: { readonly run: RunSession; readon
       <p class="request-path quiet">{pathTo(run, agentId)}</p>
       {said !== "" && (
         <div role="group" aria-label="What the model said">
-          <h3>Before the call it said</h3>
+          <p class="request-path quiet">Before the call it said</p>
           <TextView text={said} kind="prose" isFolded />
         </div>
       )}
