@@ -97,14 +97,14 @@ async function large() {
   };
 }
 
-interface Place {
+interface WatchedStore {
   readonly stores: Stores;
   /** Where `troupe inspect` finds them; undefined: only this process does. */
   readonly words: readonly string[] | undefined;
   readonly remove: () => unknown;
 }
 
-async function placeOf(kind: StoreKind): Promise<Place> {
+async function openStore(kind: StoreKind): Promise<WatchedStore> {
   if (kind === "memory") return { stores: memoryStores(), words: undefined, remove: () => undefined };
   if (kind === "redis") {
     const { stores, server, remove } = await openRedis();
@@ -122,7 +122,7 @@ interface Shown {
 }
 
 /** The page of a runtime in this process, or of its stores in another one. */
-async function shownAt(words: Place["words"], runtime: Runtime): Promise<Shown> {
+async function shownAt(words: WatchedStore["words"], runtime: Runtime): Promise<Shown> {
   if (words === undefined) {
     const feed = new Feed();
     feed.add({ stores: runtime.stores, tenant: runtime.tenant, runtime });
@@ -141,7 +141,7 @@ async function shownAt(words: Place["words"], runtime: Runtime): Promise<Shown> 
 
 /** How late commits reach a page, while one agent takes a step every few milliseconds. */
 async function lateness(kind: StoreKind) {
-  const { stores, words, remove } = await placeOf(kind);
+  const { stores, words, remove } = await openStore(kind);
   const model = instantModel(300);
   const calm: LanguageModel = { ...model, generate: (...given) => delay(15).then(() => model.generate(...given)) };
   const lead = defineAgent({ name: "lead", model: calm, tools: [lookupTool], budget: { maxSteps: 1_000 } });

@@ -56,8 +56,8 @@ export async function runProcess(program: string, words: readonly string[], opti
     stdio: ["ignore", "pipe", "pipe"],
     env: { ...process.env, NO_COLOR: "1", ...options.environment },
   });
-  const stdout = textOf(child.stdout);
-  const stderr = textOf(child.stderr);
+  const stdout = collectText(child.stdout);
+  const stderr = collectText(child.stderr);
   if (options.onLine) createInterface({ input: child.stdout }).on("line", options.onLine);
   const limit = setTimeout(() => {
     timedOut = true;
@@ -93,7 +93,7 @@ async function endOf(child: ChildProcess): Promise<void> {
   await ended.promise;
 }
 
-function textOf(stream: NodeJS.ReadableStream): () => string {
+function collectText(stream: NodeJS.ReadableStream): () => string {
   let text = "";
   stream.setEncoding("utf8");
   stream.on("data", (piece: string) => {

@@ -45,7 +45,7 @@ export function keepReachableDeclarations(dist: string, entries: readonly string
 
 const texts = new Map<string, string>();
 
-function textOf(file: string): string {
+function sourceText(file: string): string {
   const text = texts.get(file) ?? readFileSync(file, "utf8");
   texts.set(file, text);
   return text;
@@ -58,7 +58,7 @@ function declarationOf(file: string, specifier: string): string {
 /** A file that does nothing but pass on what others export. */
 function isIndex(file: string): boolean {
   return (
-    textOf(file)
+    sourceText(file)
       .replaceAll(reexport, "")
       .replaceAll(/\/\*[^]*?\*\//g, "")
       .trim() === ""
@@ -66,7 +66,7 @@ function isIndex(file: string): boolean {
 }
 
 function reexportsOf(file: string): Reexport[] {
-  return [...textOf(file).matchAll(reexport)].map(([, list, specifier = ""]) => ({
+  return [...sourceText(file).matchAll(reexport)].map(([, list, specifier = ""]) => ({
     specifier,
     from: declarationOf(file, specifier),
     names: list === undefined ? undefined : namesIn(list),
@@ -96,12 +96,12 @@ function passedOn(file: string, name: string): [string, string][] {
 
 function exportsName(file: string, name: string): boolean {
   if (isIndex(file)) return passedOn(file, name).length > 0;
-  return new RegExp(`^export .*\\b${name}\\b`, "m").test(textOf(file));
+  return new RegExp(`^export .*\\b${name}\\b`, "m").test(sourceText(file));
 }
 
 /** All that a file of its own declarations needs. */
 function referredTo(file: string): [string, string][] {
-  const text = textOf(file);
+  const text = sourceText(file);
   const imported = [...text.matchAll(namedImport)].flatMap(([, list = "", specifier = ""]) =>
     namesIn(list).map(({ origin }): [string, string] => [declarationOf(file, specifier), origin]),
   );

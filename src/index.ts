@@ -134,7 +134,7 @@ export type {
   RuntimeMetrics,
 } from "./runtime/index.ts";
 export type { TraceEntry, TroupeEvent, TroupeEventOf } from "./state/index.ts";
-export { placeOfAgent, placeOfTurn } from "./stores/index.ts";
+export { formatAgentCursor, formatTurnCursor } from "./stores/index.ts";
 
 // Store, and hand work on
 export { localQueues, type QueueCount, type QueueHealth, type Queues } from "./queues/index.ts";

@@ -25,7 +25,7 @@ export async function runInboxes({ seed, short, rounds, progress }: ChaosOptions
     if (fault !== undefined) throw new Error(fault);
   });
   const outcome = await fc.check(property, { seed, numRuns });
-  const violations = outcome.failed ? [wordsOf(outcome, seed)] : [];
+  const violations = outcome.failed ? [counterexample(outcome, seed)] : [];
   const succeeded = outcome.numRuns - outcome.numSkips - violations.length;
   return reportOf({ name: f13.name, seed }, { operations: outcome.numRuns, succeeded, violations }, sums);
 }
@@ -43,7 +43,7 @@ async function faultOf(plan: InboxPlan, sums: Record<string, number>): Promise<s
   return `another end: ${others.slice(at, at + 3).join(" ")} in place of ${lines.slice(at, at + 3).join(" ")}`;
 }
 
-function wordsOf(outcome: fc.RunDetails<[InboxPlan]>, seed: number): string {
+function counterexample(outcome: fc.RunDetails<[InboxPlan]>, seed: number): string {
   const { errorInstance, counterexamplePath, counterexample } = outcome;
   const words = errorInstance instanceof Error ? errorInstance.message : "an error";
   return `${words} (seed ${seed}, path ${counterexamplePath}): ${JSON.stringify(counterexample)}`;

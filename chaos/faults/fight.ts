@@ -113,7 +113,7 @@ async function report(seed: number, { store, ends, lines, deeds, stops }: Fought
   const said = ends.flatMap((end) => jsonLinesOf<FightLine>(end.stdout));
   const sent = said.reduce((sum, line) => sum + (line.type === "over" ? line.sent : 0), 0);
   const violations = [
-    ...ends.flatMap(wordsOf),
+    ...ends.flatMap(endText),
     ...agents.flatMap((agent) => [...journalViolations(agent), ...deedFaults(agent, done)]),
     ...trees.flatMap((tree) => restViolations(tree)),
     ...witnessViolations(agents, lines, { isComplete: true }),
@@ -161,7 +161,7 @@ function deedFaults({ entries }: AgentEvidence, done: ReadonlyMap<string, readon
   });
 }
 
-function wordsOf({ timedOut, exitCode, signal, stdout, stderr }: RunEnd): string[] {
+function endText({ timedOut, exitCode, signal, stdout, stderr }: RunEnd): string[] {
   const said = `${stdout}${stderr}`.trim().slice(-600);
   if (timedOut) return [`a process did not bring everything to its end: ${said}`];
   if (exitCode !== 0) return [`a process ended with exit code ${exitCode}, signal ${signal}: ${said}`];

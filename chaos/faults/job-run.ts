@@ -1,7 +1,7 @@
 import { runProcess } from "../processes.ts";
 
 /** One process of the main job: `troupe ask`, offline. */
-export interface JobPlace {
+export interface JobFiles {
   readonly store: string;
   readonly files: string;
   readonly question: string;
@@ -26,11 +26,11 @@ const OFFLINE_SPEED = "1500";
 /** No key and no fault point: what is inherited must not change what is tried. */
 const environment = { OPENAI_API_KEY: "", OPENAI_BASE_URL: "", TROUPE_FAULT: "", TROUPE_OFFLINE_SPEED: OFFLINE_SPEED };
 
-export async function ask({ store, files, question }: JobPlace, killAfterMs?: number): Promise<JobRun> {
+export async function ask({ store, files, question }: JobFiles, killAfterMs?: number): Promise<JobRun> {
   return await runJob(["ask", "--question", question, "--files", files, "--store", store, "--quiet"], killAfterMs);
 }
 
-export async function resume({ store }: JobPlace, killAfterMs?: number): Promise<JobRun> {
+export async function resume({ store }: JobFiles, killAfterMs?: number): Promise<JobRun> {
   return await runJob(["ask", "--resume", "--store", store, "--quiet"], killAfterMs);
 }
 

@@ -9,7 +9,7 @@ import { evidenceOf, type TreeEvidence } from "../evidence.ts";
 import { type ChaosOptions, type ChaosReport, type ChaosScenario, reportOf } from "../scenario.ts";
 import { type SeededRandom, seededRandom } from "../seeded-random.ts";
 import { summaryOf } from "../summary.ts";
-import { ask, type JobPlace, type JobRun, resume } from "./job-run.ts";
+import { ask, type JobFiles, type JobRun, resume } from "./job-run.ts";
 
 const KILLS = 30;
 const SHORT_KILLS = 1;
@@ -47,15 +47,15 @@ async function runKills(options: ChaosOptions): Promise<ChaosReport> {
   // A copy: the answer must not change because somebody edits the documents meanwhile.
   const files = join(folder, "files");
   cpSync(fileURLToPath(new URL("../../docs", import.meta.url)), files, { recursive: true });
-  const placeOf = (name: string): JobPlace => ({ store: join(folder, `${name}.db`), files, question: QUESTION });
-  const calm = await undisturbed(placeOf("undisturbed"));
+  const jobFiles = (name: string): JobFiles => ({ store: join(folder, `${name}.db`), files, question: QUESTION });
+  const calm = await undisturbed(jobFiles("undisturbed"));
   options.progress(`undisturbed in ${Math.round(calm.milliseconds)} ms`);
   const wanted = options.rounds ?? (options.short ? SHORT_KILLS : KILLS);
   const results: JobResult[] = [];
   const setting = { calm, moments: new Moments(calm, random), random };
   let kills = 0;
   while (kills < wanted) {
-    const result = await killAndResume(placeOf(`job-${results.length + 1}`), setting);
+    const result = await killAndResume(jobFiles(`job-${results.length + 1}`), setting);
     results.push(result);
     kills += result.kills;
     const state = result.violations.length === 0 ? "ok" : `VIOLATED\n  ${result.violations.join("\n  ")}`;
@@ -76,7 +76,7 @@ async function runKills(options: ChaosOptions): Promise<ChaosReport> {
   );
 }
 
-async function undisturbed(place: JobPlace): Promise<Undisturbed> {
+async function undisturbed(place: JobFiles): Promise<Undisturbed> {
   // The first run fills the caches of the machine: it would make the second look short.
   await ask({ ...place, store: `${place.store}.warm-up` });
   const run = await ask(place);
@@ -134,7 +134,7 @@ interface Setting {
   readonly random: SeededRandom;
 }
 
-async function killAndResume(place: JobPlace, { calm, moments, random }: Setting): Promise<JobResult> {
+async function killAndResume(place: JobFiles, { calm, moments, random }: Setting): Promise<JobResult> {
   const violations: string[] = [];
   const resumeMs: number[] = [];
   let kills = 0;
@@ -159,7 +159,7 @@ async function killAndResume(place: JobPlace, { calm, moments, random }: Setting
   return { kills, early, resumeMs, violations: violations.map((text) => `${place.store}: ${text}`) };
 }
 
-async function auditEnd(place: JobPlace, calm: Undisturbed, run: JobRun): Promise<string[]> {
+async function auditEnd(place: JobFiles, calm: Undisturbed, run: JobRun): Promise<string[]> {
   const violations: string[] = [];
   if (run.exitCode !== 0) violations.push(`it ended with exit code ${run.exitCode}: ${run.stderr}`);
   if (run.answer !== calm.answer) violations.push(`another answer: ${run.answer.slice(0, 300)}`);

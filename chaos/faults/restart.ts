@@ -4,7 +4,7 @@ import { type ChaosOptions, type ChaosReport, type ChaosScenario, reportOf } fro
 import { hasContainers, startServe } from "../serving/serve-process.ts";
 import { type SlowModel, startSlowModel } from "../serving/slow-model.ts";
 import { steadyNow } from "../witness.ts";
-import { wordsOf } from "./survivor.ts";
+import { streamedWords } from "./survivor.ts";
 
 /** How long the server is away, in seconds. */
 const PAUSES_S = [0, 1, 5, 12] as const;
@@ -58,7 +58,7 @@ interface Round {
 
 /** The time from the death until the turn went on, in milliseconds, or what was wrong. */
 async function killed({ pauseS, model, place }: Round): Promise<number | string> {
-  const serving = { store: wordsOf(place), modelURL: model.baseURL, isContained: hasContainers };
+  const serving = { store: streamedWords(place), modelURL: model.baseURL, isContained: hasContainers };
   const first = await startServe(serving);
   const calls = model.calls.length;
   const { agentId } = await json(`${first.url}/api/agents`, { definition: "slow" });

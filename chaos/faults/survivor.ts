@@ -50,7 +50,7 @@ async function runRounds(
 }
 
 /** The options of `troupe serve` for a place of stores. */
-export function wordsOf(place: string): string[] {
+export function streamedWords(place: string): string[] {
   const [url = "", prefix = ""] = place.split("#");
   return isOnRedis(place) ? ["--redis", url, "--prefix", prefix] : ["--store", place];
 }
@@ -62,7 +62,7 @@ interface Found {
 }
 
 async function killed(model: SlowModel, place: string): Promise<Found> {
-  const serving = { store: wordsOf(place), modelURL: model.baseURL, isContained: false };
+  const serving = { store: streamedWords(place), modelURL: model.baseURL, isContained: false };
   const [doomed, other] = await Promise.all([startServe(serving), startServe(serving)]);
   try {
     const calls = model.calls.length;

@@ -68,7 +68,7 @@ export async function auditLoad(facts: LoadFacts): Promise<Load> {
     again,
     lost,
     violations: [
-      ...processes.flatMap(({ end }) => wordsOf(end, { mayRefuse, mayLose })),
+      ...processes.flatMap(({ end }) => violationText(end, { mayRefuse, mayLose })),
       ...violations,
       ...(mayRefuse || refused + again === 0 ? [] : [`${refused} commands were refused, ${again} calls tried again`]),
     ],
@@ -131,7 +131,7 @@ function auditLosses(
 }
 
 /** Whether it came to its end, and what it complained of meanwhile. */
-function wordsOf(
+function violationText(
   { timedOut, exitCode, signal, stdout, stderr }: LoadEnd,
   { mayRefuse, mayLose }: Pick<LoadFacts, "mayRefuse" | "mayLose">,
 ): string[] {

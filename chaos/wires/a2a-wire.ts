@@ -7,7 +7,7 @@ import {
   RestTransportFactory,
 } from "@a2a-js/sdk/client";
 import { TaskNotCancelableError, UnsupportedOperationError } from "@a2a-js/sdk/errors";
-import type { Line } from "./line.ts";
+import type { Line } from "./wire-client.ts";
 import type { Asked, Exchange, Heard, Hearing, Talk, Wire } from "./wire.ts";
 
 const decisions = "urn:troupe:a2a:decisions:v1";

@@ -1,5 +1,5 @@
 import { HttpAgent, type RunAgentParameters } from "@ag-ui/client";
-import type { Line } from "./line.ts";
+import type { Line } from "./wire-client.ts";
 import {
   type Asked,
   type Exchange,

@@ -1,6 +1,6 @@
 import OpenAI, { APIError } from "openai";
 import { questionPrefix } from "../model/script.ts";
-import type { Line } from "./line.ts";
+import type { Line } from "./wire-client.ts";
 import {
   type Asked,
   type Deed,

@@ -1,5 +1,5 @@
 import OpenAI from "openai";
-import type { Line } from "./line.ts";
+import type { Line } from "./wire-client.ts";
 import { type Asked, type Exchange, type Heard, type Hearing, stampTool, type Talk, type Wire } from "./wire.ts";
 
 /**

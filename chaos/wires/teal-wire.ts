@@ -1,7 +1,7 @@
 import { turnOfRequestId } from "../../src/server/teal/task-ids.ts";
 import { sseFrames } from "../../test/support/sse-frames.ts";
 import { TEAL_VERSION } from "../serving/team.ts";
-import type { Line } from "./line.ts";
+import type { Line } from "./wire-client.ts";
 import type { Asked, Exchange, Heard, Hearing, Talk, Wire } from "./wire.ts";
 
 /** It has no way to end a turn that works, and no official client: what its clients do is a `fetch` and a parser of events. */

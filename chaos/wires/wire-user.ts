@@ -3,7 +3,7 @@ import { taskPrefix } from "../model/script.ts";
 import type { SeededRandom } from "../seeded-random.ts";
 import type { ClientPlace, Counts, NodeClient } from "../serving/killed-nodes.ts";
 import { userOf } from "../serving/team.ts";
-import { Line } from "./line.ts";
+import { Line } from "./wire-client.ts";
 import { type Exchange, type Heard, Hearing, type Talk, type Wire } from "./wire.ts";
 
 /** No exchange takes so long: two deaths and their pauses take minutes on a busy machine. */
@@ -66,7 +66,7 @@ export class WireUser implements NodeClient {
       } catch (error) {
         const last = this.exchanges.at(-1);
         if (last && talk && (await this.#isGivenUp(last, talk))) continue;
-        this.faults.push(`${this.userId} ${last?.exchange.text}: ${textOf(error)}`);
+        this.faults.push(`${this.userId} ${last?.exchange.text}: ${errorText(error)}`);
         return;
       }
       await delay(random.between(0, LONGEST_PAUSE_MS));
@@ -168,6 +168,6 @@ interface Window {
   readonly talk: Talk;
 }
 
-function textOf(error: unknown): string {
+function errorText(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -1,5 +1,5 @@
 import type { SurfaceName } from "../serving/node.ts";
-import type { Line } from "./line.ts";
+import type { Line } from "./wire-client.ts";
 
 /**
  * What a turn of the teller of chaos/serving/team.ts does: only answers; calls tools and a subagent; a tool that needs an

@@ -15,7 +15,7 @@ export interface CallEffectInput extends TurnEffectInput {
 }
 
 /** Where an effect runs: in a turn or its agent, or in one of its calls. */
-export interface EffectPlace {
+export interface EffectOwner {
   /** `null` for an effect of the agent itself. */
   readonly turnId: string | null;
   readonly callId: string | null;
@@ -27,12 +27,12 @@ export interface Effect {
   /** Whether its state goes on when it has ended; it then calls `effectOver()` of the host. */
   readonly isOutlived: boolean;
   /** From the id of the actor whose state calls for it. */
-  placeOf(actorId: string): EffectPlace;
+  placeOf(actorId: string): EffectOwner;
   perform(host: Host, actorId: string, signal: AbortSignal): void | Promise<void>;
 }
 
-const ofAgent = (): EffectPlace => ({ turnId: null, callId: null });
-const ofTurn = (turnId: string): EffectPlace => ({ turnId, callId: null });
+const ofAgent = (): EffectOwner => ({ turnId: null, callId: null });
+const ofTurn = (turnId: string): EffectOwner => ({ turnId, callId: null });
 const ofCall = (callId: string): CallEffectInput => ({ turnId: partsOfCall(callId).turnId, callId });
 
 type Options = Partial<Pick<Effect, "isOutlived">>;
@@ -98,7 +98,7 @@ export class Effects {
   }
 
   /** Where effects run whose work has not ended. */
-  get places(): EffectPlace[] {
+  get places(): EffectOwner[] {
     return [...this.#running.values()].flatMap((one) => (one.isOver ? [] : [one.place]));
   }
 }
@@ -117,7 +117,7 @@ class RunningEffect {
     void later.then(() => this.#begin());
   }
 
-  get place(): EffectPlace {
+  get place(): EffectOwner {
     return this.#effect.placeOf(this.#actorId);
   }
 

@@ -273,7 +273,7 @@ function queuedCalls(host: Host, turnId: string): CallState[] {
 /** Only when it is withdrawn from its queue is it known whether a worker has begun it. */
 async function withdraw(host: Host, call: CallState, interrupted: AbortSignal): Promise<Withdrawal> {
   const signals = host.turn(call.turnId)?.execution.continuation.stopSignals ?? [];
-  return await host.queue.withdraw(call, wordsOf(strongestSignal(signals)), interrupted);
+  return await host.queue.withdraw(call, interruptionText(strongestSignal(signals)), interrupted);
 }
 
 function attemptOf({ callId, attempt }: CallState): string {
@@ -289,7 +289,7 @@ function settleInterrupted(
   if (withdrawn && "end" in withdrawn && withdrawn.end.type === "settled") {
     return settleEnded(host, call, withdrawn.end, { isUnreviewed: true });
   }
-  const why = isUnbegun(host, call) && signal?.limit ? `Not run: ${signal.message}` : wordsOf(signal);
+  const why = isUnbegun(host, call) && signal?.limit ? `Not run: ${signal.message}` : interruptionText(signal);
   const isBegun = withdrawn && "isBegun" in withdrawn ? withdrawn.isBegun : call.startedEpoch !== null;
   const ranOnce = isBegun && call.gate?.effect === "once" && call.childId === null;
   // A child in the background has been started, and goes on.
@@ -305,7 +305,7 @@ function isUnbegun(host: Host, { turnId, callId }: CallState): boolean {
   return host.call(turnId, callId) === undefined;
 }
 
-function wordsOf(signal: StopSignal | undefined): string {
+function interruptionText(signal: StopSignal | undefined): string {
   if (signal?.source === "supersede") return "Superseded by a new message of the user";
   if (signal?.reason === "user_requested") return "Interrupted by user";
   return `Interrupted: ${signal?.message ?? "the turn was stopped"}`;

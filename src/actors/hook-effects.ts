@@ -6,7 +6,7 @@ import { endOf } from "./end-turn.ts";
 import { releaseHeld, runHooks } from "./hook-run.ts";
 import type { Host } from "./host.ts";
 import { inTime, LONGEST_CHECK_MS } from "./in-time.ts";
-import { argumentsTextOf, callPatchesOf, isFailure, placeOf, resultOfCall, resultsOfRound } from "./tool-calls.ts";
+import { argumentsTextOf, callPatchesOf, isFailure, callPosition, resultOfCall, resultsOfRound } from "./tool-calls.ts";
 
 /** The `afterUserInput` hooks, once per turn, before anything else is done with the input. */
 export const receive = turnEffect("receive", async (host, { turnId }, signal) => {
@@ -29,11 +29,11 @@ export const decide = turnEffect("decide", async (host, { turnId }, signal) => {
   const { hooks } = host.definition;
   const calls = () =>
     openCallsOf(turn).map(({ callId, name }) => {
-      const denied = callPatchesOf(host, placeOf(callId)).find((patch) => patch.denied !== undefined)?.denied;
+      const denied = callPatchesOf(host, callPosition(callId)).find((patch) => patch.denied !== undefined)?.denied;
       return {
         callId,
         name,
-        arguments: argumentsTextOf(host, placeOf(callId)),
+        arguments: argumentsTextOf(host, callPosition(callId)),
         ...(denied === undefined ? {} : { denied }),
       };
     });

@@ -57,7 +57,7 @@ export function hookContextOf(host: Host, { turnId, step, run, warnings }: HookR
 }
 
 /** The hooks of one name, at one place of a turn. */
-interface HookPlace {
+interface HookPoint {
   readonly turnId: string;
   readonly step: number;
   readonly hook: Exclude<HookName, "beforeEachTool">;
@@ -90,7 +90,7 @@ interface HookSet<Draft> {
  */
 export async function runHooks<Draft>(
   host: Host,
-  place: HookPlace,
+  place: HookPoint,
   hooks: HookSet<Draft>,
   signal: AbortSignal,
 ): Promise<boolean> {
@@ -107,7 +107,7 @@ export async function runHooks<Draft>(
 
 async function runHook<Draft>(
   host: Host,
-  place: HookPlace & { readonly index: number },
+  place: HookPoint & { readonly index: number },
   hooks: HookSet<Draft>,
   signal: AbortSignal,
 ): Promise<boolean> {

@@ -8,7 +8,7 @@ export {
   settleEnded,
   unknownResult,
 } from "./tool-calls.ts";
-export { type EffectPlace, Effects } from "./effect.ts";
+export { type EffectOwner, Effects } from "./effect.ts";
 export { storedErrorOf } from "./stored-error.ts";
 export type {
   BackgroundChild,

@@ -33,26 +33,26 @@ import { settleAbandonedRun } from "./generate.ts";
 import type { FactParts, Host } from "./host.ts";
 
 /** Which call it is, as its id says. */
-type CallPlace = Pick<CallState, "callId" | "turnId" | "step" | "index">;
+type CallPosition = Pick<CallState, "callId" | "turnId" | "step" | "index">;
 
-export function placeOf(callId: string): CallPlace {
+export function callPosition(callId: string): CallPosition {
   return { callId, ...partsOfCall(callId) };
 }
 
 /** The call as the model wrote it. */
-function requestOfCall(host: Host, { turnId, step, index }: CallPlace): ToolCallRequest | undefined {
+function requestOfCall(host: Host, { turnId, step, index }: CallPosition): ToolCallRequest | undefined {
   const message = host.message(`${turnId}:${step}`);
   return message?.role === "assistant" ? message.toolCalls?.[index] : undefined;
 }
 
 /** The arguments of a call as text: the model's own, or those of a hook. */
-export function argumentsTextOf(host: Host, call: CallPlace): string {
+export function argumentsTextOf(host: Host, call: CallPosition): string {
   const changed = callPatchesOf(host, call).findLast((patch) => patch.arguments !== undefined);
   return changed?.arguments ?? requestOfCall(host, call)?.arguments ?? "";
 }
 
 /** The changes of a call by `afterLlm` and `beforeTools` hooks, in order. */
-export function callPatchesOf(host: Host, { callId, turnId }: CallPlace): readonly CallPatch[] {
+export function callPatchesOf(host: Host, { callId, turnId }: CallPosition): readonly CallPatch[] {
   const hooks = host.turn(turnId)?.hooks;
   if (hooks && hooks.afterLlm + hooks.beforeTools === 0) return none;
   return host
@@ -223,7 +223,7 @@ export function resultOfCall(host: Host, turnId: string, callId: string): RoundR
   const { name, outcome, messageId, durationMs, error } = settled;
   const text = textOf(host.message(messageId)?.content ?? "");
   return {
-    call: { callId, name, arguments: argumentsTextOf(host, placeOf(callId)) },
+    call: { callId, name, arguments: argumentsTextOf(host, callPosition(callId)) },
     outcome,
     text,
     durationMs,

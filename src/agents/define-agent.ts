@@ -16,7 +16,7 @@ import { fullHistory, summarize } from "../context/index.ts";
 import { hookCountsOf, type Plugin, pluginsOf, registerHooks } from "../hooks/index.ts";
 import { type DefinitionContent, hashOfDefinition, type StoredDefinition } from "../state/index.ts";
 import { artifactTool, controlTools, createToolRegistry, internalTools } from "../tools/index.ts";
-import { definitionDoor, toolRule } from "./agent-door.ts";
+import { definitionOptions, toolRule } from "./definition-options.ts";
 import type {
   AgentDefinition,
   AgentOptions,
@@ -35,7 +35,7 @@ export function defineAgent<const Schema extends z.core.$ZodType = z.core.$ZodTy
   given: AgentOptions<Schema>,
 ): AgentDefinition<OutputOf<Schema>> {
   const name = nameOf(given);
-  const options = optionsOf<AgentOptions>(given, `agent "${name}"`, definitionDoor);
+  const options = optionsOf<AgentOptions>(given, `agent "${name}"`, definitionOptions);
   return reading(`agent "${name}"`, () => made(name, options) as AgentDefinition<OutputOf<Schema>>);
 }
 

@@ -1,4 +1,4 @@
-export { definitionDoor } from "./agent-door.ts";
+export { definitionOptions } from "./definition-options.ts";
 export { collectDefinitions, DEFAULT_MAX_STEPS, defineAgent, isBackground } from "./define-agent.ts";
 export {
   type AgentDefinition,

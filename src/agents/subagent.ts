@@ -2,7 +2,7 @@ import { z } from "zod";
 import {
   anyRule,
   deepFreeze,
-  type Door,
+  type OptionsSchema,
   functionRule,
   listRule,
   oneOfRule,
@@ -65,7 +65,7 @@ export function subagent<Schema extends z.core.$ZodObject = z.core.$ZodObject>(
     return definition.name;
   });
   const of = `subagent "${known}"`;
-  const options = optionsOf<SubagentOptions<Schema>>(given, of, subagentDoor);
+  const options = optionsOf<SubagentOptions<Schema>>(given, of, subagentOptionsSchema);
   return reading(of, () => made(definition, options));
 }
 
@@ -83,7 +83,7 @@ const policyRule = optionsRule<SubagentPolicy>({
   instead: { depth: "maxDepth", concurrency: "maxConcurrent", tools: "allowedTools" },
 });
 
-const subagentDoor: Door<SubagentOptions> = {
+const subagentOptionsSchema: OptionsSchema<SubagentOptions> = {
   rules: {
     name: textRule,
     description: textRule,

@@ -9,7 +9,7 @@ import { wordsOfThrown } from "./thrown.ts";
 export type OptionRule = (value: unknown, where: string) => unknown;
 
 /** The options of a public function. */
-export interface Door<Options extends object> {
+export interface OptionsSchema<Options extends object> {
   readonly rules: { readonly [Name in keyof Options]-?: OptionRule };
   /** Options that must be given. */
   readonly needed?: readonly (keyof Options & string)[] | undefined;
@@ -29,13 +29,13 @@ export interface Door<Options extends object> {
  * @param of The function as its caller writes it: `executeTurn()`.
  * @throws InvalidInputError
  */
-export function optionsOf<Options extends object>(given: unknown, of: string, door: Door<Options>): Options {
-  return readOptions<Options>(given, `${of}: `, of, door);
+export function optionsOf<Options extends object>(given: unknown, of: string, schema: OptionsSchema<Options>): Options {
+  return readOptions<Options>(given, `${of}: `, of, schema);
 }
 
 /** The rule of an option that has options itself. */
-export function optionsRule<Options extends object>(door: Door<Options>): OptionRule {
-  return (value, where) => readOptions(value, `${where}.`, where, door);
+export function optionsRule<Options extends object>(schema: OptionsSchema<Options>): OptionRule {
+  return (value, where) => readOptions(value, `${where}.`, where, schema);
 }
 
 /** The options that have a rule among `rules`: the part of a composed set of options that another function takes. */
@@ -61,7 +61,7 @@ function readOptions<Options extends object>(
   given: unknown,
   prefix: string,
   of: string,
-  { rules, needed = [], instead, takesOwnFields = false }: Door<Options>,
+  { rules, needed = [], instead, takesOwnFields = false }: OptionsSchema<Options>,
 ): Options {
   const names = Object.keys(rules) as (keyof Options & string)[];
   reading(`${of}: what it was given`, () => {
@@ -102,7 +102,10 @@ export function assertKnownOptions(
     names,
     instead = {},
     takesOwnFields = false,
-  }: Pick<Door<object>, "instead" | "takesOwnFields"> & { readonly of: string; readonly names: readonly string[] },
+  }: Pick<OptionsSchema<object>, "instead" | "takesOwnFields"> & {
+    readonly of: string;
+    readonly names: readonly string[];
+  },
 ): void {
   if (given === undefined) return;
   if (typeof given !== "object" || given === null || Array.isArray(given)) {

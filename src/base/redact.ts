@@ -1,6 +1,6 @@
 import { InvalidInputError } from "../errors/index.ts";
 import { anyRule, flagRule, listRule, recordRule, ruleOf } from "./option-rules.ts";
-import { type Door, optionsOf } from "./options.ts";
+import { type OptionsSchema, optionsOf } from "./options.ts";
 import { maxJsonDepth } from "./plain-values.ts";
 
 /** Shown in place of a secret. */
@@ -45,7 +45,7 @@ const shortestVariable = 8;
 const secretVariable = /KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL/i;
 
 /** Secrets take any value here: the message of a rule would show them. */
-const redactorDoor: Door<RedactorOptions> = {
+const redactorOptionsSchema: OptionsSchema<RedactorOptions> = {
   rules: {
     secrets: listRule("a list of texts", anyRule),
     patterns: listRule(
@@ -66,7 +66,7 @@ const redactorDoor: Door<RedactorOptions> = {
  * @throws InvalidInputError for a secret of less than 4 characters: ordinary words would vanish with it.
  */
 export function createRedactor(given?: RedactorOptions): Redactor {
-  const options = optionsOf<RedactorOptions>(given, "createRedactor()", redactorDoor);
+  const options = optionsOf<RedactorOptions>(given, "createRedactor()", redactorOptionsSchema);
   const { secrets = [], patterns = [], environment = process.env, shapes: builtIn = true } = options;
   for (const [place, secret] of secrets.entries()) {
     if (typeof secret === "string" && secret.length >= shortestSecret) continue;
@@ -120,7 +120,7 @@ function secretsOf(environment: Readonly<Record<string, string | undefined>>): s
   );
 }
 
-interface Place {
+interface TextSpan {
   readonly from: number;
   readonly to: number;
 }
@@ -131,8 +131,8 @@ function searching(pattern: RegExp): RegExp {
   return new RegExp(pattern.source, [...flags].join(""));
 }
 
-function findShapes({ text, placeOf }: Reading, shapes: readonly RegExp[]): Place[] {
-  const places: Place[] = [];
+function findShapes({ text, placeOf }: Reading, shapes: readonly RegExp[]): TextSpan[] {
+  const places: TextSpan[] = [];
   for (const shape of shapes) {
     for (const match of text.matchAll(shape)) {
       const [from, to] = match.indices?.groups?.secret ?? [match.index, match.index + match[0].length];
@@ -142,9 +142,9 @@ function findShapes({ text, placeOf }: Reading, shapes: readonly RegExp[]): Plac
   return places;
 }
 
-function merged(places: Place[]): Place[] {
+function merged(places: TextSpan[]): TextSpan[] {
   const sorted = places.toSorted((one, other) => one.from - other.from);
-  const apart: Place[] = [];
+  const apart: TextSpan[] = [];
   for (const place of sorted) {
     const last = apart.at(-1);
     if (last && place.from <= last.to) apart[apart.length - 1] = { from: last.from, to: Math.max(last.to, place.to) };
@@ -207,7 +207,7 @@ export function isSecretName(name: string): boolean {
 }
 
 /** Where a secret was found in a text, however escaped. */
-export interface SecretPlace {
+export interface SecretSpan {
   readonly from: number;
   readonly to: number;
   /** Index of the secret. */
@@ -345,7 +345,7 @@ export class SecretSearch {
   }
 
   /** All places, in no order; one may be found more than once. */
-  placesIn(readings: readonly Reading[]): SecretPlace[] {
+  placesIn(readings: readonly Reading[]): SecretSpan[] {
     return readings.flatMap((reading) => this.#needles.flatMap(({ text, secret }) => findAll(reading, text, secret)));
   }
 }
@@ -356,8 +356,8 @@ function formsOf(secret: string): string[] {
   return [...new Set([secret, wellFormed, wellFormed.replaceAll(" ", "+")])];
 }
 
-function findAll({ text, placeOf }: Reading, needle: string, secret: number): SecretPlace[] {
-  const places: SecretPlace[] = [];
+function findAll({ text, placeOf }: Reading, needle: string, secret: number): SecretSpan[] {
+  const places: SecretSpan[] = [];
   let open: { from: number; to: number } | undefined;
   const close = (): void => {
     if (open) places.push({ from: placeOf(open.from), to: placeOf(open.to), secret });

@@ -43,7 +43,7 @@ export function reserve(chain: readonly Account[], asked: ReservationAsk, moment
   const whole = wholeOf(ask);
   let { outputTokens } = ask;
   let isBound = false;
-  const rooms: Room[] = [];
+  const rooms: OutputHeadroom[] = [];
   for (const account of chain) {
     const gate = gateOf(account, ask, moment);
     if (gate) {
@@ -203,7 +203,7 @@ export function hasRoomFor({ limits, used, reserved }: Account, { tokens, costMi
 }
 
 /** The output tokens that a limit of an account leaves. */
-export interface Room {
+export interface OutputHeadroom {
   readonly account: Account;
   readonly limit: "maxTokens" | "maxCostMicros";
   /** Output tokens that fit now; below `alone` exactly if others' reservations take room. */
@@ -213,8 +213,8 @@ export interface Room {
 }
 
 /** One for each limit on tokens and cost of the account. */
-export function roomsOn(account: Account, { promptTokens, price }: ReservationAsk): Room[] {
-  const rooms: Room[] = [];
+export function roomsOn(account: Account, { promptTokens, price }: ReservationAsk): OutputHeadroom[] {
+  const rooms: OutputHeadroom[] = [];
   const { limits, used, reserved } = account;
   if (limits.maxTokens !== undefined) {
     const alone = limits.maxTokens - used.tokens - promptTokens;

@@ -5,7 +5,7 @@ import type { DecideOptions, Wish } from "./commands/decide.ts";
 import type { RequestsOptions } from "./commands/requests.ts";
 import type { ExitCode } from "./failure.ts";
 import * as helpTexts from "./help-texts.ts";
-import { textOf } from "./inline/standard-input.ts";
+import { readArgument } from "./inline/standard-input.ts";
 import {
   jsonObject,
   nonEmpty,
@@ -67,7 +67,7 @@ export function addRequestCommands(program: Command, context: CliContext, done: 
     .action(async (words: string[], options: AnswerOptions, command: Command) => {
       const [given = "", first] = words.toReversed();
       if (words.length > 2) command.error("error: too many words for 'answer'; put the answer in quotes");
-      const text = await textOf(context, given);
+      const text = await readArgument(context, given);
       const answer = { text, isError: options.error === true };
       await decide(context, { requestId: first, verdict: "answered", answer }, options, done);
     });

@@ -1,4 +1,12 @@
-import { anyRule, deepFreeze, describeValue, type Door, listRule, nearestName, optionsOf } from "../base/index.ts";
+import {
+  anyRule,
+  deepFreeze,
+  describeValue,
+  type OptionsSchema,
+  listRule,
+  nearestName,
+  optionsOf,
+} from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import { type HookCounts, type HookName, hookNames } from "../state/index.ts";
 import type { Hook, Hooks, OneOrMore, Plugin } from "./hooks.ts";
@@ -59,10 +67,10 @@ export function hookCountsOf(registry: HookRegistry): HookCounts {
 
 /** Copies of plugins. Throws `InvalidInputError` for values that are not plugins, and for names that they cannot have. */
 export function pluginsOf(plugins: readonly unknown[]): readonly Plugin[] {
-  return plugins.map((plugin, index) => optionsOf<Plugin>(plugin ?? null, `plugins[${index}]`, pluginDoor));
+  return plugins.map((plugin, index) => optionsOf<Plugin>(plugin ?? null, `plugins[${index}]`, pluginOptionsSchema));
 }
 
-const pluginDoor: Door<Plugin> = {
+const pluginOptionsSchema: OptionsSchema<Plugin> = {
   rules: { name: pluginName, hooks: anyRule, tools: listRule("a list of tools", anyRule) },
   needed: ["name"],
   instead: Object.fromEntries(hookNames.map((name) => [name, `hooks: { ${name} }`])),

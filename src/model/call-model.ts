@@ -198,7 +198,7 @@ function takeAnswer(given: unknown, requested: string): TakenAnswer {
 
 function read(fields: Fields, requested: string): Omit<TakenAnswer, "usage"> {
   const toolCalls = callsOf(fields.toolCalls);
-  const content = contentOf(fields.content, toolCalls.length > 0);
+  const content = answerContent(fields.content, toolCalls.length > 0);
   const { reasoning, lost } = reasoningOf(fields.reasoning);
   let size = content.length;
   for (const call of toolCalls) size += call.id.length + call.name.length + call.arguments.length;
@@ -237,7 +237,7 @@ function reasonOf(given: unknown, hasCalls: boolean): FinishReason {
   return end === "stop" ? "stop" : "unknown";
 }
 
-function contentOf(given: unknown, hasCalls: boolean): string {
+function answerContent(given: unknown, hasCalls: boolean): string {
   if (typeof given === "string") return given;
   if ((given === undefined || given === null) && hasCalls) return "";
   if (Array.isArray(given)) {

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { type Door, nameRule, optionsOf, ruleOf, textRule } from "../base/index.ts";
+import { type OptionsSchema, nameRule, optionsOf, ruleOf, textRule } from "../base/index.ts";
 import { ModelError } from "../errors/index.ts";
 import type { GenerateOptions, LanguageModel } from "./language-model.ts";
 import { answerFromConversation } from "./offline-conversation.ts";
@@ -17,7 +17,7 @@ export interface OfflineModelOptions {
 }
 
 const speedRule = ruleOf("a number above 0", (value) => typeof value === "number" && value > 0);
-const offlineDoor: Door<OfflineModelOptions> = {
+const offlineOptionsSchema: OptionsSchema<OfflineModelOptions> = {
   rules: { name: nameRule, tokensPerSecond: speedRule, closingLine: textRule },
 };
 export const defaultClosingLine =
@@ -34,7 +34,7 @@ export type Plan = readonly PlannedCall[] | string;
  * `ModelError` when it is aborted in the middle of an answer, or asked for an answer in a JSON schema.
  */
 export function offlineModel(given?: OfflineModelOptions): LanguageModel {
-  return plannedModel(planNext, optionsOf<OfflineModelOptions>(given, "offlineModel()", offlineDoor));
+  return plannedModel(planNext, optionsOf<OfflineModelOptions>(given, "offlineModel()", offlineOptionsSchema));
 }
 
 async function planNext(assignment: Assignment): Promise<Plan> {

@@ -47,7 +47,7 @@ export function stemOf(word: string): string {
 const knownWords = new Map<string, Word>();
 
 /** The words of a text in order, stop words included. */
-function wordsOf(text: string): Word[] {
+function splitWords(text: string): Word[] {
   const plain = text.replaceAll(/(?<=[a-z])n['’]t\b/gi, " not");
   return Array.from(plain.matchAll(/[\p{L}\p{N}_$]+(?:[.-][\p{L}\p{N}_$]+)*/gu), ([word]) => {
     const known = knownWords.get(word);
@@ -62,12 +62,12 @@ function wordsOf(text: string): Word[] {
 
 /** The stems in a text, those of the parts of compounds too. */
 export function stemsIn(text: string): string[] {
-  return wordsOf(text).flatMap(({ stems }) => stems);
+  return splitWords(text).flatMap(({ stems }) => stems);
 }
 
 /** Neighbouring words of a text, in either order, so that "is the box" and "the box is" meet. */
 export function pairsIn(text: string): string[] {
-  const words = wordsOf(text).filter((word) => !/^(?:an?|the)$/i.test(word.text));
+  const words = splitWords(text).filter((word) => !/^(?:an?|the)$/i.test(word.text));
   return words.slice(1).map(({ stems: [one] }, index) => {
     const other = words[index]?.stems[0] ?? "";
     return one < other ? `${one} ${other}` : `${other} ${one}`;
@@ -76,7 +76,9 @@ export function pairsIn(text: string): string[] {
 
 /** The stems of the words of a text that carry its subject, each once, with the word as written. */
 export function termsOf(text: string): ReadonlyMap<string, string> {
-  const words = wordsOf(text).filter((word) => !stopWords.has(word.text.toLowerCase()) && !/^\p{L}$/u.test(word.text));
+  const words = splitWords(text).filter(
+    (word) => !stopWords.has(word.text.toLowerCase()) && !/^\p{L}$/u.test(word.text),
+  );
   const strong = words.filter(({ stems: [stem] }) => !weakWords.test(stem));
   return new Map((strong.length > 0 ? strong : words).map((word) => [word.stems[0], word.text]));
 }

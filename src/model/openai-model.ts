@@ -1,7 +1,7 @@
 import type { OpenAI } from "openai";
 import { InvalidInputError, ModelError } from "../errors/index.ts";
 import {
-  type Door,
+  type OptionsSchema,
   functionRule,
   listRule,
   nameRule,
@@ -102,7 +102,7 @@ export function openaiModel(name: string, given?: OpenaiModelOptions): LanguageM
   if (typeof name !== "string" || name.trim() === "") {
     throw new InvalidInputError('openaiModel takes a model\'s name as its first argument, for instance "gpt-5-mini".');
   }
-  const options = optionsOf<OpenaiModelOptions>(given, "openaiModel()", modelDoor);
+  const options = optionsOf<OpenaiModelOptions>(given, "openaiModel()", modelOptionsSchema);
   const contradicting = clientOptions.filter((option) => options[option] !== undefined);
   if (options.client !== undefined && contradicting.length > 0) {
     const names = contradicting.join(", ");
@@ -128,7 +128,7 @@ const messageRule = ruleOf(
   (value) => (typeof value === "string" && value !== "") || value instanceof RegExp,
 );
 
-const modelDoor: Door<OpenaiModelOptions> = {
+const modelOptionsSchema: OptionsSchema<OpenaiModelOptions> = {
   rules: {
     client: clientRule,
     provider: nameRule,

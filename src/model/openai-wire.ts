@@ -144,7 +144,7 @@ class WirePrompt {
     const [first] = this.#open;
     if (first === undefined) return;
     const role = first.role === "system" ? "system" : "user";
-    const content = contentOf(this.#open, (message) => this.#wired.idOfResult(message));
+    const content = wireContent(this.#open, (message) => this.#wired.idOfResult(message));
     if (this.#last === "tool") this.#sent.push(fillers.answer);
     this.#sent.push({ role, content });
     this.#last = role;
@@ -153,7 +153,7 @@ class WirePrompt {
 }
 
 /** The content of one message for several: a text, or parts where there are images. */
-function contentOf(
+function wireContent(
   messages: readonly Message[],
   idOf: (message: ToolMessage) => string,
 ): string | readonly WireObject[] {

@@ -5,10 +5,10 @@ import { type JsonObject, type Message, type ModelRequest, textOf } from "../sta
 export const structuredOutputs = ["jsonSchema", "jsonObject", "prompt"] as const;
 export type StructuredOutput = (typeof structuredOutputs)[number];
 
-type Place = "alone" | "besideTools";
+type OutputPosition = "alone" | "besideTools";
 
 /** Beside tools `json_object` is left out: several servers then write JSON in place of calls. */
-const ladders: { readonly [Name in Place]: readonly StructuredOutput[] } = {
+const ladders: { readonly [Name in OutputPosition]: readonly StructuredOutput[] } = {
   alone: ["jsonSchema", "jsonObject", "prompt"],
   besideTools: ["jsonSchema", "prompt"],
 };
@@ -18,18 +18,18 @@ export class KnownFormats {
   readonly #rungs = { alone: 0, besideTools: 0 };
 
   formatFor(request: ModelRequest): StructuredOutput {
-    const place = placeOf(request);
+    const place = outputPosition(request);
     return ladders[place][this.#rungs[place]] ?? "prompt";
   }
 
   /** Notes that the server has refused the format; another call may have found so before. */
   refused(request: ModelRequest, format: StructuredOutput): void {
-    const place = placeOf(request);
+    const place = outputPosition(request);
     this.#rungs[place] = Math.max(this.#rungs[place], ladders[place].indexOf(format) + 1);
   }
 }
 
-function placeOf({ tools = [] }: ModelRequest): Place {
+function outputPosition({ tools = [] }: ModelRequest): OutputPosition {
   return tools.length > 0 ? "besideTools" : "alone";
 }
 

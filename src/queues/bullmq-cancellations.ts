@@ -1,5 +1,5 @@
 import type { BullmqConnection } from "./bullmq-connection.ts";
-import type { BullmqPlaces } from "./bullmq-places.ts";
+import type { BullmqKeyspace } from "./bullmq-keyspace.ts";
 import type { CancelOutcome } from "./ports.ts";
 
 /** How long a request is kept, in seconds: its worker reads it within `cancelCheckMs`, or its successor when it begins. */
@@ -20,25 +20,25 @@ export interface RunOfJob {
  */
 export class BullmqCancellations {
   readonly #connection: BullmqConnection;
-  readonly #places: BullmqPlaces;
+  readonly #keyspace: BullmqKeyspace;
 
-  constructor(connection: BullmqConnection, places: BullmqPlaces) {
+  constructor(connection: BullmqConnection, keyspace: BullmqKeyspace) {
     this.#connection = connection;
-    this.#places = places;
+    this.#keyspace = keyspace;
   }
 
   async cancel(queue: string, jobId: string, reason: string): Promise<CancelOutcome> {
     for (;;) {
-      const job = await this.#places.job(queue, jobId);
+      const job = await this.#keyspace.job(queue, jobId);
       if (!job || job.finishedOn !== undefined) return "unknown";
       // A job that is being run cannot be removed. Where it has changed its state meanwhile, the next attempt sees that.
-      if ((await this.#places.stateOf(queue, jobId)) !== "active") {
-        if (await this.#places.remove(queue, jobId)) return "removed";
+      if ((await this.#keyspace.stateOf(queue, jobId)) !== "active") {
+        if (await this.#keyspace.remove(queue, jobId)) return "removed";
         continue;
       }
       const key = this.#keyOf(queue, { jobId, addedAt: job.timestamp });
       await this.#connection.run((client) => client.set(key, reason.slice(0, LONGEST_REASON), "EX", KEPT_SECONDS));
-      if ((await this.#places.stateOf(queue, jobId)) === "active") return "asked";
+      if ((await this.#keyspace.stateOf(queue, jobId)) === "active") return "asked";
     }
   }
 
@@ -56,6 +56,6 @@ export class BullmqCancellations {
   }
 
   #keyOf(queue: string, { jobId, addedAt }: RunOfJob): string {
-    return this.#places.ownKey(queue, `cancel:${addedAt}:${jobId}`);
+    return this.#keyspace.ownKey(queue, `cancel:${addedAt}:${jobId}`);
   }
 }

@@ -2,7 +2,7 @@ import {
   anyRule,
   type Clock,
   clockRule,
-  type Door,
+  type OptionsSchema,
   functionRule,
   listRule,
   optionsOf,
@@ -11,10 +11,10 @@ import {
 } from "../base/index.ts";
 import { InvalidInputError, InvariantError, LeaseLostError, TroupeError, UnsupportedError } from "../errors/index.ts";
 import {
-  checkedPlace,
-  type RedisPlace,
-  type RedisPlaceOptions,
-  redisPlaceRules,
+  checkedRedisLocation,
+  type RedisLocation,
+  type RedisLocationOptions,
+  redisLocationRules,
   hasAnswered,
   networkCode,
   translated as translatedFor,
@@ -120,7 +120,7 @@ export function faultOf(queue: string, error: unknown, redact: (text: string) =>
   const isOfConnection = hasAnswered(error) || networkCode(error) !== undefined;
   if (isOfConnection || (error instanceof Error && /connection/i.test(error.message))) return translated(error);
   return new InvariantError(
-    `a worker of queue "${queue}" met an error: ${redact(textOf(error)).slice(0, LONGEST_TEXT)}`,
+    `a worker of queue "${queue}" met an error: ${redact(errorText(error)).slice(0, LONGEST_TEXT)}`,
   );
 }
 
@@ -139,12 +139,12 @@ function lostJobOf(error: unknown): string | undefined {
   return /\bjob (\S+?)\.?(?:\s|$)/i.exec(error.message)?.[1] ?? "?";
 }
 
-function textOf(error: unknown): string {
+function errorText(error: unknown): string {
   return error instanceof Error ? `${error.name}: ${error.message}` : `it threw ${typeof error}`;
 }
 
 /** How to reach Redis (one of `url`, `client` and `cluster`, of the stores or of another server), and how to use it. */
-export interface BullmqQueuesOptions extends RedisPlaceOptions {
+export interface BullmqQueuesOptions extends RedisLocationOptions {
   /** Prefix of all keys, after a brace: any text without braces. Default `"troupe:queue:"`. */
   readonly prefix?: string | undefined;
   /** How long adding, cancelling or counting may take, with all attempts, in milliseconds. Default 5,000. */
@@ -180,7 +180,7 @@ export interface BullmqQueuesOptions extends RedisPlaceOptions {
 }
 
 export interface CheckedOptions {
-  readonly place: RedisPlace;
+  readonly place: RedisLocation;
   readonly prefix: string;
   readonly timeoutMs: number;
   readonly signer: Signer | undefined;
@@ -196,9 +196,9 @@ export interface CheckedOptions {
 const LONGEST_MS = 2 ** 31 - 1;
 
 /** Numbers are looked at where their defaults are known. */
-const bullmqDoor: Door<BullmqQueuesOptions> = {
+const bullmqOptionsSchema: OptionsSchema<BullmqQueuesOptions> = {
   rules: {
-    ...redisPlaceRules,
+    ...redisLocationRules,
     prefix: textRule,
     timeoutMs: anyRule,
     secrets: listRule("a list of keys { id, secret }", signingKeyRule),
@@ -215,9 +215,9 @@ const bullmqDoor: Door<BullmqQueuesOptions> = {
 
 /** Throws `InvalidInputError` for what cannot work, in words that do not show what a URL or a secret holds. */
 export function checkedOptions(given: BullmqQueuesOptions): CheckedOptions {
-  const options = optionsOf<BullmqQueuesOptions>(given, "bullmqQueues()", bullmqDoor);
+  const options = optionsOf<BullmqQueuesOptions>(given, "bullmqQueues()", bullmqOptionsSchema);
   const { prefix = "troupe:queue:", secrets, clock = systemClock } = options;
-  const place = checkedPlace("bullmqQueues", options);
+  const place = checkedRedisLocation("bullmqQueues", options);
   if (/[{}]/.test(prefix)) {
     throw new InvalidInputError(`prefix is ${JSON.stringify(prefix)}; it takes any text without braces`);
   }

@@ -1,6 +1,6 @@
 import { createId } from "../base/index.ts";
 import { type BullmqConnection, translated, type CheckedOptions } from "./bullmq-connection.ts";
-import type { BullmqPlaces } from "./bullmq-places.ts";
+import type { BullmqKeyspace } from "./bullmq-keyspace.ts";
 import type { WorkOptions } from "./ports.ts";
 
 /**
@@ -34,16 +34,16 @@ const PART = "workers";
 export class BullmqPresence {
   readonly #options: CheckedOptions;
   readonly #connection: BullmqConnection;
-  readonly #places: BullmqPlaces;
+  readonly #keyspace: BullmqKeyspace;
   readonly #id = createId("worker");
   #queues: readonly string[] = [];
   #stopWaiting: () => void = () => undefined;
   #hasLeft = false;
 
-  constructor(options: CheckedOptions, connection: BullmqConnection, places: BullmqPlaces) {
+  constructor(options: CheckedOptions, connection: BullmqConnection, keyspace: BullmqKeyspace) {
     this.#options = options;
     this.#connection = connection;
-    this.#places = places;
+    this.#keyspace = keyspace;
   }
 
   /** Announces that this process works on these queues, until it leaves. */
@@ -57,13 +57,13 @@ export class BullmqPresence {
     this.#hasLeft = true;
     this.#stopWaiting();
     const left = this.#queues.map((queue) =>
-      this.#connection.run((client) => client.zrem(this.#places.ownKey(queue, PART), this.#id)),
+      this.#connection.run((client) => client.zrem(this.#keyspace.ownKey(queue, PART), this.#id)),
     );
     await Promise.all(left);
   }
 
   async count(queue: string): Promise<number> {
-    const key = this.#places.ownKey(queue, PART);
+    const key = this.#keyspace.ownKey(queue, PART);
     return Number(await this.#connection.run((client) => client.eval(COUNT, 1, key)));
   }
 
@@ -79,12 +79,12 @@ export class BullmqPresence {
 
   async #beat(): Promise<void> {
     const { lockMs } = this.#options;
-    await this.#places.register(this.#queues);
+    await this.#keyspace.register(this.#queues);
     const entered = this.#queues.map((queue) =>
       this.#connection.run(async (client) => {
         // A late renewal must not undo the leaving.
         if (this.#hasLeft) return;
-        await client.eval(ENTER, 1, this.#places.ownKey(queue, PART), this.#id, lockMs);
+        await client.eval(ENTER, 1, this.#keyspace.ownKey(queue, PART), this.#id, lockMs);
       }),
     );
     await Promise.all(entered);

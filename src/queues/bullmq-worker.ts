@@ -6,7 +6,7 @@ import { backoffDelay } from "../base/index.ts";
 import { UnsupportedError } from "../errors/index.ts";
 import { type BullmqConnection, faultOf, lostLockOf, translated, type CheckedOptions } from "./bullmq-connection.ts";
 import type { BullmqCancellations, RunOfJob } from "./bullmq-cancellations.ts";
-import { type BullmqPlaces, isSetAside, textOfCause } from "./bullmq-places.ts";
+import { type BullmqKeyspace, isSetAside, textOfCause } from "./bullmq-keyspace.ts";
 import type { BullmqPresence } from "./bullmq-presence.ts";
 import { MAX_TRIES, mayDieAgain, type QueueWork, TRY_PAUSES } from "./checks.ts";
 import { type Envelope, open, type Job } from "./jobs.ts";
@@ -17,7 +17,7 @@ export interface WorkerAround extends Pick<WorkOptions, "onDead"> {
   readonly onFault: NonNullable<WorkOptions["onFault"]>;
   readonly options: CheckedOptions;
   readonly connection: BullmqConnection;
-  readonly places: BullmqPlaces;
+  readonly keyspace: BullmqKeyspace;
   readonly cancellations: BullmqCancellations;
   readonly presence: BullmqPresence;
   readonly running: RunningJobs;
@@ -74,7 +74,7 @@ export class BullmqWorker {
   active = 0;
 
   static async start(work: QueueWork, around: WorkerAround): Promise<BullmqWorker> {
-    const { connection, options, places } = around;
+    const { connection, options, keyspace } = around;
     const bullmq = await connection.package();
     const client = await connection.patient();
     return new BullmqWorker(
@@ -84,7 +84,7 @@ export class BullmqWorker {
       (process) =>
         new bullmq.Worker<Envelope, void>(work.queue, process, {
           connection: client,
-          prefix: places.prefixOf(work.queue),
+          prefix: keyspace.prefixOf(work.queue),
           // Stored with each job that it has taken (`processedBy`), for people.
           name: `${hostname()}:${pid}`,
           concurrency: work.concurrency,
@@ -139,21 +139,21 @@ export class BullmqWorker {
    * nothing to do. Where no worker is left to find that out, this one does.
    */
   async #removeNeedless(): Promise<void> {
-    const { places, options, presence } = this.#around;
+    const { keyspace, options, presence } = this.#around;
     const { queue, areNeeded } = this.work;
     if (!areNeeded || (await presence.count(queue)) > 0) return;
-    const wakes = (await places.waiting(queue, NEEDLESS_AT_ONCE)).flatMap(({ id = "", data }) => {
+    const wakes = (await keyspace.waiting(queue, NEEDLESS_AT_ONCE)).flatMap(({ id = "", data }) => {
       const opened = open(queue, id, data, options.signer);
       return "job" in opened ? { id, data, agent: opened.job } : [];
     });
     const isNeeded = await areNeeded(wakes.map(({ agent }) => agent));
     const removed: typeof wakes = [];
     for (const [at, wake] of wakes.entries()) {
-      if (!isNeeded[at] && (await places.remove(queue, wake.id))) removed.push(wake);
+      if (!isNeeded[at] && (await keyspace.remove(queue, wake.id))) removed.push(wake);
     }
     // A process that has posted something in between has found the wake there, and added none.
     const isNeededAgain = await areNeeded(removed.map(({ agent }) => agent));
-    for (const [at, { data, agent }] of removed.entries()) if (isNeededAgain[at]) await places.wake(data, agent);
+    for (const [at, { data, agent }] of removed.entries()) if (isNeededAgain[at]) await keyspace.wake(data, agent);
   }
 
   #noteFault(error: unknown): void {
@@ -174,11 +174,11 @@ export class BullmqWorker {
   }
 
   #noteDeath(jobId: string): void {
-    const { places, onFault } = this.#around;
+    const { keyspace, onFault } = this.#around;
     this.deaths += 1;
     if (this.#replacing.has(jobId)) return;
     this.#replacing.add(jobId);
-    places
+    keyspace
       .replaceUnreadable(this.work.queue, jobId)
       .catch((error: unknown) => onFault(translated(error)))
       .finally(() => this.#replacing.delete(jobId));
@@ -200,7 +200,7 @@ export class BullmqWorker {
   }
 
   async #handle(job: BullJob<Envelope>, token: string): Promise<void> {
-    const { options, running, places, onFault } = this.#around;
+    const { options, running, keyspace, onFault } = this.#around;
     const { queue } = this.work;
     const { id = "", stalledCounter: deaths } = job;
     const opened = open(queue, id, job.data, options.signer);
@@ -210,7 +210,7 @@ export class BullmqWorker {
     }
     if (!("job" in opened)) {
       if (queue !== WAKE_QUEUE && !isSetAside(id)) {
-        await places.setAside(queue, job.data);
+        await keyspace.setAside(queue, job.data);
         // The id has to be free, even where the job's options keep it.
         job.opts.removeOnComplete = true;
         return undefined;

@@ -1,4 +1,4 @@
-import { BullmqDesk } from "./bullmq-desk.ts";
+import { BullmqProcess } from "./bullmq-process.ts";
 import { type BullmqQueuesOptions, checkedOptions } from "./bullmq-connection.ts";
 import { checkAnyQueueName, checkedAdd, checkQueueName, checkWhole } from "./checks.ts";
 import { seal, checkedTool, checkedWake, toolJobIdOf, wakeKeyOf } from "./jobs.ts";
@@ -16,20 +16,20 @@ export type { SigningKey } from "./jobs.ts";
  */
 export function bullmqQueues(options: BullmqQueuesOptions): Queues {
   const checked = checkedOptions(options);
-  const desk = new BullmqDesk(checked);
-  const { places, cancellations } = desk;
+  const own = new BullmqProcess(checked);
+  const { keyspace, cancellations } = own;
 
   return {
     kind: "bullmq",
 
     async wake(agent, trace) {
       const job = checkedWake(agent, trace);
-      await places.wake(seal(WAKE_QUEUE, job, checked.signer), job);
+      await keyspace.wake(seal(WAKE_QUEUE, job, checked.signer), job);
     },
 
     async awaited(agents) {
       const keys = agents.map((agent) => wakeKeyOf(checkedWake(agent, undefined)));
-      return await Promise.all(keys.map((key) => places.isInHand(WAKE_QUEUE, key)));
+      return await Promise.all(keys.map((key) => keyspace.isInHand(WAKE_QUEUE, key)));
     },
 
     async add(queue, toolJob, addOptions = {}) {
@@ -37,7 +37,7 @@ export function bullmqQueues(options: BullmqQueuesOptions): Queues {
       const job = checkedTool(toolJob);
       const { priority, delayMs } = checkedAdd(addOptions);
       const data = seal(queue, job, checked.signer);
-      await places.add(queue, data, { jobId: toolJobIdOf(job), priority, delay: delayMs });
+      await keyspace.add(queue, data, { jobId: toolJobIdOf(job), priority, delay: delayMs });
     },
 
     async cancel(queue, key, reason) {
@@ -45,27 +45,27 @@ export function bullmqQueues(options: BullmqQueuesOptions): Queues {
       return await cancellations.cancel(queue, toolJobIdOf(key), reason);
     },
 
-    work: (workOptions) => desk.work(workOptions),
-    names: () => places.names(),
-    counts: (queues) => desk.counts(queues),
+    work: (workOptions) => own.work(workOptions),
+    names: () => keyspace.names(),
+    counts: (queues) => own.counts(queues),
 
     async workers(queue = WAKE_QUEUE) {
       checkAnyQueueName(queue);
-      return await desk.presence.count(queue);
+      return await own.presence.count(queue);
     },
 
     async deadLetters(queue, { limit = 100 } = {}) {
       checkWhole("limit", limit, 1, 10_000);
-      return await places.deadLetters(queue, limit);
+      return await keyspace.deadLetters(queue, limit);
     },
 
-    health: (healthOptions) => desk.health(healthOptions),
+    health: (healthOptions) => own.health(healthOptions),
 
     async drain({ timeoutMs }) {
       checkWhole("timeoutMs", timeoutMs, 0, 2 ** 31 - 1);
-      return await desk.drain(timeoutMs);
+      return await own.drain(timeoutMs);
     },
 
-    close: () => desk.close(),
+    close: () => own.close(),
   };
 }

@@ -1,4 +1,12 @@
-import { anyRule, type Clock, clockRule, type Door, functionRule, optionsOf, systemClock } from "../base/index.ts";
+import {
+  anyRule,
+  type Clock,
+  clockRule,
+  type OptionsSchema,
+  functionRule,
+  optionsOf,
+  systemClock,
+} from "../base/index.ts";
 import { InvariantError } from "../errors/index.ts";
 import {
   checkAnyQueueName,
@@ -35,7 +43,7 @@ export interface LocalQueuesOptions {
 
 /** Queues within this process: they are lost with it, and their workers cannot die without it. */
 export function localQueues(given?: LocalQueuesOptions): Queues {
-  const options = optionsOf<LocalQueuesOptions>(given, "localQueues()", localDoor);
+  const options = optionsOf<LocalQueuesOptions>(given, "localQueues()", localOptionsSchema);
   const { clock = systemClock, random = Math.random, deadLettersKept = DEFAULT_DEAD_LETTERS_KEPT } = options;
   const { graceMs = DEFAULT_GRACE_MS, redact = redactKnown() } = options;
   checkWhole("deadLettersKept", deadLettersKept, 1, 1_000_000);
@@ -128,7 +136,7 @@ export function localQueues(given?: LocalQueuesOptions): Queues {
 }
 
 /** Numbers are checked where their defaults are known. */
-const localDoor: Door<LocalQueuesOptions> = {
+const localOptionsSchema: OptionsSchema<LocalQueuesOptions> = {
   rules: { clock: clockRule, random: functionRule, graceMs: anyRule, deadLettersKept: anyRule, redact: functionRule },
 };
 

@@ -187,7 +187,7 @@ export class RunningJob {
   }
 
   #endOfError(error: unknown): JobEnd {
-    const message = this.#settings.redact(textOf(error));
+    const message = this.#settings.redact(errorText(error));
     if (error instanceof TroupeError && error.retryable) return { type: "retry", message };
     return { type: "dead", code: "failed", message };
   }
@@ -199,7 +199,7 @@ export class RunningJob {
 
 const LONGEST_MESSAGE = 500;
 
-function textOf(error: unknown): string {
+function errorText(error: unknown): string {
   const text = error instanceof Error ? `${error.name}: ${error.message}` : `it threw ${typeof error}`;
   return text.length <= LONGEST_MESSAGE ? text : `${text.slice(0, LONGEST_MESSAGE)}…`;
 }

@@ -1,10 +1,10 @@
 export {
   type RedisClient,
-  type RedisPlace,
-  type RedisPlaceOptions,
-  checkedPlace,
-  redisPlaceRules,
-} from "./redis-place.ts";
+  type RedisLocation,
+  type RedisLocationOptions,
+  checkedRedisLocation,
+  redisLocationRules,
+} from "./redis-location.ts";
 export { checkServers, type ServerFacts, unlessRefused } from "./redis-check.ts";
 export { letGo, RedisLink, type RedisUser, sharedLinkOf, within, withSharedLink } from "./redis-link.ts";
 export {

@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
 import { InvalidInputError, UnsupportedError } from "../errors/index.ts";
-import type { RedisClient } from "./redis-place.ts";
+import type { RedisClient } from "./redis-location.ts";
 
 const OLDEST = [6, 2] as const;
 

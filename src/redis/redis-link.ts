@@ -3,13 +3,13 @@ import type { Cluster, Redis } from "ioredis";
 import { backoffDelay } from "../base/index.ts";
 import { InvariantError, StoreUnavailableError, UnsupportedError } from "../errors/index.ts";
 import { isWorthRepeating, nodeErrorOf, translated } from "./redis-errors.ts";
-import type { RedisClient, RedisPlace } from "./redis-place.ts";
+import type { RedisClient, RedisLocation } from "./redis-location.ts";
 
 const pauses = { baseMs: 20, capMs: 250 };
 
 /** A user of Redis. */
 export interface RedisUser {
-  readonly place: RedisPlace;
+  readonly place: RedisLocation;
   /** How long a command may take, including retries, in milliseconds. */
   readonly timeoutMs: number;
   /** The user's name in errors: "the stores". */
@@ -174,7 +174,7 @@ export async function within<T>(ms: number, work: Promise<T>): Promise<T> {
 type Manner = "prompt" | "patient";
 
 interface ConnectOptions {
-  readonly place: RedisPlace;
+  readonly place: RedisLocation;
   /** For connecting, and on a prompt connection for each command; in milliseconds. */
   readonly timeoutMs: number;
   readonly manner: Manner;

@@ -32,7 +32,7 @@ export function guardedFetch(rules: FetchRules): typeof fetch {
       if (error instanceof RemoteAgentError) throw error;
       init?.signal?.throwIfAborted();
       const isSent = !notSent.has(codeOf(error));
-      throw new RemoteAgentError("remote_unreachable", `${url.origin} cannot be reached: ${wordsOf(error)}`, {
+      throw new RemoteAgentError("remote_unreachable", `${url.origin} cannot be reached: ${errorText(error)}`, {
         details: { isSent },
         cause: error,
       });
@@ -44,7 +44,7 @@ export function guardedFetch(rules: FetchRules): typeof fetch {
 const notSent: ReadonlySet<string> = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH"]);
 
 /** The words of Node's fetch are in the cause. */
-function wordsOf(error: unknown): string {
+function errorText(error: unknown): string {
   return codeOf(error) || (error instanceof Error ? error.message : "the request failed");
 }
 
@@ -89,7 +89,7 @@ function bounded(response: Response, maxBytes: number): Response {
         controller.error(
           isOurs
             ? error
-            : new RemoteAgentError("remote_unreachable", `the line broke: ${wordsOf(error)}`, { cause: error }),
+            : new RemoteAgentError("remote_unreachable", `the line broke: ${errorText(error)}`, { cause: error }),
         );
       }
     },

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { defineTool, type Tool } from "../tools/index.ts";
-import { CallPlaces } from "./call-places.ts";
+import { CallContexts } from "./call-contexts.ts";
 import { RemoteCall } from "./remote-call.ts";
 import { type RemoteAgentOptions, remoteOptionsOf } from "./remote-options.ts";
 
@@ -21,7 +21,7 @@ export function remoteAgent(options: RemoteAgentOptions): Tool<{ input: string }
   const given = remoteOptionsOf(options);
   const { name, url, card, timeoutMs = DEFAULT_TIMEOUT_MS, needsApproval = false } = given;
   const { description = `Hands a task to the remote agent "${name}", and gives its answer.` } = given;
-  const places = new CallPlaces(given.context ?? "agent");
+  const places = new CallContexts(given.context ?? "agent");
   const settings = {
     name,
     place: {

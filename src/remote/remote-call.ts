@@ -2,10 +2,10 @@ import type { Message, StreamResponse, Task } from "@a2a-js/sdk";
 import { InvalidInputError, OutcomeUnknownError } from "../errors/index.ts";
 import type { JsonObject } from "../state/index.ts";
 import type { AskedRequest, RunContext, ToolAnswer } from "../tools/index.ts";
-import { type CallPlaces, messageIdOf, type Note, noteOf } from "./call-places.ts";
+import { type CallContexts, messageIdOf, type Note, noteOf } from "./call-contexts.ts";
 import { Credentials } from "./credentials.ts";
 import type { RemoteAgentOptions } from "./remote-options.ts";
-import { RemoteClient, type RemotePlace } from "./remote-client.ts";
+import { RemoteClient, type RemoteEndpoint } from "./remote-client.ts";
 import { isPassing, isTaskLost, RemoteAgentError, shortened, wasNotTaken } from "./remote-error.ts";
 import {
   assertSame,
@@ -19,16 +19,16 @@ import {
   type RemoteIds,
   type RemotePiece,
   type RemoteQuestion,
-  textOf,
+  partsText,
   usageOf as usageOfTask,
 } from "./remote-task.ts";
 import { type OpenStream, pause, streamOf, takeEvent, taskNow, type Watching, watchTask } from "./remote-watch.ts";
 import { answerOf, cancelTask, firstOf, isDenial, Lingering, textPart } from "./remote-messages.ts";
 
 export interface RemoteSettings extends Pick<RemoteAgentOptions, "name" | "auth" | "honoursMessageIds" | "usage"> {
-  readonly place: RemotePlace;
+  readonly place: RemoteEndpoint;
   readonly timeoutMs: number;
-  readonly places: CallPlaces;
+  readonly places: CallContexts;
 }
 
 /** Tries to send a first message that has certainly not arrived. */
@@ -338,7 +338,7 @@ export class RemoteCall {
   async #finished(task: Task, state: string): Promise<string> {
     await this.#bill(task);
     if (state === "TASK_STATE_COMPLETED") return await this.#rendered(piecesOfTask(task));
-    const words = shortened(textOf(task.status?.message?.parts ?? []));
+    const words = shortened(partsText(task.status?.message?.parts ?? []));
     const how = state.replace("TASK_STATE_", "").toLowerCase();
     throw new RemoteAgentError(
       "remote_failed",

@@ -59,7 +59,7 @@ const cardSchema = z.object({
 type Card = z.output<typeof cardSchema>;
 
 /** Where a remote agent is, and what is let through. */
-export interface RemotePlace {
+export interface RemoteEndpoint {
   /** Of the card, or of the agent, below which its card is at the well-known place. Absent: `card` is given. */
   readonly url: string | undefined;
   readonly card: unknown;
@@ -86,7 +86,7 @@ export class RemoteClient {
 
   /** `headers` are asked before each request. Rejects with `UnsupportedError` where the package is not installed. */
   static async open(
-    place: RemotePlace,
+    place: RemoteEndpoint,
     headers: () => Promise<Readonly<Record<string, string>>>,
     signal: AbortSignal,
   ): Promise<RemoteClient> {

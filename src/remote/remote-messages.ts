@@ -1,7 +1,7 @@
 import type { Message, StreamResponse } from "@a2a-js/sdk";
 import type { JsonObject } from "../state/index.ts";
 import type { RunContext, ToolAnswer } from "../tools/index.ts";
-import { messageIdOf } from "./call-places.ts";
+import { messageIdOf } from "./call-contexts.ts";
 import type { RemoteClient } from "./remote-client.ts";
 import { isTaskLost, RemoteAgentError } from "./remote-error.ts";
 import { DECISIONS, idsOf, type RemoteIds, type RemoteQuestion } from "./remote-task.ts";

@@ -1,4 +1,12 @@
-import { anyRule, type Door, flagRule, functionRule, oneOfRule, optionsOf, wholeNumberRule } from "../base/index.ts";
+import {
+  anyRule,
+  type OptionsSchema,
+  flagRule,
+  functionRule,
+  oneOfRule,
+  optionsOf,
+  wholeNumberRule,
+} from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import type { RunContext } from "../tools/index.ts";
 
@@ -71,7 +79,7 @@ export function remoteOptionsOf(options: RemoteAgentOptions): RemoteAgentOptions
   return given;
 }
 
-const door: Door<RemoteAgentOptions> = {
+const door: OptionsSchema<RemoteAgentOptions> = {
   rules: {
     name: anyRule,
     description: anyRule,

@@ -63,11 +63,11 @@ export function progressOf(
   const { payload } = event;
   if (payload?.$case === "artifactUpdate") {
     const { append, artifact } = payload.value;
-    const text = shown(textOf(artifact?.parts ?? []));
+    const text = shown(partsText(artifact?.parts ?? []));
     return text === "" ? undefined : { text, append };
   }
   if (payload?.$case !== "task" && payload?.$case !== "statusUpdate") return undefined;
-  const text = shown(textOf(payload.value.status?.message?.parts ?? []));
+  const text = shown(partsText(payload.value.status?.message?.parts ?? []));
   const state = stateOf(payload.value);
   return text === "" ? { state } : { state, message: text };
 }
@@ -79,7 +79,7 @@ function shown(text: string): string {
   return text.slice(0, LONGEST_PIECE).toWellFormed();
 }
 
-export function textOf(parts: readonly Part[]): string {
+export function partsText(parts: readonly Part[]): string {
   return parts.flatMap(({ content }) => (content?.$case === "text" ? [content.value] : [])).join("");
 }
 
@@ -127,7 +127,7 @@ function piecesOf({ parts }: Pick<Artifact, "parts">, id: string, name: string):
         const label = (filename === "" ? name : filename) || "file";
         const file = { key: `${id}/${index}`, name: label.slice(0, 200).toWellFormed() };
         return [
-          { file: { ...file, ...contentOf(Buffer.from(content.value), mediaType.slice(0, 200).toWellFormed()) } },
+          { file: { ...file, ...fileContent(Buffer.from(content.value), mediaType.slice(0, 200).toWellFormed()) } },
         ];
       }
       default:
@@ -145,7 +145,7 @@ function normalJson(text: string): string {
 }
 
 /** An artifact is a text, so that other content becomes one. */
-function contentOf(bytes: Buffer, mediaType: string): Pick<RemoteFile, "content" | "contentType"> {
+function fileContent(bytes: Buffer, mediaType: string): Pick<RemoteFile, "content" | "contentType"> {
   const isText = /^(?:text\/|application\/(?:json|xml|yaml|[\w.-]+\+(?:json|xml)))/i.test(mediaType);
   const text = isText ? bytes.toString("utf8") : "";
   if (isText && Buffer.from(text).equals(bytes)) return { content: text, contentType: mediaType };
@@ -170,7 +170,7 @@ export function questionOf(task: Task, state: string): RemoteQuestion {
   const parts = message?.parts ?? [];
   const part = parts.find(({ metadata }) => typeof metadata?.["requestId"] === "string");
   const { requestId, kind, argumentsHash } = part?.metadata ?? {};
-  const said = part ? textOf([part]) : textOf(parts);
+  const said = part ? partsText([part]) : partsText(parts);
   const prompt = (said.trim() || "(it does not say what it wants)").slice(0, LONGEST_PROMPT).toWellFormed();
   const data = parts.flatMap(({ content }) => (content?.$case === "data" ? [content.value as Json] : []));
   return {

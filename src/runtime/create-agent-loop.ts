@@ -4,7 +4,7 @@ import {
   type Clock,
   clockRule,
   createId,
-  type Door,
+  type OptionsSchema,
   idRule,
   listRule,
   type OptionRule,
@@ -19,13 +19,13 @@ import { memoryStores } from "../stores/index.ts";
 import { AgentHandle } from "./handles/agent-handle.ts";
 import { checkedPorts } from "./core/checked-ports.ts";
 import { DEFAULT_LEASE_MS, rootIdentity, refuseBackground } from "./create-runtime.ts";
-import type { Decide } from "./doors/agent-types.ts";
-import { partOf } from "./doors/roles.ts";
+import type { Decide } from "./api/agent-types.ts";
+import { partOf } from "./api/roles.ts";
 import { RuntimeCore } from "./core/runtime-core.ts";
-import { definitionsRule } from "./doors/runtime-doors.ts";
-import { INPUT_CHARACTERS, turnDoor } from "./doors/turn-door.ts";
+import { definitionsRule } from "./api/runtime-options.ts";
+import { INPUT_CHARACTERS, turnOptions } from "./api/turn-options.ts";
 import { TurnHandle } from "./follow/turn-handle.ts";
-import type { Turn, TurnOptions, TurnResult } from "./doors/turn-types.ts";
+import type { Turn, TurnOptions, TurnResult } from "./api/turn-types.ts";
 import { unsavedStores } from "./unsaved/unsaved-stores.ts";
 import { wakeUp } from "./agent/intake.ts";
 
@@ -83,7 +83,7 @@ export function createAgentLoop<Output>(
   options?: AgentLoopOptions,
 ): AgentLoop<Output> {
   const [main] = definitionsRule([definition], "createAgentLoop()") as readonly [AgentDefinition];
-  const { agents = [] } = optionsOf<AgentLoopOptions>(options, "createAgentLoop()", loopDoor);
+  const { agents = [] } = optionsOf<AgentLoopOptions>(options, "createAgentLoop()", loopOptionsSchema);
   const known = [main, ...agents];
   const definitions = collectDefinitions(known);
   for (const one of known) refuseBackground(one, "the stateless loop");
@@ -121,12 +121,12 @@ export function createAgentLoop<Output>(
   };
 }
 
-const loopDoor: Door<AgentLoopOptions> = { rules: { agents: definitionsRule } };
+const loopOptionsSchema: OptionsSchema<AgentLoopOptions> = { rules: { agents: definitionsRule } };
 
-const { ifBusy: _noOther, key: _noneKnown, clientTools: _own, ...turnRules } = turnDoor.rules;
+const { ifBusy: _noOther, key: _noneKnown, clientTools: _own, ...turnRules } = turnOptions.rules;
 
-const contextDoor: Door<TurnContext> = {
-  ...turnDoor,
+const contextOptionsSchema: OptionsSchema<TurnContext> = {
+  ...turnOptions,
   rules: { ...turnRules, agentId: idRule, clock: clockRule },
 };
 
@@ -135,7 +135,7 @@ function contextOf(
   context: TurnContext | undefined,
 ): TurnContext & { readonly clock: Clock; readonly refusal?: Error } {
   try {
-    const options = optionsOf<TurnContext>(context, "executeTurn()", contextDoor);
+    const options = optionsOf<TurnContext>(context, "executeTurn()", contextOptionsSchema);
     return { ...options, ...checkedPorts(options) };
   } catch (error) {
     if (error instanceof InvalidInputError) return { clock: systemClock, refusal: error };

@@ -3,15 +3,15 @@ import {
   type AgentDefinition,
   type AgentOptions,
   defineAgent,
-  definitionDoor,
+  definitionOptions,
   type OutputOf,
 } from "../agents/index.ts";
-import { anyRule, type Door, idRule, optionsIn, optionsOf } from "../base/index.ts";
+import { anyRule, type OptionsSchema, idRule, optionsIn, optionsOf } from "../base/index.ts";
 import { createRuntime } from "./create-runtime.ts";
-import { agentFields } from "./doors/agent-doors.ts";
-import type { Agent, AgentStartOptions } from "./doors/agent-types.ts";
-import { definitionsRule, insteadOfRole, runtimeSettingsRules } from "./doors/runtime-doors.ts";
-import type { Runtime, RuntimeSettings } from "./doors/runtime-types.ts";
+import { agentFields } from "./api/agent-options.ts";
+import type { Agent, AgentStartOptions } from "./api/agent-types.ts";
+import { definitionsRule, insteadOfRole, runtimeSettingsRules } from "./api/runtime-options.ts";
+import type { Runtime, RuntimeSettings } from "./api/runtime-types.ts";
 
 /**
  * What `createAgent()` takes: everything of `defineAgent()`, of `runtime.agent()`, and of `createRuntime()` but `role` and
@@ -29,12 +29,19 @@ export interface CreateAgentOptions<Schema extends z.core.$ZodType = z.core.$Zod
   readonly agents?: readonly AgentDefinition[] | undefined;
 }
 
-const { agents: _tools, store: _store, stores: _stores, agentId: _id, id: _name, ...instead } = definitionDoor.instead;
+const {
+  agents: _tools,
+  store: _store,
+  stores: _stores,
+  agentId: _id,
+  id: _name,
+  ...instead
+} = definitionOptions.instead;
 
 const startRules = { ...agentFields, agentId: idRule };
 
-const createAgentDoor: Door<CreateAgentOptions> = {
-  rules: { ...definitionDoor.rules, ...startRules, ...runtimeSettingsRules, name: anyRule, agents: definitionsRule },
+const createAgentOptionsSchema: OptionsSchema<CreateAgentOptions> = {
+  rules: { ...definitionOptions.rules, ...startRules, ...runtimeSettingsRules, name: anyRule, agents: definitionsRule },
   needed: ["model"],
   instead: { ...instead, ...insteadOfRole, contextId: "agentId", id: "agentId", store: "stores", userId: "ownerId" },
 };
@@ -46,9 +53,9 @@ const createAgentDoor: Door<CreateAgentOptions> = {
 export async function createAgent<const Schema extends z.core.$ZodType = z.core.$ZodType>(
   given: CreateAgentOptions<Schema>,
 ): Promise<Agent<OutputOf<Schema>> & { readonly runtime: Runtime }> {
-  const options = optionsOf<CreateAgentOptions<Schema>>(given, "createAgent()", createAgentDoor);
+  const options = optionsOf<CreateAgentOptions<Schema>>(given, "createAgent()", createAgentOptionsSchema);
   const { name = "agent", agents = [] } = options;
-  const own = defineAgent({ ...optionsIn(options, definitionDoor.rules), name });
+  const own = defineAgent({ ...optionsIn(options, definitionOptions.rules), name });
   const settings = optionsIn(options, runtimeSettingsRules);
   const runtime = await createRuntime({ recovers: "own", ...settings, agents: [own, ...agents] });
   try {

@@ -1,5 +1,5 @@
 import { type AgentDefinition, assertGiven, collectDefinitions, isBackground, isDefinition } from "../agents/index.ts";
-import { createId, type Door, flagRule, functionRule, harmless, optionsOf, reading } from "../base/index.ts";
+import { createId, type OptionsSchema, flagRule, functionRule, harmless, optionsOf, reading } from "../base/index.ts";
 import {
   agentAccountId,
   areSameLimits,
@@ -32,13 +32,13 @@ import {
   startOptionsOf,
   textOfCaller,
   turnListOptionsOf,
-} from "./doors/agent-doors.ts";
-import type { Agent, AgentStartOptions } from "./doors/agent-types.ts";
-import { partOf, type Role } from "./doors/roles.ts";
-import { drainMsOf, healthOptionsOf, runtimeOptionsOf, shutdownMsOf } from "./doors/runtime-doors.ts";
-import { healthOf, metricsOf } from "./doors/runtime-health.ts";
-import type { Runtime, RuntimeOptions } from "./doors/runtime-types.ts";
-import { assertObserver } from "./doors/turn-door.ts";
+} from "./api/agent-options.ts";
+import type { Agent, AgentStartOptions } from "./api/agent-types.ts";
+import { partOf, type Role } from "./api/roles.ts";
+import { drainMsOf, healthOptionsOf, runtimeOptionsOf, shutdownMsOf } from "./api/runtime-options.ts";
+import { healthOf, metricsOf } from "./api/runtime-health.ts";
+import type { Runtime, RuntimeOptions } from "./api/runtime-types.ts";
+import { assertObserver } from "./api/turn-options.ts";
 import { followTree, headOf } from "./follow/follow.ts";
 import { type TreeWatcher, type TreeWatching, watchTree } from "./follow/watch-tree.ts";
 import { AgentHandle } from "./handles/agent-handle.ts";
@@ -271,11 +271,13 @@ async function lookedAt(copies: Projector | undefined, opened: Promise<Agent>): 
   return agent;
 }
 
-const subscribeDoor: Door<NonNullable<Parameters<Runtime["subscribe"]>[1]>> = { rules: { streams: flagRule } };
+const subscribeOptionsSchema: OptionsSchema<NonNullable<Parameters<Runtime["subscribe"]>[1]>> = {
+  rules: { streams: flagRule },
+};
 
 function subscribe(core: RuntimeCore, ...[observer, given]: Parameters<Runtime["subscribe"]>): { unsubscribe(): void } {
   assertObserver(observer, "runtime.subscribe()");
-  const { streams = true } = optionsOf(given, "runtime.subscribe()", subscribeDoor);
+  const { streams = true } = optionsOf(given, "runtime.subscribe()", subscribeOptionsSchema);
   const next = typeof observer === "function" ? observer : observer.next;
   const tell = harmless("an observer of runtime.subscribe()", (event: TroupeEvent) =>
     core.contexts.of(event.turnId).run(() => next?.call(observer, event)),

@@ -1,6 +1,14 @@
-import { describeValue, type Door, functionRule, hasMethods, nameRule, optionsOf, ruleOf } from "../base/index.ts";
+import {
+  describeValue,
+  type OptionsSchema,
+  functionRule,
+  hasMethods,
+  nameRule,
+  optionsOf,
+  ruleOf,
+} from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
-import type { Runtime } from "./doors/runtime-types.ts";
+import type { Runtime } from "./api/runtime-types.ts";
 
 /** What `getRuntime()` takes beside the key and the function. */
 export interface GetRuntimeOptions {
@@ -12,7 +20,7 @@ export interface GetRuntimeOptions {
   readonly version?: string | number | undefined;
 }
 
-const getRuntimeDoor: Door<GetRuntimeOptions> = {
+const getRuntimeOptionsSchema: OptionsSchema<GetRuntimeOptions> = {
   rules: {
     version: ruleOf("a text or a number", (value) => typeof value === "string" || Number.isFinite(value)),
   },
@@ -45,7 +53,7 @@ export async function getRuntime(
 ): Promise<Runtime> {
   nameRule(key, "getRuntime(): its key");
   functionRule(make, "getRuntime(): its function");
-  const { version } = optionsOf<GetRuntimeOptions>(given, "getRuntime()", getRuntimeDoor);
+  const { version } = optionsOf<GetRuntimeOptions>(given, "getRuntime()", getRuntimeOptionsSchema);
   const runtimes = runtimesOfProcess();
   const known = runtimes.get(key);
   if (known !== undefined && known.version === version) {

@@ -26,7 +26,7 @@ export type {
   ProjectionContext,
   Projections,
   StateStore,
-} from "./doors/projection-stores.ts";
+} from "./api/projection-stores.ts";
 export { MachineFold } from "./agent/rebuild.ts";
 export { Requests, type RequestsOptions } from "./core/requests.ts";
 export type {
@@ -41,7 +41,7 @@ export type {
   ResumeOptions,
   SpawnAgentOptions,
   SpawnedAgent,
-} from "./doors/agent-types.ts";
+} from "./api/agent-types.ts";
 export { run, type RunOptions, TurnFailedError, TurnWaitingError } from "./run.ts";
 export type {
   DrainReport,
@@ -54,9 +54,9 @@ export type {
   Runtime,
   RuntimeOptions,
   TreeSnapshot,
-} from "./doors/runtime-types.ts";
-export type { HealthOptions, RuntimeHealth, RuntimeMetrics } from "./doors/runtime-health.ts";
-export type { Role, WorkSettings } from "./doors/roles.ts";
+} from "./api/runtime-types.ts";
+export type { HealthOptions, RuntimeHealth, RuntimeMetrics } from "./api/runtime-health.ts";
+export type { Role, WorkSettings } from "./api/roles.ts";
 export { eventsOfRow } from "./follow/tree-stream.ts";
 export { eventOfPart, type LivePart } from "./follow/live-part.ts";
 export { type TreeWatcher, type TreeWatching, watchStoredTree } from "./follow/watch-tree.ts";
@@ -71,4 +71,4 @@ export type {
   TurnRest,
   TurnResult,
   WaitingTurn,
-} from "./doors/turn-types.ts";
+} from "./api/turn-types.ts";

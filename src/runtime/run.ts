@@ -1,16 +1,16 @@
 import { type AgentDefinition, definitionRule } from "../agents/index.ts";
-import { type Door, flagRule, functionRule, idRule, optionsIn, optionsOf } from "../base/index.ts";
+import { type OptionsSchema, flagRule, functionRule, idRule, optionsIn, optionsOf } from "../base/index.ts";
 import type { Budget } from "../budget/index.ts";
 import { AgentBusyError, RequestConflictError, TerminalError } from "../errors/index.ts";
 import type { AgentRequest, Content, TroupeEvent } from "../state/index.ts";
 import type { Auth } from "../tools/index.ts";
 import { abortWithSignal, hearSignal } from "./handles/open-turn.ts";
 import { createRuntime } from "./create-runtime.ts";
-import { definitionsRule, insteadOfRole, runtimeSettingsRules } from "./doors/runtime-doors.ts";
-import { turnDoor } from "./doors/turn-door.ts";
-import type { Decide, Agent } from "./doors/agent-types.ts";
-import type { Turn, TurnResult, WaitingTurn } from "./doors/turn-types.ts";
-import type { Runtime, RuntimeSettings } from "./doors/runtime-types.ts";
+import { definitionsRule, insteadOfRole, runtimeSettingsRules } from "./api/runtime-options.ts";
+import { turnOptions } from "./api/turn-options.ts";
+import type { Decide, Agent } from "./api/agent-types.ts";
+import type { Turn, TurnResult, WaitingTurn } from "./api/turn-types.ts";
+import type { Runtime, RuntimeSettings } from "./api/runtime-types.ts";
 
 /** What `run()` takes: everything of `createRuntime()` but `role` and `work`, and what belongs to the one turn. */
 export interface RunOptions extends RuntimeSettings {
@@ -42,19 +42,19 @@ export interface RunOptions extends RuntimeSettings {
   readonly throwOnFailure?: boolean | undefined;
 }
 
-const runDoor: Door<RunOptions> = {
+const runOptionsSchema: OptionsSchema<RunOptions> = {
   rules: {
     ...runtimeSettingsRules,
-    budget: turnDoor.rules.budget,
-    auth: turnDoor.rules.auth,
-    signal: turnDoor.rules.signal,
+    budget: turnOptions.rules.budget,
+    auth: turnOptions.rules.auth,
+    signal: turnOptions.rules.signal,
     agentId: idRule,
     agents: definitionsRule,
     onEvent: functionRule,
     decide: functionRule,
     throwOnFailure: flagRule,
   },
-  instead: { ...turnDoor.instead, ...insteadOfRole, store: "stores", contextId: "agentId", onRequest: "decide" },
+  instead: { ...turnOptions.instead, ...insteadOfRole, store: "stores", contextId: "agentId", onRequest: "decide" },
 };
 
 /** The turn of a `run()` failed. `result` is the turn as it ended, `cause` what was thrown, or its stored error. */
@@ -124,7 +124,7 @@ export async function run<Output>(
   given?: RunOptions,
 ): Promise<TurnResult<Output>> {
   definitionRule(definition, "run(): its definition");
-  const options = optionsOf<RunOptions>(given, "run()", runDoor);
+  const options = optionsOf<RunOptions>(given, "run()", runOptionsSchema);
   const { agentId, agents = [], auth, resolveAuth } = options;
   const runtime = await createRuntime({
     recovers: "own",

@@ -26,9 +26,9 @@ export type {
   Notification,
   TellingStep,
   Webhook,
-  WebhookDesk,
+  WebhookRegistry,
   WebhookForm,
-  WebhookPlace,
+  WebhookSubject,
 } from "./core/webhooks.ts";
 export type { LookupAddresses } from "./webhooks/receiver.ts";
 export type { WebhookOptions } from "./webhooks/webhooks.ts";

@@ -6,7 +6,7 @@ import {
 } from "node:http";
 import { type AddressInfo, createServer, type Server as NetServer } from "node:net";
 import type { Duplex } from "node:stream";
-import { type Clock, type Door, nameRule, portRule, wholeNumberRule } from "../base/index.ts";
+import { type Clock, type OptionsSchema, nameRule, portRule, wholeNumberRule } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import { type Authenticate, isOpenAuth } from "./core/identity.ts";
 import { isLoopbackName } from "./core/origins.ts";
@@ -43,7 +43,7 @@ const DEFAULT_HEAD_MS = 10_000;
 const DEFAULT_REQUEST_MS = 30_000;
 const LONGEST_CHECK_MS = 1_000;
 
-export const listenDoor: Door<ListenOptions> = {
+export const listenOptionsSchema: OptionsSchema<ListenOptions> = {
   rules: {
     port: wholeNumberRule(0, 65_535),
     host: nameRule,

@@ -1,12 +1,12 @@
 import { hasMethods, nameRule, optionsOf, ruleOf } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import {
-  checkedPlace,
+  checkedRedisLocation,
   checkServers,
   type RedisClient,
   RedisLink,
-  redisPlaceRules,
-  type RedisPlaceOptions,
+  redisLocationRules,
+  type RedisLocationOptions,
   sharedLinkOf,
 } from "../redis/index.ts";
 import type { Stores } from "../stores/index.ts";
@@ -14,7 +14,7 @@ import type { IssuedTicket, TicketStore } from "./api/tickets.ts";
 import type { RateRedis } from "./core/limits.ts";
 
 /** What `redisSharing()` takes. */
-export interface RedisSharingOptions extends RedisPlaceOptions {
+export interface RedisSharingOptions extends RedisLocationOptions {
   /**
    * Stores of `redisStores()`: their connection and their prefix are used. In place of `url`, `client` or `cluster`.
    * Default: none.
@@ -44,12 +44,12 @@ const TIMEOUT_MS = 5_000;
  */
 export async function redisSharing(given: RedisSharingOptions): Promise<RedisSharing> {
   const options = optionsOf<RedisSharingOptions>(given, "redisSharing()", {
-    rules: { ...redisPlaceRules, stores: storesRule, prefix: nameRule },
+    rules: { ...redisLocationRules, stores: storesRule, prefix: nameRule },
   });
   const { link, isOwn, prefix } = linkOf(options);
-  const keyOf = (hash: string): string => `${prefix}ticket:${hash}`;
+  const ticketKey = (hash: string): string => `${prefix}ticket:${hash}`;
   const client = await link.run(async (redis) => {
-    await redis.exists(keyOf(""));
+    await redis.exists(ticketKey(""));
     return redis;
   });
   return {
@@ -57,11 +57,11 @@ export async function redisSharing(given: RedisSharingOptions): Promise<RedisSha
     prefix,
     tickets: {
       put: async (hash, issued, now) => {
-        await link.run((redis) => redis.set(keyOf(hash), JSON.stringify(issued), "PX", issued.expiresAt - now));
+        await link.run((redis) => redis.set(ticketKey(hash), JSON.stringify(issued), "PX", issued.expiresAt - now));
       },
       // Sent twice it may find nothing; then the client asks for another ticket.
       take: async (hash) => {
-        const found = await link.run((redis) => redis.getdel(keyOf(hash)));
+        const found = await link.run((redis) => redis.getdel(ticketKey(hash)));
         return found === null ? undefined : (JSON.parse(found) as IssuedTicket);
       },
     },
@@ -88,7 +88,7 @@ function linkOf({ stores, prefix, ...place }: RedisSharingOptions): {
   }
   const name = "servers that share a Redis";
   const link = new RedisLink({
-    place: checkedPlace("redisSharing()", place),
+    place: checkedRedisLocation("redisSharing()", place),
     timeoutMs: TIMEOUT_MS,
     name,
     needing: "Servers that share a Redis need",

@@ -2,7 +2,7 @@ import {
   anyRule,
   type Clock,
   clockRule,
-  type Door,
+  type OptionsSchema,
   functionRule,
   hasMethods,
   listRule,
@@ -14,11 +14,11 @@ import {
 import { InvalidInputError } from "../errors/index.ts";
 import type { Runtime } from "../runtime/index.ts";
 import type { Authenticate, Identity } from "./core/identity.ts";
-import { limitsDoor, type ServeLimits } from "./core/limits.ts";
+import { limitsOptionsSchema, type ServeLimits } from "./core/limits.ts";
 import type { LogLine } from "./core/metrics.ts";
 import type { MetricsAccess } from "./core/probes.ts";
 import type { Surface } from "./core/surface.ts";
-import { type WebhookOptions, webhooksDoor } from "./webhooks/webhooks.ts";
+import { type WebhookOptions, webhooksOptionsSchema } from "./webhooks/webhooks.ts";
 
 /** Runtimes by the tenant of the identities that they serve. */
 export type RuntimesByTenant = Readonly<Record<string, Runtime>>;
@@ -73,7 +73,7 @@ const basePathRule = ruleOf(
   (value) => typeof value === "string" && /^(?:\/[\w.~-]+)+$/.test(value),
 );
 
-export const serveDoor: Door<ServeOptions> = {
+export const serveOptionsSchema: OptionsSchema<ServeOptions> = {
   rules: {
     authenticate: functionRule,
     surfaces: listRule("a list of surfaces", anyRule),
@@ -81,8 +81,8 @@ export const serveDoor: Door<ServeOptions> = {
     hosts: listRule("a list of hosts", nameRule),
     tenant: nameRule,
     basePath: basePathRule,
-    limits: optionsRule(limitsDoor),
-    webhooks: optionsRule(webhooksDoor),
+    limits: optionsRule(limitsOptionsSchema),
+    webhooks: optionsRule(webhooksOptionsSchema),
     proxies: wholeNumberRule(0, 10),
     metrics: metricsRule,
     waitMs: wholeNumberRule(1, 2 ** 31 - 1),

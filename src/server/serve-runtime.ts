@@ -5,7 +5,7 @@ import { InvalidInputError, NotFoundError } from "../errors/index.ts";
 import type { Runtime } from "../runtime/index.ts";
 import { apiSurface } from "./api/api-surface.ts";
 import { countedAddress } from "./core/addresses.ts";
-import { Admission, type Passage } from "./core/admission.ts";
+import { Admission, type RequestContext } from "./core/admission.ts";
 import { callOf, type CallDependencies } from "./core/call.ts";
 import { failureOf, jsonFailure, ServerError } from "./core/failures.ts";
 import { isOpenAuth } from "./core/identity.ts";
@@ -22,11 +22,11 @@ import {
 import { probeSurface } from "./core/probes.ts";
 import type { Route } from "./core/route.ts";
 import type { Surface } from "./core/surface.ts";
-import { assertOpenToLoopback, listenDoor, type Listening, type ListenOptions, listenOn } from "./listen.ts";
+import { assertOpenToLoopback, listenOptionsSchema, type Listening, type ListenOptions, listenOn } from "./listen.ts";
 import {
   type RuntimesByTenant,
   runtimesOf,
-  serveDoor,
+  serveOptionsSchema,
   type ServedRuntimes,
   type ServeOptions,
 } from "./serve-options.ts";
@@ -61,7 +61,7 @@ const DEFAULT_CLOSE_MS = 5_000;
  * Throws `InvalidInputError` for surfaces whose routes clash.
  */
 export function serveRuntime(runtime: Runtime | RuntimesByTenant, given: ServeOptions): RuntimeServer {
-  const options = optionsOf<ServeOptions>(given, "serveRuntime()", serveDoor);
+  const options = optionsOf<ServeOptions>(given, "serveRuntime()", serveOptionsSchema);
   const server = new Serving(runtimesOf(runtime, options.tenant), options);
   return {
     fetch: (request, env) => server.answer(request, env),
@@ -76,7 +76,7 @@ class Serving {
   readonly #admission: Admission;
   readonly #surfaces: readonly Surface[];
   readonly #metrics = new RequestMetrics();
-  readonly #app = new Hono<{ Bindings: { passage: Passage } }>();
+  readonly #app = new Hono<{ Bindings: { passage: RequestContext } }>();
   readonly #origins: OriginRules;
   readonly #listening = new Set<Listening>();
   readonly #log: (line: LogLine) => void;
@@ -126,7 +126,7 @@ class Serving {
     const known = { route: null, identity: null, code: null, error: null };
     const peer = peerOf(env);
     const address = countedAddress({ request, peer, proxies: this.#options.proxies ?? 0 });
-    const passage: Passage = { request, requestId, cut: cutOf(env), peer, address, begun, ...known };
+    const passage: RequestContext = { request, requestId, cut: cutOf(env), peer, address, begun, ...known };
     const answer = await this.#respond(passage);
     const location = answer.headers.get("location");
     const response = withHeaders(answer, {
@@ -142,7 +142,7 @@ class Serving {
   }
 
   async listen(given: ListenOptions = {}): Promise<Listening> {
-    const options = optionsOf<ListenOptions>(given, "listen()", listenDoor);
+    const options = optionsOf<ListenOptions>(given, "listen()", listenOptionsSchema);
     assertOpenToLoopback(this.#options.authenticate, options.host ?? "127.0.0.1");
     const listening = await listenOn((request, env) => this.answer(request, env), options);
     this.#listening.add(listening);
@@ -184,7 +184,7 @@ class Serving {
     }
   }
 
-  async #respond(passage: Passage): Promise<Response> {
+  async #respond(passage: RequestContext): Promise<Response> {
     const { request } = passage;
     try {
       if (this.#isClosing)
@@ -200,7 +200,7 @@ class Serving {
   async #handle(
     surface: Surface,
     route: Route,
-    passage: Passage,
+    passage: RequestContext,
     params: Readonly<Record<string, string>>,
   ): Promise<Response> {
     const { request, requestId, cut } = passage;
@@ -215,7 +215,7 @@ class Serving {
   }
 
   /** The refusal of a request that is for no route, which counts like one without a caller. */
-  async #failUncalled(error: Error, passage: Passage, surface?: Surface): Promise<Response> {
+  async #failUncalled(error: Error, passage: RequestContext, surface?: Surface): Promise<Response> {
     try {
       await this.#admission.assertFewAnonymous(passage);
     } catch (refusal) {
@@ -225,7 +225,7 @@ class Serving {
   }
 
   /** The answer to an error, in the form of the surface that the request belongs to. */
-  async #fail(error: unknown, passage: Passage, surface = this.#surfaceAt(passage.request)): Promise<Response> {
+  async #fail(error: unknown, passage: RequestContext, surface = this.#surfaceAt(passage.request)): Promise<Response> {
     const failure = failureOf(error);
     passage.code = failure.code;
     if (failure.status >= 500) passage.error = this.#words(error);
@@ -254,12 +254,12 @@ class Serving {
     );
   }
 
-  #noteStreamError(passage: Passage, error: unknown): void {
+  #noteStreamError(passage: RequestContext, error: unknown): void {
     const line = this.#lineOf(passage, { at: this.#dependencies.clock.now(), status: 200 });
     this.#log({ ...line, code: "stream_cut", error: this.#words(error) });
   }
 
-  #lineOf(passage: Passage, { at, status }: Pick<LogLine, "at" | "status">): LogLine {
+  #lineOf(passage: RequestContext, { at, status }: Pick<LogLine, "at" | "status">): LogLine {
     const { request, requestId, route, identity, code, error, begun } = passage;
     return {
       at,

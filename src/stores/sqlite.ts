@@ -1,11 +1,11 @@
-import { type Door, oneOfRule, optionsOf, ruleOf, wholeNumberRule } from "../base/index.ts";
+import { type OptionsSchema, oneOfRule, optionsOf, ruleOf, wholeNumberRule } from "../base/index.ts";
 import { databaseStores } from "./rules/database-stores.ts";
 import type { Stores } from "./rules/ports.ts";
 import { SqliteDatabase, type SqliteOptions } from "./sqlite/sqlite-database.ts";
 
 export type { SqliteOptions } from "./sqlite/sqlite-database.ts";
 
-const sqliteDoor: Door<SqliteOptions> = {
+const sqliteOptionsSchema: OptionsSchema<SqliteOptions> = {
   rules: {
     durability: oneOfRule("process", "full"),
     busyLimitMs: ruleOf(
@@ -26,6 +26,6 @@ const sqliteDoor: Door<SqliteOptions> = {
  * `StoreUnavailableError` if the file stays locked while it is opened.
  */
 export function sqliteStores(path: string, given?: SqliteOptions): Stores {
-  const options = optionsOf<SqliteOptions>(given, "sqliteStores()", sqliteDoor);
+  const options = optionsOf<SqliteOptions>(given, "sqliteStores()", sqliteOptionsSchema);
   return databaseStores("sqlite", new SqliteDatabase(path, options));
 }

@@ -9,5 +9,5 @@ export {
   type SessionRecordOptions,
   sessionRecord,
 } from "./session-record.ts";
-export { type LogOptions, type TerminalLogOptions, terminalLog, type TextLogPlace, textLog } from "./logs.ts";
+export { type LogOptions, type TerminalLogOptions, terminalLog, type TextLogLocation, textLog } from "./logs.ts";
 export { sessionYaml, type YamlSessionOptions, yamlSession } from "./yaml-session.ts";

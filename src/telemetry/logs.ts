@@ -6,7 +6,7 @@ import { assertRuntime, type EventFeed, listen, redactorRule, type Telemetry } f
 import { FileAppender, fileNameOf } from "./log-files.ts";
 
 /** One file for all agents, or a folder with a file `<root agent's id>.log` for each tree (see `fileNameOf`). */
-export type TextLogPlace = string | { readonly directory: string };
+export type TextLogLocation = string | { readonly directory: string };
 
 /**
  * Appends what all live agents of a runtime do to plain-text files: the time in ISO 8601, the agent's path, what happened.
@@ -14,7 +14,7 @@ export type TextLogPlace = string | { readonly directory: string };
  * `process.emitWarning`; no turn ends because of it.
  * @throws InvalidInputError when no place is given.
  */
-export function textLog(runtime: EventFeed, place: TextLogPlace, options?: LogOptions): Telemetry {
+export function textLog(runtime: EventFeed, place: TextLogLocation, options?: LogOptions): Telemetry {
   assertRuntime(runtime, "textLog()");
   const checked = optionsOf<LogOptions>(options, "textLog()", { rules: logRules });
   const { redactor = createRedactor(), content = false } = checked;
@@ -34,7 +34,7 @@ export function textLog(runtime: EventFeed, place: TextLogPlace, options?: LogOp
   };
 }
 
-function pathsIn(place: TextLogPlace): (rootAgentId: string) => string {
+function pathsIn(place: TextLogLocation): (rootAgentId: string) => string {
   if (typeof place === "string" && place !== "") return () => place;
   const directory = reading("textLog()", () => folderOf(place));
   if (directory !== undefined) return (rootAgentId) => join(directory, `${fileNameOf(rootAgentId)}.log`);

@@ -2,7 +2,7 @@ import { context, trace, type TracerProvider } from "@opentelemetry/api";
 import {
   carryTraces,
   createRedactor,
-  type Door,
+  type OptionsSchema,
   flagRule,
   nameRule,
   optionsOf,
@@ -47,7 +47,7 @@ export interface OpenTelemetryOptions {
 export function traceToOpenTelemetry(runtime: JournalSource & EventFeed, given: OpenTelemetryOptions): Telemetry {
   const of = "traceToOpenTelemetry()";
   assertRuntime(runtime, of);
-  const options = optionsOf<OpenTelemetryOptions>(given, of, openTelemetryDoor);
+  const options = optionsOf<OpenTelemetryOptions>(given, of, openTelemetryOptionsSchema);
   const spans = new TreeSpans(runtime, options);
   const endCarrying = carryTraces(spans);
   return {
@@ -60,7 +60,7 @@ export function traceToOpenTelemetry(runtime: JournalSource & EventFeed, given: 
   };
 }
 
-const openTelemetryDoor: Door<OpenTelemetryOptions> = {
+const openTelemetryOptionsSchema: OptionsSchema<OpenTelemetryOptions> = {
   rules: {
     tracerProvider: portRule("{ tracerProvider }, for instance trace.getTracerProvider()", ["getTracer"]),
     captureContent: flagRule,

@@ -160,7 +160,7 @@ function endedTurn(event: EndEvent, open: OpenTurn): SessionTurn {
     duration_ms: event.at - open.startedAt,
     tokens: usage.inputTokens + usage.outputTokens,
     cost: costMicros === null ? null : costMicros / 1_000_000,
-    tools_called: open.calls.toSorted(byPlace).map(({ name }) => name),
+    tools_called: open.calls.toSorted(byPosition).map(({ name }) => name),
     result: text,
     status: statuses[event.type],
     stop_reason: stopReason,
@@ -171,7 +171,7 @@ function endedTurn(event: EndEvent, open: OpenTurn): SessionTurn {
 const statuses = { "turn.completed": "completed", "turn.stopped": "stopped", "turn.failed": "failed" } as const;
 
 /** Calls of one round end in any order. */
-function byPlace(one: { readonly callId: string }, other: { readonly callId: string }): number {
+function byPosition(one: { readonly callId: string }, other: { readonly callId: string }): number {
   const [a, b] = [partsOfCall(one.callId), partsOfCall(other.callId)];
   return a.step - b.step || a.index - b.index;
 }

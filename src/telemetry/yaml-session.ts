@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { stringify } from "yaml";
-import { createRedactor, type Door, flagRule, optionsOf, type Redactor, ruleOf } from "../base/index.ts";
+import { createRedactor, type OptionsSchema, flagRule, optionsOf, type Redactor, ruleOf } from "../base/index.ts";
 import type { TroupeEvent } from "../state/index.ts";
 import {
   assertRuntime,
@@ -34,7 +34,7 @@ const mostSessions = 200;
  */
 export function yamlSession(runtime: JournalSource & EventFeed, given: YamlSessionOptions): Telemetry {
   assertRuntime(runtime, "yamlSession()");
-  const options = optionsOf<YamlSessionOptions>(given, "yamlSession()", yamlDoor);
+  const options = optionsOf<YamlSessionOptions>(given, "yamlSession()", yamlOptionsSchema);
   const sessions = new SessionFiles(runtime, options);
   return {
     flush: () => sessions.flush(),
@@ -45,7 +45,7 @@ export function yamlSession(runtime: JournalSource & EventFeed, given: YamlSessi
   };
 }
 
-const yamlDoor: Door<YamlSessionOptions> = {
+const yamlOptionsSchema: OptionsSchema<YamlSessionOptions> = {
   rules: {
     directory: ruleOf('a folder for its files: "sessions"', (value) => typeof value === "string" && value !== ""),
     messages: flagRule,

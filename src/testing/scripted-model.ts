@@ -1,4 +1,4 @@
-import { describeValue, type Door, nameRule, optionsOf, reading, wholeNumberRule } from "../base/index.ts";
+import { describeValue, type OptionsSchema, nameRule, optionsOf, reading, wholeNumberRule } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import type { GenerateOptions, LanguageModel } from "../model/index.ts";
 import {
@@ -75,7 +75,7 @@ export interface ScriptedModel extends LanguageModel {
 
 /** A model for tests that says what its script says: no network, no time, the same answers each time. */
 export function scriptedModel(script: ModelScript, given?: ScriptedModelOptions): ScriptedModel {
-  const options = optionsOf<ScriptedModelOptions>(given, "scriptedModel()", scriptedDoor);
+  const options = optionsOf<ScriptedModelOptions>(given, "scriptedModel()", scriptedOptionsSchema);
   if (!reading("scriptedModel()", () => isScript(script))) {
     throw new InvalidInputError(
       `scriptedModel() takes an answer, a list of answers or a function that gives them, not ${describeValue(script)}`,
@@ -103,7 +103,7 @@ export function scriptedModel(script: ModelScript, given?: ScriptedModelOptions)
   };
 }
 
-const scriptedDoor: Door<ScriptedModelOptions> = {
+const scriptedOptionsSchema: OptionsSchema<ScriptedModelOptions> = {
   rules: { name: nameRule, provider: nameRule, contextWindow: wholeNumberRule(1) },
 };
 

@@ -1,10 +1,10 @@
 import { z } from "zod";
-import { anyRule, type Door, optionsOf, reading } from "../base/index.ts";
+import { anyRule, type OptionsSchema, optionsOf, reading } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import type { Json, JsonObject, ModelTool } from "../state/index.ts";
 import type { CheckedArguments } from "./define-tool.ts";
 import { checkExpiry, checkIdentity, checkOptionalFunction, toolNameIn } from "./definition-checks.ts";
-import { type RenderedOutput, textOf } from "./output.ts";
+import { type RenderedOutput, outputText } from "./output.ts";
 import { describer, parseArguments, readParameters, type ToolParameters, uncheckedOf } from "./parameters.ts";
 import { type ParsedArguments } from "./parsed-arguments.ts";
 import { createToolRegistry } from "./registry.ts";
@@ -52,7 +52,7 @@ export function clientTool<const Schema extends ToolParameters>(definition: Clie
       `${of}: a client tool has no execute, its caller executes it; use defineTool for one that runs here.`,
     );
   }
-  const options = optionsOf<ClientToolDefinition<Schema>>(definition, of, clientToolDoor);
+  const options = optionsOf<ClientToolDefinition<Schema>>(definition, of, clientToolOptionsSchema);
   return reading(of, () => waitingTool("client", options, definition));
 }
 
@@ -68,7 +68,7 @@ export function clientToolsOf(given: readonly ModelTool[]): readonly ClientTool[
 }
 
 /** The fields of a definition; each value is checked where it is read. */
-const clientToolDoor: Door<ClientToolDefinition<ToolParameters>> = {
+const clientToolOptionsSchema: OptionsSchema<ClientToolDefinition<ToolParameters>> = {
   rules: {
     name: anyRule,
     description: anyRule,
@@ -107,7 +107,7 @@ function waitingTool<const Schema extends ToolParameters>(
 
 /** The caller's answer as the model sees it: texts as they are, other values as JSON text. Never throws. */
 export function answerText(tool: Pick<ClientTool, "name">, value: unknown): RenderedOutput {
-  const answer = textOf(value);
+  const answer = outputText(value);
   if (answer.ok) return { text: answer.text };
   return { text: `The answer to "${tool.name}" cannot be shown: ${answer.reason}.`, error: "unreadable" };
 }
@@ -137,7 +137,7 @@ const defaultDescription =
  * for a name, a description or an expiry that is wrong.
  */
 export function askUser(options?: AskUserOptions): ClientTool {
-  const checked = optionsOf<AskUserOptions>(options, "askUser()", askUserDoor);
+  const checked = optionsOf<AskUserOptions>(options, "askUser()", askUserOptionsSchema);
   const { name = "ask_user", description = defaultDescription, expiresAfterMs } = checked;
   return waitingTool("question", {
     name,
@@ -148,7 +148,7 @@ export function askUser(options?: AskUserOptions): ClientTool {
   });
 }
 
-const askUserDoor: Door<AskUserOptions> = {
+const askUserOptionsSchema: OptionsSchema<AskUserOptions> = {
   rules: { name: anyRule, description: anyRule, expiresAfterMs: anyRule },
   instead: { timeoutMs: "expiresAfterMs", timeout: "expiresAfterMs" },
 };

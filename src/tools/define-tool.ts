@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import { anyRule, copyOfJson, describeValue, type Door, optionsOf, reading } from "../base/index.ts";
+import { anyRule, copyOfJson, describeValue, type OptionsSchema, optionsOf, reading } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import { type EffectClass, effectClassSchema, type JsonObject } from "../state/index.ts";
 import { checkIdentity, checkQueue, checkWaits, toolNameIn } from "./definition-checks.ts";
@@ -90,12 +90,12 @@ export function defineTool<const Schema extends ToolParameters, const SecretName
   definition: ToolDefinition<Schema, SecretName>,
 ): Tool<ToolArguments<Schema, SecretName>> {
   const of = toolNameIn(definition, "defineTool()");
-  const options = optionsOf<ToolDefinition<Schema, SecretName>>(definition, of, toolDoor);
+  const options = optionsOf<ToolDefinition<Schema, SecretName>>(definition, of, toolOptionsSchema);
   return reading(of, () => made(options, definition));
 }
 
 /** The fields of a definition; each value is checked where it is read. */
-const toolDoor: Door<ToolDefinition<ToolParameters>> = {
+const toolOptionsSchema: OptionsSchema<ToolDefinition<ToolParameters>> = {
   rules: {
     name: anyRule,
     description: anyRule,

@@ -26,7 +26,7 @@ export function renderOutput(value: unknown, redact: Redact = nothingToRedact): 
   } catch (error) {
     return unreadable(headOf(redact(reasonOf(error)), maxReasonCharacters));
   }
-  const rendered = textOf(value, redact);
+  const rendered = outputText(value, redact);
   return rendered.ok ? { text: rendered.text } : unreadable(rendered.reason);
 }
 
@@ -37,7 +37,7 @@ function unreadable(reason: string): RenderedOutput {
 type TextOfValue = { readonly ok: true; readonly text: string } | { readonly ok: false; readonly reason: string };
 
 /** The result's text; where it has none, the reason. */
-export function textOf(value: unknown, redact: Redact = nothingToRedact): TextOfValue {
+export function outputText(value: unknown, redact: Redact = nothingToRedact): TextOfValue {
   if (typeof value === "string") {
     if (isLongImage(value)) return { ok: false, reason: `it is an image as text; give images by ${asParts}` };
     return { ok: true, text: redact(withoutImages(value)) };

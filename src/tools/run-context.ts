@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type Door, nameRule, optionsOf, reading, textRule } from "../base/index.ts";
+import { type OptionsSchema, nameRule, optionsOf, reading, textRule } from "../base/index.ts";
 import { budgetRule, type Limits, limitsOf } from "../budget/index.ts";
 import {
   type Content,
@@ -248,7 +248,7 @@ export function takeAwaitOptions(given: unknown): AwaitOptions | undefined {
   return given === undefined ? undefined : take(awaitOptionsSchema, given, "the options that run.await() was given");
 }
 
-const spawnDoor: Door<SpawnOptions> = {
+const spawnOptionsSchema: OptionsSchema<SpawnOptions> = {
   rules: {
     key: (value, where) => nameRule(value, `${where}, which names the child within its call,`),
     budget: budgetRule,
@@ -267,6 +267,6 @@ export interface CheckedSpawn {
 /** Throws `InvalidInputError` for wrong arguments of `run.spawn()`. */
 export function checkedSpawn(input: unknown, options: unknown): CheckedSpawn {
   const prompt = reading("run.spawn()", () => textRule(input, "run.spawn(): the child's input"));
-  const { key, budget } = optionsOf<SpawnOptions>(options, "run.spawn()", spawnDoor);
+  const { key, budget } = optionsOf<SpawnOptions>(options, "run.spawn()", spawnOptionsSchema);
   return { key, input: String(prompt), limits: limitsOf((budget ?? {}) as Parameters<typeof limitsOf>[0]) };
 }

@@ -4,7 +4,7 @@ import {
   maxJsonDepth,
   readableThrown,
   readingsOf,
-  type SecretPlace,
+  type SecretSpan,
   SecretSearch,
   wordsOfThrown,
 } from "../base/index.ts";
@@ -143,7 +143,7 @@ function redactorOf(secrets: Readonly<Record<string, string>>): Redact {
 }
 
 /** Of two secrets that begin at one place the longer one is replaced, or its rest would be shown. */
-function marked(text: string, places: readonly SecretPlace[], markerOf: (secret: number) => string): string {
+function marked(text: string, places: readonly SecretSpan[], markerOf: (secret: number) => string): string {
   if (places.length === 0) return text;
   let shown = "";
   let done = 0;

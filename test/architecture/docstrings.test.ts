@@ -12,7 +12,7 @@ const members = interfacesReached(opaqueTypes);
 
 const optionTypes = /(?:Options|Settings|Filter|Policy)$|^(?:Budget|Decide|RunOptions|ToolDefinition)$/;
 
-function placeOf({ file, line, owner, name }: Member): string {
+function declaredAt({ file, line, owner, name }: Member): string {
   return `${file}:${line} ${owner}.${name}`;
 }
 
@@ -22,7 +22,7 @@ test("every entry is looked at", () => {
 });
 
 test("each member of a public interface has a docstring", () => {
-  expect(members.filter(({ doc }) => doc === undefined).map(placeOf)).toEqual([]);
+  expect(members.filter(({ doc }) => doc === undefined).map(declaredAt)).toEqual([]);
 });
 
 test("each public function, class and interface has a docstring", () => {
@@ -32,7 +32,7 @@ test("each public function, class and interface has a docstring", () => {
 test("each option that may be left out names its default", () => {
   const options = members.filter(({ owner, isOptional }) => isOptional && optionTypes.test(owner));
   expect(options.length).toBeGreaterThan(150);
-  expect(options.filter(({ doc = "" }) => !/[Dd]efault|[Aa]bsent/.test(doc)).map(placeOf)).toEqual([]);
+  expect(options.filter(({ doc = "" }) => !/[Dd]efault|[Aa]bsent/.test(doc)).map(declaredAt)).toEqual([]);
 });
 
 test("no docstring names rows of the requirements or other papers of this repository", () => {

@@ -28,7 +28,7 @@ const empty = "export {};\n";
 /** The inspector's page runs in browsers and has rules of its own. */
 const page = "src/inspector/ui/";
 
-test("the sources keep to the house", () => {
+test("the sources keep to the layers", () => {
   const sources = new Map([...readSources("src")].filter(([path]) => !path.startsWith(page)));
   expect([...sources.keys()]).toContain("src/errors/index.ts");
   const manifest = readManifest();
@@ -134,7 +134,7 @@ describe("the order of the rooms", () => {
     ]);
     expect(faultsOf({ ...files, "src/stores/a.ts": typed })).toHaveLength(2);
     expect(faultsOf({ "src/server/index.ts": empty, "src/inspector/a.ts": `import "../server/index.ts";` })).toEqual([
-      "src/inspector/a.ts:1: imports src/server/index.ts: inspector and server are neighbours on one floor",
+      "src/inspector/a.ts:1: imports src/server/index.ts: inspector and server are neighbours on one layer",
     ]);
   });
 
@@ -162,18 +162,20 @@ describe("the order of the rooms", () => {
 
   test("knows every room", () => {
     const faults = faultsOf({ "src/base/index.ts": empty, "src/utils/a.ts": `import "../base/index.ts";` });
-    expect(faults).toEqual(["src/utils/a.ts:1: imports src/base/index.ts: src/utils is no room of the house"]);
+    expect(faults).toEqual([
+      "src/utils/a.ts:1: imports src/base/index.ts: src/utils is in no layer (test/architecture/layers.ts)",
+    ]);
   });
 });
 
-describe("the wings of a room", () => {
+describe("the subfolders of a room", () => {
   const files = {
     "src/stores/index.ts": empty,
     "src/stores/rules/commit.ts": empty,
     "src/stores/sqlite/sqlite-tables.ts": `import "../rules/commit.ts";`,
   };
 
-  test("take values from the wings below, and types from any", () => {
+  test("take values from the subfolders below, and types from any", () => {
     expect(faultsOf({ ...files, "src/stores/sqlite.ts": `import "./sqlite/sqlite-tables.ts";` })).toEqual([]);
     const typed = `import type { A } from "../sqlite/sqlite-tables.ts";`;
     expect(faultsOf({ ...files, "src/stores/redis/redis-tables.ts": typed })).toEqual([]);
@@ -189,12 +191,12 @@ describe("the wings of a room", () => {
 
   test("are known by name", () => {
     expect(faultsOf({ ...files, "src/stores/utils/a.ts": `import "../rules/commit.ts";` })).toEqual([
-      "src/stores/utils/a.ts:1: imports src/stores/rules/commit.ts: src/stores/utils is no wing of its room",
+      "src/stores/utils/a.ts:1: imports src/stores/rules/commit.ts: src/stores/utils is in no layer of its folder (test/architecture/layers.ts)",
     ]);
   });
 });
 
-describe("doors", () => {
+describe("entry points", () => {
   const files = { "src/state/index.ts": empty, "src/state/react/index.ts": empty, "src/stores/memory.ts": empty };
 
   test("a deep import past an index is a fault, inside one room it is not", () => {
@@ -204,16 +206,16 @@ describe("doors", () => {
     ]);
   });
 
-  test("an entry of the package is a door as well", () => {
+  test("an entry of the package is one as well", () => {
     const source = { ...files, "src/runtime/a.ts": `import "../stores/memory.ts";` };
     expect(faultsOf(source)).toEqual(["src/runtime/a.ts:1: imports src/stores/memory.ts past src/stores/index.ts"]);
     expect(faultsOf(source, { entries: ["src/stores/memory.ts"] })).toEqual([]);
   });
 
-  test("nobody inside imports the package's own front door", () => {
+  test("no source file imports the package's own entry point", () => {
     const inside = { "src/index.ts": empty, "src/cli/main.ts": `import "../index.ts"; import "troupe";` };
     expect(faultsOf(inside, { packages: ["zod"] })).toEqual([
-      "src/cli/main.ts:1: imports src/index.ts; the doors of the package are for its users",
+      "src/cli/main.ts:1: imports src/index.ts; the entry points are for users of the package",
       "src/cli/main.ts:1: imports troupe, which package.json does not declare for users of the package",
     ]);
   });
@@ -274,7 +276,7 @@ describe("packages", () => {
     ]);
   });
 
-  test("that are heavy are not reached from the front door at once", () => {
+  test("that are heavy are not reached from the entry point at once", () => {
     const files = {
       "src/index.ts": `export * from "./model/index.ts"; export * from "./stores/index.ts";`,
       "src/model/index.ts": `import { type Encoder } from "gpt-tokenizer/encoding"; export * from "./openai-client.ts";`,

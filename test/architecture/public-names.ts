@@ -10,7 +10,7 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     HookContext HookDrafts HookName Hooks InstructionsContext InvalidInputError JobStoppedError Json JsonObject
     LanguageModel LeaseLostError LimitName LimitStop localQueues LoopMessage LoopResult LoopTurn memoryStores Message
     MessageCompaction MessageStore ModelDelta ModelError ModelRequest ModelResponse ModelUse noProgressGuard
-    NotFoundError OutcomeUnknownError offlineModel openaiModel OpenaiModelOptions Overview OverviewState placeOfAgent placeOfTurn Plugin PolicyRefusedError
+    NotFoundError OutcomeUnknownError offlineModel openaiModel OpenaiModelOptions Overview OverviewState formatAgentCursor formatTurnCursor Plugin PolicyRefusedError
     PreviousTool Price PriceTable ProjectionContext Projections QueueCount QueueHealth Queues reactHistory Reconciliation reflection RequestConflictError run
     RunContext RunOptions Runtime RuntimeHealth RuntimeMetrics RuntimeOptions SavedArtifact SpawnedAgent SpawnedChild
     Spending StateStore StopReason StopSignal StoredError StoreRolledBackError Stores StoreUnavailableError subagent
@@ -67,7 +67,7 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     IssuedTicket jsonFailure Listening ListenOptions loadTealAgent LogLine LookupAddresses MetricsAccess MountedHandlers NameScope NewWebhook nodeListener Notification openaiSurface OpenAiSurfaceOptions openAuth Page RateRedis RedisSharing redisSharing RedisSharingOptions RequestKey resumePoint Route route
     RuntimesByTenant RuntimeServer ServeLimits ServeOptions ServerError serveRuntime SseFrame StartedTurn Surface TealAgent
     TealAgentOptions TealMetadata TealModelOptions TealServed tealSurface TealSurfaceOptions TellingStep TicketStore tokenAuth
-    TokenAuthOptions Webhook WebhookDesk WebhookForm WebhookOptions WebhookPlace
+    TokenAuthOptions Webhook WebhookRegistry WebhookForm WebhookOptions WebhookSubject
   `),
   "troupe/client": words(`
     AgentHandle AgentInfo AgentSnapshot AgentView BudgetInput CallOptions ClientErrorOptions ClientHeaders ClientOptions ClientTool
@@ -83,7 +83,7 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
   "troupe/telemetry": words(`
     createRedactor EventFeed JournalSource LogOptions OpenTelemetryOptions Redactor RedactorOptions renderTrace
     RenderTraceOptions SessionMessage SessionRecord sessionRecord SessionRecordOptions SessionTurn sessionYaml Telemetry
-    terminalLog TerminalLogOptions textLog TextLogPlace traceToOpenTelemetry yamlSession YamlSessionOptions
+    terminalLog TerminalLogOptions textLog TextLogLocation traceToOpenTelemetry yamlSession YamlSessionOptions
   `),
   "troupe/testing": words(`
     createFakeClock FakeClock ModelScript ScriptedAnswer ScriptedCall ScriptedModel scriptedModel ScriptedModelOptions
@@ -106,11 +106,11 @@ export const opaqueTypes: readonly string[] = words(
  */
 export const unnamedTypes: readonly string[] = words(`
   DefinitionRef MessageQuery RunQuery SearchQuery
-  AgentListOptions AgentPlace ArtifactInput AskUserOptions AutoCompactOptions AwaitOptions CheckedArguments ClientToolDefinition
+  AgentListOptions AgentListCursor ArtifactInput AskUserOptions AutoCompactOptions AwaitOptions CheckedArguments ClientToolDefinition
   BudgetChange DropOldestOptions FollowOptions GenerateInput GetRuntimeOptions GetMessagesOptions HealthOptions LocalQueuesOptions ModelErrorOptions OfflineModelOptions
   PauseOptions ReactHistoryOptions RequestListOptions ResumeOptions RuntimeDrainOptions RuntimeSettings SecretResolver SpawnAgentOptions
   AgentLoopOptions LeftBehind RuntimeShutdownOptions SpawnOptions SubagentPolicy SummarizeOptions ToolArguments ToolParameters TreeSnapshot TroupeErrorOptions
-  TurnError TurnListOptions TurnNow TurnPlace WorkOf StructuredOutput OutputOf
+  TurnError TurnListOptions TurnNow TurnListCursor WorkOf StructuredOutput OutputOf
 
   ApprovalOptions ContextWarningOptions NoProgressGuardOptions ReflectionOptions ToolLoggingOptions TrustOptions
 
@@ -126,5 +126,5 @@ export const unnamedTypes: readonly string[] = words(`
   CallerDependencies Identify NewAgentOptions Output PageOptions RedisClient RequestPart RouteSchemas RouteShape ServerErrorCode
   ServerErrorOptions StartTurnOptions TurnFilter
 
-  EventFrame FrameBase FrameListener FrameSnapshot RedisPlaceOptions SnapshotFrame
+  EventFrame FrameBase FrameListener FrameSnapshot RedisLocationOptions SnapshotFrame
 `);

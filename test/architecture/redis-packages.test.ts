@@ -44,23 +44,23 @@ describe("the packages of Redis", () => {
     expect(sent.filter((one) => !connecting.has(one.split(" ")[1] ?? "")).toSorted()).toEqual([
       "src/queues/bullmq-cancellations.ts mget keys",
       "src/queues/bullmq-cancellations.ts set key",
-      "src/queues/bullmq-desk.ts zadd this.#places.canaries",
-      "src/queues/bullmq-desk.ts zrangebyscore canaries",
-      "src/queues/bullmq-desk.ts zrem canaries",
-      "src/queues/bullmq-desk.ts zrem this.#places.canaries",
-      "src/queues/bullmq-places.ts sadd this.#namesKey",
-      "src/queues/bullmq-places.ts smembers this.#namesKey",
+      "src/queues/bullmq-keyspace.ts sadd this.#namesKey",
+      "src/queues/bullmq-keyspace.ts smembers this.#namesKey",
       // Their keys follow the script: `ownKey`.
       "src/queues/bullmq-presence.ts eval COUNT",
       "src/queues/bullmq-presence.ts eval ENTER",
-      "src/queues/bullmq-presence.ts zrem this.#places.ownKey(queue",
+      "src/queues/bullmq-presence.ts zrem this.#keyspace.ownKey(queue",
+      "src/queues/bullmq-process.ts zadd this.#keyspace.canaries",
+      "src/queues/bullmq-process.ts zrangebyscore canaries",
+      "src/queues/bullmq-process.ts zrem canaries",
+      "src/queues/bullmq-process.ts zrem this.#keyspace.canaries",
     ]);
   });
 
   test("no key of the queues is one that BullMQ makes", () => {
     // BullMQ's keys are PREFIX:QUEUE:…, and the prefix of a queue is in braces.
     const [definition = ""] = /ownKey\(queue[\s\S]*?\n {2}\}/.exec(
-      readFileSync(join(root, "src/queues/bullmq-places.ts"), "utf8"),
+      readFileSync(join(root, "src/queues/bullmq-keyspace.ts"), "utf8"),
     ) ?? [""];
     expect(definition).toContain("return `${this.prefixOf(queue)}-troupe:${part}`;");
   });

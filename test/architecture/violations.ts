@@ -1,10 +1,10 @@
 import { posix } from "node:path";
 import { cyclesOf, shortestWalk } from "./cycles.ts";
-import { forbiddenImport, forbiddenWing, packagePlaces } from "./house.ts";
+import { forbiddenImport, forbiddenSubfolder, packageOwners } from "./layers.ts";
 import { type ImportKind, importsOf } from "./source-imports.ts";
 
 export interface Rules {
-  /** Files that are doors of the package; another folder may import them as it may import an index. */
+  /** Entry points of the package; another folder may import them as it may import an index. */
   readonly entries?: readonly string[];
   /** Packages that package.json declares. Absent: any. */
   readonly packages?: readonly string[];
@@ -29,7 +29,7 @@ export function violations(files: ReadonlyMap<string, string>, rules: Rules = {}
   const { edges, faults } = importEdges(files);
   return [
     ...faults,
-    ...edges.filter((edge) => edge.isFile).flatMap((edge) => houseFaults(edge, rules.entries ?? [])),
+    ...edges.filter((edge) => edge.isFile).flatMap((edge) => layerFaults(edge, rules.entries ?? [])),
     ...packageFaults(edges, rules),
     ...lazyFaults(edges, rules.lazyModules ?? []),
     ...cycleFaults("file", edges, (path) => path),
@@ -37,7 +37,7 @@ export function violations(files: ReadonlyMap<string, string>, rules: Rules = {}
   ];
 }
 
-/** The import circles of these files, for folders that keep no other rule of the house. */
+/** The import circles of these files, for folders that keep no other rule about layers. */
 export function fileCycles(files: ReadonlyMap<string, string>): readonly string[] {
   return cycleFaults("file", importEdges(files).edges, (path) => path);
 }
@@ -73,26 +73,26 @@ function loadsUserCode(path: string): boolean {
   return folderOf(path) === "cli" || path === "src/server/teal/plugins.ts";
 }
 
-/** The room of a file, "" for the files that lie in src itself. */
+/** The folder of a file, "" for the files that lie in src itself. */
 function folderOf(path: string): string {
   const [, folder, ...rest] = path.split("/");
   return rest.length === 0 ? "" : (folder ?? "");
 }
 
-/** The folder of a file inside its room, "" for the files that lie in the room itself. */
-function wingOf(path: string): string {
-  const [, , wing, ...rest] = path.split("/");
-  return rest.length === 0 ? "" : (wing ?? "");
+/** The folder of a file inside its folder, "" for the files that lie in the folder itself. */
+function subfolderOf(path: string): string {
+  const [, , subfolder, ...rest] = path.split("/");
+  return rest.length === 0 ? "" : (subfolder ?? "");
 }
 
-function houseFaults({ from, to, line, kind }: Edge, entries: readonly string[]): readonly string[] {
+function layerFaults({ from, to, line, kind }: Edge, entries: readonly string[]): readonly string[] {
   const [source, target] = [folderOf(from), folderOf(to)];
   const place = `${from}:${line}`;
   if (source === target) {
-    const reason = forbiddenWing(source, wingOf(from), wingOf(to), kind === "type");
+    const reason = forbiddenSubfolder(source, subfolderOf(from), subfolderOf(to), kind === "type");
     return reason === undefined ? [] : [`${place}: imports ${to}: ${reason}`];
   }
-  if (target === "") return [`${place}: imports ${to}; the doors of the package are for its users`];
+  if (target === "") return [`${place}: imports ${to}; the entry points are for users of the package`];
   const faults: string[] = [];
   if (to !== `src/${target}/index.ts` && !entries.includes(to)) {
     faults.push(`${place}: imports ${to} past src/${target}/index.ts`);
@@ -111,7 +111,7 @@ function packageOf(specifier: string): string {
 function packageFaults(edges: readonly Edge[], rules: Rules): readonly string[] {
   const external = edges.filter((edge) => !edge.isFile);
   const faults: string[] = [];
-  for (const { name, place, words } of packagePlaces) {
+  for (const { name, place, words } of packageOwners) {
     const uses = external.filter((edge) => packageOf(edge.to) === name);
     const strays = uses.filter(({ from }) => !place.test(from));
     faults.push(...strays.map(({ from, line }) => `${from}:${line}: imports ${name}, which belongs in ${words}`));
@@ -125,7 +125,7 @@ function packageFaults(edges: readonly Edge[], rules: Rules): readonly string[] 
 }
 
 /** What users import before they know what they will use. */
-const frontDoors = ["src/index.ts", "src/server/index.ts"];
+const entryPoints = ["src/index.ts", "src/server/index.ts"];
 
 function lazyFaults(edges: readonly Edge[], lazyModules: readonly string[]): readonly string[] {
   const graph = graphOf(
@@ -133,10 +133,10 @@ function lazyFaults(edges: readonly Edge[], lazyModules: readonly string[]): rea
     ({ from }) => from,
     ({ to, isFile }) => (isFile ? to : packageOf(to)),
   );
-  return frontDoors.flatMap((door) =>
+  return entryPoints.flatMap((entry) =>
     lazyModules.flatMap((name) => {
-      const walk = shortestWalk(graph, door, (node) => node === name);
-      return walk === undefined ? [] : [`${door} loads ${name} at once, it must load lazily: ${walk.join(" → ")}`];
+      const walk = shortestWalk(graph, entry, (node) => node === name);
+      return walk === undefined ? [] : [`${entry} loads ${name} at once, it must load lazily: ${walk.join(" → ")}`];
     }),
   );
 }

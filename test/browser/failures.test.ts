@@ -16,7 +16,7 @@ const browser = openBrowser();
 const tenant = "default";
 const program = new URL("clerk-program.ts", import.meta.url).pathname;
 
-interface Place {
+interface TestStore {
   /** For the program. */
   readonly words: readonly string[];
   readonly open: () => Stores;
@@ -29,7 +29,7 @@ interface Clerk {
 }
 
 /** A clerk in a process of its own, in the middle of its turn. */
-async function clerkAt({ words, open }: Place, work: "thinking" | "asking"): Promise<Clerk> {
+async function clerkAt({ words, open }: TestStore, work: "thinking" | "asking"): Promise<Clerk> {
   const child = startProgram(program, [...words, work]);
   onTestFinished(() => child.kill());
   const pid = Number(await child.firstLine);
@@ -88,7 +88,7 @@ describe.skipIf(!browserProgram)("what has failed", () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  function placeOf(kind: "sqlite" | "redis", server = redis): Place {
+  function storeLocation(kind: "sqlite" | "redis", server = redis): TestStore {
     if (kind === "redis" && server) {
       const { url } = server;
       const prefix = ownPrefix();
@@ -101,7 +101,7 @@ describe.skipIf(!browserProgram)("what has failed", () => {
   test.each(kinds)(
     "a process that was killed: its agents are interrupted, and their clock stands still, %s",
     async (kind) => {
-      const { pid, stores, kill } = await clerkAt(placeOf(kind), "thinking");
+      const { pid, stores, kill } = await clerkAt(storeLocation(kind), "thinking");
       const page = await pageOver(stores);
       await page.locator(".agent-head .pill.thinking").waitFor();
       await page.getByText(`run by process ${pid}`).waitFor();
@@ -143,7 +143,7 @@ describe.skipIf(!browserProgram)("what has failed", () => {
     async () => {
       const server = await RedisServer.start();
       onTestFinished(() => server.stop());
-      const { stores } = await clerkAt(placeOf("redis", server), "thinking");
+      const { stores } = await clerkAt(storeLocation("redis", server), "thinking");
       const page = await pageOver(stores);
       await page.locator(".link-mark.open").waitFor();
       await expect.poll(() => seconds(page), { timeout: 10_000 }).toBeGreaterThan(1);
@@ -167,7 +167,7 @@ describe.skipIf(!browserProgram)("what has failed", () => {
   );
 
   test.each(kinds)("an approved card is over at once, before its agent has heard of it, %s", async (kind) => {
-    const { pid, stores } = await clerkAt(placeOf(kind), "asking");
+    const { pid, stores } = await clerkAt(storeLocation(kind), "asking");
     const [page, other] = [await pageOver(stores), await pageOver(stores)];
     for (const one of [page, other]) {
       await one.getByRole("navigation", { name: "Views" }).getByRole("link", { name: "Requests" }).click();

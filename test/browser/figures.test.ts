@@ -47,7 +47,7 @@ async function live(): Promise<string> {
   return server.url;
 }
 
-async function textOf(page: WatchedPage, selector: string): Promise<string> {
+async function selectedText(page: WatchedPage, selector: string): Promise<string> {
   return ((await page.locator(selector).first().textContent()) ?? "").trim();
 }
 
@@ -71,7 +71,7 @@ describe.skipIf(!browserProgram)("one figure", () => {
     await page.locator(".run-table tbody tr").waitFor();
     const row = await page.locator(".run-table tbody td").allTextContents();
     expect(row).toEqual(expect.arrayContaining([tokens, cost]));
-    expect(await textOf(page, ".run-sums")).toContain(`${tokens} tokens · ${cost}`);
+    expect(await selectedText(page, ".run-sums")).toContain(`${tokens} tokens · ${cost}`);
     await page.goto(`${url}&/compare/desk/desk`);
     const totals = page.getByRole("table", { name: "Both runs" }).getByRole("row").nth(1).getByRole("cell");
     await expect.poll(() => totals.allTextContents()).toEqual(expect.arrayContaining([tokens, cost]));

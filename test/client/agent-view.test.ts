@@ -23,7 +23,7 @@ function opened(client: TroupeClient, agent: ShownAgent = { definition: "desk", 
   return { view, seen, until };
 }
 
-const wordsOf = ({ messages }: AgentSnapshot) => messages.map(({ role, content }) => `${role}: ${textOf(content)}`);
+const transcript = ({ messages }: AgentSnapshot) => messages.map(({ role, content }) => `${role}: ${textOf(content)}`);
 
 describe("a view of an agent", () => {
   it("shows the conversation, and the answer while it is written, once", async () => {
@@ -33,11 +33,11 @@ describe("a view of an agent", () => {
     await until(({ status }) => status === "ready");
     await view.send("hello");
     const shown = await until(({ status, turn }) => status === "ready" && turn?.status === "completed");
-    expect(wordsOf(shown)).toEqual(["user: hello", "assistant: You said hello"]);
+    expect(transcript(shown)).toEqual(["user: hello", "assistant: You said hello"]);
     expect(shown).toMatchObject({ text: "", requests: [], error: null, turn: { result: { text: "You said hello" } } });
     for (const snapshot of seen.filter(({ text }) => text !== "")) {
       expect("You said hello".startsWith(snapshot.text)).toBe(true);
-      expect(wordsOf(snapshot)).not.toContain("assistant: You said hello");
+      expect(transcript(snapshot)).not.toContain("assistant: You said hello");
     }
   });
 
@@ -51,7 +51,7 @@ describe("a view of an agent", () => {
     if (request !== undefined) await view.decide(request, { verdict: "approved" });
     const shown = await until(({ status }) => status === "ready");
     expect(shown.requests).toEqual([]);
-    expect(wordsOf(shown).at(-1)).toBe("assistant: So: removed /tmp");
+    expect(transcript(shown).at(-1)).toBe("assistant: So: removed /tmp");
   });
 
   it("shows the same after a reload, and what others do", async () => {
@@ -76,7 +76,7 @@ describe("a view of an agent", () => {
     view.open();
     await until(({ status }) => status === "ready");
     await view.send("hello");
-    expect(wordsOf(await until(({ turn }) => turn?.status === "completed"))).toHaveLength(2);
+    expect(transcript(await until(({ turn }) => turn?.status === "completed"))).toHaveLength(2);
     expect((await client.agents()).items).toHaveLength(1);
   });
 

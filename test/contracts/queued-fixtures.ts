@@ -2,7 +2,7 @@ import type { CallEndedItem, EntryOf, QueuedCall } from "../../src/state/index.t
 import { JOB_LOOK_MS, type JobTimer, type Stores } from "../../src/stores/index.ts";
 import { type MakeEntry, toolStarted } from "./entry-fixtures.ts";
 import { NOW, ROOT, TENANT, TURN } from "./names.ts";
-import { keyOf, LEASE_MS, type OpenOptions, type Owner, openAgent } from "./stores-fixtures.ts";
+import { agentKey, LEASE_MS, type OpenOptions, type Owner, openAgent } from "./stores-fixtures.ts";
 
 export const CALL = `${TURN}:1:0`;
 const ofCall = { turnId: TURN, step: 1, callId: CALL } as const;
@@ -49,7 +49,7 @@ export function ended(text = "found it", attempt = 1): CallEndedItem {
 }
 
 /** What the record says of the agent's queued calls. */
-export async function queuedIn(stores: Stores, key = keyOf()): Promise<Readonly<Record<string, QueuedCall>>> {
+export async function queuedIn(stores: Stores, key = agentKey()): Promise<Readonly<Record<string, QueuedCall>>> {
   return (await stores.readAgent(key))?.queued ?? {};
 }
 
@@ -67,6 +67,6 @@ export const alarm: JobTimer = {
 };
 
 /** Claims the call for a process, which has to be registered. */
-export async function claimed(stores: Stores, processId: string, { steady = NOW, attempt = 1, key = keyOf() } = {}) {
+export async function claimed(stores: Stores, processId: string, { steady = NOW, attempt = 1, key = agentKey() } = {}) {
   return await stores.claimCall(key, { callId: CALL, attempt, processId, leaseMs: LEASE_MS }, steady);
 }

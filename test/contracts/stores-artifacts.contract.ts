@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { NewArtifact, Stores } from "../../src/stores/index.ts";
 import { type MakeEntry, messageOf, note } from "./entry-fixtures.ts";
 import { NOW, ROOT, TENANT, TURN } from "./names.ts";
-import { type BatchParts, keyOf, type Owner, openAgent } from "./stores-fixtures.ts";
+import { type BatchParts, agentKey, type Owner, openAgent } from "./stores-fixtures.ts";
 
 function artifactOf(artifactId: string, name: string): NewArtifact {
   const content = `content of ${artifactId}`;
@@ -29,7 +29,7 @@ function saving(...artifacts: NewArtifact[]): BatchParts {
 
 export function artifactsContract(subject: () => Stores): void {
   const versions = async () =>
-    (await subject().artifacts(keyOf())).map(({ artifactId, name, version }) => [artifactId, name, version]);
+    (await subject().artifacts(agentKey())).map(({ artifactId, name, version }) => [artifactId, name, version]);
 
   test("versions count from 1 for each name, and the entries tell them, answered and stored", async () => {
     const owner = await openAgent(subject());
@@ -43,7 +43,7 @@ export function artifactsContract(subject: () => Stores): void {
     ]);
     expect(first.entries).toMatchObject([{ version: 1 }, { version: 2 }, { version: 1 }]);
     expect(second.entries).toMatchObject([{ artifactId: "d", version: 3 }]);
-    const rows = await subject().readJournal(keyOf(), 2);
+    const rows = await subject().readJournal(agentKey(), 2);
     expect(rows.map((row) => row.entries)).toEqual([first.entries, second.entries]);
   });
 
@@ -54,14 +54,14 @@ export function artifactsContract(subject: () => Stores): void {
       { ...artifactOf("a", "plan"), version: 1 },
       { ...artifactOf("b", "plan"), version: 2 },
     ];
-    expect(await subject().artifactByName(keyOf(), "plan")).toEqual(newest);
-    expect(await subject().artifactByName(keyOf(), "plan", 1)).toEqual(old);
-    expect(await subject().artifact(keyOf(), "a")).toEqual(old);
+    expect(await subject().artifactByName(agentKey(), "plan")).toEqual(newest);
+    expect(await subject().artifactByName(agentKey(), "plan", 1)).toEqual(old);
+    expect(await subject().artifact(agentKey(), "a")).toEqual(old);
     for (const version of [0, 3, 1.5, -1]) {
-      expect(await subject().artifactByName(keyOf(), "plan", version)).toBeUndefined();
+      expect(await subject().artifactByName(agentKey(), "plan", version)).toBeUndefined();
     }
-    expect(await subject().artifactByName(keyOf(), "Plan")).toBeUndefined();
-    expect(await subject().artifactByName(keyOf("nobody"), "plan")).toBeUndefined();
+    expect(await subject().artifactByName(agentKey(), "Plan")).toBeUndefined();
+    expect(await subject().artifactByName(agentKey("nobody"), "plan")).toBeUndefined();
   });
 
   test("an artifact knows the turn and the call that saved it, or that there was none", async () => {
@@ -73,11 +73,11 @@ export function artifactsContract(subject: () => Stores): void {
         artifactOf("c", "key"),
       ),
     );
-    const makers = (await subject().artifacts(keyOf())).map(({ turnId, callId }) => [turnId, callId]);
+    const makers = (await subject().artifacts(agentKey())).map(({ turnId, callId }) => [turnId, callId]);
     const called = [TURN, `${TURN}:1:0`];
     expect(makers).toEqual([called, [null, null], called]);
-    expect(await subject().artifact(keyOf(), "b")).toMatchObject({ turnId: null, callId: null });
-    expect(await subject().artifactByName(keyOf(), "key")).toMatchObject({ turnId: TURN, callId: `${TURN}:1:0` });
+    expect(await subject().artifact(agentKey(), "b")).toMatchObject({ turnId: null, callId: null });
+    expect(await subject().artifactByName(agentKey(), "key")).toMatchObject({ turnId: TURN, callId: `${TURN}:1:0` });
   });
 
   test("names that look alike have versions of their own, and so have agents", async () => {
@@ -89,7 +89,7 @@ export function artifactsContract(subject: () => Stores): void {
       expect(outcome.entries).toMatchObject(names.map((name) => ({ name, version: 1 })));
     }
     for (const [index, name] of names.entries()) {
-      expect(await subject().artifactByName(keyOf(), name)).toMatchObject({ artifactId: `${index}`, name });
+      expect(await subject().artifactByName(agentKey(), name)).toMatchObject({ artifactId: `${index}`, name });
     }
   });
 
@@ -98,7 +98,7 @@ export function artifactsContract(subject: () => Stores): void {
     await owner.commit(saving(artifactOf("a", "plan"), artifactOf("b", "plan"), artifactOf("c", "map")));
     const again = { ...artifactOf("a", "plan"), content: "changed" };
     expect((await owner.commit(saving(again))).entries).toMatchObject([{ version: 1 }]);
-    expect(await subject().artifactByName(keyOf(), "plan", 1)).toEqual({ ...again, version: 1 });
+    expect(await subject().artifactByName(agentKey(), "plan", 1)).toEqual({ ...again, version: 1 });
     expect((await owner.commit(saving(artifactOf("b", "map")))).entries).toMatchObject([{ name: "map", version: 2 }]);
     expect(await versions()).toEqual([
       ["a", "plan", 1],
@@ -125,7 +125,7 @@ export function artifactsContract(subject: () => Stores): void {
 
 export function clearingContract(subject: () => Stores): void {
   const messageIds = async (agentId: string = ROOT) =>
-    (await subject().messages(keyOf(agentId))).map((message) => message.id);
+    (await subject().messages(agentKey(agentId))).map((message) => message.id);
 
   /** An agent with two rows of messages and two versions of an artifact. */
   async function openFull(agentId: string = ROOT): Promise<Owner> {
@@ -141,12 +141,12 @@ export function clearingContract(subject: () => Stores): void {
     const before = await subject().readTree(TENANT, ROOT, 0, 100);
     const { cursor } = await owner.commit({ entries: [note("cleared")], cleared: "conversation" });
     expect(await messageIds()).toEqual([]);
-    expect(await subject().messagesById(keyOf(), ["m1", "m2", "m3"])).toEqual([]);
-    expect(await subject().messages(keyOf(), { maxMessages: 2 })).toEqual([]);
+    expect(await subject().messagesById(agentKey(), ["m1", "m2", "m3"])).toEqual([]);
+    expect(await subject().messages(agentKey(), { maxMessages: 2 })).toEqual([]);
     const after = await subject().readTree(TENANT, ROOT, 0, 100);
     expect(after.slice(0, -1)).toEqual(before);
     expect(after.at(-1)).toMatchObject({ cursor });
-    expect(await subject().artifacts(keyOf())).toHaveLength(2);
+    expect(await subject().artifacts(agentKey())).toHaveLength(2);
     expect(await messageIds("other")).toEqual(["m1", "m2", "m3"]);
   });
 
@@ -154,8 +154,8 @@ export function clearingContract(subject: () => Stores): void {
     const owner = await openFull();
     await owner.commit({ entries: [note("cleared")], cleared: "conversation", messages: [messageOf("m2", "anew")] });
     await owner.commit({ entries: [note("more")], messages: [messageOf("m1", "anew too")] });
-    expect(await subject().messages(keyOf())).toEqual([messageOf("m2", "anew"), messageOf("m1", "anew too")]);
-    expect(await subject().messagesById(keyOf(), ["m1", "m3"])).toEqual([messageOf("m1", "anew too")]);
+    expect(await subject().messages(agentKey())).toEqual([messageOf("m2", "anew"), messageOf("m1", "anew too")]);
+    expect(await subject().messagesById(agentKey(), ["m1", "m3"])).toEqual([messageOf("m1", "anew too")]);
     await owner.commit({ entries: [note("cleared again")], cleared: "conversation" });
     expect(await messageIds()).toEqual([]);
   });
@@ -165,8 +165,8 @@ export function clearingContract(subject: () => Stores): void {
     const outcome = await owner.commit({ ...saving(artifactOf("c", "plan")), cleared: "all" });
     expect(outcome.entries).toMatchObject([{ artifactId: "c", version: 1 }]);
     expect(await messageIds()).toEqual([]);
-    expect(await subject().artifacts(keyOf())).toMatchObject([{ artifactId: "c", version: 1 }]);
-    expect(await subject().artifact(keyOf(), "a")).toBeUndefined();
+    expect(await subject().artifacts(agentKey())).toMatchObject([{ artifactId: "c", version: 1 }]);
+    expect(await subject().artifact(agentKey(), "a")).toBeUndefined();
   });
 
   test("a batch that is undone clears nothing", async () => {
@@ -175,8 +175,8 @@ export function clearingContract(subject: () => Stores): void {
     const parts = { entries: [note("lost")], messages: [messageOf("m4")], posts: [lost] };
     await expect(owner.commit({ ...parts, cleared: "all" })).rejects.toThrow(/nobody/);
     expect(await messageIds()).toEqual(["m1", "m2", "m3"]);
-    expect(await subject().messagesById(keyOf(), ["m2"])).toEqual([messageOf("m2")]);
-    expect(await subject().artifactByName(keyOf(), "plan")).toMatchObject({ artifactId: "b", version: 2 });
+    expect(await subject().messagesById(agentKey(), ["m2"])).toEqual([messageOf("m2")]);
+    expect(await subject().artifactByName(agentKey(), "plan")).toMatchObject({ artifactId: "b", version: 2 });
   });
 
   test("an agent without messages may be cleared, with a batch that has no entry too", async () => {

@@ -3,7 +3,7 @@ import { turnIdOf } from "../../src/state/index.ts";
 import type { MarkOutcome, Stores } from "../../src/stores/index.ts";
 import { note, starting } from "./entry-fixtures.ts";
 import { NOW, ROOT, TENANT, TURN } from "./names.ts";
-import { accountOf, keyOf, Owner, openAgent, ready } from "./stores-fixtures.ts";
+import { accountOf, agentKey, Owner, openAgent, ready } from "./stores-fixtures.ts";
 import { openChild, spawning } from "./tree-fixtures.ts";
 
 /** A child in the background of the root's first turn, held and started. */
@@ -11,7 +11,7 @@ async function openBackground(parent: Owner, name: string): Promise<Owner> {
   const { entry, order } = spawning(parent, name);
   const identity = { ...order.identity, background: { onEnd: "wake" } } as const;
   await parent.commit({ entries: [entry], spawns: [{ ...order, identity }] });
-  const child = await new Owner(parent.stores, keyOf(identity.agentId)).acquire();
+  const child = await new Owner(parent.stores, agentKey(identity.agentId)).acquire();
   const { turnId } = order.turn;
   const turn = accountOf(`turn:${turnId}`, {}, { agentId: child.key.agentId, turnId, parentId: order.account.id });
   await child.commit({

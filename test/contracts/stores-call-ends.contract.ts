@@ -3,7 +3,7 @@ import { JOB_LOOK_MS, type Stores } from "../../src/stores/index.ts";
 import { note } from "./entry-fixtures.ts";
 import { NOW, ROOT, TURN } from "./names.ts";
 import { alarm, CALL, callSettled, claimed, ended, queuedIn, withQueued } from "./queued-fixtures.ts";
-import { elsewhere, here, keyOf, Owner, ready } from "./stores-fixtures.ts";
+import { elsewhere, here, agentKey, Owner, ready } from "./stores-fixtures.ts";
 
 const far = Number.MAX_SAFE_INTEGER;
 
@@ -11,9 +11,9 @@ export function callEndsContract(subject: () => Stores): void {
   describe("the end of a call", () => {
     test("is posted once, whoever tells it first", async () => {
       await withQueued(subject());
-      const told = await Promise.all(["a", "b", "c"].map((text) => subject().postCallEnd(keyOf(), ended(text))));
+      const told = await Promise.all(["a", "b", "c"].map((text) => subject().postCallEnd(agentKey(), ended(text))));
       expect(told.flatMap(({ posted }) => posted)).toEqual([ROOT]);
-      const [item, ...others] = await subject().inbox(keyOf());
+      const [item, ...others] = await subject().inbox(agentKey());
       expect(item).toMatchObject({
         kind: "call.ended",
         key: `ended:${CALL}#1`,
@@ -27,27 +27,27 @@ export function callEndsContract(subject: () => Stores): void {
 
     test("is not posted twice when its item was taken in meanwhile", async () => {
       const owner = await withQueued(subject());
-      await subject().postCallEnd(keyOf(), ended());
-      const acknowledged = (await subject().inbox(keyOf())).map(({ key }) => key);
+      await subject().postCallEnd(agentKey(), ended());
+      const acknowledged = (await subject().inbox(agentKey())).map(({ key }) => key);
       await owner.commit({ entries: [note("took it")], acknowledged });
-      expect(await subject().postCallEnd(keyOf(), ended("again"))).toEqual({ posted: [] });
-      expect(await subject().inbox(keyOf())).toEqual([]);
+      expect(await subject().postCallEnd(agentKey(), ended("again"))).toEqual({ posted: [] });
+      expect(await subject().inbox(agentKey())).toEqual([]);
     });
 
     test("is nobody's business where the agent went on without it, or is gone", async () => {
       const owner = await withQueued(subject());
       await owner.commit({ entries: [callSettled] });
-      expect(await subject().postCallEnd(keyOf(), ended())).toEqual({ posted: [] });
-      expect(await subject().postCallEnd(keyOf("nobody"), ended())).toEqual({ posted: [] });
-      expect(await subject().inbox(keyOf())).toEqual([]);
+      expect(await subject().postCallEnd(agentKey(), ended())).toEqual({ posted: [] });
+      expect(await subject().postCallEnd(agentKey("nobody"), ended())).toEqual({ posted: [] });
+      expect(await subject().inbox(agentKey())).toEqual([]);
     });
 
     test("waits for an agent that is shut down", async () => {
       const owner = await withQueued(subject());
       await claimed(subject(), here.processId);
       await owner.commit({ entries: [note("sleeps")], owned: { ...ready, status: "shutdown" } });
-      expect(await subject().postCallEnd(keyOf(), ended())).toEqual({ posted: [] });
-      expect(await subject().inbox(keyOf())).toMatchObject([{ kind: "call.ended" }]);
+      expect(await subject().postCallEnd(agentKey(), ended())).toEqual({ posted: [] });
+      expect(await subject().inbox(agentKey())).toMatchObject([{ kind: "call.ended" }]);
     });
 
     test("may hold five megabytes", async () => {
@@ -64,8 +64,8 @@ export function callEndsContract(subject: () => Stores): void {
       };
       const item = ended();
       const end = { ...item.end, artifacts: [{ ...artifact, size: 5_000_000 }] };
-      await subject().postCallEnd(keyOf(), { ...item, end } as typeof item);
-      const [posted] = await subject().inbox(keyOf());
+      await subject().postCallEnd(agentKey(), { ...item, end } as typeof item);
+      const [posted] = await subject().inbox(agentKey());
       expect(posted?.kind === "call.ended" && posted.end).toEqual(end);
     });
   });
@@ -85,14 +85,14 @@ export function callEndsContract(subject: () => Stores): void {
         jobs: [{ callId: CALL, attempt: 1, queue: "browser", priority: 2, isRepeatable: false }],
       });
       expect(await due(far)).toEqual([next]);
-      await subject().postCallEnd(keyOf(), ended());
+      await subject().postCallEnd(agentKey(), ended());
       expect(await due(far)).toEqual([]);
       expect(await subject().fireTimer(next, NOW, late)).toEqual({ posted: [], timers: [] });
     });
 
     test("gives nothing while a pause stands, and comes again all the same", async () => {
       await withQueued(subject());
-      await subject().pause(keyOf(), "ann", NOW);
+      await subject().pause(agentKey(), "ann", NOW);
       const { timers, jobs } = await subject().fireTimer(alarm, NOW, alarm.dueAt);
       expect(jobs).toEqual([]);
       expect(timers).toMatchObject([{ kind: "job", dueAt: alarm.dueAt + JOB_LOOK_MS }]);
@@ -100,9 +100,9 @@ export function callEndsContract(subject: () => Stores): void {
 
     test("is heard whoever owns the agent", async () => {
       const owner = await withQueued(subject());
-      await subject().release(keyOf(), owner.epoch, { as: "parked" });
+      await subject().release(agentKey(), owner.epoch, { as: "parked" });
       expect((await subject().fireTimer(alarm, NOW, alarm.dueAt)).jobs).toMatchObject([{ callId: CALL }]);
-      const next = await new Owner(subject(), keyOf()).acquire(elsewhere);
+      const next = await new Owner(subject(), agentKey()).acquire(elsewhere);
       await next.commit({ entries: [callSettled] });
       expect(await subject().nextTimerAt()).toBeUndefined();
     });

@@ -3,7 +3,7 @@ import { memoryStores, type Stores } from "../../src/stores/index.ts";
 import { reservationIn, settled } from "./entry-fixtures.ts";
 import { call, only, openLine, waiting } from "./line-fixtures.ts";
 import { NOW, ROOT, TENANT } from "./names.ts";
-import { here, keyOf, Owner } from "./stores-fixtures.ts";
+import { here, agentKey, Owner } from "./stores-fixtures.ts";
 import { exported } from "./team-fixtures.ts";
 
 const far = Number.MAX_SAFE_INTEGER;
@@ -31,7 +31,7 @@ export function claimsContract(subject: () => Stores): void {
     expect(await subject().nextTimerAt()).toBe(late);
     expect(await hear(subject(), late - 1)).toEqual([]);
     expect(await hear(subject(), late)).toEqual([ids[1]]);
-    expect(await subject().inbox(keyOf(ids[1]))).toMatchObject([{ kind: "budget.freed" }]);
+    expect(await subject().inbox(agentKey(ids[1]))).toMatchObject([{ kind: "budget.freed" }]);
     expect(await waiting(subject())).toEqual(ids.slice(1));
     // So it goes down the line.
     expect(await hear(subject(), late + 10_001)).toEqual([ids[2]]);
@@ -81,7 +81,7 @@ export function claimsContract(subject: () => Stores): void {
   test("a pause that frees somebody's room is followed by the alarm, too", async () => {
     const { owner, ids, taken } = await openLine(subject(), ["a", "b", "c"], 900);
     await owner.commit(settled(taken, { tokens: 0 }));
-    await subject().pause(keyOf(ids[0]), "ann", NOW + 5_000, { steady: NOW + 5_000 });
+    await subject().pause(agentKey(ids[0]), "ann", NOW + 5_000, { steady: NOW + 5_000 });
     expect(await hear(subject(), late)).toEqual([]);
     expect(await hear(subject(), NOW + 15_001)).toEqual([ids[2]]);
   });
@@ -96,7 +96,7 @@ export function claimsContract(subject: () => Stores): void {
     // What was stored under that id before is gone, line and all.
     await subject().importTree(tree, here.processId);
     expect(await waiting(subject())).toEqual(ids);
-    const there = Object.assign(new Owner(subject(), keyOf()), { epoch: owner.epoch, seq: owner.seq });
+    const there = Object.assign(new Owner(subject(), agentKey()), { epoch: owner.epoch, seq: owner.seq });
     const batch = { ...there.batch(settled(taken, { tokens: 0 })), id: "there" };
     expect(there.moved((await subject().commit([batch], NOW))[0]).posted).toEqual([ids[0]]);
     expect(await hear(subject(), late)).toEqual([ids[1]]);

@@ -2,14 +2,14 @@ import { expect, test } from "vitest";
 import type { Stores } from "../../src/stores/index.ts";
 import { note } from "./entry-fixtures.ts";
 import { NOW, ROOT } from "./names.ts";
-import { identityOf, keyOf, openAgent, ready } from "./stores-fixtures.ts";
+import { identityOf, agentKey, openAgent, ready } from "./stores-fixtures.ts";
 
 const command = { input: "hello", actorId: "ann", limits: { maxSteps: 3 }, ifBusy: "refuse" } as const;
 
 export function commandsContract(subject: () => Stores): void {
   test("a turn is opened on a free agent, and waits in its inbox, owner or not", async () => {
     const owner = await openAgent(subject());
-    await subject().release(keyOf(), owner.epoch);
+    await subject().release(agentKey(), owner.epoch);
     const item = {
       kind: "turn",
       key: `turn:${ROOT}#1`,
@@ -20,43 +20,43 @@ export function commandsContract(subject: () => Stores): void {
       actorId: "ann",
       limits: { maxSteps: 3 },
     };
-    expect(await subject().openTurn(keyOf(), command, NOW)).toEqual({
+    expect(await subject().openTurn(agentKey(), command, NOW)).toEqual({
       type: "opened",
       turnId: `${ROOT}#1`,
       number: 1,
       item,
-      record: await subject().readAgent(keyOf()),
+      record: await subject().readAgent(agentKey()),
       posted: [ROOT],
     });
-    expect(await subject().inbox(keyOf())).toEqual([item]);
-    expect(await subject().readAgent(keyOf())).toMatchObject({ openTurnId: `${ROOT}#1`, nextTurnNumber: 2 });
+    expect(await subject().inbox(agentKey())).toEqual([item]);
+    expect(await subject().readAgent(agentKey())).toMatchObject({ openTurnId: `${ROOT}#1`, nextTurnNumber: 2 });
   });
 
   test("a turn's client tools wait with it", async () => {
     await openAgent(subject());
     const parameters = { type: "object", properties: { "a\0": { const: ["\ud800", null] } } };
     const clientTools = [{ name: "pick", description: "Lets the user pick.", parameters }];
-    await subject().openTurn(keyOf(), { ...command, clientTools }, NOW);
-    await subject().openTurn(keyOf(), { ...command, ifBusy: "queue" }, NOW);
-    const [first, second] = await subject().inbox(keyOf());
+    await subject().openTurn(agentKey(), { ...command, clientTools }, NOW);
+    await subject().openTurn(agentKey(), { ...command, ifBusy: "queue" }, NOW);
+    const [first, second] = await subject().inbox(agentKey());
     expect(first).toMatchObject({ turnId: `${ROOT}#1`, clientTools });
     expect(second).not.toHaveProperty("clientTools");
   });
 
   test("a command never moves seq: the owner's next batch fits (invariant 3)", async () => {
     const owner = await openAgent(subject());
-    await subject().openTurn(keyOf(), command, NOW);
-    await subject().pause(keyOf(), "ann", NOW);
-    await subject().resume(keyOf(), "ann", NOW);
+    await subject().openTurn(agentKey(), command, NOW);
+    await subject().pause(agentKey(), "ann", NOW);
+    await subject().resume(agentKey(), "ann", NOW);
     expect((await owner.commit({ entries: [note("next")] })).entries).toMatchObject([{ seq: 2 }]);
   });
 
   test("the owner's commits leave what commands set, and commands leave what the owner set", async () => {
     const owner = await openAgent(subject());
-    await subject().openTurn(keyOf(), command, NOW);
+    await subject().openTurn(agentKey(), command, NOW);
     await owner.commit({ entries: [note("busy")], owned: { ...ready, status: "busy", turnCount: 4 } });
-    await subject().pause(keyOf(), "ann", NOW);
-    expect(await subject().readAgent(keyOf())).toMatchObject({
+    await subject().pause(agentKey(), "ann", NOW);
+    expect(await subject().readAgent(agentKey())).toMatchObject({
       status: "busy",
       turnCount: 4,
       openTurnId: `${ROOT}#1`,
@@ -66,34 +66,34 @@ export function commandsContract(subject: () => Stores): void {
 
   test("a second turn is refused as busy, or queued when asked, and follows when the first is closed", async () => {
     const owner = await openAgent(subject());
-    await subject().openTurn(keyOf(), command, NOW);
-    expect(await subject().openTurn(keyOf(), command, NOW)).toEqual({ type: "busy", openTurnId: `${ROOT}#1` });
+    await subject().openTurn(agentKey(), command, NOW);
+    expect(await subject().openTurn(agentKey(), command, NOW)).toEqual({ type: "busy", openTurnId: `${ROOT}#1` });
     const queued = [];
     for (let count = 0; count < 2; count += 1) {
-      queued.push(await subject().openTurn(keyOf(), { ...command, ifBusy: "queue" }, NOW));
+      queued.push(await subject().openTurn(agentKey(), { ...command, ifBusy: "queue" }, NOW));
     }
     expect(queued).toMatchObject([
       { type: "queued", turnId: `${ROOT}#2`, number: 2 },
       { type: "queued", turnId: `${ROOT}#3`, number: 3 },
     ]);
     await owner.commit({ entries: [note("ended")], closedTurnId: `${ROOT}#1` });
-    expect(await subject().readAgent(keyOf())).toMatchObject({
+    expect(await subject().readAgent(agentKey())).toMatchObject({
       openTurnId: `${ROOT}#2`,
       queuedTurnIds: [`${ROOT}#3`],
     });
     await owner.commit({ entries: [note("of a turn that is not open")], closedTurnId: `${ROOT}#1` });
-    expect(await subject().readAgent(keyOf())).toMatchObject({ openTurnId: `${ROOT}#2` });
+    expect(await subject().readAgent(agentKey())).toMatchObject({ openTurnId: `${ROOT}#2` });
     await owner.commit({ entries: [note("ended")], closedTurnId: `${ROOT}#2` });
     await owner.commit({ entries: [note("ended")], closedTurnId: `${ROOT}#3` });
-    expect(await subject().readAgent(keyOf())).toMatchObject({ openTurnId: null, queuedTurnIds: [] });
+    expect(await subject().readAgent(agentKey())).toMatchObject({ openTurnId: null, queuedTurnIds: [] });
   });
 
   test("an agent that was not started or is shut down takes no turn; an unknown one is not found", async () => {
     await subject().createAgent(identityOf("fresh"), null);
-    expect(await subject().openTurn(keyOf("fresh"), command, NOW)).toEqual({ type: "refused", status: "created" });
+    expect(await subject().openTurn(agentKey("fresh"), command, NOW)).toEqual({ type: "refused", status: "created" });
     const owner = await openAgent(subject());
     await owner.commit({ entries: [note("ended")], owned: { ...ready, status: "shutdown" } });
-    expect(await subject().openTurn(keyOf(), command, NOW)).toEqual({ type: "refused", status: "shutdown" });
-    expect(await subject().openTurn(keyOf("nobody"), command, NOW)).toEqual({ type: "notFound" });
+    expect(await subject().openTurn(agentKey(), command, NOW)).toEqual({ type: "refused", status: "shutdown" });
+    expect(await subject().openTurn(agentKey("nobody"), command, NOW)).toEqual({ type: "notFound" });
   });
 }

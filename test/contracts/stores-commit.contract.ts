@@ -3,7 +3,7 @@ import { InvariantError } from "../../src/errors/index.ts";
 import type { Post, Stores } from "../../src/stores/index.ts";
 import { messageOf, note, settled, starting } from "./entry-fixtures.ts";
 import { NOW, ROOT, TENANT } from "./names.ts";
-import { type BatchParts, keyOf, type Owner, openAgent, ready } from "./stores-fixtures.ts";
+import { type BatchParts, agentKey, type Owner, openAgent, ready } from "./stores-fixtures.ts";
 import { openChild } from "./tree-fixtures.ts";
 
 /** A batch that has something of everything, and what shows of it. */
@@ -31,7 +31,7 @@ function post(key: string): Post {
 }
 
 async function shown(stores: Stores): Promise<unknown> {
-  const key = keyOf();
+  const key = agentKey();
   return {
     journal: await stores.readJournal(key, 1),
     tree: await stores.readTree(TENANT, ROOT, 0, 1000),
@@ -80,7 +80,7 @@ export function commitContract(subject: () => Stores): void {
     const entries = gap.entries.map((entry) => ({ ...entry, seq: entry.seq + 1 }));
     await expect(subject().commit([{ ...gap, entries }], NOW)).rejects.toThrow(/has seq 3, not 2/);
     await expect(owner.commit({ messages: [messageOf("m1")] })).rejects.toThrow(/messages and no entry/);
-    expect(await subject().messages(keyOf())).toEqual([]);
+    expect(await subject().messages(agentKey())).toEqual([]);
   });
 
   test("the same batch again is answered with its first outcome, and applied once (invariant 2)", async () => {
@@ -98,7 +98,7 @@ export function commitContract(subject: () => Stores): void {
     const acknowledging = owner.batch({ acknowledged: ["freed"] });
     const [first] = await subject().commit([acknowledging], NOW);
     expect(first).toMatchObject({ type: "committed", entries: [], cursor: 0 });
-    expect(await subject().inbox(keyOf())).toEqual([]);
+    expect(await subject().inbox(agentKey())).toEqual([]);
     expect(await subject().commit([acknowledging], NOW)).toEqual([
       { ...first, accounts: undefined, follows: undefined },
     ]);
@@ -122,7 +122,7 @@ export function commitContract(subject: () => Stores): void {
     await owner.acquire();
     const before = await shown(subject());
     expect(await subject().commit([old], NOW)).toEqual([{ type: "stale", epoch: epoch + 1, seq: owner.seq }]);
-    expect(await subject().release(keyOf(), owner.epoch)).toBe(true);
+    expect(await subject().release(agentKey(), owner.epoch)).toBe(true);
     expect(await subject().commit([owner.batch(everything)], NOW)).toMatchObject([{ type: "stale" }]);
     expect(await shown(subject())).toEqual(before);
   });
@@ -159,8 +159,8 @@ export function commitContract(subject: () => Stores): void {
     if (!a || !b || !c) throw new Error("three batches were made");
     const outcomes = await subject().commit([a, { ...b, expectedSeq: 99 }, c], NOW);
     expect(outcomes.map((outcome) => outcome.type)).toEqual(["committed", "stale", "committed"]);
-    expect(await subject().readJournal(keyOf("b"), 2)).toEqual([]);
-    expect(await subject().readJournal(keyOf("c"), 2)).toMatchObject([{ entries: [{ message: "of c" }] }]);
+    expect(await subject().readJournal(agentKey("b"), 2)).toEqual([]);
+    expect(await subject().readJournal(agentKey("c"), 2)).toMatchObject([{ entries: [{ message: "of c" }] }]);
   });
 
   test("a batch that fails among others is undone alone, and the others are known when sent again", async () => {
@@ -173,10 +173,10 @@ export function commitContract(subject: () => Stores): void {
     await expect(subject().commit([...good.slice(0, 1), broken, ...good.slice(1)], NOW)).rejects.toThrow(
       InvariantError,
     );
-    expect(await subject().readJournal(keyOf("a"), 2)).toMatchObject([{ entries: [{ message: "good" }] }]);
-    expect(await subject().readJournal(keyOf("b"), 2)).toMatchObject([{ entries: [{ type: "agent.starting" }] }]);
+    expect(await subject().readJournal(agentKey("a"), 2)).toMatchObject([{ entries: [{ message: "good" }] }]);
+    expect(await subject().readJournal(agentKey("b"), 2)).toMatchObject([{ entries: [{ type: "agent.starting" }] }]);
     expect(await subject().commit(good, NOW)).toMatchObject([{ type: "committed" }, { type: "committed" }]);
-    expect(await subject().readJournal(keyOf("a"), 2)).toHaveLength(1);
+    expect(await subject().readJournal(agentKey("a"), 2)).toHaveLength(1);
   });
 
   test("inbox items are one per key, kept in order, and gone when a commit has taken them in", async () => {
@@ -184,13 +184,13 @@ export function commitContract(subject: () => Stores): void {
     const outcome = await owner.commit({ entries: [note("posts")], posts: [post("2"), post("1"), post("2")] });
     expect(outcome.posted).toEqual([ROOT]);
     expect((await owner.commit({ entries: [note("again")], posts: [post("1")] })).posted).toEqual([]);
-    expect((await subject().inbox(keyOf())).map((item) => item.key)).toEqual(["2", "1"]);
+    expect((await subject().inbox(agentKey())).map((item) => item.key)).toEqual(["2", "1"]);
     const lost = { ...post("lost"), agentId: "nobody" };
     await expect(owner.commit({ entries: [note("lost")], acknowledged: ["2"], posts: [lost] })).rejects.toThrow(
       /nobody/,
     );
-    expect((await subject().inbox(keyOf())).map((item) => item.key)).toEqual(["2", "1"]);
+    expect((await subject().inbox(agentKey())).map((item) => item.key)).toEqual(["2", "1"]);
     await owner.commit({ entries: [note("took")], acknowledged: ["2", "unknown"] });
-    expect((await subject().inbox(keyOf())).map((item) => item.key)).toEqual(["1"]);
+    expect((await subject().inbox(agentKey())).map((item) => item.key)).toEqual(["1"]);
   });
 }

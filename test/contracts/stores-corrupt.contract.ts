@@ -5,7 +5,7 @@ import { storedDefinition } from "./definition-fixtures.ts";
 import { messageOf, note } from "./entry-fixtures.ts";
 import { NOW, ROOT, TENANT } from "./names.ts";
 import { approved, opening, requestOf } from "./request-fixtures.ts";
-import { keyOf, Owner, openAgent } from "./stores-fixtures.ts";
+import { agentKey, Owner, openAgent } from "./stores-fixtures.ts";
 
 const artifact = {
   artifactId: "a1",
@@ -21,21 +21,21 @@ export const clerk = storedDefinition();
 const requestId = `${ROOT}#1:1:0:1`;
 
 const readings = {
-  record: (stores) => stores.readAgent(keyOf()),
+  record: (stores) => stores.readAgent(agentKey()),
   list: (stores) => stores.listAgents({ tenant: TENANT }),
-  acquire: (stores) => stores.acquire(keyOf(), "here", 1000, NOW),
-  openTurn: (stores) => stores.openTurn(keyOf(), { input: null, actorId: null, limits: null, ifBusy: "queue" }, NOW),
-  journal: (stores) => stores.readJournal(keyOf(), 1),
+  acquire: (stores) => stores.acquire(agentKey(), "here", 1000, NOW),
+  openTurn: (stores) => stores.openTurn(agentKey(), { input: null, actorId: null, limits: null, ifBusy: "queue" }, NOW),
+  journal: (stores) => stores.readJournal(agentKey(), 1),
   tree: (stores) => stores.readTree(TENANT, ROOT, 0, 10),
-  messages: (stores) => stores.messages(keyOf()),
-  message: (stores) => stores.messagesById(keyOf(), ["m1"]),
-  artifacts: (stores) => stores.artifacts(keyOf()),
-  artifact: (stores) => stores.artifact(keyOf(), "a1"),
-  inbox: (stores) => stores.inbox(keyOf()),
+  messages: (stores) => stores.messages(agentKey()),
+  message: (stores) => stores.messagesById(agentKey(), ["m1"]),
+  artifacts: (stores) => stores.artifacts(agentKey()),
+  artifact: (stores) => stores.artifact(agentKey(), "a1"),
+  inbox: (stores) => stores.inbox(agentKey()),
   accounts: (stores) => stores.accounts(TENANT, ROOT),
   requests: (stores) => stores.requests({ tenant: TENANT }),
-  request: (stores) => stores.request(keyOf(), requestId),
-  decide: (stores) => stores.decide(keyOf(), requestId, approved, NOW),
+  request: (stores) => stores.request(agentKey(), requestId),
+  decide: (stores) => stores.decide(agentKey(), requestId, approved, NOW),
   exportTree: (stores) => stores.exportTree(TENANT, ROOT),
   treeActivity: (stores) => stores.treeActivity(TENANT, ROOT),
   treeHead: (stores) => stores.treeHead(TENANT, ROOT),
@@ -74,7 +74,7 @@ async function fill(stores: Stores): Promise<void> {
   const owner = await openAgent(stores, { turnBudget: { deadline: NOW + 9 } });
   await owner.commit({ entries: [note("one")], messages: [messageOf("m1")], artifacts: [artifact], definition: clerk });
   await owner.commit(opening(requestOf(owner, 0)));
-  await stores.openTurn(keyOf(), { input: "go", actorId: null, limits: null, ifBusy: "refuse" }, NOW);
+  await stores.openTurn(agentKey(), { input: "go", actorId: null, limits: null, ifBusy: "refuse" }, NOW);
   await stores.close();
 }
 
@@ -106,7 +106,7 @@ export function corruptContract<P extends Place>(title: string, make: () => P, t
       const place = await filled();
       await tamperings.breakAccount(place);
       const stores = place.open();
-      const owner = await new Owner(stores, keyOf()).acquire();
+      const owner = await new Owner(stores, agentKey()).acquire();
       const moves = [{ type: "activity", accountId: `turn:${ROOT}#1`, isActive: true } as const];
       const failed = owner.commit({ entries: [note("x")], moves });
       await expect(failed).rejects.toThrow(tamperings.accountName);
@@ -119,7 +119,7 @@ export function corruptContract<P extends Place>(title: string, make: () => P, t
       const marked = '"metadata":{"__proto__":{"isAdmin":true},"constructor":{"name":"Agent"},"$class":"Agent"}';
       await tamperings.replaceMetadata(place, marked);
       const stores = place.open();
-      const record = await stores.readAgent(keyOf());
+      const record = await stores.readAgent(agentKey());
       await stores.close();
       expect(Object.getPrototypeOf(record?.metadata)).toBe(Object.prototype);
       expect(record?.metadata["isAdmin"]).toBeUndefined();

@@ -5,27 +5,27 @@ import { memoryStores } from "../../src/stores/memory.ts";
 import { note } from "./entry-fixtures.ts";
 import { NOW, ROOT, TENANT, TURN } from "./names.ts";
 import { approved, opening, rejected, requestOf } from "./request-fixtures.ts";
-import { here, keyOf, openAgent } from "./stores-fixtures.ts";
+import { here, agentKey, openAgent } from "./stores-fixtures.ts";
 import { exported } from "./team-fixtures.ts";
 import { openChild } from "./tree-fixtures.ts";
 
 export function decideContract(subject: () => Stores): void {
   /** Decides the request of the first call, as seen in the store afterwards. */
-  const stored = async (requestId: string) => subject().request(keyOf(), requestId);
+  const stored = async (requestId: string) => subject().request(agentKey(), requestId);
 
   test("a decision is posted to the agent, owner or not, moves no seq and takes the alarm away", async () => {
     const owner = await openAgent(subject());
     const request = requestOf(owner, 0, { expiresAt: NOW + 500 });
     const { requestId, turnId, callId } = request;
     await owner.commit(opening(request));
-    await subject().release(keyOf(), owner.epoch);
+    await subject().release(agentKey(), owner.epoch);
     const decision: Decision = { verdict: "edited", by: "ann", reason: "less", arguments: { amount: 3 } };
-    expect(await subject().decide(keyOf(), requestId, decision, NOW + 7)).toEqual({
+    expect(await subject().decide(agentKey(), requestId, decision, NOW + 7)).toEqual({
       type: "decided",
       request: { ...request, status: "decided", decision, decidedAt: NOW + 7 },
       posted: [ROOT],
     });
-    expect(await subject().inbox(keyOf())).toEqual([
+    expect(await subject().inbox(agentKey())).toEqual([
       { kind: "decision", key: `decision:${requestId}`, at: NOW + 7, requestId, turnId, callId, decision },
     ]);
     expect(await subject().nextTimerAt()).toBeUndefined();
@@ -38,17 +38,17 @@ export function decideContract(subject: () => Stores): void {
     const owner = await openAgent(subject());
     const { requestId } = requestOf(owner, 0);
     await owner.commit(opening(requestOf(owner, 0)));
-    await subject().decide(keyOf(), requestId, approved, NOW);
+    await subject().decide(agentKey(), requestId, approved, NOW);
     const winner = await stored(requestId);
     for (const later of [rejected, approved]) {
-      expect(await subject().decide(keyOf(), requestId, later, NOW + 1)).toEqual({
+      expect(await subject().decide(agentKey(), requestId, later, NOW + 1)).toEqual({
         type: "conflict",
         request: winner,
         posted: [],
       });
     }
     expect(winner).toMatchObject({ status: "decided", decision: approved, decidedAt: NOW });
-    expect(await subject().inbox(keyOf())).toHaveLength(1);
+    expect(await subject().inbox(agentKey())).toHaveLength(1);
   });
 
   test("what is closed is decided no more", async () => {
@@ -56,9 +56,9 @@ export function decideContract(subject: () => Stores): void {
     const { requestId } = requestOf(owner, 0);
     await owner.commit(opening(requestOf(owner, 0)));
     await owner.commit({ entries: [note("goes on")], closedRequests: [requestId] });
-    const outcome = await subject().decide(keyOf(), requestId, approved, NOW);
+    const outcome = await subject().decide(agentKey(), requestId, approved, NOW);
     expect(outcome).toMatchObject({ type: "conflict", request: { status: "closed", decision: null } });
-    expect(await subject().inbox(keyOf())).toEqual([]);
+    expect(await subject().inbox(agentKey())).toEqual([]);
   });
 
   test("nobody approves after the expiry: the decision makes it expired, and who came late is told", async () => {
@@ -67,8 +67,8 @@ export function decideContract(subject: () => Stores): void {
     const [inTime, late] = requests.map((request) => request.requestId);
     if (inTime === undefined || late === undefined) throw new Error("two requests were made");
     await owner.commit(opening(...requests));
-    expect(await subject().decide(keyOf(), inTime, approved, NOW + 499)).toMatchObject({ type: "decided" });
-    expect(await subject().decide(keyOf(), late, approved, NOW + 500)).toEqual({
+    expect(await subject().decide(agentKey(), inTime, approved, NOW + 499)).toMatchObject({ type: "decided" });
+    expect(await subject().decide(agentKey(), late, approved, NOW + 500)).toEqual({
       type: "conflict",
       request: {
         ...requests[1],
@@ -78,12 +78,12 @@ export function decideContract(subject: () => Stores): void {
       },
       posted: [ROOT],
     });
-    expect(await subject().inbox(keyOf())).toMatchObject([
+    expect(await subject().inbox(agentKey())).toMatchObject([
       { requestId: inTime, decision: approved },
       { requestId: late, decision: { verdict: "expired", by: null } },
     ]);
     expect(await subject().nextTimerAt()).toBeUndefined();
-    expect(await subject().decide(keyOf(), late, approved, NOW)).toMatchObject({ type: "conflict", posted: [] });
+    expect(await subject().decide(agentKey(), late, approved, NOW)).toMatchObject({ type: "conflict", posted: [] });
   });
 
   test("the alarm's own decision expires it, with its words", async () => {
@@ -91,7 +91,7 @@ export function decideContract(subject: () => Stores): void {
     const { requestId } = requestOf(owner, 0);
     await owner.commit(opening(requestOf(owner, 0, { expiresAt: NOW + 500 })));
     const decision: Decision = { verdict: "expired", by: null, reason: "nobody answered" };
-    const outcome = await subject().decide(keyOf(), requestId, decision, NOW + 500);
+    const outcome = await subject().decide(agentKey(), requestId, decision, NOW + 500);
     expect(outcome).toMatchObject({ type: "decided", request: { decision } });
   });
 
@@ -101,10 +101,10 @@ export function decideContract(subject: () => Stores): void {
     const { requestId } = request;
     await owner.commit(opening(request));
     const decide = async (argumentsHash: string) =>
-      subject().decide(keyOf(), requestId, approved, NOW, { argumentsHash });
+      subject().decide(agentKey(), requestId, approved, NOW, { argumentsHash });
     expect(await decide("h6")).toEqual({ type: "changed", request });
     expect(await stored(requestId)).toEqual(request);
-    expect(await subject().inbox(keyOf())).toEqual([]);
+    expect(await subject().inbox(agentKey())).toEqual([]);
     expect(await decide("h5")).toMatchObject({ type: "decided" });
     expect(await decide("h6")).toMatchObject({ type: "conflict" });
   });
@@ -116,20 +116,20 @@ export function decideContract(subject: () => Stores): void {
       for (const [index, verdict] of requestVerdictSchema.options.entries()) {
         const request = requestOf(owner, index, { kind });
         await owner.commit(opening(request));
-        const outcome = await subject().decide(keyOf(), request.requestId, { ...approved, verdict }, NOW);
+        const outcome = await subject().decide(agentKey(), request.requestId, { ...approved, verdict }, NOW);
         const isFit = verdictsOf[kind].includes(verdict);
         expect([verdict, outcome.type]).toEqual([verdict, isFit ? "decided" : "unfit"]);
         expect(await stored(request.requestId)).toMatchObject({ status: isFit ? "decided" : "open" });
       }
-      expect(await subject().inbox(keyOf())).toHaveLength(verdictsOf[kind].length);
+      expect(await subject().inbox(agentKey())).toHaveLength(verdictsOf[kind].length);
     },
   );
 
   test("an unknown request is not found", async () => {
     await openAgent(subject());
     for (const [key, requestId] of [
-      [keyOf(), "unknown"],
-      [keyOf("nobody"), "unknown"],
+      [agentKey(), "unknown"],
+      [agentKey("nobody"), "unknown"],
     ] as const) {
       expect(await subject().decide(key, requestId, approved, NOW)).toEqual({ type: "notFound" });
     }
@@ -142,13 +142,13 @@ export function decideContract(subject: () => Stores): void {
       await owner.commit(opening(request));
       const people = Array.from({ length: 2 + (index % 7) }, (_, person) => `person ${person}`);
       const outcomes = await Promise.all(
-        people.map((by) => subject().decide(keyOf(), request.requestId, { ...approved, by }, NOW)),
+        people.map((by) => subject().decide(agentKey(), request.requestId, { ...approved, by }, NOW)),
       );
       const winner = await stored(request.requestId);
       expect(outcomes.filter((outcome) => outcome.type === "decided")).toHaveLength(1);
       for (const outcome of outcomes) expect(outcome).toMatchObject({ request: winner });
     }
-    expect(await subject().inbox(keyOf())).toHaveLength(20);
+    expect(await subject().inbox(agentKey())).toHaveLength(20);
   });
 }
 
@@ -162,58 +162,58 @@ export function decisionKeysContract(subject: () => Stores): void {
     const owner = await openAgent(subject());
     const request = requestOf(owner, 0, { expiresAt: NOW + 500 });
     const { requestId } = request;
-    await subject().openTurn(keyOf(), command, NOW);
+    await subject().openTurn(agentKey(), command, NOW);
     await owner.commit(opening(request));
     const { posted, ...decided } = {
       posted: [],
-      ...(await subject().decide(keyOf(), requestId, approved, NOW, { key })),
+      ...(await subject().decide(agentKey(), requestId, approved, NOW, { key })),
     };
     expect([posted, decided]).toMatchObject([[ROOT], { type: "decided", request: { decidedWith } }]);
     const known = { ...decided, type: "known" };
-    const again = () => subject().decide(keyOf(), requestId, { ...approved }, NOW + 900, { key });
+    const again = () => subject().decide(agentKey(), requestId, { ...approved }, NOW + 900, { key });
     expect(await again()).toEqual(known);
-    expect((await subject().inbox(keyOf())).filter(({ kind }) => kind === "decision")).toMatchObject([
+    expect((await subject().inbox(agentKey())).filter(({ kind }) => kind === "decision")).toMatchObject([
       { requestId, decisionKey: key },
     ]);
     await owner.commit({ entries: [note("ended")], closedTurnId: TURN });
     expect(await again()).toEqual(known);
-    expect(await subject().request(keyOf(), requestId)).toMatchObject({ decidedAt: NOW, decidedWith });
+    expect(await subject().request(agentKey(), requestId)).toMatchObject({ decidedAt: NOW, decidedWith });
   });
 
   test("the key is taken for another decision, for another request and for a turn", async () => {
     const owner = await openAgent(subject());
     const [first, second] = [requestOf(owner, 0).requestId, requestOf(owner, 1).requestId];
-    await subject().openTurn(keyOf(), command, NOW);
+    await subject().openTurn(agentKey(), command, NOW);
     await owner.commit(opening(requestOf(owner, 0), requestOf(owner, 1)));
-    await subject().decide(keyOf(), first, approved, NOW, { key });
+    await subject().decide(agentKey(), first, approved, NOW, { key });
     const taken = { type: "taken", turnId: TURN, requestId: first };
-    expect(await subject().decide(keyOf(), first, rejected, NOW, { key })).toEqual(taken);
-    expect(await subject().decide(keyOf(), second, approved, NOW, { key })).toEqual(taken);
+    expect(await subject().decide(agentKey(), first, rejected, NOW, { key })).toEqual(taken);
+    expect(await subject().decide(agentKey(), second, approved, NOW, { key })).toEqual(taken);
     const turn = { ...command, key: { text: key, hash: "h" } };
     const conflict = { type: "conflict", turnId: TURN, requestId: first };
-    expect(await subject().openTurn(keyOf(), turn, NOW)).toEqual(conflict);
-    expect(await subject().openTurn(keyOf(), { ...turn, onlyKnown: true }, NOW)).toEqual(conflict);
+    expect(await subject().openTurn(agentKey(), turn, NOW)).toEqual(conflict);
+    expect(await subject().openTurn(agentKey(), { ...turn, onlyKnown: true }, NOW)).toEqual(conflict);
     expect(await subject().turns({ tenant: TENANT })).toHaveLength(1);
-    expect(await subject().request(keyOf(), second)).toMatchObject({ status: "open" });
-    expect(await subject().decide(keyOf(), second, approved, NOW, { key: "k2" })).toMatchObject({ type: "decided" });
-    expect(await subject().decide(keyOf(), second, approved, NOW)).toMatchObject({ type: "conflict" });
+    expect(await subject().request(agentKey(), second)).toMatchObject({ status: "open" });
+    expect(await subject().decide(agentKey(), second, approved, NOW, { key: "k2" })).toMatchObject({ type: "decided" });
+    expect(await subject().decide(agentKey(), second, approved, NOW)).toMatchObject({ type: "conflict" });
   });
 
   test("the key of a turn is taken for a decision", async () => {
     const owner = await openAgent(subject());
-    await subject().openTurn(keyOf(), { ...command, key: { text: key, hash: "h" } }, NOW);
+    await subject().openTurn(agentKey(), { ...command, key: { text: key, hash: "h" } }, NOW);
     await owner.commit(opening(requestOf(owner, 0)));
     const { requestId } = requestOf(owner, 0);
-    const outcome = await subject().decide(keyOf(), requestId, approved, NOW, { key });
+    const outcome = await subject().decide(agentKey(), requestId, approved, NOW, { key });
     expect(outcome).toEqual({ type: "taken", turnId: TURN, requestId: undefined });
-    expect(await subject().request(keyOf(), requestId)).toMatchObject({ status: "open" });
+    expect(await subject().request(agentKey(), requestId)).toMatchObject({ status: "open" });
   });
 
   test("a tree has its keys in common, another tree its own", async () => {
     const owner = await openAgent(subject());
     const kid = await openChild(owner, "kid");
     const other = await openAgent(subject(), { agentId: "other" });
-    await subject().openTurn(keyOf(), command, NOW);
+    await subject().openTurn(agentKey(), command, NOW);
     await kid.commit(opening(requestOf(kid, 0)));
     await owner.commit(opening(requestOf(owner, 0)));
     await other.commit(opening(requestOf(other, 0)));
@@ -221,7 +221,7 @@ export function decisionKeysContract(subject: () => Stores): void {
     const decided = await subject().decide(kid.key, requestId, approved, NOW, { key });
     expect(decided).toMatchObject({ type: "decided", request: { decidedWith } });
     const taken = { type: "taken", turnId: TURN, requestId };
-    expect(await subject().decide(keyOf(), requestOf(owner, 0).requestId, approved, NOW, { key })).toEqual(taken);
+    expect(await subject().decide(agentKey(), requestOf(owner, 0).requestId, approved, NOW, { key })).toEqual(taken);
     const elsewhere = await subject().decide(other.key, requestOf(other, 0).requestId, approved, NOW, { key });
     expect(elsewhere).toMatchObject({ type: "decided" });
   });
@@ -231,11 +231,11 @@ export function decisionKeysContract(subject: () => Stores): void {
     await owner.commit(opening(requestOf(owner, 0)));
     const { requestId } = requestOf(owner, 0);
     const outcomes = await Promise.all(
-      Array.from({ length: 20 }, () => subject().decide(keyOf(), requestId, approved, NOW, { key })),
+      Array.from({ length: 20 }, () => subject().decide(agentKey(), requestId, approved, NOW, { key })),
     );
     expect(outcomes.filter(({ type }) => type === "decided")).toHaveLength(1);
     expect(outcomes.filter(({ type }) => type === "known")).toHaveLength(19);
-    expect(await subject().inbox(keyOf())).toHaveLength(1);
+    expect(await subject().inbox(agentKey())).toHaveLength(1);
   });
 
   test("a turn and a decision at once: one has the key", async () => {
@@ -244,8 +244,8 @@ export function decisionKeysContract(subject: () => Stores): void {
     const { requestId } = requestOf(owner, 0);
     const types = await Promise.all(
       Array.from({ length: 10 }, async (_, index) => {
-        if (index % 2 === 0) return (await subject().decide(keyOf(), requestId, approved, NOW, { key })).type;
-        return (await subject().openTurn(keyOf(), { ...command, key: { text: key, hash: "h" } }, NOW)).type;
+        if (index % 2 === 0) return (await subject().decide(agentKey(), requestId, approved, NOW, { key })).type;
+        return (await subject().openTurn(agentKey(), { ...command, key: { text: key, hash: "h" } }, NOW)).type;
       }),
     );
     const meanings = types.filter((type) => type === "decided" || type === "opened");
@@ -256,13 +256,13 @@ export function decisionKeysContract(subject: () => Stores): void {
   test("goes with its tree to another store", async () => {
     const source = memoryStores();
     const owner = await openAgent(source);
-    await source.openTurn(keyOf(), command, NOW);
+    await source.openTurn(agentKey(), command, NOW);
     await owner.commit(opening(requestOf(owner, 0)));
     const { requestId } = requestOf(owner, 0);
-    await source.decide(keyOf(), requestId, approved, NOW, { key });
+    await source.decide(agentKey(), requestId, approved, NOW, { key });
     await subject().importTree(JSON.parse(JSON.stringify(await exported(source))), here.processId);
-    expect(await subject().decide(keyOf(), requestId, approved, NOW, { key })).toMatchObject({ type: "known" });
+    expect(await subject().decide(agentKey(), requestId, approved, NOW, { key })).toMatchObject({ type: "known" });
     const turn = { ...command, key: { text: key, hash: "h" } };
-    expect(await subject().openTurn(keyOf(), turn, NOW)).toMatchObject({ type: "conflict", requestId });
+    expect(await subject().openTurn(agentKey(), turn, NOW)).toMatchObject({ type: "conflict", requestId });
   });
 }

@@ -5,7 +5,7 @@ import { memoryStores } from "../../src/stores/memory.ts";
 import { storedDefinition } from "./definition-fixtures.ts";
 import { note } from "./entry-fixtures.ts";
 import { NOW, ROOT, TENANT } from "./names.ts";
-import { here, identityOf, keyOf, Owner, openAgent } from "./stores-fixtures.ts";
+import { here, identityOf, agentKey, Owner, openAgent } from "./stores-fixtures.ts";
 import { exported } from "./team-fixtures.ts";
 import { spawning } from "./tree-fixtures.ts";
 
@@ -66,7 +66,7 @@ export function definitionsContract(subject: () => Stores): void {
 
   test("a cleared conversation leaves it", async () => {
     await subject().createAgent(identityOf(), null, { definition: clerk });
-    const root = await new Owner(subject(), keyOf()).acquire();
+    const root = await new Owner(subject(), agentKey()).acquire();
     await root.commit({ entries: [note("one")], cleared: "all" });
     expect(await kept()).toEqual([clerk.hash]);
   });
@@ -74,7 +74,7 @@ export function definitionsContract(subject: () => Stores): void {
   test("definitions go with a tree into another store, and replace those of the tree there", async () => {
     const source = memoryStores();
     await source.createAgent(identityOf(), null, { definition: clerk });
-    const root = await new Owner(source, keyOf()).acquire();
+    const root = await new Owner(source, agentKey()).acquire();
     await root.commit({ entries: [note("one")], definition: later });
     const tree = JSON.parse(JSON.stringify(await exported(source)));
     await subject().createAgent(identityOf(), null, { definition: helper });
@@ -82,7 +82,7 @@ export function definitionsContract(subject: () => Stores): void {
     expect(await kept()).toEqual([clerk.hash, later.hash].toSorted());
     expect(await subject().definition(TENANT, ROOT, later.hash)).toEqual(later);
     // It is known afterwards which ones the tree has: this one is written again.
-    const there = Object.assign(new Owner(subject(), keyOf()), { epoch: root.epoch, seq: root.seq });
+    const there = Object.assign(new Owner(subject(), agentKey()), { epoch: root.epoch, seq: root.seq });
     await subject().registerProcess(here, NOW);
     const next = { ...there.batch({ entries: [note("two")], definition: helper }), id: "next" };
     expect(await subject().commit([next], NOW)).toMatchObject([{ type: "committed" }]);

@@ -12,7 +12,7 @@ export const LEASE_MS = 2000;
 export const elsewhere: ProcessIdentity = { processId: "elsewhere", pid: 1, bootId: "another boot" };
 export const here: ProcessIdentity = { processId: "here", pid: process.pid, bootId: "this boot" };
 
-export function keyOf(agentId: string = ROOT, tenant: string = TENANT): AgentKey {
+export function agentKey(agentId: string = ROOT, tenant: string = TENANT): AgentKey {
   return { tenant, agentId };
 }
 
@@ -114,7 +114,7 @@ export async function openAgent(stores: Stores, options: OpenOptions = {}): Prom
   const { agentId = ROOT, tenant = TENANT, budget = {}, turnBudget = {} } = options;
   const lifetime = accountOf(`agent:${agentId}`, budget, { agentId });
   await stores.createAgent(identityOf(agentId, { tenant, accountId: lifetime.id }), lifetime);
-  const owner = await new Owner(stores, keyOf(agentId, tenant)).acquire();
+  const owner = await new Owner(stores, agentKey(agentId, tenant)).acquire();
   const turnId = turnIdOf(agentId, 1);
   const turn = accountOf(`turn:${turnId}`, turnBudget, { agentId, turnId, parentId: lifetime.id });
   await owner.commit({ entries: [starting], owned: ready, moves: [{ type: "open", account: turn }] });

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { Stores } from "../../src/stores/index.ts";
 import { type MakeEntry, modelRequested, note, reservationIn, settled, toolStarted } from "./entry-fixtures.ts";
 import { NOW, ROOT, TENANT, TURN } from "./names.ts";
-import { keyOf, type Owner, openAgent } from "./stores-fixtures.ts";
+import { agentKey, type Owner, openAgent } from "./stores-fixtures.ts";
 import { openChild } from "./tree-fixtures.ts";
 
 const turnAccount = `turn:${TURN}`;
@@ -64,16 +64,16 @@ export function intentsContract(subject: () => Stores): void {
       [6, "warning"],
     ]);
     expect(outcome.entries[3]).toMatchObject({ reason: "budget", limit: "maxToolCalls", callId: `${TURN}:1:1` });
-    const [row] = await subject().readJournal(keyOf(), 2);
+    const [row] = await subject().readJournal(agentKey(), 2);
     expect(row?.entries).toEqual(outcome.entries);
   });
 
   test("a refused intent keeps what no other entry tells of its call", async () => {
     const owner = await openAgent(subject());
-    await subject().pause(keyOf(), "ann", NOW);
+    await subject().pause(agentKey(), "ann", NOW);
     const outcome = await owner.commit({ entries: [toolStarted({ arguments: { q: [1, null] }, effect: "keyed" })] });
     expect(outcome.entries).toMatchObject([{ reason: "paused", arguments: { q: [1, null] }, effect: "keyed" }]);
-    const [row] = await subject().readJournal(keyOf(), 2);
+    const [row] = await subject().readJournal(agentKey(), 2);
     expect(row?.entries).toEqual(outcome.entries);
   });
 
@@ -119,7 +119,7 @@ export function intentsContract(subject: () => Stores): void {
     const owner = await openAgent(subject());
     const child = await openChild(owner, "kid");
     const ofChild = toolStarted({ turnId: `${child.key.agentId}#1`, accountId: `turn:${child.key.agentId}#1` });
-    await subject().pause(keyOf(), "ann", NOW);
+    await subject().pause(agentKey(), "ann", NOW);
     expect((await owner.commit({ entries: [modelRequested()] })).entries).toMatchObject([
       { reason: "paused", agentId: ROOT },
     ]);
@@ -127,22 +127,22 @@ export function intentsContract(subject: () => Stores): void {
       { type: "intent.refused", intent: "tool.started", reason: "paused", agentId: ROOT },
       { type: "warning" },
     ]);
-    await subject().resume(keyOf(), "ann", NOW);
+    await subject().resume(agentKey(), "ann", NOW);
     expect((await child.commit({ entries: [ofChild] })).entries).toMatchObject([{ type: "tool.started" }]);
   });
 
   test("an abort of the own turn refuses its intents; one of another turn does not", async () => {
     const owner = await openAgent(subject());
-    await subject().openTurn(keyOf(), { input: "go", actorId: null, limits: null, ifBusy: "refuse" }, NOW);
+    await subject().openTurn(agentKey(), { input: "go", actorId: null, limits: null, ifBusy: "refuse" }, NOW);
     const abort = { by: "ann", reason: "enough", stopReason: "user_requested" } as const;
-    expect(await subject().abort(keyOf(), { ...abort, turnId: TURN }, NOW)).toMatchObject({ type: "marked" });
+    expect(await subject().abort(agentKey(), { ...abort, turnId: TURN }, NOW)).toMatchObject({ type: "marked" });
     const outcome = await owner.commit({ entries: [toolStarted(), toolStarted({ turnId: `${ROOT}#2` })] });
     expect(outcome.entries).toMatchObject([{ reason: "aborted", agentId: ROOT }, { type: "tool.started" }]);
   });
 
   test("an abort of an ancestor, or of the ancestor's turn, refuses below it; a pause gives way to it", async () => {
     const owner = await openAgent(subject());
-    await subject().openTurn(keyOf(), { input: "go", actorId: null, limits: null, ifBusy: "refuse" }, NOW);
+    await subject().openTurn(agentKey(), { input: "go", actorId: null, limits: null, ifBusy: "refuse" }, NOW);
     const child = await openChild(owner, "kid");
     const grandchild = await openChild(child, "grand");
     const { agentId } = grandchild.key;
@@ -150,14 +150,14 @@ export function intentsContract(subject: () => Stores): void {
     expect((await grandchild.commit({ entries: [start] })).entries).toMatchObject([{ type: "tool.started" }]);
     await subject().pause(grandchild.key, "ann", NOW);
     const abort = { by: "ann", reason: "enough", stopReason: "user_requested" } as const;
-    await subject().abort(keyOf(), { ...abort, turnId: TURN }, NOW);
+    await subject().abort(agentKey(), { ...abort, turnId: TURN }, NOW);
     const refused = await grandchild.commit({ entries: [start] });
     expect(refused.entries).toMatchObject([{ reason: "aborted", agentId: ROOT }]);
   });
 
   test("an abort that a commit posts to a child refuses all below it from that commit on", async () => {
     const owner = await openAgent(subject());
-    await subject().openTurn(keyOf(), { input: "go", actorId: null, limits: null, ifBusy: "refuse" }, NOW);
+    await subject().openTurn(agentKey(), { input: "go", actorId: null, limits: null, ifBusy: "refuse" }, NOW);
     const child = await openChild(owner, "kid");
     const grandchild = await openChild(child, "grand");
     const other = await openChild(owner, "other");
@@ -174,7 +174,7 @@ export function intentsContract(subject: () => Stores): void {
 
   test("an abort that a commit posts to a child whose turn is over tells it nothing", async () => {
     const owner = await openAgent(subject());
-    await subject().openTurn(keyOf(), { input: "go", actorId: null, limits: null, ifBusy: "refuse" }, NOW);
+    await subject().openTurn(agentKey(), { input: "go", actorId: null, limits: null, ifBusy: "refuse" }, NOW);
     const [over, open] = [await openChild(owner, "over"), await openChild(owner, "open")];
     await over.commit({ entries: [note("ended")], closedTurnId: `${over.key.agentId}#1` });
     const why = { by: ROOT, reason: "the parent's turn ended", stopReason: "user_requested" } as const;

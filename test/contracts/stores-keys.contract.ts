@@ -4,7 +4,7 @@ import type { Stores } from "../../src/stores/index.ts";
 import { amount } from "../support/full.ts";
 import { messageOf, note } from "./entry-fixtures.ts";
 import { NOW, ROOT } from "./names.ts";
-import { identityOf, keyOf, openAgent } from "./stores-fixtures.ts";
+import { identityOf, agentKey, openAgent } from "./stores-fixtures.ts";
 
 /** Parts that run into each other where keys are glued together. */
 const risky = constantFrom(
@@ -36,10 +36,10 @@ export function keysContract(subject: () => Stores): void {
       const owner = await openAgent(subject(), { tenant });
       await owner.commit({ entries: [note(tenant)], messages: [messageOf("m1", tenant)] });
     }
-    await subject().pause(keyOf(ROOT, "red"), "ann", NOW);
-    expect(await subject().readAgent(keyOf(ROOT, "blue"))).toMatchObject({ tenant: "blue", pause: null });
-    expect(await subject().messages(keyOf(ROOT, "blue"))).toEqual([messageOf("m1", "blue")]);
-    expect(await subject().inbox(keyOf(ROOT, "blue"))).toEqual([]);
+    await subject().pause(agentKey(ROOT, "red"), "ann", NOW);
+    expect(await subject().readAgent(agentKey(ROOT, "blue"))).toMatchObject({ tenant: "blue", pause: null });
+    expect(await subject().messages(agentKey(ROOT, "blue"))).toEqual([messageOf("m1", "blue")]);
+    expect(await subject().inbox(agentKey(ROOT, "blue"))).toEqual([]);
     expect(await subject().readTree("blue", ROOT, 0, 10)).toHaveLength(2);
     expect(await subject().accounts("blue", ROOT)).toHaveLength(2);
     expect(await subject().listAgents({ tenant: "blue" })).toMatchObject([{ tenant: "blue" }]);
@@ -69,7 +69,7 @@ export function keysContract(subject: () => Stores): void {
     const ids = ["a", "A", "a\0", "a\0b", "ä", "a\u0308", "", " ", "__proto__", "constructor"];
     const posts = ids.map((key) => ({ agentId: ROOT, item: { kind: "budget.freed", key, at: NOW } as const }));
     await owner.commit({ entries: [note("all")], messages: ids.map((one) => messageOf(one)), posts });
-    for (const one of ids) expect(await subject().messagesById(keyOf(), [one])).toEqual([messageOf(one)]);
-    expect((await subject().inbox(keyOf())).map((item) => item.key)).toEqual(ids);
+    for (const one of ids) expect(await subject().messagesById(agentKey(), [one])).toEqual([messageOf(one)]);
+    expect((await subject().inbox(agentKey())).map((item) => item.key)).toEqual(ids);
   });
 }

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { Stores } from "../../src/stores/index.ts";
 import { note } from "./entry-fixtures.ts";
 import { NOW, ROOT } from "./names.ts";
-import { elsewhere, here, identityOf, keyOf, LEASE_MS, Owner, openAgent, ready } from "./stores-fixtures.ts";
+import { elsewhere, here, identityOf, agentKey, LEASE_MS, Owner, openAgent, ready } from "./stores-fixtures.ts";
 
 /** The id of a process that has ended. */
 function endedPid(): number {
@@ -15,28 +15,32 @@ export function leasesContract(subject: () => Stores): void {
     const owner = await openAgent(subject());
     await owner.commit({ entries: [note("one"), note("two")] });
     const first = owner.epoch;
-    expect(await subject().acquire(keyOf(), here.processId, LEASE_MS, NOW)).toMatchObject({
+    expect(await subject().acquire(agentKey(), here.processId, LEASE_MS, NOW)).toMatchObject({
       type: "acquired",
       epoch: first + 1,
       seq: 3,
       at: NOW,
       record: { agentId: ROOT },
     });
-    await subject().release(keyOf(), first + 1);
-    expect(await subject().acquire(keyOf(), here.processId, LEASE_MS, NOW)).toMatchObject({ epoch: first + 2 });
+    await subject().release(agentKey(), first + 1);
+    expect(await subject().acquire(agentKey(), here.processId, LEASE_MS, NOW)).toMatchObject({ epoch: first + 2 });
   });
 
   test("a fresh agent starts at seq 0, an unknown one is not found", async () => {
     await subject().createAgent(identityOf(), null);
     await subject().registerProcess(here, NOW);
-    expect(await subject().acquire(keyOf(), here.processId, LEASE_MS, NOW)).toMatchObject({ epoch: 1, seq: 0, at: 0 });
-    expect(await subject().acquire(keyOf("nobody"), here.processId, LEASE_MS, NOW)).toEqual({ type: "notFound" });
+    expect(await subject().acquire(agentKey(), here.processId, LEASE_MS, NOW)).toMatchObject({
+      epoch: 1,
+      seq: 0,
+      at: 0,
+    });
+    expect(await subject().acquire(agentKey("nobody"), here.processId, LEASE_MS, NOW)).toEqual({ type: "notFound" });
   });
 
   test("what a living process holds is not given to another, until its heartbeat is too old", async () => {
     const owner = await openAgent(subject());
     await subject().registerProcess(elsewhere, NOW);
-    const attempt = (now: number) => subject().acquire(keyOf(), elsewhere.processId, LEASE_MS, now);
+    const attempt = (now: number) => subject().acquire(agentKey(), elsewhere.processId, LEASE_MS, now);
     expect(await attempt(NOW + LEASE_MS)).toEqual({ type: "held", by: here, epoch: owner.epoch });
     await subject().heartbeat(here.processId, NOW + LEASE_MS);
     expect(await attempt(NOW + 2 * LEASE_MS)).toMatchObject({ type: "held" });
@@ -56,33 +60,33 @@ export function leasesContract(subject: () => Stores): void {
   });
 
   test("who wants the lease of an agent at rest tells its owner by items, and gives nobody else anything to do", async () => {
-    await subject().wantLease(keyOf("nobody"), NOW);
+    await subject().wantLease(agentKey("nobody"), NOW);
     const owner = await openAgent(subject());
-    await Promise.all([subject().wantLease(keyOf(), NOW + 1), subject().wantLease(keyOf(), NOW + 1)]);
-    const asked = await subject().inbox(keyOf());
+    await Promise.all([subject().wantLease(agentKey(), NOW + 1), subject().wantLease(agentKey(), NOW + 1)]);
+    const asked = await subject().inbox(agentKey());
     expect(asked).toMatchObject([
       { kind: "lease.wanted", at: NOW + 1 },
       { kind: "lease.wanted", at: NOW + 1 },
     ]);
     expect(new Set(asked.map(({ key }) => key)).size).toBe(2);
-    expect(await subject().release(keyOf(), owner.epoch)).toBe(false);
+    expect(await subject().release(agentKey(), owner.epoch)).toBe(false);
     await owner.commit({ acknowledged: asked.map(({ key }) => key) });
-    expect(await subject().release(keyOf(), owner.epoch)).toBe(true);
-    await subject().wantLease(keyOf(), NOW + 2);
-    expect(await subject().inbox(keyOf())).toEqual([]);
+    expect(await subject().release(agentKey(), owner.epoch)).toBe(true);
+    await subject().wantLease(agentKey(), NOW + 2);
+    expect(await subject().inbox(agentKey())).toEqual([]);
   });
 
   test("an agent in a turn, and one that is shut down, is not asked for", async () => {
     const owner = await openAgent(subject());
-    await subject().openTurn(keyOf(), { input: "go", actorId: null, limits: null, ifBusy: "refuse" }, NOW);
-    const before = await subject().inbox(keyOf());
-    await subject().wantLease(keyOf(), NOW + 1);
-    expect(await subject().inbox(keyOf())).toEqual(before);
+    await subject().openTurn(agentKey(), { input: "go", actorId: null, limits: null, ifBusy: "refuse" }, NOW);
+    const before = await subject().inbox(agentKey());
+    await subject().wantLease(agentKey(), NOW + 1);
+    expect(await subject().inbox(agentKey())).toEqual(before);
     await owner.acquire(here);
     const down = await openAgent(subject(), { agentId: "down" });
     await down.commit({ entries: [note("down")], owned: { ...ready, status: "shutdown" } });
-    await subject().wantLease(keyOf("down"), NOW + 1);
-    expect(await subject().inbox(keyOf("down"))).toEqual([]);
+    await subject().wantLease(agentKey("down"), NOW + 1);
+    expect(await subject().inbox(agentKey("down"))).toEqual([]);
   });
 
   test("a process that gave no sign for a day is forgotten; it is told so, and what it held is for others", async () => {
@@ -91,11 +95,11 @@ export function leasesContract(subject: () => Stores): void {
     expect(await subject().heartbeat(here.processId, NOW + 1)).toBe(true);
     expect(await subject().heartbeat("nobody", NOW)).toBe(false);
     await subject().registerProcess(elsewhere, NOW + 1 + day);
-    expect(await subject().holder(keyOf())).toMatchObject({ process: { processId: here.processId } });
+    expect(await subject().holder(agentKey())).toMatchObject({ process: { processId: here.processId } });
     await subject().registerProcess({ ...elsewhere, processId: "later" }, NOW + 2 + day);
     expect(await subject().heartbeat(here.processId, NOW + 3 + day)).toBe(false);
-    expect(await subject().holder(keyOf())).toBeUndefined();
-    const taken = await subject().acquire(keyOf(), elsewhere.processId, LEASE_MS, NOW + 3 + day);
+    expect(await subject().holder(agentKey())).toBeUndefined();
+    const taken = await subject().acquire(agentKey(), elsewhere.processId, LEASE_MS, NOW + 3 + day);
     expect(taken).toMatchObject({ type: "acquired", epoch: owner.epoch + 1 });
     // It begins again, with the same time as all others.
     expect(await subject().registerProcess(here, NOW + 4 + day, 4)).toBe(NOW + day);
@@ -104,9 +108,9 @@ export function leasesContract(subject: () => Stores): void {
   test("a process of the same boot that has ended is taken over at once", async () => {
     await subject().createAgent(identityOf(), null);
     const dead = { processId: "dead", pid: endedPid(), bootId: here.bootId };
-    await new Owner(subject(), keyOf()).acquire(dead);
+    await new Owner(subject(), agentKey()).acquire(dead);
     await subject().registerProcess(here, NOW);
-    expect(await subject().acquire(keyOf(), here.processId, LEASE_MS, NOW)).toMatchObject({
+    expect(await subject().acquire(agentKey(), here.processId, LEASE_MS, NOW)).toMatchObject({
       type: "acquired",
       epoch: 2,
     });
@@ -114,36 +118,36 @@ export function leasesContract(subject: () => Stores): void {
 
   test("of another boot nothing is known but the heartbeat, whatever its process id", async () => {
     await subject().createAgent(identityOf(), null);
-    await new Owner(subject(), keyOf()).acquire({ ...elsewhere, pid: endedPid() });
+    await new Owner(subject(), agentKey()).acquire({ ...elsewhere, pid: endedPid() });
     await subject().registerProcess(here, NOW);
-    expect(await subject().acquire(keyOf(), here.processId, LEASE_MS, NOW)).toMatchObject({ type: "held" });
+    expect(await subject().acquire(agentKey(), here.processId, LEASE_MS, NOW)).toMatchObject({ type: "held" });
   });
 
   test("a lease is given back only by its own epoch, and not while the inbox holds something", async () => {
     const owner = await openAgent(subject());
-    expect(await subject().release(keyOf(), owner.epoch - 1)).toBe(false);
-    await subject().pause(keyOf(), "ann", NOW);
-    expect(await subject().release(keyOf(), owner.epoch)).toBe(false);
-    const acknowledged = (await subject().inbox(keyOf())).map((item) => item.key);
+    expect(await subject().release(agentKey(), owner.epoch - 1)).toBe(false);
+    await subject().pause(agentKey(), "ann", NOW);
+    expect(await subject().release(agentKey(), owner.epoch)).toBe(false);
+    const acknowledged = (await subject().inbox(agentKey())).map((item) => item.key);
     await owner.commit({ entries: [note("took it")], acknowledged });
-    expect(await subject().release(keyOf(), owner.epoch)).toBe(true);
-    expect(await subject().release(keyOf(), owner.epoch)).toBe(false);
-    expect(await subject().release(keyOf("nobody"), 1)).toBe(false);
+    expect(await subject().release(agentKey(), owner.epoch)).toBe(true);
+    expect(await subject().release(agentKey(), owner.epoch)).toBe(false);
+    expect(await subject().release(agentKey("nobody"), 1)).toBe(false);
   });
 
   test("an owner that leaves gives its lease back with posts unseen, and the next one finds them", async () => {
     const owner = await openAgent(subject());
-    await subject().pause(keyOf(), "ann", NOW);
-    expect(await subject().release(keyOf(), owner.epoch - 1, { as: "leaving" })).toBe(false);
-    expect(await subject().release(keyOf(), owner.epoch, { as: "rest" })).toBe(false);
-    expect(await subject().holder(keyOf())).toMatchObject({ epoch: owner.epoch });
-    expect(await subject().release(keyOf(), owner.epoch, { as: "leaving" })).toBe(true);
-    expect(await subject().holder(keyOf())).toBeUndefined();
-    expect(await subject().release(keyOf(), owner.epoch, { as: "leaving" })).toBe(false);
+    await subject().pause(agentKey(), "ann", NOW);
+    expect(await subject().release(agentKey(), owner.epoch - 1, { as: "leaving" })).toBe(false);
+    expect(await subject().release(agentKey(), owner.epoch, { as: "rest" })).toBe(false);
+    expect(await subject().holder(agentKey())).toMatchObject({ epoch: owner.epoch });
+    expect(await subject().release(agentKey(), owner.epoch, { as: "leaving" })).toBe(true);
+    expect(await subject().holder(agentKey())).toBeUndefined();
+    expect(await subject().release(agentKey(), owner.epoch, { as: "leaving" })).toBe(false);
     expect(await subject().commit([owner.batch({ entries: [note("late")] })], NOW)).toMatchObject([{ type: "stale" }]);
-    const next = await new Owner(subject(), keyOf()).acquire(elsewhere);
+    const next = await new Owner(subject(), agentKey()).acquire(elsewhere);
     expect(next.epoch).toBe(owner.epoch + 1);
-    expect(await subject().inbox(keyOf())).toMatchObject([{ kind: "pause" }]);
+    expect(await subject().inbox(agentKey())).toMatchObject([{ kind: "pause" }]);
     await next.commit({ entries: [note("goes on")] });
   });
 
@@ -151,28 +155,28 @@ export function leasesContract(subject: () => Stores): void {
     const owner = await openAgent(subject());
     const stale = { ...owner.batch({ entries: [note("late")], leaves: true }), epoch: owner.epoch - 1 };
     expect(await subject().commit([stale], NOW)).toMatchObject([{ type: "stale" }]);
-    expect(await subject().holder(keyOf())).toMatchObject({ epoch: owner.epoch });
-    await subject().pause(keyOf(), "ann", NOW);
+    expect(await subject().holder(agentKey())).toMatchObject({ epoch: owner.epoch });
+    await subject().pause(agentKey(), "ann", NOW);
     const last = owner.batch({ entries: [note("the last one")], leaves: true });
     const [first] = await subject().commit([last], NOW);
     expect(first).toMatchObject({ type: "committed", entries: [{ message: "the last one" }] });
-    expect(await subject().holder(keyOf())).toBeUndefined();
+    expect(await subject().holder(agentKey())).toBeUndefined();
     // Sent again it is known, and after it nothing is taken.
     expect(await subject().commit([last], NOW)).toMatchObject([{ type: "committed", entries: last.entries }]);
     owner.moved(first);
     expect(await subject().commit([owner.batch({ entries: [note("late")] })], NOW)).toMatchObject([{ type: "stale" }]);
-    expect(await subject().release(keyOf(), owner.epoch, { as: "leaving" })).toBe(false);
-    const next = await new Owner(subject(), keyOf()).acquire(elsewhere);
+    expect(await subject().release(agentKey(), owner.epoch, { as: "leaving" })).toBe(false);
+    const next = await new Owner(subject(), agentKey()).acquire(elsewhere);
     expect(next).toMatchObject({ epoch: owner.epoch + 1, seq: owner.seq });
-    expect(await subject().inbox(keyOf())).toMatchObject([{ kind: "pause" }]);
+    expect(await subject().inbox(agentKey())).toMatchObject([{ kind: "pause" }]);
     await next.commit({ entries: [note("goes on")] });
   });
 
   test("who holds an agent can be asked", async () => {
-    expect(await subject().holder(keyOf())).toBeUndefined();
+    expect(await subject().holder(agentKey())).toBeUndefined();
     const owner = await openAgent(subject());
-    expect(await subject().holder(keyOf())).toEqual({ process: here, epoch: owner.epoch });
-    await subject().release(keyOf(), owner.epoch);
-    expect(await subject().holder(keyOf())).toBeUndefined();
+    expect(await subject().holder(agentKey())).toEqual({ process: here, epoch: owner.epoch });
+    await subject().release(agentKey(), owner.epoch);
+    expect(await subject().holder(agentKey())).toBeUndefined();
   });
 }

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { LivePlace, Stores } from "../../src/stores/index.ts";
+import type { LiveAddress, Stores } from "../../src/stores/index.ts";
 
 /** Two who use the same stores: through one object, or each through its own. */
 export type OpenTwo = () => Promise<{ readonly one: Stores; readonly other: Stores }>;
 
-const place = (processId: string, rootAgentId = "root"): LivePlace => ({ tenant: "t", rootAgentId, processId });
+const place = (processId: string, rootAgentId = "root"): LiveAddress => ({ tenant: "t", rootAgentId, processId });
 
 /** Waits for what another connection brings. */
 export async function until(holds: () => boolean, again: () => void = () => undefined): Promise<void> {

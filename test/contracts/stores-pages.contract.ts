@@ -2,10 +2,10 @@ import { array, assert, asyncProperty, integer, record } from "fast-check";
 import { expect, test } from "vitest";
 import { InvalidInputError } from "../../src/errors/index.ts";
 import type { AgentRequest } from "../../src/state/index.ts";
-import { type AgentFilter, placeOfAgent, type Stores } from "../../src/stores/index.ts";
+import { type AgentFilter, formatAgentCursor, type Stores } from "../../src/stores/index.ts";
 import { NOW, ROOT, TENANT } from "./names.ts";
 import { approved, opening, requestOf } from "./request-fixtures.ts";
-import { identityOf, keyOf, openAgent } from "./stores-fixtures.ts";
+import { identityOf, agentKey, openAgent } from "./stores-fixtures.ts";
 
 /** Newest first, those of one moment by their ids. */
 const byAge = { tenant: TENANT, rootsOnly: true, order: "newest" } as const;
@@ -74,9 +74,9 @@ export function pagesContract(subject: () => Stores): void {
           seen.push(...page.map(({ agentId }) => agentId));
           const last = page.at(-1);
           if (last === undefined || page.length < limit || seen.length > 60) break;
-          after = placeOfAgent(last);
+          after = formatAgentCursor(last);
           await make(`new-${seen.length}`, NOW + made, { tenant });
-          await subject().openTurn(keyOf(last.agentId, tenant), command, NOW + 50);
+          await subject().openTurn(agentKey(last.agentId, tenant), command, NOW + 50);
         }
         expect(new Set(seen).size).toBe(seen.length);
         expect(seen.filter((agentId) => agentId.startsWith("old-")).toSorted()).toEqual(there.toSorted());
@@ -94,7 +94,7 @@ export function pagesContract(subject: () => Stores): void {
     const [, , last] = first;
     if (!last) throw new Error("a page of three was to come");
     // What the next page continues behind is not open any more.
-    await subject().decide(keyOf(), last.requestId, approved, NOW + 9);
+    await subject().decide(agentKey(), last.requestId, approved, NOW + 9);
     await owner.commit(opening(...requests.slice(8)));
     const second = await subject().requests({ ...open, after: last.requestId });
     const third = await subject().requests({ ...open, after: second.at(-1)?.requestId });
@@ -105,7 +105,7 @@ export function pagesContract(subject: () => Stores): void {
 }
 
 function after(agentId: string, createdAt: number): string {
-  return placeOfAgent({ agentId, createdAt });
+  return formatAgentCursor({ agentId, createdAt });
 }
 
 function ids(requests: readonly AgentRequest[]): string[] {

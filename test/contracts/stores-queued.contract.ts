@@ -13,7 +13,7 @@ import {
   queuedIn,
   withQueued,
 } from "./queued-fixtures.ts";
-import { elsewhere, here, keyOf, LEASE_MS, ready } from "./stores-fixtures.ts";
+import { elsewhere, here, agentKey, LEASE_MS, ready } from "./stores-fixtures.ts";
 import { openChild } from "./tree-fixtures.ts";
 
 const far = Number.MAX_SAFE_INTEGER;
@@ -35,7 +35,7 @@ export function queuedContract(subject: () => Stores): void {
       await owner.commit({ entries: [toolStarted()] });
       const outcome = await owner.commit({ entries: [toolStarted({ queue: "browser" })] });
       expect(outcome.entries).toMatchObject([{ type: "intent.refused", reason: "budget" }]);
-      expect((await subject().readAgent(keyOf()))?.queued).toBeUndefined();
+      expect((await subject().readAgent(agentKey()))?.queued).toBeUndefined();
       expect(await subject().dueTimers(far, 10)).toEqual([]);
     });
 
@@ -43,7 +43,7 @@ export function queuedContract(subject: () => Stores): void {
       const owner = await withQueued(subject());
       await claimed(subject(), here.processId);
       await owner.commit({ entries: [callSettled] });
-      expect((await subject().readAgent(keyOf()))?.queued).toBeUndefined();
+      expect((await subject().readAgent(agentKey()))?.queued).toBeUndefined();
       expect(await subject().dueTimers(far, 10)).toEqual([]);
     });
 
@@ -75,7 +75,7 @@ export function queuedContract(subject: () => Stores): void {
     test("is taken out and put in with its tree, and so is a parked turn", async () => {
       const owner = await withQueued(subject());
       await claimed(subject(), elsewhere.processId);
-      await subject().release(keyOf(), owner.epoch, { as: "parked" });
+      await subject().release(agentKey(), owner.epoch, { as: "parked" });
       const tree = await subject().exportTree(TENANT, ROOT);
       if (!tree) throw new Error("the tree is gone");
       await owner.acquire();
@@ -153,11 +153,11 @@ export function queuedContract(subject: () => Stores): void {
       const [key, turnId] = [kid.key, `${kid.key.agentId}#1`];
       const start = toolStarted({ queue: "browser", turnId, accountId: `turn:${turnId}` });
       await kid.commit({ entries: [start] });
-      await subject().pause(keyOf(), "ann", NOW);
+      await subject().pause(agentKey(), "ann", NOW);
       expect(await claimed(subject(), here.processId, { key })).toEqual({ type: "refused", reason: "paused" });
       expect(Object.values(await queuedIn(subject(), key))).toMatchObject([{ claimedBy: null }]);
-      await subject().resume(keyOf(), "ann", NOW);
-      await subject().abort(keyOf(), { turnId: TURN, by: "ann", reason: "no", stopReason: "user_requested" }, NOW);
+      await subject().resume(agentKey(), "ann", NOW);
+      await subject().abort(agentKey(), { turnId: TURN, by: "ann", reason: "no", stopReason: "user_requested" }, NOW);
       expect(await claimed(subject(), here.processId, { key })).toEqual({ type: "refused", reason: "aborted" });
     });
 
@@ -173,8 +173,8 @@ export function queuedContract(subject: () => Stores): void {
       const owner = await withQueued(subject());
       const over = { type: "over" };
       expect(await claimed(subject(), here.processId, { attempt: 2 })).toEqual(over);
-      expect(await claimed(subject(), here.processId, { key: keyOf("nobody") })).toEqual(over);
-      await subject().postCallEnd(keyOf(), ended());
+      expect(await claimed(subject(), here.processId, { key: agentKey("nobody") })).toEqual(over);
+      await subject().postCallEnd(agentKey(), ended());
       expect(await claimed(subject(), here.processId)).toEqual(over);
       await owner.commit({ entries: [callSettled] });
       expect(await claimed(subject(), here.processId)).toEqual(over);

@@ -3,7 +3,7 @@ import { InvalidInputError } from "../../src/errors/index.ts";
 import type { NewArtifact, Stores } from "../../src/stores/index.ts";
 import { messageOf, note, starting } from "./entry-fixtures.ts";
 import { NOW, ROOT, TENANT, TURN } from "./names.ts";
-import { identityOf, keyOf, type Owner, openAgent } from "./stores-fixtures.ts";
+import { identityOf, agentKey, type Owner, openAgent } from "./stores-fixtures.ts";
 import { openChild } from "./tree-fixtures.ts";
 
 /** Texts that a careless store would change. */
@@ -37,19 +37,23 @@ export function readsContract(subject: () => Stores): void {
     for (const timer of timers) expect(await subject().timer(timer, timer.id)).toEqual(timer);
     expect(await subject().account(TENANT, "agent:nobody")).toBeUndefined();
     expect(await subject().account("another", `agent:${ROOT}`)).toBeUndefined();
-    expect(await subject().timer(keyOf(), "none")).toBeUndefined();
-    expect(await subject().timer(keyOf("nobody"), timers[0]?.id ?? "")).toBeUndefined();
+    expect(await subject().timer(agentKey(), "none")).toBeUndefined();
+    expect(await subject().timer(agentKey("nobody"), timers[0]?.id ?? "")).toBeUndefined();
   });
 
   test("of many agents those are told whose inbox is not empty, in the tenant that was meant", async () => {
     const names = Array.from({ length: 12 }, (_, index) => `agent-${index}`);
     for (const name of names) await openAgent(subject(), { agentId: name });
-    const keys = [...names.map((name) => keyOf(name)), keyOf("nobody"), { tenant: "another", agentId: "agent-3" }];
+    const keys = [
+      ...names.map((name) => agentKey(name)),
+      agentKey("nobody"),
+      { tenant: "another", agentId: "agent-3" },
+    ];
     expect(await subject().posted(keys)).toEqual([]);
     expect(await subject().posted([])).toEqual([]);
-    for (const name of ["agent-3", "agent-7", "agent-9"]) await subject().pause(keyOf(name), "ann", NOW);
-    expect(await subject().posted(keys)).toEqual([keyOf("agent-3"), keyOf("agent-7"), keyOf("agent-9")]);
-    expect(await subject().posted([keyOf("agent-9"), keyOf("agent-1")])).toEqual([keyOf("agent-9")]);
+    for (const name of ["agent-3", "agent-7", "agent-9"]) await subject().pause(agentKey(name), "ann", NOW);
+    expect(await subject().posted(keys)).toEqual([agentKey("agent-3"), agentKey("agent-7"), agentKey("agent-9")]);
+    expect(await subject().posted([agentKey("agent-9"), agentKey("agent-1")])).toEqual([agentKey("agent-9")]);
   });
 
   test("an agent reads back as it was made", async () => {
@@ -70,8 +74,8 @@ export function readsContract(subject: () => Stores): void {
     await subject().createAgent(identityOf("root"), null);
     const { record } = await subject().createAgent(identity, null);
     expect(record).toMatchObject(identity);
-    expect(await subject().readAgent(keyOf("full"))).toEqual(record);
-    expect(await subject().readAgent(keyOf("nobody"))).toBeUndefined();
+    expect(await subject().readAgent(agentKey("full"))).toEqual(record);
+    expect(await subject().readAgent(agentKey("nobody"))).toBeUndefined();
   });
 
   test("agents are listed by their ids, in pages, and by root, session, owner and rank", async () => {
@@ -100,12 +104,12 @@ export function readsContract(subject: () => Stores): void {
     await owner.commit({ entries: [note("2"), note("3")] });
     await owner.commit({ entries: [note("4")] });
     const seqs = async (from: number) =>
-      (await subject().readJournal(keyOf(), from)).map((row) => row.entries.map((entry) => entry.seq));
+      (await subject().readJournal(agentKey(), from)).map((row) => row.entries.map((entry) => entry.seq));
     expect(await seqs(1)).toEqual([[1], [2, 3], [4]]);
     expect(await seqs(3)).toEqual([[2, 3], [4]]);
     expect(await seqs(4)).toEqual([[4]]);
     expect(await seqs(5)).toEqual([]);
-    expect(await subject().readJournal(keyOf("nobody"), 1)).toEqual([]);
+    expect(await subject().readJournal(agentKey("nobody"), 1)).toEqual([]);
   });
 
   test("a tree is read in pages after any cursor, without gap or double, over all its agents", async () => {
@@ -136,12 +140,12 @@ export function readsContract(subject: () => Stores): void {
     await writeNotes(owner, 2);
     await owner.commit({ entries: [starting], messages: [messageOf("m"), messageOf("a", "a second time")] });
     const ids = async (maxMessages?: number) =>
-      (await subject().messages(keyOf(), maxMessages === undefined ? {} : { maxMessages })).map(({ id }) => id);
+      (await subject().messages(agentKey(), maxMessages === undefined ? {} : { maxMessages })).map(({ id }) => id);
     expect(await ids()).toEqual(["z", "a", "m"]);
     expect(await ids(2)).toEqual(["a", "m"]);
     expect(await ids(99)).toEqual(["z", "a", "m"]);
     expect(await ids(0)).toEqual([]);
-    const found = await subject().messagesById(keyOf(), ["m", "unknown", "z", "a"]);
+    const found = await subject().messagesById(agentKey(), ["m", "unknown", "z", "a"]);
     expect(found).toEqual([messageOf("m"), messageOf("z"), messageOf("a")]);
     await expect(ids(-1)).rejects.toThrow(/maxMessages is -1/);
   });
@@ -151,9 +155,9 @@ export function readsContract(subject: () => Stores): void {
     const messages = hostileTexts.map((text, index) => messageOf(`m${index}`, text));
     const artifacts = hostileTexts.map((text, index) => artifactOf(`a${index}`, text));
     await owner.commit({ entries: hostileTexts.map(note), messages, artifacts });
-    expect(await subject().messages(keyOf())).toEqual(messages);
-    expect(await subject().artifact(keyOf(), "a1")).toEqual({ ...artifacts[1], version: 1 });
-    const [row] = await subject().readJournal(keyOf(), 2);
+    expect(await subject().messages(agentKey())).toEqual(messages);
+    expect(await subject().artifact(agentKey(), "a1")).toEqual({ ...artifacts[1], version: 1 });
+    const [row] = await subject().readJournal(agentKey(), 2);
     expect(row?.entries.map((entry) => entry.type === "warning" && entry.message)).toEqual(hostileTexts);
   });
 
@@ -162,10 +166,10 @@ export function readsContract(subject: () => Stores): void {
     await owner.commit({ entries: [starting], artifacts: [artifactOf("b", "old"), artifactOf("a", "x")] });
     await owner.commit({ entries: [starting], artifacts: [artifactOf("b", "newer")] });
     const { content: _content, ...description } = artifactOf("b", "newer");
-    expect(await subject().artifacts(keyOf())).toMatchObject([description, { artifactId: "a" }]);
-    expect(JSON.stringify(await subject().artifacts(keyOf()))).not.toContain('content"');
-    expect(await subject().artifact(keyOf(), "b")).toEqual({ ...artifactOf("b", "newer"), version: 1 });
-    expect(await subject().artifact(keyOf(), "unknown")).toBeUndefined();
-    expect(await subject().artifacts(keyOf("nobody"))).toEqual([]);
+    expect(await subject().artifacts(agentKey())).toMatchObject([description, { artifactId: "a" }]);
+    expect(JSON.stringify(await subject().artifacts(agentKey()))).not.toContain('content"');
+    expect(await subject().artifact(agentKey(), "b")).toEqual({ ...artifactOf("b", "newer"), version: 1 });
+    expect(await subject().artifact(agentKey(), "unknown")).toBeUndefined();
+    expect(await subject().artifacts(agentKey("nobody"))).toEqual([]);
   });
 }

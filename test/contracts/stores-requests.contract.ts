@@ -5,7 +5,7 @@ import type { RequestFilter, Stores } from "../../src/stores/index.ts";
 import { note } from "./entry-fixtures.ts";
 import { NOW, ROOT, TENANT, TURN } from "./names.ts";
 import { approved, opening, requestOf } from "./request-fixtures.ts";
-import { identityOf, keyOf, openAgent } from "./stores-fixtures.ts";
+import { identityOf, agentKey, openAgent } from "./stores-fixtures.ts";
 import { openChild } from "./tree-fixtures.ts";
 
 const far = Number.MAX_SAFE_INTEGER;
@@ -25,7 +25,7 @@ export function requestsContract(subject: () => Stores): void {
     const { timers } = await owner.commit(opening(request));
     expect(timers).toEqual([]);
     const { sessionless: _unknown, ...known } = request as AgentRequest & { sessionless?: number };
-    expect(await subject().request(keyOf(), request.requestId)).toMatchObject(known);
+    expect(await subject().request(agentKey(), request.requestId)).toMatchObject(known);
     expect(await ids()).toEqual([request.requestId]);
     expect(await subject().nextTimerAt()).toBeUndefined();
   });
@@ -36,12 +36,12 @@ export function requestsContract(subject: () => Stores): void {
     expect(await subject().treeActivity(TENANT, ROOT)).toBeUndefined();
     const request = requestOf(kid, 0);
     await kid.commit(opening(request));
-    await subject().openTurn(keyOf(), { input: "go", actorId: null, limits: null, ifBusy: "refuse" }, NOW);
+    await subject().openTurn(agentKey(), { input: "go", actorId: null, limits: null, ifBusy: "refuse" }, NOW);
     const activity = await subject().treeActivity(TENANT, ROOT);
     expect(activity?.openRequests).toEqual([request]);
     expect(activity?.agents).toEqual(await subject().listAgents({ tenant: TENANT, rootAgentId: ROOT }));
     expect(activity?.accounts).toEqual(await subject().accounts(TENANT, ROOT));
-    expect(activity?.inboxes.get(ROOT)).toEqual(await subject().inbox(keyOf()));
+    expect(activity?.inboxes.get(ROOT)).toEqual(await subject().inbox(agentKey()));
     expect(await subject().treeActivity("another", ROOT)).toBeUndefined();
     await subject().decide(kid.key, request.requestId, approved, NOW);
     expect(await subject().treeActivity(TENANT, ROOT)).toBeUndefined();
@@ -96,10 +96,10 @@ export function requestsContract(subject: () => Stores): void {
     await owner.commit(opening(request));
     const again = { ...request, prompt: "changed", expiresAt: NOW + 9 };
     expect((await owner.commit(opening(again))).timers).toEqual([]);
-    expect(await subject().request(keyOf(), request.requestId)).toEqual(request);
-    const decided = await subject().decide(keyOf(), request.requestId, approved, NOW);
+    expect(await subject().request(agentKey(), request.requestId)).toEqual(request);
+    const decided = await subject().decide(agentKey(), request.requestId, approved, NOW);
     await owner.commit(opening(again));
-    expect(decided).toMatchObject({ request: await subject().request(keyOf(), request.requestId) });
+    expect(decided).toMatchObject({ request: await subject().request(agentKey(), request.requestId) });
     expect(await subject().nextTimerAt()).toBeUndefined();
   });
 
@@ -108,11 +108,11 @@ export function requestsContract(subject: () => Stores): void {
     const [first, second, third] = [0, 1, 2].map((index) => requestOf(owner, index, { expiresAt: NOW + 500 + index }));
     if (!first || !second || !third) throw new Error("three requests were made");
     await owner.commit(opening(first, second, third));
-    await subject().decide(keyOf(), second.requestId, approved, NOW);
+    await subject().decide(agentKey(), second.requestId, approved, NOW);
     const closedRequests = [first.requestId, second.requestId, "unknown"];
     await owner.commit({ entries: [note("goes on")], closedRequests });
     expect(await Promise.all([first, second, third].map(statusOf))).toEqual(["closed", "decided", "open"]);
-    expect(await subject().request(keyOf(), first.requestId)).toMatchObject({ decision: null, decidedAt: null });
+    expect(await subject().request(agentKey(), first.requestId)).toMatchObject({ decision: null, decidedAt: null });
     expect(await subject().dueTimers(far, 10)).toMatchObject([{ requestId: third.requestId }]);
   });
 
@@ -120,14 +120,14 @@ export function requestsContract(subject: () => Stores): void {
     const owner = await openAgent(subject());
     const child = await openChild(owner, "kid");
     const command = { input: "go", actorId: null, limits: null, ifBusy: "queue" } as const;
-    for (let count = 0; count < 2; count += 1) await subject().openTurn(keyOf(), command, NOW);
+    for (let count = 0; count < 2; count += 1) await subject().openTurn(agentKey(), command, NOW);
     const open = requestOf(owner, 0, { expiresAt: NOW + 5 });
     const decided = requestOf(owner, 1);
     const ofNext = requestOf(owner, 0, { turnId: `${ROOT}#2` });
     const ofChild = requestOf(child, 0);
     await owner.commit(opening(open, decided, ofNext));
     await child.commit(opening(ofChild));
-    await subject().decide(keyOf(), decided.requestId, approved, NOW);
+    await subject().decide(agentKey(), decided.requestId, approved, NOW);
     await owner.commit({ entries: [note("ended")], closedTurnId: TURN });
     expect(await Promise.all([open, decided, ofNext, ofChild].map(statusOf))).toEqual([
       "closed",
@@ -197,7 +197,7 @@ export function requestsContract(subject: () => Stores): void {
     for (const none of [{ agentId: "nobody" }, { rootAgentId: "nobody" }, { tenant: "nobody" }, { turnId: "none" }]) {
       expect(await ids(none)).toEqual([]);
     }
-    await subject().decide(keyOf(), early.requestId, approved, NOW);
+    await subject().decide(agentKey(), early.requestId, approved, NOW);
     await other.commit({ entries: [note("goes on")], closedRequests: [tied.requestId] });
     expect(await ids({ status: "open" })).toEqual([middle.requestId, late.requestId]);
     expect(await ids({ status: "open", after: early.requestId, limit: 1 })).toEqual([middle.requestId]);
@@ -225,7 +225,7 @@ export function requestsContract(subject: () => Stores): void {
     const page = await ids({ ownerId: "ann", status: "open", limit: 3 });
     expect(page).toEqual(all.slice(0, 3));
     for (const requestId of page.slice(1)) {
-      await subject().decide(keyOf(requestId.split("#")[0]), requestId, approved, NOW);
+      await subject().decide(agentKey(requestId.split("#")[0]), requestId, approved, NOW);
     }
     expect(await ids({ ownerId: "ann", status: "open", limit: 3, after: page[2] })).toEqual(all.slice(3, 6));
     expect(await ids({ ownerId: "ann", status: "open" })).toEqual([all[0], ...all.slice(3)]);
@@ -250,12 +250,12 @@ export function requestsContract(subject: () => Stores): void {
     await openAgent(subject(), { tenant: "blue" });
     const { requestId } = requestOf(owner, 0);
     await owner.commit(opening(requestOf(owner, 0)));
-    for (const key of [keyOf("other"), keyOf(ROOT, "blue"), keyOf("nobody")]) {
+    for (const key of [agentKey("other"), agentKey(ROOT, "blue"), agentKey("nobody")]) {
       expect(await subject().request(key, requestId)).toBeUndefined();
       expect(await subject().decide(key, requestId, approved, NOW)).toEqual({ type: "notFound" });
     }
     expect(await ids({ tenant: "blue" })).toEqual([]);
     await expect(ids({ tenant: "blue", after: requestId })).rejects.toThrow(InvalidInputError);
-    expect(await subject().request(keyOf(), requestId)).toMatchObject({ status: "open" });
+    expect(await subject().request(agentKey(), requestId)).toMatchObject({ status: "open" });
   });
 }

@@ -4,12 +4,12 @@ import type { Stores } from "../../src/stores/index.ts";
 import { settled } from "./entry-fixtures.ts";
 import { call, only, openLine, waiting } from "./line-fixtures.ts";
 import { NOW, ROOT, TENANT } from "./names.ts";
-import { identityOf, keyOf, openAgent } from "./stores-fixtures.ts";
+import { identityOf, agentKey, openAgent } from "./stores-fixtures.ts";
 import { openChild } from "./tree-fixtures.ts";
 
 export function setBudgetContract(subject: () => Stores): void {
   const change = (budget: BudgetChange, agentId: string = ROOT, at: number = NOW) =>
-    subject().setBudget(keyOf(agentId), { change: limitsChangeOf(budget, at), by: "ann" }, at);
+    subject().setBudget(agentKey(agentId), { change: limitsChangeOf(budget, at), by: "ann" }, at);
   const lifeOf = async (agentId: string = ROOT) => await subject().account(TENANT, `agent:${agentId}`);
 
   test("the account has the new limits at once, and its agent is told of them and of the old ones", async () => {
@@ -18,14 +18,17 @@ export function setBudgetContract(subject: () => Stores): void {
     const outcome = await change({ maxTokens: 2_000, maxCost: 0.5 });
     expect(outcome).toMatchObject({ type: "changed", posted: [ROOT], account: { limits } });
     expect(await lifeOf()).toMatchObject({ limits, firstLimits: { maxTokens: 1_000, maxSteps: 5 } });
-    expect(await subject().inbox(keyOf())).toMatchObject([
+    expect(await subject().inbox(agentKey())).toMatchObject([
       {
         kind: "budget.changed",
         binding: { strict: false, maxTokens: 2_000, maxCostMicros: 500_000 },
         change: { by: "ann", accountId: `agent:${ROOT}`, limits, before: { maxTokens: 1_000, maxSteps: 5 } },
       },
     ]);
-    expect((await subject().readAgent(keyOf()))?.binding).toMatchObject({ maxTokens: 2_000, maxCostMicros: 500_000 });
+    expect((await subject().readAgent(agentKey()))?.binding).toMatchObject({
+      maxTokens: 2_000,
+      maxCostMicros: 500_000,
+    });
   });
 
   test("null removes a limit, and the first limits stay those of the beginning", async () => {
@@ -34,13 +37,13 @@ export function setBudgetContract(subject: () => Stores): void {
     await change({ maxTokens: null, maxSteps: 7 });
     expect(await lifeOf()).toMatchObject({ limits: { maxSteps: 7 }, firstLimits: { maxTokens: 1_000 } });
     expect((await lifeOf())?.limits).not.toHaveProperty("maxTokens");
-    expect(await subject().readAgent(keyOf())).not.toHaveProperty("binding");
+    expect(await subject().readAgent(agentKey())).not.toHaveProperty("binding");
   });
 
   test("limits that are there already change nothing", async () => {
     await openAgent(subject(), { budget: { maxTokens: 1_000 } });
     expect(await change({ maxTokens: 1_000, maxCost: null })).toMatchObject({ type: "unchanged" });
-    expect(await subject().inbox(keyOf())).toEqual([]);
+    expect(await subject().inbox(agentKey())).toEqual([]);
     expect(await lifeOf()).not.toHaveProperty("firstLimits");
   });
 
@@ -60,8 +63,8 @@ export function setBudgetContract(subject: () => Stores): void {
     const { children, ids } = await openLine(subject(), ["a", "b"]);
     const outcome = await change({ maxTokens: 1_200 });
     expect(outcome).toMatchObject({ type: "changed", posted: [ids[0], ROOT, ids[1]] });
-    expect((await subject().inbox(keyOf(ids[0]))).map(({ kind }) => kind)).toContain("budget.freed");
-    expect((await subject().inbox(keyOf(ids[1]))).map(({ kind }) => kind)).not.toContain("budget.freed");
+    expect((await subject().inbox(agentKey(ids[0]))).map(({ kind }) => kind)).toContain("budget.freed");
+    expect((await subject().inbox(agentKey(ids[1]))).map(({ kind }) => kind)).not.toContain("budget.freed");
     const a = only(children, 0);
     expect((await a.commit({ entries: [call(a, 500)] })).entries).toMatchObject([{ type: "model.requested" }]);
     expect(await waiting(subject())).toEqual([ids[1]]);
@@ -70,7 +73,7 @@ export function setBudgetContract(subject: () => Stores): void {
   test("a limit below what is used and reserved keeps the calls in flight, and refuses the next one", async () => {
     const { owner, children, ids, taken } = await openLine(subject(), ["a"]);
     expect(await change({ maxTokens: 300 })).toMatchObject({ type: "changed" });
-    expect((await subject().inbox(keyOf(ids[0]))).map(({ kind }) => kind)).toContain("budget.freed");
+    expect((await subject().inbox(agentKey(ids[0]))).map(({ kind }) => kind)).toContain("budget.freed");
     const a = only(children, 0);
     const refused = { type: "intent.refused", reason: "budget", limit: "maxTokens", max: 300 };
     expect((await a.commit({ entries: [call(a, 500)] })).entries).toMatchObject([refused]);

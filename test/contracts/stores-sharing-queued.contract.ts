@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { Stores } from "../../src/stores/index.ts";
 import { NOW, ROOT } from "./names.ts";
 import { CALL, ended, withQueued } from "./queued-fixtures.ts";
-import { elsewhere, here, keyOf, LEASE_MS } from "./stores-fixtures.ts";
+import { elsewhere, here, agentKey, LEASE_MS } from "./stores-fixtures.ts";
 
 export function sharingQueuedContract(clients: () => { readonly mine: Stores; readonly theirs: Stores }): void {
   test("of many who claim a queued call one wins, and of those who tell its end one is heard", async () => {
@@ -13,12 +13,12 @@ export function sharingQueuedContract(clients: () => { readonly mine: Stores; re
     const claims = await Promise.all(
       both.map((stores) => {
         const { processId } = stores === mine ? here : elsewhere;
-        return stores.claimCall(keyOf(), { callId: CALL, attempt: 1, processId, leaseMs: LEASE_MS }, NOW);
+        return stores.claimCall(agentKey(), { callId: CALL, attempt: 1, processId, leaseMs: LEASE_MS }, NOW);
       }),
     );
     expect(claims.filter(({ type }) => type === "claimed")).toHaveLength(1);
-    const told = await Promise.all(both.map((stores, index) => stores.postCallEnd(keyOf(), ended(`${index}`))));
+    const told = await Promise.all(both.map((stores, index) => stores.postCallEnd(agentKey(), ended(`${index}`))));
     expect(told.flatMap(({ posted }) => posted)).toEqual([ROOT]);
-    expect(await theirs.inbox(keyOf())).toHaveLength(1);
+    expect(await theirs.inbox(agentKey())).toHaveLength(1);
   });
 }

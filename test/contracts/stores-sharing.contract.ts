@@ -4,7 +4,7 @@ import { messageOf, modelRequested, note, reservationIn, settled, toolStarted } 
 import { NOW, ROOT, TENANT, TURN } from "./names.ts";
 import { approved, opening, requestOf } from "./request-fixtures.ts";
 import { sharingQueuedContract } from "./stores-sharing-queued.contract.ts";
-import { elsewhere, here, identityOf, keyOf, LEASE_MS, Owner, openAgent } from "./stores-fixtures.ts";
+import { elsewhere, here, identityOf, agentKey, LEASE_MS, Owner, openAgent } from "./stores-fixtures.ts";
 import { openChild } from "./tree-fixtures.ts";
 
 /** Two clients of one place, as two processes have them. */
@@ -43,19 +43,19 @@ export function sharingContract(title: string, open: () => TwoClients): void {
     test("see each other's commands and moves in the very next commit", async () => {
       const owner = await openAgent(mine, { budget: { maxTokens: 1000 } });
       const reservation = reservationIn(await owner.commit({ entries: [modelRequested()] }));
-      await theirs.pause(keyOf(), "ann", NOW);
+      await theirs.pause(agentKey(), "ann", NOW);
       const start = toolStarted();
       expect((await owner.commit({ entries: [start] })).entries).toMatchObject([{ reason: "paused", agentId: ROOT }]);
-      await theirs.resume(keyOf(), "ann", NOW);
+      await theirs.resume(agentKey(), "ann", NOW);
       expect((await owner.commit({ entries: [start] })).entries).toMatchObject([{ type: "tool.started" }]);
 
       await theirs.registerProcess(elsewhere, NOW + 2 * LEASE_MS);
-      const taken = await new Owner(theirs, keyOf()).acquire(elsewhere, NOW + 2 * LEASE_MS);
+      const taken = await new Owner(theirs, agentKey()).acquire(elsewhere, NOW + 2 * LEASE_MS);
       await taken.commit(settled(reservation, { tokens: 900 }));
       expect(await mine.commit([owner.batch({ entries: [note("late")] })], NOW)).toEqual([
         { type: "stale", epoch: taken.epoch, seq: taken.seq },
       ]);
-      const back = await new Owner(mine, keyOf()).acquire(undefined, NOW + 9 * LEASE_MS);
+      const back = await new Owner(mine, agentKey()).acquire(undefined, NOW + 9 * LEASE_MS);
       const refused = await back.commit({ entries: [modelRequested()] });
       expect(refused.entries).toMatchObject([{ reason: "budget", limit: "maxTokens" }]);
     });
@@ -106,21 +106,21 @@ export function sharingContract(title: string, open: () => TwoClients): void {
       await owner.commit(opening(request));
       const decided = await Promise.all(
         Array.from({ length: 40 }, (_, index) =>
-          (index % 2 ? mine : theirs).decide(keyOf(), request.requestId, { ...approved, by: `p${index}` }, NOW),
+          (index % 2 ? mine : theirs).decide(agentKey(), request.requestId, { ...approved, by: `p${index}` }, NOW),
         ),
       );
       expect(decided.filter((outcome) => outcome.type === "decided")).toHaveLength(1);
       expect(decided.filter((outcome) => outcome.type === "conflict")).toHaveLength(39);
-      expect((await theirs.inbox(keyOf())).filter((item) => item.kind === "decision")).toHaveLength(1);
+      expect((await theirs.inbox(agentKey())).filter((item) => item.kind === "decision")).toHaveLength(1);
 
       const created = await Promise.all([mine, theirs, mine, theirs].map((stores) => openTurn(stores, "queue")));
       expect(new Set(created).size).toBe(4);
 
-      await owner.stores.release(keyOf(), owner.epoch, { as: "leaving" });
+      await owner.stores.release(agentKey(), owner.epoch, { as: "leaving" });
       await theirs.registerProcess(elsewhere, NOW);
       const outcomes = await Promise.all([
-        mine.acquire(keyOf(), here.processId, LEASE_MS, NOW),
-        theirs.acquire(keyOf(), elsewhere.processId, LEASE_MS, NOW),
+        mine.acquire(agentKey(), here.processId, LEASE_MS, NOW),
+        theirs.acquire(agentKey(), elsewhere.processId, LEASE_MS, NOW),
       ]);
       expect(outcomes.map((outcome) => outcome.type).sort()).toEqual(["acquired", "held"]);
     });
@@ -135,7 +135,7 @@ export function sharingContract(title: string, open: () => TwoClients): void {
         while (!isOver) await kid.commit({ entries: [note("busy")], owned: record });
       });
       // It reads every record of the tree, each of which is changed all the time.
-      const paused = await theirs.pause(keyOf(), "ann", NOW);
+      const paused = await theirs.pause(agentKey(), "ann", NOW);
       isOver = true;
       await Promise.all(busy);
       expect(paused).toMatchObject({ type: "marked" });
@@ -143,7 +143,7 @@ export function sharingContract(title: string, open: () => TwoClients): void {
     });
 
     test("who fight for the same agents never own one both, and leave journals without gap or fork (F3)", async () => {
-      const agents = Array.from({ length: 20 }, (_, index) => keyOf(`desk-${index}`));
+      const agents = Array.from({ length: 20 }, (_, index) => agentKey(`desk-${index}`));
       for (const { agentId } of agents) await mine.createAgent(identityOf(agentId), null);
       const written = new Map<string, string[]>();
       let time = NOW;
@@ -152,7 +152,7 @@ export function sharingContract(title: string, open: () => TwoClients): void {
         let stale = 0;
         await stores.registerProcess({ ...elsewhere, processId }, NOW);
         for (let round = 0; round < rounds; round += 1) {
-          const key = agents[(round * 7) % agents.length] ?? keyOf();
+          const key = agents[(round * 7) % agents.length] ?? agentKey();
           // By now the other one's last sign of life is too old to count.
           time += 2 * LEASE_MS;
           let owner = owners.get(key.agentId);
@@ -224,8 +224,8 @@ export function sharingContract(title: string, open: () => TwoClients): void {
         ]);
         expect(outcomes.filter(({ created }) => created)).toHaveLength(1);
         const winner = outcomes[0].created ? "mine" : "theirs";
-        for (const client of [mine, theirs]) expect(await client.messages(keyOf(agentId))).toEqual(seedsOf(winner));
-        expect(await theirs.readJournal(keyOf(agentId), 1)).toHaveLength(1);
+        for (const client of [mine, theirs]) expect(await client.messages(agentKey(agentId))).toEqual(seedsOf(winner));
+        expect(await theirs.readJournal(agentKey(agentId), 1)).toHaveLength(1);
       }
     });
 
@@ -235,7 +235,7 @@ export function sharingContract(title: string, open: () => TwoClients): void {
       const writing = (async () => {
         for (let index = 0; index < 60; index += 1) {
           await root.commit({ ...opening(requestOf(root, index)) });
-          await theirs.decide(keyOf(), requestOf(root, index).requestId, approved, NOW);
+          await theirs.decide(agentKey(), requestOf(root, index).requestId, approved, NOW);
           await root.commit({ entries: [note("decided")], acknowledged: [] });
         }
         isOver = true;
@@ -264,18 +264,18 @@ export function sharingContract(title: string, open: () => TwoClients): void {
         calls += 1;
         news.resolve();
       });
-      await theirs.pause(keyOf(), "ann", NOW);
+      await theirs.pause(agentKey(), "ann", NOW);
       // What was written before anything could be heard is told as soon as that is possible.
       await news.promise;
       news = Promise.withResolvers();
       await owner.commit({ entries: [note("own")] });
-      await theirs.resume(keyOf(), "ann", NOW);
+      await theirs.resume(agentKey(), "ann", NOW);
       await news.promise;
       end();
       const before = calls;
       const again = Promise.withResolvers<void>();
       const endAgain = mine.onForeignWrite(() => again.resolve());
-      await theirs.pause(keyOf(), "ann", NOW);
+      await theirs.pause(agentKey(), "ann", NOW);
       await again.promise;
       endAgain();
       expect(calls).toBe(before);
@@ -284,7 +284,7 @@ export function sharingContract(title: string, open: () => TwoClients): void {
 }
 
 async function openTurn(stores: Stores, ifBusy: "queue"): Promise<string> {
-  const outcome = await stores.openTurn(keyOf(), { input: "go", actorId: null, limits: null, ifBusy }, NOW);
+  const outcome = await stores.openTurn(agentKey(), { input: "go", actorId: null, limits: null, ifBusy }, NOW);
   if (!("turnId" in outcome)) throw new Error(`no turn: ${outcome.type}`);
   return outcome.turnId;
 }

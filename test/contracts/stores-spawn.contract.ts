@@ -2,10 +2,10 @@ import { expect, test } from "vitest";
 import type { Stores } from "../../src/stores/index.ts";
 import { note } from "./entry-fixtures.ts";
 import { NOW, ROOT, TENANT, TURN } from "./names.ts";
-import { keyOf, openAgent } from "./stores-fixtures.ts";
+import { agentKey, openAgent } from "./stores-fixtures.ts";
 import { spawning } from "./tree-fixtures.ts";
 
-const childKey = keyOf(`${ROOT}~kid`);
+const childKey = agentKey(`${ROOT}~kid`);
 
 export function spawnContract(subject: () => Stores): void {
   test("a granted spawn makes the child, its account and its first turn", async () => {
@@ -42,7 +42,7 @@ export function spawnContract(subject: () => Stores): void {
 
   test("a refused spawn makes nothing, and the facts beside it stand", async () => {
     const owner = await openAgent(subject());
-    await subject().pause(keyOf(), "ann", NOW);
+    await subject().pause(agentKey(), "ann", NOW);
     const { entry, order } = spawning(owner, "kid");
     const outcome = await owner.commit({ entries: [entry, note("fact")], spawns: [order] });
     expect(outcome.entries).toMatchObject([
@@ -77,6 +77,6 @@ export function spawnContract(subject: () => Stores): void {
     const batch = { ...owner.batch(), id: "c1", key: childKey, epoch: child.epoch, expectedSeq: 0 };
     const posts = [{ agentId: ROOT, item }];
     expect(await subject().commit([{ ...batch, posts }], NOW)).toMatchObject([{ type: "committed", posted: [ROOT] }]);
-    expect(await subject().inbox(keyOf())).toEqual([item]);
+    expect(await subject().inbox(agentKey())).toEqual([item]);
   });
 }

@@ -5,7 +5,7 @@ import { memoryStores } from "../../src/stores/memory.ts";
 import { messageOf, note } from "./entry-fixtures.ts";
 import { NOW, ROOT, TENANT } from "./names.ts";
 import { opening, requestOf } from "./request-fixtures.ts";
-import { here, keyOf, Owner, openAgent } from "./stores-fixtures.ts";
+import { here, agentKey, Owner, openAgent } from "./stores-fixtures.ts";
 import { artifact, cursorsOf, exported, openTeam, withoutCursors } from "./team-fixtures.ts";
 import { openChild } from "./tree-fixtures.ts";
 
@@ -17,15 +17,15 @@ export function treesContract(subject: () => Stores): void {
     await openAgent(subject(), { agentId: "other" });
     await subject().importTree(tree, here.processId);
     expect(withoutCursors(await exported(subject()))).toEqual(withoutCursors(tree));
-    expect(await subject().messages(keyOf())).toEqual(["m1", "m2", "m3"].map((id) => messageOf(id)));
-    expect(await subject().messagesById(keyOf(), ["m3", "m1"])).toEqual([messageOf("m3"), messageOf("m1")]);
-    expect(await subject().messages(keyOf(`${ROOT}~kid`))).toEqual([messageOf("m1", "the child's")]);
-    expect(await subject().artifactByName(keyOf(), "plan")).toEqual({ ...artifact, version: 1 });
-    expect(await subject().readJournal(keyOf(), 3)).toHaveLength(3);
+    expect(await subject().messages(agentKey())).toEqual(["m1", "m2", "m3"].map((id) => messageOf(id)));
+    expect(await subject().messagesById(agentKey(), ["m3", "m1"])).toEqual([messageOf("m3"), messageOf("m1")]);
+    expect(await subject().messages(agentKey(`${ROOT}~kid`))).toEqual([messageOf("m1", "the child's")]);
+    expect(await subject().artifactByName(agentKey(), "plan")).toEqual({ ...artifact, version: 1 });
+    expect(await subject().readJournal(agentKey(), 3)).toHaveLength(3);
     expect(await subject().accounts(TENANT, ROOT)).toEqual(await source.accounts(TENANT, ROOT));
     expect(await subject().requests({ tenant: TENANT, status: "open" })).toMatchObject([{ expiresAt: NOW + 500 }]);
     expect((await subject().dueTimers(NOW + 999, 10)).map((timer) => timer.dueAt)).toEqual([NOW + 500, NOW + 720]);
-    expect((await subject().inbox(keyOf())).map((item) => item.kind)).toEqual(["turn", "decision"]);
+    expect((await subject().inbox(agentKey())).map((item) => item.kind)).toEqual(["turn", "decision"]);
   });
 
   test("a tree that goes out and comes back is what it was, cursors and all", async () => {
@@ -41,11 +41,11 @@ export function treesContract(subject: () => Stores): void {
     const { root } = await openTeam(source);
     await subject().registerProcess(here, NOW);
     await subject().importTree(await exported(source), here.processId);
-    expect(await subject().holder(keyOf())).toEqual({ process: here, epoch: root.epoch });
-    const there = Object.assign(new Owner(subject(), keyOf()), { epoch: root.epoch, seq: root.seq });
+    expect(await subject().holder(agentKey())).toEqual({ process: here, epoch: root.epoch });
+    const there = Object.assign(new Owner(subject(), agentKey()), { epoch: root.epoch, seq: root.seq });
     const batch = { ...there.batch({ entries: [note("next")], messages: [messageOf("m4")] }), id: "next" };
     there.moved((await subject().commit([batch], NOW))[0]);
-    expect((await subject().messages(keyOf())).map((message) => message.id)).toEqual(["m1", "m2", "m3", "m4"]);
+    expect((await subject().messages(agentKey())).map((message) => message.id)).toEqual(["m1", "m2", "m3", "m4"]);
     await there.commit({ entries: [note("ended")], closedTurnId: `${ROOT}#1` });
     const open = await subject().requests({ tenant: TENANT, status: "open" });
     expect(open).toEqual([]);
@@ -62,7 +62,7 @@ export function treesContract(subject: () => Stores): void {
     expect(await subject().commit([batch], NOW)).toEqual([
       { ...first, cursor, accounts: undefined, follows: undefined },
     ]);
-    expect(await subject().readJournal(keyOf(), 1)).toHaveLength(2);
+    expect(await subject().readJournal(agentKey(), 1)).toHaveLength(2);
   });
 
   test("what was here of the tree is gone, and nothing of other trees", async () => {
@@ -74,7 +74,7 @@ export function treesContract(subject: () => Stores): void {
     const before = await exported(subject(), "other");
     await subject().importTree(await exported(source), here.processId);
     expect((await subject().listAgents({ tenant: TENANT })).map((record) => record.agentId)).toEqual([ROOT, "other"]);
-    for (const key of [root.key, keyOf(`${ROOT}~kid`)]) {
+    for (const key of [root.key, agentKey(`${ROOT}~kid`)]) {
       expect(await subject().messages(key)).toEqual([]);
       expect(await subject().messagesById(key, ["m1"])).toEqual([]);
       expect(await subject().artifacts(key)).toEqual([]);
@@ -85,8 +85,8 @@ export function treesContract(subject: () => Stores): void {
     expect((await subject().dueTimers(NOW + 999, 10)).map((timer) => timer.agentId)).toEqual(["other"]);
     expect(await exported(subject(), "other")).toEqual(before);
     // A name that was used is free again.
-    await openChild(await new Owner(subject(), keyOf()).acquire(), "kid");
-    expect(await subject().messages(keyOf(`${ROOT}~kid`))).toEqual([]);
+    await openChild(await new Owner(subject(), agentKey()).acquire(), "kid");
+    expect(await subject().messages(agentKey(`${ROOT}~kid`))).toEqual([]);
   });
 
   test("a tree that is not there, or has no root, is not exported", async () => {
@@ -138,6 +138,6 @@ export function treesContract(subject: () => Stores): void {
     await expect(subject().importTree(hostile, here.processId)).rejects.toThrow("on the way");
     expect(await exported(subject())).toEqual(tree);
     for (const owner of [root, kid, other]) await owner.commit({ entries: [note("goes on")] });
-    expect(await subject().messages(keyOf())).toHaveLength(3);
+    expect(await subject().messages(agentKey())).toHaveLength(3);
   });
 }

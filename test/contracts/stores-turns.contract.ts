@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 import { InvalidInputError, UnsupportedError } from "../../src/errors/index.ts";
 import { type TurnRecord, turnIdOf } from "../../src/state/index.ts";
-import { placeOfTurn, type Stores, type TurnCommand, type TurnFilter } from "../../src/stores/index.ts";
+import { formatTurnCursor, type Stores, type TurnCommand, type TurnFilter } from "../../src/stores/index.ts";
 import { memoryStores } from "../../src/stores/memory.ts";
 import { messageOf, note, turnEnded } from "./entry-fixtures.ts";
 import { NOW, ROOT, TENANT, TURN } from "./names.ts";
-import { here, identityOf, keyOf, Owner, openAgent, ready } from "./stores-fixtures.ts";
+import { here, identityOf, agentKey, Owner, openAgent, ready } from "./stores-fixtures.ts";
 import { exported } from "./team-fixtures.ts";
 import { openChild } from "./tree-fixtures.ts";
 
@@ -15,7 +15,7 @@ const keyed: TurnCommand = { ...command, key: { text: "k1", hash: "h1" } };
 /** An agent that is held by this process, of this owner and session. */
 async function agentOf(stores: Stores, agentId: string, of: { ownerId?: string; sessionId?: string }): Promise<Owner> {
   await stores.createAgent(identityOf(agentId, of), null);
-  const owner = await new Owner(stores, keyOf(agentId)).acquire();
+  const owner = await new Owner(stores, agentKey(agentId)).acquire();
   await owner.commit({ owned: ready });
   return owner;
 }
@@ -33,7 +33,7 @@ export function turnsContract(subject: () => Stores): void {
 
   test("a turn is listed from the command that opens it to long after its end", async () => {
     const owner = await agentOf(subject(), "desk", { ownerId: "ann", sessionId: "s1" });
-    await subject().openTurn(keyOf(), keyed, NOW + 1);
+    await subject().openTurn(agentKey(), keyed, NOW + 1);
     const turn = {
       tenant: TENANT,
       agentId: ROOT,
@@ -52,11 +52,11 @@ export function turnsContract(subject: () => Stores): void {
   });
 
   test("a look at a turn shows its end, with what the result is made of", async () => {
-    const look = (turnId: string, after?: number) => subject().lookAtTurn(keyOf(), turnId, after);
+    const look = (turnId: string, after?: number) => subject().lookAtTurn(agentKey(), turnId, after);
     expect(await look(TURN)).toBeUndefined();
     const owner = await openAgent(subject());
-    await subject().openTurn(keyOf(), command, NOW);
-    await subject().openTurn(keyOf(), command, NOW);
+    await subject().openTurn(agentKey(), command, NOW);
+    await subject().openTurn(agentKey(), command, NOW);
     for (const turnId of [TURN, `${ROOT}#2`, `${ROOT}#3`]) {
       expect(await look(turnId, 0)).toMatchObject({ record: { openTurnId: TURN }, past: undefined });
     }
@@ -79,7 +79,7 @@ export function turnsContract(subject: () => Stores): void {
 
   test("queued turns begin one after the other, each when the one before it ends", async () => {
     const owner = await agentOf(subject(), "desk", {});
-    for (const at of [1, 2, 3]) await subject().openTurn(keyOf(), command, NOW + at);
+    for (const at of [1, 2, 3]) await subject().openTurn(agentKey(), command, NOW + at);
     expect(await listed()).toMatchObject([
       { turnId: `${ROOT}#3`, status: "queued", openedAt: NOW + 3 },
       { turnId: `${ROOT}#2`, status: "queued" },
@@ -112,7 +112,7 @@ export function turnsContract(subject: () => Stores): void {
     await agentOf(subject(), "b", { ownerId: "ann", sessionId: "s2" });
     await agentOf(subject(), "c", { ownerId: "bob", sessionId: "s1" });
     for (const [index, agentId] of ["a", "b", "c"].entries()) {
-      await subject().openTurn(keyOf(agentId), command, NOW + index);
+      await subject().openTurn(agentKey(agentId), command, NOW + index);
     }
     await endTurn(ann, 1, NOW + 9);
     expect(await idsOf()).toEqual(["a#1", "c#1", "b#1"]);
@@ -131,7 +131,7 @@ export function turnsContract(subject: () => Stores): void {
     for (const agentId of ["a", "b", "c"]) {
       const owner = await agentOf(subject(), agentId, { ownerId: "ann" });
       for (let number = 1; number <= 12; number += 1) {
-        await subject().openTurn(keyOf(agentId), command, NOW + Math.floor(number / 4));
+        await subject().openTurn(agentKey(agentId), command, NOW + Math.floor(number / 4));
         if (number % 3 === 0) await endTurn(owner, number / 3, NOW + 5);
       }
     }
@@ -145,7 +145,7 @@ export function turnsContract(subject: () => Stores): void {
         paged.push(...page);
         const last = page.at(-1);
         if (!last) break;
-        after = placeOfTurn(last);
+        after = formatTurnCursor(last);
       }
       expect(paged).toEqual(all);
     }
@@ -156,17 +156,20 @@ export function turnsContract(subject: () => Stores): void {
 
   test("a place stays valid when its turn has moved, or never was", async () => {
     const owner = await agentOf(subject(), "desk", {});
-    for (const at of [1, 2, 3]) await subject().openTurn(keyOf(), command, NOW + at);
+    for (const at of [1, 2, 3]) await subject().openTurn(agentKey(), command, NOW + at);
     const [, second] = await listed();
     await endTurn(owner, 1, NOW + 4);
-    expect(await idsOf({ after: second && placeOfTurn(second) })).toEqual([]);
-    expect(await idsOf({ after: placeOfTurn({ changedAt: NOW + 4, turnId: "desk#1" }) })).toEqual(["desk#2", "desk#3"]);
-    expect(await idsOf({ after: placeOfTurn({ changedAt: NOW + 4, turnId: "gone#7" }) })).toEqual(["desk#3"]);
+    expect(await idsOf({ after: second && formatTurnCursor(second) })).toEqual([]);
+    expect(await idsOf({ after: formatTurnCursor({ changedAt: NOW + 4, turnId: "desk#1" }) })).toEqual([
+      "desk#2",
+      "desk#3",
+    ]);
+    expect(await idsOf({ after: formatTurnCursor({ changedAt: NOW + 4, turnId: "gone#7" }) })).toEqual(["desk#3"]);
   });
 
   test("a batch that is undone or stale moves no turn", async () => {
     const owner = await agentOf(subject(), "desk", {});
-    await subject().openTurn(keyOf(), command, NOW);
+    await subject().openTurn(agentKey(), command, NOW);
     const batch = owner.batch({ entries: [turnEnded()], closedTurnId: TURN });
     const [stale] = await subject().commit([{ ...batch, epoch: 99 }], NOW + 1);
     expect(stale).toMatchObject({ type: "stale" });
@@ -186,15 +189,15 @@ export function turnsContract(subject: () => Stores): void {
     const source = memoryStores();
     const owner = await agentOf(source, "desk", { ownerId: "ann" });
     for (const at of [1, 2])
-      await source.openTurn(keyOf(), { ...command, key: { text: `k${at}`, hash: "h" } }, NOW + at);
+      await source.openTurn(agentKey(), { ...command, key: { text: `k${at}`, hash: "h" } }, NOW + at);
     await endTurn(owner, 1, NOW + 3);
     await agentOf(subject(), "desk", { ownerId: "bob" });
-    for (const at of [1, 2, 3]) await subject().openTurn(keyOf(), command, NOW + 10 + at);
+    for (const at of [1, 2, 3]) await subject().openTurn(agentKey(), command, NOW + 10 + at);
     await subject().importTree(JSON.parse(JSON.stringify(await exported(source))), here.processId);
     expect(await listed()).toEqual(await source.turns({ tenant: TENANT }));
     expect(await idsOf({ ownerId: "bob" })).toEqual([]);
     expect(await idsOf({ ownerId: "ann", status: "open" })).toEqual(["desk#2"]);
-    expect(await subject().openTurn(keyOf(), { ...command, key: { text: "k1", hash: "h" } }, NOW)).toMatchObject({
+    expect(await subject().openTurn(agentKey(), { ...command, key: { text: "k1", hash: "h" } }, NOW)).toMatchObject({
       type: "known",
       turnId: "desk#1",
     });
@@ -207,53 +210,56 @@ export function turnsContract(subject: () => Stores): void {
 export function turnKeysContract(subject: () => Stores): void {
   test("the same key gives the same turn, whatever has become of it", async () => {
     const owner = await agentOf(subject(), "desk", {});
-    expect(await subject().openTurn(keyOf(), keyed, NOW)).toMatchObject({ type: "opened", turnId: TURN });
+    expect(await subject().openTurn(agentKey(), keyed, NOW)).toMatchObject({ type: "opened", turnId: TURN });
     const known = { type: "known", turnId: TURN };
-    expect(await subject().openTurn(keyOf(), { ...keyed, ifBusy: "refuse" }, NOW)).toMatchObject(known);
-    expect(await subject().openTurn(keyOf(), { ...keyed, ifBusy: "supersede" }, NOW)).toMatchObject(known);
-    expect(await subject().readAgent(keyOf())).toMatchObject({ abort: null, nextTurnNumber: 2, queuedTurnIds: [] });
-    expect(await subject().inbox(keyOf())).toHaveLength(1);
+    expect(await subject().openTurn(agentKey(), { ...keyed, ifBusy: "refuse" }, NOW)).toMatchObject(known);
+    expect(await subject().openTurn(agentKey(), { ...keyed, ifBusy: "supersede" }, NOW)).toMatchObject(known);
+    expect(await subject().readAgent(agentKey())).toMatchObject({ abort: null, nextTurnNumber: 2, queuedTurnIds: [] });
+    expect(await subject().inbox(agentKey())).toHaveLength(1);
     await endTurn(owner, 1, NOW + 1);
     await owner.commit({ entries: [note("cleared")], cleared: "all", owned: { ...ready, status: "shutdown" } });
-    expect(await subject().openTurn(keyOf(), keyed, NOW + 2)).toMatchObject({
+    expect(await subject().openTurn(agentKey(), keyed, NOW + 2)).toMatchObject({
       ...known,
       record: { openTurnId: null, status: "shutdown" },
     });
-    expect(await subject().openTurn(keyOf(), command, NOW + 2)).toMatchObject({ type: "refused" });
+    expect(await subject().openTurn(agentKey(), command, NOW + 2)).toMatchObject({ type: "refused" });
   });
 
   test("another hash is a conflict, another key or agent another turn", async () => {
     await agentOf(subject(), "desk", {});
     await agentOf(subject(), "other", {});
-    await subject().openTurn(keyOf(), keyed, NOW);
+    await subject().openTurn(agentKey(), keyed, NOW);
     const other = { ...keyed, key: { text: "k1", hash: "h2" } };
-    expect(await subject().openTurn(keyOf(), other, NOW)).toEqual({ type: "conflict", turnId: TURN });
+    expect(await subject().openTurn(agentKey(), other, NOW)).toEqual({ type: "conflict", turnId: TURN });
     const next = { ...keyed, key: { text: "k2", hash: "h1" } };
-    expect(await subject().openTurn(keyOf(), next, NOW)).toMatchObject({ type: "queued", turnId: `${ROOT}#2` });
-    expect(await subject().openTurn(keyOf("other"), other, NOW)).toMatchObject({ type: "opened", turnId: "other#1" });
-    expect(await subject().openTurn(keyOf(), next, NOW)).toMatchObject({ type: "known", turnId: `${ROOT}#2` });
+    expect(await subject().openTurn(agentKey(), next, NOW)).toMatchObject({ type: "queued", turnId: `${ROOT}#2` });
+    expect(await subject().openTurn(agentKey("other"), other, NOW)).toMatchObject({
+      type: "opened",
+      turnId: "other#1",
+    });
+    expect(await subject().openTurn(agentKey(), next, NOW)).toMatchObject({ type: "known", turnId: `${ROOT}#2` });
   });
 
   test("a command for a known turn only opens none", async () => {
     await agentOf(subject(), "desk", {});
-    expect(await subject().openTurn(keyOf(), { ...keyed, onlyKnown: true }, NOW)).toMatchObject({ type: "refused" });
+    expect(await subject().openTurn(agentKey(), { ...keyed, onlyKnown: true }, NOW)).toMatchObject({ type: "refused" });
     expect(await subject().turns({ tenant: TENANT })).toEqual([]);
-    await subject().openTurn(keyOf(), keyed, NOW);
-    expect(await subject().openTurn(keyOf(), { ...keyed, onlyKnown: true }, NOW)).toMatchObject({ type: "known" });
+    await subject().openTurn(agentKey(), keyed, NOW);
+    expect(await subject().openTurn(agentKey(), { ...keyed, onlyKnown: true }, NOW)).toMatchObject({ type: "known" });
   });
 
   test("many commands at once open one turn", async () => {
     await agentOf(subject(), "desk", {});
-    const outcomes = await Promise.all(Array.from({ length: 20 }, () => subject().openTurn(keyOf(), keyed, NOW)));
+    const outcomes = await Promise.all(Array.from({ length: 20 }, () => subject().openTurn(agentKey(), keyed, NOW)));
     expect(outcomes.filter(({ type }) => type === "opened")).toHaveLength(1);
     expect(outcomes.filter(({ type }) => type === "known")).toHaveLength(19);
-    expect(await subject().inbox(keyOf())).toHaveLength(1);
+    expect(await subject().inbox(agentKey())).toHaveLength(1);
     expect(await subject().turns({ tenant: TENANT })).toHaveLength(1);
   });
 
   test("subagents take none", async () => {
     const owner = await openAgent(subject());
     await openChild(owner, "kid");
-    await expect(subject().openTurn(keyOf(`${ROOT}~kid`), keyed, NOW)).rejects.toThrow(UnsupportedError);
+    await expect(subject().openTurn(agentKey(`${ROOT}~kid`), keyed, NOW)).rejects.toThrow(UnsupportedError);
   });
 }

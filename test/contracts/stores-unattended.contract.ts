@@ -3,7 +3,7 @@ import type { Stores } from "../../src/stores/index.ts";
 import { note } from "./entry-fixtures.ts";
 import { NOW, ROOT, TENANT, TURN } from "./names.ts";
 import { CALL, callSettled, ended, openTurn, withQueued } from "./queued-fixtures.ts";
-import { elsewhere, here, identityOf, keyOf, LEASE_MS, Owner, openAgent, ready } from "./stores-fixtures.ts";
+import { elsewhere, here, identityOf, agentKey, LEASE_MS, Owner, openAgent, ready } from "./stores-fixtures.ts";
 import { openChild, spawning } from "./tree-fixtures.ts";
 
 const LATE = NOW + LEASE_MS + 1;
@@ -46,11 +46,11 @@ export function unattendedContract(subject: () => Stores): void {
 
     test("at a parked turn, until something is posted", async () => {
       const owner = await withQueued(subject());
-      expect(await subject().release(keyOf(), owner.epoch, { as: "parked" })).toBe(true);
+      expect(await subject().release(agentKey(), owner.epoch, { as: "parked" })).toBe(true);
       expect(await unattendedIn(subject(), LATE)).toEqual([]);
-      await subject().postCallEnd(keyOf(), ended());
+      await subject().postCallEnd(agentKey(), ended());
       expect(await unattendedIn(subject(), LATE)).toEqual([ROOT]);
-      const next = await new Owner(subject(), keyOf()).acquire(elsewhere, LATE);
+      const next = await new Owner(subject(), agentKey()).acquire(elsewhere, LATE);
       await subject().heartbeat(elsewhere.processId, LATE);
       expect(await unattendedIn(subject(), LATE)).toEqual([]);
       // It dies before it has taken anything in.
@@ -61,37 +61,37 @@ export function unattendedContract(subject: () => Stores): void {
     test("at an agent that is shut down, or was never started", async () => {
       const owner = await openTurn(subject());
       await owner.commit({ entries: [note("sleeps")], owned: { ...ready, status: "shutdown" } });
-      await subject().release(keyOf(), owner.epoch, { as: "leaving" });
+      await subject().release(agentKey(), owner.epoch, { as: "leaving" });
       await subject().createAgent(identityOf("new"), null);
-      await subject().pause(keyOf("new"), "ann", NOW);
-      expect(await subject().inbox(keyOf("new"))).toHaveLength(1);
+      await subject().pause(agentKey("new"), "ann", NOW);
+      expect(await subject().inbox(agentKey("new"))).toHaveLength(1);
       expect(await unattendedIn(subject())).toEqual([]);
     });
 
     test("at turns that wait in line behind a parked one", async () => {
       const owner = await withQueued(subject());
-      const queued = await subject().openTurn(keyOf(), turn, NOW);
+      const queued = await subject().openTurn(agentKey(), turn, NOW);
       if (queued.type !== "queued") throw new Error(`the turn was ${queued.type}`);
       const { turnId } = queued;
-      await subject().abort(keyOf(), { turnId, by: "ann", reason: "no", stopReason: "user_requested" }, NOW);
-      expect(await subject().release(keyOf(), owner.epoch)).toBe(false);
-      expect(await subject().release(keyOf(), owner.epoch, { as: "parked" })).toBe(true);
+      await subject().abort(agentKey(), { turnId, by: "ann", reason: "no", stopReason: "user_requested" }, NOW);
+      expect(await subject().release(agentKey(), owner.epoch)).toBe(false);
+      expect(await subject().release(agentKey(), owner.epoch, { as: "parked" })).toBe(true);
       expect(await unattendedIn(subject())).toEqual([]);
-      const next = await new Owner(subject(), keyOf()).acquire(elsewhere);
+      const next = await new Owner(subject(), agentKey()).acquire(elsewhere);
       await next.commit({ entries: [note("ends")], closedTurnId: TURN });
-      await subject().release(keyOf(), next.epoch, { as: "leaving" });
+      await subject().release(agentKey(), next.epoch, { as: "leaving" });
       expect(await unattendedIn(subject())).toEqual([ROOT]);
     });
 
     test("at a turn that a pause keeps from beginning, until the pause is over", async () => {
       const owner = await openAgent(subject());
-      await subject().pause(keyOf(), "ann", NOW);
-      const acknowledged = (await subject().inbox(keyOf())).map(({ key }) => key);
+      await subject().pause(agentKey(), "ann", NOW);
+      const acknowledged = (await subject().inbox(agentKey())).map(({ key }) => key);
       await owner.commit({ entries: [note("holds")], owned: { ...ready, status: "paused" }, acknowledged });
-      await subject().openTurn(keyOf(), turn, NOW);
-      await subject().release(keyOf(), owner.epoch, { as: "leaving" });
+      await subject().openTurn(agentKey(), turn, NOW);
+      await subject().release(agentKey(), owner.epoch, { as: "leaving" });
       expect(await unattendedIn(subject())).toEqual([]);
-      await subject().resume(keyOf(), "ann", NOW);
+      await subject().resume(agentKey(), "ann", NOW);
       expect(await unattendedIn(subject())).toEqual([ROOT]);
     });
   });
@@ -99,9 +99,9 @@ export function unattendedContract(subject: () => Stores): void {
   describe("somebody is missing", () => {
     test("at an open turn that was left", async () => {
       const owner = await openTurn(subject());
-      await subject().release(keyOf(), owner.epoch, { as: "leaving" });
+      await subject().release(agentKey(), owner.epoch, { as: "leaving" });
       expect(await unattendedIn(subject())).toEqual([ROOT]);
-      await new Owner(subject(), keyOf()).acquire(elsewhere);
+      await new Owner(subject(), agentKey()).acquire(elsewhere);
       expect(await unattendedIn(subject())).toEqual([]);
     });
 
@@ -109,10 +109,10 @@ export function unattendedContract(subject: () => Stores): void {
       await openTurn(subject());
       await openAgent(subject(), { agentId: "posted" });
       await openAgent(subject(), { agentId: "idle" });
-      await subject().openTurn(keyOf("posted"), turn, NOW);
+      await subject().openTurn(agentKey("posted"), turn, NOW);
       expect(await unattendedIn(subject(), NOW + LEASE_MS)).toEqual([]);
       expect(await unattendedIn(subject(), LATE)).toEqual([ROOT, "posted"]);
-      await subject().openTurn(keyOf("idle"), turn, LATE);
+      await subject().openTurn(agentKey("idle"), turn, LATE);
       expect(await unattendedIn(subject(), LATE)).toEqual([ROOT, "idle", "posted"]);
     });
 
@@ -127,8 +127,8 @@ export function unattendedContract(subject: () => Stores): void {
       const owner = await openAgent(subject());
       expect(await unattendedIn(subject(), LATE)).toEqual([]);
       await subject().heartbeat(here.processId, LATE);
-      await subject().openTurn(keyOf(), turn, LATE);
-      const acknowledged = (await subject().inbox(keyOf())).map(({ key }) => key);
+      await subject().openTurn(agentKey(), turn, LATE);
+      const acknowledged = (await subject().inbox(agentKey())).map(({ key }) => key);
       await owner.commit({ entries: [note("begins")], acknowledged }, LATE);
       expect(await unattendedIn(subject(), LATE)).toEqual([]);
       expect(await unattendedIn(subject(), LATE + LEASE_MS + 1)).toEqual([ROOT]);
@@ -139,8 +139,8 @@ export function unattendedContract(subject: () => Stores): void {
       const { entry, order } = spawning(owner, "kid");
       await owner.commit({ entries: [entry], spawns: [order] });
       expect(await unattendedIn(subject())).toEqual([`${ROOT}~kid`]);
-      await subject().release(keyOf(), owner.epoch, { as: "parked" });
-      const kid = await new Owner(subject(), keyOf(`${ROOT}~kid`)).acquire();
+      await subject().release(agentKey(), owner.epoch, { as: "parked" });
+      const kid = await new Owner(subject(), agentKey(`${ROOT}~kid`)).acquire();
       const item = { kind: "budget.freed", key: "freed", at: NOW } as const;
       await kid.commit({
         entries: [note("ends")],
@@ -161,7 +161,7 @@ export function unattendedContract(subject: () => Stores): void {
         if (agentId < "a10") await subject().release(owner.key, owner.epoch, { as: "leaving" });
       }
       await openAgent(subject(), { agentId: "theirs", tenant: "other" });
-      await subject().openTurn(keyOf("theirs", "other"), turn, NOW);
+      await subject().openTurn(agentKey("theirs", "other"), turn, NOW);
       const kid = await openChild(await openTurn(subject()), "kid");
       await kid.commit({ entries: [note("works")] });
       expect(await unattendedIn(subject(), LATE, 4)).toEqual([...ids, ROOT, `${ROOT}~kid`]);
@@ -175,7 +175,7 @@ export function unattendedContract(subject: () => Stores): void {
       const owner = await openTurn(subject());
       await subject().registerProcess(elsewhere, LATE);
       const attempt = (steady: number, name: string) =>
-        subject().acquire(keyOf(), elsewhere.processId, LEASE_MS, steady, (known) => known === name);
+        subject().acquire(agentKey(), elsewhere.processId, LEASE_MS, steady, (known) => known === name);
       expect(await attempt(NOW, "porter")).toMatchObject({ type: "held" });
       expect(await attempt(LATE, "porter")).toEqual({ type: "unknown", definition: "clerk" });
       await owner.commit({ entries: [note("goes on")] });
@@ -188,12 +188,12 @@ export function unattendedContract(subject: () => Stores): void {
       const moves = [{ type: "activity", accountId, isActive: true }] as const;
       await owner.commit({ entries: [note("works")], moves });
       const activeSince = async () => (await subject().account(TENANT, accountId))?.activeSince;
-      await subject().release(keyOf(), owner.epoch, { as: "parked", steady: NOW + 5 });
+      await subject().release(agentKey(), owner.epoch, { as: "parked", steady: NOW + 5 });
       await owner.acquire(here, NOW + 1000);
       expect(await activeSince()).toBe(NOW);
       // It is at work again, and then left.
       await owner.commit({ entries: [note("goes on")] }, NOW + 1000);
-      await subject().release(keyOf(), owner.epoch, { as: "leaving", steady: NOW + 1500 });
+      await subject().release(agentKey(), owner.epoch, { as: "leaving", steady: NOW + 1500 });
       await owner.acquire(elsewhere, NOW + 9000);
       const { used } = (await subject().account(TENANT, accountId)) ?? {};
       expect((await activeSince()) ?? 0).toBeGreaterThan(NOW);
@@ -202,11 +202,11 @@ export function unattendedContract(subject: () => Stores): void {
 
     test("cannot be given back as parked while something is posted, but for turns in line", async () => {
       const owner = await withQueued(subject());
-      await subject().postCallEnd(keyOf(), ended());
-      expect(await subject().release(keyOf(), owner.epoch, { as: "parked" })).toBe(false);
-      expect(await subject().holder(keyOf())).toMatchObject({ epoch: owner.epoch });
+      await subject().postCallEnd(agentKey(), ended());
+      expect(await subject().release(agentKey(), owner.epoch, { as: "parked" })).toBe(false);
+      expect(await subject().holder(agentKey())).toMatchObject({ epoch: owner.epoch });
       await owner.commit({ entries: [callSettled], acknowledged: [`ended:${CALL}#1`] });
-      expect(await subject().release(keyOf(), owner.epoch, { as: "parked" })).toBe(true);
+      expect(await subject().release(agentKey(), owner.epoch, { as: "parked" })).toBe(true);
     });
   });
 }

@@ -3,7 +3,7 @@ import type { Stores } from "../../src/stores/index.ts";
 import { type MakeEntry, modelRequested, note, reservationIn, settled } from "./entry-fixtures.ts";
 import { call, only, openLine, waiting } from "./line-fixtures.ts";
 import { NOW } from "./names.ts";
-import { keyOf, type Owner } from "./stores-fixtures.ts";
+import { agentKey, type Owner } from "./stores-fixtures.ts";
 import { openChild } from "./tree-fixtures.ts";
 
 /** A side call of a tool of the owner's first turn. */
@@ -41,7 +41,7 @@ export function waitingContract(subject: () => Stores): void {
   test("those who wait are told in their order, and only those for whom there is room", async () => {
     const { owner, children, ids, taken } = await openLine(subject(), ["a", "b", "c"]);
     expect((await owner.commit(settled(taken, { tokens: 0 }))).posted).toEqual(ids.slice(0, 2));
-    expect(await subject().inbox(keyOf(ids[2]))).toEqual([]);
+    expect(await subject().inbox(agentKey(ids[2]))).toEqual([]);
     const [a, b, c] = [only(children, 0), only(children, 1), only(children, 2)];
     const granted = reservationIn(await a.commit({ entries: [call(a, 500)] }));
     expect((await b.commit({ entries: [call(b, 500)] })).entries).toMatchObject([{ type: "model.requested" }]);
@@ -94,9 +94,9 @@ export function waitingContract(subject: () => Stores): void {
     await owner.commit(settled(taken, { tokens: 0 }));
     const shutdown = { status: "shutdown", turnCount: 0, lastActivity: NOW, error: null, checkpoint: null } as const;
     expect((await only(children, 0).commit({ entries: [note("off")], owned: shutdown })).posted).toEqual([ids[1]]);
-    expect(await subject().pause(keyOf(ids[1]), "ann", NOW)).toEqual({ type: "marked", posted: [ids[1], ids[2]] });
+    expect(await subject().pause(agentKey(ids[1]), "ann", NOW)).toEqual({ type: "marked", posted: [ids[1], ids[2]] });
     expect(await waiting(subject())).toEqual([ids[2]]);
-    await subject().pause(keyOf(), "ann", NOW);
+    await subject().pause(agentKey(), "ann", NOW);
     expect(await waiting(subject())).toEqual([]);
   });
 

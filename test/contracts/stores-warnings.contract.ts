@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { Stores } from "../../src/stores/index.ts";
 import { modelRequested, note } from "./entry-fixtures.ts";
 import { NOW, ROOT, TENANT, TURN } from "./names.ts";
-import { keyOf, type OpenOptions, type Owner, openAgent } from "./stores-fixtures.ts";
+import { agentKey, type OpenOptions, type Owner, openAgent } from "./stores-fixtures.ts";
 import { openChild } from "./tree-fixtures.ts";
 
 const turnAccount = `turn:${TURN}`;
@@ -42,7 +42,7 @@ export function warningsContract(subject: () => Stores): void {
       used: NOW + 800,
       max: NOW + 1_000,
     };
-    expect(await subject().inbox(keyOf())).toMatchObject([warning]);
+    expect(await subject().inbox(agentKey())).toMatchObject([warning]);
     // Another process may have heard the same one.
     const [alarm] = alarms.flatMap((timer) => (timer.kind === "limit" ? timer : []));
     expect(alarm && (await subject().fireTimer(alarm, NOW + 801)).posted).toEqual([]);
@@ -50,7 +50,7 @@ export function warningsContract(subject: () => Stores): void {
     expect(due).toMatchObject([{ id: `deadlineAt:${turnAccount}`, dueAt: NOW + 1_000 }]);
     expect(due[0]).not.toHaveProperty("limitAt");
     expect((await owner.commit({ entries: [modelRequested()] }, NOW + 900)).warnings).toEqual([]);
-    expect(await subject().inbox(keyOf())).toHaveLength(1);
+    expect(await subject().inbox(agentKey())).toHaveLength(1);
   });
 
   test("at 80 % of the working time it is told while the work goes on", async () => {
@@ -59,7 +59,7 @@ export function warningsContract(subject: () => Stores): void {
     expect(await hear(subject(), NOW + 7_999)).toEqual([]);
     expect(await hear(subject(), NOW + 8_000)).toEqual([ROOT]);
     const warning = { kind: "budget.warning", accountId: turnAccount, limit: "maxActiveMs", used: 8_000, max: 10_000 };
-    expect(await subject().inbox(keyOf())).toMatchObject([warning]);
+    expect(await subject().inbox(agentKey())).toMatchObject([warning]);
     expect(await subject().dueTimers(far, 10)).toMatchObject([{ dueAt: NOW + 10_000 }]);
     expect((await owner.commit(work(false), NOW + 9_000)).warnings).toEqual([]);
     // The rest of the time is no second warning.
@@ -72,7 +72,7 @@ export function warningsContract(subject: () => Stores): void {
     const kid = await openChild(owner, "kid");
     await kid.commit(work(true, kid.key.agentId));
     expect(await hear(subject(), NOW + 8_000)).toEqual([ROOT]);
-    expect((await subject().inbox(keyOf())).map(({ kind }) => kind)).toEqual(["budget.warning"]);
+    expect((await subject().inbox(agentKey())).map(({ kind }) => kind)).toEqual(["budget.warning"]);
     expect(await subject().inbox(kid.key)).toEqual([]);
   });
 
@@ -84,13 +84,13 @@ export function warningsContract(subject: () => Stores): void {
     expect(await hear(subject(), NOW + 999)).toEqual([]);
     const later = await owner.commit({ entries: [note("later")], moves: work(false).moves }, NOW + 8_500);
     expect(later.warnings).toMatchObject([{ limit: "maxActiveMs", used: 8_500 }]);
-    expect(await subject().inbox(keyOf())).toEqual([]);
+    expect(await subject().inbox(agentKey())).toEqual([]);
   });
 
   test("an agent at rest is not told; the alarm goes on to be that of the deadline", async () => {
     const owner = await openAgent(subject(), { budget: { deadline: NOW + 1_000 } });
     expect(await hear(subject(), NOW + 800)).toEqual([]);
-    expect(await subject().inbox(keyOf())).toEqual([]);
+    expect(await subject().inbox(agentKey())).toEqual([]);
     expect(await subject().dueTimers(far, 10)).toMatchObject([{ id: `deadlineAt:agent:${ROOT}`, dueAt: NOW + 1_000 }]);
     // What is spent on it after that brings the warning.
     const { warnings } = await owner.commit({ entries: [modelRequested()] }, NOW + 850);

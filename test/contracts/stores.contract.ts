@@ -22,7 +22,7 @@ import { seedsContract } from "./stores-seeds.contract.ts";
 import { spawnContract } from "./stores-spawn.contract.ts";
 import { queuedAbortContract, supersedeContract } from "./stores-supersede.contract.ts";
 import { timersContract } from "./stores-timers.contract.ts";
-import { projectionsContract, treePlacesContract } from "./stores-tree-places.contract.ts";
+import { projectionsContract, treePlacesContract } from "./stores-tree-cursors.contract.ts";
 import { treesContract } from "./stores-trees.contract.ts";
 import { turnKeysContract, turnsContract } from "./stores-turns.contract.ts";
 import { waitingContract } from "./stores-waiting.contract.ts";

@@ -2,7 +2,7 @@ import type { StoredTree, Stores } from "../../src/stores/index.ts";
 import { messageOf, modelRequested, note } from "./entry-fixtures.ts";
 import { NOW, ROOT, TENANT, TURN } from "./names.ts";
 import { approved, opening, requestOf } from "./request-fixtures.ts";
-import { keyOf, type Owner, openAgent } from "./stores-fixtures.ts";
+import { agentKey, type Owner, openAgent } from "./stores-fixtures.ts";
 import { openChild } from "./tree-fixtures.ts";
 
 export const artifact = {
@@ -29,8 +29,8 @@ export async function openTeam(stores: Stores): Promise<Team> {
   await kid.commit({ entries: [note("two")], messages: [messageOf("m1", "the child's")] });
   await root.commit(opening(requestOf(root, 0, { expiresAt: NOW + 500 }), requestOf(root, 1)));
   const key = { text: "k1", hash: "h1" };
-  await stores.openTurn(keyOf(), { input: "go", actorId: null, limits: null, ifBusy: "queue", key }, NOW);
-  await stores.decide(keyOf(), requestOf(root, 1).requestId, approved, NOW);
+  await stores.openTurn(agentKey(), { input: "go", actorId: null, limits: null, ifBusy: "queue", key }, NOW);
+  await stores.decide(agentKey(), requestOf(root, 1).requestId, approved, NOW);
   await root.commit({ entries: [modelRequested()], messages: [messageOf("m3")] });
   return { root, kid };
 }

@@ -3,7 +3,7 @@ import { turnIdOf } from "../../src/state/index.ts";
 import type { SpawnOrder } from "../../src/stores/index.ts";
 import { type MakeEntry, starting } from "./entry-fixtures.ts";
 import { NOW } from "./names.ts";
-import { accountOf, identityOf, keyOf, Owner, ready } from "./stores-fixtures.ts";
+import { accountOf, identityOf, agentKey, Owner, ready } from "./stores-fixtures.ts";
 
 /** The intent and the order that spawn a child of the root's first turn. */
 export function spawning(owner: Owner, name: string, budget: Budget = {}): { entry: MakeEntry; order: SpawnOrder } {
@@ -55,7 +55,7 @@ export function spawning(owner: Owner, name: string, budget: Budget = {}): { ent
 export async function openChild(parent: Owner, name: string, budget: Budget = {}): Promise<Owner> {
   const { entry, order } = spawning(parent, name, budget);
   await parent.commit({ entries: [entry], spawns: [order] });
-  const child = await new Owner(parent.stores, keyOf(order.identity.agentId, parent.key.tenant)).acquire();
+  const child = await new Owner(parent.stores, agentKey(order.identity.agentId, parent.key.tenant)).acquire();
   const { turnId } = order.turn;
   const turn = accountOf(`turn:${turnId}`, {}, { agentId: child.key.agentId, turnId, parentId: order.account.id });
   await child.commit({

@@ -18,7 +18,7 @@ import {
   startCli,
   workFolder,
 } from "./cli-process.ts";
-import { WorkPlace } from "./work-place.ts";
+import { WorkPlace } from "./work-folder.ts";
 
 const timeout = 120_000;
 const token = "a-token-of-the-test-alone";

@@ -5,7 +5,7 @@ import { inFull } from "../support/full.ts";
 import { RedisServer, redisProgram } from "../support/redis-server.ts";
 import { askingAgents, paidIn } from "./asking-agents.ts";
 import { allotment, answer, question } from "./cli-process.ts";
-import { WorkPlace } from "./work-place.ts";
+import { WorkPlace } from "./work-folder.ts";
 import { stampsIn, workingAgents } from "./working-agents.ts";
 
 const stamped = "stamped in Bern; stamped in Chur; stamped in Sion";

@@ -9,7 +9,7 @@ import { type Connection, connect, get } from "../inspector/http-client.ts";
 import { RedisServer, redisProgram } from "../support/redis-server.ts";
 import { storesOn } from "../support/redis-stores.ts";
 import { allotment, answer, type CliProcess, eventOf, question, startCli, workFolder } from "./cli-process.ts";
-import { WorkPlace } from "./work-place.ts";
+import { WorkPlace } from "./work-folder.ts";
 
 const timeout = 120_000;
 

@@ -164,7 +164,7 @@ function isLegal({ value, context }: Explored, entry: Entry): boolean {
   }
 }
 
-const placeOf = {
+const wordAt = {
   afterUserInput: "welcoming",
   beforeLlm: "thinking.assembling",
   afterLlm: "deciding",
@@ -172,7 +172,7 @@ const placeOf = {
   afterTools: "settling",
   onComplete: "completing",
 } as const;
-type PlacedHook = keyof typeof placeOf;
+type PlacedHook = keyof typeof wordAt;
 
 function isApplied({ hooks, appliedHooks }: TurnState, hook: PlacedHook): boolean {
   return hooks[hook] === 0 || appliedHooks.includes(`${hook}:0`);
@@ -180,7 +180,7 @@ function isApplied({ hooks, appliedHooks }: TurnState, hook: PlacedHook): boolea
 
 function isHookDue(turn: TurnState, state: string, hook: string): boolean {
   const placed = hook as PlacedHook;
-  if (placeOf[placed] !== state || isApplied(turn, placed)) return false;
+  if (wordAt[placed] !== state || isApplied(turn, placed)) return false;
   return placed !== "beforeTools" || (isApplied(turn, "afterLlm") && turn.openCallIds.length > 0);
 }
 

@@ -1,7 +1,7 @@
 // A process with an agent that hands a task to a remote agent, over an SQLite file. It is to be killed.
 import { createRuntime } from "troupe";
 import { sqliteStores } from "troupe/stores/sqlite";
-import { callerAgent } from "./remote-desk.ts";
+import { callerAgent } from "./remote-server.ts";
 
 const [path = "", url = ""] = process.argv.slice(2);
 const runtime = await createRuntime({ agents: [callerAgent({ url, says: ["work"] })], stores: sqliteStores(path) });

@@ -2,7 +2,7 @@ import { createAgentLoop, textOf } from "troupe";
 import { expect, test } from "vitest";
 import { entriesOfType, toolTextsOf } from "../support/journal-probes.ts";
 import { requestOf } from "../support/deciding.ts";
-import { callerAgent, deskCaller, openDesk } from "./remote-desk.ts";
+import { callerAgent, deskCaller, openDesk } from "./remote-server.ts";
 
 test("a task is handed over, its text comes as progress while it runs, and its answer is the result", async () => {
   const desk = await openDesk();

@@ -3,7 +3,7 @@ import { requestOf } from "../support/deciding.ts";
 import { entriesOfType, toolTextsOf } from "../support/journal-probes.ts";
 import { createFakeClock } from "troupe/testing";
 import { createGate, nextEvent } from "../support/turn-probes.ts";
-import { type Desk, deskCaller, longTime, openDesk, openWorker, polling, watchTime } from "./remote-desk.ts";
+import { type Desk, deskCaller, longTime, openDesk, openWorker, polling, watchTime } from "./remote-server.ts";
 
 async function endOf({ runtime }: Desk): Promise<string | null | undefined> {
   const [turn] = await runtime.turns();

@@ -4,7 +4,7 @@ import { remoteAgent } from "../../src/remote/index.ts";
 import { entriesOfType, toolTextsOf } from "../support/journal-probes.ts";
 import { requestOf } from "../support/deciding.ts";
 import { startRawServer } from "../support/raw-server.ts";
-import { deskCaller, longTime, watchTime } from "./remote-desk.ts";
+import { deskCaller, longTime, watchTime } from "./remote-server.ts";
 import { tokens } from "../server/served.ts";
 
 interface Rpc {

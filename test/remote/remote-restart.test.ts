@@ -10,7 +10,7 @@ import { toolTextsOf } from "../support/journal-probes.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 import { createGate } from "../support/turn-probes.ts";
 import { startProgram } from "../support/waiting-process.ts";
-import { callerAgent, deskCaller, openWorker, polling } from "./remote-desk.ts";
+import { callerAgent, deskCaller, openWorker, polling } from "./remote-server.ts";
 
 const program = (name: string): string => new URL(name, import.meta.url).pathname;
 

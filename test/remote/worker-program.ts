@@ -4,7 +4,7 @@ import { createRuntime } from "troupe";
 import { a2aSurface, serveRuntime, tokenAuth } from "troupe/server";
 import { sqliteStores } from "troupe/stores/sqlite";
 import { identities } from "../server/served.ts";
-import { workerAgent } from "./remote-desk.ts";
+import { workerAgent } from "./remote-server.ts";
 
 const [path = "", publicUrl = "", runs = "", mode = "done"] = process.argv.slice(2);
 const definition = workerAgent(async () => {

@@ -4,7 +4,7 @@ import { type FakeClock, scriptedModel } from "../../src/testing/index.ts";
 import { settled } from "../contracts/entry-fixtures.ts";
 import { openLine, waiting } from "../contracts/line-fixtures.ts";
 import { NOW, TENANT } from "../contracts/names.ts";
-import { keyOf } from "../contracts/stores-fixtures.ts";
+import { agentKey } from "../contracts/stores-fixtures.ts";
 import { entriesOfType, loopTurns } from "../support/journal-probes.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 import { calling, createGate } from "../support/turn-probes.ts";
@@ -130,7 +130,7 @@ describeRuntimes("warnings of limits on time", (stage) => {
     expect(posted).toEqual([ids[0]]);
     // It does not know these agents: it hears their alarms all the same.
     await stage().open({ tenant: TENANT, agents: [defineAgent({ name: "worker", model: scriptedModel("x") })] });
-    const told = async () => (await stores.inbox(keyOf(ids[1]))).length;
+    const told = async () => (await stores.inbox(agentKey(ids[1]))).length;
     expect(await told()).toBe(0);
     await pass(stage().clock, 15_000);
     expect(await told()).toBe(1);

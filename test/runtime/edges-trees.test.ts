@@ -3,7 +3,7 @@ import { type AgentDefinition, defineAgent, subagent } from "../../src/index.ts"
 import { scriptedModel } from "../../src/testing/index.ts";
 import { arrivals } from "../support/edge-arrivals.ts";
 import { casesOf, faultsOf } from "../support/edge-cases.ts";
-import { type Edge, edgeAgent } from "../support/edge-places.ts";
+import { type Edge, edgeAgent } from "../support/edge-commits.ts";
 import { combinedRows, rows } from "../support/full.ts";
 import { asks, leadScript } from "../support/leads.ts";
 import { describeRuntimes } from "../support/runtimes.ts";

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { arrivals } from "../support/edge-arrivals.ts";
 import { casesOf, faultsOf } from "../support/edge-cases.ts";
-import { deeds, edgeAgent } from "../support/edge-places.ts";
+import { deeds, edgeAgent } from "../support/edge-commits.ts";
 import { combinedRows, rows } from "../support/full.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
 import { InvariantError } from "../../src/errors/index.ts";
-import { Standing } from "../../src/runtime/agent/actor-tree.ts";
+import { AgentStatusView } from "../../src/runtime/agent/actor-tree.ts";
 import { type KeptLease, Placements } from "../../src/runtime/placement/placements.ts";
 
 interface Live {
@@ -71,7 +71,7 @@ describe("the agents of a process", () => {
   it("keeps the lease of a passive agent until it is live again or lost, and then lets the process exit", () => {
     const agents = arrived();
     const letGo = vi.fn<() => void>();
-    const lease: KeptLease = { key: activation.key, epoch: 1, standing: new Standing(), untaken: [], letGo };
+    const lease: KeptLease = { key: activation.key, epoch: 1, standing: new AgentStatusView(), untaken: [], letGo };
     agents.report(activation, { type: "passivated" }, { lease });
     expect(agents.leaseOf("a")).toBe(lease);
     expect(agents.all()).toEqual([]);
@@ -89,7 +89,7 @@ describe("the agents of a process", () => {
     const agents = arrived();
     agents.send("a", { type: "delivery.started" });
     const letGo = vi.fn<() => void>();
-    const lease: KeptLease = { key: activation.key, epoch: 1, standing: new Standing(), untaken: [], letGo };
+    const lease: KeptLease = { key: activation.key, epoch: 1, standing: new AgentStatusView(), untaken: [], letGo };
     agents.report(activation, { type: "passivated" }, { lease });
     expect(agents.get("a")).toBe(activation);
     expect(letGo).toHaveBeenCalledOnce();

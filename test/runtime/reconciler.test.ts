@@ -4,7 +4,7 @@ import { createFakeClock } from "../../src/testing/index.ts";
 import { TENANT } from "../contracts/names.ts";
 
 const LEASE_MS = 10_000;
-const keyOf = (agentId: string) => ({ tenant: TENANT, agentId });
+const agentKey = (agentId: string) => ({ tenant: TENANT, agentId });
 
 /** Looks at stores in which these are left behind, and tells who was attended to, and when. */
 function watch(left: ReadonlySet<string>, options: Partial<ReconcilerOptions> = {}) {
@@ -17,7 +17,7 @@ function watch(left: ReadonlySet<string>, options: Partial<ReconcilerOptions> = 
           .toSorted()
           .filter((agentId) => agentId > after)
           .slice(0, limit)
-          .map(keyOf),
+          .map(agentKey),
     },
     tenant: TENANT,
     clock,

@@ -7,7 +7,7 @@ import { memoryStores } from "../../src/stores/index.ts";
 import { note } from "../contracts/entry-fixtures.ts";
 import { NOW, TENANT } from "../contracts/names.ts";
 import { openTurn } from "../contracts/queued-fixtures.ts";
-import { elsewhere, keyOf, LEASE_MS } from "../contracts/stores-fixtures.ts";
+import { elsewhere, agentKey, LEASE_MS } from "../contracts/stores-fixtures.ts";
 
 test("a process that does not know an agent's definition has never held its lease, whoever may be dead", async () => {
   const stores = memoryStores();
@@ -22,11 +22,13 @@ test("a process that does not know an agent's definition has never held its leas
     definitions: new Map(),
     auth: new TurnAuth({ resolve: undefined, parentTurnOf: () => null, contexts: new TurnContexts(() => null) }),
   };
-  const attempt = recoverAgent(source, keyOf(), { giveUp: async () => expect.unreachable("it has no lease") });
+  const attempt = recoverAgent(source, agentKey(), { giveUp: async () => expect.unreachable("it has no lease") });
   await expect(attempt).rejects.toThrow(NotFoundError);
   await expect(attempt).rejects.toThrow('agent "desk" runs the definition "clerk", which this runtime was not given');
   // Whoever has it was only slow, and goes on.
   await owner.commit({ entries: [note("goes on")] });
-  expect(await stores.holder(keyOf())).toMatchObject({ epoch: owner.epoch });
-  expect(await stores.unattended(TENANT, { processId: "x", leaseMs: LEASE_MS }, NOW + 2 * LEASE_MS)).toEqual([keyOf()]);
+  expect(await stores.holder(agentKey())).toMatchObject({ epoch: owner.epoch });
+  expect(await stores.unattended(TENANT, { processId: "x", leaseMs: LEASE_MS }, NOW + 2 * LEASE_MS)).toEqual([
+    agentKey(),
+  ]);
 });

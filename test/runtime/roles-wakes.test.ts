@@ -16,7 +16,7 @@ import {
   textOf,
 } from "../../src/index.ts";
 import { LONGEST_KEPT_MS } from "../../src/machines/index.ts";
-import { DEFAULT_IDLE } from "../../src/runtime/doors/roles.ts";
+import { DEFAULT_IDLE } from "../../src/runtime/api/roles.ts";
 import { currentProcess } from "../../src/stores/index.ts";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { createFakeClock, scriptedModel } from "../../src/testing/index.ts";

@@ -103,11 +103,11 @@ describe.skipIf(!redisProgram)("a Redis that has lost what it had acknowledged",
     // Its second call has begun; all that came after is gone, of a turn that nobody here has at work any more.
     await loseSince(sizes[1] ?? new Map());
     await vi.waitFor(
-      async () => expect((await runtime.stores.readAgent(keyOf("clerk-1")))?.openTurnId).toBeNull(),
+      async () => expect((await runtime.stores.readAgent(agentKey("clerk-1")))?.openTurnId).toBeNull(),
       30_000,
     );
     expect(new Set(charged).size).toBe(2);
-    const entries = (await runtime.stores.readJournal(keyOf("clerk-1"), 1)).flatMap((row) => row.entries);
+    const entries = (await runtime.stores.readJournal(agentKey("clerk-1"), 1)).flatMap((row) => row.entries);
     expect(entries.map(({ seq }) => seq)).toEqual(entries.map((_, index) => index + 1));
     expect(entries.filter(({ type }) => type === "turn.ended")).toHaveLength(1);
     expect(entries.filter(({ type }) => type === "tool.settled")).toHaveLength(2);
@@ -121,6 +121,6 @@ async function lastOf(turn: Turn): Promise<unknown> {
   return last;
 }
 
-function keyOf(agentId: string) {
+function agentKey(agentId: string) {
   return { tenant: "default", agentId };
 }

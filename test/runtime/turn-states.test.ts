@@ -4,7 +4,7 @@ import {
   askUser,
   defineAgent,
   NotFoundError,
-  placeOfTurn,
+  formatTurnCursor,
   type Runtime,
   subagent,
 } from "../../src/index.ts";
@@ -99,9 +99,9 @@ describeRuntimes("states of turns", (stage) => {
     const page = await runtime.turns({ ownerId: "ann", limit: 2 });
     expect(page.map(({ turnId }) => turnId)).toEqual(["a#2", "c#1"]);
     const last = page.at(-1);
-    const next = await runtime.turns({ ownerId: "ann", limit: 2, after: last && placeOfTurn(last) });
+    const next = await runtime.turns({ ownerId: "ann", limit: 2, after: last && formatTurnCursor(last) });
     expect(next.map(({ turnId }) => turnId)).toEqual(["a#1"]);
-    await expect(runtime.turns({ after: "nonsense" })).rejects.toThrow("placeOfTurn(record)");
+    await expect(runtime.turns({ after: "nonsense" })).rejects.toThrow("formatTurnCursor(record)");
     await expect(runtime.turns({ statis: "open" } as object)).rejects.toThrow("did you mean status?");
   });
 });

@@ -51,7 +51,7 @@ async function streaming(options: Partial<ServeOptions> = {}): Promise<Streaming
 
 const decoder = new TextDecoder();
 
-async function textOf(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<string | undefined> {
+async function readText(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<string | undefined> {
   const { done, value } = await reader.read();
   return done ? undefined : decoder.decode(value);
 }
@@ -81,9 +81,9 @@ it("writes id, event and data, each line of the data for itself", async () => {
     "x-accel-buffering": "no",
   });
   const reader = readerOf(response);
-  expect(await textOf(reader)).toBe('id: 1.1.0\nevent: a\ndata: {"x":1}\n\n');
-  expect(await textOf(reader)).toBe("event: b  id: 9\ndata: one\ndata: two\ndata: three\n\n");
-  expect(await textOf(reader)).toBe("data: \n\n");
+  expect(await readText(reader)).toBe('id: 1.1.0\nevent: a\ndata: {"x":1}\n\n');
+  expect(await readText(reader)).toBe("event: b  id: 9\ndata: one\ndata: two\ndata: three\n\n");
+  expect(await readText(reader)).toBe("data: \n\n");
 });
 
 it("asks for the next frame when the client has taken the last one", async () => {
@@ -92,7 +92,7 @@ it("asks for the next frame when the client has taken the last one", async () =>
   const reader = readerOf(await ask("/test/stream"));
   await settled();
   expect(feed.asked).toBe(1);
-  await textOf(reader);
+  await readText(reader);
   await settled();
   expect(feed.asked).toBe(2);
 });
@@ -103,11 +103,11 @@ it("sends headers without a frame when none comes, and comments while nothing co
   await settled();
   clock.advance(250);
   const reader = readerOf(await asked);
-  const first = textOf(reader);
+  const first = readText(reader);
   await settled();
   clock.advance(15_000);
   expect(await first).toBe(": keep-alive\n\n");
-  const second = textOf(reader);
+  const second = readText(reader);
   await settled();
   feed.push({ data: "late" });
   expect(await second).toBe("data: late\n\n");
@@ -135,13 +135,13 @@ it("drops a client that takes nothing for a minute", async () => {
   const { ask, feed, clock } = await streaming();
   feed.push({ data: "1" }, { data: "2" }, { data: "3" });
   const reader = readerOf(await ask("/test/stream"));
-  expect(await textOf(reader)).toBe("data: 1\n\n");
+  expect(await readText(reader)).toBe("data: 1\n\n");
   await settled();
   clock.advance(59_999);
   expect(feed.isLeft).toBe(false);
   clock.advance(1);
   expect(feed.isLeft).toBe(true);
-  await expect(textOf(reader)).rejects.toThrow("the stream was cut off");
+  await expect(readText(reader)).rejects.toThrow("the stream was cut off");
   expect(clock.pendingTimers).toBe(0);
 });
 
@@ -149,7 +149,7 @@ it("leaves its source when the client leaves", async () => {
   const { ask, feed, clock, server } = await streaming();
   feed.push({ data: "1" });
   const reader = readerOf(await ask("/test/stream"));
-  await textOf(reader);
+  await readText(reader);
   await settled();
   await reader.cancel();
   expect(feed.isLeft).toBe(true);
@@ -162,8 +162,8 @@ it("ends when the server closes, and takes no request any more", async () => {
   const { ask, feed, server } = await streaming();
   feed.push({ data: "1" });
   const reader = readerOf(await ask("/test/stream"));
-  await textOf(reader);
-  const end = textOf(reader);
+  await readText(reader);
+  const end = readText(reader);
   await settled();
   await server.close();
   expect(await end).toBeUndefined();
@@ -179,7 +179,7 @@ it("leaves its source when the client goes before the first frame", async () => 
   await settled();
   client.abort();
   const reader = readerOf(await asked);
-  expect(await textOf(reader)).toBeUndefined();
+  expect(await readText(reader)).toBeUndefined();
   expect(feed.isLeft).toBe(true);
 });
 

@@ -7,7 +7,7 @@ import { z } from "zod";
 import { amount } from "../support/full.ts";
 import { slowSpeaker } from "../support/slow-speaker.ts";
 import { serve, type Served } from "./served.ts";
-import { type Place, readUntil, type Wire, wires } from "./wires.ts";
+import { type ConversationTurn, readUntil, type Wire, wires } from "./wires.ts";
 
 interface Desk extends Served {
   readonly runtime: Runtime;
@@ -48,7 +48,7 @@ async function servedOn(runtime: Runtime): Promise<Served> {
 }
 
 /** The one conversation that there is. */
-async function placeOf({ runtime }: Pick<Desk, "runtime">, conversation: string): Promise<Place> {
+async function turnOfConversation({ runtime }: Pick<Desk, "runtime">, conversation: string): Promise<ConversationTurn> {
   const agents = await runtime.list({ rootsOnly: true });
   expect(agents).toHaveLength(1);
   const [turn] = await runtime.turns();
@@ -67,7 +67,7 @@ describe.each(wires)("a conversation that begins on $name", (first: Wire) => {
       answers.push(await wire.say(served, { conversation, text: "hello" }));
     }
     expect(answers).toEqual([1, 2, 3, 4, 5, 6].map((number) => `${number}: hello`));
-    expect(await placeOf(served, conversation)).toMatchObject({ turn: 6 });
+    expect(await turnOfConversation(served, conversation)).toMatchObject({ turn: 6 });
   });
 
   it("asks a question there, which is answered on any other", async () => {
@@ -78,7 +78,7 @@ describe.each(wires)("a conversation that begins on $name", (first: Wire) => {
       expect(request?.kind).toBe("question");
       const answer = { conversation, text: "Ann", requestId: request?.requestId ?? "" };
       expect([other.name, await other.answer(served, answer)]).toEqual([other.name, "so: Ann"]);
-      expect(await placeOf(served, conversation)).toMatchObject({ turn: 1 });
+      expect(await turnOfConversation(served, conversation)).toMatchObject({ turn: 1 });
       expect(await first.say(served, { conversation, text: "hello" })).toBe("2: hello");
     }
   });
@@ -123,7 +123,7 @@ describe("an approval that is asked over A2A", () => {
       const both = round % 4 < 2 ? [overApi(), overAgUi()] : [overAgUi(), overApi()].toReversed();
       const [byApi, byAgUi] = await Promise.all(both.map(async (answer) => await answer));
       const texts = await Promise.all([byApi?.text(), byAgUi?.text()]);
-      const { agentId } = await placeOf(served, conversation);
+      const { agentId } = await turnOfConversation(served, conversation);
       await (await served.runtime.find(agentId)).turn(`${agentId}#1`).result;
       const [decided] = await served.runtime.requests({ status: "decided" });
       const isApproved = decided?.decision?.verdict === "approved";
@@ -140,7 +140,7 @@ describe.each(wires.filter(({ cancel }) => cancel !== undefined))("cancelling ov
   it.each(wires)("ends what $name has begun, and all see it", async (first: Wire) => {
     const served = await desk();
     await first.say(served, { conversation, text: "remove" });
-    const place = await placeOf(served, conversation);
+    const place = await turnOfConversation(served, conversation);
     const response = await wire.cancel?.(served, place);
     expect(response?.status).toBeLessThan(300);
     await response?.text();
@@ -167,7 +167,7 @@ it("a text is heard on every other stream while it is written", async () => {
   const served = await servedOn(runtime);
   const first = wires.map(({ say }) => say)[0]?.(served, { conversation, text: "speak" });
   await said.promise;
-  const place = await placeOf({ runtime }, conversation);
+  const place = await turnOfConversation({ runtime }, conversation);
   const looks = wires.flatMap(({ look }) => (look ? [look] : []));
   const streams = await Promise.all(looks.map((look) => look(served, place)));
   const readers = streams.map((response) => {

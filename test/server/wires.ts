@@ -16,13 +16,13 @@ export interface Wire {
   /** Answers the open question of the conversation, and gives the agent's answer. */
   readonly answer: (served: Served, answer: Saying & { readonly requestId: string }) => Promise<string | null>;
   /** The stream of what is under way in a conversation, for somebody who did not begin it. */
-  readonly look?: (served: Served, place: Place) => Promise<Response>;
+  readonly look?: (served: Served, place: ConversationTurn) => Promise<Response>;
   /** Ends what is under way. */
-  readonly cancel?: (served: Served, place: Place) => Promise<Response>;
+  readonly cancel?: (served: Served, place: ConversationTurn) => Promise<Response>;
 }
 
 /** A conversation and its turn. */
-export interface Place {
+export interface ConversationTurn {
   readonly conversation: string;
   readonly agentId: string;
   /** From 1. */

@@ -30,7 +30,7 @@ interface Definition {
 }
 
 /** Hardly any text fits a pattern by chance. */
-function textOf(schema: z.ZodType): fc.Arbitrary<string> {
+function arbitraryText(schema: z.ZodType): fc.Arbitrary<string> {
   const checks = (schema._zod.def as { readonly checks?: readonly z.core.$ZodCheck[] }).checks ?? [];
   const patterns = checks.map(({ _zod: { def } }) => (def as { readonly pattern?: RegExp }).pattern);
   const pattern = patterns.find((one) => one !== undefined);
@@ -54,7 +54,7 @@ function arbitraryMade(schema: z.ZodType): fc.Arbitrary<unknown> {
     case "object":
       return objectOf(definition.shape ?? {});
     case "string":
-      return textOf(schema).filter((text) => schema.safeParse(text).success);
+      return arbitraryText(schema).filter((text) => schema.safeParse(text).success);
     case "number":
       return numberOf(schema);
     case "boolean":

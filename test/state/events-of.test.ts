@@ -44,15 +44,15 @@ const source: EventSource = {
   sessionId: null,
   definition: { name: "desk", hash: "h" },
 };
-const textOf = (id: string): string => `text of ${id}`;
+const messageText = (id: string): string => `text of ${id}`;
 
 function typesOf(...bodies: Parameters<typeof journalOf>[0]): string[] {
-  return journalOf(bodies).flatMap((entry) => eventsOf(entry, source, 1, textOf).map(({ type }) => type));
+  return journalOf(bodies).flatMap((entry) => eventsOf(entry, source, 1, messageText).map(({ type }) => type));
 }
 
 /** The one event of an entry. */
 function eventOf(body: EntryBody): TroupeEvent | undefined {
-  const events = journalOf([body]).flatMap((entry) => eventsOf(entry, source, 1, textOf));
+  const events = journalOf([body]).flatMap((entry) => eventsOf(entry, source, 1, messageText));
   expect(events).toHaveLength(1);
   return events[0];
 }
@@ -68,8 +68,8 @@ describe("the public events of an entry", () => {
       fc.property(arbitraryOf(schema), fc.integer({ min: 1, max: 1e9 }), (given, row) => {
         const entry = given as Entry;
         const before = structuredClone(entry);
-        const events = eventsOf(entry, source, row, textOf);
-        expect(eventsOf(structuredClone(entry), source, row, textOf)).toEqual(events);
+        const events = eventsOf(entry, source, row, messageText);
+        expect(eventsOf(structuredClone(entry), source, row, messageText)).toEqual(events);
         expect(entry).toEqual(before);
         for (const [index, event] of events.entries()) {
           expect(troupeEventSchema.parse(event)).toEqual(event);
@@ -91,7 +91,7 @@ describe("the public events of an entry", () => {
 
   test("the completed step is the one before", () => {
     const [entry] = journalOf([modelRequested(3, 1)]);
-    const steps = entry && eventsOf(entry, source, 1, textOf).map(({ type, step }) => [type, step]);
+    const steps = entry && eventsOf(entry, source, 1, messageText).map(({ type, step }) => [type, step]);
     expect(steps).toEqual([
       ["step.completed", 2],
       ["step.started", 3],
@@ -100,7 +100,7 @@ describe("the public events of an entry", () => {
 
   test("the end carries the answer's text", () => {
     const [entry] = journalOf([turnEnded("completed", { outputMessageId: "m" })]);
-    const [event] = entry ? eventsOf(entry, source, 1, textOf) : [];
+    const [event] = entry ? eventsOf(entry, source, 1, messageText) : [];
     expect(event).toMatchObject({ type: "turn.completed", text: "text of m", stopReason: "completed" });
   });
 
@@ -203,7 +203,7 @@ describeRuntimes(
       const runtime = await run(stage(), {});
       const rows = await runtime.stores.readTree("default", "desk", 0, 10_000);
       const events: TroupeEvent[] = rows.flatMap(({ entries, cursor }) =>
-        entries.flatMap((entry) => eventsOf(entry, source, cursor, textOf)),
+        entries.flatMap((entry) => eventsOf(entry, source, cursor, messageText)),
       );
       const places = events.map(({ cursor }) => parseCursor(cursor ?? ""));
       const order = places.map((place) => (place ? place.row * 1e8 + place.seq * 1e3 + place.index : 0));

@@ -5,7 +5,7 @@ import { hostname } from "node:os";
 import { Worker } from "node:worker_threads";
 import { describe, expect, it, test } from "vitest";
 import { currentProcess } from "../../src/stores/index.ts";
-import { isRunning, ProcessSight, type ProcessView, startTimeOf } from "../../src/stores/rules/processes.ts";
+import { isRunning, ProcessProbe, type ProcessView, startTimeOf } from "../../src/stores/rules/processes.ts";
 
 const stores = JSON.stringify(new URL("../../src/stores/index.ts", import.meta.url).href);
 
@@ -77,7 +77,7 @@ const layer = (id: string): string =>
 const pod = (name: string): string =>
   `60 27 8:1 /kubelet/pods/4f-1/containers/${name}/ab12 /dev/termination-log rw - ext4 /d rw`;
 
-function sightOf(machine: Machine): ProcessSight {
+function sightOf(machine: Machine): ProcessProbe {
   const { platform = "linux", pid = 1, startedAt = 1_000, procSelf = pid, mounts = [PROC], others = {} } = machine;
   const boot = "boot" in machine ? machine.boot : BOOT;
   const namespace = "namespace" in machine ? machine.namespace : "pid:[4026532179]";
@@ -97,7 +97,7 @@ function sightOf(machine: Machine): ProcessSight {
     link: (path) => (path === "/proc/self" ? `${procSelf}` : path === "/proc/self/ns/pid" ? namespace : undefined),
     isPidInUse: (other) => other in ticks,
   };
-  return new ProcessSight(view);
+  return new ProcessProbe(view);
 }
 
 /** Whether a process takes another one that was registered for dead, before its lease has run out. */

@@ -9,7 +9,7 @@ import type { Stores } from "../../src/stores/index.ts";
 import { type RedisStoresOptions, redisStores } from "../../src/stores/redis.ts";
 import { note } from "../contracts/entry-fixtures.ts";
 import { NOW } from "../contracts/names.ts";
-import { identityOf, keyOf, openAgent } from "../contracts/stores-fixtures.ts";
+import { identityOf, agentKey, openAgent } from "../contracts/stores-fixtures.ts";
 import { freePort, RedisServer, redisProgram } from "../support/redis-server.ts";
 import { listening, ownPrefix } from "../support/redis-stores.ts";
 import { redisOfSuite } from "../support/redis-suite.ts";
@@ -21,7 +21,7 @@ async function work(stores: Stores): Promise<void> {
   const owner = await openAgent(stores);
   await owner.commit({ entries: [note("one")] });
   await stores.nextTimerAt();
-  expect(await stores.readAgent(keyOf())).toMatchObject({ agentId: "desk" });
+  expect(await stores.readAgent(agentKey())).toMatchObject({ agentId: "desk" });
 }
 
 function opened(options: RedisStoresOptions): Stores {
@@ -31,7 +31,7 @@ function opened(options: RedisStoresOptions): Stores {
 }
 
 async function failureOf(stores: Stores): Promise<StoreUnavailableError> {
-  const failure = await stores.readAgent(keyOf()).catch((error: unknown) => error);
+  const failure = await stores.readAgent(agentKey()).catch((error: unknown) => error);
   expect(failure).toBeInstanceOf(StoreUnavailableError);
   expect(failure).toMatchObject({ retryable: true });
   return failure as StoreUnavailableError;
@@ -53,8 +53,8 @@ describe.skipIf(!redisProgram)("the way to a Redis that guards itself", () => {
     let count = 0;
     const writing = setInterval(() => void theirs.heartbeat("here", NOW + (count += 1)), 5);
     onTestFinished(() => clearInterval(writing));
-    await theirs.pause(keyOf(), "ann", NOW);
-    await theirs.resume(keyOf(), "ann", NOW);
+    await theirs.pause(agentKey(), "ann", NOW);
+    await theirs.resume(agentKey(), "ann", NOW);
     await heard;
     const elsewhere = await failureOf(opened({ url, prefix: "theirs:" }));
     expect(elsewhere).toMatchObject({ details: { code: "NOPERM" } });
@@ -81,7 +81,7 @@ describe.skipIf(!redisProgram)("the way to a Redis that guards itself", () => {
     expect((await third.keys("third:*")).length).toBeGreaterThan(0);
     expect(await redis.client.keys("third:*")).toEqual([]);
     const nowhere = opened({ url: `${redis.server.url}/99`, prefix: "third:" });
-    await expect(nowhere.readAgent(keyOf())).rejects.toThrow(
+    await expect(nowhere.readAgent(agentKey())).rejects.toThrow(
       /this Redis has no database of the number that it was to use/,
     );
     expect(await redis.client.keys("third:*")).toEqual([]);

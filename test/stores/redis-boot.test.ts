@@ -4,7 +4,7 @@ import { InvalidInputError, InvariantError, StoreUnavailableError } from "../../
 import { type RedisStoresOptions, redisStores } from "../../src/stores/redis.ts";
 import { note } from "../contracts/entry-fixtures.ts";
 import { NOW, TENANT } from "../contracts/names.ts";
-import { identityOf, keyOf, openAgent } from "../contracts/stores-fixtures.ts";
+import { identityOf, agentKey, openAgent } from "../contracts/stores-fixtures.ts";
 import { RedisServer, type RedisServerOptions, redisProgram } from "../support/redis-server.ts";
 import { ownPrefix, storesOn } from "../support/redis-stores.ts";
 
@@ -42,7 +42,7 @@ describe.skipIf(!redisProgram)("the first use", () => {
     const evicting = await begin({ settings: ["--maxmemory-policy", "allkeys-lru"] });
     const stores = storesOn(evicting);
     await expect(stores.createAgent(identityOf(), null)).rejects.toThrow(InvalidInputError);
-    await expect(stores.readAgent(keyOf())).rejects.toThrow(/allkeys-lru.*set maxmemory-policy noeviction/);
+    await expect(stores.readAgent(agentKey())).rejects.toThrow(/allkeys-lru.*set maxmemory-policy noeviction/);
     const client = evicting.client();
     expect(await client.dbsize()).toBe(0);
     // Nothing has to be started anew when it was set right.
@@ -57,7 +57,7 @@ describe.skipIf(!redisProgram)("the first use", () => {
     const unlogged = await begin({ isLogged: false });
     for (let round = 0; round < 2; round += 1) {
       const stores = storesOn(unlogged);
-      await stores.readAgent(keyOf());
+      await stores.readAgent(agentKey());
       await stores.close();
     }
     expect(emitWarning.mock.calls.map(([message]) => message)).toEqual([
@@ -74,7 +74,7 @@ describe.skipIf(!redisProgram)("the first use", () => {
   ] as const)("%j: says what a sudden end may lose", async (settings, words) => {
     const emitWarning = vi.spyOn(process, "emitWarning").mockReturnValue();
     const stores = storesOn(await begin({ settings }));
-    await stores.readAgent(keyOf());
+    await stores.readAgent(agentKey());
     await stores.close();
     expect(emitWarning.mock.calls.map(([message]) => message)).toEqual(words.map((one) => expect.stringMatching(one)));
   });
@@ -103,8 +103,8 @@ describe.skipIf(!redisProgram)("the first use", () => {
     expect(await again.listAgents({ tenant: TENANT })).toHaveLength(1);
     await again.close();
     const stranger = storesOn(shared, { timeoutMs: 500 });
-    await expect(stranger.readAgent(keyOf())).rejects.toThrow(StoreUnavailableError);
-    await expect(stranger.readAgent(keyOf())).rejects.toMatchObject({ details: { code: "NOAUTH" } });
+    await expect(stranger.readAgent(agentKey())).rejects.toThrow(StoreUnavailableError);
+    await expect(stranger.readAgent(agentKey())).rejects.toMatchObject({ details: { code: "NOAUTH" } });
     await stranger.close();
     client.disconnect();
   });
@@ -112,13 +112,13 @@ describe.skipIf(!redisProgram)("the first use", () => {
   test("used after it was closed, it says so; what was begun before is finished", async () => {
     const stores = storesOn(await begin({}));
     await openAgent(stores);
-    const last = stores.pause(keyOf(), "ann", NOW);
-    const looks = [stores.readAgent(keyOf()), stores.listAgents({ tenant: TENANT }), stores.nextTimerAt()];
+    const last = stores.pause(agentKey(), "ann", NOW);
+    const looks = [stores.readAgent(agentKey()), stores.listAgents({ tenant: TENANT }), stores.nextTimerAt()];
     await stores.close();
     await stores.close();
     expect(await Promise.all(looks)).toMatchObject([{ agentId: "desk" }, [{ agentId: "desk" }], undefined]);
     expect(await last).toMatchObject({ type: "marked" });
-    await expect(stores.readAgent(keyOf())).rejects.toThrow(InvariantError);
-    await expect(stores.pause(keyOf(), "ann", NOW)).rejects.toThrow(/were closed/);
+    await expect(stores.readAgent(agentKey())).rejects.toThrow(InvariantError);
+    await expect(stores.pause(agentKey(), "ann", NOW)).rejects.toThrow(/were closed/);
   });
 });

@@ -4,7 +4,7 @@ import { createRuntime, defineAgent, defineTool, localQueues, type Queues } from
 import { createFakeClock, scriptedModel } from "../../src/testing/index.ts";
 import { NOW, ROOT } from "../contracts/names.ts";
 import { note } from "../contracts/entry-fixtures.ts";
-import { here, keyOf, type Owner, openAgent, ready } from "../contracts/stores-fixtures.ts";
+import { here, agentKey, type Owner, openAgent, ready } from "../contracts/stores-fixtures.ts";
 import { openChild } from "../contracts/tree-fixtures.ts";
 import { commandsOf, workOf } from "../support/redis-counts.ts";
 import { redisProgram } from "../support/redis-server.ts";
@@ -83,13 +83,13 @@ describe.skipIf(!redisProgram)("what reaches Redis", () => {
     });
     const owner = await openAgent(mine);
     await owner.commit();
-    await mine.release(keyOf(), owner.epoch, { as: "leaving" });
+    await mine.release(agentKey(), owner.epoch, { as: "leaving" });
     const { heard, end } = await listening(mine);
     const command = { input: "go", actorId: null, limits: null, ifBusy: "queue" } as const;
-    await theirs.openTurn(keyOf(), command, NOW);
+    await theirs.openTurn(agentKey(), command, NOW);
     await heard;
     const taken = await workOf(redis.client, async () => {
-      expect(await mine.acquire(keyOf(), "here", 60_000, NOW)).toMatchObject({ type: "acquired" });
+      expect(await mine.acquire(agentKey(), "here", 60_000, NOW)).toMatchObject({ type: "acquired" });
     });
     end();
     expect(taken.commands).toEqual(["evalsha", "evalsha"]);
@@ -126,18 +126,18 @@ describe.skipIf(!redisProgram)("what reaches Redis", () => {
     const owner = await openAgent(theirs);
     const command = { input: "go", actorId: null, limits: null, ifBusy: "queue" } as const;
     const post = async () => {
-      const outcome = await mine.openTurn(keyOf(), command, NOW);
+      const outcome = await mine.openTurn(agentKey(), command, NOW);
       return "holder" in outcome ? outcome.holder : undefined;
     };
     expect(await post()).toBeUndefined();
     const isTold = async (): Promise<boolean> => {
       // Believed for a second.
-      await mine.holder(keyOf());
+      await mine.holder(agentKey());
       return (await post())?.processId === here.processId;
     };
     await vi.waitUntil(isTold, { timeout: 30_000 });
-    await theirs.release(keyOf(), owner.epoch, { as: "leaving" });
-    await mine.holder(keyOf());
+    await theirs.release(agentKey(), owner.epoch, { as: "leaving" });
+    await mine.holder(agentKey());
     expect(await post()).toBeUndefined();
   });
 
@@ -158,12 +158,12 @@ describe.skipIf(!redisProgram)("what reaches Redis", () => {
     const root = await openAgent(stores);
     for (let index = 0; index < 300; index += 1) await openChild(root, `kid${index}`);
     // Who is whose child is read once, the first time with its script.
-    const { commands } = await workOf(redis.client, () => stores.pause(keyOf(), "ann", NOW));
+    const { commands } = await workOf(redis.client, () => stores.pause(agentKey(), "ann", NOW));
     expect(commands.slice(3)).toEqual([]);
-    expect(await stores.inbox(keyOf(`${ROOT}~kid299`))).toMatchObject([{ kind: "pause" }]);
+    expect(await stores.inbox(agentKey(`${ROOT}~kid299`))).toMatchObject([{ kind: "pause" }]);
     // A process that knows nothing of the tree yet looks at its server first, and reads the agent.
     const other = storesOn(redis.server, { prefix });
     onTestFinished(() => other.close());
-    expect(await commandsOf(redis.client, () => other.resume(keyOf(), "ann", NOW))).toBeLessThan(8);
+    expect(await commandsOf(redis.client, () => other.resume(agentKey(), "ann", NOW))).toBeLessThan(8);
   });
 });

@@ -6,7 +6,7 @@ import { StoreUnavailableError } from "../../src/errors/index.ts";
 import type { Stores } from "../../src/stores/index.ts";
 import { messageOf, note } from "../contracts/entry-fixtures.ts";
 import { NOW, ROOT, TENANT } from "../contracts/names.ts";
-import { here, keyOf, LEASE_MS, Owner, openAgent } from "../contracts/stores-fixtures.ts";
+import { here, agentKey, LEASE_MS, Owner, openAgent } from "../contracts/stores-fixtures.ts";
 import { inFull } from "../support/full.ts";
 import { RedisServer, type RedisServerOptions, redisProgram } from "../support/redis-server.ts";
 import { ownPrefix, storesOn } from "../support/redis-stores.ts";
@@ -49,12 +49,12 @@ describe.skipIf(!redisProgram)("faults of Redis", () => {
   };
 
   const expectWhole = async (owner: Owner): Promise<void> => {
-    const rows = await stores.readJournal(keyOf(), 1);
+    const rows = await stores.readJournal(agentKey(), 1);
     const entries = rows.flatMap((row) => row.entries);
     expect(entries.map((entry) => entry.seq)).toEqual(entries.map((_, index) => index + 1));
     expect(entries.at(-1)?.seq).toBe(owner.seq);
     const notes = entries.flatMap((entry) => (entry.type === "warning" ? entry.message : []));
-    expect((await stores.messages(keyOf())).map((message) => message.id)).toEqual(notes);
+    expect((await stores.messages(agentKey())).map((message) => message.id)).toEqual(notes);
     expect(new Set(notes).size).toBe(notes.length);
   };
 
@@ -85,19 +85,19 @@ describe.skipIf(!redisProgram)("faults of Redis", () => {
     await writing;
     await expectWhole(owner);
     const other = storesOn(server, { prefix });
-    expect(await other.readJournal(keyOf(), 1)).toEqual(await stores.readJournal(keyOf(), 1));
+    expect(await other.readJournal(agentKey(), 1)).toEqual(await stores.readJournal(agentKey(), 1));
     await other.close();
   });
 
   test("while it is away every command fails within its time, and works again as soon as it is back (F6)", async () => {
     const owner = await openAgent(stores);
     const hasty = storesOn(server, { prefix, timeoutMs: 300 });
-    await hasty.readAgent(keyOf());
+    await hasty.readAgent(agentKey());
     await server.kill();
     const start = performance.now();
     const asked = await Promise.allSettled([
-      hasty.readAgent(keyOf()),
-      hasty.pause(keyOf(), "ann", NOW),
+      hasty.readAgent(agentKey()),
+      hasty.pause(agentKey(), "ann", NOW),
       hasty.heartbeat("here", NOW),
       hasty.listAgents({ tenant: TENANT }),
       hasty.dueTimers(NOW, 10),
@@ -108,17 +108,17 @@ describe.skipIf(!redisProgram)("faults of Redis", () => {
       expect(one).toMatchObject({ status: "rejected", reason: { code: "store_unavailable", retryable: true } });
     }
     await server.launch();
-    expect(await stores.readAgent(keyOf())).toMatchObject({ agentId: ROOT });
+    expect(await stores.readAgent(agentKey())).toMatchObject({ agentId: ROOT });
     await owner.commit({ entries: [note("on")] });
-    expect(await hasty.inbox(keyOf())).toEqual([]);
+    expect(await hasty.inbox(agentKey())).toEqual([]);
     await hasty.close();
   });
 
   test("stalled, it holds nobody up for longer than that, and what was not answered is not lost or doubled (F7)", async () => {
     const owner = await openAgent(stores);
     const hasty = storesOn(server, { prefix, timeoutMs: 300 });
-    const same = Object.assign(new Owner(hasty, keyOf()), { epoch: owner.epoch, seq: owner.seq });
-    await hasty.readAgent(keyOf());
+    const same = Object.assign(new Owner(hasty, agentKey()), { epoch: owner.epoch, seq: owner.seq });
+    await hasty.readAgent(agentKey());
     server.freeze();
     const batch = { ...same.batch({ entries: [note("x")], messages: [messageOf("m1")] }), id: "stalled" };
     const start = performance.now();
@@ -129,7 +129,7 @@ describe.skipIf(!redisProgram)("faults of Redis", () => {
     server.thaw();
     same.moved((await hasty.commit([batch], NOW))[0]);
     await same.commit({ entries: [note("y")] });
-    expect((await hasty.readJournal(keyOf(), owner.seq + 1)).map((row) => row.entries[0])).toMatchObject([
+    expect((await hasty.readJournal(agentKey(), owner.seq + 1)).map((row) => row.entries[0])).toMatchObject([
       { message: "x" },
       { message: "y" },
     ]);
@@ -139,12 +139,12 @@ describe.skipIf(!redisProgram)("faults of Redis", () => {
   test("an address at which nobody answers is told without its password", async () => {
     const url = `redis://user:secret-word@127.0.0.1:${server.port}/0`;
     const closed = storesOn(server, { url: url.replace(String(server.port), "1"), timeoutMs: 200 });
-    const failure = await closed.readAgent(keyOf()).catch((error: unknown) => error);
+    const failure = await closed.readAgent(agentKey()).catch((error: unknown) => error);
     expect(failure).toBeInstanceOf(StoreUnavailableError);
     expect(JSON.stringify(failure) + String(failure) + String((failure as Error).cause)).not.toContain("secret-word");
     await closed.close();
     const refused = storesOn(server, { url, timeoutMs: 500 });
-    const wrong = await refused.readAgent(keyOf()).catch((error: unknown) => error);
+    const wrong = await refused.readAgent(agentKey()).catch((error: unknown) => error);
     expect(wrong).toBeInstanceOf(StoreUnavailableError);
     expect(JSON.stringify(wrong) + String(wrong)).not.toContain("secret-word");
     await refused.close();
@@ -158,7 +158,7 @@ describe.skipIf(!redisProgram)("faults of Redis", () => {
       await late;
       await server.launch();
       await stores.registerProcess({ ...here, processId: "next" }, NOW + 9 * LEASE_MS);
-      const next = await stores.acquire(keyOf(), "next", LEASE_MS, NOW + 9 * LEASE_MS);
+      const next = await stores.acquire(agentKey(), "next", LEASE_MS, NOW + 9 * LEASE_MS);
       expect(next).toMatchObject({ type: "acquired", epoch: owner.epoch + 1 });
       expect(await stores.commit([owner.batch({ entries: [note("late")] })], NOW)).toMatchObject([{ type: "stale" }]);
     });
@@ -182,9 +182,9 @@ test.skipIf(!redisProgram)("with its memory full it refuses, retryably, and noth
   }
   expect(failure).toBeInstanceOf(StoreUnavailableError);
   expect(failure).toMatchObject({ details: { code: "OOM" } });
-  const entries = (await stores.readJournal(keyOf(), 1)).flatMap((row) => row.entries);
+  const entries = (await stores.readJournal(agentKey(), 1)).flatMap((row) => row.entries);
   expect(entries.at(-1)?.seq).toBe(owner.seq);
-  expect(await stores.messages(keyOf())).toHaveLength(entries.length - 1);
+  expect(await stores.messages(agentKey())).toHaveLength(entries.length - 1);
   const client = server.client();
   await client.config("SET", "maxmemory", "100mb");
   await owner.commit({ entries: [note("on")], messages: [messageOf("on", large)] });

@@ -1,7 +1,7 @@
 import { createServer, connect, type Socket } from "node:net";
 import { expect, test } from "vitest";
 import { NOW } from "../contracts/names.ts";
-import { keyOf, openAgent } from "../contracts/stores-fixtures.ts";
+import { agentKey, openAgent } from "../contracts/stores-fixtures.ts";
 import { RedisServer, redisProgram } from "../support/redis-server.ts";
 import { ownPrefix, storesOn } from "../support/redis-stores.ts";
 
@@ -58,8 +58,8 @@ test.skipIf(!redisProgram)("who listens hears on when its connection breaks whil
   const heard = async (): Promise<void> => {
     for (let before = calls; calls === before; ) {
       wanted = Promise.withResolvers();
-      await stores.pause(keyOf(), "ann", NOW);
-      await stores.resume(keyOf(), "ann", NOW);
+      await stores.pause(agentKey(), "ann", NOW);
+      await stores.resume(agentKey(), "ann", NOW);
       await Promise.race([wanted.promise, new Promise((resolve) => setTimeout(resolve, 50))]);
     }
   };

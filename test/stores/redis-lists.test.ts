@@ -6,7 +6,7 @@ import { RedisKeys } from "../../src/stores/redis/redis-keys.ts";
 import { messageOf, note } from "../contracts/entry-fixtures.ts";
 import { NOW, ROOT, TENANT } from "../contracts/names.ts";
 import { approved, opening, requestOf } from "../contracts/request-fixtures.ts";
-import { accountOf, identityOf, keyOf, type Owner, openAgent } from "../contracts/stores-fixtures.ts";
+import { accountOf, identityOf, agentKey, type Owner, openAgent } from "../contracts/stores-fixtures.ts";
 import { amount } from "../support/full.ts";
 import { commandsOf } from "../support/redis-counts.ts";
 import { redisProgram } from "../support/redis-server.ts";
@@ -126,7 +126,7 @@ describe.skipIf(!redisProgram)("lists over trees", () => {
     const owner = await openAgent(brief);
     await owner.commit({ entries: [note("x")], messages: [messageOf("m1")] });
     const other = await openAgent(brief, { agentId: "other" });
-    await owner.stores.release(keyOf(), owner.epoch, { as: "leaving" });
+    await owner.stores.release(agentKey(), owner.epoch, { as: "leaving" });
     // Closing looks at once at what came to rest.
     await brief.close();
     const keys = async (name: string): Promise<string[]> => redis.client.keys(`${prefix}{${TENANT}/${name}}*`);
@@ -140,17 +140,17 @@ describe.skipIf(!redisProgram)("lists over trees", () => {
     expect((await ttls("other")).filter((ttl) => ttl >= 0 && ttl <= 1000)).toEqual([]);
 
     // Whoever writes brings it back, all of it.
-    await stores.pause(keyOf(), "ann", NOW);
+    await stores.pause(agentKey(), "ann", NOW);
     expect((await ttls(ROOT)).filter((ttl) => ttl >= 0 && ttl <= 1000)).toEqual([]);
-    expect(await stores.messages(keyOf())).toEqual([messageOf("m1")]);
+    expect(await stores.messages(agentKey())).toEqual([messageOf("m1")]);
     expect(other.epoch).toBe(1);
 
     const last = storesOn(redis.server, { prefix, ttl: 1 });
-    await last.resume(keyOf(), "ann", NOW);
+    await last.resume(agentKey(), "ann", NOW);
     await last.close();
     while (await redis.client.exists(`${prefix}{${TENANT}/${ROOT}}:rows`)) await redis.client.ping();
     expect(await keys(ROOT)).toEqual([]);
-    expect(await stores.readAgent(keyOf())).toBeUndefined();
+    expect(await stores.readAgent(agentKey())).toBeUndefined();
     expect((await stores.listAgents({ tenant: TENANT })).map(({ agentId }) => agentId)).toEqual(["other"]);
     expect(await openAgent(stores)).toMatchObject({ epoch: 1 });
   });

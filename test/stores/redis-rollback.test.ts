@@ -6,7 +6,7 @@ import type { RolledBackTree, Stores } from "../../src/stores/index.ts";
 import { redisStores } from "../../src/stores/redis.ts";
 import { note } from "../contracts/entry-fixtures.ts";
 import { NOW, ROOT, TENANT } from "../contracts/names.ts";
-import { here, identityOf, keyOf, LEASE_MS, Owner, openAgent } from "../contracts/stores-fixtures.ts";
+import { here, identityOf, agentKey, LEASE_MS, Owner, openAgent } from "../contracts/stores-fixtures.ts";
 import { cutLogs, cutPower, type LogSizes, logSizes } from "../support/redis-log.ts";
 import { freePort, RedisServer, redisProgram } from "../support/redis-server.ts";
 import { ownPrefix, storesOn } from "../support/redis-stores.ts";
@@ -44,7 +44,7 @@ describe.skipIf(!redisProgram)("a Redis that has lost what it had acknowledged",
     const port = await freePort();
     await server.launch(port);
     const others = redisStores({ url: `redis://127.0.0.1:${port}`, prefix });
-    await others.pause(keyOf(), "ann", NOW);
+    await others.pause(agentKey(), "ann", NOW);
     await others.close();
     await server.kill();
     await server.launch();
@@ -70,9 +70,9 @@ describe.skipIf(!redisProgram)("a Redis that has lost what it had acknowledged",
       ),
       { code: "TROUPE_REDIS_ROLLED_BACK" },
     );
-    const entries = (await stores.readJournal(keyOf(), 1)).flatMap((row) => row.entries);
+    const entries = (await stores.readJournal(agentKey(), 1)).flatMap((row) => row.entries);
     expect(entries.at(-1)).toMatchObject({ message: "kept" });
-    await new Owner(stores, keyOf()).acquire().then((next) => next.commit({ entries: [note("on")] }));
+    await new Owner(stores, agentKey()).acquire().then((next) => next.commit({ entries: [note("on")] }));
     expect(all).toHaveLength(1);
   });
 
@@ -104,7 +104,7 @@ describe.skipIf(!redisProgram)("a Redis that has lost what it had acknowledged",
       const { all, first } = told(stores);
       await loseUnseen(then);
       expect(await first).toMatchObject({ rootAgentId: ROOT, foundAt: expect.any(Number) });
-      await new Owner(stores, keyOf()).acquire().then((next) => next.commit({ entries: [note("on")] }));
+      await new Owner(stores, agentKey()).acquire().then((next) => next.commit({ entries: [note("on")] }));
       expect(all).toHaveLength(1);
     });
 
@@ -114,7 +114,7 @@ describe.skipIf(!redisProgram)("a Redis that has lost what it had acknowledged",
       await owner.commit({ entries: [note("lost")] });
       const { all, first } = told(stores);
       await loseUnseen(then);
-      expect((await stores.readAgent(keyOf()))?.pause).toMatchObject({ by: "ann" });
+      expect((await stores.readAgent(agentKey()))?.pause).toMatchObject({ by: "ann" });
       stores.onForeignWrite(() => undefined);
       expect(await first).toMatchObject({ rootAgentId: ROOT });
       expect(all).toHaveLength(1);
@@ -126,7 +126,7 @@ describe.skipIf(!redisProgram)("a Redis that has lost what it had acknowledged",
         if (how === "listens") stores.onForeignWrite(() => undefined);
         await stores.createAgent(identityOf(ROOT), null);
         const then = logSizes(folder);
-        const owner = await new Owner(stores, keyOf()).acquire();
+        const owner = await new Owner(stores, agentKey()).acquire();
         await owner.commit({ entries: [note("lost")] });
         const { all, first } = told(stores);
         await loseUnseen(then);
@@ -134,7 +134,7 @@ describe.skipIf(!redisProgram)("a Redis that has lost what it had acknowledged",
         const outcomes = how === "writes" ? await stores.commit([batch], NOW) : [];
         expect(outcomes.filter(({ type }) => type !== "stale")).toEqual([]);
         expect(await first).toMatchObject({ rootAgentId: ROOT });
-        await new Owner(stores, keyOf()).acquire().then((next) => next.commit({ entries: [note("on")] }));
+        await new Owner(stores, agentKey()).acquire().then((next) => next.commit({ entries: [note("on")] }));
         expect(all).toHaveLength(1);
       },
     );
@@ -155,14 +155,14 @@ describe.skipIf(!redisProgram)("a Redis that has lost what it had acknowledged",
 
   test("an epoch that was given a second time is not that of its first owner", async () => {
     const first = await openAgent(stores);
-    expect(await stores.release(keyOf(), first.epoch)).toBe(true);
+    expect(await stores.release(agentKey(), first.epoch)).toBe(true);
     const then = logSizes(folder);
-    const lost = await new Owner(stores, keyOf()).acquire();
+    const lost = await new Owner(stores, agentKey()).acquire();
     await lost.commit({ entries: [note("lost")] });
     await loseSince(then);
     const others = another();
     const next = { ...here, processId: "next" };
-    const second = await new Owner(others, keyOf()).acquire(next, NOW + 9 * LEASE_MS);
+    const second = await new Owner(others, agentKey()).acquire(next, NOW + 9 * LEASE_MS);
     await second.commit({ entries: [note("instead")] });
     expect(second).toMatchObject({ epoch: lost.epoch, seq: lost.seq });
     const late = { ...lost.batch({ entries: [note("fork")] }), processId: here.processId };

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ForeignWrite, ForeignWrites } from "../../src/stores/index.ts";
 import { note } from "../contracts/entry-fixtures.ts";
 import { NOW, ROOT, TENANT } from "../contracts/names.ts";
-import { elsewhere, keyOf, openAgent, ready } from "../contracts/stores-fixtures.ts";
+import { elsewhere, agentKey, openAgent, ready } from "../contracts/stores-fixtures.ts";
 import { sharingContract } from "../contracts/stores-sharing.contract.ts";
 import { openChild, spawning } from "../contracts/tree-fixtures.ts";
 import { RedisServer, redisProgram } from "../support/redis-server.ts";
@@ -39,7 +39,7 @@ describe.skipIf(!redisProgram)("Redis, shared", () => {
     const kid = await openChild(root, "kid");
     await kid.commit({ entries: [note("nobody's inbox")] });
     await kid.commit({ entries: [note("a record")], owned: { ...ready, lastActivity: NOW + 1 } });
-    await theirs.pause(keyOf(), "ann", NOW);
+    await theirs.pause(agentKey(), "ann", NOW);
     // Signs of life are no news.
     await theirs.heartbeat(elsewhere.processId, NOW);
     const writes = (): readonly ForeignWrite[] => heard.flatMap((one) => (one === "any" ? [] : one.all));
@@ -67,7 +67,7 @@ describe.skipIf(!redisProgram)("Redis, shared", () => {
     const { entry, order } = spawning(root, "kid");
     const [committed, paused] = await Promise.all([
       root.commit({ entries: [entry], spawns: [order] }),
-      stores.pause(keyOf(), "ann", NOW),
+      stores.pause(agentKey(), "ann", NOW),
     ]);
     expect(committed.entries).toHaveLength(1);
     expect(paused).toMatchObject({ posted: [ROOT, order.identity.agentId] });
@@ -88,10 +88,10 @@ describe.skipIf(!redisProgram)("Redis, shared", () => {
       "receipt:lately": `7 ${micros - 500_000_000} 3`,
       "receipt:long ago": `8 ${micros - 700_000_000} 3`,
     });
-    await first.pause(keyOf(), "ann", NOW);
+    await first.pause(agentKey(), "ann", NOW);
     expect(await receipts()).toEqual([own, "receipt:lately", "receipt:long ago"].toSorted());
     // Of a process that has none yet.
-    await second.resume(keyOf(), "ann", NOW);
+    await second.resume(agentKey(), "ann", NOW);
     const left = await receipts();
     expect(left).toHaveLength(3);
     expect(left).toEqual(expect.arrayContaining([own, "receipt:lately"]));

@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { CorruptRecordError } from "../../src/errors/index.ts";
 import type { TurnRecord } from "../../src/state/index.ts";
-import { placeOfTurn, type Stores, type TurnFilter } from "../../src/stores/index.ts";
+import { formatTurnCursor, type Stores, type TurnFilter } from "../../src/stores/index.ts";
 import { RedisKeys } from "../../src/stores/redis/redis-keys.ts";
 import { turnEnded } from "../contracts/entry-fixtures.ts";
 import { NOW, TENANT } from "../contracts/names.ts";
-import { identityOf, keyOf, Owner, ready } from "../contracts/stores-fixtures.ts";
+import { identityOf, agentKey, Owner, ready } from "../contracts/stores-fixtures.ts";
 import { commandsOf } from "../support/redis-counts.ts";
 import { redisProgram } from "../support/redis-server.ts";
 import { redisOfSuite } from "../support/redis-suite.ts";
@@ -41,9 +41,9 @@ describe.skipIf(!redisProgram)("lists of turns", () => {
 
   async function opened(agentId: string, at: number): Promise<Owner> {
     await stores.createAgent(identityOf(agentId, { ownerId: "ann" }), null);
-    const owner = await new Owner(stores, keyOf(agentId)).acquire();
+    const owner = await new Owner(stores, agentKey(agentId)).acquire();
     await owner.commit({ owned: ready });
-    await stores.openTurn(keyOf(agentId), command, NOW + at);
+    await stores.openTurn(agentKey(agentId), command, NOW + at);
     return owner;
   }
 
@@ -51,7 +51,7 @@ describe.skipIf(!redisProgram)("lists of turns", () => {
     (await stores.turns({ tenant: TENANT, ...filter })).map(({ turnId }) => turnId);
 
   const page = (after?: TurnRecord) =>
-    stores.turns({ tenant: TENANT, ownerId: "ann", limit: 5, after: after && placeOfTurn(after) });
+    stores.turns({ tenant: TENANT, ownerId: "ann", limit: 5, after: after && formatTurnCursor(after) });
 
   const index = (name: "turns" | "unfinished", agentId: string, ...of: string[]) => {
     const keys = new RedisKeys(prefix);

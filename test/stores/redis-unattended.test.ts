@@ -4,7 +4,7 @@ import { RedisKeys, type TreeKeys } from "../../src/stores/redis/redis-keys.ts";
 import { note } from "../contracts/entry-fixtures.ts";
 import { NOW, ROOT, TENANT, TURN } from "../contracts/names.ts";
 import { openTurn } from "../contracts/queued-fixtures.ts";
-import { elsewhere, here, identityOf, keyOf, LEASE_MS, Owner, openAgent } from "../contracts/stores-fixtures.ts";
+import { elsewhere, here, identityOf, agentKey, LEASE_MS, Owner, openAgent } from "../contracts/stores-fixtures.ts";
 import { openChild } from "../contracts/tree-fixtures.ts";
 import { commandsOf, workOf } from "../support/redis-counts.ts";
 import { redisProgram } from "../support/redis-server.ts";
@@ -51,7 +51,7 @@ describe.skipIf(!redisProgram)("agents without an owner in Redis", () => {
     const kid = await openChild(root, "kid");
     await kid.commit({ entries: [note("works")] });
     await openAgent(stores, { agentId: "posted" });
-    await stores.openTurn(keyOf("posted"), turn, NOW);
+    await stores.openTurn(agentKey("posted"), turn, NOW);
     expect(await unattended(NOW)).toEqual([]);
     expect((await unattended()).toSorted()).toEqual([ROOT, `${ROOT}~kid`, "posted"]);
     await stores.release(root.key, root.epoch, { as: "leaving" });
@@ -69,9 +69,9 @@ describe.skipIf(!redisProgram)("agents without an owner in Redis", () => {
     expect(await members("posts")).toEqual([]);
     // A living process holds it.
     expect(await members("holders")).toHaveLength(1);
-    await stores.release(keyOf(), owner.epoch, { as: "parked" });
-    await stores.openTurn(keyOf(), turn, NOW);
-    await stores.pause(keyOf(), "ann", NOW);
+    await stores.release(agentKey(), owner.epoch, { as: "parked" });
+    await stores.openTurn(agentKey(), turn, NOW);
+    await stores.pause(agentKey(), "ann", NOW);
     expect(await members("posts")).toHaveLength(1);
     expect(await unattended(NOW)).toEqual([ROOT]);
     expect(await members("posts")).toHaveLength(1);
@@ -96,11 +96,11 @@ describe.skipIf(!redisProgram)("agents without an owner in Redis", () => {
     expect(await members("holders")).toEqual([]);
     const again = await workOf(redis.client, () => unattended());
     expect(again.commands.filter((name) => name.startsWith("zrange")).length).toBeLessThanOrEqual(32);
-    await stores.openTurn(keyOf(), turn, LATE);
+    await stores.openTurn(agentKey(), turn, LATE);
     expect(await unattended()).toEqual([ROOT]);
     // It was not dead, but slow.
     await stores.heartbeat(here.processId, LATE);
-    const acknowledged = (await stores.inbox(keyOf())).map(({ key }) => key);
+    const acknowledged = (await stores.inbox(agentKey())).map(({ key }) => key);
     await owner.commit({ entries: [note("begins")], acknowledged }, LATE);
     expect(await members("holders")).toHaveLength(1);
     expect(await unattended(LATE)).toEqual([]);
@@ -145,20 +145,20 @@ describe.skipIf(!redisProgram)("agents without an owner in Redis", () => {
   test("post and look at the same time, and none is lost", async () => {
     const other = storesOn(redis.server, { prefix });
     const owner = await openTurn(stores);
-    await stores.release(keyOf(), owner.epoch, { as: "parked" });
+    await stores.release(agentKey(), owner.epoch, { as: "parked" });
     for (let round = 0; round < 40; round += 1) {
       const item = { kind: "pause", by: "ann" } as const;
       const [, , marked] = await Promise.all([
         unattended(NOW, other),
         unattended(NOW),
-        round % 2 ? stores.resume(keyOf(), item.by, NOW) : stores.pause(keyOf(), item.by, NOW),
+        round % 2 ? stores.resume(agentKey(), item.by, NOW) : stores.pause(agentKey(), item.by, NOW),
       ]);
       expect(marked).toMatchObject({ type: "marked", posted: [ROOT] });
       expect(await unattended(NOW, other)).toEqual([ROOT]);
-      const next = await new Owner(stores, keyOf()).acquire();
-      const acknowledged = (await stores.inbox(keyOf())).map(({ key }) => key);
+      const next = await new Owner(stores, agentKey()).acquire();
+      const acknowledged = (await stores.inbox(agentKey())).map(({ key }) => key);
       await next.commit({ entries: [note("took it")], acknowledged });
-      await stores.release(keyOf(), next.epoch, { as: "parked" });
+      await stores.release(agentKey(), next.epoch, { as: "parked" });
     }
     await other.close();
   });
@@ -167,10 +167,10 @@ describe.skipIf(!redisProgram)("agents without an owner in Redis", () => {
     const owner = await openTurn(stores);
     const count = (): Promise<number> =>
       commandsOf(redis.client, () =>
-        stores.abort(keyOf(), { turnId: TURN, by: "a", reason: "b", stopReason: "error" }, NOW),
+        stores.abort(agentKey(), { turnId: TURN, by: "a", reason: "b", stopReason: "error" }, NOW),
       );
     expect(await count()).toBeLessThanOrEqual(2);
     expect(await commandsOf(redis.client, () => owner.commit({ entries: [note("x")] }))).toBe(1);
-    expect(await commandsOf(redis.client, () => stores.pause(keyOf(), "ann", NOW))).toBe(1);
+    expect(await commandsOf(redis.client, () => stores.pause(agentKey(), "ann", NOW))).toBe(1);
   });
 });

@@ -6,7 +6,7 @@ import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { note } from "../contracts/entry-fixtures.ts";
 import { NOW, TENANT, TURN } from "../contracts/names.ts";
 import { approved, opening, rejected, requestOf } from "../contracts/request-fixtures.ts";
-import { keyOf, openAgent } from "../contracts/stores-fixtures.ts";
+import { agentKey, openAgent } from "../contracts/stores-fixtures.ts";
 import { amount } from "../support/full.ts";
 import { temporaryFile } from "./temporary-file.ts";
 
@@ -48,19 +48,19 @@ test("two clients of one file decide one request: exactly one wins, and all othe
       const { requestId } = request;
       index += 1;
       await owner.commit(opening(request));
-      const acknowledged = (await theirs.inbox(keyOf())).map((item) => item.key);
+      const acknowledged = (await theirs.inbox(agentKey())).map((item) => item.key);
       const waiting: Promise<DecideOutcome>[] = [];
       for (const { isMine, decision, isLate, turnsBefore, lockedTurns } of deciders) {
         await turns(turnsBefore);
         if (lockedTurns > 0) locker.exec("BEGIN IMMEDIATE");
         const at = isLate ? NOW + 100 : NOW + 99;
-        waiting.push((isMine ? mine : theirs).decide(keyOf(), requestId, decision, at));
+        waiting.push((isMine ? mine : theirs).decide(agentKey(), requestId, decision, at));
         if (lockedTurns === 0) continue;
         await turns(lockedTurns);
         locker.exec("ROLLBACK");
       }
       const outcomes = await Promise.all(waiting);
-      const winner = await theirs.request(keyOf(), requestId);
+      const winner = await theirs.request(agentKey(), requestId);
       expect(winner?.status).toBe("decided");
       for (const outcome of outcomes) expect(outcome).toMatchObject({ request: winner });
       // The one whose decision was posted: the winner, or who came first after the end.
@@ -68,7 +68,7 @@ test("two clients of one file decide one request: exactly one wins, and all othe
       const wasExpired = winner?.decision?.verdict === "expired";
       expect(outcomes.filter((outcome) => outcome.type === "decided")).toHaveLength(wasExpired ? 0 : 1);
       expect(!wasExpired || (hasEnd && deciders.some(({ isLate }) => isLate))).toBe(true);
-      const items = (await mine.inbox(keyOf())).filter((item) => !acknowledged.includes(item.key));
+      const items = (await mine.inbox(agentKey())).filter((item) => !acknowledged.includes(item.key));
       expect(items).toMatchObject([{ kind: "decision", requestId, decision: winner?.decision }]);
       if (new Set(deciders.map(({ isMine }) => isMine)).size === 2) contested += 1;
       await owner.commit({ entries: [note("took it")], acknowledged: items.map((item) => item.key) });
@@ -85,9 +85,9 @@ test("what the other client opened, decided or closed is known when a turn ends"
   const owner = await openAgent(mine);
   const [first, second] = [requestOf(owner, 0), requestOf(owner, 1)];
   await owner.commit(opening(first, second));
-  await theirs.decide(keyOf(), first.requestId, approved, NOW);
+  await theirs.decide(agentKey(), first.requestId, approved, NOW);
   await owner.commit({ entries: [note("ended")], closedTurnId: TURN });
   expect((await theirs.requests({ tenant: TENANT })).map((request) => request.status)).toEqual(["decided", "closed"]);
-  expect(await theirs.decide(keyOf(), second.requestId, approved, NOW)).toMatchObject({ type: "conflict" });
+  expect(await theirs.decide(agentKey(), second.requestId, approved, NOW)).toMatchObject({ type: "conflict" });
   await close();
 });

@@ -6,7 +6,7 @@ import { CorruptRecordError, InvalidInputError, InvariantError } from "../../src
 import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { messageOf, note } from "../contracts/entry-fixtures.ts";
 import { TENANT } from "../contracts/names.ts";
-import { identityOf, keyOf, openAgent } from "../contracts/stores-fixtures.ts";
+import { identityOf, agentKey, openAgent } from "../contracts/stores-fixtures.ts";
 import { temporaryFile } from "./temporary-file.ts";
 
 test("a new file and what lies beside it are for their owner only", async () => {
@@ -26,8 +26,8 @@ test("what was closed is whole in the one file, and reads back", async () => {
   await stores.close();
   expect(existsSync(`${path}-wal`)).toBe(false);
   const again = sqliteStores(path);
-  expect(await again.readJournal(keyOf(), 2)).toMatchObject([{ entries: [{ message: "kept" }] }]);
-  expect(await again.messages(keyOf())).toEqual([messageOf("m1")]);
+  expect(await again.readJournal(agentKey(), 2)).toMatchObject([{ entries: [{ message: "kept" }] }]);
+  expect(await again.messages(agentKey())).toEqual([messageOf("m1")]);
   await again.close();
 });
 
@@ -57,8 +57,8 @@ test("rows come back whatever the id of their agent is made of", async () => {
     await owner.commit({ entries: [note(text)], messages: [messageOf(`${agentId}:1`, text)] });
     await stores.close();
     const again = sqliteStores(path);
-    expect(await again.readJournal(keyOf(agentId), 2)).toMatchObject([{ agentId, entries: [{ message: text }] }]);
-    expect(await again.messages(keyOf(agentId))).toEqual([messageOf(`${agentId}:1`, text)]);
+    expect(await again.readJournal(agentKey(agentId), 2)).toMatchObject([{ agentId, entries: [{ message: text }] }]);
+    expect(await again.messages(agentKey(agentId))).toEqual([messageOf(`${agentId}:1`, text)]);
     expect((await again.exportTree(TENANT, agentId))?.rows.at(-1)?.messages).toEqual([messageOf(`${agentId}:1`, text)]);
     await again.close();
   }
@@ -67,8 +67,8 @@ test("rows come back whatever the id of their agent is made of", async () => {
 test("used after it was closed, it says so", async () => {
   const stores = sqliteStores(":memory:");
   await stores.close();
-  await expect(stores.readAgent(keyOf())).rejects.toThrow(InvariantError);
-  await expect(stores.pause(keyOf(), "ann", 1)).rejects.toThrow(/was closed/);
+  await expect(stores.readAgent(agentKey())).rejects.toThrow(InvariantError);
+  await expect(stores.pause(agentKey(), "ann", 1)).rejects.toThrow(/was closed/);
 });
 
 test.each([
@@ -124,7 +124,7 @@ test("a store that is to survive the machine works the same", async () => {
   await owner.commit({ entries: [note("kept")] });
   await stores.close();
   const again = sqliteStores(path);
-  expect(await again.readJournal(keyOf(), 2)).toMatchObject([{ entries: [{ message: "kept" }] }]);
+  expect(await again.readJournal(agentKey(), 2)).toMatchObject([{ entries: [{ message: "kept" }] }]);
   await again.close();
 });
 
@@ -151,8 +151,8 @@ test("a file that is no database is refused and left as it is", () => {
 test("an id that UTF-8 has no form for is refused, for it would become another one", async () => {
   const stores = sqliteStores(":memory:");
   await expect(stores.createAgent(identityOf("\ud800"), null)).rejects.toThrow(InvalidInputError);
-  await expect(stores.readAgent(keyOf("x", "\udfff"))).rejects.toThrow(/half of a surrogate pair/);
-  expect(await stores.readAgent(keyOf("\ufffd"))).toBeUndefined();
+  await expect(stores.readAgent(agentKey("x", "\udfff"))).rejects.toThrow(/half of a surrogate pair/);
+  expect(await stores.readAgent(agentKey("\ufffd"))).toBeUndefined();
   await stores.close();
 });
 

@@ -5,7 +5,7 @@ import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { messageOf, note } from "../contracts/entry-fixtures.ts";
 import { NOW, TENANT, TURN } from "../contracts/names.ts";
 import { approved, opening, requestOf } from "../contracts/request-fixtures.ts";
-import { type BatchParts, keyOf, openAgent } from "../contracts/stores-fixtures.ts";
+import { type BatchParts, agentKey, openAgent } from "../contracts/stores-fixtures.ts";
 import { temporaryFile } from "./temporary-file.ts";
 
 const secret = "the-cleared-words";
@@ -50,7 +50,7 @@ test("what was cleared is gone from the file's live data, and what came after is
   expect(await holds(path, secret)).toBe(true);
   await owner.commit({ entries: [note("cleared")], cleared: "all" });
   expect(await holds(path, secret)).toBe(false);
-  expect(await stores.readJournal(keyOf(), 1)).toHaveLength(5);
+  expect(await stores.readJournal(agentKey(), 1)).toHaveLength(5);
   await stores.close();
 });
 
@@ -60,7 +60,7 @@ test("a commit of an agent without open requests does not touch their table, the
   const owner = await openAgent(stores);
   const [decided, closed] = [requestOf(owner, 0), requestOf(owner, 1)];
   await owner.commit(opening(decided, closed));
-  await stores.decide(keyOf(), decided.requestId, approved, NOW);
+  await stores.decide(agentKey(), decided.requestId, approved, NOW);
   await owner.commit({ entries: [note("goes on")], closedRequests: [closed.requestId] });
   const closedTurn = { entries: [note("ended")], closedTurnId: TURN };
   const dropper = new DatabaseSync(path);

@@ -7,7 +7,7 @@ import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { type Migration, migrations } from "../../src/stores/sqlite/migrations/index.ts";
 import { migrate } from "../../src/stores/sqlite/sqlite-migrations.ts";
 import { note } from "../contracts/entry-fixtures.ts";
-import { keyOf, openAgent } from "../contracts/stores-fixtures.ts";
+import { agentKey, openAgent } from "../contracts/stores-fixtures.ts";
 import { startProgram } from "../support/waiting-process.ts";
 import { temporaryFile } from "./temporary-file.ts";
 
@@ -71,7 +71,7 @@ test("a step that fails leaves the file as it was", async () => {
   expect(() => onFile(path, (database) => migrate(database, path, steps))).toThrow("the step failed");
   expect(readFileSync(path)).toEqual(before);
   const stores = sqliteStores(path);
-  expect(await stores.readJournal(keyOf(), 2)).toMatchObject([{ entries: [{ message: "kept" }] }]);
+  expect(await stores.readJournal(agentKey(), 2)).toMatchObject([{ entries: [{ message: "kept" }] }]);
   await stores.close();
 });
 

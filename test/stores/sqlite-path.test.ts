@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { InvalidInputError } from "../../src/errors/index.ts";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { note } from "../contracts/entry-fixtures.ts";
-import { keyOf, openAgent } from "../contracts/stores-fixtures.ts";
+import { agentKey, openAgent } from "../contracts/stores-fixtures.ts";
 import { temporaryFile } from "./temporary-file.ts";
 
 /** Names and modes of the files in a folder. */
@@ -94,7 +94,7 @@ describe("a database path", () => {
     await owner.commit({ entries: [note("kept")] });
     for (const path of [real, "link.db"]) {
       const reader = sqliteStores(path);
-      expect(await reader.readJournal(keyOf(), 2)).toMatchObject([{ entries: [{ message: "kept" }] }]);
+      expect(await reader.readJournal(agentKey(), 2)).toMatchObject([{ entries: [{ message: "kept" }] }]);
       await reader.close();
     }
     await stores.close();

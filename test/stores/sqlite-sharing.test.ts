@@ -4,7 +4,7 @@ import { StoreUnavailableError } from "../../src/errors/index.ts";
 import type { Stores } from "../../src/stores/index.ts";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { NOW } from "../contracts/names.ts";
-import { elsewhere, keyOf, openAgent } from "../contracts/stores-fixtures.ts";
+import { elsewhere, agentKey, openAgent } from "../contracts/stores-fixtures.ts";
 import { sharingContract } from "../contracts/stores-sharing.contract.ts";
 import { temporaryFile } from "./temporary-file.ts";
 
@@ -39,7 +39,7 @@ describe("a file that another program has locked", () => {
     const order: string[] = [];
     const commands = ["pause", "resume", "pause"] as const;
     const waiting = commands.map(async (command) => {
-      const outcome = await theirs[command](keyOf(), "ann", NOW);
+      const outcome = await theirs[command](agentKey(), "ann", NOW);
       order.push(`${command}: ${outcome.type}`);
     });
     // The lock is held until this process has had its turn many times over.
@@ -48,17 +48,17 @@ describe("a file that another program has locked", () => {
     locker.exec("ROLLBACK");
     await Promise.all(waiting);
     expect(order).toEqual(["pause: marked", "resume: marked", "pause: marked"]);
-    expect((await mine.inbox(keyOf())).map((item) => item.kind)).toEqual(["pause", "resume", "pause"]);
+    expect((await mine.inbox(agentKey())).map((item) => item.kind)).toEqual(["pause", "resume", "pause"]);
   });
 
   test("is given up after the limit, as a store that is not available, with the code", async () => {
     const hasty = sqliteStores(path, { busyLimitMs: 30 });
-    const failed = hasty.pause(keyOf(), "ann", NOW);
+    const failed = hasty.pause(agentKey(), "ann", NOW);
     await expect(failed).rejects.toThrow(StoreUnavailableError);
     await expect(failed).rejects.toMatchObject({ retryable: true, details: { code: "SQLITE_BUSY" } });
-    expect(await hasty.readAgent(keyOf())).toMatchObject({ pause: null });
+    expect(await hasty.readAgent(agentKey())).toMatchObject({ pause: null });
     locker.exec("ROLLBACK");
-    expect(await hasty.pause(keyOf(), "ann", NOW)).toMatchObject({ type: "marked" });
+    expect(await hasty.pause(agentKey(), "ann", NOW)).toMatchObject({ type: "marked" });
     await hasty.close();
   });
 });

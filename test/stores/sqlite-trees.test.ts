@@ -6,7 +6,7 @@ import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { SqliteDatabase } from "../../src/stores/sqlite/sqlite-database.ts";
 import { messageOf, note, toolStarted } from "../contracts/entry-fixtures.ts";
 import { NOW, ROOT, TENANT, TURN } from "../contracts/names.ts";
-import { here, identityOf, keyOf, Owner, openAgent } from "../contracts/stores-fixtures.ts";
+import { here, identityOf, agentKey, Owner, openAgent } from "../contracts/stores-fixtures.ts";
 import { cursorsOf, exported, openTeam } from "../contracts/team-fixtures.ts";
 import { openChild } from "../contracts/tree-fixtures.ts";
 import { temporaryFile } from "./temporary-file.ts";
@@ -36,17 +36,17 @@ test("another client that knew the tree sees the one that took its place, and no
   await theirs.importTree(await exported(source), here.processId);
   const stranger = await openAgent(theirs, { agentId: "stranger" });
   await stranger.commit({ entries: [note("x")], messages: [messageOf("m1", "the stranger's")] });
-  expect(await mine.messages(keyOf())).toEqual([]);
-  expect(await mine.inbox(keyOf())).toEqual([]);
+  expect(await mine.messages(agentKey())).toEqual([]);
+  expect(await mine.inbox(agentKey())).toEqual([]);
   expect(await mine.readAgent(kid.key)).toBeUndefined();
   expect(await mine.messages(kid.key)).toEqual([]);
   expect(await mine.readJournal(kid.key, 1)).toEqual([]);
   expect(await mine.commit([batch], 1)).toMatchObject([{ type: "stale" }]);
-  const again = await new Owner(mine, keyOf()).acquire();
+  const again = await new Owner(mine, agentKey()).acquire();
   await again.commit({ entries: [note("more")], messages: [messageOf("m9")] });
   await openChild(again, "kid");
-  expect(await theirs.messages(keyOf("stranger"))).toEqual([messageOf("m1", "the stranger's")]);
-  expect(await theirs.messages(keyOf())).toEqual([messageOf("m9")]);
+  expect(await theirs.messages(agentKey("stranger"))).toEqual([messageOf("m1", "the stranger's")]);
+  expect(await theirs.messages(agentKey())).toEqual([messageOf("m9")]);
   expect((await theirs.accounts(TENANT, ROOT)).map((account) => account.id)).toContain(`turn:${TURN}`);
   expect(await theirs.accounts(TENANT, "stranger")).toHaveLength(2);
 });
@@ -56,7 +56,7 @@ test("another client that knew the accounts spends on those that took their plac
   // Accounts that are made anew come behind these, and get other keys.
   await openAgent(theirs, { agentId: "other" });
   await theirs.importTree(await exported(theirs), here.processId);
-  const again = await new Owner(mine, keyOf()).acquire();
+  const again = await new Owner(mine, agentKey()).acquire();
   await again.commit({ entries: [toolStarted()] });
   const spent = (await theirs.accounts(TENANT, ROOT)).find((account) => account.id === `turn:${TURN}`);
   expect(spent).toMatchObject({ used: { toolCalls: 2 } });
@@ -67,22 +67,22 @@ test("one read sees one moment, whoever writes meanwhile", async () => {
   const path = temporaryFile();
   const [reader, writer] = [new SqliteDatabase(path, {}), new SqliteDatabase(path, {})];
   await writer.write(() => writer.tables.putAgent(newRecord(identityOf())));
-  await writer.write(() => writer.tables.addToInbox(keyOf(), item("before")));
+  await writer.write(() => writer.tables.addToInbox(agentKey(), item("before")));
   const seen = await reader.read(() => {
-    const first = reader.tables.inbox(keyOf());
-    const written = writer.write(() => writer.tables.addToInbox(keyOf(), item("meanwhile")));
-    return { first, written, second: reader.tables.inbox(keyOf()) };
+    const first = reader.tables.inbox(agentKey());
+    const written = writer.write(() => writer.tables.addToInbox(agentKey(), item("meanwhile")));
+    return { first, written, second: reader.tables.inbox(agentKey()) };
   });
   expect(await seen.written).toBe(true);
   expect(seen.first).toHaveLength(1);
   expect(seen.second).toEqual(seen.first);
-  expect(await reader.read(() => reader.tables.inbox(keyOf()))).toHaveLength(2);
+  expect(await reader.read(() => reader.tables.inbox(agentKey()))).toHaveLength(2);
   await expect(
     reader.read(() => {
       throw new Error("on the way");
     }),
   ).rejects.toThrow("on the way");
-  expect(await reader.write(() => reader.tables.inboxSize(keyOf()))).toBe(2);
+  expect(await reader.write(() => reader.tables.inboxSize(agentKey()))).toBe(2);
   await reader.close();
   await writer.close();
 });

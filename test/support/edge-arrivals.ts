@@ -1,5 +1,5 @@
 import type { Agent, AgentDefinition, Turn } from "../../src/index.ts";
-import type { Edge } from "./edge-places.ts";
+import type { Edge } from "./edge-commits.ts";
 import { loopTurns } from "./journal-probes.ts";
 import type { Stage, StagedProcess } from "./runtimes.ts";
 

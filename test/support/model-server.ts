@@ -96,7 +96,7 @@ async function send(response: ServerResponse, body: WireRequestBody, reply: Serv
     response.destroy();
     return;
   }
-  const message = { role: "assistant", content: textOf(reply), ...reasoningOf(reply), ...callsOf(reply, id) };
+  const message = { role: "assistant", content: replyText(reply), ...reasoningOf(reply), ...callsOf(reply, id) };
   const choices = [{ index: 0, message, finish_reason: finishOf(reply) }];
   sendJson(response, 200, { ...head, object: "chat.completion", choices, usage: usageOf(body, reply) });
 }
@@ -112,7 +112,7 @@ async function sendEvents(
   const delta = (fields: object): string => chunk({ choices: [{ index: 0, delta: fields, finish_reason: null }] });
   const events = [delta({ role: "assistant", content: "" })];
   if (reply.reasoning !== undefined) events.push(delta(reasoningOf(reply)));
-  for (const content of reply.deltas ?? [textOf(reply)]) events.push(delta({ content }));
+  for (const content of reply.deltas ?? [replyText(reply)]) events.push(delta({ content }));
   for (const [index, call] of (callsOf(reply, head.id).tool_calls ?? []).entries()) {
     events.push(delta({ tool_calls: [{ index, ...call }] }));
   }
@@ -136,7 +136,7 @@ function sendJson(response: ServerResponse, status: number, body: object): void 
   response.end(JSON.stringify(body));
 }
 
-function textOf(reply: ServerReply): string {
+function replyText(reply: ServerReply): string {
   return reply.text ?? (reply.deltas ?? []).join("");
 }
 
@@ -165,7 +165,7 @@ function usageOf(body: WireRequestBody, reply: ServerReply): object {
   const prompt = reply.usage?.inputTokens ?? Math.ceil(JSON.stringify(body.messages).length / 4);
   const completion =
     reply.usage?.outputTokens ??
-    Math.max(1, Math.ceil((textOf(reply) + JSON.stringify(reply.toolCalls ?? "")).length / 4));
+    Math.max(1, Math.ceil((replyText(reply) + JSON.stringify(reply.toolCalls ?? "")).length / 4));
   return {
     prompt_tokens: prompt,
     completion_tokens: completion,

@@ -78,18 +78,18 @@ describeRuntimes("spans", (stage) => {
     await telemetry.close();
 
     expect(recorder.paths()).toEqual(wholeTree);
-    const contentOf = (name: string) =>
+    const spanContent = (name: string) =>
       recorder
         .spans()
         .filter((span) => span.name === name)
         .map(({ attributes }) => attributes);
-    expect(contentOf("invoke_agent lead")).toMatchObject([
+    expect(spanContent("invoke_agent lead")).toMatchObject([
       {
         "gen_ai.input.messages": '[{"role":"user","parts":[{"type":"text","content":"Compare"}]}]',
         "gen_ai.output.messages": '[{"role":"assistant","parts":[{"type":"text","content":"the end"}]}]',
       },
     ]);
-    const fetched = contentOf("execute_tool fetch_page").map(
+    const fetched = spanContent("execute_tool fetch_page").map(
       (attributes) =>
         `${String(attributes["gen_ai.tool.call.arguments"])} → ${String(attributes["gen_ai.tool.call.result"])}`,
     );
@@ -97,7 +97,7 @@ describeRuntimes("spans", (stage) => {
       '{"page":"[redacted]"} → text of [redacted]',
       '{"page":"north"} → text of north',
     ]);
-    expect(contentOf("chat large")[0]?.["gen_ai.output.messages"]).toContain(
+    expect(spanContent("chat large")[0]?.["gen_ai.output.messages"]).toContain(
       '"name":"reader","arguments":{"input":"north"}',
     );
   });

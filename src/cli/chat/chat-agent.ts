@@ -2,7 +2,7 @@ import type { Runtime, Agent, LimitStop, TurnRest, TurnResult } from "../../runt
 import { type Message, textOf, type AgentRequest } from "../../state/index.ts";
 import { type CliContext, userName } from "../cli-context.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "../failure.ts";
-import type { InlineDesk } from "../inline/inline-desk.ts";
+import type { TerminalRequests } from "../inline/terminal-requests.ts";
 import type { Job } from "../job/job.ts";
 import { treeAtRest } from "../job/tree-events.ts";
 import { formatNumberOf } from "../view/format.ts";
@@ -17,7 +17,7 @@ type OpenTurn =
 /** The agent of the chat and its open turn. */
 export class ChatAgent {
   readonly #setup: Pick<ChatSetup, "runtime" | "job">;
-  readonly #desk: InlineDesk;
+  readonly #desk: TerminalRequests;
   readonly #say: (line: string) => void;
   #agent: Agent | undefined;
   #open: OpenTurn | undefined;
@@ -25,7 +25,7 @@ export class ChatAgent {
   /** The pause that the person asked for, until it is ended. */
   #pausing: Promise<void> | undefined;
 
-  constructor(setup: Pick<ChatSetup, "runtime" | "job">, desk: InlineDesk, say: (line: string) => void) {
+  constructor(setup: Pick<ChatSetup, "runtime" | "job">, desk: TerminalRequests, say: (line: string) => void) {
     this.#setup = setup;
     this.#desk = desk;
     this.#say = say;

@@ -1,7 +1,7 @@
 import type { Runtime } from "../../runtime/index.ts";
 import { userName } from "../cli-context.ts";
 import { type ExitCode, exitCodes, failureOf } from "../failure.ts";
-import { askPerson, type Conversation, InlineDesk } from "../inline/inline-desk.ts";
+import { askPerson, type Conversation, TerminalRequests } from "../inline/terminal-requests.ts";
 import { type LineRead, type NextOptions, ReadlineInput } from "../inline/line-input.ts";
 import { findAgent } from "../job/find-agent.ts";
 import { allRequests, placedRequests } from "../job/find-request.ts";
@@ -26,7 +26,7 @@ export class ChatSession {
   readonly #setup: ChatSetup;
   readonly #input: ReadlineInput;
   readonly #view: ChatView;
-  readonly #desk: InlineDesk;
+  readonly #desk: TerminalRequests;
   readonly #agent: ChatAgent;
   readonly #isTerminal: boolean;
   #isAsking = false;
@@ -53,7 +53,7 @@ export class ChatSession {
       rootAgentId,
       columns: () => columnsOf(context),
     });
-    this.#desk = new InlineDesk({
+    this.#desk = new TerminalRequests({
       runtime,
       rootAgentId,
       by: userName(),

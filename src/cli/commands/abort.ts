@@ -3,7 +3,7 @@ import { DEFAULT_TENANT } from "../../state/index.ts";
 import { type CliContext, commandLine, userName } from "../cli-context.ts";
 import { type ExitCode, exitCodes } from "../failure.ts";
 import { type Owner, ownerOf, findAgent } from "../job/find-agent.ts";
-import { type StorePlace, type StoreOptions, storePlace, withStore } from "../job/store-place.ts";
+import { type StoreLocation, type StoreOptions, storeLocation, withStore } from "../job/store-location.ts";
 
 export interface AbortOptions extends StoreOptions {
   readonly reason?: string | undefined;
@@ -12,7 +12,7 @@ export interface AbortOptions extends StoreOptions {
 /** Aborts an agent's open turn and all below it through the store. The process that runs it sees the mark, now or later. */
 export async function abortCommand(context: CliContext, text: string, options: AbortOptions): Promise<ExitCode> {
   const { out, invocation } = context;
-  const place = storePlace(context, options);
+  const place = storeLocation(context, options);
   return await withStore(place, "openExisting", async (stores) => {
     const { agentId, openTurnId, abort: earlier } = await findAgent(stores, text);
     const key = { tenant: DEFAULT_TENANT, agentId };
@@ -51,7 +51,7 @@ export function heardText(owner: Owner | undefined, resumeCommand: string): stri
  * Wakes workers for agents that nobody runs and that have a new command; false if there are no workers. Without a wake a
  * worker finds them somewhat later.
  */
-export async function wakeWorkers({ openQueues }: StorePlace, agentIds: readonly string[]): Promise<boolean> {
+export async function wakeWorkers({ openQueues }: StoreLocation, agentIds: readonly string[]): Promise<boolean> {
   if (openQueues === undefined) return false;
   const queues = await openQueues();
   try {

@@ -3,7 +3,7 @@ import { type BudgetOptions, budgetOf } from "../budget-options.ts";
 import type { CliContext } from "../cli-context.ts";
 import { folderAt } from "../documents.ts";
 import type { ExitCode } from "../failure.ts";
-import { textOf } from "../inline/standard-input.ts";
+import { readArgument } from "../inline/standard-input.ts";
 import { jobOfQuestion, questionToResume } from "../job/ask-job.ts";
 import { freshId } from "../job/find-agent.ts";
 import { goOn } from "../job/go-on.ts";
@@ -11,7 +11,7 @@ import { defaultQuestion, newAskJob, offlineName, type JobOptions } from "../job
 import { watchedSpeed } from "../job/inspection.ts";
 import { runJob } from "../job/run-job.ts";
 import type { ListenOptions } from "./serve.ts";
-import { type StoreOptions, type StorePlace, storePlace, withStore } from "../job/store-place.ts";
+import { type StoreOptions, type StoreLocation, storeLocation, withStore } from "../job/store-location.ts";
 
 export interface AskOptions extends JobOptions, BudgetOptions, StoreOptions, ListenOptions {
   readonly question?: string | undefined;
@@ -24,13 +24,13 @@ export interface AskOptions extends JobOptions, BudgetOptions, StoreOptions, Lis
 
 export async function askCommand(context: CliContext, options: AskOptions): Promise<ExitCode> {
   assertServeAlone(options);
-  const store = storePlace(context, options);
+  const store = storeLocation(context, options);
   if (options.resume === true) return await resumeQuestion(context, store, options);
   const { environment, directory } = context;
   const job = newAskJob(
     {
       files: options.files === undefined ? null : folderAt(options.files, directory),
-      question: options.question === undefined ? defaultQuestion : await textOf(context, options.question),
+      question: options.question === undefined ? defaultQuestion : await readArgument(context, options.question),
       model: options.model,
       maxReaders: options.maxReaders,
     },
@@ -83,7 +83,7 @@ function assertServeAlone({ serve, ...options }: AskOptions): void {
   );
 }
 
-async function resumeQuestion(context: CliContext, store: StorePlace, options: AskOptions): Promise<ExitCode> {
+async function resumeQuestion(context: CliContext, store: StoreLocation, options: AskOptions): Promise<ExitCode> {
   const { question, files, maxReaders } = options;
   if (question !== undefined || files !== undefined || maxReaders !== undefined) {
     throw new InvalidInputError(

@@ -5,7 +5,7 @@ import { type BudgetChangeOptions, budgetChangeOf } from "../budget-options.ts";
 import { type CliContext, userName } from "../cli-context.ts";
 import { type ExitCode, exitCodes } from "../failure.ts";
 import { findAgent, ownerOf } from "../job/find-agent.ts";
-import { type StoreOptions, storePlace, withStore } from "../job/store-place.ts";
+import { type StoreOptions, storeLocation, withStore } from "../job/store-location.ts";
 import { wakeWorkers } from "./abort.ts";
 
 export type SetBudgetOptions = StoreOptions & BudgetChangeOptions;
@@ -14,7 +14,7 @@ export type SetBudgetOptions = StoreOptions & BudgetChangeOptions;
 export async function budgetCommand(context: CliContext, text: string, options: SetBudgetOptions): Promise<ExitCode> {
   const now = Date.now();
   const change = limitsChangeOf(budgetChangeOf(options), now);
-  const place = storePlace(context, options);
+  const place = storeLocation(context, options);
   return await withStore(place, "openExisting", async (stores) => {
     const { agentId } = await findAgent(stores, text);
     const key = { tenant: DEFAULT_TENANT, agentId };

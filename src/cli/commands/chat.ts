@@ -11,7 +11,7 @@ import { freshId } from "../job/find-agent.ts";
 import { ChatInterrupts, timingOf } from "../job/interrupts.ts";
 import { type FileJob, jobOfFile, type Job } from "../job/job.ts";
 import { pageLines, startInspection } from "../job/inspection.ts";
-import { keptOpen, type StoreOptions, storePlace, withStore } from "../job/store-place.ts";
+import { keptOpen, type StoreOptions, storeLocation, withStore } from "../job/store-location.ts";
 
 export interface ChatOptions extends BudgetOptions, StoreOptions {
   readonly agentId?: string | undefined;
@@ -23,7 +23,7 @@ export interface ChatOptions extends BudgetOptions, StoreOptions {
 
 /** Runs a conversation with an agent that a file defines: a new agent, or the named one. */
 export async function chatCommand(context: CliContext, file: string, options: ChatOptions): Promise<ExitCode> {
-  const store = storePlace(context, options);
+  const store = storeLocation(context, options);
   const agentFile = await loadAgentFile(file, context.directory);
   const { agentId, agent: name } = options;
   // For a new agent a missing name is found before a store is made.

@@ -14,7 +14,7 @@ import { findRequest } from "../job/find-request.ts";
 import { type AgentsOption, jobToResume } from "../job/go-on.ts";
 import { fileJobOf, type Job, type JobOptions } from "../job/job.ts";
 import { runJob } from "../job/run-job.ts";
-import { type StoreOptions, type StorePlace, storePlace, withStore } from "../job/store-place.ts";
+import { type StoreOptions, type StoreLocation, storeLocation, withStore } from "../job/store-location.ts";
 import { stateText } from "../view/request-lines.ts";
 
 export interface DecideOptions extends JobOptions, StoreOptions, AgentsOption {
@@ -38,13 +38,13 @@ export interface Wish {
 
 /** Decides a request, and carries its agent on unless a live process does. */
 export async function decideCommand(context: CliContext, wish: Wish, options: DecideOptions): Promise<ExitCode> {
-  const store = storePlace(context, options);
+  const store = storeLocation(context, options);
   return await withStore(store, "openExisting", (stores) => decideIn(context, { stores, store }, wish, options));
 }
 
 interface OpenStore {
   readonly stores: Stores;
-  readonly store: StorePlace;
+  readonly store: StoreLocation;
 }
 
 async function decideIn(

@@ -8,7 +8,7 @@ import { DEFAULT_TENANT } from "../../state/index.ts";
 import type { CliContext } from "../cli-context.ts";
 import { type ExitCode, exitCodes } from "../failure.ts";
 import { findAgent } from "../job/find-agent.ts";
-import { type StoreOptions, storePlace, withStore } from "../job/store-place.ts";
+import { type StoreOptions, storeLocation, withStore } from "../job/store-location.ts";
 
 export interface ExportOptions extends StoreOptions {
   readonly json?: string | undefined;
@@ -30,7 +30,7 @@ export async function exportCommand(context: CliContext, text: string, options: 
     throw new InvalidInputError("two formats go to the same file; give each its own");
   }
   for (const path of paths) await assertWritable(context, path, force);
-  return await withStore(storePlace(context, options), "openExisting", async (stores) => {
+  return await withStore(storeLocation(context, options), "openExisting", async (stores) => {
     const { rootAgentId } = await findAgent(stores, text);
     const feed = new Feed({ namesOnly });
     feed.add({ stores, tenant: DEFAULT_TENANT });

@@ -9,7 +9,7 @@ import { type ExitCode, exitCodes } from "../failure.ts";
 import { loadAgentFile } from "../job/agent-file.ts";
 import { findAgent } from "../job/find-agent.ts";
 import type { AgentsOption } from "../job/go-on.ts";
-import { type StoreOptions, storePlace } from "../job/store-place.ts";
+import { type StoreOptions, storeLocation } from "../job/store-location.ts";
 import { wakeWorkers } from "./abort.ts";
 
 export interface InspectOptions extends StoreOptions, AgentsOption {
@@ -63,7 +63,7 @@ async function openFile({ directory }: CliContext, path: string): Promise<Opened
 }
 
 async function openStore(context: CliContext, what: string | undefined, options: InspectOptions): Promise<Opened> {
-  const place = storePlace(context, options);
+  const place = storeLocation(context, options);
   const file = options.agents === undefined ? undefined : await loadAgentFile(options.agents, context.directory);
   const stores = await place.openExisting();
   const queues = await place.openQueues?.();

@@ -1,12 +1,12 @@
 import { type AgentRecord, DEFAULT_TENANT, type JsonObject, statusOf } from "../../state/index.ts";
-import { placeOfAgent, type Stores } from "../../stores/index.ts";
+import { formatAgentCursor, type Stores } from "../../stores/index.ts";
 import { type CliContext, commandLine } from "../cli-context.ts";
 import { type ExitCode, exitCodes } from "../failure.ts";
 import { type AgentStatus, isTreeUnfinished, lastTurnOf, statusText } from "../job/agent-status.ts";
 import { ownerOf, allAgents } from "../job/find-agent.ts";
 import { allRequests } from "../job/find-request.ts";
 import { askJobOf, fileJobOf } from "../job/job.ts";
-import { type StoreOptions, storePlace, withStore } from "../job/store-place.ts";
+import { type StoreOptions, storeLocation, withStore } from "../job/store-location.ts";
 import { pageSize } from "../options.ts";
 import { formatNumberOf, formatTime } from "../view/format.ts";
 import { type Column, columnsOf, tableLines } from "../view/table.ts";
@@ -33,7 +33,7 @@ export interface ListedAgent extends AgentStatus {
 
 export async function listCommand(context: CliContext, options: ListOptions): Promise<ExitCode> {
   const { out, note, invocation } = context;
-  const place = storePlace(context, options);
+  const place = storeLocation(context, options);
   const { limit = pageSize.usual, after } = options;
   const { listed, hasMore } = await withStore(place, "openExisting", (stores) => agentPage(stores, limit, after));
   if (options.json === true) listed.forEach((agent) => out(JSON.stringify(agent)));
@@ -83,7 +83,7 @@ async function listedAgent(stores: Stores, record: AgentRecord): Promise<ListedA
     createdAt,
     lastActivity,
     task: taskOf(metadata),
-    cursor: placeOfAgent(record),
+    cursor: formatAgentCursor(record),
   };
 }
 

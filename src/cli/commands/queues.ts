@@ -1,7 +1,7 @@
 import type { QueueCount, Queues } from "../../queues/index.ts";
 import type { CliContext } from "../cli-context.ts";
 import { type ExitCode, exitCodes } from "../failure.ts";
-import { type StoreOptions, storePlace, withQueues } from "../job/store-place.ts";
+import { type StoreOptions, storeLocation, withQueues } from "../job/store-location.ts";
 import { formatTime } from "../view/format.ts";
 import { type Column, tableLines } from "../view/table.ts";
 
@@ -25,7 +25,7 @@ const usualLimit = 20;
 
 /** Shows the waiting, running and dead jobs in the queues of a Redis. */
 export async function queuesCommand(context: CliContext, options: QueuesOptions): Promise<ExitCode> {
-  const place = storePlace(context, options);
+  const place = storeLocation(context, options);
   return await withQueues(place, async (queues) => {
     const shown = await shownQueues(queues, options.limit ?? usualLimit);
     if (options.json === true) shown.forEach((queue) => context.out(JSON.stringify(queue)));

@@ -3,7 +3,7 @@ import type { Stores } from "../../stores/index.ts";
 import { type CliContext, commandLine } from "../cli-context.ts";
 import { type ExitCode, exitCodes } from "../failure.ts";
 import { placedRequests } from "../job/find-request.ts";
-import { type StoreOptions, type StorePlace, storePlace, withStore } from "../job/store-place.ts";
+import { type StoreOptions, type StoreLocation, storeLocation, withStore } from "../job/store-location.ts";
 import { pageSize } from "../options.ts";
 import { type PlacedRequest, requestTable } from "../view/request-lines.ts";
 import { columnsOf } from "../view/table.ts";
@@ -19,7 +19,7 @@ export interface RequestsOptions extends StoreOptions {
 /** Lists the open requests of a store, over all its trees, oldest first. */
 export async function requestsCommand(context: CliContext, options: RequestsOptions): Promise<ExitCode> {
   const { out, note } = context;
-  const place = storePlace(context, options);
+  const place = storeLocation(context, options);
   const { placed, hasMore } = await withStore(place, "openExisting", (stores) => requestPage(stores, options));
   if (options.json === true) {
     for (const { request, path } of placed) out(JSON.stringify({ ...request, path, cursor: request.requestId }));
@@ -50,7 +50,7 @@ export async function requestPage(
   return { placed: await placedRequests(stores, found.slice(0, limit)), hasMore: found.length > limit };
 }
 
-function nothingText({ name }: StorePlace, { all, after }: RequestsOptions): string {
+function nothingText({ name }: StoreLocation, { all, after }: RequestsOptions): string {
   if (after !== undefined) return `There are no more requests in ${name}.`;
   return all === true ? `Nothing was ever asked in ${name}.` : `Nothing in ${name} waits for a decision or an answer.`;
 }
@@ -61,14 +61,14 @@ function moreWords({ all, limit }: RequestsOptions, placed: readonly PlacedReque
   return [...isAll, ...ofLimit, "--after", placed.at(-1)?.request.requestId ?? ""];
 }
 
-function moreLine({ invocation }: CliContext, place: StorePlace, words: readonly string[]): string {
+function moreLine({ invocation }: CliContext, place: StoreLocation, words: readonly string[]): string {
   return `More: ${commandLine(invocation, "requests", [...words, ...place.words])}`;
 }
 
 /** Commands to type next. */
 function wayOnLines(
   context: CliContext,
-  place: StorePlace,
+  place: StoreLocation,
   placed: readonly PlacedRequest[],
   more: readonly string[] | undefined,
 ): string[] {

@@ -8,7 +8,7 @@ import { ownerOf, findAgent, isUnfinished, allAgents } from "../job/find-agent.t
 import { type AgentsOption, jobToResume, goOn } from "../job/go-on.ts";
 import type { JobOptions } from "../job/job.ts";
 import { runJob } from "../job/run-job.ts";
-import { type StoreOptions, type StorePlace, storePlace, withStore } from "../job/store-place.ts";
+import { type StoreOptions, type StoreLocation, storeLocation, withStore } from "../job/store-location.ts";
 
 export type ResumeOptions = JobOptions & StoreOptions & AgentsOption & BudgetOptions;
 
@@ -21,7 +21,7 @@ export async function resumeCommand(
   if (text === undefined && budgetOf(options) !== undefined) {
     throw new InvalidInputError("a budget is for one turn: name the agent that it is for");
   }
-  const store = storePlace(context, options);
+  const store = storeLocation(context, options);
   return await withStore(store, "openExisting", async (stores) => {
     if (text === undefined) return await resumeAll(context, stores, store, options);
     const { rootAgentId } = await findAgent(stores, text);
@@ -34,7 +34,7 @@ export async function resumeCommand(
 async function resumeAll(
   context: CliContext,
   stores: Stores,
-  store: StorePlace,
+  store: StoreLocation,
   options: ResumeOptions,
 ): Promise<ExitCode> {
   const roots = await allAgents(stores, { tenant: DEFAULT_TENANT, rootsOnly: true });

@@ -3,12 +3,12 @@ import { DEFAULT_TENANT } from "../../state/index.ts";
 import { type BudgetOptions, budgetOf } from "../budget-options.ts";
 import type { CliContext } from "../cli-context.ts";
 import type { ExitCode } from "../failure.ts";
-import { textOf } from "../inline/standard-input.ts";
+import { readArgument } from "../inline/standard-input.ts";
 import { chosenFirst, loadAgentFile } from "../job/agent-file.ts";
 import { freshId } from "../job/find-agent.ts";
 import { jobOfFile, type JobOptions } from "../job/job.ts";
 import { runJob } from "../job/run-job.ts";
-import { type StoreOptions, storePlace, withStore } from "../job/store-place.ts";
+import { type StoreOptions, storeLocation, withStore } from "../job/store-location.ts";
 
 export interface RunOptions extends JobOptions, BudgetOptions, StoreOptions {
   readonly agentId?: string | undefined;
@@ -23,12 +23,12 @@ export async function runCommand(
   given: string,
   options: RunOptions,
 ): Promise<ExitCode> {
-  const store = storePlace(context, options);
+  const store = storeLocation(context, options);
   const agentFile = await loadAgentFile(file, context.directory);
   const { agentId, agent: name } = options;
   // For a new agent a missing name is found before a store is made.
   if (agentId === undefined) chosenFirst(agentFile, file, { name });
-  const input = await textOf(context, given);
+  const input = await readArgument(context, given);
   return await withStore(store, "open", async (stores) => {
     const rootAgentId = agentId ?? (await freshId(stores, "run"));
     const known = await stores.readAgent({ tenant: DEFAULT_TENANT, agentId: rootAgentId });

@@ -14,7 +14,7 @@ import { teamOf } from "../job/ask-team.ts";
 import { offlineSpeedOf } from "../job/offline-speed.ts";
 import type { AskJob } from "../job/job.ts";
 import { workUntilTold } from "../job/leaving.ts";
-import { keptOpen, type StoreOptions, type StorePlace, storePlace, withStore } from "../job/store-place.ts";
+import { keptOpen, type StoreOptions, type StoreLocation, storeLocation, withStore } from "../job/store-location.ts";
 import { assertWhere, whereOf, type WhereOptions } from "../job/where.ts";
 import { usualPort } from "../options.ts";
 import { readyLines } from "../serve/ready-lines.ts";
@@ -87,7 +87,7 @@ interface Serving {
   readonly served: ServedFiles;
   /** The options of a `worker` that knows these agents. */
   readonly workerWords: readonly string[];
-  readonly store: StorePlace;
+  readonly store: StoreLocation;
   /** What the printed command asks. */
   readonly input: string;
 }
@@ -195,13 +195,13 @@ async function serveStores(
   });
 }
 
-function servedStore(context: CliContext, { store, redis, prefix }: StoreOptions): StorePlace {
+function servedStore(context: CliContext, { store, redis, prefix }: StoreOptions): StoreLocation {
   const isNamed =
     [store, redis, prefix].some((one) => one !== undefined) || (context.environment["TROUPE_REDIS"] ?? "") !== "";
-  return storePlace(context, isNamed ? { store, redis, prefix } : { store: serveStorePath });
+  return storeLocation(context, isNamed ? { store, redis, prefix } : { store: serveStorePath });
 }
 
-function placeText({ name }: StorePlace, isOnWorkers: boolean): string {
+function placeText({ name }: StoreLocation, isOnWorkers: boolean): string {
   return isOnWorkers ? `${name}, and turns run on workers` : name;
 }
 

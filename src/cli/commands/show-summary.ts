@@ -2,7 +2,7 @@ import { DEFAULT_TENANT } from "../../state/index.ts";
 import type { CliContext } from "../cli-context.ts";
 import { type ExitCode, exitCodes } from "../failure.ts";
 import { findAgent } from "../job/find-agent.ts";
-import { type StoreOptions, storePlace, withStore } from "../job/store-place.ts";
+import { type StoreOptions, storeLocation, withStore } from "../job/store-location.ts";
 import { runSummaryLines } from "../view/run-summary-lines.ts";
 import { columnsOf } from "../view/table.ts";
 
@@ -17,7 +17,7 @@ export async function showSummaryCommand(
   options: ShowSummaryOptions,
 ): Promise<ExitCode> {
   const { Feed } = await import("../../inspector/index.ts");
-  const summary = await withStore(storePlace(context, options), "openExisting", async (stores) => {
+  const summary = await withStore(storeLocation(context, options), "openExisting", async (stores) => {
     const { rootAgentId } = await findAgent(stores, text);
     const feed = new Feed();
     feed.add({ stores, tenant: DEFAULT_TENANT });

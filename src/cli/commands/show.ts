@@ -19,7 +19,7 @@ import { type ExitCode, exitCodes } from "../failure.ts";
 import { type AgentStatus, isTreeUnfinished, lastTurnIn, statusText } from "../job/agent-status.ts";
 import { rootsByAge, findAgent, ownerOf } from "../job/find-agent.ts";
 import { allRequests, placedRequests } from "../job/find-request.ts";
-import { type StoreOptions, storePlace, withStore } from "../job/store-place.ts";
+import { type StoreOptions, storeLocation, withStore } from "../job/store-location.ts";
 import { type BudgetTree, budgetsOf, readBudgets, readStory } from "../job/story.ts";
 import { summaryLines } from "../view/agent-rows.ts";
 import { budgetLines, budgetRows } from "../view/budget-lines.ts";
@@ -62,7 +62,7 @@ export async function showCommand(
   assertNamed(text);
   if (options.summary === true) return await showSummaryCommand(context, text, options);
   const { out } = context;
-  const shown = await withStore(storePlace(context, options), "openExisting", (stores) =>
+  const shown = await withStore(storeLocation(context, options), "openExisting", (stores) =>
     gather(stores, text, options.json === true),
   );
   if (options.json === true) out(JSON.stringify(jsonOf(shown)));
@@ -218,7 +218,7 @@ export async function showBudgetCommand(
   text: string | undefined,
   options: ShowBudgetOptions,
 ): Promise<ExitCode> {
-  const place = storePlace(context, options);
+  const place = storeLocation(context, options);
   const { top, tree } = await withStore(place, "openExisting", async (stores) => {
     const found = text === undefined ? await newestRoot(stores, place.name) : await findAgent(stores, text);
     return { top: found, tree: await readBudgets(stores, found) };

@@ -9,7 +9,7 @@ import { teamOf } from "../job/ask-team.ts";
 import { offlineSpeedOf } from "../job/offline-speed.ts";
 import { newAskJob } from "../job/job.ts";
 import { workUntilTold } from "../job/leaving.ts";
-import { keptOpen, type StoreOptions, storePlace, withStore } from "../job/store-place.ts";
+import { keptOpen, type StoreOptions, storeLocation, withStore } from "../job/store-location.ts";
 import { formatDuration, formatNumberOf } from "../view/format.ts";
 import { startEndpoint } from "../worker/endpoint.ts";
 import { type QueuePlan, queueText, queuesOfDefinitions, workOfQueues } from "../worker/queue-plan.ts";
@@ -29,7 +29,7 @@ export const usualConcurrency = 50;
 /** Works on agents and tool queues for any client of the same Redis until a signal ends it. */
 export async function workerCommand(context: CliContext, options: WorkerOptions): Promise<ExitCode> {
   const { redis, prefix, concurrency = usualConcurrency, metricsPort, metricsHost } = options;
-  const place = storePlace(context, { redis, prefix });
+  const place = storeLocation(context, { redis, prefix });
   const { openQueues } = place;
   if (openQueues === undefined) {
     throw new InvalidInputError("a worker needs the Redis of its clients: give --redis URL, or set TROUPE_REDIS");

@@ -11,7 +11,7 @@ export const mostInputBytes = 10_000_000;
  * The text that a word of the command line stands for: the word itself, or all of standard input for `-`, without the line
  * break at its end. Throws `InvalidInputError` when the input is empty, too long or not UTF-8.
  */
-export async function textOf({ stdin, note }: Pick<CliContext, "stdin" | "note">, word: string): Promise<string> {
+export async function readArgument({ stdin, note }: Pick<CliContext, "stdin" | "note">, word: string): Promise<string> {
   if (word !== fromStandardInput) return word;
   if (stdin.isTTY) note("Type the text; Ctrl-D at the start of a line ends it, Ctrl-C leaves.");
   const text = decoded(await bytesOf(stdin)).replace(/\r?\n$/, "");

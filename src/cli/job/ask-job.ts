@@ -6,7 +6,7 @@ import { oneLine } from "../view/terminal-text.ts";
 import { isUnfinished, rootsByAge } from "./find-agent.ts";
 import { teamOf } from "./ask-team.ts";
 import { type Job, type AskJob, askJobOf, defaultMaxReaders, offlineName, withUsableModel } from "./job.ts";
-import type { StorePlace } from "./store-place.ts";
+import type { StoreLocation } from "./store-location.ts";
 
 interface Asked {
   readonly record: AgentRecord;
@@ -25,9 +25,9 @@ export async function questionToResume(stores: Stores): Promise<Asked | undefine
   return newest;
 }
 
-interface JobPlace {
+interface AskJobContext {
   readonly rootAgentId: string;
-  readonly store: StorePlace;
+  readonly store: StoreLocation;
   readonly isResumed: boolean;
   /** The pace of the offline engine. Default: as fast as it can. */
   readonly tokensPerSecond?: number | undefined;
@@ -37,7 +37,7 @@ interface JobPlace {
 export function jobOfQuestion(
   { environment, invocation }: Pick<CliContext, "environment" | "invocation">,
   asked: AskJob,
-  place: JobPlace,
+  place: AskJobContext,
 ): Job {
   const { rootAgentId, store, isResumed, tokensPerSecond } = place;
   const job = withUsableModel(asked, environment);
@@ -60,7 +60,7 @@ export function jobOfQuestion(
 }
 
 /** Workers of a store with queues may run the team. */
-export function reachOf({ openQueues }: Pick<StorePlace, "openQueues">): "here" | "anywhere" {
+export function reachOf({ openQueues }: Pick<StoreLocation, "openQueues">): "here" | "anywhere" {
   return openQueues === undefined ? "here" : "anywhere";
 }
 

@@ -1,6 +1,6 @@
 import { NotFoundError } from "../../errors/index.ts";
 import { type AgentRecord, DEFAULT_TENANT } from "../../state/index.ts";
-import { currentProcess, isRunning, type Stores, placeOfAgent } from "../../stores/index.ts";
+import { currentProcess, isRunning, type Stores, formatAgentCursor } from "../../stores/index.ts";
 import { readableId } from "../view/format.ts";
 import { askJobOf, fileJobOf } from "./job.ts";
 
@@ -76,7 +76,7 @@ export async function* rootsByAge(stores: Stores, pageSize: number = agentsAtATi
     yield* page;
     const last = page.at(-1);
     if (last === undefined || page.length < pageSize) return;
-    after = placeOfAgent(last);
+    after = formatAgentCursor(last);
   }
 }
 

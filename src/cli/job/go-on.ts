@@ -13,13 +13,13 @@ import { showEnded } from "./conclude.ts";
 import { isUnfinished } from "./find-agent.ts";
 import { askJobOf, fileJobOf, jobOfFile, type Job, type JobOptions } from "./job.ts";
 import { runJob } from "./run-job.ts";
-import type { StorePlace } from "./store-place.ts";
+import type { StoreLocation } from "./store-location.ts";
 import { newestInput } from "./turn-input.ts";
 
 /** A root agent to carry on, and how. */
 interface GoingOn {
   readonly root: AgentRecord;
-  readonly store: StorePlace;
+  readonly store: StoreLocation;
   /** Called only when there is something to run. */
   readonly job: () => Job | Promise<Job>;
   /** Budget of a new turn, after a limit has stopped the last one. */
@@ -92,7 +92,7 @@ export interface AgentsOption {
 
 interface StoredRoot {
   readonly root: AgentRecord;
-  readonly store: StorePlace;
+  readonly store: StoreLocation;
 }
 
 /** A stored root agent as a job. Throws `InvalidInputError` when its definition cannot be found. */

@@ -9,7 +9,7 @@ import { type CliContext, commandLine } from "../cli-context.ts";
 import type { ViewOptions } from "../view/create-reporter.ts";
 import type { Reporter } from "../view/reporter.ts";
 import { oneLine } from "../view/terminal-text.ts";
-import type { StorePlace } from "./store-place.ts";
+import type { StoreLocation } from "./store-location.ts";
 import type { Inspection } from "./inspection.ts";
 import type { ForWorkers, Where, WhereOptions } from "./where.ts";
 
@@ -70,16 +70,16 @@ interface FileWork {
   readonly mayDecide?: Job["mayDecide"];
 }
 
-interface FilePlace {
+interface FileJobContext {
   readonly rootAgentId: string;
-  readonly store: StorePlace;
+  readonly store: StoreLocation;
   readonly isResumed: boolean;
 }
 
 export function jobOfFile(
   { invocation, directory }: CliContext,
   { file, agents, input, mayDecide }: FileWork,
-  place: FilePlace,
+  place: FileJobContext,
 ): Job {
   const { rootAgentId, store, isResumed } = place;
   const [{ name, model }] = agents;

@@ -3,7 +3,7 @@ import { type TroupeEvent, turnIdOf } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import { type CliContext, userName } from "../cli-context.ts";
 import { type ExitCode, exitCodes } from "../failure.ts";
-import { askPerson, type Conversation, InlineDesk } from "../inline/inline-desk.ts";
+import { askPerson, type Conversation, TerminalRequests } from "../inline/terminal-requests.ts";
 import { ReadlineInput } from "../inline/line-input.ts";
 import { createReporter, type ViewOptions } from "../view/create-reporter.ts";
 import { othersDecidingLines } from "../view/request-lines.ts";
@@ -11,7 +11,7 @@ import { conclude } from "./conclude.ts";
 import { keepPage, pageLines, startInspection } from "./inspection.ts";
 import { timingOf, watchInterrupts } from "./interrupts.ts";
 import type { Following, Job, JobOptions } from "./job.ts";
-import { keptOpen } from "./store-place.ts";
+import { keptOpen } from "./store-location.ts";
 import { readStory } from "./story.ts";
 import { EventFeed, listenToTree, treeAtRest } from "./tree-events.ts";
 import { workerLine, WorkerWatch, whereOf } from "./where.ts";
@@ -80,7 +80,7 @@ async function followJob(context: CliContext, following: Following): Promise<Exi
     },
     hasTexts: true,
   });
-  const desk = following.isInteractive ? inlineDesk(context, following) : undefined;
+  const desk = following.isInteractive ? terminalRequests(context, following) : undefined;
   let isTakenUp = false;
   const hear = (event: TroupeEvent): void => {
     isTakenUp = true;
@@ -134,7 +134,10 @@ async function turnOf(agent: Agent, { isResumed, rootAgentId, input, budget }: J
   return isNew ? agent.executeTurn(input, { budget }) : agent.turn(openTurnId ?? turnIdOf(rootAgentId, turnCount));
 }
 
-function inlineDesk({ stdin, stdout, invocation }: CliContext, { runtime, job, reporter }: Following): InlineDesk {
+function terminalRequests(
+  { stdin, stdout, invocation }: CliContext,
+  { runtime, job, reporter }: Following,
+): TerminalRequests {
   const converse = (): Conversation => {
     const release = reporter.hold();
     const input = new ReadlineInput({
@@ -159,7 +162,7 @@ function inlineDesk({ stdin, stdout, invocation }: CliContext, { runtime, job, r
       },
     };
   };
-  return new InlineDesk({
+  return new TerminalRequests({
     runtime,
     rootAgentId: job.rootAgentId,
     by: userName(),

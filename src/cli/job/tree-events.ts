@@ -86,7 +86,7 @@ function isAtRest(agent: AgentRecord): boolean {
  */
 export class EventFeed {
   readonly #listener: (event: TroupeEvent) => void;
-  #last: EventPlace | undefined;
+  #last: EventPosition | undefined;
 
   constructor(listener: (event: TroupeEvent) => void) {
     this.#listener = listener;
@@ -111,8 +111,8 @@ export class EventFeed {
   }
 }
 
-type EventPlace = NonNullable<ReturnType<typeof parseCursor>>;
+type EventPosition = NonNullable<ReturnType<typeof parseCursor>>;
 
-function compare(left: EventPlace, right: EventPlace): number {
+function compare(left: EventPosition, right: EventPosition): number {
   return left.row - right.row || left.seq - right.seq || left.index - right.index;
 }

@@ -2,7 +2,7 @@ import { InvalidInputError, StoreUnavailableError, UnsupportedError } from "../.
 import type { Queues } from "../../queues/index.ts";
 import type { RuntimeOptions } from "../../runtime/index.ts";
 import { type CliContext, commandLine } from "../cli-context.ts";
-import type { StorePlace } from "./store-place.ts";
+import type { StoreLocation } from "./store-location.ts";
 
 /** The value of --on: workers run the turns of a job, or this process does. */
 type On = "workers" | "here";
@@ -18,7 +18,7 @@ export interface WhereOptions {
 /** The part of a job that is needed to hand it to workers. */
 export interface ForWorkers {
   /** Its store. */
-  readonly store: StorePlace;
+  readonly store: StoreLocation;
   /** The options of a `worker` that knows the agents of the job. */
   readonly workerWords: readonly string[];
 }
@@ -35,7 +35,7 @@ export interface Where {
 const here: Where = { part: {}, queues: undefined, remarks: [] };
 
 /** Throws `InvalidInputError` for --on workers on a store that no worker reaches. */
-export function assertWhere({ openQueues }: Pick<StorePlace, "openQueues">, { on }: Pick<WhereOptions, "on">): void {
+export function assertWhere({ openQueues }: Pick<StoreLocation, "openQueues">, { on }: Pick<WhereOptions, "on">): void {
   if (on !== "workers" || openQueues !== undefined) return;
   throw new InvalidInputError("--on workers takes agents in Redis: give --redis, or set TROUPE_REDIS");
 }

@@ -10,7 +10,7 @@ export interface WebhookWords {
   readonly webhookOrigin?: readonly string[] | undefined;
 }
 
-interface Place {
+interface KeySource {
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly directory: string;
 }
@@ -24,9 +24,10 @@ const KEY_BYTES = 32;
  */
 export async function serveWebhooks(
   { webhookKeys: file, webhookOrigin: origins }: WebhookWords,
-  { environment, directory }: Place,
+  { environment, directory }: KeySource,
 ): Promise<ServeOptions["webhooks"]> {
-  const text = file === undefined ? (environment[keysVariable] ?? "") : await textOf(resolve(directory, file), file);
+  const text =
+    file === undefined ? (environment[keysVariable] ?? "") : await readKeyFile(resolve(directory, file), file);
   const keys = text.split(/[\s,]+/).filter((word) => word !== "");
   const from = file === undefined ? keysVariable : `--webhook-keys ${file}`;
   const wrong = keys.findIndex(
@@ -54,7 +55,7 @@ function isOrigin(text: string): boolean {
   return /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text;
 }
 
-async function textOf(path: string, file: string): Promise<string> {
+async function readKeyFile(path: string, file: string): Promise<string> {
   try {
     return await readFile(path, "utf8");
   } catch (cause) {

@@ -3,7 +3,7 @@ import type { MountedHandlers } from "../../server/index.ts";
 import { userName } from "../cli-context.ts";
 import { type ServeAuth, tokenVariable } from "./serve-auth.ts";
 
-interface PagePlace {
+interface PageContext {
   readonly host: string;
   readonly proxies: number | undefined;
   /** False with --no-page. */
@@ -27,7 +27,7 @@ const loopbackNames = ["127.0.0.1", "localhost", "[::1]"];
  * Why a server has no page; null: it has one. The page acts on all agents of the runtime, whoever owns them, so it is for
  * the person who started the server on this machine and for nobody behind a proxy or with an account of a directory.
  */
-export function noPageBecause({ host, proxies = 0, page, access }: PagePlace): string | null {
+export function noPageBecause({ host, proxies = 0, page, access }: PageContext): string | null {
   if (page === false) return "--no-page";
   if (access.way === "entra") return "callers are users of Entra ID";
   if (!loopbackNames.includes(host) && host !== "::1") return "the server listens for other machines";
@@ -41,7 +41,7 @@ export function noPageBecause({ host, proxies = 0, page, access }: PagePlace): s
 /** The inspector of a runtime at `/`, with the token of the API; its other addresses are below `/inspector`. */
 export async function servedPage(
   runtime: Runtime,
-  { access, hasApi }: Pick<PagePlace, "access"> & { readonly hasApi: boolean },
+  { access, hasApi }: Pick<PageContext, "access"> & { readonly hasApi: boolean },
 ): Promise<ServedPage> {
   const { inspectorRoutes } = await import("../../inspector/index.ts");
   let port = "";

@@ -4,7 +4,7 @@ import { InvalidInputError, UnsupportedError } from "../../errors/index.ts";
 import type { RedisSharing, Surface, TealServed } from "../../server/index.ts";
 
 /** What the surfaces of a server are made of. */
-export interface SurfacePlace {
+export interface SurfaceContext {
   readonly agents: readonly AgentDefinition[];
   /** The same agents, each under a version. */
   readonly teal: readonly TealServed[];
@@ -21,12 +21,12 @@ export interface ServedSurface {
   /** How the protocol is called when its addresses are printed. */
   readonly title: string;
   /** Its addresses on the server at `url`, each with a word on what is there. */
-  addresses(url: string, place: Pick<SurfacePlace, "teal">): readonly string[];
+  addresses(url: string, place: Pick<SurfaceContext, "teal">): readonly string[];
   /**
    * Imports what the surface takes, and returns how it is made; called only if it is served, before anything is opened.
    * Rejects with `UnsupportedError` that names the install line where an optional package is absent.
    */
-  load(): Promise<(place: SurfacePlace) => Surface | Promise<Surface>>;
+  load(): Promise<(place: SurfaceContext) => Surface | Promise<Surface>>;
 }
 
 /** All of them, in the order in which they are printed. */
@@ -86,7 +86,7 @@ export interface LoadedSurfaces {
   readonly served: readonly ServedSurface[];
   /** A line for each one that lacks its package. */
   readonly leftOut: readonly string[];
-  make(place: SurfacePlace): Promise<readonly Surface[]>;
+  make(place: SurfaceContext): Promise<readonly Surface[]>;
 }
 
 /**

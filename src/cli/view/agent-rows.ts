@@ -36,7 +36,7 @@ export function agentCells(
   const tokens = standingOf(own, "maxTokens", now);
   const cost = standingOf(own, "maxCostMicros", now);
   const time = standingOf(own, "maxActiveMs", now);
-  const reserved = (standing: Standing | undefined, format: (amount: number) => string): string =>
+  const reserved = (standing: LimitUse | undefined, format: (amount: number) => string): string =>
     form === "full" ? reservedText(standing, format) : "";
   const ownTokens = agent.usage.inputTokens + agent.usage.outputTokens;
   return [
@@ -60,7 +60,7 @@ export function agentCells(
 }
 
 /** The amount that calls in flight have reserved: the `+4.4k` of `24k+4.4k`. */
-function reservedText(standing: Standing | undefined, format: (amount: number) => string): string {
+function reservedText(standing: LimitUse | undefined, format: (amount: number) => string): string {
   return standing && standing.reserved > 0 ? `+${format(standing.reserved)}` : "";
 }
 
@@ -117,7 +117,7 @@ const amountOf: Readonly<Record<AmountLimit, keyof Amounts>> = {
   maxActiveMs: "activeMs",
 };
 
-interface Standing {
+interface LimitUse {
   readonly used: number;
   /** Reserved for calls in flight; 0 for limits without reservations. */
   readonly reserved: number;
@@ -128,8 +128,8 @@ interface Standing {
  * Use and limit of an agent by one kind of limit. If both its lifetime and its open turn have that limit, the one with less
  * left counts. Undefined if no account has it.
  */
-function standingOf(accounts: readonly Account[], limit: AmountLimit, now: number): Standing | undefined {
-  let tightest: Standing | undefined;
+function standingOf(accounts: readonly Account[], limit: AmountLimit, now: number): LimitUse | undefined {
+  let tightest: LimitUse | undefined;
   for (const account of accounts) {
     const most = account.limits[limit];
     if (most === undefined) continue;

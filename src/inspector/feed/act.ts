@@ -68,12 +68,12 @@ function talkTo(runtime: Runtime): Talk {
       const agent = await runtime.find(agentId);
       if (agent.rootAgentId !== agentId) throw new UnsupportedError("only root agents can be talked to");
       await agent.start();
-      return { turnId: await agent.executeTurn(contentOf(text, images), { key, ifBusy }).id };
+      return { turnId: await agent.executeTurn(inputContent(text, images), { key, ifBusy }).id };
     },
   };
 }
 
-function contentOf(text: string, images: readonly string[]): Content {
+function inputContent(text: string, images: readonly string[]): Content {
   if (images.length === 0) return text;
   return [...(text === "" ? [] : [{ type: "text" as const, text }]), ...images.map(imageOf)];
 }

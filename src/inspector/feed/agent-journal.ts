@@ -2,8 +2,8 @@ import { InvalidInputError } from "../../errors/index.ts";
 import type { AgentRecord, Message } from "../../state/index.ts";
 import type { FeedMessageItem, MessagePage, PromptRow } from "./answers.ts";
 import type { KeptJournal, PlacedEntry } from "./journals.ts";
-import { agentOf, keyOf, type RunSource } from "./source.ts";
-import { type Sight, shownMessage } from "./visible-values.ts";
+import { agentOf, agentKeyIn, type RunSource } from "./source.ts";
+import { type Visibility, shownMessage } from "./visible-values.ts";
 
 export interface AgentJournal {
   readonly record: AgentRecord;
@@ -13,7 +13,7 @@ export interface AgentJournal {
 /** The journal of one agent. Throws `NotFoundError` for an agent that is not of the run. */
 export async function journalOf(source: RunSource, agentId: string): Promise<AgentJournal> {
   const record = await agentOf(source, agentId);
-  return { record, journal: await source.journals.read(source.stores, keyOf(source, agentId)) };
+  return { record, journal: await source.journals.read(source.stores, agentKeyIn(source, agentId)) };
 }
 
 /** Characters of one message that a list of messages holds; the row has the rest. */
@@ -34,7 +34,7 @@ export async function messagePage(
   source: RunSource,
   agentId: string,
   { at, before, limit = MESSAGES_AT_A_TIME }: MessageQuery,
-  sight: Sight,
+  sight: Visibility,
 ): Promise<MessagePage> {
   const { journal } = await journalOf(source, agentId);
   const ids = journal.messageIds;
@@ -42,7 +42,7 @@ export async function messagePage(
   const end = before === undefined ? known : ids.indexOf(before);
   if (end < 0) throw new InvalidInputError(`before is "${before}"; it takes "next" of another page`);
   const start = Math.max(0, end - limit);
-  const messages = await source.stores.messagesById(keyOf(source, agentId), ids.slice(start, end));
+  const messages = await source.stores.messagesById(agentKeyIn(source, agentId), ids.slice(start, end));
   return {
     items: messages.map((message) => shownItem(journal, message, sight)),
     next: start === 0 ? null : (ids[start] ?? null),
@@ -57,13 +57,13 @@ function cursorOf(journal: KeptJournal, messageId: string): number {
 export async function allMessages(
   source: RunSource,
   { record, journal }: AgentJournal,
-  sight: Sight,
+  sight: Visibility,
 ): Promise<FeedMessageItem[]> {
-  const all = await source.stores.messages(keyOf(source, record.agentId));
+  const all = await source.stores.messages(agentKeyIn(source, record.agentId));
   return all.map((message) => shownItem(journal, message, sight));
 }
 
-function shownItem(journal: KeptJournal, given: Message, sight: Sight): FeedMessageItem {
+function shownItem(journal: KeptJournal, given: Message, sight: Visibility): FeedMessageItem {
   const { message, isCut } = cutMessage(shownMessage(given, sight));
   const { cursor = null, entry } = journal.entryOf(given.id) ?? {};
   const turnId = entry && "turnId" in entry ? (entry.turnId ?? null) : null;

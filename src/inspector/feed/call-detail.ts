@@ -5,27 +5,27 @@ import { definitionIn } from "../replay/prompts.ts";
 import type { CallDetail } from "./answers.ts";
 import { type AgentJournal, journalOf } from "./agent-journal.ts";
 import type { PlacedEntry } from "./journals.ts";
-import { keyOf, type RunSource } from "./source.ts";
-import { type Sight, shownMessage, shownRequest } from "./visible-values.ts";
+import { agentKeyIn, type RunSource } from "./source.ts";
+import { type Visibility, shownMessage, shownRequest } from "./visible-values.ts";
 
 type Draft = { -readonly [Name in keyof CallDetail]: CallDetail[Name] };
 type Attempt = CallDetail["attempts"][number];
 
 /** All that is stored of one tool call. Throws `NotFoundError` where the run has no such call. */
-export async function callDetail(source: RunSource, callId: string, sight: Sight): Promise<CallDetail> {
+export async function callDetail(source: RunSource, callId: string, sight: Visibility): Promise<CallDetail> {
   const of = await journalOf(source, agentOfTurn(partsOfCall(callId).turnId));
   return await callIn({ source, sight, of }, callId);
 }
 
-export interface CallPlace {
+export interface CallContext {
   readonly source: RunSource;
-  readonly sight: Sight;
+  readonly sight: Visibility;
   /** The agent that made the call. */
   readonly of: AgentJournal;
 }
 
 /** For readers of many calls, who have read the journal once. */
-export async function callIn({ source, sight, of }: CallPlace, callId: string): Promise<CallDetail> {
+export async function callIn({ source, sight, of }: CallContext, callId: string): Promise<CallDetail> {
   const { turnId, step } = partsOfCall(callId);
   const { record, journal } = of;
   const { agentId } = record;
@@ -49,7 +49,7 @@ export async function callIn({ source, sight, of }: CallPlace, callId: string): 
   };
   const { definition, ...messageIds } = foldCall(detail, journal.entries, sight);
   if (detail.name === "") throw new NotFoundError(`run "${source.runId}" has no call "${callId}"`);
-  const key = keyOf(source, agentId);
+  const key = agentKeyIn(source, agentId);
   const wanted = [messageIds.asking, messageIds.result].filter((id) => id !== null);
   const messages = new Map((await source.stores.messagesById(key, wanted)).map((message) => [message.id, message]));
   const asking = messages.get(messageIds.asking ?? "");
@@ -71,7 +71,7 @@ export async function callIn({ source, sight, of }: CallPlace, callId: string): 
 }
 
 /** Folds the entries of the call; returns the messages that ask for it and that hold its result, and the hash of its definition. */
-function foldCall(detail: Draft, entries: readonly PlacedEntry[], sight: Sight) {
+function foldCall(detail: Draft, entries: readonly PlacedEntry[], sight: Visibility) {
   const { callId } = detail;
   const { namesOnly, redactor } = sight;
   const remark = <Text extends string | null>(text: Text) => (text === null || !namesOnly ? redacted(text, sight) : "");
@@ -134,6 +134,6 @@ function foldCall(detail: Draft, entries: readonly PlacedEntry[], sight: Sight) 
   return { ...messageIds, definition };
 }
 
-function redacted<Text extends string | null>(text: Text, { redactor }: Sight): Text {
+function redacted<Text extends string | null>(text: Text, { redactor }: Visibility): Text {
   return (text === null ? text : redactor.text(text)) as Text;
 }

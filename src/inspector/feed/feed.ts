@@ -34,10 +34,10 @@ import { type FeedSink, RunReader, type RunWatch, WatchedRun } from "./run-watch
 import type { RunSummary } from "../run-model/summary-facts.ts";
 import { runHead, runPage, type RunQuery, storedAccountsOf } from "./runs.ts";
 import { type SearchQuery, searchRun } from "./search.ts";
-import { actorOf, agentOf, type FeedSource, keyOf, Sources } from "./source.ts";
+import { actorOf, agentOf, type FeedSource, agentKeyIn, Sources } from "./source.ts";
 import { stepPage } from "./step-contents.ts";
 import { summaryOfRun } from "./summary-of-run.ts";
-import { feedEntryOf, feedRowOf, type Sight, shownRequest } from "./visible-values.ts";
+import { feedEntryOf, feedRowOf, type Visibility, shownRequest } from "./visible-values.ts";
 import type { FeedRow } from "./messages.ts";
 import type { Actor, Talk } from "./act.ts";
 
@@ -64,7 +64,7 @@ const ROWS_AT_A_TIME = 500;
  */
 export class Feed {
   readonly #sources = new Sources();
-  readonly #sight: Sight;
+  readonly #sight: Visibility;
   readonly #places: Pick<FeedInfo, "run" | "apiDocs">;
   readonly #watched = new Map<string, WatchedRun>();
 
@@ -180,7 +180,7 @@ export class Feed {
   async request(requestId: string): Promise<AgentRequest | undefined> {
     const agentId = agentOfTurn(partsOfCall(callOfRequest(requestId)).turnId);
     const source = await this.#sources.ofAgent(agentId);
-    const found = await source.stores.request(keyOf(source, agentId), requestId);
+    const found = await source.stores.request(agentKeyIn(source, agentId), requestId);
     return found && shownRequest(found, this.#sight);
   }
 
@@ -216,7 +216,7 @@ export class Feed {
   async artifact(runId: string, agentId: string, artifactId: string): Promise<ArtifactView> {
     const source = await this.#sources.ofRun(runId);
     await agentOf(source, agentId);
-    const artifact = await source.stores.artifact(keyOf(source, agentId), artifactId);
+    const artifact = await source.stores.artifact(agentKeyIn(source, agentId), artifactId);
     if (!artifact) throw new NotFoundError(`agent "${agentId}" has no artifact "${artifactId}"`);
     const { namesOnly, redactor } = this.#sight;
     if (namesOnly) return { ...artifact, name: "", content: "", isCut: artifact.content !== "" };

@@ -5,8 +5,8 @@ import type { AgentRecord } from "../../state/index.ts";
 import { type ProcessIdentity, type RegisteredProcess, signsOf } from "../../stores/index.ts";
 import type { OwnerRow, ProcessRow, QueueRow } from "./answers.ts";
 import type { FeedProcess } from "./messages.ts";
-import { type FeedSource, keyOf, type RunSource } from "./source.ts";
-import type { Sight } from "./visible-values.ts";
+import { type FeedSource, agentKeyIn, type RunSource } from "./source.ts";
+import type { Visibility } from "./visible-values.ts";
 
 const AGENTS_AT_A_TIME = 500;
 /** Most agents whose lease is looked up in one answer: those with an open turn first. */
@@ -22,7 +22,7 @@ const MOST_DEAD_LETTERS = 20;
 /** A process without a heartbeat for so long counts as silent, in milliseconds. A living one writes one every 3.4 s by default. */
 const SILENT_MS = 15_000;
 
-type RunPlace = Pick<RunSource, "stores" | "tenant" | "runId">;
+type RunIds = Pick<RunSource, "stores" | "tenant" | "runId">;
 
 /** The process that has the lease of an agent, or undefined where there is none. */
 export interface Owner {
@@ -31,11 +31,11 @@ export interface Owner {
 }
 
 /** The owners of a run's agents. `isBusy`: only of those with an open turn. */
-export async function ownersIn(source: RunPlace, { isBusy }: { readonly isBusy: boolean }): Promise<Owner[]> {
+export async function ownersIn(source: RunIds, { isBusy }: { readonly isBusy: boolean }): Promise<Owner[]> {
   const agents = (await agentsOf(source)).filter(({ openTurnId }) => !isBusy || openTurnId !== null);
   const first = agents.toSorted((one, other) => rank(one) - rank(other)).slice(0, MOST_OWNERS);
   return await Promise.all(
-    first.map(async (agent) => ({ agent, holder: await source.stores.holder(keyOf(source, agent.agentId)) })),
+    first.map(async (agent) => ({ agent, holder: await source.stores.holder(agentKeyIn(source, agent.agentId)) })),
   );
 }
 
@@ -104,7 +104,7 @@ function rank({ openTurnId }: AgentRecord): number {
   return openTurnId === null ? 1 : 0;
 }
 
-async function agentsOf({ stores, tenant, runId }: RunPlace): Promise<AgentRecord[]> {
+async function agentsOf({ stores, tenant, runId }: RunIds): Promise<AgentRecord[]> {
   const agents: AgentRecord[] = [];
   for (let after: string | undefined; ; after = agents.at(-1)?.agentId) {
     const page = await stores.listAgents({ tenant, rootAgentId: runId, limit: AGENTS_AT_A_TIME, after });
@@ -113,7 +113,7 @@ async function agentsOf({ stores, tenant, runId }: RunPlace): Promise<AgentRecor
   }
 }
 
-export async function queueRows(queues: Queues, { namesOnly, redactor }: Sight): Promise<QueueRow[]> {
+export async function queueRows(queues: Queues, { namesOnly, redactor }: Visibility): Promise<QueueRow[]> {
   const counts = await queues.counts(await queues.names());
   return await Promise.all(
     counts.map(async ({ queue, waiting, active, delayed, dead, waitingSince, activeSince }) => {

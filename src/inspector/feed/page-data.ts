@@ -6,7 +6,7 @@ import { allPrompts } from "./prompts.ts";
 import { copyOfRun } from "./run-file.ts";
 import { runHead } from "./runs.ts";
 import type { RunSource } from "./source.ts";
-import { feedRowOf, type Sight, shownRequest } from "./visible-values.ts";
+import { feedRowOf, type Visibility, shownRequest } from "./visible-values.ts";
 import type { CallDetail, PageData } from "./wire.ts";
 
 /** Characters of JSON beyond the rows. A browser holds all of it, as objects. */
@@ -15,7 +15,7 @@ const MOST_CHARACTERS = 40_000_000;
 const MOST_FOLDED_ENTRIES = 40_000;
 
 /** All that a page shows of a run, at one moment. Prompts are the first to be left out, as each repeats those before it. */
-export async function pageData(live: RunSource, sight: Sight): Promise<PageData> {
+export async function pageData(live: RunSource, sight: Visibility): Promise<PageData> {
   const source = await copyOfRun(live);
   try {
     const { stores, tenant, runId } = source;
@@ -50,18 +50,18 @@ export async function pageData(live: RunSource, sight: Sight): Promise<PageData>
 function byFirstRow(agents: PageData["agents"], rows: readonly JournalRow[]): PageData["agents"] {
   const places = new Map<string, number>();
   for (const [place, { agentId }] of rows.entries()) if (!places.has(agentId)) places.set(agentId, place);
-  const placeOf = ({ agentId }: PageData["agents"][number]): number => places.get(agentId) ?? rows.length;
-  return agents.toSorted((one, other) => placeOf(one) - placeOf(other) || one.depth - other.depth);
+  const rowIndex = ({ agentId }: PageData["agents"][number]): number => places.get(agentId) ?? rows.length;
+  return agents.toSorted((one, other) => rowIndex(one) - rowIndex(other) || one.depth - other.depth);
 }
 
-interface Room {
+interface ByteAllowance {
   left: number;
 }
 
 /** Undefined: there is no room for it. */
 async function byAgent<Value>(
   journals: readonly AgentJournal[],
-  room: Room,
+  room: ByteAllowance,
   of: (journal: AgentJournal) => Promise<Value>,
 ): Promise<Readonly<Record<string, Value>> | undefined> {
   const found: [string, Value][] = [];
@@ -76,13 +76,13 @@ async function byAgent<Value>(
   return Object.fromEntries(found);
 }
 
-interface CallsPlace {
+interface CallsContext {
   readonly journals: readonly AgentJournal[];
-  readonly sight: Sight;
-  readonly room: Room;
+  readonly sight: Visibility;
+  readonly room: ByteAllowance;
 }
 
-async function callsOf(source: RunSource, { journals, sight, room }: CallsPlace): Promise<PageData["calls"]> {
+async function callsOf(source: RunSource, { journals, sight, room }: CallsContext): Promise<PageData["calls"]> {
   const calls = await byAgent(journals, room, async (of) => {
     const details: CallDetail[] = [];
     for (const { entry } of of.journal.entries) {

@@ -2,15 +2,15 @@ import { NotFoundError } from "../../errors/index.ts";
 import { definitionHashesOf, SentPrompts } from "../replay/prompts.ts";
 import type { Prompt, PromptRow } from "./answers.ts";
 import { type AgentJournal, journalOf, promptRowsOf } from "./agent-journal.ts";
-import { keyOf, type RunSource } from "./source.ts";
-import { type Sight, shownMessage } from "./visible-values.ts";
+import { agentKeyIn, type RunSource } from "./source.ts";
+import { type Visibility, shownMessage } from "./visible-values.ts";
 
 export async function promptRows(source: RunSource, agentId: string): Promise<PromptRow[]> {
   return promptRowsOf((await journalOf(source, agentId)).journal.entries);
 }
 
 /** One model call with its prompt and its answer. Throws `NotFoundError` where the agent has no call of that number. */
-export async function promptOf(source: RunSource, agentId: string, seq: number, sight: Sight): Promise<Prompt> {
+export async function promptOf(source: RunSource, agentId: string, seq: number, sight: Visibility): Promise<Prompt> {
   const of = await journalOf(source, agentId);
   const row = promptRowsOf(of.journal.entries).find((one) => one.seq === seq);
   const prompt = row && (await promptIn({ source, of, sent: await sentPrompts(source, of), sight }, row));
@@ -19,26 +19,26 @@ export async function promptOf(source: RunSource, agentId: string, seq: number, 
 }
 
 /** All model calls of an agent, as far as their prompts can be rebuilt. */
-export async function allPrompts(source: RunSource, of: AgentJournal, sight: Sight): Promise<Prompt[]> {
+export async function allPrompts(source: RunSource, of: AgentJournal, sight: Visibility): Promise<Prompt[]> {
   const sent = await sentPrompts(source, of);
   const rows = promptRowsOf(of.journal.entries);
   const prompts = await Promise.all(rows.map((row) => promptIn({ source, of, sent, sight }, row)));
   return prompts.filter((prompt) => prompt !== undefined);
 }
 
-interface PromptPlace {
+interface PromptContext {
   readonly source: RunSource;
   readonly of: AgentJournal;
   readonly sent: SentPrompts;
-  readonly sight: Sight;
+  readonly sight: Visibility;
 }
 
-async function promptIn(place: PromptPlace, row: PromptRow): Promise<Prompt | undefined> {
+async function promptIn(place: PromptContext, row: PromptRow): Promise<Prompt | undefined> {
   const { source, of, sight } = place;
   const sent = place.sent.prompt(row.seq);
   if (!sent) return undefined;
   const { answerId, error } = endOf(of, row);
-  const key = keyOf(source, of.record.agentId);
+  const key = agentKeyIn(source, of.record.agentId);
   const [answer] = answerId === null ? [] : await source.stores.messagesById(key, [answerId]);
   const { messages, tools = [], ...parameters } = sent.request;
   return {
@@ -58,7 +58,7 @@ export async function sentPrompts(source: RunSource, { record, journal }: AgentJ
   const { stores, tenant, runId } = source;
   const entries = journal.entries.map(({ entry }) => entry);
   const [messages, definitions] = await Promise.all([
-    stores.messages(keyOf(source, record.agentId)),
+    stores.messages(agentKeyIn(source, record.agentId)),
     Promise.all(definitionHashesOf(entries).map((hash) => stores.definition(tenant, runId, hash))),
   ]);
   const known = definitions.filter((definition) => definition !== undefined);

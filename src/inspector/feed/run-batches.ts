@@ -1,8 +1,8 @@
 import type { JournalRow } from "../../state/index.ts";
 import type { FeedAgent, FeedRow } from "./messages.ts";
 import { feedAgentOf } from "./runs.ts";
-import { keyOf, type RunSource } from "./source.ts";
-import { feedRowOf, type Sight } from "./visible-values.ts";
+import { agentKeyIn, type RunSource } from "./source.ts";
+import { feedRowOf, type Visibility } from "./visible-values.ts";
 
 const ROWS_AT_A_TIME = 200;
 const ENTRIES_IN_A_BATCH = 500;
@@ -36,13 +36,13 @@ interface Kept {
  */
 export class RunBatches {
   readonly #source: RunSource;
-  readonly #sight: Sight;
+  readonly #sight: Visibility;
   /** By the cursor behind which a batch begins. */
   readonly #kept = new Map<number, Kept>();
   /** How often it was refreshed. */
   #age = 0;
 
-  constructor(source: RunSource, sight: Sight) {
+  constructor(source: RunSource, sight: Visibility) {
     this.#source = source;
     this.#sight = sight;
   }
@@ -123,7 +123,7 @@ export class RunBatches {
   async #agentsOf(rows: readonly JournalRow[]): Promise<ReadonlyMap<string, FeedAgent>> {
     const ids = new Set(rows.flatMap((row) => (isFirst(row) ? [row.agentId] : [])));
     const { stores } = this.#source;
-    const records = await Promise.all([...ids].map((id) => stores.readAgent(keyOf(this.#source, id))));
+    const records = await Promise.all([...ids].map((id) => stores.readAgent(agentKeyIn(this.#source, id))));
     const known = records.filter((record) => record !== undefined);
     return new Map(known.map((record) => [record.agentId, feedAgentOf(record, this.#sight)]));
   }

@@ -20,7 +20,7 @@ import { Journals } from "./journals.ts";
 import { pauses } from "./pauses.ts";
 import { RunDigests } from "./run-digests.ts";
 import type { RunSource } from "./source.ts";
-import { feedEntryOf, type Sight, shownMessage, shownRequest } from "./visible-values.ts";
+import { feedEntryOf, type Visibility, shownMessage, shownRequest } from "./visible-values.ts";
 
 export const RUN_FORMAT = "troupe.run/1";
 
@@ -61,7 +61,7 @@ export const runFileSchema = z.object({
 export type RunFile = DeepReadonly<z.infer<typeof runFileSchema>>;
 
 /** The file shows a run; it is no backup: leases, timers and inboxes are left out. */
-export async function exportRun({ stores, tenant, runId }: RunSource, sight: Sight): Promise<RunFile> {
+export async function exportRun({ stores, tenant, runId }: RunSource, sight: Visibility): Promise<RunFile> {
   const [tree, waiters] = await Promise.all([stores.exportTree(tenant, runId), stores.waiters(tenant, runId)]);
   if (!tree) throw new NotFoundError(`there is no run "${runId}"`);
   const pause = pauses();
@@ -98,7 +98,7 @@ async function each<Item, Result>(items: readonly Item[], made: (item: Item) => 
 
 const nobody = { ownerId: null, sessionId: null } as const;
 
-function shownAgent({ record, epoch, seq, at, artifacts, requests }: StoredAgent, sight: Sight) {
+function shownAgent({ record, epoch, seq, at, artifacts, requests }: StoredAgent, sight: Visibility) {
   return {
     record: shownRecord(record, sight),
     epoch,
@@ -110,7 +110,7 @@ function shownAgent({ record, epoch, seq, at, artifacts, requests }: StoredAgent
 }
 
 /** Machines are folded from the first entry on, so the checkpoint is not needed. */
-function shownRecord(record: AgentRecord, { namesOnly }: Sight): AgentRecord {
+function shownRecord(record: AgentRecord, { namesOnly }: Visibility): AgentRecord {
   const shown = { ...record, checkpoint: null };
   if (!namesOnly) return shown;
   const { error, abort, pause } = record;
@@ -124,7 +124,7 @@ function shownRecord(record: AgentRecord, { namesOnly }: Sight): AgentRecord {
   };
 }
 
-function shownRow({ cursor, version, agentId, entries, messages }: StoredRow, sight: Sight) {
+function shownRow({ cursor, version, agentId, entries, messages }: StoredRow, sight: Visibility) {
   if (!sight.namesOnly) return { version, cursor, agentId, entries, messages };
   return {
     version: JOURNAL_VERSION,

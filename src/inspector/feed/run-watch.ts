@@ -5,7 +5,7 @@ import type { FeedMessage, FeedOwner } from "./messages.ts";
 import { RunBatches } from "./run-batches.ts";
 import { RunStatus } from "./run-status.ts";
 import type { RunSource, Sources } from "./source.ts";
-import type { Sight } from "./visible-values.ts";
+import type { Visibility } from "./visible-values.ts";
 
 /** Rows that come together are sent together: how long the first of them waits, in milliseconds. */
 const GATHER_MS = 20;
@@ -49,7 +49,7 @@ export class WatchedRun {
   #written: ReturnType<typeof setTimeout> | undefined;
   #said: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(sources: Sources, source: RunSource, sight: Sight) {
+  constructor(sources: Sources, source: RunSource, sight: Visibility) {
     this.source = source;
     this.batches = new RunBatches(source, sight);
     this.status = new RunStatus(source, () => {

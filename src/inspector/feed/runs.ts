@@ -1,12 +1,12 @@
 import { type Account, turnAccountId } from "../../budget/index.ts";
 import { type AgentRecord, numberOfTurn, statusOf, type TurnRecord, turnIdOf } from "../../state/index.ts";
-import { byAge, placeOfAgent } from "../../stores/index.ts";
+import { byAge, formatAgentCursor } from "../../stores/index.ts";
 import type { RunHead, RunPage, RunRow, StoredAccounts } from "./answers.ts";
 import type { FeedAgent } from "./messages.ts";
 import { ownerOfRun } from "./owners.ts";
 import type { RunDigests } from "./run-digests.ts";
-import { type FeedSource, keyOf, type RunSource, type Sources } from "./source.ts";
-import { type Sight, shownRequest } from "./visible-values.ts";
+import { type FeedSource, agentKeyIn, type RunSource, type Sources } from "./source.ts";
+import { type Visibility, shownRequest } from "./visible-values.ts";
 
 export interface RunQuery {
   /** `next` of the page before. Default: from the newest run on. */
@@ -35,7 +35,7 @@ const LONGEST_TASK = 160;
 const MOST_TURNS = 100;
 
 /** A page of the roots of all sources, newest first. */
-export async function runPage(sources: Sources, query: RunQuery, sight: Sight): Promise<RunPage> {
+export async function runPage(sources: Sources, query: RunQuery, sight: Visibility): Promise<RunPage> {
   const { limit = ROOTS_AT_A_TIME, text = "", status = "", since = 0, until = Number.POSITIVE_INFINITY } = query;
   const items: RunRow[] = [];
   let { after } = query;
@@ -43,7 +43,7 @@ export async function runPage(sources: Sources, query: RunQuery, sight: Sight): 
     const roots = await rootsAfter(sources, after, ROOTS_AT_A_TIME);
     for (const { source, root } of roots) {
       seen += 1;
-      after = placeOfAgent(root);
+      after = formatAgentCursor(root);
       // The others are older still.
       if (root.createdAt < since) return { items, next: null };
       if (!isOfText(root, text) || root.createdAt >= until) continue;
@@ -91,15 +91,15 @@ async function rootsAfter(sources: Sources, after: string | undefined, limit: nu
 }
 
 /** Where the row of a run is made. */
-export interface RowPlace {
+export interface RowContext {
   readonly source: FeedSource;
   readonly digests: RunDigests;
 }
 
 export async function runRowOf(
-  { source, digests }: RowPlace,
+  { source, digests }: RowContext,
   root: AgentRecord,
-  { namesOnly, redactor }: Sight,
+  { namesOnly, redactor }: Visibility,
 ): Promise<RunRow> {
   const { stores, tenant } = source;
   const { agentId: runId, definition, turnCount, createdAt, lastActivity, sessionId } = root;
@@ -107,7 +107,7 @@ export async function runRowOf(
     lastTurnOf(source, root),
     topAccounts(source, root),
     stores.requests({ tenant, rootAgentId: runId, status: "open", limit: 1_000 }),
-    stores.holder(keyOf(source, runId)),
+    stores.holder(agentKeyIn(source, runId)),
     digests.of(stores, tenant, runId),
   ]);
   const status = statusOf(root);
@@ -167,7 +167,7 @@ function spentOn(accounts: readonly Account[]): Pick<RunRow, "tokens" | "costMic
   return { tokens: sum(({ used }) => used.tokens), costMicros, calls, unpricedCalls };
 }
 
-export function feedAgentOf(record: AgentRecord, { namesOnly }: Sight): FeedAgent {
+export function feedAgentOf(record: AgentRecord, { namesOnly }: Visibility): FeedAgent {
   const { agentId, definition, parentAgentId, parentTurnId, parentStep, parentCallId, background } = record;
   const { depth, accountId, parentAccountId, sessionId, createdAt } = record;
   return {
@@ -188,7 +188,7 @@ export function feedAgentOf(record: AgentRecord, { namesOnly }: Sight): FeedAgen
 }
 
 /** A run at one moment. */
-export async function runHead(source: RunSource, sight: Sight): Promise<RunHead> {
+export async function runHead(source: RunSource, sight: Visibility): Promise<RunHead> {
   const { stores, tenant, runId, root } = source;
   const [head, waiters, run] = await Promise.all([
     stores.treeHead(tenant, runId),

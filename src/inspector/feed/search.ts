@@ -1,8 +1,8 @@
 import { type Entry, type JournalRow, type Message, messagesAddedBy, textOf } from "../../state/index.ts";
 import type { SearchHit, SearchPage } from "./answers.ts";
 import { pauses } from "./pauses.ts";
-import { keyOf, type RunSource } from "./source.ts";
-import { feedEntryOf, type Sight, shownMessage } from "./visible-values.ts";
+import { agentKeyIn, type RunSource } from "./source.ts";
+import { feedEntryOf, type Visibility, shownMessage } from "./visible-values.ts";
 
 const ROWS_AT_A_TIME = 200;
 const MESSAGES_AT_A_TIME = 500;
@@ -21,7 +21,7 @@ export interface SearchQuery {
 }
 
 /** Searches the rows of a run and their messages, in the order of the journal; upper and lower case are the same. */
-export async function searchRun(source: RunSource, query: SearchQuery, sight: Sight): Promise<SearchPage> {
+export async function searchRun(source: RunSource, query: SearchQuery, sight: Visibility): Promise<SearchPage> {
   const { stores, tenant, runId } = source;
   const { signal } = query;
   const wanted = query.text.toLowerCase();
@@ -53,7 +53,10 @@ async function messagesOf(source: RunSource, rows: readonly JournalRow[]): Promi
   for (const [agentId, own] of Map.groupBy(rows, (row) => row.agentId)) {
     const ids = own.flatMap(({ entries }) => entries.flatMap(messagesAddedBy));
     for (let from = 0; from < ids.length; from += MESSAGES_AT_A_TIME) {
-      const some = await source.stores.messagesById(keyOf(source, agentId), ids.slice(from, from + MESSAGES_AT_A_TIME));
+      const some = await source.stores.messagesById(
+        agentKeyIn(source, agentId),
+        ids.slice(from, from + MESSAGES_AT_A_TIME),
+      );
       // The ids of messages are unique within an agent only.
       for (const message of some) found.set(`${agentId} ${message.id}`, message);
       await pause();
@@ -65,7 +68,7 @@ async function messagesOf(source: RunSource, rows: readonly JournalRow[]): Promi
 interface Wanted {
   readonly wanted: string;
   readonly messages: ReadonlyMap<string, Message>;
-  readonly sight: Sight;
+  readonly sight: Visibility;
 }
 
 /** What is found in an entry: in the messages that it brings, else in itself, which may say the same as they do. */
@@ -92,7 +95,7 @@ function has(texts: Iterable<string>, wanted: string): boolean {
   return false;
 }
 
-function shownEntry(entry: Entry, sight: Sight): unknown {
+function shownEntry(entry: Entry, sight: Visibility): unknown {
   return sight.namesOnly ? feedEntryOf(entry, sight) : sight.redactor.value(entry);
 }
 

@@ -93,6 +93,6 @@ export async function agentOf({ stores, tenant, runId }: RunSource, agentId: str
   throw new NotFoundError(`run "${runId}" has no agent "${agentId}"`);
 }
 
-export function keyOf({ tenant }: Pick<FeedSource, "tenant">, agentId: string): AgentKey {
+export function agentKeyIn({ tenant }: Pick<FeedSource, "tenant">, agentId: string): AgentKey {
   return { tenant, agentId };
 }

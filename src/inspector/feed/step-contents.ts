@@ -6,8 +6,8 @@ import type { ComparedText, StepContents, StepPage } from "./answers.ts";
 import type { PlacedEntry } from "./journals.ts";
 import { pauses } from "./pauses.ts";
 import { sentPrompts } from "./prompts.ts";
-import { keyOf, type RunSource } from "./source.ts";
-import type { Sight } from "./visible-values.ts";
+import { agentKeyIn, type RunSource } from "./source.ts";
+import type { Visibility } from "./visible-values.ts";
 
 const AGENTS_AT_A_TIME = 50;
 /** One answer ends with the agent that is read after so many milliseconds. */
@@ -23,7 +23,7 @@ function hashOf(text: string): string {
 }
 
 /** The contents of the steps of a run, agent by agent in the order of their ids. */
-export async function stepPage(source: RunSource, after: string | undefined, sight: Sight): Promise<StepPage> {
+export async function stepPage(source: RunSource, after: string | undefined, sight: Visibility): Promise<StepPage> {
   if (sight.namesOnly) return { items: [], next: null };
   const { stores, tenant, runId } = source;
   const items: StepContents[] = [];
@@ -41,10 +41,10 @@ export async function stepPage(source: RunSource, after: string | undefined, sig
   }
 }
 
-async function stepsOf(source: RunSource, of: AgentJournal, sight: Sight): Promise<StepContents[]> {
+async function stepsOf(source: RunSource, of: AgentJournal, sight: Visibility): Promise<StepContents[]> {
   const { agentId } = of.record;
   const { entries } = of.journal;
-  const messages = await source.stores.messages(keyOf(source, agentId));
+  const messages = await source.stores.messages(agentKeyIn(source, agentId));
   const byId = new Map(messages.map((message) => [message.id, message]));
   const given = argumentsIn(entries);
   const results = new Map(
@@ -72,7 +72,7 @@ async function stepsOf(source: RunSource, of: AgentJournal, sight: Sight): Promi
         return {
           callId,
           arguments: args === undefined ? null : texts.of(args),
-          result: result ? texts.of(contentOf(result)) : null,
+          result: result ? texts.of(messageText(result)) : null,
         };
       }),
     });
@@ -101,7 +101,7 @@ function endOf(entries: readonly PlacedEntry[], place: number) {
   return undefined;
 }
 
-function contentOf({ content }: Message): string {
+function messageText({ content }: Message): string {
   return typeof content === "string" ? content : stableStringify(content);
 }
 
@@ -122,10 +122,10 @@ type Prompt = NonNullable<ReturnType<Awaited<ReturnType<typeof sentPrompts>>["pr
  */
 class ComparedTexts {
   readonly #ids: RegExp;
-  readonly #sight: Sight;
+  readonly #sight: Visibility;
   readonly #hashes = new WeakMap<Message, string>();
 
-  constructor(runId: string, sight: Sight) {
+  constructor(runId: string, sight: Visibility) {
     this.#ids = new RegExp(`${runId.replaceAll(/[^\w]/g, String.raw`\$&`)}~[0-9a-f]+`, "g");
     this.#sight = sight;
   }
@@ -147,8 +147,8 @@ class ComparedTexts {
     const said = [
       message.role,
       message.content,
-      message.role === "tool" ? [placeOf(message.callId), message.isError === true] : null,
-      calls.map((call) => [placeOf(call.callId), call.name, canonical(call.arguments)]),
+      message.role === "tool" ? [callPosition(message.callId), message.isError === true] : null,
+      calls.map((call) => [callPosition(call.callId), call.name, canonical(call.arguments)]),
     ];
     const hash = hashOf(this.#withoutIds(stableStringify(said)));
     this.#hashes.set(message, hash);
@@ -161,6 +161,6 @@ class ComparedTexts {
 }
 
 /** The part of a call's id that says which call of its agent it is: turn, step and number. */
-function placeOf(callId: string): string {
+function callPosition(callId: string): string {
   return callId.slice(callId.lastIndexOf("#") + 1);
 }

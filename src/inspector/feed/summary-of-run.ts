@@ -8,12 +8,12 @@ import { Timeline } from "../run-model/timeline.ts";
 import { feedProcessOf, ownersIn } from "./owners.ts";
 import { runHead } from "./runs.ts";
 import type { RunSource } from "./source.ts";
-import { feedRowOf, type Sight } from "./visible-values.ts";
+import { feedRowOf, type Visibility } from "./visible-values.ts";
 
 const ROWS_AT_A_TIME = 500;
 
 /** Reads the whole journal of a run once, and sums it up by the folds of the page. */
-export async function summaryOfRun(source: RunSource, sight: Sight): Promise<RunSummary> {
+export async function summaryOfRun(source: RunSource, sight: Visibility): Promise<RunSummary> {
   const { stores, tenant, runId } = source;
   const { agents, accounts, run } = await runHead(source, sight);
   const log = new RunLog();

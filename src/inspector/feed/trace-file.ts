@@ -48,11 +48,11 @@ export async function traceOfRun(feed: Feed, runId: string): Promise<{ readonly 
     for (const entry of entries) {
       last = Math.max(last, entry.at);
       const started = begunBy(entry as Entry, tid);
-      if (started) open.set(keyOf(started.cat, agentId, entry as Entry), started);
+      if (started) open.set(spanKey(started.cat, agentId, entry as Entry), started);
       const cat = endedBy(entry.type);
-      const begun = cat && open.get(keyOf(cat, agentId, entry as Entry));
+      const begun = cat && open.get(spanKey(cat, agentId, entry as Entry));
       if (!cat || !begun) continue;
-      open.delete(keyOf(cat, agentId, entry as Entry));
+      open.delete(spanKey(cat, agentId, entry as Entry));
       events.push(eventOf(begun, entry.at, argsAtEnd(entry as Entry)));
     }
   }
@@ -107,7 +107,7 @@ function endedBy(type: Entry["type"]): NonNullable<TraceEvent["cat"]> | undefine
 }
 
 /** An agent has one turn and one model call at a time. */
-function keyOf(cat: string, agentId: string, entry: Entry): string {
+function spanKey(cat: string, agentId: string, entry: Entry): string {
   return cat === "tool" || cat === "request" ? `${cat} ${"callId" in entry ? entry.callId : ""}` : `${cat} ${agentId}`;
 }
 

@@ -10,7 +10,7 @@ import {
 import type { FeedEntry, FeedRow } from "./messages.ts";
 
 /** What of the stored values a reader may see. */
-export interface Sight {
+export interface Visibility {
   /** Names, ids and numbers alone: nothing that a person, a model or a tool wrote. */
   readonly namesOnly: boolean;
   readonly redactor: Redactor;
@@ -105,11 +105,11 @@ const longestName = 200;
 const longestRemark = 2_000;
 
 /** A row as the feed sends it. */
-export function feedRowOf({ cursor, agentId, entries }: JournalRow, sight: Sight): FeedRow {
+export function feedRowOf({ cursor, agentId, entries }: JournalRow, sight: Visibility): FeedRow {
   return { cursor, agentId, entries: entries.map((entry) => feedEntryOf(entry, sight)) };
 }
 
-export function feedEntryOf(entry: Entry, sight: Sight): FeedEntry {
+export function feedEntryOf(entry: Entry, sight: Visibility): FeedEntry {
   // Artifacts are named by tools, with what may be a person's words.
   if (entry.type === "artifact.saved" && sight.namesOnly) return shown({ ...entry, name: "" }, sight) as FeedEntry;
   // A tool's code chooses the keys of its children.
@@ -120,7 +120,7 @@ export function feedEntryOf(entry: Entry, sight: Sight): FeedEntry {
   return shown(entry, sight) as FeedEntry;
 }
 
-function shown(fields: object, sight: Sight): Record<string, unknown> {
+function shown(fields: object, sight: Visibility): Record<string, unknown> {
   const left: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(fields) as [string, unknown][]) {
     if (value === undefined || leftOut.has(name)) continue;
@@ -134,13 +134,13 @@ function emptied(name: string, value: unknown): unknown {
   return typeof value === "string" || (name === "content" && Array.isArray(value)) ? "" : null;
 }
 
-function shownValue(name: string, value: unknown, sight: Sight): unknown {
+function shownValue(name: string, value: unknown, sight: Visibility): unknown {
   if (typeof value === "string") return shownText(name, value, sight);
   if (Array.isArray(value)) return value.map((item: unknown) => shownValue(name, item, sight));
   return typeof value === "object" && value !== null ? shown(value, sight) : value;
 }
 
-function shownText(name: string, text: string, { namesOnly, redactor }: Sight): string {
+function shownText(name: string, text: string, { namesOnly, redactor }: Visibility): string {
   if (names.has(name)) return cut(text, longestName);
   if (isFixedReason(name, text)) return text;
   if (namesOnly) return "";
@@ -158,7 +158,7 @@ function cut(text: string, most: number): string {
 }
 
 /** A message as it is shown: redacted, or without its texts. */
-export function shownMessage(message: Message, { namesOnly, redactor }: Sight): Message {
+export function shownMessage(message: Message, { namesOnly, redactor }: Visibility): Message {
   if (!namesOnly) return redactor.value(message) as Message;
   // A user's message names the person who sent it.
   if (message.role === "user")
@@ -174,7 +174,7 @@ function isOurs(origin: string): boolean {
 }
 
 /** A request as it is shown. */
-export function shownRequest(request: AgentRequest, { namesOnly, redactor }: Sight): AgentRequest {
+export function shownRequest(request: AgentRequest, { namesOnly, redactor }: Visibility): AgentRequest {
   if (!namesOnly) return redactor.value(request) as AgentRequest;
   const { decision, expiresAt, openedAt, decidedAt, status, kind, name, step, argumentsHash, isGuarded } = request;
   const { tenant, requestId, agentId, agentName, rootAgentId, turnId, callId } = request;

@@ -114,14 +114,14 @@ function pairs(one: RunLog, other: RunLog): Pair[] {
 /** First those of one name and step in their order, then what is left by name alone. */
 function matched(ones: readonly RunAgent[], others: readonly RunAgent[]): Pair[] {
   const partners = new Map<RunAgent, RunAgent>();
-  for (const keyOf of [placeOf, ({ name }: RunAgent) => name]) {
+  for (const stepKey of [spawnKey, ({ name }: RunAgent) => name]) {
     const taken = new Set(partners.values());
     const free = new Map<string, RunAgent[]>();
     for (const agent of others) {
-      if (!taken.has(agent)) free.set(keyOf(agent), [...(free.get(keyOf(agent)) ?? []), agent]);
+      if (!taken.has(agent)) free.set(stepKey(agent), [...(free.get(stepKey(agent)) ?? []), agent]);
     }
     for (const agent of ones) {
-      const partner = partners.has(agent) ? undefined : free.get(keyOf(agent))?.shift();
+      const partner = partners.has(agent) ? undefined : free.get(stepKey(agent))?.shift();
       if (partner) partners.set(agent, partner);
     }
   }
@@ -132,7 +132,7 @@ function matched(ones: readonly RunAgent[], others: readonly RunAgent[]): Pair[]
   ];
 }
 
-function placeOf({ name, parentTurnId, parentStep }: RunAgent): string {
+function spawnKey({ name, parentTurnId, parentStep }: RunAgent): string {
   return `${name} ${turnNumber(parentTurnId ?? "")} ${parentStep}`;
 }
 
@@ -162,16 +162,16 @@ function stepsOf({ log, contentsOf }: ComparedRun): ReadonlyMap<number, Map<stri
     const steps = all.get(agent) ?? new Map<string, Making>();
     all.set(agent, steps);
     if (entry.type === "model.requested") {
-      const key = keyOf(entry);
+      const key = stepKey(entry);
       const contents = contentsOf(log.agents[agent]?.agentId ?? "", entry.seq);
       steps.set(key, { ...begun(entry), contents, attempts: (steps.get(key)?.attempts ?? 0) + 1 });
     } else if (entry.type === "model.responded") {
-      const step = steps.get(keyOf(entry));
+      const step = steps.get(stepKey(entry));
       const { inputTokens, outputTokens } = entry.usage;
       if (step) Object.assign(step, { inputTokens, outputTokens, costMicros: entry.costMicros });
     } else if (entry.type === "tool.settled") {
       const { callId, name, outcome } = entry;
-      const step = steps.get(keyOf(entry));
+      const step = steps.get(stepKey(entry));
       const known = step?.contents?.calls.find((call) => call.callId === callId);
       const { arguments: given = null, result = null } = known ?? {};
       step?.calls.push({
@@ -190,7 +190,7 @@ function begun({ seq, model, promptHash }: RunEntryOf<"model.requested">): Makin
   return { seq, model, promptHash, attempts: 0, calls: [], ...amounts, contents: undefined };
 }
 
-function keyOf({ turnId, step }: { readonly turnId: string; readonly step: number }): string {
+function stepKey({ turnId, step }: { readonly turnId: string; readonly step: number }): string {
   return `${turnNumber(turnId)} ${step}`;
 }
 

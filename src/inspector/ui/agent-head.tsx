@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { type AgentMoment, isBusy } from "../run-model/agent-moment.ts";
-import { wordsOf } from "./feed-client.ts";
+import { errorText } from "./feed-client.ts";
 import { compact, costText, costTitle, milliseconds, plural, shortId, shortTime } from "./format.ts";
 import { type LostAgent, lostWords } from "../run-model/lost-agents.ts";
 import { acts, addressOf, copyText, say, selectAgent, selectedAgent } from "./page-state.ts";
@@ -167,7 +167,7 @@ async function attempt(done: string, call: () => Promise<void>): Promise<void> {
     await call();
     say(done);
   } catch (error) {
-    say(wordsOf(error));
+    say(errorText(error));
   }
 }
 

@@ -1,6 +1,6 @@
 import { signal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
-import { FeedFailure, type RequestRow, wordsOf } from "./feed-client.ts";
+import { FeedFailure, type RequestRow, errorText } from "./feed-client.ts";
 import { plural, shortId } from "./format.ts";
 import { acts, say } from "./page-state.ts";
 import type { RunSession } from "./run-session.ts";
@@ -133,7 +133,7 @@ async function approveAll(run: RunSession, chosen: Bulk, requests: readonly Requ
         return null;
       } catch (error) {
         const now = error instanceof FeedFailure ? error.request : undefined;
-        return { request, why: now ? whatBecame(now) : plainText(wordsOf(error)) };
+        return { request, why: now ? whatBecame(now) : plainText(errorText(error)) };
       }
     }),
   );

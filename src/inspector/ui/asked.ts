@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import { wordsOf } from "./feed-client.ts";
+import { errorText } from "./feed-client.ts";
 
 /** An answer of the feed that a view waits for. The last one stays while the next is on its way. */
 export interface Asked<Answer> {
@@ -33,7 +33,7 @@ export function useAsked<Answer>(ask: () => Promise<Answer>, { on, subject, dela
             if (!isGone) setState({ answer, failure: null, isWaiting: false, subject });
           },
           (error: unknown) => {
-            if (!isGone) setState({ answer: undefined, failure: wordsOf(error), isWaiting: false, subject });
+            if (!isGone) setState({ answer: undefined, failure: errorText(error), isWaiting: false, subject });
           },
         );
       },
@@ -63,7 +63,7 @@ export function usePolled<Answer>(ask: () => Promise<Answer>, subject: unknown, 
     const read = (): void => {
       newest.current().then(
         (answer) => show(() => ({ answer, failure: null, isWaiting: false })),
-        (error: unknown) => show((answer) => ({ answer, failure: wordsOf(error), isWaiting: false })),
+        (error: unknown) => show((answer) => ({ answer, failure: errorText(error), isWaiting: false })),
       );
     };
     read();

@@ -6,7 +6,7 @@ import { fitted, LEAST_WHOLE_SCALE, type Size, wholeLayout } from "./chart-camer
 import { ChartDrawing } from "./chart-drawing.tsx";
 import type { Chart, Charts } from "./chart.ts";
 import chartsJson from "./charts.json";
-import { wordsOf } from "./feed-client.ts";
+import { errorText } from "./feed-client.ts";
 import { milliseconds, plural, sinceStart } from "./format.ts";
 import { type MachineMoment, type MachineName, machinesAt, pathOfValue } from "./machine-history.ts";
 import { selectedAgent } from "./page-state.ts";
@@ -258,7 +258,7 @@ function useTransitions(run: RunSession, agentId: string, index: number) {
         try {
           await read();
         } catch (error) {
-          if (!isGone) setState({ agentId, transitions: [], missing: 0, failure: wordsOf(error) });
+          if (!isGone) setState({ agentId, transitions: [], missing: 0, failure: errorText(error) });
         }
         known = wanted;
       }

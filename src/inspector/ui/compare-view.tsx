@@ -129,7 +129,7 @@ function Comparison({ one, other }: RunsProps) {
       <Totals one={one} other={other} agents={agents} />
       <Unread isReading={isReading} steps={unread} failure={contents.one.failure ?? contents.other.failure} />
       {differing.slice(0, most).map((agent) => (
-        <AgentComparison key={keyOf(agent)} one={one} other={other} agent={agent} />
+        <AgentComparison key={comparedKey(agent)} one={one} other={other} agent={agent} />
       ))}
       {differing.length > most && (
         <p>
@@ -176,7 +176,7 @@ function NotHeld({ name, run }: { readonly name: string; readonly run: RunSessio
   );
 }
 
-function keyOf({ one, other }: ComparedAgent): string {
+function comparedKey({ one, other }: ComparedAgent): string {
   return `${one?.agentId ?? ""} ${other?.agentId ?? ""}`;
 }
 

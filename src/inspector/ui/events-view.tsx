@@ -2,7 +2,7 @@ import { signal } from "@preact/signals";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { SearchHit } from "../feed/wire.ts";
 import { countBelow, type EventGroup, eventGroups, EventPlaces, eventText } from "../run-model/event-rows.ts";
-import { wordsOf } from "./feed-client.ts";
+import { errorText } from "./feed-client.ts";
 import { plural, shortId, sinceStart } from "./format.ts";
 import { Check, Icon } from "./parts.tsx";
 import { flowText, type JsonValue, JsonView, oneLine, plainText, Untrusted } from "./untrusted.tsx";
@@ -168,7 +168,7 @@ function EventDetail({ run, place }: { readonly run: RunSession; readonly place:
         if (!isGone) setStored((found ?? null) as JsonValue);
       },
       (error: unknown) => {
-        if (!isGone) setFailure(wordsOf(error));
+        if (!isGone) setFailure(errorText(error));
       },
     );
     return () => {
@@ -253,7 +253,7 @@ function ContentSearch({ run, text }: { readonly run: RunSession; readonly text:
       }
       setState(found.length === 0 ? "Nothing found in contents." : `${plural(found.length, "hit")} in contents`);
     } catch (error) {
-      setState(abort.signal.aborted ? `stopped, ${found.length} found` : wordsOf(error));
+      setState(abort.signal.aborted ? `stopped, ${found.length} found` : errorText(error));
     }
     setStop(null);
   };

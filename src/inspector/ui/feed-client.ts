@@ -121,6 +121,6 @@ export class FeedFailure extends Error {
 }
 
 /** Words for anything that was thrown. */
-export function wordsOf(error: unknown): string {
+export function errorText(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

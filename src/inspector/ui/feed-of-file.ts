@@ -9,7 +9,7 @@ import type {
   RowView,
   Transition,
 } from "../feed/wire.ts";
-import { type FeedClient, FeedFailure, wordsOf } from "./feed-client.ts";
+import { type FeedClient, FeedFailure, errorText } from "./feed-client.ts";
 import { otherTasks, Slices } from "./slices.ts";
 import type { JsonValue } from "./untrusted.tsx";
 
@@ -147,7 +147,7 @@ export function feedOfFile(page: PackedRun): FeedClient {
           await otherTasks();
         }
       };
-      send().catch((error: unknown) => listener.link({ kind: "refused", why: wordsOf(error) }));
+      send().catch((error: unknown) => listener.link({ kind: "refused", why: errorText(error) }));
       return { end: () => (isEnded = true) };
     },
     async transitions(_runId, agentId, { after = "0" }) {

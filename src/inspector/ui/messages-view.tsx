@@ -2,7 +2,7 @@ import { signal } from "@preact/signals";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { FeedMessageItem, Prompt, PromptRow } from "../feed/wire.ts";
 import { useAsked } from "./asked.ts";
-import { wordsOf } from "./feed-client.ts";
+import { errorText } from "./feed-client.ts";
 import { useFollowedEnd } from "./followed-end.ts";
 import { compact, costOfCall, costText, milliseconds, plural } from "./format.ts";
 import { CallAside, callNameOf, callNamesIn, MessageCard, type ShownMessage } from "./message-card.tsx";
@@ -95,7 +95,7 @@ function Conversation({ run, agentId }: { readonly run: RunSession; readonly age
       });
       setEarlier({ items: [...page.items, ...(earlier?.items ?? [])], next: page.next });
     } catch (error) {
-      setEarlierFailure(wordsOf(error));
+      setEarlierFailure(errorText(error));
     }
   };
   const text = run.written.value >= 0 ? run.textOf(agentId) : "";
@@ -118,7 +118,7 @@ function Conversation({ run, agentId }: { readonly run: RunSession; readonly age
             message={message}
             isCut={isCut}
             callName={callNameOf(message, names)}
-            place={placeOf(turnId, step)}
+            place={turnAndStep(turnId, step)}
             onCall={showCall}
           />
         ))}
@@ -136,7 +136,7 @@ function Conversation({ run, agentId }: { readonly run: RunSession; readonly age
   );
 }
 
-function placeOf(turnId: string | null, step: number | null): string {
+function turnAndStep(turnId: string | null, step: number | null): string {
   const turn = turnId === null ? "" : `turn ${turnId.slice(turnId.indexOf("#") + 1)}`;
   return [turn, step === null || step === 0 ? "" : `step ${step}`].filter((part) => part !== "").join(", ");
 }

@@ -2,7 +2,7 @@ import { computed, effect, signal, untracked } from "@preact/signals";
 import type { FeedInfo } from "../feed/wire.ts";
 import { type AgentOrder, agentOrders } from "../run-model/agent-order.ts";
 import { type AgentState, agentStates } from "../run-model/tree-rows.ts";
-import { type FeedClient, wordsOf } from "./feed-client.ts";
+import { type FeedClient, errorText } from "./feed-client.ts";
 import { RunSession } from "./run-session.ts";
 
 export const views = ["summary", "timeline", "chart", "messages", "events", "budgets", "requests", "talk"] as const;
@@ -193,7 +193,7 @@ export async function startPage(feed: FeedClient): Promise<void> {
     info.value = await feed.info();
     readAt = Date.now();
   } catch (error) {
-    startFailure.value = wordsOf(error);
+    startFailure.value = errorText(error);
     return;
   }
   client.value = feed;

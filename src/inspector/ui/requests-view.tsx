@@ -2,7 +2,7 @@ import { signal } from "@preact/signals";
 import type { RefObject } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { DecisionBody } from "../feed/wire.ts";
-import { FeedFailure, type RequestRow, wordsOf } from "./feed-client.ts";
+import { FeedFailure, type RequestRow, errorText } from "./feed-client.ts";
 import { AlikeRequests } from "./alike-requests.tsx";
 import { ArgumentsForm, hasForm, jsonIn } from "./arguments-form.tsx";
 import { useAsked } from "./asked.ts";
@@ -149,7 +149,7 @@ export function RequestCard({ run, request }: { readonly run: RunSession; readon
       await run.readRequests().catch(() => undefined);
       setStep("choose");
     } catch (error) {
-      const reason = error instanceof FeedFailure ? error : new FeedFailure("unknown", wordsOf(error));
+      const reason = error instanceof FeedFailure ? error : new FeedFailure("unknown", errorText(error));
       setDraft(requestId, { ...draft, failure: reason });
       if (reason.request) await run.readRequests().catch(() => undefined);
     }

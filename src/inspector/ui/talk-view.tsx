@@ -1,7 +1,7 @@
 import { useRef, useState } from "preact/hooks";
 import { isBusy } from "../run-model/agent-moment.ts";
 import { useAsked } from "./asked.ts";
-import { wordsOf } from "./feed-client.ts";
+import { errorText } from "./feed-client.ts";
 import { useFollowedEnd } from "./followed-end.ts";
 import { MessageCard } from "./message-card.tsx";
 import { acts, go, goLive, info } from "./page-state.ts";
@@ -153,7 +153,7 @@ export function Composer({ label, send }: ComposerProps) {
       setText("");
       setImages([]);
     } catch (error) {
-      setFailure(wordsOf(error));
+      setFailure(errorText(error));
     }
     setSending(false);
   };

@@ -27,7 +27,7 @@ import type {
 } from "../../state/index.ts";
 import type { Committed } from "../../stores/index.ts";
 import type { Auth, SpawnedChild } from "../../tools/index.ts";
-import { Activity, Standing, TurnWaiters, ActorTree } from "./actor-tree.ts";
+import { Activity, AgentStatusView, TurnWaiters, ActorTree } from "./actor-tree.ts";
 import { backgroundChildrenOf } from "./background-children.ts";
 import { callQueueOf } from "./call-queue.ts";
 import { Conversation, type ActivationPorts, LiveView } from "./live-view.ts";
@@ -53,7 +53,7 @@ export class Activation extends LiveView implements Host {
   readonly #ports: ActivationPorts<Activation>;
   protected readonly actors: ActorTree;
   /** For handles; an agent that was passive or is restored has the one that it had. */
-  standing: Standing;
+  standing: AgentStatusView;
   readonly notes = new EffectNotes();
   readonly gate = new IntentGate();
   readonly #waiters = new TurnWaiters(this);
@@ -105,7 +105,7 @@ export class Activation extends LiveView implements Host {
       onFailure: (cause) => this.#onFailure(cause),
     });
     this.actors = new ActorTree({ agentId: record.agentId, snapshot, inspections: ports.inspections }, this);
-    this.standing = start.standing ?? new Standing();
+    this.standing = start.standing ?? new AgentStatusView();
     this.standing.follow(this);
   }
 
@@ -307,7 +307,7 @@ export class Activation extends LiveView implements Host {
   }
 
   /** Is what the handles of an earlier activation show. */
-  standIn(standing: Standing): void {
+  standIn(standing: AgentStatusView): void {
     if (standing === this.standing) return;
     this.standing.giveWayTo(standing);
     this.standing = standing;
@@ -356,7 +356,7 @@ export interface ActivationStart {
   /** Aborts that were posted while no process had the agent; they are taken before its open turn goes on. */
   readonly aborts: readonly InboxItem[];
   /** Of an agent that was passive. */
-  readonly standing?: Standing | undefined;
+  readonly standing?: AgentStatusView | undefined;
 }
 
 const nothing: readonly string[] = [];

@@ -1,6 +1,6 @@
 import { type ActorRefFrom, createActor, type Snapshot } from "xstate";
 import {
-  type EffectPlace,
+  type EffectOwner,
   Effects,
   type Host,
   type LiveAgentActor,
@@ -104,7 +104,7 @@ export class ActorTree {
   }
 
   /** Where effects of its states run. */
-  get effects(): readonly EffectPlace[] {
+  get effects(): readonly EffectOwner[] {
     return this.#effects.places;
   }
 
@@ -310,48 +310,48 @@ export class TurnWaiters {
 }
 
 /** What a handle shows of an agent. */
-export interface AgentStand extends Pick<OwnedFields, "turnCount" | "lastActivity" | "error"> {
+export interface ShownStatus extends Pick<OwnedFields, "turnCount" | "lastActivity" | "error"> {
   readonly lifecycle: Lifecycle;
   readonly openTurnId: string | null;
 }
 
-interface Standee {
+interface StatusSource {
   readonly owned: OwnedFields;
   readonly lifecycle: Lifecycle;
   readonly openTurnId: string | null;
 }
 
 /** Where an agent stands: as its live agent has it, and afterwards as that had it last. So no handle keeps a live agent. */
-export class Standing {
-  #live: Standee | undefined;
-  #last: AgentStand | undefined;
-  #other: Standing | undefined;
+export class AgentStatusView {
+  #live: StatusSource | undefined;
+  #last: ShownStatus | undefined;
+  #other: AgentStatusView | undefined;
 
   /** Shows this live agent from now on. */
-  follow(live: Standee): void {
+  follow(live: StatusSource): void {
     this.#live = live;
     this.#last = undefined;
   }
 
   /** Shows what another standing of the same agent shows. */
-  giveWayTo(other: Standing): void {
+  giveWayTo(other: AgentStatusView): void {
     this.#other = other;
     this.#live = undefined;
   }
 
-  settle(live: Standee): void {
+  settle(live: StatusSource): void {
     if (this.#live !== live) return;
     this.#last = standOf(live);
     this.#live = undefined;
   }
 
-  get now(): AgentStand | undefined {
+  get now(): ShownStatus | undefined {
     if (this.#other) return this.#other.now;
     return this.#live ? standOf(this.#live) : this.#last;
   }
 }
 
-function standOf({ owned, lifecycle, openTurnId }: Standee): AgentStand {
+function standOf({ owned, lifecycle, openTurnId }: StatusSource): ShownStatus {
   const { turnCount, lastActivity, error } = owned;
   return { lifecycle, openTurnId, turnCount, lastActivity, error };
 }

@@ -28,7 +28,7 @@ export function backgroundChildrenOf(
 ): BackgroundChildren {
   const { key } = parent;
   const { tenant, agentId } = key;
-  const keyOf = (childId: string): AgentKey => ({ tenant, agentId: childId });
+  const childKey = (childId: string): AgentKey => ({ tenant, agentId: childId });
   const records = async (): Promise<AgentRecord[]> => {
     const { rootAgentId } = parent.identity;
     const all = await dependencies.stores.listAgents({ tenant, rootAgentId, limit: ALL });
@@ -66,9 +66,9 @@ export function backgroundChildrenOf(
       return children.toSorted((one, other) => (one.childId < other.childId ? -1 : 1));
     },
     async cancel(childId, reason) {
-      const before = await dependencies.stores.readAgent(keyOf(childId));
+      const before = await dependencies.stores.readAgent(childKey(childId));
       const command = { turnId: null, by: agentId, reason, stopReason: "user_requested" } as const;
-      const outcome = await dependencies.stores.abort(keyOf(childId), command, parent.clock.now());
+      const outcome = await dependencies.stores.abort(childKey(childId), command, parent.clock.now());
       const posted = outcome.type === "notFound" ? [] : outcome.posted;
       dependencies.notify(posted);
       return posted.length > 0 && (before?.openTurnId !== null || posted.some((id) => id !== childId));

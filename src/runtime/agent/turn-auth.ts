@@ -2,7 +2,7 @@ import { createRedactor, describeValue, maxJsonDepth } from "../../base/index.ts
 import { InvalidInputError } from "../../errors/index.ts";
 import type { AgentIdentity, TurnState } from "../../state/index.ts";
 import { type Auth, concealCredentials } from "../../tools/index.ts";
-import type { AuthRequest, RuntimeOptions } from "../doors/runtime-types.ts";
+import type { AuthRequest, RuntimeOptions } from "../api/runtime-types.ts";
 import type { TurnContexts } from "./turn-contexts.ts";
 import { TurnInheritance } from "./turn-inheritance.ts";
 

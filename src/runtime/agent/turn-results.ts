@@ -29,7 +29,7 @@ import {
   turnOf,
 } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
-import type { LimitStop, Spending, TurnResult, TurnSpending } from "../doors/turn-types.ts";
+import type { LimitStop, Spending, TurnResult, TurnSpending } from "../api/turn-types.ts";
 import type { LiveView } from "./live-view.ts";
 import type { TurnFailure } from "./turn-failures.ts";
 

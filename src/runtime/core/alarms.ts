@@ -16,7 +16,7 @@ import {
 } from "../../stores/index.ts";
 import type { LiveAgents } from "../placement/live-agents.ts";
 import type { Requests } from "./requests.ts";
-import type { Part } from "../doors/roles.ts";
+import type { Part } from "../api/roles.ts";
 import type { Clock } from "../../base/index.ts";
 
 /** Longest time between two looks at the store, since another process may have set a timer and died. */

@@ -1,6 +1,6 @@
 import { type Clock, describeValue, sleepOn, systemClock } from "../../base/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
-import type { RuntimeOptions } from "../doors/runtime-types.ts";
+import type { RuntimeOptions } from "../api/runtime-types.ts";
 
 type Ports = Pick<RuntimeOptions, "clock" | "random">;
 

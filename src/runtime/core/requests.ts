@@ -21,9 +21,9 @@ import {
 } from "../../state/index.ts";
 import type { DecideOptions, Stores } from "../../stores/index.ts";
 import { answerText } from "../../tools/index.ts";
-import { decideOf, textOfCaller } from "../doors/agent-doors.ts";
-import type { Decide, RequestListOptions } from "../doors/agent-types.ts";
-import type { RuntimeOptions } from "../doors/runtime-types.ts";
+import { decideOf, textOfCaller } from "../api/agent-options.ts";
+import type { Decide, RequestListOptions } from "../api/agent-types.ts";
+import type { RuntimeOptions } from "../api/runtime-types.ts";
 
 export interface RequestsOptions {
   readonly stores: Stores;

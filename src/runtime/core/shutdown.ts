@@ -1,6 +1,6 @@
 import { type Clock, holdProcess } from "../../base/index.ts";
 import { TurnInterruptedError } from "../../errors/index.ts";
-import type { DrainReport, LeftBehind } from "../doors/runtime-types.ts";
+import type { DrainReport, LeftBehind } from "../api/runtime-types.ts";
 
 /** Most of a drain's time that is kept for closing, in milliseconds. */
 const MOST_FOR_CLOSING_MS = 1_000;

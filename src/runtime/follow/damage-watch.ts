@@ -4,7 +4,7 @@ import { CorruptRecordError } from "../../errors/index.ts";
 import { type AgentKey, agentOfTurn, rootOf } from "../../state/index.ts";
 import { type ForeignWrites, isTreeChanged, type Stores } from "../../stores/index.ts";
 import { MachineFold } from "../agent/rebuild.ts";
-import type { RuntimeHealth } from "../doors/runtime-health.ts";
+import type { RuntimeHealth } from "../api/runtime-health.ts";
 
 /** The first look at a tree comes after this many beats without news of it; later pauses double. */
 const FIRST_PAUSE = 2;

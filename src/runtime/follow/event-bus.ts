@@ -10,9 +10,9 @@ import {
   type TextLookup,
   type TroupeEvent,
 } from "../../state/index.ts";
-import type { Committed, LiveFollowing, LivePlace, Stores } from "../../stores/index.ts";
+import type { Committed, LiveFollowing, LiveAddress, Stores } from "../../stores/index.ts";
 import type { LiveWarning } from "../agent/committer.ts";
-import type { RuntimeOptions } from "../doors/runtime-types.ts";
+import type { RuntimeOptions } from "../api/runtime-types.ts";
 import { eventOfPart, type LivePart, type LivePartOf, livePartSchema, noCursor } from "./live-part.ts";
 
 export type EventListener = (event: TroupeEvent) => void;
@@ -280,7 +280,7 @@ const GATHER_MS = 30;
 const MOST_PARTS = 500;
 const MOST_CHARACTERS = 500_000;
 
-export interface LiveSenderOptions extends Pick<LivePlace, "tenant" | "processId"> {
+export interface LiveSenderOptions extends Pick<LiveAddress, "tenant" | "processId"> {
   readonly stores: Pick<Stores, "live">;
   readonly clock: Clock;
 }
@@ -328,7 +328,7 @@ export class LiveSender {
     this.#waiting.clear();
   }
 
-  #placeOf(rootAgentId: string): LivePlace {
+  #placeOf(rootAgentId: string): LiveAddress {
     const { tenant, processId } = this.#options;
     return { tenant, processId, rootAgentId };
   }

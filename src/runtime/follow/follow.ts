@@ -1,7 +1,7 @@
 import { InvalidInputError } from "../../errors/index.ts";
 import { cursorText, type EventCursor, parseCursor, type TroupeEvent } from "../../state/index.ts";
-import { followOptionsOf, textOfCaller, unknownTree } from "../doors/agent-doors.ts";
-import type { FollowOptions, TreeSnapshot } from "../doors/runtime-types.ts";
+import { followOptionsOf, textOfCaller, unknownTree } from "../api/agent-options.ts";
+import type { FollowOptions, TreeSnapshot } from "../api/runtime-types.ts";
 import { type FollowSource, TreeStream } from "./tree-stream.ts";
 import type { WaitingHold } from "./turn-handle.ts";
 

@@ -2,8 +2,8 @@ import { harmless, holdProcess } from "../../base/index.ts";
 import { StoreUnavailableError } from "../../errors/index.ts";
 import { rootOf, type TroupeEvent } from "../../state/index.ts";
 import type { TurnContexts } from "../agent/turn-contexts.ts";
-import { assertObserver, reasonOf } from "../doors/turn-door.ts";
-import type { EventObserver, Turn, TurnNow, TurnRest, TurnResult } from "../doors/turn-types.ts";
+import { assertObserver, reasonOf } from "../api/turn-options.ts";
+import type { EventObserver, Turn, TurnNow, TurnRest, TurnResult } from "../api/turn-types.ts";
 import type { SpawnTrees } from "./spawn-trees.ts";
 import { type FollowSource, type Reading, TreeStream } from "./tree-stream.ts";
 

@@ -5,7 +5,7 @@ import { type ForeignWrites, isRecordChanged, isTreeChanged, type Stores } from 
 import { requestsAtRest } from "./rest-watch.ts";
 import type { TurnFailures } from "../agent/turn-failures.ts";
 import { lookAtTurn, resultWith } from "../agent/turn-results.ts";
-import type { TurnNow, TurnRest, TurnResult, WaitingTurn } from "../doors/turn-types.ts";
+import type { TurnNow, TurnRest, TurnResult, WaitingTurn } from "../api/turn-types.ts";
 
 /** How often to read a turn again that moves meanwhile. */
 const NOW_ATTEMPTS = 5;

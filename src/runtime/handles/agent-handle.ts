@@ -14,10 +14,10 @@ import {
 } from "../../state/index.ts";
 import { currentProcess, type ProcessIdentity } from "../../stores/index.ts";
 import type { Activation } from "../agent/activation.ts";
-import type { AgentStand, Standing } from "../agent/actor-tree.ts";
+import type { ShownStatus, AgentStatusView } from "../agent/actor-tree.ts";
 import { wakeUp } from "../agent/intake.ts";
 import { abortAgent, type RuntimeCore } from "../core/runtime-core.ts";
-import { messagesOptionsOf, resumeOptionsOf, spawnOptionsOf, textOfCaller } from "../doors/agent-doors.ts";
+import { messagesOptionsOf, resumeOptionsOf, spawnOptionsOf, textOfCaller } from "../api/agent-options.ts";
 import type {
   Agent,
   AgentStatus,
@@ -27,9 +27,9 @@ import type {
   ResumeOptions,
   SpawnAgentOptions,
   SpawnedAgent,
-} from "../doors/agent-types.ts";
-import { reasonOf } from "../doors/turn-door.ts";
-import type { Turn, TurnOptions, TurnResult } from "../doors/turn-types.ts";
+} from "../api/agent-types.ts";
+import { reasonOf } from "../api/turn-options.ts";
+import type { Turn, TurnOptions, TurnResult } from "../api/turn-types.ts";
 import { requestsBelow } from "../follow/rest-watch.ts";
 import { type AcceptedTurn, TurnHandle } from "../follow/turn-handle.ts";
 import { isElsewhere } from "../placement/recovery.ts";
@@ -297,7 +297,7 @@ export class AgentHandle implements Agent {
 class LocalAgent {
   readonly #core: RuntimeCore;
   readonly #agentId: string;
-  #seen: Standing | undefined;
+  #seen: AgentStatusView | undefined;
 
   constructor(core: RuntimeCore, agentId: string) {
     this.#core = core;
@@ -313,14 +313,14 @@ class LocalAgent {
   }
 
   /** Undefined if this process has not its lease. */
-  get standing(): Standing | undefined {
+  get standing(): AgentStatusView | undefined {
     const standing = this.#core.live.standing(this.key);
     if (standing) this.#seen = standing;
     return standing;
   }
 
   /** Where it stands, or stood when it was last here since `forget()`. */
-  get stand(): AgentStand | undefined {
+  get stand(): ShownStatus | undefined {
     return (this.standing ?? this.#seen)?.now;
   }
 
@@ -359,7 +359,7 @@ class LocalAgent {
 }
 
 /** The status from where the agent stands here, or from the last record. */
-function agentStatusOf(record: AgentRecord, live: AgentStand | undefined, isShutDown: boolean): AgentStatus {
+function agentStatusOf(record: AgentRecord, live: ShownStatus | undefined, isShutDown: boolean): AgentStatus {
   const { turnCount, lastActivity, error } = live ?? record;
   const { metadata } = record;
   return {

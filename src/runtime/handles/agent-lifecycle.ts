@@ -23,8 +23,8 @@ import type { Auth } from "../../tools/index.ts";
 import type { Activation } from "../agent/activation.ts";
 import { wakeUp } from "../agent/intake.ts";
 import type { RuntimeCore } from "../core/runtime-core.ts";
-import { pauseOptionsOf } from "../doors/agent-doors.ts";
-import type { PauseOptions, SpawnAgentOptions } from "../doors/agent-types.ts";
+import { pauseOptionsOf } from "../api/agent-options.ts";
+import type { PauseOptions, SpawnAgentOptions } from "../api/agent-types.ts";
 import { requestsBelow } from "../follow/rest-watch.ts";
 
 /** Another process that has the agent briefly gives it back within these tries: about ten seconds. */

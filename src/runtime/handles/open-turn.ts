@@ -21,10 +21,10 @@ import {
   turnIdOf,
 } from "../../state/index.ts";
 import type { Activation } from "../agent/activation.ts";
-import type { Standing } from "../agent/actor-tree.ts";
+import type { AgentStatusView } from "../agent/actor-tree.ts";
 import type { RuntimeCore } from "../core/runtime-core.ts";
-import { inputOf, traceOfTurn, turnOptionsOf } from "../doors/turn-door.ts";
-import type { TurnOptions } from "../doors/turn-types.ts";
+import { inputOf, traceOfTurn, turnOptionsOf } from "../api/turn-options.ts";
+import type { TurnOptions } from "../api/turn-types.ts";
 import type { AcceptedTurn } from "../follow/turn-handle.ts";
 import type { ProcessIdentity, TurnCommand, TurnKey } from "../../stores/index.ts";
 
@@ -49,7 +49,7 @@ interface LocalDependencies {
   readonly key: AgentKey;
   readonly live: Activation | undefined;
   /** Where it stands, if this process has its lease. */
-  readonly standing: Standing | undefined;
+  readonly standing: AgentStatusView | undefined;
   readonly runsHere: boolean;
   own(): Promise<Activation | undefined>;
   tell(posted: readonly string[], here: Activation | undefined, holder?: ProcessIdentity): void;

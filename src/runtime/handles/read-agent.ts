@@ -21,7 +21,7 @@ import {
   turnOf,
 } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
-import type { GetMessagesOptions } from "../doors/agent-types.ts";
+import type { GetMessagesOptions } from "../api/agent-types.ts";
 
 /** The committed entries of one turn in order, by default of the newest. */
 async function readEntries(stores: Stores, key: AgentKey, turnId?: string): Promise<readonly Entry[]> {

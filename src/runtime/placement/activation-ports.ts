@@ -13,7 +13,7 @@ import type { ActivationPorts } from "../agent/live-view.ts";
 import type { TurnAuth } from "../agent/turn-auth.ts";
 import type { TurnContexts } from "../agent/turn-contexts.ts";
 import type { TurnFailures } from "../agent/turn-failures.ts";
-import type { Part } from "../doors/roles.ts";
+import type { Part } from "../api/roles.ts";
 import type { EventBus, LiveBroadcast } from "../follow/event-bus.ts";
 import type { SpawnTrees } from "../follow/spawn-trees.ts";
 import type { RuntimeStores } from "../unsaved/unsaved-stores.ts";

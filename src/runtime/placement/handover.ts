@@ -5,7 +5,7 @@ import type { ReleaseOptions, Stores } from "../../stores/index.ts";
 import type { Activation } from "../agent/activation.ts";
 import type { Committer } from "../agent/committer.ts";
 import type { CallsInFlight } from "../agent/calls-in-flight.ts";
-import type { LeftBehind } from "../doors/runtime-types.ts";
+import type { LeftBehind } from "../api/runtime-types.ts";
 import type { KeptLease, Placements } from "./placements.ts";
 import type { Succession } from "./activation-ports.ts";
 import type { Watch } from "./watched-work.ts";

@@ -10,7 +10,7 @@ import { LeaseLostError, NotFoundError, StoreUnavailableError } from "../../erro
 import type { AgentKey, AgentRecord, EntryOf } from "../../state/index.ts";
 import type { Committed } from "../../stores/index.ts";
 import { Activation, type ActivationStart } from "../agent/activation.ts";
-import type { Standing } from "../agent/actor-tree.ts";
+import type { AgentStatusView } from "../agent/actor-tree.ts";
 import { Committer } from "../agent/committer.ts";
 import { CallsInFlight } from "../agent/calls-in-flight.ts";
 import { carryOn } from "../agent/intake.ts";
@@ -167,7 +167,7 @@ export class LiveAgents {
   }
 
   /** Where the agent stands, if this process has its lease. */
-  standing({ agentId }: AgentKey): Standing | undefined {
+  standing({ agentId }: AgentKey): AgentStatusView | undefined {
     return this.#placements.get(agentId)?.standing ?? this.#placements.leaseOf(agentId)?.standing;
   }
 

@@ -3,7 +3,7 @@ import type { Rest } from "../../machines/index.ts";
 import type { AgentKey } from "../../state/index.ts";
 import type { Activation } from "../agent/activation.ts";
 import type { LossReason } from "../agent/journal-writer.ts";
-import type { Part } from "../doors/roles.ts";
+import type { Part } from "../api/roles.ts";
 import type { EventBus } from "../follow/event-bus.ts";
 import type { RuntimeStores } from "../unsaved/unsaved-stores.ts";
 import type { Handover } from "./handover.ts";

@@ -3,13 +3,13 @@ import { type AnyActorScope, createActor, fromTransition, initialTransition, typ
 import { InvariantError } from "../../errors/index.ts";
 import { type PlacementAction, type PlacementEvent, placementMachine, type Rest } from "../../machines/index.ts";
 import type { AgentKey } from "../../state/index.ts";
-import type { Standing } from "../agent/actor-tree.ts";
+import type { AgentStatusView } from "../agent/actor-tree.ts";
 
 /** What this process keeps of a passive agent: its lease, and what its handles show. */
 export interface KeptLease {
   readonly key: AgentKey;
   readonly epoch: number;
-  readonly standing: Standing;
+  readonly standing: AgentStatusView;
   /** Keys of the inbox items that it could not take. */
   readonly untaken: readonly string[];
   /** Lets the process exit, which an open turn keeps alive. */

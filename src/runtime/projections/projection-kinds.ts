@@ -9,13 +9,7 @@ import {
   statusOf,
 } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
-import type {
-  MessageStore,
-  AgentMetadata,
-  ArtifactStore,
-  Projections,
-  StateStore,
-} from "../doors/projection-stores.ts";
+import type { MessageStore, AgentMetadata, ArtifactStore, Projections, StateStore } from "../api/projection-stores.ts";
 import type { TreeTurns } from "./tree-turns.ts";
 
 /** Where a write gets its context from. */

@@ -4,8 +4,8 @@ import { agentOfTurn, rootOf } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import { type Projection, projectionsOf } from "./projection-kinds.ts";
 import { TreeTurns, type TreeTurnsOptions } from "./tree-turns.ts";
-import { checkProjections, type Projections } from "../doors/projection-stores.ts";
-import type { RuntimeOptions } from "../doors/runtime-types.ts";
+import { checkProjections, type Projections } from "../api/projection-stores.ts";
+import type { RuntimeOptions } from "../api/runtime-types.ts";
 
 /** How long `shutdown()` waits for the user's stores, in milliseconds. */
 const CLOSE_MS = 5_000;

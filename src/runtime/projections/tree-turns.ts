@@ -2,7 +2,7 @@ import { type AgentKey, agentOfTurn, type Entry, type JournalRow } from "../../s
 import type { Stores } from "../../stores/index.ts";
 import { type Auth, concealCredentials } from "../../tools/index.ts";
 import type { TurnAuth } from "../agent/turn-auth.ts";
-import type { ProjectionContext } from "../doors/projection-stores.ts";
+import type { ProjectionContext } from "../api/projection-stores.ts";
 
 const outsideTurns: ProjectionContext = Object.freeze({ actorId: null, auth: undefined });
 

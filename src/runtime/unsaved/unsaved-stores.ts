@@ -13,8 +13,8 @@ import {
   byAge,
   byChange,
   type CommitOutcome,
-  placeOfAgent,
-  placeOfTurn,
+  formatAgentCursor,
+  formatTurnCursor,
   type RequestFilter,
   type Stores,
 } from "../../stores/index.ts";
@@ -194,8 +194,8 @@ interface ListOrder<Row> {
   readonly compare: (one: Row, other: Row) => number;
 }
 
-const lastChanged: ListOrder<TurnRecord> = { placeOf: placeOfTurn, compare: byChange };
-const newest: ListOrder<AgentRecord> = { placeOf: placeOfAgent, compare: byAge };
+const lastChanged: ListOrder<TurnRecord> = { placeOf: formatTurnCursor, compare: byChange };
+const newest: ListOrder<AgentRecord> = { placeOf: formatAgentCursor, compare: byAge };
 const oldest: ListOrder<AgentRecord> = {
   placeOf: ({ agentId }) => agentId,
   compare: (one, other) => (one.agentId < other.agentId ? -1 : 1),

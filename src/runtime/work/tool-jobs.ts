@@ -208,7 +208,7 @@ async function endOfDead(
 ): Promise<CallEnd> {
   const tool = known && toolOf(known);
   const { claimedBy, isRepeatable } = waiting.queued;
-  const why = wordsOf(cause);
+  const why = deadJobReason(cause);
   if (claimedBy === null) {
     if (!tool && cause.code === "failed") return endOfGone(waiting.queued, known?.call.name);
     return endOfResult(errorResult(`The tool was not run: ${why}.`, `job_${cause.code}`));
@@ -278,7 +278,7 @@ function endOfGone(queued: QueuedCall, name: string | undefined): CallEnd {
 }
 
 /** The reason why a job was given up, for the model. */
-function wordsOf({ code, message, deaths }: DeadCause): string {
+function deadJobReason({ code, message, deaths }: DeadCause): string {
   switch (code) {
     case "worker_died":
       return deaths > 1

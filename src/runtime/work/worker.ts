@@ -2,10 +2,10 @@ import { type Clock, withinTrace } from "../../base/index.ts";
 import { type AgentKey, partsOfCall, rootOf } from "../../state/index.ts";
 import type { DeadCause, Job, JobOutcome, JobRun, ToolJob, WakeJob } from "../../queues/index.ts";
 import type { Activation } from "../agent/activation.ts";
-import type { DrainReport } from "../doors/runtime-types.ts";
+import type { DrainReport } from "../api/runtime-types.ts";
 import { hasMore, onDeadWake, runWake, type WakeDependencies } from "./wakes.ts";
 import { Reconciler, type Recovered } from "./reconciler.ts";
-import type { Part } from "../doors/roles.ts";
+import type { Part } from "../api/roles.ts";
 import { onDeadJob, runToolJob, type ToolJobDependencies } from "./tool-jobs.ts";
 
 /** Longest time before the end of a drain at which running work is cut off, in milliseconds. */

@@ -1,9 +1,9 @@
 import { z } from "zod";
-import { type Door, listRule, nameRule, optionsOf, ruleOf } from "../../base/index.ts";
+import { type OptionsSchema, listRule, nameRule, optionsOf, ruleOf } from "../../base/index.ts";
 import { InvalidInputError, NotFoundError } from "../../errors/index.ts";
 import { type Call, type Route, type RouteShape, route } from "../core/route.ts";
 import type { Surface } from "../core/surface.ts";
-import { type BindingPlace, methodsBy } from "./bindings.ts";
+import { type BindingContext, methodsBy } from "./bindings.ts";
 import { type A2aServed, cardOf, cardResponse } from "./card.ts";
 import { answerRpc } from "./json-rpc.ts";
 import { A2aMethods } from "./methods.ts";
@@ -36,12 +36,12 @@ const CARD = "/.well-known/agent-card.json";
  * its turns. Rejects with `UnsupportedError` where the package `@a2a-js/sdk` is not installed, and with `InvalidInputError`.
  */
 export async function a2aSurface(given: A2aSurfaceOptions = {}): Promise<Surface> {
-  const options = optionsOf<A2aSurfaceOptions>(given, "a2aSurface()", a2aDoor);
+  const options = optionsOf<A2aSurfaceOptions>(given, "a2aSurface()", a2aOptionsSchema);
   const { agents, path = "/a2a" } = options;
   const names = agents?.map(({ definition }) => definition.name) ?? [];
   const twice = names.find((name, index) => names.indexOf(name) !== index);
   if (twice !== undefined) throw new InvalidInputError(`a2aSurface(): two agents are named ${twice}`);
-  const at = new A2aPlace(await loadSdk(), { ...options, path });
+  const at = new A2aEndpoints(await loadSdk(), { ...options, path });
   const isRpc = new RegExp(`${path.replaceAll(/[.*+?^$()|[\]\\{}]/g, "\\$&")}/[^/]+/?$`);
   return {
     name: A2A,
@@ -66,16 +66,16 @@ const pathRule = ruleOf(
   (value) => typeof value === "string" && /^(?:\/[\w.~-]+)+$/.test(value),
 );
 
-const a2aDoor: Door<A2aSurfaceOptions> = {
+const a2aOptionsSchema: OptionsSchema<A2aSurfaceOptions> = {
   rules: { agents: listRule("a list of agents", servedRule), path: pathRule, publicUrl: nameRule },
 };
 
 /** Where the agents of a surface are. */
-class A2aPlace {
+class A2aEndpoints {
   readonly agents: readonly A2aServed[] | undefined;
   readonly path: string;
   readonly #sdk: Sdk;
-  readonly #methods: BindingPlace["methods"];
+  readonly #methods: BindingContext["methods"];
   readonly #publicUrl: string | undefined;
 
   constructor(sdk: Sdk, { agents, path, publicUrl }: A2aSurfaceOptions & { readonly path: string }) {
@@ -105,7 +105,7 @@ class A2aPlace {
     });
   }
 
-  bindingOf(name: string, call: Call): BindingPlace {
+  bindingOf(name: string, call: Call): BindingContext {
     const served = this.served(name, call);
     const agent = new A2aMethods(call, served, { sdk: this.#sdk, url: this.#urlOf(name, call) });
     return { sdk: this.#sdk, methods: this.#methods, agent };
@@ -124,7 +124,7 @@ function only<T>(list: readonly T[]): T | undefined {
  * The card of each agent, and at the two addresses above them that of the only one: a client that is given `/a2a/desk`
  * without a slash at its end looks for the card at `/a2a`.
  */
-function cardRoutes(at: A2aPlace): readonly Route[] {
+function cardRoutes(at: A2aEndpoints): readonly Route[] {
   const isPublic = at.agents !== undefined;
   const shape = {
     method: "GET",
@@ -159,7 +159,7 @@ const taskParams = agentParams.extend({ task: z.string() });
 const configParams = taskParams.extend({ config: z.string() });
 const answers: RouteShape["responses"] = { 200: { description: "The answer of the method." } };
 
-function methodRoutes(at: A2aPlace): readonly Route[] {
+function methodRoutes(at: A2aEndpoints): readonly Route[] {
   const shape = { access: "caller", responses: answers } as const;
   const agent = `${at.path}/{agent}`;
   const task = `${agent}/tasks/{task}`;

@@ -16,7 +16,7 @@ export type Method =
 export type RpcId = string | number | null;
 
 /** What a binding answers with. */
-export interface BindingPlace {
+export interface BindingContext {
   readonly sdk: Sdk;
   readonly methods: Readonly<Record<string, Method>>;
   readonly agent: A2aMethods;
@@ -72,7 +72,7 @@ export interface StreamForm {
   error(error: unknown): SseFrame;
 }
 
-interface StreamPlace {
+interface StreamSource {
   readonly agent: A2aMethods;
   readonly open: (signal: AbortSignal) => AsyncIterable<unknown>;
   readonly form: StreamForm;
@@ -82,7 +82,7 @@ interface StreamPlace {
  * Streams what a method gives. An error before the first item rejects, so that it has an answer of its own; a later one is
  * the last frame. Errors that the protocol has no name for cut the stream, and the client subscribes again.
  */
-export async function streamOf(sdk: Sdk, call: Call, { agent, open, form }: StreamPlace): Promise<Response> {
+export async function streamOf(sdk: Sdk, call: Call, { agent, open, form }: StreamSource): Promise<Response> {
   const streaming = new AbortController();
   const items = open(AbortSignal.any([call.signal, streaming.signal]))[Symbol.asyncIterator]();
   const first = await items.next();

@@ -34,7 +34,7 @@ export interface A2aServed {
 const inputModes = ["text/plain", "application/json", "image/png", "image/jpeg", "image/webp", "image/gif"];
 const outputModes = ["text/plain", "application/json"];
 
-export interface CardPlace {
+export interface CardLocation {
   readonly url: string;
   /** Whether the server sends them. */
   readonly pushNotifications: boolean;
@@ -44,7 +44,7 @@ export interface CardPlace {
  * The card of an agent whose routes are at `url`. It is a card of version 1.0 that has the fields besides by which clients
  * of version 0.3 find their interface.
  */
-export function cardOf(served: A2aServed, { url, pushNotifications }: CardPlace): object {
+export function cardOf(served: A2aServed, { url, pushNotifications }: CardLocation): object {
   const { definition, version = "1.0.0", documentationUrl } = served;
   const description = served.description ?? definition.name;
   return {
@@ -78,7 +78,7 @@ export function cardOf(served: A2aServed, { url, pushNotifications }: CardPlace)
 }
 
 /** The card that only callers see: it has a skill for each tool besides. */
-export function extendedCardOf(served: A2aServed, place: CardPlace): object {
+export function extendedCardOf(served: A2aServed, place: CardLocation): object {
   const card = cardOf(served, place) as { readonly skills: readonly object[] };
   const tools = served.definition.tools.definitions().map(({ name, description }) => ({
     id: `tool:${name}`,

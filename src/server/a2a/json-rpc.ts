@@ -1,7 +1,7 @@
 import type { A2AError } from "@a2a-js/sdk/errors";
 import { z } from "zod";
 import type { Call } from "../core/route.ts";
-import { type BindingPlace, type RpcId, streamOf } from "./bindings.ts";
+import { type BindingContext, type RpcId, streamOf } from "./bindings.ts";
 import { answerLegacy } from "./legacy.ts";
 import { protocolError, rpcCodes } from "./protocol-errors.ts";
 import type { Sdk } from "./sdk.ts";
@@ -15,7 +15,7 @@ const envelopeSchema = z.object({
 });
 
 /** Answers one JSON-RPC request. An error of the protocol has status 200, as the binding wants it. */
-export async function answerRpc(call: Call, place: BindingPlace): Promise<Response> {
+export async function answerRpc(call: Call, place: BindingContext): Promise<Response> {
   const { sdk, methods, agent } = place;
   const { data: envelope } = envelopeSchema.safeParse(call.body);
   const id: RpcId = envelope?.id ?? null;

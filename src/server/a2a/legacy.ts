@@ -2,7 +2,7 @@ import type { AgentCard } from "@a2a-js/sdk";
 import type { A2ARequestHandler } from "@a2a-js/sdk/server";
 import { z } from "zod";
 import type { Call } from "../core/route.ts";
-import { type BindingPlace, type RpcId, streamOf } from "./bindings.ts";
+import { type BindingContext, type RpcId, streamOf } from "./bindings.ts";
 import type { A2aMethods } from "./methods.ts";
 import { protocolError } from "./protocol-errors.ts";
 import type { Sdk } from "./sdk.ts";
@@ -17,7 +17,7 @@ interface LegacyRequest {
 /** Answers a request of version 0.3: the official package translates it, and the same methods answer it. */
 export async function answerLegacy(
   call: Call,
-  { sdk, agent }: BindingPlace,
+  { sdk, agent }: BindingContext,
   { params, ...envelope }: LegacyRequest,
 ): Promise<Response> {
   const { LegacyJsonRpcTransportHandler, ServerCallContext } = await sdk.legacy();

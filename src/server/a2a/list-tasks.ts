@@ -1,6 +1,6 @@
 import type { ListTasksRequest, ListTasksResponse, TaskState as SdkTaskState } from "@a2a-js/sdk";
 import type { TurnRecord } from "../../state/index.ts";
-import { placeOfTurn } from "../../stores/index.ts";
+import { formatTurnCursor } from "../../stores/index.ts";
 import { agentOfContext, assertCount, type Sending, taskOfId } from "./send-message.ts";
 import { taskOf } from "./task.ts";
 import { stateOf, stateOfRecord } from "./task-status.ts";
@@ -33,7 +33,7 @@ export async function listTasks(sending: Sending, request: ListTasksRequest): Pr
   let totalSize = 0;
   for await (const _ of matching(sending, query, undefined)) if ((totalSize += 1) === MOST_COUNTED) break;
   const last = found.length > pageSize ? found[pageSize - 1] : undefined;
-  const nextPageToken = last === undefined ? "" : Buffer.from(placeOfTurn(last)).toString("base64url");
+  const nextPageToken = last === undefined ? "" : Buffer.from(formatTurnCursor(last)).toString("base64url");
   return { tasks, nextPageToken, pageSize, totalSize };
 }
 

@@ -6,7 +6,7 @@ import type {
   SubscribeToTaskRequest,
 } from "@a2a-js/sdk";
 import type { Call } from "../core/route.ts";
-import { type A2aServed, cardOf, type CardPlace, extendedCardOf } from "./card.ts";
+import { type A2aServed, cardOf, type CardLocation, extendedCardOf } from "./card.ts";
 import { listTasks, type TaskPage } from "./list-tasks.ts";
 import { PushMethods } from "./push-methods.ts";
 import { EXTENSION } from "./read-message.ts";
@@ -104,7 +104,7 @@ export class A2aMethods {
     return extendedCardOf(this.#served, this.#cardPlace);
   }
 
-  get #cardPlace(): CardPlace {
+  get #cardPlace(): CardLocation {
     return { url: this.url, pushNotifications: this.#call.webhooks !== undefined };
   }
 }

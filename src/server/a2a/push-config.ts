@@ -1,7 +1,7 @@
 import type { TaskPushNotificationConfig } from "@a2a-js/sdk";
 import { randomUUID } from "node:crypto";
 import type { JsonObject, Webhook } from "../../state/index.ts";
-import type { NewWebhook, WebhookPlace } from "../core/webhooks.ts";
+import type { NewWebhook, WebhookSubject } from "../core/webhooks.ts";
 import { urlIdOf } from "../core/url-ids.ts";
 import type { Sdk } from "./sdk.ts";
 import type { TaskTurn } from "./task.ts";
@@ -58,7 +58,7 @@ function isVisible(text: string): boolean {
   return /^(?:[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)?$/.test(text);
 }
 
-export function placeOfTask({ turnId }: Pick<TaskTurn, "turnId">): WebhookPlace {
+export function placeOfTask({ turnId }: Pick<TaskTurn, "turnId">): WebhookSubject {
   return { surface: A2A, turnId };
 }
 

@@ -3,7 +3,7 @@ import { type AgentRequest, agentOfTurn, type Entry, type JournalRow, type Webho
 import type { Caller } from "../core/caller.ts";
 import type { Notification, TellingStep, WebhookForm } from "../core/webhooks.ts";
 import { answerOf, statusOf, taskOf, type TaskTurn, taskTurnOf, wireArtifact } from "./task.ts";
-import { endMetadata, placeOf, stateOf, timeOf, type TurnNow } from "./task-status.ts";
+import { endMetadata, statusFingerprint, stateOf, timeOf, type TurnNow } from "./task-status.ts";
 import { isEndState, type StreamItem } from "./wire.ts";
 
 const ROWS_AT_A_TIME = 200;
@@ -96,7 +96,7 @@ function notificationOf({ ids }: TaskTurn, place: string, item: StreamItem): Not
 
 function toldOf(now: TurnNow): Told {
   const open = now.status === "waiting" && now.reason === "request" ? now.requests : [];
-  return { place: placeOf(now), open: open.map(({ requestId }) => requestId) };
+  return { place: statusFingerprint(now), open: open.map(({ requestId }) => requestId) };
 }
 
 /** Reads what one row of the journal changes in a task. */

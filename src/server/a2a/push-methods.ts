@@ -7,7 +7,7 @@ import type {
 } from "@a2a-js/sdk";
 import type { Webhook } from "../../state/index.ts";
 import { openedId, sealedId } from "../core/url-ids.ts";
-import type { WebhookDesk } from "../core/webhooks.ts";
+import type { WebhookRegistry } from "../core/webhooks.ts";
 import { newWebhook, placeOfTask, type ReadConfig, readConfig, type WireConfig, wireConfigOf } from "./push-config.ts";
 import { type Sending, taskOfId } from "./send-message.ts";
 import type { TaskTurn } from "./task.ts";
@@ -19,9 +19,9 @@ const MOST_OF_A_PAGE = 100;
 /** The methods about push notifications on one agent, for one caller. What they throw is of the protocol and the core. */
 export class PushMethods {
   readonly #sending: Sending;
-  readonly #desk: WebhookDesk | undefined;
+  readonly #desk: WebhookRegistry | undefined;
 
-  constructor(sending: Sending, desk: WebhookDesk | undefined) {
+  constructor(sending: Sending, desk: WebhookRegistry | undefined) {
     this.#sending = sending;
     this.#desk = desk;
   }
@@ -97,7 +97,7 @@ export class PushMethods {
     return await desk.list(this.#sending.caller, placeOfTask(task));
   }
 
-  async #at(taskId: string): Promise<{ readonly desk: WebhookDesk; readonly task: TaskTurn }> {
+  async #at(taskId: string): Promise<{ readonly desk: WebhookRegistry; readonly task: TaskTurn }> {
     const task = await taskOfId(this.#sending, taskId);
     return { task, desk: this.#desk ?? this.#refused() };
   }

@@ -47,7 +47,7 @@ export function readMessage(sdk: Sdk, { message }: SendMessageRequest): ReadMess
   }
   const said = message.extensions.includes(EXTENSION)
     ? { decisions: decisionsOf(message, malformed) }
-    : { content: contentOf(sdk, message.parts) };
+    : { content: partsContent(sdk, message.parts) };
   return { messageId: message.messageId, contextId: named(message.contextId), taskId: named(message.taskId), said };
 }
 
@@ -69,7 +69,7 @@ function decisionsOf({ parts, taskId }: Message, malformed: (words: string) => E
   });
 }
 
-function contentOf(sdk: Sdk, parts: readonly Part[]): Content {
+function partsContent(sdk: Sdk, parts: readonly Part[]): Content {
   const read = parts.map((part, index) => partOf(sdk, part, index));
   const [only] = read;
   return read.length === 1 && only?.type === "text" ? only.text : read;

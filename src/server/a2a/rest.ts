@@ -1,12 +1,12 @@
 import type { Call } from "../core/route.ts";
-import { type BindingPlace, streamOf } from "./bindings.ts";
+import { type BindingContext, streamOf } from "./bindings.ts";
 import { protocolError, restError, restJson } from "./protocol-errors.ts";
 import { requestedVersion } from "./versions.ts";
 
 /** Answers one request of the HTTP binding: a method of the protocol with its parameters. */
 export async function answerRest(
   call: Call,
-  { sdk, methods, agent }: BindingPlace,
+  { sdk, methods, agent }: BindingContext,
   { method: name, params }: { readonly method: string; readonly params: object },
 ): Promise<Response> {
   const failed = (thrown: unknown): Response => {

@@ -35,7 +35,7 @@ function endState({ status, stopReason, steps }: Ended): TaskState {
 type Ended = Pick<Extract<TurnNow, { stopReason: unknown }>, "status" | "stopReason" | "steps">;
 
 /** Equal for two moments of a turn that clients need not tell apart. */
-export function placeOf(now: TurnNow): string {
+export function statusFingerprint(now: TurnNow): string {
   const requests = now.status === "waiting" && now.reason === "request" ? now.requests : [];
   return [stateOf(now), ...requests.map(({ requestId }) => requestId)].join(" ");
 }

@@ -3,7 +3,7 @@ import type { TroupeEvent } from "../../state/index.ts";
 import type { Caller } from "../core/caller.ts";
 import { AnswerPieces } from "./answer-pieces.ts";
 import { recordOf, statusOf, type TaskParts, taskOf, type TaskTurn, wireArtifact } from "./task.ts";
-import { endMetadata, placeOf, stateOf, type TurnNow } from "./task-status.ts";
+import { endMetadata, statusFingerprint, stateOf, type TurnNow } from "./task-status.ts";
 import { isEndState, type StreamItem } from "./wire.ts";
 
 export interface StreamOptions extends Pick<TaskParts, "historyLength"> {
@@ -108,7 +108,7 @@ class TaskFollower {
     this.#task = task;
     this.#answer = new AnswerPieces(task);
     this.#now = now;
-    this.#shown = placeOf(now);
+    this.#shown = statusFingerprint(now);
   }
 
   get now(): TurnNow {
@@ -135,7 +135,7 @@ class TaskFollower {
 
   async *#changes(now: TurnNow): AsyncGenerator<StreamItem, void, undefined> {
     this.#now = now;
-    const place = placeOf(now);
+    const place = statusFingerprint(now);
     if (place === this.#shown) return;
     this.#shown = place;
     const last = this.#answer.end(now);

@@ -63,7 +63,7 @@ export interface WireTask {
   readonly metadata?: JsonObject;
 }
 
-interface Place {
+interface TaskIds {
   readonly taskId: string;
   readonly contextId: string;
 }
@@ -71,9 +71,9 @@ interface Place {
 /** One item of a stream. */
 export type StreamItem =
   | { readonly task: WireTask }
-  | { readonly statusUpdate: Place & { readonly status: WireStatus; readonly metadata?: JsonObject } }
+  | { readonly statusUpdate: TaskIds & { readonly status: WireStatus; readonly metadata?: JsonObject } }
   | {
-      readonly artifactUpdate: Place & {
+      readonly artifactUpdate: TaskIds & {
         readonly artifact: WireArtifact;
         readonly append: boolean;
         readonly lastChunk: boolean;

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type Door, listRule, nameRule, optionsOf } from "../../base/index.ts";
+import { type OptionsSchema, listRule, nameRule, optionsOf } from "../../base/index.ts";
 import { NotFoundError } from "../../errors/index.ts";
 import type { Failure } from "../core/failures.ts";
 import { type Call, type Route, route } from "../core/route.ts";
@@ -14,14 +14,14 @@ export interface AgUiSurfaceOptions {
   readonly agents?: readonly string[] | undefined;
 }
 
-const agUiDoor: Door<AgUiSurfaceOptions> = {
+const agUiOptionsSchema: OptionsSchema<AgUiSurfaceOptions> = {
   rules: { agents: listRule("a list of names of definitions", nameRule) },
   instead: { definitions: "agents", names: "agents" },
 };
 
 /** AG-UI 1.0: each agent at `POST /ag-ui/{agent}`, where a thread is an agent and a run a turn, or the part of one. */
 export function agUiSurface(given: AgUiSurfaceOptions = {}): Surface {
-  const { agents } = optionsOf<AgUiSurfaceOptions>(given, "agUiSurface()", agUiDoor);
+  const { agents } = optionsOf<AgUiSurfaceOptions>(given, "agUiSurface()", agUiOptionsSchema);
   return { name: "ag-ui", paths: ["/ag-ui"], routes: routesOf(agents), failure: runError };
 }
 

@@ -137,7 +137,7 @@ export function turnOfMessage(messageId: string): string {
 }
 
 /** What the model is given: what the application tells of itself, then the messages. */
-export function contentOf(said: News["said"], context: RunInput["context"]): Content {
+export function inputContent(said: News["said"], context: RunInput["context"]): Content {
   const told = context.map(({ description, value }) => `  ${description}: ${value}\n`).join("");
   const preface: ContentPart[] =
     told === "" ? [] : [{ type: "text", text: `The application gave this context:\n${told}\n` }];

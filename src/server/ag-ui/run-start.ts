@@ -6,7 +6,7 @@ import type { Caller } from "../core/caller.ts";
 import { type RequestKey, turnKeyOf } from "../core/names.ts";
 import { ClientMessages } from "./client-messages.ts";
 import { decisionOf, isAlike } from "./interrupts.ts";
-import { contentOf, type News, newsOf, type RunInput, toldIn, turnOfMessage } from "./run-input.ts";
+import { inputContent, type News, newsOf, type RunInput, toldIn, turnOfMessage } from "./run-input.ts";
 import type { Run } from "./run-stream.ts";
 import { shownMessages, withClientNames } from "./stored-messages.ts";
 
@@ -91,8 +91,8 @@ async function resultsOf({ agent, news }: Starting): Promise<readonly Answer[]> 
 async function startTurn(starting: Starting, said: News["said"]): Promise<StartedRun> {
   const { caller, agent, input } = starting;
   const { cursor } = await caller.head(agent.rootAgentId);
-  const started = await caller.startTurn(agent, contentOf(said, input.context), {
-    key: keyOf(input.runId),
+  const started = await caller.startTurn(agent, inputContent(said, input.context), {
+    key: turnKey(input.runId),
     ...(input.tools.length === 0 ? {} : { clientTools: input.tools.map(toolOf) }),
   });
   const { isReplayed } = started;
@@ -114,7 +114,7 @@ async function lookOn(starting: Starting): Promise<StartedRun> {
 
 /** The turn that the run of this id began. */
 async function turnOfRun({ caller, agent: { agentId }, input }: Starting): Promise<string | undefined> {
-  const key = turnKeyOf(keyOf(input.runId));
+  const key = turnKeyOf(turnKey(input.runId));
   const { items } = await caller.turns({ agentId, limit: 100 });
   return items.find((turn) => turn.key === key)?.turnId;
 }
@@ -138,7 +138,7 @@ async function answer(starting: Starting, answers: readonly Answer[]): Promise<S
   let turnId = await openTurnIdOf(starting);
   for (const one of answers) {
     const { requestId } = one.request;
-    const decide = { ...one.decision, key: keyOf(input.runId, requestId) };
+    const decide = { ...one.decision, key: turnKey(input.runId, requestId) };
     const decided = await caller.decideOnce(requestId, decide, (request) => isAlike(request, one.decision));
     isNew ||= decided.isNew;
     turnId = decided.request.decidedWith?.turnId ?? turnId;
@@ -182,10 +182,10 @@ async function belongsTo(
   { agent, turnId, runId }: { readonly agent: Agent; readonly turnId: string; readonly runId: string },
 ): Promise<boolean> {
   const { items } = await caller.turns({ agentId: agent.agentId, status: "open" });
-  if (items.some((turn) => turn.turnId === turnId && turn.key === turnKeyOf(keyOf(runId)))) return true;
+  if (items.some((turn) => turn.turnId === turnId && turn.key === turnKeyOf(turnKey(runId)))) return true;
   return (await caller.decidedRequests(agent.agentId)).some(
     ({ requestId, decidedWith }) =>
-      decidedWith?.turnId === turnId && decidedWith.key === turnKeyOf(keyOf(runId, requestId)),
+      decidedWith?.turnId === turnId && decidedWith.key === turnKeyOf(turnKey(runId, requestId)),
   );
 }
 
@@ -197,7 +197,7 @@ function runOf(starting: Starting, part: Pick<Run, "followed" | "from">): Run {
     agent,
     answered: news.answered,
     told: toldIn(input),
-    said: said.length === 0 ? null : contentOf(said, []),
+    said: said.length === 0 ? null : inputContent(said, []),
     isBehind: isBehind(starting, part),
     ...part,
   };
@@ -216,7 +216,7 @@ function isBehind({ input, stored }: Starting, { followed, from }: Pick<Run, "fo
 }
 
 /** The key of a run, or of one decision of it. Ids that a key cannot hold become their hash. */
-function keyOf(runId: string, requestId?: string): RequestKey {
+function turnKey(runId: string, requestId?: string): RequestKey {
   const id = /^[!-~]{1,64}$/.test(runId) ? runId : `sha256:${createHash("sha256").update(runId).digest("hex")}`;
   return { route: "ag-ui.run", value: requestId === undefined ? id : `${id}/${requestId}` };
 }

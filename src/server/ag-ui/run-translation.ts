@@ -21,7 +21,7 @@ export interface KnownAgent {
   readonly parentCallId: string | null;
 }
 
-export interface RunPlace {
+export interface RunOfThread {
   readonly threadId: string;
   readonly runId: string;
   readonly rootAgentId: string;
@@ -50,13 +50,13 @@ interface Speaker {
  * 3. A message, a call or a result that a snapshot has shown is not shown again.
  */
 export class RunTranslation {
-  readonly #place: RunPlace;
+  readonly #place: RunOfThread;
   readonly #speakers = new Map<string, Speaker>();
   readonly #agents = new Map<string, KnownAgent>();
   /** Ids of messages that a snapshot has shown. */
   #known: ReadonlySet<string> = new Set();
 
-  constructor(place: RunPlace) {
+  constructor(place: RunOfThread) {
     this.#place = place;
     for (const agent of place.agents) this.#agents.set(agent.agentId, agent);
   }

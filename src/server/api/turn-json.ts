@@ -174,13 +174,13 @@ export const acceptedTurnSchema = z
   .object(place)
   .meta({ id: "AcceptedTurn", description: "A turn that was accepted; it goes on whether or not its caller stays." });
 
-export function placeOf(agentId: string, turnId: string) {
+export function turnIdJson(agentId: string, turnId: string) {
   return { turnId, agentId, number: numberOfTurn(turnId) };
 }
 
 export function turnJson(agentId: string, now: Awaited<ReturnType<Turn["current"]>>): TurnJson {
   const rests = { step: null, waitingFor: null, requests: [], result: null };
-  const place = placeOf(agentId, now.turnId);
+  const place = turnIdJson(agentId, now.turnId);
   if ("step" in now) return { ...place, ...rests, status: now.status, step: now.step };
   if (now.status !== "waiting") return { ...place, ...rests, status: now.status, result: turnResultJson(now) };
   const requests = now.reason === "request" ? now.requests.map(requestJson) : [];

@@ -20,7 +20,7 @@ import { turnEvents } from "../core/turn-events.ts";
 import {
   acceptedTurnSchema,
   newTurnSchema,
-  placeOf,
+  turnIdJson,
   turnJson,
   turnSchema,
   turnSummaryJson,
@@ -79,7 +79,7 @@ export const turnRoutes: readonly Route[] = [
       if (isStream)
         return await streamOf(call, started, { before: started.isReplayed ? undefined : before, headers: answer });
       const wait = waitOf(headers.prefer, call.waitMs);
-      if (wait === undefined) return json(placeOf(agent.agentId, started.turnId), { status: 202, headers: answer });
+      if (wait === undefined) return json(turnIdJson(agent.agentId, started.turnId), { status: 202, headers: answer });
       return await settledOf(call, started, { wait, headers: answer });
     },
   }),
@@ -197,7 +197,7 @@ function streamOf(call: Call, started: FoundTurn, { before, headers }: Answer & 
 }
 
 function urlOf({ agent, turnId }: { readonly agent: Agent; readonly turnId: string }): string {
-  return `/api/agents/${agent.agentId}/turns/${placeOf(agent.agentId, turnId).number}`;
+  return `/api/agents/${agent.agentId}/turns/${turnIdJson(agent.agentId, turnId).number}`;
 }
 
 function wantsEvents({ accept = "" }: { readonly accept?: string | undefined }): boolean {

@@ -11,7 +11,7 @@ import type { Route } from "./route.ts";
 import type { Surface } from "./surface.ts";
 
 /** A request on its way to a route. */
-export interface Passage {
+export interface RequestContext {
   readonly request: Request;
   readonly requestId: string;
   readonly cut: (() => void) | undefined;
@@ -60,12 +60,12 @@ export class Admission {
   }
 
   /** Counts a request that needs no caller. Rejects with `ServerError` (429). */
-  async assertFewAnonymous({ address }: Passage): Promise<void> {
+  async assertFewAnonymous({ address }: RequestContext): Promise<void> {
     await this.#addresses.takeAnonymous(address);
   }
 
   /** The caller of a route; null on public ones. Rejects with `ServerError` (401, 403, 429, 503). */
-  async callerOf(passage: Passage, target: Target): Promise<Caller | null> {
+  async callerOf(passage: RequestContext, target: Target): Promise<Caller | null> {
     const { route, surface } = target;
     if (route.access !== "caller") {
       await this.assertFewAnonymous(passage);
@@ -89,7 +89,7 @@ export class Admission {
     });
   }
 
-  async #identityOf({ request, address }: Passage, { route, params }: Target): Promise<Identity> {
+  async #identityOf({ request, address }: RequestContext, { route, params }: Target): Promise<Identity> {
     const credentials = request.headers.get("authorization");
     if (credentials !== null) await this.#addresses.assertMayTry(address, credentials);
     const identity =

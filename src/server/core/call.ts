@@ -10,7 +10,7 @@ import type { Limits } from "./limits.ts";
 import { hostOf } from "./origins.ts";
 import type { Call, Route } from "./route.ts";
 import { type SseFrame, sseResponse } from "./sse.ts";
-import type { WebhookDesk } from "./webhooks.ts";
+import type { WebhookRegistry } from "./webhooks.ts";
 
 /** Everything that calls need of their server. */
 export interface CallDependencies {
@@ -22,7 +22,7 @@ export interface CallDependencies {
   readonly keepAliveMs: number;
   readonly stallMs: number;
   readonly firstFrameMs: number;
-  readonly webhooks: WebhookDesk | undefined;
+  readonly webhooks: WebhookRegistry | undefined;
 }
 
 /** A request that found its route. */
@@ -43,7 +43,7 @@ export interface Arrival {
 /** Checks a request by the schemas of its route. Throws `ServerError` that names each place that does not fit. */
 export async function callOf(arrival: Arrival, dependencies: CallDependencies): Promise<RouteCall> {
   const { request, route } = arrival;
-  const idempotencyKey = keyOf(request);
+  const idempotencyKey = requestKey(request);
   const params = checked("path", route.params, arrival.params);
   const query = checked("query", route.query, () => queryOf(request));
   const headers = checked("header", route.headers, () => headersOf(request, route.headers));
@@ -75,7 +75,7 @@ export class RouteCall implements Call {
   readonly idempotencyKey: string | undefined;
   readonly clock: Clock;
   readonly waitMs: number;
-  readonly webhooks: WebhookDesk | undefined;
+  readonly webhooks: WebhookRegistry | undefined;
   readonly #caller: Caller | null;
   readonly #cut: (() => void) | undefined;
   readonly #onStreamError: (error: unknown) => void;
@@ -211,7 +211,7 @@ function headersOf(request: Request, schema: z.ZodObject | undefined): Readonly<
 
 const visibleAscii = /^[\x21-\x7e]{1,255}$/;
 
-function keyOf(request: Request): string | undefined {
+function requestKey(request: Request): string | undefined {
   const key = request.headers.get("idempotency-key");
   if (key === null) return undefined;
   if (visibleAscii.test(key)) return key;

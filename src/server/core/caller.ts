@@ -19,7 +19,7 @@ import {
   type TurnRecord,
   type TroupeEvent,
 } from "../../state/index.ts";
-import { placeOfAgent, placeOfTurn, type TurnFilter } from "../../stores/index.ts";
+import { formatAgentCursor, formatTurnCursor, type TurnFilter } from "../../stores/index.ts";
 import type { Auth } from "../../tools/index.ts";
 import { isKeyReused, keyReused, unauthenticated } from "./failures.ts";
 import type { Identity } from "./identity.ts";
@@ -157,7 +157,7 @@ export class Caller {
       limit: limit + 1,
       after,
     });
-    return pageOf(found, limit, placeOfAgent);
+    return pageOf(found, limit, formatAgentCursor);
   }
 
   /** Turns of root agents: the newest change of status first. */
@@ -166,7 +166,7 @@ export class Caller {
   ): Promise<Page<TurnRecord>> {
     const limit = limitOf(page);
     const found = await this.runtime.turns({ ...page, ownerId: this.ownerId, limit: limit + 1 });
-    return pageOf(found, limit, placeOfTurn);
+    return pageOf(found, limit, formatTurnCursor);
   }
 
   /** Requests of one tree, or of all agents, in the order in which they were opened. Default: open ones. */

@@ -98,13 +98,13 @@ function operationSection({ method, path, operation }: { method: string; path: s
   );
   const answers = Object.entries(responses).map(
     ([status, { description: note, content = {} }]) =>
-      `<tr><td><code>${text(status)}</code></td><td>${contentOf(content)} <span class="note">${text(note)}</span></td></tr>`,
+      `<tr><td><code>${text(status)}</code></td><td>${mediaTypesHtml(content)} <span class="note">${text(note)}</span></td></tr>`,
   );
   return `<section class="entry" id="${text(operationId)}"><h3><span class="method">${text(method.toUpperCase())}</span> <code>${text(path)}</code></h3>
-<p>${text(summary)}</p>${paragraph(description)}${table(rows)}${requestBody ? `<p>Body: ${contentOf(requestBody.content ?? {})}</p>` : ""}${table(answers)}</section>`;
+<p>${text(summary)}</p>${paragraph(description)}${table(rows)}${requestBody ? `<p>Body: ${mediaTypesHtml(requestBody.content ?? {})}</p>` : ""}${table(answers)}</section>`;
 }
 
-function contentOf(content: NonNullable<Content["content"]>): string {
+function mediaTypesHtml(content: NonNullable<Content["content"]>): string {
   return Object.entries(content)
     .map(
       ([type, { schema }]) =>

@@ -2,7 +2,7 @@ import type { FetchImplementation, JWTPayload, JWTVerifyGetKey } from "jose";
 import {
   type Clock,
   clockRule,
-  type Door,
+  type OptionsSchema,
   nameRule,
   optionsOf,
   ruleOf,
@@ -26,7 +26,7 @@ export interface EntraAuthOptions {
   readonly clock?: Clock | undefined;
 }
 
-const entraDoor: Door<EntraAuthOptions> = {
+const entraOptionsSchema: OptionsSchema<EntraAuthOptions> = {
   rules: {
     tenantId: ruleOf("the id of a directory", (value) => typeof value === "string" && /^[\w.-]{1,100}$/.test(value)),
     audience: ruleOf(
@@ -50,7 +50,7 @@ const COOLDOWN_MS = 30_000;
  * without the scope is answered 403. While the keys cannot be fetched, tokens that need them are answered 503.
  */
 export function entraAuth(given: EntraAuthOptions): Authenticate {
-  const options = optionsOf<EntraAuthOptions>(given, "entraAuth()", entraDoor);
+  const options = optionsOf<EntraAuthOptions>(given, "entraAuth()", entraOptionsSchema);
   const { tenantId, audience, scope, clock = systemClock } = options;
   const directory = `https://login.microsoftonline.com/${tenantId}`;
   const keysUrl = new URL(options.keysUrl ?? `${directory}/discovery/v2.0/keys`);

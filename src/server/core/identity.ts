@@ -1,5 +1,5 @@
 import { createHash, timingSafeEqual } from "node:crypto";
-import { anyRule, type Door, listRule, nameRule, optionsOf, optionsRule } from "../../base/index.ts";
+import { anyRule, type OptionsSchema, listRule, nameRule, optionsOf, optionsRule } from "../../base/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
 
 /** A caller, as the deployment knows it. */
@@ -20,12 +20,12 @@ export interface Identity {
  */
 export type Authenticate = (request: Request) => Identity | null | Promise<Identity | null>;
 
-const identityDoor: Door<Identity> = {
+const identityOptionsSchema: OptionsSchema<Identity> = {
   rules: { userId: nameRule, tenant: nameRule, scopes: listRule("a list of texts", nameRule), credentials: anyRule },
   needed: ["userId", "scopes"],
   instead: { id: "userId", user: "userId", scope: "scopes" },
 };
-const identityRule = optionsRule<Identity>(identityDoor);
+const identityRule = optionsRule<Identity>(identityOptionsSchema);
 
 /** What `tokenAuth()` takes. */
 export interface TokenAuthOptions {

@@ -1,6 +1,6 @@
 import { setMaxListeners } from "node:events";
 import type { RateLimiterAbstract } from "rate-limiter-flexible";
-import { type Door, hasMethods, ruleOf, wholeNumberRule } from "../../base/index.ts";
+import { type OptionsSchema, hasMethods, ruleOf, wholeNumberRule } from "../../base/index.ts";
 import type { RedisClient } from "../../redis/index.ts";
 import { ServerError } from "./failures.ts";
 
@@ -48,7 +48,7 @@ export const MOST_ANSWERS = 1_000;
 
 const number = wholeNumberRule(1);
 
-export const limitsDoor: Door<ServeLimits> = {
+export const limitsOptionsSchema: OptionsSchema<ServeLimits> = {
   rules: {
     bodyBytes: number,
     bodyValues: number,

@@ -3,7 +3,7 @@ import type { Clock } from "../../base/index.ts";
 import type { Caller } from "./caller.ts";
 import type { Identity } from "./identity.ts";
 import type { SseFrame } from "./sse.ts";
-import type { WebhookDesk } from "./webhooks.ts";
+import type { WebhookRegistry } from "./webhooks.ts";
 
 export interface RouteResponse {
   /** What the answer means. */
@@ -88,7 +88,7 @@ export interface Call<Params = unknown, Query = unknown, Headers = unknown, Body
   /** Longest wait of a blocking call, in milliseconds. */
   readonly waitMs: number;
   /** Undefined where the server tells no receivers. */
-  readonly webhooks: WebhookDesk | undefined;
+  readonly webhooks: WebhookRegistry | undefined;
   /** The header `Idempotency-Key`: 1 to 255 visible ASCII characters. */
   readonly idempotencyKey: string | undefined;
   /** The address of the server, as the client wrote it: `http://127.0.0.1:8080`, with `basePath` if there is one. */

@@ -37,7 +37,7 @@ export interface WebhookForm {
 }
 
 /** The turn that webhooks are about, on one surface. */
-export interface WebhookPlace {
+export interface WebhookSubject {
   /** Name of the surface. */
   readonly surface: string;
   /** The turn that the webhook is about. */
@@ -45,7 +45,7 @@ export interface WebhookPlace {
 }
 
 /** A webhook that a client asks for. */
-export interface NewWebhook extends WebhookPlace {
+export interface NewWebhook extends WebhookSubject {
   /** Replaces the one of this name, and then begins anew. */
   readonly name: string;
   /** Address that is called. An address inside the operator's network is refused. */
@@ -60,7 +60,7 @@ export interface NewWebhook extends WebhookPlace {
  * Tells receivers outside what happens in turns. The caller must have looked the turn up before: what belongs to others
  * is not found.
  */
-export interface WebhookDesk {
+export interface WebhookRegistry {
   /** Rejects with `InvalidInputError` for an address that is never called. */
   assertUrl(url: string): Promise<void>;
   /**
@@ -69,9 +69,9 @@ export interface WebhookDesk {
    */
   put(caller: Caller, webhook: NewWebhook): Promise<Webhook>;
   /** Rejects with `InvalidInputError` when the turn has 20 others already. */
-  assertRoom(caller: Caller, place: WebhookPlace, name: string): Promise<void>;
+  assertRoom(caller: Caller, place: WebhookSubject, name: string): Promise<void>;
   /** Those of a turn, in the order of their names. */
-  list(caller: Caller, place: WebhookPlace): Promise<readonly Webhook[]>;
+  list(caller: Caller, place: WebhookSubject): Promise<readonly Webhook[]>;
   /** False if there was none. */
-  remove(caller: Caller, place: WebhookPlace, name: string): Promise<boolean>;
+  remove(caller: Caller, place: WebhookSubject, name: string): Promise<boolean>;
 }

@@ -103,7 +103,7 @@ function finishReasonOf(rest: TurnRest): ChatAnswer["finishReason"] {
 }
 
 /** What is the same at the beginning of an answer: its agent and its turn. */
-export function placeOf({ conversation }: Pick<Asking, "conversation">, { agent, turnId }: Answering): JsonObject {
+export function troupeFields({ conversation }: Pick<Asking, "conversation">, { agent, turnId }: Answering): JsonObject {
   return {
     agentId: agent.agentId,
     turnId,
@@ -114,7 +114,7 @@ export function placeOf({ conversation }: Pick<Asking, "conversation">, { agent,
 function moreOf(asking: Pick<Asking, "conversation">, answering: Answering, rest: TurnRest): JsonObject {
   const requests = rest.status === "waiting" && rest.reason === "request" ? rest.requests : [];
   return {
-    ...placeOf(asking, answering),
+    ...troupeFields(asking, answering),
     status: rest.status,
     ...("stopReason" in rest ? { stopReason: rest.stopReason } : {}),
     requests: requests.map(({ requestId, kind, name, prompt, arguments: args, argumentsHash, expiresAt }) => ({

@@ -108,7 +108,7 @@ export function readChat(
       param: "messages",
     });
   }
-  const contents = said.map(({ message, index }) => contentOf(message, index));
+  const contents = said.map(({ message, index }) => chatContent(message, index));
   return {
     definition,
     history: blocksOf(before),
@@ -116,7 +116,7 @@ export function readChat(
     said: contents.length === 0 ? null : joined(contents),
     results: results.map(({ message, index }) => ({
       toolCallId: message.tool_call_id ?? "",
-      text: textOf(contentOf(message, index)),
+      text: textOf(chatContent(message, index)),
     })),
     clientTools: clientToolsOf(body, definition),
   };
@@ -214,7 +214,7 @@ function clientToolsOf(
 
 function prefaceOf(messages: readonly ChatMessage[]): ChatRequest["seeds"] {
   const texts = messages.flatMap((message, index) =>
-    message.role === "system" || message.role === "developer" ? textOf(contentOf(message, index)) : [],
+    message.role === "system" || message.role === "developer" ? textOf(chatContent(message, index)) : [],
   );
   return texts.length === 0 ? [] : [{ role: "user", content: PREFACE + texts.join("\n\n") }];
 }
@@ -223,12 +223,12 @@ function prefaceOf(messages: readonly ChatMessage[]): ChatRequest["seeds"] {
 function seedsOf(messages: readonly ChatMessage[]): ChatRequest["seeds"] {
   const results = new Map(
     messages.flatMap((message, index) =>
-      message.role === "tool" ? [[message.tool_call_id ?? "", textOf(contentOf(message, index))] as const] : [],
+      message.role === "tool" ? [[message.tool_call_id ?? "", textOf(chatContent(message, index))] as const] : [],
     ),
   );
   return messages.flatMap((message, index): ChatRequest["seeds"] => {
     const { role, tool_calls: calls } = message;
-    const content = contentOf(message, index);
+    const content = chatContent(message, index);
     if (role === "user") return [{ role, content }];
     if (role !== "assistant") return [];
     const called = (calls ?? []).map(({ id, function: { name, arguments: args } }) => {
@@ -244,7 +244,8 @@ function blocksOf(messages: readonly ChatMessage[]): readonly Block[] {
   const blocks: Block[] = [];
   for (const [index, message] of messages.entries()) {
     const { role } = message;
-    if (role === "user" || role === "assistant") addBlock(blocks, { role, text: wordsOf(contentOf(message, index)) });
+    if (role === "user" || role === "assistant")
+      addBlock(blocks, { role, text: shownText(chatContent(message, index)) });
   }
   return blocks;
 }
@@ -261,7 +262,7 @@ export function addBlock(blocks: Block[], { role, text }: Block): void {
 export const GAP = "\n\n";
 
 /** What content says, with its images. */
-export function wordsOf(content: Content): string {
+export function shownText(content: Content): string {
   if (typeof content === "string") return content;
   return content.map((part) => (part.type === "text" ? part.text : `${IMAGE}${part.url})`)).join("");
 }
@@ -324,7 +325,7 @@ function joined(contents: readonly Content[]): Content {
   ]);
 }
 
-function contentOf({ role, content }: ChatMessage, index: number): Content {
+function chatContent({ role, content }: ChatMessage, index: number): Content {
   if (typeof content === "string") return content;
   const parts = (content ?? []).map((part, place): ContentPart => {
     const { type, text, refusal, image_url: image } = part;

@@ -9,7 +9,7 @@ import { ChatClients } from "./chat-clients.ts";
 import { type ChatBody, chatBodySchema, readChat } from "./chat-request.ts";
 import { type Answering, type Asking, bodyMarkOf, type Conversation, startChat } from "./chat-start.ts";
 import { chatFrames, type CompletionHead, endOfQuestion, refuseApprovals } from "./chat-stream.ts";
-import { CONVERSATION_HEADER, type OpenAiPlace } from "./place.ts";
+import { CONVERSATION_HEADER, type ServedModels } from "./served-models.ts";
 import { badRequest, type ProtocolError } from "./protocol-errors.ts";
 
 const completionSchema = z
@@ -34,7 +34,7 @@ const completionSchema = z
 const chunkSchema = z.looseObject({ id: z.string(), object: z.literal("chat.completion.chunk") });
 
 /** Completions: the agent that a model names answers the last message. */
-export function chatRoutes(place: OpenAiPlace): readonly Route[] {
+export function chatRoutes(place: ServedModels): readonly Route[] {
   let clients: ChatClients | undefined;
   return [
     route({
@@ -62,7 +62,7 @@ export function chatRoutes(place: OpenAiPlace): readonly Route[] {
   ];
 }
 
-function askingOf(call: Call<unknown, unknown, unknown, ChatBody>, place: OpenAiPlace): Asking {
+function askingOf(call: Call<unknown, unknown, unknown, ChatBody>, place: ServedModels): Asking {
   const { caller, body, idempotencyKey, clock, request } = call;
   const definition = place.definitionOf(caller, body.model);
   const retries = /^\d{1,4}$/.exec(request.headers.get("x-stainless-retry-count") ?? "")?.[0];
@@ -79,7 +79,7 @@ function askingOf(call: Call<unknown, unknown, unknown, ChatBody>, place: OpenAi
 
 const LONGEST_NAME = 1_000;
 
-function conversationOf(request: Request, { chatIdHeaders }: OpenAiPlace): Conversation | undefined {
+function conversationOf(request: Request, { chatIdHeaders }: ServedModels): Conversation | undefined {
   for (const header of [CONVERSATION_HEADER, ...chatIdHeaders]) {
     const name = request.headers.get(header)?.trim() ?? "";
     if (name.length > LONGEST_NAME) throw badRequest(`${header} takes at most ${LONGEST_NAME} characters`);

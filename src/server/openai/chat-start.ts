@@ -65,7 +65,7 @@ export async function startChat(asking: Asking): Promise<Answering> {
   const agent = known ?? (await forkOf(asking));
   const { cursor } = await asking.caller.head(agent.agentId);
   const { clientTools } = chat;
-  const key = keyOf(asking);
+  const key = turnKey(asking);
   const options = { key, ...(clientTools.length === 0 ? {} : { clientTools }) };
   const started =
     asking.conversation === undefined
@@ -111,7 +111,7 @@ async function forkOf(asking: Asking): Promise<Agent> {
 
 /** With a key of the client's the same request makes one agent. */
 function creationOf(asking: Asking): { readonly key?: RequestKey } {
-  return asking.idempotencyKey === undefined ? {} : { key: keyOf(asking) };
+  return asking.idempotencyKey === undefined ? {} : { key: turnKey(asking) };
 }
 
 /**
@@ -149,7 +149,7 @@ async function ifThere<T>(found: Promise<T>): Promise<T | undefined> {
 }
 
 /** A key of the client's, or one by which the same body is known when it is sent again. */
-function keyOf(asking: Asking): RequestKey {
+function turnKey(asking: Asking): RequestKey {
   const { idempotencyKey } = asking;
   const value = idempotencyKey === undefined ? `${asking.bodyMark}${randomUUID()}` : `key:${idempotencyKey}`;
   return { route: KEY_ROUTE, value };
@@ -170,7 +170,7 @@ async function sentBefore(asking: Asking): Promise<Answering | undefined> {
   const isKeyed = idempotencyKey !== undefined;
   if (isKeyed ? conversation === undefined : (retries ?? 0) < 1) return undefined;
   const isOurs = isKeyed
-    ? (key: string): boolean => key === turnKeyOf(keyOf(asking))
+    ? (key: string): boolean => key === turnKeyOf(turnKey(asking))
     : (key: string): boolean => key.startsWith(`${KEY_ROUTE}/${asking.bodyMark}`);
   const since = isKeyed ? 0 : now - RETRY_MS;
   const sessionId = sessionOf(asking);
@@ -203,7 +203,7 @@ async function answeringOf(
   const { agent, turn } = await caller.turn(turnId);
   if (idempotencyKey !== undefined && chat.said !== null) {
     const { clientTools } = chat;
-    const options = { key: keyOf(asking), ...(clientTools.length === 0 ? {} : { clientTools }) };
+    const options = { key: turnKey(asking), ...(clientTools.length === 0 ? {} : { clientTools }) };
     await caller.plainMessage(
       await caller.openAgent({ definition: agent.definition.name, agentId: agent.agentId }),
       chat.said,
@@ -245,7 +245,7 @@ async function takeResults(asking: Asking, results: readonly ToolResult[]): Prom
     throw badRequest(`every tool_call_id must be answered; these have no result: ${ids}`, { param: "messages" });
   }
   const { cursor } = await caller.head(agent.agentId);
-  const key = keyOf(asking);
+  const key = turnKey(asking);
   let isNew = false;
   let turnId = agent.state.openTurnId;
   for (const { request, text } of found) {

@@ -4,7 +4,7 @@ import { type AgentRequest, type Json, type JsonObject, textOf, type TroupeEvent
 import type { Caller } from "../core/caller.ts";
 import type { SseFrame } from "../core/sse.ts";
 import { eventsUntilRest, messageOfEvent } from "../core/turn-events.ts";
-import { answerOf, type ChatAnswer, type ChatUsage, placeOf, storedText } from "./chat-answer.ts";
+import { answerOf, type ChatAnswer, type ChatUsage, troupeFields, storedText } from "./chat-answer.ts";
 import { type Answering, answersWhole, type Asking } from "./chat-start.ts";
 import { type ProtocolError, streamError } from "./protocol-errors.ts";
 import { NO_CONVERSATION, refusalOf } from "./shown-history.ts";
@@ -45,7 +45,7 @@ export async function* chatFrames(
     frame([{ index: 0, delta, logprobs: null, finish_reason: finish }], more);
   let isWhole = false;
   try {
-    yield chunk({ role: "assistant", content: "" }, null, { troupe: placeOf(asking, answering) });
+    yield chunk({ role: "assistant", content: "" }, null, { troupe: troupeFields(asking, answering) });
     const news = newsOf(asking, answering, { signal, onRest });
     let next = await news.next();
     for (; next.done !== true; next = await news.next()) yield chunkOf(next.value, chunk);

@@ -1,9 +1,9 @@
 import { z } from "zod";
-import { type Door, listRule, nameRule, oneOfRule, optionsOf, ruleOf } from "../../base/index.ts";
+import { type OptionsSchema, listRule, nameRule, oneOfRule, optionsOf, ruleOf } from "../../base/index.ts";
 import { type Route, type RouteShape, route } from "../core/route.ts";
 import type { Surface } from "../core/surface.ts";
 import { chatRoutes } from "./chat-routes.ts";
-import { CONVERSATION_HEADER, OpenAiPlace } from "./place.ts";
+import { CONVERSATION_HEADER, ServedModels } from "./served-models.ts";
 import { openAiFailure } from "./protocol-errors.ts";
 import { responsesRoutes } from "./responses.ts";
 
@@ -34,7 +34,7 @@ const headerRule = ruleOf(
   (value) => typeof value === "string" && /^[\w!#$%&'*+.^`|~-]{1,100}$/.test(value),
 );
 
-const openAiDoor: Door<OpenAiSurfaceOptions> = {
+const openAiOptionsSchema: OptionsSchema<OpenAiSurfaceOptions> = {
   rules: {
     agents: listRule("a list of names of definitions", nameRule),
     path: pathRule,
@@ -55,10 +55,10 @@ const clientHeaders =
  * the Responses API.
  */
 export function openaiSurface(given: OpenAiSurfaceOptions = {}): Surface {
-  const options = optionsOf<OpenAiSurfaceOptions>(given, "openaiSurface()", openAiDoor);
+  const options = optionsOf<OpenAiSurfaceOptions>(given, "openaiSurface()", openAiOptionsSchema);
   const { agents, path = "/v1", systemMessages = "take" } = options;
   const chatIdHeaders = (options.chatIdHeaders ?? []).map((name) => name.toLowerCase());
-  const place = new OpenAiPlace({ agents, path, chatIdHeaders, takesSystem: systemMessages === "take" });
+  const place = new ServedModels({ agents, path, chatIdHeaders, takesSystem: systemMessages === "take" });
   return {
     name: "openai",
     paths: [path],
@@ -77,7 +77,7 @@ function modelOf({ name }: { readonly name: string }): z.output<typeof modelSche
   return { id: name, object: "model", created: 0, owned_by: "troupe" };
 }
 
-function modelRoutes(place: OpenAiPlace): readonly Route[] {
+function modelRoutes(place: ServedModels): readonly Route[] {
   const shape = { method: "GET", access: "caller" } as const satisfies Partial<RouteShape>;
   return [
     route({

@@ -71,7 +71,7 @@ export function streamError(error: unknown): ProtocolError {
 
 function errorOf({ status, code, message, details, issues }: Failure): ProtocolError {
   const [issue] = issues;
-  const param = issue === undefined ? details["param"] : placeOf(issue.path);
+  const param = issue === undefined ? details["param"] : parameterPath(issue.path);
   return {
     message: status === 401 ? "Incorrect API key provided: send the token as Authorization: Bearer …" : message,
     type: types[status] ?? (status >= 500 ? "server_error" : "invalid_request_error"),
@@ -81,7 +81,7 @@ function errorOf({ status, code, message, details, issues }: Failure): ProtocolE
 }
 
 /** `messages[2].content`. */
-function placeOf(path: readonly (string | number)[]): string | null {
+function parameterPath(path: readonly (string | number)[]): string | null {
   const text = path.map((step) => (typeof step === "number" ? `[${step}]` : `.${step}`)).join("");
   return text === "" ? null : text.replace(/^\./, "");
 }

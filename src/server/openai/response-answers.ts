@@ -3,7 +3,7 @@ import type { Agent, Decide } from "../../runtime/index.ts";
 import type { AgentRequest } from "../../state/index.ts";
 import type { Caller } from "../core/caller.ts";
 import { isKeyReused } from "../core/failures.ts";
-import type { OpenAiPlace } from "./place.ts";
+import type { ServedModels } from "./served-models.ts";
 import { badRequest } from "./protocol-errors.ts";
 import { decisionKey, itemId, partBegunBy, partName, type TurnPart } from "./response-ids.ts";
 import type { Answer } from "./response-input.ts";
@@ -15,8 +15,8 @@ interface Decision {
 }
 
 /** Where a client says that its answers belong. */
-interface AnswerPlace {
-  readonly place: OpenAiPlace;
+interface AnswerContext {
+  readonly place: ServedModels;
   readonly previous: TurnPart | null;
   /** Of the conversation. */
   readonly name: string | null;
@@ -26,7 +26,7 @@ interface AnswerPlace {
 export async function giveAnswers(
   caller: Caller,
   answers: readonly Answer[],
-  { place, previous, name }: AnswerPlace,
+  { place, previous, name }: AnswerContext,
 ): Promise<{ readonly part: TurnPart; readonly isReplayed: boolean }> {
   const decisions = await decisionsOf(caller, answers);
   const [

@@ -153,7 +153,7 @@ function readItem(item: Readonly<Record<string, unknown>>, where: string): ReadI
   const { type = "message" } = item;
   if (type === "message") {
     const { role, content } = checked(messageSchema, item, where);
-    const read = contentOf(content);
+    const read = itemContent(content);
     if (role === "user") return { type: "user", content: read };
     return { type: role === "assistant" ? "theirs" : "system", text: textIn(read, where) };
   }
@@ -166,7 +166,7 @@ function readItem(item: Readonly<Record<string, unknown>>, where: string): ReadI
   if (type === "function_call_output") {
     const { call_id: id, output } = checked(outputSchema, item, where);
     const answer = { kind: "output", requestId: requestOfItem("call", id), where } as const;
-    return { type: "answer", answer: { ...answer, output: textIn(contentOf(output), `${where}.output`) } };
+    return { type: "answer", answer: { ...answer, output: textIn(itemContent(output), `${where}.output`) } };
   }
   if (typeof type === "string" && theirs.has(type)) return { type: "theirs", text: "" };
   const taken = "message, function_call_output, mcp_approval_response";
@@ -182,7 +182,7 @@ function checked<T>(schema: z.ZodType<T>, value: unknown, where: string): T {
   throw badRequest(`${param}: ${issue?.message ?? "does not fit"}`, { param });
 }
 
-function contentOf(content: z.output<typeof contentSchema>): Content {
+function itemContent(content: z.output<typeof contentSchema>): Content {
   if (typeof content === "string") return content;
   return content.map((part): ContentPart => {
     if (part.type === "input_image") return { type: "image", url: part.image_url };

@@ -40,10 +40,10 @@ const MOST_READINGS = 5;
 
 /** Whether a turn has not moved between two moments, as far as a response shows it. */
 export function isSame(one: TurnNow, other: TurnNow): boolean {
-  return placeOf(one) === placeOf(other);
+  return statusFingerprint(one) === statusFingerprint(other);
 }
 
-function placeOf(now: TurnNow): string {
+function statusFingerprint(now: TurnNow): string {
   const requests = now.status === "waiting" && now.reason === "request" ? now.requests : [];
   return [now.status, ...requests.map(({ requestId }) => requestId)].join(" ");
 }

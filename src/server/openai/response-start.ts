@@ -16,7 +16,7 @@ import type { Caller } from "../core/caller.ts";
 import { contentHash, type RequestKey, turnKeyOf } from "../core/names.ts";
 import type { StartedTurn, StartTurnOptions } from "../core/plain-message.ts";
 import { assertFormat, PREFACE, unsupported } from "./chat-request.ts";
-import type { OpenAiPlace } from "./place.ts";
+import type { ServedModels } from "./served-models.ts";
 import { badRequest } from "./protocol-errors.ts";
 import { giveAnswers } from "./response-answers.ts";
 import { CREATE, type TurnPart, turnPartOf } from "./response-ids.ts";
@@ -32,7 +32,7 @@ export interface StartedResponse {
 /** A request for a response. */
 export interface Asked {
   readonly caller: Caller;
-  readonly place: OpenAiPlace;
+  readonly place: ServedModels;
   readonly clock: Clock;
   readonly body: CreateBody;
   /** The header `Idempotency-Key`. */
@@ -118,7 +118,7 @@ async function begin(starting: Starting, name: string | null): Promise<StartedRe
   const shape = { definition: definition.name, ...messagesOf([...prefaceOf(starting), ...read.history]) };
   if (name === null) {
     const { agent } = await caller.createAgent({ ...shape, key });
-    return await said(starting, caller.startTurn(agent, contentOf(read), turnOptions(starting)));
+    return await said(starting, caller.startTurn(agent, inputContent(read), turnOptions(starting)));
   }
   const agent = await caller.openAgent({ ...shape, name, sessionId: name });
   if (!(await hasInstructions(starting, agent))) {
@@ -126,7 +126,7 @@ async function begin(starting: Starting, name: string | null): Promise<StartedRe
       param: "instructions",
     });
   }
-  return await said(starting, caller.plainMessage(agent, contentOf(read), turnOptions(starting)));
+  return await said(starting, caller.plainMessage(agent, inputContent(read), turnOptions(starting)));
 }
 
 /** A response after another one. */
@@ -140,14 +140,14 @@ async function goOn(starting: Starting, previous: TurnPart): Promise<StartedResp
     });
   }
   if (before.isContinued || !("stopReason" in before.now)) {
-    return await said(starting, caller.answerTurn({ agent, turnId }, contentOf(read), { key }));
+    return await said(starting, caller.answerTurn({ agent, turnId }, inputContent(read), { key }));
   }
   const definition = servedBy(starting, agent);
   const next = turnIdOf(agent.agentId, numberOfTurn(turnId) + 1);
   const isSame = definition.name === agent.definition.name && (await hasInstructions(starting, agent));
   if (isSame && (await mayFollow(starting, agent, next))) {
     try {
-      const started = await caller.startTurn(agent, contentOf(read), turnOptions(starting));
+      const started = await caller.startTurn(agent, inputContent(read), turnOptions(starting));
       if (started.turnId === next) return await said(starting, Promise.resolve(started));
       // Another request went on from the same response in this moment, and has already ended.
       await started.turn.abort("it goes on from an older response");
@@ -188,7 +188,7 @@ async function fork(starting: Starting, previous: TurnPart, definition: string):
   );
   const metadata = { [PREVIOUS]: body.previous_response_id ?? null };
   const { agent } = await caller.createAgent({ definition, key, metadata, ...messagesOf([...own, ...history]) });
-  return await said(starting, caller.startTurn(agent, contentOf(read), turnOptions(starting)));
+  return await said(starting, caller.startTurn(agent, inputContent(read), turnOptions(starting)));
 }
 
 async function messagesIn({ runtime }: Caller, agentId: string): Promise<readonly Message[]> {
@@ -225,7 +225,7 @@ function servedBy({ caller, place, body, read }: Starting, agent: Agent | undefi
   return definition;
 }
 
-function contentOf({ content }: ReadInput): Content {
+function inputContent({ content }: ReadInput): Content {
   return content ?? "";
 }
 

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { JsonObject } from "../../state/index.ts";
 import { type Call, type Route, type RouteShape, route } from "../core/route.ts";
-import type { OpenAiPlace } from "./place.ts";
+import type { ServedModels } from "./served-models.ts";
 import { badRequest } from "./protocol-errors.ts";
 import { responseIdOf, type TurnPart, turnPartOf } from "./response-ids.ts";
 import { createBodySchema } from "./response-input.ts";
@@ -15,7 +15,7 @@ const params = z.object({ response: z.string().meta({ description: "Id of a resp
 const answers: RouteShape["responses"] = { 200: { description: "The response.", schema: responseSchema } };
 
 /** The routes of the Responses API: a response is a turn, or the part of one that follows answers. */
-export function responsesRoutes(place: OpenAiPlace): readonly Route[] {
+export function responsesRoutes(place: ServedModels): readonly Route[] {
   const path = `${place.path}/responses`;
   const one = `${path}/{response}`;
   return [
@@ -109,7 +109,7 @@ export function responsesRoutes(place: OpenAiPlace): readonly Route[] {
 }
 
 /** A response of an agent that this surface serves. */
-async function servedPart(call: Call<z.output<typeof params>>, place: OpenAiPlace): Promise<TurnPart> {
+async function servedPart(call: Call<z.output<typeof params>>, place: ServedModels): Promise<TurnPart> {
   const part = await turnPartOf(call.caller, call.params.response);
   place.definitionOf(call.caller, part.agent.definition.name);
   return part;

@@ -1,7 +1,7 @@
 import type { Agent } from "../../runtime/index.ts";
 import { type AgentRecord, type AgentRequest, type Message, textOf } from "../../state/index.ts";
 import type { Caller } from "../core/caller.ts";
-import { addBlock, type Block, isSameText, PREFACE, withoutImages, wordsOf } from "./chat-request.ts";
+import { addBlock, type Block, isSameText, PREFACE, withoutImages, shownText } from "./chat-request.ts";
 
 /** A part of an agent's conversation as clients of this protocol have it, in order. */
 export type ShownItem = { readonly id: string; readonly turnId: string } & (
@@ -92,7 +92,7 @@ function itemOf(message: Message): ShownItem | undefined {
   const { id, role, content, metadata } = message;
   const turnId = turnOf(id);
   if (role === "user") {
-    const text = wordsOf(content);
+    const text = shownText(content);
     const isPreface = id === "seed:0" && text.startsWith(PREFACE);
     const isSaid = id.endsWith(":in") || (id.startsWith("seed:") && !isPreface);
     return isSaid && metadata?.is_trace !== true ? { kind: "said", id, turnId, text } : undefined;

@@ -43,7 +43,7 @@ export function readCatalog(file: string, { isNamed }: { readonly isNamed: boole
     if (isNamed) throw new InvalidInputError(`there is no catalog ${file}`);
     return new Map();
   }
-  const parsed = catalogSchema.safeParse(contentOf(file));
+  const parsed = catalogSchema.safeParse(parsedFile(file));
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
     const path = (issue?.path ?? []).map((part) => (typeof part === "number" ? part : String(part)));
@@ -62,7 +62,7 @@ export function readCatalog(file: string, { isNamed }: { readonly isNamed: boole
   return rules;
 }
 
-function contentOf(file: string): unknown {
+function parsedFile(file: string): unknown {
   try {
     return JSON.parse(readFileSync(file, "utf8")) as unknown;
   } catch (error) {

@@ -5,7 +5,7 @@ import type { StartedTurn } from "../core/plain-message.ts";
 import type { Call } from "../core/route.ts";
 import { type Address, answerOf, idsOf, type RequestIds } from "./answers.ts";
 import { isTaskId, newTaskId, taskIdOfKey } from "./task-ids.ts";
-import { contentOf, type UserMessage } from "./user-message.ts";
+import { userContent, type UserMessage } from "./user-message.ts";
 import { unprocessable, valueError } from "./validation-errors.ts";
 
 /** A request that is under way, or why it is not. */
@@ -22,7 +22,7 @@ export async function invoke(call: Call<unknown, unknown, unknown, UserMessage>,
     agentId: key === undefined ? newTaskId() : taskIdOfKey(scope),
     sessionId: message.session_id ?? randomUUID(),
   });
-  return wrongSession(agent, message) ?? (await caller.startTurn(agent, contentOf(message), { key }));
+  return wrongSession(agent, message) ?? (await caller.startTurn(agent, userContent(message), { key }));
 }
 
 async function followOn(
@@ -34,7 +34,7 @@ async function followOn(
   const agent = await taskOf(call, name, taskId);
   const wrong = wrongSession(agent, message);
   if (wrong) return wrong;
-  const content = contentOf(message);
+  const content = userContent(message);
   const key = idempotencyKey === undefined ? undefined : { route: "teal.invoke", value: idempotencyKey };
   try {
     return await caller.plainMessage(agent, content, { key });

@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type AgentDefinition, type AgentOptions, defineAgent } from "../../agents/index.ts";
-import { type Door, functionRule, nameRule, optionsOf, reading } from "../../base/index.ts";
+import { type OptionsSchema, functionRule, nameRule, optionsOf, reading } from "../../base/index.ts";
 import { budgetRule } from "../../budget/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
 import { type LanguageModel, offlineModel, openaiModel } from "../../model/index.ts";
@@ -49,11 +49,11 @@ export interface TealAgent {
  * @throws InvalidInputError that names the file, the line and the path of what is wrong or not served.
  */
 export async function loadTealAgent(file: string | URL, given?: TealAgentOptions): Promise<TealAgent> {
-  const options = optionsOf<TealAgentOptions>(given, "loadTealAgent()", tealDoor);
+  const options = optionsOf<TealAgentOptions>(given, "loadTealAgent()", tealOptionsSchema);
   const path = reading("loadTealAgent(): file", () => resolve(file instanceof URL ? fileURLToPath(file) : file));
   // With it comes the reader of YAML, which nobody needs who serves no such file.
   const { readTealFile } = await import("./agent-yaml.ts");
-  const config = readTealFile(await textOf(path), path);
+  const config = readTealFile(await readTextFile(path), path);
   const folder = dirname(path);
   const catalog = readCatalog(options.catalog ?? join(folder, "catalog.json"), {
     isNamed: options.catalog !== undefined,
@@ -72,7 +72,7 @@ export async function loadTealAgent(file: string | URL, given?: TealAgentOptions
   return Object.freeze({ name, version, description, metadata, definition });
 }
 
-const tealDoor: Door<TealAgentOptions> = {
+const tealOptionsSchema: OptionsSchema<TealAgentOptions> = {
   rules: { plugins: nameRule, catalog: nameRule, budget: budgetRule, model: functionRule },
   instead: { tools: "plugins: the path of a module", limits: "budget" },
 };
@@ -81,7 +81,7 @@ function resolved(path: string | undefined): string | undefined {
   return path === undefined ? undefined : resolve(path);
 }
 
-async function textOf(path: string): Promise<string> {
+async function readTextFile(path: string): Promise<string> {
   try {
     return await readFile(path, "utf8");
   } catch (error) {

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { AgentDefinition } from "../../agents/index.ts";
-import { type Clock, type Door, listRule, optionsOf, ruleOf } from "../../base/index.ts";
+import { type Clock, type OptionsSchema, listRule, optionsOf, ruleOf } from "../../base/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
 import { type Route, route } from "../core/route.ts";
 import type { Surface } from "../core/surface.ts";
@@ -42,7 +42,7 @@ export interface TealSurfaceOptions {
  * agent, a request one of its turns. Throws `InvalidInputError` for two agents at one address.
  */
 export function tealSurface(given: TealSurfaceOptions): Surface {
-  const { agents } = optionsOf<TealSurfaceOptions>(given, "tealSurface()", tealDoor);
+  const { agents } = optionsOf<TealSurfaceOptions>(given, "tealSurface()", tealOptionsSchema);
   const addresses = agents.map(({ version, definition }): Address => ({ name: definition.name, version }));
   const prefixes = addresses.map(prefixOf);
   const twice = prefixes.find((prefix, index) => prefixes.indexOf(prefix) !== index);
@@ -61,7 +61,7 @@ export function tealSurface(given: TealSurfaceOptions): Surface {
   };
 }
 
-const tealDoor: Door<TealSurfaceOptions> = {
+const tealOptionsSchema: OptionsSchema<TealSurfaceOptions> = {
   rules: { agents: listRule("a list of agents, as loadTealAgent() makes them", servedRule) },
   needed: ["agents"],
   instead: { files: "agents: [await loadTealAgent(file)]" },

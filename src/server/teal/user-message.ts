@@ -58,7 +58,7 @@ export const resumeBodySchema = z
 export type ResumeBody = NonNullable<z.output<typeof resumeBodySchema>>;
 
 /** What the model is given. The context of the user goes before the items. */
-export function contentOf({ items, user_context }: UserMessage): Content {
+export function userContent({ items, user_context }: UserMessage): Content {
   const context = Object.entries(user_context ?? {}).map(([key, value]) => `  ${key}: ${value}\n`);
   const preface = context.length === 0 ? [] : [`The following user context was provided:\n${context.join("")}`];
   const parts: ContentPart[] = [

@@ -18,7 +18,7 @@ export class Sealing {
 
   /** `texts`: each 32 random bytes in base64 or base64url. Throws `InvalidInputError`, which shows none of them. */
   constructor(texts: readonly string[]) {
-    const keys = texts.map((text, index) => keyOf(text, index));
+    const keys = texts.map((text, index) => parseSealingKey(text, index));
     const [first] = keys;
     if (first === undefined) throw new InvalidInputError("webhooks.keys is empty; give at least one key");
     this.#first = first;
@@ -50,7 +50,7 @@ export class Sealing {
   }
 }
 
-function keyOf(text: string, index: number): readonly [string, Buffer] {
+function parseSealingKey(text: string, index: number): readonly [string, Buffer] {
   const key = /^[\w+/-]{43}=?$/.test(text) ? Buffer.from(text, "base64") : Buffer.alloc(0);
   if (key.length !== KEY_BYTES) {
     throw new InvalidInputError(

@@ -118,7 +118,7 @@ export class TreeDelivery {
         this.#nudged = Promise.withResolvers();
         await this.#inTurn(async () => void (await this.#look()));
         for (const webhook of readyOf(this.#latest?.webhooks ?? [], this.#at.clock.now())) {
-          if (this.#telling.has(keyOf(webhook))) continue;
+          if (this.#telling.has(deliveryKey(webhook))) continue;
           const work = this.#tell(webhook)
             .catch((error: unknown) => void failures.push(error))
             .then(() => void works.delete(work));
@@ -136,7 +136,7 @@ export class TreeDelivery {
 
   /** While some are at work, others may have to be tried again. Returns what cancels it. */
   #nudgeAtRetry(): () => void {
-    const others = (this.#latest?.webhooks ?? []).filter((webhook) => !this.#telling.has(keyOf(webhook)));
+    const others = (this.#latest?.webhooks ?? []).filter((webhook) => !this.#telling.has(deliveryKey(webhook)));
     const times = others.flatMap(({ retryAt }) => retryAt ?? []);
     return times.length === 0
       ? () => undefined
@@ -159,7 +159,7 @@ export class TreeDelivery {
         const step = await form.next(this.#at.callerOf(webhook.ownerId), from);
         if (step === undefined || step.isOver || step.notifications.length > 0) return step;
         const { cursor, told } = step;
-        this.#read.set(keyOf(webhook), { after: webhook.cursor, cursor, told });
+        this.#read.set(deliveryKey(webhook), { after: webhook.cursor, cursor, told });
       }
     } catch (error) {
       if (error instanceof NotFoundError) return "gone";
@@ -168,12 +168,12 @@ export class TreeDelivery {
   }
 
   #asRead(webhook: Webhook): Webhook {
-    const read = this.#read.get(keyOf(webhook));
+    const read = this.#read.get(deliveryKey(webhook));
     return read?.after === webhook.cursor ? { ...webhook, cursor: read.cursor, told: read.told } : webhook;
   }
 
   async #tell(first: Webhook): Promise<void> {
-    const key = keyOf(first);
+    const key = deliveryKey(first);
     this.#telling.add(key);
     try {
       for (let webhook: Webhook | undefined = first; webhook !== undefined && !this.#at.closing.aborted; ) {
@@ -189,7 +189,7 @@ export class TreeDelivery {
   async #tellNext(webhook: Webhook): Promise<Webhook | undefined> {
     try {
       const step = await this.#next(webhook);
-      if (step === undefined) return this.#again.delete(keyOf(webhook)) ? webhook : undefined;
+      if (step === undefined) return this.#again.delete(deliveryKey(webhook)) ? webhook : undefined;
       if (step === "gone") {
         await this.#move(webhook, undefined);
         return undefined;
@@ -268,13 +268,13 @@ export class TreeDelivery {
 
   /** Replaces a stored webhook; undefined removes it. One that was removed or replaced meanwhile stays as it is. */
   async #move(webhook: Webhook, moved: Webhook | undefined): Promise<void> {
-    const key = keyOf(webhook);
-    await this.#change((known) => known.flatMap((one) => (keyOf(one) === key ? (moved ?? []) : one)));
+    const key = deliveryKey(webhook);
+    await this.#change((known) => known.flatMap((one) => (deliveryKey(one) === key ? (moved ?? []) : one)));
   }
 
   #isStored(webhook: Webhook): boolean {
-    const key = keyOf(webhook);
-    return this.#latest?.webhooks.some((one) => keyOf(one) === key) === true;
+    const key = deliveryKey(webhook);
+    return this.#latest?.webhooks.some((one) => deliveryKey(one) === key) === true;
   }
 
   async #change(change: Change): Promise<void> {
@@ -330,6 +330,6 @@ function readyOf(webhooks: readonly Webhook[], now: number): readonly Webhook[] 
 }
 
 /** Another one for a webhook that was put again under the same name. */
-function keyOf({ surface, turnId, name, createdAt }: Webhook): string {
+function deliveryKey({ surface, turnId, name, createdAt }: Webhook): string {
   return JSON.stringify([surface, turnId, name, createdAt]);
 }

@@ -2,7 +2,7 @@ import {
   type Clock,
   createId,
   createRedactor,
-  type Door,
+  type OptionsSchema,
   functionRule,
   listRule,
   nameRule,
@@ -15,7 +15,7 @@ import { Caller } from "../core/caller.ts";
 import { ServerError } from "../core/failures.ts";
 import { OpenCalls } from "../core/limits.ts";
 import type { Surface } from "../core/surface.ts";
-import type { NewWebhook, WebhookDesk, WebhookPlace } from "../core/webhooks.ts";
+import type { NewWebhook, WebhookRegistry, WebhookSubject } from "../core/webhooks.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import { type LookupAddresses, Receivers } from "./receiver.ts";
 import { Sealing } from "./sealing.ts";
@@ -37,7 +37,7 @@ export interface WebhookOptions {
   readonly lookup?: LookupAddresses | undefined;
 }
 
-export const webhooksDoor: Door<WebhookOptions> = {
+export const webhooksOptionsSchema: OptionsSchema<WebhookOptions> = {
   rules: {
     keys: listRule(
       "a list of keys",
@@ -64,7 +64,7 @@ interface WebhooksDependencies {
 }
 
 /** The webhooks of one server, over all its runtimes. */
-export class Webhooks implements WebhookDesk {
+export class Webhooks implements WebhookRegistry {
   readonly #sealing: Sealing;
   readonly #receivers: Receivers;
   readonly #dispatchers: ReadonlyMap<Runtime, Dispatcher>;
@@ -101,7 +101,9 @@ export class Webhooks implements WebhookDesk {
           tenant,
           callerOf: (ownerId) => this.#reader(runtime, ownerId),
           secretsOf: (rootAgentId, webhook) =>
-            webhook.sealed === null ? {} : this.#sealing.open(webhook.sealed, placeOf(tenant, rootAgentId, webhook)),
+            webhook.sealed === null
+              ? {}
+              : this.#sealing.open(webhook.sealed, sealingContext(tenant, rootAgentId, webhook)),
           onDelivery: (delivery) => onDelivery(runtime, delivery),
         });
         return [runtime, dispatcher];
@@ -129,7 +131,7 @@ export class Webhooks implements WebhookDesk {
     const sealed =
       Object.keys(secrets).length === 0
         ? null
-        : this.#sealing.seal(secrets, placeOf(caller.tenant, rootAgentId, given));
+        : this.#sealing.seal(secrets, sealingContext(caller.tenant, rootAgentId, given));
     const now = this.#clock.now();
     const begun = { createdAt: now, cursor: 0, told: null, failures: 0, retryAt: null };
     const webhook: Webhook = { ...rest, ...begun, ownerId: caller.ownerId, sealed };
@@ -141,19 +143,19 @@ export class Webhooks implements WebhookDesk {
     return webhook;
   }
 
-  async assertRoom(caller: Caller, place: WebhookPlace, name: string): Promise<void> {
+  async assertRoom(caller: Caller, place: WebhookSubject, name: string): Promise<void> {
     const known = await caller.runtime.stores.webhooks(caller.tenant, agentOfTurn(place.turnId));
     assertRoomIn(known?.webhooks ?? [], place, name);
   }
 
-  async list(caller: Caller, place: WebhookPlace): Promise<readonly Webhook[]> {
+  async list(caller: Caller, place: WebhookSubject): Promise<readonly Webhook[]> {
     const { stores } = caller.runtime;
     const known = await stores.webhooks(caller.tenant, agentOfTurn(place.turnId));
     const own = (known?.webhooks ?? []).filter((one) => isAt(one, place) && one.ownerId === caller.ownerId);
     return own.toSorted((one, other) => (one.name < other.name ? -1 : 1));
   }
 
-  async remove(caller: Caller, place: WebhookPlace, name: string): Promise<boolean> {
+  async remove(caller: Caller, place: WebhookSubject, name: string): Promise<boolean> {
     let isFound = false;
     await this.#change(caller, place, (known) => {
       const left = known.filter((one) => !(isAt(one, place) && one.ownerId === caller.ownerId && one.name === name));
@@ -166,7 +168,7 @@ export class Webhooks implements WebhookDesk {
   /** Changes the stored webhooks of a tree; a list of the same length without a change of its members is not written. */
   async #change(
     { runtime: { stores }, tenant }: Caller,
-    { turnId }: WebhookPlace,
+    { turnId }: WebhookSubject,
     change: (known: readonly Webhook[]) => readonly Webhook[],
   ): Promise<void> {
     const rootAgentId = agentOfTurn(turnId);
@@ -206,17 +208,17 @@ function admitTurn(): Promise<never> {
   return Promise.reject(new InvariantError("a webhook was to start a turn"));
 }
 
-function assertRoomIn(known: readonly Webhook[], place: WebhookPlace, name: string): void {
+function assertRoomIn(known: readonly Webhook[], place: WebhookSubject, name: string): void {
   if (known.filter((one) => isAt(one, place) && one.name !== name).length < MOST_OF_A_TURN) return;
   throw new InvalidInputError(`a turn has at most ${MOST_OF_A_TURN} webhooks; delete one of them first`);
 }
 
-function isAt(webhook: WebhookPlace, { surface, turnId }: WebhookPlace): boolean {
+function isAt(webhook: WebhookSubject, { surface, turnId }: WebhookSubject): boolean {
   return webhook.surface === surface && webhook.turnId === turnId;
 }
 
 /** What secrets are bound to: in the record of another webhook, or under another address, they cannot be opened. */
-function placeOf(
+function sealingContext(
   tenant: string,
   rootAgentId: string,
   { surface, turnId, name, url }: Pick<Webhook, "surface" | "turnId" | "name" | "url">,

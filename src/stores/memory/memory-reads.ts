@@ -15,14 +15,14 @@ import type {
 import type { StoredRow, StoredTree, StoredTurn } from "../rules/ports.ts";
 import {
   type AgentFilter,
-  type AgentPlace,
+  type AgentListCursor,
   byAge,
   byChange,
   isRequestOf,
   isTurnOf,
   type RequestFilter,
   type TurnFilter,
-  type TurnPlace,
+  type TurnListCursor,
 } from "../rules/queries.ts";
 import type { ArtifactMeta, CandidateTables, RestoredRow } from "../rules/tables.ts";
 import { emptyTree } from "./memory-rows.ts";
@@ -30,7 +30,7 @@ import { MemoryTables } from "./memory-tables.ts";
 
 /** The reads outside of commits, and whole trees for export and import. */
 export class MemoryReads extends MemoryTables implements CandidateTables {
-  listAgents(filter: AgentFilter, limit: number, place?: AgentPlace): AgentRecord[] {
+  listAgents(filter: AgentFilter, limit: number, place?: AgentListCursor): AgentRecord[] {
     const { after, rootAgentId, sessionId, ownerId, rootsOnly, order } = filter;
     const isNewest = order === "newest";
     const found: AgentRecord[] = [];
@@ -108,7 +108,7 @@ export class MemoryReads extends MemoryTables implements CandidateTables {
     return found.sort(byOpening).slice(0, limit);
   }
 
-  turns(filter: TurnFilter, limit: number, place?: TurnPlace): TurnRecord[] {
+  turns(filter: TurnFilter, limit: number, place?: TurnListCursor): TurnRecord[] {
     const found: TurnRecord[] = [];
     for (const { turns } of this.rows.tenants.get(filter.tenant)?.agents.values() ?? []) {
       for (const { hash: _hash, ...turn } of turns?.values() ?? []) {

@@ -1,14 +1,14 @@
-import { type Door, optionsOf, textRule, wholeNumberRule } from "../../base/index.ts";
+import { type OptionsSchema, optionsOf, textRule, wholeNumberRule } from "../../base/index.ts";
 import { CorruptRecordError } from "../../errors/index.ts";
 import {
-  checkedPlace,
+  checkedRedisLocation,
   checkServers,
   isMissingScript,
   type RedisClient,
   RedisLink,
-  type RedisPlace,
-  type RedisPlaceOptions,
-  redisPlaceRules,
+  type RedisLocation,
+  type RedisLocationOptions,
+  redisLocationRules,
   type ServerFacts,
   unlessRefused,
 } from "../../redis/index.ts";
@@ -16,7 +16,7 @@ import { keepLayout, migrate } from "./redis-layout.ts";
 import type { Script } from "./redis-scripts.ts";
 
 /** Where Redis is, one of `url`, `client` and `cluster`, and how data is kept there. */
-export interface RedisStoresOptions extends RedisPlaceOptions {
+export interface RedisStoresOptions extends RedisLocationOptions {
   /** Prefix of all keys; any text without braces, `"troupe:"` by default. */
   readonly prefix?: string | undefined;
   /** How long a command may take, including retries, in milliseconds, from 1 to 2,000,000,000; 5,000 by default. */
@@ -29,7 +29,7 @@ export interface RedisStoresOptions extends RedisPlaceOptions {
 }
 
 export interface CheckedOptions {
-  readonly place: RedisPlace;
+  readonly place: RedisLocation;
   readonly prefix: string;
   readonly timeoutMs: number;
   readonly ttl: number | undefined;
@@ -40,9 +40,9 @@ const DEFAULT_TIMEOUT_MS = 5000;
 /** A timer of Node holds no more than 2³¹ - 1. */
 const LONGEST_TIMEOUT_MS = 2_000_000_000;
 
-const redisDoor: Door<RedisStoresOptions> = {
+const redisOptionsSchema: OptionsSchema<RedisStoresOptions> = {
   rules: {
-    ...redisPlaceRules,
+    ...redisLocationRules,
     prefix: textRule,
     timeoutMs: wholeNumberRule(1, LONGEST_TIMEOUT_MS),
     ttl: wholeNumberRule(1),
@@ -52,9 +52,9 @@ const redisDoor: Door<RedisStoresOptions> = {
 
 /** Throws `InvalidInputError` for invalid options; messages never show what a URL holds. */
 export function checkedOptions(given: RedisStoresOptions): CheckedOptions {
-  const options = optionsOf<RedisStoresOptions>(given, "redisStores()", redisDoor);
+  const options = optionsOf<RedisStoresOptions>(given, "redisStores()", redisOptionsSchema);
   const { prefix = DEFAULT_PREFIX, timeoutMs = DEFAULT_TIMEOUT_MS, ttl } = options;
-  const place = checkedPlace("redisStores", options);
+  const place = checkedRedisLocation("redisStores", options);
   return { place, prefix, timeoutMs, ttl };
 }
 

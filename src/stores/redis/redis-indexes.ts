@@ -99,13 +99,13 @@ export const watchKinds = {
 } as const;
 
 /** The properties of a tree that determine which indexes list it. */
-type Place = Pick<TreeKeys, "tenant" | "partition">;
+type IndexedTree = Pick<TreeKeys, "tenant" | "partition">;
 
-export function postsIndex(keys: RedisKeys, tree: Place): IndexKeys {
+export function postsIndex(keys: RedisKeys, tree: IndexedTree): IndexKeys {
   return keys.index("posts", tree.partition, tree.tenant);
 }
 
-export function holdersIndex(keys: RedisKeys, tree: Place): IndexKeys {
+export function holdersIndex(keys: RedisKeys, tree: IndexedTree): IndexKeys {
   return keys.index("holders", tree.partition, tree.tenant);
 }
 

@@ -9,7 +9,7 @@ import {
 } from "../../state/index.ts";
 import {
   type AgentFilter,
-  type AgentPlace,
+  type AgentListCursor,
   byAge,
   byChange,
   isDue,
@@ -17,7 +17,7 @@ import {
   isTurnOf,
   type RequestFilter,
   type TurnFilter,
-  type TurnPlace,
+  type TurnListCursor,
 } from "../rules/queries.ts";
 import type { RedisConnection } from "./redis-connection.ts";
 import type { RedisIndexes } from "./redis-indexes.ts";
@@ -79,7 +79,7 @@ export class RedisLists {
   }
 
   /** `place`: the parsed `after` of a filter with the order `newest`. */
-  async agents(filter: AgentFilter, limit: number, place?: AgentPlace): Promise<AgentRecord[]> {
+  async agents(filter: AgentFilter, limit: number, place?: AgentListCursor): Promise<AgentRecord[]> {
     const { tenant, rootAgentId, after, order } = filter;
     if (rootAgentId !== undefined) return this.#agentsOfTree(filter, rootAgentId, limit, place);
     const isNewest = order === "newest";
@@ -132,7 +132,7 @@ export class RedisLists {
     });
   }
 
-  async turns(filter: TurnFilter, limit: number, place?: TurnPlace): Promise<TurnRecord[]> {
+  async turns(filter: TurnFilter, limit: number, place?: TurnListCursor): Promise<TurnRecord[]> {
     for (let attempt = 1; ; attempt += 1) {
       const { turns, hasMoved } = await this.#turnsListed(filter, limit, place);
       if (!hasMoved || attempt === LIST_ATTEMPTS) return turns.sort(byChange);
@@ -143,7 +143,7 @@ export class RedisLists {
   async #turnsListed(
     filter: TurnFilter,
     limit: number,
-    place: TurnPlace | undefined,
+    place: TurnListCursor | undefined,
   ): Promise<{ readonly turns: TurnRecord[]; readonly hasMoved: boolean }> {
     const { tenant, agentId } = filter;
     const isOfUnfinished = filter.status === "queued" || filter.status === "open";
@@ -251,7 +251,7 @@ export class RedisLists {
     filter: AgentFilter,
     rootAgentId: string,
     limit: number,
-    place: AgentPlace | undefined,
+    place: AgentListCursor | undefined,
   ): Promise<AgentRecord[]> {
     const { tenant } = filter;
     // A tree has one root, which only has to come after the place.

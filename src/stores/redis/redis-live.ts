@@ -1,5 +1,5 @@
 import { StoreUnavailableError } from "../../errors/index.ts";
-import type { AskListener, LiveChannel, LiveFollowing, LiveListener, LivePlace } from "../rules/live-channel.ts";
+import type { AskListener, LiveChannel, LiveFollowing, LiveListener, LiveAddress } from "../rules/live-channel.ts";
 import type { RedisConnection } from "./redis-connection.ts";
 import type { RedisKeys, TreeKeys } from "./redis-keys.ts";
 import type { RedisSubscriber } from "./redis-subscriber.ts";
@@ -52,17 +52,17 @@ export class RedisLive implements LiveChannel {
     this.#keys = keys;
   }
 
-  isFollowed({ tenant, rootAgentId, processId }: LivePlace): boolean {
+  isFollowed({ tenant, rootAgentId, processId }: LiveAddress): boolean {
     const now = performance.now();
     const processes = this.#elsewhere.get(this.#keys.treeOf(tenant, rootAgentId).tag) ?? [];
     return [...processes].some(([id, { until }]) => id !== processId && until > now);
   }
 
-  send({ tenant, rootAgentId, processId }: LivePlace, message: string): void {
+  send({ tenant, rootAgentId, processId }: LiveAddress, message: string): void {
     this.#publish(this.#keys.liveChannel(this.#keys.treeOf(tenant, rootAgentId)), `${processId} ${message}`);
   }
 
-  follow({ tenant, rootAgentId, processId }: LivePlace, listener: LiveListener): LiveFollowing {
+  follow({ tenant, rootAgentId, processId }: LiveAddress, listener: LiveListener): LiveFollowing {
     const tree = this.#keys.treeOf(tenant, rootAgentId);
     const follower = { processId, listener };
     const known = this.#followed.get(tree.tag);

@@ -66,7 +66,7 @@ function laterThan(page: readonly Member[], after: Member | undefined): Member[]
   return after ? page.filter((member) => compareMembers(member, after) > 0) : [...page];
 }
 
-interface Place {
+interface PageRange {
   readonly from: Member | undefined;
   readonly offset: number;
   readonly count: number;
@@ -76,7 +76,7 @@ async function readPages(
   connection: RedisConnection,
   keys: readonly string[],
   { by, until }: Order,
-  { from, offset, count }: Place,
+  { from, offset, count }: PageRange,
 ): Promise<Member[][]> {
   const start = by === "name" ? (from === undefined ? "-" : `(${from.member}`) : String(from?.score ?? "-inf");
   const end = by === "name" ? "+" : String(until ?? "+inf");

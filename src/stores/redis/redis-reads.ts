@@ -14,7 +14,7 @@ import {
   type TurnRecord,
 } from "../../state/index.ts";
 import type { StoredRow, StoredTree, StoredTurn } from "../rules/ports.ts";
-import type { AgentFilter, AgentPlace, RequestFilter, TurnFilter, TurnPlace } from "../rules/queries.ts";
+import type { AgentFilter, AgentListCursor, RequestFilter, TurnFilter, TurnListCursor } from "../rules/queries.ts";
 import { definitionIn, parsed } from "../rules/stored-values.ts";
 import type { ArtifactMeta, RestoredRow, StoreTables } from "../rules/tables.ts";
 import { agentParts, openedTurnPrefix, pairOf, type RedisKeys, treeParts, turnFields } from "./redis-keys.ts";
@@ -34,7 +34,7 @@ export class RedisReads extends RedisTables implements StoreTables {
     this.#lists = lists;
   }
 
-  listAgents(filter: AgentFilter, limit: number, place?: AgentPlace): AgentRecord[] {
+  listAgents(filter: AgentFilter, limit: number, place?: AgentListCursor): AgentRecord[] {
     return this.ask(`agents|${limit}`, () => this.#lists.agents(filter, limit, place));
   }
 
@@ -102,7 +102,7 @@ export class RedisReads extends RedisTables implements StoreTables {
     return this.ask("requests", () => this.#lists.requests(filter, after, limit));
   }
 
-  turns(filter: TurnFilter, limit: number, place?: TurnPlace): TurnRecord[] {
+  turns(filter: TurnFilter, limit: number, place?: TurnListCursor): TurnRecord[] {
     return this.ask("turns", () => this.#lists.turns(filter, limit, place));
   }
 

@@ -96,7 +96,7 @@ export class RedisRollbacks {
   #warn(): void {
     const trees = this.#unreported;
     this.#unreported = [];
-    const names = trees.slice(0, NAMED).map(wordsOf);
+    const names = trees.slice(0, NAMED).map(rollbackWarning);
     const others = trees.length > NAMED ? `, and ${trees.length - NAMED} more` : "";
     process.emitWarning(
       `Redis has lost writes that it had acknowledged, of the trees of ${names.join(", ")}${others}. Turns go on from what is left; effects of later ones may come again. Set appendfsync always where none may be lost.`,
@@ -105,7 +105,7 @@ export class RedisRollbacks {
   }
 }
 
-function wordsOf({ rootAgentId, hadAt, foundAt }: RolledBackTree): string {
+function rollbackWarning({ rootAgentId, hadAt, foundAt }: RolledBackTree): string {
   const until = new Date(hadAt).toISOString();
   if (foundAt === null) return `${rootAgentId} (gone, last changed at ${until})`;
   return `${rootAgentId} (what was changed after ${new Date(foundAt).toISOString()}, until ${until})`;

@@ -73,19 +73,19 @@ export class RedisTables extends RedisAgents implements Tables {
     messages: readonly Message[],
   ): number {
     const session = this.ofAgent(key);
-    const keyOf = (part: "index" | "messages" | "order"): { key: string } => ({
+    const agentRedisKey = (part: "index" | "messages" | "order"): { key: string } => ({
       key: session.tree.ofAgent(part, key.agentId),
     });
     const lastSeq = String(entries.at(-1)?.seq ?? 0);
     const text = JSON.stringify(entries);
     const version = String(JOURNAL_VERSION);
     const ended = endIn(entries);
-    session.do("entries", keyOf("index"), String(cursor ?? ""), lastSeq, key.agentId, version, text, ...ended);
+    session.do("entries", agentRedisKey("index"), String(cursor ?? ""), lastSeq, key.agentId, version, text, ...ended);
     for (const message of messages) {
       session.do(
         "message",
-        keyOf("messages"),
-        keyOf("order"),
+        agentRedisKey("messages"),
+        agentRedisKey("order"),
         wellFormed(message.id, "message id"),
         JSON.stringify(message),
       );

@@ -97,14 +97,14 @@ async function readOnce(reader: RedisReader, tree: TreeKeys, meta: ReadonlyMap<s
 const emptyAgent: WholeAgent = { inbox: [], artifacts: [], messages: [] };
 
 async function readAgent(reader: RedisReader, tree: TreeKeys, agentId: string): Promise<WholeAgent> {
-  const keyOf = (part: "artifacts" | "contents" | "messages" | "order"): string => tree.ofAgent(part, agentId);
+  const agentRedisKey = (part: "artifacts" | "contents" | "messages" | "order"): string => tree.ofAgent(part, agentId);
   const [inbox, placed, messages] = await Promise.all([
     reader.inbox(tree, agentId),
-    reader.artifacts(keyOf("artifacts")),
-    reader.messages({ messages: keyOf("messages"), order: keyOf("order") }),
+    reader.artifacts(agentRedisKey("artifacts")),
+    reader.messages({ messages: agentRedisKey("messages"), order: agentRedisKey("order") }),
   ]);
   const contents = await Promise.all(
-    placed.map(({ meta }) => reader.artifactContent(keyOf("contents"), meta.artifactId)),
+    placed.map(({ meta }) => reader.artifactContent(agentRedisKey("contents"), meta.artifactId)),
   );
   return { inbox, messages, artifacts: placed.map(({ meta }, index) => ({ ...meta, content: contents[index] ?? "" })) };
 }

@@ -15,12 +15,12 @@ import type { Batch } from "./batch.ts";
 import { commitBatch } from "./commit.ts";
 import { acquire, holderOf, release, wantLease } from "./leases.ts";
 import { changeTimers, fireAccountTimer } from "./ledger.ts";
-import type { AskListener, LiveChannel, LiveFollowing, LiveListener, LivePlace } from "./live-channel.ts";
+import type { AskListener, LiveChannel, LiveFollowing, LiveListener, LiveAddress } from "./live-channel.ts";
 import { abort, pause, resume } from "./marks.ts";
 import type { CommitOutcome, Committed } from "./outcomes.ts";
 import type { AgentParts, Stores, TreeActivity, TreeHead } from "./ports.ts";
 import { heartbeat, isRunning, registerProcess } from "./processes.ts";
-import { agentAtPlace, type AgentFilter, type RequestFilter, turnAtPlace, type TurnFilter } from "./queries.ts";
+import { parseAgentCursor, type AgentFilter, type RequestFilter, parseTurnCursor, type TurnFilter } from "./queries.ts";
 import { claimCall, fireJobTimer, postCallEnd } from "./queued-calls.ts";
 import { decide } from "./requests.ts";
 import { setBudget } from "./set-budget.ts";
@@ -144,7 +144,7 @@ function listAgents(tables: StoreTables, filter: AgentFilter): AgentRecord[] {
   if (order === "id") return tables.listAgents(filter, count);
   if (order !== "newest") throw new InvalidInputError(`order is ${JSON.stringify(order)}; it takes "id" or "newest"`);
   if (rootsOnly !== true) throw new InvalidInputError('the order "newest" is one of root agents; give rootsOnly: true');
-  return tables.listAgents(filter, count, after === undefined ? undefined : agentAtPlace(after));
+  return tables.listAgents(filter, count, after === undefined ? undefined : parseAgentCursor(after));
 }
 
 function listRequests(tables: StoreTables, filter: RequestFilter): AgentRequest[] {
@@ -160,7 +160,7 @@ function listRequests(tables: StoreTables, filter: RequestFilter): AgentRequest[
 
 function listTurns(tables: StoreTables, filter: TurnFilter): TurnRecord[] {
   const { after, limit = DEFAULT_LIST_LIMIT } = filter;
-  return tables.turns(filter, countOf("limit", limit), after === undefined ? undefined : turnAtPlace(after));
+  return tables.turns(filter, countOf("limit", limit), after === undefined ? undefined : parseTurnCursor(after));
 }
 
 /** Must run within one read. Slow reads come last, so that a tree without open requests costs little. */
@@ -235,15 +235,15 @@ class InProcessLiveChannel implements LiveChannel {
   readonly #followers = new Map<string, Set<Follower>>();
   readonly #owners = new Set<{ readonly processId: string; readonly listener: AskListener }>();
 
-  isFollowed(place: LivePlace): boolean {
+  isFollowed(place: LiveAddress): boolean {
     return this.#others(place).length > 0;
   }
 
-  send(place: LivePlace, message: string): void {
+  send(place: LiveAddress, message: string): void {
     for (const { listener } of this.#others(place)) listener(message);
   }
 
-  follow(place: LivePlace, listener: LiveListener): LiveFollowing {
+  follow(place: LiveAddress, listener: LiveListener): LiveFollowing {
     const text = treeText(place);
     const { processId, tenant, rootAgentId } = place;
     const followers = this.#followers.get(text) ?? new Set();
@@ -268,13 +268,13 @@ class InProcessLiveChannel implements LiveChannel {
     };
   }
 
-  #others(place: LivePlace): Follower[] {
+  #others(place: LiveAddress): Follower[] {
     // Asked for each piece of each answer.
     if (this.#followers.size === 0) return [];
     return [...(this.#followers.get(treeText(place)) ?? [])].filter(({ processId }) => processId !== place.processId);
   }
 }
 
-function treeText({ tenant, rootAgentId }: LivePlace): string {
+function treeText({ tenant, rootAgentId }: LiveAddress): string {
   return JSON.stringify([tenant, rootAgentId]);
 }

@@ -1,4 +1,4 @@
-export interface LivePlace {
+export interface LiveAddress {
   readonly tenant: string;
   readonly rootAgentId: string;
   /** The sender or follower; nobody receives its own messages. Contains no white space. */
@@ -23,14 +23,14 @@ export interface LiveFollowing {
  */
 export interface LiveChannel {
   /** Whether another process follows the tree, as far as this process has heard. Sends nothing. */
-  isFollowed(place: LivePlace): boolean;
+  isFollowed(place: LiveAddress): boolean;
   /** Sends to all other followers of the tree. */
-  send(place: LivePlace, message: string): void;
+  send(place: LiveAddress, message: string): void;
   /**
    * Subscribes to what others send about a tree. Asks them what is open now as soon as it can hear them, and again
    * after each interruption.
    */
-  follow(place: LivePlace, listener: (message: string) => void): LiveFollowing;
+  follow(place: LiveAddress, listener: (message: string) => void): LiveFollowing;
   /**
    * Called when another process asks what is open in a tree; answer with `send`. Returns a function that ends the
    * subscription.

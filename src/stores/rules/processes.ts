@@ -141,7 +141,7 @@ const system: ProcessView = {
  * 2. Where the boot id is the same, a process with the pid of this one that started at another time is dead: a container
  *    that is started again gives its main process the same pid, often 1.
  */
-export class ProcessSight {
+export class ProcessProbe {
   readonly #view: ProcessView;
   /**
    * Identifies one boot of a machine and one namespace of process ids: whether a process is running can only be checked
@@ -227,7 +227,7 @@ function containerOf({ read }: ProcessView): string | undefined {
   return upper === undefined ? undefined : `container:${upper.replaceAll("/", ":")}`;
 }
 
-const sight = new ProcessSight(system);
+const sight = new ProcessProbe(system);
 
 /** When a process was started, in a unit of the system; null if that cannot be read. */
 export function startTimeOf(pid: number): string | null {

@@ -18,7 +18,7 @@ export interface AgentFilter {
   /** At most this many; 100 by default. */
   readonly limit?: number | undefined;
   /**
-   * Continue after this agent id; in the order `newest` after this place, as returned by `placeOfAgent(record)`. The
+   * Continue after this agent id; in the order `newest` after this place, as returned by `formatAgentCursor(record)`. The
    * agent need not exist any more. Default: from the beginning.
    */
   readonly after?: string | undefined;
@@ -60,7 +60,7 @@ export interface TurnFilter {
   /** At most this many, 100 by default; the newest change first, then by id. */
   readonly limit?: number | undefined;
   /**
-   * Continue after this place, as returned by `placeOfTurn(record)`. The turn need not exist any more. Default: from
+   * Continue after this place, as returned by `formatTurnCursor(record)`. The turn need not exist any more. Default: from
    * the beginning.
    */
   readonly after?: string | undefined;
@@ -85,15 +85,15 @@ export interface UnattendedQuery {
 }
 
 /** The position of an agent in a list with the newest first. It never changes. */
-export type AgentPlace = Pick<AgentRecord, "createdAt" | "agentId">;
+export type AgentListCursor = Pick<AgentRecord, "createdAt" | "agentId">;
 
 /** The place as text, to continue a list of root agents in the order `newest` after it. */
-export function placeOfAgent({ createdAt, agentId }: AgentPlace): string {
+export function formatAgentCursor({ createdAt, agentId }: AgentListCursor): string {
   return `${createdAt}:${agentId}`;
 }
 
-/** Throws `InvalidInputError` for a text that does not come from `placeOfAgent`. */
-export function agentAtPlace(text: string): AgentPlace {
+/** Throws `InvalidInputError` for a text that does not come from `formatAgentCursor`. */
+export function parseAgentCursor(text: string): AgentListCursor {
   const { at, id } = placeIn(text) ?? {};
   if (at !== undefined && id !== undefined) return { createdAt: at, agentId: id };
   throw new InvalidInputError(
@@ -102,31 +102,31 @@ export function agentAtPlace(text: string): AgentPlace {
 }
 
 /** Newest first, then by id. */
-export function byAge(one: AgentPlace, other: AgentPlace): number {
+export function byAge(one: AgentListCursor, other: AgentListCursor): number {
   if (one.createdAt !== other.createdAt) return other.createdAt - one.createdAt;
   if (one.agentId === other.agentId) return 0;
   return one.agentId < other.agentId ? -1 : 1;
 }
 
 /** The position of a turn in a list. It moves to the front when the turn's status changes. */
-export type TurnPlace = Pick<TurnRecord, "changedAt" | "turnId">;
+export type TurnListCursor = Pick<TurnRecord, "changedAt" | "turnId">;
 
 /** The place as text, to continue a list of turns after it. */
-export function placeOfTurn({ changedAt, turnId }: TurnPlace): string {
+export function formatTurnCursor({ changedAt, turnId }: TurnListCursor): string {
   return `${changedAt}:${turnId}`;
 }
 
-/** Throws `InvalidInputError` for a text that does not come from `placeOfTurn`. */
-export function turnAtPlace(text: string): TurnPlace {
+/** Throws `InvalidInputError` for a text that does not come from `formatTurnCursor`. */
+export function parseTurnCursor(text: string): TurnListCursor {
   const { at, id } = placeIn(text) ?? {};
   if (at !== undefined && id !== undefined) return { changedAt: at, turnId: id };
   throw new InvalidInputError(
-    `after is ${JSON.stringify(text)}; it takes the place of a listed turn: placeOfTurn(record)`,
+    `after is ${JSON.stringify(text)}; it takes the place of a listed turn: formatTurnCursor(record)`,
   );
 }
 
 /** The newest change first, then by id. */
-export function byChange(one: TurnPlace, other: TurnPlace): number {
+export function byChange(one: TurnListCursor, other: TurnListCursor): number {
   if (one.changedAt !== other.changedAt) return other.changedAt - one.changedAt;
   if (one.turnId === other.turnId) return 0;
   return one.turnId < other.turnId ? -1 : 1;

@@ -61,14 +61,14 @@ export function integerOf(row: Row, column: string, where: string): number {
   throw corruptColumn(column, "a whole number", where);
 }
 
-export function textOf(row: Row, column: string, where: string): string {
+export function textColumn(row: Row, column: string, where: string): string {
   const value = row[column];
   if (typeof value === "string") return value;
   throw corruptColumn(column, "a text", where);
 }
 
 export function textOrNullOf(row: Row, column: string, where: string): string | null {
-  return row[column] === null ? null : textOf(row, column, where);
+  return row[column] === null ? null : textColumn(row, column, where);
 }
 
 function corruptColumn(column: string, right: string, where: string): CorruptRecordError {

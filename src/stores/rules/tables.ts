@@ -17,7 +17,14 @@ import type { ForeignWrites } from "./foreign-writes.ts";
 import type { LiveChannel } from "./live-channel.ts";
 import type { Committed, RegisteredProcess } from "./outcomes.ts";
 import type { RolledBackTree, StoredRow, StoredTree, StoredTurn } from "./ports.ts";
-import type { AgentFilter, AgentPlace, RequestFilter, TurnFilter, TurnPlace, UnattendedQuery } from "./queries.ts";
+import type {
+  AgentFilter,
+  AgentListCursor,
+  RequestFilter,
+  TurnFilter,
+  TurnListCursor,
+  UnattendedQuery,
+} from "./queries.ts";
 
 export type ArtifactMeta = Omit<Artifact, "content">;
 
@@ -142,7 +149,7 @@ export interface Tables {
 /** All tables of a store, including the reads outside of commits; all results are immutable values. */
 export interface StoreTables extends Tables {
   /** In the order of the filter; `place` is its parsed `after` in the order `newest`. */
-  listAgents(filter: AgentFilter, limit: number, place?: AgentPlace): AgentRecord[];
+  listAgents(filter: AgentFilter, limit: number, place?: AgentListCursor): AgentRecord[];
   inbox(key: AgentKey): InboxItem[];
   rowsFrom(key: AgentKey, fromSeq: number): JournalRow[];
   treeRows(tenant: string, rootAgentId: string, afterCursor: number, limit: number): JournalRow[];
@@ -157,7 +164,7 @@ export interface StoreTables extends Tables {
   /** In the order of opening, then by id; only those behind `after`, if given. */
   requests(filter: RequestFilter, after: AgentRequest | undefined, limit: number): AgentRequest[];
   /** In the order of change, the newest first, then by id; only those behind `place`, if given. */
-  turns(filter: TurnFilter, limit: number, place?: TurnPlace): TurnRecord[];
+  turns(filter: TurnFilter, limit: number, place?: TurnListCursor): TurnRecord[];
   projectionCursor(tenant: string, name: string, rootAgentId: string): number;
   /** A lower cursor than the stored one changes nothing. */
   moveProjection(tenant: string, name: string, rootAgentId: string, cursor: number): void;

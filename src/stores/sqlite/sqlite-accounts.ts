@@ -1,7 +1,7 @@
 import { type Account, accountSchema, type Waiter, waiterSchema } from "../../budget/index.ts";
 import { CorruptRecordError, InvariantError } from "../../errors/index.ts";
 import { type AgentKey, agentOfAccount } from "../../state/index.ts";
-import { integerOf, parsed, textOf, wellFormed } from "../rules/stored-values.ts";
+import { integerOf, parsed, textColumn, wellFormed } from "../rules/stored-values.ts";
 import type { WaiterChanges } from "../rules/tables.ts";
 import { KeyedCache } from "./keyed-cache.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
@@ -79,7 +79,7 @@ export class SqliteAccounts {
     if (slot.queue && slot.queue.revision === revision) return slot.queue.waiters;
     const where = `the waiters of account ${account.id}`;
     const rows = this.#statements.queue.all(slot.id);
-    const waiters = rows.map((row) => parsed(waiterSchema, textOf(row, "waiter", where), where));
+    const waiters = rows.map((row) => parsed(waiterSchema, textColumn(row, "waiter", where), where));
     slot.queue = { revision, waiters };
     return waiters;
   }
@@ -98,8 +98,8 @@ export class SqliteAccounts {
 
   ofTree(root: number): Account[] {
     return this.#statements.ofTree.all(root).map((row) => {
-      const id = textOf(row, "account_id", "an account of the tree");
-      return accountIn(id, textOf(row, "account", `account ${id}`));
+      const id = textColumn(row, "account_id", "an account of the tree");
+      return accountIn(id, textColumn(row, "account", `account ${id}`));
     });
   }
 
@@ -119,7 +119,7 @@ export class SqliteAccounts {
       return undefined;
     }
     const where = `account ${accountId}`;
-    const [id, text] = [integerOf(row, "id", where), textOf(row, "account", where)];
+    const [id, text] = [integerOf(row, "id", where), textColumn(row, "account", where)];
     if (known) {
       if (known.text !== text) {
         known.value = accountIn(accountId, text);

@@ -1,7 +1,7 @@
 import { CorruptRecordError, InvariantError } from "../../errors/index.ts";
 import { type AgentKey, type AgentRecord, agentRecordSchema } from "../../state/index.ts";
-import type { AgentFilter, AgentPlace } from "../rules/queries.ts";
-import { integerOf, parsed, type Row, textOf, wellFormed } from "../rules/stored-values.ts";
+import type { AgentFilter, AgentListCursor } from "../rules/queries.ts";
+import { integerOf, parsed, type Row, textColumn, wellFormed } from "../rules/stored-values.ts";
 import { KeyedCache } from "./keyed-cache.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
 import { type AgentSlot, SqliteHeads } from "./sqlite-heads.ts";
@@ -94,7 +94,7 @@ export class SqliteAgents {
     return this.#statements.ofTree.all(root).map((row) => this.#recordOf(row));
   }
 
-  list(filter: AgentFilter, limit: number, place?: AgentPlace): AgentRecord[] {
+  list(filter: AgentFilter, limit: number, place?: AgentListCursor): AgentRecord[] {
     const { tenant, rootAgentId, sessionId, ownerId, rootsOnly, after, order } = filter;
     const isNewest = order === "newest";
     const conditions = ["tenant = ?"];
@@ -135,7 +135,7 @@ export class SqliteAgents {
   #slotOf(row: Row, tenant: string, agentId: string): AgentSlot {
     const where = `the record of agent ${agentId}`;
     const { generation } = this.#connection;
-    const [text, id] = [textOf(row, "record", where), integerOf(row, "id", where)];
+    const [text, id] = [textColumn(row, "record", where), integerOf(row, "id", where)];
     const known = this.#slots.get(tenant, agentId);
     if (known?.id === id) {
       if (known.record.text !== text) known.record.value = recordIn(text, tenant, agentId);
@@ -149,8 +149,8 @@ export class SqliteAgents {
   }
 
   #recordOf(row: Row): AgentRecord {
-    const tenant = textOf(row, "tenant", "a row of agents");
-    return this.#slotOf(row, tenant, textOf(row, "agent_id", "a row of agents")).record.value;
+    const tenant = textColumn(row, "tenant", "a row of agents");
+    return this.#slotOf(row, tenant, textColumn(row, "agent_id", "a row of agents")).record.value;
   }
 }
 

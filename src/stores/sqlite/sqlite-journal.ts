@@ -1,7 +1,7 @@
 import { CorruptRecordError } from "../../errors/index.ts";
 import { type Entry, JOURNAL_VERSION, type JournalRow, type Message, readEntries } from "../../state/index.ts";
 import type { StoredRow } from "../rules/ports.ts";
-import { integerOf, jsonOf, type Row, textOf } from "../rules/stored-values.ts";
+import { integerOf, jsonOf, type Row, textColumn } from "../rules/stored-values.ts";
 import type { AddedRow, RestoredRow } from "../rules/tables.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
 import type { AgentSlot } from "./sqlite-heads.ts";
@@ -126,13 +126,13 @@ export class SqliteJournal {
 }
 
 function agentIdIn(row: Row): string {
-  return textOf(row, "agent_id", "a row of agents");
+  return textColumn(row, "agent_id", "a row of agents");
 }
 
 function journalRowOf(row: Row, agentId: string): JournalRow {
   const cursor = integerOf(row, "cursor", "a row of the journal");
   const where = `row ${cursor} of the journal (agent ${agentId})`;
   const version = integerOf(row, "version", where);
-  const entries = readEntries(version, jsonOf(textOf(row, "entries", where), where), where);
+  const entries = readEntries(version, jsonOf(textColumn(row, "entries", where), where), where);
   return { version: JOURNAL_VERSION, cursor, agentId, entries };
 }

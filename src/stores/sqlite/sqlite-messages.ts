@@ -1,6 +1,6 @@
 import { CorruptRecordError } from "../../errors/index.ts";
 import { type Message, messageSchema } from "../../state/index.ts";
-import { integerOf, parsed, type Row, textOf, wellFormed } from "../rules/stored-values.ts";
+import { integerOf, parsed, type Row, textColumn, wellFormed } from "../rules/stored-values.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
 import type { AgentSlot } from "./sqlite-heads.ts";
 import type { Statement } from "./sqlite-statement.ts";
@@ -64,7 +64,7 @@ export class SqliteMessages {
     return new Map(
       [...byCursor].map(([cursor, ofRow]) => [
         cursor,
-        ofRow.map((row) => messageIn(row, textOf(row, "agent_id", "a message of the tree"))),
+        ofRow.map((row) => messageIn(row, textColumn(row, "agent_id", "a message of the tree"))),
       ]),
     );
   }
@@ -72,5 +72,5 @@ export class SqliteMessages {
 
 function messageIn(row: Row, agentId: string): Message {
   const where = `a message of agent ${agentId}`;
-  return parsed(messageSchema, textOf(row, "message", where), where);
+  return parsed(messageSchema, textColumn(row, "message", where), where);
 }

@@ -6,7 +6,7 @@ import {
   integerOf,
   parsed,
   type Row,
-  textOf,
+  textColumn,
   textOrNullOf,
   wellFormed,
 } from "../rules/stored-values.ts";
@@ -84,8 +84,8 @@ export class SqlitePending {
     for (const row of this.#statements.dueTimers.iterate(Math.max(moment.now, moment.steady))) {
       if (due.length >= limit) break;
       const timer = this.#damaged.skipCorrupt(() => {
-        const of = textOf(row, "agent_id", "a timer");
-        return timerIn(row, `timer ${textOf(row, "timer_id", "a timer")} of agent ${of}`);
+        const of = textColumn(row, "agent_id", "a timer");
+        return timerIn(row, `timer ${textColumn(row, "timer_id", "a timer")} of agent ${of}`);
       });
       if (timer && isDue(timer, moment)) due.push(timer);
     }
@@ -178,7 +178,8 @@ export class SqliteInbox {
     const items = this.#statements.items
       .all(slot.id)
       .map(
-        (row) => [textOf(row, "item_key", where), parsed(inboxItemSchema, textOf(row, "item", where), where)] as const,
+        (row) =>
+          [textColumn(row, "item_key", where), parsed(inboxItemSchema, textColumn(row, "item", where), where)] as const,
       );
     const inbox: KnownInbox = { agent: slot.id, generation: this.#connection.generation, items: new Map(items) };
     this.#known.set(tenant, agentId, inbox);
@@ -198,20 +199,20 @@ export class SqlitePosts {
     const place = "the list of agents with something in their inbox";
     const posted = new Map<string, Set<string>>();
     for (const row of this.#posted.all()) {
-      const tenant = textOf(row, "tenant", place);
-      posted.set(tenant, (posted.get(tenant) ?? new Set()).add(textOf(row, "agent_id", place)));
+      const tenant = textColumn(row, "tenant", place);
+      posted.set(tenant, (posted.get(tenant) ?? new Set()).add(textColumn(row, "agent_id", place)));
     }
     return keys.filter(({ tenant, agentId }) => posted.get(tenant)?.has(agentId));
   }
 }
 
 function processIn(row: Row): ProcessRow {
-  const processId = textOf(row, "process_id", "a process");
+  const processId = textColumn(row, "process_id", "a process");
   const where = `process ${processId}`;
   return {
     processId,
     pid: integerOf(row, "pid", where),
-    bootId: textOf(row, "boot_id", where),
+    bootId: textColumn(row, "boot_id", where),
     startTime: textOrNullOf(row, "start_time", where),
     heartbeatAt: integerOf(row, "heartbeat_at", where),
     clockOffset: integerOf(row, "clock_offset", where),
@@ -219,7 +220,7 @@ function processIn(row: Row): ProcessRow {
 }
 
 function timerIn(row: Row, where = "a timer"): Timer {
-  return parsed(timerSchema, textOf(row, "timer", where), where);
+  return parsed(timerSchema, textColumn(row, "timer", where), where);
 }
 
 const where = "the list of agents with something to do";
@@ -259,7 +260,8 @@ export class SqliteCandidates {
       const found = [...new Set(pages.flat())].filter((id) => id <= end).sort((one, other) => one - other);
       for (const id of found) {
         const row = this.#statements.agent.get(id);
-        if (row && textOf(row, "tenant", where) === tenant) yield { tenant, agentId: textOf(row, "agent_id", where) };
+        if (row && textColumn(row, "tenant", where) === tenant)
+          yield { tenant, agentId: textColumn(row, "agent_id", where) };
       }
       if (end === Number.POSITIVE_INFINITY) return;
       after = end;

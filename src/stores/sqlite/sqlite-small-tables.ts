@@ -11,7 +11,7 @@ import {
 } from "../../state/index.ts";
 import type { StoredTree } from "../rules/ports.ts";
 import type { RequestFilter } from "../rules/queries.ts";
-import { definitionIn, integerOf, parsed, type Row, textOf, wellFormed } from "../rules/stored-values.ts";
+import { definitionIn, integerOf, parsed, type Row, textColumn, wellFormed } from "../rules/stored-values.ts";
 import type { ArtifactMeta } from "../rules/tables.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
 import type { AgentSlot } from "./sqlite-heads.ts";
@@ -85,16 +85,16 @@ export class SqliteArtifacts {
 function artifactOf(row: Row | undefined, slot: AgentSlot): Artifact | undefined {
   if (!row) return undefined;
   const where = `the content of an artifact of agent ${slot.record.value.agentId}`;
-  return { ...descriptionOf(row, slot), content: parsed(contentSchema, textOf(row, "content", where), where) };
+  return { ...descriptionOf(row, slot), content: parsed(contentSchema, textColumn(row, "content", where), where) };
 }
 
 function descriptionOf(row: Row, slot: AgentSlot): ArtifactMeta {
   const where = `an artifact of agent ${slot.record.value.agentId}`;
-  return parsed(descriptionSchema, textOf(row, "description", where), where);
+  return parsed(descriptionSchema, textColumn(row, "description", where), where);
 }
 
 /** The integer keys of a filter's agent and tree; null for those that do not exist. */
-interface RequestPlace {
+interface RequestRows {
   readonly agent?: number | null | undefined;
   readonly root?: number | null | undefined;
 }
@@ -143,7 +143,7 @@ export class SqliteRequests {
     return this.#statements.open.all(slot.id, wellFormed(turnId, "turn id")).map(requestIn);
   }
 
-  list(filter: RequestFilter, place: RequestPlace, after: AgentRequest | undefined, limit: number): AgentRequest[] {
+  list(filter: RequestFilter, place: RequestRows, after: AgentRequest | undefined, limit: number): AgentRequest[] {
     const { sql, values } = requestQuery(filter, place, after);
     return this.#connection
       .prepare(sql)
@@ -155,7 +155,7 @@ export class SqliteRequests {
 /** The limit comes after the values. A plus keeps SQLite from using the index of a column. */
 export function requestQuery(
   { tenant, turnId, ownerId, status }: RequestFilter,
-  { agent, root }: RequestPlace,
+  { agent, root }: RequestRows,
   after: Pick<AgentRequest, "openedAt" | "requestId"> | undefined,
 ): { readonly sql: string; readonly values: readonly StoredValue[] } {
   const conditions = ["tenant = ?"];
@@ -178,9 +178,9 @@ export function requestQuery(
 }
 
 function requestIn(row: Row): AgentRequest {
-  const id = textOf(row, "request_id", "a request");
+  const id = textColumn(row, "request_id", "a request");
   const where = `request ${id}`;
-  const request = parsed(agentRequestSchema, textOf(row, "request", where), where);
+  const request = parsed(agentRequestSchema, textColumn(row, "request", where), where);
   if (request.requestId === id) return request;
   throw new CorruptRecordError(`the row of request ${id} holds request ${request.requestId}; it is left as it is`);
 }
@@ -217,9 +217,9 @@ export class SqliteDefinitions {
 }
 
 function definitionOf(row: Row): StoredDefinition {
-  const hash = textOf(row, "hash", "a definition");
+  const hash = textColumn(row, "hash", "a definition");
   const where = `definition ${hash}`;
-  return definitionIn(textOf(row, "definition", where), hash, where);
+  return definitionIn(textColumn(row, "definition", where), hash, where);
 }
 
 /** How far projections of trees have come. */
@@ -238,24 +238,24 @@ export class SqliteProjections {
   }
 
   cursor(tenant: string, name: string, rootAgentId: string): number {
-    const row = this.#statements.read.get(...keyOf(tenant, rootAgentId), wellFormed(name, "projection name"));
+    const row = this.#statements.read.get(...treeKey(tenant, rootAgentId), wellFormed(name, "projection name"));
     return row ? integerOf(row, "cursor", `projection ${name}`) : 0;
   }
 
   move(tenant: string, name: string, rootAgentId: string, cursor: number): void {
     if (cursor > 0)
-      this.#statements.move.run(...keyOf(tenant, rootAgentId), wellFormed(name, "projection name"), cursor);
+      this.#statements.move.run(...treeKey(tenant, rootAgentId), wellFormed(name, "projection name"), cursor);
   }
 
   ofTree(tenant: string, rootAgentId: string): StoredTree["projections"] {
     const where = `the projections of ${rootAgentId}`;
     return this.#statements.ofTree
-      .all(...keyOf(tenant, rootAgentId))
-      .map((row) => ({ name: textOf(row, "name", where), cursor: integerOf(row, "cursor", where) }));
+      .all(...treeKey(tenant, rootAgentId))
+      .map((row) => ({ name: textColumn(row, "name", where), cursor: integerOf(row, "cursor", where) }));
   }
 }
 
-function keyOf(tenant: string, rootAgentId: string): [string, string] {
+function treeKey(tenant: string, rootAgentId: string): [string, string] {
   return [wellFormed(tenant, "tenant"), wellFormed(rootAgentId, "root agent id")];
 }
 
@@ -278,17 +278,17 @@ export class SqliteWebhooks {
   }
 
   find(tenant: string, rootAgentId: string): TreeWebhooks | undefined {
-    const row = this.#statements.find.get(...keyOf(tenant, rootAgentId));
+    const row = this.#statements.find.get(...treeKey(tenant, rootAgentId));
     return row && webhooksIn(row);
   }
 
   put(webhooks: TreeWebhooks): void {
     const { tenant, rootAgentId, dueAt } = webhooks;
-    this.#statements.put.run(...keyOf(tenant, rootAgentId), dueAt, JSON.stringify(webhooks));
+    this.#statements.put.run(...treeKey(tenant, rootAgentId), dueAt, JSON.stringify(webhooks));
   }
 
   remove(tenant: string, rootAgentId: string): void {
-    this.#statements.remove.run(...keyOf(tenant, rootAgentId));
+    this.#statements.remove.run(...treeKey(tenant, rootAgentId));
   }
 
   due(tenant: string, now: number, limit: number): TreeWebhooks[] {
@@ -298,5 +298,5 @@ export class SqliteWebhooks {
 
 function webhooksIn(row: Row): TreeWebhooks {
   const where = "the webhooks of a tree";
-  return parsed(treeWebhooksSchema, textOf(row, "webhooks", where), where);
+  return parsed(treeWebhooksSchema, textColumn(row, "webhooks", where), where);
 }

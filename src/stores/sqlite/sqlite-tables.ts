@@ -15,7 +15,7 @@ import type {
 } from "../../state/index.ts";
 import type { Committed } from "../rules/outcomes.ts";
 import type { StoredRow, StoredTree, StoredTurn } from "../rules/ports.ts";
-import type { AgentFilter, AgentPlace, RequestFilter, TurnFilter, TurnPlace } from "../rules/queries.ts";
+import type { AgentFilter, AgentListCursor, RequestFilter, TurnFilter, TurnListCursor } from "../rules/queries.ts";
 import {
   type AddedRow,
   type ArtifactMeta,
@@ -95,7 +95,7 @@ export class SqliteTables implements CandidateTables {
     return this.#agents.childrenOf(key);
   }
 
-  listAgents(filter: AgentFilter, limit: number, place?: AgentPlace): AgentRecord[] {
+  listAgents(filter: AgentFilter, limit: number, place?: AgentListCursor): AgentRecord[] {
     return this.#agents.list(filter, limit, place);
   }
 
@@ -246,7 +246,7 @@ export class SqliteTables implements CandidateTables {
     return requestId === undefined || !decidedWith ? undefined : { requestId, turnId: decidedWith.turnId };
   }
 
-  turns(filter: TurnFilter, limit: number, place?: TurnPlace): TurnRecord[] {
+  turns(filter: TurnFilter, limit: number, place?: TurnListCursor): TurnRecord[] {
     const { tenant, agentId } = filter;
     const agent = agentId === undefined ? undefined : (this.#agents.find({ tenant, agentId })?.id ?? null);
     return this.#turns.list(filter, agent, limit, place);

@@ -1,8 +1,8 @@
 import { CorruptRecordError } from "../../errors/index.ts";
 import { agentOfTurn, numberOfTurn, type TurnRecord, turnRecordSchema } from "../../state/index.ts";
 import type { StoredTurn } from "../rules/ports.ts";
-import { byChange, type TurnFilter, type TurnPlace } from "../rules/queries.ts";
-import { type Row, textOf, textOrNullOf, wellFormed } from "../rules/stored-values.ts";
+import { byChange, type TurnFilter, type TurnListCursor } from "../rules/queries.ts";
+import { type Row, textColumn, textOrNullOf, wellFormed } from "../rules/stored-values.ts";
 import type { KeyMeaning, TurnChange } from "../rules/tables.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
 import type { AgentSlot } from "./sqlite-heads.ts";
@@ -44,7 +44,7 @@ export class SqliteTurns {
   ofKey({ id }: AgentSlot, text: string): KeyMeaning | undefined {
     const row = this.#statements.ofKey.get(id, wellFormed(text, "turn key"));
     const where = `the turn of key ${text}`;
-    return row && { turnId: textOf(row, "turn_id", where), hash: textOf(row, "hash", where) };
+    return row && { turnId: textColumn(row, "turn_id", where), hash: textColumn(row, "hash", where) };
   }
 
   ofAgent({ id }: AgentSlot): StoredTurn[] {
@@ -54,7 +54,7 @@ export class SqliteTurns {
   }
 
   /** `agent`: the integer key of the filter's agent; null if it does not exist. */
-  list(filter: TurnFilter, agent: number | null | undefined, limit: number, place?: TurnPlace): TurnRecord[] {
+  list(filter: TurnFilter, agent: number | null | undefined, limit: number, place?: TurnListCursor): TurnRecord[] {
     const lists = turnQueries(filter, agent, place).map(({ sql, values }) =>
       this.#connection
         .prepare(sql)
@@ -79,7 +79,7 @@ interface TurnQuery {
 export function turnQueries(
   { tenant, sessionId, ownerId, status }: TurnFilter,
   agent: number | null | undefined,
-  place: TurnPlace | undefined,
+  place: TurnListCursor | undefined,
 ): TurnQuery[] {
   const query = (state?: "stop_reason IS NULL" | "stop_reason IS NOT NULL"): TurnQuery => {
     const conditions: string[] = state ? [state] : [];
@@ -107,7 +107,7 @@ export function turnQueries(
 }
 
 function turnIn(row: Row): TurnRecord {
-  const turnId = textOf(row, "turn_id", "a turn");
+  const turnId = textColumn(row, "turn_id", "a turn");
   const { number, tenant, status } = row;
   const turn = turnRecordSchema.safeParse({
     turnId,

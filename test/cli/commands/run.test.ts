@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { CliContext } from "../../../src/cli/cli-context.ts";
-import { mostInputBytes, textOf } from "../../../src/cli/inline/standard-input.ts";
+import { mostInputBytes, readArgument } from "../../../src/cli/inline/standard-input.ts";
 import { workFolder } from "../../e2e/cli-process.ts";
 import { troupe } from "../support/in-process.ts";
 
@@ -74,7 +74,7 @@ describe("- in place of the prompt", () => {
     stdin.end("Hello\n");
     const notes: string[] = [];
     const context = { stdin: stdin as unknown as CliContext["stdin"], note: (line: string) => notes.push(line) };
-    expect(await textOf(context, "-")).toBe("Hello");
+    expect(await readArgument(context, "-")).toBe("Hello");
     expect(notes).toEqual([expect.stringContaining("Ctrl-D")]);
   });
 });

@@ -3,7 +3,7 @@ import { PassThrough } from "node:stream";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { CliContext } from "../../../src/cli/cli-context.ts";
 import { isInteractive, runJob } from "../../../src/cli/job/run-job.ts";
-import { storePlace } from "../../../src/cli/job/store-place.ts";
+import { storeLocation } from "../../../src/cli/job/store-location.ts";
 import { memoryStores, type Stores } from "../../../src/index.ts";
 import { cashier, payment, questionOf } from "../support/asking.ts";
 
@@ -55,7 +55,7 @@ function job(isResumed: boolean) {
     resumeCommand: "troupe resume till",
     showCommand: "troupe show till",
     workerWords: ["--agents", "till.ts"],
-    store: storePlace({ environment: {} }, {}),
+    store: storeLocation({ environment: {} }, {}),
   } as const;
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { queueSecrets } from "../../../src/cli/job/store-place.ts";
+import { queueSecrets } from "../../../src/cli/job/store-location.ts";
 import { InvalidInputError } from "../../../src/errors/index.ts";
 
 const long = "0123456789abcdef";

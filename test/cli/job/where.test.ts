@@ -1,6 +1,6 @@
 // Who runs the turns of a job: workers, or the process that was started for it.
 import { describe, expect, test } from "vitest";
-import { storePlace } from "../../../src/cli/job/store-place.ts";
+import { storeLocation } from "../../../src/cli/job/store-location.ts";
 import { type WhereOptions, whereOf, workerLookMs, WorkerWatch } from "../../../src/cli/job/where.ts";
 import { InvalidInputError, StoreUnavailableError, UnsupportedError } from "../../../src/errors/index.ts";
 import { localQueues, type Queues } from "../../../src/queues/index.ts";
@@ -15,7 +15,7 @@ function whereWith(workers: number | Error, options: WhereOptions) {
     workers: async () => (typeof workers === "number" ? workers : Promise.reject(workers)),
     close: async () => void (closed += 1),
   };
-  const store = { ...storePlace({ environment: {} }, { redis: "redis://r" }), openQueues: async () => queues };
+  const store = { ...storeLocation({ environment: {} }, { redis: "redis://r" }), openQueues: async () => queues };
   const where = whereOf(context, { store, workerWords: ["--agents", "team.ts"] }, options);
   return { where, queues, closed: () => closed };
 }
@@ -71,7 +71,7 @@ describe("a job in Redis", () => {
 });
 
 test("a job in a file runs here, and cannot run on workers", async () => {
-  const job = { store: storePlace({ environment: {} }, {}), workerWords: [] };
+  const job = { store: storeLocation({ environment: {} }, {}), workerWords: [] };
   expect(await whereOf(context, job, {})).toMatchObject({ part: {}, remarks: [] });
   await expect(whereOf(context, job, { on: "workers" })).rejects.toThrow(InvalidInputError);
 });

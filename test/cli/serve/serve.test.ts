@@ -126,7 +126,7 @@ describe("what cannot be served is one line and exit code 2, nothing is started,
       () => [
         file(
           "agent.mjs",
-          `export { agent } from ${JSON.stringify(join(repositoryRoot, "test/cli/serve/served-desk.ts"))};`,
+          `export { agent } from ${JSON.stringify(join(repositoryRoot, "test/cli/serve/served-team.ts"))};`,
         ),
         "--plugins",
         "x.ts",

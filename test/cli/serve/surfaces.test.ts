@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { agent } from "./served-desk.ts";
+import { agent } from "./served-team.ts";
 import { readyLines } from "../../../src/cli/serve/ready-lines.ts";
 import { loadSurfaces, type ServedSurface } from "../../../src/cli/serve/surfaces.ts";
 import { UnsupportedError } from "../../../src/errors/index.ts";

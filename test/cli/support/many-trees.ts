@@ -1,7 +1,7 @@
 import type { Stores } from "../../../src/stores/index.ts";
 import { NOW } from "../../contracts/names.ts";
 import { opening, requestOf } from "../../contracts/request-fixtures.ts";
-import { identityOf, keyOf, Owner } from "../../contracts/stores-fixtures.ts";
+import { identityOf, agentKey, Owner } from "../../contracts/stores-fixtures.ts";
 
 /** The tenant of the command line. */
 const TENANT = "default";
@@ -19,6 +19,6 @@ export async function plantTrees(stores: Stores, count: number): Promise<string[
 async function plant(stores: Stores, agentId: string, age: number): Promise<void> {
   await stores.createAgent(identityOf(agentId, { tenant: TENANT, createdAt: NOW + age }), null);
   if (age % 10 > 0) return;
-  const owner = await new Owner(stores, keyOf(agentId, TENANT)).acquire();
+  const owner = await new Owner(stores, agentKey(agentId, TENANT)).acquire();
   await owner.commit(opening(requestOf(owner, 0, { openedAt: NOW + age })));
 }

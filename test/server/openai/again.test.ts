@@ -16,7 +16,7 @@ import { desk, deskServed, showTool } from "./openai-served.ts";
 
 const model = "desk";
 const user = (content: string) => ({ role: "user" as const, content });
-const contentOf = ({ choices }: OpenAI.ChatCompletion): string | null | undefined => choices[0]?.message.content;
+const answerContent = ({ choices }: OpenAI.ChatCompletion): string | null | undefined => choices[0]?.message.content;
 
 /** A way to a server on which the first answer is lost. */
 function losingFirst(fetch: (request: Request) => Promise<Response>, counts: string[] = []) {
@@ -49,16 +49,16 @@ test("two equal requests with a key at once are one answer, however late the his
   const send = (key: string, ...messages: OpenAI.ChatCompletionMessageParam[]) =>
     client.chat.completions.create({ model, messages }, { headers: { "idempotency-key": key } });
   const asked = await send("one", user("ask"));
-  const answer = [user("ask"), { role: "assistant" as const, content: contentOf(asked) ?? "" }, user("Ann")];
+  const answer = [user("ask"), { role: "assistant" as const, content: answerContent(asked) ?? "" }, user("Ann")];
   beforeReading = async () => {
     beforeReading = undefined;
     await send("two", ...answer);
   };
-  expect(contentOf(await send("two", ...answer))).toBe("so: Ann");
+  expect(answerContent(await send("two", ...answer))).toBe("so: Ann");
   expect(beforeReading).toBeUndefined();
   expect(await runtime.turns()).toHaveLength(1);
   const forks = await Promise.all([1, 2, 3].map(() => send("three", user("hello"))));
-  expect(forks.map(contentOf)).toEqual(["1: hello", "1: hello", "1: hello"]);
+  expect(forks.map(answerContent)).toEqual(["1: hello", "1: hello", "1: hello"]);
   expect(await runtime.turns()).toHaveLength(2);
 });
 
@@ -70,7 +70,7 @@ describe("the official client repeats a request whose answer was lost", () => {
     const { server, runtime } = await deskServed();
     const way = losingFirst(server.fetch);
     const client = clientOf(way, { maxRetries: 2, defaultHeaders });
-    expect(contentOf(await client.chat.completions.create({ model, messages: [user("hello")] }))).toBe("1: hello");
+    expect(answerContent(await client.chat.completions.create({ model, messages: [user("hello")] }))).toBe("1: hello");
     expect(way.counts).toEqual(["0", "1"]);
     expect(await runtime.turns()).toHaveLength(1);
     // Said once more on purpose it is a message like others.
@@ -85,9 +85,9 @@ describe("the official client repeats a request whose answer was lost", () => {
       model,
       messages: [user("ask")],
     });
-    const messages = [user("ask"), { role: "assistant" as const, content: contentOf(asked) ?? "" }, user("Ann")];
+    const messages = [user("ask"), { role: "assistant" as const, content: answerContent(asked) ?? "" }, user("Ann")];
     const client = clientOf(losingFirst(server.fetch), { maxRetries: 2, defaultHeaders });
-    expect(contentOf(await client.chat.completions.create({ model, messages }))).toBe("so: Ann");
+    expect(answerContent(await client.chat.completions.create({ model, messages }))).toBe("so: Ann");
     expect(await runtime.turns()).toHaveLength(1);
   });
 
@@ -103,7 +103,7 @@ describe("the official client repeats a request whose answer was lost", () => {
       ...body,
       messages: [user("show"), choice.message, result],
     });
-    expect(contentOf(answered)).toBe("so: shown");
+    expect(answerContent(answered)).toBe("so: shown");
     expect(await runtime.turns()).toHaveLength(1);
   });
 
@@ -223,7 +223,7 @@ test("the server is killed before its answer: the official client's own repetiti
     },
     { maxRetries: 1 },
   );
-  expect(contentOf(await client.chat.completions.create(speak))).toBe(whole);
+  expect(answerContent(await client.chat.completions.create(speak))).toBe(whole);
   expect(await runtime.turns()).toHaveLength(1);
 });
 
@@ -241,7 +241,7 @@ test("an answer that takes too long is refused for now, and found by the same re
   await vi.waitFor(async () => expect(await runtime.turns()).toMatchObject([{ status: "completed" }]), 30_000);
   const again = clientOf(server, { defaultHeaders: { "x-stainless-retry-count": "1" } });
   const { data, response } = await again.chat.completions.create(speak).withResponse();
-  expect([contentOf(data), response.headers.get("idempotency-replayed")]).toEqual([whole, "true"]);
+  expect([answerContent(data), response.headers.get("idempotency-replayed")]).toEqual([whole, "true"]);
 });
 
 test("a message to a turn that works is refused, and worth another try", async () => {
@@ -254,7 +254,7 @@ test("a message to a turn that works is refused, and worth another try", async (
   expect((refused as ConflictError).headers?.get("x-should-retry")).toBe("true");
   goOn.resolve();
   heard.resolve();
-  expect(contentOf(await first)).toBe(whole);
+  expect(answerContent(await first)).toBe(whole);
 });
 
 test.each([false, true])("an agent that somebody holds is an error (stream: %j)", async (isStream) => {
@@ -368,13 +368,13 @@ describe.skipIf(!redisProgram)("two servers over one Redis", () => {
       return clientOf(server, { defaultHeaders: { "x-troupe-conversation": "holiday" } }).chat.completions;
     };
     const [one, two] = [await open(), await open()];
-    expect(contentOf(await one.create({ model, messages: [user("hello")] }))).toBe("1: hello");
+    expect(answerContent(await one.create({ model, messages: [user("hello")] }))).toBe("1: hello");
     const called = await two.create({ model, messages: [user("show")], tools: [showTool] });
     const [choice] = called.choices;
     if (choice?.message.tool_calls?.[0] === undefined) throw new Error("there is no call");
     const result = { role: "tool" as const, tool_call_id: choice.message.tool_calls[0].id, content: "shown" };
     const answered = await one.stream({ model, messages: [user("show"), choice.message, result] }).finalContent();
     expect(answered).toBe("so: shown");
-    expect(contentOf(await two.create({ model, messages: [user("again")] }))).toBe("3: again");
+    expect(answerContent(await two.create({ model, messages: [user("again")] }))).toBe("3: again");
   });
 });

@@ -35,7 +35,7 @@ class Reader {
   }
 
   get text(): string {
-    return textOf(this.events);
+    return streamedText(this.events);
   }
 
   get number(): number {
@@ -62,7 +62,7 @@ class Reader {
   }
 }
 
-function textOf(events: readonly ResponseStreamEvent[]): string {
+function streamedText(events: readonly ResponseStreamEvent[]): string {
   return events.map((event) => (event.type === "response.output_text.delta" ? event.delta : "")).join("");
 }
 
@@ -100,7 +100,7 @@ test("a number in the middle of a piece gives the rest of it", async () => {
   const from = first - "1: ".length + 1;
   for (const known of [0, 1, 2, 5, 8]) {
     const query = { stream: true, starting_after: from - 1 + known } as const;
-    expect(textOf(await all(await client.responses.retrieve(id, query)))).toBe("1: hello".slice(known));
+    expect(streamedText(await all(await client.responses.retrieve(id, query)))).toBe("1: hello".slice(known));
   }
 });
 
@@ -144,10 +144,10 @@ test("a text that is repeated otherwise gets no more pieces, and ends with what 
   const model = scriptedModel([{ deltas: ["The wr", "ong one"], error }, { deltas: ["The right one", ", at last"] }]);
   const { client } = await servedAgent(defineAgent({ name: "speaker", model }));
   const events = await all(await client.responses.create({ model: "speaker", input: "speak", stream: true }));
-  expect(textOf(events)).toBe("The wrong one");
+  expect(streamedText(events)).toBe("The wrong one");
   expect(shown(ended(events))).toEqual(["The right one, at last"]);
   const later = await all(await client.responses.retrieve(ended(events).id, { stream: true }));
-  expect(textOf(later)).toBe("The right one, at last");
+  expect(streamedText(later)).toBe("The right one, at last");
   expect(joined(later).slice(-4)).toEqual(joined(events).slice(-4));
 });
 

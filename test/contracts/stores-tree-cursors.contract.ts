@@ -3,7 +3,7 @@ import type { Stores } from "../../src/stores/index.ts";
 import { memoryStores } from "../../src/stores/memory.ts";
 import { messageOf, note } from "./entry-fixtures.ts";
 import { NOW, ROOT, TENANT } from "./names.ts";
-import { elsewhere, here, keyOf, LEASE_MS, Owner, openAgent } from "./stores-fixtures.ts";
+import { elsewhere, here, agentKey, LEASE_MS, Owner, openAgent } from "./stores-fixtures.ts";
 import { cursorsOf, exported, growing, openTeam } from "./team-fixtures.ts";
 
 /** Cursors and epochs of a tree that is put in again and again. */
@@ -25,7 +25,7 @@ export function treePlacesContract(subject: () => Stores): void {
       await other.commit({ entries: [note("beside")] });
     }
     expect((await cursorsOf(subject())).slice(0, first.length)).toEqual(first);
-    expect((await subject().messages(keyOf())).map((message) => message.id)).toContain("r2");
+    expect((await subject().messages(agentKey())).map((message) => message.id)).toContain("r2");
     expect((await subject().readTree(TENANT, ROOT, first.at(-1) ?? 0, 100)).map((row) => row.agentId)).toEqual(
       Array.from({ length: 3 }, () => [kid.key.agentId, ROOT]).flat(),
     );
@@ -42,7 +42,7 @@ export function treePlacesContract(subject: () => Stores): void {
     expect(Math.min(...after)).toBeGreaterThan(before.at(-1) ?? 0);
     await subject().importTree({ ...tree, rows: [], agents: tree.agents.slice(0, 1) }, here.processId);
     expect(await cursorsOf(subject())).toEqual([]);
-    const again = await new Owner(subject(), keyOf()).acquire();
+    const again = await new Owner(subject(), agentKey()).acquire();
     const { cursor } = await again.commit({ entries: [note("anew")] });
     expect(cursor).toBeGreaterThan(after.at(-1) ?? 0);
   });
@@ -51,7 +51,7 @@ export function treePlacesContract(subject: () => Stores): void {
     const source = memoryStores();
     await openTeam(source);
     await subject().importTree(await exported(source), here.processId, { known: new Map() });
-    await subject().pause(keyOf(), "ann", NOW);
+    await subject().pause(agentKey(), "ann", NOW);
     const before = await exported(subject());
     expect(await subject().importTree(await exported(source), here.processId, { known: new Map() })).toBe("newItems");
     expect(await exported(subject())).toEqual(before);
@@ -59,7 +59,7 @@ export function treePlacesContract(subject: () => Stores): void {
       before.agents.map(({ record, inbox }) => [record.agentId, new Set(inbox.map(({ key }) => key))]),
     );
     expect(await subject().importTree(await exported(source), here.processId, { known })).toBe("imported");
-    expect((await subject().inbox(keyOf())).filter(({ kind }) => kind === "pause")).toEqual([]);
+    expect((await subject().inbox(agentKey())).filter(({ kind }) => kind === "pause")).toEqual([]);
   });
 
   test("a tree is only put where nothing is stored, or only over the own one, as asked", async () => {
@@ -81,7 +81,7 @@ export function treePlacesContract(subject: () => Stores): void {
     const owner = await openAgent(source);
     for (let count = 0; count < 3; count += 1) await owner.acquire();
     await subject().importTree(await exported(source), here.processId);
-    const there = await new Owner(subject(), keyOf()).acquire();
+    const there = await new Owner(subject(), agentKey()).acquire();
     expect(there.epoch).toBe(owner.epoch + 1);
     for (let count = 0; count < 3; count += 1) await there.acquire();
     await subject().importTree(await exported(source), here.processId);
@@ -93,19 +93,19 @@ export function treePlacesContract(subject: () => Stores): void {
     await openAgent(source);
     await subject().registerProcess(here, NOW);
     await subject().importTree(await exported(source), here.processId);
-    const theirs = await new Owner(subject(), keyOf()).acquire(elsewhere, NOW + 2 * LEASE_MS);
+    const theirs = await new Owner(subject(), agentKey()).acquire(elsewhere, NOW + 2 * LEASE_MS);
     await subject().importTree(await exported(source), here.processId);
     const late = theirs.batch({ entries: [note("late")] });
     expect(await subject().commit([late], NOW)).toEqual([{ type: "stale", epoch: theirs.epoch + 1, seq: theirs.seq }]);
-    expect(await subject().holder(keyOf())).toMatchObject({ process: here });
+    expect(await subject().holder(agentKey())).toMatchObject({ process: here });
   });
 
   test("what nobody held is held by nobody", async () => {
     const source = memoryStores();
     const owner = await openAgent(source);
-    await source.release(keyOf(), owner.epoch);
+    await source.release(agentKey(), owner.epoch);
     await subject().importTree(await exported(source), here.processId);
-    expect(await subject().holder(keyOf())).toBeUndefined();
+    expect(await subject().holder(agentKey())).toBeUndefined();
   });
 }
 

@@ -26,7 +26,7 @@ export function isSetAside(jobId: string): boolean {
  * 2. Finished jobs leave nothing behind; the newest dead letters are kept for a week.
  * 3. BullMQ's keys are used through BullMQ alone. What this package stores besides has keys that BullMQ never makes (`ownKey`).
  */
-export class BullmqPlaces {
+export class BullmqKeyspace {
   readonly #connection: BullmqConnection;
   readonly #options: CheckedOptions;
   readonly #queues = new Map<string, Promise<Queue<Envelope>>>();

@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
-import { redisAddress, redisOptions, type StoreOptions, storePlace } from "../../../src/cli/job/store-place.ts";
+import { redisAddress, redisOptions, type StoreOptions, storeLocation } from "../../../src/cli/job/store-location.ts";
 
 const url = "redis://127.0.0.1:6379/2";
 const secretUrl = "redis://app:hunter2@127.0.0.1:6379/2";
 
 function place(options: StoreOptions, redis?: string) {
-  return storePlace({ environment: { TROUPE_REDIS: redis } }, options);
+  return storeLocation({ environment: { TROUPE_REDIS: redis } }, options);
 }
 
 describe("which store is meant, and the words that name it", () => {

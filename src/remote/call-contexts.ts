@@ -36,7 +36,7 @@ export function noteOf(noted: unknown): Note | null {
  * 2. Two calls that are open at once in this process never share a context: a message to a context in which a task waits for an
  *    answer would be taken for the answer.
  */
-export class CallPlaces {
+export class CallContexts {
   readonly #mode: "agent" | "call" | "server";
   /** The call that has a context now. */
   readonly #holders = new Map<string, string>();

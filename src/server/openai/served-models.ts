@@ -5,7 +5,7 @@ import { noSuchModel } from "./protocol-errors.ts";
 /** The header that names a conversation for clients that know of troupe. */
 export const CONVERSATION_HEADER = "x-troupe-conversation";
 
-export interface OpenAiPlaceOptions {
+export interface ServedModelsOptions {
   /** Names of the definitions that are served; undefined: all that the runtime has. */
   readonly agents: readonly string[] | undefined;
   /** Where the addresses begin: `/v1`. */
@@ -17,13 +17,13 @@ export interface OpenAiPlaceOptions {
 }
 
 /** The models of a surface, which are definitions of agents, and where they are served. */
-export class OpenAiPlace {
+export class ServedModels {
   readonly path: string;
   readonly chatIdHeaders: readonly string[];
   readonly takesSystem: boolean;
   readonly #agents: readonly string[] | undefined;
 
-  constructor({ agents, path, chatIdHeaders, takesSystem }: OpenAiPlaceOptions) {
+  constructor({ agents, path, chatIdHeaders, takesSystem }: ServedModelsOptions) {
     this.#agents = agents;
     this.path = path;
     this.chatIdHeaders = chatIdHeaders;

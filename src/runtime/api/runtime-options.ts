@@ -1,7 +1,7 @@
 import {
   anyRule,
   clockRule,
-  type Door,
+  type OptionsSchema,
   flagRule,
   functionRule,
   idRule,
@@ -54,7 +54,7 @@ const projectionsRule = optionsRule<Projections>({
 
 export const definitionsRule = listRule("a list of definitions, as defineAgent() makes them", definitionRule);
 
-const toolQueueDoor: Door<ToolQueueOptions> = {
+const toolQueueOptionsSchema: OptionsSchema<ToolQueueOptions> = {
   rules: {
     concurrency: wholeNumberRule(1, 100_000),
     rateLimit: optionsRule<NonNullable<ToolQueueOptions["rateLimit"]>>({
@@ -64,21 +64,21 @@ const toolQueueDoor: Door<ToolQueueOptions> = {
   },
 };
 
-const workDoor: Door<WorkSettings> = {
+const workOptionsSchema: OptionsSchema<WorkSettings> = {
   rules: {
     agents: wholeNumberRule(1, 100_000),
-    queues: recordRule("an object of queues by their names", optionsRule(toolQueueDoor)),
+    queues: recordRule("an object of queues by their names", optionsRule(toolQueueOptionsSchema)),
   },
   instead: { concurrency: "agents" },
 };
 
-const idleDoor: Door<IdleOptions> = {
+const idleOptionsSchema: OptionsSchema<IdleOptions> = {
   rules: { keptMs: wholeNumberRule(0, 2 ** 31 - 1), agents: wholeNumberRule(0, 2 ** 31 - 1) },
   instead: { ms: "keptMs", timeoutMs: "keptMs", max: "agents" },
 };
 
 /** Rules of the options that every way to make a runtime shares. */
-export const runtimeSettingsRules: Door<RuntimeSettings>["rules"] = {
+export const runtimeSettingsRules: OptionsSchema<RuntimeSettings>["rules"] = {
   stores: storesRule,
   queues: queuesRule,
   projections: projectionsRule,
@@ -94,18 +94,18 @@ export const runtimeSettingsRules: Door<RuntimeSettings>["rules"] = {
   onInspect: functionRule,
   restoreAfterCommit: flagRule,
   recovers: oneOfRule("all", "own"),
-  idle: optionsRule(idleDoor),
+  idle: optionsRule(idleOptionsSchema),
 };
 
 /** Options that only `createRuntime()` has: a private runtime runs its own agent. */
 export const insteadOfRole = { role: "createRuntime({ role })", work: "createRuntime({ work })" } as const;
 
-const runtimeDoor: Door<RuntimeOptions> = {
+const runtimeOptionsSchema: OptionsSchema<RuntimeOptions> = {
   rules: {
     ...runtimeSettingsRules,
     agents: definitionsRule,
     role: oneOfRule("all", "client", "worker"),
-    work: optionsRule(workDoor),
+    work: optionsRule(workOptionsSchema),
   },
   needed: ["agents"],
   instead: {
@@ -119,7 +119,7 @@ const runtimeDoor: Door<RuntimeOptions> = {
 };
 
 export function runtimeOptionsOf(options: unknown): RuntimeOptions {
-  return optionsOf<RuntimeOptions>(options, "createRuntime()", runtimeDoor);
+  return optionsOf<RuntimeOptions>(options, "createRuntime()", runtimeOptionsSchema);
 }
 
 export function healthOptionsOf(options: unknown): HealthOptions {
@@ -132,7 +132,10 @@ const DEFAULT_DRAIN_MS = 25_000;
 /** Less than the time that Docker gives a process to end. */
 const DEFAULT_SHUTDOWN_MS = 8_000;
 
-const leavingDoor: Door<RuntimeShutdownOptions> = { rules: { timeoutMs: anyRule }, instead: { ms: "timeoutMs" } };
+const leavingOptionsSchema: OptionsSchema<RuntimeShutdownOptions> = {
+  rules: { timeoutMs: anyRule },
+  instead: { ms: "timeoutMs" },
+};
 
 /** Throws `InvalidInputError` for an invalid time. */
 export function shutdownMsOf(given?: RuntimeShutdownOptions): number {
@@ -145,7 +148,7 @@ export function drainMsOf(given?: RuntimeDrainOptions): number {
 }
 
 function leavingMsOf(call: string, given: RuntimeShutdownOptions | undefined, defaultMs: number): number {
-  const { timeoutMs = defaultMs } = optionsOf<RuntimeShutdownOptions>(given, `${call}()`, leavingDoor);
+  const { timeoutMs = defaultMs } = optionsOf<RuntimeShutdownOptions>(given, `${call}()`, leavingOptionsSchema);
   if (Number.isSafeInteger(timeoutMs) && timeoutMs >= 0 && timeoutMs < 2 ** 31) return timeoutMs;
   throw new InvalidInputError(
     `${call}({ timeoutMs }): ${String(timeoutMs)} is no whole number of milliseconds from 0 to 2147483647`,

@@ -181,7 +181,7 @@ export interface Runtime {
   list(options?: AgentListOptions): Promise<AgentRecord[]>;
   /**
    * Turns of root agents, also ended ones: the newest change of status first, then by id. At most 100, or `limit`; go on
-   * with `after: placeOfTurn(last)`.
+   * with `after: formatTurnCursor(last)`.
    */
   turns(options?: TurnListOptions): Promise<TurnRecord[]>;
   /** The budget accounts of a tree; empty when no such tree is stored. */

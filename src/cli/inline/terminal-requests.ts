@@ -14,7 +14,7 @@ export interface Conversation {
   close(): void;
 }
 
-interface InlineDeskOptions {
+interface TerminalRequestsOptions {
   readonly runtime: Pick<Runtime, "stores" | "decide">;
   readonly rootAgentId: string;
   /** Name that is stored with the decisions. */
@@ -33,15 +33,15 @@ interface InlineDeskOptions {
  * 2. A request that was put off is not asked again until `askAgain`.
  * 3. A decision that is refused leaves the request open: it is asked again, until it is decided here or elsewhere.
  */
-export class InlineDesk {
-  readonly #options: InlineDeskOptions;
+export class TerminalRequests {
+  readonly #options: TerminalRequestsOptions;
   readonly #putOff = new Set<string>();
   #asked: { readonly request: AgentRequest; readonly controller: AbortController } | undefined;
   #looking: Promise<void> | undefined;
   #hasNews = false;
   #isAbandoned = false;
 
-  constructor(options: InlineDeskOptions) {
+  constructor(options: TerminalRequestsOptions) {
     this.#options = options;
   }
 

@@ -1,7 +1,7 @@
 import {
   anyRule,
   describeValue,
-  type Door,
+  type OptionsSchema,
   flagRule,
   hasMethods,
   listRule,
@@ -82,7 +82,7 @@ const autoCompactOptions = optionsRule<AutoCompactOptions>({
 });
 
 /** The options that do not depend on the definition's name. Each is checked when the definition is made. */
-export const definitionDoor = {
+export const definitionOptions = {
   rules: {
     name: anyRule,
     model: anyRule,
@@ -138,7 +138,7 @@ export const definitionDoor = {
     store: "createAgent({ stores }) or createRuntime({ stores })",
     stores: "createAgent({ stores }) or createRuntime({ stores })",
   },
-} satisfies Door<AgentOptions>;
+} satisfies OptionsSchema<AgentOptions>;
 
 function checkPrice(value: unknown, where: string): unknown {
   return checkedPrice(where, value);

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import {
   anyRule,
-  type Door,
+  type OptionsSchema,
   flagRule,
   idRule,
   nameRule,
@@ -25,7 +25,7 @@ import type {
   ResumeOptions,
   SpawnAgentOptions,
 } from "./agent-types.ts";
-import { assertImage, authRule, keyRule } from "./turn-door.ts";
+import { assertImage, authRule, keyRule } from "./turn-options.ts";
 import type { AgentListOptions, FollowOptions, TurnListOptions } from "./runtime-types.ts";
 
 /** Most characters of an agent's metadata, which is written with every change of its record. */
@@ -66,30 +66,30 @@ export const agentFields = {
   messages: seedsRule,
 } as const;
 
-const startDoor: Door<AgentStartOptions> = {
+const startOptionsSchema: OptionsSchema<AgentStartOptions> = {
   rules: { ...agentFields, agentId: idRule, budget: budgetRule },
   instead: { contextId: "agentId", id: "agentId", userId: "ownerId", limits: "budget", history: "messages" },
 };
 
-const pauseDoor: Door<PauseOptions> = { rules: { now: flagRule } };
-const resumeDoor: Door<ResumeOptions> = {
+const pauseOptionsSchema: OptionsSchema<PauseOptions> = { rules: { now: flagRule } };
+const resumeOptionsSchema: OptionsSchema<ResumeOptions> = {
   rules: { auth: authRule },
   instead: { credentials: "auth: { credentials }" },
 };
-const messagesDoor: Door<GetMessagesOptions> = {
+const messagesOptionsSchema: OptionsSchema<GetMessagesOptions> = {
   rules: { maxMessages: wholeNumberRule(1), withoutTrace: flagRule },
   instead: { limit: "maxMessages" },
 };
-const spawnDoor: Door<SpawnAgentOptions> = {
+const spawnOptionsSchema: OptionsSchema<SpawnAgentOptions> = {
   rules: { key: nameRule, budget: budgetRule },
   needed: ["key"],
   instead: { name: "key", id: "key", limits: "budget" },
 };
-const followDoor: Door<FollowOptions> = {
+const followOptionsSchema: OptionsSchema<FollowOptions> = {
   rules: { after: textRule, signal: signalRule },
   instead: { cursor: "after", from: "after" },
 };
-const listDoor: Door<AgentListOptions> = {
+const listOptionsSchema: OptionsSchema<AgentListOptions> = {
   rules: {
     rootAgentId: textRule,
     sessionId: textRule,
@@ -100,7 +100,7 @@ const listDoor: Door<AgentListOptions> = {
     after: textRule,
   },
 };
-const turnsDoor: Door<TurnListOptions> = {
+const turnsOptionsSchema: OptionsSchema<TurnListOptions> = {
   rules: {
     ownerId: textRule,
     sessionId: textRule,
@@ -110,7 +110,7 @@ const turnsDoor: Door<TurnListOptions> = {
     after: textRule,
   },
 };
-const requestsDoor: Door<RequestListOptions> = {
+const requestsOptionsSchema: OptionsSchema<RequestListOptions> = {
   rules: {
     rootAgentId: textRule,
     agentId: textRule,
@@ -123,7 +123,7 @@ const requestsDoor: Door<RequestListOptions> = {
 };
 
 const byWhom = { by: textRule, reason: textRule, argumentsHash: textRule, key: keyRule } as const;
-const decideDoor: Door<Decide> = {
+const decideOptionsSchema: OptionsSchema<Decide> = {
   // The verdict, the arguments and the result are checked later, against the request that they decide.
   rules: { ...byWhom, verdict: textRule, arguments: anyRule, result: anyRule, isError: flagRule },
   instead: {
@@ -136,43 +136,43 @@ const decideDoor: Door<Decide> = {
 };
 
 export function startOptionsOf(options: unknown): AgentStartOptions {
-  return optionsOf<AgentStartOptions>(options, "runtime.agent()", startDoor);
+  return optionsOf<AgentStartOptions>(options, "runtime.agent()", startOptionsSchema);
 }
 
 export function pauseOptionsOf(options: unknown): PauseOptions {
-  return optionsOf<PauseOptions>(options, "agent.pause()", pauseDoor);
+  return optionsOf<PauseOptions>(options, "agent.pause()", pauseOptionsSchema);
 }
 
 export function resumeOptionsOf(options: unknown): ResumeOptions {
-  return optionsOf<ResumeOptions>(options, "agent.resume()", resumeDoor);
+  return optionsOf<ResumeOptions>(options, "agent.resume()", resumeOptionsSchema);
 }
 
 export function messagesOptionsOf(options: unknown): GetMessagesOptions {
-  return optionsOf<GetMessagesOptions>(options, "agent.getMessages()", messagesDoor);
+  return optionsOf<GetMessagesOptions>(options, "agent.getMessages()", messagesOptionsSchema);
 }
 
 export function spawnOptionsOf(options: unknown): SpawnAgentOptions {
-  return optionsOf<SpawnAgentOptions>(options, "agent.spawn()", spawnDoor);
+  return optionsOf<SpawnAgentOptions>(options, "agent.spawn()", spawnOptionsSchema);
 }
 
 export function followOptionsOf(options: unknown): FollowOptions {
-  return optionsOf<FollowOptions>(options, "runtime.follow()", followDoor);
+  return optionsOf<FollowOptions>(options, "runtime.follow()", followOptionsSchema);
 }
 
 export function listOptionsOf(options: unknown): AgentListOptions {
-  return optionsOf<AgentListOptions>(options, "runtime.list()", listDoor);
+  return optionsOf<AgentListOptions>(options, "runtime.list()", listOptionsSchema);
 }
 
 export function turnListOptionsOf(options: unknown): TurnListOptions {
-  return optionsOf<TurnListOptions>(options, "runtime.turns()", turnsDoor);
+  return optionsOf<TurnListOptions>(options, "runtime.turns()", turnsOptionsSchema);
 }
 
 export function requestListOptionsOf(options: unknown): RequestListOptions {
-  return optionsOf<RequestListOptions>(options, "runtime.requests()", requestsDoor);
+  return optionsOf<RequestListOptions>(options, "runtime.requests()", requestsOptionsSchema);
 }
 
 export function decideOf(decide: unknown, of: string): Decide {
-  return optionsOf<Decide>(decide, of, decideDoor);
+  return optionsOf<Decide>(decide, of, decideOptionsSchema);
 }
 
 const isText = ruleOf("a text", (value) => typeof value === "string");

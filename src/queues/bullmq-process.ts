@@ -2,7 +2,7 @@ import { createId, Waiters, harmless } from "../base/index.ts";
 import { within } from "../redis/index.ts";
 import type { Queue, Worker } from "bullmq";
 import { BullmqConnection, translated, type CheckedOptions } from "./bullmq-connection.ts";
-import { BullmqPlaces } from "./bullmq-places.ts";
+import { BullmqKeyspace } from "./bullmq-keyspace.ts";
 import { InvariantError, type TroupeError } from "../errors/index.ts";
 import { BullmqCancellations } from "./bullmq-cancellations.ts";
 import { BullmqPresence } from "./bullmq-presence.ts";
@@ -20,8 +20,8 @@ const PARTING_MS = 1_000;
  * This process's part in the queues.
  * Owns: its workers, from start to close. Does not own: what the workers do with a job.
  */
-export class BullmqDesk {
-  readonly places: BullmqPlaces;
+export class BullmqProcess {
+  readonly keyspace: BullmqKeyspace;
   readonly cancellations: BullmqCancellations;
   readonly presence: BullmqPresence;
   readonly #options: CheckedOptions;
@@ -37,11 +37,11 @@ export class BullmqDesk {
     const { clock, graceMs, redact } = options;
     this.#options = options;
     this.#connection = new BullmqConnection(options);
-    this.places = new BullmqPlaces(this.#connection, options);
-    this.cancellations = new BullmqCancellations(this.#connection, this.places);
-    this.presence = new BullmqPresence(options, this.#connection, this.places);
+    this.keyspace = new BullmqKeyspace(this.#connection, options);
+    this.cancellations = new BullmqCancellations(this.#connection, this.keyspace);
+    this.presence = new BullmqPresence(options, this.#connection, this.keyspace);
     this.#running = new RunningJobs({ clock, graceMs, redact });
-    this.#canary = new BullmqCanary(this.#connection, this.places);
+    this.#canary = new BullmqCanary(this.#connection, this.keyspace);
   }
 
   async work(workOptions: WorkOptions): Promise<void> {
@@ -55,7 +55,7 @@ export class BullmqDesk {
     const around = {
       options: this.#options,
       connection: this.#connection,
-      places: this.places,
+      keyspace: this.keyspace,
       cancellations: this.cancellations,
       presence: this.presence,
       running: this.#running,
@@ -64,7 +64,7 @@ export class BullmqDesk {
     };
     // Find out first whether Redis is reachable and usable: everything below waits for it.
     try {
-      for (const { queue } of works) await this.places.count(queue);
+      for (const { queue } of works) await this.keyspace.count(queue);
     } catch (error) {
       this.#isAtWork = false;
       throw error;
@@ -78,14 +78,14 @@ export class BullmqDesk {
     this.#watchCancels();
   }
 
-  async counts(queues: readonly string[] = this.places.used): Promise<QueueCount[]> {
+  async counts(queues: readonly string[] = this.keyspace.used): Promise<QueueCount[]> {
     return await Promise.all(
       queues.map(async (queue) => {
-        const counted = await this.places.count(queue);
+        const counted = await this.keyspace.count(queue);
         // At the moment of the counts, before anything else is asked.
         const { deaths = 0, refused = 0 } = this.#workers.get(queue) ?? {};
         const isIdle = counted.waiting + counted.active === 0;
-        const ages = isIdle ? { waitingSince: null, activeSince: null } : await this.places.ages(queue);
+        const ages = isIdle ? { waitingSince: null, activeSince: null } : await this.keyspace.ages(queue);
         return { queue, ...counted, ...ages, deaths, refused };
       }),
     );
@@ -135,7 +135,7 @@ export class BullmqDesk {
 
   async #close(): Promise<void> {
     await this.drain(CLOSE_DRAIN_MS);
-    const parting = Promise.all([this.#canary.close(), this.places.close()]);
+    const parting = Promise.all([this.#canary.close(), this.keyspace.close()]);
     await within(PARTING_MS, parting).catch(() => undefined);
     await this.#connection.close();
   }
@@ -153,7 +153,7 @@ export class BullmqDesk {
 
   async #leftLying(workers: readonly BullmqWorker[]): Promise<BullmqWorker[]> {
     const free = workers.filter(({ work, active }) => !work.rateLimit && active < work.concurrency);
-    const counts = await Promise.all(free.map(({ work }) => this.places.count(work.queue)));
+    const counts = await Promise.all(free.map(({ work }) => this.keyspace.count(work.queue)));
     return free.filter((_worker, place) => (counts[place]?.waiting ?? 0) > 0);
   }
 
@@ -181,16 +181,16 @@ const LEFT_MS = 3_600_000;
  */
 export class BullmqCanary {
   readonly #connection: BullmqConnection;
-  readonly #places: BullmqPlaces;
+  readonly #keyspace: BullmqKeyspace;
   readonly #name = `~canary-${createId()}`;
   readonly #flying = new Waiters<string>();
   #cage: Promise<Queue> | undefined;
   /** Set before the queue is: Redis may be away, or refuse the login. */
   #worker: Worker | undefined;
 
-  constructor(connection: BullmqConnection, places: BullmqPlaces) {
+  constructor(connection: BullmqConnection, keyspace: BullmqKeyspace) {
     this.#connection = connection;
-    this.#places = places;
+    this.#keyspace = keyspace;
   }
 
   /** Resolves to the round trip in milliseconds. Rejects when the job did not come back in time. */
@@ -213,7 +213,7 @@ export class BullmqCanary {
     if (!queue) return;
     await queue.obliterate({ force: true });
     await queue.close();
-    await this.#connection.run((client) => client.zrem(this.#places.canaries, this.#name));
+    await this.#connection.run((client) => client.zrem(this.#keyspace.canaries, this.#name));
   }
 
   async #flight(id: string, landed: Promise<void>): Promise<void> {
@@ -222,21 +222,21 @@ export class BullmqCanary {
       this.#cage = undefined;
       throw error;
     });
-    await this.#connection.run((client) => client.zadd(this.#places.canaries, Date.now(), this.#name));
+    await this.#connection.run((client) => client.zadd(this.#keyspace.canaries, Date.now(), this.#name));
     await queue.add("canary", {}, { jobId: id, removeOnComplete: true, removeOnFail: true });
     await landed;
     await this.#removeAbandoned();
   }
 
   async #removeAbandoned(): Promise<void> {
-    const { canaries } = this.#places;
+    const { canaries } = this.#keyspace;
     const until = Date.now() - LEFT_MS;
     const names = await this.#connection.run((client) => client.zrangebyscore(canaries, "-inf", until, "LIMIT", 0, 10));
     if (names.length === 0) return;
     const { Queue } = await this.#connection.package();
     const connection = await this.#connection.patient();
     for (const name of names) {
-      const queue = new Queue(name, { connection, prefix: this.#places.prefixOf(name) });
+      const queue = new Queue(name, { connection, prefix: this.#keyspace.prefixOf(name) });
       queue.on("error", () => undefined);
       await queue.obliterate({ force: true });
       await queue.close();
@@ -247,7 +247,7 @@ export class BullmqCanary {
   async #build(): Promise<Queue> {
     const { Queue, Worker } = await this.#connection.package();
     const connection = await this.#connection.patient();
-    const options = { connection, prefix: this.#places.prefixOf(this.#name) };
+    const options = { connection, prefix: this.#keyspace.prefixOf(this.#name) };
     const queue = new Queue(this.#name, { ...options, streams: { events: { maxLen: 10 } } });
     const land = async ({ id = "" }: { id?: string | undefined }): Promise<void> => this.#flying.resolve(id);
     const worker = new Worker(this.#name, land, { ...options, runRetryDelay: 1_000 });

@@ -5,7 +5,7 @@ import { InvalidInputError } from "../errors/index.ts";
 export type RedisClient = Redis | Cluster;
 
 /** Where Redis is: one of `url`, `client` and `cluster`. */
-export interface RedisPlaceOptions {
+export interface RedisLocationOptions {
   /**
    * `redis://[[user]:password@]host[:port][/database]`, `rediss://` for TLS. Default: none; one of `url`, `client` and
    * `cluster` is needed.
@@ -19,19 +19,19 @@ export interface RedisPlaceOptions {
     | undefined;
 }
 
-export type RedisPlace =
+export type RedisLocation =
   | { readonly url: string }
   | { readonly client: RedisClient }
   | { readonly nodes: readonly ClusterNode[]; readonly options: ClusterOptions };
 
 /** The option rules wherever a Redis is given. A URL may hold a password, so it is never shown. */
-export const redisPlaceRules = {
+export const redisLocationRules = {
   url: (value: unknown, where: string): string => {
     if (typeof value === "string") return value;
     throw new InvalidInputError(`${where} is of type ${value === null ? "null" : typeof value}; it takes a text`);
   },
   client: portRule("a client of ioredis", ["duplicate", "disconnect"]),
-  cluster: optionsRule<NonNullable<RedisPlaceOptions["cluster"]>>({
+  cluster: optionsRule<NonNullable<RedisLocationOptions["cluster"]>>({
     rules: {
       nodes: listRule("a list of nodes", anyRule),
       options: ruleOf("an object", (value) => typeof value === "object" && value !== null && !Array.isArray(value)),
@@ -44,7 +44,7 @@ export const redisPlaceRules = {
  * Throws `InvalidInputError` if the options name no place or several; messages do not show the URL. `taker` is the
  * function that was given the options.
  */
-export function checkedPlace(taker: string, { url, client, cluster }: RedisPlaceOptions): RedisPlace {
+export function checkedRedisLocation(taker: string, { url, client, cluster }: RedisLocationOptions): RedisLocation {
   const given = [url, client, cluster].filter((one) => one !== undefined);
   if (given.length !== 1) {
     throw new InvalidInputError(`${taker} takes one of url, client and cluster; ${given.length} are given`);

@@ -3,7 +3,7 @@ import {
   activeTrace,
   anyRule,
   describeValue,
-  type Door,
+  type OptionsSchema,
   nameRule,
   oneOfRule,
   optionsOf,
@@ -27,13 +27,13 @@ export const INPUT_CHARACTERS = 200_000_000;
 
 const dataUrl = /^data:image\/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+={0,2}$/;
 
-const authDoor: Door<Auth> = {
+const authOptionsSchema: OptionsSchema<Auth> = {
   rules: { actorId: nameRule, credentials: anyRule },
   needed: ["actorId"],
   instead: { userId: "actorId", user: "actorId", id: "actorId", token: "credentials" },
 };
 
-const authOptions = optionsRule(authDoor);
+const authOptions = optionsRule(authOptionsSchema);
 
 /** The actor of a turn, as a copy with hidden credentials. */
 export const authRule: OptionRule = (value, where) => concealCredentials(authOptions(value, where) as Auth);
@@ -63,7 +63,7 @@ const clientToolsRule: OptionRule = (value, where) => {
   return tools;
 };
 
-export const turnDoor = {
+export const turnOptions = {
   rules: {
     auth: authRule,
     signal: signalRule,
@@ -86,11 +86,11 @@ export const turnDoor = {
     idempotencyKey: "key",
     tools: "clientTools, or defineAgent({ tools })",
   },
-} satisfies Door<TurnOptions>;
+} satisfies OptionsSchema<TurnOptions>;
 
 /** The checked options of a turn. Throws `InvalidInputError`. */
 export function turnOptionsOf(options: unknown): TurnOptions {
-  return options === undefined ? {} : optionsOf<TurnOptions>(options, "executeTurn()", turnDoor);
+  return options === undefined ? {} : optionsOf<TurnOptions>(options, "executeTurn()", turnOptions);
 }
 
 /** The parent span of a turn: the given one, else the one that is active here. */

@@ -17,7 +17,7 @@ export interface StoreOptions {
 }
 
 /** The store of a command: the named one, or the default. */
-export interface StorePlace {
+export interface StoreLocation {
   /** Name to show to people, without a password. */
   readonly name: string;
   /** The options that name it on a command line; none for the default store. */
@@ -35,7 +35,7 @@ export interface StorePlace {
 }
 
 /** Throws `InvalidInputError` when the options name two stores, or a wrong address. */
-export function storePlace(context: Pick<CliContext, "environment">, options: StoreOptions): StorePlace {
+export function storeLocation(context: Pick<CliContext, "environment">, options: StoreOptions): StoreLocation {
   const { environment } = context;
   const { store, redis, prefix } = options;
   if (store !== undefined && redis !== undefined) {
@@ -59,7 +59,7 @@ export function storePlace(context: Pick<CliContext, "environment">, options: St
  * `isNeeded`: `TROUPE_REDIS` is set, so a command without `--store` would mean Redis.
  * Throws `InvalidInputError` for what is no path of a file.
  */
-function filePlace(given: string, isNeeded: boolean): StorePlace {
+function filePlace(given: string, isNeeded: boolean): StoreLocation {
   const path = databasePath(given);
   return {
     name: given,
@@ -77,7 +77,7 @@ function redisPlace(
   address: RedisAddress,
   from: "flag" | "environment",
   prefix: string | undefined,
-): StorePlace {
+): StoreLocation {
   const { shown, hasPassword } = address;
   const ofPrefix = prefix === undefined ? [] : ["--prefix", prefix];
   const isSecret = hasPassword && from === "environment";
@@ -115,7 +115,7 @@ async function sqliteAt(path: string): Promise<Stores> {
 
 /** Opens the store for `work` and closes it. An error of Redis gets the name of the store. */
 export async function withStore<T>(
-  place: StorePlace,
+  place: StoreLocation,
   how: "open" | "openExisting",
   work: (stores: Stores) => Promise<T>,
 ): Promise<T> {
@@ -130,7 +130,7 @@ export async function withStore<T>(
 }
 
 /** The same for the queues. Throws `InvalidInputError` for a file, which has none. */
-export async function withQueues<T>(place: StorePlace, work: (queues: Queues) => Promise<T>): Promise<T> {
+export async function withQueues<T>(place: StoreLocation, work: (queues: Queues) => Promise<T>): Promise<T> {
   if (place.openQueues === undefined) {
     throw new InvalidInputError("queues that outlive a process are in Redis: give --redis URL, or set TROUPE_REDIS");
   }
@@ -144,7 +144,7 @@ export async function withQueues<T>(place: StorePlace, work: (queues: Queues) =>
   }
 }
 
-function named({ name }: StorePlace, error: unknown): unknown {
+function named({ name }: StoreLocation, error: unknown): unknown {
   if (!(error instanceof StoreUnavailableError)) return error;
   return new StoreUnavailableError(`${name}: ${error.message}`, { details: error.details, cause: error });
 }

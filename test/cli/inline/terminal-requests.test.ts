@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from "vitest";
-import { type PersonsReply, InlineDesk } from "../../../src/cli/inline/inline-desk.ts";
+import { type PersonsReply, TerminalRequests } from "../../../src/cli/inline/terminal-requests.ts";
 import type { AgentRequest } from "../../../src/index.ts";
 import { type Asking, askingRuntime, payment, questionOf } from "../support/asking.ts";
 
@@ -21,7 +21,7 @@ async function seated(...[calls, person, mayDecide]: readonly [Calls, Person, Ru
   const asked: string[] = [];
   const said: string[] = [];
   let conversations = 0;
-  const desk = new InlineDesk({
+  const desk = new TerminalRequests({
     runtime,
     rootAgentId: "till",
     by: "anna",

@@ -18,7 +18,7 @@ const entries = Object.entries(manifest.exports).flatMap(([entry, target]) => {
   return file === undefined ? [] : [[manifest.name + entry.slice(1), file.replace(/^\.\//, "")] as const];
 });
 
-function textOf(path: string): string {
+function sourceText(path: string): string {
   return readFileSync(join(repositoryRoot, path), "utf8");
 }
 
@@ -34,7 +34,7 @@ const documents = ["README.md", ...filesIn("docs", ".md")];
 function referenceNames(): ReadonlyMap<string, readonly string[]> {
   const names = new Map<string, string[]>();
   let entry = "";
-  for (const line of textOf("docs/reference.md").split("\n")) {
+  for (const line of sourceText("docs/reference.md").split("\n")) {
     entry = /^## (\S+)$/.exec(line)?.[1] ?? entry;
     const [, column = ""] = /^\| (`.*?) \|/.exec(line) ?? [];
     const known = names.get(entry) ?? [];
@@ -45,7 +45,7 @@ function referenceNames(): ReadonlyMap<string, readonly string[]> {
 
 /** The words in code font on all pages but the reference: those of programs, and those of what stands between backticks. */
 function wordsInCodeFont(): ReadonlySet<string> {
-  const pages = documents.filter((path) => path !== "docs/reference.md").map(textOf);
+  const pages = documents.filter((path) => path !== "docs/reference.md").map(sourceText);
   const code = pages.flatMap((page) => {
     const blocks = page.match(/^```.*?^```$/gms) ?? [];
     const paragraphs = page.replaceAll(/^```.*?^```$/gms, "").split(/\n\n/);
@@ -54,7 +54,7 @@ function wordsInCodeFont(): ReadonlySet<string> {
   return new Set(code.flatMap((piece) => piece.match(/[A-Za-z_]\w*/g) ?? []));
 }
 
-function placeOf({ file, name }: Declaration): string {
+function declaredAt({ file, name }: Declaration): string {
   return `${file} ${name}`;
 }
 
@@ -105,11 +105,11 @@ test("a type that a public signature names is public, or is known to need no nam
   const declared = entries.flatMap(([, file]) =>
     [...exportsOf(file)].flatMap((name) => declarationOf(file, name) ?? []),
   );
-  const known = new Set(declared.map(placeOf));
+  const known = new Set(declared.map(declaredAt));
   const open = declared.filter(({ name }) => !opaqueTypes.includes(name));
   const missing = new Map<string, string>();
   for (const one of open) {
-    for (const type of typesIn(one)) if (!known.has(placeOf(type))) missing.set(type.name, one.name);
+    for (const type of typesIn(one)) if (!known.has(declaredAt(type))) missing.set(type.name, one.name);
   }
   const unnamed = [...missing].filter(([name]) => !unnamedTypes.includes(name));
   expect(unnamed.map(([name, user]) => `${name}, named by ${user}`)).toEqual([]);
@@ -119,9 +119,9 @@ test("a type that a public signature names is public, or is known to need no nam
 test("documents and examples use public names alone", () => {
   const programs = [
     ...documents.flatMap((path) =>
-      blocksOf(path, textOf(path)).map(({ line, text }) => [`${path}:${line}`, text] as const),
+      blocksOf(path, sourceText(path)).map(({ line, text }) => [`${path}:${line}`, text] as const),
     ),
-    ...filesIn("examples", ".ts").map((path) => [path, textOf(path)] as const),
+    ...filesIn("examples", ".ts").map((path) => [path, sourceText(path)] as const),
   ];
   const used = programs.flatMap(([path, source]) => importsFrom(path, source));
   expect(used.length).toBeGreaterThan(100);

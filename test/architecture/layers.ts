@@ -1,5 +1,5 @@
-/** The house as design and docs/development.md describe it: folders from the ground up, each row above the one before it. */
-export const floors: readonly (readonly string[])[] = [
+/** The layers as design and docs/development.md describe it: folders from the ground up, each row above the one before it. */
+export const layers: readonly (readonly string[])[] = [
   ["errors"],
   ["base"],
   ["budget", "redis"],
@@ -13,25 +13,25 @@ export const floors: readonly (readonly string[])[] = [
   ["cli"],
 ];
 
-/** `testing` stands beside the house: it may look in up to this floor, and nothing looks at it. */
-const testingFloor = floorOf("runtime") + 0.5;
+/** `testing` stands beside the layers: it may look in up to this layer, and nothing looks at it. */
+const testingLayer = layerOf("runtime") + 0.5;
 
-/** Neighbours on one floor that may take types, and only types. */
+/** Neighbours on one layer that may take types, and only types. */
 const typeNeighbours: Readonly<Record<string, readonly string[]>> = {
   hooks: ["model", "tools"],
   context: ["model", "tools"],
 };
 
-/** Folders that may take values from these only, and types from every floor below. */
+/** Folders that may take values from these only, and types from every layer below. */
 const valueSources: Readonly<Record<string, readonly string[]>> = { machines: ["state", "budget"], client: [] };
 
 /**
- * Wings: the folders of a room, from the ground up, "" being the files that lie in the room itself. A file takes values from its own
- * wing and from the rows below; types it may take from any.
+ * Subfolders: the folders of a folder, from the ground up, "" being the files that lie in the folder itself. A file takes values from its own
+ * subfolder and from the rows below; types it may take from any.
  */
-const wings: Readonly<Record<string, readonly (readonly string[])[]>> = {
+const subfolders: Readonly<Record<string, readonly (readonly string[])[]>> = {
   runtime: [
-    ["doors"],
+    ["api"],
     ["agent", "unsaved", "projections"],
     ["follow"],
     ["placement"],
@@ -46,7 +46,7 @@ const wings: Readonly<Record<string, readonly (readonly string[])[]>> = {
 };
 
 /** Where a package may be imported, types included. */
-export const packagePlaces: readonly {
+export const packageOwners: readonly {
   readonly name: string;
   readonly place: RegExp;
   readonly words: string;
@@ -59,20 +59,20 @@ export const packagePlaces: readonly {
   { name: "node:sqlite", place: /\/sqlite-[^/]+\.ts$/, words: "sqlite-*.ts" },
 ];
 
-function floorOf(folder: string): number {
-  return floors.findIndex((names) => names.includes(folder));
+function layerOf(folder: string): number {
+  return layers.findIndex((names) => names.includes(folder));
 }
 
 /** Says why code in `from` may not import from `to`, or nothing if it may. Both are folders of src. */
 export function forbiddenImport(from: string, to: string, isType: boolean): string | undefined {
   if (to === "testing") return "nothing in src imports testing";
-  const upper = from === "testing" ? testingFloor : floorOf(from);
-  const lower = floorOf(to);
-  if (lower === -1) return `src/${to} is no room of the house`;
-  if (upper === -1) return `src/${from} is no room of the house`;
+  const upper = from === "testing" ? testingLayer : layerOf(from);
+  const lower = layerOf(to);
+  if (lower === -1) return `src/${to} is in no layer (test/architecture/layers.ts)`;
+  if (upper === -1) return `src/${from} is in no layer (test/architecture/layers.ts)`;
   if (lower > upper) return `${to} stands above ${from}`;
   if (lower === upper) {
-    if (typeNeighbours[from]?.includes(to) !== true) return `${from} and ${to} are neighbours on one floor`;
+    if (typeNeighbours[from]?.includes(to) !== true) return `${from} and ${to} are neighbours on one layer`;
     return isType ? undefined : `${from} may take types of ${to} only (import type)`;
   }
   const sources = valueSources[from];
@@ -81,12 +81,14 @@ export function forbiddenImport(from: string, to: string, isType: boolean): stri
   return `${from} takes values from ${sources.join(" and ")}, of ${to} types only (import type)`;
 }
 
-/** Says why code in the wing `from` of a room may not import from its wing `to`, or nothing if it may. */
-export function forbiddenWing(room: string, from: string, to: string, isType: boolean): string | undefined {
-  const rows = wings[room];
+/** Says why code in the subfolder `from` of a folder may not import from its subfolder `to`, or nothing if it may. */
+export function forbiddenSubfolder(folder: string, from: string, to: string, isType: boolean): string | undefined {
+  const rows = subfolders[folder];
   if (rows === undefined || from === to) return undefined;
-  const rowOf = (wing: string): number => rows.findIndex((names) => names.includes(wing));
-  for (const wing of [from, to]) if (rowOf(wing) === -1) return `src/${room}/${wing} is no wing of its room`;
+  const rowOf = (subfolder: string): number => rows.findIndex((names) => names.includes(subfolder));
+  for (const subfolder of [from, to])
+    if (rowOf(subfolder) === -1)
+      return `src/${folder}/${subfolder} is in no layer of its folder (test/architecture/layers.ts)`;
   if (isType || rowOf(to) < rowOf(from)) return undefined;
-  return `${room}/${to} does not stand below ${room}/${from}, which may take its types only (import type)`;
+  return `${folder}/${to} does not stand below ${folder}/${from}, which may take its types only (import type)`;
 }
