@@ -21,7 +21,7 @@ test("a lock that could not be renewed is told of while the job runs, and not wh
     onFault: (fault: Error) => faults.push(fault),
     options: { lockMs: 1, deathCheckMs: 1, redact },
     connection: { package: async () => bullmq, patient: async () => ({}) },
-    places: { prefixOf: () => "p" },
+    keyspace: { prefixOf: () => "p" },
   } as unknown as WorkerAround;
   const work = { queue: "web", concurrency: 1, rateLimit: undefined, run: async () => "done" as const };
   await BullmqWorker.start(work, around);
