@@ -139,7 +139,7 @@ describe("a server that is killed", () => {
     const receiver = await startReceiver((_call, count) => statusOf(count));
     const environment = fault === "none" ? {} : { TROUPE_FAULT: fault };
     const program = startProgram(
-      new URL("killed-desk.ts", import.meta.url).pathname,
+      new URL("killed-server.ts", import.meta.url).pathname,
       [path, receiver.origin],
       environment,
     );

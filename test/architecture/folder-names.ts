@@ -1,5 +1,5 @@
 /**
- * Names that the command line takes from the rooms although no entry of the package has them, by their reason. It uses public
+ * Names that the command line takes from the folders although no entry of the package has them, by their reason. It uses public
  * names for everything that runs agents; these are what it needs beyond that to show what a store holds while no runtime owns
  * it, or another process does.
  */

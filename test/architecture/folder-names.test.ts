@@ -4,22 +4,22 @@ import { parseSync } from "oxc-parser";
 import { describe, expect, test } from "vitest";
 import { repositoryRoot } from "../../scripts/run-command.ts";
 import { publicNames } from "./public-names.ts";
-import { cliExceptions, serverExceptions } from "./room-names.ts";
+import { cliExceptions, serverExceptions } from "./folder-names.ts";
 
 interface NameUse {
   readonly file: string;
-  /** The room that it comes from. */
+  /** The folder that it comes from. */
   readonly from: string;
   readonly name: string;
 }
 
-/** The names that the files of a room import from other rooms, as those rooms export them. */
-function namesFromRooms(name: string): NameUse[] {
-  const room = join(repositoryRoot, "src", name);
-  const files = readdirSync(room, { recursive: true, encoding: "utf8" }).filter((path) => path.endsWith(".ts"));
+/** The names that the files of a folder import from other folders, as those folders export them. */
+function namesFromFolders(name: string): NameUse[] {
+  const folder = join(repositoryRoot, "src", name);
+  const files = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((path) => path.endsWith(".ts"));
   return files.flatMap((file) => {
     const up = "../".repeat(file.split(/[\\/]/).length);
-    const { program } = parseSync(file, readFileSync(join(room, file), "utf8"));
+    const { program } = parseSync(file, readFileSync(join(folder, file), "utf8"));
     return program.body.flatMap((node) => {
       if (node.type !== "ImportDeclaration" || !node.source.value.startsWith(up)) return [];
       const from = node.source.value.slice(up.length).split("/")[0] ?? "";
@@ -38,15 +38,15 @@ function namesFromRooms(name: string): NameUse[] {
 const known = new Set(Object.values(publicNames).flat());
 
 describe.each([
-  { room: "cli", exceptions: Object.values(cliExceptions).flat(), free: [] as readonly string[], least: 100 },
+  { folder: "cli", exceptions: Object.values(cliExceptions).flat(), free: [] as readonly string[], least: 100 },
   {
-    room: "server",
+    folder: "server",
     exceptions: Object.values(serverExceptions).flat(),
     free: ["base", "errors", "redis"],
     least: 50,
   },
-])("$room", ({ room, exceptions, free, least }) => {
-  const used = namesFromRooms(room).filter(({ from }) => !free.includes(from));
+])("$folder", ({ folder, exceptions, free, least }) => {
+  const used = namesFromFolders(folder).filter(({ from }) => !free.includes(from));
 
   test("uses the names that a user of the package has, and the exceptions that are written down", () => {
     expect(used.length).toBeGreaterThan(least);

@@ -49,9 +49,9 @@ for (const folder of ["src", "test", "chaos", "bench", "scripts", "examples"]) {
   const files = folder === "src" ? sources : filesOf(folder);
   console.log(`${lineOf(folder, files)}, import circles: ${circlesOf(files).length}`);
 }
-const rooms = Map.groupBy(sources, ({ path }) => path.split("/").slice(0, -1).slice(0, 3).join("/"));
-for (const [room, files] of [...rooms].sort(([one], [other]) => one.localeCompare(other)))
-  console.log(lineOf(`  ${room}`, files));
+const folders = Map.groupBy(sources, ({ path }) => path.split("/").slice(0, -1).slice(0, 3).join("/"));
+for (const [folder, files] of [...folders].sort(([one], [other]) => one.localeCompare(other)))
+  console.log(lineOf(`  ${folder}`, files));
 for (const [entry, names] of Object.entries(publicNames)) console.log(`${entry}: ${names.length} names`);
 const turn = await runCommand("node", [`--conditions=${sourceCondition}`, join("scripts", "turn-files.ts")]);
 console.log(`a turn with a tool on SQLite: ${turn.ok ? turn.stdout.trim().split("\n").at(-1) : turn.output}`);
