@@ -22,3 +22,10 @@ export interface AccountAt extends Account {
   /** When its turn ended, or its agent was shut down; null: it is open. */
   readonly closedAt: number | null;
 }
+
+/** What an account pays for. */
+export function scopeOf({ id, turnId }: Pick<AccountAt, "id" | "turnId">): string {
+  const number = id.slice(id.lastIndexOf("#") + 1);
+  if (id.startsWith("background:")) return `background of turn ${number}`;
+  return turnId === null ? "whole life" : `turn ${number}`;
+}

@@ -63,3 +63,18 @@ export function sinceStart(time: number, start: number): string {
   if (minutes < 60) return `${minutes}:${seconds}`;
   return `${Math.floor(minutes / 60)}:${String(minutes % 60).padStart(2, "0")}:${seconds.slice(0, 2)}`;
 }
+
+const limitWords: Readonly<Record<string, string>> = {
+  maxSteps: "steps",
+  maxTreeSteps: "steps in the tree",
+  maxToolCalls: "tool calls",
+  maxTreeToolCalls: "tool calls in the tree",
+  maxTokens: "tokens",
+  maxCostMicros: "cost",
+  maxActiveMs: "working time",
+  deadlineAt: "deadline",
+};
+
+export function limitWord(limit: string): string {
+  return limitWords[limit] ?? limit;
+}

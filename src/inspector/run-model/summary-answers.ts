@@ -1,4 +1,5 @@
 import { type ModelUse } from "../../budget/index.ts";
+import { scopeOf } from "./account-at.ts";
 import { type AgentMoment, isBusy, phases, phaseWords } from "./agent-moment.ts";
 import { criticalPath } from "./critical-path.ts";
 import { eventText } from "./event-rows.ts";
@@ -7,6 +8,7 @@ import {
   costText,
   costTitle,
   dollars,
+  limitWord,
   milliseconds,
   percent,
   plural,
@@ -61,10 +63,10 @@ function waitFacts(facts: SummaryFacts): SummaryFact[] {
     .toSorted((a, b) => phases.indexOf(a.phase) - phases.indexOf(b.phase))
     .map(({ agent, one, phase }) => {
       const span = openSpan(facts, agent);
-      const end = facts.lost.get(agent)?.seenAt ?? facts.until;
-      const lasted = milliseconds(Math.max(0, end - (span?.start ?? one.since)));
+      const lasted = milliseconds(Math.max(0, facts.until - (span?.start ?? one.since)));
       const words = [phaseWords[phase], waitDetail(facts, agent, one)].filter((part) => part !== "").join(": ");
-      const text = `${nameOf(facts, agent)} is ${words}, for ${lasted}`;
+      const isLost = facts.lost.has(agent);
+      const text = `${nameOf(facts, agent)} is ${words}${isLost ? "" : `, for ${lasted}`}`;
       if (phase === "asking") return { text, place: placeOf(facts, agent, { view: "requests" }) };
       if (phase === "budget") return { text, place: placeOf(facts, agent, { view: "budgets" }) };
       return { text, place: placeOfSpan(facts, agent, span) };
@@ -72,7 +74,8 @@ function waitFacts(facts: SummaryFacts): SummaryFact[] {
 }
 
 /** What the phase alone does not say. */
-function waitDetail({ moment, log, lost }: SummaryFacts, agent: number, one: AgentMoment): string {
+function waitDetail(facts: SummaryFacts, agent: number, one: AgentMoment): string {
+  const { moment, log, lost } = facts;
   const { phase, requests, running, model } = one;
   const left = lost.get(agent);
   if (left) return lostWords(left);
@@ -80,9 +83,16 @@ function waitDetail({ moment, log, lost }: SummaryFacts, agent: number, one: Age
   if (phase === "budget") {
     const agentId = log.agents[agent]?.agentId;
     const { limit, accountId } = moment.accounts.waiting.find((refused) => refused.agentId === agentId) ?? {};
-    return `${limit ?? ""} of ${accountId ?? ""}`;
+    return limitWords(facts, limit ?? "", accountId ?? "");
   }
   return running.map(({ name }) => name).join(", ") || (phase === "thinking" && model) || "";
+}
+
+/** A limit and its account, as in the budgets: `tokens of lead, turn 1`. */
+function limitWords(facts: SummaryFacts, limit: string, accountId: string): string {
+  const account = facts.moment.accounts.account(accountId);
+  if (!account) return `${limitWord(limit)} of ${accountId}`;
+  return `${limitWord(limit)} of ${nameOf(facts, facts.log.indexOfAgent(account.agentId))}, ${scopeOf(account)}`;
 }
 
 /** The span that an agent is in at the moment. */
@@ -100,7 +110,7 @@ function endFacts(facts: SummaryFacts, root: AgentMoment): SummaryFact[] {
   }
   const { signal, stopReason, steps, at } = end.entry;
   const { title, detail } = eventText(end.entry);
-  const limit = signal?.limit === undefined ? "" : `${signal.limit} of ${signal.accountId ?? ""}`;
+  const limit = signal?.limit === undefined ? "" : limitWords(facts, signal.limit, signal.accountId ?? "");
   const why = [stopReason, detail || limit].filter((part) => part !== "").join(", ");
   const text = `${name}: ${title} after ${plural(steps, "step")}, at ${sinceStart(at, log.startedAt)}`;
   const place = placeOf(facts, 0, { at: log.addressOf(end.place + 1), ...(limit === "" ? {} : { view: "budgets" }) });

@@ -1,10 +1,10 @@
 import { useMemo } from "preact/hooks";
 import type { StoredAccounts } from "../feed/wire.ts";
-import type { AccountAt } from "../run-model/account-at.ts";
+import { type AccountAt, scopeOf } from "../run-model/account-at.ts";
 import type { CurvePoint } from "../run-model/account-curve.ts";
 import { limitUses } from "../run-model/limit-use.ts";
 import type { RunMoment } from "../run-model/run-moments.ts";
-import { accountWords, scopeOf } from "./account-words.ts";
+import { accountWords } from "./account-words.ts";
 import { useSize } from "./canvas.ts";
 import { amountText, compact, dollars, limitWord, plural, shortId, sinceStart } from "./format.ts";
 import { selectAgent } from "./page-state.ts";

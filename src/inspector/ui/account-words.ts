@@ -1,14 +1,7 @@
-import type { AccountAt } from "../run-model/account-at.ts";
+import { scopeOf } from "../run-model/account-at.ts";
 import { shortId } from "./format.ts";
 import type { RunSession } from "./run-session.ts";
 import { oneLine } from "./untrusted.tsx";
-
-/** What an account pays for. */
-export function scopeOf({ id, turnId }: Pick<AccountAt, "id" | "turnId">): string {
-  const number = id.slice(id.lastIndexOf("#") + 1);
-  if (id.startsWith("background:")) return `background of turn ${number}`;
-  return turnId === null ? "whole life" : `turn ${number}`;
-}
 
 /** Whose account it is, and what it pays for: `reader ~3fa2c1, turn 1`. */
 export function accountWords(run: RunSession, accountId: string): string {

@@ -30,10 +30,10 @@ export function AgentBudgets({ run, agents, onSelect }: BudgetsProps) {
   return (
     <div ref={element} class={isNarrow ? "agent-budgets narrow" : "agent-budgets"}>
       <div class="grid-head agent-budget" aria-hidden="true">
-        <span>agent</span>
-        <span>own accounts, shared ones</span>
-        <span>binding limit</span>
-        <span>refused</span>
+        <span>Agent</span>
+        <span>Own accounts, shared ones</span>
+        <span>Binding limit</span>
+        <span>Refused</span>
       </div>
       <VirtualList
         role="table"

@@ -1,17 +1,16 @@
 import { signal } from "@preact/signals";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { StoredAccounts } from "../feed/wire.ts";
-import type { AccountAt } from "../run-model/account-at.ts";
+import { type AccountAt, scopeOf } from "../run-model/account-at.ts";
 import { payingAccounts, usesOf } from "../run-model/agent-budget.ts";
 import { limitUses } from "../run-model/limit-use.ts";
 import { AccountDetail } from "./account-detail.tsx";
-import { scopeOf } from "./account-words.ts";
 import { AgentBudgets } from "./agent-budgets.tsx";
 import { amountText, compact, costOf, costText, grouped, limitWord, shortId } from "./format.ts";
 import { Icon, LimitBar } from "./parts.tsx";
 import { selectAgent, selectedAgent } from "./page-state.ts";
 import type { RunSession } from "./run-session.ts";
-import { isNarrowed, shownOrder } from "./shown-agents.ts";
+import { fittingAgents, shownOrder } from "./shown-agents.ts";
 import { HiddenAgents } from "./tree-head.tsx";
 import { oneLine } from "./untrusted.tsx";
 import { VirtualList } from "./virtual-list.tsx";
@@ -44,19 +43,21 @@ export function BudgetsView({ run }: { readonly run: RunSession }) {
   const isEarlier = picked && picked.agentId === agent?.agentId && !chain.includes(picked);
   const choices = isEarlier ? [picked, ...chain] : chain;
   const account = choices.find(({ id }) => id === chosen.value) ?? foremost(chain);
-  if (shownOrder.value.length === 0 || moment.accounts.accounts.length === 0) {
-    return (
-      <p class="empty">
-        {isNarrowed.value ? <HiddenAgents run={run} /> : "No account has been opened at this moment."}
-      </p>
-    );
-  }
+  if (moment.accounts.accounts.length === 0) return <p class="empty">No account has been opened at this moment.</p>;
+  const fitting = fittingAgents.value;
+  const shown = shownOrder.value.filter((one) => moment.agents[one] && (fitting?.has(one) ?? true));
   return (
     <div class="budgets">
       <div class="budget-list">
+        {fitting && (
+          <div class="view-bar">
+            <span class="spacer" />
+            <HiddenAgents run={run} />
+          </div>
+        )}
         <AgentBudgets
           run={run}
-          agents={shownOrder.value}
+          agents={shown}
           onSelect={(agentId) => {
             chosen.value = null;
             selectAgent(agentId);
@@ -90,10 +91,9 @@ function foremost(chain: readonly AccountAt[]): AccountAt | undefined {
 /** The tree of accounts: who holds the money. */
 function AllAccounts({ run, shown }: { readonly run: RunSession; readonly shown: string | undefined }) {
   const { accounts } = run.moment.value.accounts;
-  const rows = useMemo(
-    () => (showsAll.value ? accountRows(accountsInOrder(run, accounts)) : []),
-    [run.moment.value, showsAll.value, shownOrder.value],
-  );
+  const shownAccounts = useMemo(() => accountsInOrder(run, accounts), [run.moment.value, shownOrder.value]);
+  const rows = useMemo(() => (showsAll.value ? accountRows(shownAccounts) : []), [shownAccounts, showsAll.value]);
+  const count = shownAccounts.length;
   return (
     <section class={showsAll.value ? "all-accounts open" : "all-accounts"} aria-label="All accounts">
       <button
@@ -107,17 +107,20 @@ function AllAccounts({ run, shown }: { readonly run: RunSession; readonly shown:
         <span class={showsAll.value ? "chevron open" : "chevron"}>
           <Icon name="chevron" />
         </span>
-        All accounts <span class="quiet figures">{accounts.length.toLocaleString("en")}</span>
+        All accounts{" "}
+        <span class="quiet figures">
+          {count === accounts.length ? grouped(count) : `${grouped(count)} of ${grouped(accounts.length)}`}
+        </span>
       </button>
       {showsAll.value && (
         <>
           <div class="grid-head budget-row" aria-hidden="true">
-            <span>account</span>
-            <span>tightest limit</span>
-            <span class="number">tokens</span>
-            <span class="number">reserved</span>
-            <span class="number">cost</span>
-            <span class="number">tree steps</span>
+            <span>Account</span>
+            <span>Fullest limit</span>
+            <span class="number">Tokens</span>
+            <span class="number">Reserved</span>
+            <span class="number">Cost</span>
+            <span class="number">Tree steps</span>
           </div>
           <VirtualList
             role="treegrid"

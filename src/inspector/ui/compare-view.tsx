@@ -8,6 +8,7 @@ import {
   type StepField,
   type StepSide,
 } from "../run-model/compare.ts";
+import { isBusy } from "../run-model/agent-moment.ts";
 import { useAsked } from "./asked.ts";
 import { CompareStep } from "./compare-step.tsx";
 import type { FeedClient } from "./feed-client.ts";
@@ -275,7 +276,7 @@ function Totals({ one, other, agents }: RunsProps & { readonly agents: readonly 
                 {figures.map((figure) => (
                   <td
                     key={figure.name}
-                    class={figure.one === figure.other || figure.name === "took" ? "figures" : "figures differs"}
+                    class={figure.one === figure.other || figure.name === "Took" ? "figures" : "figures differs"}
                   >
                     {figure[side]}
                   </td>
@@ -291,16 +292,17 @@ function Totals({ one, other, agents }: RunsProps & { readonly agents: readonly 
 
 function totalsOf(run: RunSession, agents: readonly ComparedAgent[], side: "one" | "other"): Record<string, string> {
   const moments = run.moment.value.agents;
+  const [root] = moments;
   const steps = agents.flatMap((agent) => agent.steps.flatMap((step) => step[side] ?? []));
   const { tokens, cost } = spentUntil(run.moment.value);
   return {
-    agents: run.log.agents.length.toLocaleString("en"),
-    steps: steps.length.toLocaleString("en"),
-    "tool calls": steps.reduce((sum, { calls }) => sum + calls.length, 0).toLocaleString("en"),
-    tokens: compact(tokens),
-    cost: costText(cost),
-    took: milliseconds(run.log.endedAt - run.log.startedAt),
-    ended: moments[0]?.stopReason ?? "open",
+    Agents: run.log.agents.length.toLocaleString("en"),
+    Steps: steps.length.toLocaleString("en"),
+    "Tool calls": moments.reduce((sum, agent) => sum + (agent?.toolCalls ?? 0), 0).toLocaleString("en"),
+    Tokens: compact(tokens),
+    Cost: costText(cost),
+    Took: `${milliseconds(run.time - run.log.startedAt)}${root && isBusy(root) ? " so far" : ""}`,
+    Ended: root?.stopReason ?? "still open",
   };
 }
 

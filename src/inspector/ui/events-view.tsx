@@ -142,7 +142,7 @@ function EventRow({ run, place }: { readonly run: RunSession; readonly place: nu
       </span>
       <span role="cell" class="event-title">
         <span class="tone-mark" aria-hidden="true" />
-        {title}
+        <span>{title}</span>
       </span>
       <span role="cell" class="event-detail">
         {name !== "" && <b>{oneLine(name, 80)}</b>} {oneLine(detail, 240)}

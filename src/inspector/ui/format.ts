@@ -8,6 +8,7 @@ export {
   costTitle,
   dollars,
   grouped,
+  limitWord,
   milliseconds,
   percent,
   plural,
@@ -47,21 +48,6 @@ const timeOfDay = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
 /** The time of day. */
 export function shortTime(time: number): string {
   return timeOfDay.format(time);
-}
-
-const limitWords: Readonly<Record<string, string>> = {
-  maxSteps: "steps",
-  maxTreeSteps: "steps in the tree",
-  maxToolCalls: "tool calls",
-  maxTreeToolCalls: "tool calls in the tree",
-  maxTokens: "tokens",
-  maxCostMicros: "cost",
-  maxActiveMs: "working time",
-  deadlineAt: "deadline",
-};
-
-export function limitWord(limit: string): string {
-  return limitWords[limit] ?? limit;
 }
 
 /** An amount of a limit in its unit. */

@@ -77,7 +77,7 @@ export function RequestsView({ run }: { readonly run: RunSession }) {
   }
   return (
     <div ref={list} class="requests" tabIndex={0} role="region" aria-label="Requests">
-      {!run.isLive.value && open.length > 0 && <p class="note">You look at the past; what is open here is open now.</p>}
+      {!run.isLive.value && <p class="note">You look at the past; requests are shown as they are now.</p>}
       {open.length > 0 && acts.value && (
         <p class="quiet">Nothing happens at the first press: each decision is confirmed, and no key alone approves.</p>
       )}

@@ -74,6 +74,8 @@ function LimitFields({ run, account, limit, names, real, max, attempt, onChoose 
   const { unit, per, from } = scaleOf(limit, account);
   const isTried = run.supposing.limit.value?.accountId === account.id;
   const slide = useRef<Slide | null>(null);
+  /** What is being typed. The clock of a live run draws the field anew meanwhile. */
+  const [typed, setTyped] = useState<string | null>(null);
   // While a limit is tried, what is used meanwhile does not move the slider under the hand.
   if (!isTried || !slide.current) {
     const newest = run.moments.at(run.length.value).accounts.account(account.id) ?? account;
@@ -106,8 +108,10 @@ function LimitFields({ run, account, limit, names, real, max, attempt, onChoose 
             class="figures"
             min={0}
             step={step / per}
-            value={(max - from) / per}
+            value={typed ?? (max - from) / per}
+            onInput={({ currentTarget }) => setTyped(currentTarget.value)}
             onChange={({ currentTarget }) => {
+              setTyped(null);
               const value = Math.round(Number(currentTarget.value) * per) + from;
               if (currentTarget.value !== "" && Number.isSafeInteger(value) && value >= from) attempt(value);
             }}
