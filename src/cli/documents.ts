@@ -28,6 +28,6 @@ export function folderAt(path: string, directory: string): string {
   const stats = statSync(folder, { throwIfNoEntry: false });
   if (stats?.isDirectory() === true) return realpathSync(folder);
   throw new InvalidInputError(
-    `--files ${path}: ${stats === undefined ? "there is no such folder" : "that is no folder"}; give a folder of text files`,
+    `--files ${path}: ${stats === undefined ? "there is no such folder" : "that is not a folder"}; give a folder of text files`,
   );
 }

@@ -49,7 +49,7 @@ Examples:
   $ npx troupe run ./team.ts "Compare both" --max-cost 0.50 --deadline 15m
 
 The file exports a definition made by defineAgent as default or as "agent", or several as "agents": then --agent names
-one, unless all others are its subagents. If not everybody may decide their requests, it also exports the rule as
+one, unless all others are its subagents. If only some people may decide their requests, it also exports the rule as
 "mayDecide".
 
 ${exitCodes}
@@ -225,5 +225,6 @@ Examples:
   $ npx troupe export ask-mibodu --trace trace.json --names-only
 
 The file of --html is the inspector's page with the run in it: it opens by itself and needs no network. Without
---names-only it holds whatever people, models and tools wrote. The file of --json is shown by \`inspect run.json\`; that of --trace by chrome://tracing and https://ui.perfetto.dev.
+--names-only it holds all that people, models and tools wrote. The file of --json is shown by \`inspect run.json\`; that
+of --trace by chrome://tracing and https://ui.perfetto.dev.
 `;

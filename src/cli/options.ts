@@ -92,10 +92,10 @@ export function jsonObject(text: string): JsonObject {
   try {
     value = JSON.parse(text);
   } catch {
-    throw noJsonObject("this is no JSON");
+    throw noJsonObject("this is not valid JSON");
   }
   if (isJsonObject(value)) return value;
-  throw noJsonObject("this is something else");
+  throw noJsonObject("this is JSON of another type");
 }
 
 /** `value`: what `JSON.parse` gave. */

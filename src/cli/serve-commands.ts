@@ -34,7 +34,7 @@ export function addListenOptions(command: Command): Command {
     .addOption(
       new Option(
         "--auth <way>",
-        "who may call: whoever has the token, users of Entra ID, or everybody on this machine (default: token)",
+        "who may call: clients with the token, users of Entra ID, or all programs on this machine (default: token)",
       ).choices(["token", "entra", "none"]),
     )
     .option("--surfaces <list>", "protocols to serve, with commas (default: all whose packages are there)", nonEmpty)
@@ -53,7 +53,7 @@ export function addListenOptions(command: Command): Command {
     .addOption(
       new Option(
         "--metrics <who>",
-        "who sees /metrics: clients on this machine, everybody, or nobody (default: local)",
+        "who sees /metrics: clients on this machine, all clients, or none (default: local)",
       ).choices(["local", "open", "off"]),
     )
     .option("--webhook-keys <file>", "keys that encrypt what receivers are sent, one a line", nonEmpty)

@@ -6,7 +6,7 @@ import { runProgram } from "./program.ts";
 
 /** Runs the command line as the whole of this process. `main`: the file that the process was started with. */
 export async function startProcess(main: string, words: readonly string[]): Promise<void> {
-  // When a reader such as `head` closes the pipe, that is no failure.
+  // When a reader such as `head` closes the pipe, the process has succeeded.
   for (const stream of [process.stdout, process.stderr]) {
     stream.on("error", (error: NodeJS.ErrnoException) => {
       if (error.code === "EPIPE") process.exit(0);

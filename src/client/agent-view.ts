@@ -22,7 +22,7 @@ export interface AgentSnapshot {
   readonly text: string;
   /** What the open turn waits for, in the agent itself and its subagents. */
   readonly requests: readonly TurnRequest[];
-  /** The newest turn that this view knows; null: there is none. Its `result` says how it ended. */
+  /** The newest turn that this view knows, or `null` if it knows none. `result` says how the turn ended. */
   readonly turn: TurnInfo | null;
   /** Why the view has ended; null while it goes on. Refused calls reject and are not in here. */
   readonly error: TroupeClientError | null;

@@ -45,15 +45,15 @@ export interface AgentInfo {
   readonly agentId: string;
   /** Name and version of its definition. */
   readonly definition: { readonly name: string; readonly version: string };
-  /** The agent at the top of its tree: itself, if it is no subagent. */
+  /** The agent at the top of its tree: the agent itself, unless it is a subagent. */
   readonly rootAgentId: string;
-  /** The group that it was created in; null: none. */
+  /** The group that it was created in, or `null` if it was created in none. */
   readonly sessionId: string | null;
   /** `ready` takes a turn; `busy` has one; `paused` and `shutdown` take none. */
   readonly status: Lifecycle;
   /** Turns that have ended. */
   readonly turnCount: number;
-  /** The turn that has not ended yet; null: there is none. */
+  /** The turn that has not ended yet, or `null` if all have ended. */
   readonly openTurnId: string | null;
   /** When it was created. */
   readonly createdAt: number;
@@ -132,7 +132,7 @@ export interface TurnSummary {
   readonly agentId: string;
   /** Its number among the agent's turns, from 1. */
   readonly number: number;
-  /** The group of its agent; null: none. */
+  /** The group of its agent, or `null` if the agent is in none. */
   readonly sessionId: string | null;
   /** `open`: it runs or waits; ask for the turn itself. */
   readonly status: "queued" | "open" | "completed" | "stopped" | "failed";
@@ -159,7 +159,7 @@ export type RequestDecision =
 export interface ListPage<Item> {
   /** At most as many as the page was asked for. */
   readonly items: readonly Item[];
-  /** What `after` takes for the next page; null: this is the last one. */
+  /** What `after` takes for the next page; `null` on the last page. */
   readonly next: string | null;
 }
 

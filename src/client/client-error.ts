@@ -2,7 +2,7 @@ import type { Json } from "../state/index.ts";
 
 /** What an error of the client is made of. */
 export interface ClientErrorOptions {
-  /** HTTP status of the answer; null: there is no answer. Default null. */
+  /** HTTP status of the answer, or `null` without an answer. Default `null`. */
   readonly status?: number | null;
   /** Default false. */
   readonly retryable?: boolean;
@@ -23,12 +23,12 @@ export interface ClientErrorOptions {
 export class TroupeClientError extends Error {
   override readonly name = "TroupeClientError";
   readonly code: string;
-  /** HTTP status of the answer; null: there is no answer. */
+  /** HTTP status of the answer, or `null` without an answer. */
   readonly status: number | null;
   /** Whether the same request may succeed later, unchanged. */
   readonly retryable: boolean;
   readonly details: Readonly<Record<string, Json>>;
-  /** `x-request-id` of the answer, which the server's log line has too; null: there is no answer. */
+  /** `x-request-id` of the answer, which the server's log line has too; `null` without an answer. */
   readonly requestId: string | null;
 
   constructor(code: string, message: string, options: ClientErrorOptions = {}) {

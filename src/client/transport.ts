@@ -190,7 +190,7 @@ async function jsonOf(response: Response): Promise<unknown> {
   try {
     return await response.json();
   } catch (error) {
-    // A cut body is a broken connection; a whole one that is no JSON is another program's.
+    // A cut body means a broken connection; a complete body that does not parse as JSON comes from another program.
     throw error instanceof SyntaxError ? unexpected(response) : unreachable(error);
   }
 }
@@ -238,7 +238,7 @@ function silent(): TroupeClientError {
 
 function unexpected({ status, headers }: Response): TroupeClientError {
   const type = headers.get("content-type") ?? "no content type";
-  const message = `status ${status} with ${type} is no answer of troupe's API; check the url`;
+  const message = `expected an answer of troupe's API, got status ${status} with ${type}; check the url`;
   return new TroupeClientError("unexpected_answer", message, { status, retryable: momentary.has(status) });
 }
 

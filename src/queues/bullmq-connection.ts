@@ -127,7 +127,7 @@ export function faultOf(queue: string, error: unknown, redact: (text: string) =>
 /** The fault of a worker that could not keep the lock of a job that it runs. */
 export function lostLockOf(queue: string, jobId: string): LeaseLostError {
   return new LeaseLostError(
-    `job "${jobId}" of queue "${queue}" has lost its lock while it ran, since its worker was not heard of in time; ` +
+    `job "${jobId}" of queue "${queue}" has lost its lock while it ran, since its worker did not renew it in time; ` +
       "another worker may run it too, or has ended it",
     { details: { queue, jobId } },
   );
@@ -150,8 +150,8 @@ export interface BullmqQueuesOptions extends RedisLocationOptions {
   /** How long adding, cancelling or counting may take, with all attempts, in milliseconds. Default 5,000. */
   readonly timeoutMs?: number | undefined;
   /**
-   * Jobs are signed with the first key and accepted with any. A job that somebody else wrote to Redis is then refused.
-   * All processes need the same keys. Default: jobs are not signed, and anybody who can write to Redis can add jobs.
+   * Jobs are signed with the first key and accepted with any. A job that another writer added to Redis is then refused.
+   * All processes need the same keys. Default: jobs are not signed, and each client that can write to Redis can add jobs.
    */
   readonly secrets?: readonly SigningKey[] | undefined;
   /**

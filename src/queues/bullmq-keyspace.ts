@@ -246,7 +246,7 @@ export class BullmqKeyspace {
 /** Absent where it was removed meanwhile. */
 type ListedJob = BullJob<Envelope> | undefined;
 
-/** Somebody else may have written what is no job: it is refused when its turn comes. */
+/** Another client of Redis may have written a value that does not parse as a job; a worker refuses it when its turn comes. */
 function unreadable(error: unknown): never[] {
   if (error instanceof SyntaxError) return [];
   throw error;

@@ -25,7 +25,7 @@ return redis.call("ZCOUNT", KEYS[1], "(" .. string.format("%.0f", now), "+inf")`
 const PART = "workers";
 
 /**
- * Who works on which queue, in Redis.
+ * The list of workers of each queue, in Redis.
  * Owns: the entries of this process. Connections do not replace them: the connection of a frozen process looks like any
  * other, a cluster node knows only its own connections, and listing them takes a permission that workers do not have
  * everywhere.

@@ -315,7 +315,7 @@ export class BullmqWorker {
     return {
       code: "worker_died",
       deaths,
-      message: `the worker that ran it died, or was not heard of for ${lockMs} ms: ${times}`,
+      message: `the worker that ran it died, or did not renew its lock for ${lockMs} ms: ${times}`,
     };
   }
 }

@@ -42,7 +42,7 @@ export const toolJobSchema = z.strictObject({
   epoch: z.number().int().nonnegative().optional(),
   /** Whether it may be run again after its worker has died: true for effects `none` and `keyed`, false for `once`. */
   isRepeatable: z.boolean(),
-  /** How long a run may take, in whole milliseconds, without the time in the queue. Absent: no limit. */
+  /** How long a run may take, in whole milliseconds, without the time in the queue. Absent if there is no limit. */
   timeoutMs: z
     .number()
     .int()
@@ -138,7 +138,7 @@ export function open(queue: string, jobId: string, stored: unknown, signer: Sign
   const later = laterSchema.safeParse(stored);
   if (later.success) return { later: `it is of version ${later.data.version}; this process knows ${VERSION}` };
   const envelope = envelopeSchema.safeParse(stored);
-  if (!envelope.success) return { refused: `it is no job of this version (${issueOf(envelope.error)})` };
+  if (!envelope.success) return { refused: `it is not a job of this version (${issueOf(envelope.error)})` };
   const fault = signer && faultOf(queue, envelope.data, signer);
   if (fault !== undefined) return { refused: fault };
   const parsed = jobSchema.safeParse(envelope.data.job);

@@ -93,8 +93,8 @@ export interface WorkOptions {
       }
     | undefined;
   /**
-   * Called at least once before a job becomes a dead letter, so that its agent hears of it. While it throws, it is
-   * tried again and the dead letter waits. It is not called for refused jobs: their content cannot be trusted.
+   * Called at least once before a job becomes a dead letter, so that the agent is told. While the callback throws, it is
+   * called again and the dead letter waits. It is not called for refused jobs: their content cannot be trusted.
    */
   readonly onDead: (job: Job, cause: DeadCause) => Promise<void>;
   /** Called for faults that stop nothing: a lost lock, a broken connection. Default: they are ignored. */
@@ -113,9 +113,9 @@ export interface QueueCount {
   readonly delayed: number;
   /** Dead letters that are kept now. */
   readonly dead: number;
-  /** When the oldest of those that wait was added, in milliseconds since the epoch; null: none waits that can be read. */
+  /** When the oldest waiting job was added, in milliseconds since the epoch; `null` if no readable job waits. */
   readonly waitingSince: number | null;
-  /** When the one that has run longest was begun; null: none runs that can be read. */
+  /** When the job that has run longest was begun; `null` if no readable job runs. */
   readonly activeSince: number | null;
   /** Jobs whose worker this process has found dead since it started. */
   readonly deaths: number;

@@ -58,7 +58,7 @@ async function factsOf(server: Redis): Promise<ReadonlyMap<string, string> | und
   return new Map([...text.matchAll(/^([a-z_0-9]+):(.*?)\r?$/gm)].map(([, name = "", value = ""]) => [name, value]));
 }
 
-/** Undefined if the command is refused: some managed servers refuse some commands to everybody. */
+/** The answer, or `undefined` if Redis refuses the command: some managed servers refuse some commands to all users. */
 export async function unlessRefused<T>(answer: Promise<T>): Promise<T | undefined> {
   try {
     return await answer;

@@ -19,7 +19,7 @@ const momentary = new Set([
   "UNBLOCKED",
 ]);
 
-/** Errors that last until somebody acts. The command has written nothing. */
+/** Errors that last until an operator acts. The command has written nothing. */
 const lasting = new Set(["OOM", "MISCONF", "NOREPLICAS", "NOAUTH", "WRONGPASS", "NOPERM"]);
 
 /** Whether Redis answered, as opposed to a broken connection or another error. */

@@ -33,7 +33,7 @@ export function withSharedLink<Owner extends object>(owner: Owner, shared: Share
   return { ...owner, [sharedLink]: shared };
 }
 
-/** The connection of an object; undefined: it has none. */
+/** The connection of an object, or `undefined` if it has none. */
 export function sharedLinkOf(owner: object): SharedLink | undefined {
   return (owner as { readonly [sharedLink]?: SharedLink })[sharedLink];
 }

@@ -58,6 +58,6 @@ export function checkedRedisLocation(taker: string, { url, client, cluster }: Re
   const isAddress = parsed && ["redis:", "rediss:"].includes(parsed.protocol) && parsed.hostname !== "";
   if (url !== undefined && isAddress && /^(\/\d*)?$/.test(parsed.pathname)) return { url };
   throw new InvalidInputError(
-    "url is no address of Redis; it takes redis://[[user]:password@]host[:port][/database] or rediss://…",
+    "url: invalid Redis URL; expected redis://[[user]:password@]host[:port][/database] or rediss://…",
   );
 }

@@ -7,7 +7,7 @@ const noteSchema = z.object({
   contextId: z.string(),
   /** Milliseconds since the epoch at which the task is cancelled. */
   deadlineAt: z.number(),
-  /** Null: the message was sent, or is about to be, and no id was told. */
+  /** `null` if the message was sent, or is about to be, and the remote agent has not told an id. */
   taskId: z.string().nullable(),
   /** What the task waits for, as it was asked here. */
   asked: z
@@ -23,7 +23,7 @@ const noteSchema = z.object({
 });
 export type Note = z.output<typeof noteSchema>;
 
-/** Null: the call has begun nothing. */
+/** `null` if the call has begun nothing. */
 export function noteOf(noted: unknown): Note | null {
   return noted === null ? null : noteSchema.parse(noted);
 }

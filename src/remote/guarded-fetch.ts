@@ -106,6 +106,6 @@ export async function jsonOf(response: Response, what: string): Promise<unknown>
     return await response.json();
   } catch (error) {
     if (error instanceof RemoteAgentError) throw error;
-    throw new RemoteAgentError("remote_protocol", `${what} is no JSON`, { cause: error });
+    throw new RemoteAgentError("remote_protocol", `${what} is not valid JSON`, { cause: error });
   }
 }

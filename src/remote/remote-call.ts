@@ -283,7 +283,8 @@ export class RemoteCall {
       if (task && !isAsking) break;
       if (task && isDenial(answer)) {
         await cancelTask(client, ids.taskId, this.#signal);
-        const why = answer.verdict === "expired" ? "nobody decided in time" : (answer.reason ?? "no reason was given");
+        const why =
+          answer.verdict === "expired" ? "no decision came in time" : (answer.reason ?? "no reason was given");
         throw new RemoteAgentError("remote_denied", `what the remote agent asked for was refused here: ${why}`);
       }
       // Credentials go with the next requests; there is nothing to say.
@@ -298,7 +299,7 @@ export class RemoteCall {
           return sent;
         }
       } catch (error) {
-        // Somebody else may have decided there meanwhile, which the task shows.
+        // Another client may have decided at the remote agent meanwhile; the task shows it.
         const isDecided = error instanceof RemoteAgentError && error.code === "remote_refused" && tries < FIRST_TRIES;
         if (this.#signal.aborted || !(isPassing(error) || isDecided)) throw error;
       }
@@ -389,7 +390,7 @@ export class RemoteCall {
   }
 }
 
-/** Nobody knows whether the message was taken. */
+/** The error for a message that the remote agent may or may not have taken. */
 function unknownOf(error: unknown): Error {
   const words = error instanceof Error ? error.message : String(error);
   return new OutcomeUnknownError(`the remote agent was given the task, and then: ${words}`, { cause: error });

@@ -60,7 +60,7 @@ type Card = z.output<typeof cardSchema>;
 
 /** Where a remote agent is, and what is let through. */
 export interface RemoteEndpoint {
-  /** Of the card, or of the agent, below which its card is at the well-known place. Absent: `card` is given. */
+  /** URL of the card, or of the agent, whose card is then at the well-known path below it. `undefined` if `card` is given. */
   readonly url: string | undefined;
   readonly card: unknown;
   /** Further origins at which the card may place the agent. */
@@ -73,7 +73,7 @@ const WELL_KNOWN = ".well-known/agent-card.json";
 /** Bindings that are spoken here, the preferred one first. */
 const bindings = ["JSONRPC", "HTTP+JSON"];
 const spokenVersion = /^(?:1(?:\.\d+)*|0\.3(?:\.\d+)*)$/;
-/** Longest time for an answer that is no stream, in milliseconds. */
+/** Longest time for an answer that is not streamed, in milliseconds. */
 const ANSWER_MS = 60_000;
 
 /** One remote agent as a call talks to it. Every method rejects with `RemoteAgentError`. */

@@ -102,7 +102,7 @@ function rootOf(thrown: unknown): unknown {
   return thrown;
 }
 
-/** Refused before anything was done, whatever the request was. */
+/** Codes of requests that the remote agent refused before it did anything, for every kind of request. */
 const refusals: ReadonlySet<RemoteFault> = new Set([
   "remote_card",
   "remote_refused",

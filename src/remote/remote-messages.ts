@@ -42,7 +42,7 @@ export class Lingering {
   }
 }
 
-/** `mayTakeLong`: it is no stream, and some servers answer only when the task has ended. */
+/** `mayTakeLong`: the answer is not streamed, and some servers send it only when the task has ended. */
 export async function firstOf(
   stream: OpenStream,
   mayTakeLong: boolean,
@@ -53,7 +53,7 @@ export async function firstOf(
   return { ids: idsOf(event), event };
 }
 
-/** Ends a task; one that has ended, or that nobody knows, is ended. */
+/** Cancels a task. Resolves as well if the task has ended, or if the remote agent does not know it. */
 export async function cancelTask(client: RemoteClient, taskId: string, signal: AbortSignal): Promise<void> {
   try {
     await client.cancel(taskId, signal);
@@ -63,7 +63,7 @@ export async function cancelTask(client: RemoteClient, taskId: string, signal: A
   }
 }
 
-/** What is said to the task when somebody here has decided. */
+/** The message that passes a decision made here on to the task. */
 export function answerOf(
   run: RunContext,
   { requestId, verdict, text, reason }: ToolAnswer,

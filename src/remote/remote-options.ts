@@ -19,7 +19,7 @@ export interface RemoteUsage {
   readonly inputTokens: number;
   /** Tokens of its answers. */
   readonly outputTokens: number;
-  /** In dollars; absent: not told. */
+  /** In dollars; absent if the remote agent does not tell it. */
   readonly cost?: number | undefined;
 }
 
@@ -29,7 +29,7 @@ export interface RemoteTask {
   readonly id: string;
   /** Id of the context that the task belongs to. */
   readonly contextId: string;
-  /** What the remote agent added; undefined: nothing. */
+  /** What the remote agent added; `undefined` if it added nothing. */
   readonly metadata: Readonly<Record<string, unknown>> | undefined;
 }
 

@@ -21,7 +21,7 @@ export function isEnded(state: string): boolean {
   return endStates.has(state);
 }
 
-/** Whether the task waits for somebody here. */
+/** Whether the task waits for a decision or credentials from here. */
 export function isWaiting(state: string): boolean {
   return waitingStates.has(state);
 }
@@ -55,7 +55,7 @@ export function assertSame(known: RemoteIds, told: RemoteIds): void {
   );
 }
 
-/** What followers are shown of an event: the state, or a piece of text; undefined: nothing. */
+/** What followers are shown of an event: the state, or a piece of text. `undefined` if they are shown nothing. */
 export function progressOf(
   event: StreamResponse,
   stateOf: (task: Pick<Task, "status">) => string,
@@ -160,7 +160,7 @@ export interface RemoteQuestion {
   readonly prompt: string;
   /** For programs that show or decide it. */
   readonly about: Json;
-  /** The request at a server that lets requests be decided one by one; null: it does not say. */
+  /** The request at a server that lets requests be decided one by one; `null` if the server does not tell it. */
   readonly request: { readonly requestId: string; readonly argumentsHash: string | null } | null;
 }
 

@@ -22,7 +22,7 @@ export interface Watching {
   readonly client: RemoteClient;
   readonly ids: RemoteIds;
   readonly signal: AbortSignal;
-  /** Whether nothing more comes without somebody here. */
+  /** Whether the task does nothing more until a decision from here. */
   readonly isRest: (task: Task) => boolean;
   readonly show: (update: JsonObject) => void;
 }
@@ -85,7 +85,7 @@ export function streamOf(
   const own = new AbortController();
   return {
     events: open(AbortSignal.any([signal, own.signal])),
-    stop: () => own.abort(new Error("nobody reads it any more")),
+    stop: () => own.abort(new Error("the reader has stopped the stream")),
   };
 }
 
@@ -95,7 +95,7 @@ export async function nextEvent(
   mayBeSilent = false,
 ): Promise<StreamResponse | "silent" | undefined> {
   const next = events.next();
-  // It rejects when the stream is stopped, and nobody waits for it any more.
+  // It rejects when the stream is stopped; by then no caller awaits it.
   next.catch(() => undefined);
   const { promise: silence, resolve } = Promise.withResolvers<"silent">();
   const timer = mayBeSilent ? undefined : setTimeout(() => resolve("silent"), SILENCE_MS);
@@ -108,7 +108,7 @@ export async function nextEvent(
   }
 }
 
-/** Reads a stream to its end, and shows what comes. That it broke, or that there is none any more, is no error. */
+/** Reads a stream to its end and shows its events. Returns as usual if the stream breaks or does not exist any more. */
 async function drained(watching: Watching, stream: OpenStream): Promise<void> {
   try {
     for (;;) {

@@ -140,12 +140,10 @@ export async function assertCanListen({
   await new Promise<void>((resolve) => void probe.close(() => resolve()));
 }
 
-/** Throws `InvalidInputError` for a server that asks nobody for a token and listens for other machines. */
+/** Throws `InvalidInputError` for a server that asks for no token and listens for other machines. */
 export function assertOpenToLoopback(authenticate: Authenticate, host: string): void {
   if (!isOpenAuth(authenticate) || isLoopbackName(host)) return;
-  throw new InvalidInputError(
-    `openAuth() asks nobody for a token, so the server listens on loopback only, not on ${host}`,
-  );
+  throw new InvalidInputError(`openAuth() asks for no token, so the server listens on loopback only, not on ${host}`);
 }
 
 async function bound(server: NetServer, port: number, host: string): Promise<void> {

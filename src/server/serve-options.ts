@@ -47,7 +47,7 @@ export interface ServeOptions {
    * not read, and limits by address count the other side of the connection.
    */
   readonly proxies?: number | undefined;
-  /** Who sees `/metrics`. Default `local`: clients on this machine that came through no proxy. */
+  /** The clients that see `/metrics`. Default `local`: those on this machine that came through no proxy. */
   readonly metrics?: MetricsAccess | undefined;
   /** The path that the handler is mounted at, as `/troupe`. Default: none, its routes are at the root. */
   readonly basePath?: string | undefined;

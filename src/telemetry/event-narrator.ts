@@ -65,7 +65,7 @@ export class EventNarrator {
     return startedAt === undefined ? undefined : event.at - startedAt;
   }
 
-  /** `lead@desk-7/reader~3f2a`; `…/reader~3f2a` when its parent was never heard of. */
+  /** `lead@desk-7/reader~3f2a`; `…/reader~3f2a` if no event of its parent has come. */
   #pathOf(agentId: string): string {
     const labels: string[] = [];
     for (let id: string | null = agentId; id !== null && labels.length < longestPath; ) {

@@ -35,7 +35,7 @@ export interface SessionTurn {
   readonly status: "completed" | "stopped" | "failed";
   /** Why it ended. */
   readonly stop_reason: string;
-  /** Code and message of its error. Absent: it had none. */
+  /** Code and message of its error; absent without one. */
   readonly error?: string;
   /** Turns that it spawned and that have ended. */
   readonly subagents?: readonly SessionTurn[];
@@ -49,7 +49,7 @@ export interface SessionRecord {
   readonly agent: string;
   /** The agent. */
   readonly agent_id: string;
-  /** Its session. Absent: none. */
+  /** Its session; absent if it is in none. */
   readonly session_id?: string;
   /** The model that was asked first; null when none was. */
   readonly model: string | null;
@@ -184,11 +184,11 @@ export interface SessionMessage {
   readonly content: string;
   /** Addresses of images; those that hold the image itself are cut. */
   readonly images?: readonly string[];
-  /** Calls that the model asked for. Absent: none. */
+  /** Calls that the model asked for; absent if it asked for none. */
   readonly tool_calls?: readonly { readonly id: string; readonly name: string; readonly arguments: Json }[];
-  /** The call whose result it is. Absent: it is no result. */
+  /** The call whose result the message is; absent for other messages. */
   readonly tool_call_id?: string;
-  /** The call failed. Absent: it did not. */
+  /** `true` if the call failed, else absent. */
   readonly is_error?: true;
 }
 

@@ -223,7 +223,7 @@ export type SpanOperation =
   | {
       readonly type: "start";
       readonly key: string;
-      /** Key of the parent span, which may be unknown; null: none. */
+      /** Key of the parent span, which may be unknown; `null` for a span without a parent. */
       readonly parent: string | null;
       /** The parent span, if another process made it. */
       readonly under?: TraceHeaders | undefined;
@@ -248,6 +248,6 @@ export type SpanOperation =
       /** Replaces the first name. */
       readonly name?: string | undefined;
       readonly attributes: SpanAttributes;
-      /** Null: it did not fail. */
+      /** `null` if the operation did not fail. */
       readonly error: SpanError | null;
     };

@@ -147,8 +147,8 @@ describe.skipIf(!redisProgram)("Redis that refuses", () => {
 
   test.each([
     [{}, "takes one of url, client and cluster; 0 are given"],
-    [{ url: "http://localhost" }, "url is no address of Redis"],
-    [{ url: "redis://localhost/jobs" }, "url is no address of Redis"],
+    [{ url: "http://localhost" }, "url: invalid Redis URL"],
+    [{ url: "redis://localhost/jobs" }, "url: invalid Redis URL"],
     [{ url: "redis://localhost", prefix: "a{b}" }, "without braces"],
     [{ url: "redis://localhost", lockMs: 1 }, "lockMs is 1; it takes a whole number from 100"],
     [{ url: "redis://localhost", secrets: [] }, "at least one { id, secret }"],

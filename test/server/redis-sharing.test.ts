@@ -73,5 +73,5 @@ test("stores of a file connect nobody", async () => {
 
 test("a place that is none is refused", async () => {
   await expect(redisSharing({})).rejects.toThrow("redisSharing() takes one of url, client and cluster; 0 are given");
-  await expect(redisSharing({ url: "http://x" })).rejects.toThrow("url is no address of Redis");
+  await expect(redisSharing({ url: "http://x" })).rejects.toThrow("url: invalid Redis URL");
 });

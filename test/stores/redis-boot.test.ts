@@ -12,8 +12,8 @@ describe("options", () => {
   test.each<[string, RedisStoresOptions, RegExp]>([
     ["no place", {}, /takes one of url, client and cluster; 0 are given/],
     ["two places", { url: "redis://a", cluster: { nodes: [{ port: 1 }] } }, /2 are given/],
-    ["no address", { url: "http://user:secret-word@a" }, /^url is no address of Redis; it takes redis:/],
-    ["a database without a number", { url: "redis://a/main" }, /^url is no address of Redis/],
+    ["no address", { url: "http://user:secret-word@a" }, /^url: invalid Redis URL; expected redis:/],
+    ["a database without a number", { url: "redis://a/main" }, /^url: invalid Redis URL/],
     ["an empty cluster", { cluster: { nodes: [] } }, /cluster.nodes is empty/],
     ["a prefix with braces", { url: "redis://a", prefix: "{a}" }, /prefix is "\{a\}"/],
     [

@@ -48,8 +48,8 @@ export function heardText(owner: Owner | undefined, resumeCommand: string): stri
 }
 
 /**
- * Wakes workers for agents that nobody runs and that have a new command; false if there are no workers. Without a wake a
- * worker finds them somewhat later.
+ * Wakes workers for agents that no process runs and that have a new command; `false` if there are no workers. Without a
+ * wake a worker finds them somewhat later.
  */
 export async function wakeWorkers({ openQueues }: StoreLocation, agentIds: readonly string[]): Promise<boolean> {
   if (openQueues === undefined) return false;

@@ -105,5 +105,5 @@ async function resumeQuestion(context: CliContext, store: StoreLocation, options
 }
 
 function sayOffline({ note }: CliContext): void {
-  note("No OPENAI_API_KEY: the rule-based offline engine answers (it is no language model).");
+  note("No OPENAI_API_KEY: the rule-based offline engine answers (it is not a language model).");
 }

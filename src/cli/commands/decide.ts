@@ -20,13 +20,13 @@ import { stateText } from "../view/request-lines.ts";
 export interface DecideOptions extends JobOptions, StoreOptions, AgentsOption {
   /** Name of the person who decides. Default: the user of the operating system. */
   readonly by?: string | undefined;
-  /** False: only records the decision. */
+  /** Whether to carry the agent on; `false` only records the decision. */
   readonly run: boolean;
 }
 
 /** A decision from the command line. */
 export interface Wish {
-  /** The request's id or its start; undefined: the only open one that takes the verdict. */
+  /** The request's id or its start; `undefined` means the only open one that takes the verdict. */
   readonly requestId: string | undefined;
   readonly verdict: Decide["verdict"];
   readonly reason?: string | undefined;
@@ -101,7 +101,7 @@ async function ownerOfTree(
   return own ?? (await ownerOf(stores, { tenant: DEFAULT_TENANT, agentId: rootAgentId }));
 }
 
-/** The job whose tool checks edited arguments. Undefined: the process that carries on checks them. */
+/** The job whose tool checks edited arguments; `undefined` if the process that carries on checks them. */
 async function jobToCheck(context: CliContext, job: () => Promise<Job>): Promise<Job | undefined> {
   try {
     return await job();
@@ -180,8 +180,8 @@ export interface Decidable {
 
 /**
  * Who may decide a request: the rule of the agent file, from `--agents` or, where the store knows it, the one that the agent
- * was started with. Throws `InvalidInputError` where whoever opened the request had a rule, and none is found: without it
- * nobody decides.
+ * was started with. Throws `InvalidInputError` if the runtime that opened the request had a rule and none is found: without
+ * the rule, the command decides nothing.
  */
 export async function ruleFor(
   context: CliContext,

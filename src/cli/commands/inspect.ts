@@ -102,7 +102,7 @@ export async function interrupted(): Promise<void> {
   clearInterval(alive);
 }
 
-/** The address is printed anyway, so a machine without a browser is no error. */
+/** Opens the address, which is printed anyway: on a machine without a browser it does nothing. */
 function openBrowser(url: string): void {
   const command = process.platform === "darwin" ? "open" : process.platform === "win32" ? "explorer" : "xdg-open";
   const child = spawn(command, [url], { stdio: "ignore", detached: true });

@@ -40,12 +40,12 @@ export interface ListenOptions extends WebhookWords {
   readonly hosts?: readonly string[] | undefined;
   /** Prints a line for each answered request. */
   readonly log?: boolean | undefined;
-  /** Who sees `/metrics`. */
+  /** The clients that see `/metrics`. */
   readonly metrics?: MetricsWay | undefined;
   /** Proxies in front of the server. */
   readonly proxies?: number | undefined;
   readonly drainSeconds?: number | undefined;
-  /** False: no page is served. */
+  /** With `false` the server has no page. */
   readonly page?: boolean | undefined;
 }
 
@@ -96,7 +96,7 @@ async function serve(context: CliContext, serving: Serving, options: PlaceOption
   const { store } = serving;
   const { port = usualPort, host = "127.0.0.1", on, auth = "token" } = options;
   const access = serveAuth(auth, context.environment);
-  // Whatever can be known is known before a file is made.
+  // What can be checked without the store is checked before the store makes a file.
   assertWhere(store, { on });
   const surfaces = await loadSurfaces(options.surfaces);
   const webhooks = await serveWebhooks(options, context);

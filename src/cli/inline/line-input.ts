@@ -26,7 +26,7 @@ interface LineInputOptions {
   readonly isTerminal: boolean;
   /** Ctrl-C, which comes as a key while lines are edited. */
   readonly onInterrupt: () => void;
-  /** Gets a line that nobody waits for, and returns true if it has handled it. Other lines are kept for the next caller. */
+  /** Gets a line that no caller waits for, and returns whether it has handled it. Other lines are kept for the next caller. */
   readonly onUnasked?: ((line: string) => boolean) | undefined;
 }
 

@@ -39,7 +39,7 @@ export async function loadAgentFile(
   if (!existsSync(file)) throw new InvalidInputError(`there is no file ${path}; give the path of an agent file`);
   if (![...endings, ...yamlEndings].includes(ending)) {
     throw new InvalidInputError(
-      `${path} is no agent file; it must end with ${[...endings, ...yamlEndings].join(", ")}`,
+      `${path} is not an agent file; its name must end with ${[...endings, ...yamlEndings].join(", ")}`,
     );
   }
   findTroupe();
@@ -117,7 +117,7 @@ export function definitionsIn(exported: Readonly<Record<string, unknown>>): Agen
 
 /**
  * The definitions that can be meant when no name is given: the one exported as `default`, else as `agent`, else those of
- * `agents` that are no subagents of another one. `undefined` if each is below another.
+ * `agents` that are not subagents of another one. `undefined` if each is below another.
  */
 function rootsIn({ default: main, agent, agents }: Readonly<Record<string, unknown>>): Definitions | undefined {
   const named = [main, agent].find(isDefinition);

@@ -1,7 +1,7 @@
 import { InvalidInputError } from "../../errors/index.ts";
 import type { CliContext } from "../cli-context.ts";
 
-/** The pace of the offline engine that the environment asks for. Throws `InvalidInputError` for one that is none. */
+/** The pace of the offline engine that the environment asks for. Throws `InvalidInputError` unless it is a positive number. */
 export function offlineSpeedOf(environment: CliContext["environment"]): number | undefined {
   const speed = environment["TROUPE_OFFLINE_SPEED"] ?? "";
   if (speed === "") return undefined;

@@ -57,7 +57,7 @@ export function storeLocation(context: Pick<CliContext, "environment">, options:
 
 /**
  * `isNeeded`: `TROUPE_REDIS` is set, so a command without `--store` would mean Redis.
- * Throws `InvalidInputError` for what is no path of a file.
+ * Throws `InvalidInputError` for a text that cannot be the path of a file.
  */
 function filePlace(given: string, isNeeded: boolean): StoreLocation {
   const path = databasePath(given);
@@ -265,7 +265,7 @@ function urlOf(text: string, source: string): URL {
 
 function noAddress(source: string): InvalidInputError {
   return new InvalidInputError(
-    `${source} is no address of Redis; it takes redis://[[user]:password@]host[:port][/database] or rediss://…, of a cluster two or more nodes with commas between them`,
+    `${source}: invalid Redis URL; expected redis://[[user]:password@]host[:port][/database] or rediss://…, of a cluster two or more nodes with commas between them`,
   );
 }
 

@@ -39,12 +39,15 @@ export function readyLines(served: readonly TealServed[], ready: Ready): readonl
 }
 
 function accessLine({ way, token, isGiven }: Ready["access"]): string {
-  if (way === "none") return "Token: none, everybody on this machine may call";
+  if (way === "none") return "Token: none, all programs on this machine may call";
   if (way === "entra") return "Token: access tokens of Entra ID, as Authorization: Bearer …";
   return `Token: ${isGiven ? `the one in ${tokenVariable}` : token}`;
 }
 
-/** One line for a POSIX shell: for an agent of a YAML file a task, else an agent and the stream of its turn, else a task of A2A or a completion. */
+/**
+ * One line for a POSIX shell: for an agent of a YAML file a task, else an agent and the stream of its turn, else a task of
+ * A2A or a completion.
+ */
 function tryLine({ definition, version }: TealServed, ready: Ready): string | undefined {
   const { url, access, tenant, input, isYaml, surfaces } = ready;
   const isServed = (name: string): boolean => surfaces.served.some((surface) => surface.name === name);

@@ -9,11 +9,11 @@ export type AuthWay = (typeof authWays)[number];
 export interface ServeAuth {
   readonly way: AuthWay;
   readonly authenticate: Authenticate;
-  /** Null: there is none, or callers bring their own. */
+  /** The token of all callers; `null` if there is none, or if callers bring their own. */
   readonly token: string | null;
   /** The token is in the environment, and is not printed. */
   readonly isGiven: boolean;
-  /** The tenant that identities name; undefined: none. */
+  /** The tenant that identities name; `undefined` if they name none. */
   readonly tenant?: string | undefined;
 }
 

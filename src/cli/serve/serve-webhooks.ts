@@ -19,8 +19,8 @@ const keysVariable = "TROUPE_WEBHOOK_KEY";
 const KEY_BYTES = 32;
 
 /**
- * What the server tells receivers with; undefined without a key. Rejects with `InvalidInputError` for a file that cannot be
- * read, and for what is no key, which it does not show.
+ * The keys and origins of the server's webhooks; `undefined` without a key. Rejects with `InvalidInputError` for a file that
+ * cannot be read, and for an invalid key, which the message does not show.
  */
 export async function serveWebhooks(
   { webhookKeys: file, webhookOrigin: origins }: WebhookWords,
@@ -35,13 +35,13 @@ export async function serveWebhooks(
   );
   if (wrong >= 0) {
     throw new InvalidInputError(
-      `${from}: key ${wrong + 1} is none; give 32 random bytes in base64, as "openssl rand -base64 32" prints them`,
+      `${from}: key ${wrong + 1} is invalid; give 32 random bytes in base64, as "openssl rand -base64 32" prints them`,
     );
   }
   const other = origins?.find((text) => !isOrigin(text));
   if (other !== undefined) {
     throw new InvalidInputError(
-      `--webhook-origin ${other.slice(0, 200)} is no origin; give one as http://hooks.internal:8080`,
+      `--webhook-origin ${other.slice(0, 200)} is not an origin; give one as http://hooks.internal:8080`,
     );
   }
   if (keys.length > 0) return { keys, origins };

@@ -17,7 +17,7 @@ export interface ServedFiles {
   readonly agents: readonly AgentDefinition[];
   /** Those of YAML files. */
   readonly teal: readonly TealAgent[];
-  /** Everybody whom no file forbids it may decide. */
+  /** The rules of all files together: a person may decide if no file forbids it. */
   readonly mayDecide: RuntimeOptions["mayDecide"];
 }
 

@@ -24,8 +24,9 @@ const pageToken = /^[\w-]{16,200}$/;
 const loopbackNames = ["127.0.0.1", "localhost", "[::1]"];
 
 /**
- * Why a server has no page; null: it has one. The page acts on all agents of the runtime, whoever owns them, so it is for
- * the person who started the server on this machine and for nobody behind a proxy or with an account of a directory.
+ * Why a server has no page, or `null` if it has one. The page acts on all agents of the runtime, also on those of other
+ * owners. So it is only for the person who started the server on this machine, not for clients behind a proxy or users of
+ * a directory.
  */
 export function noPageBecause({ host, proxies = 0, page, access }: PageContext): string | null {
   if (page === false) return "--no-page";

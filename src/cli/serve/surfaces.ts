@@ -8,7 +8,7 @@ export interface SurfaceContext {
   readonly agents: readonly AgentDefinition[];
   /** The same agents, each under a version. */
   readonly teal: readonly TealServed[];
-  /** What several servers share; undefined: this is the only one. */
+  /** What several servers share; `undefined` if this is the only one. */
   readonly sharing: RedisSharing | undefined;
   /** Headers in which front ends name their chats. */
   readonly chatIdHeaders: readonly string[];

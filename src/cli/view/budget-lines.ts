@@ -206,7 +206,7 @@ interface BudgetRow {
   /** Null where nothing is reserved by this kind of limit. */
   readonly reserved: number | null;
   readonly unconfirmed: number | null;
-  /** Null: unlimited. */
+  /** The limit's value, or `null` if it is unlimited. */
   readonly max: number | null;
 }
 

@@ -86,9 +86,9 @@ const askings: Readonly<Record<RequestKind, string>> = {
   auth: "asks for credentials",
 };
 
-/** `pay was approved by anna`, `pay was rejected by anna: too much`, `pay: nobody decided in time`. */
+/** `pay was approved by anna`, `pay was rejected by anna: too much`, `pay: no decision in time`. */
 function decidedText({ name, verdict, by, reason }: TroupeEventOf<"request.decided">): string {
-  if (verdict === "expired") return `${name}: nobody decided in time`;
+  if (verdict === "expired") return `${name}: no decision in time`;
   const who = by === null ? "" : ` by ${oneLine(by)}`;
   const why = reason === null || reason === "" ? "" : `: ${oneLine(reason)}`;
   return `${name} was ${verdictTexts[verdict]}${who}${why}`;

@@ -11,7 +11,7 @@ export function isTurnEnd(event: TroupeEvent): event is TurnEnd {
 
 /** The end of following a job. */
 export interface Ending extends RowContext {
-  /** Null when the turn has not ended: it is paused, or waits for somebody. */
+  /** `null` while the turn has not ended, because it is paused or waits for a decision. */
   readonly end: TurnEnd | null;
   readonly agents: readonly AgentOverview[];
   /** Commands to type next, and other closing remarks. */

@@ -86,7 +86,7 @@ type Asked = Pick<
   "requestId" | "agentId" | "agentName" | "kind" | "name" | "arguments" | "prompt" | "expiresAt"
 >;
 
-/** The whole request. It always shows the arguments, whatever the prompt of the tool says. */
+/** The lines of a whole request. They always show the arguments, since the prompt of a tool may leave them out. */
 export function askingLines(request: Asked): string[] {
   const { requestId, agentId, agentName, kind, name, prompt } = request;
   const args = JSON.stringify(request.arguments);

@@ -52,7 +52,7 @@ export function workOfQueues(wanted: QueuePlan | undefined, known: readonly stri
   const strange = Object.keys(wanted).find((name) => !known.includes(name));
   if (strange === undefined) return wanted;
   const has = known.length === 0 ? "they have none" : `they have ${known.map((name) => `"${name}"`).join(", ")}`;
-  throw new InvalidInputError(`--queues names "${strange}", which is no queue of a tool of these agents; ${has}`);
+  throw new InvalidInputError(`--queues names "${strange}", but no tool of these agents has that queue; ${has}`);
 }
 
 /** `browser (2 at a time, at most 30 begun in 60 s)`. */

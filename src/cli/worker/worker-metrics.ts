@@ -40,7 +40,7 @@ function countedMetrics(metrics: RuntimeMetrics): Metric[] {
     gauge("troupe_live_agents", "Agents in the memory of this worker.", metrics.liveAgents),
     counter("troupe_turns_ended_total", "Turns that ended here.", metrics.turnsEnded),
     counter("troupe_turns_parked_total", "Turns that left memory while they waited.", metrics.parked),
-    counter("troupe_tool_jobs_total", "Jobs of tools that ended here, whatever came of them.", metrics.toolJobs),
+    counter("troupe_tool_jobs_total", "Jobs of tools that ended here, failed ones included.", metrics.toolJobs),
     counter("troupe_wakes_total", "Times that an agent was woken here.", metrics.wakes),
     counter("troupe_unattended_total", "Agents with work that no process ran.", metrics.unattended),
     counter("troupe_rolled_back_total", "Trees that were found to have lost acknowledged writes.", metrics.rolledBack),
@@ -103,7 +103,7 @@ interface Metric {
 
 interface MetricSample {
   readonly labels?: Readonly<Record<string, string>>;
-  /** Null: unknown at the moment, and left out. */
+  /** `null` if the value is unknown at the moment; the sample is then left out. */
   readonly value: number | null;
 }
 

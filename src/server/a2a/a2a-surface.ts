@@ -16,7 +16,7 @@ import { loadSdk, type Sdk } from "./sdk.ts";
 /** What `a2aSurface()` takes. */
 export interface A2aSurfaceOptions {
   /**
-   * The agents, whose cards everybody may read. Default: every definition of the runtime, with cards that only callers may
+   * The agents to serve; their cards are public. Default: every definition of the runtime, with cards that only callers may
    * read.
    */
   readonly agents?: readonly A2aServed[] | undefined;

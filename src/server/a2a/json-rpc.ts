@@ -20,7 +20,7 @@ export async function answerRpc(call: Call, place: BindingContext): Promise<Resp
   const { data: envelope } = envelopeSchema.safeParse(call.body);
   const id: RpcId = envelope?.id ?? null;
   if (envelope === undefined) {
-    return rpcAnswer(null, { error: { code: rpcCodes.invalidRequest, message: "this is no JSON-RPC 2.0 request" } });
+    return rpcAnswer(null, { error: { code: rpcCodes.invalidRequest, message: "this is not a JSON-RPC 2.0 request" } });
   }
   try {
     const version = requestedVersion(call.request);

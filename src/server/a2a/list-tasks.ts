@@ -64,9 +64,9 @@ async function queryOf(sending: Sending, request: ListTasksRequest): Promise<Que
   const { contextId, status, statusTimestampAfter } = request;
   const since =
     statusTimestampAfter === undefined || statusTimestampAfter === "" ? 0 : Date.parse(statusTimestampAfter);
-  if (Number.isNaN(since)) throw new errors.RequestMalformedError("statusTimestampAfter is no time in ISO 8601");
+  if (Number.isNaN(since)) throw new errors.RequestMalformedError("statusTimestampAfter must be a time in ISO 8601");
   const states: typeof SdkTaskState = codecs.TaskState;
-  if (status === states.UNRECOGNIZED) throw new errors.RequestMalformedError("status is no state of a task");
+  if (status === states.UNRECOGNIZED) throw new errors.RequestMalformedError("status must be a state of a task");
   const state = status === states.TASK_STATE_UNSPECIFIED ? undefined : (states[status] as TaskState);
   if (contextId === "") return { agentId: undefined, state, since };
   const agent = await agentOfContext(sending, contextId);

@@ -56,8 +56,8 @@ export function restFailure({ status, code, message, headers }: Failure): Respon
 }
 
 /**
- * The answer of the HTTP binding to an error of a method. What the protocol has no status of its own for keeps that of
- * HTTP: 409 for a decision that somebody else made, 422 for a message id that was used for other content.
+ * The answer of the HTTP binding to an error of a method. An error for which the protocol has no status keeps its HTTP
+ * status: 409 for a decision that another client made, 422 for a message id that was used for other content.
  */
 export function restError({ errors }: Sdk, error: A2AError, cause: unknown): Response {
   const { status } = cause instanceof errors.A2AError ? { status: errors.restStatusFor(error) } : failureOf(cause);

@@ -44,7 +44,7 @@ export function readConfig(
   }
   const given = Object.entries({ token, credentials }).filter(([, text]) => text !== "");
   const secrets: JsonObject = Object.fromEntries(given);
-  // The scheme is sealed too: it is sent, so nobody else may change it.
+  // The scheme is sealed too: the server sends it, so no other party may change it.
   return {
     name: id === "" ? name : id,
     url,

@@ -70,7 +70,7 @@ export class PushMethods {
     throw this.#notFound();
   }
 
-  /** The configuration inside a message, checked before the message does anything; undefined: it has none. */
+  /** The configuration inside a message, checked before the message does anything; `undefined` if it has none. */
   async planned({ configuration, message }: SendMessageRequest): Promise<ReadConfig | undefined> {
     const config = configuration?.taskPushNotificationConfig;
     if (config === undefined) return undefined;

@@ -26,7 +26,7 @@ export type WireDecision = z.output<typeof decisionSchema>;
 /** A message as it was checked: what it decides, or what it says. */
 export interface ReadMessage {
   readonly messageId: string;
-  /** Null: the client named none. */
+  /** `null` if the client named none. */
   readonly contextId: string | null;
   readonly taskId: string | null;
   readonly said: { readonly content: Content } | { readonly decisions: readonly WireDecision[] };
@@ -96,7 +96,7 @@ function partOf({ errors }: Sdk, { content, mediaType }: Part, index: number): C
       throw refused(type === "" ? "a file without a media type" : `of type ${type}`);
     case "url":
       if (type.startsWith("image/") && /^https:\/\//i.test(content.value)) return { type: "image", url: content.value };
-      throw refused("a file at an address that is no image at https:");
+      throw refused("a file at an address that is not an image at https:");
     default:
       throw new errors.RequestMalformedError(`message.parts[${index}] has no content`);
   }

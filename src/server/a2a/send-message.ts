@@ -13,7 +13,7 @@ import { isEndState } from "./wire.ts";
 import { type TaskTurn, taskTurnOf } from "./task.ts";
 import { stateOf } from "./task-status.ts";
 
-/** Who sends to which agent. */
+/** The caller of a request and the agent that it is for. */
 export interface Sending {
   readonly sdk: Sdk;
   readonly caller: Caller;
@@ -154,7 +154,7 @@ async function ownAgent(caller: Caller, agentId: string, definition: string): Pr
   }
 }
 
-/** Throws `RequestMalformedError` for what is no whole number from 0. */
+/** Throws `RequestMalformedError` unless the value is a whole number, 0 or more, or left out. */
 export function assertCount({ errors }: Sdk, name: string, value: number | undefined): void {
   if (value === undefined || (Number.isSafeInteger(value) && value >= 0)) return;
   throw new errors.RequestMalformedError(`${name} must be a whole number, 0 or more`);

@@ -7,7 +7,7 @@ import { endMetadata, statusFingerprint, stateOf, type TurnNow } from "./task-st
 import { isEndState, type StreamItem } from "./wire.ts";
 
 export interface StreamOptions extends Pick<TaskParts, "historyLength"> {
-  /** `rest`: when the task has ended or waits for somebody. `end`: only when it has ended. */
+  /** When the stream ends. `rest`: when the task has ended or waits for a decision. `end`: only when it has ended. */
   readonly until: "rest" | "end";
   readonly signal: AbortSignal;
 }
@@ -46,7 +46,7 @@ function isOver(now: TurnNow, until: StreamOptions["until"]): boolean {
 
 type News = { readonly event: TroupeEvent } | { readonly rest: TurnRest };
 
-/** Events of the tree, and the turn each time that it comes to rest. Ends when nobody reads any more. */
+/** Events of the tree, and the turn each time that it comes to rest. Ends when the reader has left. */
 async function* newsOf(
   caller: Caller,
   { agent, turn }: TaskTurn,
@@ -76,7 +76,7 @@ async function* newsOf(
   }
 }
 
-/** A promise that may fail while nobody waits for it. */
+/** The same promise, which may then reject before a caller awaits it. */
 function heard<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => undefined);
   return promise;
@@ -115,7 +115,7 @@ class TaskFollower {
     return this.#now;
   }
 
-  /** Nothing moves until somebody decides, which is told by an event. */
+  /** Whether the turn does nothing until a decision or a resume, of which an event tells. */
   get isAtRest(): boolean {
     return this.#now.status === "waiting";
   }

@@ -57,7 +57,7 @@ export class ClientMessages {
     }
   }
 
-  /** Whether it has these messages, and no others, of the agents that are given; undefined: the agent itself. */
+  /** Whether the client has these messages, and no others, of the given owners. `undefined` stands for the agent itself. */
   hasJust(stored: readonly ShownMessage[], owners: ReadonlySet<string | undefined>): boolean {
     return this.#linesOf(owners) === new ClientMessages(stored).#linesOf(owners);
   }

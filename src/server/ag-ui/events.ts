@@ -97,7 +97,7 @@ type Body =
 export type AgUiEventBody = Body;
 /** An event as it is sent. */
 export type AgUiEvent = Body & {
-  /** The subagent that it belongs to; absent: the agent itself. */
+  /** The subagent that the event belongs to; absent for events of the agent itself. */
   readonly subagentRunId?: string;
   /** Milliseconds since the epoch. */
   readonly timestamp?: number;

@@ -154,7 +154,7 @@ function textOfParts(parts: readonly ContentPart[]): string {
 function partsOf({ id: messageId, content = "" }: Pick<InputMessage, "id" | "content">): readonly ContentPart[] {
   if (typeof content === "string") return [{ type: "text", text: content }];
   const parts = z.array(partSchema).safeParse(content);
-  if (!parts.success) throw new InvalidInputError(`message ${messageId}: its content is no text and no list of parts`);
+  if (!parts.success) throw new InvalidInputError(`message ${messageId}: content must be text or a list of parts`);
   return parts.data.map((part): ContentPart => {
     if (part.type === "text") return { type: "text", text: part.text ?? "" };
     const { type, value, mimeType } = part.source ?? {};

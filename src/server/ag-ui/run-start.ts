@@ -23,7 +23,7 @@ export interface StartedRun {
 export async function startRun(caller: Caller, definition: string, input: RunInput): Promise<StartedRun> {
   const news = newsOf(input);
   const { threadId: name, resume } = input;
-  // Before the agent of this name is made: a request of another conversation is no reason to begin one.
+  // Before the agent of this name is made: a request of another conversation must not create one.
   const resumed = await requestsOf(caller, { agentId: caller.agentIdOf(definition, name), resume });
   const agent = await caller.openAgent({ definition, name, sessionId: name });
   const stored = await caller.runtime.stores.messages({ tenant: caller.tenant, agentId: agent.agentId });

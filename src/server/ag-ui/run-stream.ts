@@ -16,11 +16,11 @@ type FollowedTurn = Pick<StartedTurn, "agent" | "turn" | "turnId">;
 export interface Run {
   readonly input: RunInput;
   readonly agent: Agent;
-  /** Null: nothing is to be done; the client is shown what is stored. */
+  /** `null` if there is nothing to do; the client is then shown what is stored. */
   readonly followed: FollowedTurn | null;
   /**
-   * The place in the tree from which the run's events are shown. Null: the client may have had some of them, so it is
-   * shown what is stored, and what comes after that.
+   * The cursor in the tree after which the run's events are shown. `null` if the client may have had some of them; it is
+   * then shown what is stored, and what comes after that.
    */
   readonly from: string | null;
   readonly answered: ReadonlySet<string>;
@@ -33,7 +33,10 @@ export interface Run {
   readonly refusal?: { readonly message: string; readonly code: string } | undefined;
 }
 
-/** The events of a run, up to where its turn ends or waits for somebody. Ends without a last event when nobody reads. */
+/**
+ * The events of a run until its turn ends, or waits for a decision or a resume. Ends without a last event when the reader
+ * has left.
+ */
 export async function* runFrames(caller: Caller, run: Run, signal: AbortSignal): AsyncGenerator<SseFrame> {
   const client = new ClientMessages(run.input.messages);
   for await (const event of runEvents(caller, run, { client, signal })) {
@@ -95,7 +98,7 @@ interface Reading {
   readonly signal: AbortSignal;
 }
 
-/** Gives what the events of a turn mean, and returns the turn at rest; undefined: nobody reads any more. */
+/** Yields what the events of a turn mean, and returns the turn at rest, or `undefined` when the reader has left. */
 async function* meaningUntilRest(
   caller: Caller,
   run: Run,
@@ -120,7 +123,7 @@ async function* meaningOf(
 ): AsyncGenerator<AgUiEvent> {
   const { agent, said, told } = run;
   const isBeginning = event.type === "turn.started" && event.agentId === agent.rootAgentId;
-  // What somebody else has said to begin the turn was not stored when the snapshot was made.
+  // The message with which another client began the turn was not stored when the snapshot was made.
   const isUntold = said === null && !told.before.has(event.turnId ?? "") && !translation.hasShown(`${event.turnId}:in`);
   if (isBeginning && isUntold) yield* translation.snapshot(await messagesFor(caller, run));
   yield* translation.take(event, await messageOfEvent(caller, event));

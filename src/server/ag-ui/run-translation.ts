@@ -46,7 +46,7 @@ interface Speaker {
  *
  * Invariants
  * 1. RUN_STARTED comes first; after RUN_FINISHED or RUN_ERROR nothing comes.
- * 2. Whatever begins ends, in this run, by the same agent; a subagent ends after everything of it.
+ * 2. Each item that begins also ends in this run, by the same agent; a subagent ends after all its items.
  * 3. A message, a call or a result that a snapshot has shown is not shown again.
  */
 export class RunTranslation {
@@ -180,7 +180,7 @@ export class RunTranslation {
     return [{ type: "TOOL_CALL_RESULT", messageId: callId, toolCallId: callId, role: "tool", content }];
   }
 
-  /** The answer that an event belongs to; undefined: a snapshot has shown it. */
+  /** The answer that an event belongs to, or `undefined` if a snapshot has shown it. */
   #answer(speaker: Speaker, event: TroupeEvent): AnswerShown | undefined {
     const step = stepOf(event);
     if (this.#known.has(step)) return undefined;

@@ -7,7 +7,7 @@ import { type Told, turnOfMessage } from "./run-input.ts";
 /** What a snapshot takes from the client. */
 export interface Names {
   readonly told: Told;
-  /** The turn that the run follows; null: none. */
+  /** The turn that the run follows, or `null` if it follows none. */
   readonly turnId: string | null;
   /** What the run says for the first time, if it says something. */
   readonly said: Content | null;
@@ -16,7 +16,7 @@ export interface Names {
    * not know to the end, and there what was said last belongs too.
    */
   readonly keepsSaid: boolean;
-  /** The turn has ended: what nobody answered gets our ids, by which a later run knows that it has been said. */
+  /** The turn has ended: unanswered messages get our ids, by which a later run knows that they have been said. */
   readonly isOver: boolean;
 }
 

@@ -45,7 +45,9 @@ export const agentSchema = z
       name: z.string(),
       version: z.string().meta({ description: "A hash of the parts that shape its behaviour." }),
     }),
-    rootAgentId: z.string().meta({ description: "The agent at the top of its tree: itself, if it is no subagent." }),
+    rootAgentId: z
+      .string()
+      .meta({ description: "The agent at the top of its tree: the agent itself, unless it is a subagent." }),
     sessionId: z.string().nullable(),
     status: lifecycleSchema,
     turnCount: z.number().int().meta({ description: "Turns that have ended." }),

@@ -197,7 +197,7 @@ export const agentRoutes: readonly Route[] = [
   }),
 ];
 
-/** Headers under which no browser shows the content as a page of this site, whatever its type says. */
+/** Headers under which a browser never shows the content as a page of this site, for any content type. */
 function fileHeaders({ name, contentType }: Artifact): Record<string, string> {
   // A tool may have given any text as type and name; headers take no control characters.
   const isType = /^[\w.+-]+\/[\w.+-]+(?:; ?[\w-]+=[\w.+-]+)*$/.test(contentType);

@@ -33,7 +33,7 @@ export function errors(...statuses: readonly (keyof typeof problems)[]): Readonl
 export function pageOf<Item extends z.ZodType>(item: Item) {
   return z.object({
     items: z.array(item),
-    next: z.string().nullable().meta({ description: "What `after` takes for the next page; null: this was the last." }),
+    next: z.string().nullable().meta({ description: "What `after` takes for the next page; null on the last page." }),
   });
 }
 
@@ -68,7 +68,8 @@ export function pageAfter<Item>(
   keyOf: (item: Item) => string,
 ): Page<Item> {
   const from = after === undefined ? 0 : items.findIndex((item) => keyOf(item) === after) + 1;
-  if (from === 0 && after !== undefined) throw new InvalidInputError("after is no place of this list: begin it again");
+  if (from === 0 && after !== undefined)
+    throw new InvalidInputError("after is not a cursor of this list; begin without it");
   const shown = items.slice(from, from + limit);
   const last = shown.at(-1);
   return { items: shown, next: last && from + limit < items.length ? keyOf(last) : null };

@@ -45,7 +45,7 @@ export class Tickets {
     return { ticket, expiresAt: issued.expiresAt };
   }
 
-  /** Who may open a stream of that tree with the ticket, which is void from now on; null if it is none for it. */
+  /** Uses a ticket up. Returns the identity that may open a stream of that tree with it, or `null` if it is not valid for it. */
   async use(ticket: string, rootAgentId: string, now: number): Promise<Identity | null> {
     const issued = await this.#store.take(hashOf(ticket));
     if (issued?.rootAgentId !== rootAgentId || issued.expiresAt <= now) return null;

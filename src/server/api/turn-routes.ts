@@ -38,7 +38,8 @@ const turnHeaders = z.object({
     .meta({ description: "`text/event-stream`: answer with the turn's events up to its end." }),
   "last-event-id": z.string().optional().meta({ description: "Only events after this one." }),
   prefer: z.string().optional().meta({
-    description: "`wait=30`: answer when the turn has ended or waits for somebody, after 30 seconds at the latest.",
+    description:
+      "`wait=30`: answer when the turn has ended or waits for a decision or a resume, after 30 seconds at the latest.",
   }),
 });
 
@@ -61,7 +62,7 @@ export const turnRoutes: readonly Route[] = [
     responses: {
       202: { description: "It is accepted, and may still run.", schema: acceptedTurnSchema },
       200: {
-        description: "It has ended or waits for somebody; or its events.",
+        description: "It has ended or waits for a decision or a resume; or its events.",
         schema: turnSchema,
         stream: troupeEventSchema,
       },
@@ -120,7 +121,8 @@ export const turnRoutes: readonly Route[] = [
     method: "GET",
     path: turnPath,
     access: "caller",
-    summary: "One turn as it is now; with `Prefer: wait=30` when it has ended or waits for somebody; or its events.",
+    summary:
+      "One turn as it is now; with `Prefer: wait=30` when it has ended or waits for a decision or a resume; or its events.",
     params: turnParams,
     headers: turnHeaders,
     responses: {

@@ -13,8 +13,9 @@ interface Sender {
 }
 
 /**
- * The address whose requests are counted; undefined: it is not known, or is this machine. Of IPv6 it is the network of 64 bits, since one
- * subscriber has all addresses in it. A client can write any `X-Forwarded-For`, so only what the proxies added is read.
+ * The address whose requests are counted; `undefined` if it is not known, or is this machine. Of IPv6 it is the network of
+ * 64 bits, since one subscriber has all addresses in it. A client can write any `X-Forwarded-For`, so only what the proxies
+ * added is read.
  */
 export function countedAddress({ request, peer, proxies }: Sender): string | undefined {
   const forwarded = (request.headers.get("x-forwarded-for") ?? "").split(",").map(withoutPort);
@@ -42,7 +43,7 @@ const MOST_ACCEPTED = 10_000;
  * Invariants
  * 1. An address that sent too many wrong tokens has no unknown token checked until its minute is over.
  * 2. A token that was accepted goes on working meanwhile: a stranger at the same address, behind the same proxy or
- *    network, locks nobody out who is in.
+ *    network, cannot lock out a caller whose token is known.
  */
 export class AddressLimits {
   readonly #anonymous: Rate;

@@ -17,7 +17,7 @@ export interface RequestContext {
   readonly cut: (() => void) | undefined;
   /** Address of the other side of the connection, where it is known. */
   readonly peer: string | undefined;
-  /** The address whose requests are counted; undefined: none is. */
+  /** The address whose requests are counted; `undefined` if they are not counted. */
   readonly address: string | undefined;
   /** When it came, by `clock.elapsed()`. */
   readonly begun: number;
@@ -45,7 +45,7 @@ interface Target {
  * Lets requests in: says who sends them, and refuses them above the limits of an address or a caller.
  *
  * Invariants
- * 1. A tenant that is not served is answered like a token that is not known, whatever is asked for.
+ * 1. A request of a tenant that is not served is answered like one with an unknown token, on every route.
  * 2. On one server a caller never has more than `openTurns` turns that are open or queued, however many start at once.
  */
 export class Admission {

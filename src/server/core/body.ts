@@ -17,15 +17,15 @@ export interface ReadBody {
 
 /**
  * Reads a JSON body within its bounds, declared or chunked. Throws `ServerError` with the codes `body_too_large`,
- * `unsupported_media_type` and `body_already_read`, and `InvalidInputError` for text that is no JSON, is nested too deeply,
- * or has keys that reach a prototype.
+ * `unsupported_media_type` and `body_already_read`, and `InvalidInputError` for text that is not valid JSON, is nested too
+ * deeply, or has keys that reach a prototype.
  */
 export async function readJson(request: Request, { maxBytes, maxValues }: BodyBounds): Promise<ReadBody> {
   if (request.bodyUsed) throw alreadyRead();
   const declared = Number(request.headers.get("content-length") ?? 0);
   if (declared > maxBytes) throw tooManyBytes(maxBytes);
   const text = await textWithin(request, maxBytes);
-  // Node's adapter gives a body that somebody has read as an empty one.
+  // Node's adapter gives a body that other code has already read as an empty one.
   if (text === "" && declared > 0) throw alreadyRead();
   if (text === "") return { value: undefined, length: 0 };
   assertJson(request.headers);

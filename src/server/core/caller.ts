@@ -31,7 +31,7 @@ import { assertNotRaised } from "./turn-budget.ts";
 export interface Page<Item> {
   /** The entries of this page, in the order of the list. */
   readonly items: readonly Item[];
-  /** Give it as `after` for the next page; null: this is the last one. */
+  /** Give it as `after` for the next page; `null` on the last page. */
   readonly next: string | null;
 }
 
@@ -83,7 +83,7 @@ const MOST_DECIDED = 100_000;
 /**
  * What one identity may do with a runtime: the rules that all surfaces share.
  *
- * 1. Each lookup checks the owner. What belongs to somebody else, or to nobody, is answered like what does not exist.
+ * 1. Each lookup checks the owner. An agent of another owner, or without one, is answered like an agent that does not exist.
  * 2. A name that a client chooses means an agent of this caller alone.
  * 3. A plain message never approves a call, and never answers a client tool.
  * 4. The same idempotency key starts the same turn, gives the same answer, and creates the same agent.

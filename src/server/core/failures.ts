@@ -90,7 +90,7 @@ export function isKeyReused(error: unknown): boolean {
   return error instanceof ServerError && error.code === "key_reused";
 }
 
-/** The refusal of a request that nobody answers for. `hasToken`: it carried credentials, which were not accepted. */
+/** The refusal of a request without a known caller. `hasToken`: it carried credentials, which were not accepted. */
 export function unauthenticated(hasToken: boolean): ServerError {
   return new ServerError("unauthenticated", "Authentication required", {
     headers: { "www-authenticate": hasToken ? 'Bearer error="invalid_token"' : "Bearer" },

@@ -15,8 +15,8 @@ export interface Identity {
 }
 
 /**
- * Says who sends a request; null: nobody, which is answered 401. It may throw `ServerError` with the code `unavailable`
- * when it cannot tell now, which is answered 503.
+ * Returns the sender of a request, or `null` if the sender is not known; the request is then answered 401. It may throw
+ * `ServerError` with the code `unavailable` when it cannot tell now, which is answered 503.
  */
 export type Authenticate = (request: Request) => Identity | null | Promise<Identity | null>;
 
@@ -65,8 +65,8 @@ export function tokenAuth(given: TokenAuthOptions): Authenticate {
 const openAuths = new WeakSet<Authenticate>();
 
 /**
- * Takes everybody for one developer. A server with it answers only requests to a loopback address: `listen()` refuses
- * other hosts.
+ * Takes every request for one of the same developer. A server with it answers only requests to a loopback address:
+ * `listen()` refuses other hosts.
  */
 export function openAuth(identity: Identity = { userId: "developer", scopes: [] }): Authenticate {
   const developer = identityRule(identity, "openAuth(): identity") as Identity;
@@ -85,7 +85,10 @@ export function bearerToken(request: Request): string | undefined {
   return match?.[1];
 }
 
-/** An identity that a deployment's own `authenticate` gave: null unless it names a user, so that nobody owns what has no owner. */
+/**
+ * An identity that a deployment's own `authenticate` gave, or `null` unless it names a user: no caller may become the owner
+ * of agents without an owner.
+ */
 export function checkedIdentity(given: Identity | null): Identity | null {
   if (given === null || given === undefined || typeof given.userId !== "string" || given.userId.trim() === "")
     return null;

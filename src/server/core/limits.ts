@@ -105,7 +105,7 @@ interface RateOptions {
   readonly perMinute: number;
   /** Names the limit in keys and messages: `requests`. */
   readonly what: string;
-  /** Counts for all servers together. Absent: for this process. */
+  /** Counts for all servers together; without it, each process counts alone. */
   readonly redis?: RateRedis | undefined;
 }
 

@@ -11,17 +11,17 @@ export interface LogLine {
   /** Method of the request. */
   readonly method: string;
   /**
-   * The surface's name and the path of the route with its parameters in braces; null: no route matched. Of a request to a
-   * receiver: the surface's name and `webhook`.
+   * The surface's name and the path of the route with its parameters in braces; `null` if no route matched. Of a request to
+   * a receiver: the surface's name and `webhook`.
    */
   readonly route: string | null;
   /** Of a request to a receiver that did not answer: 0. */
   readonly status: number;
   /** Until the headers were sent, or the stream was cut. */
   readonly durationMs: number;
-  /** The caller; null: unknown. */
+  /** The caller, or `null` if it is unknown. */
   readonly userId: string | null;
-  /** The caller's tenant; null: unknown or none. */
+  /** The caller's tenant, or `null` if it is unknown or the caller has none. */
   readonly tenant: string | null;
   /** The code of a failed request. */
   readonly code: string | null;

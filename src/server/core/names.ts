@@ -40,7 +40,7 @@ export function turnKeyOf({ route, value }: RequestKey): string {
   return key.length <= LONGEST_TURN_KEY ? key : `${route}/sha256:${createHash("sha256").update(value).digest("hex")}`;
 }
 
-/** The hash of a value's content, 64 hex digits: equal for equal values, whatever the order of their members. */
+/** The hash of a value's content, 64 hex digits. It does not depend on the order of members. */
 export function contentHash(value: unknown): string {
   return createHash("sha256").update(stableStringify(value)).digest("hex");
 }

@@ -3,11 +3,11 @@ import { ServerError } from "./failures.ts";
 export interface OriginRules {
   /** Origins of web pages on other hosts that may call: `https://app.example.com`. */
   readonly cors: readonly string[];
-  /** Values that `Host` may have, in lower case; undefined: any. */
+  /** Values that `Host` may have, in lower case; `undefined` allows any. */
   readonly hosts: () => readonly string[] | undefined;
   /** Headers of the surfaces that pages may send and read. */
   readonly headers: readonly string[];
-  /** Nobody is asked for a token, so only this machine may call. */
+  /** The server asks for no token, so only this machine may call. */
   readonly loopbackOnly: boolean;
 }
 

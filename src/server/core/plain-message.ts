@@ -51,8 +51,8 @@ interface WaitingTurn {
  * Starts a turn, or answers the one that waits, with a message without a request id.
  *
  * A key means one turn or one decision of its agent. The transaction that starts the turn or stores the decision gives
- * the key its meaning, and refuses a key that means something else. So of several equal messages, at whatever time and
- * in whatever process, one does something, and the others find out what it was.
+ * the key its meaning, and refuses a key that means something else. So of several equal messages, at any time and in any
+ * process, one takes effect, and the others find out what the effect was.
  */
 export async function sendPlainMessage(sender: Sender, message: PlainMessage): Promise<StartedTurn> {
   const { agent, options } = message;
@@ -178,8 +178,8 @@ interface Rejection {
 }
 
 /**
- * Rejects approvals; one that somebody else has just rejected is rejected all the same. The first rejection that is this
- * one's own has the key. Rejects with `RequestConflictError` if there is none, because nothing would hold the key.
+ * Rejects approvals; one that another client has just rejected counts as rejected. The first rejection that this call makes
+ * itself has the key. Rejects with `RequestConflictError` if it makes none, because nothing would hold the key.
  * Returns whether that rejection was made before.
  */
 async function rejectAll(

@@ -5,8 +5,8 @@ import { type Route, route } from "./route.ts";
 import type { Surface } from "./surface.ts";
 
 /**
- * Who sees `/metrics`: clients on the server's own machine; everybody, without names of tenants; callers with a scope; or
- * nobody.
+ * The clients that see `/metrics`. `local`: those on the server's own machine. `open`: all, without names of tenants. `off`:
+ * none. `{ scope }`: callers with that scope.
  */
 export type MetricsAccess = "local" | "open" | "off" | { readonly scope: string };
 

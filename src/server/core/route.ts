@@ -55,8 +55,9 @@ export interface Route extends RouteShape {
 }
 
 /**
- * Says who sends a request without an `Authorization` header, for clients that cannot send one; null: nobody. Asked
- * before the server's own `authenticate`, with the parameters and the query as they came, and the time now.
+ * Returns the sender of a request without an `Authorization` header, for clients that cannot send one, or `null` if the
+ * sender is not known. Called before the server's own `authenticate`, with the parameters and the query as they came, and
+ * the time now.
  */
 export type Identify = (
   given: { readonly params: Readonly<Record<string, string>>; readonly query: URLSearchParams },

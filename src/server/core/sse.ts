@@ -50,7 +50,7 @@ const KEEP_ALIVE = ": keep-alive\n\n";
  * Answers with server-sent events. The stream is pulled: the next frame is asked for when the client has taken the last
  * one, so a client that does not read holds one frame, and is dropped after `stallMs`. An error before the first frame
  * rejects; a later one cuts the connection, and the client continues after its last id.
- * @param open Gets a signal that aborts when nobody reads any more.
+ * @param open Gets a signal that aborts when the client has left.
  */
 export async function sseResponse(
   open: (signal: AbortSignal) => AsyncIterable<SseFrame>,

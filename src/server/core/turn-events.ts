@@ -31,8 +31,9 @@ export async function* turnEvents(
 }
 
 /**
- * The events of one turn and of everything below it after a cursor, up to where it ends or waits for somebody, and all that
- * are stored by then; returns the turn at rest. Returns undefined when the signal aborts: nobody reads any more.
+ * The events of one turn and of everything below it after a cursor, until the turn ends, or waits for a decision or a
+ * resume, and all that are stored by then. Returns the turn at rest, or `undefined` when the signal aborts because the
+ * reader has left.
  */
 export async function* eventsUntilRest(
   caller: Caller,
@@ -67,13 +68,13 @@ export async function* eventsUntilRest(
   }
 }
 
-/** Resolves when the turn waits for somebody; never for one that ends without. */
+/** Resolves when the turn waits for a decision or a resume; never if the turn ends without waiting. */
 function waitOf({ turn }: Pick<StartedTurn, "turn">): Promise<TurnRest> {
   const { promise, resolve, reject } = Promise.withResolvers<TurnRest>();
   turn.settled.then((rest) => {
     if (rest.status === "waiting") resolve(rest);
   }, reject);
-  // When its last event is read first, nobody asks for the error of a runtime that was shut down.
+  // When the last event is read first, no caller awaits this promise, which rejects if the runtime is shut down.
   promise.catch(() => undefined);
   return promise;
 }

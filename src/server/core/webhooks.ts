@@ -30,8 +30,8 @@ export interface WebhookForm {
   /** Headers by which a receiver knows the sender. */
   headers(secrets: JsonObject): Readonly<Record<string, string>>;
   /**
-   * What comes after the cursor of a webhook, read from the store; undefined: nothing yet. The same cursor gives
-   * notifications with the same ids. Rejects with `NotFoundError` when its turn is gone.
+   * What comes after the cursor of a webhook, read from the store; `undefined` if nothing has come yet. The same cursor
+   * gives notifications with the same ids. Rejects with `NotFoundError` when its turn is gone.
    */
   next(caller: Caller, webhook: Webhook): Promise<TellingStep | undefined>;
 }

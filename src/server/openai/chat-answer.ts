@@ -22,7 +22,7 @@ interface ChatToolCall {
   readonly function: { readonly name: string; readonly arguments: string };
 }
 
-/** An answer as it is, when its turn has ended or waits for somebody. */
+/** An answer as it is when its turn has ended or waits for a decision. */
 export interface ChatAnswer {
   readonly text: string;
   /** Only calls of the client's own tools. */
@@ -57,7 +57,7 @@ export async function storedText(
   return { text: items.map(({ text }) => text).join(GAP), step: Math.max(0, ...steps.filter(Number.isFinite)) };
 }
 
-/** What a turn says that has come to rest; an error for one that has failed, or that somebody holds. */
+/** What a turn at rest says; an error for a turn that has failed or is paused. */
 export async function answerOf(
   asking: Asking,
   answering: Answering,

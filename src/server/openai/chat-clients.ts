@@ -14,8 +14,8 @@ interface Present {
 }
 
 /**
- * The clients of requests without a conversation, on this server. Nobody else can read the answer, so a turn is ended when
- * its client has left, and does not come back with the same request.
+ * The clients of requests without a conversation, on this server. No other client can read the answer, so a turn is ended
+ * when its client has left, and does not come back with the same request.
  */
 export class ChatClients {
   readonly #clock: Clock;

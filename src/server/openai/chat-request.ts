@@ -70,7 +70,7 @@ export interface ChatRequest {
   readonly history: readonly Block[];
   /** The same, and before it what the application wants of the agent, for an agent that begins with it. */
   readonly seeds: readonly { readonly role: "user" | "assistant"; readonly content: Content }[];
-  /** What the user says after it; null: only results of tools follow. */
+  /** What the user says after it; `null` if only results of tools follow. */
   readonly said: Content | null;
   readonly results: readonly ToolResult[];
   readonly clientTools: NonNullable<StartTurnOptions["clientTools"]>;
@@ -297,7 +297,7 @@ export function isSameText(one: string, other: string): boolean {
   }
 }
 
-/** The place of the first sign from here on that is no white space. */
+/** The index of the first character from `from` on that is not white space. */
 function afterSpace(text: string, from: number): number {
   let at = from;
   while (at < text.length && isSpace(text.charCodeAt(at))) at += 1;

@@ -176,7 +176,7 @@ class Completion {
   }
 }
 
-/** The turn has failed, or nobody lets it go on: to ask again changes nothing. */
+/** The answer for a turn that has failed or is paused: to send the request again changes nothing. */
 function refusalOf(error: ProtocolError): Response {
   const status = error.code === "paused" ? 409 : 500;
   return Response.json({ error }, { status, headers: { "x-should-retry": "false" } });

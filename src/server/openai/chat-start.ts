@@ -18,7 +18,7 @@ export interface Conversation {
   readonly mayLackHistory: boolean;
 }
 
-/** Who asks for a completion, and how. */
+/** A request for a completion and its caller. */
 export interface Asking {
   readonly caller: Caller;
   readonly chat: ChatRequest;
@@ -26,7 +26,7 @@ export interface Asking {
   readonly bodyMark: string;
   readonly conversation: Conversation | undefined;
   readonly idempotencyKey: string | undefined;
-  /** How often the official client has sent the request before; undefined: another client. */
+  /** How often the official client has sent the request before; `undefined` for other clients. */
   readonly retries: number | undefined;
   /** Milliseconds since the epoch. */
   readonly now: number;
@@ -37,10 +37,11 @@ export interface Answering extends Pick<StartedTurn, "agent" | "turn" | "turnId"
   /** The stored item that it is the answer to: the turn's input, or a request that was decided. */
   readonly saidId: string;
   /**
-   * The place in the tree from which its events are shown. Null: it had begun before, so what is stored is shown first.
+   * The cursor in the tree after which its events are shown. `null` if the turn had begun before: what is stored is then
+   * shown first.
    */
   readonly from: string | null;
-  /** Nobody can come back to the agent, except with results of tools. */
+  /** No later request can reach the agent, except with results of tools. */
   readonly isStateless: boolean;
 }
 
@@ -85,7 +86,7 @@ export async function startChat(asking: Asking): Promise<Answering> {
   };
 }
 
-/** The conversation's agent that has the history of the client; undefined: it has another one. */
+/** The conversation's agent that has the history of the client; `undefined` if no agent has it. */
 async function agentOf(asking: Asking): Promise<Agent | undefined> {
   const { caller, chat, conversation, retries } = asking;
   const { definition, history, seeds } = chat;
@@ -134,7 +135,7 @@ async function agentShown(
   return undefined;
 }
 
-/** For an agent that answers with JSON: pieces that do not fit are no part of its answer. */
+/** Whether the agent answers with JSON; pieces that do not fit are then left out of its answer. */
 export function answersWhole({ definition: { output, responseFormat } }: Pick<ChatRequest, "definition">): boolean {
   return output !== null || (responseFormat !== undefined && responseFormat.type !== "text");
 }
@@ -272,7 +273,7 @@ async function takeResults(asking: Asking, results: readonly ToolResult[]): Prom
 
 const CALL = "call";
 
-/** Names the call and its turn, for whoever sends its result. */
+/** Names the call and its turn, for the client that sends the result. */
 export function toolCallIdOf(requestId: string): string {
   return `${CALL}_${Buffer.from(requestId).toString("base64url")}`;
 }

@@ -79,7 +79,7 @@ function chunkOf(news: News, chunk: (delta: object, finish: null, more?: object)
   return chunk({}, null, { troupe: news.progress });
 }
 
-/** What happens until the turn has ended or waits; returns the answer. Returns undefined when nobody reads any more. */
+/** What happens until the turn has ended or waits. Returns the answer, or `undefined` when the reader has left. */
 async function* newsOf(
   asking: Asking,
   answering: Answering,
@@ -163,8 +163,8 @@ function progressOf(event: TroupeEvent): JsonObject {
 }
 
 /**
- * Rejects what a request without a conversation cannot get: an approval, or credentials. Returns what it has rejected, or
- * somebody else has decided meanwhile.
+ * Rejects what a request without a conversation cannot get: an approval, or credentials. Returns the rejected requests,
+ * also those that another client has decided meanwhile.
  */
 export async function refuseApprovals(caller: Caller, rest: TurnRest): Promise<readonly AgentRequest[]> {
   if (rest.status !== "waiting" || rest.reason !== "request") return [];
@@ -179,7 +179,7 @@ export async function refuseApprovals(caller: Caller, rest: TurnRest): Promise<r
   return refused;
 }
 
-/** The client has the question as the answer, and nobody can answer it in this turn. */
+/** Ends a turn that asks: the client has the question as the answer, and cannot answer it in this turn. */
 export async function endOfQuestion({ turn }: Answering): Promise<void> {
-  await turn.abort("it asked, and this request has no conversation in which somebody could answer");
+  await turn.abort("it asked, and this request has no conversation in which a person could answer");
 }

@@ -73,7 +73,7 @@ const modelSchema = z
   .meta({ id: "Model" });
 
 function modelOf({ name }: { readonly name: string }): z.output<typeof modelSchema> {
-  // Nobody knows when a definition was made, and all servers are to say the same.
+  // It is not known when a definition was made, and all servers must give the same time.
   return { id: name, object: "model", created: 0, owned_by: "troupe" };
 }
 

@@ -8,7 +8,7 @@ import { openedId, sealedId } from "../core/url-ids.ts";
 
 /** The part of a turn that a response is. */
 export interface TurnPart extends Pick<StartedTurn, "agent" | "turn" | "turnId"> {
-  /** The request whose decision it begins with. Null: it begins with the turn. */
+  /** The request whose decision it begins with; `null` if it begins with the turn. */
   readonly begin: string | null;
 }
 
@@ -72,7 +72,7 @@ export function decisionKey(begin: string, requestId: string): RequestKey {
   return { route: DECIDE, value: `${partName(begin)}.${partName(requestId)}` };
 }
 
-/** The name of the response that began with the decision of this request; undefined: none did. */
+/** The name of the response that began with the decision of this request; `undefined` if none did. */
 export function partBegunBy({ requestId, decidedWith }: AgentRequest): string | undefined {
   const key = decidedWith?.key ?? "";
   if (key.startsWith(turnKeyOf({ route: CREATE, value: "" }))) return partName(requestId);

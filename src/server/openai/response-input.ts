@@ -62,11 +62,11 @@ export type Answer = { readonly requestId: string; readonly where: string } & (
 
 /** A request as it was checked. */
 export interface ReadInput {
-  /** What the application wants of the agent; null: nothing. */
+  /** What the application wants of the agent; `null` if it gives no instructions. */
   readonly instructions: string | null;
   /** What was said before, for a conversation that begins with it. */
   readonly history: readonly Said[];
-  /** What is new. Null: it only answers. */
+  /** What is new; `null` if the request only answers. */
   readonly content: Content | null;
   readonly answers: readonly Answer[];
   readonly clientTools: StartTurnOptions["clientTools"];
@@ -111,7 +111,8 @@ export function readInput(body: CreateBody): ReadInput {
 
 /** Refuses what would otherwise be silently something else. */
 function assertSupported({ store, tool_choice: choice }: CreateBody): void {
-  if (store === false) throw unsupported("store", "responses are stored; nobody but you can read them");
+  if (store === false)
+    throw unsupported("store", "responses are always stored, and only you can read them; leave it out");
   if (choice !== undefined && choice !== null && choice !== "auto" && choice !== "none") {
     throw unsupported("tool_choice", 'an agent chooses itself; send "auto" or "none"');
   }

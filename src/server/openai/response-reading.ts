@@ -138,7 +138,7 @@ async function openedAt(caller: Caller, { agent, turnId }: TurnPart): Promise<nu
   return items.find((turn) => turn.turnId === turnId)?.openedAt;
 }
 
-/** The name by which a conversation was begun; null: without one. */
+/** The name by which a conversation was begun; `null` if it was begun without one. */
 function conversationOf(caller: Caller, { agentId, sessionId, definition }: Agent): string | null {
   const isNamed = sessionId !== null && caller.agentIdOf(definition.name, sessionId) === agentId;
   return isNamed ? sessionId : null;

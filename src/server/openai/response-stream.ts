@@ -14,8 +14,8 @@ export interface ResponseStreamOptions {
 }
 
 /**
- * The frames of a response, up to where it is finished. They come from the journal and from what is being written, in any
- * process. Ends without a last event when nobody reads.
+ * The frames of a response until it is finished. They come from the journal and from what is being written, in any process.
+ * Ends without a last event when the reader has left.
  */
 export async function* responseFrames(
   caller: Caller,
@@ -90,7 +90,7 @@ class PartReader {
     this.#last = from;
   }
 
-  /** Returns the turn where the response is finished; undefined: nobody reads any more. */
+  /** Returns the turn where the response is finished, or `undefined` when the reader has left. */
   async *events(): AsyncGenerator<ResponseEvent, TurnNow | undefined> {
     const { turn } = this.#part;
     for (let now = await turn.current(); ; now = await turn.current()) {

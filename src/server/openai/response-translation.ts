@@ -229,7 +229,7 @@ export class ResponseTranslation {
 
   #endedCall(event: TroupeEventOf<"tool.completed" | "tool.failed">, message: Message | undefined): void {
     const { callId } = event;
-    // One that was refused, or waited for somebody, has not begun here.
+    // A call that was refused, or waited for a decision, has not begun here.
     this.#beginCall(callId, event);
     const text = message === undefined ? undefined : textOf(message.content);
     if (event.type === "tool.completed") {

@@ -84,7 +84,7 @@ export class StepWriting {
   }
 
   snapshot({ attempt, text, reasoning }: TroupeEventOf<"text.snapshot">): void {
-    // Without its reasoning nobody knows which item comes first; the stored answer follows.
+    // Without the reasoning it is not known which item comes first; the stored answer follows.
     if (reasoning === null && this.#text === undefined) return;
     if (reasoning !== null && reasoning !== "") this.#of("reasoning")?.piece({ attempt, offset: 0, text: reasoning });
     if (text !== "") this.#of("text")?.piece({ attempt, offset: 0, text });
@@ -106,7 +106,7 @@ export class StepWriting {
     this.#text = undefined;
   }
 
-  /** Undefined: reasoning after the text has begun, which has no place. */
+  /** The item being written; `undefined` for reasoning after the text has begun, which is not shown. */
   #of(kind: Kind): Writing | undefined {
     if (kind === "text") {
       if (this.#text === undefined) this.#endReasoning(undefined);

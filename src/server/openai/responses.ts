@@ -115,7 +115,7 @@ async function servedPart(call: Call<z.output<typeof params>>, place: ServedMode
   return part;
 }
 
-/** Waits until a response is finished, `waitMs` at most; undefined: it goes on, or its agent is paused. */
+/** Waits until a response is finished, `waitMs` at most; `undefined` if it goes on, or its agent is paused. */
 async function finished(call: Call, part: TurnPart): Promise<WireResponse | undefined> {
   const { caller } = call;
   const work = async (): Promise<WireResponse | undefined> => {

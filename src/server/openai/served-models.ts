@@ -6,7 +6,7 @@ import { noSuchModel } from "./protocol-errors.ts";
 export const CONVERSATION_HEADER = "x-troupe-conversation";
 
 export interface ServedModelsOptions {
-  /** Names of the definitions that are served; undefined: all that the runtime has. */
+  /** Names of the definitions that are served; `undefined` serves all that the runtime has. */
   readonly agents: readonly string[] | undefined;
   /** Where the addresses begin: `/v1`. */
   readonly path: string;

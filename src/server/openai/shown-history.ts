@@ -20,7 +20,7 @@ export type ShownItem = { readonly id: string; readonly turnId: string } & (
 export const KEY_ROUTE = "openai.chat";
 
 /** Why approvals of a request without a conversation are rejected. */
-export const NO_CONVERSATION = "this request has no conversation in which somebody could approve it";
+export const NO_CONVERSATION = "this request has no conversation in which a person could approve it";
 
 /** What a client is told that a turn waits for; undefined for a call of its own tool, which it gets as such. */
 export function promptOf({ kind, prompt, requestId }: AgentRequest): string | undefined {
@@ -30,7 +30,7 @@ export function promptOf({ kind, prompt, requestId }: AgentRequest): string | un
   return `This waits for ${what}: ${prompt}\n(request ${requestId}; an answer here rejects it)`;
 }
 
-/** What becomes of an approval or credentials that nobody can give. */
+/** The text in place of an approval or credentials that the client cannot give. */
 export function refusalOf({ prompt }: AgentRequest): string {
   return `(Not done: ${prompt}. ${NO_CONVERSATION.replace(/^t/, "T")}.)`;
 }

@@ -46,7 +46,7 @@ export async function* answerFrames(
 
 type News = { readonly event: TroupeEvent } | { readonly rest: TurnRest };
 
-/** Events of the task, and last the request at rest. Ends without it when nobody reads any more. */
+/** Events of the task, and last the request at rest. Ends without it when the reader has left. */
 async function* eventsUntilRest(
   { caller }: Call,
   { agent, turn }: Followed,

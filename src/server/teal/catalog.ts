@@ -35,7 +35,7 @@ export interface Governance {
 
 /**
  * Reads a plugin catalog, `catalog.json`. Tools that it does not name have no rules.
- * @param file The path; it need not exist unless `isNamed`: somebody asked for this file.
+ * @param file The path; it need not exist unless `isNamed`, which says that an option gave this path.
  * @throws InvalidInputError that names the file and the path of what is wrong.
  */
 export function readCatalog(file: string, { isNamed }: { readonly isNamed: boolean }): ReadonlyMap<string, Governance> {

@@ -69,7 +69,7 @@ export function replayHeaders({
   return isReplayed ? { "idempotency-replayed": "true" } : {};
 }
 
-/** Waits until the request has ended or waits for somebody, and answers. `isBare`: with the content alone. */
+/** Answers when the request has ended, or waits for a decision or a resume. `isBare`: with the content alone. */
 export async function answerWhenSettled(
   call: Call,
   started: Pick<StartedTurn, "agent" | "turn" | "turnId"> & Partial<Pick<StartedTurn, "isReplayed">>,

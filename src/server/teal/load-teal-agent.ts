@@ -26,7 +26,7 @@ export interface TealAgentOptions {
 
 /** What the function `model` of `loadTealAgent()` gets beside the name. */
 export interface TealModelOptions {
-  /** How long the model should think; null: its name does not contain `gpt-5`, so it is not told. */
+  /** How long the model should think; `null` if its name does not contain `gpt-5`: such a model is not told. */
   readonly reasoningEffort: "low" | "medium" | "high" | null;
 }
 
@@ -36,9 +36,9 @@ export interface TealAgent {
   readonly name: string;
   /** Part of its addresses: `/MathAgent/0.1`. */
   readonly version: string;
-  /** Its description in the file; null: none. */
+  /** Its description in the file, or `null` without one. */
   readonly description: string | null;
-  /** What its card says; null: the file has none. */
+  /** What its card says, or `null` if the file has none. */
   readonly metadata: TealMetadata | null;
   /** Give it to the runtime. */
   readonly definition: AgentDefinition;
@@ -51,7 +51,7 @@ export interface TealAgent {
 export async function loadTealAgent(file: string | URL, given?: TealAgentOptions): Promise<TealAgent> {
   const options = optionsOf<TealAgentOptions>(given, "loadTealAgent()", tealOptionsSchema);
   const path = reading("loadTealAgent(): file", () => resolve(file instanceof URL ? fileURLToPath(file) : file));
-  // With it comes the reader of YAML, which nobody needs who serves no such file.
+  // The module imports the YAML parser, which programs without such a file do not need.
   const { readTealFile } = await import("./agent-yaml.ts");
   const config = readTealFile(await readTextFile(path), path);
   const folder = dirname(path);

@@ -12,7 +12,7 @@ const moduleNames = ["custom_plugins.ts", "custom_plugins.mts", "custom_plugins.
 /** Most characters of a tool's name, with its plugin's. */
 const LONGEST_NAME = 64;
 
-/** Tools that the runtime itself provides are no part of a plugin. */
+/** A plugin does not contain the tools that the runtime itself provides. */
 type PluginTool = Exclude<AgentTool, { readonly kind: "internal" | "control" }>;
 const kinds: readonly unknown[] = ["function", "client", "subagent"] satisfies readonly PluginTool["kind"][];
 

@@ -11,10 +11,10 @@ import { unprocessable, valueError } from "./validation-errors.ts";
 
 export type Action = "approve" | "reject" | "answer";
 
-/** What somebody wants to become of a request that waits. */
+/** What a client wants to become of a request that waits. */
 export interface Resumption extends ResumeBody {
   readonly action: Action;
-  /** The calls that were shown to whom approves, from `approval_url`; undefined: the sender names none. */
+  /** The calls that the person who approves was shown, from `approval_url`; `undefined` if the sender names none. */
   readonly calls: readonly string[] | undefined;
 }
 
@@ -44,7 +44,7 @@ export function resumptionOf({ body, query }: ResumeCall): Resumption | Response
   return { ...body, action: given, calls: query.calls?.split(",").map(idOfUrl) };
 }
 
-/** A request of this caller that somebody resumes. */
+/** A request of this caller that a client resumes. */
 export interface Resumed {
   readonly agent: Agent;
   readonly turn: Turn;
@@ -63,10 +63,10 @@ export async function resumedOf(call: ResumeCall, addresses: readonly Address[])
 }
 
 /**
- * Decides what a request waits for. Everybody decides its calls in the same order, so the first of several resumptions at
- * once gets all of them, and the others meet its verdict: an equal one is answered alike, another one is refused with the
- * name of who won. What the request came to wait for after a decision takes a resumption that names it, so that one which
- * comes late decides nothing that its sender has not seen. Returns the refusal; undefined: it is decided as wanted.
+ * Decides what a request waits for. All resumptions decide its calls in the same order, so the first of several at once
+ * gets all of them, and the others meet its verdict: an equal one is answered alike, another one is refused with the name
+ * of the user who won. What the request came to wait for after a decision takes a resumption that names it, so that a
+ * late one decides nothing that its sender has not seen. Returns the refusal, or `undefined` if it is decided as wanted.
  */
 export async function decideAll(
   call: Pick<Call, "caller">,
@@ -109,7 +109,7 @@ function isSeen(request: AgentRequest, { action, calls, tool_call_id }: Resumpti
 
 /** Whether a request was opened after another one had been decided. Steps are compared where clocks need not be. */
 function isLater(request: AgentRequest, decided: AgentRequest): boolean {
-  // Somebody decided it a moment ago.
+  // Another resumption decided it a moment ago.
   if (request.requestId === decided.requestId) return false;
   if (request.agentId !== decided.agentId) return (decided.decidedAt ?? 0) <= request.openedAt;
   return request.turnId === decided.turnId && (request.step > decided.step || request.callId === decided.callId);

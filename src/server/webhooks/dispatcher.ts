@@ -10,7 +10,7 @@ const TREES_AT_A_TIME = 100;
 interface WatchedTree {
   readonly delivery: TreeDelivery;
   readonly stopWatching: () => void;
-  /** The work on it; undefined: none. */
+  /** The work on the tree; `undefined` while there is none. */
   working: Promise<void> | undefined;
   /** Something was written since the work began. */
   isDue: boolean;

@@ -46,7 +46,7 @@ export class Receivers {
   readonly #lookup: LookupAddresses;
   readonly #clock: Clock;
 
-  /** Throws `InvalidInputError` for an origin that is none. */
+  /** Throws `InvalidInputError` for an invalid origin. */
   constructor({ origins = [], lookup, clock }: ReceiversOptions) {
     this.#origins = new Set(origins.map(originOf));
     this.#lookup = lookup ?? ((hostname) => systemLookup(hostname, { all: true, verbatim: true }));
@@ -57,7 +57,7 @@ export class Receivers {
   async assertUrl(text: string): Promise<URL> {
     if (text.length > LONGEST_URL) throw new InvalidInputError(`url is longer than ${LONGEST_URL} characters`);
     // A URL drops line ends and tabs, and a reader of the text would see another address.
-    if (/[\0-\x20\x7f]/.test(text) || !URL.canParse(text)) throw new InvalidInputError("url is no address");
+    if (/[\0-\x20\x7f]/.test(text) || !URL.canParse(text)) throw new InvalidInputError("url is not a valid URL");
     const url = new URL(text);
     if (url.username !== "" || url.password !== "") {
       throw new InvalidInputError("url must not contain credentials; give them as authentication");
@@ -126,7 +126,7 @@ async function statusOf(url: URL, options: RequestOptions, body: string): Promis
   const send = url.protocol === "https:" ? httpsRequest : httpRequest;
   const request = send(url, options, (response) => {
     resolve(response.statusCode ?? 0);
-    // Whatever follows is not wanted.
+    // The rest of the answer is not needed.
     response.on("error", () => undefined);
     response.destroy();
   });
@@ -160,6 +160,6 @@ function originOf(text: string): string {
     return url.origin;
   }
   throw new InvalidInputError(
-    `webhooks.origins: ${JSON.stringify(text)} is no origin; give one as http://hooks.internal:8080`,
+    `webhooks.origins: ${JSON.stringify(text)} is not an origin; give one as http://hooks.internal:8080`,
   );
 }

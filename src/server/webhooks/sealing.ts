@@ -54,7 +54,7 @@ function parseSealingKey(text: string, index: number): readonly [string, Buffer]
   const key = /^[\w+/-]{43}=?$/.test(text) ? Buffer.from(text, "base64") : Buffer.alloc(0);
   if (key.length !== KEY_BYTES) {
     throw new InvalidInputError(
-      `webhooks.keys[${index}] is no key: give 32 random bytes in base64, as "openssl rand -base64 32" prints them`,
+      `webhooks.keys[${index}] is not a valid key; give 32 random bytes in base64, as "openssl rand -base64 32" prints them`,
     );
   }
   return [createHash("sha256").update(key).digest("hex").slice(0, 8), key];

@@ -7,9 +7,9 @@ import type { OpenCalls } from "../core/limits.ts";
 import type { Notification, TellingStep, WebhookForm } from "../core/webhooks.ts";
 import type { Post } from "./receiver.ts";
 
-/** How long nobody else tells the receivers of a tree after the last sign of who does, in milliseconds. */
+/** How long a server's claim keeps other servers from telling the receivers of a tree, in milliseconds from its renewal. */
 export const CLAIM_MS = 30_000;
-/** When somebody looks at a tree of which nothing was heard, in milliseconds. */
+/** When a server looks again at a tree in which nothing happened, in milliseconds. */
 export const IDLE_MS = 60_000;
 /** Failures in succession after which a webhook is given up. */
 export const MOST_FAILURES = 12;
@@ -25,7 +25,7 @@ export interface Delivery {
   /** 0: no answer came. */
   readonly status: number;
   readonly durationMs: number;
-  /** Why it failed; null: it did not. */
+  /** Why it failed, or `null` if it did not. */
   readonly reason: string | null;
 }
 
@@ -81,7 +81,10 @@ export class TreeDelivery {
     this.#at = dependencies;
   }
 
-  /** Tells everything that there is now. Resolves with when to look again; undefined: the tree has no webhooks any more. */
+  /**
+   * Tells everything that there is now. Resolves with the time at which to look again, or with `undefined` if the tree has no
+   * webhooks any more.
+   */
   async run(): Promise<number | undefined> {
     const { clock, id } = this.#at;
     const latest = await this.#look();
@@ -93,7 +96,7 @@ export class TreeDelivery {
     const hasNews = news.some((one) => one.status === "rejected" || one.value !== undefined);
     if (!hasNews && claim === null && dueAt > now) return dueAt;
     try {
-      // Only that somebody has looked is noted.
+      // Notes only that this server has looked.
       if (!hasNews) return await this.#release();
       await this.#change((known) => known);
       await this.#tellAll();
@@ -149,7 +152,7 @@ export class TreeDelivery {
     return this.#latest;
   }
 
-  /** What a webhook is to be told; undefined: nothing. `gone`: its turn is not there any more. */
+  /** What a webhook is to be told; `undefined` if there is nothing, `gone` if its turn does not exist any more. */
   async #next(webhook: Webhook): Promise<TellingStep | "gone" | undefined> {
     const form = this.#at.formOf(webhook.surface);
     if (form === undefined) return undefined;
@@ -185,7 +188,7 @@ export class TreeDelivery {
     }
   }
 
-  /** Tells one step. Resolves with the webhook after it; undefined: there is nothing more now. */
+  /** Tells one step. Resolves with the webhook after it, or with `undefined` if there is nothing more now. */
   async #tellNext(webhook: Webhook): Promise<Webhook | undefined> {
     try {
       const step = await this.#next(webhook);

@@ -53,12 +53,12 @@ describe("which store is meant, and the words that name it", () => {
     [{ store: "a", prefix: "b" }, undefined, /--prefix is for --redis; it does not go with --store/],
     [{ store: "a", prefix: "b" }, url, /--prefix is for --redis; it does not go with --store/],
     [{ prefix: "b" }, undefined, /--prefix is for Redis; give --redis too, or set TROUPE_REDIS/],
-    [{ redis: "http://app:hunter2@h" }, undefined, /^--redis is no address of Redis; it takes redis:/],
-    [{ redis: "hunter2" }, undefined, /^--redis is no address/],
-    [{ redis: `${secretUrl},` }, undefined, /^--redis is no address/],
+    [{ redis: "http://app:hunter2@h" }, undefined, /^--redis: invalid Redis URL; expected redis:/],
+    [{ redis: "hunter2" }, undefined, /^--redis: invalid Redis URL/],
+    [{ redis: `${secretUrl},` }, undefined, /^--redis: invalid Redis URL/],
     [{ redis: "redis://a,rediss://b" }, undefined, /redis:\/\/ and with rediss:/],
     [{ redis: "redis://a,redis://b/3" }, undefined, /database of a cluster/],
-    [{}, "hunter2", /^TROUPE_REDIS is no address of Redis/],
+    [{}, "hunter2", /^TROUPE_REDIS: invalid Redis URL/],
   ])("%j with the variable %s is refused, and no password is shown", (options, variable, message) => {
     expect(() => place(options, variable)).toThrow(message);
     expect(() => place(options, variable)).not.toThrow(/hunter2/);

@@ -97,7 +97,7 @@ describe("what cannot be served is one line and exit code 2, nothing is started,
     ["a taken port", () => [yaml, "--port", String(port)], /port \d+ of 127\.0\.0\.1 is taken/],
     ["a header that is none", () => [yaml, "--chats", "a b"], /A name of a header/],
     ["a file that is not there", () => ["none.yaml"], /there is no file none\.yaml/],
-    ["a file of another kind", () => [file("agent.txt", "")], /is no agent file/],
+    ["a file of another kind", () => [file("agent.txt", "")], /is not an agent file/],
     [
       "a field of a wrong kind",
       () => [
@@ -148,12 +148,12 @@ describe("what cannot be served is one line and exit code 2, nothing is started,
     [
       "a webhook key that is none",
       () => [yaml, "--webhook-keys", file("keys", "short\n")],
-      /keys: key 1 is none; give 32/,
+      /keys: key 1 is invalid; give 32/,
     ],
     ["a file without a webhook key", () => [yaml, "--webhook-keys", file("no-keys", "\n")], /holds no key/],
     ["webhook keys that are not there", () => [yaml, "--webhook-keys", "none.txt"], /none\.txt cannot be read/],
     ["a receiver without a key", () => [yaml, "--webhook-origin", "http://a"], /--webhook-origin needs a key/],
-    ["a receiver that is no origin", () => [yaml, "--webhook-origin", "http://a/b"], /http:\/\/a\/b is no origin/],
+    ["a receiver that is no origin", () => [yaml, "--webhook-origin", "http://a/b"], /http:\/\/a\/b is not an origin/],
     ["no file", () => [], /missing required argument/],
   ])("%s", async (_, words, message) => {
     const { code, out, notes } = await troupe(["serve", ...words(), "--store", join(unmade, "serve.db")]);

@@ -55,7 +55,7 @@ const cases: readonly (readonly [TroupeEvent, string])[] = [
   [openedSample({ kind: "question", prompt: "Which\nday?" }), "asks: “Which day?” (ask-mibodu#1:1:0:1)"],
   [decidedSample(), "pay was approved by anna"],
   [decidedSample({ verdict: "rejected", reason: "too\nmuch" }), "pay was rejected by anna: too much"],
-  [decidedSample({ verdict: "expired", by: null }), "pay: nobody decided in time"],
+  [decidedSample({ verdict: "expired", by: null }), "pay: no decision in time"],
   [eventSample({ type: "turn.waiting", reason: "request" }), "waits for a decision or an answer"],
   [
     eventSample({ type: "context.compacted", strategy: "summarize", messages: 12, hasSummary: true }),

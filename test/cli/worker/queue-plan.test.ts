@@ -69,7 +69,7 @@ describe("the queues of an agent file", () => {
   test("are the only ones: the jobs of another could not be run", () => {
     expect(() => workOfQueues({ male: {} }, ["browser", "mail"])).toThrow(InvalidInputError);
     expect(() => workOfQueues({ male: {} }, ["browser", "mail"])).toThrow(
-      '--queues names "male", which is no queue of a tool of these agents; they have "browser", "mail"',
+      '--queues names "male", but no tool of these agents has that queue; they have "browser", "mail"',
     );
     expect(() => workOfQueues({ male: {} }, [])).toThrow("they have none");
   });

@@ -270,7 +270,7 @@ test("an approval without a conversation is rejected, and said so, in a stream t
   const chat = new Chat(server);
   const text = await chat.say("remove");
   expect(text).toMatch(
-    /^Let me remove it\.\n\n\(Not done: .*no conversation in which somebody could approve it\.\)\n\nso: /,
+    /^Let me remove it\.\n\n\(Not done: .*no conversation in which a person could approve it\.\)\n\nso: /,
   );
   const streamed = await clientOf(server)
     .chat.completions.stream({ model, messages: [user("remove")] })

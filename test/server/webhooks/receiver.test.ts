@@ -126,7 +126,7 @@ describe("a receiver", () => {
   });
 
   it.each(["http://a/b", "ftp://a", "a", "http://a?b", ""])("cannot be listed as %j", (origin) => {
-    expect(() => new Receivers({ clock, origins: [origin] })).toThrow("is no origin");
+    expect(() => new Receivers({ clock, origins: [origin] })).toThrow("is not an origin");
   });
 
   it("that sends elsewhere is not followed", async () => {

@@ -56,7 +56,7 @@ describe("a key", () => {
     "is not %j, and the refusal does not show it",
     (text) => {
       const make = () => new Sealing([webhookKey(), text]);
-      expect(make).toThrow("webhooks.keys[1] is no key");
+      expect(make).toThrow("webhooks.keys[1] is not a valid key");
       expect(make).not.toThrow(text);
     },
   );
