@@ -111,7 +111,7 @@ export const troupeEventSchema = z.discriminatedUnion("type", [
     ...delta,
     /** Where the next `text.delta` begins: the length of `text`. */
     offset: delta.offset,
-    /** The reasoning so far: the next `reasoning.delta` begins at its length. Null: keep the pieces shown before. */
+    /** The reasoning so far: the next `reasoning.delta` begins at its length. `null` if the client keeps the pieces shown before. */
     reasoning: textOrNullSchema,
   }),
   z.object({ type: z.literal("reasoning.delta"), ...common, ...delta }),
@@ -120,7 +120,7 @@ export const troupeEventSchema = z.discriminatedUnion("type", [
     ...common,
     ...call,
     attempt: integerSchema,
-    /** It waits for a worker of this queue. Absent: it runs in its agent's process. */
+    /** The queue in which it waits for a worker; `undefined` if it runs in its agent's process. */
     queue: optionalTextSchema,
   }),
   z.object({ type: z.literal("tool.progress"), ...common, ...ephemeral, ...call, update: jsonSchema }),

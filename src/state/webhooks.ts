@@ -11,18 +11,18 @@ export const webhookSchema = z.object({
   name: textSchema,
   ownerId: textSchema,
   url: textSchema,
-  /** What only the receiver may see, encrypted; null: nothing. */
+  /** Data that only the receiver may see, encrypted; `null` if there is none. */
   sealed: textOrNullSchema,
   /** What else the surface keeps of it. Nothing in it is secret. */
   details: jsonObjectSchema,
   createdAt: z.number(),
   /** The row of the tree up to which it has been told. */
   cursor: z.int(),
-  /** What the surface remembers of what it was told; null: it has been told nothing yet. */
+  /** What the surface remembers of the messages sent to the receiver; `null` before the first message. */
   told: jsonSchema.nullable(),
   /** How often in succession it could not be reached. */
   failures: z.int(),
-  /** When to try it again; null: as soon as there is something to tell. */
+  /** When to try again; `null` to try as soon as there is a message to send. */
   retryAt: z.number().nullable(),
 });
 export type Webhook = z.output<typeof webhookSchema>;
@@ -33,9 +33,9 @@ export const treeWebhooksSchema = z.object({
   rootAgentId: textSchema,
   /** Another one after each change. */
   revision: textSchema,
-  /** When somebody has to look whether there is anything to tell, in milliseconds since the epoch. */
+  /** When a process has to look for messages to send, in milliseconds since the epoch. */
   dueAt: z.number(),
-  /** Who tells the receivers, and until when nobody else may; null: nobody. */
+  /** The process that sends to the receivers, and until when it alone may do so; `null` if no process has claimed them. */
   claim: z.object({ by: textSchema, until: z.number() }).nullable(),
   webhooks: z.array(webhookSchema),
 });
