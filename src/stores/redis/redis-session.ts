@@ -192,7 +192,7 @@ export class TreeSession {
 
   inboxSize(key: string): number {
     if (this.#inbox?.has(key)) throw new NotTogether("it counts what was just changed");
-    // Who asks is about to leave a tree at rest, so this assumes that nothing came; the validation finds what did.
+    // The caller is about to leave a tree at rest, so this assumes that no item came; the validation finds one that did.
     const known = this.answers.get(`size|${key}|`);
     const size = typeof known === "string" ? known : "0";
     this.#check({ kind: "size", key, name: "", expected: size });

@@ -127,7 +127,7 @@ export type Applied =
       readonly type: "done";
       readonly version: string;
       readonly cursor: number;
-      /** Who held the agent of each inbox that got something, "" for nobody; empty if that is not known. */
+      /** The process that held the agent of each inbox that got an item, "" if none did; an empty map if that is not known. */
       readonly holders: ReadonlyMap<string, string>;
     }
   | { readonly type: "changed"; readonly facts: readonly ChangedFact[] }

@@ -86,7 +86,7 @@ export interface FiredTimer {
   readonly posted: readonly string[];
   /** Timers that were set. */
   readonly timers: readonly Timer[];
-  /** Calls that have not ended: their jobs must be added to their queues again. Absent: none. */
+  /** Calls that have not ended: their jobs must be added to their queues again. `undefined` if there are none. */
   readonly jobs?: readonly QueuedCall[];
 }
 
@@ -141,7 +141,7 @@ export type OpenTurnOutcome =
       readonly record: AgentRecord;
       /** The agent itself, and all agents that were aborted with the superseded turn. */
       readonly posted: readonly string[];
-      /** Who held the agent when the turn was posted to it. Absent if nobody did, or the stores do not tell. */
+      /** The process that held the agent when the turn was posted to it; `undefined` if none did, or if the stores do not tell. */
       readonly holder?: ProcessIdentity | undefined;
     }
   /** The agent has had its first turn, and this command was to open it. */

@@ -69,11 +69,11 @@ function isSameClock(rows: readonly RegisteredProcess[], clockOffset: number, el
 
 /** What a process that only reads the stores can tell of another one. */
 export interface ProcessSigns {
-  /** Whether it runs; null: it is on another machine or in another container, so that only its heartbeat tells. */
+  /** Whether it runs; `null` if it is on another machine or in another container, where only its heartbeat tells. */
   readonly isRunning: boolean | null;
   /** How long ago its last heartbeat was, in milliseconds. */
   readonly silentMs: number;
-  /** When it was started, in milliseconds since the epoch; null: not known. */
+  /** When it was started, in milliseconds since the epoch; `null` if that is not known. */
   readonly startedAt: number | null;
 }
 
