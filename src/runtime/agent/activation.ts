@@ -132,7 +132,7 @@ export class Activation extends LiveView implements Host {
     return this.#owned;
   }
 
-  /** Keys of the inbox items that it could not take at its last look. Whoever posts others has it look again. */
+  /** Keys of the inbox items that it could not take at its last look. A process that posts others makes it look again. */
   get untaken(): readonly string[] {
     return this.#untaken;
   }

@@ -106,7 +106,7 @@ function withdrawalOf({ turnId, step, callId, attempt }: CallState, at: number):
 }
 
 /**
- * Reads the outcome after the withdrawal was posted: nobody can claim the call any more, so inbox and record are final.
+ * Reads the outcome after the withdrawal was posted: no worker can claim the call any more, so inbox and record are final.
  */
 async function readWithdrawal(stores: Stores, key: AgentKey, call: CallState): Promise<Withdrawal> {
   const name = callEndedKey(call);

@@ -347,7 +347,7 @@ class LocalAgent {
 
   /**
    * Notifies the agents that were posted to; this one too, if it does not live here and any process may activate it.
-   * `holder`: who held it at the post. A living process that did hears of the post itself.
+   * `holder`: the process that held it at the post. If that process lives, the stores notify it of the post.
    */
   tell(posted: readonly string[], here: Activation | undefined, holder?: ProcessIdentity): void {
     const { agentId } = this.key;

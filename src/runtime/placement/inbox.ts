@@ -83,7 +83,7 @@ export class Inbox {
     const { taken } = activation;
     if (!this.#placements.isHere(activation) || activation.isLost) return false;
     if (taken.has(item.key)) {
-      // Who aborts a turn that is ending already posts the same item again, perhaps after the first one has left the inbox.
+      // A caller that aborts a turn that is ending already posts the same item again, perhaps after the first has left the inbox.
       if (item.kind === "abort") activation.writer.acknowledge(item.key);
       return false;
     }
@@ -107,7 +107,7 @@ export class Inbox {
 /** A drain that is under way. */
 interface Running {
   readonly end: Promise<number>;
-  /** The one after it, if somebody has asked for it. */
+  /** The drain after it, if a caller has requested one. */
   next: Promise<number> | undefined;
 }
 

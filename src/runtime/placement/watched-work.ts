@@ -24,7 +24,7 @@ export interface WatchedWorkOptions {
   readonly onFailed: (agentId: string, cause: unknown) => void;
 }
 
-/** Has work for an agent done that nothing awaits. The promise resolves when the work is over, whatever came of it. */
+/** Runs work for an agent that nothing awaits. The promise resolves when the work is over, also if it failed. */
 export type Watch = (agentId: string, duty: Duty, work: () => Promise<unknown>) => Promise<void>;
 
 /**
@@ -33,7 +33,8 @@ export type Watch = (agentId: string, duty: Duty, work: () => Promise<unknown>) 
  *
  * Invariants
  * 1. While the stores do not answer the work is done again, until the runtime closes. Their absence fails no turn.
- * 2. Any other failure is told to all who wait for a turn of the agent here, except that somebody else has the agent.
+ * 2. Any other failure is reported to all callers that wait for a turn of the agent here, except the one that another
+ *    process has the agent.
  */
 export class WatchedWork {
   readonly #options: WatchedWorkOptions;
