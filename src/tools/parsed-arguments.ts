@@ -28,7 +28,7 @@ export type Repair = (value: unknown) => Promise<unknown>;
 export interface Parameters {
   /** For the model: a JSON Schema whose root is an object. */
   readonly jsonSchema: JsonObject;
-  /** Parts of a foreign schema that are shown to the model and not checked, each with its place and the reason. Absent: none. */
+  /** Parts of a foreign schema that are shown to the model and not checked, each with its path and the reason. Default none. */
   readonly unchecked?: readonly string[] | undefined;
   /** Checks a value that was read from JSON, with the schema's own code. Never rejects. */
   check(value: unknown): Promise<ParsedArguments>;
