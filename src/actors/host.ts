@@ -209,7 +209,7 @@ export interface Host {
       key: string,
       signal: AbortSignal,
       start: (signal: AbortSignal) => Promise<T>,
-      /** False: the call is not made again when it failed because another process had the agent meanwhile. */
+      /** `false` if the call must not be made again after it failed because another process had the agent meanwhile. */
       isRepeatable?: boolean,
     ): Promise<T>;
     has(key: string): boolean;

@@ -168,7 +168,7 @@ export function awaitChild(
   const entries = entriesOf(host, turnId);
   // The class is public, so the id may be anything: the end of an unknown child would never come.
   if (!isSpawned(host, turnId, childId)) {
-    const text = `Error: the tool left its result to ${describeValue(childId)}, which is no subagent of this turn.`;
+    const text = `Error: the tool left its result to ${describeValue(childId)}, which is not a subagent of this turn.`;
     return errorResult(text, "child_unknown");
   }
   const ended = entries.find(
