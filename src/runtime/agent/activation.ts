@@ -348,7 +348,7 @@ export interface ActivationStart {
   /** Last committed entry, and its time. */
   readonly seq: number;
   readonly at: number;
-  /** Absent for an agent that has no entries. */
+  /** `undefined` for an agent that has no entries. */
   readonly snapshot: Snapshot<unknown> | undefined;
   /** Entries of the open turn; empty when none is open. */
   readonly turnEntries: readonly Entry[];

@@ -58,7 +58,7 @@ export class TurnWatch {
   readonly #rolledBack = new Set<string>();
   /** Agents that get a turn right now, and whether another process has written their records since that began. */
   readonly #openings = new Set<Opening>();
-  /** Turns whose end, if there is one, this process would have been notified of. */
+  /** Opened turns whose agent's record no other process has written since, so that the first wait need not look for their end. */
   readonly #fresh = new Set<string>();
   /** By result: the record of its agent, as the look that found the end saw it. */
   readonly #records = new WeakMap<TurnResult, SeenRecord>();

@@ -312,7 +312,7 @@ class LocalAgent {
     return this.#core.live.get(this.key);
   }
 
-  /** Undefined if this process has not its lease. */
+  /** `undefined` if this process does not have its lease. */
   get standing(): AgentStatusView | undefined {
     const standing = this.#core.live.standing(this.key);
     if (standing) this.#seen = standing;

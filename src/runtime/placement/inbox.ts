@@ -12,7 +12,7 @@ import type { Placements } from "./placements.ts";
  *
  * Invariants
  * 1. An item is taken at most once per activation; it leaves the inbox with the commit that holds its entry.
- * 2. An inbox is read once at a time: who asks meanwhile shares the next reading with all others who do, so that a thousand
+ * 2. An inbox is read once at a time: callers that ask meanwhile share the next reading, so that a thousand
  *    posts at one moment are read twice.
  */
 export class Inbox {

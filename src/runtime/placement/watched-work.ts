@@ -53,7 +53,7 @@ export class WatchedWork {
     }
   };
 
-  /** Tells of a failure, but not of one that is none: who has the agent, or gets it, carries it on. */
+  /** Reports a failure, unless another process has the agent, or gets it, and carries it on. */
   report(agentId: string, duty: Duty, error: unknown): void {
     const { placements, onFailed } = this.#options;
     // An agent whose definition is unknown here is left to a runtime that knows it.
