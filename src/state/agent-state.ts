@@ -213,7 +213,7 @@ export interface AgentStateView {
   readonly steps: readonly AgentStep[];
   /** Its last step, open or ended; `null` before the first one. */
   readonly lastStep: AgentStep | null;
-  /** Null until the model has answered or failed. */
+  /** `null` until the model has answered or failed. */
   readonly lastStepType: StepType | null;
   /** Why the execution ended; `null` while it is open or if there is none. */
   readonly stopReason: StopReason | null;

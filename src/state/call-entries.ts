@@ -236,7 +236,7 @@ export const callEntrySchemas = [
     limit: limitNameSchema.optional(),
     /** The holder of the account, and its figures, if a limit refused it. */
     ...limitFiguresSchema.shape,
-    /** The least that the intent would have taken of the limit, in its unit. Absent for a limit on time, and for `mustWait`. */
+    /** The least that the intent would have taken of the limit, in its unit. `undefined` for a limit on time, and for `mustWait`. */
     needed: z.number().optional(),
     /** The ancestor whose mark refused it, if a mark did. */
     agentId: optionalTextSchema,

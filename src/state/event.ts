@@ -36,7 +36,7 @@ const common = {
 };
 /** Fields of ephemeral events, which are never stored: only live clients see them. */
 const ephemeral = {
-  /** Cursor of the last durable event before it, from which a client can continue. Null before the first. */
+  /** Cursor of the last durable event before it, from which a client can continue. `null` before the first. */
   after: textOrNullSchema,
   /** Attempt of the model or tool call, from 1: once the next attempt has begun, the deltas of this one are void. */
   attempt: positiveSchema,

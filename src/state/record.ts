@@ -189,7 +189,7 @@ export const turnRecordSchema = z.object({
   /** The key with which the turn was requested; `null` if it had none. */
   key: textOrNullSchema,
   status: turnStatusSchema,
-  /** Null until the turn has ended. */
+  /** `null` until the turn has ended. */
   stopReason: stopReasonSchema.nullable(),
   /** When the turn was accepted. */
   openedAt: integerSchema,
