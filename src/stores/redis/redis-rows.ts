@@ -73,7 +73,7 @@ const headRowSchema = z.object({
   work: z.enum(["open", "parked"]).optional(),
   /** Ids of the open requests. */
   open: z.array(z.string()),
-  /** Absent for the outcome of most batches. */
+  /** `undefined` for the outcome of most batches. */
   outcome: storedOutcomeSchema.optional(),
 });
 /** The head and the fields that change together with it. */

@@ -25,7 +25,7 @@ const FLAG = 2;
 /** Where it has the count of rows. */
 const ROWS = 7;
 
-/** Undefined if nothing was read and nothing is to be written. `indexWrites`: those that become true with the rest. */
+/** `undefined` if nothing was read and nothing is to be written. `indexWrites`: those that become true with the rest. */
 export function encoded(
   session: TreeSession,
   envelope: Envelope,

@@ -82,7 +82,7 @@ export interface Batch {
   readonly artifacts: readonly NewArtifact[];
   /**
    * Deletes the messages that were stored before this batch, and for `all` the artifacts too, whose versions start
-   * again at 1. The journal stays. Null deletes nothing.
+   * again at 1. The journal stays. `null` deletes nothing.
    */
   readonly cleared: "conversation" | "all" | null;
   readonly owned: OwnedFields | null;

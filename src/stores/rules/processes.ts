@@ -212,7 +212,7 @@ function bootIdOf(view: ProcessView, hasProc: boolean): string {
 /**
  * Identifies the container that this process runs in, if it has one namespace of process ids, which each start of it
  * replaces: by the writable layer of its root, which a container keeps when it is started again and shares with no other; in
- * Kubernetes by the pod and the name of the container. Undefined outside of containers, and where a namespace was made
+ * Kubernetes by the pod and the name of the container. `undefined` outside of containers, and where a namespace was made
  * within the container, which shows in a second mount of `/proc`.
  */
 function containerOf({ read }: ProcessView): string | undefined {

@@ -115,7 +115,7 @@ export function storedOutcome({ cursor, warnings, posted, timers }: Committed): 
 export class CorruptTimers {
   readonly #reported = new Set<string>();
 
-  /** Undefined for a corrupt timer. */
+  /** `undefined` for a corrupt timer. */
   skipCorrupt<T>(read: () => T): T | undefined {
     try {
       return read();

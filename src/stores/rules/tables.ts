@@ -236,7 +236,7 @@ export interface Database {
   /** Those of the agents, at least one, whose inbox is not empty. */
   posted(keys: readonly AgentKey[]): Promise<AgentKey[]>;
   onForeignWrite(listener: (writes: ForeignWrites) => void): () => void;
-  /** Absent if no acknowledged write can be lost while a process lives that knows of it. */
+  /** `undefined` if no acknowledged write can be lost while a process lives that knows of it. */
   onRolledBack?(listener: (found: RolledBackTree) => void): () => void;
   close(): Promise<void>;
 }
