@@ -62,7 +62,7 @@ export function unfit(given: readonly Issue[]): Refusal {
 const MOST_ENCODINGS = 3;
 
 /**
- * The value of a JSON text that holds no text: encoded once, or up to three times. Undefined for any other text, and for whole numbers
+ * The value of a JSON text that holds no text: encoded once, or up to three times. `undefined` for any other text, and for whole numbers
  * that would lose digits.
  */
 export function jsonIn(text: string): unknown {
