@@ -91,7 +91,7 @@ export interface BackgroundChildren {
   running(): readonly { readonly childId: string; readonly name: string }[];
   /** All that the agent has ever had. */
   list(): Promise<readonly BackgroundChild[]>;
-  /** Undefined while it runs. */
+  /** `undefined` while it runs. */
   endOf(childId: string): Promise<ChildEnd | undefined>;
   /** Ends the child and all below it; false when they had no open turn. */
   cancel(childId: string, reason: string): Promise<boolean>;

@@ -103,7 +103,7 @@ export const spawnOrdered = callEffect("spawnOrdered", async (host, { turnId, ca
   if (known) settleCall(host, call, known);
 });
 
-/** Undefined when the child is spawned, or the signal is aborted. */
+/** `undefined` when the child is spawned, or the signal is aborted. */
 async function spawnOne(
   host: Host,
   call: CallState,
