@@ -2,7 +2,7 @@ import { z } from "zod";
 import { textOrNullSchema, textSchema } from "../base/index.ts";
 import { jsonObjectSchema, jsonSchema } from "./json.ts";
 
-/** A receiver outside that is told what happens in one turn, and what it has been told. */
+/** A receiver outside that gets messages about one turn, and what has been sent to it. */
 export const webhookSchema = z.object({
   /** The surface that the receiver was named on, which knows what to tell it. */
   surface: textSchema,
@@ -16,7 +16,7 @@ export const webhookSchema = z.object({
   /** What else the surface keeps of it. Nothing in it is secret. */
   details: jsonObjectSchema,
   createdAt: z.number(),
-  /** The row of the tree up to which it has been told. */
+  /** The row of the tree up to which messages have been sent. */
   cursor: z.int(),
   /** What the surface remembers of the messages sent to the receiver; `null` before the first message. */
   told: jsonSchema.nullable(),
@@ -27,7 +27,7 @@ export const webhookSchema = z.object({
 });
 export type Webhook = z.output<typeof webhookSchema>;
 
-/** The webhooks of a tree. They are kept until their turns have ended and all has been told. */
+/** The webhooks of a tree. They are kept until their turns have ended and all messages have been sent. */
 export const treeWebhooksSchema = z.object({
   tenant: textSchema,
   rootAgentId: textSchema,
