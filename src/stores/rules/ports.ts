@@ -220,7 +220,7 @@ export interface Stores {
   /** Stores how far a projection has come. A lower cursor than the stored one changes nothing. */
   moveProjection(tenant: string, name: string, rootAgentId: string, cursor: number): Promise<void>;
 
-  /** Receivers outside that are told of the tree's turns; undefined if there are none. No export has them. */
+  /** The webhooks of the tree's turns; `undefined` if there are none. Exports do not contain them. */
   webhooks(tenant: string, rootAgentId: string): Promise<TreeWebhooks | undefined>;
   /**
    * Replaces those of a tree; an empty list removes them. Nothing is changed and the result is false unless `before` is
