@@ -315,7 +315,7 @@ export class Activation extends LiveView implements Host {
     if (this.#lost) standing.settle(this);
   }
 
-  /** Drops what is only read during a turn, once its end is stored and told. */
+  /** Drops state that is only read during a turn, once the turn's end is stored and reported. */
   forgetTurn(turnId: string): void {
     this.conversation.forgetTurn(turnId);
     this.actors.forgetTurn(turnId);

@@ -74,7 +74,7 @@ export class TurnWatch {
   async end(turnId: string): Promise<TurnResult> {
     this.#options.closed.throwIfAborted();
     const ended = this.#ends.wait(turnId);
-    // Of a turn that is open here, the process tells the end itself.
+    // This process reports the end of a turn that is open here itself.
     const isKnown = this.#fresh.delete(turnId) || this.#options.isLocal(turnId);
     if (!isKnown) await this.#looked(turnId, this.#lookForEnd(turnId));
     return await ended;

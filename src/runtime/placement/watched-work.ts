@@ -29,7 +29,7 @@ export type Watch = (agentId: string, duty: Duty, work: () => Promise<unknown>) 
 
 /**
  * Work for agents that nothing awaits.
- * Owns: that it is done again, and that its failures are told. Does not own: the work.
+ * Owns: repeating the work, and reporting its failures. Does not own: the work.
  *
  * Invariants
  * 1. While the stores do not answer the work is done again, until the runtime closes. Their absence fails no turn.
