@@ -103,7 +103,7 @@ export {
   type WaitingTurn,
 } from "./runtime/index.ts";
 
-// Decide, and who somebody is
+// Decide and authenticate
 export type { AuthRequest, Decide, DecisionAttempt } from "./runtime/index.ts";
 export type { AgentRequest } from "./state/index.ts";
 export type { Auth } from "./tools/index.ts";

@@ -1,4 +1,4 @@
-// `troupe/react`: the pure ReAct core, for whoever drives the loop by hand. docs/react.md explains it.
+// `troupe/react`: the pure ReAct core, for programs that drive the loop by hand. docs/react.md explains it.
 export {
   agentTransition,
   type AgentTransitionOptions,

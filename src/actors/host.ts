@@ -91,7 +91,7 @@ export interface BackgroundChildren {
   running(): readonly { readonly childId: string; readonly name: string }[];
   /** All that the agent has ever had. */
   list(): Promise<readonly BackgroundChild[]>;
-  /** Undefined while it runs. */
+  /** `undefined` while it runs. */
   endOf(childId: string): Promise<ChildEnd | undefined>;
   /** Ends the child and all below it; false when they had no open turn. */
   cancel(childId: string, reason: string): Promise<boolean>;
@@ -209,7 +209,7 @@ export interface Host {
       key: string,
       signal: AbortSignal,
       start: (signal: AbortSignal) => Promise<T>,
-      /** False: the call is not made again when it failed because another process had the agent meanwhile. */
+      /** `false` if the call must not be made again after it failed because another process had the agent meanwhile. */
       isRepeatable?: boolean,
     ): Promise<T>;
     has(key: string): boolean;

@@ -56,7 +56,7 @@ export async function reservationAskOf(
   };
 }
 
-/** The definition's price, or the runtime's; null: unknown, which is refused where a limit on cost binds. */
+/** The definition's price, or the runtime's; `null` if unknown. An unknown price is refused where a limit on cost binds. */
 async function priceFor({ definition, prices, clock }: Host, binds: boolean): Promise<Price | null> {
   const { model } = definition;
   const price = definition.price ?? (await prices.priceOf(model, binds, clock.now()));

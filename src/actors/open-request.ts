@@ -8,9 +8,9 @@ export interface Question {
   readonly kind: RequestKind;
   /** In words for a person. */
   readonly prompt: string;
-  /** Milliseconds from now; absent: it waits for ever. */
+  /** Milliseconds from now. By default the request never expires. */
   readonly expiresAfterMs?: number | undefined;
-  /** The tool's own code asks, and what it asks about. Absent: the runtime asks about the call's arguments. */
+  /** Set if the tool's own code asks, with what it asks about. By default the runtime asks about the call's arguments. */
   readonly asked?: { readonly arguments?: Json | undefined } | undefined;
 }
 

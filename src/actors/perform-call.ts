@@ -122,7 +122,7 @@ async function takeDecision(
       settleCall(host, call, errorResult(withReason("Rejected by user", reason), "rejected", "denied"));
       return undefined;
     case "expired":
-      settleCall(host, call, errorResult("Nobody decided in time: the request has expired.", "expired", "denied"));
+      settleCall(host, call, errorResult("The request has expired without a decision.", "expired", "denied"));
       return undefined;
     case "answered": {
       const { text = "", isError = false } = decision.result ?? {};

@@ -89,7 +89,7 @@ export function runContextOf(host: Host, call: CallState, signal: AbortSignal): 
   };
 }
 
-/** The decision on what the call's code has asked last; null: it has asked nothing. */
+/** The decision on the last question of the call's code; `null` if it has asked nothing. */
 function answerOf({ decision }: CallState): ToolAnswer | null {
   if (!decision?.asked) return null;
   const { requestId, kind, verdict, reason, by, result } = decision;

@@ -177,7 +177,7 @@ export type AttemptEnd =
   | { readonly type: "retrying"; readonly error: StoredError }
   /** A child will give the result. */
   | { readonly type: "awaiting"; readonly child: AwaitedChild }
-  /** It goes on when somebody has decided. */
+  /** The call goes on when its request is decided. */
   | { readonly type: "asking"; readonly question: AskInput };
 
 /** What a tool's code has given. */

@@ -19,7 +19,7 @@ import {
   type StoredError,
 } from "../state/index.ts";
 
-/** An error for the journal: code and message, no stack, no cause. Never throws, whatever was thrown. */
+/** An error for the journal: code and message, no stack, no cause. Never throws, for any thrown value. */
 export function storedErrorOf(thrown: unknown): StoredError {
   const error = readableThrown(thrown);
   const message = shown(withAdvice(error, wordsOfThrown(error)));

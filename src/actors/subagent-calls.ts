@@ -103,7 +103,7 @@ export const spawnOrdered = callEffect("spawnOrdered", async (host, { turnId, ca
   if (known) settleCall(host, call, known);
 });
 
-/** Undefined when the child is spawned, or the signal is aborted. */
+/** `undefined` when the child is spawned, or the signal is aborted. */
 async function spawnOne(
   host: Host,
   call: CallState,
@@ -168,7 +168,7 @@ export function awaitChild(
   const entries = entriesOf(host, turnId);
   // The class is public, so the id may be anything: the end of an unknown child would never come.
   if (!isSpawned(host, turnId, childId)) {
-    const text = `Error: the tool left its result to ${describeValue(childId)}, which is no subagent of this turn.`;
+    const text = `Error: the tool left its result to ${describeValue(childId)}, which is not a subagent of this turn.`;
     return errorResult(text, "child_unknown");
   }
   const ended = entries.find(

@@ -219,7 +219,7 @@ async function attempt(
   }
 }
 
-/** Settles a call of a lost owner: nobody knows whether it was answered (docs/budgets.md). */
+/** Settles a call of a lost owner: this process cannot know whether it was answered (docs/budgets.md). */
 function abandonRequest(host: Host, turn: TurnState, open: OpenRequest): void {
   const settlement = unconfirmedSettlement(open.reservation);
   host.append(

@@ -101,7 +101,7 @@ export interface CallResult {
   readonly text: string;
   /** Images that the model gets with the text. */
   readonly images?: RenderedOutput["images"] | undefined;
-  /** The error; null: it ended without one. */
+  /** The error; `undefined` if the call ended without one. */
   readonly error?: StoredError | undefined;
   readonly artifact?: NewArtifact | undefined;
 }

@@ -152,7 +152,7 @@ interface Parts
   readonly plugins: readonly Plugin[];
 }
 
-/** Everything of a definition that is no code. */
+/** Everything of a definition except code. */
 function storedOf({
   model,
   instructions,
@@ -249,7 +249,7 @@ const windowRule = ruleOf(
   (value) => typeof value === "number" && Number.isFinite(value) && value > 0,
 );
 
-/** Null: the conversation is never compacted. */
+/** The options with their defaults; `null` if the conversation is never compacted. */
 function autoCompactOf(options: boolean | AutoCompactOptions | undefined): AutoCompact | null {
   if (options === undefined || options === false) return null;
   const { strategy = summarize(), atPercent = 80, keep } = options === true ? {} : options;

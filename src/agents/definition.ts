@@ -45,7 +45,7 @@ export interface SubagentTool {
   readonly definition: AgentDefinition;
   readonly limits: Limits;
   readonly policy: SubagentPolicy;
-  /** Set if its children run in the background; null: the call waits for them. */
+  /** Set if its children run in the background; `null` if the call waits for them. */
   readonly background: Background | null;
   readonly parse: (argumentsText: string) => Promise<ParsedArguments>;
   /** The child's prompt. */
@@ -61,7 +61,7 @@ export interface InstructionsContext {
   readonly agentId: string;
   /** The turn that begins. */
   readonly turnId: string;
-  /** The actor who started the turn; null: none was named. */
+  /** The actor who started the turn; `null` if none was named. */
   readonly actorId: string | null;
   /** The metadata with which the agent was created. */
   readonly metadata: JsonObject;
@@ -79,7 +79,7 @@ export interface AutoCompactOptions {
 export interface AutoCompact {
   readonly strategy: CompactionStrategy;
   readonly atPercent: number;
-  /** Absent: the strategy's own number. */
+  /** How many of the newest messages to leave as they are. Default: the strategy's own number. */
   readonly keep?: number;
 }
 

@@ -89,7 +89,7 @@ function readText(path: string, of: string, read: () => Uint8Array): string {
   } catch {
     // The error is thrown below.
   }
-  throw new InvalidInputError(`${of}: "${path}" is no text in UTF-8`, { details: { path } });
+  throw new InvalidInputError(`${of}: "${path}" is not valid UTF-8 text`, { details: { path } });
 }
 
 function unreadable(path: string, of: string, error: unknown): InvalidInputError {

@@ -71,13 +71,13 @@ async function check(schema: z.core.$ZodType, given: unknown): Promise<ParsedOut
     const value = toJson(parsed.data);
     if (value.ok) return { ok: true, value: value.json };
     const { path, message } = value.issue;
-    return { ok: false, issues: `what it was turned into is no JSON: ${renderPath(path)}: ${message}` };
+    return { ok: false, issues: `the schema's output is not valid JSON: ${renderPath(path)}: ${message}` };
   } catch (error) {
     return { ok: false, issues: `it could not be checked: ${wordsOfThrown(error)}` };
   }
 }
 
-/** The member that holds a root that is no object. */
+/** The member that holds the root if it is not an object. */
 const WRAPPED = "value";
 
 function isWrapper(document: unknown): document is { readonly value: unknown } {

@@ -160,8 +160,8 @@ function defaultInput(args: Json): string {
 }
 
 /**
- * How many children of a tool run at a time; undefined: any number, or they run in the background, where one too many
- * is refused.
+ * How many children of a tool run at a time. `undefined` if there is no limit, or if they run in the background, where one
+ * too many is refused.
  */
 export function spawnLimitOf(tool: SubagentTool): SpawnLimit | undefined {
   if (tool.background || tool.policy.maxConcurrent === undefined) return undefined;
@@ -170,7 +170,7 @@ export function spawnLimitOf(tool: SubagentTool): SpawnLimit | undefined {
 
 /** The tools that a child may use. */
 export interface Grant {
-  /** Names of the tools it may use; null: all that its definition has. */
+  /** Names of the tools it may use; `null` for all that its definition has. */
   readonly grantedTools: string[] | null;
   /** Names of tools that it and all its descendants may not use. */
   readonly deniedTools?: string[];

@@ -17,8 +17,7 @@ export interface WithModelOptions {
  * A copy of a definition that asks another model; everything else stays: instructions, tools, hooks, limits. For tests of
  * an agent as it is defined, without its real model. Code that spawns a subagent has to be given the copy of it.
  *
- * Throws `InvalidInputError` for a value that is no definition or no model, and for a subagent that the definition does
- * not have.
+ * Throws `InvalidInputError` unless given a definition and a model, and for a subagent that the definition does not have.
  */
 export function withModel<Definition extends AgentDefinition>(
   definition: Definition,

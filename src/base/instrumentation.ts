@@ -76,7 +76,7 @@ if (fromEnvironment !== undefined && fromEnvironment !== "") armFaultPoints(from
 export interface TraceHeaders {
   /** `00-<32 hex>-<16 hex>-<2 hex>`. */
   readonly traceparent: string;
-  /** Data of tracing systems beside the parent, as the W3C defines it. Absent: none. */
+  /** Data of tracing systems beside the parent, as the W3C defines it; `undefined` if there is none. */
   readonly tracestate?: string | undefined;
 }
 
@@ -100,7 +100,7 @@ export function carryTraces(carrier: TraceCarrier): () => void {
   };
 }
 
-/** The span that is active here; undefined where nobody traces. */
+/** The span that is active here; `undefined` without a tracing system. */
 export function activeTrace(): TraceHeaders | undefined {
   return firstOf((carrier) => carrier.active());
 }
@@ -114,7 +114,7 @@ export function traceOf(rootAgentId: string, ids: readonly string[]): TraceHeade
   return undefined;
 }
 
-/** Runs code under a span, if there is one and somebody traces. */
+/** Runs code under a span, if there is one and a tracing system is registered. */
 export function withinTrace<T>(headers: TraceHeaders | undefined, work: () => T): T {
   const [carrier] = carriers;
   return headers && carrier ? carrier.within(headers, work) : work();

@@ -12,7 +12,7 @@ export function ruleOf(takes: string, fits: (value: unknown) => boolean): Option
   };
 }
 
-/** Whatever it is: somebody further in looks at it, or nobody has to. */
+/** Accepts any value: the code that uses the option checks it, or no check is needed. */
 export const anyRule: OptionRule = (value) => value;
 
 export const flagRule: OptionRule = ruleOf("true or false", (value) => typeof value === "boolean");

@@ -135,8 +135,8 @@ export interface ParseJsonOptions {
 
 /**
  * Whether a JSON text may have more than `most` values: members, items, and the containers themselves. Looks at the text
- * alone, so that a text of millions of empty lists is refused before it is parsed. Of a text that is no JSON it says
- * nothing.
+ * alone, so that a text of millions of empty lists is refused before it is parsed. For a text that is not valid JSON the
+ * result has no meaning.
  */
 export function hasMoreValues(text: string, most: number): boolean {
   // A value is the root, the first one in a container, or comes after a comma.
@@ -220,8 +220,8 @@ function pathOf(visit: Visit): string {
 }
 
 /**
- * JSON with sorted keys and no spaces, for hashes: equal values give equal texts, in whatever order they were built. Members
- * that are undefined are left out, as JSON does.
+ * JSON with sorted keys and no spaces, for hashes: equal values give equal texts, independent of the order in which their
+ * members were added. Members that are undefined are left out, as JSON does.
  * @throws InvalidInputError for other values than JSON (dates, functions, NaN, cycles) and below depth 200.
  */
 export function stableStringify(value: unknown): string {
@@ -259,7 +259,7 @@ type ReadonlyMembers<T> = T extends (...args: never[]) => unknown
 
 /**
  * Freezes a plain value and everything in it, in place, and returns it. A frozen object is not looked into again, so that
- * freezing twice costs nothing. Hand in only values that this code made: neither an object that somebody else may still
+ * freezing twice costs nothing. Pass only values that our own code made: neither an object that other code may still
  * change, nor one that was frozen on the outside only (`Object.freeze`).
  */
 export function deepFreeze<T>(value: T): DeepReadonly<T> {

@@ -194,7 +194,7 @@ export const secretPatterns: readonly RegExp[] = [
   new RegExp(keyed(passwordNames, "[:=]") + unquoted, "i"),
   new RegExp(`(?<![a-z])${keyed(everydayNames, "=")}${unquoted}`, "i"),
   new RegExp(`(?<key>["'])(?:${everydayNames})\\\\{0,3}\\k<key>\\s{0,4}:\\s{0,4}${quoted}`, "i"),
-  // Private keys, to their end line or to whatever cut them off.
+  // Private keys, up to their end line or to the point at which the text was cut.
   /-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?<secret>[^-]+)/,
 ];
 

@@ -25,7 +25,7 @@ export function readableThrown(thrown: unknown): unknown {
   }
 }
 
-/** The message of what was thrown, or a description of it where it is no error. Never throws. */
+/** The message of a thrown error, or a description of any other thrown value. Never throws. */
 export function wordsOfThrown(thrown: unknown): string {
   try {
     if (thrown instanceof Error) return textOr(thrown.message, withoutWords);
@@ -82,7 +82,7 @@ function warningOnce(what: string): (fault: unknown) => void {
   return (fault) => {
     if (isTold) return;
     isTold = true;
-    process.emitWarning(`${what} failed; whatever it watches goes on: ${wordsOfThrown(fault)}`, {
+    process.emitWarning(`${what} failed; the work that it observes goes on: ${wordsOfThrown(fault)}`, {
       code: "TROUPE_OBSERVER",
     });
   };

@@ -2,10 +2,10 @@
 export type Waiting<Value> = readonly PromiseWithResolvers<Value>[];
 
 /**
- * Promises by key, for those who wait until something is said about the key.
- * Owns: who waits. Does not own: when what they wait for happens.
+ * Promises by key, for callers that wait until the key is settled.
+ * Owns: the waiters. Does not own: when what they wait for happens.
  *
- * 1. Each waiter is settled once and is forgotten then; a key for which nobody waits takes no room.
+ * 1. Each waiter is settled once and is forgotten then; a key without waiters takes no memory.
  * 2. A rejection that its waiter does not look at yet does not count as unhandled.
  */
 export class Waiters<Key, Value = void> {

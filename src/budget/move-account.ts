@@ -21,8 +21,8 @@ export interface AccountMove {
  * the rest of the turn's. Their reservations and active counts leave the turn's account with them; accounts above stay as
  * they are. `above` is the account above the turn's, if there is one.
  *
- * Nobody gains room: the amounts used and reserved on the turn's account and the new one together never exceed the turn's
- * limits, in whatever order calls are settled later (properties in the tests).
+ * No call gains room: the amounts used and reserved on the turn's account and the new one together never exceed the turn's
+ * limits, independent of the order in which calls are settled later (properties in the tests).
  */
 export function moveToBackground(
   turn: Account,
@@ -98,8 +98,8 @@ function withFewerActive(account: Account, fewer: number, now: number): Account 
 }
 
 /**
- * Whether the account above leaves no more than this on any limit, so that an account between would bind nobody. It is so
- * when a turn that was started for a child's end leaves children behind: the chain of accounts does not grow then.
+ * Whether the account above leaves no more than this on any limit, so that an account between would bind no call. This is
+ * so when a turn that was started for a child's end leaves children behind: the chain of accounts does not grow then.
  */
 function isImplied(own: Limits, turn: Account, above: Account | undefined, now: number): boolean {
   const { deadlineAt, strict, finalAnswer, ...amounts } = own;

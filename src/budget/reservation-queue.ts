@@ -7,14 +7,14 @@ import type { Account, ReservationAsk, ReservedAmounts, Waiter } from "./schemas
  * The order in which calls that wait for others' reservations are granted: pure functions over the queue of a tree's top account.
  *
  * Invariants
- * 1. The queue is in the order of first asks; a call that asks again keeps its place, whatever its size is now.
+ * 1. The queue is in the order of first asks; a call that asks again keeps its position, even if its size has changed.
  * 2. No call is passed more than `MAX_PASSES` times while something is reserved where it waits, or is kept there for a woken
  *    one: from then on later calls must wait behind it. Otherwise a call that fits is granted.
  * 3. A waiter that would be granted if it asked now has been woken (`wokenAt`), or the room is kept for a woken one before
  *    it; if that one finds no room after all, it is woken with the next settlement. The same holds for a waiter that would be
  *    refused finally.
- * 4. An ask that has to wait wakes nobody, so that asks do not chase each other. Waiters are woken only by what happens once
- *    to a call: it is granted, settled or refused finally, or leaves the queue.
+ * 4. An ask that has to wait wakes no other waiter, so that asks do not chase each other. Waiters are woken only by what
+ *    happens once to a call: it is granted, settled or refused finally, or leaves the queue.
  * 5. Calls of one agent never wait behind each other: all of them ask when the agent is woken.
  */
 

@@ -100,7 +100,7 @@ export function promptOf(chain: readonly Account[], { promptTokens, promptBound 
 }
 
 /**
- * The limit that refuses any call on the account, whatever its size: steps of its own agent and of the tree, then time.
+ * The limit that refuses a call of any size on the account: steps of its own agent and of the tree, then time.
  * Reservations do not count.
  */
 export function gateOf(

@@ -39,9 +39,9 @@ export type Limits = DeepReadonly<z.infer<typeof limitsSchema>>;
 
 /** The tightest limits of a chain of accounts. They decide how a prompt is counted and whether a price is needed. */
 export const bindingSchema = z.object({
-  /** The smallest limit on tokens. Absent: none. */
+  /** The smallest limit on tokens; `undefined` if there is none. */
   maxTokens: countSchema.optional(),
-  /** The smallest limit on cost, in micro-dollars. Absent: none. */
+  /** The smallest limit on cost, in micro-dollars; `undefined` if there is none. */
   maxCostMicros: countSchema.optional(),
   strict: flagSchema,
 });
@@ -109,7 +109,7 @@ const waitQueueStateSchema = z.object({
   revision: textSchema,
   /**
    * When an alarm looks for woken waiters that did not ask, by the stores' steady time, which is monotonic and the same
-   * for all processes; null: none is set.
+   * for all processes; `null` if no alarm is set.
    */
   alarmAt: integerOrNullSchema,
 });
@@ -131,7 +131,7 @@ export const accountSchema = z.object({
   turnId: textOrNullSchema,
   parentId: textOrNullSchema,
   limits: limitsSchema,
-  /** The limits that it was opened with. Absent: they are `limits`. */
+  /** The limits that the account was opened with. Default: `limits`. */
   firstLimits: limitsSchema.optional(),
   /** Milliseconds since the epoch. */
   openedAt: integerSchema,
@@ -211,7 +211,7 @@ export const reservationAskSchema = z.object({
   opensStep: flagSchema,
   /** The model's name, under which the accounts count its use. */
   model: textSchema,
-  /** Whether to report if it is the last call. Absent: no. */
+  /** Whether to report if it is the last call. Default `false`. */
   finalAnswer: optionalFlagSchema,
 });
 export type ReservationAsk = DeepReadonly<z.infer<typeof reservationAskSchema>>;
@@ -222,15 +222,15 @@ export const reservationSchema = z.object({
   costMicros: countSchema,
   /** The bound that the call must keep to: as asked, or less near a limit. */
   outputTokens: positiveSchema,
-  /** Whether the bound comes from a limit on tokens or cost, so that the provider must be told. Absent: no. */
+  /** Whether the bound comes from a limit on tokens or cost, so that the provider must be told. Default `false`. */
   isBound: optionalFlagSchema,
   model: textSchema,
   /**
    * Whether this may be the last call: if it uses all it may, some account of the chain has no room left for the same prompt
-   * with the least output, or no step. Only given if asked for. Absent: no.
+   * with the least output, or no step. Only given if asked for. Default `false`.
    */
   isLast: optionalFlagSchema,
-  /** Whether the call's price is unknown. Absent: it is known. */
+  /** Whether the call's price is unknown. Default `false`. */
   isUnpriced: optionalFlagSchema,
 });
 export type Reservation = DeepReadonly<z.infer<typeof reservationSchema>>;
@@ -242,7 +242,7 @@ export const settlementSchema = z.object({
   costMicros: countSchema,
   /** The model that is billed, where it is another one than the reserved. */
   model: textSchema.optional(),
-  /** The parts of `tokens`, as the provider reported or as counted here. Null: unknown, or there are none. */
+  /** The parts of `tokens`, as the provider reported or as counted here; `null` if unknown, or if there are none. */
   usage: settledUsageSchema.nullable(),
   /** True when the real amount is unknown, so that the whole reservation counts as used. */
   unconfirmed: flagSchema,

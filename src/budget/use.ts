@@ -145,7 +145,7 @@ export interface LimitAlarm {
   readonly limitAt: number;
 }
 
-/** Undefined if the account has no such limit, or is idle. */
+/** `undefined` if the account has no such limit, or is idle. */
 export function alarmOf(account: Account, limit: TimeLimit): LimitAlarm | undefined {
   const limitAt = limit === "deadlineAt" ? account.limits.deadlineAt : activeUntil(account);
   if (limitAt === undefined) return undefined;

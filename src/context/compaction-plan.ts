@@ -27,7 +27,7 @@ interface View {
   readonly task: number;
 }
 
-/** Null: nothing can be hidden. */
+/** Plans a compaction; `null` if no message can be hidden. */
 export function planCompaction(
   input: Pick<CompactionInput, "messages" | "turnId" | "isTooLong">,
   keep: number,
@@ -53,8 +53,8 @@ function halvings(size: number): number[] {
 
 /** The latest cut before the open turn's task. */
 function earlierCut({ messages, cuts, task }: View, limit: number): number | undefined {
-  // Hiding only a summary is no progress. Nor is hiding only the inputs behind it: an earlier compaction may have kept
-  // those, so that the messages after them here are not the messages after them in the store.
+  // Hiding only a summary makes no progress. Hiding only the inputs behind it makes none either: an earlier compaction may
+  // have kept those, so that the messages after them here are not the messages after them in the store.
   const answered = messages.findIndex((message, index) => index < task && !isSummary(message) && !isInput(message));
   const first = answered < 0 ? messages.findIndex((message) => !isSummary(message)) : answered;
   if (first < 0) return undefined;

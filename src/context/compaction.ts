@@ -11,7 +11,7 @@ export interface CompactionInput {
   readonly messages: readonly Message[];
   /** The given messages as `beforeLlm` hooks edited them, without those that hooks removed. */
   readonly shown: (messages: readonly Message[]) => readonly Message[];
-  /** Newest messages to leave as they are; absent: the strategy's own number. */
+  /** How many of the newest messages to leave as they are. Default: the strategy's own number. */
   readonly keep?: number | undefined;
   /** The open turn: its task stays visible. */
   readonly turnId: string;
@@ -27,7 +27,7 @@ export interface CompactionInput {
 export interface Compaction {
   /** Id of the last message that the model no longer sees. */
   readonly through: string;
-  /** Replaces all messages up to there; null: nothing does. */
+  /** Replaces all messages up to `through`; `null` to hide them without a summary. */
   readonly summary: string | null;
   /** Messages before `through` that the model still sees: the open turn's task. Default none. */
   readonly keepIds?: readonly string[];
@@ -37,7 +37,7 @@ export interface Compaction {
 export interface CompactionStrategy {
   /** 1 to 1,000 characters; part of the definition's hash and of events. */
   readonly name: string;
-  /** Null: nothing can be hidden. */
+  /** Chooses what to hide; resolves to `null` if no message can be hidden. */
   compact(input: CompactionInput): Promise<Compaction | null>;
 }
 
@@ -103,9 +103,9 @@ export function viewOf(history: readonly Message[], compaction: CompactedView | 
 export interface CompactionDue {
   /** Messages of the conversation that the model may see. */
   readonly messages: number;
-  /** With more messages a compaction is due; absent: no limit. */
+  /** With more messages a compaction is due. Default: no limit. */
   readonly maxMessages?: number | undefined;
-  /** How full the model's context window was after its last answer, 0 to 100; null: not known. */
+  /** How full the model's context window was after its last answer, 0 to 100; `null` if not known. */
   readonly contextPercent: number | null;
   /** From this percentage on a compaction is due. Default 80. */
   readonly atPercent?: number | undefined;

@@ -19,10 +19,10 @@ export interface CompileInput {
   readonly turnId: string;
   /**
    * Index in `history` of the open turn's first message, where the runtime knows it; then only the first message can be a summary
-   * before it. Absent: it is searched for, which takes time in a long history.
+   * before it. If it is `undefined`, the compiler searches for it, which takes time in a long history.
    */
   readonly turnStart?: number | undefined;
-  /** The window as the turn has it now; null: the compiler's own. */
+  /** The window as the turn has it now; `null` for the compiler's own. */
   readonly contextWindowSize: number | null;
   /** Earlier calls whose results the model asked to see again, in that order. */
   readonly loadedCallIds: readonly string[];
@@ -34,7 +34,7 @@ export interface CompileInput {
 export interface HistoryCompiler {
   /** With its numbers, so that another name means another choice. */
   readonly name: string;
-  /** Messages of the conversation that a turn sees at first; absent: there is no window that the model could widen. */
+  /** Messages of the conversation that a turn sees at first; `undefined` if there is no window that the model could widen. */
   readonly contextWindowSize?: number;
   /** By how many messages the model widens the window at a time. */
   readonly expandBy?: number;
@@ -51,7 +51,7 @@ function own(compiler: HistoryCompiler): HistoryCompiler {
   return compiler;
 }
 
-/** Whether it is one of this package's, which may be lent lists that nobody else may see. */
+/** Whether the compiler is one of this package's: only those may be lent internal lists. */
 export function isOwnCompiler(compiler: HistoryCompiler): boolean {
   return ownCompilers.has(compiler);
 }
@@ -67,7 +67,7 @@ export interface Assembly {
 
 /**
  * The messages of one model call: the compiler's choice, with the changes of hooks for this call, and the instructions
- * in front. Each tool call has exactly one result right behind it, whatever the input.
+ * in front. Each tool call has exactly one result right behind it, for any input.
  */
 export function assembleMessages({ instructions, compiler, input, patches }: Assembly): Message[] {
   // What the compilers of this package give is legal.
@@ -81,7 +81,7 @@ export function assembleMessages({ instructions, compiler, input, patches }: Ass
 const MOST_ADDED = 1_000;
 const roles: ReadonlySet<unknown> = new Set<Message["role"]>(["user", "system", "assistant", "tool"]);
 
-/** The compiler's choice. Throws `InvalidInputError` where that is no list of messages. */
+/** The compiler's choice. Throws `InvalidInputError` unless it is a list of messages. */
 function compiledBy(compiler: HistoryCompiler, input: CompileInput): readonly Message[] {
   const most = input.history.length + input.earlier.length + MOST_ADDED;
   const chosen: unknown = compiler.compile(input);
@@ -304,7 +304,7 @@ function pseudoRound({ message, calls, results }: Round, place: number): Message
 /**
  * The newest `size` messages, results included; fewer where a call would be parted from its results, more where the open turn
  * alone has more, since its messages are always shown. So is the summary of a compaction, which is not counted.
- * Throws `InvalidInputError` for a size that is no whole number of at least 1.
+ * Throws `InvalidInputError` unless the size is a whole number of at least 1.
  */
 export function windowHistory(size: number): HistoryCompiler {
   wholeNumberRule(1)(size, "windowHistory(): its size");

@@ -58,7 +58,7 @@ export class TextFolder {
     signal.throwIfAborted();
     const base = await this.#base();
     const isBelow = !/^(?:\.\.(?:[/\\]|$)|[/\\])/.test(normalize(path)) && !win32.isAbsolute(path);
-    if (path.trim() === "" || path.includes("\0") || !isBelow) throw refusal(path, "it is no path below the folder");
+    if (path.trim() === "" || path.includes("\0") || !isBelow) throw refusal(path, "the path must be below the folder");
     const real = await realpath(join(base, path)).catch(() => {
       throw refusal(path, "there is no such file");
     });

@@ -104,7 +104,7 @@ export class PolicyRefusedError extends RejectionError {
   readonly code = "policy_refused";
 }
 
-/** Somebody else decided the request first, or its turn has gone on without it. `details` say who and how. */
+/** Another caller decided the request first, or its turn has gone on without it. `details` name the decision and its author. */
 export class RequestConflictError extends RejectionError {
   readonly code = "request_conflict";
 }
@@ -164,7 +164,7 @@ export class ContextTooLongError extends TerminalError {
   readonly code = "context_too_long";
 }
 
-/** `cancelled`: somebody asked for it. `timed_out`: it took longer than it may. `drained`: its worker leaves. */
+/** `cancelled`: a caller asked for it. `timed_out`: it took longer than it may. `drained`: its worker leaves. */
 export type JobStop = "cancelled" | "timed_out" | "drained";
 
 /** The reason with which a queued job's signal is aborted. */

@@ -166,7 +166,7 @@ export interface CallResult {
   readonly text: string;
   /** Milliseconds from its start; 0 when it never started. */
   readonly durationMs: number;
-  /** The error; null: it ended without one. */
+  /** The error; `null` if the call ended without one. */
   readonly error: StoredError | null;
 }
 

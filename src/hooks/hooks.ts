@@ -53,7 +53,7 @@ export interface HookContext {
   readonly step: number;
   /** The user's prompt of this turn, as text. */
   readonly prompt: string;
-  /** The actor who started the turn; null: none was named. */
+  /** The actor who started the turn; `null` if none was named. */
   readonly actorId: string | null;
   /** The actor with credentials, where the runtime has them. Do not store them: no journal has them. */
   readonly auth: Auth | undefined;
@@ -66,8 +66,8 @@ export interface HookContext {
   /** A model call on the agent's budget; journalled, so a rerun with the same prompt gets the first answer. */
   readonly generate: (request: GenerateInput) => Promise<ModelResponse>;
   /**
-   * Emits a `warning` event: `code` is for programs, `message` for people. Each code is emitted once per turn, whatever
-   * its message; returns false if the turn has had it.
+   * Emits a `warning` event: `code` is for programs, `message` for people. Each code is emitted once per turn, even with
+   * another message; returns `false` if the turn has had it.
    */
   readonly emitWarning: (code: string, message: string) => boolean;
 }

@@ -16,7 +16,7 @@ export const agentContextSchema = z.object({
   waking: z.array(wakingReportSchema),
   waitsForBudget: z.boolean(),
   openRequestIds: z.array(z.string()),
-  /** Where the model's view of the conversation begins; null: at its first message. */
+  /** Where the model's view of the conversation begins; `null` if at its first message. */
   compaction: z
     .object({ through: z.string(), summaryMessageId: z.string().nullable(), kept: z.array(z.string()) })
     .nullable(),
@@ -96,7 +96,7 @@ export function foldAgent(context: AgentContext, entry: Entry): AgentContext {
   }
 }
 
-/** Whether the turn waits: for children, for somebody's decision, or for others' reservations. */
+/** Whether the turn waits: for children, for a decision on a request, or for others' reservations. */
 export function isWaiting(context: AgentContext): boolean {
   return context.waitsForBudget || context.openChildIds.length > 0 || context.openRequestIds.length > 0;
 }

@@ -12,7 +12,7 @@ interface FailureContext {
   readonly tooLongMessages: readonly (string | RegExp)[];
   /** Milliseconds since the epoch. */
   readonly now: number;
-  /** Whether bytes of the request may have reached the server; undefined: only the error can tell. */
+  /** Whether bytes of the request may have reached the server; `undefined` if only the error can tell. */
   readonly wasSent: boolean | undefined;
 }
 
@@ -73,7 +73,7 @@ function connectionFailure(error: unknown, message: string, context: FailureCont
   const syscalls = causes.map((cause) => wireText(cause["syscall"]));
   const code = codes.at(-1);
   const wasSent = context.wasSent ?? (causes.some((cause) => cause["message"] === "terminated") || undefined);
-  // What is wrong with TLS later is no question of trust.
+  // Once bytes were sent, the peer was trusted: a TLS error after that has another cause.
   const isUntrusted = wasSent !== true && codes.some((each) => untrustedPeer.test(each));
   const isConnecting = syscalls.some((syscall) => syscall === "connect" || syscall === "getaddrinfo");
   const neverSent = isUntrusted || isConnecting || codes.some((each) => neverConnected.test(each));

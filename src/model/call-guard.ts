@@ -5,7 +5,7 @@ import { LONGEST_REFUSAL_MS } from "./read-answer.ts";
 interface CallLimits {
   /** Milliseconds for the whole call. */
   readonly requestTimeoutMs: number;
-  /** Milliseconds until the first piece of the answer; absent: only the limit of the whole call counts. */
+  /** Milliseconds until the first piece of the answer. Default: only the limit of the whole call counts. */
   readonly headersTimeoutMs?: number | undefined;
   /** Milliseconds of silence after the first piece. */
   readonly stallTimeoutMs: number;
@@ -20,7 +20,7 @@ const closingGraceMs = 1_000;
  * 2. After `end()` no timer is left, and nothing listens to the caller's signal.
  */
 export class CallGuard {
-  /** Whether bytes of the request may have reached the server; undefined: not known. */
+  /** Whether bytes of the request may have reached the server; `undefined` if not known. */
   wasSent: boolean | undefined;
   readonly #controller = new AbortController();
   readonly #caller: AbortSignal;

@@ -37,7 +37,7 @@ interface CallOptions {
 }
 
 /**
- * One attempt of one call: the only place where an adapter's answer comes in. Whatever the adapter does, the result
+ * Makes one attempt of one call: the only code that takes an adapter's answer. Even if the adapter misbehaves, the result
  * fits its schema and is bounded, and an error can be read.
  * @throws ModelError for an unusable answer; otherwise what the adapter threw.
  */
@@ -167,7 +167,7 @@ interface TakenAnswer {
   readonly usage: GivenUsage;
   /** Why reasoning was dropped, in words; undefined if nothing was. */
   readonly lost: string | undefined;
-  /** Why the answer is not complete; undefined: it is. */
+  /** Why the answer is not complete; `undefined` if it is. */
   readonly broken: BrokenAnswer | undefined;
 }
 

@@ -25,7 +25,7 @@ export interface LanguageModel {
   readonly name: string;
   /** The provider, for instance `openai` or `offline`. */
   readonly provider: string;
-  /** Tokens that prompt and answer may have together. Absent: unknown. */
+  /** Tokens that prompt and answer may have together; `undefined` if not known. */
   readonly contextWindow?: number | undefined;
   /**
    * The result is checked: an unusable answer counts as a retryable `ModelError`; implausible usage is replaced by a

@@ -98,7 +98,7 @@ function checkBaseURL(baseURL: string, what: string): void {
   }
   if (url === undefined || !/^https?:\/\//.test(baseURL)) {
     throw notSent(
-      `${what} "${baseURL.replace(/^.*@/s, "***@")}" is no http or https URL. Set baseURL or OPENAI_BASE_URL to one such as "https://api.openai.com/v1".`,
+      `${what} "${baseURL.replace(/^.*@/s, "***@")}" is invalid; expected an http or https URL. Set baseURL or OPENAI_BASE_URL to one such as "https://api.openai.com/v1".`,
     );
   }
 }

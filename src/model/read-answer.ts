@@ -177,7 +177,7 @@ class PlainChunks {
   /** How many chunks may still be taken as the pattern. */
   #tries = 8;
 
-  /** The text of a chunk that is like the one that was learnt; undefined: it has to be parsed. */
+  /** The text of a chunk that is like the one that was learnt; `undefined` if the chunk has to be parsed. */
   textIn(data: string): string | undefined {
     const start = this.#before.length;
     if (start === 0 || !data.startsWith(this.#before)) return undefined;

@@ -293,7 +293,7 @@ export interface MeasuredPrompt {
   readonly request: ModelRequest;
   /** Its upper bound by bytes. */
   readonly bound: number;
-  /** Its tokens as counted here; absent: only its bytes were measured. */
+  /** Its tokens as counted here; `undefined` if only its bytes were measured. */
   readonly counted?: number;
 }
 

@@ -123,7 +123,7 @@ class ObjectText {
   #depth = 0;
   #isInString = false;
   #isEscaped = false;
-  /** `wrong`: there is something before or behind the object, or what is between the brackets is no JSON. */
+  /** `wrong`: there is text before or after the object, or the text between the brackets is not valid JSON. */
   #state: "open" | "closed" | "complete" | "wrong" = "open";
 
   constructor(text: string) {

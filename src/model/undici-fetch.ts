@@ -15,7 +15,7 @@ import { Agent, type buildConnector, type Dispatcher, EnvHttpProxyAgent, Pool } 
 
 /** Is told what becomes of a request. */
 export interface Delivery {
-  /** Whether bytes of the request may have reached a server; undefined: not known. */
+  /** Whether bytes of the request may have reached a server; `undefined` if not known. */
   wasSent: boolean | undefined;
 }
 

@@ -150,7 +150,7 @@ const cores = new WeakMap<Runtime, RuntimeCore>();
 export function watchTreeOf(runtime: Runtime, rootAgentId: string, watcher: TreeWatcher): TreeWatching {
   const core = cores.get(runtime);
   if (core) return watchTree(core, rootAgentId, watcher);
-  throw new InvalidInputError("this is no runtime that createRuntime() made: give that itself, and no copy of it");
+  throw new InvalidInputError("invalid runtime; expected the object that createRuntime() returned, not a copy of it");
 }
 
 /** Starts the core; shuts it down again if a later step fails. */
@@ -286,7 +286,7 @@ function subscribe(core: RuntimeCore, ...[observer, given]: Parameters<Runtime["
   return { unsubscribe: stop };
 }
 
-/** Attends to every unattended agent now, and brings the projections of all trees up to date. */
+/** Activates every unattended agent now, and brings the projections of all trees up to date. */
 async function recover(core: RuntimeCore, copies: Projector | undefined): Promise<string[]> {
   core.assertOpen();
   const { taken, unknown } = await core.work.recover();

@@ -85,7 +85,7 @@ export class TurnWaitingError extends TerminalError {
   readonly code = "turn_waiting";
   readonly agentId: string;
   readonly turnId: string;
-  /** Requests that somebody has to decide; empty when the agent is paused. */
+  /** Requests that wait for a decision; empty when the agent is paused. */
   readonly requests: readonly AgentRequest[];
 
   constructor(agentId: string, rest: WaitingTurn, isStored: boolean) {
@@ -104,8 +104,8 @@ function waitingText(agentId: string, rest: WaitingTurn, isStored: boolean): str
   const asked = rest.requests.map(({ requestId, kind, name }) => `${kind} of "${name}" (${requestId})`).join(", ");
   const later = isStored
     ? `decide on the same stores (createRuntime() and runtime.decide()), then call run() again with null as its input`
-    : `with stores in its options the turn would stay open until somebody decides`;
-  return `turn ${rest.turnId} waits for somebody: ${asked}; give run() a function "decide", or ${later}`;
+    : `pass it stores, so that the turn stays open until it is decided`;
+  return `turn ${rest.turnId} waits for a decision: ${asked}; give run() a function "decide", or ${later}`;
 }
 
 /**
@@ -200,7 +200,7 @@ async function resultOf<Output>(
   }
 }
 
-/** Somebody else may have decided first, or the request may have expired; the turn goes on in both cases. */
+/** Another caller may have decided first, or the request may have expired; the turn goes on in both cases. */
 async function decideOnce(runtime: Runtime, requestId: string, decision: Decide): Promise<void> {
   try {
     await runtime.decide(requestId, decision);

@@ -90,7 +90,7 @@ export const turnEntrySchemas = [
     definition: definitionRefSchema,
     model: z.object({ name: textSchema, provider: textSchema }),
     tools: z.array(grantedToolSchema),
-    /** Tools that the turn's caller runs, besides those of the definition. Absent: none. */
+    /** Tools that the turn's caller runs, besides those of the definition. `undefined` if there are none. */
     clientTools: z.array(modelToolSchema).optional(),
     limits: limitsSchema,
     accountId: textSchema,
@@ -98,7 +98,7 @@ export const turnEntrySchemas = [
     hooks: hookCountsSchema,
     /** Whether the last answer must fit a schema. */
     checksOutput: optionalFlagSchema,
-    /** How many messages of the conversation the model sees at first; absent: its history compiler has no window. */
+    /** How many messages of the conversation the model sees at first; `undefined` if its history compiler has no window. */
     contextWindowSize: optionalPositiveSchema,
     /** The child whose end made the agent start the turn. */
     wokenBy: optionalTextSchema,
@@ -135,7 +135,7 @@ export const turnEntrySchemas = [
     value: jsonSchema.optional(),
     /** The mistakes, in words for the model. */
     issues: optionalTextSchema,
-    /** The message that asks for a repair; absent: the answer is not asked for again. */
+    /** The message that asks the model to repair its answer; `undefined` if the runtime does not ask again. */
     repairMessageId: optionalTextSchema,
   }),
   z.object({
@@ -144,9 +144,9 @@ export const turnEntrySchemas = [
     strategy: textSchema,
     /** The last message that the model no longer sees. */
     through: textSchema,
-    /** The message that replaces all up to there; null: nothing does. */
+    /** The message that replaces all messages up to `through`; `null` if they are hidden without a summary. */
     summaryMessageId: textOrNullSchema,
-    /** Messages up to there that the model still sees. */
+    /** Messages up to `through` that the model still sees. */
     kept: z.array(textSchema),
     /** How many messages the model no longer sees. */
     messages: countSchema,

@@ -13,13 +13,13 @@ export interface AgentOverview {
   readonly parentAgentId: string | null;
   /** The root of its tree. */
   readonly rootAgentId: string;
-  /** Started in the background, so that its parent does not wait for it. Absent: no. */
+  /** `true` if it was started in the background, so that its parent does not wait for it. */
   readonly isBackground?: boolean;
   /** Where the agent is in its life. */
   readonly status: Lifecycle;
   /** Number of its newest turn. */
   readonly turns: number;
-  /** Its newest turn; null: none yet. */
+  /** Its newest turn; `null` before the first one. */
   readonly turnId: string | null;
   /** Activity of the open turn. */
   readonly activity: "idle" | "thinking" | "tools" | "waiting" | "retrying";
@@ -31,7 +31,7 @@ export interface AgentOverview {
   readonly toolCalls: number;
   /** Names of the tools that run now, by call. */
   readonly runningTools: Readonly<Record<string, string>>;
-  /** Requests that somebody has to decide before the agent goes on, by id. */
+  /** Open requests by id: the agent goes on once they are decided. */
   readonly openRequests: Readonly<
     Record<string, { readonly kind: RequestKind; readonly name: string; readonly prompt: string }>
   >;
@@ -41,13 +41,13 @@ export interface AgentOverview {
   readonly costMicros: number | null;
   /** Text of the answer that is being written. */
   readonly text: string;
-  /** When its first turn began, in milliseconds since the epoch; null: not yet. */
+  /** When its first turn began, in milliseconds since the epoch; `null` before that. */
   readonly startedAt: number | null;
-  /** When its newest turn ended, in milliseconds since the epoch; null: it is open, or there is none. */
+  /** When its newest turn ended, in milliseconds since the epoch; `null` while it is open or before the first turn. */
   readonly endedAt: number | null;
-  /** Why its newest turn ended; null: it is open, or there is none. */
+  /** Why its newest turn ended; `null` while it is open or before the first turn. */
   readonly stopReason: string | null;
-  /** The reason in words; null: none was given. */
+  /** The reason in words; `null` if none was given. */
   readonly message: string | null;
   /** The input of its newest turn, as text. */
   readonly prompt: string;

@@ -149,8 +149,8 @@ export interface AgentSettings {
 const noSettings: AgentSettings = { llmConfig: null, systemPrompt: "", responseFormat: null };
 
 /**
- * The public state, derived from the record, the fold of the newest turn and the stored conversation. Nothing is stored
- * for it, and its parts are frozen. `waits`: the open turn waits for subagents or for somebody's decision.
+ * Derives the public state from the record, the fold of the newest turn and the stored conversation. Nothing is stored
+ * for it, and its parts are frozen. `waits` tells whether the open turn waits for subagents or for a decision on a request.
  */
 export function agentStateOf(
   record: AgentRecord,
@@ -203,19 +203,19 @@ export interface AgentStateView {
   readonly metadata: AgentStateContext["metadata"];
   /** The instructions of the newest execution. */
   readonly systemPrompt: string;
-  /** The newest execution; null: there is none. */
+  /** The newest execution; `null` before the first one. */
   readonly execution: ExecutionState | null;
-  /** Its status; null: there is none. */
+  /** Status of that execution; `null` if there is none. */
   readonly status: ExecutionStatus | null;
   /** Number of its steps. */
   readonly stepCount: number;
   /** In order, an open one last. */
   readonly steps: readonly AgentStep[];
-  /** Its last step, open or ended; null: there is none. */
+  /** Its last step, open or ended; `null` before the first one. */
   readonly lastStep: AgentStep | null;
-  /** Null until the model has answered or failed. */
+  /** `null` until the model has answered or failed. */
   readonly lastStepType: StepType | null;
-  /** Why it ended; null: it is open, or there is none. */
+  /** Why the execution ended; `null` while it is open or if there is none. */
   readonly stopReason: StopReason | null;
   /** Tokens of the execution, failed attempts included. */
   readonly usage: Usage;
@@ -235,13 +235,13 @@ export interface AgentStateView {
 
 /** A state in few words, for logs. */
 export interface AgentStateSummary {
-  /** Status of the execution; null: there is none. */
+  /** Status of the execution; `null` if there is none. */
   readonly status: ExecutionStatus | null;
   /** Executions so far. */
   readonly executionCount: number;
   /** Whether there is one. */
   readonly hasExecution: boolean;
-  /** Its id; null: there is none. */
+  /** Id of the execution; `null` if there is none. */
   readonly executionId: string | null;
   /** Number of its steps. */
   readonly steps: number;

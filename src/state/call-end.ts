@@ -23,7 +23,7 @@ export const artifactSchema = z.object({
   /** UTF-8 bytes. */
   size: countSchema,
   createdAt: integerSchema,
-  /** The turn and the call that saved it; null: it was saved outside of a call. */
+  /** The turn and the call that saved it; `null` if it was saved outside of a call. */
   turnId: textOrNullSchema,
   callId: textOrNullSchema,
   content: textSchema,
@@ -75,7 +75,7 @@ export const callEndSchema = z.discriminatedUnion("type", [
     prefix: optionalTextSchema,
     artifacts: z.array(artifactSchema.omit({ version: true })).optional(),
   }),
-  /** The agent has withdrawn it: it will not start, and if it has started, nobody waits for it. */
+  /** The agent has withdrawn the call: it will not start, and if it has started, the agent no longer waits for its result. */
   z.object({ type: z.literal("withdrawn") }),
 ]);
 export type CallEnd = DeepReadonly<z.infer<typeof callEndSchema>>;

@@ -60,9 +60,9 @@ export const callEntrySchemas = [
      * Validated arguments of a call that only its schema gates: it has no `call.gated`, and the first attempt brings them.
      */
     arguments: jsonSchema.optional(),
-    /** A worker of this queue runs it, in any process. Absent: the owner of the agent does. */
+    /** The queue whose workers run the call, in any process; `undefined` if the owner of the agent runs it. */
     queue: optionalTextSchema,
-    /** Its place in that queue, the lowest first. Absent: 0. */
+    /** Its priority in that queue: the lowest runs first. Default 0. */
     priority: optionalCountSchema,
   }),
   z.object({
@@ -109,7 +109,7 @@ export const callEntrySchemas = [
     argumentsHash: textSchema,
     /** The question, in words for a person. */
     prompt: textSchema,
-    /** Milliseconds since the epoch; null: it never expires. */
+    /** Milliseconds since the epoch; `null` if it never expires. */
     expiresAt: integerOrNullSchema,
     /** The tool's own code asks, and gets the decision. */
     asked: z.literal(true).optional(),
@@ -121,7 +121,7 @@ export const callEntrySchemas = [
     kind: requestKindSchema,
     name: textSchema,
     verdict: requestVerdictSchema,
-    /** The person who decided; null: nobody, it expired. */
+    /** The person who decided; `null` if the request expired. */
     by: textOrNullSchema,
     reason: textOrNullSchema,
     /** The edited arguments, which replace the model's. */
@@ -145,7 +145,7 @@ export const callEntrySchemas = [
     childTurnId: textSchema,
     definition: definitionRefSchema,
     accountId: textSchema,
-    /** Of the child's own account, below the turn's. Absent: none. */
+    /** Limits of the child's own account, below the turn's; `undefined` if it has none. */
     limits: limitsSchema.optional(),
     /** It goes on when the turn ends; the call does not wait for it. */
     background: backgroundSchema.optional(),
@@ -211,7 +211,7 @@ export const callEntrySchemas = [
     openIds: z.array(textSchema),
     /** How many of them it waits for. */
     for: z.enum(["all", "any"]),
-    /** When the wait ends, in milliseconds since the epoch; null: only when they end. */
+    /** When the wait ends at the latest, in milliseconds since the epoch; `null` if it has no time limit. */
     until: integerOrNullSchema,
   }),
   z.object({ type: z.literal("call.expired"), ...ofCall }),
@@ -236,7 +236,7 @@ export const callEntrySchemas = [
     limit: limitNameSchema.optional(),
     /** The holder of the account, and its figures, if a limit refused it. */
     ...limitFiguresSchema.shape,
-    /** The least that the intent would have taken of the limit, in its unit. Absent for a limit on time, and for `mustWait`. */
+    /** The least that the intent would have taken of the limit, in its unit. `undefined` for a limit on time, and for `mustWait`. */
     needed: z.number().optional(),
     /** The ancestor whose mark refused it, if a mark did. */
     agentId: optionalTextSchema,

@@ -30,7 +30,7 @@ export const callStateSchema = z.object({
       kind: toolKindSchema,
       effect: z.enum(["none", "keyed", "once"]),
       arguments: jsonSchema,
-      /** Empty where nobody can be asked about them. */
+      /** Empty if the call cannot need an approval. */
       argumentsHash: textSchema,
       needsApproval: flagSchema,
       message: textOrNullSchema,
@@ -38,11 +38,11 @@ export const callStateSchema = z.object({
     .nullable(),
   /** How many attempts were granted. */
   attempt: countSchema,
-  /** Epoch of the granted attempt without an outcome; null: there is none, or it is in a queue. */
+  /** Epoch of the granted attempt without an outcome; `null` if there is none, or if it is in a queue. */
   startedEpoch: integerOrNullSchema,
   startedAt: integerOrNullSchema,
   retryAt: integerOrNullSchema,
-  /** The queue whose workers run the latest attempt; null: none. */
+  /** The queue whose workers run the latest attempt; `null` if it is in no queue. */
   queue: textOrNullSchema,
   /** Children that a queued tool has ordered, and the one that gives its result. */
   ordered: z.object({ spawns: z.array(orderedSpawnSchema), awaits: textSchema, prefix: textOrNullSchema }).nullable(),
@@ -66,7 +66,7 @@ export const callStateSchema = z.object({
     .nullable(),
   /** The last decision, with the request that it answers; it is valid until the call goes on. */
   decision: decisionSchema.extend({ requestId: textSchema, kind: requestKindSchema, asked: flagSchema }).nullable(),
-  /** How far the tool's code had come, as it noted last; null: it has noted nothing. */
+  /** The last progress that the tool's code noted; `null` if it has noted nothing. */
   note: jsonSchema,
   /** Hash of the arguments that a person approved: only these may run. */
   approvedHash: textOrNullSchema,

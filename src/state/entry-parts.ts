@@ -13,7 +13,7 @@ import { contentSchema } from "./message.ts";
 import { stopReasonSchema } from "./stop.ts";
 
 /**
- * Who runs a tool: our own code, an agent, the runtime on the agent's own context, the agent's caller
+ * What runs a tool: our own code, an agent, the runtime on the agent's own context, the agent's caller
  * (`client`: the turn waits for the answer), or the runtime on the agent's own subagents (`control`).
  */
 export const toolKindSchema = z.enum(["function", "subagent", "internal", "client", "control"]);
@@ -27,7 +27,7 @@ export const grantedToolSchema = z.object({
   name: textSchema,
   kind: toolKindSchema,
   effect: z.enum(["none", "keyed", "once"]),
-  /** Workers of this queue run its calls. Absent: the owner of the agent does. */
+  /** The queue whose workers run its calls; `undefined` if the owner of the agent runs them. */
   queue: optionalTextSchema,
 });
 export type GrantedTool = DeepReadonly<z.infer<typeof grantedToolSchema>>;

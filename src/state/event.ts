@@ -36,7 +36,7 @@ const common = {
 };
 /** Fields of ephemeral events, which are never stored: only live clients see them. */
 const ephemeral = {
-  /** Cursor of the last durable event before it, from which a client can continue. Null before the first. */
+  /** Cursor of the last durable event before it, from which a client can continue. `null` before the first. */
   after: textOrNullSchema,
   /** Attempt of the model or tool call, from 1: once the next attempt has begun, the deltas of this one are void. */
   attempt: positiveSchema,
@@ -111,7 +111,7 @@ export const troupeEventSchema = z.discriminatedUnion("type", [
     ...delta,
     /** Where the next `text.delta` begins: the length of `text`. */
     offset: delta.offset,
-    /** The reasoning so far: the next `reasoning.delta` begins at its length. Null: keep the pieces shown before. */
+    /** The reasoning so far: the next `reasoning.delta` begins at its length. `null` if the client keeps the pieces shown before. */
     reasoning: textOrNullSchema,
   }),
   z.object({ type: z.literal("reasoning.delta"), ...common, ...delta }),
@@ -120,7 +120,7 @@ export const troupeEventSchema = z.discriminatedUnion("type", [
     ...common,
     ...call,
     attempt: integerSchema,
-    /** It waits for a worker of this queue. Absent: it runs in its agent's process. */
+    /** The queue in which it waits for a worker; `undefined` if it runs in its agent's process. */
     queue: optionalTextSchema,
   }),
   z.object({ type: z.literal("tool.progress"), ...common, ...ephemeral, ...call, update: jsonSchema }),

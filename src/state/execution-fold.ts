@@ -244,7 +244,7 @@ export function stepsOf(execution: ExecutionState): AgentStep[] {
   return steps;
 }
 
-/** The last step of an execution, the open one included; undefined: it has none. */
+/** The last step of an execution, the open one included; `undefined` if it has none. */
 export function lastStepOf(execution: ExecutionState): AgentStep | undefined {
   return execution.currentStep ?? execution.stepExecutions.at(-1)?.step;
 }

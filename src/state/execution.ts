@@ -104,7 +104,7 @@ export const executionStateSchema = z.object({
   currentStep: agentStepSchema.nullable(),
   /** Usage of attempts without an answer (cut, failed), which are billed too. */
   failedUsage: usageSchema.nullable(),
-  /** Null: one of their prices is unknown. */
+  /** Cost of those attempts in micro-dollars; `null` if one of their prices is unknown. */
   failedCostMicros: countOrNullSchema,
   /** Errors that belong to no step. */
   errors: z.array(storedErrorSchema),

@@ -29,13 +29,13 @@ export const turnItemSchema = z.object({
   turnId: textSchema,
   number: positiveSchema,
   input: contentSchema.nullable(),
-  /** Messages already in the conversation that are its input, if `input` has none. Absent: none. */
+  /** Messages already in the conversation that are its input, if `input` has none. `undefined` if there are none. */
   inputMessageIds: z.array(textSchema).optional(),
   actorId: textOrNullSchema,
   limits: limitsSchema.nullable(),
-  /** Tools of this turn that its caller runs. Absent: none. */
+  /** Tools of this turn that its caller runs; `undefined` if there are none. */
   clientTools: z.array(modelToolSchema).optional(),
-  /** The child whose end started the turn; absent: somebody requested it. */
+  /** The child whose end started the turn; `undefined` if a caller requested the turn. */
   wokenBy: optionalTextSchema,
   /** The span in which it was requested. */
   trace: traceHeadersSchema.optional(),
@@ -107,7 +107,7 @@ export const inboxItemSchema = z.discriminatedUnion("kind", [
   z.object({
     kind: z.literal("abort"),
     ...item,
-    /** The turn to end; null: the open one, if any. */
+    /** The turn to end; `null` for the open one, if any. */
     turnId: textOrNullSchema,
     by: textSchema,
     reason: textSchema,
@@ -118,8 +118,8 @@ export const inboxItemSchema = z.discriminatedUnion("kind", [
   }),
   z.object({ kind: z.literal("budget.freed"), ...item }),
   /**
-   * Limits on an account of the agent's chain have changed, and with them what binds its turns. `change`: those of its own lifetime;
-   * absent: an agent above it has the account.
+   * Limits on an account of the agent's chain have changed, and with them what binds its turns. `change` has the limits if it is
+   * the account of the agent's own lifetime, and is `undefined` if the account belongs to an agent above it.
    */
   z.object({
     kind: z.literal("budget.changed"),
@@ -145,7 +145,7 @@ export const inboxItemSchema = z.discriminatedUnion("kind", [
     turnId: textSchema,
     callId: textSchema,
     decision: decisionSchema,
-    /** The key that it was made with. Absent: none. */
+    /** The key that the decision was made with; `undefined` if it had none. */
     decisionKey: optionalTextSchema,
   }),
 ]);
@@ -162,7 +162,7 @@ export const timerSchema = z.discriminatedUnion("kind", [
     ...alarm,
     accountId: textSchema,
     limit: timeLimitSchema,
-    /** When the limit is reached, if this is the alarm of its warning. Absent: this is the alarm of the limit. */
+    /** When the limit is reached, if this is the alarm of its warning; `undefined` if this is the alarm of the limit itself. */
     limitAt: optionalIntegerSchema,
   }),
   /** Woken waiters that did not ask lose the room kept for them. */

@@ -73,7 +73,7 @@ export const modelEntrySchemas = [
     attempt: positiveSchema,
     model: textSchema,
     error: storedErrorSchema,
-    /** When the next attempt may start; null: there is none. */
+    /** When the next attempt may start; `null` if there is none. */
     retryAt: integerOrNullSchema,
     /** The message by which the model is told what was wrong with its answer, for the next attempt. */
     repairMessageId: optionalTextSchema,

@@ -64,7 +64,7 @@ function received(messageId: string, timestamp: number, textOf: TextLookup): Rea
   return { type: "user-message-received", messageId, content: textOf(messageId), timestamp };
 }
 
-/** A message after an answer is no reason to call the model again: a hook that wants another step asks for it. */
+/** A message that a hook adds after an answer does not start another model call: a hook that wants another step asks for it. */
 function added(hook: HookName, messageId: string, timestamp: number, textOf: TextLookup): ReactStep[] {
   if (hook !== "afterLlm" && hook !== "onComplete") return [received(messageId, timestamp, textOf)];
   return [

@@ -31,7 +31,7 @@ export const queuedCallSchema = z.object({
   /** From 1. */
   attempt: positiveSchema,
   queue: textSchema,
-  /** Absent: 0. */
+  /** Default 0. */
   priority: optionalCountSchema,
   /** Whether it may be run again after its worker has died. */
   isRepeatable: flagSchema,
@@ -88,7 +88,7 @@ export const commandFieldsSchema = z.object({
   nextTurnNumber: positiveSchema,
   pause: markSchema.nullable(),
   abort: abortMarkSchema.nullable(),
-  /** Calls of the open turn that wait in a queue or run from one. Absent: none. */
+  /** Calls of the open turn that wait in a queue or run from one; `undefined` if there are none. */
   queued: queuedCallsSchema.optional(),
 });
 export type CommandFields = DeepReadonly<z.infer<typeof commandFieldsSchema>>;
@@ -105,7 +105,7 @@ export const agentIdentitySchema = z.object({
   parentStep: integerOrNullSchema,
   parentCallId: textOrNullSchema,
   /**
-   * It goes on after the turn that spawned it, and its end is reported to the agent. Absent: it belongs to that turn.
+   * Set if it goes on after the turn that spawned it; its end is then reported to the parent. `undefined` if it ends with that turn.
    */
   background: backgroundSchema.optional(),
   depth: countSchema,
@@ -117,11 +117,11 @@ export const agentIdentitySchema = z.object({
   accountId: textOrNullSchema,
   /** The account above its own: that of the parent's turn. */
   parentAccountId: textOrNullSchema,
-  /** The binding of the accounts above those of its turns. Absent: nothing binds. */
+  /** The binding of the accounts above those of its turns; `undefined` if no limit binds. */
   binding: bindingSchema.optional(),
-  /** Names of the tools it may use; null: all that its definition has. Never more than the parent granted. */
+  /** Names of the tools it may use; `null` for all of its definition. Never more than the parent granted. */
   grantedTools: z.array(textSchema).nullable(),
-  /** Names of tools that it and all its descendants may not use. Absent: none. */
+  /** Names of tools that it and all its descendants may not use; `undefined` if there are none. */
   deniedTools: z.array(textSchema).optional(),
   /** The deepest level at which it may still spawn. */
   maxDepth: countSchema,
@@ -186,10 +186,10 @@ export const turnRecordSchema = z.object({
   number: positiveSchema,
   sessionId: textOrNullSchema,
   ownerId: textOrNullSchema,
-  /** The key that the turn was asked for with; null: none. */
+  /** The key with which the turn was requested; `null` if it had none. */
   key: textOrNullSchema,
   status: turnStatusSchema,
-  /** Null until the turn has ended. */
+  /** `null` until the turn has ended. */
   stopReason: stopReasonSchema.nullable(),
   /** When the turn was accepted. */
   openedAt: integerSchema,

@@ -29,7 +29,7 @@ export type RequestVerdict = DeepReadonly<z.infer<typeof requestVerdictSchema>>;
 /** A decision as it is stored. Credentials are never part of it. */
 export const decisionSchema = z.object({
   verdict: requestVerdictSchema,
-  /** The person who decided; null: nobody, it expired. */
+  /** The person who decided; `null` if the request expired. */
   by: textOrNullSchema,
   reason: textOrNullSchema,
   arguments: jsonSchema.optional(),
@@ -53,7 +53,7 @@ export const agentRequestSchema = z.object({
   agentId: textSchema,
   /** Name of the agent's definition. */
   agentName: textSchema,
-  /** The owner of the agent. Absent: it has none. */
+  /** The owner of the agent; `undefined` if it has none. */
   ownerId: optionalTextSchema,
   rootAgentId: textSchema,
   turnId: textSchema,
@@ -77,12 +77,12 @@ export const agentRequestSchema = z.object({
   decidedAt: integerOrNullSchema,
   /**
    * The key that its decision was made with, and the turn of the root agent at that time: the open one, else the last.
-   * Absent: it was decided without a key, or is not decided.
+   * `undefined` if it was decided without a key, or is not decided.
    */
   decidedWith: z.object({ key: textSchema, turnId: textSchema }).optional(),
-  /** The tool's own code has asked, while the call ran: it gets the decision. Absent: no. */
+  /** `true` if the tool's own code asked while the call ran: that code gets the decision. */
   isAsked: optionalFlagSchema,
-  /** The runtime that opened it has a rule on who may decide (`mayDecide`). Absent: no. */
+  /** `true` if the runtime that opened it has a rule on who may decide (`mayDecide`). */
   isGuarded: optionalFlagSchema,
 });
 /** Something that waits for a person, a client or credentials. */

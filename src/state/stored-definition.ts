@@ -24,11 +24,11 @@ const storedToolSchema = z.object({
   queue: optionalTextSchema,
 });
 
-/** The part of a definition that its hash covers: all of it that is no code. */
+/** The part of a definition that its hash covers: everything except code. */
 export const definitionContentSchema = z.object({
   name: textSchema,
   model: z.object({ provider: textSchema, name: textSchema, contextWindow: z.number().positive().optional() }),
-  /** Null: a file or a function; the journal has the text of each turn (`instructions.resolved`). */
+  /** `null` if they are a file or a function; the journal then has the text of each turn (`instructions.resolved`). */
   instructions: textOrNullSchema,
   tools: z.array(storedToolSchema),
   /** Tools that the model sees from the first result on that was cut to an excerpt. */

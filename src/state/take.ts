@@ -18,8 +18,8 @@ export type Taken<T> =
 
 /**
  * Parses a foreign value (of a caller, a hook, a tool, a model adapter) by its schema before it is journalled. The
- * result is a frozen copy of plain JSON, bounded in depth and size, that nobody else holds. Never throws, whatever the
- * value.
+ * result is a frozen copy of plain JSON, bounded in depth and size, to which the caller has the only reference. Never
+ * throws.
  */
 export function taken<Schema extends z.ZodType>(
   schema: Schema,

@@ -60,7 +60,7 @@ export function foldTurn(turn: TurnState, entry: Entry, textOf?: TextLookup): Tu
   const execution = foldExecution(turn.execution, entry, arrived);
   const counted = count(turn, entry);
   if (counted === turn && react === turn.react && execution === turn.execution) return turn;
-  // What `count` changes is a copy that nobody else has.
+  // Only this function has a reference to the copy that `count` makes, so it may be changed in place.
   const next: FreshTurn = counted === turn ? { ...turn } : counted;
   next.react = react;
   next.execution = execution;

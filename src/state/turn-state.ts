@@ -50,7 +50,7 @@ export const turnStateSchema = z.object({
   hooks: hookCountsSchema,
   /** Whether the last answer must fit a schema. */
   checksOutput: flagSchema,
-  /** Whether the last answer of this step fits the schema; null: it was not checked. */
+  /** Whether the last answer of this step fits the schema; `null` if it was not checked. */
   outputFits: flagSchema.nullable(),
   /** How many answers did not fit and were asked for again. */
   outputRepairs: countSchema,
@@ -77,7 +77,7 @@ export const turnStateSchema = z.object({
   appliedHooks: z.array(textSchema),
   /** Calls that have their result but have not been reviewed by all hooks. */
   unreviewedCallIds: z.array(textSchema),
-  /** Calls that wait for a child, or for somebody's decision. */
+  /** Calls that wait for a child, or for a decision on a request. */
   waitingCallIds: z.array(textSchema),
   /** Calls that are in a queue: the owner runs nothing of them. */
   queuedCallIds: z.array(textSchema),
@@ -85,7 +85,7 @@ export const turnStateSchema = z.object({
   openRequestIds: z.array(textSchema),
   /** Messages that enter history once every call of the round has its result. */
   heldMessageIds: z.array(textSchema),
-  /** How many messages of the conversation the model sees; null: its history compiler has no window. */
+  /** How many messages of the conversation the model sees; `null` if its history compiler has no window. */
   contextWindowSize: integerOrNullSchema,
   /** Earlier calls whose results the model asked to see again. */
   loadedCallIds: z.array(textSchema),

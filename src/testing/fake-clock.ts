@@ -16,7 +16,7 @@ import { InvalidInputError, InvariantError } from "../errors/index.ts";
 export interface FakeClock extends Clock {
   /** How many timers and delays wait. */
   readonly pendingTimers: number;
-  /** When the next of them is due if nobody sets the clock; undefined when none waits. */
+  /** When the next of them is due if the test does not set the clock; `undefined` when none waits. */
   nextTimerAt(): number | undefined;
   /**
    * Lets time pass, in milliseconds (0 or more). Timers run in the order of their times, and each sees its own time as

@@ -6,7 +6,7 @@ import { type Json, jsonSchema, type RequestKind, type RequestVerdict, take, tak
 /** Something that a tool's code asks while its call runs. */
 export interface AskInput {
   /**
-   * `question`: somebody gives an answer in words. `approval`: somebody allows it, or refuses. `auth`: the program gives
+   * `question`: a person gives an answer in words. `approval`: a person allows or refuses it. `auth`: the program gives
    * credentials by `agent.resume({ auth })`; the code then has them as `run.auth`.
    */
   readonly kind: "question" | "approval" | "auth";
@@ -28,9 +28,9 @@ export interface ToolAnswer {
   readonly verdict: RequestVerdict;
   /** The answer in words; "" unless `answered`. */
   readonly text: string;
-  /** Why, in the words of who decided; null: none were given. */
+  /** Why, in the words of the person who decided; `null` if none were given. */
   readonly reason: string | null;
-  /** Who decided; null: nobody, or it is not known. */
+  /** The person who decided; `null` if the request expired, or if the person is not known. */
   readonly by: string | null;
 }
 

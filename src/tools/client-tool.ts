@@ -10,7 +10,7 @@ import { type ParsedArguments } from "./parsed-arguments.ts";
 import { createToolRegistry } from "./registry.ts";
 
 /**
- * A tool that the agent's caller executes: the turn waits with a request of its kind until somebody answers it.
+ * A tool that the agent's caller executes: the turn waits with a request of its kind until a caller answers it.
  * Made by `clientTool` or `askUser`; frozen.
  */
 export interface ClientTool {
@@ -23,7 +23,7 @@ export interface ClientTool {
   readonly jsonSchema: JsonObject;
   /** Parts of a JSON Schema that are not checked. */
   readonly unchecked?: readonly string[];
-  /** Milliseconds after which a request without an answer expires; absent: never. */
+  /** Milliseconds after which a request without an answer expires. Default: never. */
   readonly expiresAfterMs?: number;
   /** Reads and checks the model's arguments. Synchronous; never throws. */
   parse(argumentsText: string): Promise<ParsedArguments>;

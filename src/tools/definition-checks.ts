@@ -9,7 +9,7 @@ export type Refuse = (what: string, cause?: unknown) => InvalidInputError;
 
 const namePattern = /^[a-zA-Z0-9_-]{1,64}$/;
 
-/** The subject of error texts: the tool by its name, where it has one. Throws `InvalidInputError` for what is no definition. */
+/** The subject of error texts: the tool by its name, where it has one. Throws `InvalidInputError` unless given a definition. */
 export function toolNameIn(definition: unknown, of: string): string {
   const isObject = reading(
     of,
@@ -40,7 +40,7 @@ export function checkIdentity(name: unknown, description: unknown): Refuse {
 /** 31,000 years: such a distant time can still be stored exactly. */
 const maxExpiryMs = 1e15;
 
-/** How long a request may stay open, in whole milliseconds; absent: for ever. */
+/** Checks how long a request may stay open, in whole milliseconds; `undefined` means for ever. */
 export function checkExpiry(field: string, milliseconds: number | undefined, refuse: Refuse): void {
   if (milliseconds === undefined) return;
   if (Number.isSafeInteger(milliseconds) && milliseconds >= 1 && milliseconds <= maxExpiryMs) return;

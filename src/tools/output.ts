@@ -5,9 +5,9 @@ import { type ImagePart, readResult } from "./tool-result.ts";
 /** A tool's result for the model. */
 export interface RenderedOutput {
   readonly text: string;
-  /** Images that go with the text. Absent: none. */
+  /** Images that go with the text. Default none. */
   readonly images?: readonly ImagePart[];
-  /** `unreadable`: it cannot be shown, and the text has the reason. `told`: the tool gave it as an error. Absent: it is no error. */
+  /** `unreadable`: the output cannot be shown; the text has the reason. `told`: the tool returned an error. Not set on success. */
   readonly error?: "unreadable" | "told";
 }
 

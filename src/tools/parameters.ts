@@ -288,8 +288,8 @@ function describeByArguments(name: string, args: Json): string {
 }
 
 /**
- * The author's description of a call, or its arguments where there is none. A description that throws or is no text must not keep
- * a person from deciding: the arguments are shown instead. Never throws.
+ * The author's description of a call, or its arguments where there is none. If the author's function throws or does not return a
+ * string, the arguments are shown instead, so that a person can still decide. Never throws.
  */
 export function describer(name: string, describe: ((args: never) => string) | undefined): (args: Json) => string {
   return (args) => {

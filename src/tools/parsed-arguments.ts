@@ -28,7 +28,7 @@ export type Repair = (value: unknown) => Promise<unknown>;
 export interface Parameters {
   /** For the model: a JSON Schema whose root is an object. */
   readonly jsonSchema: JsonObject;
-  /** Parts of a foreign schema that are shown to the model and not checked, each with its place and the reason. Absent: none. */
+  /** Parts of a foreign schema that are shown to the model and not checked, each with its path and the reason. Default none. */
   readonly unchecked?: readonly string[] | undefined;
   /** Checks a value that was read from JSON, with the schema's own code. Never rejects. */
   check(value: unknown): Promise<ParsedArguments>;
@@ -62,7 +62,7 @@ export function unfit(given: readonly Issue[]): Refusal {
 const MOST_ENCODINGS = 3;
 
 /**
- * The value of a JSON text that holds no text: encoded once, or up to three times. Undefined for any other text, and for whole numbers
+ * The value of a JSON text that holds no text: encoded once, or up to three times. `undefined` for any other text, and for whole numbers
  * that would lose digits.
  */
 export function jsonIn(text: string): unknown {

@@ -110,7 +110,7 @@ class Shown {
   }
 }
 
-/** Read-only: whoever changes it is told as by a frozen object. */
+/** Read-only: a write fails as on a frozen object. */
 const asShown: ProxyHandler<RunContext> = {
   get: (target, key) => Reflect.get(Shown.of(target), key),
   has: (target, key) => Reflect.has(Shown.of(target), key),

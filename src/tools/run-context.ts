@@ -26,7 +26,7 @@ export interface RunAgent {
   readonly rootAgentId: string;
   /** 0 for a root agent. */
   readonly depth: number;
-  /** The group that it was created in; null: none. */
+  /** The group that it was created in; `null` if there is none. */
   readonly sessionId: string | null;
   /** The tenant of the runtime. */
   readonly tenant: string;
@@ -46,9 +46,9 @@ export interface PreviousTool {
 export interface GenerateInput {
   /** The prompt, oldest first. */
   readonly messages: readonly { readonly role: "system" | "user" | "assistant"; readonly content: Content }[];
-  /** Upper bound of tokens to generate; it is what gets reserved. Absent: the agent's own. */
+  /** Upper bound of tokens to generate, which is what the runtime reserves. Default: the agent's own. */
   readonly maxOutputTokens?: number | undefined;
-  /** Name of a model that the runtime knows; absent: the agent's own. */
+  /** Name of a model that the runtime knows. Default: the agent's own. */
   readonly model?: string | undefined;
 }
 
@@ -67,7 +67,7 @@ export interface SavedArtifact {
   readonly artifactId: string;
   /**
    * Counts from 1 over the artifacts of one name. In a queued tool the artifact is stored with the end of the call: `version`
-   * is the one that it has then, unless somebody else saves one of that name meanwhile.
+   * is the one that it has then, unless another call saves one of that name meanwhile.
    */
   readonly version: number;
 }
@@ -84,7 +84,7 @@ export interface SpawnedChild {
   /** The child. */
   readonly agentId: string;
   /**
-   * Settles when the child's turn has ended, whatever its `status`. In a queued tool it rejects, because it would block
+   * Settles when the child's turn has ended, with any `status`. In a queued tool it rejects, because it would block
    * a worker for as long as the child runs. Return `run.await(child)` there.
    */
   readonly result: Promise<{ readonly status: string; readonly text: string }>;
@@ -110,9 +110,9 @@ export interface RunContext {
   readonly callId: string;
   /** 1 for the first attempt; more only with `maxAttempts` above 1, after a restart, or after the answer to a question. */
   readonly attempt: number;
-  /** What the code of this call has noted last, also before a restart; null: nothing. */
+  /** The last progress that the code of this call noted, also before a restart; `null` if it has noted nothing. */
   readonly noted: Json;
-  /** The decision on what the code has asked last; null: it has asked nothing. */
+  /** The decision on the last question of the code; `null` if it has asked nothing. */
   readonly answer: ToolAnswer | null;
   /** The user's prompt of this turn, as text. */
   readonly prompt: string;
@@ -122,7 +122,7 @@ export interface RunContext {
   readonly trace: readonly TraceEntry[];
   /** In a queued tool: the result of the worker's own `resolveAuth`, since credentials never travel. */
   readonly auth: Auth | undefined;
-  /** The actor who started the turn; stored, unlike `auth`, and so the same after a restart. null: none was named. */
+  /** The actor who started the turn; `null` if none was named. Stored, unlike `auth`, and so the same after a restart. */
   readonly actorId: string | null;
   /** How full the model's context window was after its last answer, from 0 to 100; null when that is not known. */
   readonly contextPercent: number | null;

@@ -46,7 +46,7 @@ const readArtifactSchema = z.object({
 /** Checked arguments of `read_artifact`. */
 export type ReadArtifactArguments = z.output<typeof readArtifactSchema>;
 
-/** Its parameters are read when somebody asks for them, since most programs never do. */
+/** Its parameters are computed on first access, since most programs never use the tool. */
 function runtimeTool<Kind extends string, Name extends string>(
   kind: Kind,
   name: Name,

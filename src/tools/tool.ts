@@ -30,12 +30,12 @@ export interface Tool<Args = unknown> {
   /** Milliseconds per attempt; enforced by the runtime. */
   readonly timeoutMs: number;
   /**
-   * Its calls are jobs of this queue, run by its workers in any process. Absent: they run in the process of their agent.
+   * Its calls are jobs of this queue, run by the queue's workers in any process. Default: they run in the process of their agent.
    */
   readonly queue?: string;
-  /** Place of its calls in their queue, the lowest first; those of one priority in the order in which they came. Absent: 0. */
+  /** Priority of its calls in their queue, the lowest first; calls of one priority in the order in which they came. Default 0. */
   readonly priority?: number;
-  /** Calls of this tool that may run at a time in one process; absent: unlimited. */
+  /** How many calls of this tool may run at a time in one process. Default: unlimited. */
   readonly concurrency?: number;
   /** Attempts in all, the first included. */
   readonly maxAttempts: number;
@@ -43,15 +43,15 @@ export interface Tool<Args = unknown> {
   readonly maxOutputCharacters: number;
   /** Whether a person has to approve a call with these checked arguments, before secrets are resolved. */
   readonly needsApproval: boolean | ((args: Json, run: RunContext) => boolean | Promise<boolean>);
-  /** Milliseconds after which a call without a decision is refused; absent: never. */
+  /** Milliseconds after which a call without a decision is refused. Default: never. */
   readonly approvalExpiresAfterMs?: number;
   /** `required`: it runs only with credentials. */
   readonly auth?: "required";
   /** The parameters as the model sees them, without secrets. */
   readonly jsonSchema: JsonObject;
   /**
-   * Parts of a JSON Schema that are shown to the model and not checked, each with its place and the reason: broken patterns,
-   * references out of the schema. Absent: there are none.
+   * Parts of a JSON Schema that are shown to the model and not checked, each with its path and the reason: broken patterns,
+   * references out of the schema. Default none.
    */
   readonly unchecked?: readonly string[];
   /** Reads and checks the model's arguments, with the schema's own asynchronous checks. Never rejects. */

@@ -62,7 +62,7 @@ it("what is no file of text is refused with its path, when the agent is defined"
     ["zero.bin", Uint8Array.of(65, 0, 66)],
   ] as const) {
     const path = file(name, bytes);
-    expect(define(path)).toThrow(`"${path}" is no text in UTF-8`);
+    expect(define(path)).toThrow(`"${path}" is not valid UTF-8 text`);
   }
   const large = file("large.md", "x".repeat(1_000_001));
   expect(define(large)).toThrow(`"${large}" has 1000001 bytes; up to 1000000 are read`);
@@ -78,7 +78,7 @@ it("a file is read for each turn, and looked at again then", async () => {
   file("desk.md", Uint8Array.of(0xff, 0xfe, 0x00));
   const failed = await agent.executeTurn("two").result;
   expect(failed.status).toBe("failed");
-  expect(failed.error?.message).toContain(`"${path}" is no text in UTF-8`);
+  expect(failed.error?.message).toContain(`"${path}" is not valid UTF-8 text`);
   rmSync(path);
   expect((await agent.executeTurn("three").result).error?.message).toContain(`there is no file "${path}"`);
   await agent.runtime.shutdown();

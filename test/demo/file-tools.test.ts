@@ -84,14 +84,14 @@ describe("file tools", () => {
   });
 
   test.each([
-    ["../../../secret.md", "it is no path below the folder"],
+    ["../../../secret.md", "the path must be below the folder"],
     ["src\\..\\..\\secret.md", "there is no such file"],
-    ["/etc/passwd", "it is no path below the folder"],
-    ["C:\\secret.md", "it is no path below the folder"],
+    ["/etc/passwd", "the path must be below the folder"],
+    ["C:\\secret.md", "the path must be below the folder"],
     ["link-out.md", "it is a link that leaves the folder"],
     ["folder-out/secret.md", "it is a link that leaves the folder"],
-    ["guide.md\0.png", "it is no path below the folder"],
-    ["", "it is no path below the folder"],
+    ["guide.md\0.png", "the path must be below the folder"],
+    ["", "the path must be below the folder"],
     ["nowhere.md", "there is no such file"],
     ["src", "it is not a regular file"],
     ["image.png", "the file is not text"],

@@ -144,7 +144,7 @@ describe("openaiModel", () => {
       const model = openaiModel("m", { apiKey: "k", baseURL });
       const failure = await failureOf(model.generate(request, { signal: neverAborted }));
       expect(failure).toMatchObject(notSent);
-      expect(failure.message).toMatch(/not sent.*no http/);
+      expect(failure.message).toMatch(/not sent.*expected an http or https URL/);
       expect(failure.message).toContain(baseURL);
     }
   });

@@ -116,7 +116,9 @@ describeRuntimes(
       const model = adapter(() => rightAnswer, { generate: async () => ({ ...rightAnswer, content: '"x"' }) });
       const { result } = await played({ model, output: z.string().transform(() => cyclic) });
       expect(result).toMatchObject({ status: "failed", error: { code: "output_invalid" } });
-      expect(result.error?.message).toMatch(/what it was turned into is no JSON: .*more than 200 levels, or a cycle/);
+      expect(result.error?.message).toMatch(
+        /the schema's output is not valid JSON: .*more than 200 levels, or a cycle/,
+      );
     });
 
     it("what nobody awaits ends no process when it fails", async () => {
@@ -160,7 +162,7 @@ describeRuntimes(
       await agent.start();
       expect((await agent.executeTurn("go").result).status).toBe("completed");
       expect(warned.mock.calls).toEqual([
-        ["onInspect failed; whatever it watches goes on: broken inspector", { code: "TROUPE_OBSERVER" }],
+        ["onInspect failed; the work that it observes goes on: broken inspector", { code: "TROUPE_OBSERVER" }],
       ]);
     });
 

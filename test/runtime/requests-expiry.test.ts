@@ -8,7 +8,7 @@ import { describeRuntimes } from "../support/runtimes.ts";
 import { calling, eventsOfTurn, nextEvent } from "../support/turn-probes.ts";
 
 const minute = 60_000;
-const expired = "Nobody decided in time: the request has expired.";
+const expired = "The request has expired without a decision.";
 
 /** Lets time pass as it does: what is due has its turn before more of it passes. Alarms look at the clock every 250 ms. */
 async function pass(clock: FakeClock, ms: number): Promise<void> {

@@ -35,7 +35,7 @@ describeRuntimes("a turn's input", (stage) => {
 
   it.each([
     [[], "the list of content parts is empty"],
-    [[{ type: "image", url: "cat.jpg" }], 'content part 0: "cat.jpg" is no URL of an image'],
+    [[{ type: "image", url: "cat.jpg" }], 'content part 0: invalid image URL "cat.jpg"'],
     [
       [
         { type: "text", text: "x" },

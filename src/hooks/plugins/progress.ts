@@ -36,7 +36,7 @@ export function noProgressGuard(options?: NoProgressGuardOptions): Plugin {
   };
 }
 
-/** The calls and results of each round as one text, whatever the order of its calls. */
+/** The calls and results of each round as one text, independent of the order of its calls. */
 function roundsOf(trace: readonly TraceEntry[]): string[] {
   const calls = trace.filter((entry): entry is ToolExecutionTrace => entry.type === "tool_execution");
   const rounds = Map.groupBy(calls, ({ step }) => step);

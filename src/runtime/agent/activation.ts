@@ -132,7 +132,7 @@ export class Activation extends LiveView implements Host {
     return this.#owned;
   }
 
-  /** Keys of the inbox items that it could not take at its last look. Whoever posts others has it look again. */
+  /** Keys of the inbox items that it could not take at its last look. A process that posts others makes it look again. */
   get untaken(): readonly string[] {
     return this.#untaken;
   }
@@ -315,7 +315,7 @@ export class Activation extends LiveView implements Host {
     if (this.#lost) standing.settle(this);
   }
 
-  /** Drops what is only read during a turn, once its end is stored and told. */
+  /** Drops state that is only read during a turn, once the turn's end is stored and reported. */
   forgetTurn(turnId: string): void {
     this.conversation.forgetTurn(turnId);
     this.actors.forgetTurn(turnId);
@@ -348,7 +348,7 @@ export interface ActivationStart {
   /** Last committed entry, and its time. */
   readonly seq: number;
   readonly at: number;
-  /** Absent for an agent that has no entries. */
+  /** `undefined` for an agent that has no entries. */
   readonly snapshot: Snapshot<unknown> | undefined;
   /** Entries of the open turn; empty when none is open. */
   readonly turnEntries: readonly Entry[];

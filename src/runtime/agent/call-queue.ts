@@ -106,7 +106,7 @@ function withdrawalOf({ turnId, step, callId, attempt }: CallState, at: number):
 }
 
 /**
- * Reads the outcome after the withdrawal was posted: nobody can claim the call any more, so inbox and record are final.
+ * Reads the outcome after the withdrawal was posted: no worker can claim the call any more, so inbox and record are final.
  */
 async function readWithdrawal(stores: Stores, key: AgentKey, call: CallState): Promise<Withdrawal> {
   const name = callEndedKey(call);
@@ -149,7 +149,7 @@ export interface KnownCall extends WaitingCall {
   readonly messages: ReadonlyMap<string, Message>;
 }
 
-/** Undefined if the call has ended or the agent has given it up. Throws a retryable error for another tenant's call. */
+/** `undefined` if the call has ended or the agent has given it up. Throws a retryable error for another tenant's call. */
 export async function waitingCall(
   { stores, tenant: ours }: Pick<QueuedCallDependencies, "stores" | "tenant">,
   { tenant, agentId, callId, attempt }: Pick<ToolJob, "tenant" | "agentId" | "callId" | "attempt">,
@@ -163,7 +163,7 @@ export async function waitingCall(
   return record && queued && !queued.isEnded ? { key, record, queued } : undefined;
 }
 
-/** Undefined when the call is no longer open, or this process does not know its agent's definition. */
+/** `undefined` when the call is no longer open, or this process does not know its agent's definition. */
 export async function knownCall(
   { stores, definitions }: QueuedCallDependencies,
   waiting: WaitingCall,

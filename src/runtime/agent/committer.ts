@@ -9,7 +9,7 @@ export interface CommitSource {
   /** The next batch, or undefined when there is nothing to commit or a batch is in flight. */
   takeBatch(): Batch | undefined;
   onOutcome(batch: Batch, outcome: CommitOutcome): void;
-  /** The stores refuse the batch for now. False: do not send it again. */
+  /** The stores refuse the batch for now. Returns `false` if the committer is not to send it again. */
   onRefused(error: StoreUnavailableError): boolean;
   onFailure(error: unknown): void;
 }
@@ -28,9 +28,9 @@ interface Order {
  * Owns: which sources are due. Does not own: the batches, or the meaning of their outcomes.
  *
  * Invariants
- * 1. A source is asked at most once per event-loop turn, whether or not anybody awaits the result.
- * 2. A transport failure is no outcome: the same batches are sent again under their ids until they are answered, and
- *    their sources are called each time.
+ * 1. A source is asked at most once per event-loop turn, also if no caller awaits the result.
+ * 2. A transport failure leaves the outcome open: the same batches are sent again under their ids until they are
+ *    answered, and their sources are called each time.
  * 3. A batch that is refused, or breaks its transaction, does not delay others: each is sent again alone.
  */
 export class Committer {

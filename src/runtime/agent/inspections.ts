@@ -67,7 +67,7 @@ export class Inspections {
   }
 }
 
-/** The events by which XState tells of an actor and the actors below it, `isStarted` with their states. */
+/** The inspection events of XState for an actor and the actors below it; `isStarted`: with their states. */
 function present(root: AnyActorRef, tell: (event: InspectionEvent) => void, isStarted: boolean): void {
   const { sessionId: rootId } = root;
   const presentOne = (actorRef: AnyActorRef): void => {

@@ -270,7 +270,7 @@ export class JournalWriter implements CommitSource {
 
 const nothingLeft = Promise.resolve();
 
-/** Why an agent is not this process' any more. A text becomes an error where somebody gets it: most agents leave unheard. */
+/** Why this process lost an agent. A text becomes an error only when a caller gets it: most losses are never reported. */
 export type LossReason = LeaseLostError | string;
 
 export function lossOf(why: LossReason): LeaseLostError {

@@ -339,7 +339,7 @@ export class Conversation {
   }
 }
 
-/** Nearly all who read it want the entries alone. */
+/** Nearly all callers need the entries alone. */
 class LiveMemory implements TurnMemory {
   readonly turnId: string;
   readonly entries: readonly Entry[];

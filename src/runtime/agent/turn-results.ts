@@ -159,7 +159,7 @@ function wayOnOf(limit: LimitName, accountId: string): string {
 
 /** The state of a turn, as one look at the stores shows it. */
 interface TurnLook {
-  /** Undefined while it is open or unknown. */
+  /** `undefined` while it is open or unknown. */
   readonly result?: TurnResult | undefined;
   /** Its agent; undefined while the turn is unknown. */
   readonly record?: AgentRecord | undefined;

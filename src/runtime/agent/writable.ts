@@ -80,7 +80,7 @@ function assertCounts({ usage, model, calls }: Extract<FactBody, { type: "model.
   const wrong = counts.find((count) => !Number.isSafeInteger(count) || count < 0);
   if (wrong !== undefined) throw unreadable('"model.responded"', `its usage has ${describeValue(wrong)}`);
   if (typeof model === "string" && calls.every(({ name }) => typeof name === "string")) return;
-  throw unreadable('"model.responded"', "a name is no text");
+  throw unreadable('"model.responded"', "a name must be a string");
 }
 
 function assertMessage(message: Message): void {

@@ -182,7 +182,7 @@ export function textOfCaller(value: unknown, of: string): string {
   return isText(value, of) as string;
 }
 
-/** The error for an id that is no root's: a tree has the id of its root. */
+/** The error for a tree id that does not belong to a root agent: a tree has the id of its root. */
 export function unknownTree(rootAgentId: string): NotFoundError {
   const root = rootOf(rootAgentId);
   return new NotFoundError(

@@ -23,11 +23,11 @@ export interface Agent<Output = unknown> {
   readonly agentId: string;
   /** The same as `agentId`. */
   readonly contextId: string;
-  /** The root of its tree: the agent itself, if it is no subagent. `runtime.follow` and `runtime.accounts` take it. */
+  /** The root of its tree: the agent itself, unless it is a subagent. `runtime.follow` and `runtime.accounts` take it. */
   readonly rootAgentId: string;
-  /** Who owns the agent; null: it was created without an owner. */
+  /** The agent's owner; `null` if it was created without one. */
   readonly ownerId: string | null;
-  /** The group that the agent was created in; null: none. */
+  /** The group that the agent was created in; `null` if there is none. */
   readonly sessionId: string | null;
   /** The definition that the agent was created with; `version` is the hash of the parts that shape its behaviour. */
   readonly definition: { readonly name: string; readonly version: string };
@@ -39,7 +39,7 @@ export interface Agent<Output = unknown> {
   start(): Promise<void>;
   /** `null` continues the conversation without a new message. */
   executeTurn(input: Content | null, options?: TurnOptions): Turn<Output>;
-  /** The open turn, for following one that somebody else started; undefined when there is none. */
+  /** The open turn, for following one that another caller started; `undefined` if there is none. */
   openTurn(): Turn<Output> | undefined;
   /**
    * Any turn of this agent by its id, ended ones too. Throws `InvalidInputError` for an id that is not one of its
@@ -113,7 +113,7 @@ export interface AgentStartOptions {
   readonly agentId?: string | undefined;
   /** Groups agents for clients; the runtime gives it no meaning. Default: none. */
   readonly sessionId?: string | undefined;
-  /** Who owns the agent; lists and the server filter by it. Default: none. */
+  /** The agent's owner; lists and the server filter by it. Default: none. */
   readonly ownerId?: string | undefined;
   /** Facts of your own, as JSON of up to 1,000,000 characters; instructions and tools can read them. Default: none. */
   readonly metadata?: JsonObject | undefined;
@@ -143,11 +143,11 @@ export interface AgentStatus {
   readonly turnCount: number;
   /** Milliseconds since the epoch. */
   readonly lastActivity: number;
-  /** The error of the last turn. Absent: it did not fail. */
+  /** The error of the last turn; `undefined` if it did not fail. */
   readonly error?: StoredError | undefined;
-  /** The metadata with which the agent was created. Absent: none. */
+  /** The metadata with which the agent was created; `undefined` if there is none. */
   readonly metadata?: JsonObject | undefined;
-  /** The turn that is open; null: none. */
+  /** The open turn; `null` if there is none. */
   readonly openTurnId: string | null;
 }
 
@@ -183,11 +183,11 @@ export interface SpawnedAgent<Output = unknown> {
   readonly turn: Turn<Output>;
 }
 
-/** A decision that somebody tries to make; for `RuntimeOptions.mayDecide`. */
+/** A decision that a caller tries to make; for `RuntimeOptions.mayDecide`. */
 export interface DecisionAttempt {
   /** The request that is to be decided. */
   readonly request: AgentRequest;
-  /** The person or program that decides, as the caller named it; null: not named. */
+  /** The person or program that decides, as the caller named it; `null` if the caller named none. */
   readonly by: string | null;
   /** The decision that the caller wants to make. */
   readonly verdict: RequestVerdict;

@@ -20,7 +20,7 @@ export interface ProjectionContext {
 export interface MessageCompaction {
   /** Id of the newest message that is removed; all older ones are removed too. */
   readonly through: string;
-  /** Comes first in the rest, in place of an earlier summary; null: the messages are removed without one. */
+  /** Comes first in the rest, in place of an earlier summary; `null` if the messages are removed without one. */
   readonly summary: Message | null;
   /** Ids of messages up to `through` that are kept, right after the summary. */
   readonly kept: readonly string[];
@@ -72,7 +72,7 @@ export interface AgentMetadata {
   readonly turnCount: number;
   /** Where the agent is in its life. */
   readonly status: Lifecycle;
-  /** The metadata with which the agent was created. Absent: none. */
+  /** The metadata with which the agent was created; `undefined` if there is none. */
   readonly metadata?: JsonObject | undefined;
 }
 
@@ -82,7 +82,7 @@ export interface StateStore {
   readonly name?: string | undefined;
   /** Replaces the stored state. The context is that of the agent's newest turn among the commits that are copied. */
   save(agentId: string, metadata: AgentMetadata, context?: ProjectionContext): Promise<void>;
-  /** Returns what was saved last; undefined: nothing. */
+  /** Returns the metadata that was saved last; `undefined` if none was saved. */
   load(agentId: string): Promise<AgentMetadata | undefined>;
 }
 

@@ -151,6 +151,6 @@ function leavingMsOf(call: string, given: RuntimeShutdownOptions | undefined, de
   const { timeoutMs = defaultMs } = optionsOf<RuntimeShutdownOptions>(given, `${call}()`, leavingOptionsSchema);
   if (Number.isSafeInteger(timeoutMs) && timeoutMs >= 0 && timeoutMs < 2 ** 31) return timeoutMs;
   throw new InvalidInputError(
-    `${call}({ timeoutMs }): ${String(timeoutMs)} is no whole number of milliseconds from 0 to 2147483647`,
+    `${call}({ timeoutMs }): invalid time ${String(timeoutMs)}; expected a whole number of milliseconds from 0 to 2147483647`,
   );
 }

@@ -145,5 +145,5 @@ export function assertImage(url: string, of: string): void {
   }
   const { protocol } = URL.canParse(url) ? new URL(url) : { protocol: "" };
   if (protocol === "https:" || protocol === "http:") return;
-  throw refuse(`"${url.slice(0, 80)}" is no URL of an image; use https:, or data: with base64`);
+  throw refuse(`invalid image URL "${url.slice(0, 80)}"; use https:, or data: with base64`);
 }

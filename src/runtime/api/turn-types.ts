@@ -63,10 +63,10 @@ export interface LimitStop {
   /** The account on which the limit lies. */
   readonly accountId: string;
   /**
-   * In the limit's unit: steps, tokens, micro-dollars, milliseconds or calls; for a deadline, moments. Null: not known.
+   * In the limit's unit: steps, tokens, micro-dollars, milliseconds or calls; for a deadline, moments. `null` if not known.
    */
   readonly used: number | null;
-  /** The limit itself, in the same unit. Null: not known. */
+  /** The limit itself, in the same unit; `null` if not known. */
   readonly max: number | null;
   /** The same in words: `lead, this turn: 50,000 of 50,000 tokens`. */
   readonly message: string;
@@ -126,7 +126,7 @@ export interface TurnResult<Output = unknown> {
   readonly execution: ExecutionState | null;
 }
 
-/** The outcome of an ended turn, or a turn that waits for somebody. */
+/** The outcome of an ended turn, or a turn that waits for a decision or is paused. */
 export type TurnRest<Output = unknown> = TurnResult<Output> | WaitingTurn;
 
 /** The state of a turn at one moment. `step`: the last one that has begun, 0 for none. */
@@ -134,7 +134,7 @@ export type TurnNow<Output = unknown> =
   | { readonly status: "queued" | "running"; readonly turnId: string; readonly step: number }
   | TurnRest<Output>;
 
-/** An open turn at rest: paused, or with requests of it or its subagents that somebody has to decide. */
+/** An open turn at rest: paused, or waiting for decisions on requests of it or its subagents. */
 export type WaitingTurn =
   | { readonly status: "waiting"; readonly turnId: string; readonly reason: "paused" }
   | {

@@ -100,7 +100,7 @@ export class Requests {
         this.#notify(request, outcome.posted);
         throw conflictOf(outcome.request);
       case "known":
-        // The process that stored the decision may have ended before it could notify anybody.
+        // The process that stored the decision may have ended before it could notify the agent's owner.
         this.#notify(request, [request.agentId]);
         return { ...outcome.request, isReplayed: true };
       case "taken":
@@ -166,7 +166,7 @@ export class Requests {
   }
 }
 
-/** Any other answer is a mistake in the rule, and must not let anybody through. */
+/** Any other answer is a mistake in the rule, and must not allow the decision. */
 function isAllowed(answer: unknown): boolean {
   if (typeof answer === "boolean") return answer;
   throw new InvalidInputError(`mayDecide gave ${describeValue(answer)}; it must give true or false`);

@@ -25,7 +25,7 @@ export function followTree(
 
 interface Asked {
   readonly agentId: string;
-  /** Undefined: from the beginning. */
+  /** `undefined` to follow from the beginning. */
   readonly from: EventCursor | undefined;
   readonly signal: AbortSignal | undefined;
 }

@@ -50,7 +50,7 @@ export class ShownAnswers {
     }
   }
 
-  /** Characters of a committed answer that the client has, -1: unknown; undefined: it needs no more. */
+  /** How many characters of a committed answer the client has: -1 if unknown, `undefined` if it needs no more. */
   givenOf(agentId: string, entry: EntryOf<"model.responded">): number | undefined {
     if (!entry.hasText) return undefined;
     const shown = this.#answers.get(agentId);

@@ -46,7 +46,7 @@ export class TurnWatch {
   readonly #options: TurnWatchOptions;
   readonly #ends = new Waiters<string, TurnResult>();
   readonly #rests = new Waiters<string, TurnRest>();
-  /** The marks that waiters for a rest have seen: a rest with the same mark is no news for them. */
+  /** The marks that waiters for a rest have seen: a rest with the same mark is not reported to them again. */
   readonly #seen = new WeakMap<PromiseWithResolvers<TurnRest>, string>();
   /** By rest that was given: what tells it from other rests of the turn. */
   readonly #marks = new WeakMap<TurnRest, string>();
@@ -58,7 +58,7 @@ export class TurnWatch {
   readonly #rolledBack = new Set<string>();
   /** Agents that get a turn right now, and whether another process has written their records since that began. */
   readonly #openings = new Set<Opening>();
-  /** Turns that nobody can have ended yet without having been heard. */
+  /** Opened turns whose agent's record no other process has written since, so that the first wait need not look for their end. */
   readonly #fresh = new Set<string>();
   /** By result: the record of its agent, as the look that found the end saw it. */
   readonly #records = new WeakMap<TurnResult, SeenRecord>();
@@ -74,15 +74,15 @@ export class TurnWatch {
   async end(turnId: string): Promise<TurnResult> {
     this.#options.closed.throwIfAborted();
     const ended = this.#ends.wait(turnId);
-    // Of a turn that is open here, the process tells the end itself.
+    // This process reports the end of a turn that is open here itself.
     const isKnown = this.#fresh.delete(turnId) || this.#options.isLocal(turnId);
     if (!isKnown) await this.#looked(turnId, this.#lookForEnd(turnId));
     return await ended;
   }
 
   /**
-   * Runs what opens a turn for another process. The first wait for the turn begins without a look for its end, unless another
-   * process has written the agent's record since this call: whatever it writes later is heard by those who wait.
+   * Runs `open`, which opens a turn for another process. The first wait for the turn begins without a look for its end, unless
+   * another process has written the agent's record since this call: waiters are notified of all that it writes later.
    */
   async opening<T extends OpenedElsewhere>(agentId: string, open: () => Promise<T>): Promise<T> {
     const opening: Opening = { agentId, isMoved: false };

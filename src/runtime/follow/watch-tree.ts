@@ -26,7 +26,7 @@ export function watchTree(
   const { bus, broadcast, tenant } = source;
   const stopRows = bus.listenToRows(() => written(), rootAgentId);
   const stopWrites = source.onForeignWrite(ifChanged(tenant, rootAgentId, written));
-  // Followers are sent what is being written, so only who wants that follows.
+  // Followers are sent text while it is written, so this follows only if the watcher wants that text.
   const following = live && broadcast.follow(rootAgentId, live);
   const end = (): void => {
     stopRows();

@@ -312,7 +312,7 @@ class LocalAgent {
     return this.#core.live.get(this.key);
   }
 
-  /** Undefined if this process has not its lease. */
+  /** `undefined` if this process does not have its lease. */
   get standing(): AgentStatusView | undefined {
     const standing = this.#core.live.standing(this.key);
     if (standing) this.#seen = standing;
@@ -347,7 +347,7 @@ class LocalAgent {
 
   /**
    * Notifies the agents that were posted to; this one too, if it does not live here and any process may activate it.
-   * `holder`: who held it at the post. A living process that did hears of the post itself.
+   * `holder`: the process that held it at the post. If that process lives, the stores notify it of the post.
    */
   tell(posted: readonly string[], here: Activation | undefined, holder?: ProcessIdentity): void {
     const { agentId } = this.key;

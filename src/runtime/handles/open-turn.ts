@@ -94,7 +94,7 @@ async function accept(
   const trace = traceOfTurn(options);
   core.assertOpen();
   const refusal = refusalOf(dependencies, options);
-  // A turn that the agent has already is given, whatever speaks against another one.
+  // A turn that the agent already has is returned, even if this process would refuse to open another one.
   if (refusal && options.key === undefined) throw refusal;
   const actorId = auth?.actorId ?? null;
   const limits = budget === undefined ? null : limitsOf(budget);
@@ -129,7 +129,7 @@ async function accept(
   if (!owner) core.contexts.forget(turnId);
   if (owner && type === "opened") core.live.inbox.take(owner, outcome.item);
   else if (owner) await core.live.drainInbox(owner);
-  // The process that opened a known turn may have ended before it could notify anybody.
+  // The process that opened a known turn may have ended before it could notify the agent's owner.
   if (type === "known") local.tell([key.agentId], owner);
   else local.tell(outcome.posted, owner, outcome.holder);
   return { turnId, isReplayed: type === "known", record: owner ? undefined : outcome.record };
@@ -216,7 +216,7 @@ interface AbortableTurns {
   end(turnId: string): Promise<unknown>;
 }
 
-/** A caller's signal, as this process hears it. */
+/** A caller's signal, as this process listens to it. */
 export interface HeardSignal {
   /** A signal of this process, aborted with the reason as text. */
   readonly signal: AbortSignal;

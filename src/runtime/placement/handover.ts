@@ -17,7 +17,7 @@ export interface HandoverOptions {
   readonly succession: Succession;
   readonly placements: Placements<Activation>;
   readonly clock: Clock;
-  /** Has somebody look after what was posted to these agents. */
+  /** Notifies the owners of these agents, or activates the agents, so that their inbox items are taken. */
   readonly notify: (agentIds: readonly string[]) => void;
   readonly watch: Watch;
 }
@@ -195,7 +195,7 @@ export class Handover {
     const work = watch(agentId, "be given back", async () => {
       const isTaken = await this.#offer(key, epoch);
       this.#leftBehind.delete(agentId);
-      // Who has posted meanwhile has relied on this process, which had the lease.
+      // Processes that posted meanwhile have relied on this process, which had the lease.
       if (isTaken) notify([agentId]);
     });
     const over = work.finally(() => this.#offerings.delete(over));

@@ -12,7 +12,7 @@ import type { Placements } from "./placements.ts";
  *
  * Invariants
  * 1. An item is taken at most once per activation; it leaves the inbox with the commit that holds its entry.
- * 2. An inbox is read once at a time: who asks meanwhile shares the next reading with all others who do, so that a thousand
+ * 2. An inbox is read once at a time: callers that ask meanwhile share the next reading, so that a thousand
  *    posts at one moment are read twice.
  */
 export class Inbox {
@@ -83,7 +83,7 @@ export class Inbox {
     const { taken } = activation;
     if (!this.#placements.isHere(activation) || activation.isLost) return false;
     if (taken.has(item.key)) {
-      // Who aborts a turn that is ending already posts the same item again, perhaps after the first one has left the inbox.
+      // A caller that aborts a turn that is ending already posts the same item again, perhaps after the first has left the inbox.
       if (item.kind === "abort") activation.writer.acknowledge(item.key);
       return false;
     }
@@ -107,7 +107,7 @@ export class Inbox {
 /** A drain that is under way. */
 interface Running {
   readonly end: Promise<number>;
-  /** The one after it, if somebody has asked for it. */
+  /** The drain after it, if a caller has requested one. */
   next: Promise<number> | undefined;
 }
 

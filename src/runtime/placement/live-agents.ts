@@ -51,7 +51,7 @@ export class LiveAgents {
   /** Agents that were shut down here with others below them, and not started since. */
   readonly #shutDown = new Set<string>();
   readonly #work: WatchedWork;
-  /** Does work for an agent that nothing awaits, and tells of its failure. */
+  /** Does work for an agent that nothing awaits, and reports its failure. */
   readonly watch: Watch;
   readonly inbox: Inbox;
   readonly #handover: Handover;

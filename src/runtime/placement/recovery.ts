@@ -74,7 +74,7 @@ async function recovered(source: RecoverySource, key: AgentKey, lease: Lease): P
   return { key, record, definition, epoch, seq, at, snapshot, turnEntries, history, aborts };
 }
 
-/** Aborts of the open turn that nobody has taken. */
+/** Aborts of the open turn that no owner has taken from the inbox. */
 async function abortsOf(stores: Stores, record: AgentRecord): Promise<readonly InboxItem[]> {
   const isAborted = record.abort !== null && record.abort.turnId === record.openTurnId;
   return isAborted ? (await stores.inbox(record)).filter(({ kind }) => kind === "abort") : [];
@@ -169,7 +169,7 @@ function assertAtRest({ agentId }: AgentKey, openTurnId: string | null): void {
 
 async function assertSettled(handover: Handover, activation: Activation): Promise<void> {
   if (await handover.settle(activation)) return;
-  throw new LeaseLostError(`agent "${activation.key.agentId}" was taken by somebody else before it was changed`);
+  throw new LeaseLostError(`another process took agent "${activation.key.agentId}" before the change was made`);
 }
 
 /** False if the owner is known to be dead: a process on this machine can be checked at once. */

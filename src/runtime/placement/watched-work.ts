@@ -24,16 +24,17 @@ export interface WatchedWorkOptions {
   readonly onFailed: (agentId: string, cause: unknown) => void;
 }
 
-/** Has work for an agent done that nothing awaits. The promise resolves when the work is over, whatever came of it. */
+/** Runs work for an agent that nothing awaits. The promise resolves when the work is over, also if it failed. */
 export type Watch = (agentId: string, duty: Duty, work: () => Promise<unknown>) => Promise<void>;
 
 /**
  * Work for agents that nothing awaits.
- * Owns: that it is done again, and that its failures are told. Does not own: the work.
+ * Owns: repeating the work, and reporting its failures. Does not own: the work.
  *
  * Invariants
  * 1. While the stores do not answer the work is done again, until the runtime closes. Their absence fails no turn.
- * 2. Any other failure is told to all who wait for a turn of the agent here, except that somebody else has the agent.
+ * 2. Any other failure is reported to all callers that wait for a turn of the agent here, except the one that another
+ *    process has the agent.
  */
 export class WatchedWork {
   readonly #options: WatchedWorkOptions;
@@ -52,7 +53,7 @@ export class WatchedWork {
     }
   };
 
-  /** Tells of a failure, but not of one that is none: who has the agent, or gets it, carries it on. */
+  /** Reports a failure, unless another process has the agent, or gets it, and carries it on. */
   report(agentId: string, duty: Duty, error: unknown): void {
     const { placements, onFailed } = this.#options;
     // An agent whose definition is unknown here is left to a runtime that knows it.

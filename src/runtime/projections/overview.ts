@@ -166,7 +166,7 @@ export class OverviewStore implements Overview {
   ): { unsubscribe(): void } {
     const next = typeof given === "function" ? given : given.next?.bind(given);
     const observer = harmless("an observer of runtime.overview", () => next?.(valueNow()));
-    // What happened before is no news for the first observer.
+    // The first observer is not notified of changes before it subscribed.
     if (this.#observers === 0) this.#told.trigger.moved({ state: this.get().context });
     this.#observers += 1;
     const subscription = part.subscribe(observer);

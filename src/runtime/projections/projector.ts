@@ -23,7 +23,7 @@ export interface ProjectorOptions {
   readonly auth: () => TreeTurnsOptions["auth"];
 }
 
-/** Undefined without projections. Throws `InvalidInputError` for a store that lacks a required method. */
+/** `undefined` without projections. Throws `InvalidInputError` for a store that lacks a required method. */
 export function createProjector(
   { projections, random = Math.random }: Pick<RuntimeOptions, "projections" | "random">,
   dependencies: Pick<ProjectorOptions, "stores" | "tenant" | "clock" | "auth">,

@@ -7,7 +7,7 @@ import type { ProjectionContext } from "../api/projection-stores.ts";
 const outsideTurns: ProjectionContext = Object.freeze({ actorId: null, auth: undefined });
 
 interface ProjectedTurn {
-  /** Absent: not read yet. */
+  /** `undefined` until it has been read. */
   actorId?: string | null;
   /** The credentials that it had when it ended in this process. */
   given?: Auth | undefined;
@@ -91,7 +91,7 @@ export class TreeTurns {
     return redacted;
   }
 
-  /** What a store gets with a write of this turn; null: the write belongs to no turn. */
+  /** The context that a store gets with a write of this turn; `null` if the write belongs to no turn. */
   async contextOf(turnId: string | null): Promise<ProjectionContext> {
     if (turnId === null) return outsideTurns;
     const turn = this.#turn(turnId);

@@ -47,7 +47,7 @@ export class UnsavedTree {
 
   /**
    * Takes a tree out of the durable stores, with its leases there; returns the refusal if another process holds one.
-   * Undefined while one of its agents lives in this process, because that agent would lose its work in progress.
+   * `undefined` while one of its agents lives in this process, because that agent would lose its work in progress.
    */
   static async copy(root: AgentKey, dependencies: SaveDependencies): Promise<UnsavedTree | AcquireOutcome | undefined> {
     const { durable, steady, leaseMs, process } = dependencies;

@@ -45,7 +45,7 @@ export interface Recovered {
 
 /**
  * Looks for agents that need an owner and have none: their process died, or the process that posted to them died before
- * it notified anybody.
+ * it notified a process that can activate them.
  *
  * Invariants
  * 1. It looks at least every 0.45 leases: an abandoned agent is found within 1.5 leases of its last owner's last sign.
@@ -89,7 +89,7 @@ export class Reconciler {
     this.#cancel?.();
   }
 
-  /** Attends to all unattended agents that no other process is to carry on and whose pause is over. */
+  /** Activates all unattended agents that no other process is to carry on and whose pause is over. */
   async look(): Promise<void> {
     const { isKnown, isAttended, clock } = this.#options;
     const seen = new Set<string>();
@@ -115,7 +115,7 @@ export class Reconciler {
     return agents.map((key) => key.tenant !== tenant || found.has(keyText(key)));
   }
 
-  /** Attends to every unattended agent at once, on request. */
+  /** Activates every unattended agent at once, on request. */
   async recover(): Promise<Recovered> {
     const taken: string[] = [];
     const unknown = new Map<string, string[]>();

@@ -153,7 +153,7 @@ interface RunOfTool {
   readonly tool: Tool<never>;
   readonly auth: Auth | undefined;
   readonly signal: AbortSignal;
-  /** Why a started call without repetition was not ended by its process; null: the call must be run. */
+  /** Why the process of a started call that must not be repeated did not end it; `null` if the call must be run. */
   readonly lost: string | null;
 }
 

@@ -50,7 +50,7 @@ export const reactObservedSchema = z.object({
   ...timed,
   /** When that call started. */
   calledLlmAt: reactTimeSchema,
-  /** `state.ordinal` at the start of that call. If it is absent, see the head of state.ts. */
+  /** `state.ordinal` at the start of that call. For an input without it, see the head of state.ts. */
   calledLlmOrdinal: reactOrdinalSchema.optional(),
   observation: reactObservationSchema,
 });

@@ -98,7 +98,7 @@ export const reactToolCallRequestSchema = z.object({
 export type ReactToolCallRequest = DeepReadonly<z.infer<typeof reactToolCallRequestSchema>>;
 
 export const reactToolCallRecordSchema = reactToolCallRequestSchema.extend({
-  /** Null until the first result, which is never replaced. */
+  /** `null` until the first result, which is never replaced. */
   result: reactRecordedResultSchema.nullable(),
 });
 export type ReactToolCallRecord = DeepReadonly<z.infer<typeof reactToolCallRecordSchema>>;

@@ -57,7 +57,7 @@ type NewCall = readonly [id: string, request: ReactToolCallRequest];
 interface Keeping<Kept> {
   has(kept: Kept, id: string): boolean;
   add(kept: Kept, calls: readonly NewCall[]): Kept;
-  /** Undefined for a call that is not known or has its result. */
+  /** `undefined` for a call that is not known or has its result. */
   complete(kept: Kept, id: string, result: ReactRecordedResult): Kept | undefined;
   /** The highest ordinal of these calls' results, -1 without calls; null while one of them has no result. */
   newestResult(kept: Kept, ids: readonly string[]): number | null;

@@ -109,7 +109,7 @@ export async function evaluate(
   }
 }
 
-/** A reply of Redis as a list of texts. Throws `CorruptRecordError` if it is no list. */
+/** A reply of Redis as a list of texts. Throws `CorruptRecordError` for any other reply. */
 export function textsOf(answer: unknown): string[] {
   if (!Array.isArray(answer)) throw new CorruptRecordError("Redis gave no list where there should be one");
   return answer.map((one: unknown) => (typeof one === "string" || typeof one === "number" ? String(one) : ""));

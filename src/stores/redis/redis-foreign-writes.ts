@@ -4,8 +4,8 @@ import type { TreeSession } from "./redis-session.ts";
 import type { RedisSubscriber } from "./redis-subscriber.ts";
 
 /**
- * The parts of a message. Those that do not fit count as unknown: another version may have written them, or anybody who may
- * publish. Undefined for what is none.
+ * The parts of a message. Parts that do not fit count as unknown: another version of troupe may have written them, or another
+ * client that may publish. `undefined` if the text is not such a message.
  */
 function partsOf(text: string): ({ tag: string } & Omit<ForeignWrite, "tenant" | "rootAgentId">) | undefined {
   const parts: unknown = JSON.parse(text);
@@ -36,8 +36,8 @@ const LONGEST_QUIET_MS = 50;
 const MOST_NAMED = 16;
 
 /**
- * The line that tells other processes of a transaction: the tree, the time of its first timer, the agents whose
- * inbox got something, and the agents whose records were changed. Empty if nobody needs to know.
+ * The message that tells other processes of a transaction: the tree, the time of its first timer, the agents whose
+ * inbox got an item, and the agents whose records were changed. Empty if no other process needs to know.
  */
 export function noticeOf({ tree, operations, written, whole }: TreeSession): string {
   // Heartbeats are read by those who need them.

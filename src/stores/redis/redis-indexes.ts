@@ -76,7 +76,7 @@ const holderRowSchema = z.object({ agents: z.int().nonnegative(), isTold: z.bool
 
 /**
  * The rows of a tree that say whether the indexes of posts and holders list it, so that its unattended agents are found.
- * Who is unattended is looked up in the tree.
+ * Readers look up in the tree itself which agents are unattended.
  *
  * Invariants
  * 1. Before an item is posted in a tree, or an agent is left with open work, the index of posts lists the tree.

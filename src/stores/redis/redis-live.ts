@@ -29,8 +29,8 @@ interface Followed {
  * Owns: who follows which tree, here and, as long as they announce it, elsewhere. Does not own: connections.
  *
  * On the common channel: `<process> ask <tree>` begins to follow and asks what is open; `<process> stay <tree> …` still
- * follows; `<process> who` asks followers to announce themselves. Nobody announces that it leaves, because it may come
- * back at once.
+ * follows; `<process> who` asks followers to announce themselves. Followers do not announce that they leave, because they
+ * may come back at once.
  */
 export class RedisLive implements LiveChannel {
   readonly #connection: RedisConnection;
@@ -141,7 +141,7 @@ export class RedisLive implements LiveChannel {
     const [processId = "", word, ...tags] = text.split(" ");
     if (word === "who") this.#stay();
     for (const tag of tags) {
-      // Anybody who may publish can have written it.
+      // Any client that may publish can have written the tag.
       if (!this.#keys.isTag(tag)) continue;
       const processes = this.#elsewhere.get(tag) ?? new Map<string, RemoteFollower>();
       const isNew = processes.get(processId)?.round !== this.#round;

@@ -158,7 +158,7 @@ export class RedisReader {
     return parsed(contentSchema, text, where);
   }
 
-  /** Undefined if it was deleted in between. */
+  /** `undefined` if it was deleted in between. */
   async artifact(
     keys: { readonly artifacts: string; readonly contents: string },
     artifactId: string,
@@ -182,7 +182,7 @@ export class RedisReader {
     return itemsIn(texts, key);
   }
 
-  /** Undefined if there is more to read than one look shows. */
+  /** `undefined` if there is more to read than one look shows. */
   async turnLook(tree: TreeKeys, { tenant, agentId }: AgentKey, turnId: string, after: number) {
     const { rows, journal } = tree;
     const [kind, ofAccount] = [rowKinds.record(tenant, agentId), rowKinds.account(turnAccountId(turnId))];
@@ -272,7 +272,7 @@ export class RedisReader {
     return found;
   }
 
-  /** Undefined if no such turn is stored. */
+  /** `undefined` if no such turn is stored. */
   async turn({ turns }: TreeKeys, turnId: string): Promise<TurnRecord | undefined> {
     const [opened, changed] = await this.#connection.run((client) => client.hmget(turns, ...turnFields(turnId)));
     if (opened === null || opened === undefined) return undefined;

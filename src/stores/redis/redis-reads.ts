@@ -155,7 +155,7 @@ export class RedisReads extends RedisTables implements StoreTables {
     const tree = this.keys.treeOf(tenant, rootAgentId);
     const whole = this.readWhole(tree);
     const records = this.at(tree).all(whole.agentIds.map((agentId) => rowKinds.record(tenant, agentId)));
-    // The id of an agent that is no root leads to the tree of another root.
+    // The id of a subagent leads to the tree of another root.
     return records.filter((record) => record.rootAgentId === rootAgentId);
   }
 
@@ -217,7 +217,7 @@ export class RedisReads extends RedisTables implements StoreTables {
 
   webhooks(tenant: string, rootAgentId: string): TreeWebhooks | undefined {
     const found = this.at(this.keys.treeOf(tenant, rootAgentId)).get(rowKinds.webhooks);
-    // The id of an agent that is no root leads to the tree of another root.
+    // The id of a subagent leads to the tree of another root.
     return found?.rootAgentId === rootAgentId ? found : undefined;
   }
 

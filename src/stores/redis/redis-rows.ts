@@ -43,7 +43,7 @@ export interface RowKind<T> {
   parse(text: string, where: string): T;
 }
 
-/** Splits a stored row as the scripts do. A text that is no row is found corrupt when it is parsed. */
+/** Splits a stored row as the scripts do. Does not check the text: a corrupt row is found when it is parsed. */
 export function seenRow(stored: string): SeenRow {
   let end = 0;
   while (isDigit(stored.charCodeAt(end))) end += 1;
@@ -69,11 +69,11 @@ const headRowSchema = z.object({
   sign: z.number(),
   batchId: z.string().nullable(),
   openRequests: z.int(),
-  /** Absent: `none`. */
+  /** Default `none`. */
   work: z.enum(["open", "parked"]).optional(),
   /** Ids of the open requests. */
   open: z.array(z.string()),
-  /** Absent for the outcome of most batches. */
+  /** `undefined` for the outcome of most batches. */
   outcome: storedOutcomeSchema.optional(),
 });
 /** The head and the fields that change together with it. */

@@ -26,7 +26,7 @@ export interface Collection<T> {
 }
 
 interface Written {
-  /** Undefined for a row that is removed. */
+  /** `undefined` for a row that is removed. */
   readonly text: string | undefined;
   readonly value: unknown;
   readonly kind: "row" | "collection" | "changed collection";
@@ -37,7 +37,7 @@ export interface IndexWrite {
   readonly kind: "name" | "at" | "from" | "leaving";
   readonly keys: IndexKeys;
   readonly member: string;
-  /** The score to write. Absent for "leaving": its member is removed once the tree was changed. */
+  /** The score to write. `undefined` for "leaving": its member is removed once the tree was changed. */
   readonly score: number | undefined;
   /** Readers correct every entry of this kind, so one server notes no time for it. */
   readonly isUnstamped?: boolean;
@@ -192,7 +192,7 @@ export class TreeSession {
 
   inboxSize(key: string): number {
     if (this.#inbox?.has(key)) throw new NotTogether("it counts what was just changed");
-    // Who asks is about to leave a tree at rest, so this assumes that nothing came; the validation finds what did.
+    // The caller is about to leave a tree at rest, so this assumes that no item came; the validation finds one that did.
     const known = this.answers.get(`size|${key}|`);
     const size = typeof known === "string" ? known : "0";
     this.#check({ kind: "size", key, name: "", expected: size });

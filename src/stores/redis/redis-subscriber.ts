@@ -70,7 +70,7 @@ export class RedisSubscriber {
       try {
         this.#channels.get(channel)?.onMessage(text);
       } catch (error) {
-        // Anybody who may publish can have sent it. Thrown here, it would end the process.
+        // Any client that may publish can have sent the message. An error thrown here would end the process.
         process.emitWarning(`a message on ${channel} could not be read: ${String(error)}`);
       }
     });

@@ -25,7 +25,7 @@ const FLAG = 2;
 /** Where it has the count of rows. */
 const ROWS = 7;
 
-/** Undefined if nothing was read and nothing is to be written. `indexWrites`: those that become true with the rest. */
+/** `undefined` if nothing was read and nothing is to be written. `indexWrites`: those that become true with the rest. */
 export function encoded(
   session: TreeSession,
   envelope: Envelope,
@@ -127,7 +127,7 @@ export type Applied =
       readonly type: "done";
       readonly version: string;
       readonly cursor: number;
-      /** Who held the agent of each inbox that got something, "" for nobody; empty if that is not known. */
+      /** The process that held the agent of each inbox that got an item, "" if none did; an empty map if that is not known. */
       readonly holders: ReadonlyMap<string, string>;
     }
   | { readonly type: "changed"; readonly facts: readonly ChangedFact[] }

@@ -275,7 +275,7 @@ export class TreeQueues implements KnownTrees {
     return queue !== undefined && queue.cache.row(field) === undefined;
   }
 
-  /** Another process has written to the tree. Who posts to an agent mostly writes its record, too. */
+  /** Another process has written to the tree. A process that posts to an agent mostly writes its record, too. */
   forgetRecords(tag: string, posted: readonly string[], records: readonly string[]): void {
     const queue = this.#queues.get(tag);
     if (!queue) return;

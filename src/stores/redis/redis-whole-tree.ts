@@ -150,7 +150,7 @@ export async function readTreeHead(
   );
   const [cursor, ...parts]: readonly unknown[] = Array.isArray(answer) ? answer : [];
   const { inboxes: _none, ...head } = activityIn(tree, parts, []);
-  // The id of an agent that is no root leads to the tree of another root.
+  // The id of a subagent leads to the tree of another root.
   const isTree = head.agents.some((agent) => agent.agentId === rootAgentId && agent.rootAgentId === rootAgentId);
   return isTree ? { cursor: Number(cursor), ...head } : undefined;
 }

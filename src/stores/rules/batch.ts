@@ -39,7 +39,7 @@ export interface SpawnOrder {
   readonly definition?: StoredDefinition | undefined;
 }
 
-/** Starts a turn that nobody asked for, if none is open once the batch has been applied. */
+/** Starts a turn without a request of a caller, if none is open once the batch has been applied. */
 export interface WakeOrder {
   /** The child whose end is the reason. The turn spends from what is left of the turn that started the child. */
   readonly childId: string;
@@ -82,11 +82,11 @@ export interface Batch {
   readonly artifacts: readonly NewArtifact[];
   /**
    * Deletes the messages that were stored before this batch, and for `all` the artifacts too, whose versions start
-   * again at 1. The journal stays. Null deletes nothing.
+   * again at 1. The journal stays. `null` deletes nothing.
    */
   readonly cleared: "conversation" | "all" | null;
   readonly owned: OwnedFields | null;
-  /** A definition that these entries name first, to be kept with the tree. Absent: that of the agent's record. */
+  /** A definition that these entries name first, to be kept with the tree. Default: the one that the agent's record names. */
   readonly definition?: StoredDefinition | undefined;
   /** Requests to open; one whose id is stored already is left unchanged. An expiry sets a timer. */
   readonly requests: readonly AgentRequest[];
@@ -99,13 +99,13 @@ export interface Batch {
   readonly posts: readonly Post[];
   /** Keys of the inbox items that these entries have consumed. */
   readonly acknowledged: readonly string[];
-  /** Absent: none. */
+  /** Timers to set. Default none. */
   readonly timers?: readonly Timer[] | undefined;
   readonly clearedTimers: readonly string[];
   readonly wake?: WakeOrder | undefined;
   /**
-   * Gives the lease back too, whatever is left to do: items in the inbox wait for the next owner. Absent: the owner keeps
-   * it.
+   * Gives the lease back too, even with work left to do: items in the inbox wait for the next owner. By default the owner
+   * keeps it.
    */
   readonly leaves?: boolean | undefined;
 }

@@ -115,8 +115,8 @@ function deliver(tables: Tables, batch: Batch, { agentId, item }: Post): readonl
 }
 
 /**
- * Opens a turn that nobody asked for, unless a turn is open or queued, which will see the child's end anyway. True if
- * the agent's inbox got an item.
+ * Opens a turn without a request of a caller, unless a turn is open or queued, which will see the child's end anyway.
+ * Returns `true` if the agent's inbox got an item.
  */
 function wake(tables: Tables, key: AgentKey, order: WakeOrder, now: number): boolean {
   const record = tables.agent(key);
@@ -207,7 +207,7 @@ function withVersions(entries: readonly Entry[], versions: ReadonlyMap<string, n
 }
 
 /**
- * Removes asks that will not be repeated from the reservation queues, so that nobody waits behind them and no room is
+ * Removes asks that will not be repeated from the reservation queues, so that no call waits behind them and no room is
  * kept for them: their turn has ended, their agent is shut down or held, or the code that asked is gone.
  */
 function leaveQueues({ key, entries, owned, closedTurnId }: Batch, record: AgentRecord, ledger: Ledger): void {

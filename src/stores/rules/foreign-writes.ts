@@ -4,11 +4,11 @@ import { type AgentKey, rootOf } from "../../state/index.ts";
 export interface ForeignWrite {
   readonly tenant: string;
   readonly rootAgentId: string;
-  /** Agents whose inbox got something; null: possibly any. */
+  /** Agents whose inbox got an item; `null` if it may be any agent of the tree. */
   readonly posted: readonly string[] | null;
-  /** Agents whose records were changed (the end of a turn changes its agent's record); null: possibly any. */
+  /** Agents whose records were changed (the end of a turn changes its agent's record); `null` if it may be any of the tree. */
   readonly records: readonly string[] | null;
-  /** When the first of the timers that were set is due, in whichever of the two times; null: none was set. */
+  /** When the first of the timers that were set is due, in wall-clock or steady time as the timer is; `null` if none was set. */
   readonly timerAt: number | null;
 }
 
@@ -16,7 +16,7 @@ export interface ForeignWrite {
 export type ForeignWrites = ForeignWriteList | "any";
 
 /**
- * What other processes have written. Whoever listens asks about one agent after the other, so the writes are sorted by tree
+ * What other processes have written. A listener asks about one agent after the other, so the writes are sorted by tree
  * once, with the first question.
  */
 export class ForeignWriteList {

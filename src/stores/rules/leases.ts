@@ -86,9 +86,9 @@ export function isAlive(
 }
 
 /**
- * Time during which nobody who works for an account had an owner does not count as working time (docs/budgets.md). For
- * every account above the open turn, counting stops at the last sign of life of the agents below it, and starts again
- * now.
+ * Time during which no agent that works for an account had an owner does not count as working time (docs/budgets.md).
+ * For every account above the open turn, counting stops at the last sign of life of the agents below it, and starts
+ * again now.
  */
 function passOver(tables: StoreTables, record: AgentRecord, rules: LeaseRules, steady: number): void {
   const { tenant, rootAgentId, openTurnId } = record;

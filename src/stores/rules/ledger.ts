@@ -79,7 +79,7 @@ export class Ledger {
   readonly #tables: Tables;
   readonly #cause: LedgerCause;
   readonly #moment: Moment;
-  /** Created for the first account at which somebody waits or has to. */
+  /** Created for the first account at which a call waits or has to wait. */
   #queues: ReservationQueues | undefined;
   readonly #read = new Map<string, ReadAccount>();
   /** Accounts at the top of trees in which a waiting reservation may succeed now. */
@@ -116,7 +116,7 @@ export class Ledger {
     if (!turn || children.length === 0) return;
     const { turn: rest, background, children: moved } = moveToBackground(turn, children, above, this.#moment.steady);
     this.#putAll([rest, ...(background ? [background] : []), ...moved]);
-    // A waiter's account may have moved, so that everybody asks again.
+    // A waiter's account may have moved, so all waiters ask again.
     const top = chain.at(-1);
     if (top) (this.#disbanded ??= new Set()).add(top.id);
   }
@@ -133,7 +133,7 @@ export class Ledger {
     const top = topOf(chain);
     const before = this.#queueOf(top);
     const find = (id: string): Account | undefined => this.#find(id);
-    // Where nobody waits there is no order to keep.
+    // Without waiters there is no order to keep.
     const alone = before.length === 0 ? reserve(chain, ask, this.#moment) : undefined;
     if (alone?.granted) return this.#granted(alone);
     const { outcome, queue, mayWake } = reserveQueued(chain, ask, { queue: before, find }, this.#moment);
@@ -330,7 +330,7 @@ export function fireAccountTimer(tables: Tables, timer: AccountTimer, moment: Mo
   if (!alarm || alarm.dueAt > time || alarm.dueAt === alarm.limitAt) return nothing;
   const isAtWork = status !== "shutdown" && (openTurnId !== null || account.activeCount > 0);
   if (!isAtWork) {
-    // Nobody is at work who could be warned; the next one who spends on the account is.
+    // No agent is at work that could be warned; the next one that spends on the account is warned.
     const { limitAt } = alarm;
     return { posted: [], timers: [setLimitTimer(tables, tenant, account, limit, { dueAt: limitAt, limitAt })] };
   }
@@ -348,8 +348,8 @@ const timeLimits = ["deadlineAt", "maxActiveMs"] as const satisfies readonly Tim
 
 /**
  * Sets the timers that a change of an account requires and returns them. Each limit on time has one timer: first for
- * its warning, then for the limit. A deadline's runs from the opening of the account on, that of active time while
- * somebody works.
+ * its warning, then for the limit. A deadline's timer runs from the opening of the account on, that of active time while
+ * an agent works.
  */
 export function changeTimers(tables: Tables, tenant: string, before: Account | undefined, account: Account): Timer[] {
   if (before && hasSameAlarms(before, account)) return [];

@@ -1,7 +1,7 @@
 export interface LiveAddress {
   readonly tenant: string;
   readonly rootAgentId: string;
-  /** The sender or follower; nobody receives its own messages. Contains no white space. */
+  /** The sender or follower; a process does not receive its own messages. Contains no white space. */
   readonly processId: string;
 }
 
@@ -27,7 +27,7 @@ export interface LiveChannel {
   /** Sends to all other followers of the tree. */
   send(place: LiveAddress, message: string): void;
   /**
-   * Subscribes to what others send about a tree. Asks them what is open now as soon as it can hear them, and again
+   * Subscribes to what other processes send about a tree. Asks them what is open as soon as it is subscribed, and again
    * after each interruption.
    */
   follow(place: LiveAddress, listener: (message: string) => void): LiveFollowing;

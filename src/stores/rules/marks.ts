@@ -10,7 +10,7 @@ interface EffectiveMark {
   readonly reason: "paused" | "aborted";
   /** The agent that carries the mark. */
   readonly agentId: string;
-  /** The reason given by whoever aborted. */
+  /** The reason that the caller gave for the abort. */
   readonly message?: string;
 }
 
@@ -146,7 +146,7 @@ interface MarkedAbort extends AbortCommand {
   readonly isSuperseded?: boolean | undefined;
 }
 
-/** With a turn id: aborts that turn and the work below it. Without: whatever is open on the agent and below it. */
+/** With a turn id: aborts that turn and the work below it. Without one: aborts all open work of the agent and below it. */
 export function abort(tables: Tables, key: AgentKey, command: MarkedAbort, now: number): MarkOutcome {
   const { turnId, by, accountId } = command;
   if (accountId !== undefined) return abortUnderAccount(tables, key, { ...command, accountId }, now);

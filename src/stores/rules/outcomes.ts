@@ -19,14 +19,14 @@ export interface Committed {
    */
   readonly entries: readonly Entry[];
   readonly cursor: number;
-  /** No row of the tree lies between this cursor and `cursor`. Absent if a batch is answered again. */
+  /** No row of the tree lies between this cursor and `cursor`. `undefined` if a batch is answered again. */
   readonly follows?: number | undefined;
   readonly warnings: readonly (BudgetWarning & { readonly holder?: AccountHolder | undefined })[];
   /** Agents of the tree whose inbox got something. */
   readonly posted: readonly string[];
   /** Timers that this commit set, so that the scheduler need not look them up. */
   readonly timers: readonly Timer[];
-  /** The changed accounts. Absent if a batch is answered again. */
+  /** The changed accounts. `undefined` if a batch is answered again. */
   readonly accounts?: readonly Account[];
 }
 
@@ -86,7 +86,7 @@ export interface FiredTimer {
   readonly posted: readonly string[];
   /** Timers that were set. */
   readonly timers: readonly Timer[];
-  /** Calls that have not ended: their jobs must be added to their queues again. Absent: none. */
+  /** Calls that have not ended: their jobs must be added to their queues again. `undefined` if there are none. */
   readonly jobs?: readonly QueuedCall[];
 }
 
@@ -141,7 +141,7 @@ export type OpenTurnOutcome =
       readonly record: AgentRecord;
       /** The agent itself, and all agents that were aborted with the superseded turn. */
       readonly posted: readonly string[];
-      /** Who held the agent when the turn was posted to it. Absent if nobody did, or the stores do not tell. */
+      /** The process that held the agent when the turn was posted to it; `undefined` if none did, or if the stores do not tell. */
       readonly holder?: ProcessIdentity | undefined;
     }
   /** The agent has had its first turn, and this command was to open it. */
@@ -157,7 +157,7 @@ export type OpenTurnOutcome =
 /** A turn's agent, and what the turn's result is made of once it has ended. */
 export interface StoredLook {
   readonly record: AgentRecord;
-  /** Undefined while the turn is open, queued or to come. */
+  /** `undefined` while the turn is open, queued or to come. */
   readonly past:
     | {
         /** The turn's own. */

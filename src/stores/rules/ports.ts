@@ -89,7 +89,7 @@ export interface Stores {
   setBudget(key: AgentKey, command: BudgetCommand, now: number, steady?: number): Promise<SetBudgetOutcome>;
   /**
    * Decides an open request and posts the decision to its agent. Only the first decision counts. From `expiresAt` on,
-   * any decision makes the request `expired`, decided by nobody, whether or not its timer has fired. With a key it can
+   * any decision makes the request `expired`, with `by` as `null`, whether or not its timer has fired. With a key it can
    * be sent again; turns and decisions of one tree share their keys.
    */
   decide(
@@ -137,7 +137,7 @@ export interface Stores {
   /**
    * Agents that need an owner: agents of dead processes with an open turn or an inbox item, agents without owner that
    * have an inbox item, and agents that were left with an open turn. Not listed are agents that are shut down or
-   * parked, and agents whose items nobody can take in now: queued turns behind the open one, or items that a pause
+   * parked, and agents whose items no process can take in now: queued turns behind the open one, or items that a pause
    * holds. The cost grows with their number, not with the number of all agents. Changes nothing of the agents.
    */
   unattended(tenant: string, query: UnattendedQuery, steady: number): Promise<AgentKey[]>;
@@ -188,16 +188,16 @@ export interface Stores {
    * that creates an agent, or in which a turn goes on under another definition.
    */
   definition(tenant: string, rootAgentId: string, hash: string): Promise<StoredDefinition | undefined>;
-  /** Who works in a tree and what it waits for; undefined if none of its requests is open. */
+  /** The agents that work in a tree and what it waits for; `undefined` if none of its requests is open. */
   treeActivity(tenant: string, rootAgentId: string): Promise<TreeActivity | undefined>;
   /** A tree and its last cursor at one moment; undefined if its root has no record. */
   treeHead(tenant: string, rootAgentId: string): Promise<TreeHead | undefined>;
   /** Due timers, oldest first: timers of working time are due by `steady` (default `now`), all others by `now`. */
   dueTimers(now: number, limit: number, steady?: number): Promise<Timer[]>;
   /**
-   * Handles a due timer of an account or of a queued call, whoever owns the agent. Room that was kept for a waiter who
-   * does not ask goes to the next one; the warning of a limit on time is posted to the agent. The timer of a queued
-   * call returns the call, whose job may be lost, and is set again (`JOB_LOOK_MS`). `steady`: default `now`.
+   * Handles a due timer of an account or of a queued call, also if another process owns the agent. Room that was kept for a
+   * waiter that does not ask goes to the next one; the warning of a limit on time is posted to the agent. The timer of a
+   * queued call returns the call, whose job may be lost, and is set again (`JOB_LOOK_MS`). `steady`: default `now`.
    */
   fireTimer(timer: AccountTimer | JobTimer, now: number, steady?: number): Promise<FiredTimer>;
   /** The earliest time of all timers, in whichever of the two times it is measured. */
@@ -220,7 +220,7 @@ export interface Stores {
   /** Stores how far a projection has come. A lower cursor than the stored one changes nothing. */
   moveProjection(tenant: string, name: string, rootAgentId: string, cursor: number): Promise<void>;
 
-  /** Receivers outside that are told of the tree's turns; undefined if there are none. No export has them. */
+  /** The webhooks of the tree's turns; `undefined` if there are none. Exports do not contain them. */
   webhooks(tenant: string, rootAgentId: string): Promise<TreeWebhooks | undefined>;
   /**
    * Replaces those of a tree; an empty list removes them. Nothing is changed and the result is false unless `before` is
@@ -247,7 +247,7 @@ export interface Stores {
 
 /** What a new agent gets besides its record. */
 export interface AgentParts {
-  /** Its conversation so far. Absent: none. */
+  /** Its conversation so far. Default: empty. */
   readonly messages?: readonly Message[] | undefined;
   /** Kept with the tree. */
   readonly definition?: StoredDefinition | undefined;
@@ -264,9 +264,9 @@ export interface TurnCommand {
   readonly ifBusy: "refuse" | "queue" | "supersede";
   /** The span that asks for the turn. */
   readonly trace?: TraceHeaders | undefined;
-  /** Messages of the conversation that are the input of a turn without content. Absent: none. */
+  /** Messages of the conversation that are the input of a turn without content. Default none. */
   readonly inputMessageIds?: readonly string[] | undefined;
-  /** Tools of the turn that its caller runs. Absent: none. */
+  /** Tools of the turn that its caller runs. Default none. */
   readonly clientTools?: readonly ModelTool[] | undefined;
   /** Only opens the turn if it is the agent's first one: the command can be repeated safely. */
   readonly isFirst?: boolean | undefined;
@@ -293,7 +293,7 @@ export interface AbortCommand {
   readonly turnId: string | null;
   /**
    * Aborts only what spends under this account and does not belong to the agent's open turn: background children and
-   * what they have started. Absent: `turnId` decides.
+   * what they have started. Without it, `turnId` decides.
    */
   readonly accountId?: string | undefined;
   readonly by: string;
@@ -327,8 +327,8 @@ export interface DecideOptions {
 export interface ReleaseOptions {
   /**
    * Why the lease is given back. `rest`, the default: there is nothing to do. `parked`: the open turn waits for others;
-   * its working time keeps counting, and nobody takes the agent up until it gets an item. `leaving`: the owner leaves,
-   * whatever is left to do; an agent with an open turn becomes unattended.
+   * its working time keeps counting, and no process takes the agent up until it gets an item. `leaving`: the owner leaves
+   * even with work left to do; an agent with an open turn becomes unattended.
    */
   readonly as?: "rest" | "parked" | "leaving" | undefined;
   /** Until when it was worked on; default: its last commit. */
@@ -358,7 +358,7 @@ export interface TreeHead {
   readonly openRequests: readonly AgentRequest[];
 }
 
-/** Who works in a tree and what it waits for, at one moment. */
+/** The agents that work in a tree and what it waits for, at one moment. */
 export interface TreeActivity extends Omit<TreeHead, "cursor"> {
   /** The inboxes of agents with an open turn, by agent id. */
   readonly inboxes: ReadonlyMap<string, readonly InboxItem[]>;
@@ -380,7 +380,7 @@ export interface StoredAgent {
   readonly at: number;
   /** The last sign of life of its owner, in the store's steady time. */
   readonly sign: number;
-  /** Whether its turn was parked. Absent: no. */
+  /** Whether its turn was parked. Default `false`. */
   readonly isParked?: boolean;
   /** The last applied batch and its outcome, in case it is sent again. */
   readonly lastBatch: { readonly id: string; readonly outcome: Committed } | null;

@@ -69,11 +69,11 @@ function isSameClock(rows: readonly RegisteredProcess[], clockOffset: number, el
 
 /** What a process that only reads the stores can tell of another one. */
 export interface ProcessSigns {
-  /** Whether it runs; null: it is on another machine or in another container, so that only its heartbeat tells. */
+  /** Whether it runs; `null` if it is on another machine or in another container, where only its heartbeat tells. */
   readonly isRunning: boolean | null;
   /** How long ago its last heartbeat was, in milliseconds. */
   readonly silentMs: number;
-  /** When it was started, in milliseconds since the epoch; null: not known. */
+  /** When it was started, in milliseconds since the epoch; `null` if that is not known. */
   readonly startedAt: number | null;
 }
 
@@ -212,7 +212,7 @@ function bootIdOf(view: ProcessView, hasProc: boolean): string {
 /**
  * Identifies the container that this process runs in, if it has one namespace of process ids, which each start of it
  * replaces: by the writable layer of its root, which a container keeps when it is started again and shares with no other; in
- * Kubernetes by the pod and the name of the container. Undefined outside of containers, and where a namespace was made
+ * Kubernetes by the pod and the name of the container. `undefined` outside of containers, and where a namespace was made
  * within the container, which shows in a second mount of `/proc`.
  */
 function containerOf({ read }: ProcessView): string | undefined {

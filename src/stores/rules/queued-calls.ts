@@ -21,7 +21,7 @@ export const JOB_LOOK_MS = 30_000;
 
 /** The changes of a batch to its agent's queued calls, and the timers that it sets. */
 export interface QueueChange {
-  /** Undefined if none is left. */
+  /** `undefined` if none is left. */
   readonly queued: QueuedCalls | undefined;
   readonly timers: readonly Timer[];
 }

@@ -82,7 +82,7 @@ export function decide(tables: Tables, command: DecideCommand, now: number): Dec
   }
   if (request.status !== "open") return { type: "conflict", request, posted: [] };
   if (isOver(request, now) && decision.verdict !== "expired") {
-    // Its timer may be late; nobody may approve in the meantime.
+    // Its timer may be late; a decision that comes before it is refused as well.
     return { ...settled(tables, request, { verdict: "expired", by: null, reason: null }, now), type: "conflict" };
   }
   if (!verdictsOf[request.kind].includes(decision.verdict)) return { type: "unfit", request };

@@ -11,9 +11,9 @@ export const noWaiters: readonly Waiter[] = Object.freeze([]);
  * Owns: which waiters have changed, and the timer for those who were woken. Does not own: the accounts.
  *
  * Invariants
- * 1. A queue is read only if its account says that somebody waits, and only changes of it are written.
+ * 1. A queue is read only if its account says that a call waits, and only changes of it are written.
  * 2. While a waiter has been woken and has not asked yet, a timer is set that fires no later than its claim expires:
- *    nobody waits behind somebody who never asks.
+ *    no call waits behind a waiter that never asks.
  */
 export class ReservationQueues {
   readonly #tables: Tables;
@@ -43,7 +43,7 @@ export class ReservationQueues {
     this.#now.set(top.id, queue);
   }
 
-  /** The timer has fired, and is set again if somebody has still to ask. */
+  /** The timer has fired, and is set again if a woken waiter has not asked yet. */
   timerFired(top: Account): void {
     this.change(top, this.of(top));
     this.#fired.add(top.id);

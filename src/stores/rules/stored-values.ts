@@ -13,8 +13,8 @@ import {
 import type { Committed } from "./outcomes.ts";
 
 /**
- * Parses stored JSON text. Throws `CorruptRecordError` if it is no JSON or does not fit the schema; the record is left
- * as it is.
+ * Parses stored JSON text. Throws `CorruptRecordError` if it is not valid JSON or does not fit the schema; the record
+ * is left as it is.
  */
 export function parsed<T>(schema: z.ZodType<T>, text: string, where: string): T {
   return fitting(schema, jsonOf(text, where), where);
@@ -34,7 +34,7 @@ export function jsonOf(text: string, where: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new CorruptRecordError(`${where} is no JSON; it is left as it is`, { cause: error });
+    throw new CorruptRecordError(`${where} is not valid JSON; it is left as it is`, { cause: error });
   }
 }
 
@@ -115,7 +115,7 @@ export function storedOutcome({ cursor, warnings, posted, timers }: Committed): 
 export class CorruptTimers {
   readonly #reported = new Set<string>();
 
-  /** Undefined for a corrupt timer. */
+  /** `undefined` for a corrupt timer. */
   skipCorrupt<T>(read: () => T): T | undefined {
     try {
       return read();

@@ -37,7 +37,7 @@ export type Work = "none" | "open" | "parked";
 /** The part of an agent that changes with every commit, separate from the record to keep commits small. */
 export interface Head {
   readonly epoch: number;
-  /** The process that holds the lease; null: none. */
+  /** The process that holds the lease; `null` if none does. */
   readonly holder: string | null;
   readonly seq: number;
   readonly at: number;
@@ -221,7 +221,7 @@ export interface RestoredRow {
  */
 export interface Database {
   readonly tables: StoreTables;
-  /** Absent if only users of one stores object in this process can hear each other. */
+  /** `undefined` if live messages only reach users of one stores object in this process. */
   readonly live?: LiveChannel;
   /**
    * Runs work in a transaction; an exception undoes all of it, and nothing of other works that share the transaction. Works take effect
@@ -229,14 +229,14 @@ export interface Database {
    */
   write<T>(work: () => T): Promise<T>;
   read<T>(work: () => T): Promise<T>;
-  /** What `Stores.rest` asks for. Absent: there is nothing to free. */
+  /** Implements `Stores.rest`; `undefined` if the database holds nothing that it could free. */
   rest?(keys: readonly AgentKey[]): void;
   /** At most `limit`. */
   unattended(tenant: string, query: UnattendedQuery & { readonly limit: number }, steady: number): Promise<AgentKey[]>;
   /** Those of the agents, at least one, whose inbox is not empty. */
   posted(keys: readonly AgentKey[]): Promise<AgentKey[]>;
   onForeignWrite(listener: (writes: ForeignWrites) => void): () => void;
-  /** Absent if no acknowledged write can be lost while a process lives that knows of it. */
+  /** `undefined` if no acknowledged write can be lost while a process lives that knows of it. */
   onRolledBack?(listener: (found: RolledBackTree) => void): () => void;
   close(): Promise<void>;
 }

@@ -67,7 +67,7 @@ export function importTree(
   const cursorsBefore = keepsCursors
     ? rows.map((row) => row.cursor)
     : keptCursors(tables.storedRows(tenant, rootAgentId), rows);
-  // They are no part of an exported tree: receivers of this store are not told of a copy in another one.
+  // An exported tree does not contain them: a copy in another store sends nothing to the receivers of this one.
   const webhooks = tables.webhooks(tenant, rootAgentId);
   tables.removeTree(tenant, rootAgentId);
   for (const agent of agents) putAgent(tables, agent);

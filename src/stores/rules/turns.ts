@@ -148,7 +148,7 @@ export function isPast({ nextTurnNumber, openTurnId, queuedTurnIds }: AgentRecor
   return nextTurnNumber > numberOfTurn(turnId) && openTurnId !== turnId && !queuedTurnIds.includes(turnId);
 }
 
-/** Reads the journal only when there is something to find: who waits for a turn looks after each change of its agent. */
+/** Reads the journal only if the turn may have ended, because a waiter calls this after each change of its agent. */
 export function lookAtTurn(
   tables: Pick<StoreTables, "agent" | "rowsFrom" | "messagesById" | "account">,
   key: AgentKey,
