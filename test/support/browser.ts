@@ -14,7 +14,7 @@ export interface PageOptions {
   readonly colorScheme?: "light" | "dark";
   /** In CSS pixels. Default: 1,280 by 800. */
   readonly viewport?: { readonly width: number; readonly height: number };
-  /** True: as for people who want no motion. Default: false. */
+  /** Sets `prefers-reduced-motion`, as people do who want no motion. Default: false. */
   readonly reducedMotion?: boolean;
   /** Pixels of a picture for one CSS pixel. Default: 1. */
   readonly scale?: number;

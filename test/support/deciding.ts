@@ -28,7 +28,7 @@ export function openTill({ onPay, ...options }: TillOptions = {}): Till {
   const paid: Json[] = [];
   const tool = defineTool({
     name: "pay",
-    description: "Pays somebody.",
+    description: "Pays a person.",
     needsApproval: true,
     ...options,
     parameters: paymentSchema,

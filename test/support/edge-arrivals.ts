@@ -140,7 +140,7 @@ export const arrivals: Readonly<Record<string, Arrival>> = {
   },
 };
 
-/** A process that has the agent, and finds credentials for whoever has none. */
+/** A process that has the agent, and finds credentials for turns that have none. */
 export async function openWorker(
   stage: Stage,
   edge: Edge,

@@ -18,7 +18,7 @@ export interface HookReceiver {
   until(isThere: (calls: readonly HookCall[]) => boolean): Promise<readonly HookCall[]>;
 }
 
-/** A receiver of webhooks that ends with the test. `statusOf`: what it answers; null: it never answers. Default 200. */
+/** A receiver of webhooks that ends with the test. `statusOf` gives the status of each answer, `null` for no answer. Default: 200. */
 export async function startReceiver(
   statusOf: (call: HookCall, count: number) => number | null = () => 200,
 ): Promise<HookReceiver> {

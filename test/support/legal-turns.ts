@@ -46,7 +46,7 @@ function describeShare(variant: VariantName, cases: number): void {
           expect(await new RandomPlay(stage(), look, plan, { agentId, tally, through }).play()).toEqual([]);
         });
         const seed = firstSeed + seedsApart * variantNames.indexOf(variant) + part;
-        // A failing case is shown as far as it was shrunk when time is up; a run that was cut short is no success.
+        // When time is up, a failing case is shown as far as it was shrunk. A run that was cut short fails.
         const limits = { interruptAfterTimeLimit: 170_000, markInterruptAsFailure: true };
         await fc.assert(property, { numRuns, seed, ...limits });
       });
