@@ -111,7 +111,7 @@ describe.skipIf(!redisProgram)("lists over trees", () => {
     expect(await stores.nextTimerAt()).toBeUndefined();
     expect(await stores.dueTimers(NOW + 9, 10)).toEqual([]);
     await stores.close();
-    // These hints were not written just now, so no process can be about to make them true.
+    // The `-told` lists do not name them, so no process can be about to make them true.
     const left = (await redis.client.keys(`${prefix}*hints*`)).map((key) => key.replace(/^.*\}:/, ""));
     expect(left.toSorted()).toEqual(
       ["agents", "holders", "newest", "posts", "roots"].flatMap((name) => [
@@ -139,7 +139,7 @@ describe.skipIf(!redisProgram)("lists over trees", () => {
     expect(times[0]).toBeGreaterThan(0);
     expect((await ttls("other")).filter((ttl) => ttl >= 0 && ttl <= 1000)).toEqual([]);
 
-    // A write sets the time of the whole tree anew.
+    // After a write no key of the tree expires soon any more.
     await stores.pause(agentKey(), "ann", NOW);
     expect((await ttls(ROOT)).filter((ttl) => ttl >= 0 && ttl <= 1000)).toEqual([]);
     expect(await stores.messages(agentKey())).toEqual([messageOf("m1")]);
