@@ -98,7 +98,7 @@ export function callEndsContract(subject: () => Stores): void {
       expect(timers).toMatchObject([{ kind: "job", dueAt: alarm.dueAt + JOB_LOOK_MS }]);
     });
 
-    test("comes from its alarm without an owner, and the next owner takes it", async () => {
+    test("fires without an owner, and is gone once the next owner has settled the call", async () => {
       const owner = await withQueued(subject());
       await subject().release(agentKey(), owner.epoch, { as: "parked" });
       expect((await subject().fireTimer(alarm, NOW, alarm.dueAt)).jobs).toMatchObject([{ callId: CALL }]);
