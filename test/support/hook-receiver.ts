@@ -14,7 +14,7 @@ export interface HookReceiver {
   /** `http://127.0.0.1:port`, which servers must list. */
   readonly origin: string;
   readonly calls: readonly HookCall[];
-  /** Resolves as soon as the calls are as expected, whether they are already or become so. */
+  /** Resolves as soon as `isThere` returns true for the calls received so far. */
   until(isThere: (calls: readonly HookCall[]) => boolean): Promise<readonly HookCall[]>;
 }
 

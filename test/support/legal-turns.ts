@@ -13,7 +13,7 @@ const allCases = randomCases(600, 100);
 const firstSeed = Number(process.env["TROUPE_SEED"] ?? 20_261_121);
 const seedsApart = 100_000;
 
-/** So many are played on the stores of one test. */
+/** Cases that are played on the stores of one test. */
 const casesOfPart = 50;
 
 export interface LegalTurns {

@@ -10,7 +10,7 @@ import {
 import { scriptedModel } from "../../src/testing/index.ts";
 import { calling } from "./turn-probes.ts";
 
-/** Called wherever code of the user's is given something, with the name of the place. */
+/** Called with every value that user code is given, and the name of the place. */
 export type Give = (place: string, value: unknown) => void;
 
 export const hookNames = [
