@@ -48,7 +48,7 @@ export function testClock(name: string, create: () => ClockUnderTest): void {
       expect(log).toEqual(["delay", "timer"]);
     });
 
-    it("refuses what is no time", async () => {
+    it("refuses times that are not finite numbers", async () => {
       expect(() => clock.setTimer(Number.NaN, note("never"))).toThrow(InvalidInputError);
       expect(() => clock.setDelay(Number.POSITIVE_INFINITY, note("never"))).toThrow(InvalidInputError);
       await expect(clock.sleep(Number.NaN)).rejects.toThrow(InvalidInputError);

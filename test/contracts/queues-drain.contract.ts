@@ -30,7 +30,7 @@ export function drainContract(subject: () => QueuesSubject): void {
     expect(await queues.health()).toMatchObject({ isHealthy: false, problems: ["the worker leaves"] });
   });
 
-  test("what runs hears of the end before it; what may be repeated goes back, of the other the agent is told", async () => {
+  test("jobs that run are aborted in time: repeatable ones go back to the queue, of others the agent is told", async () => {
     const { client, soon, now } = subject();
     const queues = client();
     const recorder = new Recorder();
@@ -54,7 +54,7 @@ export function drainContract(subject: () => QueuesSubject): void {
     expect(await queues.counts(["wake"])).toMatchObject([{ waiting: 1, active: 0 }]);
   });
 
-  test("one that comes to rest when it hears of the leaving can go back at once", async () => {
+  test("a job that comes to rest at the leaving signal goes back at once", async () => {
     const { client, soon } = subject();
     const queues = client();
     const recorder = new Recorder();
@@ -70,7 +70,7 @@ export function drainContract(subject: () => QueuesSubject): void {
     expect(await queues.counts(["wake"])).toMatchObject([{ waiting: 1, active: 0 }]);
   });
 
-  test("it is over in time even when somebody does not listen", async () => {
+  test("it is over in time even when a job ignores its signal", async () => {
     const { client, soon, now } = subject();
     const queues = client();
     const recorder = new Recorder();
@@ -85,7 +85,7 @@ export function drainContract(subject: () => QueuesSubject): void {
     goesOn.resolve();
   });
 
-  test("closing twice is closing once, also where nobody works", async () => {
+  test("closing twice is closing once, also without a worker", async () => {
     const { client, soon } = subject();
     const queues = client();
     await queues.wake(agent);

@@ -65,7 +65,7 @@ export function endsContract(subject: () => QueuesSubject): void {
     expect(recorder.dead[0]?.cause).toMatchObject({ code: "failed", message: "TypeError: broken" });
   });
 
-  test("a job that takes too long hears of it, and may still say what came of it", async () => {
+  test("a job that takes too long gets an abort with the reason, and may still return its result", async () => {
     const { client, soon } = subject();
     const queues = client();
     const recorder = new Recorder();

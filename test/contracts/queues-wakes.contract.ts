@@ -9,7 +9,7 @@ const trace = {
 
 /** Agents that are to be taken up. */
 export function wakesContract(subject: () => QueuesSubject): void {
-  test("a wake carries the agent and the trace to whoever works", async () => {
+  test("a wake carries the agent and the trace to a worker", async () => {
     const { client, soon } = subject();
     const [asks, works] = [client(), client()];
     const recorder = new Recorder();
@@ -109,7 +109,7 @@ export function wakesContract(subject: () => QueuesSubject): void {
     expect(recorder.dead).toEqual([]);
   });
 
-  test("different agents run beside one another, under whatever ids and tenants", async () => {
+  test("different agents run beside one another, with any characters in their ids and tenants", async () => {
     const { client, soon } = subject();
     const queues = client();
     const all = Promise.withResolvers<void>();

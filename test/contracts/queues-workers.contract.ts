@@ -8,9 +8,9 @@ async function workersOf(queues: Queues): Promise<number[]> {
   return await Promise.all([queues.workers(), queues.workers("web"), queues.workers("browser")]);
 }
 
-/** Who is there to do the work. */
+/** Counts of the workers on each queue. */
 export function workersContract(subject: () => QueuesSubject): void {
-  test("whoever works on a queue is counted, once it has begun and until it leaves; whoever adds is not", async () => {
+  test("a client that works on a queue is counted from its start until it leaves; one that only adds jobs is not", async () => {
     const { client, soon } = subject();
     const [asks, works] = [client(), client()];
     await asks.add("web", toolJob({ callId: "before" }));

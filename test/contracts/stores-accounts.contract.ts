@@ -69,7 +69,7 @@ export function accountsContract(subject: () => Stores): void {
     }
   });
 
-  test("what nobody knows the amount of is settled in full and marked as unconfirmed", async () => {
+  test("a call of unknown usage is settled in full and marked as unconfirmed", async () => {
     const owner = await openAgent(subject());
     const reservation = reservationIn(await owner.commit({ entries: [modelRequested()] }));
     await owner.commit(settled(reservation, { tokens: reservation.tokens, unconfirmed: true }));

@@ -93,7 +93,7 @@ export function artifactsContract(subject: () => Stores): void {
     }
   });
 
-  test("one that is saved again is no new version of itself; under another name it is one of that name", async () => {
+  test("one that is saved again keeps its version; under another name it is a new version of that name", async () => {
     const owner = await openAgent(subject());
     await owner.commit(saving(artifactOf("a", "plan"), artifactOf("b", "plan"), artifactOf("c", "map")));
     const again = { ...artifactOf("a", "plan"), content: "changed" };

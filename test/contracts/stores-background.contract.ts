@@ -157,7 +157,7 @@ export function backgroundContract(subject: () => Stores): void {
     expect(await subject().inbox(root.key)).toHaveLength(1);
   });
 
-  test("nobody is told of a post to an agent that was shut down; it finds it when it is started again", async () => {
+  test("a post to an agent that was shut down wakes no process; the agent finds it when it is started again", async () => {
     const root = await openAgent(subject());
     const free = await openBackground(root, "free");
     await root.commit({ entries: [note("sleeps")], owned: { ...ready, status: "shutdown" } });

@@ -9,7 +9,7 @@ const far = Number.MAX_SAFE_INTEGER;
 
 export function callEndsContract(subject: () => Stores): void {
   describe("the end of a call", () => {
-    test("is posted once, whoever tells it first", async () => {
+    test("is posted once, even if several processes tell it", async () => {
       await withQueued(subject());
       const told = await Promise.all(["a", "b", "c"].map((text) => subject().postCallEnd(agentKey(), ended(text))));
       expect(told.flatMap(({ posted }) => posted)).toEqual([ROOT]);
@@ -34,7 +34,7 @@ export function callEndsContract(subject: () => Stores): void {
       expect(await subject().inbox(agentKey())).toEqual([]);
     });
 
-    test("is nobody's business where the agent went on without it, or is gone", async () => {
+    test("is dropped where the agent went on without it, or is gone", async () => {
       const owner = await withQueued(subject());
       await owner.commit({ entries: [callSettled] });
       expect(await subject().postCallEnd(agentKey(), ended())).toEqual({ posted: [] });
@@ -98,7 +98,7 @@ export function callEndsContract(subject: () => Stores): void {
       expect(timers).toMatchObject([{ kind: "job", dueAt: alarm.dueAt + JOB_LOOK_MS }]);
     });
 
-    test("is heard whoever owns the agent", async () => {
+    test("fires without an owner, and is gone once the next owner has settled the call", async () => {
       const owner = await withQueued(subject());
       await subject().release(agentKey(), owner.epoch, { as: "parked" });
       expect((await subject().fireTimer(alarm, NOW, alarm.dueAt)).jobs).toMatchObject([{ callId: CALL }]);

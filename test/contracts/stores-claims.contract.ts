@@ -14,7 +14,7 @@ async function claimAlarms(stores: Stores, now = far) {
   return (await stores.dueTimers(now, 10)).flatMap((timer) => (timer.kind === "claim" ? timer : []));
 }
 
-/** Hears the alarms that are due, and gives whoever was told. */
+/** Fires the alarms that are due. Returns the ids of the agents that were told. */
 async function hear(stores: Stores, now: number): Promise<string[]> {
   const posted: string[] = [];
   for (const timer of await claimAlarms(stores, now)) posted.push(...(await stores.fireTimer(timer, now)).posted);
@@ -45,7 +45,7 @@ export function claimsContract(subject: () => Stores): void {
     ]);
   });
 
-  test("whoever was told later has its time, too; heard twice, an alarm takes nobody's turn", async () => {
+  test("an agent that was told later has its full time, too; an alarm that fires twice takes no agent's turn", async () => {
     const { owner, children, ids, taken } = await openLine(subject(), ["a", "b", "c"], 500);
     await owner.commit(settled(taken, { tokens: 200 }));
     const a = only(children, 0);
@@ -60,7 +60,7 @@ export function claimsContract(subject: () => Stores): void {
     expect(await hear(subject(), NOW + 14_001)).toEqual([ids[2]]);
   });
 
-  test("no alarm is left behind when everybody has asked", async () => {
+  test("no alarm is left behind when all agents have asked", async () => {
     const { owner, children, taken } = await openLine(subject(), ["a", "b"], 500);
     await owner.commit(settled(taken, { tokens: 0 }));
     for (const child of children) await child.commit({ entries: [call(child, 500)] });
@@ -78,7 +78,7 @@ export function claimsContract(subject: () => Stores): void {
     expect(alarm && (await subject().fireTimer(alarm, NOW, late)).posted).toEqual([ids[1]]);
   });
 
-  test("a pause that frees somebody's room is followed by the alarm, too", async () => {
+  test("a pause that frees another agent's room is followed by the alarm, too", async () => {
     const { owner, ids, taken } = await openLine(subject(), ["a", "b", "c"], 900);
     await owner.commit(settled(taken, { tokens: 0 }));
     await subject().pause(agentKey(ids[0]), "ann", NOW + 5_000, { steady: NOW + 5_000 });

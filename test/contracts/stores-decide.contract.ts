@@ -61,7 +61,7 @@ export function decideContract(subject: () => Stores): void {
     expect(await subject().inbox(agentKey())).toEqual([]);
   });
 
-  test("nobody approves after the expiry: the decision makes it expired, and who came late is told", async () => {
+  test("no approval counts after the expiry: the decision makes the request expired, and the late caller is told", async () => {
     const owner = await openAgent(subject());
     const requests = [0, 1].map((index) => requestOf(owner, index, { expiresAt: NOW + 500 }));
     const [inTime, late] = requests.map((request) => request.requestId);
@@ -90,7 +90,7 @@ export function decideContract(subject: () => Stores): void {
     const owner = await openAgent(subject());
     const { requestId } = requestOf(owner, 0);
     await owner.commit(opening(requestOf(owner, 0, { expiresAt: NOW + 500 })));
-    const decision: Decision = { verdict: "expired", by: null, reason: "nobody answered" };
+    const decision: Decision = { verdict: "expired", by: null, reason: "no answer came" };
     const outcome = await subject().decide(agentKey(), requestId, decision, NOW + 500);
     expect(outcome).toMatchObject({ type: "decided", request: { decision } });
   });
@@ -158,7 +158,7 @@ export function decisionKeysContract(subject: () => Stores): void {
   const key = "k1";
   const decidedWith = { key, turnId: TURN };
 
-  test("the same decision with the same key is answered with the request as decided, whatever has become of it", async () => {
+  test("the same decision with the same key is answered with the request as decided, even after the turn went on", async () => {
     const owner = await openAgent(subject());
     const request = requestOf(owner, 0, { expiresAt: NOW + 500 });
     const { requestId } = request;

@@ -77,7 +77,7 @@ export function intentsContract(subject: () => Stores): void {
     expect(row?.entries).toEqual(outcome.entries);
   });
 
-  test("another attempt of a tool call is no new call", async () => {
+  test("another attempt of a tool call does not count as a new call", async () => {
     const owner = await openAgent(subject(), { turnBudget: { maxToolCalls: 1 } });
     const outcome = await owner.commit({ entries: [toolStarted(), toolStarted({ attempt: 2 })] });
     expect(outcome.entries.map((entry) => entry.type)).toEqual(["tool.started", "tool.started"]);

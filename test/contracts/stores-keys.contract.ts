@@ -46,7 +46,7 @@ export function keysContract(subject: () => Stores): void {
     expect(await subject().listAgents({ tenant: "green" })).toEqual([]);
   });
 
-  test("distinct keys never mix, whatever is in them", async () => {
+  test("distinct keys never mix, with any characters in them", async () => {
     const seen = new Map<string, string>();
     await assert(
       asyncProperty(tuple(id, id), async ([tenant, agentId]) => {

@@ -59,7 +59,7 @@ export function leasesContract(subject: () => Stores): void {
     ]);
   });
 
-  test("who wants the lease of an agent at rest tells its owner by items, and gives nobody else anything to do", async () => {
+  test("a process that wants the lease of an agent at rest tells its owner by items, and gives no other process work", async () => {
     await subject().wantLease(agentKey("nobody"), NOW);
     const owner = await openAgent(subject());
     await Promise.all([subject().wantLease(agentKey(), NOW + 1), subject().wantLease(agentKey(), NOW + 1)]);
@@ -116,7 +116,7 @@ export function leasesContract(subject: () => Stores): void {
     });
   });
 
-  test("of another boot nothing is known but the heartbeat, whatever its process id", async () => {
+  test("of a process of another boot only the heartbeat counts, not its process id", async () => {
     await subject().createAgent(identityOf(), null);
     await new Owner(subject(), agentKey()).acquire({ ...elsewhere, pid: endedPid() });
     await subject().registerProcess(here, NOW);

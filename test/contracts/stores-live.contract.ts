@@ -16,7 +16,7 @@ export async function until(holds: () => boolean, again: () => void = () => unde
   }
 }
 
-/** What every way for live messages does, whoever shares it. */
+/** The contract of every live channel, for stores in one process and in several. */
 export function describeLiveChannel(name: string, open: OpenTwo): void {
   describe(`live messages (${name})`, () => {
     let one: Stores;
@@ -40,7 +40,7 @@ export function describeLiveChannel(name: string, open: OpenTwo): void {
       return { messages, following };
     };
 
-    test("reach all who follow the tree, in order, whatever is in them", async () => {
+    test("reach all followers of the tree, in order, with any characters in them", async () => {
       const sent = ["1", "two words", "日本語 ✓", "\n", '{"a":"\\u0000"}', ""];
       const first = await followed("a");
       const second = await followed("b");
@@ -78,7 +78,7 @@ export function describeLiveChannel(name: string, open: OpenTwo): void {
       expect(new Set(asked)).toEqual(new Set(["t root"]));
     });
 
-    test("nobody hears itself, asks itself, or counts itself among those who follow", async () => {
+    test("no process receives its own messages, asks itself, or counts itself as a follower", async () => {
       const own: string[] = [];
       other.live.onAsked("a", () => undefined);
       one.live.follow(place("owner"), (message) => own.push(message));
@@ -93,7 +93,7 @@ export function describeLiveChannel(name: string, open: OpenTwo): void {
       expect(one.live.isFollowed(place("owner", "elsewhere"))).toBe(false);
     });
 
-    test("an owner that comes late hears of those who follow already", async () => {
+    test("an owner that comes late is told of the followers that are there already", async () => {
       await followed("a");
       const late: string[] = [];
       other.live.onAsked("late", (_tenant, rootAgentId) => late.push(rootAgentId));

@@ -114,7 +114,7 @@ export function marksContract(subject: () => Stores): void {
     expect(await subject().readAgent(agentKey())).toMatchObject({ pause: null, abort: { turnId: TURN } });
   });
 
-  test("an abort that takes a pause away tells everybody whom that pause held to go on, whether or not it ends them", async () => {
+  test("an abort that takes a pause away tells every agent that the pause held to go on, whether or not it ends them", async () => {
     const { root, kid, grand } = await openFamily(subject());
     const idle = await openChild(root, "idle");
     const own = await openChild(root, "own");
@@ -151,7 +151,7 @@ export function marksContract(subject: () => Stores): void {
     expect(await subject().readAgent(agentKey())).toMatchObject({ pause: { by: "ann" } });
   });
 
-  test("one that was shut down with a turn finds its abort at its next start, and nobody is woken for it", async () => {
+  test("one that was shut down with a turn finds its abort at its next start, and no process is woken for it", async () => {
     const owner = await openAgent(subject());
     await subject().pause(agentKey(), "ann", NOW);
     await subject().openTurn(agentKey(), { input: "go", actorId: null, limits: null, ifBusy: "refuse" }, NOW);

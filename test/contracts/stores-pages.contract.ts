@@ -45,16 +45,19 @@ export function pagesContract(subject: () => Stores): void {
     expect(await list({ after: after("a", NOW), rootAgentId: "b" })).toEqual(["b"]);
   });
 
-  test.each([[""], ["a"], [":a"], ["1.5:a"], ["99999999999999999:a"], ["1:"]])("%j is no place", async (after) => {
-    await expect(list({ after })).rejects.toThrow(InvalidInputError);
-  });
+  test.each([[""], ["a"], [":a"], ["1.5:a"], ["99999999999999999:a"], ["1:"]])(
+    "%j is refused as a place to go on from",
+    async (after) => {
+      await expect(list({ after })).rejects.toThrow(InvalidInputError);
+    },
+  );
 
   test("the order by age is one of roots, and there are two orders", async () => {
     await expect(subject().listAgents({ tenant: TENANT, order: "newest" })).rejects.toThrow(/give rootsOnly: true/);
     await expect(list({ order: "oldest" as "newest" })).rejects.toThrow(/order is "oldest"; it takes "id" or "newest"/);
   });
 
-  test("read page by page, none comes twice and none that was there all the time is left out, whatever is made meanwhile", async () => {
+  test("read page by page while others are made, none comes twice and none that was there all the time is left out", async () => {
     const age = integer({ min: -2, max: 2 });
     const pages = record({
       old: array(age, { maxLength: 12 }),

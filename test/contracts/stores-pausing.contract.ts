@@ -8,7 +8,7 @@ export function pausingContract(subject: () => Stores): void {
   const pausesOf = async (agentId: string) =>
     (await subject().inbox(agentKey(agentId))).filter((item) => item.kind === "pause");
 
-  test("a pause that is to hold now says so to everybody below, an ordinary one does not", async () => {
+  test("a pause that is to hold now says so to all agents below, an ordinary one does not", async () => {
     const owner = await openAgent(subject());
     const kid = await openChild(owner, "kid");
     const agents = [ROOT, kid.key.agentId];

@@ -116,12 +116,12 @@ export function queuedContract(subject: () => Stores): void {
       expect(await subject().dueTimers(NOW, 10, over - 1)).toEqual([]);
       const due = await subject().dueTimers(NOW, 10, over);
       expect(due).toMatchObject([{ kind: "job", callId: CALL, attempt: 1, dueAt: over }]);
-      // Who has it itself is not asked again.
+      // A second claim by the process that has the call does not change the timer.
       await claimed(subject(), elsewhere.processId, { steady: NOW + 700 });
       expect(await subject().dueTimers(NOW, 10, over)).toEqual(due);
     });
 
-    test("a call whose process is dead, or forgotten, is not given again; whoever asks is told so", async () => {
+    test("a call whose process is dead, or forgotten, is not given again; the process that asks is told so", async () => {
       await withQueued(subject());
       await subject().registerProcess(elsewhere, NOW);
       await claimed(subject(), elsewhere.processId);
@@ -140,7 +140,7 @@ export function queuedContract(subject: () => Stores): void {
       });
     });
 
-    test("one that may be repeated is given to whoever asks", async () => {
+    test("one that may be repeated is given to any process that asks", async () => {
       await withQueued(subject(), { effect: "keyed" });
       expect(await claimed(subject(), here.processId)).toMatchObject({ type: "claimed" });
       expect(await claimed(subject(), elsewhere.processId)).toMatchObject({ type: "claimed" });
@@ -169,7 +169,7 @@ export function queuedContract(subject: () => Stores): void {
       expect(await claimed(subject(), here.processId)).toMatchObject({ type: "claimed" });
     });
 
-    test("there is nothing to claim of an attempt that is over, never was, or belongs to nobody", async () => {
+    test("there is nothing to claim of an attempt that is over, never was, or belongs to an unknown agent", async () => {
       const owner = await withQueued(subject());
       const over = { type: "over" };
       expect(await claimed(subject(), here.processId, { attempt: 2 })).toEqual(over);

@@ -60,7 +60,7 @@ export function sharingContract(title: string, open: () => TwoClients): void {
       expect(refused.entries).toMatchObject([{ reason: "budget", limit: "maxTokens" }]);
     });
 
-    test("a cursor is given once, whoever writes, and a reader who goes on from any cursor misses nothing", async () => {
+    test("a cursor is given once among all writers, and a reader that goes on from any cursor misses nothing", async () => {
       const root = await openAgent(mine);
       const kid = await openChild(root, "kid");
       const other = await new Owner(theirs, kid.key).acquire();
@@ -125,7 +125,7 @@ export function sharingContract(title: string, open: () => TwoClients): void {
       expect(outcomes.map((outcome) => outcome.type).sort()).toEqual(["acquired", "held"]);
     });
 
-    test("whoever waits for a tree that others keep changing has it to itself in the end", async () => {
+    test("a write that waits for a tree that others keep changing has it to itself in the end", async () => {
       const root = await openAgent(mine);
       const kids: Owner[] = [];
       for (let index = 0; index < 30; index += 1) kids.push(await openChild(root, `kid${index}`));
@@ -194,7 +194,7 @@ export function sharingContract(title: string, open: () => TwoClients): void {
       const asking = (async () => {
         for (let index = 0; index < 60; index += 1) {
           const request = requestOf(other, index);
-          // Whoever asks comes to rest with it, and goes on with what was decided.
+          // The agent that asks comes to rest with its request, and goes on with what was decided.
           await other.commit({ ...opening(request), ...active(false) });
           // The reader, which never waits either, reads at another moment each time.
           for (let times = 0; times < index % 8; times += 1) await Promise.resolve();
@@ -249,7 +249,7 @@ export function sharingContract(title: string, open: () => TwoClients): void {
         const last = rows.at(-1)?.entries.at(-1);
         readings += 1;
         const open = head?.openRequests.map(({ requestId }) => requestId) ?? [];
-        // A decision is no row: the request is open or not after the row that opened it, and never after the next one.
+        // A decision adds no row: the request is open or not after the row that opened it, and never after the next one.
         expect(last?.type === "request.opened" ? [[], [last.requestId]] : [[]]).toContainEqual(open);
       }
       await writing;

@@ -66,7 +66,7 @@ export function supersedeContract(subject: () => Stores): void {
     expect(kinds).toEqual(["turn", "turn", "abort", "turn", "turn"]);
   });
 
-  test("what works below the turn is aborted with it, in the name of the user where nobody is named", async () => {
+  test("what works below the turn is aborted with it, in the name of the user where no actor is named", async () => {
     const owner = await openAgent(subject());
     await subject().openTurn(agentKey(), first, NOW);
     const kid = await openChild(owner, "kid");
@@ -121,7 +121,7 @@ export function queuedAbortContract(subject: () => Stores): void {
     expect(await subject().release(agentKey(), owner.epoch)).toBe(false);
   });
 
-  test("a turn in line is aborted alone: neither the open one nor what works below it hears of it", async () => {
+  test("a turn in line is aborted alone: neither the open one nor what works below it is told", async () => {
     const owner = await openAgent(subject());
     await subject().openTurn(agentKey(), first, NOW);
     await subject().openTurn(agentKey(), { ...first, ifBusy: "queue" }, NOW);

@@ -14,7 +14,7 @@ async function activity(owner: Owner, isActive: boolean, now: number) {
   return owner.commit({ entries: [note("work")], moves: [{ type: "activity", accountId, isActive }] }, now);
 }
 
-/** Hears all alarms of accounts that are due. */
+/** Fires all alarms of accounts that are due. */
 async function hear(stores: Stores, now: number): Promise<FiredTimer[]> {
   const heard: FiredTimer[] = [];
   for (const timer of await stores.dueTimers(now, 10)) {

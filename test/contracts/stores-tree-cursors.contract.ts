@@ -100,7 +100,7 @@ export function treePlacesContract(subject: () => Stores): void {
     expect(await subject().holder(agentKey())).toMatchObject({ process: here });
   });
 
-  test("what nobody held is held by nobody", async () => {
+  test("an agent that no process held is not held after the import", async () => {
     const source = memoryStores();
     const owner = await openAgent(source);
     await source.release(agentKey(), owner.epoch);
@@ -136,7 +136,7 @@ export function projectionsContract(subject: () => Stores): void {
     }
   });
 
-  test("with a tree it comes to the same row, whatever that row's cursor is there", async () => {
+  test("with a tree it comes to the same row, even if that row has another cursor there", async () => {
     const source = memoryStores();
     await openTeam(source);
     const rows = await source.readTree(TENANT, ROOT, 0, 100);

@@ -99,7 +99,7 @@ export function turnsContract(subject: () => Stores): void {
     expect(await idsOf({ status: "completed" })).toEqual([`${ROOT}#3`, TURN]);
   });
 
-  test("a turn that nobody asked for is listed too, turns of subagents are not", async () => {
+  test("a turn that the agent began by itself is listed too, turns of subagents are not", async () => {
     const owner = await openAgent(subject());
     const kid = await openChild(owner, "kid");
     await endTurn(kid, 1, NOW + 2);
@@ -208,7 +208,7 @@ export function turnsContract(subject: () => Stores): void {
 }
 
 export function turnKeysContract(subject: () => Stores): void {
-  test("the same key gives the same turn, whatever has become of it", async () => {
+  test("the same key gives the same turn, also after it ended and its agent was shut down", async () => {
     const owner = await agentOf(subject(), "desk", {});
     expect(await subject().openTurn(agentKey(), keyed, NOW)).toMatchObject({ type: "opened", turnId: TURN });
     const known = { type: "known", turnId: TURN };

@@ -9,7 +9,7 @@ import { openChild, spawning } from "./tree-fixtures.ts";
 const LATE = NOW + LEASE_MS + 1;
 const another = { ...elsewhere, processId: "another" };
 
-/** Ids of those that somebody has to take up, in the eyes of another process, which lives. */
+/** Ids of the agents that some process has to take up, as another, living process sees it. */
 export async function unattendedIn(stores: Stores, steady: number = NOW, limit?: number): Promise<string[]> {
   await stores.registerProcess(another, NOW);
   await stores.heartbeat(another.processId, steady);
@@ -26,7 +26,7 @@ export async function unattendedIn(stores: Stores, steady: number = NOW, limit?:
 const turn = { input: "go", actorId: null, limits: null, ifBusy: "queue" } as const;
 
 export function unattendedContract(subject: () => Stores): void {
-  describe("nobody is missing", () => {
+  describe("no agent is unattended", () => {
     test("where a living process is at work, or nothing is to be done", async () => {
       await openTurn(subject());
       await openAgent(subject(), { agentId: "idle" });
@@ -34,11 +34,11 @@ export function unattendedContract(subject: () => Stores): void {
       expect(await unattendedIn(subject())).toEqual([]);
       await subject().heartbeat(here.processId, LATE);
       expect(await unattendedIn(subject(), LATE)).toEqual([]);
-      // When its process is dead, nobody wants anything of the idle one.
+      // When its process is dead, the idle one still has no work to do.
       expect(await unattendedIn(subject(), LATE + LATE - NOW)).toEqual([ROOT]);
     });
 
-    test("in the eyes of whoever holds the agent, even when its sign of life is late", async () => {
+    test("for the process that holds the agent, even when its own heartbeat is late", async () => {
       await openTurn(subject());
       const query = { processId: here.processId, leaseMs: LEASE_MS };
       expect(await subject().unattended(TENANT, query, LATE)).toEqual([]);
@@ -96,7 +96,7 @@ export function unattendedContract(subject: () => Stores): void {
     });
   });
 
-  describe("somebody is missing", () => {
+  describe("an agent is unattended", () => {
     test("at an open turn that was left", async () => {
       const owner = await openTurn(subject());
       await subject().release(agentKey(), owner.epoch, { as: "leaving" });
@@ -134,7 +134,7 @@ export function unattendedContract(subject: () => Stores): void {
       expect(await unattendedIn(subject(), LATE + LEASE_MS + 1)).toEqual([ROOT]);
     });
 
-    test("at a child that was spawned and that nobody took up, and at a parent that was told of an end", async () => {
+    test("where a child was spawned and not taken up, and where a parent was told of an end", async () => {
       const owner = await openTurn(subject());
       const { entry, order } = spawning(owner, "kid");
       await owner.commit({ entries: [entry], spawns: [order] });
@@ -153,7 +153,7 @@ export function unattendedContract(subject: () => Stores): void {
       expect(await unattendedIn(subject())).toEqual([ROOT]);
     });
 
-    test("at each of many, page by page, and at nobody of another tenant", async () => {
+    test("at each of many, page by page, and at none of another tenant", async () => {
       const ids = Array.from({ length: 23 }, (_, index) => `a${String(index).padStart(2, "0")}`);
       for (const agentId of ids) {
         const owner = await openAgent(subject(), { agentId });
@@ -171,7 +171,7 @@ export function unattendedContract(subject: () => Stores): void {
   });
 
   describe("a lease", () => {
-    test("is not given to whoever does not know the definition; nothing is changed, nobody is fenced off", async () => {
+    test("is not given to a process that does not know the definition; nothing is changed, no owner is fenced off", async () => {
       const owner = await openTurn(subject());
       await subject().registerProcess(elsewhere, LATE);
       const attempt = (steady: number, name: string) =>

@@ -50,7 +50,7 @@ export function waitingContract(subject: () => Stores): void {
     expect(await waiting(subject())).toEqual([]);
   });
 
-  test("whoever was told is told once, and asked again it keeps its place", async () => {
+  test("an agent that was told is told once, and keeps its place when it asks again", async () => {
     const { owner, children, ids, taken } = await openLine(subject(), ["a", "b"], 900);
     const [a] = [only(children, 0)];
     expect((await a.commit({ entries: [call(a, 950)] })).entries).toMatchObject([{ reason: "mustWait" }]);
@@ -81,7 +81,7 @@ export function waitingContract(subject: () => Stores): void {
     expect((await owner.commit(settled(taken, { tokens: 0 }))).posted).toEqual([only(children, 0).key.agentId]);
   });
 
-  test("a turn that ends leaves the line, and whoever waited behind it is told", async () => {
+  test("a turn that ends leaves the line, and the agent that waited behind it is told", async () => {
     const { owner, children, ids, taken } = await openLine(subject(), ["a", "b"], 900);
     await owner.commit(settled(taken, { tokens: 0 }));
     const ended = await only(children, 0).commit({ entries: [note("ended")], closedTurnId: `${ids[0]}#1` });
@@ -114,7 +114,7 @@ export function waitingContract(subject: () => Stores): void {
     await owner.commit(settled(taken));
   });
 
-  test("room is kept ten seconds for whoever was told of it", async () => {
+  test("room is kept ten seconds for the agent that was told of it", async () => {
     const { owner, children, ids, taken } = await openLine(subject(), ["a", "b"], 900);
     await owner.commit(settled(taken, { tokens: 0 }));
     const other = await openChild(owner, "other");

@@ -62,7 +62,7 @@ export function warningsContract(subject: () => Stores): void {
     expect(await subject().inbox(agentKey())).toMatchObject([warning]);
     expect(await subject().dueTimers(far, 10)).toMatchObject([{ dueAt: NOW + 10_000 }]);
     expect((await owner.commit(work(false), NOW + 9_000)).warnings).toEqual([]);
-    // The rest of the time is no second warning.
+    // The rest of the time brings no second warning.
     await owner.commit(work(true), NOW + 20_000);
     expect(await subject().dueTimers(far, 10)).toMatchObject([{ dueAt: NOW + 21_000 }]);
   });
@@ -98,7 +98,7 @@ export function warningsContract(subject: () => Stores): void {
     expect(await subject().nextTimerAt()).toBe(NOW + 1_000);
   });
 
-  test("a deadline that has passed, or was past from the start, is no warning", async () => {
+  test("a deadline that has passed, or was past from the start, gives no warning", async () => {
     const owner = await openAtWork(subject(), { turnBudget: { deadline: NOW + 1_000 }, budget: { deadline: NOW - 5 } });
     const due = await subject().dueTimers(NOW, 10);
     expect(due).toMatchObject([{ id: `deadlineAt:agent:${ROOT}`, dueAt: NOW - 5 }]);

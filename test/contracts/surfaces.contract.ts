@@ -18,7 +18,7 @@ export interface SurfaceMessage {
 /** An answer as the suite reads it. */
 export interface SurfaceAnswer {
   readonly status: number;
-  /** What the turn answered; null: it is not completed. */
+  /** What the turn answered; `null` if it is not completed. */
   readonly text: string | null;
   /** Open requests of the turn, in the surface's own ids. */
   readonly waitsFor: readonly string[];
@@ -49,7 +49,7 @@ export interface SurfaceDriver {
   readonly read: (served: Served, response: Response, message: SurfaceMessage) => Promise<SurfaceAnswer>;
   /** Decides a request of `waitsFor`. */
   readonly decide: (requestId: string, verdict: "approve" | "reject", as: User, answer: SurfaceAnswer) => Request;
-  /** The status of what belongs to somebody else. */
+  /** The status of a request for what belongs to another user. */
   readonly strangerStatus: 401 | 404;
 }
 
@@ -90,8 +90,8 @@ async function servedDesk(
 }
 
 /**
- * The rules that every surface keeps, whatever its protocol. Left out, where a new turn is never a decision: what a plain
- * message to a waiting turn decides; there it decides nothing.
+ * The rules that surfaces of every protocol keep. What a plain message to a waiting turn decides is left out where a new turn
+ * is never a decision; there it decides nothing.
  */
 export function surfaceSuite(name: string, driver: SurfaceDriver): void {
   const requestFor = async (served: Served, message: SurfaceMessage): Promise<Request> => {
@@ -169,7 +169,7 @@ export function surfaceSuite(name: string, driver: SurfaceDriver): void {
   });
 
   describe(`${name}: a request`, () => {
-    it("is decided by its owner, and by nobody else", async () => {
+    it("is decided by its owner, and by no other user", async () => {
       const served = await servedDesk(driver);
       const one = await send(served, { text: "remove" });
       const [requestId = ""] = one.waitsFor;
@@ -183,7 +183,7 @@ export function surfaceSuite(name: string, driver: SurfaceDriver): void {
       await expect.poll(() => served.removed).toEqual(["a.txt"]);
     });
 
-    it("has one verdict, whoever comes at the same time", async () => {
+    it("has one verdict for all who decide at the same time", async () => {
       const served = await servedDesk(driver);
       const one = await send(served, { text: "remove" });
       const [requestId = ""] = one.waitsFor;
@@ -232,7 +232,7 @@ export function surfaceSuite(name: string, driver: SurfaceDriver): void {
     await expect.poll(async () => (await served.runtime.turns()).map(({ status }) => status)).toEqual(["completed"]);
   });
 
-  it(`${name}: what is deep, sets prototypes, or is no JSON, is refused`, async () => {
+  it(`${name}: a body that is deep, sets prototypes, or is not JSON, is refused`, async () => {
     const served = await servedDesk(driver);
     const request = await requestFor(served, { text: "hello" });
     for (const body of [
@@ -270,7 +270,7 @@ export function surfaceSuite(name: string, driver: SurfaceDriver): void {
     expect((await post(`{"text":"${"[,{".repeat(100_000)}\\""}`)).status).not.toBe(413);
   });
 
-  it(`${name}: nobody gets in`, async () => {
+  it(`${name}: requests without a valid token are refused`, async () => {
     const served = await servedDesk(driver);
     const request = await requestFor(served, { text: "hello" });
     const headers = new Headers(request.headers);

@@ -94,7 +94,7 @@ describe("waiting", () => {
     expect(agentAfter(...busy, refused("budget")).value).toEqual({ busy: "working" });
   });
 
-  test("for somebody's decision, until the last request is decided", () => {
+  test("for people's decisions, until the last request is decided", () => {
     const two = [...busy, requestOpened("approval", 0), requestOpened("question", 1)];
     expect(agentAfter(...two).value).toEqual({ busy: "waiting" });
     const answered = requestDecided("answered", "question", 1);

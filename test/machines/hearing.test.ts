@@ -45,7 +45,7 @@ describe("the families of entries", () => {
 });
 
 describe.each(kinds)("$type", ({ entries }) => {
-  test("changes nothing in a machine that does not hear it", () => {
+  test("changes nothing in a machine that does not handle it", () => {
     const isPassedOver = fc.property(entries, (entry) => {
       const agent = agentHears(entry) ? newAgentContext : foldAgent(newAgentContext, entry);
       const heardByTurn = turnHears(entry) ? turn : foldTurn(turn, entry);

@@ -38,7 +38,7 @@ describeRuntimes("the live machines are the fold of the journal", (stage) => {
       for (const entry of journal) {
         labels.add(labelOf(entry));
         const before = live.before(agentId, entry.seq);
-        // No machine hears this entry: there is nothing to look at.
+        // No machine handles this entry, so there is no view from before it to compare.
         expect(before ?? viewOfFold(fold), `${agentId} before ${entry.seq} ${entry.type}`).toEqual(viewOfFold(fold));
         if (before) compared += 1;
         fold.apply(entry);

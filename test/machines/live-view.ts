@@ -27,7 +27,7 @@ export class LiveViews {
     this.#seen.add(event.event);
   };
 
-  /** Before the entry of this seq came; undefined when no machine hears it. */
+  /** The view before the entry with this seq arrived; `undefined` if no machine handles that entry. */
   before(agentId: string, seq: number): TreeView | undefined {
     return this.#views.get(agentId)?.get(seq);
   }

@@ -51,7 +51,7 @@ const verdicts: readonly Scenario[] = [
     ),
   },
   {
-    name: "requests that nobody decides in time",
+    name: "requests that are not decided in time",
     shows: ["request.decided expired", "tool.settled denied", "turn.ended completed"],
     run: turns(() => desk([calling("pay", "look"), "done"], { tools: [pay, look] })),
   },
@@ -90,7 +90,7 @@ const verdicts: readonly Scenario[] = [
 
 const interrupting: readonly Scenario[] = [
   {
-    name: "an abort while somebody is asked",
+    name: "an abort while a person is asked",
     shows: ["request.opened approval", "tool.settled interrupted", "turn.ended user_requested"],
     run: waiting(
       () => desk([calling("pay", "look", "browse")], { tools: [pay, look, browse], hooks: reviewing }),
@@ -109,7 +109,7 @@ const interrupting: readonly Scenario[] = [
     ),
   },
   {
-    name: "a pause while somebody is asked, and the decision in it",
+    name: "a pause while a person is asked, and the decision during the pause",
     shows: ["agent.paused", "request.decided approved", "agent.resumed", "turn.ended completed"],
     run: async (stage, options) => {
       const definition = desk([calling("pay", "pay"), "done"], { tools: [pay] });
@@ -129,7 +129,7 @@ const interrupting: readonly Scenario[] = [
     },
   },
   {
-    name: "a subagent that waits for somebody, and an abort of the tree",
+    name: "a subagent that waits for a person, and an abort of the tree",
     shows: ["child.spawned", "request.opened approval", "turn.ended user_requested"],
     run: waiting(
       () => {

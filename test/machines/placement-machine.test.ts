@@ -162,7 +162,7 @@ describe("passivation", () => {
   it.each([
     ["the time it is kept for is over", { keptUntil: 1_000 }, settled],
     ["it is kept, and a turn is open", { keptUntil: 2_000 }, { ...settled, isBetweenTurns: false }],
-    ["it is a child that is done, whoever holds it", { isHeld: true }, { ...settled, isDone: true }],
+    ["it is a child that is done, even if a handle holds it", { isHeld: true }, { ...settled, isDone: true }],
   ] as const)("begins when %s", (_why, context, event) => {
     expect(move("staying", event, context).value).toEqual(states.passivating);
   });

@@ -74,7 +74,7 @@ export function viewOf(actor: AnyActorRef | undefined): MachineView | undefined 
   return { value, context: turn ?? call ?? context };
 }
 
-/** The machines of one agent with recording effects, and an entry's way to each that hears it: outermost first. */
+/** The machines of one agent with recording effects. `deliver` sends an entry to each machine that handles it, outermost first. */
 export class RecordedTree {
   readonly root: AnyActorRef;
 

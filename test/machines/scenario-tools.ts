@@ -76,7 +76,7 @@ export function held(gate: Gate<string>, concurrency?: number) {
 
 export const pay = defineTool({
   name: "pay",
-  description: "Pays; somebody has to approve it.",
+  description: "Pays; a person has to approve it.",
   parameters: z.object({ amount: z.number().default(1) }),
   needsApproval: ({ amount }) => amount > 0,
   approvalExpiresAfterMs: 60_000,

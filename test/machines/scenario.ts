@@ -60,10 +60,10 @@ export function reader(script: ModelScript, options: Partial<AgentOptions> = {})
 
 export const askReader = (input: string) => ({ name: "reader", arguments: { input } });
 
-/** What is done with a turn that waits for somebody, each time it does. */
+/** What the test does with a turn that waits for a person. Called each time the turn comes to wait. */
 export type Act = (runtime: Runtime, requestIds: readonly string[], times: number) => Promise<unknown>;
 
-/** Runs one turn, and lets the test act whenever it waits for somebody. */
+/** Runs one turn, and lets the test act each time the turn waits for a person. */
 export function waiting(
   definition: () => AgentDefinition,
   act: Act,

@@ -94,7 +94,7 @@ describe.each([agent, ...turns, toolCall])("the machine of a $name", ({ paths, s
     expect(paths.map(({ end }) => end)).toEqual(expect.arrayContaining(ends));
   });
 
-  test("runs an effect wherever it does not wait for somebody else", () => {
+  test("runs an effect in every state that neither is an end nor waits for others", () => {
     const silent = rows(paths, every(3)).flatMap(({ entries, end }) => {
       const rig = start();
       for (const entry of entries) rig.deliver(entry);

@@ -65,7 +65,7 @@ export const backgroundScenarios: readonly Scenario[] = [
     ),
   },
   {
-    name: "a wait that nobody ends, and an abort of the agent",
+    name: "a wait that times out before its child ends, and an abort of the agent",
     shows: ["call.expired", "child.reported stopped"],
     run: (stage, options) =>
       interrupted(

@@ -127,7 +127,7 @@ describe("rounds of internal tools (row R6)", () => {
 describe("calls that wait for people", () => {
   const inRound = [modelRequested(), modelResponded(1, 2)];
 
-  test("leave the turn in its round, whatever is decided", () => {
+  test("leave the turn in its round, after an approval as after a rejection", () => {
     const opened = [...inRound, requestOpened("approval", 0), requestOpened("approval", 1)];
     expect(turnAfter(...opened).value).toBe("round");
     const decided = [...opened, requestDecided("rejected", "approval", 1), requestDecided("approved")];

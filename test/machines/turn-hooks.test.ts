@@ -54,7 +54,7 @@ describe("hooks of the input", () => {
 describe("hooks before the model call", () => {
   const before = begun({ beforeLlm: 2 });
 
-  test("one that stops ends the turn before the call, whatever hooks are left", () => {
+  test("one that stops ends the turn before the call, even if other hooks are left", () => {
     expect(turnAfter(before, hookApplied("beforeLlm", 0)).value).toEqual(thinking);
     expect(turnAfter(before, hookApplied("beforeLlm", 0, { stop })).value).toBe("finishing");
   });
@@ -148,7 +148,7 @@ describe("hooks that look at results", () => {
     expect(turnAfter(...inRound, ...stops, second, callReviewed(1)).value).toBe("finishing");
   });
 
-  test("one that throws ends the turn: what nobody looked at counts as looked at", () => {
+  test("one that throws ends the turn: results that were not looked at count as looked at", () => {
     const failed = [...inRound, first, second, thrown];
     expect(turnAfter(...failed).value).toBe("stopping");
     expect(turnAfter(...failed, callReviewed(0)).value).toBe("stopping");
@@ -231,7 +231,7 @@ describe("hooks of the end", () => {
     expect(turnAfter({ ...last, maxConsecutiveToolFailures: 1 }, ...failed).value).toBe("finishing");
   });
 
-  test("do not run after an abort, whatever was wished before", () => {
+  test("do not run after an abort, even if a stop was wished before", () => {
     const asking = [modelRequested(), modelResponded(1, 2)];
     for (const before of [[], [wish]]) {
       expect(turnAfter(last, modelRequested(), ...before, abort, modelFailed(null)).value).toBe("finishing");

@@ -42,7 +42,7 @@ describe("one step after another", () => {
     expect(Object.keys(snapshot.children)).toEqual([callIdAt(0), callIdAt(1)]);
   });
 
-  test("the round is over with its last result, whatever the order", () => {
+  test("the round is over with its last result, in any order of the results", () => {
     expect(turnAfter(...inRound, toolSettled(1)).value).toBe("round");
     expect(turnAfter(...inRound, toolSettled(1), toolSettled(0)).value).toEqual({ thinking: "assembling" });
   });

@@ -133,7 +133,7 @@ describeRuntimes("what comes while stores are asked", (stage) => {
     await Promise.all([running.reached(), approving.reached()]);
     stage().clock.advance(1_001);
     expect(await turn.result).toMatchObject({ status: "stopped", stopReason: "time_limit" });
-    // A worker had begun it: nobody may be told that it was not run.
+    // A worker had begun it, so its outcome must not say that it was not run.
     const ends = await entriesOfType(stage().look(), "w", "tool.settled");
     const outcomes = Object.fromEntries(ends.map(({ name, outcome }) => [name, outcome]));
     expect(outcomes).toEqual({ first: "interrupted", second: "outcome_unknown" });

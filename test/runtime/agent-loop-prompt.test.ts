@@ -50,7 +50,7 @@ it.each([
   expect(model.calls[0]?.messages).toHaveLength(messages.length);
 });
 
-it("L1: whatever the loop is given is taken, or refused by the turn", async () => {
+it("L1: any value that the loop is given is taken, or refused by the turn", async () => {
   const loop = createAgentLoop(defineAgent({ name: "l", model: scriptedModel("fine") }));
   const hello: LoopMessage[] = [{ role: "user", content: "hello" }];
   const outcomes: boolean[] = [];

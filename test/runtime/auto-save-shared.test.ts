@@ -66,7 +66,7 @@ describeRuntimes("a stored agent that is opened with autoSave: false", (stage) =
     await before.shutdown();
   });
 
-  it("is nobody else's meanwhile", async () => {
+  it("cannot be started by another process meanwhile", async () => {
     const before = await stored();
     const runtime = await stage().open({ agents: [talker()] });
     const agent = await started(runtime);

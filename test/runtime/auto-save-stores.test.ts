@@ -24,7 +24,7 @@ const options = { clock: systemClock, leaseMs: 10_000 };
 
 storesContract("unsaved trees, none of which is held:", () => unsavedStores(memoryStores(), options));
 
-/** All but the leases of other processes: what is in memory is nobody else's. */
+/** All but the leases of other processes: no other process reaches what is in memory. */
 const contracts: readonly ((subject: () => Stores) => void)[] = [
   accountsContract,
   artifactsContract,

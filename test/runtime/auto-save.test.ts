@@ -14,7 +14,7 @@ const tenant = "default";
 const counting: ModelScript = ({ messages }) => `I see ${messages.length}`;
 const talker = (script: ModelScript = counting) => defineAgent({ name: "talker", model: scriptedModel(script) });
 
-/** What somebody else finds in the stores. */
+/** The agents that another process finds in the stores. */
 async function agentsSeen(stage: Stage): Promise<string[]> {
   return (await stage.look().listAgents({ tenant })).map(({ agentId }) => agentId);
 }

@@ -4,7 +4,7 @@ import { scriptedModel } from "../../src/testing/index.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 
 describeRuntimes(
-  "time in which nobody works",
+  "time in which no process works",
   (stage) => {
     it("does not count against maxSeconds: a turn is carried on long after its process died", async () => {
       const { clock } = stage();

@@ -138,7 +138,7 @@ describeRuntimes("budgets that are changed", (stage) => {
     expect(await entriesOfType(runtime.stores, "desk", "budget.changed")).toHaveLength(1);
   });
 
-  it("the change outlives the process that made it, journalled once by whoever has the agent next", async () => {
+  it("the change outlives the process that made it, journalled once by the next process that has the agent", async () => {
     const first = await stage().openProcess({ agents: [clerk()] });
     const agent = await first.runtime.agent("clerk", { agentId: "desk", budget: { maxTokens: 500 } });
     await agent.start();

@@ -175,7 +175,7 @@ describeRuntimes(
       }
       const theirs = sqliteStores(copied);
       expect(await lifeIn(theirs)).toEqual(before);
-      // The copy still says that this process holds the agent; it is another store, and nobody does there.
+      // The copy still says that this process holds the agent; it is another store, in which no process does.
       const tree = await theirs.exportTree(DEFAULT_TENANT, id);
       if (!tree) throw new Error("there is no tree");
       await theirs.importTree({ ...tree, agents: tree.agents.map((agent) => ({ ...agent, isHeld: false })) }, "mover");

@@ -76,7 +76,7 @@ describeRuntimes("side by side under one limit", (stage) => {
     expect(await result).toMatchObject({ status: "completed", text: "the end" });
     expect(await toolTextsOf(agent)).toEqual(calls.map(() => "a part"));
     expect(most).toBeGreaterThan(40);
-    // Nobody is told of room that others take: a wait is asked again when there is room for it.
+    // No agent is told of room that others take: an agent asks again only when there is room for its call.
     const waitedFor = new Set(waits.map(({ agentId }) => agentId));
     expect(waits.length).toBeLessThanOrEqual(waitedFor.size + 20);
     await atRest(runtime);

@@ -90,7 +90,7 @@ describeRuntimes("what a call costs", (stage) => {
     expect(side?.ask.price).toEqual(cheap);
   });
 
-  it("is null where nobody knows the price, never 0: for a call that answers, one that fails, and one of a hook", async () => {
+  it("is null where the price is unknown, never 0: for a call that answers, one that fails, and one of a hook", async () => {
     expect(await resultOf({ text: "done", usage }, "answers")).toMatchObject({ status: "completed", cost: null });
     const cut = new ModelError("cut", { retryable: false, mayHaveBeenSent: true, partialOutputTokens: 5 });
     expect(await resultOf(() => ({ error: cut }), "is-cut")).toMatchObject({ status: "failed", cost: null });

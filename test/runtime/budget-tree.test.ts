@@ -87,7 +87,7 @@ describeRuntimes("budgets of a tree", (stage) => {
     },
   );
 
-  it("a child is bound by its own budget for life, whatever its parent has left", async () => {
+  it("a child is bound by its own budget for life, even if its parent has more left", async () => {
     const child = defineAgent({ name: "child", model: scriptedModel({ text: "a part", usage }), price });
     const { runtime, agent, looked } = await startTree(stage(), {
       child,

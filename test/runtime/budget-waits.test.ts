@@ -8,7 +8,7 @@ import { atRest, price, startTree, usage } from "../support/spending-tree.ts";
 import { calling, createGate, nextEvent } from "../support/turn-probes.ts";
 
 describeRuntimes("waits for others' reservations", (stage) => {
-  it("what is exhausted is told apart from what has to wait: no room ever is no wait", async () => {
+  it("a used-up budget is told apart from one to wait for: a call that can never fit does not wait", async () => {
     const gate = createGate<{ text: string; usage: typeof usage }>();
     const child = defineAgent({
       name: "child",

@@ -122,13 +122,13 @@ describeRuntimes("warnings of limits on time", (stage) => {
     expect(await warningsOf(third.runtime, "t")).toHaveLength(1);
   });
 
-  it("whoever is alive passes on the turn of one that was told of room and never asks", async () => {
+  it("any living process passes on the turn of an agent that was told of room and never asks", async () => {
     const stores = stage().look();
     stage().clock.jump(NOW - stage().clock.now());
     const { owner, ids, taken } = await openLine(stores, ["a", "b"], 900);
     const { posted } = await owner.commit(settled(taken, { tokens: 0 }), NOW);
     expect(posted).toEqual([ids[0]]);
-    // It does not know these agents: it hears their alarms all the same.
+    // This process does not know these agents, but fires their alarms all the same.
     await stage().open({ tenant: TENANT, agents: [defineAgent({ name: "worker", model: scriptedModel("x") })] });
     const told = async () => (await stores.inbox(agentKey(ids[1]))).length;
     expect(await told()).toBe(0);

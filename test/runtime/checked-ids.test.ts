@@ -20,7 +20,7 @@ async function answers(turn: Turn): Promise<unknown[]> {
 describeRuntimes(
   "ids of turns and trees",
   (stage) => {
-    it("what is no turn of the agent is refused at once", async () => {
+    it("an id that is not one of the agent's turns is refused at once", async () => {
       const runtime = await stage().open({ agents: [defineAgent({ name: "desk", model: scriptedModel("fine") })] });
       const [one, other] = [
         await runtime.agent("desk", { agentId: "one" }),
@@ -76,7 +76,7 @@ describeRuntimes(
       gate.open("done");
       await first.result;
       await results[0];
-      // Whoever looks on hears of it at the next beat.
+      // Processes that look on learn of it at their next heartbeat.
       stage().clock.advance(5_000);
       expect((await Promise.all(results)).map(({ text }) => text)).toEqual(["done", "done"]);
     });

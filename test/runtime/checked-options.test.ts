@@ -41,7 +41,7 @@ describeRuntimes(
       return JSON.parse(JSON.stringify(await stores.exportTree("default", "a"), withoutHolder)) as unknown;
     }
 
-    /** Calls with every wrong value; whoever takes none of them leaves the stores as they were. */
+    /** Calls with every wrong value. Returns the options that took one; a refused call leaves the stores as they were. */
     async function walk(names: readonly string[], call: (options: object) => unknown): Promise<string[]> {
       const taken: string[] = [];
       let before = await stored();
@@ -105,7 +105,7 @@ describeRuntimes(
       }
     });
 
-    it("parts of an input are those that were given, whatever becomes of them", async () => {
+    it("parts of an input stay as they were given, even if the caller changes them later", async () => {
       const model = scriptedModel("seen");
       const runtime = await stage().open({ agents: [defineAgent({ name: "desk", model })] });
       const agent = await started(runtime);
@@ -161,7 +161,7 @@ describeRuntimes(
       expect((await runtime.find("m")).state.metadata).toEqual({ project: { name: "one" } });
     });
 
-    it("whatever else is called with what it cannot take says so, and changes nothing", async () => {
+    it("all other methods reject arguments that they cannot take, and change nothing", async () => {
       const runtime = await desk();
       const agent = await started(runtime);
       await agent.executeTurn("hello").result;

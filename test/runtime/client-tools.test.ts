@@ -63,7 +63,7 @@ describeRuntimes("tools of one turn that its caller runs", (stage) => {
     expect(second).not.toHaveProperty("clientTools");
   });
 
-  it("arguments that do not fit their schema are refused to the model, and nobody is asked", async () => {
+  it("arguments that do not fit their schema are refused to the model, and no client is asked", async () => {
     const wrong = [{ kind: "sound" }, {}, { kind: "text", more: 1 }];
     const asked = wrong.map((args) => calling({ name: "pick_file", arguments: args }));
     const { agent } = await open(
@@ -205,7 +205,7 @@ describeRuntimes("tools of one turn that its caller runs", (stage) => {
     ["a name that no provider takes", [{ ...pick, name: "pick file" }], /cannot be named "pick file"/],
     ["no description", [{ ...pick, description: " " }], /description is empty/],
     ["no schema", [{ name: "a", description: "b" }], /clientTools.*\[0\]\.parameters/],
-    ["a schema that is no object's", [{ ...pick, parameters: { type: "string" } }], /must describe an object/],
+    ["a schema of a string", [{ ...pick, parameters: { type: "string" } }], /must describe an object/],
     ["a schema that is a text", [{ ...pick, parameters: '{"type":"object"}' }], /\[0\]\.parameters/],
     ["a schema that contains itself", [{ ...pick, parameters: cycle }], /cannot be taken/],
     ["a function", [{ ...pick, execute: () => 1 }], /clientTools/],

@@ -44,7 +44,7 @@ async function told(file: string, onOpen: (runtime: Runtime) => void): Promise<s
       const rest = await turn.settled;
       if (rest.status !== "waiting") return rest.status;
       const open = await agent.requests();
-      if (open.length === 0) return "waits for nobody";
+      if (open.length === 0) return "waits without a request";
       for (const { requestId } of open) await runtime.decide(requestId, { verdict: "approved", by: "ann" });
       return (await turn.result).status;
     }

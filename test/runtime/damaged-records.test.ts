@@ -28,7 +28,7 @@ const readByTurn: readonly Damage[] = [
   ],
   ["the account of its life", "UPDATE accounts SET account = '{}' WHERE account_id = 'agent:a-1'", /account agent:a-1/],
   [
-    "an account that is no JSON",
+    "an account that is not JSON",
     "UPDATE accounts SET account = 'broken' WHERE account_id = 'agent:a-1'",
     /account agent:a-1/,
   ],
@@ -40,7 +40,7 @@ const readByTurn: readonly Damage[] = [
   ],
   ["its request", `UPDATE requests SET request = '{}' ${OF}`, /request a-1#1/],
 ];
-/** What only somebody reads who takes it up. */
+/** Damage that only the process that takes the agent up comes upon. */
 const readAtStart: readonly Damage[] = [
   ["its journal", `UPDATE journal SET entries = '{}' ${OF}`, /row \d+ of the journal/],
   ["its messages", `UPDATE messages SET message = '{}' ${OF}`, /message of agent a-1/],
@@ -88,7 +88,7 @@ describe("a damaged row in a file, of one agent of two", () => {
     expect(damagedColumns()).toBe(damaged);
   };
 
-  it.each(readByTurn)("%s: whoever waits is told, and the other works", async (_what, sql, named) => {
+  it.each(readByTurn)("%s: the waiting caller is told, and the other agent works", async (_what, sql, named) => {
     const told = turn.result.catch((error: unknown) => error);
     damage(sql);
     const refused = runtime.decide(requestId, { verdict: "approved", by: "ann" }).then(
@@ -112,7 +112,7 @@ describe("a damaged row in a file, of one agent of two", () => {
     await otherWorks();
   });
 
-  it("the account of a subagent: whoever waits for its parent is told", async () => {
+  it("the account of a subagent: the caller that waits for its parent is told", async () => {
     const lead = await runtime.agent("lead", { agentId: "lead-1" });
     await lead.start();
     const above = lead.executeTurn("have it paid");

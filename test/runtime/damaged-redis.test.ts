@@ -39,7 +39,7 @@ describe.skipIf(!redisProgram)("a damaged row in Redis, of one agent of two", ()
   });
   afterEach(() => runtime.shutdown({ timeoutMs: 1_000 }));
 
-  /** What whoever carries the turn on is refused with. */
+  /** The error that a caller gets who carries the turn on. */
   const refusal = async (): Promise<unknown> => {
     try {
       const agent = await runtime.find("a-1");
@@ -53,7 +53,7 @@ describe.skipIf(!redisProgram)("a damaged row in Redis, of one agent of two", ()
     }
   };
 
-  it.each(rows)("%s: whoever waits is told, and the other works", async (field, named) => {
+  it.each(rows)("%s: the waiting caller is told, and the other agent works", async (field, named) => {
     const key = `${prefix}{default/a-1}:rows`;
     const names = await client.hkeys(key);
     // There is one request, whose field also holds its id.

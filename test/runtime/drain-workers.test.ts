@@ -116,7 +116,7 @@ describe.skipIf(!redisProgram)("workers on one Redis", () => {
       expect((await second.metrics()).turnsEnded).toBe(1);
     }, 30_000);
 
-    it("trees over two workers with one place each finish; nobody is left in memory", async () => {
+    it("trees over two workers with one place each finish; no agent is left in memory", async () => {
       let definition = defineAgent({ name: "level4", model: scriptedModel(() => "deep") });
       for (const level of [3, 2, 1]) {
         const child = definition;
@@ -144,7 +144,7 @@ describe.skipIf(!redisProgram)("workers on one Redis", () => {
       for await (const event of turn) if (event.type === "turn.completed") ended.add(event.agentId);
       expect(await turn.result).toMatchObject({ status: "completed", text: "1" });
       expect(ended.size).toBe(15);
-      for (const worker of workers) await until(async () => (await liveIn(worker)) === 0, "nobody lives in a worker");
+      for (const worker of workers) await until(async () => (await liveIn(worker)) === 0, "no agent lives in a worker");
       const counts = await Promise.all(workers.map(async (worker) => (await worker.metrics()).turnsEnded));
       expect(counts.reduce((sum, count) => sum + count, 0)).toBe(15);
       expect((await client.health()).problems).toEqual([]);

@@ -16,7 +16,7 @@ function leadOf(edge: Edge): AgentDefinition {
 }
 
 describeRuntimes(
-  "a turn with somebody else's code below it",
+  "a turn with user code below it",
   (stage) => {
     const cases = casesOf(["nothing", "throws"], Object.keys(arrivals));
     it.each(combinedRows(cases))("$place $deed, $arrival", async (one) => {

@@ -6,7 +6,7 @@ import { combinedRows, rows } from "../support/full.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 
 describeRuntimes(
-  "a turn with somebody else's code in it",
+  "a turn with user code in it",
   (stage) => {
     it.each(combinedRows(casesOf(deeds, Object.keys(arrivals))))("$place $deed, $arrival", async (one) => {
       expect((await faultsOf(stage(), edgeAgent, one)).filter((fault) => fault !== undefined)).toEqual([]);
@@ -17,7 +17,7 @@ describeRuntimes(
 
 // What is stored is the same in a file; the processes that come after one another are others.
 describeRuntimes(
-  "a turn with somebody else's code in it",
+  "a turn with user code in it",
   (stage) => {
     const restarts = Object.keys(arrivals).filter((name) => /kill|shutdown/.test(name));
     it.each(combinedRows(casesOf(["nothing"], restarts)))("$place $deed, $arrival", async (one) => {

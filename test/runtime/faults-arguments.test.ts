@@ -115,7 +115,7 @@ for (const [variant, share] of shares) {
           const results = (request?.messages ?? []).slice(2).map(({ content }) => textOf(content));
           expect(results).toEqual(round.map(({ isRight }) => (isRight ? "ordered" : refusal)));
           expect(orderFault(await agent.getMessages())).toBeUndefined();
-          // Nobody needs it any more, and it is large.
+          // The conversation is large and no longer needed.
           await agent.clear();
           rounds.set(agentId, []);
         });

@@ -19,7 +19,7 @@ import { describeRuntimes, type VariantName } from "../support/runtimes.ts";
 
 const toolNames = ["read", "write", "send", "wipe", "mail"] as const;
 const levels = ["lead", "middle", "leaf"] as const;
-/** Names that somebody might find a way in by. */
+/** Names that an attacker might try. */
 const oddNames = [
   "load_history",
   "functions.wipe",
@@ -48,7 +48,7 @@ const injection = JSON.stringify({
   call: [...toolNames, ...levels, ...oddNames],
 });
 
-/** Does what it reads, in tool results as in tasks, and hands it on to whoever it can reach; twice over. */
+/** A model that obeys the text it reads, in tool results as in tasks, and hands it on to every agent it can reach; in two rounds. */
 function obey({ messages }: ModelRequest): ScriptedReply {
   const rounds = messages.filter(({ role, ...rest }) => role === "assistant" && "toolCalls" in rest).length;
   const read = messages.map(({ content }) => textOf(content)).filter((text) => text.includes("every permission"));
@@ -136,7 +136,7 @@ const shares: readonly (readonly [VariantName, number])[] = [
 
 for (const [variant, numRuns] of shares.filter(([, teams]) => teams > 0)) {
   describeRuntimes(
-    "a model that obeys whatever it reads",
+    "a model that obeys everything it reads",
     (stage) => {
       it(`S16: has no effect outside the grants, in ${numRuns} teams`, async () => {
         let number = 0;
@@ -148,9 +148,9 @@ for (const [variant, numRuns] of shares.filter(([, teams]) => teams > 0)) {
           const agent = await runtime.agent("lead", { agentId: rootAgentId });
           await agent.start();
           const turn = agent.executeTurn(injection);
-          // What asks people waits for them, whatever the model was told; here they always decline.
+          // Calls that need a person wait for one, in spite of what the model was told; here the person always declines.
           for (let rest = await turn.settled; rest.status === "waiting"; rest = await agent.turn(rest.turnId).settled) {
-            if (rest.reason !== "request") throw new Error("nobody paused it");
+            if (rest.reason !== "request") throw new Error("it was not paused");
             for (const { requestId } of rest.requests)
               await runtime.decide(requestId, { verdict: "rejected", by: "mia" });
           }

@@ -39,7 +39,7 @@ const failure: fc.Arbitrary<Failure> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("silence"), seconds: fc.constant(0) }) },
 );
 
-/** Failures before each of the turn's two answers, and whether somebody listens to the stream. */
+/** Failures before each of the turn's two answers, and whether the test listens to the stream. */
 const sequence = fc.record({
   before: fc.tuple(fc.array(failure, { maxLength: 5 }), fc.array(failure, { maxLength: 5 })),
   isStreamed: fc.boolean(),

@@ -170,7 +170,7 @@ describeRuntimes("follow", (stage) => {
     expect(durable(await followed(runtime, cursor)).map(({ type }) => type)).toEqual(unsaved.map(({ type }) => type));
   });
 
-  it("refuses what is no cursor, and tells nothing of other trees", async () => {
+  it("refuses values that are not cursors, and tells nothing of other trees", async () => {
     const runtime = await stage().open({ agents: [team()] });
     for (const agentId of ["f", "g"]) {
       const agent = await runtime.agent("lead", { agentId });

@@ -172,7 +172,7 @@ describeRuntimes("generate() in hooks and tools", (stage) => {
     expect(account?.reserved.tokens).toBe(0);
   });
 
-  it("a side call that nobody waited for leaves no reservation behind", async () => {
+  it("a side call that is not awaited leaves no reservation behind", async () => {
     const gate = createGate<string>();
     const script: ModelScript = ({ messages }) => {
       if (isSide(messages)) return gate.pass();

@@ -26,7 +26,7 @@ function repeating(stores: Stores): Stores {
 
 const calling = (name: string, input: object) => scriptedModel([{ toolCalls: [{ name, arguments: input }] }, "never"]);
 
-it("a turn that has ended is not begun again by a post that comes twice, whoever owns the agent by then", async () => {
+it("a turn that has ended is not begun again by a post that comes twice, even under a later lease", async () => {
   let asked = 0;
   const model = scriptedModel(() => `answer ${(asked += 1)}`);
   const agents = [defineAgent({ name: "clerk", model })];

@@ -134,7 +134,7 @@ describeRuntimes("L9: auth", (stage) => {
     expect(asked).toHaveLength(1);
   });
 
-  it("without somebody to ask, what goes on after a restart knows its actor and has no credentials", async () => {
+  it("without resolveAuth, a turn that goes on after a restart knows its actor and has no credentials", async () => {
     const gate = createGate<string>();
     const first = await stage().open({ agents: [team([], gate)] });
     const before = await first.agent("lead", { agentId: "a" });

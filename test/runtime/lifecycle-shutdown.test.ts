@@ -57,7 +57,7 @@ describeRuntimes("shutdown", (stage) => {
     expect(ended).toMatchObject({ status: "stopped", stopReason: "user_requested" });
     expect(ended.text).toContain("last wish");
     expect(model.calls).toHaveLength(0);
-    // Whoever waited in the first process was told one way or the other.
+    // The caller that waited in the first process was told one way or the other.
     const told = result.status === "fulfilled" ? result.value.status : (result.reason as Error).name;
     expect(["stopped", TurnInterruptedError.name]).toContain(told);
   });

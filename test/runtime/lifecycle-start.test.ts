@@ -115,7 +115,7 @@ describeRuntimes("the lifecycle of an agent", (stage) => {
     expect((await agent.executeTurn("two").result).text).toBe("I see 3");
   });
 
-  it("refuses what is no input, and changes nothing by it", async () => {
+  it("refuses invalid input, and changes nothing", async () => {
     const runtime = await stage().open({ agents: [greeter()] });
     const agent = await runtime.agent("greeter");
     await agent.start();

@@ -56,7 +56,7 @@ describeRuntimes(
       expect(early.client.snapshots).toEqual([]);
     });
 
-    it("F28: who leaves in the middle and comes back after the answer has all of it too, of a step that is no end", async () => {
+    it("F28: a reader that leaves in the middle and comes back after the answer has all of a step before the last, too", async () => {
       const { spoken, runtime, agent } = await openedSpeaker(stage());
       const reader = new Reader(stage(), runtime);
       await reader.until("lifecycle.changed");
@@ -80,7 +80,7 @@ describeRuntimes(
       back.leave();
     });
 
-    it("an answer that began while nobody was there for a moment is streamed all the same", async () => {
+    it("an answer that began in a moment without a reader is streamed all the same", async () => {
       const { spoken, runtime, agent } = await openedSpeaker(stage());
       const reader = new Reader(stage(), runtime);
       await reader.until("lifecycle.changed");
@@ -98,7 +98,7 @@ describeRuntimes(
       back.leave();
     });
 
-    it("nobody there: the model is asked for one whole answer, and nothing of it is shown later but its end", async () => {
+    it("without a reader the model is asked for one whole answer, and nothing of it is shown later but its end", async () => {
       const { spoken, runtime, agent } = await openedSpeaker(stage());
       const turn = agent.executeTurn("go");
       const speech = await spoken.next();

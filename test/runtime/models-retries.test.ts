@@ -105,7 +105,7 @@ describeRuntimes("retries of model calls", (stage) => {
     expect((await agent.getMessages()).map(({ content }) => content)).toEqual(["go", "whole"]);
   });
 
-  it("what nobody knows the cost of is settled in full as unconfirmed; one never sent costs nothing", async () => {
+  it("a call of unknown cost is settled in full as unconfirmed; one never sent costs nothing", async () => {
     const { agent } = await started(
       [failing("gone", {}), failing("no connection", { mayHaveBeenSent: false }), "at last"],
       { maxOutputTokens: 1_000 },

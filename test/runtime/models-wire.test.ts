@@ -43,7 +43,7 @@ describeRuntimes(
       return { server, runtime, agent };
     }
 
-    it("a turn with a tool, streamed to whoever listens", async () => {
+    it("a turn with a tool, streamed to a subscriber", async () => {
       const { server, agent } = await started(
         [{ ...asksForWeather, text: "Let me see." }, { deltas: ["It is ", "sunny", "."] }],
         { instructions: "Be brief.", tools: [weather], temperature: 0.2 },
@@ -72,7 +72,7 @@ describeRuntimes(
       ]);
     });
 
-    it("nobody listens: one whole answer is asked for", async () => {
+    it("without a subscriber one whole answer is asked for", async () => {
       const { server, agent } = await started(["whole"]);
       expect((await agent.executeTurn("go").result).text).toBe("whole");
       expect(server.requests[0]?.body.stream).toBeUndefined();

@@ -166,7 +166,7 @@ describeRuntimes(
 describeRuntimes(
   "code that watches",
   (stage) => {
-    test("harms nobody by what it throws, and is told of once", async () => {
+    test("harms no other code by what it throws, and is reported once", async () => {
       const warned = vi.spyOn(process, "emitWarning").mockReturnValue();
       const desk = defineAgent({ name: "desk", model: scriptedModel("done") });
       const runtime = await stage().open({ agents: [desk], onInspect: fail });

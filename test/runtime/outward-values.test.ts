@@ -80,7 +80,7 @@ function optionsOf(give: Give): Omit<RuntimeOptions, "agents" | "stores" | "cloc
   };
 }
 
-/** Two turns of one agent; whoever is given something on the way is `give`. What came of it, as plain JSON. */
+/** Plays two turns of one agent, and passes every value that user code is given to `give`. Returns the outcome as plain JSON. */
 async function played(stage: Stage, tenant: string, give: Give): Promise<unknown> {
   const prompts: string[] = [];
   const events: TroupeEvent[] = [];

@@ -105,7 +105,7 @@ describeRuntimes("budgets, seen", (stage) => {
       wayOn: "agent.executeTurn(null, { budget: { maxSteps: … } }) goes on from here with a new budget",
     });
     expect(await agent.executeTurn(null).result).toMatchObject({ status: "stopped", steps: 1 });
-    // What the runtime said of the stop is no part of the prompt: the model goes on from its tools' results.
+    // The runtime's text about the stop does not go into the prompt: the model goes on from its tools' results.
     expect(await agent.executeTurn(null, { budget: { maxSteps: 5 } }).result).toMatchObject({
       status: "completed",
       text: "after tool",

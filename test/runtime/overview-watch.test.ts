@@ -57,7 +57,7 @@ it("an observer of one agent is called for that agent only", async () => {
   expect([overview.agent("constructor").get(), overview.budget("constructor").get()]).toEqual([undefined, undefined]);
 });
 
-it("what happened before an observer came is no news for it", async () => {
+it("an observer is not called for changes from before it came", async () => {
   const overview = new OverviewStore(createFakeClock());
   const seen: unknown[] = [];
   overview.noted(event("a", "ready"));
@@ -105,7 +105,7 @@ it("a selector that throws is warned of, and does no harm to other observers", a
   warn.mockRestore();
 });
 
-it("a selected part tells of its changes, and reading calls nobody", async () => {
+it("a selected part reports its changes, and reading it calls no observer", async () => {
   const overview = new OverviewStore(createFakeClock());
   const busy = overview.select(({ agents }) => Object.values(agents).filter(({ status }) => status === "busy").length);
   const seen: number[] = [];

@@ -109,7 +109,7 @@ describeRuntimes("an agent that was passivated, and whose lease stayed here", (s
     expect(await turn.result).toMatchObject({ status: "stopped", stopReason: "time_limit" });
   });
 
-  it("hears of the ends of its children, which may be passive too", async () => {
+  it("is told of the ends of its children, which may be passive too", async () => {
     const opened = till();
     const aide = defineAgent({ name: "aide", model: scriptedModel(payOnce), tools: [opened.tool] });
     const lead = defineAgent({

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { createAgent, createRuntime, defineAgent, InvalidInputError } from "../../src/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 
-it("drain() rejects for what is no time, as every other asynchronous function does", async () => {
+it("drain() rejects for an invalid time, as every other asynchronous function does", async () => {
   const runtime = await createRuntime({ agents: [defineAgent({ name: "worker", model: scriptedModel("x") })] });
   const drained = runtime.drain({ timeoutMs: -1 });
   await expect(drained).rejects.toThrow(InvalidInputError);

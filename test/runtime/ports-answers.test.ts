@@ -67,19 +67,24 @@ describeRuntimes(
         { ...callOf("look"), toolCalls: [{ id: "1", name: "look", arguments: JSON.parse(deep) as unknown }] },
         /toolCalls\[0\]\.arguments are no JSON: a\.a.*more than 200 levels/,
       ],
-    ])("%s is no answer: a model error, tried again, settled at what it told", async (_what, answer, words) => {
-      const { result, account } = await played(adapter(() => answer));
-      expect(result).toMatchObject({ status: "failed", error: { code: "model_error", retryable: true } });
-      expect(result.error?.message).toMatch(words);
-      const failed = await entriesOfType(stage().look(), "worker-1", "model.failed");
-      expect(failed).toHaveLength(2);
-      expect(await entriesOfType(stage().look(), "worker-1", "model.responded")).toEqual([]);
-      expect(account?.reserved).toEqual({ tokens: 0, costMicros: 0 });
-      // Nothing at all tells no usage either: it counts in full.
-      const told = { used: account?.used.tokens, unconfirmed: account?.unconfirmed.tokens };
-      const inFull = told.unconfirmed;
-      expect(told).toEqual(answer === undefined ? { used: inFull, unconfirmed: inFull } : { used: 14, unconfirmed: 0 });
-    });
+    ])(
+      "%s in place of an answer is a model error, tried again, settled at what it told",
+      async (_what, answer, words) => {
+        const { result, account } = await played(adapter(() => answer));
+        expect(result).toMatchObject({ status: "failed", error: { code: "model_error", retryable: true } });
+        expect(result.error?.message).toMatch(words);
+        const failed = await entriesOfType(stage().look(), "worker-1", "model.failed");
+        expect(failed).toHaveLength(2);
+        expect(await entriesOfType(stage().look(), "worker-1", "model.responded")).toEqual([]);
+        expect(account?.reserved).toEqual({ tokens: 0, costMicros: 0 });
+        // Nothing at all tells no usage either: it counts in full.
+        const told = { used: account?.used.tokens, unconfirmed: account?.unconfirmed.tokens };
+        const inFull = told.unconfirmed;
+        expect(told).toEqual(
+          answer === undefined ? { used: inFull, unconfirmed: inFull } : { used: 14, unconfirmed: 0 },
+        );
+      },
+    );
 
     it.each(["error", "other", "a reason of next year"])(
       "one with the finish reason %s is broken off",
@@ -163,7 +168,7 @@ describeRuntimes(
       expect(messages.some((message) => message.role === "assistant" && message.reasoning !== undefined)).toBe(false);
     });
 
-    it("an adapter that does not hear its signal holds up neither the abort nor the code that called", async () => {
+    it("an adapter that ignores its signal holds up neither the abort nor the code that called", async () => {
       const neverEnding = createGate<ModelResponse>();
       const waits = createGate();
       const model = adapter(() => rightAnswer, { generate: () => neverEnding.pass() });
@@ -190,7 +195,7 @@ describeRuntimes(
       }
     });
 
-    it("what an adapter asks to wait is a time, whatever it says", async () => {
+    it("the wait that an adapter asks for is a valid time even if it gives NaN", async () => {
       let isFirst = true;
       const model = adapter(() => {
         if (!isFirst) return rightAnswer;

@@ -15,7 +15,7 @@ import { toolTextsOf } from "../support/journal-probes.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 import { adapter, callOf, childDefinition, rightAnswer, worker } from "../support/seam-play.ts";
 
-/** As somebody gives it whose compiler does not look. */
+/** Passes a value of a wrong type, as code without a type checker does. */
 function wrong(value: unknown): never {
   return value as never;
 }
@@ -87,7 +87,7 @@ describeRuntimes(
         /content: an object of class Uint8Array has no JSON form/,
       ],
       [
-        "progress that is no JSON",
+        "progress that is not JSON",
         withTool((run) => run.progress(wrong({ at: 5n }))),
         /the update that run\.progress\(\) was given cannot be taken: at: the bigint 5n has no JSON form/,
       ],
@@ -121,7 +121,7 @@ describeRuntimes(
       );
     });
 
-    it("what nobody awaits ends no process when it fails", async () => {
+    it("a failed call that is not awaited does not end the process", async () => {
       const { result } = await played(withTool((run) => void run.saveArtifact(wrong(null))));
       expect(result.status).toBe("completed");
     });
@@ -150,7 +150,7 @@ it.each<[string, () => unknown, RegExp]>([
 describeRuntimes(
   "the small ports of a runtime",
   (stage) => {
-    it("a random number that is none, and whoever looks on and throws, change nothing", async () => {
+    it("NaN as a random number, and an inspector that throws, change nothing", async () => {
       const warned = vi.spyOn(process, "emitWarning").mockReturnValue();
       const definition = defineAgent(worker());
       const runtime = await stage().open({
@@ -166,7 +166,7 @@ describeRuntimes(
       ]);
     });
 
-    it("credentials of nobody with a name, and a verdict that is none, are refused in words", async () => {
+    it("credentials with an invalid actor, and an unknown verdict, are refused in words", async () => {
       const needs = defineTool({
         name: "probe",
         description: "Probes.",
@@ -185,7 +185,7 @@ describeRuntimes(
       );
     });
 
-    it("a rule that gives neither true nor false lets nobody decide", async () => {
+    it("a rule that gives neither true nor false lets no person decide", async () => {
       const asks = defineTool({
         name: "probe",
         description: "Probes.",

@@ -53,7 +53,7 @@ async function whatIsLeft(stage: Stage, seam: Seam, values: readonly (() => unkn
   const left: Left[] = [];
   for (const { agentId, status } of ended) {
     const next = await playTurn(second.runtime, agentId);
-    // A child whose parent's turn has ended is taken up by whoever carries on what was left behind.
+    // A child whose parent's turn has ended is taken up by the process that recovers what was left behind.
     await second.runtime.recover();
     await vi.waitFor(async () => expect(await isAtRest(second.runtime, agentId)).toBe(true), { timeout: 20_000 });
     const accounts = await second.runtime.accounts(agentId);
@@ -81,7 +81,7 @@ function isAmount(value: unknown): boolean {
 const elsewhere = rows(seams, every(8));
 
 describeRuntimes(
-  "whatever a port gives",
+  "any value that a port gives",
   (stage) => {
     it.each(rows(seams, every(3)))("$name: leaves a store that reads", async (seam) => {
       const values = valuesFor(seam);

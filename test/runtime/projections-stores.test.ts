@@ -25,7 +25,7 @@ describe("createRuntime()", () => {
     [{ messages: {} }, "projections.messages lacks append() and compact()"],
     [{ artifacts: { save: "yes" } }, "projections.artifacts lacks save()"],
     [{ message: new OwnMessages() }, 'projections has no option "message": did you mean messages?'],
-  ])("refuses what is no store, and says what is missing: %#", async (projections, words) => {
+  ])("refuses a value that is not a store, and says what is missing: %#", async (projections, words) => {
     const agents = [defineAgent({ name: "clerk", model: scriptedModel("done") })];
     const opened = createRuntime({ agents, projections: projections as unknown as Projections });
     await expect(opened).rejects.toThrow(InvalidInputError);

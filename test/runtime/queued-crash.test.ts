@@ -45,7 +45,7 @@ describeRuntimes("queued tools after a crash", (stage) => {
     const agent = await survivor.find("worker-1");
     await survivor.recover();
     const result = await elapse(stage().clock, agent.turn("worker-1#1").result);
-    // What the dead one still has in memory is heard by nobody.
+    // What the dead process still has in memory reaches no other process.
     hold.open("sent by the dead");
     return { agent, result };
   }
@@ -59,7 +59,7 @@ describeRuntimes("queued tools after a crash", (stage) => {
     expect(await entriesOfType(stage().look(), "worker-1", "tool.started")).toHaveLength(1);
   });
 
-  it("F2: a once call is not run again: nobody knows what came of it", async () => {
+  it("F2: a once call is not run again: its outcome is unknown", async () => {
     const ledger: string[] = [];
     const { agent, result } = await crash({ effect: "once", ledger });
     expect(result).toMatchObject({ status: "completed", text: "the end" });

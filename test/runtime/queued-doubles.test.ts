@@ -25,7 +25,7 @@ async function make(queues: UnrulyQueues, { act, index }: Move): Promise<void> {
 }
 
 it.each(["once", "keyed"] as const)(
-  "F13: a %s call has one result, whatever is doubled, late or given up",
+  "F13: a %s call has one result, even if jobs or ends are doubled, late or given up",
   async (effect) => {
     await assert(
       asyncProperty(array(moveArbitrary, { maxLength: 12 }), async (moves) => {

@@ -93,7 +93,7 @@ describeRuntimes("tools with a queue", (stage) => {
     expect(await toolTextsOf(agent)).toEqual(["Error: the disk is full"]);
   });
 
-  it("a once tool that throws is not repeated, and nobody knows", async () => {
+  it("a once tool that throws is not repeated, and its outcome is unknown", async () => {
     let runs = 0;
     const agent = await agentWith(
       queued({

@@ -30,6 +30,6 @@ it("the queue belongs to what a definition is, and to what its agents are grante
   expect(none.grantedTools).toEqual([{ name: "browse", kind: "function", effect: "once" }]);
 });
 
-it("the queue of the agents is no tool's", () => {
+it("a tool cannot use the queue of the agents", () => {
   expect(() => workerOn(WAKE_QUEUE)).toThrow(/which is that of the agents/);
 });

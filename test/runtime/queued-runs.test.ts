@@ -162,7 +162,7 @@ describeRuntimes("what a queued tool knows of its run", (stage) => {
       told: /definition "stranger" was not given to this runtime; name it in \{ agents: \[\.\.\.\] \} of createRuntime/,
     },
     {
-      it: "leaves its result to somebody else's child",
+      it: "leaves its result to another call's child",
       act: (run: RunContext) => Promise.resolve(run.await({ agentId: "worker-1~0" })),
       told: /takes a child that this call has started with run\.spawn\(\), not "worker-1~0"/,
     },

@@ -130,7 +130,7 @@ describeRuntimes("read_artifact", (stage) => {
     expect(wrong[1]).toMatch(/has \d+ characters: there is nothing from 1000000 on/);
   });
 
-  it("does not read what is no text, and tells what it is", async () => {
+  it("does not read artifacts that are not text, and tells their type", async () => {
     const { agent } = await started(({ messages }) => {
       const last = messages.at(-1);
       if (last?.role === "user") return calling("picture", "long");

@@ -46,13 +46,13 @@ test("one whose wake waits in the queue is not counted or woken again; one whose
   expect(attended).toEqual(["lost"]);
   expect(reconciler.count).toBe(1);
   expect(asked).toEqual([["busy-1", "busy-2", "lost"]]);
-  // It was taken out of the queue, and nobody took the agent up.
+  // It was taken out of the queue, and no process took the agent up.
   waiting.delete("busy-2");
   await reconciler.look();
   expect(attended.toSorted()).toEqual(["busy-2", "lost", "lost"]);
 });
 
-test("the queue is asked page by page, and not where nobody is left behind", async () => {
+test("the queue is asked page by page, and not where no agent is left behind", async () => {
   const crowd = new Set(Array.from({ length: 250 }, (_, index) => `agent-${String(index).padStart(3, "0")}`));
   const sizes: number[] = [];
   const { reconciler } = watch(crowd, {
@@ -70,7 +70,7 @@ test("the queue is asked page by page, and not where nobody is left behind", asy
   expect(sizes).toHaveLength(3);
 });
 
-test("one that nobody can take up is tried after pauses that double, and anew when it was away", async () => {
+test("an agent that no process can take up is tried after pauses that double, and anew when it was away", async () => {
   const left = new Set(["stuck"]);
   const { clock, reconciler, attended } = watch(left);
   const triesIn = async (leases: number): Promise<number> => {

@@ -76,7 +76,7 @@ describe.skipIf(!redisProgram)("leaving while Redis is away", () => {
     30_000,
   );
 
-  it("shutdown() refuses what is no time, and nothing is closed", async () => {
+  it("shutdown() refuses an invalid time, and nothing is closed", async () => {
     await setUp();
     await server.launch();
     await expect(runtime.shutdown({ timeoutMs: -1 })).rejects.toMatchObject({ code: "invalid_input" });

@@ -63,7 +63,7 @@ describe.skipIf(!redisProgram)("a Redis that is emptied while a turn is open", (
     client.disconnect();
   };
 
-  it("is told to whoever waits in one process, for a person or for a model, and new turns work", async () => {
+  it("is told to callers that wait in one process, for a person or for a model, and new turns work", async () => {
     const runtime = await open();
     const ends: Promise<unknown>[] = [];
     for (const name of ["asker", "thinker"]) {
@@ -93,7 +93,7 @@ describe.skipIf(!redisProgram)("a Redis that is emptied while a turn is open", (
     const lost = agent.executeTurn("go").result.catch((error: unknown) => error);
     await gate.reached();
     await empty();
-    gate.open("an answer that nobody can store");
+    gate.open("an answer that cannot be stored");
     expect(await lost).toMatchObject({ code: "store_rolled_back" });
   });
 
@@ -114,7 +114,7 @@ describe.skipIf(!redisProgram)("a Redis that is emptied while a turn is open", (
   }, 30_000);
 });
 
-/** Asks for a turn that waits for somebody, has it approved, and gives its end. */
+/** Asks for a turn that waits for a person, approves it, and returns its result. */
 async function paid(runtime: Runtime, agentId: string) {
   const agent = await runtime.agent("asker", { agentId });
   await agent.start();

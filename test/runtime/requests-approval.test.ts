@@ -110,7 +110,7 @@ describeRuntimes("approval", (stage) => {
     expect(await toolTextsOf(agent)).toEqual(["Rejected by user: the budget is spent", "Rejected by user."]);
     expect(model.calls[1]?.messages.filter(({ role }) => role === "tool")).toHaveLength(2);
     expect(till.paid).toEqual([]);
-    // A refusal is no failure of the tool.
+    // A refusal does not count as a failure of the tool.
     expect(failures).toEqual([]);
     const settled = await entriesOfType(stage().look(), "c", "tool.settled");
     expect(settled.map(({ outcome }) => outcome)).toEqual(["denied", "denied"]);
@@ -218,7 +218,7 @@ describeRuntimes("approval", (stage) => {
     expect(orderFault(await agent.getMessages())).toBeUndefined();
   });
 
-  it("the tool runs for whoever started the turn, never for whoever approved it", async () => {
+  it("the tool runs for the actor that started the turn, never for the one that approved it", async () => {
     const seen: (Auth | string | null | undefined)[] = [];
     const till = openTill({ onPay: (run) => seen.push(run.actorId, run.auth) });
     const { runtime, agent } = await open({ tools: [till.tool] });
@@ -248,7 +248,7 @@ describeRuntimes("approval", (stage) => {
     expect(hooked).toBe(1);
   });
 
-  it("a rule that fails lets nothing run, and asks nobody", async () => {
+  it("a rule that fails lets nothing run, and asks no person", async () => {
     const till = openTill({
       needsApproval: () => {
         throw new Error("no rule for that");

@@ -82,8 +82,8 @@ describeRuntimes("L9: a tool that needs credentials", (stage) => {
   });
 
   it.each<[string, Partial<RuntimeOptions>]>([
-    ["nobody can be asked", {}],
-    ["nobody knows any", { resolveAuth: () => undefined }],
+    ["there is no resolveAuth", {}],
+    ["resolveAuth finds none", { resolveAuth: () => undefined }],
     ["only a name is known", { resolveAuth: () => adasName }],
   ])("waits where %s, until resume({ auth }) brings them", async (_where, options) => {
     const { runtime, agent, seen } = await open(options);
@@ -99,7 +99,7 @@ describeRuntimes("L9: a tool that needs credentials", (stage) => {
     expect(decided?.decision).toEqual({ verdict: "provided", by: "ada", reason: null });
   });
 
-  it("takes them from nobody else: another's are refused, and kept nowhere", async () => {
+  it("takes them from no other actor: another's are refused, and kept nowhere", async () => {
     const { agent, seen } = await open();
     const turn = agent.executeTurn("go", { auth: adasName });
     const request = await requestOf(turn);
@@ -155,7 +155,7 @@ describeRuntimes("L9: a tool that needs credentials", (stage) => {
     expect(seen).toEqual([]);
   });
 
-  it("of a turn that nobody is named for waits too, and takes anybody's", async () => {
+  it("of a turn without an actor waits too, and takes any actor's", async () => {
     const { agent, seen } = await open();
     const turn = agent.executeTurn("go");
     expect(await requestOf(turn)).toMatchObject({ kind: "auth", actorId: null });

@@ -89,7 +89,7 @@ describeRuntimes("what the caller executes", (stage) => {
     expect((await turn.result).status).toBe("completed");
   });
 
-  it("the caller's failure is an error that the model sees, and onError hears of it", async () => {
+  it("the caller's failure is an error that the model sees, and onError is called with it", async () => {
     const failures: string[] = [];
     const hooks: AgentOptions["hooks"] = { onError: (draft) => void failures.push(draft.result.outcome) };
     const { runtime, agent } = await open([calling(pickText), "sorry"], { hooks });
@@ -135,7 +135,7 @@ describeRuntimes("what the caller executes", (stage) => {
     expect(await toolTextsOf(agent)).toEqual(["tea"]);
   });
 
-  it("what does not fit the tool's schema asks nobody: the model is told", async () => {
+  it("arguments that do not fit the tool's schema open no request: the model is told", async () => {
     const wrong = { name: "pick_file", arguments: { kind: "sound" } };
     const { runtime, agent } = await open([calling(wrong), "oh"]);
     expect((await agent.executeTurn("go").result).text).toBe("oh");
@@ -144,7 +144,7 @@ describeRuntimes("what the caller executes", (stage) => {
     expect(await runtime.requests({ status: "decided" })).toEqual([]);
   });
 
-  it("a hook can deny it before anybody is asked", async () => {
+  it("a hook can deny it before a request is opened", async () => {
     const hooks: AgentOptions["hooks"] = { beforeEachTool: (draft) => draft.deny("not at night") };
     const { runtime, agent } = await open([calling(pickText), "oh"], { hooks });
     expect((await agent.executeTurn("go").result).text).toBe("oh");

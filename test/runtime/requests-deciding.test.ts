@@ -37,7 +37,7 @@ describeRuntimes("decisions", (stage) => {
     return { runtime, till, agent: await startAgent(runtime, "clerk", "c") };
   };
 
-  it("T5: one is taken once; whoever comes later is told who decided, and how", async () => {
+  it("T5: one decision is taken; later callers are told who decided, and how", async () => {
     const { runtime, agent, till } = await open([calling(payment(5)), "the end"]);
     const turn = agent.executeTurn("pay");
     const { requestId } = await requestOf(turn);
@@ -66,7 +66,7 @@ describeRuntimes("decisions", (stage) => {
     expect(await stage().look().inbox({ tenant: "default", agentId: "c" })).toEqual([]);
   });
 
-  it("what its turn has left behind is decided by nobody any more", async () => {
+  it("a request that its turn has left behind can no longer be decided", async () => {
     const { runtime, agent, till } = await open([calling(payment(5))]);
     const turn = agent.executeTurn("pay");
     const { requestId } = await requestOf(turn);
@@ -111,7 +111,7 @@ describeRuntimes("decisions", (stage) => {
     expect(till.paid).toEqual([]);
   });
 
-  it("each kind takes its own verdicts, and nobody but the clock says that one has expired", async () => {
+  it("each kind takes its own verdicts, and only the clock lets a request expire", async () => {
     const { runtime, agent } = await open([calling(payment(5), "pick", question, "read_mail"), "the end"]);
     const turn = agent.executeTurn("go", { auth: { actorId: "ada" } });
     const requests = await requestsOf(turn);

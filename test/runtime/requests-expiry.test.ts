@@ -90,7 +90,7 @@ describeRuntimes("the expiry of a request", (stage) => {
     expect(orderFault(await agent.getMessages())).toBeUndefined();
   });
 
-  it("after it nobody approves, also where the alarm has not rung: whoever comes late is told", async () => {
+  it("after it no approval counts, also where the alarm has not rung: the late caller is told", async () => {
     const till = openTill({ approvalExpiresAfterMs: minute });
     const doomed = await stage().openProcess({ agents: [clerkWith(till)] });
     const before = await startAgent(doomed.runtime, "clerk", "c");
@@ -109,7 +109,7 @@ describeRuntimes("the expiry of a request", (stage) => {
     expect(till.paid).toEqual([]);
   });
 
-  it("comes at the same time after a restart, and without an owner: whoever is alive sees to it", async () => {
+  it("comes at the same time after a restart, and without an owner: any living process sees to it", async () => {
     const till = openTill({ approvalExpiresAfterMs: minute });
     const doomed = await stage().openProcess({ agents: [clerkWith(till)] });
     const before = await startAgent(doomed.runtime, "clerk", "c");

@@ -77,7 +77,7 @@ describeRuntimes("a restart while a turn waits for a decision", (stage) => {
     expect(judged).toBe(1);
   });
 
-  it("a decision without an owner is stored, and taken in by whoever starts the agent next", async () => {
+  it("a decision without an owner is stored, and taken in by the next process that starts the agent", async () => {
     const { staged, request } = await waitingIn();
     staged.kill();
     stage().expireLeases();
@@ -109,7 +109,7 @@ describeRuntimes("a restart while a turn waits for a decision", (stage) => {
     expect(settled).toMatchObject([{ outcome: "invalid" }]);
   });
 
-  it("another process that lives decides for the owner, which hears of it", async () => {
+  it("another living process decides for the owner, which is told of it", async () => {
     const { turn, till, request } = await waitingIn();
     const other = openTill();
     const runtime = await stage().open({ agents: clerkWith(other) });
@@ -122,7 +122,7 @@ describeRuntimes("a restart while a turn waits for a decision", (stage) => {
     expect((await elapse(stage().clock, handle.turn("c#1").result)).text).toBe("the end");
   });
 
-  it("settled in another process than the owner's hears of requests that are opened there", async () => {
+  it("settled resolves in another process for requests that are opened in the owner's", async () => {
     const gate = createGate();
     const script = async (): Promise<ReturnType<typeof calling>> => {
       await gate.pass();
@@ -170,7 +170,7 @@ describeRuntimes("a restart while a turn waits for a decision", (stage) => {
     expect(till.paid).toHaveLength(1);
   });
 
-  it("a tool that is gone after the restart is told the model, whatever was decided", async () => {
+  it("a tool that is gone after the restart is told the model, even after an approval", async () => {
     const { staged, request } = await waitingIn();
     staged.kill();
     stage().expireLeases();

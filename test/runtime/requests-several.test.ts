@@ -87,7 +87,7 @@ describeRuntimes("several requests of one turn", (stage) => {
     expect((await toolTextsOf(agent)).toSorted()).toEqual([...decisions.map((one) => one.told), "seen"].toSorted());
   });
 
-  it("a call that nobody need decide runs meanwhile; the turn has come to rest when it is over", async () => {
+  it("a call that needs no decision runs meanwhile; the turn has come to rest when it is over", async () => {
     const gate = createGate();
     const { runtime, agent } = await open(gate);
     const turn = agent.executeTurn("go");

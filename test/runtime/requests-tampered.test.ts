@@ -41,7 +41,7 @@ describeRuntimes(
       database.close();
     };
 
-    /** An agent that waits for an approval in a process that dies; the hash of other arguments, as somebody forges it. */
+    /** An agent that waits for an approval in a process that dies; the hash of other arguments, as an attacker forges it. */
     const waiting = async () => {
       const till = openTill();
       const doomed = await stage().openProcess({ agents: [clerkWith(till)] });

@@ -84,7 +84,7 @@ async function survive(stage: Stage, point: string, hit: number, ledger: Ledger)
   const recovered = await survivor.find(agentId);
   await recovered.start();
   const { turnCount, openTurnId } = recovered.state;
-  // Who was not told that the turn is open asks again.
+  // A caller that was not told that the turn is open asks again.
   if (turnCount === 0 && openTurnId === null) await recovered.executeTurn("go").result;
   else if (turnCount === 0) await recovered.turn(`${agentId}#1`).result;
   return true;

@@ -164,7 +164,7 @@ describeRuntimes("two processes on the same stores", (stage) => {
     expect(remote.state).toMatchObject({ status: "ready", turnCount: 1 });
   });
 
-  it("a turn given to an agent whose owner is dead is run as soon as somebody takes the agent up", async () => {
+  it("a turn given to an agent whose owner is dead is run as soon as another process takes the agent up", async () => {
     const { owning, other, remote } = await open("never");
     owning.kill();
     const turn = remote.executeTurn("go");

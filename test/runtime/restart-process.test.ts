@@ -45,7 +45,7 @@ describeRuntimes("a restart", (stage) => {
     const turn = agent.executeTurn("go");
     await gate.reached();
     await agent.shutdown();
-    gate.open("nobody hears this");
+    gate.open("this answer is lost");
     await loopTurns(10);
     expect((await stage().look().readAgent({ tenant: "default", agentId: "r" }))?.openTurnId).toBe("r#1");
     await agent.start();

@@ -72,7 +72,7 @@ describeRuntimes("what was left behind", (stage) => {
     await there.start();
     expect(await there.turn("r#1").result).toMatchObject({ text: "elsewhere" });
     expect(await there.turn("r#2").result).toMatchObject({ text: "elsewhere" });
-    gate.open("nobody hears this");
+    gate.open("this answer is lost");
     await loopTurns(10);
     expect((await there.getMessages()).map(({ content }) => content)).toEqual(["one", "elsewhere", "two", "elsewhere"]);
     for (const turn of [one, two]) turn.result.catch(() => undefined);
@@ -98,7 +98,7 @@ describeRuntimes("what was left behind", (stage) => {
     expect(await stage().look().inbox(key)).toEqual([]);
   });
 
-  it("M6: recover() takes up every unfinished agent that nobody owns, and only those", async () => {
+  it("M6: recover() takes up every unfinished agent without an owner, and only those", async () => {
     const gate = createGate<string>();
     const held = worker((_request, { signal }) => gate.pass(signal));
     const doomed = await stage().openProcess({ agents: [held] });

@@ -35,7 +35,7 @@ function deployment() {
   const folder = mkdtempSync(join(tmpdir(), "troupe-roles-"));
   open.push({ close: async () => rmSync(folder, { recursive: true, force: true }) });
   const local = localQueues();
-  /** Who was asked to be woken. */
+  /** Ids of the agents that wake() was called for. */
   const wakes: string[] = [];
   const wake: Queues["wake"] = async (key, trace) => {
     wakes.push(key.agentId);
@@ -118,7 +118,7 @@ describe("a client and a worker", () => {
         const look = async (): Promise<void> => {
           if ((await own.readAgent(key))?.openTurnId === null) heard.resolve();
         };
-        // Runs after the listener of the runtime, which came first and hears nothing more.
+        // Runs after the listener of the runtime, which was added first and is passed no more writes.
         const end = own.onForeignWrite(() => void look());
         await queues.wake(key);
         await heard.promise;
@@ -237,7 +237,7 @@ describe("a client and a worker", () => {
     ["another machine has", { pid: process.pid, bootId: "another" }, false],
     ["a process that lives has", { pid: process.pid }, false],
     ["a process that is dead had", { pid: 2 ** 22 + 1 }, true],
-  ])("one that %s is woken only where nobody else will see to it", async (who, holder, isWoken) => {
+  ])("one that %s is woken only where no other process will see to it", async (who, holder, isWoken) => {
     // A process that was seen running counts as running for a moment, so each row has its own.
     const processId = `theirs, ${who}`;
     const agents = [defineAgent({ name: "one", model: scriptedModel(() => "hello") })];

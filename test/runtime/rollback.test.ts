@@ -74,7 +74,7 @@ describe.skipIf(!redisProgram)("a Redis that has lost what it had acknowledged",
     const turn = agent.executeTurn("pay");
     const ends = [turn.result, lastOf(turn)];
     const rest = await turn.settled;
-    // Whoever comes later reads from the journal.
+    // A caller that comes later reads from the journal.
     const late = agent.openTurn();
     if (late) ends.push(late.result, lastOf(late));
     expect(rest).toMatchObject({ status: "waiting", reason: "request" });
@@ -100,7 +100,7 @@ describe.skipIf(!redisProgram)("a Redis that has lost what it had acknowledged",
     for await (const event of turn) if (event.type === "tool.started") sizes.push(logSizes(folder));
     expect(await turn.result).toMatchObject({ status: "completed" });
     expect([charged.length, answers]).toEqual([2, 3]);
-    // Its second call has begun; all that came after is gone, of a turn that nobody here has at work any more.
+    // The turn's second call has begun; all rows after that are gone, and the turn is no longer at work in this process.
     await loseSince(sizes[1] ?? new Map());
     await vi.waitFor(
       async () => expect((await runtime.stores.readAgent(agentKey("clerk-1")))?.openTurnId).toBeNull(),

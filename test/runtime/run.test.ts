@@ -168,7 +168,7 @@ describe("run()", () => {
   });
 });
 
-describe("a run that waits for somebody", () => {
+describe("a run that waits for a person", () => {
   it("rejects with the open requests, and says what to do", async () => {
     const { stores, closed } = watched(memoryStores());
     const waiting: unknown = await run(asker, "go", { stores, agentId: "a" }).catch((error: unknown) => error);
@@ -268,7 +268,7 @@ describe.each(["memory", "sqlite"])("run() with stores: %s", (kind) => {
     });
   });
 
-  it("carries the open turn on with null, once somebody has decided", async () => {
+  it("carries the open turn on with null, once its request is decided", async () => {
     const waiting = run(asker, "go", { stores: open(), agentId: "a" });
     await expect(waiting).rejects.toThrow(TurnWaitingError);
     const busy = run(asker, "more", { stores: open(), agentId: "a" });
@@ -314,7 +314,7 @@ describe("run() refuses", () => {
     });
   });
 
-  it("what is no definition, and what is no input", async () => {
+  it("values that are not definitions, and values that are not inputs", async () => {
     const nobody: unknown = { name: "counter" };
     await expect(run(nobody as typeof counter, "one")).rejects.toThrow("as defineAgent() makes it");
     const nothing: unknown = 7;

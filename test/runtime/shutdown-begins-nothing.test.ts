@@ -52,7 +52,7 @@ const ends: Readonly<Record<string, (agent: Agent, runtime: Runtime) => Promise<
 };
 
 describeRuntimes("a shutdown in the middle of a turn", (stage) => {
-  it.each(Object.keys(ends))("%s begins nothing new, at whatever event it is called", async (which) => {
+  it.each(Object.keys(ends))("%s begins nothing new, at every event at which it is called", async (which) => {
     const end = ends[which];
     let reached = 0;
     for (let at = 0; ; at += 1) {

@@ -70,7 +70,7 @@ function delegating(child: AgentDefinition, end: (signal: AbortSignal) => string
 }
 
 describeRuntimes("a shutdown of an agent with others below it", (stage) => {
-  it("begins nothing new anywhere below it, at whatever event it is called, and all go on after the next start", async () => {
+  it("begins nothing new anywhere below it, at every event at which it is called, and all go on after the next start", async () => {
     let reached = 0;
     for (let at = 0; ; at += 1) {
       const begun = new Begun();

@@ -35,7 +35,7 @@ function leadOf(
   });
 }
 
-/** Whatever a turn comes to within a while, or nothing. */
+/** How a turn ended within a while, or "nothing". */
 async function cameTo(turn: Turn): Promise<string> {
   const ended = turn.result.then(({ status, stopReason }) => `${status}: ${stopReason}`);
   return await Promise.race([ended, loopTurns(300).then(() => "nothing")]);

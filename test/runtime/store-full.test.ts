@@ -20,7 +20,7 @@ import { RedisServer, redisProgram } from "../support/redis-server.ts";
 import { ownPrefix, storesOn } from "../support/redis-stores.ts";
 import { calling, createGate } from "../support/turn-probes.ts";
 
-/** Stores in which there is no room for a large text until somebody makes some. */
+/** Stores without room for a large text until `makeRoom` is called. */
 interface FullPlace {
   readonly stores: Stores;
   /** The same with room. */

@@ -107,7 +107,7 @@ describeRuntimes("what a model can do with its subagents in the background", (st
     expect(waits[0]).toMatch(/has ended\. Its answer:\n\nfirst gold\n\nStill at work: desk~/);
   });
 
-  it("a wait ends when its time is over, and is no error; what comes later is reported as ever", async () => {
+  it("a wait ends without an error when its time is over; what comes later is reported as ever", async () => {
     const gate = createGate<string>();
     const lead = leadOf(worker(gate), ({ text, last, messages }) => {
       if (text === "go") return calling(asks("worker", "dig"));

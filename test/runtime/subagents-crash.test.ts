@@ -62,7 +62,10 @@ function timesTold(messages: readonly Message[]): number {
   return reportsIn(messages).length + results.length;
 }
 
-/** Kills the first process at the k-th hit of a point and lets another one go on until all is at rest; false: not hit. */
+/**
+ * Kills the first process at the given hit of a point and lets another one go on until all is at rest. Returns the agent's id,
+ * or `undefined` if the point was not hit.
+ */
 async function survive(stage: Stage, point: string, hit: number, plan: Plan): Promise<string | undefined> {
   const agentId = `c-${point}-${hit}`;
   const life: Life = { isOver: false };
@@ -94,7 +97,7 @@ async function survive(stage: Stage, point: string, hit: number, plan: Plan): Pr
   const recovered = await survivor.find(agentId);
   await recovered.start();
   const { turnCount, openTurnId } = recovered.state;
-  // Who was not told that the turn is open asks again.
+  // A caller that was not told that the turn is open asks again.
   if (turnCount === 0 && openTurnId === null) recovered.executeTurn("go").result.catch(() => undefined);
   await survivor.recover();
   for (let turn = 0; turn < 4_000; turn += 1) {
@@ -187,7 +190,7 @@ describeRuntimes(
       },
     );
 
-    it("a child that ends in another process, whose parent nobody runs there, is heard of by whoever recovers the parent", async () => {
+    it("the end of a child in another process, which does not run its parent, reaches the process that recovers the parent", async () => {
       const gate = createGate<string>();
       const definitions = (isHeld: boolean) => {
         const model = scriptedModel(() => (isHeld ? gate.pass() : "gold"));

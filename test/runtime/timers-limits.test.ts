@@ -150,7 +150,7 @@ describeRuntimes("time", (stage) => {
     expect((await toolTextsOf(agent))[0]).toContain("stopped (time_limit)");
   });
 
-  it("a deadline that passes while nobody is there ends the turn at recovery, before any call", async () => {
+  it("a deadline that passes while no process is there ends the turn at recovery, before any call", async () => {
     const gate = createGate<string>();
     const budget = { deadline: stage().clock.now() + 60_000 };
     const doomed = await stage().openProcess({
@@ -170,7 +170,7 @@ describeRuntimes("time", (stage) => {
     expect(model.calls).toHaveLength(0);
   });
 
-  it("a timer of an agent that nobody has is fired by whoever is alive", async () => {
+  it("a timer of an agent without an owner is fired by any living process", async () => {
     const gate = createGate<string>();
     const agents = [defineAgent({ name: "worker", model: scriptedModel(() => gate.pass()) })];
     const doomed = await stage().openProcess({ agents });

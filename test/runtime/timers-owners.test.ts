@@ -76,7 +76,7 @@ describeRuntimes("working time over several agents and processes", (stage) => {
     return { runtime, agent, second, lives, dies };
   };
 
-  it("does not count what nobody works at: a child whose process died does not use its parent's time up", async () => {
+  it("does not count time without work: a child whose process died does not use its parent's time up", async () => {
     const { runtime, agent, second, lives } = await openApart(60);
     const before = (await turnAccountOf(runtime))?.used.activeMs ?? 0;
     await pass(stage().clock, 5_000);
@@ -93,7 +93,7 @@ describeRuntimes("working time over several agents and processes", (stage) => {
     expect(used).toBeLessThanOrEqual(60_000);
   });
 
-  it("counts on while somebody else works: one who takes a lost child up gives nothing back", async () => {
+  it("counts on while another child works: a process that takes a lost child up gives nothing back", async () => {
     const gates = [createGate<string>(), createGate<string>()];
     const first = await stage().openProcess({ agents: [teamOf(gates, 600)] });
     const lead = await first.runtime.agent("lead", { agentId: "t" });
@@ -114,7 +114,7 @@ describeRuntimes("working time over several agents and processes", (stage) => {
     second.kill();
     const killedAt = stage().clock.elapsed();
     await pass(stage().clock, 100_000);
-    // Whoever has the tree has taken up by itself what was left behind in it, but in memory, where no process outlives another.
+    // The process that has the tree has taken up what was left behind in it, except in memory, where no process outlives another.
     await runtime.recover();
     const own = (await runtime.accounts("t")).find(({ agentId, turnId }) => agentId === one && turnId !== null);
     expect(own?.activeSince).toBeGreaterThan(killedAt);

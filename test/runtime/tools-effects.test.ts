@@ -71,7 +71,7 @@ describeRuntimes("tool effects", (stage) => {
     expect(await toolTextsOf(agent)).toEqual(["Error: the disk is full"]);
   });
 
-  it("a once tool that throws after its start is never repeated, and the model is told that nobody knows", async () => {
+  it("a once tool that throws after its start is never repeated, and the model is told that its outcome is unknown", async () => {
     let runs = 0;
     const pay = defineTool({
       name: "pay",

@@ -233,7 +233,7 @@ describeRuntimes("calls in parts", (stage) => {
           execute: async () => await never,
           cancel: (run) => {
             cancelled.push(run.agent.agentId);
-            throw new Error("nobody there");
+            throw new Error("no answer there");
           },
         }),
       ],

@@ -43,7 +43,7 @@ const tools = [
 ];
 
 describeRuntimes("a tool's secret is nowhere but in its own hands (S13)", (stage) => {
-  it("not in events, journal, messages, artifacts, trace or prompts, whatever the tool does with it", async () => {
+  it("not in events, journal, messages, artifacts, trace or prompts, in any use that the tool makes of it", async () => {
     const round = { toolCalls: tools.map(({ name }) => ({ name })) };
     const model = scriptedModel(({ messages }, { index }) => {
       if (index === 0) return round;

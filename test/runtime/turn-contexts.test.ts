@@ -169,7 +169,7 @@ describeRuntimes("the async context of a turn", (stage) => {
     return runtime;
   };
 
-  it("every kind of user code runs as the one who asked, also after somebody else's approval", async () => {
+  it("every kind of user code runs as the one who asked, also after another person's approval", async () => {
     const seen = new Seen();
     const runtime = await open([clerk(seen, using("pay"))], seen);
     const agent = await session.run("setup", () => startAgent(runtime, "clerk", "c"));
@@ -217,7 +217,7 @@ describeRuntimes("the async context of a turn", (stage) => {
     expect(seen.kinds).toContain("tool");
   });
 
-  it("what listens to a signal runs as the one who asked, when somebody else aborts", async () => {
+  it("a listener on a signal runs as the one who asked, also when another person aborts", async () => {
     const seen = new Seen();
     const gate = createGate<string>();
     const runtime = await open([clerk(seen, (_request, { signal }) => gate.pass(signal))], seen);
@@ -242,7 +242,7 @@ describeRuntimes("the async context of a turn", (stage) => {
     expect(seen.kinds).toContain("tool");
   });
 
-  it("a child in the background keeps the context of the turn that has spawned it; its report runs as nobody", async () => {
+  it("a child in the background keeps the context of the turn that has spawned it; its report runs without one", async () => {
     const seen = new Seen();
     const child = clerk(seen, using("pay"), "child");
     const quiet = new Seen();
@@ -291,7 +291,7 @@ describeRuntimes("the async context of a turn", (stage) => {
     for (const [who, own] of seen) expect(own.others(who)).toEqual([]);
   });
 
-  it("a turn that is carried on in another process runs as nobody, whoever has it carried on", async () => {
+  it("a turn that is carried on in another process runs without a context, not as the one who carries it on", async () => {
     const [seen, later] = [new Seen(), new Seen()];
     const first = await stage().openProcess({ agents: [clerk(seen, using("pay"))] });
     const agent = await startAgent(first.runtime, "clerk", "c");

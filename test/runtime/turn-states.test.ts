@@ -67,7 +67,7 @@ describeRuntimes("states of turns", (stage) => {
     expect(await turn.result).toMatchObject({ text: "done" });
   });
 
-  it("a turn and a tree that nobody opened are errors, also where an agent begins turns by itself", async () => {
+  it("a turn and a tree that were never opened are errors, also where an agent begins turns by itself", async () => {
     const aide = defineAgent({ name: "aide", model: scriptedModel("fine") });
     const lead = defineAgent({
       name: "desk",

@@ -75,7 +75,7 @@ describeRuntimes("the stream of a turn", (stage) => {
     expect(durable(await eventsOfTurn(agent.turn(await turn.id)))).toEqual(live);
   });
 
-  it("L8: a turn can be followed by somebody who did not start it, from its beginning", async () => {
+  it("L8: a turn can be followed from its beginning by a caller that did not start it", async () => {
     const gate = createGate<string>();
     const { agent, runtime } = await open((_request, { signal }) => gate.pass(signal));
     const turn = agent.executeTurn("go");

@@ -141,7 +141,7 @@ describe.skipIf(!redisProgram)("with a Redis", () => {
 
 describe("a process with a paused agent of its own", () => {
   it(
-    "is told by Node, in memory alone, that nobody can bring what it waits for",
+    "is told by Node, in memory alone, that nothing can end its wait",
     async () => {
       const { stdout, stderr, code } = await startText(paused("", "await turn.result;")).ended;
       expect({ code, stdout }, stderr).toEqual({ code: 13, stdout: "paused\n" });
@@ -150,7 +150,7 @@ describe("a process with a paused agent of its own", () => {
   );
 
   it(
-    "ends by itself on a file where it only listens, and nobody asked for the result",
+    "ends by itself on a file where it only listens, and the result was not asked for",
     async () => {
       const { stdout, stderr, code } = await startText(
         paused(`, stores: sqliteStores(${JSON.stringify(join(folder, "own.db"))})`, "turn.subscribe(() => undefined);"),

@@ -6,7 +6,7 @@ import { scriptedModel } from "../../src/testing/index.ts";
 import { createGate } from "../support/turn-probes.ts";
 
 const died: DeadCause = { code: "worker_died", message: "two workers died of it", deaths: 2 };
-const failed: DeadCause = { code: "failed", message: "nobody could take it up", deaths: 0 };
+const failed: DeadCause = { code: "failed", message: "no worker could take it up", deaths: 0 };
 
 it.each([
   { cause: died, knows: true, ends: true },

@@ -61,7 +61,7 @@ describeRuntimes(
     );
 
     test.each(rows(scenarios, every(4)))(
-      "$name: what is no trace can be read by itself, and the store keeps all (S4)",
+      "$name: messages outside the trace can be read on their own, and the store keeps all of them (S4)",
       async ({ run }) => {
         const runtime = await run(stage(), {});
         const agent = await runtime.find("desk");

@@ -97,7 +97,7 @@ describeRuntimes("stopping and asking (rows S9, S11, S12)", (stage) => {
     expect(viewAgentState(await agent.getState()).finalResponse).toBe("done");
   });
 
-  test("what it gives can be changed by nobody, and changes nothing", async () => {
+  test("the state that getState() returns is frozen: an attempt to change it throws and changes nothing", async () => {
     const agent = await started([calling("look"), "done"]);
     const { execution } = await agent.executeTurn("go").result;
     const state = await agent.getState();

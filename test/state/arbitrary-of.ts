@@ -101,7 +101,7 @@ function objectOf(shape: Readonly<Record<string, z.ZodType>>): fc.Arbitrary<unkn
 
 function numberOf(schema: z.ZodType): fc.Arbitrary<unknown> {
   const { minimum = -1e9, exclusiveMinimum = -1e9 } = schema._zod.bag as Readonly<Record<string, number | undefined>>;
-  // A bound of the format itself is no bound of the schema's.
+  // The format brings bounds of its own; the schema did not set them.
   const min = Math.max(minimum, exclusiveMinimum, -1e9);
   const accepted = (value: number): boolean => schema.safeParse(value).success;
   if (!accepted(Math.ceil(min) + 1.5)) return fc.integer({ min, max: 2 ** 31 }).filter(accepted);

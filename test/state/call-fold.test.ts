@@ -117,7 +117,7 @@ describe("what was approved (S15)", () => {
   });
 
   test("of an edit that did not pass is nothing that could run", () => {
-    const invalid = callGated(0, 1, { verdict: "invalid", argumentsHash: "", message: "q is no number" });
+    const invalid = callGated(0, 1, { verdict: "invalid", argumentsHash: "", message: "q must be a number" });
     expect(foldOf(...asked, requestDecided("edited"), invalid)).toMatchObject({
       gate: { verdict: "invalid", needsApproval: false },
       approvedHash: "",

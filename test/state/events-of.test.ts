@@ -149,7 +149,7 @@ describe("the public events of an entry", () => {
     expect(eventOf(cleared)).toMatchObject({ type: "conversation.cleared", by: "user", scope: "all", turnId: null });
   });
 
-  test("what is nobody's business outside gives none", () => {
+  test("entries that concern only the runtime itself give no event", () => {
     const inner = [hooksSettled("answer"), messagesReleased("m"), outputChecked("fits"), contextExpanded()];
     expect(typesOf(hookApplied("beforeLlm"), callReviewed(), contextLoaded(["c"]), ...inner)).toEqual([]);
     expect(typesOf(modelResponded())).toEqual(["model.responded"]);

@@ -26,7 +26,7 @@ function rename(from: string, to: string): Upcaster {
     });
 }
 
-test("entries are read as they were written, whatever they are", () => {
+test("entries of every kind are read as they were written", () => {
   expect(readEntries(JOURNAL_VERSION, stored(), "here")).toEqual(journal);
   const anything = fc.array(arbitraryOf(entrySchema), { maxLength: 4 });
   fc.assert(
@@ -67,7 +67,7 @@ describe("an older version", () => {
     );
   });
 
-  test("that is no list is refused before any upcaster sees it", () => {
+  test("that is an object in place of a list is refused before any upcaster sees it", () => {
     expect(() => readEntries(1, { entries: [] }, "here", steps, 3)).toThrow(CorruptRecordError);
   });
 });

@@ -33,7 +33,7 @@ describe("a limit that was met", () => {
     expect(limitText(limit, turn, { ...figures, holder: lead })).toBe(text);
   });
 
-  test("is told without figures where nobody knows them", () => {
+  test("is told without figures where they are unknown", () => {
     expect(limitText("maxTokens", turn, { holder: lead })).toBe("lead, this turn: its limit of tokens");
     expect(limitText("deadlineAt", turn)).toBe("desk, this turn: its deadline");
   });

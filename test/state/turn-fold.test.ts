@@ -51,7 +51,7 @@ describe("hooks", () => {
     expect(foldOf({}, ...inRound, callHookApplied("afterEachTool")).appliedHooks).toEqual([]);
   });
 
-  test("a retry of the call is no reason to run them again", () => {
+  test("a retry of the call does not run them again", () => {
     const retried = [hookApplied("beforeLlm"), inCall, modelFailed(5_000), modelRequested(1, 2)];
     expect(foldOf({}, ...retried).appliedHooks).toEqual(["beforeLlm:0"]);
   });

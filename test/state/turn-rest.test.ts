@@ -39,7 +39,7 @@ describe("requests", () => {
     expect(decided.openCallIds).toEqual([callIdAt(0), callIdAt(1)]);
   });
 
-  test("are closed by a result that somebody else gives", () => {
+  test("are closed by a result that does not come from a decision", () => {
     const closed = foldOf({}, ...two, toolSettled(0, 1, "interrupted"));
     expect(closed).toMatchObject({ openRequestIds: [`${callIdAt(1)}:1`], waitingCallIds: [callIdAt(1)] });
   });
@@ -49,7 +49,7 @@ describe("requests", () => {
   });
 });
 
-describe("a turn rests when every open call waits for somebody", () => {
+describe("a turn rests when every open call waits for a person or a child", () => {
   const opened = [...inRound, requestOpened("approval", 0)];
 
   test("for people, for children, or for both", () => {
@@ -92,7 +92,7 @@ describe("a turn rests when every open call waits for somebody", () => {
 });
 
 describe("open work", () => {
-  test("is a call, a request, or a result that nobody looked at", () => {
+  test("is a model call, a tool call, or a result that no hook has reviewed yet", () => {
     expect(isOpen()).toBe(false);
     expect(isOpen(inCall)).toBe(true);
     expect(isOpen(inCall, modelResponded())).toBe(false);

@@ -54,7 +54,7 @@ describe.skipIf(!redisProgram)("Redis", () => {
 
   describeLiveChannel("Redis, two clients", async () => open());
 
-  test("what is no tag of a tree is passed over, and those beside it are heard", async () => {
+  test("text that is not the tag of a tree is skipped, and the tags beside it are delivered", async () => {
     const prefix = ownPrefix();
     const stores = storesOn(server, { prefix });
     const asked: string[] = [];
@@ -75,7 +75,7 @@ describe.skipIf(!redisProgram)("Redis", () => {
   });
 
   test.each(["the connection is cut", "Redis is restarted"])(
-    "after %s who follows asks anew, and hears on",
+    "after %s a follower asks anew and receives further messages",
     async (what) => {
       const { one, other } = open();
       const messages: string[] = [];
@@ -127,7 +127,7 @@ describe.skipIf(!redisProgram)("Redis", () => {
     await other.close();
   });
 
-  test("one connection hears everything for a process; it is given back with the last who wants to hear", async () => {
+  test("one connection receives all messages for a process; it is closed with the last listener", async () => {
     const { one, other } = open();
     const client = server.client();
     const listeners = async (): Promise<number> =>

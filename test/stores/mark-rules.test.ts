@@ -73,7 +73,7 @@ describe("the rule of marks", () => {
     expect(markEffect(at, ask)).toEqual(effect);
   });
 
-  it("in every situation: who was held and is held no longer is told so, and nobody else is", () => {
+  it("in every situation: an agent that was held and is held no longer is told so, and no other agent is", () => {
     for (const { at, effect, ask } of table) {
       const isFreed = (at.isPaused || at.heldAbove.before) && !effect.isPaused && !at.heldAbove.after;
       expect({ at, ask, isTold: effect.items.includes("resume") }).toEqual({

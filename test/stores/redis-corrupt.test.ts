@@ -26,7 +26,7 @@ const replaced = (from: string, to: string) => (text: string) => text.replace(fr
 
 const list: readonly Tampering<Keys>[] = [
   [
-    "a record that is no JSON",
+    "a record that is not JSON",
     row(`agent:${ROOT}`, (text) => text.slice(0, 40)),
     ["record", "list", "treeHead", "acquire", "openTurn"],
   ],
@@ -63,7 +63,7 @@ const list: readonly Tampering<Keys>[] = [
     ["messages"],
   ],
   [
-    "an artifact that is no JSON",
+    "an artifact that is not JSON",
     ({ client, keyTo }) => client.hset(keyTo(`artifacts:${ROOT}`), "a1", "1|{"),
     ["artifacts", "artifact"],
   ],
@@ -87,7 +87,7 @@ const list: readonly Tampering<Keys>[] = [
     change("definitions", clerk.hash, replaced("Answer.", "Give everything away.")),
     ["definition", "exportTree"],
   ],
-  ["a definition that is no JSON", change("definitions", clerk.hash, () => "{"), ["definition", "exportTree"]],
+  ["a definition that is not JSON", change("definitions", clerk.hash, () => "{"), ["definition", "exportTree"]],
   ["a journal with a gap", ({ client, keyTo }) => client.xdel(keyTo("journal"), "2-0"), ["journal"]],
   [
     "an unknown entry",

@@ -49,7 +49,7 @@ describe.skipIf(!redisProgram)("what reaches Redis", () => {
     expect(late.bytesIn).toBeLessThan(early.bytesIn * 1.1);
   });
 
-  test("is nothing where another process writes to trees that nobody has here, or gives a sign of life", async () => {
+  test("is nothing where another process writes to trees that are not open here, or gives a sign of life", async () => {
     const prefix = ownPrefix();
     const [mine, theirs] = [storesOn(redis.server, { prefix }), storesOn(redis.server, { prefix })];
     const { heard, end } = await listening(mine, (rootAgentId) => rootAgentId === "last");
@@ -157,7 +157,7 @@ describe.skipIf(!redisProgram)("what reaches Redis", () => {
     onTestFinished(() => stores.close());
     const root = await openAgent(stores);
     for (let index = 0; index < 300; index += 1) await openChild(root, `kid${index}`);
-    // Who is whose child is read once, the first time with its script.
+    // The parents of all agents are read with one command; the first time its script is loaded, too.
     const { commands } = await workOf(redis.client, () => stores.pause(agentKey(), "ann", NOW));
     expect(commands.slice(3)).toEqual([]);
     expect(await stores.inbox(agentKey(`${ROOT}~kid299`))).toMatchObject([{ kind: "pause" }]);

@@ -1,4 +1,4 @@
-// Lists over trees forget the trees that have expired, without anybody reading the lists.
+// Lists over trees forget the trees that have expired, even if no process reads the lists.
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { createRuntime, defineAgent, defineTool, subagent } from "../../src/index.ts";
 import { RedisConnection } from "../../src/stores/redis/redis-connection.ts";

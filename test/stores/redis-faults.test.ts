@@ -58,7 +58,7 @@ describe.skipIf(!redisProgram)("faults of Redis", () => {
     expect(new Set(notes).size).toBe(notes.length);
   };
 
-  test("nobody notices SCRIPT FLUSH and CLIENT KILL in the middle of the work (F9)", async () => {
+  test("callers do not notice SCRIPT FLUSH and CLIENT KILL in the middle of the work (F9)", async () => {
     const owner = await openAgent(stores);
     let isOver = false;
     const writing = write(owner, () => isOver);
@@ -114,7 +114,7 @@ describe.skipIf(!redisProgram)("faults of Redis", () => {
     await hasty.close();
   });
 
-  test("stalled, it holds nobody up for longer than that, and what was not answered is not lost or doubled (F7)", async () => {
+  test("stalled, it holds no call up for longer than that, and a write without an answer is neither lost nor doubled (F7)", async () => {
     const owner = await openAgent(stores);
     const hasty = storesOn(server, { prefix, timeoutMs: 300 });
     const same = Object.assign(new Owner(hasty, agentKey()), { epoch: owner.epoch, seq: owner.seq });
@@ -136,7 +136,7 @@ describe.skipIf(!redisProgram)("faults of Redis", () => {
     await hasty.close();
   });
 
-  test("an address at which nobody answers is told without its password", async () => {
+  test("an address without a server, or with a server that refuses it, is reported without its password", async () => {
     const url = `redis://user:secret-word@127.0.0.1:${server.port}/0`;
     const closed = storesOn(server, { url: url.replace(String(server.port), "1"), timeoutMs: 200 });
     const failure = await closed.readAgent(agentKey()).catch((error: unknown) => error);

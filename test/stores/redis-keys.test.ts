@@ -52,7 +52,7 @@ function tagIn(key: string): string | undefined {
   return /^[^{]*\{([^}]+)\}/.exec(key)?.[1];
 }
 
-test("no two agents share a key, whatever is in their ids and tenants", () => {
+test("no two agents share a key, with any text in their ids and tenants", () => {
   assert(
     property(id, id, id, id, (tenant, agentId, otherTenant, otherId) => {
       const isSame = tenant === otherTenant && agentId === otherId;

@@ -5,7 +5,7 @@ import { agentKey, openAgent } from "../contracts/stores-fixtures.ts";
 import { RedisServer, redisProgram } from "../support/redis-server.ts";
 import { ownPrefix, storesOn } from "../support/redis-stores.ts";
 
-/** A way to Redis that breaks when somebody begins to listen on it, so many times. */
+/** A proxy to Redis that breaks a connection when its client begins to listen on it, so many times. */
 async function breakingWay(port: number, breaks: number) {
   const sockets = new Set<Socket>();
   let left = breaks;
@@ -41,37 +41,40 @@ async function breakingWay(port: number, breaks: number) {
   };
 }
 
-test.skipIf(!redisProgram)("who listens hears on when its connection breaks while it is listening again", async () => {
-  const server = await RedisServer.start();
-  const way = await breakingWay(server.port, 3);
-  const prefix = ownPrefix();
-  const stores = storesOn(server, { prefix });
-  const other = storesOn(server, { prefix, url: way.url });
-  await openAgent(stores);
-  const client = server.client();
-  let calls = 0;
-  let wanted = Promise.withResolvers<void>();
-  other.onForeignWrite(() => {
-    calls += 1;
-    wanted.resolve();
-  });
-  const heard = async (): Promise<void> => {
-    for (let before = calls; calls === before; ) {
-      wanted = Promise.withResolvers();
-      await stores.pause(agentKey(), "ann", NOW);
-      await stores.resume(agentKey(), "ann", NOW);
-      await Promise.race([wanted.promise, new Promise((resolve) => setTimeout(resolve, 50))]);
-    }
-  };
-  await heard();
-  await client.call("CLIENT", "KILL", "TYPE", "pubsub");
-  await heard();
-  while (way.breaksLeft() > 0) await heard();
-  await heard();
-  expect(way.breaksLeft()).toBe(0);
-  client.disconnect();
-  await stores.close();
-  await other.close();
-  way.stop();
-  await server.stop();
-});
+test.skipIf(!redisProgram)(
+  "a listener still receives writes after its connection broke while it was listening again",
+  async () => {
+    const server = await RedisServer.start();
+    const way = await breakingWay(server.port, 3);
+    const prefix = ownPrefix();
+    const stores = storesOn(server, { prefix });
+    const other = storesOn(server, { prefix, url: way.url });
+    await openAgent(stores);
+    const client = server.client();
+    let calls = 0;
+    let wanted = Promise.withResolvers<void>();
+    other.onForeignWrite(() => {
+      calls += 1;
+      wanted.resolve();
+    });
+    const heard = async (): Promise<void> => {
+      for (let before = calls; calls === before; ) {
+        wanted = Promise.withResolvers();
+        await stores.pause(agentKey(), "ann", NOW);
+        await stores.resume(agentKey(), "ann", NOW);
+        await Promise.race([wanted.promise, new Promise((resolve) => setTimeout(resolve, 50))]);
+      }
+    };
+    await heard();
+    await client.call("CLIENT", "KILL", "TYPE", "pubsub");
+    await heard();
+    while (way.breaksLeft() > 0) await heard();
+    await heard();
+    expect(way.breaksLeft()).toBe(0);
+    client.disconnect();
+    await stores.close();
+    await other.close();
+    way.stop();
+    await server.stop();
+  },
+);

@@ -50,7 +50,7 @@ describe.skipIf(!redisProgram)("lists over trees", () => {
       paged.push(...page.map(({ agentId }) => agentId));
     }
     expect(paged).toEqual(ids.toSorted());
-    // A page is as much work as it is long, however many trees there are, and whatever is asked for.
+    // The work for a page depends on its length only, with any number of trees and any filter.
     const page = async (filter: Partial<AgentFilter>, length: number): Promise<number> => {
       let found: readonly AgentRecord[] = [];
       const commands = await commandsOf(redis.client, async () => {
@@ -111,7 +111,7 @@ describe.skipIf(!redisProgram)("lists over trees", () => {
     expect(await stores.nextTimerAt()).toBeUndefined();
     expect(await stores.dueTimers(NOW + 9, 10)).toEqual([]);
     await stores.close();
-    // They were not told of just now, so nobody can be about to make them true.
+    // The `-told` lists do not name them, so no process can be about to make them true.
     const left = (await redis.client.keys(`${prefix}*hints*`)).map((key) => key.replace(/^.*\}:/, ""));
     expect(left.toSorted()).toEqual(
       ["agents", "holders", "newest", "posts", "roots"].flatMap((name) => [
@@ -139,7 +139,7 @@ describe.skipIf(!redisProgram)("lists over trees", () => {
     expect(times[0]).toBeGreaterThan(0);
     expect((await ttls("other")).filter((ttl) => ttl >= 0 && ttl <= 1000)).toEqual([]);
 
-    // Whoever writes brings it back, all of it.
+    // After a write no key of the tree expires soon any more.
     await stores.pause(agentKey(), "ann", NOW);
     expect((await ttls(ROOT)).filter((ttl) => ttl >= 0 && ttl <= 1000)).toEqual([]);
     expect(await stores.messages(agentKey())).toEqual([messageOf("m1")]);

@@ -37,7 +37,7 @@ describe.skipIf(!redisProgram)("a Redis that has lost what it had acknowledged",
 
   const loseSince = (then: LogSizes): Promise<void> => cutPower(server, folder, then);
 
-  /** All that was written since then is lost; before anybody else is there, another process writes to what is left. */
+  /** All that was written since then is lost; before the stores reconnect, another process writes to what is left. */
   const loseUnseen = async (then: LogSizes): Promise<void> => {
     await server.kill();
     expect(cutLogs(folder, then)).toBeGreaterThan(0);
@@ -76,7 +76,7 @@ describe.skipIf(!redisProgram)("a Redis that has lost what it had acknowledged",
     expect(all).toHaveLength(1);
   });
 
-  test("who listens hears of it without writing, also of a tree that is gone", async () => {
+  test("a listener is told of it without writing, also of a tree that is gone", async () => {
     stores.onForeignWrite(() => undefined);
     const owner = await openAgent(stores);
     const then = logSizes(folder);
@@ -94,8 +94,8 @@ describe.skipIf(!redisProgram)("a Redis that has lost what it had acknowledged",
     );
   });
 
-  describe("and to which somebody who knew of nothing has written since", () => {
-    test("who listens hears of it, and goes on from what stands", async () => {
+  describe("and to which a process that did not know of it has written since", () => {
+    test("a listener is told of it, and goes on from what is stored", async () => {
       stores.onForeignWrite(() => undefined);
       const owner = await openAgent(stores);
       await owner.commit({ entries: [note("kept")] });
@@ -108,7 +108,7 @@ describe.skipIf(!redisProgram)("a Redis that has lost what it had acknowledged",
       expect(all).toHaveLength(1);
     });
 
-    test("who has read what was written since hears of it all the same", async () => {
+    test("a process that has read what was written since is told of it all the same", async () => {
       const owner = await openAgent(stores);
       const then = logSizes(folder);
       await owner.commit({ entries: [note("lost")] });
@@ -121,7 +121,7 @@ describe.skipIf(!redisProgram)("a Redis that has lost what it had acknowledged",
     });
 
     test.each(["listens", "writes"])(
-      "who %s hears of it where an agent was made, and no more is left of it",
+      "a process that %s is told of it where no more is left of an agent than its creation",
       async (how) => {
         if (how === "listens") stores.onForeignWrite(() => undefined);
         await stores.createAgent(identityOf(ROOT), null);
@@ -140,7 +140,7 @@ describe.skipIf(!redisProgram)("a Redis that has lost what it had acknowledged",
     );
   });
 
-  test("a tree that may have gone with its time is no loss", async () => {
+  test("a tree that may have expired does not count as lost", async () => {
     const client = server.client();
     await another({ ttl: 1 }).createAgent(identityOf("gone"), null);
     await stores.createAgent(identityOf("gone"), null);

@@ -37,7 +37,7 @@ describe.skipIf(!redisProgram)("Redis, shared", () => {
     heard.length = 0;
     const root = await openAgent(theirs, { turnBudget: { deadline: NOW + 7000 } });
     const kid = await openChild(root, "kid");
-    await kid.commit({ entries: [note("nobody's inbox")] });
+    await kid.commit({ entries: [note("an unchanged inbox")] });
     await kid.commit({ entries: [note("a record")], owned: { ...ready, lastActivity: NOW + 1 } });
     await theirs.pause(agentKey(), "ann", NOW);
     // Signs of life are no news.
@@ -106,7 +106,7 @@ describe.skipIf(!redisProgram)("Redis, shared", () => {
     ["{}", "any"],
     [`["${TENANT}/${ROOT}",null,["desk"]]`, { posted: ["desk"], records: null, timerAt: null }],
     [`["${TENANT}/${ROOT}","soon",7,{}]`, { posted: null, records: null, timerAt: null }],
-  ])("a notice that another version wrote, or nobody of ours, is one of anything: %s", async (text, what) => {
+  ])("a notice from another version or from another program counts as a write of any kind: %s", async (text, what) => {
     const prefix = ownPrefix();
     const stores = storesOn(server, { prefix });
     const client = server.client();

@@ -58,7 +58,7 @@ describe.skipIf(!redisProgram)("agents without an owner in Redis", () => {
     expect(await unattended(NOW)).toEqual([ROOT]);
   });
 
-  test("a tree in which nobody is missing leaves the lists, and comes back with the next post", async () => {
+  test("a tree in which no agent is unattended leaves the lists, and comes back with the next post", async () => {
     await crowd();
     const owner = await openTurn(stores);
     expect(await members("posts")).toHaveLength(1);

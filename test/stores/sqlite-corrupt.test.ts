@@ -40,7 +40,7 @@ const change =
 
 const changes: readonly (readonly [what: string, sql: string, refused: readonly Reading[]])[] = [
   [
-    "a record that is no JSON",
+    "a record that is not JSON",
     "UPDATE agents SET record = '{\"tenant\":'",
     ["record", "list", "treeHead", "acquire", "openTurn"],
   ],
@@ -64,7 +64,7 @@ const changes: readonly (readonly [what: string, sql: string, refused: readonly 
     "UPDATE agents SET record = json_set(record, '$.pause', json('{\"by\":1}'))",
     ["record"],
   ],
-  ["a journal row that is no JSON", "UPDATE journal SET entries = 'x'", ["journal", "tree"]],
+  ["a journal row that is not JSON", "UPDATE journal SET entries = 'x'", ["journal", "tree"]],
   [
     "an unknown entry",
     "UPDATE journal SET entries = json_set(entries, '$[0]', json('{\"type\":\"sudo\"}'))",
@@ -90,7 +90,7 @@ const changes: readonly (readonly [what: string, sql: string, refused: readonly 
     "UPDATE accounts SET account = json_set(account, '$.id', 'other')",
     ["accounts"],
   ],
-  ["an artifact that is no JSON", "UPDATE artifacts SET description = '', content = ''", ["artifacts", "artifact"]],
+  ["an artifact that is not JSON", "UPDATE artifacts SET description = '', content = ''", ["artifacts", "artifact"]],
   ["an unknown inbox item", "UPDATE inbox SET item = json_set(item, '$.kind', 'grant')", ["inbox"]],
   ["a timer of a wrong type", "UPDATE timers SET timer = json_set(timer, '$.dueAt', 'soon')", ["exportTree"]],
   [
@@ -113,8 +113,8 @@ const changes: readonly (readonly [what: string, sql: string, refused: readonly 
     "UPDATE definitions SET definition = json_set(definition, '$.hash', '0123456789abcdef')",
     ["definition", "exportTree"],
   ],
-  ["a definition that is no JSON", "UPDATE definitions SET definition = '{'", ["definition", "exportTree"]],
-  ["a message that is no JSON, in a whole tree", "UPDATE messages SET message = '['", ["exportTree"]],
+  ["a definition that is not JSON", "UPDATE definitions SET definition = '{'", ["definition", "exportTree"]],
+  ["a message that is not JSON, in a whole tree", "UPDATE messages SET message = '['", ["exportTree"]],
 ];
 
 corruptContract("SQLite", file, {

@@ -16,7 +16,7 @@ const decider = record({
   decision: constantFrom(approved, rejected),
   isLate: boolean(),
   turnsBefore: nat(2),
-  /** Somebody else holds the file's lock when it begins, for so many turns of the event loop. */
+  /** Turns of the event loop for which another connection holds the file's lock when the decision begins. */
   lockedTurns: constantFrom(0, 0, 0, 0, 0, 2),
 });
 

@@ -48,7 +48,7 @@ test("a batch that was applied before a restart is known after it, with all of i
   await again.close();
 });
 
-test("rows come back whatever the id of their agent is made of", async () => {
+test("rows come back unchanged with any characters in the id of their agent", async () => {
   for (const agentId of ['with "quotes" and \\ and $& and \n', "\u0001 and so on", "short"]) {
     const path = temporaryFile();
     const stores = sqliteStores(path);
@@ -138,7 +138,7 @@ test("a database of something else is refused and left as it is", () => {
   expect(readFileSync(path)).toEqual(before);
 });
 
-test("a file that is no database is refused and left as it is", () => {
+test("a file that is not a database is refused and left as it is", () => {
   const path = temporaryFile();
   writeFileSync(path, "a diary, not a database. ".repeat(100));
   const before = readFileSync(path);

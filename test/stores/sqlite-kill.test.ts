@@ -9,7 +9,7 @@ test("writers that are killed mid-write, two at a time, visitors of one who stay
   const folder = dirname(temporaryFile());
   const report = await f31.run({ seed: 31, short: true, rounds, folder, progress: () => {} });
   expect(report.firstViolations).toEqual([]);
-  // Who stays while others visit is killed too.
+  // The process that stays while others visit is killed too.
   expect(report).toMatchObject({ name: "F31", violations: 0, killed: 2 * rounds + 1 });
   expect(report["visits"]).toBeGreaterThan(0);
   expect(report.succeeded).toBe(report.operations);

@@ -63,7 +63,7 @@ test("another client that knew the accounts spends on those that took their plac
   expect((await theirs.accounts(TENANT, "other")).map((account) => account.used.toolCalls)).toEqual([0, 0]);
 });
 
-test("one read sees one moment, whoever writes meanwhile", async () => {
+test("one read sees one moment, even while another connection writes", async () => {
   const path = temporaryFile();
   const [reader, writer] = [new SqliteDatabase(path, {}), new SqliteDatabase(path, {})];
   await writer.write(() => writer.tables.putAgent(newRecord(identityOf())));

@@ -9,7 +9,7 @@ import { temporaryFile } from "./temporary-file.ts";
 
 const query = { processId: "asker", leaseMs: LEASE_MS };
 
-test("an agent that cannot be read hides no other one that nobody attends to", async () => {
+test("an agent that cannot be read does not hide another unattended one", async () => {
   const path = temporaryFile();
   const stores = sqliteStores(path);
   await openTurn(stores, { agentId: "broken" });

@@ -6,7 +6,7 @@ import { afterAll, expect, onTestFinished } from "vitest";
 import { repositoryRoot } from "../../scripts/run-command.ts";
 import { type BrowserProgram, findBrowser } from "./browser-program.ts";
 
-/** The browser of these tests; undefined where they have to be skipped: `describe.skipIf(!browserProgram)`. */
+/** The browser of these tests; `undefined` where they must be skipped: `describe.skipIf(!browserProgram)`. */
 export const browserProgram: BrowserProgram | undefined = await findBrowser();
 
 export interface PageOptions {
@@ -14,7 +14,7 @@ export interface PageOptions {
   readonly colorScheme?: "light" | "dark";
   /** In CSS pixels. Default: 1,280 by 800. */
   readonly viewport?: { readonly width: number; readonly height: number };
-  /** True: as for people who want no motion. Default: false. */
+  /** Sets `prefers-reduced-motion`, as people do who want no motion. Default: false. */
   readonly reducedMotion?: boolean;
   /** Pixels of a picture for one CSS pixel. Default: 1. */
   readonly scale?: number;
@@ -105,11 +105,11 @@ function isOwn(address: string): boolean {
   return hostname === "127.0.0.1" || hostname === "localhost";
 }
 
-/** Puts a picture of the page into `.troupe/screenshots` and returns its path. `isWhole`: of all of it, not only of what is in view. */
+/** Puts a picture of the page into `.troupe/screenshots` and returns its path. `isWhole` takes all of it, not only what is in view. */
 export async function screenshot(page: Page, name: string, { isWhole = false } = {}): Promise<string> {
   const path = join(repositoryRoot, ".troupe", "screenshots", `${name}.png`);
   mkdirSync(dirname(path), { recursive: true });
-  // Of a page that has never been drawn Chromium takes none.
+  // Chromium takes no picture of a page that was never drawn.
   await page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))");
   await page.screenshot({ path, fullPage: isWhole, animations: "disabled" });
   return path;
@@ -124,7 +124,7 @@ export interface Violation {
   readonly targets: readonly string[];
 }
 
-/** Which rules of axe-core the page breaks as it is now. `only`: of these rules. */
+/** The rules of axe-core that the page breaks as it is now. `only` limits the check to these rules. */
 export async function axe(page: Page, only?: readonly string[]): Promise<readonly Violation[]> {
   axeSource ??= readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
   // Evaluated through the debugger: the page's own policy lets no foreign script in. And each time anew, because a second run of the
@@ -158,8 +158,8 @@ let axeSource: string | undefined;
 export const colourRules = ["color-contrast", "link-in-text-block"];
 
 /**
- * Looks at the inspector's page in both colour schemes and leaves it in the light one: a picture of each, called by its name and its scheme, and
- * the rules of accessibility that it breaks.
+ * Takes a picture of the inspector's page in both colour schemes, named after the page and the scheme. Returns the rules of
+ * accessibility that the page breaks. The page is left in the light scheme.
  */
 export async function inBothSchemes(page: Page, name: string): Promise<readonly Violation[]> {
   await screenshot(page, `${name}-light`);

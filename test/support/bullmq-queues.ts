@@ -8,7 +8,7 @@ import type { RedisServer } from "./redis-server.ts";
 /** Quick to notice a death, for tests that wait for one. */
 export const SHORT = { lockMs: 1_000, deathCheckMs: 250, cancelCheckMs: 50, graceMs: 200 } as const;
 
-/** A prefix that nobody else has: empty queues on a server that others use too. */
+/** A prefix of the caller's own: empty queues on a server that other tests use too. */
 export function ownQueuePrefix(): string {
   return `test-${randomUUID()}:`;
 }

@@ -28,7 +28,7 @@ export function openTill({ onPay, ...options }: TillOptions = {}): Till {
   const paid: Json[] = [];
   const tool = defineTool({
     name: "pay",
-    description: "Pays somebody.",
+    description: "Pays a person.",
     needsApproval: true,
     ...options,
     parameters: paymentSchema,
@@ -41,7 +41,7 @@ export function openTill({ onPay, ...options }: TillOptions = {}): Till {
   return { tool, paid };
 }
 
-/** The model's wish to pay so much. */
+/** A tool call of the model that pays this amount. */
 export function payment(amount: number, to = "Ada", name = "pay"): AskedCall {
   return { name, arguments: { to, amount } };
 }

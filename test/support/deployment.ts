@@ -21,7 +21,7 @@ export type MemberOptions = Partial<Omit<RuntimeOptions, "stores" | "queues">> &
 
 export interface Member {
   readonly runtime: Runtime;
-  /** As SIGKILL: nothing that it asks of stores and queues is heard any more. */
+  /** As SIGKILL: its calls to stores and queues have no effect any more. */
   kill(): Promise<void>;
 }
 
@@ -31,12 +31,12 @@ export class Deployment {
   readonly #folder: string;
   readonly #prefix = ownPrefix();
   readonly #queuePrefix = ownQueuePrefix();
-  /** Without a Redis, all that are no clients stand at one queue. */
+  /** Without a Redis, all processes other than clients share these queues. */
   readonly #shared: Queues = { ...localQueues(), kind: "shared" };
   readonly #closes: (() => Promise<void>)[] = [];
   #isWorked = false;
 
-  /** On a Redis and BullMQ; without one on an SQLite file, with at most one that works. */
+  /** Runs on Redis and BullMQ. Without a server it runs on an SQLite file, with at most one process that works. */
   constructor(server?: RedisServer) {
     this.#server = server;
     this.#folder = mkdtempSync(join(tmpdir(), "troupe-deployment-"));

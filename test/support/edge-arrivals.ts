@@ -3,7 +3,7 @@ import type { Edge } from "./edge-commits.ts";
 import { loopTurns } from "./journal-probes.ts";
 import type { Stage, StagedProcess } from "./runtimes.ts";
 
-/** Who the turns run for. */
+/** The actor that the turns run for. */
 export const auth = { actorId: "ada", credentials: "token" } as const;
 
 /** What happens to the turn while the code at the place is under way. */
@@ -140,7 +140,7 @@ export const arrivals: Readonly<Record<string, Arrival>> = {
   },
 };
 
-/** A process that has the agent, and finds credentials for whoever has none. */
+/** A process that has the agent, and finds credentials for turns that have none. */
 export async function openWorker(
   stage: Stage,
   edge: Edge,

@@ -11,7 +11,7 @@ import { hookNames } from "../../src/state/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { calling, createGate } from "./turn-probes.ts";
 
-/** Every place of a turn where somebody else's code runs. */
+/** Every place of a turn where code of the user runs. */
 export const places = [
   "afterUserInput",
   "instructions",

@@ -1,5 +1,5 @@
-// Runs before every test file: what nobody asked to be printed fails the test that printed it. A test that expects output puts its
-// own spy on the console (`vi.spyOn(console, "warn").mockReturnValue()`) and asserts on that.
+// Runs before every test file. Unexpected output on the console fails the test that printed it. A test that expects output puts
+// its own spy on the console (`vi.spyOn(console, "warn").mockReturnValue()`) and asserts on that.
 import { afterAll, afterEach } from "vitest";
 import { recordConsole } from "./console-recorder.ts";
 

@@ -24,7 +24,7 @@ function refuse(): never {
   throw new RangeError("not to be read");
 }
 
-/** Throws whatever it is asked. */
+/** A value that throws at every access. */
 function unruly(target: object): unknown {
   return new Proxy(target, { get: refuse, has: refuse, ownKeys: refuse, getPrototypeOf: refuse });
 }
@@ -36,7 +36,7 @@ class Custom {
   }
 }
 
-/** Values that nobody means to give, by name: each is made anew. */
+/** Values that users give by mistake, by name; each call makes a new one. */
 export const foreignValues: Readonly<Record<string, () => unknown>> = {
   undefined: () => undefined,
   null: () => null,
@@ -91,7 +91,7 @@ const random = fc.oneof(
   fc.anything({ withNullPrototype: true, withSparseArray: true, withTypedArray: true }),
 );
 
-/** Any value at all, the named ones among them; made by a function, since whoever draws them must not look at them. */
+/** Any value at all, the named ones among them. Functions make them, since fast-check must not look at the values it draws. */
 export const anything: fc.Arbitrary<() => unknown> = fc.oneof(
   { weight: 4, arbitrary: random.map((value) => () => value) },
   { weight: 1, arbitrary: fc.constantFrom(...Object.values(foreignValues)) },

@@ -14,11 +14,11 @@ export interface HookReceiver {
   /** `http://127.0.0.1:port`, which servers must list. */
   readonly origin: string;
   readonly calls: readonly HookCall[];
-  /** Resolves as soon as the calls are as expected, whether they are already or become so. */
+  /** Resolves as soon as `isThere` returns true for the calls received so far. */
   until(isThere: (calls: readonly HookCall[]) => boolean): Promise<readonly HookCall[]>;
 }
 
-/** A receiver of webhooks that ends with the test. `statusOf`: what it answers; null: it never answers. Default 200. */
+/** A receiver of webhooks that ends with the test. `statusOf` gives the status of each answer, `null` for no answer. Default: 200. */
 export async function startReceiver(
   statusOf: (call: HookCall, count: number) => number | null = () => 200,
 ): Promise<HookReceiver> {

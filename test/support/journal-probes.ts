@@ -29,7 +29,7 @@ export function toolTexts(messages: readonly Message[]): string[] {
   return messages.filter(({ role }) => role === "tool").map(({ content }) => textOf(content));
 }
 
-/** Why a provider would refuse this conversation; undefined when it would not. */
+/** Why a provider would refuse this conversation; `undefined` if it would accept it. */
 export function orderFault(messages: readonly Message[]): string | undefined {
   let open: string[] = [];
   for (const message of messages) {

@@ -13,7 +13,7 @@ const allCases = randomCases(600, 100);
 const firstSeed = Number(process.env["TROUPE_SEED"] ?? 20_261_121);
 const seedsApart = 100_000;
 
-/** So many are played on the stores of one test. */
+/** Cases that are played on the stores of one test. */
 const casesOfPart = 50;
 
 export interface LegalTurns {
@@ -46,7 +46,7 @@ function describeShare(variant: VariantName, cases: number): void {
           expect(await new RandomPlay(stage(), look, plan, { agentId, tally, through }).play()).toEqual([]);
         });
         const seed = firstSeed + seedsApart * variantNames.indexOf(variant) + part;
-        // A failing case is shown as far as it was shrunk when time is up; a run that was cut short is no success.
+        // When time is up, a failing case is shown as far as it was shrunk. A run that was cut short fails.
         const limits = { interruptAfterTimeLimit: 170_000, markInterruptAsFailure: true };
         await fc.assert(property, { numRuns, seed, ...limits });
       });

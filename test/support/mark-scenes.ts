@@ -23,7 +23,7 @@ export interface MarkScene {
   readonly runtime: Runtime;
   readonly agent: Agent;
   readonly turns: Turn[];
-  /** What holds the models back. */
+  /** The gate that holds the models back. */
   readonly gate: Gate<string>;
   readonly signals: AbortController[];
 }

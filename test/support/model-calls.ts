@@ -52,7 +52,7 @@ export function chunk(delta: object, finish_reason: string | null = null): strin
 export const usageChunk = event({ id: "c1", choices: [], usage: { prompt_tokens: 7, completion_tokens: 3 } });
 export const done = event("[DONE]");
 
-/** How a model's options say through what its requests go. */
+/** The options of a model that choose how its requests are sent. */
 export type Way = (options: OpenaiModelOptions) => OpenaiModelOptions;
 
 /** Through a client that the user has made of the same options. */
@@ -61,7 +61,7 @@ export const throughClient: Way = ({ apiKey, baseURL, headers, organization, fet
   client: new OpenAI({ apiKey, baseURL, organization, defaultHeaders: headers, fetch }),
 });
 
-/** The ways that a request may go. */
+/** All routes by which a request can be sent. */
 export const ways: readonly (readonly [string, Way])[] = [
   ["its own connections", (options) => options],
   ["a fetch of the user", (options) => ({ fetch: globalThis.fetch, ...options })],

@@ -44,7 +44,7 @@ function withModel(name: string, model: (foreign: Foreign) => Partial<LanguageMo
   };
 }
 
-/** Everything that an adapter of somebody else can do. */
+/** Everything that a user's own adapter can do. */
 export const modelSeams: readonly Seam[] = [
   { name: "the model's answer", define: (foreign) => worker({ model: adapter(() => foreign.or(rightAnswer)) }) },
   ...(["content", "toolCalls", "reasoning", "usage", "finishReason", "model"] as const).map((field) =>

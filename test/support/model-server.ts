@@ -34,7 +34,7 @@ export interface ServerCall {
   /** 0 for the server's first request. */
   readonly index: number;
   readonly headers: IncomingHttpHeaders;
-  /** Aborted when the client has gone before the answer was complete. */
+  /** Aborted if the client disconnects before the answer is complete. */
   readonly signal: AbortSignal;
 }
 

@@ -1,4 +1,4 @@
-// Loaded with `node --import` before an example or a block of a document: whatever reaches for the network fails at once and says so.
+// Loaded with `node --import` before an example or a block of a document. A connection to the network fails at once with an error.
 import { type NetConnectOpts, Socket } from "node:net";
 
 const loopback = /^(localhost|127\.\d+\.\d+\.\d+|::1|\[::1\])$/;

@@ -2,7 +2,7 @@ import { closeSync, mkdirSync, openSync, rmSync, statSync, utimesSync } from "no
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 
-/** Milliseconds after which a lock that nobody renews was left behind. */
+/** Milliseconds without a renewal after which a lock counts as left behind. */
 const LOCK_MS = 30_000;
 const RENEWAL_MS = 5_000;
 
@@ -14,7 +14,7 @@ const RENEWAL_MS = 5_000;
 export async function onceAMachine(folder: string, isDone: () => boolean, work: () => Promise<void>): Promise<void> {
   if (isDone()) return;
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  if (statSync(folder).uid !== process.getuid?.()) throw new Error(`${folder} belongs to somebody else`);
+  if (statSync(folder).uid !== process.getuid?.()) throw new Error(`${folder} belongs to another user`);
   const lock = join(folder, "lock");
   for (;;) {
     try {

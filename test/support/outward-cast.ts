@@ -10,7 +10,7 @@ import {
 import { scriptedModel } from "../../src/testing/index.ts";
 import { calling } from "./turn-probes.ts";
 
-/** Called wherever code of the user's is given something, with the name of the place. */
+/** Called with every value that user code is given, and the name of the place. */
 export type Give = (place: string, value: unknown) => void;
 
 export const hookNames = [
@@ -36,7 +36,7 @@ function hooksOf(give: Give): Hooks {
   return Object.fromEntries(hookNames.map((name) => [name, seen(name)]));
 }
 
-/** An adapter of somebody's own: it notes what it is sent, and what it does with it is its own affair. */
+/** A user's own adapter. It records its requests and passes each value that it is given to `give`. */
 function modelOf(prompts: string[], give: Give): LanguageModel {
   const scripted = scriptedModel((request) => {
     prompts.push(JSON.stringify(request));

@@ -58,7 +58,7 @@ export const playQueues: PlayScene = async (stage, watch) => {
   await elapse(stage.clock, seen(watch, "job again"), 1_000);
   await turn.abort();
   await elapse(stage.clock, seen(watch, "job withdrawn"));
-  // The client reads it from the store, perhaps before the worker hears that it is committed.
+  // The client reads it from the store, perhaps before the worker's commit() resolves.
   expect(await elapse(stage.clock, turn.result)).toMatchObject({ stopReason: "user_requested" });
 };
 

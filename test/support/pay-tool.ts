@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { defineTool } from "../../src/index.ts";
 
-/** A tool that pays somebody, once, after an approval. */
+/** A tool that makes a payment, once, after an approval. */
 export const payTool = defineTool({
   name: "pay",
   description: "Pays.",

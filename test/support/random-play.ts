@@ -80,7 +80,7 @@ export class RandomPlay {
         await this.#drive();
         if (faults.length > 0) break;
       }
-      // Whatever happened, no agent is stuck: it takes one more turn.
+      // The agent is not stuck after any of this: it takes one more turn.
       if (faults.length === 0) {
         const { agent } = await this.#living();
         this.#keep(agent.executeTurn("go", { ifBusy: "queue" }));
@@ -94,7 +94,7 @@ export class RandomPlay {
     return faults;
   }
 
-  /** Until the agent is at rest with nothing open, whoever has to help it there. */
+  /** Decides, resumes and moves the clock until the agent is at rest with nothing open. */
   async #drive(): Promise<void> {
     let seen = -1;
     for (let poll = 0; poll < mostPolls; poll += 1) {
@@ -121,7 +121,7 @@ export class RandomPlay {
     if (this.#underWay.size > 0) return false;
     const record = await this.#look.readAgent({ tenant: "default", agentId: this.#agentId });
     if (record?.openTurnId !== null || record.queuedTurnIds.length > 0 || record.pause !== null) return false;
-    // Children that nobody awaits any more are told so, and end a little later.
+    // Children whose parent no longer awaits them are told so, and end a little later.
     const below = await this.#look.listAgents({ tenant: "default", rootAgentId: this.#agentId });
     return below.every(({ openTurnId }) => openTurnId === null);
   }

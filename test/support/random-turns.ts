@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { hookNames } from "../../src/state/index.ts";
 
 /*
- * Random programs for the property that whatever the model is sent is legal (F23): what the model says, what tools do,
+ * Random programs for the property that every request to the model is legal (F23): what the model says, what tools do,
  * what hooks change, who interrupts, and where processes die. A plan is plain data: it is printed, shrinks and is played
  * again from its seed.
  */
@@ -189,7 +189,7 @@ export const turnPlan = fc.record({
       before: fc.oneof(
         often(5, fc.constant("nothing" as const)),
         often(1, fc.constantFrom("clear" as const, "reset" as const)),
-        // The agent is paused, given the turn, and this happens to it before anybody resumes it.
+        // The agent is paused, given the turn, and this happens to it before it is resumed.
         often(2, fc.constantFrom("abort" as const, "abortTurn" as const, "supersede" as const, "queue" as const)),
       ),
     }),

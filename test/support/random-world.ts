@@ -65,7 +65,7 @@ export class RandomWorld {
   readonly plan: TurnPlan;
   readonly faults: string[] = [];
   readonly tally: Tally;
-  /** Grows with all that happens: a case in which it stands still waits for somebody, or for time. */
+  /** Grows with all that happens. A case in which it stands still waits for a decision or for time. */
   activity = 0;
   readonly #act: (action: Action) => void;
   readonly #onCode: (place: Place) => void;
@@ -112,7 +112,7 @@ export class RandomWorld {
     return this.#seed % Math.max(1, below);
   }
 
-  /** Code of the case is here: whatever is to strike here does, and a while passes. */
+  /** Called by code of the case at this place: the strikes planned for it happen, and a while passes. */
   async pass(place: Place, loops: number): Promise<void> {
     this.activity += 1;
     this.#onCode(place);

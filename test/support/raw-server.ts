@@ -29,7 +29,7 @@ export async function startRawServer(
       });
     });
   });
-  // Whoever stands still for some seconds finds its connection as it left it.
+  // A client that is idle for some seconds keeps its connection.
   server.keepAliveTimeout = 300_000;
   server.on("connection", (socket) => {
     accepted += 1;

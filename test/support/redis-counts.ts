@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
 
-/** What reached a server while something was done, whoever is connected. */
+/** What reached a server from all of its clients while a piece of work ran. */
 export interface RedisWork {
   /** Names of the commands, in order; those inside of scripts are not among them. */
   readonly commands: readonly string[];

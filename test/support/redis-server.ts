@@ -13,16 +13,16 @@ export const redisProgram: RedisProgram | undefined = await findRedis();
 export interface RedisServerOptions {
   /** Further settings, as on the command line: `["--maxmemory", "20mb"]`. */
   readonly settings?: readonly string[];
-  /** What it wants to hear from whoever connects. */
+  /** The password that clients must give. */
   readonly password?: string;
   /** Where a folder of its own is made. Default: in memory, where the system has such a place. */
   readonly folder?: string;
-  /** False: keeps no log of its writes. By default every write is in the log before it is answered, and outlives a kill. */
+  /** Whether the server logs every write before it answers, so that the write outlives a kill. Default: true. */
   readonly isLogged?: boolean;
 }
 
 const READY_MS = 20_000;
-/** In memory where the system has such a folder: a kill is no power cut, and nothing waits for a disk. */
+/** In memory where the system has such a folder: its files outlive a kill of the server, and nothing waits for a disk. */
 const place = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
 /** Ends the server with the process that started it, however that ends; where the system has it. */
 const parentDeathSignal = existsSync("/usr/bin/setpriv") ? ["/usr/bin/setpriv", "--pdeathsig", "KILL"] : [];
@@ -60,7 +60,7 @@ export class RedisServer {
         return server;
       } catch (error) {
         await server.stop();
-        // Somebody else may have taken the port in between.
+        // Another process may have taken the port in between.
         if (attempt === 5) throw error;
       }
     }

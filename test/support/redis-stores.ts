@@ -5,7 +5,7 @@ import { redisStores } from "../../src/stores/redis.ts";
 import type { RedisCluster } from "./redis-cluster.ts";
 import type { RedisServer } from "./redis-server.ts";
 
-/** A prefix that nobody else has: an empty place on a server that others use too. */
+/** A prefix of the caller's own: an empty keyspace on a server that other tests use too. */
 export function ownPrefix(): string {
   return `test-${randomUUID()}:`;
 }
@@ -35,8 +35,8 @@ export function alternating(one: Stores, other: Stores): Stores {
 }
 
 /**
- * Resolves when the stores, to which nobody listens yet, hear what other processes write; of writes before that they only tell
- * "any". `heard` resolves at the first write to a wanted tree that is told by name.
+ * Adds the first listener to the stores. Resolves once they are told what other processes write; writes before that are only
+ * told as "any". `heard` resolves at the first write to a wanted tree that is told by name.
  */
 export async function listening(
   stores: Stores,

@@ -74,11 +74,11 @@ export type StagedOptions = Omit<RuntimeOptions, "stores" | "clock" | "leaseMs">
 /** A runtime as a process of its own, which a test may stop or kill. */
 export interface StagedProcess {
   readonly runtime: Runtime;
-  /** As SIGSTOP: whatever it asks of the stores waits. */
+  /** As SIGSTOP: its calls to the stores wait. */
   freeze(): void;
-  /** As SIGCONT: what waited goes on, in order. */
+  /** As SIGCONT: the calls that waited go on, in order. */
   thaw(): void;
-  /** As SIGKILL: nothing it asks of the stores is heard any more. What it has out in the world goes on, unheard. */
+  /** As SIGKILL: its calls to the stores have no effect any more. Its work outside the process goes on, and the results are lost. */
   kill(): void;
 }
 

@@ -31,7 +31,7 @@ export class Foreign {
   }
 }
 
-/** One place where a value of somebody else comes in. */
+/** One place where a value from user code comes in. */
 export interface Seam {
   readonly name: string;
   define(foreign: Foreign): AgentOptions;
@@ -39,7 +39,7 @@ export interface Seam {
   readonly runtime?: Pick<RuntimeOptions, "work">;
 }
 
-/** Whatever calls it makes, the second answer is the last. */
+/** The second answer of the adapter, which is the last after any calls in the first. */
 export const rightAnswer: ModelResponse = {
   content: "done",
   toolCalls: [],
@@ -55,7 +55,7 @@ export const callOf = (name: string, args: object = {}): ModelResponse => ({
   finishReason: "tool_calls",
 });
 
-/** An adapter of somebody else: what it gives to a prompt of the user, and then its last answer. */
+/** A user's own adapter: it answers a prompt of the user with `first`, and then gives its last answer. */
 export function adapter(first: () => unknown, more: Partial<LanguageModel> = {}): LanguageModel {
   return {
     name: "foreign",
@@ -75,14 +75,14 @@ export const worker = (options: Partial<AgentOptions> = {}): AgentOptions => ({
 
 export const childDefinition = defineAgent({ name: "child", model: scriptedModel("a child's answer") });
 
-/** A turn of the agent, to its end: nobody decides what it asks people. */
+/** Runs a turn of the agent to its end. A turn that waits for a person is aborted. */
 export async function playTurn(runtime: Runtime, agentId: string): Promise<string> {
   const agent = await runtime.agent("worker", { agentId });
   await agent.start();
   const turn = agent.executeTurn("go");
-  // Where somebody watches, answers are streamed and progress is told.
+  // With a subscriber, answers are streamed and progress is reported.
   turn.subscribe(() => undefined);
   const rest = await turn.settled;
-  if (rest.status === "waiting") await turn.abort("nobody is there");
+  if (rest.status === "waiting") await turn.abort("no person is there");
   return (await turn.result).status;
 }

@@ -2,7 +2,7 @@ import type { DocumentBlock } from "./document-blocks.ts";
 
 export type ShellCommand =
   | { readonly kind: "run"; readonly line: number; readonly text: string }
-  /** Too long or already done by whoever runs the test: it only has to exist. */
+  /** Takes too long, or was done before the test could run: the command only has to exist. */
   | { readonly kind: "known"; readonly line: number; readonly text: string }
   /** `npx troupe …`: it works where the package is installed, which no clone is. */
   | { readonly kind: "installed"; readonly line: number; readonly text: string; readonly words: readonly string[] }

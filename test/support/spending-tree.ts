@@ -57,7 +57,7 @@ export async function startTree(stage: Stage, options: TreeOptions): Promise<Spe
   return { runtime, agent, model, looked };
 }
 
-/** Nothing is reserved, nobody works and nobody waits. */
+/** Asserts that no account has a reservation, active work or a turn that waits. */
 export async function atRest(runtime: Runtime): Promise<void> {
   for (const account of await runtime.accounts("root-1")) {
     expect(account).toMatchObject({ reserved: { tokens: 0, costMicros: 0 }, activeCount: 0 });

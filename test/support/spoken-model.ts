@@ -3,7 +3,7 @@ import type { ModelResponse } from "../../src/state/index.ts";
 
 /** One answer, as the test speaks it. */
 export interface Speech {
-  /** Whether anybody wanted to hear it piece by piece. */
+  /** Whether the caller asked for a stream. */
   readonly isStreamed: boolean;
   say(text: string): void;
   think(text: string): void;

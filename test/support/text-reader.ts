@@ -85,7 +85,7 @@ export async function openedSpeaker(stage: Stage, options: Pick<RuntimeOptions, 
   return { spoken, definition, owner, runtime: owner.runtime, agent };
 }
 
-/** Somebody elsewhere follows, and the owner has heard of it. */
+/** Resolves when the owner knows that a client elsewhere follows the tree. */
 export async function heard(runtime: Runtime): Promise<void> {
   const place = { tenant: runtime.tenant, rootAgentId: "f", processId: "somebody" };
   while (!runtime.stores.live.isFollowed(place)) await loopTurns(1);

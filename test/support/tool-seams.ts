@@ -42,7 +42,7 @@ const onBoth: readonly ToolSeam[] = [
   ...(["name", "contentType", "content"] as const).map((field) =>
     tool(`saveArtifact({ ${field} })`, (run, foreign) => run.saveArtifact({ ...artifact, [field]: foreign.or("x") })),
   ),
-  tool("saveArtifact() that nobody awaits", (run, foreign) => void run.saveArtifact(foreign.or(artifact))),
+  tool("saveArtifact() that is not awaited", (run, foreign) => void run.saveArtifact(foreign.or(artifact))),
   tool("progress()", (run, foreign) => run.progress(foreign.or("x"))),
   tool("spawn(), its input", async (run, foreign) => {
     return run.await(await run.spawn(childDefinition, foreign.or("x"), { key: "one" }));
@@ -76,7 +76,7 @@ const onBoth: readonly ToolSeam[] = [
     },
     (foreign) => ({ effect: "once", reconcile: () => foreign.or({ done: true, result: "x" }) }),
   ),
-  tool("an AwaitedChild of somebody's own", (_run, foreign) => {
+  tool("an AwaitedChild that the tool made itself", (_run, foreign) => {
     return new AwaitedChild(foreign.or("x"), foreign.or("x"));
   }),
 ];

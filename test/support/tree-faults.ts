@@ -7,7 +7,7 @@ import { count, type Tally } from "./random-world.ts";
 export async function faultsOfTree(stores: Stores, rootAgentId: string, tally: Tally): Promise<string[]> {
   const faults: string[] = [];
   const open = await stores.requests({ tenant: "default", rootAgentId, status: "open" });
-  for (const { requestId } of open) faults.push(`request ${requestId} is open, and nobody waits for it`);
+  for (const { requestId } of open) faults.push(`request ${requestId} is open, and no turn waits for it`);
   for (const { id, reserved, activeCount } of await stores.accounts("default", rootAgentId)) {
     if (reserved.tokens > 0 || activeCount > 0) faults.push(`account ${id} is not at rest`);
   }

@@ -6,7 +6,7 @@ export interface Gate<T> {
   /** Resolves when it was reached for the n-th time, from 1. */
   reached(times?: number): Promise<void>;
   readonly count: number;
-  /** What everybody who waits here gets, now and later. */
+  /** Resolves all calls of pass(), those that wait and later ones, with the value. */
   open(value: T): void;
   fail(error: Error): void;
   /** To be awaited where the test wants to hold on; with a signal an abort ends the wait. */

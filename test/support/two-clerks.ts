@@ -34,7 +34,7 @@ export async function openTwoClerks(runtime: Runtime): Promise<{ readonly turn: 
   return { turn, requestId: ("requests" in rest && rest.requests[0]?.requestId) || "" };
 }
 
-/** Asserts that `b-1` takes a turn, whatever has become of `a-1`. */
+/** Asserts that `b-1` takes a turn in spite of what happened to `a-1`. */
 export async function expectOtherWorks(runtime: Runtime): Promise<void> {
   const other = await runtime.find("b-1");
   await other.start();

@@ -1,4 +1,4 @@
-/** Everything that code can try on a value that it was given. Whatever is refused is refused with an error, which is kept. */
+/** The outcome of every change that code can try on a value that it was given. A refused change throws; its error is kept. */
 export interface Damage {
   /** What was refused, in the words of the errors. */
   readonly refusals: Set<string>;
@@ -11,7 +11,7 @@ const listMethods = ["push", "pop", "shift", "unshift", "splice", "sort", "rever
 /** Tries every change on the value and on all that it holds; models, compilers, strategies and classes are their maker's own. */
 export function vandalise(value: unknown, damage: Damage): void {
   const { stackTraceLimit } = Error;
-  // Of thousands of errors nobody reads the stacks, and they are what takes the time.
+  // The stacks of these thousands of errors are never read, and making them takes most of the time.
   Error.stackTraceLimit = 0;
   for (const change of partsOf(value, new Set()).flatMap(changesOf)) {
     try {

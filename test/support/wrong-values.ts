@@ -6,7 +6,7 @@ const refuse = (): never => {
   throw new TypeError("it does not want to be looked at");
 };
 
-/** An object that throws whatever is asked of it. */
+/** An object that throws at every access. */
 export function hostile(): object {
   return new Proxy(
     {},

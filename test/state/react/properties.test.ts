@@ -152,7 +152,7 @@ describe("the ReAct core, for any inputs", () => {
     });
   });
 
-  it("calls for the same effects whatever the clock says (R4)", () => {
+  it("calls for the same effects at any time of the clock (R4)", () => {
     assert(
       property(inputsArbitrary, array(time, { minLength: 1, maxLength: 40 }), (inputs, times) => {
         const other = statesOf(withTimes(inputs, times));

@@ -36,7 +36,7 @@ describe("R1 the machine is a pure, curried function over checked values", () =>
     }
   });
 
-  it("changes no prototype even for an input that nobody parsed", () => {
+  it("changes no prototype even for an input that was not parsed", () => {
     const input = JSON.parse(JSON.stringify(goesOn(["safe"])).replace('"safe"', '"__proto__"'));
     const state = runInputs([user("a"), input]);
     expect(Object.getPrototypeOf(state.toolCalls)).toBe(Object.prototype);
