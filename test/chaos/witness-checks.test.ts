@@ -39,7 +39,7 @@ it("finds what was acknowledged and is lost", () => {
 it("finds an entry that somebody else wrote, or nobody", () => {
   const others = withEntries(calm, (entries) => entries.map((entry) => ({ ...entry, epoch: entry.epoch + 1 })));
   expect(found(toldOf(calm), others)).toMatch(/was acknowledged to epoch \d+, and is of \d+/);
-  expect(found([])).toMatch(/was acknowledged to nobody/);
+  expect(found([])).toMatch(/was acknowledged to no process/);
   const [, commit] = toldOf(calm);
   expect(found(commit ? [...toldOf(calm), commit] : [])).toMatch(/was acknowledged to epoch \d+ and to \d+/);
 });
