@@ -67,7 +67,7 @@ describe.skipIf(!redisProgram)("servers over the stores of their runtime", () =>
   });
 });
 
-test("stores of a file connect nobody", async () => {
+test("stores of a file are refused", async () => {
   await expect(redisSharing({ stores: memoryStores() })).rejects.toThrow("stores are not kept in Redis; give a url");
 });
 
