@@ -135,7 +135,7 @@ test("commands that are shown for an installed package are known to it, with eve
   expect(names.length).toBeGreaterThan(0);
   const faults = shown.flatMap(({ place, words: [name = "", ...words] }) => {
     const help = helps.get(name);
-    if (help?.code !== 0) return [`${place}\nthere is no command ${name}`];
+    if (help?.code !== 0) return [`${place}\nunknown command ${name}`];
     const options = words.filter((word) => /^--[a-z]/.test(word)).map((word) => word.replace(/=.*/, ""));
     return options
       .filter((option) => !new RegExp(`${option}(?![a-z-])`).test(help.out.join("\n")))

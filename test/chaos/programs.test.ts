@@ -53,7 +53,7 @@ it("a program whose process dies is played by others to its end", async () => {
   expect(await playProgram(small, { on: "memory", restores: true })).toEqual([]);
 });
 
-it("a pause of a turn without a waiter is ended, also where the next one is in line behind it", async () => {
+it("a pause of a turn that the driver does not follow is ended, also where the next one is in line behind it", async () => {
   const child = (name: "errand" | "scout"): PlannedCall => ({ child: name, rounds: [[call("look")]] });
   const generates: PlannedCall = { tool: "look", does: "generate" };
   const [first, second] = [

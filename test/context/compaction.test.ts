@@ -59,7 +59,7 @@ describe("dropOldest", () => {
     expect(() => dropOldest({ keep })).toThrow(/dropOldest\(\): keep is .*; it takes a whole number of at least 1/);
   });
 
-  test("a prompt that was too long loses half of its messages, even those that were to be kept", async () => {
+  test("a prompt that was too long loses half of its messages, also with a larger `keep`", async () => {
     expect(await shownAfter(dropOldest({ keep: 50 }), history, { isTooLong: true })).toEqual(idsOf(history.slice(5)));
   });
 

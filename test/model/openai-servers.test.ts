@@ -14,7 +14,7 @@ const context = { partial: undefined, secrets: [], tooLongMessages: [], now: 0, 
 const reserved = { tokens: 5_000, costMicros: 0 } as unknown as Parameters<typeof billOf>[2];
 
 describe("what a failed call costs", () => {
-  it("is what had come, when a server sends an error after it, for every status that names", async () => {
+  it("is what had come before a server sent an error, also if the error names another status", async () => {
     const broken = event({ error: { message: "Provider disconnected", code: 502 } });
     const server = await wireServer((socket) => socket.write(sse(chunk({ content: "hello world" }) + broken)));
     const failure = await failureOf(streamed(wireModel(server)));

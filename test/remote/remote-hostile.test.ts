@@ -261,7 +261,7 @@ describe("a hostile remote agent", () => {
     expect(methods).toContain("CancelTask");
   });
 
-  test("that repeats the credentials: they are not shown", async () => {
+  test("that repeats the credentials does not make them visible", async () => {
     const { url } = await fakeAgent({
       answer: (rpc, response, request) => {
         const told = taskOf("COMPLETED", {

@@ -80,7 +80,7 @@ describe("a secret parameter", () => {
     expect(second.redact(`${canary}-2`)).toBe("[secret:apiKey]");
   });
 
-  test("a model that sends it is told that it must not, also if the schema lets it pass", async () => {
+  test("a model that sends it is told to leave it out, also if the schema lets it pass", async () => {
     for (const parameters of [z.looseObject({ amount: z.number() }), '{"type":"object"}']) {
       const tool = defineTool({ ...base, parameters, secrets: { apiKey: () => canary } });
       const parsed = await tool.parse('{"amount":3,"apiKey":"mine"}');
